@@ -6,5 +6,6 @@
 mod clock;
 mod escape;
 mod status;
+mod storage;
 
 pub use status::{Cause, Details, Status};

@@ -1,0 +1,180 @@
+//! A stored object: its bytes, and the little of it that is read without parsing.
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use bytes::Bytes;
+
+use super::key::Key;
+
+/// An object's labels, sorted by name.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(crate) struct Labels(Box<[(Box<str>, Box<str>)]>);
+
+impl Labels {
+    pub(crate) fn get(&self, name: &str) -> Option<&str> {
+        let at = self.0.binary_search_by(|(n, _)| (**n).cmp(name)).ok()?;
+        Some(&self.0[at].1)
+    }
+}
+
+impl<'a> FromIterator<(&'a str, &'a str)> for Labels {
+    fn from_iter<I: IntoIterator<Item = (&'a str, &'a str)>>(labels: I) -> Self {
+        let mut labels: Vec<(Box<str>, Box<str>)> = labels.into_iter().map(|(n, v)| (n.into(), v.into())).collect();
+        labels.sort_unstable();
+        labels.dedup_by(|b, a| a.0 == b.0);
+        Self(labels.into())
+    }
+}
+
+/// An object ready to be written: everything but its revision, which only the commit knows.
+#[derive(Debug, Clone)]
+pub(crate) struct Draft {
+    pub(crate) key: Key,
+    /// The canonical JSON up to the value of `resourceVersion`, its opening quote included.
+    pub(crate) before: Vec<u8>,
+    /// The rest, from the closing quote on.
+    pub(crate) after: Vec<u8>,
+    /// Where the metadata object starts, in `before`.
+    pub(crate) metadata_start: usize,
+    /// Where the metadata object ends, in `after`.
+    pub(crate) metadata_end: usize,
+    /// How many bytes `"kind":…,"apiVersion":…,` take after the first brace; 0 where list items keep them.
+    pub(crate) head: usize,
+    pub(crate) labels: Labels,
+    /// The values of the kind's selectable fields beside name and namespace, in the kind's order.
+    pub(crate) fields: Box<[Box<str>]>,
+}
+
+/// One version of an object. Never changes.
+#[derive(Debug)]
+pub(crate) struct Object {
+    key: Key,
+    revision: u64,
+    json: Bytes,
+    version: Range<u32>,
+    metadata: Range<u32>,
+    head: u32,
+    labels: Labels,
+    fields: Box<[Box<str>]>,
+}
+
+impl Object {
+    pub(crate) fn new(draft: Draft, revision: u64) -> Self {
+        let digits = revision.to_string();
+        let mut json = draft.before;
+        let version = json.len()..json.len() + digits.len();
+        json.reserve_exact(digits.len() + draft.after.len());
+        json.extend_from_slice(digits.as_bytes());
+        json.extend_from_slice(&draft.after);
+        let metadata = draft.metadata_start..version.end + draft.metadata_end;
+        Self {
+            key: draft.key,
+            revision,
+            version: narrow(&version),
+            metadata: narrow(&metadata),
+            head: draft.head as u32,
+            json: json.into(),
+            labels: draft.labels,
+            fields: draft.fields,
+        }
+    }
+
+    /// The same content under another revision: what watches are told of deletions.
+    pub(crate) fn under(&self, revision: u64) -> Self {
+        let digits = revision.to_string();
+        let (start, end) = (self.version.start as usize, self.version.end as usize);
+        let mut json = Vec::with_capacity(self.json.len() + 4);
+        json.extend_from_slice(&self.json[..start]);
+        json.extend_from_slice(digits.as_bytes());
+        json.extend_from_slice(&self.json[end..]);
+        Self {
+            key: self.key.clone(),
+            revision,
+            version: narrow(&(start..start + digits.len())),
+            metadata: self.metadata.start..self.metadata.end - self.version.end + (start + digits.len()) as u32,
+            head: self.head,
+            json: json.into(),
+            labels: self.labels.clone(),
+            fields: self.fields.clone(),
+        }
+    }
+
+    pub(crate) fn key(&self) -> &Key {
+        &self.key
+    }
+
+    pub(crate) fn revision(&self) -> u64 {
+        self.revision
+    }
+
+    /// The object in its storage version, as the real server writes it, without a line break.
+    pub(crate) fn json(&self) -> &Bytes {
+        &self.json
+    }
+
+    /// The object as an item of a typed list: without kind and apiVersion, and without the opening brace.
+    pub(crate) fn item_tail(&self) -> &[u8] {
+        &self.json[1 + self.head as usize..]
+    }
+
+    /// The metadata object.
+    pub(crate) fn metadata(&self) -> &[u8] {
+        &self.json[self.metadata.start as usize..self.metadata.end as usize]
+    }
+
+    pub(crate) fn labels(&self) -> &Labels {
+        &self.labels
+    }
+
+    /// The values of the kind's selectable fields beside name and namespace, in the kind's order.
+    pub(crate) fn fields(&self) -> &[Box<str>] {
+        &self.fields
+    }
+
+    /// Whether a draft would change nothing.
+    pub(crate) fn is_same_as(&self, draft: &Draft) -> bool {
+        self.json[..self.version.start as usize] == draft.before
+            && self.json[self.version.end as usize..] == draft.after
+    }
+
+    pub(crate) fn to_value(self: &Arc<Self>) -> serde_json::Value {
+        serde_json::from_slice(&self.json).expect("stored bytes were written by our own encoder")
+    }
+}
+
+/// Objects are bounded by the request's size limit, far below 4 GiB.
+fn narrow(range: &Range<usize>) -> Range<u32> {
+    range.start as u32..range.end as u32
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn draft() -> Draft {
+        let before = br#"{"kind":"Pod","apiVersion":"v1","metadata":{"name":"a","resourceVersion":""#.to_vec();
+        Draft {
+            key: Key::new(Some("ns"), "a"),
+            metadata_start: 43,
+            before,
+            after: br#"","labels":{"x":"y"}},"spec":{}}"#.to_vec(),
+            metadata_end: 21,
+            head: 31,
+            labels: [("x", "y")].into_iter().collect(),
+            fields: Box::default(),
+        }
+    }
+
+    #[test]
+    fn an_object_knows_its_parts_whatever_its_revision_is() {
+        let object = Arc::new(Object::new(draft(), 7));
+        assert_eq!(object.metadata(), br#"{"name":"a","resourceVersion":"7","labels":{"x":"y"}}"#);
+        let later = object.under(12345);
+        assert_eq!(later.metadata(), br#"{"name":"a","resourceVersion":"12345","labels":{"x":"y"}}"#);
+        assert!(later.item_tail().starts_with(br#""metadata":{"#));
+        assert_eq!(later.under(7).json(), object.json());
+        assert!(object.is_same_as(&draft()));
+        assert_eq!(object.labels().get("x"), Some("y"));
+    }
+}

@@ -1,0 +1,226 @@
+//! One resource: its objects in every revision still known, and its log.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::ops::Bound;
+use std::sync::Arc;
+
+use tokio::sync::watch;
+use tokio::time::Instant;
+
+use super::change::{Change, ChangeKind};
+use super::key::{Key, Span};
+use super::object::{Draft, Object};
+use super::{Expect, Lost, Outdated, Snapshot};
+
+/// The objects of one resource.
+#[derive(Debug)]
+pub(super) struct Table {
+    /// Every key with the states it had within the window, oldest first, the present one last.
+    keys: BTreeMap<Key, Vec<State>>,
+    /// How many keys have an object now.
+    live: usize,
+    log: VecDeque<Arc<Change>>,
+    /// The most changes kept.
+    capacity: usize,
+    /// States before this revision are not all known any more.
+    forgotten: u64,
+    /// The revision the table started with: nothing before it can be watched.
+    started: u64,
+    /// The revision of the last change or consistent read.
+    progress: u64,
+    followers: watch::Sender<u64>,
+}
+
+/// What was at a key from a revision on.
+#[derive(Debug)]
+struct State {
+    revision: u64,
+    object: Option<Arc<Object>>,
+}
+
+impl Table {
+    pub(super) fn new(revision: u64, capacity: usize) -> Self {
+        Self {
+            keys: BTreeMap::new(),
+            live: 0,
+            log: VecDeque::new(),
+            capacity,
+            forgotten: 0,
+            started: revision,
+            progress: revision,
+            followers: watch::Sender::new(revision),
+        }
+    }
+
+    /// A table that holds these objects and knows nothing of its past.
+    pub(super) fn holding(objects: &[Arc<Object>], revision: u64, capacity: usize) -> Self {
+        let mut table = Self::new(revision, capacity);
+        table.forgotten = revision;
+        table.live = objects.len();
+        table.keys = objects
+            .iter()
+            .map(|o| (o.key().clone(), vec![State { revision: o.revision(), object: Some(o.clone()) }]))
+            .collect();
+        table
+    }
+
+    pub(super) fn len(&self) -> usize {
+        self.live
+    }
+
+    pub(super) fn get(&self, key: &Key) -> Option<Arc<Object>> {
+        self.keys.get(key)?.last()?.object.clone()
+    }
+
+    pub(super) fn present(&self) -> impl Iterator<Item = Arc<Object>> {
+        self.keys.values().filter_map(|states| states.last()?.object.clone())
+    }
+
+    pub(super) fn progress(&self) -> u64 {
+        self.progress
+    }
+
+    pub(super) fn advance(&mut self, revision: u64) {
+        self.progress = self.progress.max(revision);
+    }
+
+    pub(super) fn follow(&self) -> watch::Receiver<u64> {
+        self.followers.subscribe()
+    }
+
+    /// The whole span in the present state.
+    pub(super) fn read_all(&mut self, span: &Span, revision: u64) -> Snapshot {
+        self.advance(revision);
+        let objects = self.states(span).filter_map(|states| states.last()?.object.clone()).collect();
+        Snapshot { revision: self.progress, objects, remaining: 0 }
+    }
+
+    /// A part of the span in a revision.
+    pub(super) fn read_at(&mut self, span: &Span, revision: u64, limit: Option<usize>) -> Option<Snapshot> {
+        if revision < self.forgotten {
+            return None;
+        }
+        self.advance(revision);
+        let mut then = self.states(span).filter_map(|states| at(states, revision));
+        let objects = match limit {
+            None => then.by_ref().cloned().collect(),
+            Some(limit) => then.by_ref().take(limit).cloned().collect(),
+        };
+        let remaining = then.count();
+        Some(Snapshot { revision, objects, remaining })
+    }
+
+    fn states<'t>(&'t self, span: &'t Span) -> impl Iterator<Item = &'t [State]> {
+        self.keys
+            .range::<str, _>((span.start(), Bound::Unbounded))
+            .take_while(|(key, _)| span.contains(key))
+            .map(|(_, states)| states.as_slice())
+    }
+
+    pub(super) fn put(
+        &mut self,
+        expect: Expect,
+        draft: Draft,
+        revision: u64,
+        now: Instant,
+    ) -> Result<Arc<Object>, Outdated> {
+        let previous = self.get(&draft.key);
+        match (expect, &previous) {
+            (Expect::Absent, None) => {}
+            (Expect::Revision(expected), Some(object)) if object.revision() == expected => {}
+            _ => return Err(Outdated),
+        }
+        if let Some(object) = previous.as_ref().filter(|object| object.is_same_as(&draft)) {
+            return Ok(object.clone());
+        }
+        let kind = if previous.is_some() { ChangeKind::Updated } else { ChangeKind::Created };
+        let object = Arc::new(Object::new(draft, revision));
+        if previous.is_none() {
+            self.live += 1;
+        }
+        self.record(Some(object.clone()), Change::new(kind, object.clone(), previous, now));
+        Ok(object)
+    }
+
+    pub(super) fn delete(
+        &mut self,
+        key: &Key,
+        expect: u64,
+        revision: u64,
+        now: Instant,
+    ) -> Result<Arc<Object>, Outdated> {
+        let previous = self.get(key).filter(|object| object.revision() == expect).ok_or(Outdated)?;
+        let last = Arc::new(previous.under(revision));
+        self.live -= 1;
+        self.record(None, Change::new(ChangeKind::Deleted, last.clone(), Some(previous), now));
+        Ok(last)
+    }
+
+    fn record(&mut self, object: Option<Arc<Object>>, change: Change) {
+        let revision = change.revision();
+        let states = self.keys.entry(change.object.key().clone()).or_default();
+        states.push(State { revision, object });
+        self.log.push_back(Arc::new(change));
+        self.progress = revision;
+        while self.log.len() > self.capacity {
+            self.forget_oldest();
+        }
+        self.followers.send_replace(revision);
+    }
+
+    /// The first revision a watch may start after.
+    fn oldest(&self) -> u64 {
+        match self.log.front() {
+            Some(change) if self.forgotten > self.started => change.revision() - 1,
+            _ => self.forgotten.max(self.started),
+        }
+    }
+
+    pub(super) fn can_watch_from(&self, revision: u64) -> Result<(), Lost> {
+        match self.oldest() {
+            oldest if revision < oldest => Err(Lost::Compacted { oldest }),
+            _ => Ok(()),
+        }
+    }
+
+    pub(super) fn changes(&self, cursor: u64, limit: usize) -> Result<(Vec<Arc<Change>>, usize), Lost> {
+        if cursor < self.forgotten {
+            return Err(Lost::Compacted { oldest: self.oldest() });
+        }
+        let from = self.log.partition_point(|change| change.revision() <= cursor);
+        let changes: Vec<_> = self.log.range(from..).take(limit).cloned().collect();
+        let waiting = self.log.len() - from - changes.len();
+        Ok((changes, waiting))
+    }
+
+    pub(super) fn forget_before(&mut self, horizon: Instant) {
+        while self.log.front().is_some_and(|change| change.at < horizon) {
+            self.forget_oldest();
+        }
+    }
+
+    pub(super) fn compact(&mut self, revision: u64) {
+        while !self.log.is_empty() {
+            self.forget_oldest();
+        }
+        self.forgotten = self.forgotten.max(revision);
+    }
+
+    /// Forgets the oldest change, and with it the states that only it made reachable.
+    fn forget_oldest(&mut self) {
+        let Some(change) = self.log.pop_front() else { return };
+        let revision = change.revision();
+        self.forgotten = revision;
+        let key = change.object.key();
+        let Some(states) = self.keys.get_mut(key) else { return };
+        states.retain(|state| state.revision >= revision);
+        if matches!(states.as_slice(), [State { object: None, .. }]) {
+            self.keys.remove(key);
+        }
+    }
+}
+
+/// The object at a key in a revision.
+fn at(states: &[State], revision: u64) -> Option<&Arc<Object>> {
+    states.iter().rev().find(|state| state.revision <= revision)?.object.as_ref()
+}
