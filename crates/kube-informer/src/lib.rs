@@ -1,1 +1,13 @@
 //! Kubernetes informers.
+
+mod error;
+mod key;
+mod object;
+mod path;
+mod version;
+
+pub use self::error::{DecodeError, ParseError};
+pub use self::key::ObjectKey;
+pub use self::object::{Encoded, Kind, Labels, Obj, Object, Owner, Uid, Untyped};
+pub use self::path::FieldPath;
+pub use self::version::Version;

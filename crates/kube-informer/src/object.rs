@@ -1,0 +1,205 @@
+//! The object as users hold it: metadata at hand, body on demand.
+
+use std::fmt;
+use std::marker::PhantomData;
+use std::sync::{Arc, OnceLock};
+
+use bytes::Bytes;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
+
+pub use self::kind::{Encoded, Kind, Object};
+pub use self::labels::Labels;
+pub use self::owner::Owner;
+pub use self::uid::Uid;
+
+pub(crate) use self::decoded::Decoded;
+pub(crate) use self::raw::{Meta, Raw};
+
+use crate::error::DecodeError;
+use crate::key::ObjectKey;
+use crate::path::FieldPath;
+use crate::version::Version;
+
+mod decoded;
+mod kind;
+mod labels;
+mod owner;
+mod raw;
+mod strings;
+mod uid;
+
+/// An object of a cache, or of an event.
+///
+/// Key, version, labels, owners and the like are at hand and cost nothing. The body is bytes until somebody asks: [`get`](Self::get)
+/// decodes it into `K` on first use, at most once for this handle, its clones, and all handlers and indexes of one event.
+/// `K` is any type that serde can read: a `k8s_openapi` type, a derived one, `DynamicObject`, or a small struct with only the
+/// fields that are needed (which is also the fast way, since serde skips the rest).
+///
+/// ```
+/// use k8s_openapi::api::core::v1::ConfigMap;
+/// use kube_informer::Obj;
+///
+/// let map = Obj::<ConfigMap>::from_json(
+///     r#"{"kind":"ConfigMap","apiVersion":"v1","metadata":{"name":"a","namespace":"b","labels":{"app":"web"}},"data":{"k":"v"}}"#,
+/// )?;
+/// assert_eq!(map.key().to_string(), "b/a");
+/// assert_eq!(map.label("app"), Some("web"));
+/// assert_eq!(map.get()?.data.as_ref().unwrap()["k"], "v");
+/// # Ok::<_, kube_informer::DecodeError>(())
+/// ```
+pub struct Obj<K = Untyped> {
+    raw: Arc<Raw>,
+    decoded: OnceLock<Arc<Decoded>>,
+    kind: PhantomData<fn() -> K>,
+}
+
+/// The kind of an object nobody has named a type for: what the core moves.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Untyped {}
+
+impl<K> Obj<K> {
+    /// Namespace and name.
+    #[must_use]
+    pub fn key(&self) -> &ObjectKey {
+        &self.raw.meta().key
+    }
+
+    /// The name.
+    #[must_use]
+    pub fn name(&self) -> &str {
+        self.key().name()
+    }
+
+    /// The namespace, unless the object has none.
+    #[must_use]
+    pub fn namespace(&self) -> Option<&str> {
+        self.key().namespace()
+    }
+
+    /// The uid: two objects of one key and different uids are not the same object.
+    #[must_use]
+    pub fn uid(&self) -> Option<&Uid> {
+        self.raw.meta().uid.as_ref()
+    }
+
+    /// The `resourceVersion`.
+    #[must_use]
+    pub fn version(&self) -> &Version {
+        &self.raw.meta().version
+    }
+
+    /// The generation, which the server counts up when the wish (the spec) changes.
+    #[must_use]
+    pub fn generation(&self) -> Option<i64> {
+        self.raw.meta().generation
+    }
+
+    /// The labels.
+    #[must_use]
+    pub fn labels(&self) -> Labels<'_> {
+        self.raw.meta().labels()
+    }
+
+    /// The value of one label.
+    #[must_use]
+    pub fn label(&self, key: &str) -> Option<&str> {
+        self.labels().get(key)
+    }
+
+    /// The value of one annotation. Annotations are read out of the bytes each time they are asked for.
+    #[must_use]
+    pub fn annotation(&self, key: &str) -> Option<String> {
+        self.raw.annotation(key)
+    }
+
+    /// The owners.
+    pub fn owners(&self) -> impl Iterator<Item = Owner<'_>> {
+        self.raw.meta().owners()
+    }
+
+    /// The one owner that controls this object.
+    #[must_use]
+    pub fn controller(&self) -> Option<Owner<'_>> {
+        self.owners().find(Owner::is_controller)
+    }
+
+    /// When deletion was asked for; finalizers or a grace period may keep the object alive past that.
+    #[must_use]
+    pub fn deletion_timestamp(&self) -> Option<&Time> {
+        self.raw.meta().deletion.as_deref()
+    }
+
+    /// The object as the server sent it (without the fields that the informer was told to drop).
+    #[must_use]
+    pub fn json(&self) -> Bytes {
+        self.raw.json()
+    }
+
+    /// The scalar at a path as text, found without decoding: a string without its quotes, a number or a boolean as written.
+    /// None where there is nothing, null, an object or a list. With `[*]` in the path, the first one found.
+    #[must_use]
+    pub fn value_at(&self, path: &FieldPath) -> Option<String> {
+        self.raw.value_at(path)
+    }
+
+    /// The same object read as another type. Clones and views share what has been decoded.
+    #[must_use]
+    pub fn view<V: Object>(&self) -> Obj<V> {
+        self.share()
+    }
+
+    /// An object outside of any cache, for tests: its bytes as a server would send them.
+    pub fn from_json(json: impl Into<Bytes>) -> Result<Self, DecodeError> {
+        Ok(Self::new(Arc::new(Raw::from_json(json.into())?)))
+    }
+
+    pub(crate) fn new(raw: Arc<Raw>) -> Self {
+        Self { raw, decoded: OnceLock::new(), kind: PhantomData }
+    }
+
+    pub(crate) fn raw(&self) -> &Arc<Raw> {
+        &self.raw
+    }
+
+    /// The same handle under another type: nothing but the phantom changes.
+    pub(crate) fn cast<V>(self) -> Obj<V> {
+        Obj { raw: self.raw, decoded: self.decoded, kind: PhantomData }
+    }
+
+    /// A second handle, sharing what this one decodes.
+    pub(crate) fn share<V>(&self) -> Obj<V> {
+        let decoded = Arc::clone(self.decoded.get_or_init(|| self.raw.decoded()));
+        Obj { raw: Arc::clone(&self.raw), decoded: OnceLock::from(decoded), kind: PhantomData }
+    }
+
+    /// What holding this object costs, roughly: what queues are bounded by.
+    pub(crate) fn weight(&self) -> usize {
+        self.raw.weight()
+    }
+}
+
+impl<K: Object> Obj<K> {
+    /// The body. Decoded on first use; a body that does not fit `K` is an error of whoever reads it, and of nobody else.
+    pub fn get(&self) -> Result<&K, DecodeError> {
+        let decoded = self.decoded.get_or_init(|| self.raw.decoded());
+        decoded.get_or_decode(&self.raw)
+    }
+
+    /// The body, to be kept longer than this handle. Shares the decoding with [`get`](Self::get).
+    pub fn to_arc(&self) -> Result<Arc<K>, DecodeError> {
+        let decoded = self.decoded.get_or_init(|| self.raw.decoded());
+        decoded.arc_or_decode(&self.raw)
+    }
+}
+
+impl<K> Clone for Obj<K> {
+    fn clone(&self) -> Self {
+        self.share()
+    }
+}
+
+impl<K> fmt::Debug for Obj<K> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Obj").field("key", self.key()).field("version", self.version()).finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,121 @@
+//! What a type must be to be read from a cache.
+
+use std::any::type_name;
+
+use kube::core::ApiResource;
+use serde::de::DeserializeOwned;
+
+use crate::error::DecodeError;
+
+/// A type that bodies can be read as: anything that serde can deserialize. There is nothing to implement.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` cannot be read from a cache",
+    note = "derive `serde::Deserialize` for it; it must own its data and be `Send + Sync + 'static`"
+)]
+pub trait Object: Sized + Send + Sync + 'static {
+    /// Reads one object.
+    fn decode(encoded: Encoded<'_>) -> Result<Self, DecodeError>;
+}
+
+impl<T: DeserializeOwned + Send + Sync + 'static> Object for T {
+    fn decode(encoded: Encoded<'_>) -> Result<Self, DecodeError> {
+        match encoded {
+            Encoded::Json(json) => serde_json::from_slice(json).map_err(|error| DecodeError::of_json::<T>(&error)),
+        }
+    }
+}
+
+/// The bytes of one object, in the encoding the server sent.
+#[derive(Debug, Clone, Copy)]
+#[non_exhaustive]
+pub enum Encoded<'a> {
+    /// JSON text.
+    Json(&'a [u8]),
+}
+
+/// A type that says which resource it is of, so that an informer can be built from the type alone.
+///
+/// Types of `k8s_openapi` and derived ones have it. A projection gets it in one line:
+///
+/// ```
+/// use kube::core::ApiResource;
+/// use kube_informer::Kind;
+///
+/// #[derive(serde::Deserialize)]
+/// struct PodIps { status: Option<Status> }
+/// #[derive(serde::Deserialize)]
+/// #[serde(rename_all = "camelCase")]
+/// struct Status { pod_ip: Option<String> }
+///
+/// impl Kind for PodIps {
+///     fn resource() -> ApiResource { k8s_openapi::api::core::v1::Pod::resource() }
+/// }
+/// ```
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` does not say which resource it is of",
+    label = "a kind known when compiling is needed here",
+    note = "for your own struct: `impl Kind for {Self} {{ fn resource() -> ApiResource {{ Pod::resource() }} }}`",
+    note = "for a kind known only at run time (`DynamicObject`): name the resource, as in `builder_for(client, resource)`"
+)]
+pub trait Kind: Object {
+    /// The resource.
+    fn resource() -> ApiResource;
+
+    /// Whether the server is to send metadata alone (`PartialObjectMeta`).
+    #[must_use]
+    fn metadata_only() -> bool {
+        false
+    }
+}
+
+impl<K> Kind for K
+where
+    K: kube::Resource + Object,
+    K::DynamicType: KnownWhenCompiled,
+{
+    fn resource() -> ApiResource {
+        ApiResource::erase::<K>(&K::DynamicType::VALUE)
+    }
+
+    fn metadata_only() -> bool {
+        // No trait tells `PartialObjectMeta<K>` from `K`; a test holds this to kube's name for it.
+        type_name::<K>().starts_with("kube_core::metadata::PartialObjectMeta<")
+    }
+}
+
+/// A kind's run-time part that is empty: only `()`.
+pub trait KnownWhenCompiled: sealed::Sealed {
+    #[doc(hidden)]
+    const VALUE: Self;
+}
+
+impl KnownWhenCompiled for () {
+    const VALUE: Self = ();
+}
+
+mod sealed {
+    pub trait Sealed {}
+    impl Sealed for () {}
+}
+
+#[cfg(test)]
+mod tests {
+    use k8s_openapi::api::apps::v1::Deployment;
+    use k8s_openapi::api::core::v1::Pod;
+    use kube::core::PartialObjectMeta;
+
+    use super::*;
+
+    #[test]
+    fn the_type_says_its_resource() {
+        let resource = Deployment::resource();
+        assert_eq!((resource.group.as_str(), resource.plural.as_str()), ("apps", "deployments"));
+    }
+
+    #[test]
+    fn only_partial_metadata_asks_for_metadata_alone() {
+        assert!(PartialObjectMeta::<Pod>::metadata_only());
+        assert!(!Pod::metadata_only());
+        assert_eq!(PartialObjectMeta::<Pod>::resource(), Pod::resource());
+    }
+}

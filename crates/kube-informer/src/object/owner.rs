@@ -1,0 +1,76 @@
+//! Owners, borrowed from an object.
+
+use super::kind::Kind;
+use super::strings;
+
+/// One owner of an object.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Owner<'a> {
+    pub(super) api_version: &'a str,
+    pub(super) kind: &'a str,
+    pub(super) name: &'a str,
+    pub(super) uid: &'a str,
+    pub(super) controller: &'a str,
+}
+
+/// What stands in place of `controller: true`.
+pub(crate) const CONTROLS: &str = "c";
+
+impl<'a> Owner<'a> {
+    /// The owner's `apiVersion`.
+    #[must_use]
+    pub fn api_version(&self) -> &'a str {
+        self.api_version
+    }
+
+    /// The owner's kind.
+    #[must_use]
+    pub fn kind(&self) -> &'a str {
+        self.kind
+    }
+
+    /// The owner's name. It has the namespace of the object it owns, or none.
+    #[must_use]
+    pub fn name(&self) -> &'a str {
+        self.name
+    }
+
+    /// The owner's uid.
+    #[must_use]
+    pub fn uid(&self) -> &'a str {
+        self.uid
+    }
+
+    /// Whether this is the one owner that controls the object.
+    #[must_use]
+    pub fn is_controller(&self) -> bool {
+        self.controller == CONTROLS
+    }
+
+    /// Whether the owner is of kind `K`, in whichever version.
+    #[must_use]
+    pub fn is<K: Kind>(&self) -> bool {
+        let resource = K::resource();
+        let group = self.api_version.split_once('/').map_or("", |(group, _)| group);
+        self.kind == resource.kind && group == resource.group
+    }
+}
+
+/// Walks owners held as five strings each.
+#[derive(Debug, Clone)]
+pub(crate) struct Owners<'a>(pub(super) Option<strings::Iter<'a>>);
+
+impl<'a> Iterator for Owners<'a> {
+    type Item = Owner<'a>;
+
+    fn next(&mut self) -> Option<Owner<'a>> {
+        let strings = self.0.as_mut()?;
+        Some(Owner {
+            api_version: strings.next()?,
+            kind: strings.next()?,
+            name: strings.next()?,
+            uid: strings.next()?,
+            controller: strings.next()?,
+        })
+    }
+}

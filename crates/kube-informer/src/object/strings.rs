@@ -1,0 +1,104 @@
+//! Several strings in one allocation.
+
+use std::sync::Arc;
+
+/// A sequence of strings in one shared allocation, each after its length, which is written as one character or two.
+///
+/// Label sets and owners are held by the hundred thousand: a `Vec<String>` would cost three words and an allocation apiece.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub(crate) struct Strings(Arc<str>);
+
+/// Lengths below this are one character.
+const ONE: usize = 0x8000;
+/// The most that two characters below the surrogates can say.
+pub(crate) const LONGEST: usize = (0xD7FF - ONE) * ONE;
+
+impl Strings {
+    pub(crate) fn iter(&self) -> Iter<'_> {
+        Iter(&self.0)
+    }
+
+    /// How many bytes the strings and their lengths take.
+    pub(crate) fn len_bytes(&self) -> usize {
+        self.0.len()
+    }
+}
+
+/// Gathers strings; kept and cleared between objects.
+#[derive(Debug, Default)]
+pub(crate) struct Gather(String);
+
+impl Gather {
+    /// Adds a string, unless it is so long that nothing sane sent it.
+    pub(crate) fn push(&mut self, text: &str) -> Option<()> {
+        let len = text.len();
+        if len < ONE {
+            self.0.push(char::from_u32(u32::try_from(len).ok()?)?);
+        } else if len < LONGEST {
+            self.0.push(char::from_u32(u32::try_from(ONE + len / ONE).ok()?)?);
+            self.0.push(char::from_u32(u32::try_from(len % ONE).ok()?)?);
+        } else {
+            return None;
+        }
+        self.0.push_str(text);
+        Some(())
+    }
+
+    pub(crate) fn as_str(&self) -> &str {
+        &self.0
+    }
+
+    pub(crate) fn clear(&mut self) {
+        self.0.clear();
+    }
+
+    pub(crate) fn to_strings(&self) -> Strings {
+        Strings(self.0.as_str().into())
+    }
+}
+
+impl From<Arc<str>> for Strings {
+    fn from(text: Arc<str>) -> Self {
+        Self(text)
+    }
+}
+
+#[derive(Debug, Clone)]
+pub(crate) struct Iter<'a>(&'a str);
+
+impl<'a> Iterator for Iter<'a> {
+    type Item = &'a str;
+
+    fn next(&mut self) -> Option<&'a str> {
+        let first = self.length()?;
+        let len = if first < ONE { first } else { (first - ONE) * ONE + self.length()? };
+        let (text, rest) = self.0.split_at_checked(len)?;
+        self.0 = rest;
+        Some(text)
+    }
+}
+
+impl Iter<'_> {
+    fn length(&mut self) -> Option<usize> {
+        let mut chars = self.0.chars();
+        let length = chars.next()? as usize;
+        self.0 = chars.as_str();
+        Some(length)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn strings_of_every_length_come_back() {
+        let texts: Vec<String> =
+            [0, 1, 127, 128, 2047, 2048, ONE - 1, ONE, ONE + 1, 3 * ONE + 7].map(|n| "x".repeat(n)).to_vec();
+        let mut gather = Gather::default();
+        for text in &texts {
+            gather.push(text).unwrap();
+        }
+        assert!(gather.to_strings().iter().eq(texts.iter().map(String::as_str)));
+    }
+}

@@ -1,0 +1,118 @@
+//! The identity of an object over its life.
+
+use std::fmt;
+use std::sync::Arc;
+
+/// A uid: sixteen bytes when it is a UUID, as every kube-apiserver's is.
+#[derive(Clone, PartialEq, Eq, Hash)]
+pub struct Uid(Repr);
+
+#[derive(Clone, PartialEq, Eq, Hash)]
+enum Repr {
+    Uuid([u8; 16]),
+    Text(Arc<Box<str>>),
+}
+
+impl Uid {
+    /// The uid that a server wrote as `text`.
+    #[must_use]
+    pub fn new(text: impl AsRef<str>) -> Self {
+        let text = text.as_ref();
+        Self(parse(text.as_bytes()).map_or_else(|| Repr::Text(Arc::new(text.into())), Repr::Uuid))
+    }
+}
+
+/// Only the spelling that [`fmt::Display`] gives back is taken, so that printing is exact.
+fn parse(text: &[u8]) -> Option<[u8; 16]> {
+    if text.len() != 36 {
+        return None;
+    }
+    let mut bytes = [0; 16];
+    let mut digits = text.iter().enumerate();
+    for byte in &mut bytes {
+        let (at, mut high) = digits.next()?;
+        if matches!(at, 8 | 13 | 18 | 23) {
+            if *high != b'-' {
+                return None;
+            }
+            high = digits.next()?.1;
+        }
+        *byte = (nibble(*high)? << 4) | nibble(*digits.next()?.1)?;
+    }
+    Some(bytes)
+}
+
+fn nibble(digit: u8) -> Option<u8> {
+    match digit {
+        b'0'..=b'9' => Some(digit - b'0'),
+        b'a'..=b'f' => Some(digit - b'a' + 10),
+        _ => None,
+    }
+}
+
+impl PartialEq<str> for Uid {
+    fn eq(&self, other: &str) -> bool {
+        match &self.0 {
+            Repr::Uuid(bytes) => parse(other.as_bytes()).as_ref() == Some(bytes),
+            Repr::Text(text) => ***text == *other,
+        }
+    }
+}
+
+impl PartialEq<&str> for Uid {
+    fn eq(&self, other: &&str) -> bool {
+        *self == **other
+    }
+}
+
+impl fmt::Display for Uid {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.0 {
+            Repr::Uuid(bytes) => {
+                for (i, byte) in bytes.iter().enumerate() {
+                    if matches!(i, 4 | 6 | 8 | 10) {
+                        f.write_str("-")?;
+                    }
+                    write!(f, "{byte:02x}")?;
+                }
+                Ok(())
+            }
+            Repr::Text(text) => f.write_str(text),
+        }
+    }
+}
+
+impl fmt::Debug for Uid {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Uid({self})")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_uid_prints_as_it_came() {
+        for text in [
+            "",
+            "a",
+            "0b2f3c4d-5e6f-7081-92a3-b4c5d6e7f809",
+            "0B2F3C4D-5E6F-7081-92A3-B4C5D6E7F809",
+            "0b2f3c4d5e6f-7081-92a3-b4c5d6e7f809-",
+            "0b2f3c4d-5e6f-7081-92a3-b4c5d6e7f80-",
+            "äääääääääääääääääääääääääääääääääääääääääääää",
+        ] {
+            let uid = Uid::new(text);
+            assert_eq!(uid.to_string(), text);
+            assert_eq!(uid, text);
+            assert_ne!(uid, "0b2f3c4d-5e6f-7081-92a3-b4c5d6e7f80a");
+        }
+    }
+
+    #[test]
+    fn a_uuid_is_held_in_sixteen_bytes() {
+        assert!(matches!(Uid::new("0b2f3c4d-5e6f-7081-92a3-b4c5d6e7f809").0, Repr::Uuid(_)));
+        assert_eq!(size_of::<Option<Uid>>(), 24);
+    }
+}

@@ -1,0 +1,117 @@
+//! The version of an object or of a list.
+
+use std::cmp::Ordering;
+use std::fmt;
+use std::sync::Arc;
+
+/// A `resourceVersion`.
+///
+/// Versions of one server that are numbers can be ordered (every kube-apiserver's are); others can only be compared for equality.
+///
+/// ```
+/// use kube_informer::Version;
+///
+/// assert!(Version::new("9") < Version::new("10"));
+/// assert_eq!(Version::new("abc").partial_cmp(&Version::new("abd")), None);
+/// assert_eq!(Version::new("10").to_string(), "10");
+/// ```
+#[derive(Clone, PartialEq, Eq, Hash)]
+#[doc(alias = "ResourceVersion")]
+pub struct Version(Repr);
+
+#[derive(Clone, PartialEq, Eq, Hash)]
+enum Repr {
+    Number(u64),
+    /// Boxed twice to keep a version at two words: nobody has seen a server that sends these.
+    Text(Arc<Box<str>>),
+}
+
+impl Version {
+    /// The version that a server wrote as `text`.
+    #[must_use]
+    pub fn new(text: impl AsRef<str>) -> Self {
+        let text = text.as_ref();
+        // Only what prints back as it came may be held as a number.
+        let plain = text == "0" || (!text.starts_with('0') && text.bytes().all(|b| b.is_ascii_digit()));
+        match text.parse() {
+            Ok(number) if plain => Self(Repr::Number(number)),
+            _ => Self(Repr::Text(Arc::new(text.into()))),
+        }
+    }
+
+    /// The version of a decoded object, if it has one.
+    #[must_use]
+    pub fn of(object: &impl kube::Resource) -> Option<Self> {
+        object.meta().resource_version.as_deref().filter(|version| !version.is_empty()).map(Self::new)
+    }
+
+    /// The version as a number, if it is one.
+    #[must_use]
+    pub fn number(&self) -> Option<u64> {
+        match self.0 {
+            Repr::Number(number) => Some(number),
+            Repr::Text(_) => None,
+        }
+    }
+
+    /// Whether there is no version at all: of an object that no server has seen.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        matches!(&self.0, Repr::Text(text) if text.is_empty())
+    }
+}
+
+impl From<u64> for Version {
+    fn from(number: u64) -> Self {
+        Self(Repr::Number(number))
+    }
+}
+
+impl PartialOrd for Version {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        match (&self.0, &other.0) {
+            (Repr::Number(a), Repr::Number(b)) => Some(a.cmp(b)),
+            (Repr::Text(a), Repr::Text(b)) if a == b => Some(Ordering::Equal),
+            _ => None,
+        }
+    }
+}
+
+impl fmt::Display for Version {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.0 {
+            Repr::Number(number) => fmt::Display::fmt(number, f),
+            Repr::Text(text) => f.pad(text),
+        }
+    }
+}
+
+impl fmt::Debug for Version {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Version({self})")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_version_prints_as_it_came() {
+        for text in ["", "0", "1", "007", "+5", "-1", "18446744073709551615", "18446744073709551616", "v1", "1 "] {
+            assert_eq!(Version::new(text).to_string(), text);
+        }
+    }
+
+    #[test]
+    fn only_plain_numbers_have_an_order() {
+        assert!(Version::new("99") < Version::new("100"));
+        assert_eq!(Version::new("007").partial_cmp(&Version::new("8")), None);
+        assert_eq!(Version::new("x").partial_cmp(&Version::new("x")), Some(Ordering::Equal));
+    }
+
+    #[test]
+    fn a_version_is_two_words() {
+        assert_eq!(size_of::<Version>(), 16);
+    }
+}
