@@ -4,8 +4,13 @@
 #![expect(dead_code, reason = "parts are landing one by one")]
 
 mod clock;
+mod continue_token;
 mod escape;
+mod query;
+mod request;
+mod selector;
 mod status;
 mod storage;
 
+pub use request::Verb;
 pub use status::{Cause, Details, Status};

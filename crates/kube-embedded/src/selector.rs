@@ -1,0 +1,9 @@
+//! Label and field selectors, with the real server's words for those that are wrong.
+
+mod field;
+mod label;
+mod validate;
+
+pub(crate) use self::field::FieldSelector;
+pub(crate) use self::label::LabelSelector;
+pub(crate) use self::validate::{label_value_problem, qualified_name_problems};
