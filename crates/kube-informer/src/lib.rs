@@ -1,5 +1,7 @@
 //! Kubernetes informers.
 
+#[doc(hidden)]
+pub mod codec;
 mod error;
 mod key;
 mod object;

@@ -94,7 +94,7 @@ impl Raw {
     }
 
     pub(super) fn value_at(&self, path: &FieldPath) -> Option<String> {
-        path.find(&self.body)
+        crate::codec::find(&self.body, path)
     }
 
     pub(super) fn decode<K: Object>(&self) -> Result<K, DecodeError> {
