@@ -6,6 +6,8 @@
 mod clock;
 mod continue_token;
 mod escape;
+mod json;
+mod kinds;
 mod query;
 mod request;
 mod selector;

@@ -1,0 +1,295 @@
+//! CustomResourceDefinitions: the kinds they define, or what is wrong with them.
+
+use std::sync::{Arc, OnceLock};
+
+use serde_json::Value;
+
+use super::dns::{dns1035_label, dns1123_subdomain};
+use super::{
+    Behaviour, Cache, Counts, DeleteReply, Generation, GroupResource, InitialStatus, Kind, Lifecycle, Part,
+    Propagation, PutMissing, Schema, Scope, Selectable, Subresource, Text, UpdateVersion,
+};
+use crate::json;
+use crate::request::Verb;
+use crate::status::Cause;
+
+const MOST_SELECTABLE_FIELDS: usize = 8;
+
+/// The kinds of one CustomResourceDefinition.
+#[derive(Debug)]
+pub(crate) struct Definition {
+    /// `plural.group`
+    pub(crate) name: String,
+    /// One for each served version, in the order of the definition.
+    pub(crate) served: Vec<Arc<Kind>>,
+    /// The kind in whose version objects are stored, served or not.
+    pub(crate) stored: Arc<Kind>,
+}
+
+impl Definition {
+    /// Reads a CustomResourceDefinition.
+    ///
+    /// # Errors
+    ///
+    /// Everything that is wrong with it, in the server's words.
+    pub(crate) fn parse(crd: &Value) -> Result<Definition, Vec<Cause>> {
+        let causes = validate(crd);
+        if !causes.is_empty() {
+            return Err(causes);
+        }
+        let kinds: Vec<(bool, bool, Arc<Kind>)> = items(&crd["spec"]["versions"])
+            .iter()
+            .map(|version| (version["served"] == true, version["storage"] == true, Arc::new(kind(crd, version))))
+            .collect();
+        let stored = kinds.iter().find(|(_, storage, _)| *storage).map(|(_, _, kind)| Arc::clone(kind));
+        let Some(stored) = stored else {
+            return Err(vec![exactly_one_storage_version(&crd["spec"]["versions"])]);
+        };
+        let served = kinds.into_iter().filter_map(|(served, _, kind)| served.then_some(kind)).collect();
+        Ok(Definition { name: text(&crd["metadata"], "name").to_owned(), served, stored })
+    }
+}
+
+/// Fills in what a CustomResourceDefinition may leave out.
+pub(crate) fn set_defaults(crd: &mut Value) {
+    let Some(spec) = crd.get_mut("spec").filter(|spec| spec.is_object()) else { return };
+    if spec.get("conversion").is_none_or(Value::is_null) {
+        spec["conversion"] = serde_json::json!({"strategy": "None"});
+    }
+    let Some(names) = spec.get_mut("names").filter(|names| names.is_object()) else { return };
+    let kind = text(names, "kind").to_owned();
+    if kind.is_empty() {
+        return;
+    }
+    if text(names, "singular").is_empty() {
+        names["singular"] = kind.to_ascii_lowercase().into();
+    }
+    if text(names, "listKind").is_empty() {
+        names["listKind"] = format!("{kind}List").into();
+    }
+}
+
+fn kind(crd: &Value, version: &Value) -> Kind {
+    let spec = &crd["spec"];
+    let names = &spec["names"];
+    let own = |value: &Value, key: &str| -> Text { text(value, key).to_owned().into() };
+    let (group, kind) = (own(spec, "group"), own(names, "kind"));
+    let scope = if spec["scope"] == "Namespaced" { Scope::Namespaced } else { Scope::Cluster };
+    let has_status = version["subresources"]["status"].is_object();
+    let terminating = items(&crd["status"]["conditions"])
+        .iter()
+        .any(|condition| condition["type"] == "Terminating" && condition["status"] == "True");
+    let verbs = if terminating {
+        vec![Verb::Delete, Verb::DeleteCollection, Verb::Get, Verb::List, Verb::Watch]
+    } else {
+        let writes = [Verb::Patch, Verb::Create, Verb::Update, Verb::Watch];
+        [Verb::Delete, Verb::DeleteCollection, Verb::Get, Verb::List].into_iter().chain(writes).collect()
+    };
+    let status = Subresource { part: Part::Status, verbs: vec![Verb::Get, Verb::Patch, Verb::Update] };
+    let fixed: &[&str] = match scope {
+        Scope::Namespaced => &["metadata.name", "metadata.namespace"],
+        Scope::Cluster => &["metadata.name"],
+    };
+    let paths = items(&version["selectableFields"]).iter().map(|field| Selectable::custom(text(field, "jsonPath")));
+    let storage_version = items(&spec["versions"]).iter().find(|version| version["storage"] == true);
+    let storage_version = storage_version.map_or("", |version| text(version, "name"));
+    Kind {
+        version: own(version, "name"),
+        list_kind: match text(names, "listKind") {
+            "" => format!("{kind}List").into(),
+            list_kind => list_kind.to_owned().into(),
+        },
+        plural: own(names, "plural"),
+        singular: match text(names, "singular") {
+            "" => kind.to_ascii_lowercase().into(),
+            singular => singular.to_owned().into(),
+        },
+        short_names: words(&names["shortNames"]),
+        categories: words(&names["categories"]),
+        scope,
+        verbs,
+        subresources: has_status.then_some(status).into_iter().collect(),
+        storage_version_hash: storage_version_hash(&group, storage_version, &kind).into(),
+        schema: Schema::Custom,
+        behaviour: Behaviour {
+            generation: Generation::Counted(if has_status { Counts::Content } else { Counts::ContentAndStatus }),
+            update_version: UpdateVersion::Required,
+            put_missing: PutMissing::NotFound,
+            delete_reply: DeleteReply::Status,
+            propagation: Propagation::Background,
+            initial_status: if has_status { InitialStatus::Empty } else { InitialStatus::Kept },
+            initial_finalizers: Vec::new(),
+            create_warning: None,
+            delete_warning: None,
+            lifecycle: Lifecycle::Plain,
+        },
+        cache: Cache::Cached,
+        storage: GroupResource { group: group.clone(), resource: own(names, "plural") },
+        selectable: fixed.iter().map(|name| Selectable::built_in(name)).chain(paths).collect(),
+        unknown_field: "field label not supported: *".into(),
+        api_version: format!("{group}/{}", text(version, "name")).into(),
+        zero: "{}",
+        bookmark: OnceLock::new(),
+        group,
+        kind,
+    }
+}
+
+/// Eight bytes that change when objects are stored in another version; clients may only compare them.
+fn storage_version_hash(group: &str, version: &str, kind: &str) -> String {
+    use base64::Engine as _;
+    let fnv = |hash: u64, byte: u8| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3);
+    let hash = format!("{group}/{version}/{kind}").bytes().fold(0xcbf2_9ce4_8422_2325, fnv);
+    base64::engine::general_purpose::STANDARD.encode(hash.to_be_bytes())
+}
+
+fn validate(crd: &Value) -> Vec<Cause> {
+    let mut causes = Vec::new();
+    let spec = &crd["spec"];
+    let (group, names) = (text(spec, "group"), &spec["names"]);
+    let name = text(&crd["metadata"], "name");
+    let mut name_problems: Vec<String> = dns1123_subdomain(name).into_iter().collect();
+    if name != format!("{}.{group}", text(names, "plural")) {
+        name_problems.push("must be spec.names.plural+\".\"+spec.group".to_owned());
+    }
+    causes.extend(name_problems.iter().map(|problem| invalid("metadata.name", &name.into(), problem)));
+    if group.is_empty() {
+        causes.push(required("spec.group"));
+    } else if let Some(problem) = dns1123_subdomain(group) {
+        causes.push(invalid("spec.group", &group.into(), &problem));
+    } else if !group.contains('.') {
+        causes.push(invalid("spec.group", &group.into(), "should be a domain with at least one dot"));
+    }
+    match text(spec, "scope") {
+        "" => causes.push(required("spec.scope")),
+        "Cluster" | "Namespaced" => {}
+        other => causes.push(Cause::unsupported("spec.scope", format!("{other:?}"), "\"Cluster\", \"Namespaced\"")),
+    }
+    validate_versions(&spec["versions"], &mut causes);
+    validate_names(names, &mut causes);
+    let approval = crd["metadata"]["annotations"].get("api-approved.kubernetes.io").and_then(Value::as_str);
+    let protected = ["k8s.io", "kubernetes.io"].iter().any(|domain| group == *domain || group.ends_with(&format!(".{domain}")));
+    if protected && approval.is_none_or(str::is_empty) {
+        let mut cause = required("metadata.annotations[api-approved.kubernetes.io]");
+        cause.message += ": protected groups must have approval annotation \"api-approved.kubernetes.io\", see \
+                          https://github.com/kubernetes/enhancements/pull/1111";
+        causes.push(cause);
+    }
+    if spec["preserveUnknownFields"] == true {
+        let detail = "cannot set to true, set x-kubernetes-preserve-unknown-fields to true in spec.versions[*].schema instead";
+        causes.push(invalid("spec.preserveUnknownFields", &true.into(), detail));
+    }
+    causes
+}
+
+fn validate_versions(versions: &Value, causes: &mut Vec<Cause>) {
+    let all = items(versions);
+    let schemas = all.iter().enumerate().filter(|(_, version)| !version["schema"]["openAPIV3Schema"].is_object());
+    causes.extend(schemas.map(|(at, _)| required(format!("spec.versions[{at}].schema.openAPIV3Schema"))));
+    // The server sees what all versions have alike at the top of the spec, and names it so.
+    let alike = all.iter().all(|version| version["selectableFields"] == all[0]["selectableFields"]);
+    for (at, version) in all.iter().enumerate() {
+        let name = text(version, "name");
+        if let Some(problem) = dns1035_label(name) {
+            causes.push(invalid(format!("spec.versions[{at}].name"), &name.into(), &problem));
+        }
+        if !alike {
+            validate_selectable(&version["selectableFields"], &format!("spec.versions[{at}].selectableFields"), causes);
+        }
+    }
+    let mut names: Vec<&str> = all.iter().map(|version| text(version, "name")).collect();
+    names.sort_unstable();
+    if names.windows(2).any(|pair| pair[0] == pair[1]) {
+        causes.push(invalid("spec.versions", versions, "must contain unique version names"));
+    }
+    if all.iter().filter(|version| version["storage"] == true).count() != 1 {
+        causes.push(exactly_one_storage_version(versions));
+    }
+    if let Some(first) = all.first().filter(|_| alike) {
+        validate_selectable(&first["selectableFields"], "spec.selectableFields", causes);
+    }
+}
+
+fn exactly_one_storage_version(versions: &Value) -> Cause {
+    invalid("spec.versions", versions, "must have exactly one version marked as storage version")
+}
+
+fn validate_selectable(fields: &Value, path: &str, causes: &mut Vec<Cause>) {
+    let mut seen: Vec<&str> = Vec::new();
+    for (at, field) in items(fields).iter().enumerate() {
+        let json_path = text(field, "jsonPath");
+        let path = format!("{path}[{at}].jsonPath");
+        if json_path.is_empty() {
+            causes.push(required(path));
+        } else if json_path == ".metadata" || json_path.starts_with(".metadata.") {
+            causes.push(invalid(path, &json_path.into(), "must not point to fields in metadata"));
+        } else if seen.contains(&json_path) {
+            causes.push(Cause::new("FieldValueDuplicate", path, format!("Duplicate value: {json_path:?}")));
+        } else {
+            seen.push(json_path);
+        }
+    }
+    if seen.len() > MOST_SELECTABLE_FIELDS {
+        causes.push(Cause::new(
+            "FieldValueTooMany",
+            path,
+            format!("Too many: {}: must have at most {MOST_SELECTABLE_FIELDS} items", seen.len()),
+        ));
+    }
+}
+
+fn validate_names(names: &Value, causes: &mut Vec<Cause>) {
+    let (plural, singular) = (text(names, "plural"), text(names, "singular"));
+    let (kind, list_kind) = (text(names, "kind"), text(names, "listKind"));
+    for (key, value) in [("plural", plural), ("kind", kind)] {
+        if value.is_empty() {
+            causes.push(required(format!("spec.names.{key}")));
+        }
+    }
+    let short_names = items(&names["shortNames"]).iter().enumerate();
+    let categories = items(&names["categories"]).iter().enumerate();
+    let single = [("plural", plural), ("singular", singular)].map(|(key, value)| (key.to_owned(), value));
+    let mixed = [("kind", kind), ("listKind", list_kind)];
+    for (key, value) in single.into_iter().filter(|(_, value)| !value.is_empty()) {
+        if let Some(problem) = dns1035_label(value) {
+            causes.push(invalid(format!("spec.names.{key}"), &value.into(), &problem));
+        }
+    }
+    for (key, value) in mixed.into_iter().filter(|(_, value)| !value.is_empty()) {
+        if let Some(problem) = dns1035_label(&value.to_ascii_lowercase()) {
+            let problem = format!("may have mixed case, but should otherwise match: {problem}");
+            causes.push(invalid(format!("spec.names.{key}"), &value.into(), &problem));
+        }
+    }
+    let labels = |causes: &mut Vec<Cause>, list: &str, at: usize, value: &Value| {
+        if let Some(problem) = dns1035_label(value.as_str().unwrap_or_default()) {
+            causes.push(invalid(format!("spec.names.{list}[{at}]"), value, &problem));
+        }
+    };
+    short_names.for_each(|(at, value)| labels(causes, "shortNames", at, value));
+    if !kind.is_empty() && kind == list_kind {
+        causes.push(invalid("spec.names.listKind", &list_kind.into(), "kind and listKind may not be the same"));
+    }
+    categories.for_each(|(at, value)| labels(causes, "categories", at, value));
+}
+
+fn required(field: impl Into<String>) -> Cause {
+    Cause::new("FieldValueRequired", field, "Required value")
+}
+
+fn invalid(field: impl Into<String>, value: &Value, why: &str) -> Cause {
+    let value = json::encode_sorted(value);
+    Cause::invalid(&field.into(), String::from_utf8_lossy(&value), why)
+}
+
+fn items(value: &Value) -> &[Value] {
+    value.as_array().map(Vec::as_slice).unwrap_or_default()
+}
+
+fn text<'a>(value: &'a Value, key: &str) -> &'a str {
+    value[key].as_str().unwrap_or_default()
+}
+
+fn words(value: &Value) -> Vec<Text> {
+    items(value).iter().filter_map(Value::as_str).map(|word| word.to_owned().into()).collect()
+}

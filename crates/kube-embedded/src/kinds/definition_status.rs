@@ -1,0 +1,214 @@
+//! The status of a CustomResourceDefinition, which the server itself keeps.
+
+use serde_json::{Value, json};
+
+use super::Registry;
+
+/// A state that a definition's conditions tell.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Condition {
+    /// The definition's kind is about to be served.
+    Installing,
+    /// The definition's kind is served.
+    Established,
+    /// The definition has been deleted, its objects not yet.
+    DeletionPending,
+    /// The definition's objects are being deleted.
+    DeletionInProgress,
+    /// The definition's objects are gone.
+    DeletionCompleted,
+}
+
+impl Condition {
+    fn parts(self) -> (&'static str, &'static str, &'static str, &'static str) {
+        match self {
+            Condition::Installing => ("Established", "False", "Installing", "the initial names have been accepted"),
+            Condition::Established => {
+                ("Established", "True", "InitialNamesAccepted", "the initial names have been accepted")
+            }
+            Condition::DeletionPending => (
+                "Terminating",
+                "True",
+                "InstanceDeletionPending",
+                "CustomResourceDefinition marked for deletion; CustomResource deletion will begin soon",
+            ),
+            Condition::DeletionInProgress => {
+                ("Terminating", "True", "InstanceDeletionInProgress", "CustomResource deletion is in progress")
+            }
+            Condition::DeletionCompleted => ("Terminating", "False", "InstanceDeletionCompleted", "removed all instances"),
+        }
+    }
+}
+
+/// Sets a condition at a time (RFC 3339, whole seconds); one that says the same already is left alone.
+pub(crate) fn set_condition(crd: &mut Value, condition: Condition, now: &str) {
+    let (kind, status, reason, message) = condition.parts();
+    put_condition(crd, kind, status, reason, message, now);
+}
+
+/// The status of a definition that has just been created: nothing accepted yet.
+pub(crate) fn initial_status(crd: &mut Value) {
+    let Some(crd) = crd.as_object_mut() else { return };
+    let versions = crd.get("spec").map_or(&Value::Null, |spec| &spec["versions"]);
+    let stored: Vec<&Value> = stored_version(versions).into_iter().collect();
+    let status = json!({"conditions": null, "acceptedNames": {"plural": "", "kind": ""}, "storedVersions": stored});
+    crd.insert("status".to_owned(), status);
+}
+
+/// Keeps `status.storedVersions` in step with a changed spec: versions are added, never removed.
+pub(crate) fn stored_versions(crd: &mut Value) {
+    let Some(version) = stored_version(&crd["spec"]["versions"]).cloned() else { return };
+    let Some(status) = crd.get_mut("status").filter(|status| status.is_object()) else { return };
+    match &mut status["storedVersions"] {
+        Value::Array(stored) if stored.contains(&version) => {}
+        Value::Array(stored) => stored.push(version),
+        other => *other = json!([version]),
+    }
+}
+
+/// Accepts the names of a definition unless another one of its group has them, and says so in its conditions. Gives whether the kind
+/// can be served.
+pub(crate) fn accept_names(crd: &mut Value, registry: &Registry, now: &str) -> bool {
+    if !crd["status"].is_object() {
+        initial_status(crd);
+    }
+    let (group, name) = (crd["spec"]["group"].clone(), crd["metadata"]["name"].clone());
+    let requested = crd["spec"]["names"].clone();
+    let (mut resources, mut kinds): (Vec<String>, Vec<String>) = (Vec::new(), Vec::new());
+    for definition in registry.definitions().filter(|each| *each.name != name && *each.stored.group == group) {
+        let kind = &definition.stored;
+        resources.extend([&kind.plural, &kind.singular].into_iter().chain(&kind.short_names).map(ToString::to_string));
+        kinds.extend([&kind.kind, &kind.list_kind].map(ToString::to_string));
+    }
+    let mut accepted = crd["status"]["acceptedNames"].take();
+    let mut conflict = None;
+    for (key, used, reason) in [
+        ("plural", &resources, "PluralConflict"),
+        ("singular", &resources, "SingularConflict"),
+        ("shortNames", &resources, "ShortNamesConflict"),
+        ("kind", &kinds, "KindConflict"),
+        ("listKind", &kinds, "ListKindConflict"),
+    ] {
+        let names: Vec<&str> = match &requested[key] {
+            Value::String(name) => vec![name],
+            Value::Array(names) => names.iter().filter_map(Value::as_str).collect(),
+            _ => continue,
+        };
+        let taken: Vec<&str> = names.into_iter().filter(|name| used.iter().any(|used| used == name)).collect();
+        match taken.first() {
+            Some(name) if accepted[key] != requested[key] => {
+                conflict = Some((reason, format!("{name:?} is already in use")));
+            }
+            _ => accepted[key] = requested[key].clone(),
+        }
+    }
+    match &requested["categories"] {
+        Value::Null => {}
+        categories => accepted["categories"] = categories.clone(),
+    }
+    crd["status"]["acceptedNames"] = accepted;
+    match conflict {
+        None => {
+            put_condition(crd, "NamesAccepted", "True", "NoConflicts", "no conflicts found", now);
+            true
+        }
+        Some((reason, message)) => {
+            put_condition(crd, "NamesAccepted", "False", reason, &message, now);
+            put_condition(crd, "Established", "False", "NotAccepted", "not all names are accepted", now);
+            false
+        }
+    }
+}
+
+fn stored_version(versions: &Value) -> Option<&Value> {
+    versions.as_array()?.iter().find(|version| version["storage"] == true).map(|version| &version["name"])
+}
+
+fn put_condition(crd: &mut Value, kind: &str, status: &str, reason: &str, message: &str, now: &str) {
+    if !crd["status"].is_object() {
+        initial_status(crd);
+    }
+    let Some(root) = crd.get_mut("status") else { return };
+    if !root["conditions"].is_array() {
+        root["conditions"] = json!([]);
+    }
+    let Some(conditions) = root["conditions"].as_array_mut() else { return };
+    let fresh = json!({
+        "type": kind, "status": status, "lastTransitionTime": now, "reason": reason, "message": message
+    });
+    match conditions.iter_mut().find(|condition| condition["type"] == kind) {
+        None => conditions.push(fresh),
+        Some(known) => {
+            // The time is that of the last change of status, whatever else changes.
+            let since = if known["status"] == status { known["lastTransitionTime"].clone() } else { json!(now) };
+            *known = fresh;
+            known["lastTransitionTime"] = since;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn crd() -> Value {
+        json!({
+            "metadata": {"name": "foos.ex.io"},
+            "spec": {
+                "group": "ex.io", "scope": "Namespaced",
+                "names": {"plural": "foos", "singular": "foo", "kind": "Foo", "listKind": "FooList", "shortNames": ["fo"]},
+                "versions": [{"name": "v1", "served": true, "storage": true, "schema": {"openAPIV3Schema": {"type": "object"}}}]
+            }
+        })
+    }
+
+    #[test]
+    fn a_new_definition_gets_its_names_accepted_and_is_established() {
+        let mut crd = crd();
+        initial_status(&mut crd);
+        assert_eq!(crd["status"]["storedVersions"], json!(["v1"]));
+        assert!(accept_names(&mut crd, &Registry::new(), "2026-01-01T00:00:00Z"));
+        set_condition(&mut crd, Condition::Established, "2026-01-01T00:00:01Z");
+        assert_eq!(crd["status"]["acceptedNames"], crd["spec"]["names"]);
+        let expected = json!([
+            {"type": "NamesAccepted", "status": "True", "lastTransitionTime": "2026-01-01T00:00:00Z", "reason": "NoConflicts",
+             "message": "no conflicts found"},
+            {"type": "Established", "status": "True", "lastTransitionTime": "2026-01-01T00:00:01Z",
+             "reason": "InitialNamesAccepted", "message": "the initial names have been accepted"}
+        ]);
+        assert_eq!(crd["status"]["conditions"], expected);
+    }
+
+    #[test]
+    fn a_name_that_another_definition_of_the_group_has_is_not_accepted() {
+        let registry = Registry::new().with_crd(&crd()).unwrap();
+        let mut other = crd();
+        other["metadata"]["name"] = json!("bars.ex.io");
+        other["spec"]["names"] = json!({"plural": "bars", "singular": "bar", "kind": "Foo", "listKind": "BarList"});
+        assert!(!accept_names(&mut other, &registry, "2026-01-01T00:00:00Z"));
+        assert_eq!(other["status"]["conditions"][0]["reason"], "KindConflict");
+        assert_eq!(other["status"]["conditions"][0]["message"], "\"Foo\" is already in use");
+        assert_eq!(other["status"]["acceptedNames"]["plural"], "bars");
+        assert_eq!(other["status"]["acceptedNames"]["kind"], "");
+    }
+
+    #[test]
+    fn a_condition_keeps_its_time_until_its_status_changes() {
+        let mut crd = crd();
+        set_condition(&mut crd, Condition::DeletionPending, "2026-01-01T00:00:00Z");
+        set_condition(&mut crd, Condition::DeletionInProgress, "2026-01-01T00:00:05Z");
+        let condition = &crd["status"]["conditions"][0];
+        assert_eq!(condition["reason"], "InstanceDeletionInProgress");
+        assert_eq!(condition["lastTransitionTime"], "2026-01-01T00:00:00Z");
+    }
+
+    #[test]
+    fn a_new_storage_version_is_added_to_the_stored_ones() {
+        let mut crd = crd();
+        initial_status(&mut crd);
+        crd["spec"]["versions"][0]["name"] = json!("v2");
+        stored_versions(&mut crd);
+        stored_versions(&mut crd);
+        assert_eq!(crd["status"]["storedVersions"], json!(["v1", "v2"]));
+    }
+}

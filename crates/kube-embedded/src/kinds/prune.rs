@@ -1,0 +1,296 @@
+//! What decoding into a Go struct and writing it again does to an object: unknown fields go, wrong types are refused, empty values
+//! are left out or written as the struct says.
+
+use std::fmt;
+
+use base64::Engine as _;
+use serde_json::{Map, Value};
+
+use super::quantity;
+use super::schema::{Field, Leaf, Presence, Shape, Struct, Structs};
+use super::{Kind, Schema};
+
+/// A field that the kind does not have; the text of the server's warning.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct UnknownField(String);
+
+/// Why an object cannot be read as its kind, in the words of Go's decoder.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct DecodeProblem(String);
+
+/// Brings an object into the form in which its kind is stored.
+///
+/// # Errors
+///
+/// The first value that is of the wrong type.
+pub(crate) fn prune(kind: &Kind, object: &mut Value) -> Result<Vec<UnknownField>, DecodeProblem> {
+    let mut pruner = Pruner { unknown: Vec::new(), path: Vec::new() };
+    match kind.schema {
+        Schema::Typed(of) => {
+            let Value::Object(map) = object else {
+                let found = kind_of(object);
+                return Err(DecodeProblem(format!(
+                    "json: cannot unmarshal {found} into Go value of type {}",
+                    of.go_type()
+                )));
+            };
+            pruner.structure(of, map)?;
+            map.insert("kind".to_owned(), Value::from(&*kind.kind));
+            map.insert("apiVersion".to_owned(), Value::from(kind.api_version()));
+        }
+        Schema::Custom => {
+            pruner.path.push(Step::Field("metadata"));
+            let Some(metadata) = object.get_mut("metadata").filter(|metadata| !metadata.is_null()) else {
+                return Ok(Vec::new());
+            };
+            let of = Structs::object_meta();
+            let Value::Object(map) = metadata else {
+                return Err(pruner.mismatch(&kind.kind, metadata, of.go_type()));
+            };
+            pruner.structure(of, map)?;
+        }
+    }
+    Ok(pruner.unknown)
+}
+
+impl fmt::Display for UnknownField {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "unknown field \"{}\"", self.0)
+    }
+}
+
+impl fmt::Display for DecodeProblem {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+enum Step {
+    Field(&'static str),
+    Key(String),
+    Index(usize),
+}
+
+struct Pruner {
+    unknown: Vec<UnknownField>,
+    path: Vec<Step>,
+}
+
+impl Pruner {
+    fn structure(&mut self, of: &'static Struct, map: &mut Map<String, Value>) -> Result<(), DecodeProblem> {
+        if map.keys().any(|key| of.field(key).is_none()) {
+            let unknown: Vec<String> = map.keys().filter(|key| of.field(key).is_none()).cloned().collect();
+            for key in unknown {
+                map.remove(&key);
+                self.path.push(Step::Key(key));
+                self.unknown.push(UnknownField(self.full_path()));
+                self.path.pop();
+            }
+        }
+        for field in of.fields() {
+            self.path.push(Step::Field(field.name));
+            self.field(of, field, map)?;
+            self.path.pop();
+        }
+        Ok(())
+    }
+
+    fn field(&mut self, of: &Struct, field: &Field, map: &mut Map<String, Value>) -> Result<(), DecodeProblem> {
+        let Some(value) = map.get_mut(field.name).filter(|value| !value.is_null()) else {
+            match field.zero() {
+                Some(zero) => map.insert(field.name.to_owned(), zero),
+                None => map.remove(field.name),
+            };
+            return Ok(());
+        };
+        self.shaped(of, field, field.shape, value)?;
+        match field.presence {
+            Presence::WhenNotZero if is_zero(field.shape, value) => {
+                map.remove(field.name);
+            }
+            Presence::Always if is_empty(field.shape, value) => *value = Value::Null,
+            Presence::WhenNotZero | Presence::Always | Presence::WhenSet | Presence::OrNull => {}
+        }
+        Ok(())
+    }
+
+    fn shaped(&mut self, of: &Struct, field: &Field, shape: Shape, value: &mut Value) -> Result<(), DecodeProblem> {
+        match shape {
+            Shape::One(leaf) => self.leaf(of, field, leaf, value),
+            Shape::List(_) => {
+                let Value::Array(items) = value else {
+                    return Err(self.mismatch(of.name(), value, &field.go_type()));
+                };
+                for (at, item) in items.iter_mut().enumerate() {
+                    self.path.push(Step::Index(at));
+                    self.element(of, field, shape.element(), item)?;
+                    self.path.pop();
+                }
+                Ok(())
+            }
+            Shape::Map(_) | Shape::MapOfLists(_) => {
+                let Value::Object(map) = value else {
+                    return Err(self.mismatch(of.name(), value, &field.go_type()));
+                };
+                for (key, item) in map.iter_mut() {
+                    self.path.push(Step::Key(key.clone()));
+                    self.element(of, field, shape.element(), item)?;
+                    self.path.pop();
+                }
+                Ok(())
+            }
+        }
+    }
+
+    fn element(&mut self, of: &Struct, field: &Field, shape: Shape, item: &mut Value) -> Result<(), DecodeProblem> {
+        if item.is_null() {
+            if let Shape::One(leaf) = shape {
+                *item = leaf.zero();
+            }
+            return Ok(());
+        }
+        self.shaped(of, field, shape, item)
+    }
+
+    fn leaf(&mut self, of: &Struct, field: &Field, leaf: Leaf, value: &mut Value) -> Result<(), DecodeProblem> {
+        match (leaf, &mut *value) {
+            (Leaf::Any, _) | (Leaf::Bool | Leaf::StructOrBool(_), Value::Bool(_)) => Ok(()),
+            (Leaf::String | Leaf::Duration | Leaf::IntOrString, Value::String(_)) => Ok(()),
+            (Leaf::Float, Value::Number(_)) => Ok(()),
+            (Leaf::Int32 | Leaf::IntOrString, Value::Number(number)) => match number.as_i64() {
+                Some(whole) if i32::try_from(whole).is_ok() => Ok(()),
+                _ => Err(self.mismatch(of.name(), value, &self.leaf_type(field, leaf))),
+            },
+            (Leaf::Int64, Value::Number(number)) if number.as_i64().is_some() => Ok(()),
+            (Leaf::Bytes, Value::String(text)) => {
+                // Go's decoder skips line breaks, and what it writes again has none.
+                text.retain(|c| !matches!(c, '\n' | '\r'));
+                let decoded = base64::engine::general_purpose::STANDARD.decode(text.as_bytes());
+                decoded.map(drop).map_err(|error| DecodeProblem(illegal_base64(text, error)))
+            }
+            (Leaf::Time | Leaf::MicroTime, Value::String(text)) => {
+                let problem = || {
+                    let layout = match leaf {
+                        Leaf::MicroTime => "2006-01-02T15:04:05.000000Z07:00",
+                        _ => "2006-01-02T15:04:05Z07:00",
+                    };
+                    DecodeProblem(format!("parsing time {text:?} as {layout:?}: cannot parse {text:?} as \"2006\""))
+                };
+                let canonical = canonical_time(leaf, text).ok_or_else(problem)?;
+                if let Some(canonical) = canonical {
+                    *text = canonical;
+                }
+                Ok(())
+            }
+            (Leaf::Quantity, Value::String(_) | Value::Number(_)) => {
+                let canonical = match &*value {
+                    Value::String(text) => quantity::canonical(text.trim()),
+                    other => quantity::canonical(&other.to_string()),
+                };
+                *value = Value::from(canonical.ok_or_else(|| DecodeProblem(quantity::NOT_A_QUANTITY.to_owned()))?);
+                Ok(())
+            }
+            (Leaf::StructOrList(id), Value::Array(_)) => self.shaped(of, field, Shape::List(Leaf::Struct(id)), value),
+            (Leaf::StructOrStrings(_), Value::Array(_)) => self.shaped(of, field, Shape::List(Leaf::String), value),
+            (
+                Leaf::Struct(id) | Leaf::StructOrList(id) | Leaf::StructOrBool(id) | Leaf::StructOrStrings(id),
+                Value::Object(map),
+            ) => self.structure(id.resolve(), map),
+            _ => Err(self.mismatch(of.name(), value, &self.leaf_type(field, leaf))),
+        }
+    }
+
+    fn leaf_type(&self, field: &Field, leaf: Leaf) -> String {
+        match field.shape {
+            Shape::One(own) if own == leaf => field.go_type(),
+            _ => field.element_go_type(),
+        }
+    }
+
+    fn mismatch(&self, of: &str, found: &Value, go_type: &str) -> DecodeProblem {
+        let found = kind_of(found);
+        let fields: Vec<&str> = self
+            .path
+            .iter()
+            .filter_map(|step| match step {
+                Step::Field(name) => Some(*name),
+                Step::Key(_) | Step::Index(_) => None,
+            })
+            .collect();
+        let path = fields.join(".");
+        DecodeProblem(format!("json: cannot unmarshal {found} into Go struct field {of}.{path} of type {go_type}"))
+    }
+
+    fn full_path(&self) -> String {
+        let mut path = String::new();
+        for step in &self.path {
+            match step {
+                Step::Index(at) => path.push_str(&format!("[{at}]")),
+                Step::Field(name) => join(&mut path, name),
+                Step::Key(name) => join(&mut path, name),
+            }
+        }
+        path
+    }
+}
+
+fn join(path: &mut String, name: &str) {
+    if !path.is_empty() {
+        path.push('.');
+    }
+    path.push_str(name);
+}
+
+/// What Go calls a JSON value that it did not expect.
+fn kind_of(value: &Value) -> String {
+    match value {
+        Value::Null => "null".to_owned(),
+        Value::Bool(_) => "bool".to_owned(),
+        Value::Number(number) if number.is_f64() => format!("number {number}"),
+        Value::Number(_) => "number".to_owned(),
+        Value::String(_) => "string".to_owned(),
+        Value::Array(_) => "array".to_owned(),
+        Value::Object(_) => "object".to_owned(),
+    }
+}
+
+/// A time in the server's spelling: `Some(None)` if it has it already, `None` if it is no time.
+fn canonical_time(leaf: Leaf, text: &str) -> Option<Option<String>> {
+    let micro = leaf == Leaf::MicroTime;
+    let time: jiff::Timestamp = text.parse().ok().filter(|_| text.len() >= 20 && text.as_bytes()[10] == b'T')?;
+    let canonical = if micro { format!("{time:.6}") } else { format!("{:.0}", truncate(time)) };
+    Some((canonical != text).then_some(canonical))
+}
+
+/// Whole seconds, as Go's layout without a fraction prints them.
+fn truncate(time: jiff::Timestamp) -> jiff::Timestamp {
+    jiff::Timestamp::from_second(time.as_second()).unwrap_or(time)
+}
+
+fn illegal_base64(text: &str, error: base64::DecodeError) -> String {
+    let at = match error {
+        base64::DecodeError::InvalidByte(at, _) => at,
+        base64::DecodeError::InvalidLastSymbol { .. }
+        | base64::DecodeError::InvalidLength(_)
+        | base64::DecodeError::InvalidPadding => text.len() / 4 * 4,
+    };
+    format!("illegal base64 data at input byte {at}")
+}
+
+fn is_zero(shape: Shape, value: &Value) -> bool {
+    match shape {
+        Shape::One(Leaf::Struct(id)) => *value == id.resolve().zero(),
+        Shape::One(Leaf::Bytes) => value == "",
+        Shape::One(leaf) => *value == leaf.zero(),
+        Shape::List(_) | Shape::Map(_) | Shape::MapOfLists(_) => is_empty(shape, value),
+    }
+}
+
+/// Lists and maps without elements are stored as if they had not been sent.
+fn is_empty(shape: Shape, value: &Value) -> bool {
+    match (shape, value) {
+        (Shape::List(_), Value::Array(items)) => items.is_empty(),
+        (Shape::Map(_) | Shape::MapOfLists(_), Value::Object(map)) => map.is_empty(),
+        _ => false,
+    }
+}

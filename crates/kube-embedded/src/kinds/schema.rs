@@ -1,0 +1,339 @@
+//! The shapes of the built-in kinds: what their Go structs say about their JSON.
+
+use std::collections::HashMap;
+use std::sync::OnceLock;
+
+use serde_json::{Map, Value};
+
+/// All structs of the built-in kinds, read once per process from a file made by reflection on the Go types.
+#[derive(Debug)]
+pub(crate) struct Structs {
+    structs: Vec<Struct>,
+    kinds: HashMap<&'static str, StructId>,
+}
+
+/// A struct's place among [`Structs`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct StructId(u16);
+
+/// One Go struct: its fields in the order in which they are written.
+#[derive(Debug)]
+pub(crate) struct Struct {
+    go_type: &'static str,
+    fields: Box<[Field]>,
+    by_name: Box<[u16]>,
+}
+
+/// One field of a struct.
+#[derive(Debug)]
+pub(crate) struct Field {
+    pub(crate) name: &'static str,
+    pub(crate) presence: Presence,
+    pub(crate) shape: Shape,
+    go_type: Option<&'static str>,
+}
+
+/// What is written for a field without a value.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Presence {
+    /// The zero value: `""`, `0`, `null` for lists and maps, a struct of zero values.
+    Always,
+    /// Nothing, and nothing either if the value sent is the zero value.
+    WhenNotZero,
+    /// Nothing; a zero value that was sent stays.
+    WhenSet,
+    /// `null`.
+    OrNull,
+}
+
+/// How a field's values nest.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Shape {
+    One(Leaf),
+    List(Leaf),
+    Map(Leaf),
+    MapOfLists(Leaf),
+}
+
+/// What a single value is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Leaf {
+    String,
+    Int32,
+    Int64,
+    Bool,
+    Float,
+    Bytes,
+    Time,
+    MicroTime,
+    Duration,
+    Quantity,
+    IntOrString,
+    Any,
+    Struct(StructId),
+    StructOrList(StructId),
+    StructOrBool(StructId),
+    StructOrStrings(StructId),
+}
+
+impl Structs {
+    /// The structs of the built-in kinds.
+    pub(crate) fn get() -> &'static Structs {
+        static STRUCTS: OnceLock<Structs> = OnceLock::new();
+        STRUCTS.get_or_init(|| Structs::parse(include_str!("../../data/types.txt")))
+    }
+
+    /// The metadata of every object, built-in or custom.
+    pub(crate) fn object_meta() -> &'static Struct {
+        Structs::get().at(StructId(0))
+    }
+
+    /// The struct of a kind, named `group/version/Kind`.
+    pub(crate) fn of_kind(&self, name: &str) -> Option<&Struct> {
+        self.kinds.get(name).map(|id| self.at(*id))
+    }
+
+    pub(crate) fn at(&self, id: StructId) -> &Struct {
+        &self.structs[usize::from(id.0)]
+    }
+
+    fn parse(text: &'static str) -> Structs {
+        let mut structs = Vec::with_capacity(600);
+        let mut kinds = HashMap::with_capacity(80);
+        for line in text.lines() {
+            if let Some(kind) = line.strip_prefix('@') {
+                let (name, id) = kind.split_once('\t').expect("a kind's line has two parts");
+                kinds.insert(name, StructId::parse(id));
+            } else {
+                structs.push(Struct::parse(line));
+            }
+        }
+        Structs { structs, kinds }
+    }
+}
+
+impl StructId {
+    fn parse(digits: &str) -> StructId {
+        StructId(digits.parse().expect("a struct's number is a number"))
+    }
+
+    pub(crate) fn resolve(self) -> &'static Struct {
+        Structs::get().at(self)
+    }
+}
+
+impl Struct {
+    /// The Go type with its package, `v1.ObjectMeta`.
+    pub(crate) fn go_type(&self) -> &'static str {
+        self.go_type
+    }
+
+    /// The Go type without its package.
+    pub(crate) fn name(&self) -> &'static str {
+        self.go_type.rsplit('.').next().unwrap_or(self.go_type)
+    }
+
+    pub(crate) fn fields(&self) -> &[Field] {
+        &self.fields
+    }
+
+    /// The field of that JSON name and its place.
+    pub(crate) fn field(&self, name: &str) -> Option<(u16, &Field)> {
+        let found = self.by_name.binary_search_by(|&at| self.fields[usize::from(at)].name.cmp(name)).ok()?;
+        let at = self.by_name[found];
+        Some((at, &self.fields[usize::from(at)]))
+    }
+
+    /// What Go writes for a struct nobody has filled.
+    pub(crate) fn zero(&self) -> Value {
+        let mut object = Map::new();
+        for field in &self.fields {
+            if let Some(zero) = field.zero() {
+                object.insert(field.name.to_owned(), zero);
+            }
+        }
+        Value::Object(object)
+    }
+
+    fn parse(line: &'static str) -> Struct {
+        let mut parts = line.split('\t');
+        let go_type = parts.next().expect("split gives at least one part");
+        let fields: Box<[Field]> = parts.map(Field::parse).collect();
+        let count = u16::try_from(fields.len()).expect("no struct has that many fields");
+        let mut by_name: Box<[u16]> = (0..count).collect();
+        by_name.sort_unstable_by_key(|&at| fields[usize::from(at)].name);
+        Struct { go_type, fields, by_name }
+    }
+}
+
+impl Field {
+    /// What is written when the field has no value: `None` is nothing.
+    pub(crate) fn zero(&self) -> Option<Value> {
+        match self.presence {
+            Presence::WhenNotZero | Presence::WhenSet => None,
+            Presence::OrNull => Some(Value::Null),
+            Presence::Always => Some(match self.shape {
+                Shape::One(leaf) => leaf.zero(),
+                Shape::List(_) | Shape::Map(_) | Shape::MapOfLists(_) => Value::Null,
+            }),
+        }
+    }
+
+    /// The field's Go type, as error messages name it.
+    pub(crate) fn go_type(&self) -> String {
+        match (self.go_type, self.shape) {
+            (Some(named), _) => named.to_owned(),
+            (None, Shape::One(leaf)) => leaf.go_type().to_owned(),
+            (None, Shape::List(leaf)) => format!("[]{}", leaf.go_type()),
+            (None, Shape::Map(leaf)) => format!("map[string]{}", leaf.go_type()),
+            (None, Shape::MapOfLists(leaf)) => format!("map[string][]{}", leaf.go_type()),
+        }
+    }
+
+    /// The Go type of one element, where the field is a list or a map.
+    pub(crate) fn element_go_type(&self) -> String {
+        let all = self.go_type();
+        match all.strip_prefix("[]").or_else(|| all.strip_prefix("map[string]")) {
+            Some(element) => element.to_owned(),
+            None => match self.shape {
+                Shape::One(leaf) | Shape::List(leaf) | Shape::Map(leaf) => leaf.go_type().to_owned(),
+                Shape::MapOfLists(leaf) => format!("[]{}", leaf.go_type()),
+            },
+        }
+    }
+
+    fn parse(text: &'static str) -> Field {
+        let mark = text.find(['!', '?', '*', '+']).expect("a field says when it is present");
+        let presence = match text.as_bytes()[mark] {
+            b'!' => Presence::Always,
+            b'?' => Presence::WhenNotZero,
+            b'*' => Presence::WhenSet,
+            _ => Presence::OrNull,
+        };
+        let rest = &text[mark + 1..];
+        let (shape, go_type) = match rest.split_once('~') {
+            Some((shape, go_type)) => (shape, Some(go_type)),
+            None => (rest, None),
+        };
+        Field { name: &text[..mark], presence, shape: Shape::parse(shape), go_type }
+    }
+}
+
+impl Shape {
+    /// The shape of one element of a list or a map.
+    pub(crate) fn element(self) -> Shape {
+        match self {
+            Shape::One(leaf) | Shape::List(leaf) | Shape::Map(leaf) => Shape::One(leaf),
+            Shape::MapOfLists(leaf) => Shape::List(leaf),
+        }
+    }
+
+    fn parse(text: &str) -> Shape {
+        if let Some(list) = text.strip_prefix("{[") {
+            Shape::MapOfLists(Leaf::parse(list))
+        } else if let Some(element) = text.strip_prefix('{') {
+            Shape::Map(Leaf::parse(element))
+        } else if let Some(element) = text.strip_prefix('[') {
+            Shape::List(Leaf::parse(element))
+        } else {
+            Shape::One(Leaf::parse(text))
+        }
+    }
+}
+
+impl Leaf {
+    pub(crate) fn zero(self) -> Value {
+        match self {
+            Leaf::String => Value::from(""),
+            Leaf::Duration => Value::from("0s"),
+            Leaf::Int32 | Leaf::Int64 | Leaf::Float | Leaf::IntOrString => Value::from(0),
+            Leaf::Bool => Value::from(false),
+            Leaf::Quantity => Value::from("0"),
+            Leaf::Bytes
+            | Leaf::Time
+            | Leaf::MicroTime
+            | Leaf::Any
+            | Leaf::StructOrList(_)
+            | Leaf::StructOrBool(_)
+            | Leaf::StructOrStrings(_) => Value::Null,
+            Leaf::Struct(id) => id.resolve().zero(),
+        }
+    }
+
+    fn go_type(self) -> &'static str {
+        match self {
+            Leaf::String => "string",
+            Leaf::Int32 => "int32",
+            Leaf::Int64 => "int64",
+            Leaf::Bool => "bool",
+            Leaf::Float => "float64",
+            Leaf::Bytes => "[]uint8",
+            Leaf::Time => "v1.Time",
+            Leaf::MicroTime => "v1.MicroTime",
+            Leaf::Duration => "v1.Duration",
+            Leaf::Quantity => "resource.Quantity",
+            Leaf::IntOrString => "intstr.IntOrString",
+            Leaf::Any => "runtime.RawExtension",
+            Leaf::Struct(id) => id.resolve().go_type(),
+            Leaf::StructOrList(_) => "v1.JSONSchemaPropsOrArray",
+            Leaf::StructOrBool(_) => "v1.JSONSchemaPropsOrBool",
+            Leaf::StructOrStrings(_) => "v1.JSONSchemaPropsOrStringArray",
+        }
+    }
+
+    fn parse(text: &str) -> Leaf {
+        let (letter, number) = text.split_at(1);
+        match letter {
+            "s" => Leaf::String,
+            "i" => Leaf::Int32,
+            "l" => Leaf::Int64,
+            "b" => Leaf::Bool,
+            "f" => Leaf::Float,
+            "y" => Leaf::Bytes,
+            "t" => Leaf::Time,
+            "u" => Leaf::MicroTime,
+            "d" => Leaf::Duration,
+            "q" => Leaf::Quantity,
+            "x" => Leaf::IntOrString,
+            "o" => Leaf::StructOrList(StructId::parse(number)),
+            "p" => Leaf::StructOrBool(StructId::parse(number)),
+            "a" => Leaf::StructOrStrings(StructId::parse(number)),
+            "#" => Leaf::Struct(StructId::parse(number)),
+            _ => Leaf::Any,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_struct_finds_each_of_its_fields_by_name() {
+        for each in &Structs::get().structs {
+            for (at, field) in each.fields().iter().enumerate() {
+                let (found, _) = each.field(field.name).unwrap();
+                assert_eq!(usize::from(found), at, "{}.{}", each.go_type(), field.name);
+            }
+            assert!(each.field("noSuchField").is_none());
+        }
+    }
+
+    #[test]
+    fn every_kind_is_written_with_its_type_first_and_metadata_next() {
+        let structs = Structs::get();
+        assert_eq!(structs.kinds.len(), 64);
+        for id in structs.kinds.values() {
+            let names: Vec<_> = structs.at(*id).fields().iter().take(3).map(|field| field.name).collect();
+            assert_eq!(names, ["kind", "apiVersion", "metadata"]);
+        }
+    }
+
+    #[test]
+    fn metadata_is_written_in_the_servers_order() {
+        let names: Vec<_> = Structs::object_meta().fields().iter().map(|field| field.name).collect();
+        let expected = "name generateName namespace selfLink uid resourceVersion generation creationTimestamp deletionTimestamp \
+                        deletionGracePeriodSeconds labels annotations ownerReferences finalizers managedFields";
+        assert_eq!(names.join(" "), expected);
+    }
+}
