@@ -83,7 +83,9 @@ impl Recordings {
         }
         let behaviour = &self.behaviour[&key];
         if behaviour.is_null() {
-            eprintln!("{key}: behaviour was not recorded, the usual one is assumed");
+            eprintln!(
+                "{key}: behaviour was not recorded; that of the newer kinds is assumed, whose updates need a version"
+            );
         }
         let flag = |condition: bool, letter: &'static str| if condition { letter } else { "-" };
         // An object that stays is always the answer; what is asked here is what comes back for one that goes. A kind whose objects
@@ -107,7 +109,7 @@ impl Recordings {
             words(labels, "fields").join(","),
             wording,
             flag(behaviour["generation"] == 1, "1").to_owned(),
-            flag(behaviour["updateWithoutRV"] == 422, "r").to_owned(),
+            flag(behaviour["updateWithoutRV"] == 422 || behaviour.is_null(), "r").to_owned(),
             flag(behaviour["putMissing"] == 201, "c").to_owned(),
             flag(replies, "o").to_owned(),
             words(behaviour, "finalizers").join(","),

@@ -146,8 +146,24 @@ fn any_value() -> impl Strategy<Value = Value> {
     ];
     let key = prop_oneof![
         proptest::sample::select(vec![
-            "metadata", "spec", "status", "name", "labels", "containers", "template", "resources", "limits", "kind", "ports",
-            "creationTimestamp", "resourceVersion", "managedFields", "ownerReferences", "data", "conditions", "volumes",
+            "metadata",
+            "spec",
+            "status",
+            "name",
+            "labels",
+            "containers",
+            "template",
+            "resources",
+            "limits",
+            "kind",
+            "ports",
+            "creationTimestamp",
+            "resourceVersion",
+            "managedFields",
+            "ownerReferences",
+            "data",
+            "conditions",
+            "volumes",
         ])
         .prop_map(str::to_owned),
         any::<String>(),
@@ -155,7 +171,8 @@ fn any_value() -> impl Strategy<Value = Value> {
     leaf.prop_recursive(6, 64, 8, move |inner| {
         prop_oneof![
             prop::collection::vec(inner.clone(), 0..4).prop_map(Value::from),
-            prop::collection::vec((key.clone(), inner), 0..6).prop_map(|members| Value::Object(members.into_iter().collect())),
+            prop::collection::vec((key.clone(), inner), 0..6)
+                .prop_map(|members| Value::Object(members.into_iter().collect())),
         ]
     })
 }

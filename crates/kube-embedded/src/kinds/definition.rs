@@ -168,7 +168,8 @@ fn validate(crd: &Value) -> Vec<Cause> {
     validate_versions(&spec["versions"], &mut causes);
     validate_names(names, &mut causes);
     let approval = crd["metadata"]["annotations"].get("api-approved.kubernetes.io").and_then(Value::as_str);
-    let protected = ["k8s.io", "kubernetes.io"].iter().any(|domain| group == *domain || group.ends_with(&format!(".{domain}")));
+    let protected =
+        ["k8s.io", "kubernetes.io"].iter().any(|domain| group == *domain || group.ends_with(&format!(".{domain}")));
     if protected && approval.is_none_or(str::is_empty) {
         let mut cause = required("metadata.annotations[api-approved.kubernetes.io]");
         cause.message += ": protected groups must have approval annotation \"api-approved.kubernetes.io\", see \
@@ -176,7 +177,8 @@ fn validate(crd: &Value) -> Vec<Cause> {
         causes.push(cause);
     }
     if spec["preserveUnknownFields"] == true {
-        let detail = "cannot set to true, set x-kubernetes-preserve-unknown-fields to true in spec.versions[*].schema instead";
+        let detail =
+            "cannot set to true, set x-kubernetes-preserve-unknown-fields to true in spec.versions[*].schema instead";
         causes.push(invalid("spec.preserveUnknownFields", &true.into(), detail));
     }
     causes

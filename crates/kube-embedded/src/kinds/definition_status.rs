@@ -35,7 +35,9 @@ impl Condition {
             Condition::DeletionInProgress => {
                 ("Terminating", "True", "InstanceDeletionInProgress", "CustomResource deletion is in progress")
             }
-            Condition::DeletionCompleted => ("Terminating", "False", "InstanceDeletionCompleted", "removed all instances"),
+            Condition::DeletionCompleted => {
+                ("Terminating", "False", "InstanceDeletionCompleted", "removed all instances")
+            }
         }
     }
 }

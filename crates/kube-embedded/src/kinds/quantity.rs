@@ -54,11 +54,7 @@ fn nanos(whole: &str, fraction: &str, exponent: i32, factor: i128) -> Option<i12
     let scaled = mantissa.checked_mul(factor)?;
     let power = exponent.checked_sub(fraction_digits)?.checked_add(9)?;
     let ten = 10_i128.checked_pow(power.unsigned_abs())?;
-    if power >= 0 {
-        scaled.checked_mul(ten)
-    } else {
-        Some(scaled / ten + i128::from(scaled % ten != 0))
-    }
+    if power >= 0 { scaled.checked_mul(ten) } else { Some(scaled / ten + i128::from(scaled % ten != 0)) }
 }
 
 fn spell(nanos: i128, format: Format) -> String {
