@@ -122,6 +122,11 @@ impl Kind {
         &self.api_version
     }
 
+    /// Whether lists and watches come from the store itself.
+    pub(crate) fn is_uncached(&self) -> bool {
+        self.cache == Cache::Uncached
+    }
+
     pub(crate) fn is_custom(&self) -> bool {
         matches!(self.schema, Schema::Custom)
     }

@@ -3,16 +3,38 @@
 // Modules land one by one; until the verbs call all of them some have no caller.
 #![expect(dead_code, reason = "parts are landing one by one")]
 
+mod body;
 mod clock;
+mod cluster;
 mod continue_token;
+mod dice;
 mod escape;
+mod filter;
+mod gzip;
 mod json;
 mod kinds;
+mod kubeconfig;
+mod lifecycle;
+mod listener;
+mod negotiate;
 mod query;
+mod reply;
 mod request;
+mod request_log;
+mod route;
 mod selector;
+mod server;
+mod service;
 mod status;
 mod storage;
+mod tls;
+mod verbs;
+mod view;
 
+pub use body::Body;
+pub use cluster::FirstAccess;
 pub use request::Verb;
+pub use request_log::{OpenWatch, Seen};
+pub use server::{Backup, Builder, Server};
+pub use service::Service;
 pub use status::{Cause, Details, Status};

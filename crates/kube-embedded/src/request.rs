@@ -1,7 +1,34 @@
 //! What a request is about: its path and method, read once.
 
-use http::Method;
+use http::{HeaderMap, Method, Uri};
 use percent_encoding::percent_decode_str;
+
+use crate::negotiate::{Form, Wish};
+use crate::query::Query;
+use crate::status::Status;
+
+/// A request as far as its head goes.
+#[derive(Debug)]
+pub(crate) struct Head {
+    pub(crate) method: Method,
+    pub(crate) uri: Uri,
+    pub(crate) headers: HeaderMap,
+    pub(crate) query: Query,
+    pub(crate) target: Target,
+    pub(crate) wish: Wish,
+    /// The form of the answer, or why no form will do.
+    pub(crate) form: Result<Form, Status>,
+}
+
+impl Head {
+    /// The verb, for requests about resources.
+    pub(crate) fn verb(&self) -> Option<Verb> {
+        match &self.target {
+            Target::Resource(path) => path.verb(&self.method, self.query.flag("watch")),
+            _ => None,
+        }
+    }
+}
 
 /// The verb as access rules and logs name it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]

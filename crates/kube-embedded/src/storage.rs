@@ -22,14 +22,8 @@ pub(crate) use self::key::{Key, Span};
 pub(crate) use self::object::{Draft, Labels, Object};
 use self::table::Table;
 
-/// A table's name: the group and the resource under which its objects are kept.
-///
-/// Versions of one kind share a table; so do core events and those of `events.k8s.io`.
-#[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub(crate) struct TableId {
-    pub(crate) group: Arc<str>,
-    pub(crate) resource: Arc<str>,
-}
+/// A table's name: versions of one kind share a table; so do core events and those of `events.k8s.io`.
+pub(crate) type TableId = crate::kinds::GroupResource;
 
 /// How long changes are kept for watches and consistent pages.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

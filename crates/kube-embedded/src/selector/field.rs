@@ -48,10 +48,12 @@ impl FieldSelector {
         let term = self.0.iter().find(|term| term.field == field && term.wanted == Wanted::Equal)?;
         Some(&term.value)
     }
+}
 
-    /// Whether an object's fields, as `value_of` gives them, satisfy every term.
-    pub(crate) fn matches<'v>(&self, mut value_of: impl FnMut(&str) -> &'v str) -> bool {
-        self.0.iter().all(|term| (value_of(&term.field) == term.value) == (term.wanted == Wanted::Equal))
+impl Term {
+    /// Whether an object with this value of the field satisfies the term.
+    pub(crate) fn accepts(&self, value: &str) -> bool {
+        (value == self.value) == (self.wanted == Wanted::Equal)
     }
 }
 
@@ -123,7 +125,7 @@ mod tests {
             "b" => "2",
             _ => "4",
         };
-        assert!(selector.matches(value));
+        assert!(selector.terms().iter().all(|term| term.accepts(value(&term.field))));
         assert_eq!(selector.fixed("a"), Some("1"));
         assert_eq!(selector.fixed("c"), None);
     }

@@ -7,6 +7,7 @@ use parking_lot::Mutex;
 use tokio::time::Instant;
 
 use super::object::Object;
+use crate::view::View;
 
 /// What happened to the object.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -44,14 +45,7 @@ pub(crate) struct Change {
     pub(crate) previous: Option<Arc<Object>>,
     pub(crate) at: Instant,
     /// The frames already written, by what was asked for: an event is encoded once, however many watch it.
-    frames: Mutex<Vec<(FrameKey, Bytes)>>,
-}
-
-/// What a frame depends on apart from the change: its type and the form of the object in it.
-#[derive(Debug, Clone, PartialEq, Eq)]
-struct FrameKey {
-    kind: FrameKind,
-    form: u32,
+    frames: Mutex<Vec<(FrameKind, View, Bytes)>>,
 }
 
 impl Change {
@@ -63,17 +57,14 @@ impl Change {
         self.object.revision()
     }
 
-    /// The frame of this change in a form, made by `encode` the first time it is asked for.
-    ///
-    /// `form` is the identity of a representation (API version, full or metadata only) within the table.
-    pub(crate) fn frame(&self, kind: FrameKind, form: u32, encode: impl FnOnce() -> Bytes) -> Bytes {
-        let key = FrameKey { kind, form };
+    /// The frame of this change in a view, made by `encode` the first time it is asked for.
+    pub(crate) fn frame(&self, kind: FrameKind, view: &View, encode: impl FnOnce() -> Bytes) -> Bytes {
         let mut frames = self.frames.lock();
-        if let Some((_, frame)) = frames.iter().find(|(k, _)| *k == key) {
+        if let Some((.., frame)) = frames.iter().find(|(k, v, _)| *k == kind && v.is(view)) {
             return frame.clone();
         }
         let frame = encode();
-        frames.push((key, frame.clone()));
+        frames.push((kind, view.clone(), frame.clone()));
         frame
     }
 }

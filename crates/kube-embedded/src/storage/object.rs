@@ -4,8 +4,11 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use bytes::Bytes;
+use serde_json::Value;
 
 use super::key::Key;
+use crate::json::{self, Encoded};
+use crate::kinds::Kind;
 
 /// An object's labels, sorted by name.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -31,19 +34,26 @@ impl<'a> FromIterator<(&'a str, &'a str)> for Labels {
 #[derive(Debug, Clone)]
 pub(crate) struct Draft {
     pub(crate) key: Key,
-    /// The canonical JSON up to the value of `resourceVersion`, its opening quote included.
-    pub(crate) before: Vec<u8>,
-    /// The rest, from the closing quote on.
-    pub(crate) after: Vec<u8>,
-    /// Where the metadata object starts, in `before`.
-    pub(crate) metadata_start: usize,
-    /// Where the metadata object ends, in `after`.
-    pub(crate) metadata_end: usize,
-    /// How many bytes `"kind":…,"apiVersion":…,` take after the first brace; 0 where list items keep them.
-    pub(crate) head: usize,
-    pub(crate) labels: Labels,
-    /// The values of the kind's selectable fields beside name and namespace, in the kind's order.
-    pub(crate) fields: Box<[Box<str>]>,
+    encoded: Encoded,
+    labels: Labels,
+    fields: Box<[Box<str>]>,
+}
+
+impl Draft {
+    /// Encodes an object of the kind that its table stores.
+    pub(crate) fn new(stored: &Kind, key: Key, object: &Value) -> Self {
+        let labels = object["metadata"]["labels"].as_object();
+        Self {
+            key,
+            encoded: json::encode(stored, object),
+            labels: labels
+                .into_iter()
+                .flatten()
+                .filter_map(|(name, value)| Some((name.as_str(), value.as_str()?)))
+                .collect(),
+            fields: stored.selectable_fields().iter().map(|field| field.value(object).into()).collect(),
+        }
+    }
 }
 
 /// One version of an object. Never changes.
@@ -54,7 +64,8 @@ pub(crate) struct Object {
     json: Bytes,
     version: Range<u32>,
     metadata: Range<u32>,
-    head: u32,
+    /// How many bytes an item of a list leaves out, the opening brace included.
+    prefix: u32,
     labels: Labels,
     fields: Box<[Box<str>]>,
 }
@@ -62,19 +73,15 @@ pub(crate) struct Object {
 impl Object {
     pub(crate) fn new(draft: Draft, revision: u64) -> Self {
         let digits = revision.to_string();
-        let mut json = draft.before;
-        let version = json.len()..json.len() + digits.len();
-        json.reserve_exact(digits.len() + draft.after.len());
-        json.extend_from_slice(digits.as_bytes());
-        json.extend_from_slice(&draft.after);
-        let metadata = draft.metadata_start..version.end + draft.metadata_end;
+        let at = draft.encoded.head().len();
+        let metadata = draft.encoded.metadata();
         Self {
             key: draft.key,
             revision,
-            version: narrow(&version),
-            metadata: narrow(&metadata),
-            head: draft.head as u32,
-            json: json.into(),
+            version: narrow(&(at..at + digits.len())),
+            metadata: narrow(&(metadata.start..metadata.end + digits.len())),
+            prefix: draft.encoded.type_prefix().max(1) as u32,
+            json: draft.encoded.at_version(&digits).into(),
             labels: draft.labels,
             fields: draft.fields,
         }
@@ -93,7 +100,7 @@ impl Object {
             revision,
             version: narrow(&(start..start + digits.len())),
             metadata: self.metadata.start..self.metadata.end - self.version.end + (start + digits.len()) as u32,
-            head: self.head,
+            prefix: self.prefix,
             json: json.into(),
             labels: self.labels.clone(),
             fields: self.fields.clone(),
@@ -115,7 +122,7 @@ impl Object {
 
     /// The object as an item of a typed list: without kind and apiVersion, and without the opening brace.
     pub(crate) fn item_tail(&self) -> &[u8] {
-        &self.json[1 + self.head as usize..]
+        &self.json[self.prefix as usize..]
     }
 
     /// The metadata object.
@@ -134,11 +141,11 @@ impl Object {
 
     /// Whether a draft would change nothing.
     pub(crate) fn is_same_as(&self, draft: &Draft) -> bool {
-        self.json[..self.version.start as usize] == draft.before
-            && self.json[self.version.end as usize..] == draft.after
+        self.json[..self.version.start as usize] == *draft.encoded.head()
+            && self.json[self.version.end as usize..] == *draft.encoded.tail()
     }
 
-    pub(crate) fn to_value(self: &Arc<Self>) -> serde_json::Value {
+    pub(crate) fn to_value(self: &Arc<Self>) -> Value {
         serde_json::from_slice(&self.json).expect("stored bytes were written by our own encoder")
     }
 }
@@ -150,20 +157,15 @@ fn narrow(range: &Range<usize>) -> Range<u32> {
 
 #[cfg(test)]
 mod tests {
+    use serde_json::json;
+
     use super::*;
 
     fn draft() -> Draft {
-        let before = br#"{"kind":"Pod","apiVersion":"v1","metadata":{"name":"a","resourceVersion":""#.to_vec();
-        Draft {
-            key: Key::new(Some("ns"), "a"),
-            metadata_start: 43,
-            before,
-            after: br#"","labels":{"x":"y"}},"spec":{}}"#.to_vec(),
-            metadata_end: 21,
-            head: 31,
-            labels: [("x", "y")].into_iter().collect(),
-            fields: Box::default(),
-        }
+        let registry = crate::kinds::Registry::new();
+        let pods = registry.find("", "v1", "pods").unwrap();
+        let pod = json!({"metadata": {"name": "a", "labels": {"x": "y"}}, "spec": {"nodeName": "n"}});
+        Draft::new(&pods, Key::new(Some("ns"), "a"), &pod)
     }
 
     #[test]

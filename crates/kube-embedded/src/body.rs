@@ -1,0 +1,104 @@
+//! Bodies of answers: whole, made chunk by chunk, or streams without an end.
+
+use std::fmt;
+use std::io;
+use std::pin::Pin;
+use std::task::{Context, Poll};
+
+use bytes::Bytes;
+use futures_util::Stream;
+use http_body::{Frame, SizeHint};
+
+/// The body of an answer of the server.
+///
+/// Implements [`http_body::Body`]; this is what the [in-process service](crate::Service) answers with.
+pub struct Body(Inner);
+
+enum Inner {
+    Whole(Option<Bytes>),
+    /// Made while it is sent, so that a long list is never there twice.
+    Chunks(Box<dyn Iterator<Item = Bytes> + Send>),
+    Stream(Pin<Box<dyn http_body::Body<Data = Bytes, Error = io::Error> + Send>>),
+}
+
+impl Body {
+    pub(crate) fn empty() -> Self {
+        Self(Inner::Whole(None))
+    }
+
+    pub(crate) fn whole(bytes: impl Into<Bytes>) -> Self {
+        let bytes = bytes.into();
+        Self(Inner::Whole((!bytes.is_empty()).then_some(bytes)))
+    }
+
+    pub(crate) fn chunks(chunks: impl Iterator<Item = Bytes> + Send + 'static) -> Self {
+        Self(Inner::Chunks(Box::new(chunks)))
+    }
+
+    pub(crate) fn stream(stream: impl http_body::Body<Data = Bytes, Error = io::Error> + Send + 'static) -> Self {
+        Self(Inner::Stream(Box::pin(stream)))
+    }
+}
+
+impl http_body::Body for Body {
+    type Data = Bytes;
+    type Error = io::Error;
+
+    fn poll_frame(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, io::Error>>> {
+        match &mut self.0 {
+            Inner::Whole(bytes) => Poll::Ready(bytes.take().map(|bytes| Ok(Frame::data(bytes)))),
+            Inner::Chunks(chunks) => Poll::Ready(chunks.next().map(|bytes| Ok(Frame::data(bytes)))),
+            Inner::Stream(stream) => stream.as_mut().poll_frame(cx),
+        }
+    }
+
+    fn is_end_stream(&self) -> bool {
+        match &self.0 {
+            Inner::Whole(bytes) => bytes.is_none(),
+            Inner::Chunks(_) => false,
+            Inner::Stream(stream) => stream.is_end_stream(),
+        }
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        match &self.0 {
+            Inner::Whole(bytes) => SizeHint::with_exact(bytes.as_ref().map_or(0, |bytes| bytes.len() as u64)),
+            Inner::Chunks(_) | Inner::Stream(_) => SizeHint::default(),
+        }
+    }
+}
+
+impl fmt::Debug for Body {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match &self.0 {
+            Inner::Whole(_) => "Body(whole)",
+            Inner::Chunks(_) => "Body(chunks)",
+            Inner::Stream(_) => "Body(stream)",
+        })
+    }
+}
+
+/// A stream of chunks as a body, with whatever must live as long as it.
+pub(crate) struct StreamBody<S, L> {
+    stream: Pin<Box<S>>,
+    _alive: L,
+}
+
+impl<S, L> StreamBody<S, L> {
+    pub(crate) fn new(stream: S, alive: L) -> Self {
+        Self { stream: Box::pin(stream), _alive: alive }
+    }
+}
+
+impl<S, L> http_body::Body for StreamBody<S, L>
+where
+    S: Stream<Item = io::Result<Bytes>>,
+    L: Unpin,
+{
+    type Data = Bytes;
+    type Error = io::Error;
+
+    fn poll_frame(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, io::Error>>> {
+        self.stream.as_mut().poll_next(cx).map_ok(Frame::data)
+    }
+}

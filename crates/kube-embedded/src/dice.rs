@@ -1,0 +1,33 @@
+//! Chance: uids, name suffixes, watch time-outs.
+
+use parking_lot::Mutex;
+use rand::{RngExt as _, SeedableRng as _};
+use rand_pcg::Pcg64Mcg;
+use uuid::Builder;
+
+/// The server's source of chance: with a seed, the same requests in the same order give the same names and uids.
+#[derive(Debug)]
+pub(crate) struct Dice(Mutex<Pcg64Mcg>);
+
+impl Dice {
+    pub(crate) fn new(seed: Option<u64>) -> Self {
+        Self(Mutex::new(Pcg64Mcg::seed_from_u64(seed.unwrap_or_else(rand::random))))
+    }
+
+    /// A random uid (UUID version 4).
+    pub(crate) fn uid(&self) -> String {
+        Builder::from_random_bytes(self.0.lock().random()).into_uuid().to_string()
+    }
+
+    /// The suffix of a generated name: five letters that spell no words.
+    pub(crate) fn suffix(&self) -> String {
+        const LETTERS: &[u8] = b"bcdfghjklmnpqrstvwxz2456789";
+        let mut dice = self.0.lock();
+        (0..5).map(|_| LETTERS[dice.random_range(0..LETTERS.len())] as char).collect()
+    }
+
+    /// A number from 0 up to, not including, 1.
+    pub(crate) fn fraction(&self) -> f64 {
+        self.0.lock().random_range(0.0..1.0)
+    }
+}

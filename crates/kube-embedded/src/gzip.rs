@@ -1,0 +1,100 @@
+//! Compression as the real server does it: one member for a list, one for each flush of a streaming list.
+
+use std::io::{self, Write as _};
+use std::pin::Pin;
+use std::task::{Context, Poll, ready};
+
+use bytes::Bytes;
+use flate2::Compression;
+use flate2::write::GzEncoder;
+use http_body::Frame;
+
+/// How many compressed bytes are gathered before they are sent.
+const CHUNK: usize = 32 * 1024;
+
+/// The real server's level.
+const LEVEL: Compression = Compression::new(1);
+
+fn encoder() -> GzEncoder<Vec<u8>> {
+    GzEncoder::new(Vec::with_capacity(CHUNK), LEVEL)
+}
+
+/// Compresses a whole body.
+pub(crate) fn gzip(bytes: &[u8]) -> Vec<u8> {
+    let mut encoder = encoder();
+    encoder.write_all(bytes).and_then(|()| encoder.finish()).expect("writing to memory does not fail")
+}
+
+/// Compresses chunks into one member, a chunk at a time.
+pub(crate) fn gzip_chunks(mut chunks: impl Iterator<Item = Bytes>) -> impl Iterator<Item = Bytes> {
+    let mut open = Some(encoder());
+    std::iter::from_fn(move || {
+        let mut encoder = open.take()?;
+        for chunk in chunks.by_ref() {
+            encoder.write_all(&chunk).expect("writing to memory does not fail");
+            if encoder.get_ref().len() >= CHUNK {
+                let ready = std::mem::take(encoder.get_mut());
+                open = Some(encoder);
+                return Some(ready.into());
+            }
+        }
+        Some(encoder.finish().expect("writing to memory does not fail").into())
+    })
+}
+
+/// Compresses a stream, one complete member for whatever comes in one go.
+///
+/// A member ends where the stream has nothing more for now, which is where the real server flushes: clients can read
+/// everything that was sent, and the body is a sequence of members.
+pub(crate) struct GzipMembers<B> {
+    inner: Pin<Box<B>>,
+    member: Option<GzEncoder<Vec<u8>>>,
+    ended: bool,
+}
+
+impl<B> GzipMembers<B> {
+    pub(crate) fn new(inner: B) -> Self {
+        Self { inner: Box::pin(inner), member: None, ended: false }
+    }
+
+    fn close(&mut self) -> Option<Bytes> {
+        let member = self.member.take()?;
+        Some(member.finish().expect("writing to memory does not fail").into())
+    }
+}
+
+impl<B: http_body::Body<Data = Bytes, Error = io::Error>> http_body::Body for GzipMembers<B> {
+    type Data = Bytes;
+    type Error = io::Error;
+
+    fn poll_frame(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, io::Error>>> {
+        let this = &mut *self;
+        if this.ended {
+            return Poll::Ready(None);
+        }
+        loop {
+            let polled = this.inner.as_mut().poll_frame(cx);
+            if polled.is_pending() && this.member.is_some() {
+                return Poll::Ready(this.close().map(|bytes| Ok(Frame::data(bytes))));
+            }
+            match ready!(polled) {
+                Some(Ok(frame)) => {
+                    let Ok(data) = frame.into_data() else { continue };
+                    let member = this.member.get_or_insert_with(encoder);
+                    member.write_all(&data).expect("writing to memory does not fail");
+                    if member.get_ref().len() >= CHUNK {
+                        return Poll::Ready(Some(Ok(Frame::data(std::mem::take(member.get_mut()).into()))));
+                    }
+                }
+                Some(Err(error)) => {
+                    this.ended = true;
+                    return Poll::Ready(Some(Err(error)));
+                }
+                None => {
+                    this.ended = true;
+                    return Poll::Ready(this.close().map(|bytes| Ok(Frame::data(bytes))));
+                }
+            }
+        }
+    }
+}

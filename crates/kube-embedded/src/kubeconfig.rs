@@ -1,0 +1,17 @@
+//! The file with which clients find the server.
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+
+/// Writes a kubeconfig. The texts in it are ours: an address, PEM and a token, none of which needs YAML's quotes.
+pub(crate) fn write(url: &str, authority_pem: Option<&str>, token: Option<&str>) -> String {
+    let authority = authority_pem
+        .map(|pem| format!("    certificate-authority-data: {}\n", STANDARD.encode(pem)))
+        .unwrap_or_default();
+    let user = token.map_or_else(|| " {}\n".to_owned(), |token| format!("\n    token: {token:?}\n"));
+    format!(
+        "apiVersion: v1\nkind: Config\nclusters:\n- name: embedded\n  cluster:\n    server: {url}\n{authority}\
+         contexts:\n- name: embedded\n  context:\n    cluster: embedded\n    user: embedded\n\
+         current-context: embedded\nusers:\n- name: embedded\n  user:{user}"
+    )
+}

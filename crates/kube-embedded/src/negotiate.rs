@@ -1,0 +1,243 @@
+//! Which form of an answer a client wants: Accept, Accept-Encoding, `?pretty`.
+
+use http::HeaderMap;
+use http::header::{ACCEPT, ACCEPT_ENCODING, CONTENT_TYPE, USER_AGENT};
+
+use crate::query::Query;
+use crate::status::{Details, Status};
+
+/// The form of an object or list in the answer.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Form {
+    /// All of it.
+    Full,
+    /// `PartialObjectMetadata`: the metadata alone.
+    Metadata,
+    /// `PartialObjectMetadataList`.
+    MetadataList,
+}
+
+/// How JSON is laid out.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Layout {
+    /// One line, ended by a line break.
+    Compact,
+    /// Indented, without a line break at the end.
+    Pretty,
+}
+
+/// What the client asked for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Wish {
+    pub(crate) form: Form,
+    pub(crate) layout: Layout,
+    /// Errors are indented wherever the form is not the plain one.
+    pub(crate) error_layout: Layout,
+    pub(crate) gzip: bool,
+}
+
+impl Wish {
+    /// Reads the request's headers; the second value is the form, or the reason why no form will do.
+    pub(crate) fn read(headers: &HeaderMap, query: &Query) -> (Self, Result<Form, Status>) {
+        let layout = if wants_pretty(headers, query) { Layout::Pretty } else { Layout::Compact };
+        let form = accepted(headers);
+        let error_layout = match form {
+            Ok(Form::Full) => layout,
+            _ => Layout::Pretty,
+        };
+        let gzip = header_text(headers, ACCEPT_ENCODING).is_some_and(accepts_gzip);
+        let wish = Self { form: form.clone().unwrap_or(Form::Full), layout, error_layout, gzip };
+        (wish, form)
+    }
+}
+
+fn header_text(headers: &HeaderMap, name: http::HeaderName) -> Option<&str> {
+    headers.get(name)?.to_str().ok()
+}
+
+fn wants_pretty(headers: &HeaderMap, query: &Query) -> bool {
+    match query.get("pretty") {
+        Some(pretty) => matches!(pretty, "true" | "1"),
+        None => header_text(headers, USER_AGENT)
+            .is_some_and(|agent| agent.starts_with("curl/") || agent.starts_with("Mozilla/5.0")),
+    }
+}
+
+fn accepts_gzip(value: &str) -> bool {
+    value.split(',').any(|part| {
+        let mut parts = part.split(';').map(str::trim);
+        parts.next() == Some("gzip")
+            && !parts.any(|p| matches!(p.replace(' ', "").as_str(), "q=0" | "q=0.0" | "q=0.00" | "q=0.000"))
+    })
+}
+
+/// One alternative of an Accept header.
+struct Alternative<'h> {
+    media: &'h str,
+    parameters: Vec<(&'h str, &'h str)>,
+    quality: f32,
+}
+
+impl<'h> Alternative<'h> {
+    fn parse(text: &'h str) -> Self {
+        let mut parts = text.split(';').map(str::trim);
+        let media = parts.next().unwrap_or_default();
+        let parameters: Vec<_> =
+            parts.filter_map(|part| part.split_once('=')).map(|(n, v)| (n.trim(), v.trim())).collect();
+        let quality = parameters.iter().find(|(n, _)| *n == "q").and_then(|(_, v)| v.parse().ok()).unwrap_or(1.0);
+        Self { media, parameters, quality }
+    }
+
+    fn parameter(&self, name: &str) -> Option<&'h str> {
+        self.parameters.iter().find(|(n, _)| *n == name).map(|(_, value)| *value)
+    }
+
+    /// The form, if this server has it.
+    fn form(&self) -> Option<Form> {
+        if !matches!(self.media, "application/json" | "*/*") {
+            return None;
+        }
+        match (self.parameter("as"), self.parameter("g"), self.parameter("v")) {
+            (None | Some(""), ..) => Some(Form::Full),
+            (Some("PartialObjectMetadata"), Some("meta.k8s.io"), Some("v1")) => Some(Form::Metadata),
+            (Some("PartialObjectMetadataList"), Some("meta.k8s.io"), Some("v1")) => Some(Form::MetadataList),
+            _ => None,
+        }
+    }
+}
+
+fn accepted(headers: &HeaderMap) -> Result<Form, Status> {
+    let text = header_text(headers, ACCEPT).unwrap_or_default();
+    if text.trim().is_empty() {
+        return Ok(Form::Full);
+    }
+    let mut alternatives: Vec<_> = text.split(',').map(Alternative::parse).collect();
+    alternatives.sort_by(|a, b| b.quality.total_cmp(&a.quality));
+    if let Some(form) = alternatives.iter().find_map(Alternative::form) {
+        return Ok(form);
+    }
+    // A transformation we lack is told in other words than a media type nobody has.
+    let message = if alternatives.iter().any(|a| a.parameter("as").is_some()) {
+        "only the following media types are accepted: application/json, application/yaml, \
+         application/vnd.kubernetes.protobuf"
+            .to_owned()
+    } else {
+        "406: Not Acceptable\n\nAvailable representations: application/json, application/yaml, \
+         application/vnd.kubernetes.protobuf"
+            .to_owned()
+    };
+    Err(Status::new(406, "NotAcceptable", message).with_details(Details::default()))
+}
+
+/// Checks the type of a request's body. None at all is taken for JSON.
+pub(crate) fn json_body(headers: &HeaderMap) -> Result<(), Status> {
+    match media_type(headers) {
+        None | Some("application/json") => Ok(()),
+        Some(_) => Err(Status::unsupported_media_type()),
+    }
+}
+
+/// The media type of a request's body, without parameters.
+pub(crate) fn media_type(headers: &HeaderMap) -> Option<&str> {
+    let text = header_text(headers, CONTENT_TYPE)?;
+    let media = text.split(';').next().unwrap_or_default().trim();
+    (!media.is_empty()).then_some(media)
+}
+
+/// Indents JSON as Go does. Anything that is no JSON comes back as it was.
+pub(crate) fn indent(json: &[u8]) -> Vec<u8> {
+    let mut out = Vec::with_capacity(json.len() * 3 / 2);
+    let mut depth = 0_usize;
+    let mut in_string = false;
+    let mut escaped = false;
+    let break_line = |out: &mut Vec<u8>, depth: usize| {
+        out.push(b'\n');
+        out.extend(std::iter::repeat_n(b' ', depth * 2));
+    };
+    for (at, byte) in json.iter().copied().enumerate() {
+        if in_string {
+            out.push(byte);
+            match byte {
+                _ if escaped => escaped = false,
+                b'\\' => escaped = true,
+                b'"' => in_string = false,
+                _ => {}
+            }
+            continue;
+        }
+        match byte {
+            b'"' => {
+                in_string = true;
+                out.push(byte);
+            }
+            b'{' | b'[' => {
+                out.push(byte);
+                // An empty one stays on its line.
+                if !matches!(json.get(at + 1), Some(b'}' | b']')) {
+                    depth += 1;
+                    break_line(&mut out, depth);
+                }
+            }
+            b'}' | b']' => {
+                if !matches!(json.get(at.wrapping_sub(1)), Some(b'{' | b'[')) {
+                    depth = depth.saturating_sub(1);
+                    break_line(&mut out, depth);
+                }
+                out.push(byte);
+            }
+            b',' => {
+                out.push(byte);
+                break_line(&mut out, depth);
+            }
+            b':' => out.extend_from_slice(b": "),
+            _ => out.push(byte),
+        }
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn wish(accept: &'static str) -> Result<Form, u16> {
+        let headers = HeaderMap::from_iter([(ACCEPT, http::HeaderValue::from_static(accept))]);
+        Wish::read(&headers, &Query::default()).1.map_err(|status| status.code())
+    }
+
+    #[test]
+    fn the_first_form_that_is_served_wins() {
+        assert_eq!(wish("*/*"), Ok(Form::Full));
+        assert_eq!(wish("application/vnd.kubernetes.protobuf,application/json"), Ok(Form::Full));
+        assert_eq!(wish("application/json;as=Table;v=v1;g=meta.k8s.io,application/json"), Ok(Form::Full));
+        assert_eq!(wish("application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1"), Ok(Form::Metadata));
+        assert_eq!(
+            wish("application/json;q=0.1,application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1"),
+            Ok(Form::MetadataList)
+        );
+        assert_eq!(wish("application/json;stream=watch"), Ok(Form::Full));
+    }
+
+    #[test]
+    fn what_is_not_served_is_not_acceptable() {
+        assert_eq!(wish("application/yaml"), Err(406));
+        assert_eq!(wish("application/*"), Err(406));
+        assert_eq!(wish("application/json;as=Bogus"), Err(406));
+    }
+
+    #[test]
+    fn gzip_must_be_named_and_wanted() {
+        assert!(accepts_gzip("deflate, gzip"));
+        assert!(!accepts_gzip("*"));
+        assert!(!accepts_gzip("gzip;q=0"));
+        assert!(!accepts_gzip("GZIP"));
+    }
+
+    #[test]
+    fn indented_json_reads_as_go_prints_it() {
+        assert_eq!(
+            String::from_utf8(indent(br#"{"a":{},"b":["x:{",1]}"#)).unwrap(),
+            "{\n  \"a\": {},\n  \"b\": [\n    \"x:{\",\n    1\n  ]\n}"
+        );
+    }
+}

@@ -1,0 +1,190 @@
+//! Which part of the server answers a request.
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use http::{Method, Response};
+use tokio::time::Instant;
+
+use crate::body::{Body, StreamBody};
+use crate::gzip::GzipMembers;
+use crate::kinds::{Kind, Part, Registry, Scope};
+use crate::negotiate::Form;
+use crate::query::{ListOptions, ListVerb, parse_duration};
+use crate::reply::{self, Content, Reply};
+use crate::request::{Head, ResourcePath, Target, Verb};
+use crate::request_log::OpenWatch;
+use crate::service::Shared;
+use crate::status::{Details, Status};
+use crate::storage::Key;
+use crate::verbs::watch::{Watch, is_streaming_list};
+use crate::verbs::{get, list};
+use crate::view::View;
+
+/// An answer that a request does not get what it asked for.
+#[derive(Debug)]
+pub(crate) enum Refusal {
+    Status(Status),
+    /// Pages of the real server's outer layers, which know no Status.
+    Text(u16, &'static str),
+}
+
+impl From<Status> for Refusal {
+    fn from(status: Status) -> Self {
+        Self::Status(status)
+    }
+}
+
+const PAGE_NOT_FOUND: Refusal = Refusal::Text(404, "404 page not found\n");
+
+/// Answers a request.
+pub(crate) async fn route(shared: &Arc<Shared>, head: &Head, body: Bytes) -> Result<Response<Body>, Refusal> {
+    let registry = shared.cluster.registry();
+    match &head.target {
+        Target::Resource(path) => resource(shared, &registry, head, path, body).await,
+        Target::Groups { .. } | Target::Group(_) | Target::GroupVersion { .. } | Target::Path => Err(PAGE_NOT_FOUND),
+    }
+}
+
+async fn resource(
+    shared: &Arc<Shared>,
+    registry: &Registry,
+    head: &Head,
+    path: &ResourcePath,
+    body: Bytes,
+) -> Result<Response<Body>, Refusal> {
+    let kind = find(registry, path)?;
+    let verb = verb(&kind, head, path)?;
+    let form = head.form.clone()?;
+    let stored = registry.stored(&kind.storage).unwrap_or_else(|| kind.clone());
+    let view = View::new(kind, stored, form);
+    let namespace = path.namespace.as_deref();
+    let cluster = &shared.cluster;
+    match verb {
+        Verb::Get => {
+            if form == Form::MetadataList {
+                return Err(wrong_form("PartialObjectMetadataList", "an object", &view.kind).into());
+            }
+            let key = Key::new(namespace, path.name.as_deref().unwrap_or_default());
+            let object = get::get(cluster, &view.kind, &key, head.query.text("resourceVersion"), None).await?;
+            Ok(Reply::ok(Content::Object(object)).respond(&view, &head.wish))
+        }
+        Verb::List => {
+            if form == Form::Metadata {
+                return Err(wrong_form("PartialObjectMetadata", "a list", &view.kind).into());
+            }
+            let options = ListOptions::parse(&head.query, ListVerb::List)?;
+            let within = request_timeout(head)?;
+            let listing = list::list(cluster, &view, namespace, &options, within).await?;
+            Ok(Reply::ok(Content::List(listing)).respond(&view, &head.wish))
+        }
+        Verb::Watch => watch(shared, head, path, view).await,
+        Verb::Create | Verb::Update | Verb::Patch | Verb::Delete | Verb::DeleteCollection => {
+            let _ = body;
+            Err(Status::method_not_allowed().into())
+        }
+    }
+}
+
+async fn watch(shared: &Arc<Shared>, head: &Head, path: &ResourcePath, view: View) -> Result<Response<Body>, Refusal> {
+    let mut options = ListOptions::parse(&head.query, ListVerb::Watch)?;
+    if let Some(name) = &path.name {
+        fix_name(&mut options, name)?;
+    }
+    let compressed = head.wish.gzip && is_streaming_list(&options);
+    let watch = Watch::open(shared.cluster.clone(), view, path.namespace.as_deref(), &options).await?;
+    let open = shared.log.open(OpenWatch {
+        path: head.uri.path().to_owned(),
+        query: head.uri.query().unwrap_or_default().to_owned(),
+        since: Instant::now(),
+    });
+    let stream = StreamBody::new(watch.into_stream(shared.lifecycle.lifetime()), open);
+    let mut response = reply::response(200, "application/json");
+    *response.body_mut() = if compressed {
+        reply::compressed(&mut response);
+        Body::stream(GzipMembers::new(stream))
+    } else {
+        Body::stream(stream)
+    };
+    Ok(response)
+}
+
+/// The old watch path of one object: its name is a field selector that the query may repeat but not contradict.
+fn fix_name(options: &mut ListOptions, name: &str) -> Result<(), Status> {
+    if options.field_selector.is_empty() {
+        options.field_selector = format!("metadata.name={name}");
+        return Ok(());
+    }
+    let given = crate::selector::FieldSelector::parse(&options.field_selector)?;
+    match given.fixed("metadata.name") {
+        Some(given) if given == name => Ok(()),
+        _ => Err(Status::bad_request("fieldSelector metadata.name doesn't match requested name")),
+    }
+}
+
+/// The kind at a path, in a place where it can be.
+fn find(registry: &Registry, path: &ResourcePath) -> Result<Arc<Kind>, Refusal> {
+    let unknown = || match registry.is_built_in_group(&path.group) {
+        true => Refusal::Status(Status::unknown_resource()),
+        false => PAGE_NOT_FOUND,
+    };
+    let kind = registry.find(&path.group, &path.version, &path.resource).ok_or_else(unknown)?;
+    let in_place = match kind.scope {
+        Scope::Cluster => path.namespace.is_none(),
+        Scope::Namespaced => path.namespace.is_some() || path.name.is_none(),
+    };
+    let part_exists = match path.subresource.as_deref() {
+        None => true,
+        Some(part) => Part::parse(part).is_some_and(|part| kind.subresource(part).is_some()),
+    };
+    if in_place && part_exists { Ok(kind) } else { Err(unknown()) }
+}
+
+/// The verb, if the kind has it in this place.
+fn verb(kind: &Kind, head: &Head, path: &ResourcePath) -> Result<Verb, Refusal> {
+    let refused = || Refusal::Status(Status::method_not_allowed());
+    let custom = kind.is_custom();
+    if matches!(head.method, Method::HEAD | Method::OPTIONS) && !custom {
+        return Err(refused());
+    }
+    let verb = head.verb().ok_or_else(refused)?;
+    match (verb, &path.name) {
+        (Verb::Create, Some(_)) => return Err(refused()),
+        (Verb::Update, None) if custom => return Err(Status::bad_request("name must be provided").into()),
+        (Verb::Update | Verb::Patch, None) => return Err(refused()),
+        (Verb::Create, None) if kind.scope == Scope::Namespaced && path.namespace.is_none() => {
+            return Err(if custom { PAGE_NOT_FOUND } else { refused() });
+        }
+        (Verb::DeleteCollection, None) if kind.scope == Scope::Namespaced && path.namespace.is_none() => {
+            return Err(refused());
+        }
+        _ => {}
+    }
+    let served = match path.subresource.as_deref().and_then(Part::parse) {
+        None => kind.serves(verb),
+        Some(part) => kind.subresource(part).is_some_and(|sub| sub.verbs.contains(&verb)),
+    };
+    if served { Ok(verb) } else { Err(refused()) }
+}
+
+/// The time that a client gives a request.
+fn request_timeout(head: &Head) -> Result<Option<std::time::Duration>, Status> {
+    match head.query.text("timeout") {
+        "" => Ok(None),
+        text => parse_duration(text).map(Some).ok_or_else(|| {
+            let why = format!("invalid timeout specified in the request URL - time: invalid duration {text:?}");
+            Status::bad_request(why)
+        }),
+    }
+}
+
+/// 406: the metadata of a list was asked for as that of an object, or the other way round.
+fn wrong_form(wanted: &str, is: &str, kind: &Kind) -> Status {
+    let go_type = match is {
+        "a list" => kind.list_kind.to_string(),
+        _ => kind.kind.to_string(),
+    };
+    let package = if kind.group.is_empty() { "core" } else { kind.group.split('.').next().unwrap_or_default() };
+    let message = format!("you requested {wanted}, but the requested object is {is} (*{package}.{go_type})");
+    Status::new(406, "NotAcceptable", message).with_details(Details::default())
+}

@@ -1,0 +1,300 @@
+//! The server that tests and demos hold.
+
+use std::io;
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use tokio::task::JoinHandle;
+
+use crate::cluster::{Cluster, FirstAccess, Settings};
+use crate::kubeconfig;
+use crate::lifecycle::Lifecycle;
+use crate::listener::{Gate, Listener};
+use crate::request_log::{OpenWatch, RequestLog, Seen};
+use crate::service::{Service, Shared};
+use crate::storage;
+use crate::tls::Tls;
+
+/// An API server in the process.
+///
+/// Dropping it ends everything at once; [`Server::shutdown`] lets requests finish and joins.
+#[derive(Debug)]
+pub struct Server {
+    shared: Arc<Shared>,
+    listener: Option<Listener>,
+    authority_pem: Option<String>,
+    housekeeping: JoinHandle<()>,
+}
+
+/// How a [`Server`] is to be.
+#[derive(Debug, Clone)]
+#[must_use = "a server runs only once it is started"]
+pub struct Builder {
+    settings: Settings,
+    transport: Transport,
+    address: SocketAddr,
+}
+
+/// How clients reach the server.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Transport {
+    /// Only through [`Server::service`].
+    InProcess,
+    Http,
+    Tls,
+}
+
+/// A state to go back to: see [`Server::backup`].
+#[derive(Debug, Clone)]
+pub struct Backup(storage::Backup);
+
+impl Backup {
+    /// The revision in which it was taken.
+    #[must_use]
+    pub fn revision(&self) -> u64 {
+        self.0.revision()
+    }
+}
+
+impl Server {
+    /// A server to be set up. Without further ado it listens on a free port of the loopback address, in plain HTTP.
+    pub fn builder() -> Builder {
+        Builder {
+            settings: Settings::default(),
+            transport: Transport::Http,
+            address: SocketAddr::new(Ipv4Addr::LOCALHOST.into(), 0),
+        }
+    }
+
+    /// The address of the server, such as `http://127.0.0.1:40123`. Without a socket it is a name that only the
+    /// in-process service understands.
+    #[must_use]
+    pub fn url(&self) -> String {
+        let Some(listener) = &self.listener else { return "http://kube-embedded.invalid".to_owned() };
+        let scheme = if self.authority_pem.is_some() { "https" } else { "http" };
+        let mut address = listener.address();
+        if address.ip().is_unspecified() {
+            address.set_ip(IpAddr::V4(Ipv4Addr::LOCALHOST));
+        }
+        format!("{scheme}://{address}")
+    }
+
+    /// A kubeconfig, in YAML, with which kubectl and client libraries reach the server.
+    ///
+    /// Over TLS it carries the server's certificate authority. Clients ignore a token over plain HTTP, so where access
+    /// rules matter use TLS.
+    #[must_use]
+    pub fn kubeconfig(&self) -> String {
+        kubeconfig::write(&self.url(), self.authority_pem.as_deref(), None)
+    }
+
+    /// The certificate authority that clients must trust, in PEM; `None` without TLS.
+    #[must_use]
+    pub fn certificate_authority(&self) -> Option<&str> {
+        self.authority_pem.as_deref()
+    }
+
+    /// The server as an in-process service: no sockets, and time may be paused.
+    #[must_use]
+    pub fn service(&self) -> Service {
+        Service::new(self.shared.clone())
+    }
+
+    /// The revision of the last write.
+    #[must_use]
+    pub fn revision(&self) -> u64 {
+        self.cluster().storage.revision()
+    }
+
+    /// The last 10,000 requests, oldest first.
+    #[must_use]
+    pub fn requests(&self) -> Vec<Seen> {
+        self.shared.log.requests()
+    }
+
+    /// How many requests came since the start.
+    #[must_use]
+    pub fn request_count(&self) -> u64 {
+        self.shared.log.total()
+    }
+
+    /// Empties the list of requests seen.
+    pub fn forget_requests(&self) {
+        self.shared.log.forget();
+    }
+
+    /// The watches that are open.
+    #[must_use]
+    pub fn watches(&self) -> Vec<OpenWatch> {
+        self.shared.log.watches()
+    }
+
+    /// Forgets the history: continue tokens, exact versions and watches from before now are answered with 410.
+    pub fn compact_now(&self) {
+        self.cluster().storage.compact();
+    }
+
+    /// Refuses connections until [`Server::accept`]. Open ones stay; see [`Server::cut`].
+    ///
+    /// The port is really closed; the in-process service fails with [`io::ErrorKind::ConnectionRefused`].
+    pub async fn refuse(&self) {
+        self.shared.refusing.store(true, Ordering::Relaxed);
+        if let Some(listener) = &self.listener {
+            listener.set(Gate::Closed).await;
+        }
+    }
+
+    /// Accepts connections again, on the same port.
+    pub async fn accept(&self) {
+        self.shared.refusing.store(false, Ordering::Relaxed);
+        if let Some(listener) = &self.listener {
+            listener.set(Gate::Open).await;
+        }
+    }
+
+    /// Cuts every open connection and stream in the middle of whatever it is doing.
+    pub fn cut(&self) {
+        self.shared.lifecycle.cut();
+    }
+
+    /// Restarts with the history lost: connections break, and whoever comes back with an old version gets 410.
+    pub fn restart(&self) {
+        self.compact_now();
+        self.cut();
+    }
+
+    /// The present state, to go back to with [`Server::restore`].
+    #[must_use]
+    pub fn backup(&self) -> Backup {
+        Backup(self.cluster().storage.backup())
+    }
+
+    /// Restarts from a backup: objects and revision are those of then, the history is lost, connections break.
+    ///
+    /// New writes get revisions that clients may already have seen with other content, as after a real restore.
+    pub fn restore(&self, backup: &Backup) {
+        self.cluster().storage.restore(&backup.0);
+        self.cut();
+    }
+
+    /// Shuts down: streams end, requests under way finish, and when this returns no task and no connection is left.
+    pub async fn shutdown(mut self) {
+        self.shared.lifecycle.close();
+        if let Some(listener) = &mut self.listener {
+            listener.join().await;
+        }
+        self.housekeeping.abort();
+        drop((&mut self.housekeeping).await);
+    }
+
+    pub(crate) fn cluster(&self) -> &Arc<Cluster> {
+        &self.shared.cluster
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        self.shared.lifecycle.close();
+        self.housekeeping.abort();
+    }
+}
+
+impl Builder {
+    /// Speaks TLS, with a certificate authority of the server's own that [`Server::kubeconfig`] carries.
+    pub fn tls(mut self) -> Self {
+        self.transport = Transport::Tls;
+        self
+    }
+
+    /// Opens no socket: only [`Server::service`] reaches the server.
+    pub fn in_process(mut self) -> Self {
+        self.transport = Transport::InProcess;
+        self
+    }
+
+    /// Listens on this address instead of a free port on loopback.
+    pub fn address(mut self, address: SocketAddr) -> Self {
+        self.address = address;
+        self
+    }
+
+    /// Keeps at most this many changes of each resource for watches and consistent pages (20,000).
+    pub fn history(mut self, changes: usize) -> Self {
+        self.settings.window.changes = changes;
+        self
+    }
+
+    /// Keeps changes no longer than this (5 minutes).
+    pub fn history_age(mut self, age: Duration) -> Self {
+        self.settings.window.age = age;
+        self
+    }
+
+    /// Sends bookmarks this often (every minute).
+    pub fn bookmark_interval(mut self, interval: Duration) -> Self {
+        self.settings.bookmark_interval = interval;
+        self
+    }
+
+    /// The shortest life of a watch that names no time-out itself (30 minutes); at most it lives twice as long.
+    pub fn min_watch_timeout(mut self, timeout: Duration) -> Self {
+        self.settings.min_watch_timeout = timeout;
+        self
+    }
+
+    /// Closes a watch that lags by more changes than this (10,000).
+    pub fn watch_backlog(mut self, changes: usize) -> Self {
+        self.settings.watch_backlog = changes;
+        self
+    }
+
+    /// What the first reader of a new custom kind gets; by default the refusal that the real server gives.
+    pub fn first_access(mut self, first_access: FirstAccess) -> Self {
+        self.settings.first_access = first_access;
+        self
+    }
+
+    /// Draws uids and generated names from a seed, so that they are the same in each run.
+    pub fn seed(mut self, seed: u64) -> Self {
+        self.settings.seed = Some(seed);
+        self
+    }
+
+    /// Starts the server.
+    ///
+    /// # Errors
+    ///
+    /// If the address cannot be listened on.
+    #[expect(clippy::unused_async, reason = "starting may have to wait one day, and callers should not change then")]
+    pub async fn start(self) -> io::Result<Server> {
+        let cluster = Arc::new(Cluster::new(self.settings));
+        let shared = Arc::new(Shared {
+            cluster,
+            lifecycle: Lifecycle::new(),
+            log: RequestLog::default(),
+            refusing: AtomicBool::new(false),
+        });
+        let tls = match self.transport {
+            Transport::Tls => Some(Tls::new(self.address.ip())?),
+            Transport::Http | Transport::InProcess => None,
+        };
+        let (acceptor, authority_pem) = tls.map(|tls| (tls.acceptor, tls.authority_pem)).unzip();
+        let listener = match self.transport {
+            Transport::InProcess => None,
+            Transport::Http | Transport::Tls => Some(Listener::start(self.address, acceptor, shared.clone())?),
+        };
+        let housekeeping = tokio::spawn(housekeeping(shared.clone(), self.settings.window.age));
+        Ok(Server { shared, listener, authority_pem, housekeeping })
+    }
+}
+
+/// Forgets old changes, a few times within the age they may reach.
+async fn housekeeping(shared: Arc<Shared>, age: Duration) {
+    let mut ticks = tokio::time::interval((age / 10).max(Duration::from_millis(100)));
+    loop {
+        let now = ticks.tick().await;
+        shared.cluster.storage.expire(now);
+    }
+}

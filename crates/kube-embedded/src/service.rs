@@ -1,0 +1,123 @@
+//! The server as a tower service: one request in, one answer out.
+
+use std::io;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::task::{Context, Poll};
+
+use bytes::Bytes;
+use http::{HeaderName, HeaderValue, Request, Response};
+use http_body_util::{BodyExt as _, LengthLimitError, Limited};
+use tokio::time::Instant;
+
+use crate::body::Body;
+use crate::cluster::Cluster;
+use crate::lifecycle::Lifecycle;
+use crate::negotiate::Wish;
+use crate::query::Query;
+use crate::reply;
+use crate::request::{Head, Target};
+use crate::request_log::{RequestLog, Seen};
+use crate::route::{Refusal, route};
+use crate::status::Status;
+
+type BoxError = Box<dyn std::error::Error + Send + Sync>;
+type BoxFuture<T> = Pin<Box<dyn Future<Output = T> + Send>>;
+
+const AUDIT_ID: HeaderName = HeaderName::from_static("audit-id");
+
+/// What all connections share.
+#[derive(Debug)]
+pub(crate) struct Shared {
+    pub(crate) cluster: Arc<Cluster>,
+    pub(crate) lifecycle: Lifecycle,
+    pub(crate) log: RequestLog,
+    /// Whether connections are refused, which in the process means requests.
+    pub(crate) refusing: AtomicBool,
+}
+
+/// The server without a socket: a [`tower::Service`] that a `kube::Client` can be made of.
+///
+/// Cheap to clone. It waits only through tokio's clock, so tests on it can pause time.
+#[derive(Debug, Clone)]
+pub struct Service {
+    shared: Arc<Shared>,
+}
+
+impl Service {
+    pub(crate) fn new(shared: Arc<Shared>) -> Self {
+        Self { shared }
+    }
+}
+
+impl<B> tower::Service<Request<B>> for Service
+where
+    B: http_body::Body + Send + 'static,
+    B::Data: Send,
+    B::Error: Into<BoxError>,
+{
+    type Response = Response<Body>;
+    type Error = io::Error;
+    type Future = BoxFuture<Result<Response<Body>, io::Error>>;
+
+    fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), io::Error>> {
+        Poll::Ready(Ok(()))
+    }
+
+    fn call(&mut self, request: Request<B>) -> Self::Future {
+        let shared = self.shared.clone();
+        Box::pin(async move { handle(&shared, request).await })
+    }
+}
+
+async fn handle<B>(shared: &Arc<Shared>, request: Request<B>) -> io::Result<Response<Body>>
+where
+    B: http_body::Body + Send + 'static,
+    B::Data: Send,
+    B::Error: Into<BoxError>,
+{
+    if shared.refusing.load(Ordering::Relaxed) {
+        return Err(io::ErrorKind::ConnectionRefused.into());
+    }
+    let (parts, body) = request.into_parts();
+    let query = Query::parse(parts.uri.query().unwrap_or_default());
+    let (wish, form) = Wish::read(&parts.headers, &query);
+    let target = Target::parse(parts.uri.path());
+    let head = Head { method: parts.method, uri: parts.uri, headers: parts.headers, query, target, wish, form };
+    let seen = Seen {
+        method: head.method.to_string(),
+        path: head.uri.path().to_owned(),
+        query: head.uri.query().unwrap_or_default().to_owned(),
+        verb: head.verb(),
+        user: "system:admin".to_owned(),
+        code: None,
+        at: Instant::now(),
+    };
+    let answer = match read(body, shared.cluster.settings.max_request_bytes).await {
+        Ok(body) => route(shared, &head, body).await,
+        Err(status) => Err(status.into()),
+    };
+    let mut response = match answer {
+        Ok(response) => response,
+        Err(Refusal::Status(status)) => reply::failure(&status, &head.wish),
+        Err(Refusal::Text(code, text)) => reply::text_response(code, text),
+    };
+    let audit_id = HeaderValue::try_from(shared.cluster.dice.uid()).expect("a uuid is a header value");
+    response.headers_mut().insert(AUDIT_ID, audit_id);
+    shared.log.add(Seen { code: Some(response.status().as_u16()), ..seen });
+    Ok(response)
+}
+
+/// Reads a request's body, up to the server's limit.
+async fn read<B>(body: B, limit: usize) -> Result<Bytes, Status>
+where
+    B: http_body::Body,
+    B::Error: Into<BoxError>,
+{
+    match Limited::new(body, limit).collect().await {
+        Ok(body) => Ok(body.to_bytes()),
+        Err(error) if error.is::<LengthLimitError>() => Err(Status::body_too_large(limit)),
+        Err(error) => Err(Status::bad_request(error.to_string())),
+    }
+}

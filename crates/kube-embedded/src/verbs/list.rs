@@ -1,0 +1,222 @@
+//! Reading a collection: which state, how much of it, and how it is written.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::Bytes;
+
+use crate::cluster::Cluster;
+use crate::continue_token::{ContinueToken, PageRevision};
+use crate::escape::push_string;
+use crate::filter::{Filter, Selectors};
+use crate::kinds::Kind;
+use crate::negotiate::Form;
+use crate::query::{ListOptions, Match, parse_version};
+use crate::status::Status;
+use crate::storage::{Object, Snapshot};
+use crate::view::View;
+
+/// About how many bytes of a long list are made at a time.
+const CHUNK: usize = 64 * 1024;
+
+/// A list, ready to be written.
+#[derive(Debug)]
+pub(crate) struct Listing {
+    pub(crate) revision: u64,
+    pub(crate) objects: Vec<Arc<Object>>,
+    continue_token: Option<String>,
+    remaining: Option<usize>,
+}
+
+/// The state that a list is read in.
+enum Read {
+    /// The latest.
+    Latest,
+    /// Whatever the cache has.
+    Cached,
+    /// At least this revision.
+    NotOlderThan(u64),
+    /// Exactly this revision.
+    Exact(u64),
+    /// The rest of an earlier list.
+    Continue(ContinueToken),
+}
+
+/// Reads a collection as the options say.
+pub(crate) async fn list(
+    cluster: &Cluster,
+    view: &View,
+    namespace: Option<&str>,
+    options: &ListOptions,
+    within: Option<Duration>,
+) -> Result<Listing, Status> {
+    let kind = &*view.kind;
+    let filter = Filter::new(kind, namespace, Selectors::of(options)?)?;
+    let read = Read::of(options)?;
+    let limit = limit(kind, options);
+    let span = filter.span();
+    let storage = &cluster.storage;
+    let table = &kind.storage;
+    let page_size = limit.filter(|_| filter.is_everything());
+    let mut start = span.clone();
+    let snapshot = match read {
+        Read::Latest => {
+            let now = storage.progress(table);
+            storage.list_at(table, &span, now, page_size).unwrap_or_else(|| storage.list(table, &span))
+        }
+        Read::Cached => match page_size {
+            None => storage.list_cached(table, &span),
+            Some(_) => {
+                let now = storage.cached_revision(table);
+                storage.list_at(table, &span, now, page_size).unwrap_or_else(|| storage.list(table, &span))
+            }
+        },
+        Read::NotOlderThan(revision) => {
+            cluster.reach(kind, revision, within).await?;
+            let now = match storage.cached_revision(table) {
+                cached if cached >= revision => cached,
+                _ => storage.progress(table),
+            };
+            storage.list_at(table, &span, now, page_size).unwrap_or_else(|| storage.list(table, &span))
+        }
+        Read::Exact(revision) => {
+            cluster.reach(kind, revision, within).await?;
+            storage
+                .list_at(table, &span, revision, page_size)
+                .ok_or_else(|| Status::expired("The resourceVersion for the provided list is too old."))?
+        }
+        Read::Continue(token) => {
+            let revision = match token.revision {
+                PageRevision::At(revision) => revision,
+                PageRevision::Latest => storage.progress(table),
+            };
+            cluster.reach(kind, revision, within).await?;
+            start = span.clone().starting_at(&token.start);
+            storage.list_at(table, &start, revision, page_size).ok_or_else(|| Status::expired_continue(token.rest()))?
+        }
+    };
+    Ok(Listing::page(view, &filter, snapshot, limit, &start))
+}
+
+impl Read {
+    fn of(options: &ListOptions) -> Result<Self, Status> {
+        let version = options.resource_version.as_str();
+        if !options.continue_token.is_empty() {
+            if !matches!(version, "" | "0") {
+                return Err(Status::bad_request("specifying resource version is not allowed when using continue"));
+            }
+            return ContinueToken::parse(&options.continue_token).map(Self::Continue);
+        }
+        if version.is_empty() {
+            return Ok(Self::Latest);
+        }
+        let revision =
+            parse_version(version).map_err(|why| Status::bad_request(format!("invalid resource version: {why}")))?;
+        Ok(match (revision, options.version_match) {
+            (0, _) => Self::Cached,
+            (_, Some(Match::Exact)) => Self::Exact(revision),
+            (_, Some(Match::NotOlderThan)) => Self::NotOlderThan(revision),
+            // Pages must agree with one another: with a limit the version is meant to the letter.
+            (_, None) if options.limit.is_some() => Self::Exact(revision),
+            (_, None) => Self::NotOlderThan(revision),
+        })
+    }
+}
+
+/// The limit that counts: reads of "any version" come from the cache as a whole.
+fn limit(kind: &Kind, options: &ListOptions) -> Option<usize> {
+    let whole = options.resource_version == "0" && !kind.is_uncached();
+    options.limit.filter(|_| !whole)
+}
+
+impl Listing {
+    fn page(view: &View, filter: &Filter, read: Snapshot, limit: Option<usize>, span: &crate::storage::Span) -> Self {
+        let Snapshot { revision, objects, mut remaining } = read;
+        let mut kept = Vec::with_capacity(if filter.is_everything() { objects.len() } else { 0 });
+        let found = objects.len();
+        for (at, object) in objects.into_iter().enumerate() {
+            if filter.matches(view, &object) {
+                kept.push(object);
+                if limit.is_some_and(|limit| kept.len() == limit) {
+                    remaining += found - at - 1;
+                    break;
+                }
+            }
+        }
+        // A list of one name is a single read: there is never more of it.
+        let more = limit.is_some() && remaining > 0 && filter.name().is_none();
+        let last = kept.last().filter(|_| more);
+        Self {
+            revision,
+            continue_token: last
+                .map(|last| ContinueToken::after(span.relative(last.key()), revision, !view.kind.is_uncached())),
+            remaining: last.filter(|_| filter.is_everything()).map(|_| remaining),
+            objects: kept,
+        }
+    }
+
+    /// A list of these objects and no more.
+    pub(crate) fn of(revision: u64, objects: Vec<Arc<Object>>) -> Self {
+        Self { revision, objects, continue_token: None, remaining: None }
+    }
+
+    /// The list as JSON, in chunks, without a line break at the end.
+    pub(crate) fn write(self, view: View) -> impl Iterator<Item = Bytes> + Send + 'static {
+        let (head, tail) = self.envelope(&view);
+        let mut head = Some(head);
+        let mut tail = Some(tail);
+        let mut objects = self.objects.into_iter().enumerate();
+        std::iter::from_fn(move || {
+            tail.as_ref()?;
+            let mut out = head.take().unwrap_or_default();
+            for (at, object) in objects.by_ref() {
+                if at > 0 {
+                    out.push(b',');
+                }
+                view.push_item(&mut out, &object);
+                if out.len() >= CHUNK {
+                    return Some(out.into());
+                }
+            }
+            out.extend_from_slice(&tail.take()?);
+            Some(out.into())
+        })
+    }
+
+    /// What stands before the first item and after the last.
+    fn envelope(&self, view: &View) -> (Vec<u8>, Vec<u8>) {
+        let kind = &view.kind;
+        if view.form == Form::Full && kind.is_custom() {
+            let mut head = b"{\"apiVersion\":".to_vec();
+            push_string(&mut head, kind.api_version());
+            head.extend_from_slice(b",\"items\":[");
+            let mut tail = b"],\"kind\":".to_vec();
+            push_string(&mut tail, &kind.list_kind);
+            tail.extend_from_slice(b",\"metadata\":{\"continue\":");
+            push_string(&mut tail, self.continue_token.as_deref().unwrap_or_default());
+            if let Some(remaining) = self.remaining {
+                tail.extend_from_slice(format!(",\"remainingItemCount\":{remaining}").as_bytes());
+            }
+            tail.extend_from_slice(format!(",\"resourceVersion\":\"{}\"}}}}", self.revision).as_bytes());
+            return (head, tail);
+        }
+        let (list_kind, api_version) = match view.form {
+            Form::Full => (&*kind.list_kind, kind.api_version()),
+            Form::Metadata | Form::MetadataList => ("PartialObjectMetadataList", "meta.k8s.io/v1"),
+        };
+        let mut head = b"{\"kind\":".to_vec();
+        push_string(&mut head, list_kind);
+        head.extend_from_slice(b",\"apiVersion\":");
+        push_string(&mut head, api_version);
+        head.extend_from_slice(format!(",\"metadata\":{{\"resourceVersion\":\"{}\"", self.revision).as_bytes());
+        if let Some(token) = &self.continue_token {
+            head.extend_from_slice(b",\"continue\":");
+            push_string(&mut head, token);
+        }
+        if let Some(remaining) = self.remaining {
+            head.extend_from_slice(format!(",\"remainingItemCount\":{remaining}").as_bytes());
+        }
+        head.extend_from_slice(b"},\"items\":[");
+        (head, b"]}".to_vec())
+    }
+}

@@ -1,0 +1,98 @@
+//! How a stored object is shown: in the version asked for, whole or its metadata alone.
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+
+use crate::json;
+use crate::kinds::Kind;
+use crate::negotiate::Form;
+use crate::storage::Object;
+
+pub(crate) const METADATA_HEAD: &[u8] = br#"{"kind":"PartialObjectMetadata","apiVersion":"meta.k8s.io/v1","metadata":"#;
+
+/// A kind in a form: what one request sees of objects.
+#[derive(Debug, Clone)]
+pub(crate) struct View {
+    pub(crate) kind: Arc<Kind>,
+    pub(crate) form: Form,
+    /// The kind in whose version the objects are kept.
+    stored: Arc<Kind>,
+}
+
+impl View {
+    pub(crate) fn new(kind: Arc<Kind>, stored: Arc<Kind>, form: Form) -> Self {
+        Self { kind, form, stored }
+    }
+
+    /// Whether two views show the same bytes.
+    pub(crate) fn is(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.kind, &other.kind) && self.form == other.form
+    }
+
+    fn as_stored(&self) -> bool {
+        Arc::ptr_eq(&self.kind, &self.stored)
+            || self.kind.version == self.stored.version && self.kind.group == self.stored.group
+    }
+
+    /// The object as JSON, without a line break.
+    pub(crate) fn show(&self, object: &Arc<Object>) -> Bytes {
+        match self.form {
+            Form::Full if self.as_stored() => object.json().clone(),
+            Form::Full => {
+                let value = object.to_value();
+                json::encode(&self.kind, &value).at_version(&object.revision().to_string()).into()
+            }
+            Form::Metadata | Form::MetadataList => self.metadata(object),
+        }
+    }
+
+    fn metadata(&self, object: &Arc<Object>) -> Bytes {
+        let mut out = Vec::with_capacity(METADATA_HEAD.len() + object.metadata().len() + 1);
+        out.extend_from_slice(METADATA_HEAD);
+        if self.kind.is_custom() {
+            // Custom resources are kept with sorted keys, but this form is a type of the server's own.
+            out.extend_from_slice(&json::encode_metadata(&object.to_value()["metadata"]));
+        } else {
+            out.extend_from_slice(object.metadata());
+        }
+        out.push(b'}');
+        out.into()
+    }
+
+    /// Appends the object as an item of a list.
+    pub(crate) fn push_item(&self, out: &mut Vec<u8>, object: &Arc<Object>) {
+        match self.form {
+            Form::Full if self.as_stored() => {
+                out.push(b'{');
+                out.extend_from_slice(object.item_tail());
+            }
+            Form::Full => {
+                let value = object.to_value();
+                let encoded = json::encode(&self.kind, &value);
+                let bytes = encoded.at_version(&object.revision().to_string());
+                out.push(b'{');
+                out.extend_from_slice(&bytes[encoded.type_prefix().max(1)..]);
+            }
+            Form::Metadata | Form::MetadataList => out.extend_from_slice(&self.metadata(object)),
+        }
+    }
+
+    /// The value of a selectable field beside the object's name and namespace.
+    pub(crate) fn field<'o>(&self, object: &'o Arc<Object>, name: &str) -> std::borrow::Cow<'o, str> {
+        match name {
+            "metadata.name" => return object.key().name().into(),
+            "metadata.namespace" => return object.key().namespace().unwrap_or_default().into(),
+            _ => {}
+        }
+        if self.as_stored() {
+            let at = self.stored.selectable_fields().iter().position(|field| field.name() == name);
+            return at.and_then(|at| object.fields().get(at)).map_or_else(Default::default, |value| (&**value).into());
+        }
+        let value = object.to_value();
+        match self.kind.selectable_field(name) {
+            Ok(field) => field.value(&value).into_owned().into(),
+            Err(_) => "".into(),
+        }
+    }
+}
