@@ -1,0 +1,42 @@
+# The whole gate and its parts. `just` alone lists them.
+
+set shell := ["bash", "-euo", "pipefail", "-c"]
+
+tools := justfile_directory() / "target/tools/bin"
+export PATH := tools + ":" + env("PATH")
+
+# What there is to run.
+default:
+    @just --list
+
+# The whole gate: what CI runs.
+check: fmt lint test doc deny package
+
+# The formatting, checked.
+fmt:
+    cargo fmt --all --check
+
+# Clippy, warnings as errors.
+lint:
+    cargo clippy --workspace --all-targets --locked -- --deny warnings
+
+# Unit, integration and documentation tests.
+test:
+    cargo test --workspace --locked
+
+# The documentation, warnings as errors.
+doc:
+    RUSTDOCFLAGS="--deny warnings" cargo doc --workspace --no-deps --document-private-items --locked
+
+# Licences, sources and duplicates of the dependencies.
+deny:
+    command -v cargo-deny >/dev/null || cargo install --locked cargo-deny --root target/tools
+    cargo deny --locked check bans licenses sources
+
+# Every crate that is to be published, packaged and built from its package.
+package:
+    cargo package --workspace --locked --allow-dirty
+
+# The benchmarks of a crate, e.g. `just bench kube-embedded`.
+bench crate:
+    cargo bench -p {{crate}}
