@@ -17,6 +17,7 @@ mod kubeconfig;
 mod lifecycle;
 mod listener;
 mod negotiate;
+mod paths;
 mod query;
 mod reply;
 mod request;

@@ -10,6 +10,7 @@ use crate::body::{Body, StreamBody};
 use crate::gzip::GzipMembers;
 use crate::kinds::{Kind, Part, Registry, Scope};
 use crate::negotiate::Form;
+use crate::paths;
 use crate::query::{ListOptions, ListVerb, parse_duration};
 use crate::reply::{self, Content, Reply};
 use crate::request::{Head, ResourcePath, Target, Verb};
@@ -42,7 +43,8 @@ pub(crate) async fn route(shared: &Arc<Shared>, head: &Head, body: Bytes) -> Res
     let registry = shared.cluster.registry();
     match &head.target {
         Target::Resource(path) => resource(shared, &registry, head, path, body).await,
-        Target::Groups { .. } | Target::Group(_) | Target::GroupVersion { .. } | Target::Path => Err(PAGE_NOT_FOUND),
+        Target::Groups { .. } | Target::Group(_) | Target::GroupVersion { .. } => Err(PAGE_NOT_FOUND),
+        Target::Path => paths::answer(head.uri.path(), &head.wish).ok_or(PAGE_NOT_FOUND),
     }
 }
 
