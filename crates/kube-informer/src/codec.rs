@@ -9,6 +9,7 @@ pub use self::frame::{FrameTooLong, Frames};
 pub use self::gunzip::{Gunzip, GunzipError};
 pub use self::list::{ListEnd, ListError, ListSplitter};
 pub use self::scan::{Extent, Found, scan};
+pub(crate) use self::scan::{each_owner, each_string};
 pub use self::skip::Skip;
 pub use self::types::Types;
 pub use self::watch::{Change, ServerStatus, WatchFrame};

@@ -4,6 +4,8 @@ use std::any::type_name;
 use std::fmt;
 use std::sync::Arc;
 
+use crate::codec::Broken;
+
 /// A body that does not fit the type it was read as, or bytes that are no object at all.
 ///
 /// Its text says what was expected and where reading stopped, never what stood there: objects hold secrets.
@@ -23,8 +25,8 @@ enum Cause {
     Truncated,
     /// JSON, but not of the wanted shape.
     Shape { line: usize, column: usize },
-    /// Fixed words of ours.
-    Fixed(&'static str),
+    /// No object that can be kept.
+    Broken(Broken),
 }
 
 impl DecodeError {
@@ -39,8 +41,8 @@ impl DecodeError {
         Self(Arc::new(Inner { target: type_name::<K>(), cause }))
     }
 
-    pub(crate) fn fixed<K>(words: &'static str) -> Self {
-        Self(Arc::new(Inner { target: type_name::<K>(), cause: Cause::Fixed(words) }))
+    pub(crate) fn broken<K>(broken: Broken) -> Self {
+        Self(Arc::new(Inner { target: type_name::<K>(), cause: Cause::Broken(broken) }))
     }
 
     /// The name of the type that the bytes were read as.
@@ -57,7 +59,7 @@ impl fmt::Display for DecodeError {
             Cause::Syntax { line, column } => write!(f, "not JSON at line {line} column {column} (wanted {target})"),
             Cause::Truncated => write!(f, "the JSON ends too early (wanted {target})"),
             Cause::Shape { line, column } => write!(f, "does not fit {target} at line {line} column {column}"),
-            Cause::Fixed(words) => write!(f, "{words} (wanted {target})"),
+            Cause::Broken(broken) => write!(f, "{broken}"),
         }
     }
 }

@@ -13,9 +13,11 @@ pub use self::owner::Owner;
 pub use self::uid::Uid;
 
 pub(crate) use self::decoded::Decoded;
-pub(crate) use self::raw::{Meta, Raw};
+pub(crate) use self::meta::Meta;
+pub(crate) use self::raw::{Body, Raw};
 
 use crate::error::DecodeError;
+use crate::keeper::{Arrival, Keeper};
 use crate::key::ObjectKey;
 use crate::path::FieldPath;
 use crate::version::Version;
@@ -23,6 +25,7 @@ use crate::version::Version;
 mod decoded;
 mod kind;
 mod labels;
+mod meta;
 mod owner;
 mod raw;
 mod strings;
@@ -91,7 +94,7 @@ impl<K> Obj<K> {
     /// The generation, which the server counts up when the wish (the spec) changes.
     #[must_use]
     pub fn generation(&self) -> Option<i64> {
-        self.raw.meta().generation
+        self.raw.meta().generation()
     }
 
     /// The labels.
@@ -150,7 +153,7 @@ impl<K> Obj<K> {
 
     /// An object outside of any cache, for tests: its bytes as a server would send them.
     pub fn from_json(json: impl Into<Bytes>) -> Result<Self, DecodeError> {
-        Ok(Self::new(Arc::new(Raw::from_json(json.into())?)))
+        Keeper::loose().accept(&json.into(), Arrival::Listed).map(Obj::cast)
     }
 
     pub(crate) fn new(raw: Arc<Raw>) -> Self {
@@ -170,6 +173,13 @@ impl<K> Obj<K> {
     pub(crate) fn share<V>(&self) -> Obj<V> {
         let decoded = Arc::clone(self.decoded.get_or_init(|| self.raw.decoded()));
         Obj { raw: Arc::clone(&self.raw), decoded: OnceLock::from(decoded), kind: PhantomData }
+    }
+
+    /// A handle that shares nothing with this one, as a store gives them out.
+    #[doc(hidden)]
+    #[must_use]
+    pub fn fresh_handle(&self) -> Self {
+        Self::new(Arc::clone(&self.raw))
     }
 
     /// What holding this object costs, roughly: what queues are bounded by.

@@ -3,109 +3,171 @@
 use std::sync::Arc;
 
 use bytes::Bytes;
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, Time};
-use serde::Deserialize;
+use parking_lot::RwLock;
 
 use super::decoded::Decoded;
 use super::kind::{Encoded, Object};
-use super::labels::Labels;
-use super::owner::{CONTROLS, Owners};
-use super::strings::{Gather, Strings};
-use super::uid::Uid;
+use super::meta::Meta;
+use crate::codec::{Extent, each_string, find, scan};
 use crate::error::DecodeError;
-use crate::key::ObjectKey;
+use crate::keeper::{Dictionary, Forgotten, Keep, Shared};
 use crate::path::FieldPath;
-use crate::version::Version;
 
 /// One object: the metadata that is always needed, and its bytes.
+///
+/// Metadata never changes. How the body is held may: it is packed when it has gone cold, and what was decoded of it may stay
+/// for a while.
 #[derive(Debug)]
 pub(crate) struct Raw {
     meta: Meta,
-    body: Bytes,
+    keeper: Arc<Shared>,
+    cell: RwLock<Holding>,
 }
 
-/// What is known of an object without its body.
 #[derive(Debug)]
-pub(crate) struct Meta {
-    pub(crate) key: ObjectKey,
-    pub(crate) uid: Option<Uid>,
-    pub(crate) version: Version,
-    pub(crate) generation: Option<i64>,
-    /// Boxed: few objects are on their way out.
-    pub(crate) deletion: Option<Box<Time>>,
-    labels: Option<Strings>,
-    owners: Option<Strings>,
+struct Holding {
+    body: Body,
+    /// What was decoded of it, if it was read not long ago.
+    decoded: Option<Arc<Decoded>>,
 }
 
-impl Meta {
-    pub(super) fn labels(&self) -> Labels<'_> {
-        Labels::new(self.labels.as_ref())
-    }
-
-    pub(super) fn owners(&self) -> Owners<'_> {
-        Owners(self.owners.as_ref().map(Strings::iter))
-    }
+/// The bytes of an object.
+#[derive(Debug)]
+pub(crate) enum Body {
+    Plain(Arc<[u8]>),
+    Packed(Box<[u8]>, Arc<Dictionary>),
 }
 
 impl Raw {
-    pub(super) fn from_json(json: Bytes) -> Result<Self, DecodeError> {
-        #[derive(Deserialize)]
-        struct Whole {
-            metadata: ObjectMeta,
-        }
-        let meta = Whole::decode(Encoded::Json(&json))?.metadata;
-        let (mut labels, mut owners) = (Gather::default(), Gather::default());
-        for (key, value) in meta.labels.iter().flatten() {
-            labels
-                .push(key)
-                .and_then(|()| labels.push(value))
-                .ok_or_else(|| DecodeError::fixed::<Self>("label too long"))?;
-        }
-        for owner in meta.owner_references.iter().flatten() {
-            let controls = if owner.controller == Some(true) { CONTROLS } else { "" };
-            for text in [&owner.api_version, &owner.kind, &owner.name, &owner.uid, controls] {
-                owners.push(text).ok_or_else(|| DecodeError::fixed::<Self>("owner too long"))?;
-            }
-        }
-        let held = |gather: &Gather| Some(gather.to_strings()).filter(|_| !gather.as_str().is_empty());
-        let meta = Meta {
-            key: ObjectKey::namespaced(meta.namespace.unwrap_or_default(), meta.name.unwrap_or_default()),
-            uid: meta.uid.map(Uid::new),
-            version: Version::new(meta.resource_version.unwrap_or_default()),
-            generation: meta.generation,
-            deletion: meta.deletion_timestamp.map(Box::new),
-            labels: held(&labels),
-            owners: held(&owners),
-        };
-        Ok(Self { meta, body: json })
+    pub(crate) fn new(meta: Meta, keeper: Arc<Shared>, body: Body) -> Self {
+        Self { meta, keeper, cell: RwLock::new(Holding { body, decoded: None }) }
     }
 
     pub(crate) fn meta(&self) -> &Meta {
         &self.meta
     }
 
+    /// Hands the plain bytes to `read`, with no lock held.
+    pub(crate) fn with_plain<T>(&self, read: impl FnOnce(&[u8]) -> T) -> T {
+        let holding = self.cell.read();
+        match &holding.body {
+            Body::Plain(json) => {
+                let json = Arc::clone(json);
+                drop(holding);
+                read(&json)
+            }
+            Body::Packed(packed, dictionary) => {
+                let plain = dictionary.unpack(packed).expect("packed by ourselves, with this dictionary");
+                drop(holding);
+                read(&plain)
+            }
+        }
+    }
+
     pub(super) fn json(&self) -> Bytes {
-        self.body.clone()
+        if let Body::Plain(json) = &self.cell.read().body {
+            return Bytes::from_owner(Arc::clone(json));
+        }
+        self.with_plain(Bytes::copy_from_slice)
     }
 
     pub(super) fn annotation(&self, key: &str) -> Option<String> {
-        let json: serde_json::Value = serde_json::from_slice(&self.body).ok()?;
-        Some(json.get("metadata")?.get("annotations")?.get(key)?.as_str()?.to_owned())
+        self.with_plain(|json| {
+            let annotations = scan(json, Extent::Metadata).ok()?.annotations?;
+            let mut found = None;
+            each_string(annotations, |name, value| {
+                if name.is(key) {
+                    found = Some(value.read()?.into_owned());
+                }
+                Ok(())
+            })
+            .ok()?;
+            found
+        })
     }
 
     pub(super) fn value_at(&self, path: &FieldPath) -> Option<String> {
-        crate::codec::find(&self.body, path)
+        self.with_plain(|json| find(json, path))
     }
 
-    pub(super) fn decode<K: Object>(&self) -> Result<K, DecodeError> {
-        K::decode(Encoded::Json(&self.body))
+    /// Decodes, always.
+    pub(super) fn decode<K: Object>(&self) -> (Result<K, DecodeError>, usize) {
+        self.keeper.count_decode();
+        self.with_plain(|json| (K::decode(Encoded::Json(json)), json.len()))
     }
 
+    /// What has been decoded so far and is still held, or room for it.
     pub(super) fn decoded(&self) -> Arc<Decoded> {
-        Arc::default()
+        self.recent().unwrap_or_default()
+    }
+
+    pub(super) fn recent(&self) -> Option<Arc<Decoded>> {
+        self.cell.read().decoded.clone()
+    }
+
+    /// Holds on to what was just decoded, if the keeper has room.
+    pub(super) fn remember(self: &Arc<Self>, decoded: &Arc<Decoded>, bytes: usize) {
+        let always = self.keeper.keep() == Keep::Decoded;
+        if !always && !self.keeper.recent().takes(bytes) {
+            return;
+        }
+        {
+            let mut holding = self.cell.write();
+            match &holding.decoded {
+                Some(held) if !Arc::ptr_eq(held, decoded) => return,
+                Some(_) => {}
+                None => holding.decoded = Some(Arc::clone(decoded)),
+            }
+        }
+        if !always {
+            self.keeper.recent().admit(self, bytes);
+        }
+    }
+
+    /// Lets go of what was decoded, unless it was read since it was last asked to.
+    pub(crate) fn forget_decoded(&self) -> Forgotten {
+        let mut holding = self.cell.write();
+        if holding.decoded.as_ref().is_some_and(|decoded| decoded.take_touched()) {
+            return Forgotten::Kept;
+        }
+        Forgotten::Gone(holding.decoded.take())
+    }
+
+    /// Packs the body with this dictionary. Gives its plain and its packed size, or none if it already is.
+    pub(crate) fn pack(&self, dictionary: &Arc<Dictionary>) -> Option<(usize, usize)> {
+        if matches!(&self.cell.read().body, Body::Packed(_, held) if Arc::ptr_eq(held, dictionary)) {
+            return None;
+        }
+        let (plain, body) = self.with_plain(|json| (json.len(), dictionary.pack(json)));
+        let packed = Body::Packed(body?, Arc::clone(dictionary));
+        let sizes = (plain, packed.len());
+        let before = std::mem::replace(&mut self.cell.write().body, packed);
+        drop(before);
+        Some(sizes)
     }
 
     pub(super) fn weight(&self) -> usize {
-        size_of::<Self>() + self.body.len()
+        size_of::<Self>() + self.meta.key.as_str().len() + self.cell.read().body.len()
+    }
+}
+
+impl Body {
+    pub(crate) fn plain(json: &[u8]) -> Self {
+        Self::Plain(json.into())
+    }
+
+    pub(crate) fn packed(json: &[u8], dictionary: &Arc<Dictionary>) -> Self {
+        match dictionary.pack(json) {
+            Some(packed) => Self::Packed(packed, Arc::clone(dictionary)),
+            None => Self::plain(json),
+        }
+    }
+
+    /// How many bytes are held.
+    pub(crate) fn len(&self) -> usize {
+        match self {
+            Self::Plain(json) => json.len(),
+            Self::Packed(packed, _) => packed.len(),
+        }
     }
 }

@@ -17,11 +17,6 @@ impl Strings {
     pub(crate) fn iter(&self) -> Iter<'_> {
         Iter(&self.0)
     }
-
-    /// How many bytes the strings and their lengths take.
-    pub(crate) fn len_bytes(&self) -> usize {
-        self.0.len()
-    }
 }
 
 /// Gathers strings; kept and cleared between objects.
@@ -46,14 +41,6 @@ impl Gather {
 
     pub(crate) fn as_str(&self) -> &str {
         &self.0
-    }
-
-    pub(crate) fn clear(&mut self) {
-        self.0.clear();
-    }
-
-    pub(crate) fn to_strings(&self) -> Strings {
-        Strings(self.0.as_str().into())
     }
 }
 
@@ -99,6 +86,6 @@ mod tests {
         for text in &texts {
             gather.push(text).unwrap();
         }
-        assert!(gather.to_strings().iter().eq(texts.iter().map(String::as_str)));
+        assert!(Strings::from(Arc::from(gather.as_str())).iter().eq(texts.iter().map(String::as_str)));
     }
 }

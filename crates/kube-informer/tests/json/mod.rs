@@ -1,5 +1,7 @@
 //! Arbitrary JSON text: escapes, white space, numbers and names as no server writes them, and ways to cut and to break it.
 
+#![allow(dead_code, reason = "each test uses its part")]
+
 use bytes::Bytes;
 use proptest::prelude::*;
 use serde_json::Value;

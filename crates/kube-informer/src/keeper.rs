@@ -1,0 +1,323 @@
+//! How bodies are kept: the policies, and the one type that carries them out.
+
+use std::collections::VecDeque;
+use std::fmt;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, LazyLock, Weak};
+
+use bytes::Bytes;
+use parking_lot::Mutex;
+
+pub use self::dictionary::Dictionary;
+pub use self::training::Samples;
+
+pub(crate) use self::intern::Interner;
+pub(crate) use self::recent::{Forgotten, Recent};
+
+use self::training::Training;
+use crate::codec::{Extent, FieldCutter, scan};
+use crate::error::DecodeError;
+use crate::object::{Body, Meta, Obj, Raw, Untyped};
+
+mod dictionary;
+mod intern;
+mod recent;
+mod training;
+
+/// How an informer keeps the bodies of its objects.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+#[non_exhaustive]
+pub enum Keep {
+    /// Compressed against a dictionary that is trained on the objects themselves. A pod of 8 KB takes a little more than one.
+    #[default]
+    Compact,
+    /// As the server sent them.
+    Plain,
+    /// As the server sent them, and beside that decoded, once somebody has read them: for kinds whose every object is read all
+    /// the time.
+    Decoded,
+}
+
+/// Moments of whoever drives the keeper: there is no clock here.
+pub type Tick = u64;
+
+/// What a keeper is made with.
+#[derive(Debug, Clone)]
+#[non_exhaustive]
+pub struct KeeperSettings {
+    /// The policy.
+    pub keep: Keep,
+    /// Fields to leave out of every object.
+    pub drop_fields: FieldCutter,
+    /// How many bytes of recently decoded bodies to keep, roughly.
+    pub recent_bytes: usize,
+    /// How many ticks a changed object is left alone before it is packed.
+    pub cold_after: Tick,
+    /// How many bytes of changed objects may wait to be packed.
+    pub fresh_bytes: usize,
+}
+
+impl Default for KeeperSettings {
+    fn default() -> Self {
+        Self {
+            keep: Keep::default(),
+            drop_fields: FieldCutter::default(),
+            recent_bytes: 64 << 20,
+            cold_after: 2,
+            fresh_bytes: 4 << 20,
+        }
+    }
+}
+
+/// Makes objects out of bytes and keeps them by one policy. Shared by everything that belongs to one store.
+#[derive(Clone)]
+pub struct Keeper(Arc<Shared>);
+
+/// Where an object came from, which says whether it is likely to change again soon.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Arrival {
+    /// In a list: it has been as it is for a while.
+    Listed,
+    /// In a watch, at this moment.
+    Changed(Tick),
+}
+
+/// What all objects of one keeper share.
+pub(crate) struct Shared {
+    keep: Keep,
+    cutter: FieldCutter,
+    cold_after: Tick,
+    fresh_limit: usize,
+    recent: Recent,
+    decodes: AtomicU64,
+    /// None for objects outside of any store, which share nothing.
+    interner: Option<Mutex<Interner>>,
+    packing: Mutex<Packing>,
+}
+
+/// The packing side, used by whoever brings objects in and whoever packs cold ones. Readers never come here.
+struct Packing {
+    dictionary: Arc<Dictionary>,
+    training: Training,
+    /// Changed objects that are still plain, oldest first.
+    fresh: VecDeque<Fresh>,
+    fresh_bytes: usize,
+    /// Objects packed while a better dictionary was still to come.
+    again: VecDeque<Weak<Raw>>,
+}
+
+struct Fresh {
+    since: Tick,
+    bytes: usize,
+    raw: Weak<Raw>,
+}
+
+/// What a step of packing did.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Packed {
+    /// How many objects were packed.
+    pub objects: usize,
+    /// How many wait: until they are cold, or for a further step.
+    pub waiting: usize,
+}
+
+impl Keeper {
+    /// A keeper with nothing in it.
+    #[must_use]
+    pub fn new(settings: KeeperSettings) -> Self {
+        Self(Arc::new(Shared {
+            keep: settings.keep,
+            cutter: settings.drop_fields,
+            cold_after: settings.cold_after,
+            fresh_limit: settings.fresh_bytes,
+            recent: Recent::new(settings.recent_bytes),
+            decodes: AtomicU64::new(0),
+            interner: Some(Mutex::default()),
+            packing: Mutex::new(Packing::new()),
+        }))
+    }
+
+    /// For objects outside of any store.
+    pub(crate) fn loose() -> &'static Self {
+        static LOOSE: LazyLock<Keeper> = LazyLock::new(|| {
+            Keeper(Arc::new(Shared {
+                keep: Keep::Plain,
+                cutter: FieldCutter::default(),
+                cold_after: 0,
+                fresh_limit: 0,
+                recent: Recent::new(0),
+                decodes: AtomicU64::new(0),
+                interner: None,
+                packing: Mutex::new(Packing::new()),
+            }))
+        });
+        &LOOSE
+    }
+
+    /// Makes an object out of its bytes: finds its metadata, leaves out fields that are not wanted, and keeps the rest.
+    pub fn accept(&self, json: &Bytes, arrival: Arrival) -> Result<Obj<Untyped>, DecodeError> {
+        let broken = |broken| DecodeError::broken::<Untyped>(broken);
+        let cut;
+        let mut json = json;
+        if !self.0.cutter.is_empty() {
+            cut = self.0.cutter.cut(json).map_err(broken)?;
+            json = &cut;
+        }
+        let found = scan(json, Extent::Metadata).map_err(broken)?;
+        let meta = Meta::of(&found, self.0.interner.as_ref()).map_err(broken)?;
+        if self.0.keep != Keep::Compact {
+            return Ok(Obj::new(Arc::new(Raw::new(meta, Arc::clone(&self.0), Body::plain(json)))));
+        }
+        Ok(Obj::new(match arrival {
+            Arrival::Listed => self.listed(meta, json),
+            Arrival::Changed(now) => self.changed(meta, json, now),
+        }))
+    }
+
+    fn listed(&self, meta: Meta, json: &[u8]) -> Arc<Raw> {
+        let dictionary = Arc::clone(&self.0.packing.lock().dictionary);
+        let body = Body::packed(json, &dictionary);
+        let stored = body.len();
+        let raw = Arc::new(Raw::new(meta, Arc::clone(&self.0), body));
+        let mut packing = self.0.packing.lock();
+        packing.training.saw(&raw);
+        packing.training.packed(&dictionary, json.len(), stored);
+        if packing.training.expects_better() {
+            packing.again.push_back(Arc::downgrade(&raw));
+        }
+        raw
+    }
+
+    fn changed(&self, meta: Meta, json: &[u8], now: Tick) -> Arc<Raw> {
+        let raw = Arc::new(Raw::new(meta, Arc::clone(&self.0), Body::plain(json)));
+        let mut packing = self.0.packing.lock();
+        packing.training.saw(&raw);
+        packing.fresh.push_back(Fresh { since: now, bytes: json.len(), raw: Arc::downgrade(&raw) });
+        packing.fresh_bytes += json.len();
+        while packing.fresh_bytes > self.0.fresh_limit {
+            let Some(oldest) = packing.pop_fresh() else { break };
+            self.pack(&mut packing, &oldest.raw);
+        }
+        raw
+    }
+
+    /// Packs at most `budget` objects that have been left alone, or that a new dictionary would pack better.
+    ///
+    /// To be called now and then by whoever owns a clock.
+    #[expect(clippy::must_use_candidate, reason = "done for its effect")]
+    pub fn pack_cold(&self, now: Tick, budget: usize) -> Packed {
+        let mut done = Packed::default();
+        let mut packing = self.0.packing.lock();
+        packing.training.tick();
+        while done.objects < budget {
+            let cold = |fresh: &Fresh| fresh.since.saturating_add(self.0.cold_after) <= now;
+            let next = if packing.fresh.front().is_some_and(cold) {
+                packing.pop_fresh().map(|fresh| fresh.raw)
+            } else if packing.training.expects_better() {
+                None
+            } else {
+                packing.again.pop_front()
+            };
+            let Some(raw) = next else { break };
+            done.objects += usize::from(self.pack(&mut packing, &raw));
+            // Whoever brings objects in comes first.
+            parking_lot::MutexGuard::bump(&mut packing);
+        }
+        if packing.again.is_empty() {
+            packing.again = VecDeque::new();
+        }
+        done.waiting = packing.fresh.len() + packing.again.len();
+        done
+    }
+
+    fn pack(&self, packing: &mut parking_lot::MutexGuard<'_, Packing>, raw: &Weak<Raw>) -> bool {
+        let Some(raw) = raw.upgrade() else { return false };
+        let dictionary = Arc::clone(&packing.dictionary);
+        let sizes = parking_lot::MutexGuard::unlocked(packing, || raw.pack(&dictionary));
+        let Some((plain, stored)) = sizes else { return false };
+        packing.training.packed(&dictionary, plain, stored);
+        if packing.training.expects_better() {
+            packing.again.push_back(Arc::downgrade(&raw));
+        }
+        true
+    }
+
+    /// Objects to train a dictionary with, if one is wanted. Training takes a tenth of a second: it is for the caller to say where.
+    /// Until [`install`](Self::install) or [`training_failed`](Self::training_failed) nothing further is asked for.
+    #[must_use]
+    pub fn wants_training(&self) -> Option<Samples> {
+        self.0.packing.lock().training.take_samples()
+    }
+
+    /// Packs with this dictionary from now on. Objects packed with an older one keep that alive until they are packed again or gone.
+    pub fn install(&self, dictionary: Dictionary) {
+        let dictionary = Arc::new(dictionary);
+        let old = {
+            let mut packing = self.0.packing.lock();
+            packing.training.installed();
+            std::mem::replace(&mut packing.dictionary, dictionary)
+        };
+        old.retire();
+    }
+
+    /// No dictionary came of the samples: too few, or too much alike. Asked for again when there are more.
+    pub fn training_failed(&self) {
+        self.0.packing.lock().training.failed();
+    }
+
+    /// How many bodies have been decoded so far.
+    #[must_use]
+    pub fn decodes(&self) -> u64 {
+        self.0.decodes.load(Ordering::Relaxed)
+    }
+
+    /// The policy.
+    #[must_use]
+    pub fn keep(&self) -> Keep {
+        self.0.keep
+    }
+}
+
+impl Shared {
+    pub(crate) fn keep(&self) -> Keep {
+        self.keep
+    }
+
+    pub(crate) fn recent(&self) -> &Recent {
+        &self.recent
+    }
+
+    pub(crate) fn count_decode(&self) {
+        self.decodes.fetch_add(1, Ordering::Relaxed);
+    }
+}
+
+impl Packing {
+    fn new() -> Self {
+        Self {
+            dictionary: Arc::new(Dictionary::none()),
+            training: Training::default(),
+            fresh: VecDeque::new(),
+            fresh_bytes: 0,
+            again: VecDeque::new(),
+        }
+    }
+
+    fn pop_fresh(&mut self) -> Option<Fresh> {
+        let fresh = self.fresh.pop_front()?;
+        self.fresh_bytes = self.fresh_bytes.saturating_sub(fresh.bytes);
+        Some(fresh)
+    }
+}
+
+impl fmt::Debug for Keeper {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Keeper").field("keep", &self.0.keep).field("decodes", &self.decodes()).finish_non_exhaustive()
+    }
+}
+
+impl fmt::Debug for Shared {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Shared").field("keep", &self.keep).finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,318 @@
+//! How bodies are kept: packed and given back whole, decoded no more often than asked for, and bounded.
+
+mod json;
+
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::thread;
+
+use bytes::Bytes;
+use json::{any_resource, config};
+use kube_informer::keeper::{Arrival, Dictionary, Keeper, KeeperSettings, Samples};
+use kube_informer::{Keep, Obj, Untyped};
+use proptest::prelude::*;
+use serde_json::{Value, json};
+
+fn keeper(keep: Keep) -> Keeper {
+    let mut settings = KeeperSettings::default();
+    settings.keep = keep;
+    Keeper::new(settings)
+}
+
+fn keeper_with(set: impl FnOnce(&mut KeeperSettings)) -> Keeper {
+    let mut settings = KeeperSettings::default();
+    set(&mut settings);
+    Keeper::new(settings)
+}
+
+fn pod(number: usize, version: usize) -> Bytes {
+    json!({
+        "kind": "Pod", "apiVersion": "v1",
+        "metadata": {
+            "name": format!("web-{number}"), "namespace": "default", "resourceVersion": version.to_string(),
+            "labels": {"app": "web"},
+            "ownerReferences": [{"apiVersion": "apps/v1", "kind": "ReplicaSet", "name": "web", "uid": "u", "controller": true}],
+        },
+        "spec": {"containers": [{"name": "main", "image": "registry.example/web:1.2.3", "args": [format!("--id={number}")]}]},
+        "status": {"phase": "Running", "hostIP": format!("10.0.{}.{}", number / 250, number % 250)},
+    })
+    .to_string()
+    .into()
+}
+
+fn accept(keeper: &Keeper, json: &Bytes, arrival: Arrival) -> Obj<Untyped> {
+    keeper.accept(json, arrival).unwrap()
+}
+
+/// Runs all training that is wanted, as a shell would on another thread.
+fn train(keeper: &Keeper) -> usize {
+    let mut times = 0;
+    while let Some(samples) = keeper.wants_training() {
+        match samples.train() {
+            Some(dictionary) => keeper.install(dictionary),
+            None => keeper.training_failed(),
+        }
+        times += 1;
+    }
+    times
+}
+
+proptest! {
+    #![proptest_config(config(200))]
+
+    #[test]
+    fn every_policy_gives_back_the_bytes_it_was_given(objects in prop::collection::vec(any_resource(), 1..5)) {
+        for keep in [Keep::Compact, Keep::Plain, Keep::Decoded] {
+            for arrival in [Arrival::Listed, Arrival::Changed(0)] {
+                let keeper = keeper(keep);
+                let held: Vec<_> = objects.iter().map(|object| accept(&keeper, &object.text.clone().into(), arrival)).collect();
+                keeper.pack_cold(100, 100);
+                for (held, object) in held.iter().zip(&objects) {
+                    prop_assert_eq!(held.json(), object.text.as_bytes());
+                    prop_assert_eq!(&*held.view::<Value>().to_arc().unwrap(), &object.value);
+                    let meta = &object.value["metadata"];
+                    prop_assert_eq!(Some(held.name()), meta["name"].as_str());
+                    prop_assert_eq!(held.namespace(), meta["namespace"].as_str().filter(|text| !text.is_empty()));
+                    prop_assert_eq!(held.version().to_string(), meta["resourceVersion"].as_str().unwrap());
+                    prop_assert_eq!(held.generation(), meta["generation"].as_i64());
+                    let labels: serde_json::Map<_, _> = held.labels().iter().map(|(k, v)| (k.to_owned(), v.into())).collect();
+                    prop_assert_eq!(&Value::from(labels), &meta["labels"]);
+                    let owners: Vec<_> = held.owners().map(|o| (o.name().to_owned(), o.is_controller())).collect();
+                    let expected: Vec<_> = meta["ownerReferences"].as_array().unwrap().iter()
+                        .map(|o| (o["name"].as_str().unwrap().to_owned(), o["controller"] == true)).collect();
+                    prop_assert_eq!(owners, expected);
+                    prop_assert_eq!(held.deletion_timestamp().is_some(), meta.get("deletionTimestamp").is_some());
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn objects_packed_before_during_and_after_training_all_come_back() {
+    let keeper = keeper(Keep::Compact);
+    let mut held: Vec<_> = (0..600).map(|n| accept(&keeper, &pod(n, 1), Arrival::Listed)).collect();
+    let samples = keeper.wants_training().expect("enough objects to train on");
+    assert!(keeper.wants_training().is_none(), "one training at a time");
+    held.extend((600..1000).map(|n| accept(&keeper, &pod(n, 1), Arrival::Listed)));
+    keeper.install(samples.train().unwrap());
+    held.extend((1000..5000).map(|n| accept(&keeper, &pod(n, 1), Arrival::Listed)));
+    assert_eq!(train(&keeper), 1, "a second one when there is more to learn from");
+    held.extend((5000..5100).map(|n| accept(&keeper, &pod(n, 1), Arrival::Listed)));
+    let intact = |held: &[Obj<Untyped>]| held.iter().enumerate().all(|(n, object)| object.json() == pod(n, 1));
+    assert!(intact(&held));
+    while keeper.pack_cold(1, 1000).objects > 0 {}
+    assert_eq!(keeper.pack_cold(1, 1000).waiting, 0);
+    assert!(intact(&held));
+    assert_eq!(keeper.decodes(), 0);
+}
+
+#[test]
+fn a_small_cache_gets_its_dictionary_once_it_stops_growing() {
+    let keeper = keeper(Keep::Compact);
+    let held: Vec<_> = (0..100).map(|n| accept(&keeper, &pod(n, 1), Arrival::Listed)).collect();
+    keeper.pack_cold(1, 10);
+    assert_eq!(train(&keeper), 0);
+    keeper.pack_cold(2, 10);
+    assert_eq!(train(&keeper), 1);
+    keeper.pack_cold(3, 10);
+    keeper.pack_cold(4, 1000);
+    assert_eq!(train(&keeper), 0, "nothing new, nothing to learn");
+    assert!(held.iter().enumerate().all(|(n, object)| object.json() == pod(n, 1)));
+}
+
+#[test]
+fn samples_that_teach_nothing_are_not_asked_for_in_a_loop() {
+    let keeper = keeper(Keep::Compact);
+    let _held: Vec<_> = (0..300).map(|n| accept(&keeper, &pod(n, 1), Arrival::Listed)).collect();
+    assert!(keeper.wants_training().is_some());
+    keeper.training_failed();
+    for tick in 0..10 {
+        keeper.pack_cold(tick, 10);
+        assert!(keeper.wants_training().is_none());
+    }
+}
+
+#[test]
+fn a_changed_object_is_packed_only_when_it_has_been_left_alone() {
+    let keeper = keeper_with(|settings| settings.cold_after = 5);
+    let first = accept(&keeper, &pod(1, 1), Arrival::Changed(10));
+    let second = accept(&keeper, &pod(1, 2), Arrival::Changed(12));
+    drop(first);
+    assert_eq!(keeper.pack_cold(14, 10).objects, 0);
+    assert_eq!(keeper.pack_cold(16, 10).objects, 0, "the one that was cold is gone");
+    assert_eq!(keeper.pack_cold(17, 10).objects, 1);
+    assert_eq!(second.json(), pod(1, 2));
+}
+
+#[test]
+fn changed_objects_do_not_wait_without_bound() {
+    let keeper = keeper_with(|settings| settings.fresh_bytes = 10_000);
+    let held: Vec<_> = (0..200).map(|n| accept(&keeper, &pod(n, 1), Arrival::Changed(0))).collect();
+    let plain = pod(0, 1).len();
+    let waiting = keeper.pack_cold(0, 0).waiting;
+    // All others went into the queue of those that a dictionary would pack better.
+    assert!(waiting <= 200);
+    assert!(keeper.pack_cold(100, 1000).objects <= 10_000 / plain + 1);
+    assert!(held.iter().enumerate().all(|(n, object)| object.json() == pod(n, 1)));
+}
+
+#[test]
+fn a_step_of_packing_keeps_to_its_budget() {
+    let keeper = keeper(Keep::Compact);
+    let _held: Vec<_> = (0..20).map(|n| accept(&keeper, &pod(n, 1), Arrival::Changed(0))).collect();
+    assert_eq!(keeper.pack_cold(100, 7).objects, 7);
+    assert_eq!(keeper.pack_cold(100, 70).objects, 13);
+}
+
+#[test]
+fn nothing_is_decoded_for_metadata() {
+    let keeper = keeper(Keep::Compact);
+    for n in 0..1000 {
+        let object = accept(&keeper, &pod(n, 1), Arrival::Changed(0));
+        assert_eq!(object.label("app"), Some("web"));
+        assert_eq!(object.controller().unwrap().kind(), "ReplicaSet");
+        assert_eq!(object.annotation("none"), None);
+        assert_eq!(object.value_at(&"status.phase".parse().unwrap()).as_deref(), Some("Running"));
+    }
+    assert_eq!(keeper.decodes(), 0);
+}
+
+#[test]
+fn all_handles_of_one_event_share_one_decode_for_each_view() {
+    #[derive(serde::Deserialize)]
+    struct Phase {
+        status: Status,
+    }
+    #[derive(serde::Deserialize)]
+    struct Status {
+        phase: String,
+    }
+    let keeper = keeper_with(|settings| settings.recent_bytes = 0);
+    for n in 0..200 {
+        let event = accept(&keeper, &pod(n, 1), Arrival::Changed(0));
+        let before = keeper.decodes();
+        thread::scope(|scope| {
+            for _ in 0..4 {
+                let (full, part) = (event.view::<Value>(), event.view::<Phase>());
+                scope.spawn(move || {
+                    assert_eq!(full.get().unwrap()["status"]["phase"], "Running");
+                    assert_eq!(part.clone().get().unwrap().status.phase, "Running");
+                    assert_eq!(part.to_arc().unwrap().status.phase, "Running");
+                });
+            }
+        });
+        assert_eq!(keeper.decodes() - before, 2);
+    }
+}
+
+#[test]
+fn a_body_that_does_not_fit_fails_for_its_reader_alone_and_says_no_value() {
+    let object = Obj::<Value>::from_json(r#"{"metadata":{"name":"a"},"spec":"s3cret"}"#).unwrap();
+    #[derive(Debug, serde::Deserialize)]
+    struct Wrong {
+        #[expect(dead_code, reason = "only ever fails to be read")]
+        spec: u32,
+    }
+    let error = object.view::<Wrong>().get().unwrap_err();
+    assert!(error.to_string().contains("Wrong"), "{error}");
+    assert!(!format!("{error} {error:?}").contains("s3cret"));
+    assert!(object.get().is_ok());
+}
+
+#[test]
+fn full_types_refuse_metadata_alone() {
+    use k8s_openapi::api::core::v1::Pod;
+    use kube::core::PartialObjectMeta;
+    let json = r#"{"kind":"PartialObjectMetadata","apiVersion":"meta.k8s.io/v1","metadata":{"name":"a"}}"#;
+    let object = Obj::<PartialObjectMeta<Pod>>::from_json(json).unwrap();
+    assert_eq!(object.get().unwrap().metadata.name.as_deref(), Some("a"));
+    assert!(object.view::<Pod>().get().is_err());
+}
+
+#[test]
+fn bodies_read_again_and_again_are_decoded_once() {
+    let keeper = keeper(Keep::Compact);
+    let stored: Vec<_> = (0..100).map(|n| accept(&keeper, &pod(n, 1), Arrival::Listed)).collect();
+    for _ in 0..10 {
+        for object in &stored {
+            // As a lister would give it out: a handle of its own.
+            assert!(object.fresh_handle().view::<Value>().get().is_ok());
+        }
+    }
+    assert_eq!(keeper.decodes(), 100);
+}
+
+#[test]
+fn recently_decoded_bodies_are_bounded_and_those_in_use_stay() {
+    let one = 5 * pod(0, 1).len() + 200;
+    let keeper = keeper_with(|settings| settings.recent_bytes = 20 * one);
+    let stored: Vec<_> = (0..1000).map(|n| accept(&keeper, &pod(n, 1), Arrival::Listed)).collect();
+    let read = |n: usize| {
+        let before = keeper.decodes();
+        assert!(stored[n].fresh_handle().view::<Value>().get().is_ok());
+        keeper.decodes() - before
+    };
+    assert_eq!(read(0) + read(0), 1);
+    let again: u64 = (1..1000)
+        .map(|n| {
+            read(n);
+            read(0)
+        })
+        .sum();
+    assert_eq!(again, 0, "an object read all the time is not pushed out by a scan");
+    assert_eq!((100..900).map(read).sum::<u64>(), 800, "what was read once is gone");
+}
+
+#[test]
+fn decoded_stays_with_the_object() {
+    static DECODED: AtomicU32 = AtomicU32::new(0);
+    struct Counted;
+    impl<'de> serde::Deserialize<'de> for Counted {
+        fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+            DECODED.fetch_add(1, Ordering::Relaxed);
+            serde::de::IgnoredAny::deserialize(deserializer).map(|_| Self)
+        }
+    }
+    let keeper = keeper_with(|settings| {
+        settings.keep = Keep::Decoded;
+        settings.recent_bytes = 0;
+    });
+    let stored: Vec<_> = (0..50).map(|n| accept(&keeper, &pod(n, 1), Arrival::Listed)).collect();
+    for _ in 0..3 {
+        for object in &stored {
+            assert!(object.fresh_handle().view::<Counted>().get().is_ok());
+        }
+    }
+    assert_eq!(DECODED.load(Ordering::Relaxed), 50);
+}
+
+#[test]
+fn dropped_fields_are_gone_from_what_is_kept() {
+    let keeper = keeper_with(|settings| {
+        settings.drop_fields = kube_informer::codec::FieldCutter::new(["spec.containers[*].args".parse().unwrap()]);
+    });
+    let object = accept(&keeper, &pod(7, 1), Arrival::Listed);
+    let value: Value = serde_json::from_slice(&object.json()).unwrap();
+    assert_eq!(value["spec"]["containers"][0].get("args"), None);
+    assert_eq!(value["spec"]["containers"][0]["name"], "main");
+}
+
+#[test]
+fn label_sets_are_held_once_for_all_objects_that_have_them() {
+    let keeper = keeper(Keep::Plain);
+    let (a, b) = (accept(&keeper, &pod(1, 1), Arrival::Listed), accept(&keeper, &pod(2, 1), Arrival::Listed));
+    assert_eq!(a.label("app").unwrap().as_ptr(), b.label("app").unwrap().as_ptr());
+    assert_eq!(a.controller().unwrap().uid().as_ptr(), b.controller().unwrap().uid().as_ptr());
+}
+
+#[test]
+fn a_handle_is_three_words_and_the_keeper_can_be_shared() {
+    fn shared<T: Send + Sync + Clone>() {}
+    shared::<Keeper>();
+    shared::<Obj<Value>>();
+    fn sent<T: Send>() {}
+    sent::<Samples>();
+    sent::<Dictionary>();
+    assert_eq!(size_of::<Obj<Value>>(), 24);
+    assert_eq!(size_of::<Option<Obj<Value>>>(), 24);
+}
