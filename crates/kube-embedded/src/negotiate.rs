@@ -31,23 +31,59 @@ pub(crate) enum Layout {
 pub(crate) struct Wish {
     pub(crate) form: Form,
     pub(crate) layout: Layout,
-    /// Errors are indented wherever the form is not the plain one.
     pub(crate) error_layout: Layout,
     pub(crate) gzip: bool,
 }
 
+/// No form that the client accepts is served.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Unacceptable {
+    /// A media type nobody has.
+    Media,
+    /// A form of JSON that is not served.
+    Transform,
+}
+
+/// Where something was not acceptable: the real server lists other media types for collections.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Place {
+    Object,
+    /// A collection that can be watched.
+    Collection,
+}
+
+impl Unacceptable {
+    pub(crate) fn status(self, place: Place) -> Status {
+        const MEDIA: &str = "application/json, application/yaml, application/vnd.kubernetes.protobuf";
+        const STREAMS: &str = ", application/json;stream=watch, application/vnd.kubernetes.protobuf;stream=watch";
+        let message = match (self, place) {
+            (Self::Transform, _) => format!("only the following media types are accepted: {MEDIA}"),
+            (Self::Media, Place::Object) => format!("406: Not Acceptable\n\nAvailable representations: {MEDIA}"),
+            (Self::Media, Place::Collection) => {
+                format!("406: Not Acceptable\n\nAvailable representations: {MEDIA}{STREAMS}")
+            }
+        };
+        let status = Status::new(406, "NotAcceptable", message);
+        match self {
+            Self::Media => status.with_details(Details::default()),
+            Self::Transform => status,
+        }
+    }
+}
+
 impl Wish {
     /// Reads the request's headers; the second value is the form, or the reason why no form will do.
-    pub(crate) fn read(headers: &HeaderMap, query: &Query) -> (Self, Result<Form, Status>) {
+    pub(crate) fn read(headers: &HeaderMap, query: &Query) -> (Self, Result<Form, Unacceptable>) {
         let layout = if wants_pretty(headers, query) { Layout::Pretty } else { Layout::Compact };
-        let form = accepted(headers);
-        let error_layout = match form {
-            Ok(Form::Full) => layout,
-            _ => Layout::Pretty,
-        };
+        let alternatives = alternatives(headers);
+        // A failure is a plain object: where none is accepted, it is written for people.
+        let error_layout = if alternatives.iter().any(Alternative::is_plain) { layout } else { Layout::Pretty };
+        let form = alternatives.iter().find_map(Alternative::form).ok_or_else(|| {
+            let transforms = alternatives.iter().any(|a| a.parameter("as").is_some());
+            if transforms { Unacceptable::Transform } else { Unacceptable::Media }
+        });
         let gzip = header_text(headers, ACCEPT_ENCODING).is_some_and(accepts_gzip);
-        let wish = Self { form: form.clone().unwrap_or(Form::Full), layout, error_layout, gzip };
-        (wish, form)
+        (Self { form: form.unwrap_or(Form::Full), layout, error_layout, gzip }, form)
     }
 }
 
@@ -92,6 +128,12 @@ impl<'h> Alternative<'h> {
         self.parameters.iter().find(|(n, _)| *n == name).map(|(_, value)| *value)
     }
 
+    /// Whether a plain JSON object would do.
+    fn is_plain(&self) -> bool {
+        matches!(self.media, "application/json" | "*/*" | "application/*")
+            && self.parameter("as").is_none_or(str::is_empty)
+    }
+
     /// The form, if this server has it.
     fn form(&self) -> Option<Form> {
         if !matches!(self.media, "application/json" | "*/*") {
@@ -106,27 +148,12 @@ impl<'h> Alternative<'h> {
     }
 }
 
-fn accepted(headers: &HeaderMap) -> Result<Form, Status> {
-    let text = header_text(headers, ACCEPT).unwrap_or_default();
-    if text.trim().is_empty() {
-        return Ok(Form::Full);
-    }
+/// What the Accept header lists, the most wanted first. None at all accepts anything.
+fn alternatives(headers: &HeaderMap) -> Vec<Alternative<'_>> {
+    let text = header_text(headers, ACCEPT).filter(|text| !text.trim().is_empty()).unwrap_or("*/*");
     let mut alternatives: Vec<_> = text.split(',').map(Alternative::parse).collect();
     alternatives.sort_by(|a, b| b.quality.total_cmp(&a.quality));
-    if let Some(form) = alternatives.iter().find_map(Alternative::form) {
-        return Ok(form);
-    }
-    // A transformation we lack is told in other words than a media type nobody has.
-    let message = if alternatives.iter().any(|a| a.parameter("as").is_some()) {
-        "only the following media types are accepted: application/json, application/yaml, \
-         application/vnd.kubernetes.protobuf"
-            .to_owned()
-    } else {
-        "406: Not Acceptable\n\nAvailable representations: application/json, application/yaml, \
-         application/vnd.kubernetes.protobuf"
-            .to_owned()
-    };
-    Err(Status::new(406, "NotAcceptable", message).with_details(Details::default()))
+    alternatives
 }
 
 /// Checks the type of a request's body. None at all is taken for JSON.
@@ -200,9 +227,9 @@ pub(crate) fn indent(json: &[u8]) -> Vec<u8> {
 mod tests {
     use super::*;
 
-    fn wish(accept: &'static str) -> Result<Form, u16> {
+    fn wish(accept: &'static str) -> Result<Form, Unacceptable> {
         let headers = HeaderMap::from_iter([(ACCEPT, http::HeaderValue::from_static(accept))]);
-        Wish::read(&headers, &Query::default()).1.map_err(|status| status.code())
+        Wish::read(&headers, &Query::default()).1
     }
 
     #[test]
@@ -220,9 +247,9 @@ mod tests {
 
     #[test]
     fn what_is_not_served_is_not_acceptable() {
-        assert_eq!(wish("application/yaml"), Err(406));
-        assert_eq!(wish("application/*"), Err(406));
-        assert_eq!(wish("application/json;as=Bogus"), Err(406));
+        assert_eq!(wish("application/yaml"), Err(Unacceptable::Media));
+        assert_eq!(wish("application/*"), Err(Unacceptable::Media));
+        assert_eq!(wish("application/json;as=Bogus"), Err(Unacceptable::Transform));
     }
 
     #[test]

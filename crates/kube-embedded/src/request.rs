@@ -3,9 +3,8 @@
 use http::{HeaderMap, Method, Uri};
 use percent_encoding::percent_decode_str;
 
-use crate::negotiate::{Form, Wish};
+use crate::negotiate::{Form, Unacceptable, Wish};
 use crate::query::Query;
-use crate::status::Status;
 
 /// A request as far as its head goes.
 #[derive(Debug)]
@@ -17,7 +16,7 @@ pub(crate) struct Head {
     pub(crate) target: Target,
     pub(crate) wish: Wish,
     /// The form of the answer, or why no form will do.
-    pub(crate) form: Result<Form, Status>,
+    pub(crate) form: Result<Form, Unacceptable>,
 }
 
 impl Head {

@@ -9,14 +9,14 @@ use tokio::time::Instant;
 use crate::body::{Body, StreamBody};
 use crate::gzip::GzipMembers;
 use crate::kinds::{Kind, Part, Registry, Scope};
-use crate::negotiate::Form;
+use crate::negotiate::{Form, Place};
 use crate::paths;
 use crate::query::{ListOptions, ListVerb, parse_duration};
 use crate::reply::{self, Content, Reply};
 use crate::request::{Head, ResourcePath, Target, Verb};
 use crate::request_log::OpenWatch;
 use crate::service::Shared;
-use crate::status::{Details, Status};
+use crate::status::Status;
 use crate::storage::Key;
 use crate::verbs::watch::{Watch, is_streaming_list};
 use crate::verbs::{get, list};
@@ -57,7 +57,11 @@ async fn resource(
 ) -> Result<Response<Body>, Refusal> {
     let kind = find(registry, path)?;
     let verb = verb(&kind, head, path)?;
-    let form = head.form.clone()?;
+    let place = match verb {
+        Verb::List | Verb::Watch => Place::Collection,
+        _ => Place::Object,
+    };
+    let form = head.form.map_err(|unacceptable| unacceptable.status(place))?;
     let stored = registry.stored(&kind.storage).unwrap_or_else(|| kind.clone());
     let view = View::new(kind, stored, form);
     let namespace = path.namespace.as_deref();
@@ -65,7 +69,7 @@ async fn resource(
     match verb {
         Verb::Get => {
             if form == Form::MetadataList {
-                return Err(wrong_form("PartialObjectMetadataList", "an object", &view.kind).into());
+                return Err(wrong_form("PartialObjectMetadataList", "not a list", &view.kind).into());
             }
             let key = Key::new(namespace, path.name.as_deref().unwrap_or_default());
             let object = get::get(cluster, &view.kind, &key, head.query.text("resourceVersion"), None).await?;
@@ -188,5 +192,5 @@ fn wrong_form(wanted: &str, is: &str, kind: &Kind) -> Status {
     };
     let package = if kind.group.is_empty() { "core" } else { kind.group.split('.').next().unwrap_or_default() };
     let message = format!("you requested {wanted}, but the requested object is {is} (*{package}.{go_type})");
-    Status::new(406, "NotAcceptable", message).with_details(Details::default())
+    Status::new(406, "NotAcceptable", message)
 }

@@ -139,6 +139,10 @@ impl Watch {
             }),
             false => Bookmarks::Never,
         };
+        // Its time was over before the consistent read that it begins with could be made.
+        if version.is_none() && wants_initial && options.watch_timeout == Some(Duration::ZERO) && !kind.is_uncached() {
+            state = State::Failing(Status::new(500, "InternalError", "context deadline exceeded"));
+        }
         // A list form makes no sense for single objects: the real server sends nothing and ends.
         if view.form == Form::MetadataList {
             state = State::Ended;
