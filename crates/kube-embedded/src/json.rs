@@ -73,6 +73,34 @@ pub(crate) fn encode_metadata(metadata: &Value) -> Vec<u8> {
     writer.out
 }
 
+/// Encodes a list of values of one struct.
+pub(crate) fn encode_list(of: &'static Struct, list: &[Value]) -> Vec<u8> {
+    let mut writer = Writer::new();
+    writer.out.push(b'[');
+    for (at, item) in list.iter().enumerate() {
+        if at > 0 {
+            writer.out.push(b',');
+        }
+        writer.structure(of, item);
+    }
+    writer.out.push(b']');
+    writer.out
+}
+
+/// Encodes an object whose keys stand in this order.
+pub(crate) fn encode_ordered(members: &[(&str, &Value)]) -> String {
+    let mut writer = Writer::new();
+    writer.out.push(b'{');
+    for (at, (key, value)) in members.iter().enumerate() {
+        if at > 0 {
+            writer.out.push(b',');
+        }
+        writer.member(None, key, value);
+    }
+    writer.out.push(b'}');
+    String::from_utf8_lossy(&writer.out).into_owned()
+}
+
 /// Encodes any value with sorted keys.
 pub(crate) fn encode_sorted(value: &Value) -> Vec<u8> {
     let mut writer = Writer::new();

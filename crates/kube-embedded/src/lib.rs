@@ -8,6 +8,8 @@ mod clock;
 mod cluster;
 mod continue_token;
 mod dice;
+mod convert;
+mod discovery;
 mod escape;
 mod filter;
 mod gzip;

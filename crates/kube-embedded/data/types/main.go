@@ -8,7 +8,7 @@
 // Two kinds of lines, parts separated by tabs:
 //
 //	v1.ConfigMap <field> <field> …       a struct: its number is the number of struct lines before it
-//	@/v1/ConfigMap 7                     a kind (group/version/Kind) and the number of its struct
+//	@/v1/ConfigMap 7                     a kind (group/version/Kind), or a struct that is needed by name, and its number
 //
 // A field is NAME, PRESENCE, SHAPE and, where it cannot be told from the shape, ~ and its Go type:
 //
@@ -68,20 +68,27 @@ var notStored = map[string]bool{
 	"PodStatusResult": true,
 }
 
+// Structs that objects carry as text: an autoscaler of version 1 has what is new in version 2 in its annotations.
+var carried = map[string]reflect.Type{
+	"autoscaling/v1/MetricSpec":                       reflect.TypeOf(autoscalingv1.MetricSpec{}),
+	"autoscaling/v1/MetricStatus":                     reflect.TypeOf(autoscalingv1.MetricStatus{}),
+	"autoscaling/v1/HorizontalPodAutoscalerCondition": reflect.TypeOf(autoscalingv1.HorizontalPodAutoscalerCondition{}),
+}
+
 var (
 	numbers = map[reflect.Type]int{}
 	lines   []string
 	schema  = reflect.TypeOf(apiextensionsv1.JSONSchemaProps{})
 	leaves  = map[reflect.Type]string{
-		reflect.TypeOf(metav1.Time{}):               "t",
-		reflect.TypeOf(metav1.MicroTime{}):          "u",
-		reflect.TypeOf(metav1.Duration{}):           "d",
-		reflect.TypeOf(resource.Quantity{}):         "q",
-		reflect.TypeOf(intstr.IntOrString{}):        "x",
-		reflect.TypeOf(runtime.RawExtension{}):      "r",
-		reflect.TypeOf(metav1.FieldsV1{}):           "r",
-		reflect.TypeOf(apiextensionsv1.JSON{}):      "r",
-		reflect.TypeOf([]byte{}):                    "y",
+		reflect.TypeOf(metav1.Time{}):          "t",
+		reflect.TypeOf(metav1.MicroTime{}):     "u",
+		reflect.TypeOf(metav1.Duration{}):      "d",
+		reflect.TypeOf(resource.Quantity{}):    "q",
+		reflect.TypeOf(intstr.IntOrString{}):   "x",
+		reflect.TypeOf(runtime.RawExtension{}): "r",
+		reflect.TypeOf(metav1.FieldsV1{}):      "r",
+		reflect.TypeOf(apiextensionsv1.JSON{}): "r",
+		reflect.TypeOf([]byte{}):               "y",
 	}
 	unions = map[reflect.Type]string{
 		reflect.TypeOf(apiextensionsv1.JSONSchemaPropsOrArray{}):       "o",
@@ -107,6 +114,10 @@ func main() {
 			continue
 		}
 		name := gvk.Group + "/" + gvk.Version + "/" + gvk.Kind
+		kinds = append(kinds, name)
+		types[name] = t
+	}
+	for name, t := range carried {
 		kinds = append(kinds, name)
 		types[name] = t
 	}

@@ -27,13 +27,7 @@ pub(crate) fn prune(kind: &Kind, object: &mut Value) -> Result<Vec<UnknownField>
     let mut pruner = Pruner { unknown: Vec::new(), path: Vec::new() };
     match kind.schema {
         Schema::Typed(of) => {
-            let Value::Object(map) = object else {
-                let found = kind_of(object);
-                return Err(DecodeProblem(format!(
-                    "json: cannot unmarshal {found} into Go value of type {}",
-                    of.go_type()
-                )));
-            };
+            let Value::Object(map) = object else { return Err(not_a_struct(of, object)) };
             pruner.structure(of, map)?;
             map.insert("kind".to_owned(), Value::from(&*kind.kind));
             map.insert("apiVersion".to_owned(), Value::from(kind.api_version()));
@@ -51,6 +45,20 @@ pub(crate) fn prune(kind: &Kind, object: &mut Value) -> Result<Vec<UnknownField>
         }
     }
     Ok(pruner.unknown)
+}
+
+/// Brings a value of one struct into its stored form; unknown fields go without a word.
+///
+/// # Errors
+///
+/// The first value that is of the wrong type.
+pub(crate) fn prune_struct(of: &'static Struct, value: &mut Value) -> Result<(), DecodeProblem> {
+    let Value::Object(map) = value else { return Err(not_a_struct(of, value)) };
+    Pruner { unknown: Vec::new(), path: Vec::new() }.structure(of, map)
+}
+
+fn not_a_struct(of: &Struct, found: &Value) -> DecodeProblem {
+    DecodeProblem(format!("json: cannot unmarshal {} into Go value of type {}", kind_of(found), of.go_type()))
 }
 
 impl fmt::Display for UnknownField {
