@@ -85,7 +85,10 @@ mod tests {
 
     #[test]
     fn an_autoscaler_of_version_1_carries_the_rest_in_annotations() {
-        let (v1, v2) = (kind("autoscaling", "v1", "horizontalpodautoscalers"), kind("autoscaling", "v2", "horizontalpodautoscalers"));
+        let (v1, v2) = (
+            kind("autoscaling", "v1", "horizontalpodautoscalers"),
+            kind("autoscaling", "v2", "horizontalpodautoscalers"),
+        );
         let mut hpa = json!({
             "metadata": {"name": "h", "annotations": {"mine": "x"}},
             "spec": {
@@ -113,7 +116,10 @@ mod tests {
         let before = hpa.clone();
         convert(&v2, &v1, &mut hpa);
         assert_eq!(hpa["spec"]["targetCPUUtilizationPercentage"], 80);
-        assert_eq!(hpa["status"], json!({"currentReplicas": 2, "desiredReplicas": 3, "currentCPUUtilizationPercentage": 7}));
+        assert_eq!(
+            hpa["status"],
+            json!({"currentReplicas": 2, "desiredReplicas": 3, "currentCPUUtilizationPercentage": 7})
+        );
         let annotations = &hpa["metadata"]["annotations"];
         assert_eq!(annotations["mine"], "x");
         assert_eq!(
@@ -138,7 +144,10 @@ mod tests {
 
     #[test]
     fn an_autoscaler_of_version_1_that_names_no_metric_scales_by_cpu() {
-        let (v1, v2) = (kind("autoscaling", "v1", "horizontalpodautoscalers"), kind("autoscaling", "v2", "horizontalpodautoscalers"));
+        let (v1, v2) = (
+            kind("autoscaling", "v1", "horizontalpodautoscalers"),
+            kind("autoscaling", "v2", "horizontalpodautoscalers"),
+        );
         let mut hpa = json!({"metadata": {"name": "h"}, "spec": {"maxReplicas": 3, "scaleTargetRef": {"kind": "D", "name": "d"}}});
         prune(&v1, &mut hpa).unwrap();
         convert(&v1, &v2, &mut hpa);
@@ -149,7 +158,10 @@ mod tests {
 
     #[test]
     fn annotations_that_cannot_be_read_are_dropped() {
-        let (v1, v2) = (kind("autoscaling", "v1", "horizontalpodautoscalers"), kind("autoscaling", "v2", "horizontalpodautoscalers"));
+        let (v1, v2) = (
+            kind("autoscaling", "v1", "horizontalpodautoscalers"),
+            kind("autoscaling", "v2", "horizontalpodautoscalers"),
+        );
         let metrics = "autoscaling.alpha.kubernetes.io/metrics";
         for bad in ["", "{", "7", "[7]", "[{\"type\":7}]", "{\"ScaleUp\":7}"] {
             let mut hpa = json!({"metadata": {"annotations": {

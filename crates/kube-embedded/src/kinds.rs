@@ -28,7 +28,7 @@ use self::schema::Struct;
 use crate::json::{self, Encoded};
 use crate::request::Verb;
 
-/// The annotation that counts the changes of a DaemonSet's template.
+/// The annotation that counts the changes of a `DaemonSet`'s template.
 pub(crate) const DAEMON_SET_GENERATION: &str = "deprecated.daemonset.template.generation";
 
 /// Text of a built-in kind, or of one that came with a definition.

@@ -1,4 +1,4 @@
-//! HorizontalPodAutoscalers: version 1 knows one metric, and carries the rest of version 2 in annotations.
+//! `HorizontalPodAutoscaler`s: version 1 knows one metric, and carries the rest of version 2 in annotations.
 
 use serde_json::{Map, Value, json};
 
@@ -134,14 +134,13 @@ pub(super) fn to_v2(object: &mut Value) {
     let behavior = carried(BEHAVIOR).and_then(|behavior| behavior_from_carried(&behavior));
     drop_carried(object);
 
-    let mut metrics: Vec<Value> =
-        others.iter().flatten().map(|metric| metric_to_v2(metric, Side::Spec)).collect();
+    let mut metrics: Vec<Value> = others.iter().flatten().map(|metric| metric_to_v2(metric, Side::Spec)).collect();
     let wanted = take(&mut object["spec"], "targetCPUUtilizationPercentage");
     if !wanted.is_null() {
-        metrics.push(cpu_metric("target", json!({"type": "Utilization", "averageUtilization": wanted})));
+        metrics.push(cpu_metric("target", &json!({"type": "Utilization", "averageUtilization": wanted})));
     } else if metrics.is_empty() {
         let target = json!({"type": "Utilization", "averageUtilization": DEFAULT_CPU_UTILIZATION});
-        metrics.push(cpu_metric("target", target));
+        metrics.push(cpu_metric("target", &target));
     }
     set(&mut object["spec"], "metrics", Value::Array(metrics));
     if let Some(behavior) = behavior {
@@ -152,7 +151,7 @@ pub(super) fn to_v2(object: &mut Value) {
         let current = current.iter().map(|metric| metric_to_v2(metric, Side::Status)).collect();
         set(&mut object["status"], "currentMetrics", Value::Array(current));
     } else if !measured.is_null() {
-        let current = json!([cpu_metric("current", json!({"averageUtilization": measured}))]);
+        let current = json!([cpu_metric("current", &json!({"averageUtilization": measured}))]);
         set(&mut object["status"], "currentMetrics", current);
     }
     if let Some(conditions) = conditions {
@@ -160,7 +159,7 @@ pub(super) fn to_v2(object: &mut Value) {
     }
 }
 
-fn cpu_metric(values: &str, content: Value) -> Value {
+fn cpu_metric(values: &str, content: &Value) -> Value {
     json!({"type": "Resource", "resource": {"name": "cpu", values: content}})
 }
 
@@ -317,7 +316,7 @@ fn annotate(object: &mut Value, name: &str, text: String) {
 }
 
 fn drop_carried(object: &mut Value) {
-    if let Some(annotations) = object["metadata"]["annotations"].as_object_mut() {
+    if let Some(annotations) = object.pointer_mut("/metadata/annotations").and_then(Value::as_object_mut) {
         for name in CARRIED {
             annotations.remove(name);
         }

@@ -42,7 +42,7 @@ pub(crate) enum Counts {
     Content,
     /// The content and the annotations (Deployments).
     ContentAndAnnotations,
-    /// The content and the labels (EndpointSlices).
+    /// The content and the labels (`EndpointSlice`s).
     ContentAndLabels,
     /// Everything but metadata (custom resources without a status subresource).
     ContentAndStatus,

@@ -1,4 +1,4 @@
-//! CustomResourceDefinitions: the kinds they define, or what is wrong with them.
+//! `CustomResourceDefinition`s: the kinds they define, or what is wrong with them.
 
 use std::sync::{Arc, OnceLock};
 
@@ -15,7 +15,7 @@ use crate::status::Cause;
 
 const MOST_SELECTABLE_FIELDS: usize = 8;
 
-/// The kinds of one CustomResourceDefinition.
+/// The kinds of one `CustomResourceDefinition`.
 #[derive(Debug)]
 pub(crate) struct Definition {
     /// `plural.group`
@@ -27,7 +27,7 @@ pub(crate) struct Definition {
 }
 
 impl Definition {
-    /// Reads a CustomResourceDefinition.
+    /// Reads a `CustomResourceDefinition`.
     ///
     /// # Errors
     ///
@@ -50,7 +50,7 @@ impl Definition {
     }
 }
 
-/// Fills in what a CustomResourceDefinition may leave out.
+/// Fills in what a `CustomResourceDefinition` may leave out.
 pub(crate) fn set_defaults(crd: &mut Value) {
     let Some(spec) = crd.get_mut("spec").filter(|spec| spec.is_object()) else { return };
     if spec.get("conversion").is_none_or(Value::is_null) {
@@ -295,3 +295,6 @@ fn text<'a>(value: &'a Value, key: &str) -> &'a str {
 fn words(value: &Value) -> Vec<Text> {
     items(value).iter().filter_map(Value::as_str).map(|word| word.to_owned().into()).collect()
 }
+
+#[cfg(test)]
+mod tests;

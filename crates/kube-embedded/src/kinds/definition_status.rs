@@ -1,4 +1,4 @@
-//! The status of a CustomResourceDefinition, which the server itself keeps.
+//! The status of a `CustomResourceDefinition`, which the server itself keeps.
 
 use serde_json::{Value, json};
 

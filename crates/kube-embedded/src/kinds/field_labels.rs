@@ -8,15 +8,15 @@ use serde_json::Value;
 #[derive(Debug, Clone)]
 pub(crate) struct Selectable {
     name: Cow<'static, str>,
-    source: Source,
+    origin: Origin,
 }
 
 #[derive(Debug, Clone)]
-enum Source {
+enum Origin {
     /// A field of the object, and its text when it is absent.
     Path(Vec<Cow<'static, str>>, &'static str),
     /// The component an event names as its source, else the one that reported it.
-    EventSource,
+    EventComponent,
     /// Accepted, but no object has it.
     Nothing,
 }
@@ -29,19 +29,19 @@ impl Selectable {
             "spec.hostNetwork" | "spec.unschedulable" => (name, "false"),
             "status.replicas" => (name, "0"),
             "status.successful" => ("status.succeeded", "0"),
-            "status.podIPs" => return Selectable { name: name.into(), source: Source::Nothing },
-            "source" => return Selectable { name: name.into(), source: Source::EventSource },
+            "status.podIPs" => return Selectable { name: name.into(), origin: Origin::Nothing },
+            "source" => return Selectable { name: name.into(), origin: Origin::EventComponent },
             _ => (name, ""),
         };
         let path = path.split('.').map(Cow::Borrowed).collect();
-        Selectable { name: name.into(), source: Source::Path(path, absent) }
+        Selectable { name: name.into(), origin: Origin::Path(path, absent) }
     }
 
     /// A field of a custom resource by its JSON path, such as `.spec.color`.
     pub(crate) fn custom(json_path: &str) -> Selectable {
         let name = json_path.strip_prefix('.').unwrap_or(json_path);
         let path = name.split('.').map(|part| Cow::Owned(part.to_owned())).collect();
-        Selectable { name: name.to_owned().into(), source: Source::Path(path, "") }
+        Selectable { name: name.to_owned().into(), origin: Origin::Path(path, "") }
     }
 
     pub(crate) fn name(&self) -> &str {
@@ -50,20 +50,20 @@ impl Selectable {
 
     /// The object's value of the field, as selectors compare it. Absent is the zero value.
     pub(crate) fn value<'a>(&self, object: &'a Value) -> Cow<'a, str> {
-        match &self.source {
-            Source::Path(path, absent) => match path.iter().try_fold(object, |at, part| at.get(part.as_ref())) {
+        match &self.origin {
+            Origin::Path(path, absent) => match path.iter().try_fold(object, |at, part| at.get(part.as_ref())) {
                 Some(Value::String(text)) => Cow::Borrowed(text),
                 Some(Value::Bool(true)) => Cow::Borrowed("true"),
                 Some(Value::Bool(false)) => Cow::Borrowed("false"),
                 Some(Value::Number(number)) => Cow::Owned(number.to_string()),
                 Some(Value::Null | Value::Array(_) | Value::Object(_)) | None => Cow::Borrowed(absent),
             },
-            Source::EventSource => {
+            Origin::EventComponent => {
                 let text = |value: &'a Value| value.as_str().filter(|text| !text.is_empty());
                 let component = text(&object["source"]["component"]).or_else(|| text(&object["reportingComponent"]));
                 Cow::Borrowed(component.unwrap_or_default())
             }
-            Source::Nothing => Cow::Borrowed(""),
+            Origin::Nothing => Cow::Borrowed(""),
         }
     }
 }

@@ -174,7 +174,7 @@ impl Pruner {
                 // Go's decoder skips line breaks, and what it writes again has none.
                 text.retain(|c| !matches!(c, '\n' | '\r'));
                 let decoded = base64::engine::general_purpose::STANDARD.decode(text.as_bytes());
-                decoded.map(drop).map_err(|error| DecodeProblem(illegal_base64(text, error)))
+                decoded.map(drop).map_err(|error| DecodeProblem(illegal_base64(text, &error)))
             }
             (Leaf::Time | Leaf::MicroTime, Value::String(text)) => {
                 let problem = || {
@@ -184,10 +184,7 @@ impl Pruner {
                     };
                     DecodeProblem(format!("parsing time {text:?} as {layout:?}: cannot parse {text:?} as \"2006\""))
                 };
-                let canonical = canonical_time(leaf, text).ok_or_else(problem)?;
-                if let Some(canonical) = canonical {
-                    *text = canonical;
-                }
+                *text = canonical_time(leaf, text).ok_or_else(problem)?;
                 Ok(())
             }
             (Leaf::Quantity, Value::String(_) | Value::Number(_)) => {
@@ -262,12 +259,10 @@ fn kind_of(value: &Value) -> String {
     }
 }
 
-/// A time in the server's spelling: `Some(None)` if it has it already, `None` if it is no time.
-fn canonical_time(leaf: Leaf, text: &str) -> Option<Option<String>> {
-    let micro = leaf == Leaf::MicroTime;
+/// A time in the server's spelling.
+fn canonical_time(leaf: Leaf, text: &str) -> Option<String> {
     let time: jiff::Timestamp = text.parse().ok().filter(|_| text.len() >= 20 && text.as_bytes()[10] == b'T')?;
-    let canonical = if micro { format!("{time:.6}") } else { format!("{:.0}", truncate(time)) };
-    Some((canonical != text).then_some(canonical))
+    Some(if leaf == Leaf::MicroTime { format!("{time:.6}") } else { format!("{:.0}", truncate(time)) })
 }
 
 /// Whole seconds, as Go's layout without a fraction prints them.
@@ -275,9 +270,9 @@ fn truncate(time: jiff::Timestamp) -> jiff::Timestamp {
     jiff::Timestamp::from_second(time.as_second()).unwrap_or(time)
 }
 
-fn illegal_base64(text: &str, error: base64::DecodeError) -> String {
+fn illegal_base64(text: &str, error: &base64::DecodeError) -> String {
     let at = match error {
-        base64::DecodeError::InvalidByte(at, _) => at,
+        base64::DecodeError::InvalidByte(at, _) => *at,
         base64::DecodeError::InvalidLastSymbol { .. }
         | base64::DecodeError::InvalidLength(_)
         | base64::DecodeError::InvalidPadding => text.len() / 4 * 4,
@@ -302,3 +297,6 @@ fn is_empty(shape: Shape, value: &Value) -> bool {
         _ => false,
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -10,7 +10,7 @@ use super::builtin::BuiltIns;
 use super::{Definition, GroupResource, Kind};
 use crate::status::Cause;
 
-/// The built-in kinds and those of the CustomResourceDefinitions. A value: a change makes a new one.
+/// The built-in kinds and those of the `CustomResourceDefinition`s. A value: a change makes a new one.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Registry {
     /// By name, `plural.group`.
@@ -31,7 +31,7 @@ impl Registry {
         Registry::default()
     }
 
-    /// This registry with the kinds of a CustomResourceDefinition, instead of those it had by that name.
+    /// This registry with the kinds of a `CustomResourceDefinition`, instead of those it had by that name.
     ///
     /// # Errors
     ///
@@ -43,7 +43,7 @@ impl Registry {
         Ok(Registry { definitions })
     }
 
-    /// This registry without the kinds of the CustomResourceDefinition of that name.
+    /// This registry without the kinds of the `CustomResourceDefinition` of that name.
     pub(crate) fn without_crd(&self, name: &str) -> Registry {
         let mut definitions = self.definitions.clone();
         definitions.remove(name);
@@ -136,8 +136,7 @@ impl Version<'_> {
 }
 
 fn number(digits: &str) -> Option<u64> {
-    let natural = !digits.starts_with('0') && digits.bytes().all(|byte| byte.is_ascii_digit());
-    natural.then(|| digits.parse().ok()).flatten()
+    digits.bytes().all(|byte| byte.is_ascii_digit()).then(|| digits.parse().ok()).flatten()
 }
 
 impl Ord for Version<'_> {
@@ -150,5 +149,72 @@ impl Ord for Version<'_> {
 impl PartialOrd for Version<'_> {
     fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
         Some(self.cmp(other))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::{Cache, DeleteReply, Lifecycle, Propagation, PutMissing, UpdateVersion};
+    use super::*;
+
+    fn kind(group: &str, version: &str, plural: &str) -> Arc<Kind> {
+        Registry::new().find(group, version, plural).unwrap()
+    }
+
+    #[test]
+    fn sixty_four_built_in_kinds_are_served() {
+        assert_eq!(Registry::new().kinds().count(), 64);
+        assert!(Registry::new().find("", "v1", "bindings").is_none());
+        assert!(Registry::new().find("apps", "v2", "deployments").is_none());
+    }
+
+    #[test]
+    fn kinds_that_are_one_resource_share_their_storage() {
+        let registry = Registry::new();
+        let (core, new) = (kind("", "v1", "events"), kind("events.k8s.io", "v1", "events"));
+        assert_eq!(core.storage, new.storage);
+        assert_eq!(registry.stored(&new.storage).unwrap().api_version(), "v1");
+        assert_eq!(core.cache, Cache::Uncached);
+        let [v1, v2] = ["v1", "v2"].map(|version| kind("autoscaling", version, "horizontalpodautoscalers"));
+        assert_eq!(v1.storage, v2.storage);
+        assert_eq!(registry.stored(&v1.storage).unwrap().version, "v2");
+    }
+
+    #[test]
+    fn the_four_wordings_for_an_unknown_field() {
+        let told = |kind: Arc<Kind>| kind.selectable_field("foo").unwrap_err();
+        assert_eq!(
+            told(kind("", "v1", "configmaps")),
+            r#""foo" is not a known field selector: only "metadata.name", "metadata.namespace""#
+        );
+        assert_eq!(told(kind("", "v1", "pods")), "field label not supported: foo");
+        assert_eq!(told(kind("batch", "v1", "jobs")), r#"field label "foo" not supported for Job"#);
+        assert_eq!(
+            told(kind("resource.k8s.io", "v1", "resourceslices")),
+            "field label not supported for resource.k8s.io/v1, Kind=ResourceSlice: foo"
+        );
+    }
+
+    #[test]
+    fn kinds_behave_as_recorded() {
+        let lease = &kind("coordination.k8s.io", "v1", "leases").behaviour;
+        assert_eq!((lease.update_version, lease.put_missing), (UpdateVersion::Required, PutMissing::Creates));
+        let map = &kind("", "v1", "configmaps").behaviour;
+        assert_eq!((map.update_version, map.put_missing), (UpdateVersion::Optional, PutMissing::NotFound));
+        assert_eq!(map.delete_reply, DeleteReply::Status);
+        assert_eq!(kind("", "v1", "services").behaviour.delete_reply, DeleteReply::Object);
+        assert_eq!(kind("batch", "v1", "jobs").behaviour.propagation, Propagation::Orphan);
+        assert_eq!(kind("", "v1", "persistentvolumes").behaviour.initial_finalizers, ["kubernetes.io/pv-protection"]);
+        assert_eq!(kind("", "v1", "namespaces").behaviour.lifecycle, Lifecycle::Namespace);
+        let warning = kind("", "v1", "endpoints").behaviour.create_warning;
+        assert_eq!(warning, Some("v1 Endpoints is deprecated in v1.33+; use discovery.k8s.io/v1 EndpointSlice"));
+    }
+
+    #[test]
+    fn versions_are_ordered_as_kubernetes_orders_them() {
+        let mut versions = ["v1alpha1", "foo10", "v10", "v2", "v1beta2", "v11beta1", "foo1", "v1"].map(Version);
+        versions.sort_by(|a, b| b.cmp(a));
+        let names = versions.map(|version| version.0);
+        assert_eq!(names, ["v10", "v2", "v1", "v11beta1", "v1beta2", "v1alpha1", "foo1", "foo10"]);
     }
 }
