@@ -1,0 +1,327 @@
+use super::stream::Stream;
+use super::target::Target;
+use super::{Answer, failure};
+use bytes::Bytes;
+use http::Method;
+use http_body_util::{BodyExt, Full};
+use serde_json::{Value, json};
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+use tokio::time::{Instant, sleep};
+
+/// The server as one case sees it: requests, and places of the case's own.
+#[derive(Clone)]
+pub(crate) struct Api {
+    target: Arc<Target>,
+    /// What every name that this case gives to something global begins with.
+    prefix: String,
+    /// Paths of what is to be deleted after the case.
+    made: Arc<Mutex<Vec<String>>>,
+}
+
+impl Api {
+    pub(super) fn new(target: Arc<Target>) -> Self {
+        static COUNT: AtomicU32 = AtomicU32::new(0);
+        let count = COUNT.fetch_add(1, Ordering::Relaxed);
+        Self { prefix: format!("conformance-{}-{count}", target.run()), target, made: Arc::default() }
+    }
+
+    /// A name that nobody else has.
+    pub(crate) fn unique(&self, stem: &str) -> String {
+        format!("{}-{stem}", self.prefix)
+    }
+
+    pub(crate) fn request(&self, method: &str, path: &str) -> Request<'_> {
+        let headers = vec![("user-agent".to_owned(), "conformance/1".to_owned())];
+        Request {
+            api: self,
+            method: method.parse().expect("an HTTP method"),
+            path: path.to_owned(),
+            token: self.target.admin_token().map(str::to_owned),
+            headers,
+            body: Bytes::new(),
+        }
+    }
+
+    pub(crate) async fn get(&self, path: &str) -> Answer {
+        self.request("GET", path).send().await
+    }
+
+    pub(crate) async fn post(&self, path: &str, body: impl ToString) -> Answer {
+        self.request("POST", path).body("application/json", body).send().await
+    }
+
+    pub(crate) async fn put(&self, path: &str, body: impl ToString) -> Answer {
+        self.request("PUT", path).body("application/json", body).send().await
+    }
+
+    /// A patch of the given kind: `json-patch`, `merge-patch`.
+    pub(crate) async fn patch(&self, path: &str, kind: &str, body: impl ToString) -> Answer {
+        self.request("PATCH", path).body(&format!("application/{kind}+json"), body).send().await
+    }
+
+    pub(crate) async fn delete(&self, path: &str) -> Answer {
+        self.request("DELETE", path).send().await
+    }
+
+    /// A watch, which must open.
+    pub(crate) async fn watch(&self, path: &str) -> Stream {
+        self.request("GET", path).watch().await
+    }
+
+    pub(crate) fn nobody_token(&self) -> &str {
+        self.target.nobody_token().expect("this case needs KUBE_CONFORMANCE_NOBODY_TOKEN")
+    }
+
+    /// A new namespace, gone after the case.
+    pub(crate) async fn namespace(&self) -> Namespace {
+        self.namespace_called("ns").await
+    }
+
+    /// A new namespace whose unique name ends like this.
+    pub(crate) async fn namespace_called(&self, stem: &str) -> Namespace {
+        let name = self.unique(stem);
+        let path = format!("/api/v1/namespaces/{name}");
+        self.made.lock().unwrap().push(path.clone());
+        self.post("/api/v1/namespaces", json!({"metadata": {"name": name}})).await.is(201);
+        Namespace { api: self.clone(), name, path }
+    }
+
+    /// To be deleted after the case.
+    pub(crate) fn leave_to_clean_up(&self, path: &str) {
+        self.made.lock().unwrap().push(path.to_owned());
+    }
+
+    /// A new kind `Thing`, served, its watch cache warm, gone after the case. `change` adapts the definition before it is
+    /// created.
+    pub(crate) async fn definition(&self, change: impl FnOnce(&mut Value)) -> Definition {
+        let group = format!("{}.example.com", self.prefix);
+        let name = format!("things.{group}");
+        let mut body = json!({
+            "apiVersion": "apiextensions.k8s.io/v1",
+            "kind": "CustomResourceDefinition",
+            "metadata": {"name": name},
+            "spec": {
+                "group": group,
+                "scope": "Namespaced",
+                "names": {"plural": "things", "singular": "thing", "kind": "Thing", "listKind": "ThingList"},
+                "versions": [{
+                    "name": "v1", "served": true, "storage": true,
+                    "schema": {"openAPIV3Schema": {"type": "object", "x-kubernetes-preserve-unknown-fields": true}},
+                }],
+            },
+        });
+        change(&mut body);
+        let path = format!("/apis/apiextensions.k8s.io/v1/customresourcedefinitions/{name}");
+        self.made.lock().unwrap().push(path.clone());
+        self.post("/apis/apiextensions.k8s.io/v1/customresourcedefinitions", &body).await.is(201);
+        let definition = Definition { api: self.clone(), base: format!("/apis/{group}/v1"), group, name, path };
+        self.eventually(&definition.all(), |answer| answer.code == 200).await;
+        definition
+    }
+
+    /// Asks until the answer is as wanted, or the case has failed: for what a server does in its own time.
+    pub(crate) async fn eventually(&self, path: &str, wanted: impl Fn(&Answer) -> bool) -> Answer {
+        let deadline = Instant::now() + Duration::from_secs(10);
+        loop {
+            let answer = self.get(path).await;
+            if wanted(&answer) {
+                return answer;
+            }
+            assert!(Instant::now() < deadline, "{path}: still {} {}", answer.code, answer.text());
+            sleep(Duration::from_millis(20)).await;
+        }
+    }
+
+    pub(super) async fn clean_up(&self) {
+        let made = std::mem::take(&mut *self.made.lock().unwrap());
+        for path in made.iter().rev() {
+            if path.starts_with("/api/v1/namespaces/") && path.matches('/').count() == 4 {
+                for kind in ["configmaps", "pods", "secrets", "services", "events"] {
+                    self.delete(&format!("{path}/{kind}?gracePeriodSeconds=0")).await;
+                }
+                self.delete(path).await;
+                // Nobody else would finish the deletion on a bare API server.
+                let finalize = json!({"kind": "Namespace", "apiVersion": "v1", "metadata": {"name": &path[19..]}, "spec": {}});
+                self.put(&format!("{path}/finalize"), finalize).await;
+            } else {
+                self.delete(path).await;
+            }
+        }
+    }
+}
+
+/// A request in the making.
+pub(crate) struct Request<'a> {
+    api: &'a Api,
+    method: Method,
+    path: String,
+    token: Option<String>,
+    headers: Vec<(String, String)>,
+    body: Bytes,
+}
+
+impl Request<'_> {
+    /// Sets a header, replacing what was set before.
+    pub(crate) fn header(mut self, name: &str, value: &str) -> Self {
+        self.headers.retain(|(other, _)| other != name);
+        self.headers.push((name.to_owned(), value.to_owned()));
+        self
+    }
+
+    pub(crate) fn body(mut self, content_type: &str, body: impl ToString) -> Self {
+        self.body = body.to_string().into();
+        self.header("content-type", content_type)
+    }
+
+    /// A body without a content type.
+    pub(crate) fn bare_body(mut self, body: impl Into<Bytes>) -> Self {
+        self.body = body.into();
+        self
+    }
+
+    pub(crate) fn token(mut self, token: Option<&str>) -> Self {
+        self.token = token.map(str::to_owned);
+        self
+    }
+
+    pub(crate) async fn send(self) -> Answer {
+        let client = self.api.target.client();
+        let (asked, request) = self.build();
+        let (answer, connection) = client.send(request).await;
+        let (head, body) = answer.into_parts();
+        let body = body.collect().await.unwrap_or_else(|error| panic!("{asked}: the body breaks off: {error}")).to_bytes();
+        client.give_back(connection);
+        Answer { asked, code: head.status.as_u16(), headers: head.headers, body }
+    }
+
+    /// Sends a watch, which must be answered with 200, and reads only the answer's head.
+    pub(crate) async fn watch(self) -> Stream {
+        let (asked, request) = self.build();
+        let (answer, connection) = self.api.target.client().send(request).await;
+        let (head, body) = answer.into_parts();
+        if head.status != 200 {
+            let body = body.collect().await.map(http_body_util::Collected::to_bytes).unwrap_or_default();
+            panic!("{asked}\n  expected a stream\n  but got  {} {}", head.status, String::from_utf8_lossy(&body));
+        }
+        Stream::new(asked, head.headers, body, connection)
+    }
+
+    fn build(&self) -> (String, http::Request<Full<Bytes>>) {
+        let mut request = http::Request::builder().method(&self.method).uri(&self.path);
+        if let Some(token) = &self.token {
+            request = request.header("authorization", format!("Bearer {token}"));
+        }
+        for (name, value) in &self.headers {
+            request = request.header(name, value);
+        }
+        let request = request.body(Full::new(self.body.clone())).expect("the case makes a proper request");
+        (format!("{} {}", self.method, self.path), request)
+    }
+}
+
+/// A namespace of the case's own.
+pub(crate) struct Namespace {
+    api: Api,
+    pub(crate) name: String,
+    pub(crate) path: String,
+}
+
+impl Namespace {
+    /// The path of something in here: a collection of the core group, or an object with what follows it.
+    pub(crate) fn path(&self, rest: &str) -> String {
+        format!("{}/{rest}", self.path)
+    }
+
+    /// The path of something in here of another group.
+    pub(crate) fn group_path(&self, group_version: &str, rest: &str) -> String {
+        format!("/apis/{group_version}/namespaces/{}/{rest}", self.name)
+    }
+
+    /// Creates an empty config map.
+    pub(crate) async fn configmap(&self, name: &str) -> Answer {
+        self.create(configmap(name)).await
+    }
+
+    /// Creates a config map.
+    pub(crate) async fn create(&self, body: Value) -> Answer {
+        let answer = self.api.post(&self.path("configmaps"), body).await;
+        answer.is(201);
+        answer
+    }
+
+    /// Creates empty config maps, one after the other.
+    pub(crate) async fn configmaps(&self, names: &[&str]) {
+        for name in names {
+            self.configmap(name).await;
+        }
+    }
+
+    /// Gives a config map new data, and returns the answer.
+    pub(crate) async fn change(&self, name: &str, value: &str) -> Answer {
+        let answer = self
+            .api
+            .patch(&self.path(&format!("configmaps/{name}")), "merge-patch", json!({"data": {"value": value}}))
+            .await;
+        answer.is(200);
+        answer
+    }
+
+    /// The server's current version.
+    pub(crate) async fn version(&self) -> u64 {
+        self.api.get(&self.path("configmaps?limit=1")).await.version()
+    }
+
+    /// The Status of a config map that is not there.
+    pub(crate) fn no_configmap(name: &str) -> String {
+        failure(&format!(
+            r#""message":"configmaps \"{name}\" not found","reason":"NotFound","details":{{"name":"{name}","kind":"configmaps"}},"code":404"#
+        ))
+    }
+}
+
+/// A config map with a name and nothing else.
+pub(crate) fn configmap(name: &str) -> Value {
+    json!({"kind": "ConfigMap", "apiVersion": "v1", "metadata": {"name": name}})
+}
+
+/// A kind `Thing` of the case's own.
+pub(crate) struct Definition {
+    api: Api,
+    pub(crate) group: String,
+    /// The definition's name.
+    pub(crate) name: String,
+    /// The definition's path.
+    pub(crate) path: String,
+    /// The path that the kind is served under.
+    base: String,
+}
+
+impl Definition {
+    /// The path of all things, or of the cluster's if the scope is that.
+    pub(crate) fn all(&self) -> String {
+        format!("{}/things", self.base)
+    }
+
+    /// The path of the things of a namespace.
+    pub(crate) fn things(&self, namespace: &Namespace) -> String {
+        format!("{}/namespaces/{}/things", self.base, namespace.name)
+    }
+
+    /// A thing with a name, and with whatever else `rest` holds.
+    pub(crate) fn thing(&self, name: &str, rest: Value) -> Value {
+        let mut thing = json!({"apiVersion": format!("{}/v1", self.group), "kind": "Thing", "metadata": {"name": name}});
+        if let Value::Object(rest) = rest {
+            thing.as_object_mut().expect("made just above").extend(rest);
+        }
+        thing
+    }
+
+    /// Creates a thing.
+    pub(crate) async fn create(&self, collection: &str, name: &str, rest: Value) -> Answer {
+        let answer = self.api.post(collection, self.thing(name, rest)).await;
+        answer.is(201);
+        answer
+    }
+}

@@ -1,0 +1,17 @@
+//! What the cases stand on: a client, a place of their own on the server, and the runner.
+
+mod answer;
+mod api;
+mod case;
+mod client;
+mod runner;
+mod stream;
+mod target;
+mod template;
+
+pub(crate) use answer::{Answer, failure, invalid_list_options};
+pub(crate) use api::{Api, Definition, Namespace, configmap};
+pub(crate) use case::{Case, Pace, case};
+pub(crate) use runner::run;
+pub(crate) use stream::{Event, Stream};
+pub(crate) use template::matches;

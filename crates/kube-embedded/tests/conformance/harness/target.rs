@@ -1,0 +1,71 @@
+use super::client::Client;
+use std::hash::{BuildHasher, RandomState};
+use std::{env, fs};
+
+/// The server under test.
+pub(crate) struct Target {
+    client: Client,
+    admin_token: Option<String>,
+    nobody_token: Option<String>,
+    expected_failures: String,
+    run: String,
+}
+
+impl Target {
+    /// The server that the environment names, or an embedded one of our own.
+    pub(super) async fn from_environment() -> Self {
+        match env::var("KUBE_CONFORMANCE_URL") {
+            Ok(url) => Self::at(&url),
+            Err(_) => Self::embedded().await,
+        }
+    }
+
+    fn at(url: &str) -> Self {
+        let ca = env::var("KUBE_CONFORMANCE_CA").ok();
+        let ca = ca.map(|path| fs::read_to_string(path).expect("KUBE_CONFORMANCE_CA is a readable file"));
+        Self {
+            client: Client::new(url, ca.as_deref()),
+            admin_token: env::var("KUBE_CONFORMANCE_TOKEN").ok(),
+            nobody_token: env::var("KUBE_CONFORMANCE_NOBODY_TOKEN").ok(),
+            expected_failures: expected_failures(include_str!("../expected-failures-real.txt")),
+            run: run(),
+        }
+    }
+
+    async fn embedded() -> Self {
+        panic!("KUBE_CONFORMANCE_URL is not set");
+    }
+
+    pub(super) fn client(&self) -> &Client {
+        &self.client
+    }
+
+    pub(super) fn admin_token(&self) -> Option<&str> {
+        self.admin_token.as_deref()
+    }
+
+    pub(super) fn nobody_token(&self) -> Option<&str> {
+        self.nobody_token.as_deref()
+    }
+
+    /// The text of the file of expected failures.
+    pub(super) fn expected_failures(&self) -> &str {
+        &self.expected_failures
+    }
+
+    /// What tells this run's names from those of others on the same server.
+    pub(super) fn run(&self) -> &str {
+        &self.run
+    }
+}
+
+fn expected_failures(default: &str) -> String {
+    match env::var("KUBE_CONFORMANCE_EXPECTED_FAILURES") {
+        Ok(path) => fs::read_to_string(path).expect("KUBE_CONFORMANCE_EXPECTED_FAILURES is a readable file"),
+        Err(_) => default.to_owned(),
+    }
+}
+
+fn run() -> String {
+    format!("{:06x}", RandomState::new().hash_one(()) & 0xff_ffff)
+}
