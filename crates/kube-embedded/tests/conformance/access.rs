@@ -6,7 +6,10 @@ use serde_json::json;
 pub(crate) const CASES: &[Case] = &[
     case!(an_unknown_token_is_unauthorized, "a token nobody knows is a 401, on any path"),
     case!(without_a_token_one_is_anonymous, "no token: system:anonymous, forbidden but for the version and the probes"),
-    case!(each_verb_is_forbidden_by_its_name, "the 403 names verb, resource, group and namespace; list, watch and deletecollection are distinct"),
+    case!(
+        each_verb_is_forbidden_by_its_name,
+        "the 403 names verb, resource, group and namespace; list, watch and deletecollection are distinct"
+    ),
     case!(forbidden_at_the_cluster_scope, "without a namespace the 403 says: at the cluster scope"),
     case!(forbidden_in_a_group, "the 403 of another group names it, and the subresource"),
     case!(forbidden_paths, "a path that is no resource is forbidden by its path"),
@@ -120,7 +123,8 @@ async fn access_comes_before_existence(api: Api) {
 }
 
 async fn everybody_with_a_token_may_discover(api: Api) {
-    for path in ["/api", "/apis", "/api/v1", "/apis/apps", "/apis/apps/v1", "/version", "/livez", "/readyz", "/healthz"] {
+    for path in ["/api", "/apis", "/api/v1", "/apis/apps", "/apis/apps/v1", "/version", "/livez", "/readyz", "/healthz"]
+    {
         as_nobody(&api, path).await.is(200);
     }
 }

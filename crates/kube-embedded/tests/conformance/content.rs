@@ -1,4 +1,3 @@
-
 use crate::harness::Case;
 
 pub(crate) const CASES: &[Case] = &[];

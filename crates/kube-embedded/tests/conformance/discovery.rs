@@ -4,7 +4,10 @@ use crate::harness::{Api, Case, case, failure};
 use serde_json::{Value, json};
 
 pub(crate) const CASES: &[Case] = &[
-    case!(the_version_is_pretty_json, "/version: pretty JSON, emulation and compatibility included, no line break at its end"),
+    case!(
+        the_version_is_pretty_json,
+        "/version: pretty JSON, emulation and compatibility included, no line break at its end"
+    ),
     case!(the_probes_say_ok, "/livez, /readyz and /healthz: ok as plain text, to any method and Accept"),
     case!(a_probe_lists_its_checks_if_asked, "?verbose: a line per check, then a verdict"),
     case!(the_core_group_lists_its_versions, "/api: APIVersions, without apiVersion"),
@@ -12,15 +15,27 @@ pub(crate) const CASES: &[Case] = &[
     case!(one_group_is_shown, "/apis/apps: APIGroup"),
     case!(an_unknown_group_is_not_found_in_plain_text, "/apis/nope: 404 in plain text"),
     case!(resources_of_the_core_are_listed, "/api/v1: an APIResourceList without apiVersion, sorted by name"),
-    case!(resources_of_a_group_are_listed, "/apis/apps/v1: an APIResourceList; resources with verbs, kind, scope, short names"),
+    case!(
+        resources_of_a_group_are_listed,
+        "/apis/apps/v1: an APIResourceList; resources with verbs, kind, scope, short names"
+    ),
     case!(discovery_is_aggregated_by_accept, "/api and /apis with the v2 Accept: APIGroupDiscoveryList"),
     case!(aggregated_discovery_has_an_etag, "aggregated discovery: ETag, 304 to If-None-Match, Vary, public"),
-    case!(old_aggregated_discovery_is_not_acceptable, "v2beta1 alone is a 406, with application/json behind it the legacy form"),
+    case!(
+        old_aggregated_discovery_is_not_acceptable,
+        "v2beta1 alone is a 406, with application/json behind it the legacy form"
+    ),
     case!(aggregated_discovery_is_only_for_roots, "/api/v1 with the aggregated Accept is a 406"),
-    case!(unknown_resources_of_a_known_group_are_a_status, "an unknown resource or version of a built-in group: 404 Status"),
+    case!(
+        unknown_resources_of_a_known_group_are_a_status,
+        "an unknown resource or version of a built-in group: 404 Status"
+    ),
     case!(unknown_paths_are_plain_text, "any other unknown path: 404 page not found"),
     case!(objects_that_are_missing_are_named, "404 of an object names it, its kind and group"),
-    case!(methods_that_do_not_fit_are_refused, "405: PUT and PATCH of collections, POST of objects, HEAD, OPTIONS and unknown methods"),
+    case!(
+        methods_that_do_not_fit_are_refused,
+        "405: PUT and PATCH of collections, POST of objects, HEAD, OPTIONS and unknown methods"
+    ),
     case!(all_namespaces_can_only_be_read, "POST and DELETE across namespaces and DELETE of all namespaces are 405"),
 ];
 
@@ -94,7 +109,8 @@ async fn resources_of_the_core_are_listed(api: Api) {
     let text = answer.is(200).text();
     assert!(text.starts_with(r#"{"kind":"APIResourceList","groupVersion":"v1","resources":["#), "{text}");
     let json = answer.json();
-    let names: Vec<_> = json["resources"].as_array().unwrap().iter().map(|resource| resource["name"].as_str().unwrap()).collect();
+    let names: Vec<_> =
+        json["resources"].as_array().unwrap().iter().map(|resource| resource["name"].as_str().unwrap()).collect();
     assert!(names.is_sorted(), "{names:?}");
     assert!(names.contains(&"pods") && names.contains(&"pods/status"));
     assert!(text.contains(r#"{"name":"configmaps","singularName":"configmap","namespaced":true,"kind":"ConfigMap","verbs":["create","delete","deletecollection","get","list","patch","update","watch"],"shortNames":["cm"],"storageVersionHash":""#), "{text}");
@@ -103,7 +119,10 @@ async fn resources_of_the_core_are_listed(api: Api) {
 async fn resources_of_a_group_are_listed(api: Api) {
     let answer = api.get("/apis/apps/v1").await;
     let text = answer.is(200).text();
-    assert!(text.starts_with(r#"{"kind":"APIResourceList","apiVersion":"v1","groupVersion":"apps/v1","resources":["#), "{text}");
+    assert!(
+        text.starts_with(r#"{"kind":"APIResourceList","apiVersion":"v1","groupVersion":"apps/v1","resources":["#),
+        "{text}"
+    );
     assert!(text.contains(r#"{"name":"deployments","singularName":"deployment","namespaced":true,"kind":"Deployment","verbs":["create","delete","deletecollection","get","list","patch","update","watch"],"shortNames":["deploy"],"categories":["all"],"storageVersionHash":""#), "{text}");
     assert!(text.contains(r#"{"name":"deployments/status","singularName":"","namespaced":true,"kind":"Deployment","verbs":["get","patch","update"]}"#), "{text}");
 }
@@ -116,12 +135,22 @@ async fn discovery_is_aggregated_by_accept(api: Api) {
     assert!(core.text().contains(r#"{"resource":"configmaps","responseKind":{"group":"","version":"","kind":"ConfigMap"},"scope":"Namespaced","singularResource":"configmap","verbs":["create","delete","deletecollection","get","list","patch","update","watch"],"shortNames":["cm"]}"#));
     let groups = get("/apis").await;
     let json = groups.is(200).json();
-    let apps = json["items"].as_array().unwrap().iter().find(|group| group["metadata"]["name"] == "apps").expect("apps is served");
+    let apps = json["items"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .find(|group| group["metadata"]["name"] == "apps")
+        .expect("apps is served");
     let resources = &apps["versions"][0]["resources"];
-    let deployments = resources.as_array().unwrap().iter().find(|resource| resource["resource"] == "deployments").unwrap();
+    let deployments =
+        resources.as_array().unwrap().iter().find(|resource| resource["resource"] == "deployments").unwrap();
     assert_eq!(deployments["responseKind"], json!({"group": "", "version": "", "kind": "Deployment"}));
-    let subresources: Vec<_> =
-        deployments["subresources"].as_array().unwrap().iter().map(|one| one["subresource"].as_str().unwrap()).collect();
+    let subresources: Vec<_> = deployments["subresources"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|one| one["subresource"].as_str().unwrap())
+        .collect();
     assert!(subresources.contains(&"status"), "{subresources:?}");
     assert_eq!(apps["versions"][0]["freshness"], "Current");
 }
@@ -130,7 +159,10 @@ async fn aggregated_discovery_has_an_etag(api: Api) {
     // The core group: unlike the others it does not change while definitions come and go.
     let first = api.request("GET", "/api").header("accept", AGGREGATED).send().await;
     let tag = first.header("etag").expect("an ETag").to_owned();
-    assert!(tag.len() == 130 && tag.starts_with('"') && tag[1..129].bytes().all(|byte| byte.is_ascii_hexdigit()), "{tag}");
+    assert!(
+        tag.len() == 130 && tag.starts_with('"') && tag[1..129].bytes().all(|byte| byte.is_ascii_hexdigit()),
+        "{tag}"
+    );
     assert_eq!(first.header("cache-control"), Some("public"));
     assert_eq!(first.header("vary"), Some("Accept"));
     let again = api.request("GET", "/api").header("accept", AGGREGATED).header("if-none-match", &tag).send().await;
@@ -143,7 +175,8 @@ async fn old_aggregated_discovery_is_not_acceptable(api: Api) {
     api.request("GET", "/api").header("accept", &old).send().await.is(406);
     let answer = api.request("GET", "/api").header("accept", &format!("{old},application/json")).send().await;
     assert_eq!(answer.is(200).json()["kind"], "APIVersions");
-    let answer = api.request("GET", "/apis").header("accept", &format!("{AGGREGATED},{old},application/json")).send().await;
+    let answer =
+        api.request("GET", "/apis").header("accept", &format!("{AGGREGATED},{old},application/json")).send().await;
     assert_eq!(answer.is(200).json()["kind"], "APIGroupDiscoveryList");
 }
 
@@ -180,7 +213,11 @@ async fn unknown_paths_are_plain_text(api: Api) {
 
 async fn objects_that_are_missing_are_named(api: Api) {
     for (path, message, details) in [
-        ("/api/v1/namespaces/default/configmaps/nope", r#"configmaps \"nope\" not found"#, r#"{"name":"nope","kind":"configmaps"}"#),
+        (
+            "/api/v1/namespaces/default/configmaps/nope",
+            r#"configmaps \"nope\" not found"#,
+            r#"{"name":"nope","kind":"configmaps"}"#,
+        ),
         ("/api/v1/nodes/nope", r#"nodes \"nope\" not found"#, r#"{"name":"nope","kind":"nodes"}"#),
         ("/api/v1/namespaces/nope", r#"namespaces \"nope\" not found"#, r#"{"name":"nope","kind":"namespaces"}"#),
         (
@@ -195,8 +232,7 @@ async fn objects_that_are_missing_are_named(api: Api) {
     }
 }
 
-const NOT_ALLOWED: &str =
-    r#""message":"the server does not allow this method on the requested resource","reason":"MethodNotAllowed","details":{},"code":405"#;
+const NOT_ALLOWED: &str = r#""message":"the server does not allow this method on the requested resource","reason":"MethodNotAllowed","details":{},"code":405"#;
 
 async fn methods_that_do_not_fit_are_refused(api: Api) {
     for (method, path) in [
@@ -217,8 +253,11 @@ async fn methods_that_do_not_fit_are_refused(api: Api) {
 }
 
 async fn all_namespaces_can_only_be_read(api: Api) {
-    for (method, path) in [("POST", "/api/v1/configmaps"), ("DELETE", "/api/v1/configmaps"), ("DELETE", "/api/v1/namespaces")] {
-        let answer = api.request(method, path).body("application/json", json!({"metadata": {"name": "a"}})).send().await;
+    for (method, path) in
+        [("POST", "/api/v1/configmaps"), ("DELETE", "/api/v1/configmaps"), ("DELETE", "/api/v1/namespaces")]
+    {
+        let answer =
+            api.request(method, path).body("application/json", json!({"metadata": {"name": "a"}})).send().await;
         answer.says(405, &failure(NOT_ALLOWED));
     }
 }

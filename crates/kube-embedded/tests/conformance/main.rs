@@ -14,7 +14,11 @@
 //! A case creates what it needs under names of its own, so that cases run side by side and leave a shared server as they
 //! found it. Known differences stand in `expected-failures-embedded.txt` and `expected-failures-real.txt`, each with its
 //! reason; a case listed there that passes is a failure too.
-#![allow(clippy::unwrap_used, clippy::expect_used, reason = "a case that cannot go on has failed: panicking is how it says so")]
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    reason = "a case that cannot go on has failed: panicking is how it says so"
+)]
 
 mod harness;
 

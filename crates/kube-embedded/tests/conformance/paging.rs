@@ -7,18 +7,30 @@ use serde_json::{Value, json};
 
 pub(crate) const CASES: &[Case] = &[
     case!(a_page_says_how_to_go_on, "a page carries continue and remainingItemCount, the last one neither"),
-    case!(pages_show_the_state_of_the_first, "each page has the first page's version and state, whatever is written meanwhile"),
+    case!(
+        pages_show_the_state_of_the_first,
+        "each page has the first page's version and state, whatever is written meanwhile"
+    ),
     case!(a_limit_that_is_not_reached_gives_no_token, "limit equal to the number of items: no continue"),
     case!(no_limit_is_zero_or_negative, "limit=0 and negative limits are none"),
     case!(an_unparsable_limit_is_refused, "limit=abc and limit= are 400"),
     case!(a_selector_hides_the_remaining_count, "with a label or field selector there is no remainingItemCount"),
-    case!(a_selected_page_is_filled_to_the_limit, "with a selector a page holds limit matching items, the next may be empty"),
+    case!(
+        a_selected_page_is_filled_to_the_limit,
+        "with a selector a page holds limit matching items, the next may be empty"
+    ),
     case!(a_name_selector_never_continues, "fieldSelector metadata.name=x reads one key: never a continue"),
-    case!(a_token_names_the_last_key, "a token is base64url of version, revision and the last key with a leading slash and a NUL"),
+    case!(
+        a_token_names_the_last_key,
+        "a token is base64url of version, revision and the last key with a leading slash and a NUL"
+    ),
     case!(a_token_over_all_namespaces_names_both, "across namespaces the token's key is /namespace/name"),
     case!(a_token_of_an_uncached_kind_has_no_slash, "a token of events has no leading slash"),
     case!(a_token_may_lack_slash_and_nul, "tokens without the leading slash or the NUL are accepted"),
-    case!(a_token_at_the_latest_revision_restarts_consistency, "a token with a negative rv continues at the latest version"),
+    case!(
+        a_token_at_the_latest_revision_restarts_consistency,
+        "a token with a negative rv continues at the latest version"
+    ),
     case!(bad_tokens_are_refused, "bad tokens are 400 with the reason why"),
     case!(uncached_kinds_honour_the_limit_at_zero, "events: limit is honoured at resourceVersion 0"),
     case!(custom_resources_page_likewise, "pages of custom resources, with their own key order"),
@@ -98,7 +110,9 @@ async fn no_limit_is_zero_or_negative(api: Api) {
 async fn an_unparsable_limit_is_refused(api: Api) {
     let ns = api.namespace().await;
     let refusal = |value: &str, why: &str| {
-        failure(&format!(r#""message":"strconv.ParseInt: parsing \"{value}\": {why}","reason":"BadRequest","code":400"#))
+        failure(&format!(
+            r#""message":"strconv.ParseInt: parsing \"{value}\": {why}","reason":"BadRequest","code":400"#
+        ))
     };
     for value in ["abc", "1.5", "0x10", ""] {
         api.get(&ns.path(&format!("configmaps?limit={value}"))).await.says(400, &refusal(value, "invalid syntax"));
@@ -191,7 +205,11 @@ async fn a_token_may_lack_slash_and_nul(api: Api) {
     ] {
         let token = token(&format!(r#"{{"v":"meta.k8s.io/v1","rv":{version},"start":"{start}"}}"#));
         let list = api.get(&ns.path(&format!("configmaps?continue={token}"))).await;
-        assert_eq!((list.is(200).names(), list.version()), (names.iter().map(ToString::to_string).collect(), version), "{start}");
+        assert_eq!(
+            (list.is(200).names(), list.version()),
+            (names.iter().map(ToString::to_string).collect(), version),
+            "{start}"
+        );
     }
 }
 

@@ -5,7 +5,10 @@ use serde_json::json;
 
 pub(crate) const CASES: &[Case] = &[
     case!(label_selectors_select, "=, ==, !=, in, notin, exists, !exists, gt, lt and commas"),
-    case!(label_selectors_that_make_no_sense_are_refused, "a label selector that cannot be parsed is a 400 that says where"),
+    case!(
+        label_selectors_that_make_no_sense_are_refused,
+        "a label selector that cannot be parsed is a 400 that says where"
+    ),
     case!(labels_in_selectors_are_validated, "keys and values in a label selector must be legal"),
     case!(field_selectors_select, "=, ==, != and commas on metadata.name and metadata.namespace"),
     case!(field_selectors_that_make_no_sense_are_refused, "a field selector that cannot be parsed is a 400"),
@@ -14,7 +17,10 @@ pub(crate) const CASES: &[Case] = &[
     case!(secrets_are_selected_by_type, "secrets: type"),
     case!(namespaces_are_selected_by_phase, "namespaces: status.phase"),
     case!(selectors_apply_across_namespaces, "metadata.namespace and labels select across all namespaces"),
-    case!(errors_of_selectors_are_the_same_on_watches, "a watch refuses a bad selector with the same 400, before the stream"),
+    case!(
+        errors_of_selectors_are_the_same_on_watches,
+        "a watch refuses a bad selector with the same 400, before the stream"
+    ),
 ];
 
 async fn label_selectors_select(api: Api) {
@@ -139,7 +145,12 @@ async fn unknown_fields_are_refused_in_each_kinds_own_words(api: Api) {
     ] {
         refuses(&api, &format!("{path}?fieldSelector=foo%3Dbar"), message).await;
     }
-    refuses(&api, "/api/v1/nodes?fieldSelector=metadata.namespace%3Dx", "field label not supported: metadata.namespace").await;
+    refuses(
+        &api,
+        "/api/v1/nodes?fieldSelector=metadata.namespace%3Dx",
+        "field label not supported: metadata.namespace",
+    )
+    .await;
 }
 
 async fn pods_are_selected_by_node_and_phase(api: Api) {
@@ -196,7 +207,10 @@ async fn selectors_apply_across_namespaces(api: Api) {
     let list = api.get(&format!("/api/v1/configmaps?labelSelector=only%3D{label}")).await;
     assert_eq!(list.is(200).names(), ["a", "a"]);
     let list = api
-        .get(&format!("/api/v1/configmaps?labelSelector=only%3D{label}&fieldSelector=metadata.namespace%3D{}", two.name))
+        .get(&format!(
+            "/api/v1/configmaps?labelSelector=only%3D{label}&fieldSelector=metadata.namespace%3D{}",
+            two.name
+        ))
         .await;
     assert_eq!(list.is(200).json()["items"][0]["metadata"]["namespace"], two.name);
     assert_eq!(list.names().len(), 1);

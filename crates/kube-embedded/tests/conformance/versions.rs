@@ -7,14 +7,26 @@ use serde_json::json;
 use tokio::time::{Duration, Instant};
 
 pub(crate) const CASES: &[Case] = &[
-    case!(get_reads_the_object_at_any_version_reached, "get: \"\", \"0\" and any version reached answer the current object"),
+    case!(
+        get_reads_the_object_at_any_version_reached,
+        "get: \"\", \"0\" and any version reached answer the current object"
+    ),
     case!(get_ignores_resource_version_match, "get: resourceVersionMatch is ignored, even a bogus one"),
     case!(get_refuses_an_unparsable_version_with_500, "get: an unparsable version is a 500 without a reason"),
-    case!(get_of_an_uncached_kind_refuses_an_unparsable_version_with_400, "get of an event: an unparsable version is a 400"),
+    case!(
+        get_of_an_uncached_kind_refuses_an_unparsable_version_with_400,
+        "get of an event: an unparsable version is a 400"
+    ),
     case!(Slow get_waits_three_seconds_for_a_version_to_come, "get: a version not reached is a 504 after 3 s"),
-    case!(list_without_a_version_sees_the_last_write, "list: no version is the most recent state, its version that of the store"),
+    case!(
+        list_without_a_version_sees_the_last_write,
+        "list: no version is the most recent state, its version that of the store"
+    ),
     case!(list_at_zero_ignores_the_limit, "list: at \"0\" the limit is ignored, with and without NotOlderThan"),
-    case!(list_at_zero_continues_a_token_without_limit, "list: at \"0\" with a token, all that follows it, at the token's version"),
+    case!(
+        list_at_zero_continues_a_token_without_limit,
+        "list: at \"0\" with a token, all that follows it, at the token's version"
+    ),
     case!(list_at_a_version_is_not_older, "list: at n without limit, the current state"),
     case!(list_at_a_version_with_limit_is_exact, "list: at n with a limit, the state at n"),
     case!(list_not_older_than_honours_the_limit, "list: NotOlderThan n with a limit pages the current state"),
@@ -22,26 +34,50 @@ pub(crate) const CASES: &[Case] = &[
     case!(list_exact_accepts_leading_zeros, "list: Exact 007 is 7"),
     case!(list_refuses_a_version_with_a_token, "list: a version, even a bad one, with continue is a 400"),
     case!(list_refuses_a_match_without_a_version, "list: resourceVersionMatch without a version is a 422"),
-    case!(list_refuses_a_match_with_a_token, "list: resourceVersionMatch with continue is a 422, told beside the other causes"),
+    case!(
+        list_refuses_a_match_with_a_token,
+        "list: resourceVersionMatch with continue is a 422, told beside the other causes"
+    ),
     case!(list_refuses_exact_at_zero, "list: Exact at \"0\" is a 422"),
     case!(list_refuses_an_unknown_match, "list: an unknown resourceVersionMatch is a 422, told last"),
     case!(list_refuses_an_unparsable_version_with_400, "list: an unparsable version is a 400"),
     case!(list_takes_an_empty_match_for_none, "list: resourceVersionMatch= counts as absent"),
-    case!(list_validates_options_before_it_parses_the_version, "list: the 422 of options comes before the 400 of the version"),
+    case!(
+        list_validates_options_before_it_parses_the_version,
+        "list: the 422 of options comes before the 400 of the version"
+    ),
     case!(list_refuses_send_initial_events, "list: sendInitialEvents, true or false, is a 422"),
     case!(Slow list_waits_three_seconds_for_a_version_to_come, "list: a version not reached is a 504 with Retry-After after 3 s"),
-    case!(list_of_an_uncached_kind_does_not_wait, "list of events: a version not reached is a 504 at once, without Retry-After"),
+    case!(
+        list_of_an_uncached_kind_does_not_wait,
+        "list of events: a version not reached is a 504 at once, without Retry-After"
+    ),
     case!(list_gives_up_at_the_requests_timeout, "list: timeout=1s cuts the wait short, with a Status without kind"),
     case!(list_refuses_an_unparsable_timeout, "list: an unparsable timeout is a 400"),
     case!(watch_from_a_version_tells_only_what_came_after, "watch: from n only events after n"),
-    case!(watch_from_a_version_to_come_is_silent_until_then, "watch: from a version not reached is no error, earlier events are dropped"),
+    case!(
+        watch_from_a_version_to_come_is_silent_until_then,
+        "watch: from a version not reached is no error, earlier events are dropped"
+    ),
     case!(watch_refuses_an_unparsable_version_with_500, "watch: an unparsable version is a 500, for every kind"),
     case!(Slow streaming_list_of_a_version_to_come_fails_in_the_stream, "streaming list: a version not reached is an ERROR event after 3 s"),
-    case!(watch_refuses_a_match_without_send_initial_events, "watch: resourceVersionMatch without sendInitialEvents is a 422"),
-    case!(watch_refuses_send_initial_events_without_its_match, "watch: sendInitialEvents, true or false, requires NotOlderThan"),
+    case!(
+        watch_refuses_a_match_without_send_initial_events,
+        "watch: resourceVersionMatch without sendInitialEvents is a 422"
+    ),
+    case!(
+        watch_refuses_send_initial_events_without_its_match,
+        "watch: sendInitialEvents, true or false, requires NotOlderThan"
+    ),
     case!(watch_refuses_a_token, "watch: continue with resourceVersionMatch is a 422"),
-    case!(watch_without_initial_events_tells_only_news, "watch: sendInitialEvents=false sends no initial events, at any version"),
-    case!(watch_with_initial_events_at_a_version_sends_the_whole_state, "watch: sendInitialEvents=true at n sends the whole state"),
+    case!(
+        watch_without_initial_events_tells_only_news,
+        "watch: sendInitialEvents=false sends no initial events, at any version"
+    ),
+    case!(
+        watch_with_initial_events_at_a_version_sends_the_whole_state,
+        "watch: sendInitialEvents=true at n sends the whole state"
+    ),
 ];
 
 const FAR: u64 = 999_999_999;
@@ -60,7 +96,11 @@ async fn get_reads_the_object_at_any_version_reached(api: Api) {
 async fn get_ignores_resource_version_match(api: Api) {
     let ns = api.namespace().await;
     let version = ns.configmap("a").await.version();
-    for query in ["resourceVersionMatch=Exact", "resourceVersionMatch=Bogus", &format!("resourceVersionMatch=Bogus&resourceVersion={version}")] {
+    for query in [
+        "resourceVersionMatch=Exact",
+        "resourceVersionMatch=Bogus",
+        &format!("resourceVersionMatch=Bogus&resourceVersion={version}"),
+    ] {
         api.get(&ns.path(&format!("configmaps/a?{query}"))).await.is(200);
     }
 }
@@ -137,7 +177,8 @@ async fn list_at_a_version_is_not_older(api: Api) {
     let first = ns.configmap("a").await.version();
     let last = ns.configmap("b").await.version();
     // The list may answer from a cache that has reached the first version only.
-    let list = api.eventually(&ns.path(&format!("configmaps?resourceVersion={first}")), |list| list.names().len() == 2).await;
+    let list =
+        api.eventually(&ns.path(&format!("configmaps?resourceVersion={first}")), |list| list.names().len() == 2).await;
     assert!(list.version() >= last);
     let list = api.get(&ns.path(&format!("configmaps?resourceVersion={last}&resourceVersionMatch=NotOlderThan"))).await;
     assert_eq!(list.names(), ["a", "b"]);
@@ -188,10 +229,13 @@ async fn list_refuses_a_version_with_a_token(api: Api) {
     ns.configmaps(&["a", "b"]).await;
     let first = api.get(&ns.path("configmaps?limit=1")).await;
     let token = first.token().unwrap();
-    let refusal =
-        failure(r#""message":"specifying resource version is not allowed when using continue","reason":"BadRequest","code":400"#);
+    let refusal = failure(
+        r#""message":"specifying resource version is not allowed when using continue","reason":"BadRequest","code":400"#,
+    );
     for version in [first.version().to_string().as_str(), "1", "abc"] {
-        api.get(&ns.path(&format!("configmaps?limit=1&continue={token}&resourceVersion={version}"))).await.says(400, &refusal);
+        api.get(&ns.path(&format!("configmaps?limit=1&continue={token}&resourceVersion={version}")))
+            .await
+            .says(400, &refusal);
     }
 }
 
@@ -228,8 +272,7 @@ async fn list_refuses_a_match_with_a_token(api: Api) {
 
 async fn list_refuses_exact_at_zero(api: Api) {
     let ns = api.namespace().await;
-    let cause =
-        (FORBIDDEN, MATCH, r#"Forbidden: resourceVersionMatch "exact" is forbidden for resourceVersion "0""#);
+    let cause = (FORBIDDEN, MATCH, r#"Forbidden: resourceVersionMatch "exact" is forbidden for resourceVersion "0""#);
     for limit in ["", "&limit=1"] {
         let query = format!("configmaps?resourceVersion=0&resourceVersionMatch=Exact{limit}");
         api.get(&ns.path(&query)).await.says(422, &invalid_list_options(&[cause]));
@@ -381,8 +424,11 @@ async fn streaming_list_of_a_version_to_come_fails_in_the_stream(api: Api) {
 
 async fn watch_refuses_a_match_without_send_initial_events(api: Api) {
     let ns = api.namespace().await;
-    let cause =
-        (FORBIDDEN, MATCH, "Forbidden: resourceVersionMatch is forbidden for watch unless sendInitialEvents is provided");
+    let cause = (
+        FORBIDDEN,
+        MATCH,
+        "Forbidden: resourceVersionMatch is forbidden for watch unless sendInitialEvents is provided",
+    );
     api.get(&ns.path("configmaps?watch=true&resourceVersionMatch=NotOlderThan&resourceVersion=1"))
         .await
         .says(422, &invalid_list_options(&[cause]));

@@ -9,38 +9,72 @@ pub(crate) const CASES: &[Case] = &[
     case!(the_head_comes_before_any_event, "the head of the answer comes at once, chunked, even if nothing happens"),
     case!(frames_are_single_lines, "a frame is {\"type\":…,\"object\":…} and one line break, key by key like a get"),
     case!(a_life_is_told_in_order, "create, update, delete: ADDED, MODIFIED, DELETED, versions rising"),
-    case!(a_deletion_carries_the_last_state_and_a_new_version, "DELETED: the last stored state with the version of the deletion"),
-    case!(initial_events_come_in_key_order, "without a version: ADDED for everything in order of namespace/name, no end mark"),
-    case!(the_end_of_initial_events_is_marked, "streaming list: the bookmark that ends the initial events carries the annotation"),
-    case!(a_plain_watch_with_bookmarks_is_a_streaming_list, "watch from \"\" or \"0\" with bookmarks allowed ends its initial events likewise"),
-    case!(initial_events_without_bookmarks_have_no_end_mark, "sendInitialEvents without allowWatchBookmarks: no end mark"),
+    case!(
+        a_deletion_carries_the_last_state_and_a_new_version,
+        "DELETED: the last stored state with the version of the deletion"
+    ),
+    case!(
+        initial_events_come_in_key_order,
+        "without a version: ADDED for everything in order of namespace/name, no end mark"
+    ),
+    case!(
+        the_end_of_initial_events_is_marked,
+        "streaming list: the bookmark that ends the initial events carries the annotation"
+    ),
+    case!(
+        a_plain_watch_with_bookmarks_is_a_streaming_list,
+        "watch from \"\" or \"0\" with bookmarks allowed ends its initial events likewise"
+    ),
+    case!(
+        initial_events_without_bookmarks_have_no_end_mark,
+        "sendInitialEvents without allowWatchBookmarks: no end mark"
+    ),
     case!(bookmarks_show_required_fields_of_typed_kinds, "a bookmark is the zero value of its kind with a version"),
     case!(an_uncached_kind_marks_its_end_too, "events: initial events end with the annotated bookmark"),
     case!(Slow a_bookmark_comes_before_the_deadline, "from 2 s before the deadline a bookmark with a version newer than the start"),
     case!(Slow an_idle_kind_sends_no_bookmark, "a bookmark is sent only if its version is newer than the watch's start"),
     case!(Minute a_bookmark_comes_every_minute, "about every 60 s a bookmark, if the version moved"),
-    case!(a_write_that_changes_nothing_is_not_told, "no-op PUT, merge patch and JSON patch: 200, same version, no event"),
-    case!(leaving_a_label_selector_is_a_deletion, "into a selector ADDED, inside MODIFIED, out of it DELETED with the previous content and the new version"),
+    case!(
+        a_write_that_changes_nothing_is_not_told,
+        "no-op PUT, merge patch and JSON patch: 200, same version, no event"
+    ),
+    case!(
+        leaving_a_label_selector_is_a_deletion,
+        "into a selector ADDED, inside MODIFIED, out of it DELETED with the previous content and the new version"
+    ),
     case!(leaving_a_field_selector_is_a_deletion, "the same for field selectors: a pod's phase"),
     case!(changes_outside_the_selector_are_not_told, "objects that never matched are never told"),
     case!(a_timeout_ends_the_stream_in_good_order, "timeoutSeconds: a clean end at that time, without an event"),
     case!(a_negative_timeout_ends_at_once, "timeoutSeconds=-1 ends at once"),
     case!(an_unparsable_timeout_is_refused, "timeoutSeconds=abc is a 400"),
     case!(the_request_timeout_is_ignored, "timeout= is ignored on watches, even unparsable"),
-    case!(nearly_every_value_of_watch_is_true, "watch= any value but false, False, FALSE and 0 is a watch; the first value wins"),
+    case!(
+        nearly_every_value_of_watch_is_true,
+        "watch= any value but false, False, FALSE and 0 is a watch; the first value wins"
+    ),
     case!(watch_of_one_object_is_a_get, "GET of an object with watch=true is a plain get"),
     case!(one_object_is_watched_by_its_name, "fieldSelector=metadata.name=x watches one object"),
     case!(the_old_watch_paths_work, "/api/v1/watch/… watches a collection or one object"),
-    case!(the_old_watch_path_refuses_another_name, "on the old path of one object a fieldSelector for another name is a 400"),
-    case!(a_watch_from_before_the_history_expires_in_the_stream, "a version older than the kind's history: 200 and a 410 ERROR event, then the end"),
-    case!(an_expired_watch_of_metadata_is_told_by_a_status, "the ERROR object is a v1 Status under PartialObjectMetadata too"),
+    case!(
+        the_old_watch_path_refuses_another_name,
+        "on the old path of one object a fieldSelector for another name is a 400"
+    ),
+    case!(
+        a_watch_from_before_the_history_expires_in_the_stream,
+        "a version older than the kind's history: 200 and a 410 ERROR event, then the end"
+    ),
+    case!(
+        an_expired_watch_of_metadata_is_told_by_a_status,
+        "the ERROR object is a v1 Status under PartialObjectMetadata too"
+    ),
     case!(metadata_alone_can_be_watched, "PartialObjectMetadata: events and bookmarks carry metadata only"),
     case!(a_watch_is_never_pretty, "pretty=true does not change a watch"),
     case!(a_kind_that_cannot_be_watched_says_405, "componentstatuses: watch is a 405"),
     case!(the_connection_of_a_finished_watch_is_reusable, "after its end the connection serves the next request"),
 ];
 
-const STREAMING_LIST: &str = "watch=true&sendInitialEvents=true&resourceVersionMatch=NotOlderThan&allowWatchBookmarks=true";
+const STREAMING_LIST: &str =
+    "watch=true&sendInitialEvents=true&resourceVersionMatch=NotOlderThan&allowWatchBookmarks=true";
 
 async fn the_head_comes_before_any_event(api: Api) {
     let ns = api.namespace().await;
@@ -125,7 +159,8 @@ async fn a_plain_watch_with_bookmarks_is_a_streaming_list(api: Api) {
         let mark = watch.next().await;
         assert!(mark.ends_initial_events(), "{}", mark.text);
     }
-    let mut watch = api.watch(&ns.path(&format!("configmaps?watch=true&allowWatchBookmarks=true&resourceVersion={made}"))).await;
+    let mut watch =
+        api.watch(&ns.path(&format!("configmaps?watch=true&allowWatchBookmarks=true&resourceVersion={made}"))).await;
     ns.configmap("b").await;
     watch.expect_change("ADDED", "b").await;
 }
@@ -182,7 +217,8 @@ async fn an_uncached_kind_marks_its_end_too(api: Api) {
 async fn a_bookmark_comes_before_the_deadline(api: Api) {
     let ns = api.namespace().await;
     let start = ns.version().await;
-    let path = ns.path(&format!("configmaps?watch=true&allowWatchBookmarks=true&resourceVersion={start}&timeoutSeconds=5"));
+    let path =
+        ns.path(&format!("configmaps?watch=true&allowWatchBookmarks=true&resourceVersion={start}&timeoutSeconds=5"));
     let mut watch = api.watch(&path).await;
     let made = ns.configmap("a").await.version();
     watch.expect("ADDED", "a").await;
@@ -196,14 +232,16 @@ async fn an_idle_kind_sends_no_bookmark(api: Api) {
     let kind = api.definition(|_| {}).await;
     let ns = api.namespace().await;
     let start = kind.create(&kind.things(&ns), "a", Value::Null).await.version();
-    let path = format!("{}?watch=true&allowWatchBookmarks=true&resourceVersion={start}&timeoutSeconds=4", kind.things(&ns));
+    let path =
+        format!("{}?watch=true&allowWatchBookmarks=true&resourceVersion={start}&timeoutSeconds=4", kind.things(&ns));
     api.watch(&path).await.end().await;
 }
 
 async fn a_bookmark_comes_every_minute(api: Api) {
     let ns = api.namespace().await;
     let start = ns.version().await;
-    let path = ns.path(&format!("configmaps?watch=true&allowWatchBookmarks=true&resourceVersion={start}&timeoutSeconds=600"));
+    let path =
+        ns.path(&format!("configmaps?watch=true&allowWatchBookmarks=true&resourceVersion={start}&timeoutSeconds=600"));
     let mut watch = api.watch(&path).await;
     let began = Instant::now();
     ns.configmap("a").await;
@@ -240,7 +278,8 @@ async fn leaving_a_label_selector_is_a_deletion(api: Api) {
     let mut watch = api.watch(&path).await;
     let object = ns.path("configmaps/a");
     let inside = api.patch(&object, "merge-patch", json!({"data": {"k": "2"}})).await;
-    let out = api.patch(&object, "merge-patch", json!({"metadata": {"labels": {"app": "y"}}, "data": {"k": "3"}})).await;
+    let out =
+        api.patch(&object, "merge-patch", json!({"metadata": {"labels": {"app": "y"}}, "data": {"k": "3"}})).await;
     let outside = api.patch(&object, "merge-patch", json!({"data": {"k": "4"}})).await;
     let back = api.patch(&object, "merge-patch", json!({"metadata": {"labels": {"app": "x"}}})).await;
     outside.is(200);
@@ -259,7 +298,8 @@ async fn leaving_a_field_selector_is_a_deletion(api: Api) {
     let made = api.post(&ns.path("pods"), pod).await;
     assert_eq!(made.is(201).json()["status"]["phase"], "Pending");
     let watch = async |selector: &str| {
-        api.watch(&ns.path(&format!("pods?watch=true&resourceVersion={}&fieldSelector={selector}", made.version()))).await
+        api.watch(&ns.path(&format!("pods?watch=true&resourceVersion={}&fieldSelector={selector}", made.version())))
+            .await
     };
     let mut pending = watch("status.phase%3DPending").await;
     let mut others = watch("status.phase!%3DPending").await;
@@ -299,7 +339,8 @@ async fn a_negative_timeout_ends_at_once(api: Api) {
 
 async fn an_unparsable_timeout_is_refused(api: Api) {
     let ns = api.namespace().await;
-    let refusal = failure(r#""message":"strconv.ParseInt: parsing \"abc\": invalid syntax","reason":"BadRequest","code":400"#);
+    let refusal =
+        failure(r#""message":"strconv.ParseInt: parsing \"abc\": invalid syntax","reason":"BadRequest","code":400"#);
     api.get(&ns.path("configmaps?watch=true&timeoutSeconds=abc")).await.says(400, &refusal);
     api.get(&ns.path("configmaps?timeoutSeconds=abc")).await.says(400, &refusal);
 }
@@ -307,7 +348,8 @@ async fn an_unparsable_timeout_is_refused(api: Api) {
 async fn the_request_timeout_is_ignored(api: Api) {
     let ns = api.namespace().await;
     for timeout in ["1ms", "abc"] {
-        let mut watch = api.watch(&ns.path(&format!("configmaps?watch=true&resourceVersion=0&timeout={timeout}"))).await;
+        let mut watch =
+            api.watch(&ns.path(&format!("configmaps?watch=true&resourceVersion=0&timeout={timeout}"))).await;
         let name = format!("after-{timeout}");
         ns.configmap(&name).await;
         while watch.next().await.name() != name {}
@@ -360,7 +402,9 @@ async fn the_old_watch_path_refuses_another_name(api: Api) {
     let ns = api.namespace().await;
     api.get(&format!("/api/v1/watch/namespaces/{}/configmaps/b?fieldSelector=metadata.name%3Da", ns.name)).await.says(
         400,
-        &failure(r#""message":"fieldSelector metadata.name doesn't match requested name","reason":"BadRequest","code":400"#),
+        &failure(
+            r#""message":"fieldSelector metadata.name doesn't match requested name","reason":"BadRequest","code":400"#,
+        ),
     );
 }
 

@@ -15,7 +15,13 @@ impl Answer {
     /// The code, or the case has failed.
     #[track_caller]
     pub(crate) fn is(&self, code: u16) -> &Self {
-        assert!(self.code == code, "{}\n  expected code {code}\n  but got      {}\n  {}", self.asked, self.code, self.text());
+        assert!(
+            self.code == code,
+            "{}\n  expected code {code}\n  but got      {}\n  {}",
+            self.asked,
+            self.code,
+            self.text()
+        );
         self
     }
 
@@ -51,7 +57,10 @@ impl Answer {
 
     #[track_caller]
     pub(crate) fn uid(&self) -> String {
-        self.json()["metadata"]["uid"].as_str().unwrap_or_else(|| panic!("{}: no uid in {}", self.asked, self.text())).to_owned()
+        self.json()["metadata"]["uid"]
+            .as_str()
+            .unwrap_or_else(|| panic!("{}: no uid in {}", self.asked, self.text()))
+            .to_owned()
     }
 
     /// The names of a list's items, in their order.

@@ -143,7 +143,8 @@ impl Api {
                 }
                 self.delete(path).await;
                 // Nobody else would finish the deletion on a bare API server.
-                let finalize = json!({"kind": "Namespace", "apiVersion": "v1", "metadata": {"name": &path[19..]}, "spec": {}});
+                let finalize =
+                    json!({"kind": "Namespace", "apiVersion": "v1", "metadata": {"name": &path[19..]}, "spec": {}});
                 self.put(&format!("{path}/finalize"), finalize).await;
             } else {
                 self.delete(path).await;
@@ -191,7 +192,8 @@ impl Request<'_> {
         let (asked, request) = self.build();
         let (answer, connection) = client.send(request).await;
         let (head, body) = answer.into_parts();
-        let body = body.collect().await.unwrap_or_else(|error| panic!("{asked}: the body breaks off: {error}")).to_bytes();
+        let body =
+            body.collect().await.unwrap_or_else(|error| panic!("{asked}: the body breaks off: {error}")).to_bytes();
         client.give_back(connection);
         Answer { asked, code: head.status.as_u16(), headers: head.headers, body }
     }
@@ -311,7 +313,8 @@ impl Definition {
 
     /// A thing with a name, and with whatever else `rest` holds.
     pub(crate) fn thing(&self, name: &str, rest: Value) -> Value {
-        let mut thing = json!({"apiVersion": format!("{}/v1", self.group), "kind": "Thing", "metadata": {"name": name}});
+        let mut thing =
+            json!({"apiVersion": format!("{}/v1", self.group), "kind": "Thing", "metadata": {"name": name}});
         if let Value::Object(rest) = rest {
             thing.as_object_mut().expect("made just above").extend(rest);
         }

@@ -67,7 +67,8 @@ impl Client {
             None => Box::new(socket),
             Some((tls, name)) => Box::new(tls.connect(name.clone(), socket).await.expect("the server speaks TLS")),
         };
-        let (sender, connection) = handshake(TokioIo::new(io)).await.expect("HTTP/1.1 has no handshake that could fail");
+        let (sender, connection) =
+            handshake(TokioIo::new(io)).await.expect("HTTP/1.1 has no handshake that could fail");
         tokio::spawn(connection);
         sender
     }

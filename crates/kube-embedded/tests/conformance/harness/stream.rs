@@ -139,6 +139,7 @@ impl Event {
 
     /// Whether this is the bookmark that ends the initial events.
     pub(crate) fn ends_initial_events(&self) -> bool {
-        self.kind() == "BOOKMARK" && self.json["object"]["metadata"]["annotations"]["k8s.io/initial-events-end"] == "true"
+        self.kind() == "BOOKMARK"
+            && self.json["object"]["metadata"]["annotations"]["k8s.io/initial-events-end"] == "true"
     }
 }

@@ -1,4 +1,5 @@
 use super::client::Client;
+use kube_embedded::Server;
 use std::hash::{BuildHasher, RandomState};
 use std::{env, fs};
 
@@ -9,6 +10,7 @@ pub(crate) struct Target {
     nobody_token: Option<String>,
     expected_failures: String,
     run: String,
+    _server: Option<Server>,
 }
 
 impl Target {
@@ -29,11 +31,20 @@ impl Target {
             nobody_token: env::var("KUBE_CONFORMANCE_NOBODY_TOKEN").ok(),
             expected_failures: expected_failures(include_str!("../expected-failures-real.txt")),
             run: run(),
+            _server: None,
         }
     }
 
     async fn embedded() -> Self {
-        panic!("KUBE_CONFORMANCE_URL is not set");
+        let server = Server::builder().start().await.expect("a port on loopback is free");
+        Self {
+            client: Client::new(&server.url(), None),
+            admin_token: None,
+            nobody_token: None,
+            expected_failures: expected_failures(include_str!("../expected-failures-embedded.txt")),
+            run: run(),
+            _server: Some(server),
+        }
     }
 
     pub(super) fn client(&self) -> &Client {
