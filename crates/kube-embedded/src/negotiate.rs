@@ -33,6 +33,8 @@ pub(crate) struct Wish {
     pub(crate) layout: Layout,
     pub(crate) error_layout: Layout,
     pub(crate) gzip: bool,
+    /// Discovery in one document rather than many.
+    pub(crate) aggregated: bool,
 }
 
 /// No form that the client accepts is served.
@@ -83,7 +85,9 @@ impl Wish {
             if transforms { Unacceptable::Transform } else { Unacceptable::Media }
         });
         let gzip = header_text(headers, ACCEPT_ENCODING).is_some_and(accepts_gzip);
-        (Self { form: form.unwrap_or(Form::Full), layout, error_layout, gzip }, form)
+        let aggregated = alternatives.iter().find(|a| a.is_aggregated() || a.form() == Some(Form::Full));
+        let aggregated = aggregated.is_some_and(Alternative::is_aggregated);
+        (Self { form: form.unwrap_or(Form::Full), layout, error_layout, gzip, aggregated }, form)
     }
 }
 
@@ -126,6 +130,13 @@ impl<'h> Alternative<'h> {
 
     fn parameter(&self, name: &str) -> Option<&'h str> {
         self.parameters.iter().find(|(n, _)| *n == name).map(|(_, value)| *value)
+    }
+
+    fn is_aggregated(&self) -> bool {
+        self.media == "application/json"
+            && self.parameter("as") == Some("APIGroupDiscoveryList")
+            && self.parameter("g") == Some("apidiscovery.k8s.io")
+            && self.parameter("v") == Some("v2")
     }
 
     /// Whether a plain JSON object would do.

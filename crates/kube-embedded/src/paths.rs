@@ -1,23 +1,69 @@
-//! Paths that name no resource: the version and the probes.
+//! Paths that name no resource: the version, the probes, and discovery in one document.
 
-use http::Response;
+use http::header::{CACHE_CONTROL, CONTENT_TYPE, ETAG, IF_NONE_MATCH, VARY};
+use http::{HeaderMap, HeaderValue, Response, StatusCode};
+use ring::digest::{SHA512, digest};
 
 use crate::body::Body;
+use crate::discovery::{self, Root};
+use crate::kinds::Registry;
 use crate::negotiate::{Layout, Wish};
 use crate::reply;
+use crate::request::Head;
 
 /// The release this server imitates, in the real server's form.
 const VERSION: &[u8] = br#"{"major":"1","minor":"37","emulationMajor":"1","emulationMinor":"37","minCompatibilityMajor":"1","minCompatibilityMinor":"36","gitVersion":"v1.37.1+embedded","gitCommit":"","gitTreeState":"clean","buildDate":"2026-10-01T00:00:00Z","goVersion":"","compiler":"","platform":""}"#;
 
+const AGGREGATED: &str = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList";
+
+/// Whether a path is a probe: these answer any method.
+pub(crate) fn is_probe(path: &str) -> bool {
+    matches!(
+        path.trim_end_matches('/'),
+        "/livez" | "/readyz" | "/healthz" | "/livez/ping" | "/readyz/ping" | "/healthz/ping"
+    )
+}
+
 /// The answer at a path, if there is one.
-pub(crate) fn answer(path: &str, wish: &Wish) -> Option<Response<Body>> {
-    match path.trim_end_matches('/') {
-        "/version" => {
-            // The one document that is always indented, whoever asks.
-            let wish = Wish { layout: Layout::Pretty, ..*wish };
-            Some(reply::json_response(200, VERSION.into(), &wish, Layout::Pretty))
-        }
-        "/livez" | "/readyz" | "/healthz" => Some(reply::text_response(200, "ok")),
-        _ => None,
+pub(crate) fn answer(head: &Head) -> Option<Response<Body>> {
+    let path = head.uri.path().trim_end_matches('/');
+    if path == "/version" {
+        // The one document that is always indented, whoever asks.
+        let wish = Wish { layout: Layout::Pretty, ..head.wish };
+        return Some(reply::json_response(200, VERSION.into(), &wish, Layout::Pretty));
     }
+    if !is_probe(path) {
+        return None;
+    }
+    let verbose = head.query.get("verbose").is_some();
+    Some(reply::text_response(
+        200,
+        match path {
+            "/livez" if verbose => "[+]ping ok\nlivez check passed\n",
+            "/readyz" if verbose => "[+]ping ok\nreadyz check passed\n",
+            "/healthz" if verbose => "[+]ping ok\nhealthz check passed\n",
+            _ => "ok",
+        },
+    ))
+}
+
+/// Everything below a root in one document, with a tag by which clients ask whether it changed.
+pub(crate) fn aggregated(registry: &Registry, root: Root, headers: &HeaderMap) -> Response<Body> {
+    let mut document = discovery::aggregated(registry, root);
+    document.push(b'\n');
+    let hash: String = digest(&SHA512, &document).as_ref().iter().map(|byte| format!("{byte:02X}")).collect();
+    let tag = HeaderValue::try_from(format!("\"{hash}\"")).expect("hexadecimal digits are a header value");
+    let mut response = reply::response(200, AGGREGATED);
+    let unchanged = headers.get(IF_NONE_MATCH) == Some(&tag);
+    if unchanged {
+        *response.status_mut() = StatusCode::NOT_MODIFIED;
+        response.headers_mut().remove(CONTENT_TYPE);
+    } else {
+        *response.body_mut() = Body::whole(document);
+    }
+    let headers = response.headers_mut();
+    headers.insert(ETAG, tag);
+    headers.insert(CACHE_CONTROL, HeaderValue::from_static("public"));
+    headers.insert(VARY, HeaderValue::from_static("Accept"));
+    response
 }

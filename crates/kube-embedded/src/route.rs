@@ -7,9 +7,10 @@ use http::{Method, Response};
 use tokio::time::Instant;
 
 use crate::body::{Body, StreamBody};
+use crate::discovery::{self, Root};
 use crate::gzip::GzipMembers;
 use crate::kinds::{Kind, Part, Registry, Scope};
-use crate::negotiate::{Form, Place};
+use crate::negotiate::{Form, Place, Unacceptable};
 use crate::paths;
 use crate::query::{ListOptions, ListVerb, parse_duration};
 use crate::reply::{self, Content, Reply};
@@ -41,10 +42,47 @@ const PAGE_NOT_FOUND: Refusal = Refusal::Text(404, "404 page not found\n");
 /// Answers a request.
 pub(crate) async fn route(shared: &Arc<Shared>, head: &Head, body: Bytes) -> Result<Response<Body>, Refusal> {
     let registry = shared.cluster.registry();
+    let readable = matches!(head.method, Method::GET) || paths::is_probe(head.uri.path());
+    match &head.target {
+        Target::Resource(_) => {}
+        _ if !readable => return Err(Status::method_not_allowed().into()),
+        _ => {}
+    }
     match &head.target {
         Target::Resource(path) => resource(shared, &registry, head, path, body).await,
-        Target::Groups { .. } | Target::Group(_) | Target::GroupVersion { .. } => Err(PAGE_NOT_FOUND),
-        Target::Path => paths::answer(head.uri.path(), &head.wish).ok_or(PAGE_NOT_FOUND),
+        Target::Groups { core } => {
+            let root = if *core { Root::Api } else { Root::Apis };
+            if head.wish.aggregated {
+                return Ok(paths::aggregated(&registry, root, &head.headers));
+            }
+            let document = match root {
+                Root::Api => discovery::api_versions(&shared.address()),
+                Root::Apis => discovery::group_list(&registry),
+            };
+            document_response(head, document)
+        }
+        Target::Group(group) => document_response(head, discovery::group(&registry, group).ok_or(PAGE_NOT_FOUND)?),
+        Target::GroupVersion { group, version } => {
+            let document = discovery::resource_list(&registry, group, version);
+            document_response(head, document.ok_or_else(|| unknown(&registry, group))?)
+        }
+        Target::Path => paths::answer(head).ok_or(PAGE_NOT_FOUND),
+    }
+}
+
+/// A discovery document, which has no other form than its own.
+fn document_response(head: &Head, document: Vec<u8>) -> Result<Response<Body>, Refusal> {
+    match head.form {
+        Ok(Form::Full) => Ok(reply::json_response(200, document.into(), &head.wish, head.wish.layout)),
+        _ => Err(Unacceptable::Transform.status(Place::Object).into()),
+    }
+}
+
+/// What is answered for a resource or version that is not served: groups of the server's own know a Status.
+fn unknown(registry: &Registry, group: &str) -> Refusal {
+    match registry.is_built_in_group(group) {
+        true => Refusal::Status(Status::unknown_resource()),
+        false => PAGE_NOT_FOUND,
     }
 }
 
@@ -130,10 +168,7 @@ fn fix_name(options: &mut ListOptions, name: &str) -> Result<(), Status> {
 
 /// The kind at a path, in a place where it can be.
 fn find(registry: &Registry, path: &ResourcePath) -> Result<Arc<Kind>, Refusal> {
-    let unknown = || match registry.is_built_in_group(&path.group) {
-        true => Refusal::Status(Status::unknown_resource()),
-        false => PAGE_NOT_FOUND,
-    };
+    let unknown = || unknown(registry, &path.group);
     let kind = registry.find(&path.group, &path.version, &path.resource).ok_or_else(unknown)?;
     let in_place = match kind.scope {
         Scope::Cluster => path.namespace.is_none(),

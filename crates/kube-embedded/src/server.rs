@@ -2,8 +2,8 @@
 
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use tokio::task::JoinHandle;
@@ -275,6 +275,7 @@ impl Builder {
             lifecycle: Lifecycle::new(),
             log: RequestLog::default(),
             refusing: AtomicBool::new(false),
+            address: OnceLock::new(),
         });
         let tls = match self.transport {
             Transport::Tls => Some(Tls::new(self.address.ip())?),
@@ -285,6 +286,9 @@ impl Builder {
             Transport::InProcess => None,
             Transport::Http | Transport::Tls => Some(Listener::start(self.address, acceptor, shared.clone())?),
         };
+        if let Some(listener) = &listener {
+            shared.address.get_or_init(|| listener.address().to_string());
+        }
         let housekeeping = tokio::spawn(housekeeping(shared.clone(), self.settings.window.age));
         Ok(Server { shared, listener, authority_pem, housekeeping })
     }

@@ -2,8 +2,8 @@
 
 use std::io;
 use std::pin::Pin;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, OnceLock};
 use std::task::{Context, Poll};
 
 use bytes::Bytes;
@@ -35,6 +35,15 @@ pub(crate) struct Shared {
     pub(crate) log: RequestLog,
     /// Whether connections are refused, which in the process means requests.
     pub(crate) refusing: AtomicBool,
+    /// The host and port of the socket, once there is one.
+    pub(crate) address: OnceLock<String>,
+}
+
+impl Shared {
+    /// Where clients are told the server is.
+    pub(crate) fn address(&self) -> String {
+        self.address.get().cloned().unwrap_or_else(|| "kube-embedded.invalid".to_owned())
+    }
 }
 
 /// The server without a socket: a [`tower::Service`] that a `kube::Client` can be made of.

@@ -3,7 +3,9 @@
 use std::sync::Arc;
 
 use bytes::Bytes;
+use serde_json::Value;
 
+use crate::convert::convert;
 use crate::json;
 use crate::kinds::Kind;
 use crate::negotiate::Form;
@@ -40,11 +42,20 @@ impl View {
         match self.form {
             Form::Full if self.as_stored() => object.json().clone(),
             Form::Full => {
-                let value = object.to_value();
+                let value = self.value(object);
                 json::encode(&self.kind, &value).at_version(&object.revision().to_string()).into()
             }
             Form::Metadata | Form::MetadataList => self.metadata(object),
         }
+    }
+
+    /// The object in the version of the view.
+    pub(crate) fn value(&self, object: &Arc<Object>) -> Value {
+        let mut value = object.to_value();
+        if !self.as_stored() {
+            convert(&self.stored, &self.kind, &mut value);
+        }
+        value
     }
 
     fn metadata(&self, object: &Arc<Object>) -> Bytes {
@@ -68,7 +79,7 @@ impl View {
                 out.extend_from_slice(object.item_tail());
             }
             Form::Full => {
-                let value = object.to_value();
+                let value = self.value(object);
                 let encoded = json::encode(&self.kind, &value);
                 let bytes = encoded.at_version(&object.revision().to_string());
                 out.push(b'{');
@@ -89,7 +100,7 @@ impl View {
             let at = self.stored.selectable_fields().iter().position(|field| field.name() == name);
             return at.and_then(|at| object.fields().get(at)).map_or_else(Default::default, |value| (&**value).into());
         }
-        let value = object.to_value();
+        let value = self.value(object);
         match self.kind.selectable_field(name) {
             Ok(field) => field.value(&value).into_owned().into(),
             Err(_) => "".into(),
