@@ -21,7 +21,8 @@ pub(crate) struct StructId(u16);
 pub(crate) struct Struct {
     go_type: &'static str,
     fields: Box<[Field]>,
-    by_name: Box<[u16]>,
+    /// Places of fields plus one, by a hash of their names; 0 is free. Half empty, so a search is short.
+    by_name: Box<[u8]>,
 }
 
 /// One field of a struct.
@@ -139,9 +140,16 @@ impl Struct {
 
     /// The field of that JSON name and its place.
     pub(crate) fn field(&self, name: &str) -> Option<(u16, &Field)> {
-        let found = self.by_name.binary_search_by(|&at| self.fields[usize::from(at)].name.cmp(name)).ok()?;
-        let at = self.by_name[found];
-        Some((at, &self.fields[usize::from(at)]))
+        let mut slot = hash(name);
+        loop {
+            slot &= self.by_name.len() - 1;
+            let at = usize::from(self.by_name[slot]).checked_sub(1)?;
+            let field = &self.fields[at];
+            if field.name == name {
+                return Some((u16::from(self.by_name[slot]) - 1, field));
+            }
+            slot += 1;
+        }
     }
 
     /// What Go writes for a struct nobody has filled.
@@ -159,11 +167,25 @@ impl Struct {
         let mut parts = line.split('\t');
         let go_type = parts.next().expect("split gives at least one part");
         let fields: Box<[Field]> = parts.map(Field::parse).collect();
-        let count = u16::try_from(fields.len()).expect("no struct has that many fields");
-        let mut by_name: Box<[u16]> = (0..count).collect();
-        by_name.sort_unstable_by_key(|&at| fields[usize::from(at)].name);
+        let mut by_name = vec![0; (fields.len() * 2 + 1).next_power_of_two()].into_boxed_slice();
+        for (at, field) in fields.iter().enumerate() {
+            let mut slot = hash(field.name) & (by_name.len() - 1);
+            while by_name[slot] != 0 {
+                slot = (slot + 1) & (by_name.len() - 1);
+            }
+            by_name[slot] = u8::try_from(at + 1).expect("no struct has that many fields");
+        }
         Struct { go_type, fields, by_name }
     }
+}
+
+/// Tells the names of one struct's fields apart well enough; a few bytes of each are plenty.
+fn hash(name: &str) -> usize {
+    let bytes = name.as_bytes();
+    let byte = |at: usize| usize::from(bytes.get(at).copied().unwrap_or_default());
+    let length = bytes.len();
+    let mix = [length, byte(0), byte(length / 2), byte(length.wrapping_sub(2)), byte(length.wrapping_sub(1))];
+    mix.into_iter().fold(0, |hash: usize, part| hash.wrapping_mul(31).wrapping_add(part))
 }
 
 impl Field {
