@@ -15,7 +15,7 @@ use crate::kinds::{Kind, Schema};
 /// An object as JSON with a gap where its resourceVersion goes: the version is known only once the write is committed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Encoded {
-    bytes: Vec<u8>,
+    bytes: Box<[u8]>,
     version_at: usize,
     metadata: Range<usize>,
     type_prefix: usize,
@@ -56,7 +56,7 @@ impl Encoded {
 pub(crate) fn encode(kind: &Kind, object: &Value) -> Encoded {
     let mut writer = Writer::new();
     let (metadata, version_at, type_prefix) = writer.object(kind, object, Version::Gap);
-    Encoded { bytes: writer.out, version_at, metadata, type_prefix }
+    Encoded { bytes: writer.out.into_boxed_slice(), version_at, metadata, type_prefix }
 }
 
 /// Encodes an object of a kind as it stands, with the resourceVersion it has or without one.
@@ -125,7 +125,7 @@ struct Writer<'v> {
 
 impl<'v> Writer<'v> {
     fn new() -> Self {
-        Writer { out: Vec::with_capacity(1024), members: Vec::with_capacity(64) }
+        Writer { out: Vec::with_capacity(4096), members: Vec::with_capacity(64) }
     }
 
     /// Writes a whole object; gives the range of its metadata, where its version goes and the length of its type's prefix.

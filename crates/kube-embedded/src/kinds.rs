@@ -4,8 +4,8 @@ mod behaviour;
 mod builtin;
 mod definition;
 mod definition_status;
-pub(crate) mod dns;
 mod field_labels;
+mod name_rule;
 mod prune;
 mod quantity;
 mod registry;
@@ -22,6 +22,7 @@ pub(crate) use self::behaviour::{
 pub(crate) use self::definition::{Definition, set_defaults as set_definition_defaults};
 pub(crate) use self::definition_status::{Condition, accept_names, initial_status, set_condition, stored_versions};
 pub(crate) use self::field_labels::Selectable;
+pub(crate) use self::name_rule::NameRule;
 pub(crate) use self::prune::{DecodeProblem, UnknownField, prune, prune_struct};
 pub(crate) use self::registry::{GroupVersion, Registry};
 use self::schema::Struct;

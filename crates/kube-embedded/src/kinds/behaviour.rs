@@ -4,9 +4,12 @@ use std::borrow::Cow;
 
 use serde_json::Value;
 
+use super::NameRule;
+
 /// How the server treats the objects of one kind.
 #[derive(Debug, Clone)]
 pub(crate) struct Behaviour {
+    pub(crate) name_rule: NameRule,
     pub(crate) generation: Generation,
     pub(crate) update_version: UpdateVersion,
     pub(crate) put_missing: PutMissing,

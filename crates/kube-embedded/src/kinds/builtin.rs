@@ -5,7 +5,7 @@ use std::sync::{Arc, OnceLock};
 
 use super::schema::Structs;
 use super::{
-    Behaviour, Cache, Counts, DeleteReply, Generation, GroupResource, InitialStatus, Kind, Lifecycle, Part,
+    Behaviour, Cache, Counts, DeleteReply, Generation, GroupResource, InitialStatus, Kind, Lifecycle, NameRule, Part,
     Propagation, PutMissing, Schema, Scope, Selectable, Subresource, Text, UpdateVersion,
 };
 use crate::request::Verb;
@@ -77,6 +77,14 @@ fn parse(columns: &[&'static str]) -> Kind {
     let subresources: Vec<_> = subresources.split(';').filter_map(subresource).collect();
     let has_status = subresources.iter().any(|sub| sub.part == Part::Status);
     let behaviour = Behaviour {
+        name_rule: match plural {
+            "namespaces" | "services" | "statefulsets" => NameRule::DnsLabel,
+            "certificatesigningrequests" | "clustertrustbundles" | "ipaddresses" | "apiservices" => {
+                NameRule::PathSegment
+            }
+            _ if group == "rbac.authorization.k8s.io" => NameRule::PathSegment,
+            _ => NameRule::DnsSubdomain,
+        },
         generation: match (generation, plural) {
             ("1", "priorityclasses") => Generation::One,
             ("1", "deployments") => Generation::Counted(Counts::ContentAndAnnotations),

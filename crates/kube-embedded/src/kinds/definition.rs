@@ -4,9 +4,8 @@ use std::sync::{Arc, OnceLock};
 
 use serde_json::Value;
 
-use super::dns::{dns1035_label, dns1123_subdomain};
 use super::{
-    Behaviour, Cache, Counts, DeleteReply, Generation, GroupResource, InitialStatus, Kind, Lifecycle, Part,
+    Behaviour, Cache, Counts, DeleteReply, Generation, GroupResource, InitialStatus, Kind, Lifecycle, NameRule, Part,
     Propagation, PutMissing, Schema, Scope, Selectable, Subresource, Text, UpdateVersion,
 };
 use crate::json;
@@ -112,6 +111,7 @@ fn kind(crd: &Value, version: &Value) -> Kind {
         storage_version_hash: storage_version_hash(&group, storage_version, &kind).into(),
         schema: Schema::Custom,
         behaviour: Behaviour {
+            name_rule: NameRule::DnsSubdomain,
             generation: Generation::Counted(if has_status { Counts::Content } else { Counts::ContentAndStatus }),
             update_version: UpdateVersion::Required,
             put_missing: PutMissing::NotFound,
@@ -148,14 +148,14 @@ fn validate(crd: &Value) -> Vec<Cause> {
     let spec = &crd["spec"];
     let (group, names) = (text(spec, "group"), &spec["names"]);
     let name = text(&crd["metadata"], "name");
-    let mut name_problems: Vec<String> = dns1123_subdomain(name).into_iter().collect();
+    let mut name_problems = NameRule::DnsSubdomain.problems(name);
     if name != format!("{}.{group}", text(names, "plural")) {
         name_problems.push("must be spec.names.plural+\".\"+spec.group".to_owned());
     }
     causes.extend(name_problems.iter().map(|problem| invalid("metadata.name", &name.into(), problem)));
     if group.is_empty() {
         causes.push(required("spec.group"));
-    } else if let Some(problem) = dns1123_subdomain(group) {
+    } else if let Some(problem) = misfit(NameRule::DnsSubdomain, group) {
         causes.push(invalid("spec.group", &group.into(), &problem));
     } else if !group.contains('.') {
         causes.push(invalid("spec.group", &group.into(), "should be a domain with at least one dot"));
@@ -192,7 +192,7 @@ fn validate_versions(versions: &Value, causes: &mut Vec<Cause>) {
     let alike = all.iter().all(|version| version["selectableFields"] == all[0]["selectableFields"]);
     for (at, version) in all.iter().enumerate() {
         let name = text(version, "name");
-        if let Some(problem) = dns1035_label(name) {
+        if let Some(problem) = misfit(NameRule::Dns1035Label, name) {
             causes.push(invalid(format!("spec.versions[{at}].name"), &name.into(), &problem));
         }
         if !alike {
@@ -253,18 +253,18 @@ fn validate_names(names: &Value, causes: &mut Vec<Cause>) {
     let single = [("plural", plural), ("singular", singular)].map(|(key, value)| (key.to_owned(), value));
     let mixed = [("kind", kind), ("listKind", list_kind)];
     for (key, value) in single.into_iter().filter(|(_, value)| !value.is_empty()) {
-        if let Some(problem) = dns1035_label(value) {
+        if let Some(problem) = misfit(NameRule::Dns1035Label, value) {
             causes.push(invalid(format!("spec.names.{key}"), &value.into(), &problem));
         }
     }
     for (key, value) in mixed.into_iter().filter(|(_, value)| !value.is_empty()) {
-        if let Some(problem) = dns1035_label(&value.to_ascii_lowercase()) {
+        if let Some(problem) = misfit(NameRule::Dns1035Label, &value.to_ascii_lowercase()) {
             let problem = format!("may have mixed case, but should otherwise match: {problem}");
             causes.push(invalid(format!("spec.names.{key}"), &value.into(), &problem));
         }
     }
     let labels = |causes: &mut Vec<Cause>, list: &str, at: usize, value: &Value| {
-        if let Some(problem) = dns1035_label(value.as_str().unwrap_or_default()) {
+        if let Some(problem) = misfit(NameRule::Dns1035Label, value.as_str().unwrap_or_default()) {
             causes.push(invalid(format!("spec.names.{list}[{at}]"), value, &problem));
         }
     };
@@ -273,6 +273,12 @@ fn validate_names(names: &Value, causes: &mut Vec<Cause>) {
         causes.push(invalid("spec.names.listKind", &list_kind.into(), "kind and listKind may not be the same"));
     }
     categories.for_each(|(at, value)| labels(causes, "categories", at, value));
+}
+
+/// All that is wrong with a name, in one message.
+fn misfit(rule: NameRule, name: &str) -> Option<String> {
+    let problems = rule.problems(name);
+    (!problems.is_empty()).then(|| problems.join(","))
 }
 
 fn required(field: impl Into<String>) -> Cause {
