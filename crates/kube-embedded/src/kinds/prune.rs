@@ -195,6 +195,7 @@ impl Pruner {
                 *value = Value::from(canonical.ok_or_else(|| DecodeProblem(quantity::NOT_A_QUANTITY.to_owned()))?);
                 Ok(())
             }
+            (Leaf::Quantity, _) => Err(DecodeProblem(quantity::NOT_A_QUANTITY.to_owned())),
             (Leaf::StructOrList(id), Value::Array(_)) => self.shaped(of, field, Shape::List(Leaf::Struct(id)), value),
             (Leaf::StructOrStrings(_), Value::Array(_)) => self.shaped(of, field, Shape::List(Leaf::String), value),
             (
@@ -206,6 +207,12 @@ impl Pruner {
     }
 
     fn leaf_type(&self, field: &Field, leaf: Leaf) -> String {
+        match leaf {
+            // These decode themselves, and say what they tried last.
+            Leaf::Time | Leaf::MicroTime | Leaf::Duration => return "string".to_owned(),
+            Leaf::IntOrString => return "int32".to_owned(),
+            _ => {}
+        }
         match field.shape {
             Shape::One(own) if own == leaf => field.go_type(),
             _ => field.element_go_type(),
@@ -213,7 +220,11 @@ impl Pruner {
     }
 
     fn mismatch(&self, of: &str, found: &Value, go_type: &str) -> DecodeProblem {
-        let found = kind_of(found);
+        // Go shows a number only to someone who expected one.
+        let found = match found {
+            Value::Number(number) if go_type.starts_with("int") => format!("number {number}"),
+            other => kind_of(other).to_owned(),
+        };
         let fields: Vec<&str> = self
             .path
             .iter()
@@ -247,15 +258,14 @@ fn join(path: &mut String, name: &str) {
 }
 
 /// What Go calls a JSON value that it did not expect.
-fn kind_of(value: &Value) -> String {
+fn kind_of(value: &Value) -> &'static str {
     match value {
-        Value::Null => "null".to_owned(),
-        Value::Bool(_) => "bool".to_owned(),
-        Value::Number(number) if number.is_f64() => format!("number {number}"),
-        Value::Number(_) => "number".to_owned(),
-        Value::String(_) => "string".to_owned(),
-        Value::Array(_) => "array".to_owned(),
-        Value::Object(_) => "object".to_owned(),
+        Value::Null => "null",
+        Value::Bool(_) => "bool",
+        Value::Number(_) => "number",
+        Value::String(_) => "string",
+        Value::Array(_) => "array",
+        Value::Object(_) => "object",
     }
 }
 

@@ -74,7 +74,7 @@ fn a_value_of_the_wrong_type_is_told_as_go_tells_it() {
         ),
         (
             json!({"spec": {"priority": 3_000_000_000_u64}}),
-            "number into Go struct field PodSpec.spec.priority of type int32",
+            "number 3000000000 into Go struct field PodSpec.spec.priority of type int32",
         ),
     ];
     for (object, expected) in cases {
