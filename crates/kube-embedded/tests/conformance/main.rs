@@ -25,8 +25,11 @@ mod harness;
 mod access;
 mod content;
 mod crd;
+mod deletions;
 mod discovery;
+mod namespaces;
 mod paging;
+mod patches;
 mod selectors;
 mod versions;
 mod watch;
@@ -40,8 +43,11 @@ fn main() -> ExitCode {
             access::CASES,
             content::CASES,
             crd::CASES,
+            deletions::CASES,
             discovery::CASES,
+            namespaces::CASES,
             paging::CASES,
+            patches::CASES,
             selectors::CASES,
             versions::CASES,
             watch::CASES,
