@@ -19,7 +19,7 @@ const MOST_SELECTABLE_FIELDS: usize = 8;
 pub(crate) struct Definition {
     /// `plural.group`
     pub(crate) name: String,
-    /// One for each served version, in the order of the definition.
+    /// One for each served version, in the order of the definition; of those that a webhook converts, the stored one alone.
     pub(crate) served: Vec<Arc<Kind>>,
     /// The kind in whose version objects are stored, served or not.
     pub(crate) stored: Arc<Kind>,
@@ -44,7 +44,13 @@ impl Definition {
         let Some(stored) = stored else {
             return Err(vec![exactly_one_storage_version(&crd["spec"]["versions"])]);
         };
-        let served = kinds.into_iter().filter_map(|(served, _, kind)| served.then_some(kind)).collect();
+        // Only the webhook knows how the other versions look, and nobody calls it here: better none than wrong ones.
+        let needs_webhook = crd["spec"]["conversion"]["strategy"] == "Webhook";
+        let can_serve = |served: bool, storage: bool| served && (storage || !needs_webhook);
+        let served = kinds
+            .into_iter()
+            .filter_map(|(served, storage, kind)| can_serve(served, storage).then_some(kind))
+            .collect();
         Ok(Definition { name: text(&crd["metadata"], "name").to_owned(), served, stored })
     }
 }

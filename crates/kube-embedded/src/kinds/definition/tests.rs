@@ -52,6 +52,15 @@ fn a_custom_kind_selects_by_the_fields_its_version_names() {
 }
 
 #[test]
+fn versions_that_only_a_webhook_can_convert_are_not_served() {
+    let mut crd = crd();
+    crd["spec"]["conversion"] = json!({"strategy": "Webhook"});
+    let registry = Registry::new().with_crd(&crd).unwrap();
+    assert!(registry.find("ex.io", "v1", "foos").is_none());
+    assert!(registry.find("ex.io", "v2", "foos").is_some());
+}
+
+#[test]
 fn a_terminating_definition_serves_no_creates() {
     let mut crd = crd();
     crd["status"] = json!({"conditions": [{"type": "Terminating", "status": "True"}]});
