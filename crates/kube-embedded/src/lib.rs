@@ -12,6 +12,7 @@ mod dice;
 mod discovery;
 mod escape;
 mod filter;
+pub mod generate;
 mod gzip;
 mod json;
 mod kinds;

@@ -1,0 +1,204 @@
+//! Makes a workload's pods as large as pods are.
+
+use super::dice::Dice;
+use super::layout::Owner;
+use super::words;
+use super::workload::{Env, EnvValue, Spread, Token, VolumeSource, Workload};
+
+/// Bytes of JSON of a pod of the workload that runs well.
+const SMALLEST: u64 = 7_850;
+const LARGEST: u64 = 8_260;
+/// What a variable costs beside its value and twice its name, with its entry in managedFields.
+const BYTES_AROUND_VARIABLE: usize = 74;
+
+/// Whether the size of a workload's pods is known to be right.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Fit {
+    Good,
+    /// Parts were removed: measure again.
+    Uncertain,
+}
+
+/// What pods with many containers go without, in this order, and never more than they have to.
+const LUXURIES: [Luxury; 14] = [
+    Luxury::SidecarPorts,
+    Luxury::Token,
+    Luxury::Limits,
+    Luxury::Liveness,
+    Luxury::Hardening,
+    Luxury::Spread,
+    Luxury::SidecarResources,
+    Luxury::Labels,
+    Luxury::Annotations,
+    Luxury::Volumes,
+    Luxury::InitContainer,
+    Luxury::Readiness,
+    Luxury::Arguments,
+    Luxury::LastSidecar,
+];
+
+#[derive(Debug, Clone, Copy)]
+enum Luxury {
+    SidecarPorts,
+    Token,
+    Limits,
+    Liveness,
+    Hardening,
+    Spread,
+    SidecarResources,
+    Labels,
+    Annotations,
+    Volumes,
+    InitContainer,
+    Readiness,
+    Arguments,
+    LastSidecar,
+}
+
+impl Workload {
+    /// Gives the main container variables, or takes away what a pod can do without, so that a pod which has so many
+    /// bytes now comes to have between [`SMALLEST`] and [`LARGEST`]. Says whether that is so already.
+    pub(super) fn fit(&mut self, seed: u64, bytes: usize) -> Fit {
+        // A finished job's pod says more than the running one that was measured.
+        let more = if matches!(self.owner, Owner::Job { .. }) { 300 } else { 0 };
+        let bytes = bytes + more;
+        let Some(mut excess) = bytes.checked_sub(LARGEST as usize) else {
+            let wanted = self.owner.dice(seed ^ 0x7369_7a65).within(SMALLEST, LARGEST) as usize;
+            self.add_env(seed, wanted.saturating_sub(bytes));
+            return Fit::Good;
+        };
+        for part in LUXURIES {
+            if excess > 0 {
+                excess = excess.saturating_sub(self.remove(part));
+            }
+        }
+        Fit::Uncertain
+    }
+
+    /// Takes away all that a pod with many containers can do without, but no container.
+    pub(super) fn strip(&mut self) {
+        for part in LUXURIES.into_iter().filter(|part| !matches!(part, Luxury::LastSidecar)) {
+            self.remove(part);
+        }
+    }
+
+    /// How many bytes are saved.
+    fn remove(&mut self, luxury: Luxury) -> usize {
+        match luxury {
+            Luxury::Token if self.token == Token::Mounted => {
+                self.token = Token::Withheld;
+                300 + 115 * (self.containers.len() + self.init.len())
+            }
+            Luxury::InitContainer => 1_300 * self.init.drain(..).count(),
+            Luxury::Liveness => self.containers[0].liveness.take().map_or(0, |_| 380),
+            Luxury::Limits => {
+                let all = self.containers.iter_mut().filter_map(|each| each.resources.as_mut());
+                85 * all.filter_map(|each| each.limit.take()).count()
+            }
+            Luxury::Hardening => 225 * usize::from(std::mem::take(&mut self.containers[0].hardened)),
+            Luxury::SidecarResources => {
+                let sidecars = self.containers.iter_mut().skip(1);
+                95 * sidecars.filter_map(|each| each.resources.take()).count()
+            }
+            Luxury::SidecarPorts => {
+                let sidecars = self.containers.iter_mut().skip(1);
+                155 * sidecars.map(|each| each.ports.drain(..).count()).sum::<usize>()
+            }
+            Luxury::Spread if matches!(self.spread, Spread::EvenOverZones | Spread::PreferOtherNodes) => {
+                self.spread = Spread::Anywhere;
+                300
+            }
+            Luxury::Labels => {
+                let plain = |key: &str| {
+                    !matches!(key, "helm.sh/chart" | "cost-center" | "team" | "app.kubernetes.io/managed-by")
+                };
+                65 * retain(&mut self.labels, |(key, _)| plain(key))
+            }
+            Luxury::Annotations => {
+                let plain = |key: &str| key == "acme.com/git-commit" || key == "checksum/config";
+                100 * retain(&mut self.annotations, |(key, _)| plain(key))
+            }
+            Luxury::Volumes => {
+                let removed = retain(&mut self.volumes, |volume| matches!(volume.source, VolumeSource::Claim));
+                for container in self.containers.iter_mut().chain(&mut self.init) {
+                    container.mounts.retain(|mount| mount.name == "data");
+                }
+                330 * removed
+            }
+            Luxury::Readiness => self.containers[0].readiness.take().map_or(0, |_| 380),
+            Luxury::Arguments => {
+                let arguments = &mut self.containers[0].args;
+                let dropped = arguments.len().saturating_sub(3);
+                arguments.truncate(3);
+                28 * dropped
+            }
+            Luxury::LastSidecar if self.containers.len() > 2 => self.containers.pop().map_or(0, |_| 750),
+            Luxury::Token | Luxury::Spread | Luxury::LastSidecar => 0,
+        }
+    }
+
+    fn add_env(&mut self, seed: u64, bytes: usize) {
+        let mut dice = self.owner.dice(seed ^ 0x656e_7600);
+        let env = &mut self.containers[0].env;
+        let mut left = bytes;
+        loop {
+            let name = format!("{}_{}", dice.pick(words::ENV_SUBJECTS), dice.pick(words::ENV_PROPERTIES));
+            let value = env_value(&mut dice, &self.name, &name);
+            let value_bytes = match &value {
+                EnvValue::Plain(text) => text.len(),
+                EnvValue::Field(_) | EnvValue::Secret { .. } => 90 + self.name.len(),
+            };
+            let Some(rest) = left.checked_sub(BYTES_AROUND_VARIABLE + 2 * name.len() + value_bytes) else { break };
+            if env.iter().all(|known| known.name != name) {
+                env.push(Env { name, value });
+                left = rest;
+            }
+        }
+    }
+}
+
+/// How many items are gone.
+fn retain<T>(items: &mut Vec<T>, keep: impl FnMut(&T) -> bool) -> usize {
+    let before = items.len();
+    items.retain(keep);
+    before - items.len()
+}
+
+fn env_value(dice: &mut Dice, workload: &str, name: &str) -> EnvValue {
+    if dice.percent(15) {
+        return EnvValue::Secret { name: format!("{workload}-credentials"), key: dice.pick(words::SECRET_KEYS) };
+    }
+    let service = dice.pick(&words::COMPONENTS);
+    let property = words::ENV_PROPERTIES.iter().find(|property| name.ends_with(*property)).copied().unwrap_or("URL");
+    EnvValue::Plain(match property {
+        "URL" | "ENDPOINT" => format!(
+            "https://{service}-{}.{}-{}.svc.cluster.local:{}/v{}",
+            dice.pick(words::DEPLOYMENT_ROLES),
+            dice.pick(words::TEAMS),
+            dice.pick(words::STAGES),
+            dice.within(3_000, 9_999),
+            dice.within(1, 4)
+        ),
+        "HOST" => format!("{service}-{}.{}.eu-central-1.rds.amazonaws.com", dice.pick(words::STAGES), dice.suffix(12)),
+        "PORT" => dice.within(1_024, 32_767).to_string(),
+        "TOPIC" | "GROUP_ID" | "PREFIX" => format!("{service}.{}.v{}", dice.pick(words::STAGES), dice.within(1, 9)),
+        "BUCKET" => format!("acme-{service}-{}", dice.hex(8)),
+        "ACCOUNT_ID" => dice.within(100_000_000_000, 999_999_999_999).to_string(),
+        "BROKERS" => {
+            format!("b-1.{service}.{}.c{}.kafka.eu-central-1.amazonaws.com:9094", dice.suffix(6), dice.within(2, 9))
+        }
+        "CLIENT_ID" | "TENANT_ID" => dice.uuid(),
+        "DSN" => format!(
+            "https://{}@o{}.ingest.sentry.io/{}",
+            dice.hex(32),
+            dice.within(100_000, 999_999),
+            dice.within(1_000_000, 9_999_999)
+        ),
+        "ROLE_ARN" => {
+            format!("arn:aws:iam::{}:role/{service}-{}", dice.within(100_000_000_000, 999_999_999_999), dice.hex(6))
+        }
+        "REVISION" => dice.hex(40),
+        "CA_PATH" => format!("/etc/tls/{service}-ca.crt"),
+        _ => dice.within(1, 60_000).to_string(),
+    })
+}

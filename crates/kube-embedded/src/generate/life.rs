@@ -1,0 +1,167 @@
+//! What has happened to a pod so far: the part of it that differs between two updates.
+
+use super::dice::{Dice, Domain, mix};
+use super::layout::{NOW, Owner};
+use super::workload::Workload;
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Phase {
+    /// Scheduled, its containers being created.
+    Pending,
+    Running,
+    /// Running for the API, but the main container fails again and again.
+    Crashing,
+    Succeeded,
+}
+
+#[derive(Debug, Clone)]
+pub(super) struct Life {
+    pub(super) phase: Phase,
+    pub(super) readiness: Readiness,
+    pub(super) created: i64,
+    pub(super) sandboxed: i64,
+    pub(super) initialized: i64,
+    pub(super) started: i64,
+    pub(super) ready_changed: i64,
+    pub(super) restarts: u64,
+    /// When the main container began to run for the last time, and how it had ended before.
+    pub(super) restarted: Option<Restart>,
+    pub(super) finished: i64,
+    pub(super) container_ids: Vec<String>,
+    /// How much of a finished pod's log has been shipped: all that still changes about it.
+    pub(super) shipped: Option<u64>,
+    /// Set by an operator once in a long while.
+    pub(super) stage: Option<&'static str>,
+    pub(super) touched: i64,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Readiness {
+    Ready,
+    Unready,
+}
+
+#[derive(Debug, Clone)]
+pub(super) struct Restart {
+    pub(super) at: i64,
+    pub(super) began: i64,
+    pub(super) ended: i64,
+    pub(super) exit_code: u64,
+    pub(super) container_id: String,
+}
+
+/// A pod gets unready, ready, fails and is ready again: so many steps until it is where it was.
+const STEPS_IN_ROUND: u64 = 4;
+/// So many steps until an operator changes a label.
+const STEPS_IN_STAGE: u64 = 32;
+
+impl Life {
+    pub(super) fn new(seed: u64, workload: &Workload, index: u64, replica: u64, step: u64, dice: &mut Dice) -> Self {
+        let created = if dice.percent(30) {
+            workload.rolled_out + dice.below((NOW - workload.rolled_out - 900).max(1) as u64) as i64
+        } else {
+            workload.rolled_out + (replica * 7 + dice.below(12)) as i64
+        };
+        let sandboxed = created + dice.within(1, 6) as i64;
+        let initialized = if workload.init.is_empty() {
+            created + dice.below(2) as i64
+        } else {
+            sandboxed + dice.within(2, 40) as i64
+        };
+        let started = sandboxed.max(initialized) + dice.within(1, 25) as i64;
+        let ready = started + dice.within(3, 60) as i64;
+        let first = first_phase(workload, dice);
+        let earlier_restarts = match first {
+            Phase::Crashing => dice.within(4, 900),
+            Phase::Running if dice.percent(35) => dice.within(1, 9),
+            _ => 0,
+        };
+
+        let at = |step: u64| NOW + (step * 41 + mix(index ^ mix(step)) % 23) as i64;
+        let phase = if first == Phase::Pending && step > 0 { Phase::Running } else { first };
+        let failed_at_step = match phase {
+            Phase::Running if step + 1 >= STEPS_IN_ROUND => Some((step + 1) / STEPS_IN_ROUND * STEPS_IN_ROUND - 1),
+            Phase::Crashing if step > 0 => Some(step),
+            _ => None,
+        };
+        let restarts = match phase {
+            Phase::Pending | Phase::Succeeded => 0,
+            Phase::Running => earlier_restarts + (step + 1) / STEPS_IN_ROUND,
+            Phase::Crashing => earlier_restarts + step,
+        };
+        let readiness = match phase {
+            Phase::Running if step.is_multiple_of(2) => Readiness::Ready,
+            _ => Readiness::Unready,
+        };
+        let containers = (workload.init.len() + workload.containers.len()) as u64;
+        let restarted = (restarts > 0).then(|| {
+            let last = failed_at_step.map_or_else(|| ready + dice.within(60, 600) as i64, at);
+            Restart {
+                at: last,
+                began: last - dice.within(20, 40) as i64,
+                ended: last - dice.within(1, 10) as i64,
+                exit_code: match phase {
+                    Phase::Crashing => 1,
+                    _ => dice.pick(&[1, 137, 2, 255]),
+                },
+                container_id: container_id(seed, index, 0, restarts - 1),
+            }
+        });
+        let ready_changed = match phase {
+            Phase::Running if step > 0 => at(step),
+            Phase::Crashing => restarted.as_ref().map_or(ready, |restart| restart.ended),
+            _ => ready,
+        };
+        let finished = started + dice.within(10, 3_000) as i64;
+        let touched = match (step, phase) {
+            (0, Phase::Succeeded) => finished + 1,
+            (0, _) => restarted.as_ref().map_or(ready, |restart| restart.at.max(ready)),
+            _ => at(step),
+        };
+        Self {
+            phase,
+            readiness,
+            created,
+            sandboxed,
+            initialized,
+            started,
+            ready_changed,
+            restarts,
+            restarted,
+            finished,
+            container_ids: (0..containers)
+                .map(|n| container_id(seed, index, n, if n == 0 { restarts } else { 0 }))
+                .collect(),
+            shipped: (phase == Phase::Succeeded).then(|| dice.within(2_000, 900_000) + step * 4_096),
+            stage: (step >= STEPS_IN_STAGE && phase != Phase::Crashing).then_some(if step / STEPS_IN_STAGE % 2 == 1 {
+                "canary"
+            } else {
+                "stable"
+            }),
+            touched,
+        }
+    }
+
+    /// Makes it the life that most pods have: running, ready and never restarted.
+    pub(super) fn settle(&mut self) {
+        self.phase = Phase::Running;
+        self.readiness = Readiness::Ready;
+        self.restarted = None;
+        self.shipped = None;
+    }
+}
+
+fn first_phase(workload: &Workload, dice: &mut Dice) -> Phase {
+    match (workload.owner, dice.below(100)) {
+        (_, 0..2) => Phase::Pending,
+        (Owner::Job { .. }, 2..85) => Phase::Succeeded,
+        (_, 2..4) => Phase::Crashing,
+        _ => Phase::Running,
+    }
+}
+
+/// The main container is number 0.
+fn container_id(seed: u64, pod: u64, container: u64, restarts: u64) -> String {
+    let sha = Dice::new(seed ^ mix(container << 32 | restarts), Domain::Container, pod).sha256();
+    format!("containerd://{sha}")
+}

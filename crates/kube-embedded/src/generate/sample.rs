@@ -1,0 +1,110 @@
+//! One generated object.
+
+use std::ops::Range;
+
+use serde_json::Value;
+
+use super::writer::Writer;
+
+/// One generated object: its JSON as an API server would send it, and where it belongs.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Sample {
+    group_version: &'static str,
+    plural: &'static str,
+    namespace: Option<String>,
+    name: String,
+    json: Vec<u8>,
+    /// Where uid and resourceVersion stand in the JSON, in order.
+    given: Vec<Range<usize>>,
+}
+
+impl Sample {
+    pub(super) fn namespaced(
+        group_version: &'static str,
+        plural: &'static str,
+        namespace: &str,
+        name: &str,
+        w: Writer,
+    ) -> Self {
+        Self { namespace: Some(namespace.to_owned()), ..Self::cluster(group_version, plural, name, w) }
+    }
+
+    pub(super) fn cluster(group_version: &'static str, plural: &'static str, name: &str, w: Writer) -> Self {
+        let (json, given) = w.finish();
+        Self { group_version, plural, namespace: None, name: name.to_owned(), json, given }
+    }
+
+    /// The namespace, if its kind has one.
+    #[must_use]
+    pub fn namespace(&self) -> Option<&str> {
+        self.namespace.as_deref()
+    }
+
+    /// The name.
+    #[must_use]
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// Where objects of this kind and namespace are created and listed: `/api/v1/namespaces/checkout-prod/pods`.
+    #[must_use]
+    pub fn collection_path(&self) -> String {
+        match &self.namespace {
+            Some(namespace) => format!("{}/namespaces/{namespace}/{}", self.group_version, self.plural),
+            None => format!("{}/{}", self.group_version, self.plural),
+        }
+    }
+
+    /// Where this object is read and updated.
+    #[must_use]
+    pub fn path(&self) -> String {
+        format!("{}/{}", self.collection_path(), self.name)
+    }
+
+    /// The object as a server sends it, with uid, resourceVersion and managedFields, keys in the server's order.
+    #[must_use]
+    pub fn bytes(&self) -> &[u8] {
+        &self.json
+    }
+
+    /// [`Sample::bytes`], without a copy.
+    #[must_use]
+    pub fn into_bytes(self) -> Vec<u8> {
+        self.json
+    }
+
+    /// The object as a server sends it, decoded.
+    #[must_use]
+    pub fn to_value(&self) -> Value {
+        serde_json::from_slice(&self.json).expect("the generator writes JSON")
+    }
+
+    /// The object as a client sends it: without uid and resourceVersion, which are the server's to give.
+    /// Good for a create, and for an unconditional update.
+    #[must_use]
+    pub fn to_write(&self) -> Vec<u8> {
+        let mut out = Vec::with_capacity(self.json.len());
+        let mut kept = 0;
+        for given in &self.given {
+            out.extend_from_slice(&self.json[kept..given.start]);
+            kept = given.end;
+        }
+        out.extend_from_slice(&self.json[kept..]);
+        out
+    }
+
+    /// The object as a server sends it, with this resourceVersion.
+    #[must_use]
+    pub fn at_version(&self, version: u64) -> Vec<u8> {
+        const KEY: &[u8] = br#","resourceVersion":""#;
+        let mut out = Vec::with_capacity(self.json.len() + 8);
+        let given = self.given.iter().find(|given| self.json[(*given).clone()].starts_with(KEY));
+        let Range { start, end } = given.cloned().unwrap_or(0..0);
+        out.extend_from_slice(&self.json[..start]);
+        out.extend_from_slice(KEY);
+        out.extend_from_slice(version.to_string().as_bytes());
+        out.push(b'"');
+        out.extend_from_slice(&self.json[end..]);
+        out
+    }
+}
