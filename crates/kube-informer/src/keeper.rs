@@ -2,7 +2,6 @@
 
 use std::collections::VecDeque;
 use std::fmt;
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, LazyLock, Weak};
 
 use bytes::Bytes;
@@ -11,8 +10,10 @@ use parking_lot::Mutex;
 pub use self::dictionary::Dictionary;
 pub use self::training::Samples;
 
+pub(crate) use self::dictionary::Plain;
+pub(crate) use self::home::{Common, Home};
 pub(crate) use self::intern::Interner;
-pub(crate) use self::recent::{Forgotten, Recent};
+pub(crate) use self::recent::Forgotten;
 
 use self::training::Training;
 use crate::codec::{Extent, FieldCutter, scan};
@@ -20,8 +21,10 @@ use crate::error::DecodeError;
 use crate::object::{Body, Meta, Obj, Raw, Untyped};
 
 mod dictionary;
+mod home;
 mod intern;
 mod recent;
+mod strip;
 mod training;
 
 /// How an informer keeps the bodies of its objects.
@@ -82,14 +85,11 @@ pub enum Arrival {
     Changed(Tick),
 }
 
-/// What all objects of one keeper share.
-pub(crate) struct Shared {
-    keep: Keep,
+struct Shared {
     cutter: FieldCutter,
     cold_after: Tick,
     fresh_limit: usize,
-    recent: Recent,
-    decodes: AtomicU64,
+    common: Arc<Common>,
     /// None for objects outside of any store, which share nothing.
     interner: Option<Mutex<Interner>>,
     packing: Mutex<Packing>,
@@ -97,7 +97,8 @@ pub(crate) struct Shared {
 
 /// The packing side, used by whoever brings objects in and whoever packs cold ones. Readers never come here.
 struct Packing {
-    dictionary: Arc<Dictionary>,
+    /// Where new objects go.
+    home: Arc<Home>,
     training: Training,
     /// Changed objects that are still plain, oldest first.
     fresh: VecDeque<Fresh>,
@@ -125,33 +126,28 @@ impl Keeper {
     /// A keeper with nothing in it.
     #[must_use]
     pub fn new(settings: KeeperSettings) -> Self {
-        Self(Arc::new(Shared {
-            keep: settings.keep,
-            cutter: settings.drop_fields,
-            cold_after: settings.cold_after,
-            fresh_limit: settings.fresh_bytes,
-            recent: Recent::new(settings.recent_bytes),
-            decodes: AtomicU64::new(0),
-            interner: Some(Mutex::default()),
-            packing: Mutex::new(Packing::new()),
-        }))
+        Self::with_interner(settings, Some(Mutex::default()))
     }
 
     /// For objects outside of any store.
     pub(crate) fn loose() -> &'static Self {
         static LOOSE: LazyLock<Keeper> = LazyLock::new(|| {
-            Keeper(Arc::new(Shared {
-                keep: Keep::Plain,
-                cutter: FieldCutter::default(),
-                cold_after: 0,
-                fresh_limit: 0,
-                recent: Recent::new(0),
-                decodes: AtomicU64::new(0),
-                interner: None,
-                packing: Mutex::new(Packing::new()),
-            }))
+            let settings = KeeperSettings { keep: Keep::Plain, recent_bytes: 0, ..KeeperSettings::default() };
+            Keeper::with_interner(settings, None)
         });
         &LOOSE
+    }
+
+    fn with_interner(settings: KeeperSettings, interner: Option<Mutex<Interner>>) -> Self {
+        let common = Arc::new(Common::new(settings.keep, settings.recent_bytes));
+        Self(Arc::new(Shared {
+            cutter: settings.drop_fields,
+            cold_after: settings.cold_after,
+            fresh_limit: settings.fresh_bytes,
+            interner,
+            packing: Mutex::new(Packing::new(&common)),
+            common,
+        }))
     }
 
     /// Makes an object out of its bytes: finds its metadata, leaves out fields that are not wanted, and keeps the rest.
@@ -163,10 +159,12 @@ impl Keeper {
             cut = self.0.cutter.cut(json).map_err(broken)?;
             json = &cut;
         }
+        let json = json.trim_ascii();
         let found = scan(json, Extent::Metadata).map_err(broken)?;
         let meta = Meta::of(&found, self.0.interner.as_ref()).map_err(broken)?;
-        if self.0.keep != Keep::Compact {
-            return Ok(Obj::new(Arc::new(Raw::new(meta, Arc::clone(&self.0), Body::plain(json)))));
+        if self.keep() != Keep::Compact {
+            let home = Arc::clone(&self.0.packing.lock().home);
+            return Ok(Obj::new(Arc::new(Raw::new(meta, home, Body::plain(json)))));
         }
         Ok(Obj::new(match arrival {
             Arrival::Listed => self.listed(meta, json),
@@ -175,13 +173,13 @@ impl Keeper {
     }
 
     fn listed(&self, meta: Meta, json: &[u8]) -> Arc<Raw> {
-        let dictionary = Arc::clone(&self.0.packing.lock().dictionary);
-        let body = Body::packed(json, &dictionary);
+        let home = Arc::clone(&self.0.packing.lock().home);
+        let body = Body::packed(json, &meta, home.dictionary());
         let stored = body.len();
-        let raw = Arc::new(Raw::new(meta, Arc::clone(&self.0), body));
+        let raw = Arc::new(Raw::new(meta, Arc::clone(&home), body));
         let mut packing = self.0.packing.lock();
         packing.training.saw(&raw);
-        packing.training.packed(&dictionary, json.len(), stored);
+        packing.training.packed(home.dictionary(), json.len(), stored);
         if packing.training.expects_better() {
             packing.again.push_back(Arc::downgrade(&raw));
         }
@@ -189,8 +187,8 @@ impl Keeper {
     }
 
     fn changed(&self, meta: Meta, json: &[u8], now: Tick) -> Arc<Raw> {
-        let raw = Arc::new(Raw::new(meta, Arc::clone(&self.0), Body::plain(json)));
         let mut packing = self.0.packing.lock();
+        let raw = Arc::new(Raw::new(meta, Arc::clone(&packing.home), Body::plain(json)));
         packing.training.saw(&raw);
         packing.fresh.push_back(Fresh { since: now, bytes: json.len(), raw: Arc::downgrade(&raw) });
         packing.fresh_bytes += json.len();
@@ -232,10 +230,10 @@ impl Keeper {
 
     fn pack(&self, packing: &mut parking_lot::MutexGuard<'_, Packing>, raw: &Weak<Raw>) -> bool {
         let Some(raw) = raw.upgrade() else { return false };
-        let dictionary = Arc::clone(&packing.dictionary);
-        let sizes = parking_lot::MutexGuard::unlocked(packing, || raw.pack(&dictionary));
+        let home = Arc::clone(&packing.home);
+        let sizes = parking_lot::MutexGuard::unlocked(packing, || raw.pack(&home));
         let Some((plain, stored)) = sizes else { return false };
-        packing.training.packed(&dictionary, plain, stored);
+        packing.training.packed(home.dictionary(), plain, stored);
         if packing.training.expects_better() {
             packing.again.push_back(Arc::downgrade(&raw));
         }
@@ -251,13 +249,13 @@ impl Keeper {
 
     /// Packs with this dictionary from now on. Objects packed with an older one keep that alive until they are packed again or gone.
     pub fn install(&self, dictionary: Dictionary) {
-        let dictionary = Arc::new(dictionary);
+        let home = Arc::new(Home::new(dictionary, Arc::clone(&self.0.common)));
         let old = {
             let mut packing = self.0.packing.lock();
             packing.training.installed();
-            std::mem::replace(&mut packing.dictionary, dictionary)
+            std::mem::replace(&mut packing.home, home)
         };
-        old.retire();
+        old.dictionary().retire();
     }
 
     /// No dictionary came of the samples: too few, or too much alike. Asked for again when there are more.
@@ -268,34 +266,20 @@ impl Keeper {
     /// How many bodies have been decoded so far.
     #[must_use]
     pub fn decodes(&self) -> u64 {
-        self.0.decodes.load(Ordering::Relaxed)
+        self.0.common.decodes()
     }
 
     /// The policy.
     #[must_use]
     pub fn keep(&self) -> Keep {
-        self.0.keep
-    }
-}
-
-impl Shared {
-    pub(crate) fn keep(&self) -> Keep {
-        self.keep
-    }
-
-    pub(crate) fn recent(&self) -> &Recent {
-        &self.recent
-    }
-
-    pub(crate) fn count_decode(&self) {
-        self.decodes.fetch_add(1, Ordering::Relaxed);
+        self.0.common.keep()
     }
 }
 
 impl Packing {
-    fn new() -> Self {
+    fn new(common: &Arc<Common>) -> Self {
         Self {
-            dictionary: Arc::new(Dictionary::none()),
+            home: Arc::new(Home::new(Dictionary::none(), Arc::clone(common))),
             training: Training::default(),
             fresh: VecDeque::new(),
             fresh_bytes: 0,
@@ -312,12 +296,6 @@ impl Packing {
 
 impl fmt::Debug for Keeper {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Keeper").field("keep", &self.0.keep).field("decodes", &self.decodes()).finish_non_exhaustive()
-    }
-}
-
-impl fmt::Debug for Shared {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Shared").field("keep", &self.keep).finish_non_exhaustive()
+        f.debug_struct("Keeper").field("keep", &self.keep()).field("decodes", &self.decodes()).finish_non_exhaustive()
     }
 }

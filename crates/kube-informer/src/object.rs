@@ -183,7 +183,9 @@ impl<K> Obj<K> {
     }
 
     /// What holding this object costs, roughly: what queues are bounded by.
-    pub(crate) fn weight(&self) -> usize {
+    #[doc(hidden)]
+    #[must_use]
+    pub fn weight(&self) -> usize {
         self.raw.weight()
     }
 }

@@ -59,6 +59,26 @@ impl Version {
     pub fn is_empty(&self) -> bool {
         matches!(&self.0, Repr::Text(text) if text.is_empty())
     }
+
+    /// Writes it as the server did.
+    pub(crate) fn write(&self, to: &mut Vec<u8>) {
+        match &self.0 {
+            Repr::Text(text) => to.extend_from_slice(text.as_bytes()),
+            Repr::Number(number) => {
+                let (mut number, mut digits) = (*number, [0; 20]);
+                let mut at = digits.len();
+                loop {
+                    at -= 1;
+                    digits[at] = b'0' + (number % 10) as u8;
+                    number /= 10;
+                    if number == 0 {
+                        break;
+                    }
+                }
+                to.extend_from_slice(&digits[at..]);
+            }
+        }
+    }
 }
 
 impl From<u64> for Version {
@@ -100,6 +120,9 @@ mod tests {
     fn every_version_prints_as_it_came() {
         for text in ["", "0", "1", "007", "+5", "-1", "18446744073709551615", "18446744073709551616", "v1", "1 "] {
             assert_eq!(Version::new(text).to_string(), text);
+            let mut written = Vec::new();
+            Version::new(text).write(&mut written);
+            assert_eq!(written, text.as_bytes());
         }
     }
 

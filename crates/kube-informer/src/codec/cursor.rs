@@ -39,6 +39,12 @@ impl<'a> Text<'a> {
         if self.escapes { self.read().is_ok_and(|read| read == text) } else { self.raw == text.as_bytes() }
     }
 
+    /// The bytes between the quotes, as written.
+    #[must_use]
+    pub fn raw(&self) -> &'a [u8] {
+        self.raw
+    }
+
     /// The text itself, escapes resolved.
     pub fn read(&self) -> Result<Cow<'a, str>, Broken> {
         if self.escapes {

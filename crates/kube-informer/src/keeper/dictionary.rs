@@ -7,8 +7,11 @@ use std::ops::Deref;
 use parking_lot::Mutex;
 use zstd::zstd_safe::{self, CCtx, CParameter, DCtx, DDict, DParameter, DictAttachPref, FrameFormat};
 
+use super::strip::{Stripped, restore, split_head};
+use crate::object::Meta;
+
 /// The level that objects are packed at. Figures are in DESIGN.md.
-const LEVEL: i32 = 1;
+const LEVEL: i32 = 3;
 
 /// Packers kept between objects: one for whoever brings objects in, one for whoever packs cold ones.
 const PACKERS: usize = 2;
@@ -34,11 +37,13 @@ enum Packers {
 
 struct Packer {
     context: CCtx<'static>,
+    stripped: Stripped,
     buffer: Vec<u8>,
 }
 
 pub(crate) struct Unpacker {
     context: DCtx<'static>,
+    stripped: Vec<u8>,
     buffer: Vec<u8>,
 }
 
@@ -75,10 +80,10 @@ impl Dictionary {
         self.bytes.is_empty()
     }
 
-    /// Packs; none if that saves nothing.
-    pub fn pack(&self, plain: &[u8]) -> Option<Box<[u8]>> {
+    /// Packs what an object's metadata does not hold; none if that saves nothing.
+    pub(crate) fn pack(&self, plain: &[u8], meta: &Meta) -> Option<Box<[u8]>> {
         let mut packer = self.packer()?;
-        let packed = packer.pack(plain);
+        let packed = packer.pack(plain, meta);
         if let Packers::Kept(kept) = &mut *self.packers.lock()
             && kept.len() < PACKERS
         {
@@ -88,9 +93,10 @@ impl Dictionary {
     }
 
     /// Unpacks what was packed with this dictionary.
-    pub(crate) fn unpack(&self, packed: &[u8]) -> Option<Plain> {
-        let mut unpacker = UNPACKER.try_with(Cell::take).ok().flatten().or_else(Unpacker::new)?;
-        unpacker.unpack(packed, self.unpacking.as_ref()).then(|| Plain(Some(unpacker)))
+    pub(crate) fn unpack(&self, packed: &[u8], meta: &Meta) -> Option<Plain> {
+        let mut unpacker = Unpacker::take()?;
+        unpacker.unpack(packed, self.unpacking.as_ref(), meta)?;
+        Some(Plain(Some(unpacker)))
     }
 
     /// Nothing will be packed with it any more.
@@ -112,6 +118,16 @@ impl Dictionary {
 /// Plain bytes, in a buffer that goes back to its thread.
 pub(crate) struct Plain(Option<Box<Unpacker>>);
 
+impl Plain {
+    /// A copy of bytes that are plain already.
+    pub(crate) fn copy(plain: &[u8]) -> Option<Self> {
+        let mut unpacker = Unpacker::take()?;
+        unpacker.buffer.clear();
+        unpacker.buffer.extend_from_slice(plain);
+        Some(Self(Some(unpacker)))
+    }
+}
+
 impl Deref for Plain {
     type Target = [u8];
 
@@ -124,7 +140,7 @@ impl Drop for Plain {
     fn drop(&mut self) {
         if let Some(mut unpacker) = self.0.take() {
             if unpacker.buffer.capacity() > LARGEST_KEPT {
-                unpacker.buffer = Vec::new();
+                (unpacker.buffer, unpacker.stripped) = (Vec::new(), Vec::new());
             }
             // A thread that is ending has no place for it any more.
             let _: Result<(), _> = UNPACKER.try_with(|place| place.set(Some(unpacker)));
@@ -155,16 +171,20 @@ impl Packer {
         if !dictionary.is_empty() {
             context.load_dictionary(dictionary).ok()?;
         }
-        Some(Self { context, buffer: Vec::new() })
+        Some(Self { context, stripped: Stripped::default(), buffer: Vec::new() })
     }
 
-    fn pack(&mut self, plain: &[u8]) -> Option<Box<[u8]>> {
+    fn pack(&mut self, plain: &[u8], meta: &Meta) -> Option<Box<[u8]>> {
+        self.stripped.strip(plain, meta);
+        let Stripped { head, rest, .. } = &self.stripped;
         self.buffer.clear();
-        self.buffer.reserve(zstd_safe::compress_bound(plain.len()));
-        self.context.compress2(&mut self.buffer, plain).ok()?;
-        let packed = (self.buffer.len() < plain.len()).then(|| self.buffer.as_slice().into());
+        self.buffer.reserve(zstd_safe::compress_bound(rest.len()));
+        self.context.compress2(&mut self.buffer, rest).ok()?;
+        let saves = head.len() + self.buffer.len() < plain.len();
+        let packed = saves.then(|| [head.as_slice(), &self.buffer].concat().into());
         if self.buffer.capacity() > LARGEST_KEPT {
             self.buffer = Vec::new();
+            self.stripped = Stripped::default();
         }
         packed
     }
@@ -174,18 +194,26 @@ impl Unpacker {
     fn new() -> Option<Box<Self>> {
         let mut context = DCtx::try_create()?;
         context.set_parameter(DParameter::Format(FrameFormat::Magicless)).ok()?;
-        Some(Box::new(Self { context, buffer: Vec::new() }))
+        Some(Box::new(Self { context, stripped: Vec::new(), buffer: Vec::new() }))
     }
 
-    fn unpack(&mut self, packed: &[u8], dictionary: Option<&DDict<'static>>) -> bool {
-        let Some(len) = plain_len(packed) else { return false };
-        self.buffer.clear();
-        self.buffer.reserve(len);
+    fn take() -> Option<Box<Self>> {
+        UNPACKER.try_with(Cell::take).ok().flatten().or_else(Self::new)
+    }
+
+    fn unpack(&mut self, packed: &[u8], dictionary: Option<&DDict<'static>>, meta: &Meta) -> Option<()> {
+        let (head, frame) = split_head(packed)?;
+        let len = plain_len(frame)?;
+        self.stripped.clear();
+        self.stripped.reserve(len);
         let done = match dictionary {
-            Some(dictionary) => self.context.decompress_using_ddict(&mut self.buffer, packed, dictionary),
-            None => self.context.decompress(&mut self.buffer, packed),
+            Some(dictionary) => self.context.decompress_using_ddict(&mut self.stripped, frame, dictionary),
+            None => self.context.decompress(&mut self.stripped, frame),
         };
-        done == Ok(len)
+        if done != Ok(len) {
+            return None;
+        }
+        restore(head, &self.stripped, meta, &mut self.buffer)
     }
 }
 

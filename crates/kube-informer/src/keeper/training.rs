@@ -3,6 +3,7 @@
 use std::sync::{Arc, Weak};
 
 use super::dictionary::Dictionary;
+use super::strip::Stripped;
 use crate::object::Raw;
 
 /// How many objects a dictionary is trained on.
@@ -165,12 +166,12 @@ impl Samples {
     #[must_use]
     pub fn train(&self) -> Option<Dictionary> {
         let (mut data, mut sizes) = (Vec::new(), Vec::new());
+        let mut stripped = Stripped::default();
         for raw in self.0.iter().filter_map(Weak::upgrade) {
-            raw.with_plain(|json| {
-                let json = &json[..json.len().min(LONGEST_SAMPLE)];
-                data.extend_from_slice(json);
-                sizes.push(json.len());
-            });
+            raw.with_plain(|json| stripped.strip(json, raw.meta()));
+            let sample = &stripped.rest[..stripped.rest.len().min(LONGEST_SAMPLE)];
+            data.extend_from_slice(sample);
+            sizes.push(sample.len());
         }
         let size = (data.len() / SAMPLES_PER_DICTIONARY).clamp(SMALLEST_DICTIONARY, LARGEST_DICTIONARY);
         zstd::dict::from_continuous(&data, &sizes, size).ok().and_then(Dictionary::new)

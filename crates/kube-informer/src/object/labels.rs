@@ -2,15 +2,19 @@
 
 use std::fmt;
 
-use super::strings::{self, Strings};
+use super::strings;
 
 /// The labels of an object.
-#[derive(Clone, Copy)]
-pub struct Labels<'a>(Option<&'a Strings>);
+#[derive(Clone, Default)]
+pub struct Labels<'a> {
+    /// Keys and values in turn, and behind them what is no label.
+    strings: strings::Iter<'a>,
+    count: usize,
+}
 
 impl<'a> Labels<'a> {
-    pub(super) fn new(set: Option<&'a Strings>) -> Self {
-        Self(set)
+    pub(super) fn new(strings: strings::Iter<'a>, count: usize) -> Self {
+        Self { strings, count }
     }
 
     /// The value of the label `key`.
@@ -22,19 +26,19 @@ impl<'a> Labels<'a> {
     /// All of them, in the server's order, which is by key.
     #[must_use]
     pub fn iter(&self) -> LabelsIter<'a> {
-        LabelsIter(self.0.map(Strings::iter))
+        LabelsIter { strings: self.strings.clone(), left: self.count }
     }
 
     /// How many there are.
     #[must_use]
     pub fn len(&self) -> usize {
-        self.iter().count()
+        self.count
     }
 
     /// Whether there are none.
     #[must_use]
     pub fn is_empty(&self) -> bool {
-        self.iter().next().is_none()
+        self.count == 0
     }
 }
 
@@ -55,13 +59,16 @@ impl fmt::Debug for Labels<'_> {
 
 /// Walks [`Labels`] as pairs of key and value.
 #[derive(Debug, Clone)]
-pub struct LabelsIter<'a>(Option<strings::Iter<'a>>);
+pub struct LabelsIter<'a> {
+    strings: strings::Iter<'a>,
+    left: usize,
+}
 
 impl<'a> Iterator for LabelsIter<'a> {
     type Item = (&'a str, &'a str);
 
     fn next(&mut self) -> Option<Self::Item> {
-        let strings = self.0.as_mut()?;
-        Some((strings.next()?, strings.next()?))
+        self.left = self.left.checked_sub(1)?;
+        Some((self.strings.next()?, self.strings.next()?))
     }
 }

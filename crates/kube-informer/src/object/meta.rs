@@ -23,8 +23,8 @@ pub(crate) struct Meta {
     generation: i64,
     /// Boxed: few objects are on their way out.
     pub(crate) deletion: Option<Box<Time>>,
-    labels: Option<Strings>,
-    owners: Option<Strings>,
+    /// Labels, then owners: the same for all pods of a replica set, and held once for all of them.
+    facts: Option<Strings>,
 }
 
 /// In place of a generation: half the size of an `Option`.
@@ -36,19 +36,17 @@ impl Meta {
         let read = |text: Option<Text<'_>>| text.map(|text| text.read().map(Cow::into_owned)).transpose();
         let name = found.name.ok_or(Broken::Shape)?.read()?;
         let namespace = found.namespace.map_or(Ok(Cow::Borrowed("")), |text| text.read())?;
-        let held = |gather: &Gather| {
-            let shared =
-                || interner.map_or_else(|| gather.as_str().into(), |interner| interner.lock().intern(gather.as_str()));
-            (!gather.as_str().is_empty()).then(|| Strings::from(shared()))
-        };
+        let facts = gather(found)?.map(|facts| match interner {
+            Some(interner) => interner.lock().intern(facts.as_str()),
+            None => facts.as_str().into(),
+        });
         Ok(Self {
             key: ObjectKey::namespaced(namespace, name),
             uid: found.uid.map(|text| text.read().map(Uid::new)).transpose()?,
             version: found.version.map_or(Ok(Cow::Borrowed("")), |text| text.read()).map(Version::new)?,
             generation: found.generation.unwrap_or(NO_GENERATION),
             deletion: read(found.deletion)?.and_then(|text| text.parse().ok()).map(|time| Box::new(Time(time))),
-            labels: held(&labels(found.labels)?),
-            owners: held(&owners(found.owners)?),
+            facts: facts.map(Strings::from),
         })
     }
 
@@ -56,36 +54,47 @@ impl Meta {
         Some(self.generation).filter(|generation| *generation != NO_GENERATION)
     }
 
-    pub(super) fn labels(&self) -> Labels<'_> {
-        Labels::new(self.labels.as_ref())
+    pub(crate) fn labels(&self) -> Labels<'_> {
+        self.facts.as_ref().map_or_else(Labels::default, |facts| {
+            let mut strings = facts.iter();
+            let count = strings.number().unwrap_or_default();
+            Labels::new(strings, count)
+        })
     }
 
-    pub(super) fn owners(&self) -> Owners<'_> {
-        Owners(self.owners.as_ref().map(Strings::iter))
+    pub(crate) fn owners(&self) -> Owners<'_> {
+        let mut strings = self.facts.as_ref().map(Strings::iter).unwrap_or_default();
+        let labels = strings.number().unwrap_or_default();
+        Owners::new(strings, labels)
     }
 }
 
-fn labels(json: Option<&[u8]>) -> Result<Gather, Broken> {
-    let mut gather = Gather::default();
-    if let Some(json) = json {
-        each_string(json, |key, value| {
-            gather.push(&key.read()?).ok_or(Broken::Text)?;
-            gather.push(&value.read()?).ok_or(Broken::Text)
+/// The number of labels, the labels, the owners; none if there are neither.
+fn gather(found: &Found<'_>) -> Result<Option<Gather>, Broken> {
+    let mut count = 0;
+    if let Some(labels) = found.labels {
+        each_string(labels, |_, _| {
+            count += 1;
+            Ok(())
         })?;
     }
-    Ok(gather)
-}
-
-fn owners(json: Option<&[u8]>) -> Result<Gather, Broken> {
-    let mut gather = Gather::default();
-    if let Some(json) = json {
-        each_owner(json, |owner| {
+    let mut facts = Gather::default();
+    facts.number(count).ok_or(Broken::Text)?;
+    let none = facts.as_str().len();
+    if let Some(labels) = found.labels {
+        each_string(labels, |key, value| {
+            facts.push(&key.read()?).ok_or(Broken::Text)?;
+            facts.push(&value.read()?).ok_or(Broken::Text)
+        })?;
+    }
+    if let Some(owners) = found.owners {
+        each_owner(owners, |owner| {
             for text in [owner.api_version, owner.kind, owner.name, owner.uid] {
                 let text = text.map_or(Ok(Cow::Borrowed("")), |text| text.read())?;
-                gather.push(&text).ok_or(Broken::Text)?;
+                facts.push(&text).ok_or(Broken::Text)?;
             }
-            gather.push(if owner.controls { CONTROLS } else { "" }).ok_or(Broken::Text)
+            facts.push(if owner.controls { CONTROLS } else { "" }).ok_or(Broken::Text)
         })?;
     }
-    Ok(gather)
+    Ok(Some(facts).filter(|facts| facts.as_str().len() > none))
 }

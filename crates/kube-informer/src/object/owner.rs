@@ -58,13 +58,23 @@ impl<'a> Owner<'a> {
 
 /// Walks owners held as five strings each.
 #[derive(Debug, Clone)]
-pub(crate) struct Owners<'a>(pub(super) Option<strings::Iter<'a>>);
+pub(crate) struct Owners<'a>(strings::Iter<'a>);
+
+impl<'a> Owners<'a> {
+    /// Owners behind so many labels.
+    pub(super) fn new(mut strings: strings::Iter<'a>, labels: usize) -> Self {
+        for _ in 0..2 * labels {
+            strings.next();
+        }
+        Self(strings)
+    }
+}
 
 impl<'a> Iterator for Owners<'a> {
     type Item = Owner<'a>;
 
     fn next(&mut self) -> Option<Owner<'a>> {
-        let strings = self.0.as_mut()?;
+        let strings = &mut self.0;
         Some(Owner {
             api_version: strings.next()?,
             kind: strings.next()?,

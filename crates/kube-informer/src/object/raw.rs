@@ -10,7 +10,7 @@ use super::kind::{Encoded, Object};
 use super::meta::Meta;
 use crate::codec::{Extent, each_string, find, scan};
 use crate::error::DecodeError;
-use crate::keeper::{Dictionary, Forgotten, Keep, Shared};
+use crate::keeper::{Dictionary, Forgotten, Home, Keep, Plain};
 use crate::path::FieldPath;
 
 /// One object: the metadata that is always needed, and its bytes.
@@ -20,27 +20,24 @@ use crate::path::FieldPath;
 #[derive(Debug)]
 pub(crate) struct Raw {
     meta: Meta,
-    keeper: Arc<Shared>,
-    cell: RwLock<Holding>,
+    holding: RwLock<Holding>,
 }
 
 #[derive(Debug)]
 struct Holding {
     body: Body,
+    home: Arc<Home>,
     /// What was decoded of it, if it was read not long ago.
     decoded: Option<Arc<Decoded>>,
 }
 
-/// The bytes of an object.
+/// The bytes of an object: plain if they begin with a brace, else packed with the dictionary of the object's home.
 #[derive(Debug)]
-pub(crate) enum Body {
-    Plain(Arc<[u8]>),
-    Packed(Box<[u8]>, Arc<Dictionary>),
-}
+pub(crate) struct Body(Box<[u8]>);
 
 impl Raw {
-    pub(crate) fn new(meta: Meta, keeper: Arc<Shared>, body: Body) -> Self {
-        Self { meta, keeper, cell: RwLock::new(Holding { body, decoded: None }) }
+    pub(crate) fn new(meta: Meta, home: Arc<Home>, body: Body) -> Self {
+        Self { meta, holding: RwLock::new(Holding { body, home, decoded: None }) }
     }
 
     pub(crate) fn meta(&self) -> &Meta {
@@ -49,26 +46,18 @@ impl Raw {
 
     /// Hands the plain bytes to `read`, with no lock held.
     pub(crate) fn with_plain<T>(&self, read: impl FnOnce(&[u8]) -> T) -> T {
-        let holding = self.cell.read();
-        match &holding.body {
-            Body::Plain(json) => {
-                let json = Arc::clone(json);
-                drop(holding);
-                read(&json)
-            }
-            Body::Packed(packed, dictionary) => {
-                let plain = dictionary.unpack(packed).expect("packed by ourselves, with this dictionary");
-                drop(holding);
-                read(&plain)
-            }
-        }
+        let plain = self.holding.read().plain(&self.meta);
+        read(&plain)
     }
 
     pub(super) fn json(&self) -> Bytes {
-        if let Body::Plain(json) = &self.cell.read().body {
-            return Bytes::from_owner(Arc::clone(json));
+        let holding = self.holding.read();
+        if holding.body.is_plain() {
+            return Bytes::copy_from_slice(&holding.body.0);
         }
-        self.with_plain(Bytes::copy_from_slice)
+        let plain = holding.plain(&self.meta);
+        drop(holding);
+        Bytes::copy_from_slice(&plain)
     }
 
     pub(super) fn annotation(&self, key: &str) -> Option<String> {
@@ -90,10 +79,14 @@ impl Raw {
         self.with_plain(|json| find(json, path))
     }
 
-    /// Decodes, always.
+    /// Decodes, always. Gives the length of the JSON too.
     pub(super) fn decode<K: Object>(&self) -> (Result<K, DecodeError>, usize) {
-        self.keeper.count_decode();
-        self.with_plain(|json| (K::decode(Encoded::Json(json)), json.len()))
+        let plain = {
+            let holding = self.holding.read();
+            holding.home.common().count_decode();
+            holding.plain(&self.meta)
+        };
+        (K::decode(Encoded::Json(&plain)), plain.len())
     }
 
     /// What has been decoded so far and is still held, or room for it.
@@ -102,72 +95,90 @@ impl Raw {
     }
 
     pub(super) fn recent(&self) -> Option<Arc<Decoded>> {
-        self.cell.read().decoded.clone()
+        self.holding.read().decoded.clone()
     }
 
-    /// Holds on to what was just decoded, if the keeper has room.
+    /// Holds on to what was just decoded, if there is room.
     pub(super) fn remember(self: &Arc<Self>, decoded: &Arc<Decoded>, bytes: usize) {
-        let always = self.keeper.keep() == Keep::Decoded;
-        if !always && !self.keeper.recent().takes(bytes) {
+        let mut holding = self.holding.write();
+        let common = Arc::clone(holding.home.common());
+        let always = common.keep() == Keep::Decoded;
+        if !always && !common.recent().takes(bytes) {
             return;
         }
-        {
-            let mut holding = self.cell.write();
-            match &holding.decoded {
-                Some(held) if !Arc::ptr_eq(held, decoded) => return,
-                Some(_) => {}
-                None => holding.decoded = Some(Arc::clone(decoded)),
-            }
+        match &holding.decoded {
+            Some(held) if !Arc::ptr_eq(held, decoded) => return,
+            Some(_) => {}
+            None => holding.decoded = Some(Arc::clone(decoded)),
         }
+        drop(holding);
         if !always {
-            self.keeper.recent().admit(self, bytes);
+            common.recent().admit(self, bytes);
         }
     }
 
     /// Lets go of what was decoded, unless it was read since it was last asked to.
     pub(crate) fn forget_decoded(&self) -> Forgotten {
-        let mut holding = self.cell.write();
+        let mut holding = self.holding.write();
         if holding.decoded.as_ref().is_some_and(|decoded| decoded.take_touched()) {
             return Forgotten::Kept;
         }
         Forgotten::Gone(holding.decoded.take())
     }
 
-    /// Packs the body with this dictionary. Gives its plain and its packed size, or none if it already is.
-    pub(crate) fn pack(&self, dictionary: &Arc<Dictionary>) -> Option<(usize, usize)> {
-        if matches!(&self.cell.read().body, Body::Packed(_, held) if Arc::ptr_eq(held, dictionary)) {
-            return None;
-        }
-        let (plain, body) = self.with_plain(|json| (json.len(), dictionary.pack(json)));
-        let packed = Body::Packed(body?, Arc::clone(dictionary));
-        let sizes = (plain, packed.len());
-        let before = std::mem::replace(&mut self.cell.write().body, packed);
+    /// Packs the body for this home. Gives its plain and its packed size, or none if it already is.
+    pub(crate) fn pack(&self, home: &Arc<Home>) -> Option<(usize, usize)> {
+        let plain = {
+            let holding = self.holding.read();
+            if !holding.body.is_plain() && Arc::ptr_eq(&holding.home, home) {
+                return None;
+            }
+            holding.plain(&self.meta)
+        };
+        let packed = Body(home.dictionary().pack(&plain, &self.meta)?);
+        let sizes = (plain.len(), packed.len());
+        let before = {
+            let mut holding = self.holding.write();
+            (std::mem::replace(&mut holding.body, packed), std::mem::replace(&mut holding.home, Arc::clone(home)))
+        };
         drop(before);
         Some(sizes)
     }
 
     pub(super) fn weight(&self) -> usize {
-        size_of::<Self>() + self.meta.key.as_str().len() + self.cell.read().body.len()
+        size_of::<Self>() + self.meta.key.as_str().len() + self.holding.read().body.len()
+    }
+}
+
+impl Holding {
+    /// The plain bytes, in a buffer of this thread's, so that the lock need not be held while they are used.
+    fn plain(&self, meta: &Meta) -> Plain {
+        let plain = if self.body.is_plain() {
+            Plain::copy(&self.body.0)
+        } else {
+            self.home.dictionary().unpack(&self.body.0, meta)
+        };
+        plain.expect("packed by ourselves, with this dictionary and metadata")
     }
 }
 
 impl Body {
+    /// JSON as it is, which begins with a brace.
     pub(crate) fn plain(json: &[u8]) -> Self {
-        Self::Plain(json.into())
+        Self(json.into())
     }
 
-    pub(crate) fn packed(json: &[u8], dictionary: &Arc<Dictionary>) -> Self {
-        match dictionary.pack(json) {
-            Some(packed) => Self::Packed(packed, Arc::clone(dictionary)),
-            None => Self::plain(json),
-        }
+    /// Packed, if that saves anything.
+    pub(crate) fn packed(json: &[u8], meta: &Meta, dictionary: &Dictionary) -> Self {
+        Self(dictionary.pack(json, meta).unwrap_or_else(|| json.into()))
     }
 
     /// How many bytes are held.
     pub(crate) fn len(&self) -> usize {
-        match self {
-            Self::Plain(json) => json.len(),
-            Self::Packed(packed, _) => packed.len(),
-        }
+        self.0.len()
+    }
+
+    fn is_plain(&self) -> bool {
+        self.0.first() == Some(&b'{')
     }
 }

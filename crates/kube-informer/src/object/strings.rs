@@ -11,7 +11,7 @@ pub(crate) struct Strings(Arc<str>);
 /// Lengths below this are one character.
 const ONE: usize = 0x8000;
 /// The most that two characters below the surrogates can say.
-pub(crate) const LONGEST: usize = (0xD7FF - ONE) * ONE;
+const LARGEST: usize = (0xD7FF - ONE) * ONE;
 
 impl Strings {
     pub(crate) fn iter(&self) -> Iter<'_> {
@@ -26,16 +26,21 @@ pub(crate) struct Gather(String);
 impl Gather {
     /// Adds a string, unless it is so long that nothing sane sent it.
     pub(crate) fn push(&mut self, text: &str) -> Option<()> {
-        let len = text.len();
-        if len < ONE {
-            self.0.push(char::from_u32(u32::try_from(len).ok()?)?);
-        } else if len < LONGEST {
-            self.0.push(char::from_u32(u32::try_from(ONE + len / ONE).ok()?)?);
-            self.0.push(char::from_u32(u32::try_from(len % ONE).ok()?)?);
+        self.number(text.len())?;
+        self.0.push_str(text);
+        Some(())
+    }
+
+    /// Adds a number, as lengths are.
+    pub(crate) fn number(&mut self, number: usize) -> Option<()> {
+        if number < ONE {
+            self.0.push(char::from_u32(u32::try_from(number).ok()?)?);
+        } else if number < LARGEST {
+            self.0.push(char::from_u32(u32::try_from(ONE + number / ONE).ok()?)?);
+            self.0.push(char::from_u32(u32::try_from(number % ONE).ok()?)?);
         } else {
             return None;
         }
-        self.0.push_str(text);
         Some(())
     }
 
@@ -50,15 +55,14 @@ impl From<Arc<str>> for Strings {
     }
 }
 
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Default)]
 pub(crate) struct Iter<'a>(&'a str);
 
 impl<'a> Iterator for Iter<'a> {
     type Item = &'a str;
 
     fn next(&mut self) -> Option<&'a str> {
-        let first = self.length()?;
-        let len = if first < ONE { first } else { (first - ONE) * ONE + self.length()? };
+        let len = self.number()?;
         let (text, rest) = self.0.split_at_checked(len)?;
         self.0 = rest;
         Some(text)
@@ -66,11 +70,13 @@ impl<'a> Iterator for Iter<'a> {
 }
 
 impl Iter<'_> {
-    fn length(&mut self) -> Option<usize> {
+    /// Takes a number.
+    pub(crate) fn number(&mut self) -> Option<usize> {
         let mut chars = self.0.chars();
-        let length = chars.next()? as usize;
+        let first = chars.next()? as usize;
+        let number = if first < ONE { first } else { (first - ONE) * ONE + chars.next()? as usize };
         self.0 = chars.as_str();
-        Some(length)
+        Some(number)
     }
 }
 

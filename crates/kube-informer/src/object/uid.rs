@@ -20,6 +20,23 @@ impl Uid {
         let text = text.as_ref();
         Self(parse(text.as_bytes()).map_or_else(|| Repr::Text(Arc::new(text.into())), Repr::Uuid))
     }
+
+    /// Writes it as the server did.
+    pub(crate) fn write(&self, to: &mut Vec<u8>) {
+        const DIGITS: &[u8; 16] = b"0123456789abcdef";
+        match &self.0 {
+            Repr::Text(text) => to.extend_from_slice(text.as_bytes()),
+            Repr::Uuid(bytes) => {
+                for (i, byte) in bytes.iter().enumerate() {
+                    if matches!(i, 4 | 6 | 8 | 10) {
+                        to.push(b'-');
+                    }
+                    to.push(DIGITS[usize::from(byte >> 4)]);
+                    to.push(DIGITS[usize::from(byte & 15)]);
+                }
+            }
+        }
+    }
 }
 
 /// Only the spelling that [`fmt::Display`] gives back is taken, so that printing is exact.
@@ -105,6 +122,9 @@ mod tests {
         ] {
             let uid = Uid::new(text);
             assert_eq!(uid.to_string(), text);
+            let mut written = Vec::new();
+            uid.write(&mut written);
+            assert_eq!(written, text.as_bytes());
             assert_eq!(uid, text);
             assert_ne!(uid, "0b2f3c4d-5e6f-7081-92a3-b4c5d6e7f80a");
         }
