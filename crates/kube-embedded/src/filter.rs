@@ -12,7 +12,7 @@ use crate::view::View;
 /// A collection narrowed by selectors that the kind supports.
 #[derive(Debug, Clone)]
 pub(crate) struct Filter {
-    namespace: Option<String>,
+    span: Span,
     labels: LabelSelector,
     fields: FieldSelector,
 }
@@ -40,12 +40,12 @@ impl Filter {
         for term in selectors.fields.terms() {
             kind.selectable_field(&term.field).map_err(Status::bad_request)?;
         }
-        Ok(Self { namespace: namespace.map(str::to_owned), labels: selectors.labels, fields: selectors.fields })
+        Ok(Self { span: Span::of(namespace), labels: selectors.labels, fields: selectors.fields })
     }
 
     /// The keys that can match at all.
-    pub(crate) fn span(&self) -> Span {
-        Span::of(self.namespace.as_deref())
+    pub(crate) fn span(&self) -> &Span {
+        &self.span
     }
 
     /// Whether it selects anything beyond its span.

@@ -8,6 +8,8 @@ mod change;
 mod key;
 mod object;
 mod table;
+#[cfg(test)]
+mod tests;
 
 use std::collections::HashMap;
 use std::sync::Arc;

@@ -62,13 +62,13 @@ pub(crate) async fn list(
     let snapshot = match read {
         Read::Latest => {
             let now = storage.progress(table);
-            storage.list_at(table, &span, now, page_size).unwrap_or_else(|| storage.list(table, &span))
+            storage.list_at(table, span, now, page_size).unwrap_or_else(|| storage.list(table, span))
         }
         Read::Cached => match page_size {
-            None => storage.list_cached(table, &span),
+            None => storage.list_cached(table, span),
             Some(_) => {
                 let now = storage.cached_revision(table);
-                storage.list_at(table, &span, now, page_size).unwrap_or_else(|| storage.list(table, &span))
+                storage.list_at(table, span, now, page_size).unwrap_or_else(|| storage.list(table, span))
             }
         },
         Read::NotOlderThan(revision) => {
@@ -77,12 +77,12 @@ pub(crate) async fn list(
                 cached if cached >= revision => cached,
                 _ => storage.progress(table),
             };
-            storage.list_at(table, &span, now, page_size).unwrap_or_else(|| storage.list(table, &span))
+            storage.list_at(table, span, now, page_size).unwrap_or_else(|| storage.list(table, span))
         }
         Read::Exact(revision) => {
             cluster.reach(kind, revision, within).await?;
             storage
-                .list_at(table, &span, revision, page_size)
+                .list_at(table, span, revision, page_size)
                 .ok_or_else(|| Status::expired("The resourceVersion for the provided list is too old."))?
         }
         Read::Continue(token) => {

@@ -111,9 +111,9 @@ impl Watch {
             _ if wants_initial => {
                 let reached = cluster.reach(&kind, version.unwrap_or(0), None).await;
                 let snapshot = match version {
-                    None => storage.list(table, &filter.span()),
-                    Some(version) if storage.cached_revision(table) < version => storage.list(table, &filter.span()),
-                    Some(_) => storage.list_cached(table, &filter.span()),
+                    None => storage.list(table, filter.span()),
+                    Some(version) if storage.cached_revision(table) < version => storage.list(table, filter.span()),
+                    Some(_) => storage.list_cached(table, filter.span()),
                 };
                 match reached {
                     Ok(()) => initial = snapshot.objects,
