@@ -7,8 +7,10 @@ use parking_lot::RwLock;
 use tokio::sync::watch;
 
 use crate::clock::Clock;
+use crate::custom_tables::CustomTables;
 use crate::dice::Dice;
 use crate::kinds::{Kind, Registry};
+use crate::namespaces;
 use crate::status::Status;
 use crate::storage::{Storage, Window};
 
@@ -63,18 +65,31 @@ pub(crate) struct Cluster {
     pub(crate) clock: Clock,
     pub(crate) settings: Settings,
     pub(crate) dice: Dice,
+    pub(crate) custom_tables: CustomTables,
     registry: RwLock<Arc<Registry>>,
 }
 
 impl Cluster {
     pub(crate) fn new(settings: Settings) -> Self {
-        Self {
+        let cluster = Self {
             storage: Storage::new(settings.window),
             clock: Clock::start(),
             dice: Dice::new(settings.seed),
+            custom_tables: CustomTables::default(),
             settings,
             registry: RwLock::new(Arc::new(Registry::new())),
+        };
+        namespaces::create_initial(&cluster);
+        cluster.begin();
+        cluster
+    }
+
+    /// Lets history begin now: what was there at the start cannot be watched from before it.
+    fn begin(&self) {
+        for kind in self.registry().kinds() {
+            self.storage.progress(&kind.storage);
         }
+        self.storage.compact();
     }
 
     /// The kinds served now. A request reads it once and keeps to it.

@@ -33,7 +33,7 @@ impl Query {
         self.get(name).is_some_and(|value| !matches!(value, "false" | "False" | "FALSE" | "0"))
     }
 
-    fn integer(&self, name: &str) -> Result<Option<i64>, Status> {
+    pub(crate) fn integer(&self, name: &str) -> Result<Option<i64>, Status> {
         match self.text(name) {
             "" => Ok(None),
             text => match text.parse() {
@@ -181,15 +181,20 @@ fn watch_causes(version_match: &str, token: &str, initial_events: InitialEvents)
     causes
 }
 
-/// Parses a version as Go's `ParseUint` does, with its words.
+/// Parses a version, with the words of the server's storage.
 pub(crate) fn parse_version(text: &str) -> Result<u64, String> {
+    parse_uint(text).map_err(|why| format!("resourceVersion: Invalid value: {text:?}: {why}"))
+}
+
+/// Parses a number as Go's `ParseUint` does, with its words.
+pub(crate) fn parse_uint(text: &str) -> Result<u64, String> {
     let digits = !text.is_empty() && text.bytes().all(|b| b.is_ascii_digit());
     let why = match digits.then(|| text.parse::<u64>()) {
         Some(Ok(version)) => return Ok(version),
         Some(Err(_)) => "value out of range",
         None => "invalid syntax",
     };
-    Err(format!("resourceVersion: Invalid value: {text:?}: strconv.ParseUint: parsing {text:?}: {why}"))
+    Err(format!("strconv.ParseUint: parsing {text:?}: {why}"))
 }
 
 /// A time-out in Go's notation, as `?timeout=` has it: `1s`, `1m30s`, `100ms`.

@@ -7,10 +7,13 @@ use http::{Method, Response};
 use tokio::time::Instant;
 
 use crate::body::{Body, StreamBody};
+use crate::cluster::Cluster;
+use crate::decode;
+use crate::delete_options::DeleteOptions;
 use crate::discovery::{self, Root};
 use crate::gzip::GzipMembers;
 use crate::kinds::{Kind, Part, Registry, Scope};
-use crate::negotiate::{Form, Place, Unacceptable};
+use crate::negotiate::{Form, Place, Unacceptable, json_body};
 use crate::paths;
 use crate::query::{ListOptions, ListVerb, parse_duration};
 use crate::reply::{self, Content, Reply};
@@ -19,9 +22,13 @@ use crate::request_log::OpenWatch;
 use crate::service::Shared;
 use crate::status::Status;
 use crate::storage::Key;
+use crate::verbs::patch::Patch;
+use crate::verbs::update::Facet;
 use crate::verbs::watch::{Watch, is_streaming_list};
-use crate::verbs::{get, list};
+use crate::verbs::{create, delete, delete_collection, get, list, patch, update};
 use crate::view::View;
+use crate::write::Write;
+use crate::write_options::{OptionsOf, WriteOptions};
 
 /// An answer that a request does not get what it asked for.
 #[derive(Debug)]
@@ -119,13 +126,62 @@ async fn resource(
             }
             let options = ListOptions::parse(&head.query, ListVerb::List)?;
             let within = request_timeout(head)?;
+            cluster.custom_tables.admit_list(&view.kind.storage, &options)?;
             let listing = list::list(cluster, &view, namespace, &options, within).await?;
             Ok(Reply::ok(Content::List(listing)).respond(&view, &head.wish))
         }
         Verb::Watch => watch(shared, head, path, view).await,
         Verb::Create | Verb::Update | Verb::Patch | Verb::Delete | Verb::DeleteCollection => {
-            let _ = body;
-            Err(Status::method_not_allowed().into())
+            let reply = change(cluster, registry, verb, head, path, &view, &body).await?;
+            Ok(reply.respond(&view, &head.wish))
+        }
+    }
+}
+
+/// Answers a request that writes.
+async fn change(
+    cluster: &Cluster,
+    registry: &Registry,
+    verb: Verb,
+    head: &Head,
+    path: &ResourcePath,
+    view: &View,
+    body: &[u8],
+) -> Result<Reply, Status> {
+    let namespace = path.namespace.as_deref();
+    let name = path.name.as_deref().unwrap_or_default();
+    let facet = Facet::of(path.subresource.as_deref().and_then(Part::parse));
+    match verb {
+        Verb::Create | Verb::Update => {
+            json_body(&head.headers)?;
+            let of = if verb == Verb::Create { OptionsOf::Create } else { OptionsOf::Update };
+            let options = WriteOptions::parse(&head.query, of)?;
+            let decoded = decode::decode(registry, &view.kind, body, options.field_validation)?;
+            let write = Write { cluster, view, namespace, options };
+            match verb {
+                Verb::Create => create::create(&write, decoded),
+                _ => update::update(&write, name, decoded, facet),
+            }
+        }
+        Verb::Patch => {
+            let patch = Patch::parse(&view.kind, &head.headers, body)?;
+            let options = WriteOptions::parse(&head.query, OptionsOf::Patch)?;
+            patch::patch(&Write { cluster, view, namespace, options }, name, &patch, facet)
+        }
+        _ => {
+            if !body.is_empty() {
+                json_body(&head.headers)?;
+            }
+            let options = DeleteOptions::parse(&head.query, body)?;
+            let dry_run = WriteOptions { dry_run: options.dry_run, ..WriteOptions::default() };
+            let write = Write { cluster, view, namespace, options: dry_run };
+            match verb {
+                Verb::Delete => delete::delete(&write, name, &options),
+                _ => {
+                    let list_options = ListOptions::parse(&head.query, ListVerb::List)?;
+                    delete_collection::delete_collection(&write, &list_options, &options).await
+                }
+            }
         }
     }
 }
@@ -135,6 +191,7 @@ async fn watch(shared: &Arc<Shared>, head: &Head, path: &ResourcePath, view: Vie
     if let Some(name) = &path.name {
         fix_name(&mut options, name)?;
     }
+    shared.cluster.custom_tables.admit_watch(&view.kind.storage)?;
     let compressed = head.wish.gzip && is_streaming_list(&options);
     let watch = Watch::open(shared.cluster.clone(), view, path.namespace.as_deref(), &options).await?;
     let open = shared.log.open(OpenWatch {

@@ -294,8 +294,14 @@ impl Builder {
     }
 }
 
-/// Forgets old changes, a few times within the age they may reach.
+/// Whatever the server does of its own accord.
 async fn housekeeping(shared: Arc<Shared>, age: Duration) {
+    let cluster = &shared.cluster;
+    tokio::join!(forget(&shared, age), cluster.custom_tables.close_retired(cluster));
+}
+
+/// Forgets old changes, a few times within the age they may reach.
+async fn forget(shared: &Shared, age: Duration) {
     let mut ticks = tokio::time::interval((age / 10).max(Duration::from_millis(100)));
     loop {
         let now = ticks.tick().await;

@@ -32,6 +32,11 @@ impl View {
         Arc::ptr_eq(&self.kind, &other.kind) && self.form == other.form
     }
 
+    /// The kind in whose version the objects are kept.
+    pub(crate) fn stored(&self) -> &Kind {
+        &self.stored
+    }
+
     fn as_stored(&self) -> bool {
         Arc::ptr_eq(&self.kind, &self.stored)
             || self.kind.version == self.stored.version && self.kind.group == self.stored.group

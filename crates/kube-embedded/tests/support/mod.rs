@@ -6,7 +6,7 @@
 use bytes::{Buf as _, Bytes, BytesMut};
 use http::{HeaderMap, Method, Request};
 use http_body_util::{BodyExt as _, Full};
-use kube_embedded::{Body, Server, Service};
+use kube_embedded::{Body, FirstAccess, Server, Service};
 use serde_json::Value;
 use tower::ServiceExt as _;
 
@@ -43,6 +43,17 @@ impl Answer {
         version(&self.json())
     }
 
+    /// The message of a failure.
+    pub(crate) fn message(&self) -> String {
+        self.json()["message"].as_str().unwrap_or_default().to_owned()
+    }
+
+    /// The warnings that came with it.
+    pub(crate) fn warnings(&self) -> Vec<String> {
+        let warnings = self.headers.get_all("warning").iter();
+        warnings.map(|value| value.to_str().expect("a warning is text").to_owned()).collect()
+    }
+
     /// The names of a list's items.
     pub(crate) fn names(&self) -> Vec<String> {
         let items = self.json()["items"].as_array().cloned().expect("a list has items");
@@ -53,6 +64,17 @@ impl Answer {
 /// The revision in an object's or list's metadata.
 pub(crate) fn version(object: &Value) -> u64 {
     object["metadata"]["resourceVersion"].as_str().and_then(|text| text.parse().ok()).expect("a revision")
+}
+
+/// A server without a socket, with the same names and uids in each run.
+pub(crate) async fn server() -> Server {
+    let builder = Server::builder().in_process().seed(1).first_access(FirstAccess::Served);
+    builder.start().await.expect("nothing can go wrong without a socket")
+}
+
+/// The types of events.
+pub(crate) fn types(events: &[Value]) -> Vec<&str> {
+    events.iter().map(|event| event["type"].as_str().expect("an event has a type")).collect()
 }
 
 /// A client of the in-process service.
@@ -126,6 +148,16 @@ impl Client {
 
     pub(crate) async fn json_patch(&self, path: &str, body: &Value) -> Answer {
         self.send(Method::PATCH, path, &[("content-type", "application/json-patch+json")], body.to_string()).await
+    }
+
+    /// What happened in a collection after a version until now. Waits a second, so time should be paused.
+    pub(crate) async fn events(&self, path: &str, version: u64) -> Vec<Value> {
+        let answer = self.get(&format!("{path}?watch=1&timeoutSeconds=1&resourceVersion={version}")).await.expect(200);
+        answer.text().lines().map(|line| serde_json::from_str(line).expect("a frame is JSON")).collect()
+    }
+
+    pub(crate) async fn delete_with(&self, path: &str, options: &Value) -> Answer {
+        self.send(Method::DELETE, path, &[("content-type", "application/json")], options.to_string()).await
     }
 
     /// Opens a watch; it must be accepted.

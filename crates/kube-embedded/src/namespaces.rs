@@ -1,0 +1,120 @@
+//! Namespaces: the places of other objects.
+
+use serde_json::{Value, json};
+
+use crate::cluster::Cluster;
+use crate::decode;
+use crate::kinds::{GroupResource, Registry};
+use crate::metadata;
+use crate::negotiate::Form;
+use crate::status::{Cause, Details, Status, qualified};
+use crate::storage::Key;
+use crate::verbs::create::create;
+use crate::view::View;
+use crate::write::Write;
+use crate::write_options::{FieldValidation, WriteOptions};
+
+/// The namespaces of a new server.
+pub(crate) const INITIAL: [&str; 4] = ["default", "kube-node-lease", "kube-public", "kube-system"];
+
+/// The namespaces that cannot be deleted.
+pub(crate) const IMMORTAL: [&str; 3] = ["default", "kube-public", "kube-system"];
+
+/// The label that names the namespace it is on.
+const NAME_LABEL: &str = "kubernetes.io/metadata.name";
+
+/// The finalizer that stands in a namespace's spec until its contents are gone.
+pub(crate) const FINALIZER: &str = "kubernetes";
+
+pub(crate) fn table() -> GroupResource {
+    GroupResource { group: "".into(), resource: "namespaces".into() }
+}
+
+/// Makes the namespaces that every server has.
+pub(crate) fn create_initial(cluster: &Cluster) {
+    let registry = cluster.registry();
+    let Some(kind) = registry.find("", "v1", "namespaces") else { return };
+    let view = View::new(kind.clone(), kind.clone(), Form::Full);
+    let write = Write { cluster, view: &view, namespace: None, options: WriteOptions::default() };
+    for name in INITIAL {
+        let object = json!({"metadata": {"name": name}});
+        let made = decode::conform(&kind, object, &[], FieldValidation::Ignore).and_then(|new| create(&write, new));
+        debug_assert!(made.is_ok(), "these namespaces are as they must be");
+    }
+}
+
+/// Whether something can be created in the namespace of a request.
+///
+/// # Errors
+///
+/// 404 if there is no such namespace, 403 if it is being deleted.
+pub(crate) fn admit(write: &Write<'_>, name: &str) -> Result<(), Status> {
+    let namespace = write.namespace.unwrap_or_default();
+    match phase(write.cluster, namespace).as_deref() {
+        None => Err(Status::not_found("", "namespaces", namespace)),
+        Some("Terminating") => {
+            let kind = write.kind();
+            let subject = match name {
+                "" => qualified(&kind.group, &kind.plural),
+                name => format!("{} \"{name}\"", qualified(&kind.group, &kind.plural)),
+            };
+            let why = "unable to create new content in namespace";
+            let message = format!("{subject} is forbidden: {why} {namespace} because it is being terminated");
+            let told = format!("namespace {namespace} is being terminated");
+            let causes = vec![Cause::new("NamespaceTerminating", "metadata.namespace", told)];
+            let details = Details { causes, ..Details::about(&kind.group, &kind.plural, name) };
+            Err(Status::new(403, "Forbidden", message).with_details(details))
+        }
+        Some(_) => Ok(()),
+    }
+}
+
+/// The phase of a namespace, if there is one.
+fn phase(cluster: &Cluster, namespace: &str) -> Option<String> {
+    let object = cluster.storage.get(&table(), &Key::new(None, namespace))?;
+    let kind = Registry::new().find("", "v1", "namespaces")?;
+    let at = kind.selectable_fields().iter().position(|field| field.name() == "status.phase")?;
+    Some(object.fields().get(at).map(ToString::to_string).unwrap_or_default())
+}
+
+/// What a new namespace gets.
+pub(crate) fn prepare(object: &mut Value) {
+    let mut finalizers = finalizers(object);
+    if !finalizers.iter().any(|finalizer| finalizer == FINALIZER) {
+        finalizers.push(FINALIZER.to_owned());
+    }
+    set_finalizers(object, Some(json!(finalizers)));
+}
+
+/// Labels a namespace with its name.
+pub(crate) fn label(object: &mut Value) {
+    let name = metadata::text(object, "name").to_owned();
+    if !name.is_empty() {
+        object["metadata"]["labels"][NAME_LABEL] = json!(name);
+    }
+}
+
+/// The finalizers in a namespace's spec.
+pub(crate) fn finalizers(object: &Value) -> Vec<String> {
+    let finalizers = object["spec"]["finalizers"].as_array().into_iter().flatten();
+    finalizers.filter_map(Value::as_str).map(str::to_owned).collect()
+}
+
+pub(crate) fn keep_finalizers(object: &mut Value, from: &Value) {
+    set_finalizers(object, from["spec"].get("finalizers").cloned());
+}
+
+/// Sets the finalizers in a namespace's spec; none at all are left out.
+pub(crate) fn set_finalizers(object: &mut Value, finalizers: Option<Value>) {
+    if !object["spec"].is_object() {
+        object["spec"] = json!({});
+    }
+    match finalizers.filter(|finalizers| finalizers.as_array().is_some_and(|list| !list.is_empty())) {
+        Some(finalizers) => object["spec"]["finalizers"] = finalizers,
+        None => {
+            if let Some(spec) = object["spec"].as_object_mut() {
+                spec.remove("finalizers");
+            }
+        }
+    }
+}

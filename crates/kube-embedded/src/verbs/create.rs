@@ -1,0 +1,155 @@
+//! Making an object.
+
+use serde_json::{Value, json};
+
+use crate::crds;
+use crate::decode::Decoded;
+use crate::kinds::{DAEMON_SET_GENERATION, InitialStatus, Lifecycle, Scope};
+use crate::metadata;
+use crate::namespaces;
+use crate::query::parse_version;
+use crate::reply::{Content, Reply};
+use crate::status::{Details, Status};
+use crate::storage::{Expect, Key};
+use crate::validation;
+use crate::write::{Write, empty_status, set_or_remove};
+
+/// How many bytes of a generated name come from the client.
+const LONGEST_BASE: usize = 58;
+
+/// How often a generated name is drawn before the server gives up.
+const DRAWS: usize = 8;
+
+/// Creates an object.
+///
+/// # Errors
+///
+/// 400, 403, 404, 409, 422 and 500 as the real server has them.
+pub(crate) fn create(write: &Write<'_>, decoded: Decoded) -> Result<Reply, Status> {
+    let Decoded { mut object, mut warnings } = decoded;
+    let kind = write.kind();
+    if kind.scope == Scope::Namespaced {
+        let name = match metadata::text(&object, "name") {
+            "" => metadata::text(&object, "generateName"),
+            name => name,
+        };
+        namespaces::admit(write, name)?;
+    }
+    write.place(&mut object)?;
+    let version = parse_version(metadata::text(&object, "resourceVersion")).unwrap_or(0);
+    metadata::remove(&mut object, "resourceVersion");
+    prepare(write, &mut object);
+    let named = !metadata::text(&object, "name").is_empty() || metadata::text(&object, "generateName").is_empty();
+    let draws = if named { 1 } else { DRAWS };
+    let mut taken = String::new();
+    for _ in 0..draws {
+        if !named {
+            let name = generated(metadata::text(&object, "generateName"), &write.cluster.dice.suffix());
+            metadata::set(&mut object, "name", name);
+        }
+        if kind.behaviour.lifecycle == Lifecycle::Namespace {
+            namespaces::label(&mut object);
+        }
+        validate(write, &object)?;
+        let name = metadata::text(&object, "name").to_owned();
+        let key = write.key(&name);
+        if write.is_dry_run() {
+            if write.find(&key).is_none() {
+                return Ok(write.tried(201, object, None).with_warnings(warnings));
+            }
+        } else if version != 0 {
+            return Err(Status::internal("resourceVersion should not be set on objects to be created"));
+        } else if let Ok(stored) = write.put(Expect::Absent, key, &object) {
+            if kind.behaviour.lifecycle == Lifecycle::CustomResourceDefinition {
+                crds::created(write, stored.key());
+            }
+            warnings.extend(kind.behaviour.create_warning.map(str::to_owned));
+            return Ok(Reply::new(201, Content::Object(stored)).with_warnings(warnings));
+        }
+        taken = name;
+    }
+    Err(exists(write, &taken, named))
+}
+
+/// A name made of the client's base, cut if it is too long, and a suffix.
+fn generated(base: &str, suffix: &str) -> String {
+    let mut end = base.len().min(LONGEST_BASE);
+    while !base.is_char_boundary(end) {
+        end -= 1;
+    }
+    format!("{}{suffix}", &base[..end])
+}
+
+/// Sets what is the server's to set.
+fn prepare(write: &Write<'_>, object: &mut Value) {
+    let kind = write.kind();
+    for name in ["selfLink", "deletionTimestamp", "deletionGracePeriodSeconds"] {
+        metadata::remove(object, name);
+    }
+    metadata::set(object, "uid", write.cluster.dice.uid());
+    metadata::set(object, "creationTimestamp", write.cluster.clock.seconds());
+    if let Some(generation) = kind.behaviour.generation.initial() {
+        metadata::set(object, "generation", generation);
+    }
+    match kind.behaviour.initial_status {
+        InitialStatus::Kept => {}
+        InitialStatus::Empty => set_or_remove(object, "status", empty_status(kind)),
+        InitialStatus::Phase(phase) => {
+            let mut status = empty_status(kind).unwrap_or_else(|| json!({}));
+            status["phase"] = json!(phase);
+            set_or_remove(object, "status", Some(status));
+        }
+    }
+    if !kind.behaviour.initial_finalizers.is_empty() {
+        let mut finalizers: Vec<String> = metadata::finalizers(object).into_iter().map(str::to_owned).collect();
+        for finalizer in &kind.behaviour.initial_finalizers {
+            if !finalizers.iter().any(|known| known == finalizer) {
+                finalizers.push(finalizer.to_string());
+            }
+        }
+        metadata::set_finalizers(object, finalizers);
+    }
+    match kind.behaviour.lifecycle {
+        Lifecycle::Plain | Lifecycle::Pod => {}
+        Lifecycle::Namespace => namespaces::prepare(object),
+        Lifecycle::DaemonSet => object["metadata"]["annotations"][DAEMON_SET_GENERATION] = json!("1"),
+        Lifecycle::CustomResourceDefinition => crds::prepare(object),
+    }
+}
+
+fn validate(write: &Write<'_>, object: &Value) -> Result<(), Status> {
+    let kind = write.kind();
+    let mut causes = match kind.behaviour.lifecycle {
+        // A definition's name has rules of its own, which come with all others of its kind.
+        Lifecycle::CustomResourceDefinition if !metadata::text(object, "name").is_empty() => {
+            let own = crds::problems(object);
+            let mut causes = validation::created(kind, object);
+            causes.retain(|cause| !own.contains(cause));
+            causes.extend(own);
+            causes
+        }
+        _ => validation::created(kind, object),
+    };
+    if causes.is_empty() {
+        return Ok(());
+    }
+    causes.dedup();
+    Err(write.invalid(object, causes))
+}
+
+/// 409: the name is taken.
+fn exists(write: &Write<'_>, name: &str, named: bool) -> Status {
+    let kind = write.kind();
+    let status = Status::already_exists(&kind.group, &kind.plural, name);
+    let details = Details::about(&kind.group, &kind.plural, name);
+    if !named {
+        let message = format!("{}, the server was not able to generate a unique name for the object", status.message());
+        return Status::new(409, "AlreadyExists", message).with_details(Details { retry_after_seconds: 1, ..details });
+    }
+    let there = write.find(&Key::new(write.namespace, name));
+    match there.is_some_and(|there| metadata::is_deleting(&there.to_value())) {
+        true => Status::new(409, "AlreadyExists", format!("object is being deleted: {}", status.message()))
+            .with_details(details),
+        false => status,
+    }
+}
