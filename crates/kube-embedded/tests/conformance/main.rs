@@ -39,7 +39,7 @@ use std::process::ExitCode;
 
 fn main() -> ExitCode {
     harness::run(
-        [
+        &[
             access::CASES,
             content::CASES,
             crd::CASES,

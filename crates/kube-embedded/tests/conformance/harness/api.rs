@@ -116,7 +116,7 @@ impl Api {
         let path = format!("/apis/apiextensions.k8s.io/v1/customresourcedefinitions/{name}");
         self.made.lock().unwrap().push(path.clone());
         self.post("/apis/apiextensions.k8s.io/v1/customresourcedefinitions", &body).await.is(201);
-        let definition = Definition { api: self.clone(), base: format!("/apis/{group}/v1"), group, name, path };
+        let definition = Definition { api: self.clone(), base: format!("/apis/{group}/v1"), group, path };
         self.eventually(&definition.all(), |answer| answer.code == 200).await;
         definition
     }
@@ -132,6 +132,12 @@ impl Api {
             assert!(Instant::now() < deadline, "{path}: still {} {}", answer.code, answer.text());
             sleep(Duration::from_millis(20)).await;
         }
+    }
+
+    /// A watch of a kind whose cache may still be filling.
+    pub(crate) async fn eventually_watch(&self, path: &str) -> Stream {
+        self.eventually(&format!("{path}&timeoutSeconds=-1&resourceVersion=0"), |answer| answer.code == 200).await;
+        self.watch(path).await
     }
 
     pub(super) async fn clean_up(&self) {
@@ -171,6 +177,7 @@ impl Request<'_> {
         self
     }
 
+    #[expect(clippy::needless_pass_by_value, reason = "cases hand in literals, which read better without a reference")]
     pub(crate) fn body(mut self, content_type: &str, body: impl ToString) -> Self {
         self.body = body.to_string().into();
         self.header("content-type", content_type)
@@ -292,8 +299,6 @@ pub(crate) fn configmap(name: &str) -> Value {
 pub(crate) struct Definition {
     api: Api,
     pub(crate) group: String,
-    /// The definition's name.
-    pub(crate) name: String,
     /// The definition's path.
     pub(crate) path: String,
     /// The path that the kind is served under.

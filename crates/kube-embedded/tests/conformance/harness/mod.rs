@@ -10,8 +10,7 @@ mod target;
 mod template;
 
 pub(crate) use answer::{Answer, failure, invalid_list_options};
-pub(crate) use api::{Api, Definition, Namespace, configmap};
+pub(crate) use api::{Api, Namespace, configmap};
 pub(crate) use case::{Case, Pace, case};
 pub(crate) use runner::run;
-pub(crate) use stream::{Event, Stream};
 pub(crate) use template::matches;

@@ -21,7 +21,7 @@ tokio::task_local! {
 }
 
 /// Runs the cases that the command line asks for.
-pub(crate) fn run(cases: Vec<Case>) -> ExitCode {
+pub(crate) fn run(cases: &[Case]) -> ExitCode {
     let options = Options::parse(std::env::args().skip(1));
     let mut chosen: Vec<_> = cases.iter().copied().filter(|case| options.wants(case)).collect();
     if options.list {
