@@ -40,3 +40,7 @@ package:
 # The benchmarks of a crate, e.g. `just bench kube-embedded`.
 bench crate:
     cargo bench -p {{crate}}
+
+# The real kube-apiserver as judge; needs Go.
+e2e:
+    cargo run --locked -p e2e

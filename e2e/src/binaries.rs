@@ -1,0 +1,114 @@
+//! The programs of the real control plane, built once and kept.
+
+use std::fmt::Write as _;
+use std::path::{Path, PathBuf};
+use std::process::Stdio;
+use std::time::{Duration, Instant};
+
+use tokio::fs;
+use tokio::process::Command;
+
+use crate::Error;
+
+/// The module whose files say what is built.
+const MODULE: &str = "e2e/control-plane";
+
+/// The built programs.
+#[derive(Debug)]
+pub(crate) struct Binaries {
+    folder: PathBuf,
+}
+
+impl Binaries {
+    /// Builds whatever is not there yet. What was built before is found by the contents of the module's files.
+    pub(crate) async fn ensure(workspace: &Path) -> Result<Self, Error> {
+        let module = workspace.join(MODULE);
+        let folder = workspace.join("target/e2e").join(fingerprint(&module).await?);
+        fs::create_dir_all(&folder).await?;
+        let binaries = Self { folder };
+        let version = kubernetes_version(&module).await?;
+        let stamp = stamp(&version);
+        for (name, package) in [
+            ("etcd", "./etcd"),
+            ("kube-apiserver", "k8s.io/kubernetes/cmd/kube-apiserver"),
+            ("kubectl", "k8s.io/kubernetes/cmd/kubectl"),
+        ] {
+            if !fs::try_exists(binaries.path(name)).await? {
+                build(&module, name, package, &binaries.path(name), &stamp).await?;
+            }
+        }
+        println!("e2e: kube-apiserver {version} is built");
+        Ok(binaries)
+    }
+
+    pub(crate) fn path(&self, name: &str) -> PathBuf {
+        self.folder.join(name)
+    }
+}
+
+/// A name for what the module's files say.
+async fn fingerprint(module: &Path) -> Result<String, Error> {
+    let mut hash = ring::digest::Context::new(&ring::digest::SHA256);
+    for file in ["go.mod", "go.sum", "etcd/main.go"] {
+        hash.update(&fs::read(module.join(file)).await.map_err(|error| format!("reading {MODULE}/{file}: {error}"))?);
+    }
+    let mut name = String::new();
+    for byte in &hash.finish().as_ref()[..8] {
+        write!(name, "{byte:02x}")?;
+    }
+    Ok(name)
+}
+
+async fn kubernetes_version(module: &Path) -> Result<String, Error> {
+    let output = go(module)
+        .args(["list", "-m", "-f", "{{.Version}}", "k8s.io/kubernetes"])
+        .stderr(Stdio::inherit())
+        .output()
+        .await
+        .map_err(|error| {
+            format!("running go: {error}; the real control plane is built from Go modules: install Go 1.26 or newer")
+        })?;
+    if !output.status.success() {
+        return Err("go cannot read e2e/control-plane: see above".into());
+    }
+    Ok(String::from_utf8(output.stdout)?.trim().to_owned())
+}
+
+/// The linker flags that make the programs know their version.
+fn stamp(version: &str) -> String {
+    let minor = version.split('.').nth(1).unwrap_or_default();
+    let package = "k8s.io/component-base/version";
+    // Without symbols and debug information the linker is done in half the time.
+    format!("-s -w -X {package}.gitVersion={version} -X {package}.gitMajor=1 -X {package}.gitMinor={minor}")
+}
+
+async fn build(module: &Path, name: &str, package: &str, to: &Path, stamp: &str) -> Result<(), Error> {
+    let began = Instant::now();
+    let partial = to.with_extension("partial");
+    let mut child = go(module)
+        .args(["build", "-ldflags", stamp, "-o"])
+        .args([partial.as_os_str(), package.as_ref()])
+        .kill_on_drop(true)
+        .spawn()?;
+    loop {
+        tokio::select! {
+            status = child.wait() => {
+                if !status?.success() {
+                    return Err(format!("go could not build {name}: see above").into());
+                }
+                fs::rename(&partial, to).await?;
+                println!("e2e: built {name} in {:.0} s", began.elapsed().as_secs_f64());
+                return Ok(());
+            }
+            () = tokio::time::sleep(Duration::from_secs(15)) => {
+                println!("e2e: building {name}, {:.0} s so far", began.elapsed().as_secs_f64());
+            }
+        }
+    }
+}
+
+fn go(module: &Path) -> Command {
+    let mut command = Command::new("go");
+    command.current_dir(module).env("CGO_ENABLED", "0");
+    command
+}
