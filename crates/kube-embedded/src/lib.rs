@@ -27,6 +27,7 @@ mod listener;
 mod metadata;
 mod namespaces;
 mod negotiate;
+mod objects;
 mod paths;
 mod query;
 mod reply;
@@ -47,6 +48,7 @@ mod write_options;
 
 pub use body::Body;
 pub use cluster::FirstAccess;
+pub use objects::Objects;
 pub use request::Verb;
 pub use request_log::{OpenWatch, Seen};
 pub use server::{Backup, Builder, Server};

@@ -32,14 +32,30 @@ pub(crate) fn table() -> GroupResource {
 
 /// Makes the namespaces that every server has.
 pub(crate) fn create_initial(cluster: &Cluster) {
-    let registry = cluster.registry();
-    let Some(kind) = registry.find("", "v1", "namespaces") else { return };
+    for name in INITIAL {
+        let made = ensure(cluster, name);
+        debug_assert!(made.is_ok(), "these namespaces are as they must be");
+    }
+}
+
+/// Makes a namespace unless there is one of that name.
+///
+/// # Errors
+///
+/// 422 for a name that cannot be one.
+pub(crate) fn ensure(cluster: &Cluster, name: &str) -> Result<(), Status> {
+    if cluster.storage.get(&table(), &Key::new(None, name)).is_some() {
+        return Ok(());
+    }
+    let kind = Registry::new().find("", "v1", "namespaces").ok_or_else(Status::unknown_resource)?;
     let view = View::new(kind.clone(), kind.clone(), Form::Full);
     let write = Write { cluster, view: &view, namespace: None, options: WriteOptions::default() };
-    for name in INITIAL {
-        let object = json!({"metadata": {"name": name}});
-        let made = decode::conform(&kind, object, &[], FieldValidation::Ignore).and_then(|new| create(&write, new));
-        debug_assert!(made.is_ok(), "these namespaces are as they must be");
+    let object = json!({"metadata": {"name": name}});
+    let object = decode::conform(&kind, object, &[], FieldValidation::Ignore)?;
+    match create(&write, object) {
+        // Somebody else made it at the same time.
+        Err(status) if status.reason() == "AlreadyExists" => Ok(()),
+        made => made.map(drop),
     }
 }
 

@@ -20,12 +20,34 @@ const LONGEST_BASE: usize = 58;
 /// How often a generated name is drawn before the server gives up.
 const DRAWS: usize = 8;
 
+/// Where a new object comes from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Origin {
+    Client,
+    /// What it says about itself is true.
+    Backup,
+}
+
 /// Creates an object.
 ///
 /// # Errors
 ///
 /// 400, 403, 404, 409, 422 and 500 as the real server has them.
 pub(crate) fn create(write: &Write<'_>, decoded: Decoded) -> Result<Reply, Status> {
+    make(write, decoded, Origin::Client)
+}
+
+/// Creates an object that has lived before: it keeps its uid, its status and its age.
+///
+/// # Errors
+///
+/// Those of any create.
+pub(crate) fn load(write: &Write<'_>, mut decoded: Decoded) -> Result<Reply, Status> {
+    metadata::remove(&mut decoded.object, "resourceVersion");
+    make(write, decoded, Origin::Backup)
+}
+
+fn make(write: &Write<'_>, decoded: Decoded, origin: Origin) -> Result<Reply, Status> {
     let Decoded { mut object, mut warnings } = decoded;
     let kind = write.kind();
     if kind.scope == Scope::Namespaced {
@@ -38,7 +60,7 @@ pub(crate) fn create(write: &Write<'_>, decoded: Decoded) -> Result<Reply, Statu
     write.place(&mut object)?;
     let version = parse_version(metadata::text(&object, "resourceVersion")).unwrap_or(0);
     metadata::remove(&mut object, "resourceVersion");
-    prepare(write, &mut object);
+    prepare(write, &mut object, origin);
     let named = !metadata::text(&object, "name").is_empty() || metadata::text(&object, "generateName").is_empty();
     let draws = if named { 1 } else { DRAWS };
     let mut taken = String::new();
@@ -81,18 +103,25 @@ fn generated(base: &str, suffix: &str) -> String {
 }
 
 /// Sets what is the server's to set.
-fn prepare(write: &Write<'_>, object: &mut Value) {
+fn prepare(write: &Write<'_>, object: &mut Value, origin: Origin) {
     let kind = write.kind();
+    let given = |object: &Value, name: &str| origin == Origin::Backup && metadata::part(object, name).is_some();
     for name in ["selfLink", "deletionTimestamp", "deletionGracePeriodSeconds"] {
         metadata::remove(object, name);
     }
-    metadata::set(object, "uid", write.cluster.dice.uid());
-    metadata::set(object, "creationTimestamp", write.cluster.clock.seconds());
-    if let Some(generation) = kind.behaviour.generation.initial() {
+    if !given(object, "uid") {
+        metadata::set(object, "uid", write.cluster.dice.uid());
+    }
+    if !given(object, "creationTimestamp") {
+        metadata::set(object, "creationTimestamp", write.cluster.clock.seconds());
+    }
+    if let Some(generation) = kind.behaviour.generation.initial().filter(|_| !given(object, "generation")) {
         metadata::set(object, "generation", generation);
     }
+    let has_status = object["status"].as_object().is_some_and(|status| !status.is_empty());
     match kind.behaviour.initial_status {
         InitialStatus::Kept => {}
+        _ if origin == Origin::Backup && has_status => {}
         InitialStatus::Empty => set_or_remove(object, "status", empty_status(kind)),
         InitialStatus::Phase(phase) => {
             let mut status = empty_status(kind).unwrap_or_else(|| json!({}));
