@@ -52,6 +52,8 @@ pub(crate) enum Place {
     Object,
     /// A collection that can be watched.
     Collection,
+    /// A document that has one representation only.
+    Document,
 }
 
 impl Unacceptable {
@@ -59,6 +61,9 @@ impl Unacceptable {
         const MEDIA: &str = "application/json, application/yaml, application/vnd.kubernetes.protobuf";
         const STREAMS: &str = ", application/json;stream=watch, application/vnd.kubernetes.protobuf;stream=watch";
         let message = match (self, place) {
+            (Self::Media | Self::Transform, Place::Document) => {
+                "406: Not Acceptable\n\nAvailable representations: application/json".to_owned()
+            }
             (Self::Transform, _) => format!("only the following media types are accepted: {MEDIA}"),
             (Self::Media, Place::Object) => format!("406: Not Acceptable\n\nAvailable representations: {MEDIA}"),
             (Self::Media, Place::Collection) => {
@@ -66,9 +71,9 @@ impl Unacceptable {
             }
         };
         let status = Status::new(406, "NotAcceptable", message);
-        match self {
-            Self::Media => status.with_details(Details::default()),
-            Self::Transform => status,
+        match (self, place) {
+            (Self::Media, _) | (_, Place::Document) => status.with_details(Details::default()),
+            (Self::Transform, _) => status,
         }
     }
 }
@@ -99,16 +104,13 @@ fn wants_pretty(headers: &HeaderMap, query: &Query) -> bool {
     match query.get("pretty") {
         Some(pretty) => matches!(pretty, "true" | "1"),
         None => header_text(headers, USER_AGENT)
-            .is_some_and(|agent| agent.starts_with("curl/") || agent.starts_with("Mozilla/5.0")),
+            .is_some_and(|agent| ["curl", "Wget", "Mozilla/5.0"].iter().any(|people| agent.starts_with(people))),
     }
 }
 
+/// The real server knows no qualities here: gzip with one, whichever, is not gzip.
 fn accepts_gzip(value: &str) -> bool {
-    value.split(',').any(|part| {
-        let mut parts = part.split(';').map(str::trim);
-        parts.next() == Some("gzip")
-            && !parts.any(|p| matches!(p.replace(' ', "").as_str(), "q=0" | "q=0.0" | "q=0.00" | "q=0.000"))
-    })
+    value.split(',').any(|part| part.trim() == "gzip")
 }
 
 /// One alternative of an Accept header.
@@ -268,6 +270,7 @@ mod tests {
         assert!(accepts_gzip("deflate, gzip"));
         assert!(!accepts_gzip("*"));
         assert!(!accepts_gzip("gzip;q=0"));
+        assert!(!accepts_gzip("gzip;q=1.0"));
         assert!(!accepts_gzip("GZIP"));
     }
 

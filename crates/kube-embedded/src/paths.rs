@@ -7,9 +7,10 @@ use ring::digest::{SHA512, digest};
 use crate::body::Body;
 use crate::discovery::{self, Root};
 use crate::kinds::Registry;
-use crate::negotiate::{Layout, Wish};
+use crate::negotiate::{Layout, Place, Wish};
 use crate::reply;
 use crate::request::Head;
+use crate::status::Status;
 
 /// The release this server imitates, in the real server's form.
 const VERSION: &[u8] = br#"{"major":"1","minor":"37","emulationMajor":"1","emulationMinor":"37","minCompatibilityMajor":"1","minCompatibilityMinor":"36","gitVersion":"v1.37.1+embedded","gitCommit":"","gitTreeState":"clean","buildDate":"2026-10-01T00:00:00Z","goVersion":"","compiler":"","platform":""}"#;
@@ -25,18 +26,19 @@ pub(crate) fn is_probe(path: &str) -> bool {
 }
 
 /// The answer at a path, if there is one.
-pub(crate) fn answer(head: &Head) -> Option<Response<Body>> {
+pub(crate) fn answer(head: &Head) -> Result<Option<Response<Body>>, Status> {
     let path = head.uri.path().trim_end_matches('/');
     if path == "/version" {
+        head.form.map_err(|unacceptable| unacceptable.status(Place::Document))?;
         // The one document that is always indented, whoever asks.
         let wish = Wish { layout: Layout::Pretty, ..head.wish };
-        return Some(reply::json_response(200, VERSION.into(), &wish, Layout::Pretty));
+        return Ok(Some(reply::json_response(200, VERSION.into(), &wish, Layout::Pretty)));
     }
     if !is_probe(path) {
-        return None;
+        return Ok(None);
     }
     let verbose = head.query.get("verbose").is_some();
-    Some(reply::text_response(
+    Ok(Some(reply::text_response(
         200,
         match path {
             "/livez" if verbose => "[+]ping ok\nlivez check passed\n",
@@ -44,7 +46,7 @@ pub(crate) fn answer(head: &Head) -> Option<Response<Body>> {
             "/healthz" if verbose => "[+]ping ok\nhealthz check passed\n",
             _ => "ok",
         },
-    ))
+    )))
 }
 
 /// Everything below a root in one document, with a tag by which clients ask whether it changed.

@@ -73,7 +73,7 @@ pub(crate) async fn route(shared: &Arc<Shared>, head: &Head, body: Bytes) -> Res
             let document = discovery::resource_list(&registry, group, version);
             document_response(head, document.ok_or_else(|| unknown(&registry, group))?)
         }
-        Target::Path => paths::answer(head).ok_or(PAGE_NOT_FOUND),
+        Target::Path => paths::answer(head)?.ok_or(PAGE_NOT_FOUND),
     }
 }
 
@@ -235,7 +235,12 @@ fn find(registry: &Registry, path: &ResourcePath) -> Result<Arc<Kind>, Refusal> 
         None => true,
         Some(part) => Part::parse(part).is_some_and(|part| kind.subresource(part).is_some()),
     };
-    if in_place && part_exists { Ok(kind) } else { Err(unknown()) }
+    match (in_place, part_exists, path.name.as_deref()) {
+        (true, true, _) => Ok(kind),
+        // Of a custom resource the real server misses the object rather than its part.
+        (true, false, Some(name)) if kind.is_custom() => Err(Status::not_found(&kind.group, &kind.plural, name).into()),
+        _ => Err(unknown()),
+    }
 }
 
 /// The verb, if the kind has it in this place.
