@@ -87,7 +87,8 @@ fn decode_base64(token: &str) -> Result<Vec<u8>, String> {
     URL_SAFE_NO_PAD.decode(token).map_err(|error| {
         let at = match error {
             base64::DecodeError::InvalidByte(at, _) | base64::DecodeError::InvalidLastSymbol { offset: at, .. } => at,
-            _ => token.len(),
+            // A group of four that is too short is told by where it begins.
+            _ => token.len() - token.len() % 4,
         };
         format!("illegal base64 data at input byte {at}")
     })

@@ -148,7 +148,7 @@ fn check_custom_type(kind: &Kind, version: &str, said: &str, object: &Value, bod
     if said != kind.kind {
         let name = object["metadata"]["name"].as_str().unwrap_or_default();
         let cause = Cause::invalid("kind", format!("{said:?}"), format!("must be {}", kind.kind));
-        return Err(Status::invalid(&kind.group, &kind.kind, name, vec![cause]));
+        return Err(Status::invalid(&kind.group, said, name, vec![cause]));
     }
     Ok(())
 }

@@ -34,9 +34,9 @@ impl Query {
     }
 
     pub(crate) fn integer(&self, name: &str) -> Result<Option<i64>, Status> {
-        match self.text(name) {
-            "" => Ok(None),
-            text => match text.parse() {
+        match self.get(name) {
+            None => Ok(None),
+            Some(text) => match text.parse() {
                 Ok(number) => Ok(Some(number)),
                 Err(error) => {
                     let why = match error.kind() {
@@ -164,16 +164,14 @@ fn watch_causes(version_match: &str, token: &str, initial_events: InitialEvents)
             let why = "resourceVersionMatch is forbidden for watch unless sendInitialEvents is provided";
             causes.push(Cause::forbidden(MATCH, why));
         }
-        InitialEvents::Default => {}
-        InitialEvents::Send | InitialEvents::Skip => {
-            if version_match != "NotOlderThan" {
-                let why = "sendInitialEvents requires setting resourceVersionMatch to NotOlderThan";
-                causes.push(Cause::forbidden(MATCH, why));
-                if !version_match.is_empty() {
-                    causes.push(Cause::unsupported(MATCH, format!("{version_match:?}"), "\"NotOlderThan\""));
-                }
-            }
+        InitialEvents::Send | InitialEvents::Skip if version_match != "NotOlderThan" => {
+            let why = "sendInitialEvents requires setting resourceVersionMatch to NotOlderThan";
+            causes.push(Cause::forbidden(MATCH, why));
         }
+        InitialEvents::Default | InitialEvents::Send | InitialEvents::Skip => {}
+    }
+    if !matches!(version_match, "" | "NotOlderThan") {
+        causes.push(Cause::unsupported(MATCH, format!("{version_match:?}"), "\"NotOlderThan\""));
     }
     if !token.is_empty() {
         causes.push(Cause::forbidden(MATCH, "resourceVersionMatch is forbidden when continue is provided"));
@@ -251,6 +249,7 @@ mod tests {
         assert_eq!(list("limit=-4").unwrap().limit, None);
         assert_eq!(list("limit=5").unwrap().limit, Some(5));
         assert_eq!(list("limit=abc").unwrap_err().code(), 400);
+        assert_eq!(list("limit=").unwrap_err().code(), 400);
     }
 
     #[test]

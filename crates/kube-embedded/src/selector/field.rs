@@ -107,7 +107,7 @@ fn unescape(value: &str) -> Result<String, String> {
         escaped = false;
     }
     if escaped {
-        return Err("invalid field selector: unfinished escape sequence: \\".into());
+        return Err("invalid field selector: invalid escape sequence: \\".into());
     }
     Ok(out)
 }

@@ -151,7 +151,7 @@ impl Parser {
         };
         let problems = qualified_name_problems(&name);
         if !problems.is_empty() {
-            return Err(format!("key: Invalid value: {name:?}: {}", problems.join("; ")));
+            return Err(format!("<nil>: Invalid value: {name:?}: {}", problems.join("; ")));
         }
         if missing {
             return Ok(Requirement { name, test: Test::Missing });
@@ -164,8 +164,8 @@ impl Parser {
         let test = match operator.text() {
             "in" if matches!(operator, Token::Identifier(_)) => Test::In(self.values(&name)?),
             "notin" if matches!(operator, Token::Identifier(_)) => Test::NotIn(self.values(&name)?),
-            "=" | "==" => Test::In(vec![self.value()?]),
-            "!=" => Test::NotIn(vec![self.value()?]),
+            "=" | "==" => Test::In(vec![checked(&name, 0, self.value()?)?]),
+            "!=" => Test::NotIn(vec![checked(&name, 0, self.value()?)?]),
             ">" => Test::Greater(self.number()?),
             "<" => Test::Less(self.number()?),
             other => return Err(format!("found '{other}', expected: in, notin, =, ==, !=, gt, lt")),
@@ -175,13 +175,12 @@ impl Parser {
 
     /// A single value: nothing at all is the empty string.
     fn value(&mut self) -> Result<String, String> {
-        let value = match self.peek() {
+        Ok(match self.peek() {
             Token::Identifier(_) => self.next().text().to_owned(),
             Token::End => String::new(),
             Token::Symbol(symbol) if symbol == "," => String::new(),
             other => return Err(format!("found '{}', expected: identifier", other.text())),
-        };
-        checked(0, value)
+        })
     }
 
     fn number(&mut self) -> Result<i64, String> {
@@ -191,7 +190,7 @@ impl Parser {
         })
     }
 
-    fn values(&mut self, _name: &str) -> Result<Vec<String>, String> {
+    fn values(&mut self, name: &str) -> Result<Vec<String>, String> {
         if !self.takes("(") {
             return Err(format!("found '{}' expected: '('", self.next().text()));
         }
@@ -223,13 +222,13 @@ impl Parser {
         }
         values.sort();
         values.dedup();
-        values.into_iter().enumerate().map(|(i, value)| checked(i, value)).collect()
+        values.into_iter().enumerate().map(|(i, value)| checked(name, i, value)).collect()
     }
 }
 
-fn checked(at: usize, value: String) -> Result<String, String> {
+fn checked(name: &str, at: usize, value: String) -> Result<String, String> {
     match label_value_problem(&value) {
-        Some(problem) => Err(format!("values[{at}]: Invalid value: {value:?}: {problem}")),
+        Some(problem) => Err(format!("values[{at}][{name}]: Invalid value: {value:?}: {problem}")),
         None => Ok(value),
     }
 }
@@ -291,7 +290,8 @@ mod tests {
             "unable to parse requirement: values[0]: Invalid value: \"b\": for 'Gt', 'Lt' operators, the value must be an integer"
         );
         assert!(
-            why("a=$").starts_with("unable to parse requirement: values[0]: Invalid value: \"$\": a valid label must")
+            why("a=$")
+                .starts_with("unable to parse requirement: values[0][a]: Invalid value: \"$\": a valid label must")
         );
     }
 

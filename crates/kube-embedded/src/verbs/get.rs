@@ -19,7 +19,7 @@ pub(crate) async fn get(
 ) -> Result<Arc<Object>, Status> {
     if !version.is_empty() {
         let version = parse_version(version).map_err(|why| match kind.is_uncached() {
-            true => Status::bad_request(why),
+            true => Status::bad_request(format!("invalid resource version: {why}")),
             false => Status::internal(why),
         })?;
         cluster.reach(kind, version, within).await?;
