@@ -133,10 +133,10 @@ impl Watch {
             }
         };
         let bookmarks = match options.bookmarks && !kind.is_uncached() {
-            true => Bookmarks::At(match wants_initial {
-                true => now + FIRST_BOOKMARK,
-                false => now + cluster.settings.bookmark_interval,
-            }),
+            true => {
+                let first = if wants_initial { FIRST_BOOKMARK } else { cluster.settings.bookmark_interval };
+                Bookmarks::At((now + first).min(last_bookmark(now, deadline)))
+            }
             false => Bookmarks::Never,
         };
         // Its time was over before the consistent read that it begins with could be made.
@@ -309,7 +309,7 @@ impl Watch {
     fn bookmark(&mut self) -> Option<Bytes> {
         let now = Instant::now();
         let interval = self.cluster.settings.bookmark_interval;
-        let before_end = self.deadline - LAST_BOOKMARK.min(self.deadline.saturating_duration_since(now));
+        let before_end = last_bookmark(now, self.deadline);
         let next = match now >= before_end {
             true => now + Duration::from_secs(1),
             false => (now + interval).min(before_end),
@@ -325,6 +325,11 @@ impl Watch {
         push_bookmark(&mut out, &self.view, &self.view.kind.bookmark().plain, reached);
         Some(out.into())
     }
+}
+
+/// When a watch is told for the last time how far it came.
+fn last_bookmark(now: Instant, deadline: Instant) -> Instant {
+    deadline - LAST_BOOKMARK.min(deadline.saturating_duration_since(now))
 }
 
 fn random_timeout(cluster: &Cluster) -> Duration {
