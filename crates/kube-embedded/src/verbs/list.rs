@@ -216,6 +216,10 @@ impl Listing {
         if let Some(remaining) = self.remaining {
             head.extend_from_slice(format!(",\"remainingItemCount\":{remaining}").as_bytes());
         }
+        // The real server makes this list anew, and Go shows a slice that was never made as null.
+        if view.form != Form::Full && self.objects.is_empty() {
+            return (head, b"},\"items\":null}".to_vec());
+        }
         head.extend_from_slice(b"},\"items\":[");
         (head, b"]}".to_vec())
     }
