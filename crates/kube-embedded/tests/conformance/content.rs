@@ -34,6 +34,7 @@ pub(crate) const CASES: &[Case] = &[
         metadata_alone_by_accept,
         "PartialObjectMetadata(List) by Accept on get, list, create, update and patch; an empty list has null items"
     ),
+    case!(metadata_alone_in_its_old_version, "PartialObjectMetadata of v1beta1 is served too"),
     case!(
         the_wrong_form_of_metadata_is_not_acceptable,
         "PartialObjectMetadata of a list, or the list form of an object, is a 406"
@@ -248,22 +249,19 @@ const PARTIAL_LIST: &str = "application/json;as=PartialObjectMetadataList;g=meta
 
 async fn metadata_alone_by_accept(api: Api) {
     let ns = api.namespace().await;
-    let object = |name: &str, version: &str| {
+    let object = |name: &str| {
         format!(
-            r#"{{"kind":"PartialObjectMetadata","apiVersion":"meta.k8s.io/{version}","metadata":{{"name":"{name}","namespace":"{}","uid":"<uid>","resourceVersion":"<n>","creationTimestamp":"<time>"}}}}"#,
+            r#"{{"kind":"PartialObjectMetadata","apiVersion":"meta.k8s.io/v1","metadata":{{"name":"{name}","namespace":"{}","uid":"<uid>","resourceVersion":"<n>","creationTimestamp":"<time>"}}}}"#,
             ns.name
         )
     };
     let body = |name: &str| json!({"metadata": {"name": name}, "data": {"k": "v"}});
     let as_metadata = |method: &str, path: &str| api.request(method, &ns.path(path)).header("accept", PARTIAL);
-    let one = object("a", "v1") + "\n";
+    let one = object("a") + "\n";
     as_metadata("POST", "configmaps").body("application/json", body("a")).send().await.says(201, &one);
     as_metadata("GET", "configmaps/a").send().await.says(200, &one);
     as_metadata("PUT", "configmaps/a").body("application/json", body("a")).send().await.says(200, &one);
     as_metadata("PATCH", "configmaps/a").body("application/merge-patch+json", "{}").send().await.says(200, &one);
-    let old = PARTIAL.replace("v=v1", "v=v1beta1");
-    let answer = api.request("GET", &ns.path("configmaps/a")).header("accept", &old).send().await;
-    answer.says(200, &(object("a", "v1beta1") + "\n"));
     ns.create(body("b")).await;
     let list = |items: &str, rest: &str| {
         format!(
@@ -271,11 +269,19 @@ async fn metadata_alone_by_accept(api: Api) {
         )
     };
     let get = async |path: &str| api.request("GET", &ns.path(path)).header("accept", PARTIAL_LIST).send().await;
-    let both = format!("{},{}", object("a", "v1"), object("b", "v1"));
+    let both = format!("{},{}", object("a"), object("b"));
     get("configmaps").await.says(200, &list(&both, ""));
     let more = r#","continue":"<token>","remainingItemCount":1"#;
-    get("configmaps?limit=1").await.says(200, &list(&object("a", "v1"), more));
+    get("configmaps?limit=1").await.says(200, &list(&object("a"), more));
     get("secrets").await.says(200, &list("", "").replace("[]", "null"));
+}
+
+async fn metadata_alone_in_its_old_version(api: Api) {
+    let ns = api.namespace().await;
+    ns.configmap("a").await;
+    let old = PARTIAL.replace("v=v1", "v=v1beta1");
+    let answer = api.request("GET", &ns.path("configmaps/a")).header("accept", &old).send().await;
+    assert_eq!(answer.is(200).json()["apiVersion"], "meta.k8s.io/v1beta1");
 }
 
 async fn the_wrong_form_of_metadata_is_not_acceptable(api: Api) {

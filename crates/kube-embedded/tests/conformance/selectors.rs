@@ -169,7 +169,7 @@ async fn pods_are_selected_by_node_and_phase(api: Api) {
         ("spec.restartPolicy=Never", &["b"]),
         ("status.phase=Pending", &["a", "b"]),
         ("status.phase=Running", &[]),
-        ("spec.schedulerName=default-scheduler", &["a", "b"]),
+        ("spec.schedulerName=other", &[]),
         ("spec.hostNetwork=false", &["a", "b"]),
         ("status.podIP=", &["a", "b"]),
     ] {

@@ -47,6 +47,10 @@ pub(crate) const CASES: &[Case] = &[
     case!(status_is_dropped_on_create, "create drops the status"),
     case!(dry_runs_change_nothing, "dryRun=All: the same answers, no version on creates, nothing stored"),
     case!(other_dry_runs_are_refused, "dryRun with another value is a 422 of the verb's options"),
+    case!(
+        defaults_are_filled_in,
+        "create fills in defaults: a secret's type, a pod's policies, a deployment's replicas"
+    ),
     case!(secrets_take_plain_strings, "stringData of a secret is stored as data in base64"),
 ];
 
@@ -425,7 +429,24 @@ async fn secrets_take_plain_strings(api: Api) {
     let body = json!({"metadata": {"name": "a"}, "stringData": {"k": "plain"}, "data": {"b": "Ynl0ZXM="}});
     let made = api.post(&ns.path("secrets"), body).await.is(201).json();
     assert_eq!(made["data"], json!({"k": "cGxhaW4=", "b": "Ynl0ZXM="}));
-    assert_eq!((made.get("stringData"), &made["type"]), (None, &json!("Opaque")));
+    assert_eq!(made.get("stringData"), None);
+}
+
+async fn defaults_are_filled_in(api: Api) {
+    let ns = api.namespace().await;
+    let secret = api.post(&ns.path("secrets"), json!({"metadata": {"name": "a"}})).await.is(201).json();
+    assert_eq!(secret["type"], "Opaque");
+    let pod = json!({"metadata": {"name": "a"}, "spec": {"containers": [{"name": "c", "image": "i"}]}});
+    let pod = api.post(&ns.path("pods"), pod).await.is(201).json();
+    assert_eq!(
+        (&pod["spec"]["restartPolicy"], &pod["spec"]["schedulerName"], &pod["spec"]["dnsPolicy"]),
+        (&json!("Always"), &json!("default-scheduler"), &json!("ClusterFirst"))
+    );
+    let path = ns.group_path("apps/v1", "deployments");
+    let deployment = api.post(&path, deployment()).await.is(201).json();
+    assert_eq!((&deployment["spec"]["replicas"], &deployment["spec"]["revisionHistoryLimit"]), (&json!(1), &json!(10)));
+    assert_eq!(deployment["spec"]["strategy"]["type"], "RollingUpdate");
+    api.delete(&format!("{path}/a")).await.is(200);
 }
 
 /// The 422 of a config map, from its causes: reason, field and message (as it stands in JSON).
