@@ -2,19 +2,32 @@
 
 #[doc(hidden)]
 pub mod codec;
+#[doc(hidden)]
+pub mod delta;
+#[doc(hidden)]
+pub mod delta_fifo;
 mod error;
+mod event;
+mod index;
 #[doc(hidden)]
 pub mod keeper;
 mod key;
+mod lister;
 mod object;
 mod path;
 mod selector;
+#[doc(hidden)]
+pub mod store;
 mod version;
 
 pub use self::error::{DecodeError, ParseError};
+pub use self::event::{Event, FinalState, Origin};
+pub use self::index::Index;
 pub use self::keeper::Keep;
 pub use self::key::ObjectKey;
+pub use self::lister::{Lister, NamespaceLister, ObjRef, Snapshot};
 pub use self::object::{Encoded, Kind, Labels, Obj, Object, Owner, Uid, Untyped};
 pub use self::path::FieldPath;
 pub use self::selector::{FieldSelector, Selector};
+pub use self::store::Verdict;
 pub use self::version::Version;

@@ -15,6 +15,7 @@ pub use self::uid::Uid;
 pub(crate) use self::decoded::Decoded;
 pub(crate) use self::meta::Meta;
 pub(crate) use self::raw::{Body, Raw};
+pub(crate) use self::strings::Strings;
 
 use crate::error::DecodeError;
 use crate::keeper::{Arrival, Keeper};

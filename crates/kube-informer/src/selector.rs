@@ -24,7 +24,7 @@ mod rules;
 /// assert_eq!(selector.to_string(), "app=web,!canary,tier in (a,b)");
 ///
 /// let pod = Obj::<Untyped>::from_json(r#"{"metadata":{"name":"a","labels":{"app":"web","tier":"a"}}}"#).unwrap();
-/// assert!(selector.matches(pod.labels()));
+/// assert!(selector.matches(&pod.labels()));
 ///
 /// let refused = "app web".parse::<Selector>().unwrap_err();
 /// assert_eq!(refused.to_string(), "unable to parse requirement: found 'web', expected: in, notin, =, ==, !=, gt, lt");
@@ -70,7 +70,7 @@ impl Selector {
 
     /// Whether an object with these labels is selected.
     #[must_use]
-    pub fn matches(&self, labels: Labels<'_>) -> bool {
+    pub fn matches(&self, labels: &Labels<'_>) -> bool {
         self.requirements.iter().all(|requirement| requirement.test.passes(labels.get(&requirement.key)))
     }
 }

@@ -54,6 +54,11 @@ impl Meta {
         Some(self.generation).filter(|generation| *generation != NO_GENERATION)
     }
 
+    /// Labels and owners as they are held: equal ones of one store are one allocation.
+    pub(crate) fn facts(&self) -> Option<&Strings> {
+        self.facts.as_ref()
+    }
+
     pub(crate) fn labels(&self) -> Labels<'_> {
         self.facts.as_ref().map_or_else(Labels::default, |facts| {
             let mut strings = facts.iter();

@@ -15,7 +15,7 @@ fn refusal(text: &str) -> String {
 #[test]
 fn every_operator_selects_what_it_says() {
     let object = object(r#"{"app":"web","size":"7","empty":"","in":"x"}"#);
-    let selects = |text: &str| text.parse::<Selector>().unwrap().matches(object.labels());
+    let selects = |text: &str| text.parse::<Selector>().unwrap().matches(&object.labels());
     for text in [
         "",
         "app",

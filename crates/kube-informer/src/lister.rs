@@ -1,0 +1,206 @@
+//! Reading the cache.
+
+use std::fmt;
+use std::marker::PhantomData;
+use std::sync::Arc;
+
+pub use self::snapshot::{ObjRef, Snapshot};
+
+use crate::delta::{Delta, History, Relist, Scope};
+use crate::key::ObjectKey;
+use crate::object::Obj;
+use crate::selector::Selector;
+use crate::store::{Entry, Reader, State, Store};
+use crate::version::Version;
+
+mod snapshot;
+#[cfg(test)]
+mod tests;
+
+/// Reads a cache of objects of kind `K`. Cheap to clone.
+///
+/// Every answer is of one moment. Reading never waits for the cache to be written, and never makes it wait. Nothing is decoded to
+/// find, to select or to sort. The order of lists is unspecified unless they are [`sorted`](Self::sorted).
+pub struct Lister<K> {
+    reader: Reader,
+    kind: PhantomData<fn() -> K>,
+}
+
+impl<K> Lister<K> {
+    #[doc(hidden)]
+    #[must_use]
+    pub fn new(reader: Reader) -> Self {
+        Self { reader, kind: PhantomData }
+    }
+
+    /// A lister of these objects and no others, for tests.
+    ///
+    /// ```
+    /// use k8s_openapi::api::core::v1::ConfigMap;
+    /// use kube_informer::{Lister, Obj};
+    ///
+    /// let map = Obj::<ConfigMap>::from_json(r#"{"metadata":{"name":"a","namespace":"b"}}"#)?;
+    /// let lister = Lister::fixed([map]);
+    /// assert_eq!(lister.namespace("b").get("a").unwrap().key().to_string(), "b/a");
+    /// # Ok::<_, kube_informer::DecodeError>(())
+    /// ```
+    #[must_use]
+    pub fn fixed(objects: impl IntoIterator<Item = Obj<K>>) -> Self {
+        let mut store = Store::default();
+        let scope = Scope::Everything;
+        let begun = Delta::RelistBegun(Relist { scope: scope.clone(), history: History::Continues });
+        let listed = objects.into_iter().map(|object| Delta::Listed(object.cast()));
+        let ended = Delta::RelistEnded { scope, version: Version::from(0) };
+        let reader = store.reader();
+        drop(store.apply([begun].into_iter().chain(listed).chain([ended])));
+        Self::new(reader)
+    }
+
+    /// The object of this key.
+    #[must_use]
+    pub fn get(&self, key: &ObjectKey) -> Option<Obj<K>> {
+        self.reader.state().get(key).map(|entry| entry.object().cast())
+    }
+
+    /// All objects.
+    #[must_use]
+    pub fn list(&self) -> Vec<Obj<K>> {
+        let state = self.reader.state();
+        let mut all = Vec::with_capacity(state.len());
+        all.extend(state.iter().map(|entry| entry.object().cast()));
+        all
+    }
+
+    /// All objects, ordered by key.
+    #[must_use]
+    pub fn sorted(&self) -> Vec<Obj<K>> {
+        sorted(self.list())
+    }
+
+    /// All objects with such labels. The selector is tried once for each set of labels that occurs, not for each object.
+    #[must_use]
+    pub fn select(&self, selector: &Selector) -> Vec<Obj<K>> {
+        let state = self.reader.state();
+        selected(&state, state.iter(), selector).map(|entry| entry.object().cast()).collect()
+    }
+
+    /// All keys.
+    #[must_use]
+    pub fn keys(&self) -> Vec<ObjectKey> {
+        let state = self.reader.state();
+        let mut all = Vec::with_capacity(state.len());
+        all.extend(state.iter().map(|entry| entry.key().clone()));
+        all
+    }
+
+    /// How many objects there are.
+    #[must_use]
+    pub fn count(&self) -> usize {
+        self.reader.state().len()
+    }
+
+    /// Everything at this moment, to be walked without a reference count for each object.
+    ///
+    /// A snapshot that is kept keeps alive what it shows, so drop it soon.
+    #[must_use]
+    pub fn snapshot(&self) -> Snapshot<K> {
+        Snapshot::new(self.reader.snapshot())
+    }
+
+    /// A lister of one namespace. The empty name stands for objects that have none.
+    pub fn namespace(&self, namespace: impl Into<Arc<str>>) -> NamespaceLister<K> {
+        NamespaceLister { reader: self.reader.clone(), namespace: namespace.into(), kind: PhantomData }
+    }
+}
+
+/// Reads one namespace of a cache; see [`Lister`].
+pub struct NamespaceLister<K> {
+    reader: Reader,
+    namespace: Arc<str>,
+    kind: PhantomData<fn() -> K>,
+}
+
+impl<K> NamespaceLister<K> {
+    /// The object of this name.
+    #[must_use]
+    pub fn get(&self, name: &str) -> Option<Obj<K>> {
+        self.reader.state().get_named(&self.namespace, name).map(|entry| entry.object().cast())
+    }
+
+    /// All objects of the namespace.
+    #[must_use]
+    pub fn list(&self) -> Vec<Obj<K>> {
+        let state = self.reader.state();
+        let mut all = Vec::with_capacity(state.namespace_len(&self.namespace));
+        all.extend(state.namespace(&self.namespace).map(|entry| entry.object().cast()));
+        all
+    }
+
+    /// All objects of the namespace, ordered by name.
+    #[must_use]
+    pub fn sorted(&self) -> Vec<Obj<K>> {
+        sorted(self.list())
+    }
+
+    /// All objects of the namespace with such labels.
+    #[must_use]
+    pub fn select(&self, selector: &Selector) -> Vec<Obj<K>> {
+        let state = self.reader.state();
+        let all = state.namespace(&self.namespace).filter(|entry| selector.matches(&entry.raw.meta().labels()));
+        all.map(|entry| entry.object().cast()).collect()
+    }
+
+    /// All keys of the namespace.
+    #[must_use]
+    pub fn keys(&self) -> Vec<ObjectKey> {
+        self.reader.state().namespace(&self.namespace).map(|entry| entry.key().clone()).collect()
+    }
+
+    /// How many objects the namespace has.
+    #[must_use]
+    pub fn count(&self) -> usize {
+        self.reader.state().namespace_len(&self.namespace)
+    }
+}
+
+/// The entries with such labels: each set of labels is tried once.
+fn selected<'a>(
+    state: &State,
+    entries: impl Iterator<Item = &'a Entry>,
+    selector: &Selector,
+) -> impl Iterator<Item = &'a Entry> {
+    let mut tried = vec![None; if selector.is_everything() { 0 } else { state.label_sets() }];
+    entries.filter(move |entry| match tried.get_mut(entry.labels as usize) {
+        Some(tried) => *tried.get_or_insert_with(|| selector.matches(&entry.raw.meta().labels())),
+        None => selector.matches(&entry.raw.meta().labels()),
+    })
+}
+
+fn sorted<K>(mut objects: Vec<Obj<K>>) -> Vec<Obj<K>> {
+    objects.sort_unstable_by(|a, b| a.key().cmp(b.key()));
+    objects
+}
+
+impl<K> Clone for Lister<K> {
+    fn clone(&self) -> Self {
+        Self::new(self.reader.clone())
+    }
+}
+
+impl<K> Clone for NamespaceLister<K> {
+    fn clone(&self) -> Self {
+        Self { reader: self.reader.clone(), namespace: Arc::clone(&self.namespace), kind: PhantomData }
+    }
+}
+
+impl<K> fmt::Debug for Lister<K> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Lister").field("objects", &self.count()).finish_non_exhaustive()
+    }
+}
+
+impl<K> fmt::Debug for NamespaceLister<K> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("NamespaceLister").field("namespace", &self.namespace).finish_non_exhaustive()
+    }
+}

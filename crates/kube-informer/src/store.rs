@@ -1,0 +1,441 @@
+//! The fold: deltas in, events out, and the state that readers see.
+
+use std::sync::Arc;
+
+use hashbrown::HashSet;
+
+pub use self::door::{Door, Verdict};
+pub use self::events::Events;
+pub use self::reader::Reader;
+
+pub(crate) use self::door::guarded;
+pub(crate) use self::state::{Entry, Hashing, Place, State};
+pub(crate) use self::trie::Trie;
+
+use self::departed::Departed;
+use self::label_sets::LabelSets;
+use self::listing::Listing;
+use self::reader::Shared;
+use self::sabotage::Sabotage;
+use self::scopes::{Scopes, is_older};
+use self::slots::Slots;
+use crate::delta::{Delta, History, Relist, Scope};
+use crate::event::{Event, FinalState, Origin};
+use crate::index::AnyTable;
+use crate::keeper::Arrival;
+use crate::key::ObjectKey;
+use crate::object::{Obj, Raw, Uid, Untyped};
+use crate::version::Version;
+
+mod departed;
+mod door;
+mod events;
+mod label_sets;
+mod listing;
+#[cfg(test)]
+mod model;
+mod reader;
+mod sabotage;
+mod scopes;
+mod slots;
+mod state;
+#[cfg(test)]
+mod tests;
+mod trie;
+
+/// The store, for its one writer. Everybody else has a [`Reader`].
+///
+/// [`apply`](Self::apply) is all there is to it: it folds deltas into a state, lets readers see that state, and only then hands
+/// out the events. What the fold promises:
+///
+/// - Added or updated is decided by what is in the store, never by what the watch called it.
+/// - One story for each object: added, updated with versions that never go back, deleted. The same key with a new uid is a new
+///   object: the old one is deleted ([`FinalState::Missed`]), the new one added.
+/// - What was heard before is not heard again: an object of the version that is in the store, or of an older one, changes nothing.
+///   Only a list that says the server went back ([`History::WentBack`]) may bring older versions.
+/// - A list is compared as it comes in, so there are never two copies of the cache. Changes are told at once. New objects can be
+///   read at once, but are told only when the list is complete and the deletions it showed have been told. The version moves then.
+/// - A list that is broken off and begun again, or abandoned, leaves nothing untold and deletes nothing.
+/// - An object that the [`Door`] leaves out was never there; one that was in the store is deleted, as [`FinalState::Filtered`].
+#[derive(Debug)]
+#[doc(alias = "ThreadSafeStore")]
+#[doc(alias = "Indexer")]
+pub struct Store {
+    shared: Arc<Shared>,
+    /// Within `apply` ahead of what readers see.
+    state: State,
+    /// States that readers may still look at. They are taken apart here, so that no reader ever has to.
+    retired: Vec<Arc<State>>,
+    slots: Slots,
+    label_sets: LabelSets,
+    tables: Vec<(usize, Box<dyn AnyTable>)>,
+    scopes: Scopes,
+    listings: Vec<Listing>,
+    departed: Departed,
+    door: Door,
+    #[cfg(test)]
+    sabotage: Option<Sabotage>,
+}
+
+impl Default for Store {
+    fn default() -> Self {
+        Self::new(Door::default())
+    }
+}
+
+impl Store {
+    /// An empty store.
+    #[must_use]
+    pub fn new(door: Door) -> Self {
+        let state = State::new();
+        Self {
+            shared: Arc::new(Shared::new(state.clone())),
+            retired: Vec::new(),
+            slots: Slots::default(),
+            label_sets: LabelSets::new(state.hashing().clone()),
+            state,
+            tables: Vec::new(),
+            scopes: Scopes::default(),
+            listings: Vec::new(),
+            departed: Departed::default(),
+            door,
+            #[cfg(test)]
+            sabotage: None,
+        }
+    }
+
+    /// A reader of this store.
+    #[must_use]
+    pub fn reader(&self) -> Reader {
+        Reader::new(Arc::clone(&self.shared))
+    }
+
+    /// Whether this scope has been listed completely.
+    #[must_use]
+    pub fn is_complete(&self, scope: &Scope) -> bool {
+        self.scopes.is_complete(scope)
+    }
+
+    /// Applies deltas in order, builds indexes that were asked for, lets readers see the result, and says what to tell.
+    pub fn apply(&mut self, deltas: impl IntoIterator<Item = Delta>) -> Events {
+        self.adopt_tables();
+        let mut events = Events::default();
+        if self.is_sabotaged(Sabotage::EventBeforeStore) {
+            self.publish();
+        }
+        for delta in deltas {
+            self.fold(delta, &mut events);
+        }
+        if !self.is_sabotaged(Sabotage::EventBeforeStore) {
+            self.publish();
+        }
+        events
+    }
+
+    fn fold(&mut self, delta: Delta, events: &mut Events) {
+        match delta {
+            Delta::Changed(object) => self.changed(object, events),
+            Delta::Deleted(object) => self.deleted(object, events),
+            Delta::RelistBegun(relist) => self.relist_begun(relist),
+            Delta::Listed(object) => self.listed(object, events),
+            Delta::RelistEnded { scope, version } => self.relist_ended(&scope, &version, events),
+            Delta::RelistAbandoned(scope) => self.relist_abandoned(&scope, events),
+            Delta::ScopeLeft(scope) => self.scope_left(&scope, events),
+            Delta::Resync { except } => self.resync(except, events),
+            Delta::Bookmark { scope, version } => self.scopes.reached(&scope, &version),
+        }
+    }
+
+    fn changed(&mut self, object: Obj<Untyped>, events: &mut Events) {
+        self.scopes.heard_of(object.key(), object.version());
+        let held = self.state.get(object.key());
+        let stale = held.map_or_else(|| self.departed.is_old_news(&object), |held| is_heard(&object, &held.raw));
+        if stale {
+            return;
+        }
+        let (key, uid, version) = (object.key().clone(), object.uid().cloned(), object.version().clone());
+        match self.door.admit(object, Arrival::Changed(0)) {
+            Some(object) => {
+                let before = self.put(&object, Origin::Live, events);
+                if matches!(before, Before::Untold)
+                    && let Some(slot) = self.state.get(&key).map(|held| held.slot)
+                {
+                    for listing in &mut self.listings {
+                        listing.take_untold(slot);
+                    }
+                }
+                events.one(match before {
+                    Before::Told(old) => Event::Updated { old, new: object, origin: Origin::Live },
+                    Before::Nothing | Before::Untold => Event::Added { object, origin: Origin::Live },
+                });
+            }
+            None => self.filtered(&key, uid.as_ref(), &version, Origin::Live, events),
+        }
+    }
+
+    fn deleted(&mut self, object: Obj<Untyped>, events: &mut Events) {
+        self.scopes.heard_of(object.key(), object.version());
+        let Some(held) = self.state.get(object.key()) else {
+            return self.departed.note(object.uid(), object.version());
+        };
+        if is_older(object.version(), &held.raw.meta().version) {
+            return;
+        }
+        let same = is_same(&object, &held.raw);
+        let Some((last, told)) = self.take(object.key()) else { return };
+        self.departed.note(object.uid(), object.version());
+        self.departed.note(last.uid(), object.version());
+        if !told || self.is_sabotaged(Sabotage::LostTombstone) {
+            return;
+        }
+        // Of another object under this name the end of the one that was held is not known.
+        let known = same.then(|| self.door.transformed(object, Arrival::Changed(0))).flatten();
+        let state = if same { FinalState::Known } else { FinalState::Missed };
+        events.one(Event::Deleted { last: known.unwrap_or(last), state, origin: Origin::Live });
+    }
+
+    fn relist_begun(&mut self, relist: Relist) {
+        if relist.history == History::WentBack {
+            self.departed.clear();
+        }
+        match self.listings.iter_mut().find(|listing| listing.relist.scope == relist.scope) {
+            Some(listing) => listing.restart(relist),
+            None => {
+                let first = !self.scopes.is_complete(&relist.scope);
+                self.listings.push(Listing::new(relist, if first { Origin::Initial } else { Origin::Relist }));
+            }
+        }
+        if let [_] = self.listings.as_slice() {
+            self.slots.release();
+        }
+    }
+
+    fn listed(&mut self, object: Obj<Untyped>, events: &mut Events) {
+        let Some(at) = self.listings.iter().position(|listing| listing.relist.scope.covers(object.key())) else {
+            return self.changed(object, events);
+        };
+        let (origin, went_back) = (self.listings[at].origin, self.listings[at].went_back());
+        match self.state.get(object.key()) {
+            Some(held) => {
+                self.listings[at].seen.set(held.slot);
+                let known = is_same(&object, &held.raw) && *object.version() == held.raw.meta().version;
+                // A server that went back may give a version a second time, with other contents.
+                let known = known && (!went_back || object.json() == held.object().json());
+                if known || (!went_back && is_older(object.version(), &held.raw.meta().version)) {
+                    return;
+                }
+            }
+            None if !went_back && self.departed.is_old_news(&object) => return,
+            None => {}
+        }
+        let (key, uid, version) = (object.key().clone(), object.uid().cloned(), object.version().clone());
+        let Some(object) = self.door.admit(object, Arrival::Listed) else {
+            return self.filtered(&key, uid.as_ref(), &version, origin, events);
+        };
+        let before = self.put(&object, origin, events);
+        let Some(slot) = self.state.get(&key).map(|held| held.slot) else { return };
+        self.listings[at].seen.set(slot);
+        match before {
+            Before::Told(old) => events.one(Event::Updated { old, new: object, origin }),
+            Before::Untold => {}
+            Before::Nothing => {
+                self.listings[at].add_untold(key, slot);
+                if self.is_sabotaged(Sabotage::DoubleAdd) {
+                    events.one(Event::Added { object, origin });
+                }
+            }
+        }
+    }
+
+    fn relist_ended(&mut self, scope: &Scope, version: &Version, events: &mut Events) {
+        let Some(mut listing) = self.take_listing(scope) else { return };
+        let missing: Vec<ObjectKey> = match self.is_sabotaged(Sabotage::NoMissedDeletes) {
+            true => Vec::new(),
+            false => self.missing(&listing, version),
+        };
+        if self.is_sabotaged(Sabotage::WrongOrder) {
+            self.tell_untold(&listing, events);
+        }
+        for key in missing {
+            let untold = self.state.get(&key).is_some_and(|held| listing.take_untold(held.slot));
+            let Some((last, told)) = self.take(&key) else { continue };
+            self.departed.note(last.uid(), version);
+            if told && !untold {
+                events.one(Event::Deleted { last, state: FinalState::Missed, origin: listing.origin });
+            }
+        }
+        if !self.is_sabotaged(Sabotage::WrongOrder) {
+            self.tell_untold(&listing, events);
+        }
+        self.scopes.completed(scope, version, listing.relist.history);
+    }
+
+    /// What the list has not shown, but for what was heard of since: that the list could not know.
+    fn missing(&self, listing: &Listing, version: &Version) -> Vec<ObjectKey> {
+        let later = |entry: &Entry| !listing.went_back() && is_older(version, &entry.raw.meta().version);
+        let missing =
+            self.in_scope(&listing.relist.scope).filter(|entry| !listing.seen.has(entry.slot) && !later(entry));
+        missing.map(|entry| entry.key().clone()).collect()
+    }
+
+    fn relist_abandoned(&mut self, scope: &Scope, events: &mut Events) {
+        if let Some(listing) = self.take_listing(scope) {
+            self.tell_untold(&listing, events);
+        }
+    }
+
+    fn take_listing(&mut self, scope: &Scope) -> Option<Listing> {
+        let at = self.listings.iter().position(|listing| listing.relist.scope == *scope)?;
+        let listing = self.listings.swap_remove(at);
+        if self.listings.is_empty() {
+            self.slots.release();
+        }
+        Some(listing)
+    }
+
+    fn tell_untold(&self, listing: &Listing, events: &mut Events) {
+        let untold = listing.untold().filter_map(|key| self.state.get(key));
+        events.added(untold.map(|entry| Arc::clone(&entry.raw)).collect(), listing.origin);
+    }
+
+    fn scope_left(&mut self, scope: &Scope, events: &mut Events) {
+        let keys: Vec<ObjectKey> = self.in_scope(scope).map(|entry| entry.key().clone()).collect();
+        for key in keys {
+            if let Some((last, true)) = self.take(&key) {
+                events.one(Event::Deleted { last, state: FinalState::Filtered, origin: Origin::Live });
+            }
+        }
+        drop(self.take_listing(scope));
+        self.scopes.left(scope);
+    }
+
+    fn resync(&self, except: Vec<ObjectKey>, events: &mut Events) {
+        let except: HashSet<ObjectKey> = except.into_iter().collect();
+        let told = |entry: &&Entry| {
+            !except.contains(entry.key()) && !self.listings.iter().any(|listing| listing.is_untold(entry.slot))
+        };
+        events.again(self.state.iter().filter(told).map(|entry| Arc::clone(&entry.raw)).collect());
+    }
+
+    /// The door has left out an object of this key.
+    fn filtered(&mut self, key: &ObjectKey, uid: Option<&Uid>, version: &Version, origin: Origin, events: &mut Events) {
+        // Noted even if it was not there: an earlier state that would pass may still come.
+        self.departed.note(uid, version);
+        let Some((last, told)) = self.take(key) else { return };
+        self.departed.note(last.uid(), version);
+        if told {
+            let state = if last.uid() == uid { FinalState::Filtered } else { FinalState::Missed };
+            events.one(Event::Deleted { last, state, origin });
+        }
+    }
+
+    /// Puts an object in. If there is another one under its key, the end of that one is told.
+    fn put(&mut self, object: &Obj<Untyped>, origin: Origin, events: &mut Events) -> Before {
+        let held = self.state.get(object.key());
+        if held.is_some_and(|held| !is_same(object, &held.raw))
+            && let Some((last, told)) = self.take(object.key())
+        {
+            self.departed.note(last.uid(), object.version());
+            if told {
+                events.one(Event::Deleted { last, state: FinalState::Missed, origin });
+            }
+        }
+        let held = self.state.get(object.key()).map(|held| (held.slot, held.labels, Arc::clone(&held.raw)));
+        let (slot, labels) = match &held {
+            Some((slot, labels, raw)) if raw.meta().facts() == object.raw().meta().facts() => (*slot, *labels),
+            Some((slot, _, raw)) => {
+                self.label_sets.put_back(raw.meta().facts());
+                (*slot, self.label_sets.take(object.raw().meta().facts()))
+            }
+            None => (self.slots.take(), self.label_sets.take(object.raw().meta().facts())),
+        };
+        let place = self.state.place(object.key(), slot);
+        for (_, table) in &mut self.tables {
+            table.put(place, object);
+        }
+        drop(self.state.insert(Entry { raw: Arc::clone(object.raw()), labels, slot }));
+        match held {
+            None => Before::Nothing,
+            Some(_) if self.listings.iter().any(|listing| listing.is_untold(slot)) => Before::Untold,
+            Some((_, _, raw)) => Before::Told(Obj::new(raw)),
+        }
+    }
+
+    /// Takes an object out. Gives its last state, and whether anybody has been told of it.
+    fn take(&mut self, key: &ObjectKey) -> Option<(Obj<Untyped>, bool)> {
+        let entry = self.state.remove(key)?;
+        let place = self.state.place(key, entry.slot);
+        for (_, table) in &mut self.tables {
+            table.remove(place);
+        }
+        self.label_sets.put_back(entry.raw.meta().facts());
+        let mut untold = false;
+        for listing in &mut self.listings {
+            untold |= listing.take_untold(entry.slot);
+            listing.seen.clear(entry.slot);
+        }
+        self.slots.put_back(entry.slot, !self.listings.is_empty());
+        Some((Obj::new(entry.raw), !untold))
+    }
+
+    fn in_scope(&self, scope: &Scope) -> Box<dyn Iterator<Item = &Entry> + '_> {
+        match scope {
+            Scope::Everything => Box::new(self.state.iter()),
+            Scope::Namespace(namespace) => Box::new(self.state.namespace(namespace)),
+        }
+    }
+
+    fn adopt_tables(&mut self) {
+        for (id, mut table) in self.shared.waiting() {
+            for entry in self.state.iter() {
+                table.put(self.state.place(entry.key(), entry.slot), &entry.object());
+            }
+            self.tables.push((id, table));
+        }
+        self.tables.retain(|(_, table)| table.is_wanted());
+    }
+
+    #[cfg(test)]
+    fn is_sabotaged(&self, how: Sabotage) -> bool {
+        self.sabotage == Some(how)
+    }
+
+    #[cfg(not(test))]
+    #[expect(clippy::unused_self, reason = "a test build asks itself")]
+    fn is_sabotaged(&self, _how: Sabotage) -> bool {
+        false
+    }
+
+    fn publish(&mut self) {
+        let known = self.state.tables.len();
+        let changed = self.tables.iter_mut().fold(false, |changed, (_, table)| table.freeze() | changed);
+        if changed || known != self.tables.len() {
+            self.state.tables = self.tables.iter().filter_map(|(id, table)| Some((*id, table.frozen()?))).collect();
+        }
+        self.state.label_sets = self.label_sets.bound();
+        self.state.version = self.scopes.version();
+        let before = self.shared.publish(self.state.clone());
+        self.retired.push(before);
+        self.retired.retain(|state| Arc::strong_count(state) > 1);
+    }
+}
+
+/// What was under a key.
+enum Before {
+    Nothing,
+    /// The same object, of which nobody has been told yet.
+    Untold,
+    /// The same object in this state.
+    Told(Obj<Untyped>),
+}
+
+/// Whether the store already has this state of the object, or a later one.
+fn is_heard(object: &Obj<Untyped>, held: &Raw) -> bool {
+    let held_version = &held.meta().version;
+    is_older(object.version(), held_version) || (is_same(object, held) && object.version() == held_version)
+}
+
+/// Whether it is the same object, not another one under its key.
+fn is_same(object: &Obj<Untyped>, held: &Raw) -> bool {
+    object.uid() == held.meta().uid.as_ref()
+}

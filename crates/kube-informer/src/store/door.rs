@@ -1,0 +1,82 @@
+//! Who is let into the store, and how changed.
+
+use std::fmt;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
+use serde_json::Value;
+
+use crate::keeper::{Arrival, Keeper};
+use crate::object::{Obj, Untyped};
+
+/// What to do with an object that has been transformed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Verdict {
+    /// Keep it.
+    Keep,
+    /// Leave it out. If the cache had it, it is deleted from it, as [`Filtered`](crate::FinalState::Filtered).
+    Drop,
+}
+
+type KeepIf = Box<dyn Fn(&Obj<Untyped>) -> bool + Send + Sync>;
+type Transform = Box<dyn Fn(&mut Value) -> Verdict + Send + Sync>;
+
+/// The user's functions on the way in. Each object that is new or changed passes once; one that a list shows unchanged not at all.
+/// A function that panics is as one that was not there.
+#[derive(Default)]
+pub struct Door {
+    keep_if: Option<KeepIf>,
+    transform: Option<(Transform, Keeper)>,
+}
+
+impl Door {
+    /// Lets in only what passes the test.
+    #[must_use]
+    pub fn keep_if(self, test: impl Fn(&Obj<Untyped>) -> bool + Send + Sync + 'static) -> Self {
+        Self { keep_if: Some(Box::new(test)), ..self }
+    }
+
+    /// Changes what comes in, and may leave it out. The keeper makes objects of what it makes.
+    #[must_use]
+    pub fn transform(self, keeper: Keeper, f: impl Fn(&mut Value) -> Verdict + Send + Sync + 'static) -> Self {
+        Self { transform: Some((Box::new(f), keeper)), ..self }
+    }
+
+    pub(super) fn admit(&self, object: Obj<Untyped>, arrival: Arrival) -> Option<Obj<Untyped>> {
+        let object = self.transformed(object, arrival)?;
+        let Some(keep_if) = &self.keep_if else { return Some(object) };
+        let keeps = guarded("keep_if", || keep_if(&object)).unwrap_or(true);
+        keeps.then_some(object)
+    }
+
+    /// The object as it would have been let in, whatever a test says: for the last state of one that was in.
+    pub(super) fn transformed(&self, object: Obj<Untyped>, arrival: Arrival) -> Option<Obj<Untyped>> {
+        let Some((transform, keeper)) = &self.transform else { return Some(object) };
+        let Ok(mut value) = serde_json::from_slice::<Value>(&object.json()) else { return Some(object) };
+        let verdict = guarded("transform", || transform(&mut value));
+        match verdict {
+            Some(Verdict::Drop) => None,
+            None => Some(object),
+            Some(Verdict::Keep) => {
+                let bytes = serde_json::to_vec(&value).unwrap_or_default();
+                let changed = keeper.accept(&bytes.into(), arrival).ok();
+                // One that has lost its name, or taken another, is not let pass for the object it was.
+                Some(changed.filter(|changed| changed.key() == object.key()).unwrap_or(object))
+            }
+        }
+    }
+}
+
+/// Runs a user's function; one that panics gives nothing.
+pub(crate) fn guarded<T>(what: &str, run: impl FnOnce() -> T) -> Option<T> {
+    let result = catch_unwind(AssertUnwindSafe(run));
+    result.map_err(|_| tracing::error!("{what}: the function panicked; the cache goes on without its answer")).ok()
+}
+
+impl fmt::Debug for Door {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Door")
+            .field("keep_if", &self.keep_if.is_some())
+            .field("transform", &self.transform.is_some())
+            .finish()
+    }
+}

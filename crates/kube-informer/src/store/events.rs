@@ -1,0 +1,75 @@
+//! Events on their way out of the store.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+use std::vec;
+
+use crate::event::{Event, Origin};
+use crate::object::{Obj, Raw, Untyped};
+
+/// What to tell handlers, in order. Readers already see all of it.
+///
+/// Long runs of events, as at the end of a list, are made as they are taken.
+#[derive(Debug, Default)]
+#[must_use = "handlers hear of a change by these"]
+pub struct Events {
+    parts: VecDeque<Part>,
+    len: usize,
+}
+
+#[derive(Debug)]
+enum Part {
+    One(Event<Untyped>),
+    Added(vec::IntoIter<Arc<Raw>>, Origin),
+    Again(vec::IntoIter<Arc<Raw>>),
+}
+
+impl Events {
+    pub(super) fn one(&mut self, event: Event<Untyped>) {
+        self.len += 1;
+        self.parts.push_back(Part::One(event));
+    }
+
+    pub(super) fn added(&mut self, objects: Vec<Arc<Raw>>, origin: Origin) {
+        self.len += objects.len();
+        self.parts.push_back(Part::Added(objects.into_iter(), origin));
+    }
+
+    pub(super) fn again(&mut self, objects: Vec<Arc<Raw>>) {
+        self.len += objects.len();
+        self.parts.push_back(Part::Again(objects.into_iter()));
+    }
+}
+
+impl Iterator for Events {
+    type Item = Event<Untyped>;
+
+    fn next(&mut self) -> Option<Event<Untyped>> {
+        loop {
+            let event = match self.parts.front_mut()? {
+                Part::One(_) => match self.parts.pop_front() {
+                    Some(Part::One(event)) => Some(event),
+                    _ => None,
+                },
+                Part::Added(objects, origin) => {
+                    objects.next().map(|raw| Event::Added { object: Obj::new(raw), origin: *origin })
+                }
+                Part::Again(objects) => objects.next().map(|raw| {
+                    let new = Obj::<Untyped>::new(raw);
+                    Event::Updated { old: new.clone(), new, origin: Origin::Resync }
+                }),
+            };
+            if event.is_some() {
+                self.len -= 1;
+                return event;
+            }
+            self.parts.pop_front();
+        }
+    }
+
+    fn size_hint(&self) -> (usize, Option<usize>) {
+        (self.len, Some(self.len))
+    }
+}
+
+impl ExactSizeIterator for Events {}

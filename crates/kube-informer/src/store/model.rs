@@ -1,0 +1,104 @@
+//! The model test: random servers, broken watches and lagging consumers, through both disciplines of the queue, against what a
+//! plain map says.
+//!
+//! `KUBE_INFORMER_SEEDS` says how many seeds to try, `KUBE_INFORMER_SEED` replays one.
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
+use self::dice::Dice;
+use self::pipeline::Pipeline;
+use self::reflector::Reflector;
+use self::server::Server;
+use super::sabotage::Sabotage;
+use crate::delta::Scope;
+use crate::delta_fifo::Discipline;
+
+mod dice;
+mod pipeline;
+mod reflector;
+mod server;
+
+const SEEDS: u64 = 10_000;
+
+#[test]
+fn both_disciplines_tell_the_same_true_story_whatever_happens() {
+    if let Some(seed) = number("KUBE_INFORMER_SEED") {
+        return run(seed, None).unwrap_or_else(|why| panic!("seed {seed}: {why}"));
+    }
+    let seeds = number("KUBE_INFORMER_SEEDS").unwrap_or(SEEDS);
+    let threads = std::thread::available_parallelism().map_or(1, |n| n.get() as u64);
+    std::thread::scope(|scope| {
+        for first in 0..threads {
+            scope.spawn(move || {
+                for seed in (first..seeds).step_by(threads as usize) {
+                    let result = catch_unwind(AssertUnwindSafe(|| run(seed, None)));
+                    match result {
+                        Ok(Ok(())) => {}
+                        Ok(Err(why)) => panic!("KUBE_INFORMER_SEED={seed}: {why}"),
+                        Err(_) => panic!("KUBE_INFORMER_SEED={seed}: panicked"),
+                    }
+                }
+            });
+        }
+    });
+}
+
+#[test]
+fn the_model_finds_every_sabotage() {
+    for sabotage in Sabotage::ALL {
+        let found = (0..500).find_map(|seed| run(seed, Some(sabotage)).err());
+        assert!(found.is_some(), "{sabotage:?} went unnoticed");
+    }
+}
+
+fn number(variable: &str) -> Option<u64> {
+    std::env::var(variable).ok()?.parse().ok()
+}
+
+/// One server, heard by one or two reflectors, whose deltas go through both disciplines.
+fn run(seed: u64, sabotage: Option<Sabotage>) -> Result<(), String> {
+    let mut dice = Dice::new(seed);
+    let namespaces: &[Option<&str>] = match dice.below(3) {
+        0 => &[None],
+        1 => &[Some("a"), Some("b")],
+        _ => &[Some("a"), Some("b"), None],
+    };
+    let mut server = Server::new(namespaces);
+    let scopes = match dice.below(3) {
+        0 if !namespaces.contains(&None) => ["a", "b"].map(|name| Scope::Namespace(name.into())).to_vec(),
+        _ => vec![Scope::Everything],
+    };
+    let filters = dice.one_in(3);
+    let mut reflectors: Vec<_> = scopes.into_iter().map(Reflector::new).collect();
+    let mut pipelines = [Discipline::Ordered, Discipline::Keyed]
+        .map(|discipline| Pipeline::new(discipline, filters, sabotage, &mut dice));
+    for _ in 0..dice.between(10, 50) {
+        for _ in 0..dice.below(4) {
+            server.write(&mut dice);
+        }
+        if dice.one_in(40) {
+            server.go_back(&mut dice);
+            reflectors.iter_mut().for_each(Reflector::server_went_back);
+        }
+        let mut deltas = Vec::new();
+        for reflector in &mut reflectors {
+            reflector.step(&server, &mut dice, &mut deltas);
+        }
+        for pipeline in &mut pipelines {
+            pipeline.push(&deltas, &mut dice)?;
+        }
+    }
+    let mut deltas = Vec::new();
+    for reflector in &mut reflectors {
+        reflector.finish(&server, &mut deltas);
+    }
+    for pipeline in &mut pipelines {
+        pipeline.push(&deltas, &mut dice)?;
+        pipeline.finish(&server, &reflectors)?;
+    }
+    let [ordered, keyed] = pipelines;
+    (ordered.told == keyed.told).then_some(()).ok_or_else(|| {
+        let differs = ordered.told.iter().find(|(key, story)| keyed.told.get(*key) != Some(*story));
+        format!("the disciplines differ: {differs:?} {:?}", differs.map(|(key, _)| keyed.told.get(key)))
+    })
+}

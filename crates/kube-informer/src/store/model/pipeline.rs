@@ -1,0 +1,268 @@
+//! A queue, a store, and what can be seen of them.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use hashbrown::HashSet;
+
+use super::dice::Dice;
+use super::reflector::Reflector;
+use super::server::Server;
+use crate::delta::{Delta, History, Scope};
+use crate::delta_fifo::{Bounds, DeltaFifo, Discipline, Full};
+use crate::event::{Event, FinalState, Origin};
+use crate::index::Index;
+use crate::key::ObjectKey;
+use crate::lister::Lister;
+use crate::object::{Obj, Uid, Untyped};
+use crate::selector::Selector;
+use crate::store::sabotage::Sabotage;
+use crate::store::{Door, Reader, Store};
+use crate::version::Version;
+
+/// One thing that was told of a key.
+pub(super) type Told = (&'static str, Id, Origin);
+
+/// Which state of which object: the server keeps every state it ever had, so its address tells.
+type Id = usize;
+
+pub(super) struct Pipeline {
+    queue: DeltaFifo,
+    store: Store,
+    reader: Reader,
+    filters: bool,
+    index: Option<Index<Untyped, String>>,
+    selectors: [(&'static str, Selector); 3],
+    /// The last that was told of each object that is there.
+    known: BTreeMap<ObjectKey, Obj<Untyped>>,
+    /// Objects whose end has been told.
+    ended: HashSet<Uid>,
+    /// All that was told of each key, but for resyncs.
+    pub(super) told: BTreeMap<ObjectKey, Vec<Told>>,
+    went_back: bool,
+    scoped: bool,
+    listings: usize,
+    version: Option<Version>,
+}
+
+impl Pipeline {
+    pub(super) fn new(discipline: Discipline, filters: bool, sabotage: Option<Sabotage>, dice: &mut Dice) -> Self {
+        let door = if filters { Door::default().keep_if(passes) } else { Door::default() };
+        let mut store = Store::new(door);
+        store.sabotage = sabotage;
+        let (reader, known) = (store.reader(), store.reader());
+        let bounds = Bounds { deltas: dice.between(2, 30) as usize, bytes: dice.between(500, 20_000) as usize };
+        let queue = DeltaFifo::new(discipline, bounds, Box::new(move |key| known.get(key).is_some()));
+        Self {
+            queue,
+            store,
+            reader,
+            filters,
+            index: None,
+            selectors: ["x", "y", "z"].map(|app| (app, format!("app={app}").parse().unwrap())),
+            known: BTreeMap::new(),
+            ended: HashSet::new(),
+            told: BTreeMap::new(),
+            went_back: false,
+            scoped: false,
+            listings: 0,
+            version: None,
+        }
+    }
+
+    /// Queues deltas; the consumer gets to work when the queue is full, and now and then.
+    pub(super) fn push(&mut self, deltas: &[Delta], dice: &mut Dice) -> Result<(), String> {
+        for delta in deltas {
+            let mut delta = delta.clone();
+            while let Err(Full(back)) = self.queue.push(delta) {
+                delta = back;
+                self.consume(dice)?;
+            }
+        }
+        if dice.one_in(3) {
+            self.consume(dice)?;
+        }
+        Ok(())
+    }
+
+    pub(super) fn finish(&mut self, server: &Server, reflectors: &[Reflector]) -> Result<(), String> {
+        let mut dice = Dice::new(0);
+        while !self.queue.is_empty() {
+            self.consume(&mut dice)?;
+        }
+        let wanted =
+            |key: &ObjectKey| reflectors.iter().any(|reflector| !reflector.is_left() && reflector.scope.covers(key));
+        let expected =
+            server.objects.values().filter(|object| wanted(object.key()) && (!self.filters || passes(object)));
+        let expected: BTreeMap<_, _> = expected.map(|object| (object.key(), object)).collect();
+        let cached = Lister::<Untyped>::new(self.reader.clone()).sorted();
+        let same = ids(expected.values().copied()) == ids(&cached);
+        ensure(same, || format!("the server has\n{expected:#?}\nthe cache has\n{cached:#?}"))?;
+        self.check_known()?;
+        self.check_reads()
+    }
+
+    fn consume(&mut self, dice: &mut Dice) -> Result<(), String> {
+        if self.index.is_none() && dice.one_in(3) {
+            self.index = Some(Index::by_label(&self.reader, "app"));
+        }
+        let batch = self.queue.pop();
+        for delta in &batch {
+            if let Delta::RelistBegun(relist) = delta {
+                self.scoped |= relist.scope != Scope::Everything;
+                if relist.history == History::WentBack {
+                    self.went_back = true;
+                    self.ended.clear();
+                }
+            }
+        }
+        let events: Vec<_> = self.store.apply(batch).collect();
+        self.listings = self.store.listings.len();
+        self.check_told(&events)?;
+        if self.listings == 0 {
+            self.check_known()?;
+        }
+        let version = self.reader.version();
+        if let (Some(before), Some(now)) = (&self.version, &version) {
+            // Of several scopes the one least known counts, and one may come to that.
+            let several = self.scoped || self.went_back;
+            ensure(several || now >= before, || format!("version {before} became {now}"))?;
+        }
+        self.version = version;
+        self.went_back &= self.listings > 0;
+        if dice.one_in(6) {
+            self.check_reads()?;
+        }
+        Ok(())
+    }
+
+    /// Each event is the next of its object's story, and readers have seen it.
+    fn check_told(&mut self, events: &[Event<Untyped>]) -> Result<(), String> {
+        let listed = |event: &&Event<Untyped>| matches!(event.origin(), Origin::Initial | Origin::Relist);
+        let mut seen_added = false;
+        for event in events.iter().filter(listed) {
+            seen_added |= matches!(event, Event::Added { .. });
+            ensure(!(seen_added && event.is_deleted()), || {
+                format!("a deletion of a list after its additions: {event:?}")
+            })?;
+        }
+        for event in events {
+            self.check_story(event).map_err(|why| format!("{why}: {event:?}"))?;
+            if event.origin() != Origin::Resync {
+                let kind = match event {
+                    Event::Added { .. } => "added",
+                    Event::Updated { .. } => "updated",
+                    Event::Deleted { .. } => "deleted",
+                };
+                let told = (kind, id(event.object()), event.origin());
+                self.told.entry(event.key().clone()).or_default().push(told);
+            }
+        }
+        for key in events.iter().map(Event::key) {
+            let (told, seen) = (self.known.get(key), self.reader.get(key));
+            let agree = match (told, &seen) {
+                (Some(told), Some(seen)) => id(told) == id(seen),
+                (Some(_), None) => false,
+                // It may already be there again, in a list that is not complete.
+                (None, Some(_)) => self.listings > 0,
+                (None, None) => true,
+            };
+            ensure(agree, || format!("told {told:?} when readers saw {seen:?}"))?;
+        }
+        Ok(())
+    }
+
+    fn check_story(&mut self, event: &Event<Untyped>) -> Result<(), String> {
+        let before = self.known.get(event.key());
+        match event {
+            Event::Added { object, .. } => {
+                ensure(before.is_none(), || "added twice".to_owned())?;
+                let ended = object.uid().is_some_and(|uid| self.ended.contains(uid));
+                ensure(!ended, || "back from the dead".to_owned())?;
+            }
+            Event::Updated { old, new, origin } => {
+                let before = before.ok_or("updated before added")?;
+                ensure(id(before) == id(old), || format!("old is not what was told: {before:?}"))?;
+                ensure(before.uid() == new.uid(), || "updated into another object".to_owned())?;
+                let forward = new.version() > old.version();
+                ensure(forward || *origin == Origin::Resync || self.went_back, || "went back".to_owned())?;
+                ensure(!self.filters || passes(new), || "does not pass the door".to_owned())?;
+            }
+            Event::Deleted { last, state, .. } => {
+                let before = before.ok_or("deleted before added")?;
+                ensure(before.uid() == last.uid(), || "deleted another object".to_owned())?;
+                match state {
+                    FinalState::Known => ensure(last.version() > before.version(), || "old end".to_owned())?,
+                    FinalState::Missed | FinalState::Filtered => {
+                        ensure(id(before) == id(last), || format!("not the last that was told: {before:?}"))?;
+                    }
+                }
+                if *state != FinalState::Filtered {
+                    self.ended.extend(last.uid().cloned());
+                }
+            }
+        }
+        match event {
+            Event::Deleted { last, .. } => drop(self.known.remove(last.key())),
+            Event::Added { object: new, .. } | Event::Updated { new, .. } => {
+                drop(self.known.insert(new.key().clone(), new.clone()));
+            }
+        }
+        Ok(())
+    }
+
+    /// With no list coming in, what was told is what is there.
+    fn check_known(&self) -> Result<(), String> {
+        let cached = Lister::<Untyped>::new(self.reader.clone()).sorted();
+        let same = ids(&cached) == ids(self.known.values());
+        ensure(same, || format!("told\n{:#?}\ncached\n{cached:#?}", self.known))
+    }
+
+    /// Indexes, selectors, namespaces and counts say what a look at every object says.
+    fn check_reads(&self) -> Result<(), String> {
+        let lister = Lister::<Untyped>::new(self.reader.clone());
+        let snapshot = lister.snapshot();
+        let all = lister.sorted();
+        ensure(lister.count() == all.len() && lister.keys().len() == all.len(), || "miscounted".to_owned())?;
+        for (app, selector) in &self.selectors {
+            let of_app = all.iter().filter(|object| object.label("app") == Some(*app));
+            let expected = sorted(ids(of_app));
+            let selected = sorted(ids(&lister.select(selector)));
+            ensure(selected == expected, || format!("app={app} selects other objects"))?;
+            if let Some(index) = &self.index {
+                let indexed = sorted(ids(&index.get(*app)));
+                ensure(indexed == expected, || format!("the index of {app} has other objects"))?;
+                ensure(index.count(*app) == expected.len(), || "the index miscounts".to_owned())?;
+                let walked = snapshot.indexed(index, *app).len();
+                ensure(walked == expected.len(), || "the snapshot has another index".to_owned())?;
+            }
+        }
+        for namespace in ["", "a", "b"] {
+            let within = all.iter().filter(|object| object.namespace().unwrap_or_default() == namespace);
+            let listed = lister.namespace(namespace).sorted();
+            ensure(ids(&listed) == ids(within), || format!("namespace {namespace:?} has other objects"))?;
+        }
+        Ok(())
+    }
+}
+
+fn passes(object: &Obj<Untyped>) -> bool {
+    object.label("app") != Some("z")
+}
+
+fn id(object: &Obj<Untyped>) -> Id {
+    Arc::as_ptr(object.raw()) as Id
+}
+
+fn ids<'a>(objects: impl IntoIterator<Item = &'a Obj<Untyped>>) -> Vec<Id> {
+    objects.into_iter().map(id).collect()
+}
+
+fn sorted(mut ids: Vec<Id>) -> Vec<Id> {
+    ids.sort_unstable();
+    ids
+}
+
+fn ensure(holds: bool, otherwise: impl FnOnce() -> String) -> Result<(), String> {
+    if holds { Ok(()) } else { Err(otherwise()) }
+}

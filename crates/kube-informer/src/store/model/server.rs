@@ -1,0 +1,92 @@
+//! A server: a map, and the log of its changes.
+
+use std::collections::BTreeMap;
+
+use super::dice::Dice;
+use crate::delta::Delta;
+use crate::key::ObjectKey;
+use crate::object::{Obj, Untyped};
+
+#[derive(Debug)]
+pub(super) struct Server {
+    namespaces: Vec<Option<&'static str>>,
+    pub(super) objects: BTreeMap<ObjectKey, Obj<Untyped>>,
+    /// Each change with its revision.
+    pub(super) log: Vec<(u64, Delta)>,
+    pub(super) revision: u64,
+    /// Every state there ever was, for states are told apart by their address.
+    made: Vec<Obj<Untyped>>,
+    /// Never used twice, not even after going back.
+    uids: u64,
+}
+
+impl Server {
+    pub(super) fn new(namespaces: &[Option<&'static str>]) -> Self {
+        let namespaces = namespaces.to_vec();
+        Self { namespaces, objects: BTreeMap::new(), log: Vec::new(), revision: 1, made: Vec::new(), uids: 0 }
+    }
+
+    /// Creates, changes, deletes, or deletes and creates again.
+    pub(super) fn write(&mut self, dice: &mut Dice) {
+        let namespace = *dice.pick(&self.namespaces);
+        let name = *dice.pick(&["p", "q", "r", "s"]);
+        let key = ObjectKey::namespaced(namespace.unwrap_or_default(), name);
+        match self.objects.get(&key).and_then(Obj::uid).map(ToString::to_string) {
+            None => self.create(&key, dice),
+            Some(uid) => match dice.below(6) {
+                0 => self.delete(&key),
+                1 => {
+                    self.delete(&key);
+                    self.create(&key, dice);
+                }
+                _ => self.change(&key, &uid, dice),
+            },
+        }
+    }
+
+    /// As if restored from a backup: later changes are forgotten, and their revisions are given again.
+    pub(super) fn go_back(&mut self, dice: &mut Dice) {
+        self.revision = dice.between(self.revision.saturating_sub(8).max(1), self.revision);
+        self.log.retain(|(revision, _)| *revision <= self.revision);
+        self.objects.clear();
+        for (_, delta) in &self.log {
+            match delta {
+                Delta::Changed(object) => drop(self.objects.insert(object.key().clone(), object.clone())),
+                other => drop(other.key().and_then(|key| self.objects.remove(key))),
+            }
+        }
+    }
+
+    fn create(&mut self, key: &ObjectKey, dice: &mut Dice) {
+        self.uids += 1;
+        let uid = format!("uid-{}", self.uids);
+        self.change(key, &uid, dice);
+    }
+
+    fn change(&mut self, key: &ObjectKey, uid: &str, dice: &mut Dice) {
+        self.revision += 1;
+        let app = *dice.pick(&["x", "y", "z"]);
+        let object = object(key, uid, self.revision, app, dice.below(1 << 20));
+        self.made.push(object.clone());
+        self.objects.insert(key.clone(), object.clone());
+        self.log.push((self.revision, Delta::Changed(object)));
+    }
+
+    fn delete(&mut self, key: &ObjectKey) {
+        let Some(last) = self.objects.remove(key) else { return };
+        self.revision += 1;
+        let uid = last.uid().map(ToString::to_string).unwrap_or_default();
+        let last = object(key, &uid, self.revision, last.label("app").unwrap_or_default(), 0);
+        self.made.push(last.clone());
+        self.log.push((self.revision, Delta::Deleted(last)));
+    }
+}
+
+fn object(key: &ObjectKey, uid: &str, version: u64, app: &str, data: u64) -> Obj<Untyped> {
+    let namespace = key.namespace().map(|namespace| format!(r#""namespace":"{namespace}","#)).unwrap_or_default();
+    let name = key.name();
+    Obj::from_json(format!(
+        r#"{{"metadata":{{"name":"{name}",{namespace}"uid":"{uid}","resourceVersion":"{version}","labels":{{"app":"{app}"}}}},"data":{data}}}"#
+    ))
+    .unwrap()
+}

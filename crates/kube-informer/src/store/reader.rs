@@ -1,0 +1,99 @@
+//! The readers' door to a store.
+
+use std::any::Any;
+use std::fmt;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use arc_swap::{ArcSwap, Guard};
+use parking_lot::Mutex;
+
+use super::state::State;
+use crate::index::AnyTable;
+use crate::key::ObjectKey;
+use crate::object::{Obj, Untyped};
+use crate::version::Version;
+
+/// Reads a store. Never waits for the writer and never makes it wait; every read answers from one state.
+#[derive(Clone)]
+pub struct Reader {
+    shared: Arc<Shared>,
+    /// Whatever must stay alive as long as somebody reads.
+    #[expect(dead_code, reason = "held, never looked at")]
+    hold: Option<Arc<dyn Any + Send + Sync>>,
+}
+
+/// What the writer and its readers share.
+pub(super) struct Shared {
+    state: ArcSwap<State>,
+    /// Indexes that the writer has yet to build.
+    waiting: Mutex<Vec<(usize, Box<dyn AnyTable>)>>,
+    next_index: AtomicUsize,
+}
+
+impl Reader {
+    pub(super) fn new(shared: Arc<Shared>) -> Self {
+        Self { shared, hold: None }
+    }
+
+    /// The same, keeping something alive.
+    #[must_use]
+    pub fn holding(&self, hold: Arc<dyn Any + Send + Sync>) -> Self {
+        Self { shared: Arc::clone(&self.shared), hold: Some(hold) }
+    }
+
+    /// The object of this key.
+    #[must_use]
+    pub fn get(&self, key: &ObjectKey) -> Option<Obj<Untyped>> {
+        self.state().get(key).map(super::state::Entry::object)
+    }
+
+    /// The version that the store has reached: none until its first list is complete.
+    #[must_use]
+    pub fn version(&self) -> Option<Version> {
+        self.state().version().cloned()
+    }
+
+    /// The state of this moment, for a short look.
+    pub(crate) fn state(&self) -> Guard<Arc<State>> {
+        self.shared.state.load()
+    }
+
+    /// The state of this moment, to be kept.
+    pub(crate) fn snapshot(&self) -> Arc<State> {
+        self.shared.state.load_full()
+    }
+
+    /// Hands an index to the writer, which builds it before it next applies anything.
+    pub(crate) fn add_table(&self, table: Box<dyn AnyTable>) -> usize {
+        let id = self.shared.next_index.fetch_add(1, Ordering::Relaxed);
+        self.shared.waiting.lock().push((id, table));
+        id
+    }
+}
+
+impl Shared {
+    pub(super) fn new(state: State) -> Self {
+        Self { state: ArcSwap::from_pointee(state), waiting: Mutex::default(), next_index: AtomicUsize::new(0) }
+    }
+
+    pub(super) fn publish(&self, state: State) -> Arc<State> {
+        self.state.swap(Arc::new(state))
+    }
+
+    pub(super) fn waiting(&self) -> Vec<(usize, Box<dyn AnyTable>)> {
+        std::mem::take(&mut self.waiting.lock())
+    }
+}
+
+impl fmt::Debug for Reader {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Reader").field("state", &**self.state()).finish_non_exhaustive()
+    }
+}
+
+impl fmt::Debug for Shared {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Shared").field("state", &**self.state.load()).finish_non_exhaustive()
+    }
+}

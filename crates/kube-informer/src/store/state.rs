@@ -1,0 +1,173 @@
+//! What readers see: one immutable state of the store.
+
+use std::any::Any;
+use std::fmt;
+use std::hash::BuildHasher;
+use std::sync::Arc;
+
+use super::trie::Trie;
+use crate::key::ObjectKey;
+use crate::object::{Obj, Raw, Untyped};
+use crate::version::Version;
+
+/// Keyed afresh in each process, so that nobody can choose names that collide; fixed in tests, so that seeds replay.
+#[cfg(not(test))]
+pub(crate) type Hashing = hashbrown::DefaultHashBuilder;
+#[cfg(test)]
+pub(crate) type Hashing = std::hash::BuildHasherDefault<std::hash::DefaultHasher>;
+
+/// Everything at one moment: objects, indexes, version. A clone is a snapshot.
+#[derive(Clone)]
+pub(crate) struct State {
+    /// By the hash of the namespace.
+    pub(super) spaces: Trie<Space>,
+    pub(super) len: usize,
+    /// All label sets have smaller numbers.
+    pub(super) label_sets: usize,
+    pub(super) version: Option<Version>,
+    pub(super) tables: Arc<[(usize, Arc<dyn Any + Send + Sync>)]>,
+    pub(super) hashing: Hashing,
+}
+
+/// The objects of one namespace; those without one are in the namespace of no name.
+#[derive(Debug, Clone)]
+pub(super) struct Space {
+    pub(super) namespace: Arc<str>,
+    /// By the hash of the name.
+    pub(super) entries: Trie<Entry>,
+}
+
+/// An object in the store.
+#[derive(Debug, Clone)]
+pub(crate) struct Entry {
+    pub(crate) raw: Arc<Raw>,
+    /// The number of its label set.
+    pub(crate) labels: u32,
+    /// Its own number for as long as its key is in the store.
+    pub(crate) slot: u32,
+}
+
+/// Where to find an entry again without its key.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Place {
+    pub(crate) space: u32,
+    pub(crate) name: u32,
+    pub(crate) slot: u32,
+}
+
+impl State {
+    pub(super) fn new() -> Self {
+        Self {
+            spaces: Trie::new(),
+            len: 0,
+            label_sets: 1,
+            version: None,
+            tables: Arc::new([]),
+            hashing: Hashing::default(),
+        }
+    }
+
+    pub(crate) fn len(&self) -> usize {
+        self.len
+    }
+
+    pub(crate) fn version(&self) -> Option<&Version> {
+        self.version.as_ref()
+    }
+
+    pub(crate) fn hash(&self, text: &str) -> u32 {
+        self.hashing.hash_one(text) as u32
+    }
+
+    pub(crate) fn hashing(&self) -> &Hashing {
+        &self.hashing
+    }
+
+    pub(crate) fn get(&self, key: &ObjectKey) -> Option<&Entry> {
+        self.get_named(key.namespace().unwrap_or_default(), key.name())
+    }
+
+    pub(crate) fn get_named(&self, namespace: &str, name: &str) -> Option<&Entry> {
+        self.space(namespace)?.entries.get(self.hash(name), |entry| entry.raw.meta().key.name() == name)
+    }
+
+    pub(super) fn space(&self, namespace: &str) -> Option<&Space> {
+        self.spaces.get(self.hash(namespace), |space| *space.namespace == *namespace)
+    }
+
+    pub(crate) fn at(&self, place: Place) -> Option<&Entry> {
+        // Slots are unique, so no name need be compared, not even the namespace's.
+        let find = |space: &Space| space.entries.get(place.name, |entry| entry.slot == place.slot).is_some();
+        self.spaces.get(place.space, find)?.entries.get(place.name, |entry| entry.slot == place.slot)
+    }
+
+    pub(crate) fn iter(&self) -> impl Iterator<Item = &Entry> {
+        self.spaces.iter().flat_map(|space| &space.entries)
+    }
+
+    pub(crate) fn namespace(&self, namespace: &str) -> impl Iterator<Item = &Entry> + use<'_> {
+        self.space(namespace).into_iter().flat_map(|space| &space.entries)
+    }
+
+    pub(crate) fn namespace_len(&self, namespace: &str) -> usize {
+        self.space(namespace).map_or(0, |space| space.entries.len())
+    }
+
+    pub(crate) fn label_sets(&self) -> usize {
+        self.label_sets
+    }
+
+    pub(crate) fn table(&self, id: usize) -> Option<&Arc<dyn Any + Send + Sync>> {
+        self.tables.iter().find(|(other, _)| *other == id).map(|(_, table)| table)
+    }
+
+    pub(super) fn place(&self, key: &ObjectKey, slot: u32) -> Place {
+        Place { space: self.hash(key.namespace().unwrap_or_default()), name: self.hash(key.name()), slot }
+    }
+
+    /// Puts an entry in, in the place of the one of this key.
+    pub(super) fn insert(&mut self, entry: Entry) -> Option<Entry> {
+        let raw = Arc::clone(&entry.raw);
+        let key = &raw.meta().key;
+        let namespace = key.namespace().unwrap_or_default();
+        let (space_hash, name_hash) = (self.hash(namespace), self.hash(key.name()));
+        let same = |space: &Space| *space.namespace == *namespace;
+        if self.spaces.get(space_hash, same).is_none() {
+            self.spaces.insert(space_hash, Space { namespace: namespace.into(), entries: Trie::new() }, same);
+        }
+        let space = self.spaces.get_mut(space_hash, same)?;
+        let old = space.entries.insert(name_hash, entry, |other| other.raw.meta().key.name() == key.name());
+        self.len += usize::from(old.is_none());
+        old
+    }
+
+    pub(super) fn remove(&mut self, key: &ObjectKey) -> Option<Entry> {
+        let namespace = key.namespace().unwrap_or_default();
+        let (space_hash, name_hash) = (self.hash(namespace), self.hash(key.name()));
+        self.get(key)?;
+        let same = |space: &Space| *space.namespace == *namespace;
+        let space = self.spaces.get_mut(space_hash, same)?;
+        let old = space.entries.remove(name_hash, |entry| entry.raw.meta().key.name() == key.name());
+        if space.entries.is_empty() {
+            drop(self.spaces.remove(space_hash, same));
+        }
+        self.len -= usize::from(old.is_some());
+        old
+    }
+}
+
+impl Entry {
+    pub(crate) fn object(&self) -> Obj<Untyped> {
+        Obj::new(Arc::clone(&self.raw))
+    }
+
+    pub(crate) fn key(&self) -> &ObjectKey {
+        &self.raw.meta().key
+    }
+}
+
+impl fmt::Debug for State {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("State").field("len", &self.len).field("version", &self.version).finish_non_exhaustive()
+    }
+}

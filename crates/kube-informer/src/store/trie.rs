@@ -1,0 +1,252 @@
+//! The structure the store stands on: a trie of shared nodes over hashes.
+
+use std::slice;
+use std::sync::Arc;
+
+/// A leaf that grows past this is cut up, unless all its items have one hash.
+const LEAF: usize = 16;
+/// A fan has at most 2 to the power of this many children.
+const BITS: u32 = 5;
+
+/// A map from hashes to values of which a clone is a snapshot: O(1) to take, never touched by later writes.
+///
+/// Any number of values may have one hash; every operation takes a test that tells them apart. A write copies the nodes
+/// on its way that a snapshot still holds (a few dozen reference counts), and changes the others in place.
+#[derive(Debug, Clone)]
+pub(crate) struct Trie<T> {
+    root: Node<T>,
+    len: usize,
+}
+
+#[derive(Debug)]
+enum Node<T> {
+    Leaf(Arc<[Item<T>]>),
+    /// Children by the next bits of the hash, from the top. As many as a power of two, at least two.
+    Fan(Arc<[Node<T>]>),
+}
+
+#[derive(Debug, Clone)]
+struct Item<T> {
+    hash: u32,
+    value: T,
+}
+
+impl<T> Trie<T> {
+    pub(crate) fn new() -> Self {
+        Self { root: Node::Leaf([].into()), len: 0 }
+    }
+
+    pub(crate) fn len(&self) -> usize {
+        self.len
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.len == 0
+    }
+
+    /// The value of this hash that passes the test.
+    pub(crate) fn get(&self, hash: u32, same: impl Fn(&T) -> bool) -> Option<&T> {
+        let (mut node, mut rest) = (&self.root, hash);
+        loop {
+            match node {
+                Node::Fan(children) => node = &children[turn(children.len(), &mut rest)],
+                Node::Leaf(items) => return place(items, hash, same).map(|at| &items[at].value),
+            }
+        }
+    }
+
+    pub(crate) fn iter(&self) -> Iter<'_, T> {
+        let mut iter = Iter { above: Vec::new(), items: [].iter() };
+        iter.enter(&self.root);
+        iter
+    }
+}
+
+impl<T: Clone> Trie<T> {
+    /// The value of this hash that passes the test, out of reach of all snapshots.
+    pub(crate) fn get_mut(&mut self, hash: u32, same: impl Fn(&T) -> bool) -> Option<&mut T> {
+        // Looked up first, so that a miss copies nothing.
+        self.get(hash, &same)?;
+        let (mut node, mut rest) = (&mut self.root, hash);
+        loop {
+            match node {
+                Node::Fan(children) => {
+                    let at = turn(children.len(), &mut rest);
+                    node = &mut Arc::make_mut(children)[at];
+                }
+                Node::Leaf(items) => {
+                    let at = place(items, hash, same)?;
+                    return Some(&mut Arc::make_mut(items)[at].value);
+                }
+            }
+        }
+    }
+
+    /// Puts a value in, and hands back the one it replaces: the one of this hash that passes the test.
+    pub(crate) fn insert(&mut self, hash: u32, value: T, same: impl Fn(&T) -> bool) -> Option<T> {
+        match self.get_mut(hash, same) {
+            Some(old) => Some(std::mem::replace(old, value)),
+            None => {
+                if let Some(grown) = insert(&mut self.root, Item { hash, value }, hash, 0) {
+                    self.root = Node::Fan(cut(&grown, 0).into());
+                }
+                self.len += 1;
+                None
+            }
+        }
+    }
+
+    /// Takes out the value of this hash that passes the test.
+    pub(crate) fn remove(&mut self, hash: u32, same: impl Fn(&T) -> bool) -> Option<T> {
+        self.get(hash, &same)?;
+        let old = remove(&mut self.root, hash, hash, &same);
+        self.len -= usize::from(old.is_some());
+        old
+    }
+}
+
+// By hand, because a derive would ask for `T: Clone`.
+impl<T> Clone for Node<T> {
+    fn clone(&self) -> Self {
+        match self {
+            Self::Leaf(items) => Self::Leaf(Arc::clone(items)),
+            Self::Fan(children) => Self::Fan(Arc::clone(children)),
+        }
+    }
+}
+
+/// Walks values without touching their reference counts.
+#[derive(Debug)]
+pub(crate) struct Iter<'a, T> {
+    above: Vec<slice::Iter<'a, Node<T>>>,
+    items: slice::Iter<'a, Item<T>>,
+}
+
+impl<'a, T> Iter<'a, T> {
+    fn enter(&mut self, node: &'a Node<T>) {
+        match node {
+            Node::Leaf(items) => self.items = items.iter(),
+            Node::Fan(children) => self.above.push(children.iter()),
+        }
+    }
+}
+
+impl<'a, T> Iterator for Iter<'a, T> {
+    type Item = &'a T;
+
+    fn next(&mut self) -> Option<&'a T> {
+        loop {
+            if let Some(item) = self.items.next() {
+                return Some(&item.value);
+            }
+            match self.above.last_mut()?.next() {
+                Some(node) => self.enter(node),
+                None => drop(self.above.pop()),
+            }
+        }
+    }
+}
+
+impl<'a, T> IntoIterator for &'a Trie<T> {
+    type Item = &'a T;
+    type IntoIter = Iter<'a, T>;
+
+    fn into_iter(self) -> Iter<'a, T> {
+        self.iter()
+    }
+}
+
+/// Which of so many children to take, and the bits of the hash that are left after that.
+fn turn(children: usize, rest: &mut u32) -> usize {
+    let bits = children.trailing_zeros();
+    let at = *rest >> (u32::BITS - bits);
+    *rest <<= bits;
+    at as usize
+}
+
+fn place<T>(items: &[Item<T>], hash: u32, same: impl Fn(&T) -> bool) -> Option<usize> {
+    items.iter().position(|item| item.hash == hash && same(&item.value))
+}
+
+/// Returns the items of the node instead of keeping them if they are to be cut up: the parent may have room for that.
+fn insert<T: Clone>(node: &mut Node<T>, item: Item<T>, mut rest: u32, depth: u32) -> Option<Vec<Item<T>>> {
+    match node {
+        Node::Leaf(items) => {
+            let splits = items.len() >= LEAF && items.iter().any(|other| other.hash != item.hash);
+            let grown = items.iter().cloned().chain([item]);
+            if splits {
+                return Some(grown.collect());
+            }
+            *items = grown.collect();
+        }
+        Node::Fan(children) => {
+            let at = turn(children.len(), &mut rest);
+            let depth = depth + children.len().trailing_zeros();
+            let grown = insert(&mut Arc::make_mut(children)[at], item, rest, depth)?;
+            if children.len() < 1 << BITS && depth < u32::BITS {
+                let halves =
+                    |(n, child): (usize, &Node<T>)| if n == at { cut(&grown, depth) } else { child.halves(depth) };
+                *children = children.iter().enumerate().flat_map(halves).collect::<Vec<_>>().into();
+            } else {
+                Arc::make_mut(children)[at] = Node::Fan(cut(&grown, depth).into());
+            }
+        }
+    }
+    None
+}
+
+/// Two nodes by the bit at this depth; one of them again a fan if all items went one way and are too many.
+fn cut<T: Clone>(items: &[Item<T>], depth: u32) -> [Node<T>; 2] {
+    let half = |bit: u32| {
+        let half: Arc<[_]> =
+            items.iter().filter(|item| item.hash << depth >> (u32::BITS - 1) == bit).cloned().collect();
+        match half.len() > LEAF && depth + 1 < u32::BITS {
+            true => Node::Fan(cut(&half, depth + 1).into()),
+            false => Node::Leaf(half),
+        }
+    };
+    [half(0), half(1)]
+}
+
+impl<T: Clone> Node<T> {
+    fn halves(&self, depth: u32) -> [Self; 2] {
+        match self {
+            Self::Leaf(items) => cut(items, depth),
+            Self::Fan(children) => {
+                let (low, high) = children.split_at(children.len() / 2);
+                [low, high].map(|half| if let [only] = half { only.clone() } else { Self::Fan(half.into()) })
+            }
+        }
+    }
+
+    fn leaf_len(&self) -> usize {
+        match self {
+            Self::Leaf(items) => items.len(),
+            Self::Fan(_) => LEAF,
+        }
+    }
+}
+
+fn remove<T: Clone>(node: &mut Node<T>, hash: u32, mut rest: u32, same: &impl Fn(&T) -> bool) -> Option<T> {
+    match node {
+        Node::Leaf(items) => {
+            let at = place(items, hash, same)?;
+            let old = items[at].value.clone();
+            *items = items[..at].iter().chain(&items[at + 1..]).cloned().collect();
+            Some(old)
+        }
+        Node::Fan(children) => {
+            let at = turn(children.len(), &mut rest);
+            let old = remove(&mut Arc::make_mut(children)[at], hash, rest, same);
+            // Back to one leaf once all children together fill half of one.
+            if children[at].leaf_len() < LEAF / 4 && children.iter().map(Node::leaf_len).sum::<usize>() <= LEAF / 2 {
+                let items = children.iter().filter_map(|child| match child {
+                    Node::Leaf(items) => Some(items.iter().cloned()),
+                    Node::Fan(_) => None,
+                });
+                *node = Node::Leaf(items.flatten().collect());
+            }
+            old
+        }
+    }
+}
