@@ -37,6 +37,7 @@ impl Object {
 }
 
 type Shared = Arc<Object>;
+type Build = fn(&[Shared]) -> Box<dyn Structure>;
 
 /// What every candidate must do. One thread calls `update`.
 trait Structure: Sync {
@@ -57,7 +58,7 @@ fn main() {
     let order = shuffled();
     // Probes and fresh versions are made before anything is timed.
     let probes: Vec<String> = order.iter().map(|&at| objects[at].key.to_string()).collect();
-    let builds: [(&str, fn(&[Shared]) -> Box<dyn Structure>); 4] = [
+    let builds: [(&str, Build); 4] = [
         ("hash map behind a lock", |all| Box::new(Locked::new(all))),
         ("two maps in turn", |all| Box::new(Pair::new(all))),
         ("shards, copied on write", |all| Box::new(Shards::new(all))),
@@ -86,10 +87,10 @@ fn main() {
         let (structure, elsewhere) = (build(&objects), build(&objects));
         let mut control = 0.0;
         for (label, work) in [
-            ("spin", &(|| (0..20_000).for_each(|n| drop(black_box(n)))) as &(dyn Fn() + Sync)),
+            ("spin", &(|| (0..20_000).for_each(|n| _ = black_box(n))) as &(dyn Fn() + Sync)),
             ("list elsewhere", &|| drop(black_box(elsewhere.list()))),
             ("list", &|| drop(black_box(structure.list()))),
-            ("walk", &|| structure.walk(&mut |object| drop(black_box(object.body[0])))),
+            ("walk", &|| structure.walk(&mut |object| _ = black_box(object.body[0]))),
         ] {
             let (p50, p99, max) = latency(&*structure, &objects, &order, work);
             if label == "spin" {
@@ -321,18 +322,18 @@ struct Entry {
 impl Woven {
     fn new(all: &[Shared]) -> Self {
         let (hasher, mut trie) = (DefaultHashBuilder::default(), Trie::new());
-        all.iter().for_each(|object| Self::put(&hasher, &mut trie, Arc::clone(object)));
+        all.iter().for_each(|object| Self::put(&hasher, &mut trie, object));
         Self { hasher, front: ArcSwap::from_pointee(trie.clone()), back: Mutex::new(trie) }
     }
 
-    fn put(hasher: &DefaultHashBuilder, spaces: &mut Trie<Space>, object: Shared) {
+    fn put(hasher: &DefaultHashBuilder, spaces: &mut Trie<Space>, object: &Shared) {
         let (namespace, name) = object.split();
         let hash = hasher.hash_one(namespace) as u32;
         if spaces.get(hash, |space| *space.name == *namespace).is_none() {
             spaces.insert(hash, Space { name: namespace.into(), entries: Trie::new() }, |_| false);
         }
         let space = spaces.get_mut(hash, |space| *space.name == *namespace).expect("was put in");
-        let entry = Entry { object: Arc::clone(&object), labels: 0, slot: 0 };
+        let entry = Entry { object: Arc::clone(object), labels: 0, slot: 0 };
         space.entries.insert(hasher.hash_one(name) as u32, entry, |other| other.object.key == object.key);
     }
 }
@@ -348,7 +349,7 @@ impl Structure for Woven {
 
     fn update(&self, object: Shared) {
         let mut back = self.back.lock();
-        Self::put(&self.hasher, &mut back, object);
+        Self::put(&self.hasher, &mut back, &object);
         self.front.store(Arc::new(back.clone()));
     }
 

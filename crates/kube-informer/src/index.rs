@@ -94,6 +94,7 @@ impl<K, V: Hash + Eq + Send + Sync + 'static> Index<K, V> {
     }
 
     /// All values that any object has.
+    #[must_use]
     pub fn values(&self) -> Vec<V>
     where
         V: Clone,
