@@ -4,11 +4,12 @@ use std::any::type_name;
 use std::fmt;
 use std::sync::Arc;
 
-use crate::codec::Broken;
+use crate::codec::{Broken, path_to};
+use crate::path::FieldPath;
 
 /// A body that does not fit the type it was read as, or bytes that are no object at all.
 ///
-/// Its text says what was expected and where reading stopped, never what stood there: objects hold secrets.
+/// Its text says which field of which type, never what stood there: objects hold secrets.
 #[derive(Clone)]
 pub struct DecodeError(Arc<Inner>);
 
@@ -17,32 +18,42 @@ struct Inner {
     cause: Cause,
 }
 
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug)]
 enum Cause {
     /// Not JSON.
-    Syntax { line: usize, column: usize },
+    Syntax { at: usize },
     /// Ends too early.
     Truncated,
-    /// JSON, but not of the wanted shape.
-    Shape { line: usize, column: usize },
+    /// JSON, but not of the wanted shape here.
+    Shape { path: Option<FieldPath> },
     /// No object that can be kept.
     Broken(Broken),
 }
 
 impl DecodeError {
-    pub(crate) fn of_json<K>(error: &serde_json::Error) -> Self {
+    /// What serde found wrong with `json`. Its own message quotes values, and so is not kept.
+    pub(crate) fn of_json<K>(error: &serde_json::Error, json: &[u8]) -> Self {
         use serde_json::error::Category;
-        let (line, column) = (error.line(), error.column());
+        let at = offset(json, error.line(), error.column());
         let cause = match error.classify() {
-            Category::Data => Cause::Shape { line, column },
+            Category::Data => Cause::Shape { path: path_to(json, at.saturating_sub(1)) },
             Category::Eof => Cause::Truncated,
-            Category::Syntax | Category::Io => Cause::Syntax { line, column },
+            Category::Syntax | Category::Io => Cause::Syntax { at },
         };
         Self(Arc::new(Inner { target: type_name::<K>(), cause }))
     }
 
     pub(crate) fn broken<K>(broken: Broken) -> Self {
         Self(Arc::new(Inner { target: type_name::<K>(), cause: Cause::Broken(broken) }))
+    }
+
+    /// The field that does not fit, if the bytes were JSON and it was one field.
+    #[must_use]
+    pub fn path(&self) -> Option<&FieldPath> {
+        match &self.0.cause {
+            Cause::Shape { path } => path.as_ref(),
+            Cause::Syntax { .. } | Cause::Truncated | Cause::Broken(_) => None,
+        }
     }
 
     /// The name of the type that the bytes were read as.
@@ -56,9 +67,10 @@ impl fmt::Display for DecodeError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let target = self.0.target;
         match &self.0.cause {
-            Cause::Syntax { line, column } => write!(f, "not JSON at line {line} column {column} (wanted {target})"),
+            Cause::Syntax { at } => write!(f, "not JSON at byte {at} (wanted {target})"),
             Cause::Truncated => write!(f, "the JSON ends too early (wanted {target})"),
-            Cause::Shape { line, column } => write!(f, "does not fit {target} at line {line} column {column}"),
+            Cause::Shape { path: Some(path) } => write!(f, "{path} does not fit {target}"),
+            Cause::Shape { path: None } => write!(f, "does not fit {target}"),
             Cause::Broken(broken) => write!(f, "{broken}"),
         }
     }
@@ -71,6 +83,14 @@ impl fmt::Debug for DecodeError {
 }
 
 impl std::error::Error for DecodeError {}
+
+/// Where in the bytes a line and a column are, both counted from one.
+fn offset(json: &[u8], line: usize, column: usize) -> usize {
+    let newlines = memchr::memchr_iter(b'\n', json);
+    let begin =
+        line.checked_sub(2).and_then(|before| newlines.into_iter().nth(before)).map_or(0, |newline| newline + 1);
+    begin + column
+}
 
 /// Text that is not what it was parsed as: a key, a selector, a path.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]

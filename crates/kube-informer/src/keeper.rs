@@ -16,7 +16,7 @@ pub(crate) use self::intern::Interner;
 pub(crate) use self::recent::Forgotten;
 
 use self::training::Training;
-use crate::codec::{Extent, FieldCutter, scan};
+use crate::codec::{Extent, FieldCutter, Found, scan};
 use crate::error::DecodeError;
 use crate::object::{Body, Meta, Obj, Raw, Untyped};
 
@@ -167,14 +167,14 @@ impl Keeper {
             return Ok(Obj::new(Arc::new(Raw::new(meta, home, Body::plain(json)))));
         }
         Ok(Obj::new(match arrival {
-            Arrival::Listed => self.listed(meta, json),
+            Arrival::Listed => self.listed(meta, &found, json),
             Arrival::Changed(now) => self.changed(meta, json, now),
         }))
     }
 
-    fn listed(&self, meta: Meta, json: &[u8]) -> Arc<Raw> {
+    fn listed(&self, meta: Meta, found: &Found<'_>, json: &[u8]) -> Arc<Raw> {
         let home = Arc::clone(&self.0.packing.lock().home);
-        let body = Body::packed(json, &meta, home.dictionary());
+        let body = Body::packed(json, found, &meta, home.dictionary());
         let stored = body.len();
         let raw = Arc::new(Raw::new(meta, Arc::clone(&home), body));
         let mut packing = self.0.packing.lock();

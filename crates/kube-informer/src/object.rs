@@ -166,7 +166,9 @@ impl<K> Obj<K> {
     }
 
     /// The same handle under another type: nothing but the phantom changes.
-    pub(crate) fn cast<V>(self) -> Obj<V> {
+    #[doc(hidden)]
+    #[must_use]
+    pub fn cast<V>(self) -> Obj<V> {
         Obj { raw: self.raw, decoded: self.decoded, kind: PhantomData }
     }
 

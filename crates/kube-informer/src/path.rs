@@ -40,6 +40,11 @@ pub(crate) enum Step {
 const LONGEST: usize = 64;
 
 impl FieldPath {
+    /// A path of these steps, unless there are none or too many.
+    pub(crate) fn of_steps(steps: Vec<Step>) -> Option<Self> {
+        (1..=LONGEST).contains(&steps.len()).then(|| Self { steps: steps.into() })
+    }
+
     pub(crate) fn steps(&self) -> &[Step] {
         &self.steps
     }

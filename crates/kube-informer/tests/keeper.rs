@@ -214,9 +214,30 @@ fn a_body_that_does_not_fit_fails_for_its_reader_alone_and_says_no_value() {
         spec: u32,
     }
     let error = object.view::<Wrong>().get().unwrap_err();
-    assert!(error.to_string().contains("Wrong"), "{error}");
+    assert!(error.to_string().starts_with("spec does not fit "), "{error}");
     assert!(!format!("{error} {error:?}").contains("s3cret"));
     assert!(object.get().is_ok());
+}
+
+#[test]
+fn the_error_names_the_field_that_does_not_fit() {
+    use k8s_openapi::api::core::v1::Pod;
+    let pod = |containers: &str| {
+        let json = format!(
+            "{{\"kind\":\"Pod\",\n \"apiVersion\":\"v1\",\"metadata\":{{\"name\":\"a\"}},\n\"spec\":{{\"containers\":{containers}}}}}"
+        );
+        Obj::<Pod>::from_json(json).unwrap()
+    };
+    for (containers, path) in [
+        (r#""none""#, "spec.containers"),
+        (r#"[{"name":"a"},{"name":"b","ports":[{"containerPort":"x"}]}]"#, "spec.containers[1].ports[0].containerPort"),
+        (r#"[{"name":"a","image":{}}]"#, "spec.containers[0].image"),
+    ] {
+        let error = pod(containers).get().map(|_| ()).unwrap_err();
+        assert_eq!(error.path().unwrap().to_string(), path);
+    }
+    let cut = Obj::<Pod>::from_json(r#"{"metadata":{"name":"a"},"spec":{"#).unwrap();
+    assert!(cut.get().map(|_| ()).unwrap_err().to_string().starts_with("the JSON ends too early"));
 }
 
 #[test]

@@ -272,3 +272,49 @@ fn find_below(cursor: &mut Cursor<'_>, steps: &[Step]) -> Result<Option<String>,
         (Some(_), _) => cursor.skip().map(|()| None),
     }
 }
+
+/// The way to the innermost value that covers this byte.
+pub(crate) fn path_to(json: &[u8], at: usize) -> Option<FieldPath> {
+    let mut cursor = Cursor::new(json);
+    let mut steps = Vec::new();
+    while let Ok(Some(step)) = step_to(&mut cursor, at) {
+        steps.push(step);
+    }
+    FieldPath::of_steps(steps)
+}
+
+/// One step down towards a byte; leaves the cursor before the value that covers it.
+fn step_to(cursor: &mut Cursor<'_>, at: usize) -> Result<Option<Step>, Broken> {
+    let covers = |cursor: &mut Cursor<'_>| {
+        let mut ahead = cursor.clone();
+        ahead.skip()?;
+        let covers = at < ahead.at();
+        if !covers {
+            *cursor = ahead;
+        }
+        Ok::<_, Broken>(covers)
+    };
+    match cursor.peek()? {
+        b'{' => {
+            let mut members = cursor.object()?;
+            while let Some(name) = cursor.field(&mut members)? {
+                if covers(cursor)? {
+                    return Ok(Some(Step::Field(name.read()?.into())));
+                }
+            }
+            Ok(None)
+        }
+        b'[' => {
+            let mut elements = cursor.list()?;
+            let mut index = 0;
+            while cursor.element(&mut elements)? {
+                if covers(cursor)? {
+                    return Ok(Some(Step::Element(index)));
+                }
+                index += 1;
+            }
+            Ok(None)
+        }
+        _ => Ok(None),
+    }
+}

@@ -8,6 +8,7 @@ use parking_lot::Mutex;
 use zstd::zstd_safe::{self, CCtx, CParameter, DCtx, DDict, DParameter, DictAttachPref, FrameFormat};
 
 use super::strip::{Stripped, restore, split_head};
+use crate::codec::Found;
 use crate::object::Meta;
 
 /// The level that objects are packed at. Figures are in DESIGN.md.
@@ -81,9 +82,9 @@ impl Dictionary {
     }
 
     /// Packs what an object's metadata does not hold; none if that saves nothing.
-    pub(crate) fn pack(&self, plain: &[u8], meta: &Meta) -> Option<Box<[u8]>> {
+    pub(crate) fn pack(&self, plain: &[u8], found: &Found<'_>, meta: &Meta) -> Option<Box<[u8]>> {
         let mut packer = self.packer()?;
-        let packed = packer.pack(plain, meta);
+        let packed = packer.pack(plain, found, meta);
         if let Packers::Kept(kept) = &mut *self.packers.lock()
             && kept.len() < PACKERS
         {
@@ -174,8 +175,8 @@ impl Packer {
         Some(Self { context, stripped: Stripped::default(), buffer: Vec::new() })
     }
 
-    fn pack(&mut self, plain: &[u8], meta: &Meta) -> Option<Box<[u8]>> {
-        self.stripped.strip(plain, meta);
+    fn pack(&mut self, plain: &[u8], found: &Found<'_>, meta: &Meta) -> Option<Box<[u8]>> {
+        self.stripped.strip(plain, found, meta);
         let Stripped { head, rest, .. } = &self.stripped;
         self.buffer.clear();
         self.buffer.reserve(zstd_safe::compress_bound(rest.len()));

@@ -1,6 +1,6 @@
 //! Taking out of a body what is held beside it.
 
-use crate::codec::{Extent, Found, each_owner, scan};
+use crate::codec::{Found, each_owner};
 use crate::object::Meta;
 
 /// Set in the first byte of a packed body, so that it is never the brace that a plain one begins with.
@@ -80,26 +80,24 @@ pub(crate) struct Stripped {
 
 impl Stripped {
     /// Takes out all parts that [`restore`] would write exactly as they are.
-    pub(crate) fn strip(&mut self, json: &[u8], meta: &Meta) {
+    pub(crate) fn strip(&mut self, json: &[u8], found: &Found<'_>, meta: &Meta) {
         self.head.clear();
         self.head.push(PACKED);
         self.rest.clear();
         let mut from = 0;
-        if let Ok(found) = scan(json, Extent::Metadata) {
-            let owner = first_owner(&found);
-            for part in PARTS {
-                let place = part.place(&found, owner).and_then(|bytes| Some((offset(json, bytes)?, bytes)));
-                let Some((at, bytes)) = place.filter(|(at, _)| *at >= from) else { continue };
-                self.part.clear();
-                part.write(meta, &mut self.part);
-                if self.part != bytes {
-                    continue;
-                }
-                self.head[0] |= part.bit();
-                write_number(at - from, &mut self.head);
-                self.rest.extend_from_slice(&json[from..at]);
-                from = at + bytes.len();
+        let owner = first_owner(found);
+        for part in PARTS {
+            let place = part.place(found, owner).and_then(|bytes| Some((offset(json, bytes)?, bytes)));
+            let Some((at, bytes)) = place.filter(|(at, _)| *at >= from) else { continue };
+            self.part.clear();
+            part.write(meta, &mut self.part);
+            if self.part != bytes {
+                continue;
             }
+            self.head[0] |= part.bit();
+            write_number(at - from, &mut self.head);
+            self.rest.extend_from_slice(&json[from..at]);
+            from = at + bytes.len();
         }
         self.rest.extend_from_slice(&json[from..]);
     }
@@ -171,6 +169,7 @@ fn read_number(bytes: &[u8]) -> Option<(usize, &[u8])> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::codec::{Extent, scan};
 
     #[test]
     fn numbers_of_every_length_come_back() {
@@ -186,9 +185,10 @@ mod tests {
     #[test]
     fn what_can_be_written_back_is_taken_out() {
         let json = br#"{"metadata":{"name":"n","namespace":"s","uid":"0b2f3c4d-5e6f-7081-92a3-b4c5d6e7f809","resourceVersion":"5","labels":{"a":"b","c":"d"},"ownerReferences":[{"name":"o","uid":"u"}]}}"#;
-        let meta = Meta::of(&scan(json, Extent::Metadata).unwrap(), None).unwrap();
+        let found = scan(json, Extent::Metadata).unwrap();
+        let meta = Meta::of(&found, None).unwrap();
         let mut stripped = Stripped::default();
-        stripped.strip(json, &meta);
+        stripped.strip(json, &found, &meta);
         assert_eq!(
             std::str::from_utf8(&stripped.rest).unwrap(),
             r#"{"metadata":{"name":"","namespace":"","uid":"","resourceVersion":"","labels":,"ownerReferences":[{"name":"","uid":""}]}}"#
@@ -201,9 +201,10 @@ mod tests {
     #[test]
     fn what_is_written_differently_stays() {
         let json = br#"{"metadata":{"uid":"U","name":"\u006e","resourceVersion":"5","labels": {"a" :"b"}}}"#;
-        let meta = Meta::of(&scan(json, Extent::Metadata).unwrap(), None).unwrap();
+        let found = scan(json, Extent::Metadata).unwrap();
+        let meta = Meta::of(&found, None).unwrap();
         let mut stripped = Stripped::default();
-        stripped.strip(json, &meta);
+        stripped.strip(json, &found, &meta);
         let mut restored = Vec::new();
         restore(&stripped.head, &stripped.rest, &meta, &mut restored).unwrap();
         assert_eq!(restored, json);

@@ -4,6 +4,7 @@ use std::sync::{Arc, Weak};
 
 use super::dictionary::Dictionary;
 use super::strip::Stripped;
+use crate::codec::{Extent, scan};
 use crate::object::Raw;
 
 /// How many objects a dictionary is trained on.
@@ -168,7 +169,10 @@ impl Samples {
         let (mut data, mut sizes) = (Vec::new(), Vec::new());
         let mut stripped = Stripped::default();
         for raw in self.0.iter().filter_map(Weak::upgrade) {
-            raw.with_plain(|json| stripped.strip(json, raw.meta()));
+            raw.with_plain(|json| {
+                let found = scan(json, Extent::Metadata).unwrap_or_default();
+                stripped.strip(json, &found, raw.meta());
+            });
             let sample = &stripped.rest[..stripped.rest.len().min(LONGEST_SAMPLE)];
             data.extend_from_slice(sample);
             sizes.push(sample.len());

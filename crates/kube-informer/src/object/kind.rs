@@ -20,7 +20,9 @@ pub trait Object: Sized + Send + Sync + 'static {
 impl<T: DeserializeOwned + Send + Sync + 'static> Object for T {
     fn decode(encoded: Encoded<'_>) -> Result<Self, DecodeError> {
         match encoded {
-            Encoded::Json(json) => serde_json::from_slice(json).map_err(|error| DecodeError::of_json::<T>(&error)),
+            Encoded::Json(json) => {
+                serde_json::from_slice(json).map_err(|error| DecodeError::of_json::<T>(&error, json))
+            }
         }
     }
 }

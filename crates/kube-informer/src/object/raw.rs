@@ -8,7 +8,7 @@ use parking_lot::RwLock;
 use super::decoded::Decoded;
 use super::kind::{Encoded, Object};
 use super::meta::Meta;
-use crate::codec::{Extent, each_string, find, scan};
+use crate::codec::{Extent, Found, each_string, find, scan};
 use crate::error::DecodeError;
 use crate::keeper::{Dictionary, Forgotten, Home, Keep, Plain};
 use crate::path::FieldPath;
@@ -135,7 +135,8 @@ impl Raw {
             }
             holding.plain(&self.meta)
         };
-        let packed = Body(home.dictionary().pack(&plain, &self.meta)?);
+        let found = scan(&plain, Extent::Metadata).unwrap_or_default();
+        let packed = Body(home.dictionary().pack(&plain, &found, &self.meta)?);
         let sizes = (plain.len(), packed.len());
         let before = {
             let mut holding = self.holding.write();
@@ -169,8 +170,8 @@ impl Body {
     }
 
     /// Packed, if that saves anything.
-    pub(crate) fn packed(json: &[u8], meta: &Meta, dictionary: &Dictionary) -> Self {
-        Self(dictionary.pack(json, meta).unwrap_or_else(|| json.into()))
+    pub(crate) fn packed(json: &[u8], found: &Found<'_>, meta: &Meta, dictionary: &Dictionary) -> Self {
+        Self(dictionary.pack(json, found, meta).unwrap_or_else(|| json.into()))
     }
 
     /// How many bytes are held.
