@@ -1,4 +1,4 @@
-//! Framing, scanning, splitting and cutting against serde_json: on arbitrary JSON cut at every byte, and on broken bytes.
+//! Framing, scanning, splitting and cutting against `serde_json`: on arbitrary JSON cut at every byte, and on broken bytes.
 
 mod json;
 
@@ -40,7 +40,7 @@ fn split(chunks: Vec<Bytes>, limit: usize) -> Result<(Vec<Bytes>, kube_informer:
 }
 
 fn parsed(bytes: &[u8]) -> Value {
-    serde_json::from_slice(bytes).unwrap()
+    serde_json::from_slice(bytes).expect("JSON")
 }
 
 /// What cutting must be equal to.
@@ -80,7 +80,7 @@ fn path_of(steps: &[&str]) -> FieldPath {
             name => format!("['{name}']"),
         })
         .collect();
-    text.parse().unwrap()
+    text.parse().expect("a path")
 }
 
 fn any_path() -> impl Strategy<Value = Vec<&'static str>> {

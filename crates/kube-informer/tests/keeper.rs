@@ -2,6 +2,7 @@
 
 mod json;
 
+use std::sync::LazyLock;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::thread;
 
@@ -40,7 +41,7 @@ fn pod(number: usize, version: usize) -> Bytes {
 }
 
 fn accept(keeper: &Keeper, json: &Bytes, arrival: Arrival) -> Obj<Untyped> {
-    keeper.accept(json, arrival).unwrap()
+    keeper.accept(json, arrival).expect("an object")
 }
 
 /// Runs all training that is wanted, as a shell would on another thread.
@@ -85,6 +86,47 @@ proptest! {
             }
         }
     }
+}
+
+/// A keeper that has settled on a dictionary for pods.
+static SETTLED: LazyLock<Keeper> = LazyLock::new(|| {
+    let keeper = keeper(Keep::Compact);
+    let held: Vec<_> = (0..5000).map(|n| accept(&keeper, &pod(n, 1), Arrival::Listed)).collect();
+    assert_eq!(train(&keeper), 1);
+    drop(held);
+    keeper
+});
+
+proptest! {
+    #![proptest_config(config(300))]
+
+    #[test]
+    fn anything_packed_against_a_dictionary_comes_back_whole(object in any_resource()) {
+        let held = accept(&SETTLED, &object.text.clone().into(), Arrival::Listed);
+        prop_assert_eq!(held.json(), object.text.as_bytes());
+        let changed = accept(&SETTLED, &object.text.clone().into(), Arrival::Changed(0));
+        SETTLED.pack_cold(10, 1000);
+        prop_assert_eq!(changed.json(), object.text.as_bytes());
+    }
+}
+
+#[test]
+fn a_dictionary_that_stops_paying_is_replaced() {
+    let keeper = keeper(Keep::Compact);
+    let mut held: Vec<_> = (0..8000).map(|n| accept(&keeper, &pod(n, 1), Arrival::Listed)).collect();
+    assert_eq!(train(&keeper), 1);
+    held.extend((8000..12_000).map(|n| accept(&keeper, &pod(n, 1), Arrival::Listed)));
+    assert!(keeper.wants_training().is_none(), "it pays");
+    let other = |n: u64| -> Bytes {
+        let words: Vec<String> =
+            (0..20).map(|w| format!("{:x}", (n * 31 + w).wrapping_mul(0x9e37_79b9_7f4a_7c15))).collect();
+        json!({"kind":"Note","apiVersion":"x/v1","metadata":{"name":n.to_string()},"text":words}).to_string().into()
+    };
+    held.extend((0..3000).map(|n| accept(&keeper, &other(n), Arrival::Listed)));
+    let samples = keeper.wants_training().expect("it no longer pays");
+    keeper.install(samples.train().unwrap());
+    assert!(held[..12_000].iter().enumerate().step_by(97).all(|(n, object)| object.json() == pod(n, 1)));
+    assert!((0..3000).step_by(97).all(|n| held[12_000 + n as usize].json() == other(n)));
 }
 
 #[test]
@@ -196,7 +238,7 @@ fn all_handles_of_one_event_share_one_decode_for_each_view() {
                 let (full, part) = (event.view::<Value>(), event.view::<Phase>());
                 scope.spawn(move || {
                     assert_eq!(full.get().unwrap()["status"]["phase"], "Running");
-                    assert_eq!(part.clone().get().unwrap().status.phase, "Running");
+                    assert_eq!(part.get().unwrap().status.phase, "Running");
                     assert_eq!(part.to_arc().unwrap().status.phase, "Running");
                 });
             }

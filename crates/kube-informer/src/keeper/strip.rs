@@ -56,12 +56,8 @@ impl Part {
                 }
                 to.push(b'}');
             }
-            Self::OwnerName => {
-                meta.owners().next().iter().for_each(|owner| to.extend_from_slice(owner.name().as_bytes()))
-            }
-            Self::OwnerUid => {
-                meta.owners().next().iter().for_each(|owner| to.extend_from_slice(owner.uid().as_bytes()))
-            }
+            Self::OwnerName => to.extend_from_slice(meta.owners().next().map_or("", |owner| owner.name()).as_bytes()),
+            Self::OwnerUid => to.extend_from_slice(meta.owners().next().map_or("", |owner| owner.uid()).as_bytes()),
         }
     }
 }

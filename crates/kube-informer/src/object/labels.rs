@@ -5,16 +5,16 @@ use std::fmt;
 use super::strings;
 
 /// The labels of an object.
-#[derive(Clone, Default)]
+#[derive(Clone, Copy, Default)]
 pub struct Labels<'a> {
     /// Keys and values in turn, and behind them what is no label.
-    strings: strings::Iter<'a>,
+    strings: &'a str,
     count: usize,
 }
 
 impl<'a> Labels<'a> {
-    pub(super) fn new(strings: strings::Iter<'a>, count: usize) -> Self {
-        Self { strings, count }
+    pub(super) fn new(strings: &strings::Iter<'a>, count: usize) -> Self {
+        Self { strings: strings.rest(), count }
     }
 
     /// The value of the label `key`.
@@ -26,7 +26,7 @@ impl<'a> Labels<'a> {
     /// All of them, in the server's order, which is by key.
     #[must_use]
     pub fn iter(&self) -> LabelsIter<'a> {
-        LabelsIter { strings: self.strings.clone(), left: self.count }
+        LabelsIter { strings: strings::Iter::over(self.strings), left: self.count }
     }
 
     /// How many there are.

@@ -63,7 +63,7 @@ impl Meta {
         self.facts.as_ref().map_or_else(Labels::default, |facts| {
             let mut strings = facts.iter();
             let count = strings.number().unwrap_or_default();
-            Labels::new(strings, count)
+            Labels::new(&strings, count)
         })
     }
 

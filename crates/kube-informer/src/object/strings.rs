@@ -69,7 +69,17 @@ impl<'a> Iterator for Iter<'a> {
     }
 }
 
-impl Iter<'_> {
+impl<'a> Iter<'a> {
+    /// Walks strings from here.
+    pub(super) fn over(text: &'a str) -> Self {
+        Self(text)
+    }
+
+    /// What has not been walked.
+    pub(super) fn rest(&self) -> &'a str {
+        self.0
+    }
+
     /// Takes a number.
     pub(crate) fn number(&mut self) -> Option<usize> {
         let mut chars = self.0.chars();
