@@ -1,0 +1,195 @@
+//! What bytes cost on their way in and out: scanning, framing, splitting, cutting, packing, decoding.
+#![allow(missing_docs, reason = "criterion's macros write an undocumented function")]
+
+use std::hint::black_box;
+
+use bytes::Bytes;
+use criterion::{BatchSize, BenchmarkId, Criterion, Throughput, criterion_group, criterion_main};
+use k8s_openapi::api::core::v1::Pod;
+use kube_embedded::generate::Generator;
+use kube_informer::codec::{Extent, FieldCutter, Frames, LARGEST_OBJECT, ListSplitter, Skip, WatchFrame, scan};
+use kube_informer::keeper::{Arrival, Keeper, KeeperSettings};
+use kube_informer::{Keep, Obj, Untyped};
+use serde::Deserialize;
+use serde::de::IgnoredAny;
+use serde_json::value::RawValue;
+
+/// What a TLS record brings at most.
+const CHUNK: usize = 16 << 10;
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct PodIp {
+    status: PodIpStatus,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct PodIpStatus {
+    #[serde(rename = "podIP")]
+    pod_ip: Option<String>,
+}
+
+fn pods(count: u64) -> Vec<Bytes> {
+    Generator::new(7).pods(count).map(|pod| pod.into_bytes().into()).collect()
+}
+
+fn chunks(bytes: &[u8]) -> Vec<Bytes> {
+    bytes.chunks(CHUNK).map(Bytes::copy_from_slice).collect()
+}
+
+/// Many different objects, one after another, so that neither caches nor branch predictors know them by heart.
+fn in_turn<'a, T>(values: &'a [T]) -> impl FnMut() -> &'a T {
+    let mut at = 0;
+    move || {
+        at = (at + 1) % values.len();
+        &values[at]
+    }
+}
+
+fn scanning(c: &mut Criterion) {
+    let pods = pods(500);
+    let mean = pods.iter().map(Bytes::len).sum::<usize>() / pods.len();
+    let mut group = c.benchmark_group("scan one pod");
+    group.throughput(Throughput::Bytes(mean as u64));
+    let mut next = in_turn(&pods);
+    group.bench_function("skip by blocks", |b| b.iter(|| Skip::default().feed(&next()[1..])));
+    let mut next = in_turn(&pods);
+    group.bench_function("serde IgnoredAny", |b| b.iter(|| serde_json::from_slice::<IgnoredAny>(next())));
+    let mut next = in_turn(&pods);
+    group.bench_function("serde RawValue", |b| {
+        b.iter(|| serde_json::from_slice::<&RawValue>(black_box(next())).map(|raw| raw.get().len()));
+    });
+    let mut next = in_turn(&pods);
+    group.bench_function("metadata", |b| b.iter(|| scan(next(), Extent::Metadata).map(|found| found.has_metadata)));
+    let mut next = in_turn(&pods);
+    group.bench_function("whole", |b| b.iter(|| scan(next(), Extent::Whole).map(|found| found.has_metadata)));
+    let path = "spec.nodeName".parse().expect("a path");
+    let objects = accepted(&keeper(Keep::Plain), &pods);
+    let mut next = in_turn(&objects);
+    group.bench_function("value at spec.nodeName", |b| b.iter(|| next().value_at(&path)));
+    group.finish();
+}
+
+fn streams(c: &mut Criterion) {
+    let pods = pods(500);
+    let lines: Vec<Vec<u8>> =
+        pods.iter().map(|pod| [br#"{"type":"MODIFIED","object":"#, &pod[..], b"}\n"].concat()).collect();
+    let watch = chunks(&lines.concat());
+    let items: Vec<&[u8]> = pods.iter().map(|pod| &pod[br#"{"kind":"Pod","apiVersion":"v1","#.len()..]).collect();
+    let items: Vec<Vec<u8>> = items.iter().map(|rest| [b"{", *rest].concat()).collect();
+    let head = br#"{"kind":"PodList","apiVersion":"v1","metadata":{"resourceVersion":"1"},"items":["#;
+    let list = chunks(&[&head[..], &items.join(&b','), b"]}"].concat());
+
+    let mut group = c.benchmark_group("500 pods");
+    group.throughput(Throughput::Elements(500));
+    group.bench_function("watch frames", |b| {
+        b.iter(|| {
+            let mut frames = Frames::new(LARGEST_OBJECT);
+            let mut count = 0;
+            for chunk in &watch {
+                frames.push(chunk.clone());
+                while let Some(Ok(frame)) = frames.next() {
+                    count += usize::from(WatchFrame::read(&frame).is_ok());
+                }
+            }
+            assert_eq!(count, 500);
+        });
+    });
+    group.bench_function("list", |b| {
+        b.iter(|| {
+            let mut splitter = ListSplitter::new(LARGEST_OBJECT);
+            let mut count = 0;
+            for chunk in &list {
+                splitter.push(chunk.clone());
+                while let Some(Ok(_)) = splitter.next() {
+                    count += 1;
+                }
+            }
+            assert_eq!(count, 500);
+        });
+    });
+    group.finish();
+}
+
+fn cutting(c: &mut Criterion) {
+    let pods = pods(500);
+    let mut group = c.benchmark_group("cut managedFields");
+    let cutter = FieldCutter::new(["metadata.managedFields".parse().expect("a path")]);
+    let mut next = in_turn(&pods);
+    group.bench_function("bytes", |b| b.iter(|| cutter.cut(next())));
+    let mut next = in_turn(&pods);
+    group.bench_function("serde Value", |b| {
+        b.iter(|| {
+            let mut value: serde_json::Value = serde_json::from_slice(next()).expect("JSON");
+            value["metadata"].as_object_mut().expect("an object").remove("managedFields");
+            value.to_string()
+        });
+    });
+    group.finish();
+}
+
+fn keeper(keep: Keep) -> Keeper {
+    let mut settings = KeeperSettings::default();
+    settings.keep = keep;
+    settings.recent_bytes = 0;
+    Keeper::new(settings)
+}
+
+fn accepted(keeper: &Keeper, pods: &[Bytes]) -> Vec<Obj<Untyped>> {
+    pods.iter().map(|pod| keeper.accept(pod, Arrival::Listed).expect("a pod")).collect()
+}
+
+/// A keeper whose dictionary is settled, and 5,000 objects packed with it.
+fn settled(keep: Keep, pods: &[Bytes]) -> (Keeper, Vec<Obj<Untyped>>) {
+    let keeper = keeper(keep);
+    let objects = accepted(&keeper, pods);
+    for tick in 0..100 {
+        keeper.pack_cold(tick, 1000);
+        while let Some(samples) = keeper.wants_training() {
+            keeper.install(samples.train().expect("a dictionary"));
+        }
+    }
+    (keeper, objects)
+}
+
+fn keeping(c: &mut Criterion) {
+    let pods = pods(5000);
+    let mut group = c.benchmark_group("keep one pod");
+    for keep in [Keep::Plain, Keep::Compact] {
+        let (keeper, objects) = settled(keep, &pods);
+        let mut next = in_turn(&pods);
+        group.bench_with_input(BenchmarkId::new("accept", format!("{keep:?}")), &keeper, |b, keeper| {
+            b.iter_batched(&mut next, |pod| keeper.accept(pod, Arrival::Listed), BatchSize::SmallInput);
+        });
+        let mut next = in_turn(&objects);
+        group.bench_function(BenchmarkId::new("json", format!("{keep:?}")), |b| b.iter(|| next().json()));
+        let mut next = in_turn(&objects);
+        group.bench_function(BenchmarkId::new("annotation", format!("{keep:?}")), |b| {
+            b.iter(|| next().annotation("none"));
+        });
+        let mut next = in_turn(&objects);
+        group.bench_function(BenchmarkId::new("get Pod", format!("{keep:?}")), |b| {
+            b.iter(|| next().fresh_handle().cast::<Pod>().get().map(|pod| pod.metadata.name.is_some()));
+        });
+        let mut next = in_turn(&objects);
+        group.bench_function(BenchmarkId::new("get projection", format!("{keep:?}")), |b| {
+            b.iter(|| next().fresh_handle().cast::<PodIp>().get().map(|pod| pod.status.pod_ip.is_some()));
+        });
+    }
+    let mut next = in_turn(&pods);
+    group.bench_function("serde Pod", |b| b.iter(|| serde_json::from_slice::<Pod>(next())));
+
+    let keeper = Keeper::new(KeeperSettings::default());
+    let objects = accepted(&keeper, &pods[..500]);
+    let mut next = in_turn(&objects);
+    group.bench_function("get Pod again and again", |b| {
+        b.iter(|| next().fresh_handle().cast::<Pod>().get().map(|pod| pod.metadata.name.is_some()));
+    });
+    let mut next = in_turn(&objects);
+    group.bench_function("make and drop a handle", |b| b.iter(|| next().fresh_handle()));
+    group.finish();
+}
+
+criterion_group!(benches, scanning, streams, cutting, keeping);
+criterion_main!(benches);

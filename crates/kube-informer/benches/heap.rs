@@ -1,0 +1,185 @@
+//! Bytes held for each object, by policy, on the generator's pods, next to what zstd-3 with a dictionary of 110 KB makes of them.
+//!
+//! `cargo bench -p kube-informer --bench heap -- [pods]`. "held" is what the allocator was asked for plus sixteen bytes for each
+//! allocation (its header and rounding), everything included: key, metadata, handle, map entry, dictionary, interned sets.
+//! "resident" is the growth of the process, which also holds what zstd allocates by itself.
+
+use std::alloc::System;
+use std::hash::BuildHasher;
+use std::process::ExitCode;
+use std::time::{Duration, Instant};
+
+use bytes::Bytes;
+use hashbrown::{DefaultHashBuilder, HashTable};
+use kube_embedded::generate::{Generator, Sample};
+use kube_informer::keeper::{Arrival, Keeper, KeeperSettings, Samples};
+use kube_informer::{Keep, Obj, Untyped};
+use stats_alloc::{INSTRUMENTED_SYSTEM, Region, StatsAlloc};
+
+#[global_allocator]
+static ALLOCATOR: &StatsAlloc<System> = &INSTRUMENTED_SYSTEM;
+
+/// How many objects arrive while a dictionary is being trained on another thread.
+const TRAINING_TAKES: usize = 3000;
+
+/// What an allocation costs beside its bytes.
+const HEADER: usize = 16;
+
+fn main() -> ExitCode {
+    let count = std::env::args().skip(1).find_map(|arg| arg.parse().ok()).unwrap_or(20_000);
+    let pods = as_listed(count);
+    let mean = pods.iter().map(|pod| pod.bytes().len()).sum::<usize>() / pods.len();
+    let reference = reference(&pods);
+    println!("{count} pods of {mean} bytes; zstd-3 with a 110 KB dictionary: {reference}");
+    println!("{:>42}peak: sync  relist", "");
+    println!(
+        "{:<9}{:>8}{:>8}{:>10}{:>8}{:>9}{:>8}{:>12}{:>12}",
+        "", "held", "over", "resident", "allocs", "", "", "accept", "pack cold"
+    );
+    let mut verdict = ExitCode::SUCCESS;
+    for keep in [Keep::Compact, Keep::Plain] {
+        let row = hold(keep, &pods);
+        let over = row.held.cast_signed() - reference.cast_signed();
+        println!(
+            "{:<9}{:>8}{over:>8}{:>10}{:>8.2}{:>9.2}{:>8.2}{:>12?}{:>12?}",
+            format!("{keep:?}"),
+            row.held,
+            row.resident,
+            row.allocations,
+            row.peaks.0,
+            row.peaks.1,
+            row.accept,
+            row.pack
+        );
+        if keep == Keep::Compact && over > 400 {
+            println!("TOO MUCH: compact may hold 400 bytes over the reference");
+            verdict = ExitCode::FAILURE;
+        }
+    }
+    verdict
+}
+
+/// Pods in the order in which a server lists them.
+fn as_listed(count: u64) -> Vec<Sample> {
+    let mut pods: Vec<_> = Generator::new(7).pods(count).collect();
+    pods.sort_by(|a, b| (a.namespace(), a.name()).cmp(&(b.namespace(), b.name())));
+    pods
+}
+
+/// The mean size under zstd-3 with a dictionary trained on one in a hundred.
+fn reference(pods: &[Sample]) -> usize {
+    let samples: Vec<&[u8]> = pods.iter().step_by(100).map(Sample::bytes).collect();
+    let dictionary = zstd::dict::from_samples(&samples, 110 << 10).expect("a dictionary");
+    let mut compressor = zstd::bulk::Compressor::with_dictionary(3, &dictionary).expect("a compressor");
+    pods.iter().map(|pod| compressor.compress(pod.bytes()).expect("compressed").len()).sum::<usize>() / pods.len()
+}
+
+struct Row {
+    held: usize,
+    resident: usize,
+    allocations: f64,
+    /// Of what is held in the end: at most while the first list came in, and while a list of nothing but new versions did.
+    peaks: (f64, f64),
+    accept: Duration,
+    pack: Duration,
+}
+
+fn hold(keep: Keep, pods: &[Sample]) -> Row {
+    let (region, before) = (Region::new(ALLOCATOR), resident());
+    let held = || {
+        let change = region.change();
+        let allocations = change.allocations - change.deallocations;
+        (change.bytes_allocated - change.bytes_deallocated + HEADER * allocations, allocations)
+    };
+    let mut cache = Cache::new(keep);
+    let mut peaks = (0, 0);
+    for pod in pods {
+        cache.list(Bytes::copy_from_slice(pod.bytes()));
+        peaks.0 = peaks.0.max(held().0);
+    }
+    cache.settle();
+    let (bytes, allocations) = held();
+    let resident = resident().saturating_sub(before) / pods.len();
+    let accept = cache.accept / u32::try_from(pods.len()).expect("not that many");
+    for (at, pod) in pods.iter().enumerate() {
+        cache.list(pod.at_version(1 << 40 | at as u64).into());
+        peaks.1 = peaks.1.max(held().0);
+    }
+    Row {
+        held: bytes / pods.len(),
+        resident,
+        allocations: allocations as f64 / pods.len() as f64,
+        peaks: (peaks.0 as f64 / bytes as f64, peaks.1 as f64 / bytes as f64),
+        accept,
+        pack: cache.packing.0 / cache.packing.1.max(1),
+    }
+}
+
+/// A keeper and the least a store needs.
+struct Cache {
+    keeper: Keeper,
+    hasher: DefaultHashBuilder,
+    store: HashTable<Obj<Untyped>>,
+    listed: usize,
+    training: Option<(usize, Samples)>,
+    accept: Duration,
+    packing: (Duration, u32),
+}
+
+impl Cache {
+    fn new(keep: Keep) -> Self {
+        let mut settings = KeeperSettings::default();
+        settings.keep = keep;
+        Self {
+            keeper: Keeper::new(settings),
+            hasher: DefaultHashBuilder::default(),
+            store: HashTable::new(),
+            listed: 0,
+            training: None,
+            accept: Duration::ZERO,
+            packing: (Duration::ZERO, 0),
+        }
+    }
+
+    fn list(&mut self, json: Bytes) {
+        let start = Instant::now();
+        let object = self.keeper.accept(&json, Arrival::Listed).expect("a pod");
+        drop(json);
+        let hash = self.hasher.hash_one(object.key());
+        match self.store.find_mut(hash, |held| held.key() == object.key()) {
+            Some(held) => *held = object,
+            None => {
+                self.store.insert_unique(hash, object, |held| self.hasher.hash_one(held.key()));
+            }
+        }
+        self.accept += start.elapsed();
+        self.listed += 1;
+        match self.training.take() {
+            None => self.training = self.keeper.wants_training().map(|samples| (self.listed + TRAINING_TAKES, samples)),
+            Some((due, samples)) if due > self.listed => self.training = Some((due, samples)),
+            Some((_, samples)) => self.keeper.install(samples.train().expect("a dictionary")),
+        }
+    }
+
+    /// What happens while nothing does.
+    fn settle(&mut self) {
+        for tick in 0.. {
+            let start = Instant::now();
+            let step = self.keeper.pack_cold(tick, 1000);
+            self.packing.0 += start.elapsed();
+            self.packing.1 += u32::try_from(step.objects).expect("a budget");
+            let training = self.training.take().map(|(_, samples)| samples);
+            if let Some(samples) = training.or_else(|| self.keeper.wants_training()) {
+                self.keeper.install(samples.train().expect("a dictionary"));
+            } else if step.waiting == 0 && tick > 3 {
+                break;
+            }
+        }
+    }
+}
+
+/// Bytes of the process in memory; zero where the system does not say.
+fn resident() -> usize {
+    let pages = std::fs::read_to_string("/proc/self/statm").ok().and_then(|text| text.split(' ').nth(1)?.parse().ok());
+    pages.unwrap_or(0_usize) * 4096
+}
