@@ -12,9 +12,25 @@ pub(crate) enum Form {
     /// All of it.
     Full,
     /// `PartialObjectMetadata`: the metadata alone.
-    Metadata,
+    Metadata(MetaVersion),
     /// `PartialObjectMetadataList`.
-    MetadataList,
+    MetadataList(MetaVersion),
+}
+
+/// The version of `meta.k8s.io` that metadata is asked for in.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum MetaVersion {
+    V1,
+    V1Beta1,
+}
+
+impl MetaVersion {
+    pub(crate) fn api_version(self) -> &'static str {
+        match self {
+            Self::V1 => "meta.k8s.io/v1",
+            Self::V1Beta1 => "meta.k8s.io/v1beta1",
+        }
+    }
 }
 
 /// How JSON is laid out.
@@ -46,7 +62,7 @@ pub(crate) enum Unacceptable {
     Transform,
 }
 
-/// Where something was not acceptable: the real server lists other media types for collections.
+/// Where something was not acceptable: the real server lists other media types in other places.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Place {
     Object,
@@ -152,10 +168,15 @@ impl<'h> Alternative<'h> {
         if !matches!(self.media, "application/json" | "*/*") {
             return None;
         }
-        match (self.parameter("as"), self.parameter("g"), self.parameter("v")) {
-            (None | Some(""), ..) => Some(Form::Full),
-            (Some("PartialObjectMetadata"), Some("meta.k8s.io"), Some("v1")) => Some(Form::Metadata),
-            (Some("PartialObjectMetadataList"), Some("meta.k8s.io"), Some("v1")) => Some(Form::MetadataList),
+        let form = match self.parameter("as") {
+            None | Some("") => return Some(Form::Full),
+            Some("PartialObjectMetadata") => Form::Metadata,
+            Some("PartialObjectMetadataList") => Form::MetadataList,
+            Some(_) => return None,
+        };
+        match (self.parameter("g"), self.parameter("v")) {
+            (Some("meta.k8s.io"), Some("v1")) => Some(form(MetaVersion::V1)),
+            (Some("meta.k8s.io"), Some("v1beta1")) => Some(form(MetaVersion::V1Beta1)),
             _ => None,
         }
     }
@@ -250,10 +271,13 @@ mod tests {
         assert_eq!(wish("*/*"), Ok(Form::Full));
         assert_eq!(wish("application/vnd.kubernetes.protobuf,application/json"), Ok(Form::Full));
         assert_eq!(wish("application/json;as=Table;v=v1;g=meta.k8s.io,application/json"), Ok(Form::Full));
-        assert_eq!(wish("application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1"), Ok(Form::Metadata));
+        assert_eq!(
+            wish("application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1"),
+            Ok(Form::Metadata(MetaVersion::V1))
+        );
         assert_eq!(
             wish("application/json;q=0.1,application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1"),
-            Ok(Form::MetadataList)
+            Ok(Form::MetadataList(MetaVersion::V1))
         );
         assert_eq!(wish("application/json;stream=watch"), Ok(Form::Full));
     }

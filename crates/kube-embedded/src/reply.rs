@@ -14,7 +14,7 @@ use crate::negotiate::{Form, Layout, Wish, indent};
 use crate::status::{Details, Status};
 use crate::storage::Object;
 use crate::verbs::list::Listing;
-use crate::view::View;
+use crate::view::{View, push_metadata};
 
 /// Bodies beyond this are compressed for clients that like it.
 const GZIP_BEYOND: usize = 128 * 1024;
@@ -86,10 +86,9 @@ impl Reply {
 fn unsaved(view: &View, value: &Value) -> Vec<u8> {
     match view.form {
         Form::Full => json::encode_as_is(&view.kind, value),
-        Form::Metadata | Form::MetadataList => {
-            let mut out = crate::view::METADATA_HEAD.to_vec();
-            out.extend_from_slice(&json::encode_metadata(&value["metadata"]));
-            out.push(b'}');
+        Form::Metadata(version) | Form::MetadataList(version) => {
+            let mut out = Vec::new();
+            push_metadata(&mut out, version, &json::encode_metadata(&value["metadata"]));
             out
         }
     }
@@ -171,17 +170,29 @@ pub(crate) fn failure(status: &Status, wish: &Wish) -> Response<Body> {
     if let Some(seconds) = status.retry_after() {
         response.headers_mut().insert(RETRY_AFTER, seconds.into());
     }
+    match status.code() {
+        // Refused before it came to be queued.
+        401 => {
+            response.headers_mut().remove(FLOW_SCHEMA);
+            response.headers_mut().remove(PRIORITY_LEVEL);
+        }
+        403 => no_sniffing(&mut response),
+        _ => {}
+    }
     response
 }
 
 /// Plain text, as the parts of the real server that know no Status answer.
 pub(crate) fn text_response(code: u16, text: &'static str) -> Response<Body> {
     let mut response = response(code, "text/plain; charset=utf-8");
-    response
-        .headers_mut()
-        .insert(HeaderName::from_static("x-content-type-options"), HeaderValue::from_static("nosniff"));
+    no_sniffing(&mut response);
     sized(&mut response, text.as_bytes().to_vec());
     response
+}
+
+fn no_sniffing(response: &mut Response<Body>) {
+    let name = HeaderName::from_static("x-content-type-options");
+    response.headers_mut().insert(name, HeaderValue::from_static("nosniff"));
 }
 
 /// An empty response with the headers that all of them have.
@@ -191,9 +202,7 @@ pub(crate) fn response(code: u16, content_type: &'static str) -> Response<Body> 
     let headers = response.headers_mut();
     headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-cache, private"));
     headers.insert(CONTENT_TYPE, HeaderValue::from_static(content_type));
-    if code != 401 {
-        headers.insert(FLOW_SCHEMA, HeaderValue::from_static("6f1e8a52-2d39-4e43-9b0e-3f2f2f1f7c10"));
-        headers.insert(PRIORITY_LEVEL, HeaderValue::from_static("b5b1a2c7-0c57-4b52-8a63-4c1de9a1d9f4"));
-    }
+    headers.insert(FLOW_SCHEMA, HeaderValue::from_static("6f1e8a52-2d39-4e43-9b0e-3f2f2f1f7c10"));
+    headers.insert(PRIORITY_LEVEL, HeaderValue::from_static("b5b1a2c7-0c57-4b52-8a63-4c1de9a1d9f4"));
     response
 }

@@ -113,7 +113,7 @@ async fn resource(
     let cluster = &shared.cluster;
     match verb {
         Verb::Get => {
-            if form == Form::MetadataList {
+            if matches!(form, Form::MetadataList(_)) {
                 return Err(wrong_form("PartialObjectMetadataList", "not a list", &view.kind).into());
             }
             let key = Key::new(namespace, path.name.as_deref().unwrap_or_default());
@@ -121,7 +121,7 @@ async fn resource(
             Ok(Reply::ok(Content::Object(object)).respond(&view, &head.wish))
         }
         Verb::List => {
-            if form == Form::Metadata {
+            if matches!(form, Form::Metadata(_)) {
                 return Err(wrong_form("PartialObjectMetadata", "a list", &view.kind).into());
             }
             let options = ListOptions::parse(&head.query, ListVerb::List)?;

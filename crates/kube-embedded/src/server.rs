@@ -6,8 +6,10 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
+use parking_lot::RwLock;
 use tokio::task::JoinHandle;
 
+use crate::access::Access;
 use crate::cluster::{Cluster, FirstAccess, Settings};
 use crate::kubeconfig;
 use crate::lifecycle::Lifecycle;
@@ -35,6 +37,7 @@ pub struct Builder {
     settings: Settings,
     transport: Transport,
     address: SocketAddr,
+    access: Access,
 }
 
 /// How clients reach the server.
@@ -65,6 +68,7 @@ impl Server {
             settings: Settings::default(),
             transport: Transport::Http,
             address: SocketAddr::new(Ipv4Addr::LOCALHOST.into(), 0),
+            access: Access::open(),
         }
     }
 
@@ -88,6 +92,17 @@ impl Server {
     #[must_use]
     pub fn kubeconfig(&self) -> String {
         kubeconfig::write(&self.url(), self.authority_pem.as_deref(), None)
+    }
+
+    /// A [`kubeconfig`](Self::kubeconfig) of whoever has this token.
+    #[must_use]
+    pub fn kubeconfig_for(&self, token: &str) -> String {
+        kubeconfig::write(&self.url(), self.authority_pem.as_deref(), Some(token))
+    }
+
+    /// Changes who may do what, from the next request on. Watches that are open stay open.
+    pub fn set_access(&self, access: Access) {
+        *self.shared.access.write() = Arc::new(access);
     }
 
     /// The certificate authority that clients must trust, in PEM; `None` without TLS.
@@ -220,6 +235,12 @@ impl Builder {
         self
     }
 
+    /// Who may do what; by default everybody may do everything. [`Server::set_access`] changes it later.
+    pub fn access(mut self, access: Access) -> Self {
+        self.access = access;
+        self
+    }
+
     /// Keeps at most this many changes of each resource for watches and consistent pages (20,000).
     pub fn history(mut self, changes: usize) -> Self {
         self.settings.window.changes = changes;
@@ -275,6 +296,7 @@ impl Builder {
             lifecycle: Lifecycle::new(),
             log: RequestLog::default(),
             refusing: AtomicBool::new(false),
+            access: RwLock::new(Arc::new(self.access)),
             address: OnceLock::new(),
         });
         let tls = match self.transport {

@@ -7,10 +7,13 @@ use std::sync::{Arc, OnceLock};
 use std::task::{Context, Poll};
 
 use bytes::Bytes;
+use http::header::AUTHORIZATION;
 use http::{HeaderName, HeaderValue, Request, Response};
 use http_body_util::{BodyExt as _, LengthLimitError, Limited};
+use parking_lot::RwLock;
 use tokio::time::Instant;
 
+use crate::access::{Access, Attributes, User, Wanted};
 use crate::body::Body;
 use crate::cluster::Cluster;
 use crate::lifecycle::Lifecycle;
@@ -35,6 +38,7 @@ pub(crate) struct Shared {
     pub(crate) log: RequestLog,
     /// Whether connections are refused, which in the process means requests.
     pub(crate) refusing: AtomicBool,
+    pub(crate) access: RwLock<Arc<Access>>,
     /// The host and port of the socket, once there is one.
     pub(crate) address: OnceLock<String>,
 }
@@ -94,17 +98,23 @@ where
     let (wish, form) = Wish::read(&parts.headers, &query);
     let target = Target::parse(parts.uri.path());
     let head = Head { method: parts.method, uri: parts.uri, headers: parts.headers, query, target, wish, form };
+    let access = shared.access.read().clone();
+    let authorization = head.headers.get(AUTHORIZATION).and_then(|value| value.to_str().ok());
+    let user = access.authenticate(authorization);
     let seen = Seen {
         method: head.method.to_string(),
         path: head.uri.path().to_owned(),
         query: head.uri.query().unwrap_or_default().to_owned(),
         verb: head.verb(),
-        user: "system:admin".to_owned(),
+        user: user.as_ref().map(|user| user.name().to_owned()).unwrap_or_default(),
         code: None,
         at: Instant::now(),
     };
-    let answer = match read(body, shared.cluster.settings.max_request_bytes).await {
-        Ok(body) => route(shared, &head, body).await,
+    let answer = match permitted(&access, user, &head) {
+        Ok(()) => match read(body, shared.cluster.settings.max_request_bytes).await {
+            Ok(body) => route(shared, &head, body).await,
+            Err(status) => Err(status.into()),
+        },
         Err(status) => Err(status.into()),
     };
     let mut response = match answer {
@@ -116,6 +126,12 @@ where
     response.headers_mut().insert(AUDIT_ID, audit_id);
     shared.log.add(Seen { code: Some(response.status().as_u16()), ..seen });
     Ok(response)
+}
+
+/// Whether the sender may do what the request wants, which is asked before whether there is such a thing.
+fn permitted(access: &Access, user: Result<User, Status>, head: &Head) -> Result<(), Status> {
+    let wanted = Wanted::read(head);
+    access.check(&Attributes { user: &user?, action: wanted.action(head) })
 }
 
 /// Reads a request's body, up to the server's limit.

@@ -8,10 +8,17 @@ use serde_json::Value;
 use crate::convert::convert;
 use crate::json;
 use crate::kinds::Kind;
-use crate::negotiate::Form;
+use crate::negotiate::{Form, MetaVersion};
 use crate::storage::Object;
 
-pub(crate) const METADATA_HEAD: &[u8] = br#"{"kind":"PartialObjectMetadata","apiVersion":"meta.k8s.io/v1","metadata":"#;
+/// Appends a `PartialObjectMetadata` of this metadata.
+pub(crate) fn push_metadata(out: &mut Vec<u8>, version: MetaVersion, metadata: &[u8]) {
+    out.extend_from_slice(br#"{"kind":"PartialObjectMetadata","apiVersion":""#);
+    out.extend_from_slice(version.api_version().as_bytes());
+    out.extend_from_slice(br#"","metadata":"#);
+    out.extend_from_slice(metadata);
+    out.push(b'}');
+}
 
 /// A kind in a form: what one request sees of objects.
 #[derive(Debug, Clone)]
@@ -50,7 +57,11 @@ impl View {
                 let value = self.value(object);
                 json::encode(&self.kind, &value).at_version(&object.revision().to_string()).into()
             }
-            Form::Metadata | Form::MetadataList => self.metadata(object),
+            Form::Metadata(version) | Form::MetadataList(version) => {
+                let mut out = Vec::with_capacity(object.metadata().len() + 80);
+                self.push_metadata(&mut out, version, object);
+                out.into()
+            }
         }
     }
 
@@ -63,17 +74,13 @@ impl View {
         value
     }
 
-    fn metadata(&self, object: &Arc<Object>) -> Bytes {
-        let mut out = Vec::with_capacity(METADATA_HEAD.len() + object.metadata().len() + 1);
-        out.extend_from_slice(METADATA_HEAD);
+    fn push_metadata(&self, out: &mut Vec<u8>, version: MetaVersion, object: &Arc<Object>) {
         if self.kind.is_custom() {
             // Custom resources are kept with sorted keys, but this form is a type of the server's own.
-            out.extend_from_slice(&json::encode_metadata(&object.to_value()["metadata"]));
+            push_metadata(out, version, &json::encode_metadata(&object.to_value()["metadata"]));
         } else {
-            out.extend_from_slice(object.metadata());
+            push_metadata(out, version, object.metadata());
         }
-        out.push(b'}');
-        out.into()
     }
 
     /// Appends the object as an item of a list.
@@ -90,7 +97,7 @@ impl View {
                 out.push(b'{');
                 out.extend_from_slice(&bytes[encoded.type_prefix().max(1)..]);
             }
-            Form::Metadata | Form::MetadataList => out.extend_from_slice(&self.metadata(object)),
+            Form::Metadata(version) | Form::MetadataList(version) => self.push_metadata(out, version, object),
         }
     }
 

@@ -27,6 +27,9 @@ impl Selectable {
         let (path, absent) = match name {
             "spec.host" => ("spec.nodeName", ""),
             "spec.hostNetwork" | "spec.unschedulable" => (name, "false"),
+            // What the real server would have set when it was made.
+            "spec.schedulerName" => (name, "default-scheduler"),
+            "spec.restartPolicy" => (name, "Always"),
             "status.replicas" => (name, "0"),
             "status.successful" => ("status.succeeded", "0"),
             "status.podIPs" => return Selectable { name: name.into(), origin: Origin::Nothing },

@@ -202,7 +202,9 @@ impl Listing {
         }
         let (list_kind, api_version) = match view.form {
             Form::Full => (&*kind.list_kind, kind.api_version()),
-            Form::Metadata | Form::MetadataList => ("PartialObjectMetadataList", "meta.k8s.io/v1"),
+            Form::Metadata(version) | Form::MetadataList(version) => {
+                ("PartialObjectMetadataList", version.api_version())
+            }
         };
         let mut head = b"{\"kind\":".to_vec();
         push_string(&mut head, list_kind);

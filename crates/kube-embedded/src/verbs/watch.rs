@@ -17,7 +17,7 @@ use crate::negotiate::Form;
 use crate::query::{InitialEvents, ListOptions, parse_version};
 use crate::status::Status;
 use crate::storage::{Change, ChangeKind, FrameKind, Lost, Object};
-use crate::view::View;
+use crate::view::{View, push_metadata};
 
 /// About how many bytes are sent at a time.
 const CHUNK: usize = 64 * 1024;
@@ -144,7 +144,7 @@ impl Watch {
             state = State::Failing(Status::new(500, "InternalError", "context deadline exceeded"));
         }
         // A list form makes no sense for single objects: the real server sends nothing and ends.
-        if view.form == Form::MetadataList {
+        if matches!(view.form, Form::MetadataList(_)) {
             state = State::Ended;
         }
         let end_mark = if is_streaming_list(options) { EndMark::Send } else { EndMark::Omit };
@@ -357,12 +357,10 @@ fn push_bookmark(out: &mut Vec<u8>, view: &View, bookmark: &Encoded, revision: u
     let bytes = bookmark.at_version(&revision.to_string());
     match view.form {
         Form::Full => out.extend_from_slice(&bytes),
-        Form::Metadata | Form::MetadataList => {
-            out.extend_from_slice(crate::view::METADATA_HEAD);
+        Form::Metadata(version) | Form::MetadataList(version) => {
             let start = bookmark.metadata().start;
             let digits = bytes.len() - bookmark.head().len() - bookmark.tail().len();
-            out.extend_from_slice(&bytes[start..bookmark.metadata().end + digits]);
-            out.push(b'}');
+            push_metadata(out, version, &bytes[start..bookmark.metadata().end + digits]);
         }
     }
     out.extend_from_slice(b"}\n");

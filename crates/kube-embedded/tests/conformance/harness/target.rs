@@ -1,5 +1,6 @@
 use super::client::Client;
 use kube_embedded::Server;
+use kube_embedded::access::{Access, User};
 use std::hash::{BuildHasher, RandomState};
 use std::{env, fs};
 
@@ -35,12 +36,17 @@ impl Target {
         }
     }
 
+    /// With the two users that the real server is started with.
     async fn embedded() -> Self {
-        let server = Server::builder().start().await.expect("a port on loopback is free");
+        let (admin, nobody) = ("admin-token", "nobody-token");
+        let access = Access::closed()
+            .token(admin, User::new("admin").group("system:masters"))
+            .token(nobody, User::new("nobody"));
+        let server = Server::builder().access(access).start().await.expect("a port on loopback is free");
         Self {
             client: Client::new(&server.url(), None),
-            admin_token: None,
-            nobody_token: None,
+            admin_token: Some(admin.to_owned()),
+            nobody_token: Some(nobody.to_owned()),
             expected_failures: expected_failures(include_str!("../expected-failures-embedded.txt")),
             run: run(),
             _server: Some(server),
