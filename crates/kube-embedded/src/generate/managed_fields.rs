@@ -76,7 +76,7 @@ fn controller(w: &mut Writer, pod: &Pod<'_>) {
             own.for_each(|(key, _)| field(w, key));
         });
         whole(w, "f:ownerReferences", |w| {
-            leaf(w, &format!(r#"k:{{"uid":"{}"}}"#, workload.controller_uid));
+            leaf(w, &format!(r#"k:{{\"uid\":\"{}\"}}"#, workload.controller_uid));
         });
     });
     w.object_at("f:spec", |w| {
@@ -95,7 +95,7 @@ fn controller(w: &mut Writer, pod: &Pod<'_>) {
             field(w, "hostNetwork");
         }
         if let Some(secret) = workload.pull_secret {
-            whole(w, "f:imagePullSecrets", |w| leaf(w, &format!(r#"k:{{"name":"{secret}"}}"#)));
+            whole(w, "f:imagePullSecrets", |w| leaf(w, &format!(r#"k:{{\"name\":\"{secret}\"}}"#)));
         }
         if !workload.init.is_empty() {
             whole(w, "f:initContainers", |w| workload.init.iter().for_each(|each| container(w, each)));
@@ -123,7 +123,8 @@ fn controller(w: &mut Writer, pod: &Pod<'_>) {
         }
         if workload.spread == Spread::EvenOverZones {
             whole(w, "f:topologySpreadConstraints", |w| {
-                let key = r#"k:{"topologyKey":"topology.kubernetes.io/zone","whenUnsatisfiable":"ScheduleAnyway"}"#;
+                let key =
+                    r#"k:{\"topologyKey\":\"topology.kubernetes.io/zone\",\"whenUnsatisfiable\":\"ScheduleAnyway\"}"#;
                 whole(w, key, |w| {
                     fields(w, &["labelSelector", "maxSkew", "topologyKey", "whenUnsatisfiable"]);
                 });
@@ -178,7 +179,7 @@ fn container(w: &mut Writer, container: &Container) {
         if !container.ports.is_empty() {
             whole(w, "f:ports", |w| {
                 for (_, port) in &container.ports {
-                    whole(w, &format!(r#"k:{{"containerPort":{port},"protocol":"TCP"}}"#), |w| {
+                    whole(w, &format!(r#"k:{{\"containerPort\":{port},\"protocol\":\"TCP\"}}"#), |w| {
                         fields(w, &["containerPort", "name", "protocol"]);
                     });
                 }
