@@ -16,6 +16,7 @@ mod delete_options;
 mod dice;
 mod discovery;
 mod escape;
+pub mod fault;
 mod filter;
 pub mod generate;
 mod gzip;

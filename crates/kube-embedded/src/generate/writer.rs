@@ -143,7 +143,7 @@ impl Writer {
     fn quoted(&mut self, value: &str) {
         // Without an early end the compiler looks at many bytes at a time, and nearly all values are plain.
         let plain = value.bytes().fold(true, |plain, byte| {
-            plain & (byte >= b' ') & (byte < 0x80) & !matches!(byte, b'"' | b'\\' | b'<' | b'>' | b'&')
+            plain & (b' '..0x80).contains(&byte) & !matches!(byte, b'"' | b'\\' | b'<' | b'>' | b'&')
         });
         if plain {
             self.out.push(b'"');
