@@ -12,7 +12,7 @@ pub use self::scan::{Extent, Found, scan};
 pub(crate) use self::scan::{each_owner, each_string};
 pub use self::skip::Skip;
 pub use self::types::Types;
-pub use self::watch::{Change, ServerStatus, WatchFrame};
+pub use self::watch::{Change, ServerStatus, StatusCause, StatusDetails, WatchFrame};
 
 mod cursor;
 mod fields;

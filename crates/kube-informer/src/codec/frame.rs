@@ -21,6 +21,14 @@ pub struct FrameTooLong {
     limit: usize,
 }
 
+impl FrameTooLong {
+    /// How long a frame may be.
+    #[must_use]
+    pub fn limit(&self) -> usize {
+        self.limit
+    }
+}
+
 impl Frames {
     /// Frames of at most `limit` bytes.
     #[must_use]
