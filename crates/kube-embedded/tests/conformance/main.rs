@@ -11,6 +11,9 @@
 //! | `KUBE_CONFORMANCE_NOBODY_TOKEN` | bearer token of the user `nobody`, who may do nothing |
 //! | `KUBE_CONFORMANCE_EXPECTED_FAILURES` | path of the file of expected failures, if not the one beside this file |
 //!
+//! The server must compact its history every few seconds (a real one with `--etcd-compaction-interval=10s`): some cases
+//! wait for that.
+//!
 //! A case creates what it needs under names of its own, so that cases run side by side and leave a shared server as they
 //! found it. Known differences stand in `expected-failures-embedded.txt` and `expected-failures-real.txt`, each with its
 //! reason; a case listed there that passes is a failure too.
@@ -27,6 +30,7 @@ mod content;
 mod crd;
 mod deletions;
 mod discovery;
+mod kinds;
 mod namespaces;
 mod paging;
 mod patches;
@@ -45,6 +49,7 @@ fn main() -> ExitCode {
             crd::CASES,
             deletions::CASES,
             discovery::CASES,
+            kinds::CASES,
             namespaces::CASES,
             paging::CASES,
             patches::CASES,

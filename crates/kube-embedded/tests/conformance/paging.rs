@@ -31,6 +31,7 @@ pub(crate) const CASES: &[Case] = &[
         a_token_at_the_latest_revision_restarts_consistency,
         "a token with a negative rv continues at the latest version"
     ),
+    case!(Slow a_token_of_a_forgotten_version_is_expired, "a token of a compacted version is a 410 that carries one to go on with"),
     case!(bad_tokens_are_refused, "bad tokens are 400 with the reason why"),
     case!(uncached_kinds_honour_the_limit_at_zero, "events: limit is honoured at resourceVersion 0"),
     case!(custom_resources_page_likewise, "pages of custom resources, with their own key order"),
@@ -226,6 +227,20 @@ async fn a_token_at_the_latest_revision_restarts_consistency(api: Api) {
         decode(&list.token().unwrap()),
         format!(r#"{{"v":"meta.k8s.io/v1","rv":{},"start":"/b\u0000"}}"#, list.version())
     );
+}
+
+async fn a_token_of_a_forgotten_version_is_expired(api: Api) {
+    let ns = api.namespace().await;
+    ns.configmaps(&["a", "b", "c"]).await;
+    let old = token(r#"{"v":"meta.k8s.io/v1","rv":1,"start":"/a\u0000"}"#);
+    let answer = api.once_forgotten(&ns.path(&format!("configmaps?limit=1&continue={old}"))).await;
+    answer.says(410, "{\"kind\":\"Status\",\"apiVersion\":\"v1\",\"metadata\":{\"continue\":\"<token>\"},\"status\":\"Failure\",\"message\":\"The provided continue parameter is too old to display a consistent list result. You can start a new list without the continue parameter, or use the continue token in this response to retrieve the remainder of the results. Continuing with the provided token results in an inconsistent list - objects that were created, modified, or deleted between the time the first chunk was returned and now may show up in the list.\",\"reason\":\"Expired\",\"code\":410}\n");
+    assert_eq!(answer.header("retry-after"), None);
+    let fresh = answer.token().unwrap();
+    assert_eq!(decode(&fresh), r#"{"v":"meta.k8s.io/v1","rv":-1,"start":"a\u0000"}"#);
+    let rest = api.get(&ns.path(&format!("configmaps?limit=1&continue={fresh}"))).await;
+    assert_eq!(rest.is(200).names(), ["b"]);
+    assert!(rest.token().is_some());
 }
 
 async fn bad_tokens_are_refused(api: Api) {

@@ -32,6 +32,7 @@ pub(crate) const CASES: &[Case] = &[
     case!(list_not_older_than_honours_the_limit, "list: NotOlderThan n with a limit pages the current state"),
     case!(list_exact_is_the_state_at_that_version, "list: Exact n is the state at n, and the list's version is n"),
     case!(list_exact_accepts_leading_zeros, "list: Exact 007 is 7"),
+    case!(Slow list_exact_of_a_forgotten_version_is_expired, "list: Exact of a version that was compacted is a 410"),
     case!(list_refuses_a_version_with_a_token, "list: a version, even a bad one, with continue is a 400"),
     case!(list_refuses_a_match_without_a_version, "list: resourceVersionMatch without a version is a 422"),
     case!(
@@ -222,6 +223,17 @@ async fn list_exact_accepts_leading_zeros(api: Api) {
     let then = ns.configmap("a").await.version();
     let list = api.get(&ns.path(&format!("configmaps?resourceVersion=00{then}&resourceVersionMatch=Exact"))).await;
     assert_eq!(list.is(200).version(), then);
+}
+
+async fn list_exact_of_a_forgotten_version_is_expired(api: Api) {
+    let ns = api.namespace().await;
+    let answer = api.once_forgotten(&ns.path("configmaps?resourceVersion=1&resourceVersionMatch=Exact")).await;
+    let expired =
+        failure(r#""message":"The resourceVersion for the provided list is too old.","reason":"Expired","code":410"#);
+    answer.says(410, &expired);
+    assert_eq!(answer.header("retry-after"), None);
+    api.get(&ns.path("configmaps?resourceVersion=1&limit=5")).await.says(410, &expired);
+    api.get(&ns.path("configmaps?resourceVersion=1")).await.is(200);
 }
 
 async fn list_refuses_a_version_with_a_token(api: Api) {

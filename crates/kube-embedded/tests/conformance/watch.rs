@@ -63,6 +63,7 @@ pub(crate) const CASES: &[Case] = &[
         a_watch_from_before_the_history_expires_in_the_stream,
         "a version older than the kind's history: 200 and a 410 ERROR event, then the end"
     ),
+    case!(Slow an_uncached_watch_from_a_forgotten_version_says_so, "events: a watch from a compacted version says so in other words"),
     case!(
         an_expired_watch_of_metadata_is_told_by_a_status,
         "the ERROR object is a v1 Status under PartialObjectMetadata too"
@@ -412,6 +413,16 @@ async fn a_watch_from_before_the_history_expires_in_the_stream(api: Api) {
     let kind = api.definition(|_| {}).await;
     let mut watch = api.watch(&format!("{}?watch=true&resourceVersion=1", kind.all())).await;
     watch.next().await.says(&format!("{{\"type\":\"ERROR\",\"object\":{}}}\n", expired().trim_end()));
+    watch.end().await;
+}
+
+async fn an_uncached_watch_from_a_forgotten_version_says_so(api: Api) {
+    let ns = api.namespace().await;
+    api.once_forgotten(&ns.path("events?resourceVersion=1&resourceVersionMatch=Exact")).await;
+    let mut watch = api.watch(&ns.path("events?watch=true&resourceVersion=1")).await;
+    let expired =
+        failure(r#""message":"The resourceVersion for the provided watch is too old.","reason":"Expired","code":410"#);
+    watch.next().await.says(&format!("{{\"type\":\"ERROR\",\"object\":{}}}\n", expired.trim_end()));
     watch.end().await;
 }
 

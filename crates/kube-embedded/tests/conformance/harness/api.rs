@@ -123,7 +123,17 @@ impl Api {
 
     /// Asks until the answer is as wanted, or the case has failed: for what a server does in its own time.
     pub(crate) async fn eventually(&self, path: &str, wanted: impl Fn(&Answer) -> bool) -> Answer {
-        let deadline = Instant::now() + Duration::from_secs(10);
+        self.eventually_within(Duration::from_secs(10), path, wanted).await
+    }
+
+    /// Asks for something that is read from version 1 until the server has forgotten that version: a server under test
+    /// compacts its history every few seconds.
+    pub(crate) async fn once_forgotten(&self, path: &str) -> Answer {
+        self.eventually_within(Duration::from_secs(40), path, |answer| answer.code == 410).await
+    }
+
+    async fn eventually_within(&self, patience: Duration, path: &str, wanted: impl Fn(&Answer) -> bool) -> Answer {
+        let deadline = Instant::now() + patience;
         loop {
             let answer = self.get(path).await;
             if wanted(&answer) {
