@@ -154,8 +154,11 @@ async fn a_finalizer_of_an_object_holds_its_definition() {
     let path = format!("{DEFINITIONS}/foos.ex.io");
     client.delete(&path).await.expect(200);
     client.get(&path).await.expect(200);
-    let refused = client.post(FOOS, &foo("b")).await;
-    assert_eq!(refused.message(), "create not allowed while custom resource definition is terminating");
+    let refused = client.post(FOOS, &foo("b")).await.expect(403);
+    assert_eq!(
+        refused.message(),
+        "foos.ex.io \"b\" is forbidden: create not allowed while custom resource definition is terminating"
+    );
     client.merge(&format!("{FOOS}/a"), &json!({"metadata": {"finalizers": null}})).await.expect(200);
     client.get(&path).await.expect(404);
     client.get(FOOS).await.expect(404);

@@ -9,6 +9,7 @@ use crate::metadata;
 use crate::namespaces;
 use crate::query::parse_version;
 use crate::reply::{Content, Reply};
+use crate::request::Verb;
 use crate::status::{Details, Status};
 use crate::storage::{Expect, Key};
 use crate::validation;
@@ -50,6 +51,10 @@ pub(crate) fn load(write: &Write<'_>, mut decoded: Decoded) -> Result<Reply, Sta
 fn make(write: &Write<'_>, decoded: Decoded, origin: Origin) -> Result<Reply, Status> {
     let Decoded { mut object, mut warnings } = decoded;
     let kind = write.kind();
+    if kind.is_custom() && !kind.serves(Verb::Create) {
+        let why = "create not allowed while custom resource definition is terminating";
+        return Err(Status::forbidden(&kind.group, &kind.plural, metadata::text(&object, "name"), why));
+    }
     if kind.scope == Scope::Namespaced {
         let name = match metadata::text(&object, "name") {
             "" => metadata::text(&object, "generateName"),
