@@ -30,8 +30,18 @@ pub(crate) struct Settings {
     pub(crate) max_request_bytes: usize,
     /// Whether a custom kind refuses its very first reader, as the real server does while it makes the kind's cache.
     pub(crate) first_access: FirstAccess,
+    pub(crate) garbage_collection: Chore,
+    pub(crate) namespace_deletion: Chore,
     /// Where uids and generated names come from; none is a new one each time.
     pub(crate) seed: Option<u64>,
+}
+
+/// Whether the server does what on a real cluster is the controller manager's.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(crate) enum Chore {
+    #[default]
+    Left,
+    Done,
 }
 
 /// What the first reader of a new custom kind gets.
@@ -53,6 +63,8 @@ impl Default for Settings {
             watch_backlog: 10_000,
             max_request_bytes: 3 * 1024 * 1024,
             first_access: FirstAccess::Refused,
+            garbage_collection: Chore::Left,
+            namespace_deletion: Chore::Left,
             seed: None,
         }
     }

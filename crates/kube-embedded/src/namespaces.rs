@@ -8,7 +8,7 @@ use crate::kinds::{GroupResource, Registry};
 use crate::metadata;
 use crate::negotiate::Form;
 use crate::status::{Cause, Details, Status, qualified};
-use crate::storage::Key;
+use crate::storage::{Key, Object, Span};
 use crate::verbs::create::create;
 use crate::view::View;
 use crate::write::Write;
@@ -87,10 +87,21 @@ pub(crate) fn admit(write: &Write<'_>, name: &str) -> Result<(), Status> {
 
 /// The phase of a namespace, if there is one.
 fn phase(cluster: &Cluster, namespace: &str) -> Option<String> {
-    let object = cluster.storage.get(&table(), &Key::new(None, namespace))?;
+    cluster.storage.get(&table(), &Key::new(None, namespace)).and_then(|object| phase_of(&object))
+}
+
+fn phase_of(object: &Object) -> Option<String> {
     let kind = Registry::new().find("", "v1", "namespaces")?;
     let at = kind.selectable_fields().iter().position(|field| field.name() == "status.phase")?;
     Some(object.fields().get(at).map(ToString::to_string).unwrap_or_default())
+}
+
+/// The namespaces that are being deleted and whose contents hold them.
+pub(crate) fn terminating(cluster: &Cluster) -> Vec<String> {
+    let namespaces = cluster.storage.list_cached(&table(), &Span::everything()).objects;
+    let terminating = namespaces.iter().filter(|each| phase_of(each).as_deref() == Some("Terminating"));
+    let held = terminating.filter(|each| finalizers(&each.to_value()).iter().any(|finalizer| finalizer == FINALIZER));
+    held.map(|each| each.key().name().to_owned()).collect()
 }
 
 /// What a new namespace gets.

@@ -10,10 +10,12 @@ use parking_lot::RwLock;
 use tokio::task::JoinHandle;
 
 use crate::access::Access;
-use crate::cluster::{Cluster, FirstAccess, Settings};
+use crate::cluster::{Chore, Cluster, FirstAccess, Settings};
+use crate::garbage;
 use crate::kubeconfig;
 use crate::lifecycle::Lifecycle;
 use crate::listener::{Gate, Listener};
+use crate::namespace_deletion;
 use crate::request_log::{OpenWatch, RequestLog, Seen};
 use crate::service::{Service, Shared};
 use crate::storage;
@@ -277,6 +279,20 @@ impl Builder {
         self
     }
 
+    /// Deletes objects whose owners are gone, as the controller manager of a whole cluster does: afterwards (background),
+    /// before them (foreground) or not at all (orphan). A bare API server, and this one by default, does not.
+    pub fn garbage_collection(mut self) -> Self {
+        self.settings.garbage_collection = Chore::Done;
+        self
+    }
+
+    /// Empties namespaces that are being deleted and lets them go, as the controller manager of a whole cluster does. On a
+    /// bare API server, and here by default, they stay until somebody finalizes them.
+    pub fn namespace_deletion(mut self) -> Self {
+        self.settings.namespace_deletion = Chore::Done;
+        self
+    }
+
     /// Draws uids and generated names from a seed, so that they are the same in each run.
     pub fn seed(mut self, seed: u64) -> Self {
         self.settings.seed = Some(seed);
@@ -319,7 +335,21 @@ impl Builder {
 /// Whatever the server does of its own accord.
 async fn housekeeping(shared: Arc<Shared>, age: Duration) {
     let cluster = &shared.cluster;
-    tokio::join!(forget(&shared, age), cluster.custom_tables.close_retired(cluster));
+    let Settings { garbage_collection, namespace_deletion, .. } = cluster.settings;
+    tokio::join!(
+        forget(&shared, age),
+        cluster.custom_tables.close_retired(cluster),
+        async {
+            if garbage_collection == Chore::Done {
+                garbage::collect(cluster).await;
+            }
+        },
+        async {
+            if namespace_deletion == Chore::Done {
+                namespace_deletion::delete_namespaces(cluster).await;
+            }
+        },
+    );
 }
 
 /// Forgets old changes, a few times within the age they may reach.

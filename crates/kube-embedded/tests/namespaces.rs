@@ -2,6 +2,9 @@
 
 mod support;
 
+use std::time::Duration;
+
+use kube_embedded::Server;
 use serde_json::json;
 use support::{Client, server, types};
 
@@ -50,4 +53,27 @@ async fn the_default_namespace_stays() {
     let client = Client::of(&server);
     let refused = client.delete(&format!("{NAMESPACES}/default")).await.expect(403);
     assert_eq!(refused.message(), "namespaces \"default\" is forbidden: this namespace may not be deleted");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_server_that_deletes_namespaces_empties_them_first() {
+    let server = Server::builder().in_process().namespace_deletion().start().await.unwrap();
+    let client = Client::of(&server);
+    let start = client.post(NAMESPACES, &json!({"metadata": {"name": "web"}})).await.expect(201).version();
+    let inside = "/api/v1/namespaces/web/configmaps";
+    for name in 0..300 {
+        client.post(inside, &json!({"metadata": {"name": format!("c{name}")}})).await.expect(201);
+    }
+    client.post(inside, &json!({"metadata": {"name": "held", "finalizers": ["example.com/hold"]}})).await.expect(201);
+    let leases = "/apis/coordination.k8s.io/v1/namespaces/web/leases";
+    client.post(leases, &json!({"metadata": {"name": "a"}})).await.expect(201);
+    client.delete(&format!("{NAMESPACES}/web")).await.expect(200);
+    tokio::time::sleep(Duration::from_secs(1)).await;
+    assert_eq!(client.get(inside).await.names(), ["held"]);
+    assert!(client.get(leases).await.names().is_empty());
+    client.get(&format!("{NAMESPACES}/web")).await.expect(200);
+    client.merge(&format!("{inside}/held"), &json!({"metadata": {"finalizers": null}})).await.expect(200);
+    tokio::time::sleep(Duration::from_secs(1)).await;
+    client.get(&format!("{NAMESPACES}/web")).await.expect(404);
+    assert_eq!(types(&client.events(NAMESPACES, start).await), ["MODIFIED", "DELETED"]);
 }
