@@ -65,7 +65,7 @@ async fn custom_objects_are_written_as_their_kind_says() {
     wrong["kind"] = json!("Bar");
     assert_eq!(
         client.post(FOOS, &wrong).await.expect(422).message(),
-        "Foo.ex.io \"a\" is invalid: kind: Invalid value: \"Bar\": must be Foo"
+        "Bar.ex.io \"a\" is invalid: kind: Invalid value: \"Bar\": must be Foo"
     );
     wrong["apiVersion"] = json!("ex.io/v2");
     assert_eq!(
