@@ -16,6 +16,8 @@ mod list_watch;
 mod lister;
 mod object;
 mod path;
+#[doc(hidden)]
+pub mod reflector;
 mod selector;
 mod server_error;
 #[doc(hidden)]

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use bytes::{Bytes, BytesMut};
 use futures_util::stream::{self, StreamExt};
-use http::header::{ACCEPT, ACCEPT_ENCODING, CONTENT_ENCODING, CONTENT_TYPE, HeaderMap, VARY};
+use http::header::{ACCEPT, ACCEPT_ENCODING, CONTENT_ENCODING, CONTENT_TYPE, HeaderMap, HeaderValue, VARY};
 use http::{Request, Response};
 use http_body_util::BodyExt;
 use jiff::Timestamp;
@@ -207,7 +207,7 @@ impl ApiListWatch {
         let what = Arc::clone(&self.what);
         let gunzip = match encoding {
             Encoding::Identity => None,
-            Encoding::Gzip => Some(Gunzip::default()),
+            Encoding::Gzip => Some(Box::default()),
         };
         let reading = Reading::Open { body, gunzip };
         Body::from_stream(stream::unfold(reading, move |reading| {
@@ -273,7 +273,7 @@ enum Encoding {
 
 impl Encoding {
     fn of(headers: &HeaderMap) -> Result<Self, Failure> {
-        match headers.get(CONTENT_ENCODING).map(|value| value.as_bytes()) {
+        match headers.get(CONTENT_ENCODING).map(HeaderValue::as_bytes) {
             None | Some(b"" | b"identity") => Ok(Self::Identity),
             Some(b"gzip" | b"x-gzip") => Ok(Self::Gzip),
             Some(_) => Err(Failure::Gzip),
@@ -283,7 +283,7 @@ impl Encoding {
 
 /// An answer that is being read.
 enum Reading {
-    Open { body: kube::client::Body, gunzip: Option<Gunzip> },
+    Open { body: kube::client::Body, gunzip: Option<Box<Gunzip>> },
     Over,
 }
 
@@ -291,7 +291,7 @@ impl Reading {
     async fn next(self) -> Option<(Result<Bytes, Failure>, Self)> {
         let Self::Open { mut body, mut gunzip } = self else { return None };
         loop {
-            if let Some(plain) = gunzip.as_mut().and_then(Gunzip::next) {
+            if let Some(plain) = gunzip.as_mut().and_then(|gunzip| gunzip.next()) {
                 return Some(match plain {
                     Ok(plain) => (Ok(plain), Self::Open { body, gunzip }),
                     Err(error) => (Err(error.into()), Self::Over),

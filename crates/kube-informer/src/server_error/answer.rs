@@ -31,11 +31,7 @@ fn status(code: StatusCode, headers: &HeaderMap, body: &[u8]) -> ServerStatus {
     let mut status = ServerStatus::of_json(body)
         .filter(|status| !status.message.is_empty() || !status.reason.is_empty())
         .or_else(|| protobuf::status(body))
-        .unwrap_or_else(|| {
-            let mut status = ServerStatus::default();
-            status.message = words(headers, body);
-            status
-        });
+        .unwrap_or_else(|| ServerStatus { message: words(headers, body), ..ServerStatus::default() });
     // What HTTP says is what happened, whatever the body claims.
     status.code = code.as_u16();
     if status.reason.is_empty() {

@@ -1,0 +1,324 @@
+//! Lists once, then watches, and tells what it hears as deltas. Whatever fails, it finds its way back.
+
+use std::convert::Infallible;
+use std::fmt;
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::Bytes;
+use futures_util::FutureExt;
+use futures_util::future::BoxFuture;
+use tokio::sync::watch;
+use tokio::time::Instant;
+
+pub use self::settings::{BackoffSettings, Settings, Streaming};
+pub use self::sink::{DeltaSink, SinkClosed};
+pub use self::status::{Counters, RelistReason, Relists, State, Status, Synced};
+
+use self::dice::Dice;
+use self::flow::{Flow, read_revision};
+use self::machine::{Machine, Step};
+use self::step::{Action, Input, Lane};
+use crate::delta::{Delta, Scope};
+use crate::error::DecodeError;
+use crate::list_watch::{ListWatch, Source, WatchQuery, WatchStart};
+use crate::object::{Obj, Untyped};
+use crate::server_error::{Doing, ServerError};
+use crate::version::Version;
+
+mod backoff;
+mod dice;
+mod flow;
+mod machine;
+mod settings;
+mod sink;
+mod status;
+mod step;
+
+/// Keeps one resource, or one namespace of it, under watch.
+///
+/// [`run`](Self::run) is the whole of it: one future with no task of its own, so that dropping it ends everything it began, and
+/// no connection is left. What it tells goes to a [`DeltaSink`]; how it fares can be seen through [`status`](Self::status) at any
+/// time, and every failure, also one on an established stream, is told to [`on_error`](Self::on_error).
+///
+/// What it does and when is decided by a state machine without clock, chance or I/O; this is the thin shell around it.
+pub struct Reflector {
+    source: Source,
+    what: Arc<str>,
+    machine: Machine,
+    intake: Box<dyn Intake>,
+    on_error: Option<OnError>,
+    status: watch::Sender<Status>,
+    dice: Dice,
+}
+
+type OnError = Box<dyn FnMut(&ServerError) + Send>;
+
+/// Makes objects out of their bytes, as they are to be kept. A closure does.
+pub trait Intake: Send {
+    /// Makes an object out of its JSON.
+    fn accept(&mut self, json: &Bytes, whence: Whence) -> Result<Obj<Untyped>, DecodeError>;
+}
+
+impl<F> Intake for F
+where
+    F: FnMut(&Bytes, Whence) -> Result<Obj<Untyped>, DecodeError> + Send,
+{
+    fn accept(&mut self, json: &Bytes, whence: Whence) -> Result<Obj<Untyped>, DecodeError> {
+        self(json, whence)
+    }
+}
+
+/// What an object came in.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Whence {
+    /// A list, streamed or not: it may have been as it is for long.
+    List,
+    /// A watch: it has just changed.
+    Watch,
+}
+
+impl Reflector {
+    /// A reflector of what this source has, which is all there is of `scope`. `what` names it in errors, such as `pods`.
+    #[must_use]
+    pub fn new(
+        what: impl Into<Arc<str>>,
+        scope: Scope,
+        source: impl ListWatch,
+        settings: Settings,
+        intake: impl Intake + 'static,
+    ) -> Self {
+        let what = what.into();
+        Self {
+            source: Source::new(source),
+            machine: Machine::new(Arc::clone(&what), scope, settings),
+            what,
+            intake: Box::new(intake),
+            on_error: None,
+            status: watch::Sender::new(Status::new()),
+            dice: Dice::random(),
+        }
+    }
+
+    /// Calls this with every failure, whatever is then done about it.
+    #[must_use]
+    pub fn on_error(mut self, on_error: impl FnMut(&ServerError) + Send + 'static) -> Self {
+        self.on_error = Some(Box::new(on_error));
+        self
+    }
+
+    /// Fixes what is otherwise left to chance: how long watches and waits last.
+    #[must_use]
+    pub fn seed(mut self, seed: u64) -> Self {
+        self.dice = Dice::seeded(seed);
+        self
+    }
+
+    /// How it fares. Receivers are woken when the state changes; counters and times are always up to date.
+    #[must_use]
+    pub fn status(&self) -> watch::Receiver<Status> {
+        self.status.subscribe()
+    }
+
+    /// Lists and watches until the sink is closed or this future is dropped.
+    pub async fn run(self, sink: impl DeltaSink) {
+        let Self { source, what, machine, intake, on_error, status, dice } = self;
+        let mut run = Run {
+            source,
+            what,
+            machine,
+            intake,
+            on_error,
+            status: Publisher(status),
+            dice,
+            started: Instant::now(),
+            main: None,
+            beside: None,
+            revision: None,
+            actions: Vec::new(),
+            sink,
+        };
+        // The only way out is a sink that nobody reads any more.
+        let Err(SinkClosed) = run.forever().await;
+    }
+}
+
+impl fmt::Debug for Reflector {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Reflector").field("what", &self.what).field("machine", &self.machine).finish_non_exhaustive()
+    }
+}
+
+/// A reflector at work.
+struct Run<S> {
+    source: Source,
+    what: Arc<str>,
+    machine: Machine,
+    intake: Box<dyn Intake>,
+    on_error: Option<OnError>,
+    status: Publisher,
+    dice: Dice,
+    started: Instant,
+    main: Option<Flow>,
+    beside: Option<Second>,
+    revision: Option<BoxFuture<'static, Result<Version, ServerError>>>,
+    /// To be done, in order. Kept for its room.
+    actions: Vec<Action>,
+    sink: S,
+}
+
+/// The second watch.
+struct Second {
+    flow: Flow,
+    held: bool,
+}
+
+impl<S: DeltaSink> Run<S> {
+    async fn forever(&mut self) -> Result<Infallible, SinkClosed> {
+        self.step(Input::Start).await?;
+        loop {
+            while let Some(input) = self.decode() {
+                self.step(input).await?;
+            }
+            self.publish();
+            let input = self.wait().await;
+            self.step(input).await?;
+            if self.machine.due().is_some_and(|due| due <= self.now()) {
+                // Under a steady stream time would never be looked at.
+                self.step(Input::Tick).await?;
+            }
+        }
+    }
+
+    /// What can be read out of the bytes at hand.
+    fn decode(&mut self) -> Option<Input> {
+        let whence = if self.machine.is_listing() { Whence::List } else { Whence::Watch };
+        let main = self.main.as_mut().and_then(|flow| flow.decode(whence, &mut *self.intake));
+        main.or_else(|| {
+            let second = self.beside.as_mut().filter(|second| !second.held)?;
+            second.flow.decode(Whence::Watch, &mut *self.intake)
+        })
+    }
+
+    /// Waits for something to happen.
+    async fn wait(&mut self) -> Input {
+        let due = self.machine.due().map(|due| self.started + due);
+        let beside = self.beside.as_mut().filter(|second| !second.held);
+        tokio::select! {
+            biased;
+            input = or_never(self.main.as_mut().map(Flow::next)) => input,
+            answer = or_never(self.revision.as_mut()) => {
+                self.revision = None;
+                Input::Revision(answer)
+            }
+            input = or_never(beside.map(|second| second.flow.next())) => input,
+            () = or_never(due.map(tokio::time::sleep_until)) => Input::Tick,
+        }
+    }
+
+    /// Lets the machine take a step, and does what it says.
+    async fn step(&mut self, input: Input) -> Result<(), SinkClosed> {
+        let mut actions = std::mem::take(&mut self.actions);
+        let mut step = Step { now: self.now(), dice: &mut self.dice, actions: &mut actions };
+        self.machine.step(input, &mut step);
+        let mut done = Ok(());
+        for action in actions.drain(..) {
+            if done.is_ok() {
+                done = self.act(action).await;
+            }
+        }
+        self.actions = actions;
+        done
+    }
+
+    async fn act(&mut self, action: Action) -> Result<(), SinkClosed> {
+        match action {
+            Action::Deliver(delta) => return self.deliver(delta).await,
+            Action::Report(error) => {
+                tracing::debug!(%error, "the reflector met a failure");
+                if let Some(on_error) = &mut self.on_error {
+                    on_error(&error);
+                }
+            }
+            Action::List(query) => {
+                self.main = Some(Flow::list(Arc::clone(&self.what), self.source.list(query)));
+            }
+            Action::Watch(query) => self.main = Some(self.watch(Lane::Main, query)),
+            Action::Close => self.main = None,
+            Action::AskRevision(query) => {
+                let answer = self.source.list(query);
+                self.revision = Some(Box::pin(read_revision(Arc::clone(&self.what), answer)));
+            }
+            Action::WatchBeside(query) => {
+                self.beside = Some(Second { flow: self.watch(Lane::Beside, query), held: false });
+            }
+            Action::HoldBeside => {
+                if let Some(second) = &mut self.beside {
+                    second.held = true;
+                }
+            }
+            Action::CloseBeside => {
+                self.beside = None;
+                self.revision = None;
+            }
+            Action::Switch => {
+                self.main = self.beside.take().map(|second| second.flow.into_main());
+                self.revision = None;
+            }
+        }
+        Ok(())
+    }
+
+    async fn deliver(&mut self, delta: Delta) -> Result<(), SinkClosed> {
+        {
+            let mut accepting = std::pin::pin!(self.sink.accept(delta));
+            if let Some(accepted) = accepting.as_mut().now_or_never() {
+                return accepted;
+            }
+            accepting.await?;
+        }
+        let mut step = Step { now: self.now(), dice: &mut self.dice, actions: &mut Vec::new() };
+        self.machine.step(Input::Resumed, &mut step);
+        Ok(())
+    }
+
+    fn watch(&self, lane: Lane, query: WatchQuery) -> Flow {
+        let doing = match query.start {
+            WatchStart::After(_) => Doing::Watch,
+            WatchStart::Everything { .. } => Doing::StreamingList,
+        };
+        Flow::watch(lane, doing, Arc::clone(&self.what), self.source.watch(query))
+    }
+
+    fn now(&self) -> Duration {
+        self.started.elapsed()
+    }
+
+    fn publish(&self) {
+        let state = self.machine.state(self.started);
+        self.status.0.send_if_modified(|status| {
+            let synced = status.synced;
+            self.machine.show(self.started, status);
+            let changed = !state.resembles(&status.state) || status.synced != synced;
+            status.state = state;
+            changed
+        });
+    }
+}
+
+/// Tells that it is over when the reflector is dropped, wherever it was.
+struct Publisher(watch::Sender<Status>);
+
+impl Drop for Publisher {
+    fn drop(&mut self) {
+        self.0.send_modify(|status| status.state = State::Stopped);
+    }
+}
+
+/// Waits for a future, if there is one.
+async fn or_never<F: Future>(future: Option<F>) -> F::Output {
+    match future {
+        Some(future) => future.await,
+        None => std::future::pending().await,
+    }
+}

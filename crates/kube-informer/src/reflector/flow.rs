@@ -1,0 +1,166 @@
+//! One request and its answer: from bytes to inputs of the machine.
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use futures_util::StreamExt;
+use futures_util::future::BoxFuture;
+
+use super::step::{Frame, Input, Lane};
+use super::{Intake, Whence};
+use crate::codec::{Broken, Frames, LARGEST_OBJECT, ListSplitter, WatchFrame};
+use crate::list_watch::Body;
+use crate::server_error::{Doing, Failure, ServerError};
+
+/// A list or a watch, from the request to the end of its answer.
+pub(super) struct Flow {
+    lane: Lane,
+    doing: Doing,
+    what: Arc<str>,
+    stage: Stage,
+    cutter: Cutter,
+}
+
+enum Stage {
+    Asking(BoxFuture<'static, Result<Body, ServerError>>),
+    Reading(Body),
+    Over,
+}
+
+enum Cutter {
+    List(ListSplitter),
+    Watch(Frames),
+    Done,
+}
+
+impl Flow {
+    pub(super) fn list(what: Arc<str>, answer: BoxFuture<'static, Result<Body, ServerError>>) -> Self {
+        let cutter = Cutter::List(ListSplitter::new(LARGEST_OBJECT));
+        Self { lane: Lane::Main, doing: Doing::List, what, stage: Stage::Asking(answer), cutter }
+    }
+
+    pub(super) fn watch(
+        lane: Lane,
+        doing: Doing,
+        what: Arc<str>,
+        answer: BoxFuture<'static, Result<Body, ServerError>>,
+    ) -> Self {
+        let cutter = Cutter::Watch(Frames::new(LARGEST_OBJECT));
+        Self { lane, doing, what, stage: Stage::Asking(answer), cutter }
+    }
+
+    /// It takes the place of the main stream.
+    pub(super) fn into_main(mut self) -> Self {
+        self.lane = Lane::Main;
+        self
+    }
+
+    /// What can be read out of the bytes at hand.
+    pub(super) fn decode(&mut self, whence: Whence, intake: &mut dyn Intake) -> Option<Input> {
+        match &mut self.cutter {
+            Cutter::List(splitter) => splitter.next().map(|item| match item {
+                Ok(json) => intake.accept(&json, Whence::List).map_or(Input::BadObject(self.lane), Input::Item),
+                Err(error) => Input::Failed(self.lane, self.error(error.into())),
+            }),
+            Cutter::Watch(frames) => frames.next().map(|frame| match frame {
+                Ok(frame) => self.frame(&frame, whence, intake),
+                Err(error) => Input::Failed(self.lane, self.error(error.into())),
+            }),
+            Cutter::Done => None,
+        }
+    }
+
+    fn frame(&self, frame: &Bytes, whence: Whence, intake: &mut dyn Intake) -> Input {
+        match WatchFrame::read(frame) {
+            Ok(WatchFrame::Changed(change, json)) => match intake.accept(&json, whence) {
+                Ok(object) => Input::Frame(self.lane, Frame::Changed(change, object)),
+                Err(_) => Input::BadObject(self.lane),
+            },
+            Ok(WatchFrame::Bookmark { version, initial_events_end }) => {
+                Input::Frame(self.lane, Frame::Bookmark { version, initial_events_end })
+            }
+            Ok(WatchFrame::Failed(status)) => Input::FailureFrame(self.lane, self.error(Failure::of_frame(status))),
+            // Whole, but nothing we know.
+            Err(Broken::Shape) => Input::BadObject(self.lane),
+            Err(broken) => Input::BadFrame(self.lane, broken),
+        }
+    }
+
+    /// Waits for the answer, or for more of it. What it brings is then to be had from [`decode`](Self::decode).
+    ///
+    /// Nothing is lost if this is dropped half-way.
+    pub(super) async fn next(&mut self) -> Input {
+        match &mut self.stage {
+            Stage::Asking(answer) => match answer.await {
+                Ok(body) => {
+                    self.stage = Stage::Reading(body);
+                    Input::Opened(self.lane)
+                }
+                Err(error) => {
+                    self.stage = Stage::Over;
+                    Input::Failed(self.lane, error)
+                }
+            },
+            Stage::Reading(body) => match body.next().await {
+                Some(Ok(bytes)) => {
+                    match &mut self.cutter {
+                        Cutter::List(splitter) => splitter.push(bytes),
+                        Cutter::Watch(frames) => frames.push(bytes),
+                        Cutter::Done => {}
+                    }
+                    Input::Bytes(self.lane)
+                }
+                Some(Err(error)) => {
+                    self.stage = Stage::Over;
+                    Input::Failed(self.lane, error)
+                }
+                None => {
+                    self.stage = Stage::Over;
+                    self.finish()
+                }
+            },
+            Stage::Over => std::future::pending().await,
+        }
+    }
+
+    /// The answer has ended: what does that mean?
+    fn finish(&mut self) -> Input {
+        match std::mem::replace(&mut self.cutter, Cutter::Done) {
+            Cutter::List(splitter) => match splitter.finish() {
+                Ok(end) => Input::PageEnded(end),
+                Err(error) => Input::Failed(self.lane, self.error(error.into())),
+            },
+            Cutter::Watch(frames) => match frames.finish() {
+                Ok(None) => Input::Ended(self.lane),
+                // Half a frame is no clean end.
+                Ok(Some(_)) => {
+                    Input::Failed(self.lane, self.error(Failure::BodyCut("in the middle of a frame".into())))
+                }
+                Err(error) => Input::Failed(self.lane, self.error(error.into())),
+            },
+            Cutter::Done => Input::Ended(self.lane),
+        }
+    }
+
+    fn error(&self, failure: Failure) -> ServerError {
+        ServerError::new(self.doing, Arc::clone(&self.what), failure)
+    }
+}
+
+/// Reads a list for its version alone.
+pub(super) async fn read_revision(
+    what: Arc<str>,
+    answer: BoxFuture<'static, Result<Body, ServerError>>,
+) -> Result<crate::version::Version, ServerError> {
+    let error = |failure| ServerError::new(Doing::Probe, Arc::clone(&what), failure);
+    let mut body = answer.await?;
+    let mut splitter = ListSplitter::new(LARGEST_OBJECT);
+    while let Some(bytes) = body.next().await {
+        splitter.push(bytes?);
+        while let Some(item) = splitter.next() {
+            item.map_err(|broken| error(broken.into()))?;
+        }
+    }
+    let end = splitter.finish().map_err(|broken| error(broken.into()))?;
+    end.version.ok_or_else(|| error(Failure::NoVersion))
+}

@@ -1,0 +1,175 @@
+//! The machine, step by step, without a clock.
+
+use super::*;
+use crate::codec::{Broken, Change, ListEnd, ServerStatus};
+use crate::list_watch::{Detail, WatchQuery, WatchStart};
+use crate::object::{Obj, Untyped};
+use crate::reflector::settings::BackoffSettings;
+use crate::reflector::step::Frame;
+
+mod listing;
+mod silence;
+mod watching;
+
+/// A machine, its time, and what it wants done, in short words.
+struct Bench {
+    machine: Machine,
+    now: Duration,
+    dice: Dice,
+}
+
+impl Bench {
+    fn new(settings: Settings) -> Self {
+        // Waits without chance, so that they can be told exactly.
+        let backoff = BackoffSettings { jitter: 0.0, ..settings.backoff };
+        let machine = Machine::new("pods".into(), Scope::Everything, Settings { backoff, ..settings });
+        Self { machine, now: Duration::ZERO, dice: Dice::seeded(1) }
+    }
+
+    fn paged() -> Self {
+        Self::new(Settings { streaming: Streaming::Never, ..Settings::default() })
+    }
+
+    /// Listed in pages, with nothing in the list, and watching from this version.
+    fn watching_from(version: &str) -> Self {
+        let mut bench = Self::paged();
+        bench.step(Input::Start);
+        bench.step(Input::Opened(Lane::Main));
+        bench.step(page_end(version, None));
+        bench.step(Input::Opened(Lane::Main));
+        assert!(matches!(bench.machine.phase, Phase::Watching(_)));
+        bench
+    }
+
+    fn step(&mut self, input: Input) -> Vec<String> {
+        let mut actions = Vec::new();
+        let mut step = Step { now: self.now, dice: &mut self.dice, actions: &mut actions };
+        self.machine.step(input, &mut step);
+        actions.iter().map(word).collect()
+    }
+
+    fn after(&mut self, seconds: f64) -> &mut Self {
+        self.now += Duration::from_secs_f64(seconds);
+        self
+    }
+
+    /// Lets time pass to the next tick: how long that took, and what it did.
+    fn tick(&mut self) -> (f64, Vec<String>) {
+        let due = self.machine.due().expect("something is due");
+        let passed = due.saturating_sub(self.now);
+        self.now = due.max(self.now);
+        (passed.as_secs_f64(), self.step(Input::Tick))
+    }
+
+    fn fail(&mut self, error: ServerError) -> Vec<String> {
+        self.step(Input::Failed(Lane::Main, error))
+    }
+
+    fn hear(&mut self, change: Change, key: &str, version: &str) -> Vec<String> {
+        let mut words = self.step(Input::Bytes(Lane::Main));
+        words.extend(self.step(Input::Frame(Lane::Main, Frame::Changed(change, object(key, version)))));
+        words
+    }
+
+    fn bookmark(&mut self, version: &str, initial_events_end: bool) -> Vec<String> {
+        self.step(Input::Frame(Lane::Main, Frame::Bookmark { version: Version::new(version), initial_events_end }))
+    }
+
+    fn version(&self) -> String {
+        self.machine.version.as_ref().map(ToString::to_string).unwrap_or_default()
+    }
+
+    fn relists(&self) -> crate::reflector::Relists {
+        self.machine.counters.relists
+    }
+}
+
+fn object(key: &str, version: &str) -> Obj<Untyped> {
+    Obj::from_json(format!(r#"{{"metadata":{{"name":"{key}","resourceVersion":"{version}"}}}}"#)).unwrap()
+}
+
+fn page_end(version: &str, token: Option<&str>) -> Input {
+    Input::PageEnded(ListEnd {
+        kind: Some("PodList".to_owned()),
+        version: Some(Version::new(version)).filter(|version| !version.is_empty()),
+        continue_token: token.map(ToOwned::to_owned),
+        ..ListEnd::default()
+    })
+}
+
+fn error(failure: Failure) -> ServerError {
+    ServerError::new(Doing::Watch, "pods", failure)
+}
+
+fn answered(code: u16) -> ServerError {
+    let reason = match code {
+        410 => "Expired",
+        500 => "InternalError",
+        _ => "",
+    };
+    let message = if code == 504 { "Timeout: Too large resource version: 9, current: 2" } else { "" };
+    let status =
+        ServerStatus { code, reason: reason.to_owned(), message: message.to_owned(), ..ServerStatus::default() };
+    error(Failure::Answered { status: Box::new(status), retry_after: None })
+}
+
+fn later(code: u16, seconds: u64) -> ServerError {
+    let status = Box::new(ServerStatus { code, ..ServerStatus::default() });
+    error(Failure::Answered { status, retry_after: Some(Duration::from_secs(seconds)) })
+}
+
+fn refused() -> ServerError {
+    error(Failure::ConnectionRefused)
+}
+
+fn cut() -> ServerError {
+    error(Failure::BodyCut("reset".into()))
+}
+
+/// An action in a word or two.
+fn word(action: &Action) -> String {
+    match action {
+        Action::List(query) => format!("list {}", list_word(query)),
+        Action::Watch(query) => watch_word(query),
+        Action::Close => "close".to_owned(),
+        Action::AskRevision(query) => {
+            assert_eq!((query.limit, query.detail, &query.version), (Some(1), Detail::Metadata, &ListVersion::Latest));
+            "ask revision".to_owned()
+        }
+        Action::WatchBeside(query) => format!("beside {}", watch_word(query)),
+        Action::HoldBeside => "hold beside".to_owned(),
+        Action::CloseBeside => "close beside".to_owned(),
+        Action::Switch => "switch".to_owned(),
+        Action::Report(_) => "report".to_owned(),
+        Action::Deliver(delta) => match delta {
+            Delta::Changed(object) => format!("changed {}@{}", object.key(), object.version()),
+            Delta::Deleted(object) => format!("deleted {}@{}", object.key(), object.version()),
+            Delta::Listed(object) => format!("listed {}@{}", object.key(), object.version()),
+            Delta::RelistBegun(Relist { history: History::Continues, .. }) => "begun".to_owned(),
+            Delta::RelistBegun(Relist { history: History::WentBack, .. }) => "begun, went back".to_owned(),
+            Delta::RelistEnded { version, .. } => format!("ended @{version}"),
+            Delta::RelistAbandoned(_) => "abandoned".to_owned(),
+            Delta::Bookmark { version, .. } => format!("bookmark @{version}"),
+            other => panic!("not for a reflector to tell: {other:?}"),
+        },
+    }
+}
+
+fn list_word(query: &ListQuery) -> String {
+    let version = match (&query.continue_token, &query.version) {
+        (Some(token), _) => format!("after {token}"),
+        (None, ListVersion::Latest) => "latest".to_owned(),
+        (None, ListVersion::Any) => "any".to_owned(),
+        (None, ListVersion::NotOlderThan(version)) => format!("from {version}"),
+    };
+    query.limit.map_or_else(|| version.clone(), |limit| format!("{version} by {limit}"))
+}
+
+fn watch_word(query: &WatchQuery) -> String {
+    assert!((300..=600).contains(&query.timeout.as_secs()), "{:?}", query.timeout);
+    match &query.start {
+        WatchStart::After(version) => format!("watch {version}"),
+        WatchStart::Everything { not_older_than: None } => "stream".to_owned(),
+        WatchStart::Everything { not_older_than: Some(version) } => format!("stream from {version}"),
+    }
+}

@@ -1,0 +1,345 @@
+use super::*;
+
+fn streaming() -> Bench {
+    let mut bench = Bench::new(Settings::default());
+    assert_eq!(bench.step(Input::Start), ["stream"]);
+    bench
+}
+
+fn paging(page_size: Option<u32>) -> Bench {
+    let settings = Settings { streaming: Streaming::Never, page_size, ..Settings::default() };
+    Bench::new(settings)
+}
+
+// Streaming.
+
+#[test]
+fn a_streaming_list_becomes_the_watch_at_its_end_mark() {
+    let mut bench = streaming();
+    bench.step(Input::Opened(Lane::Main));
+    assert_eq!(bench.hear(Change::Added, "a", "3"), ["begun", "listed a@3"]);
+    assert_eq!(bench.hear(Change::Modified, "a", "6"), ["listed a@6"]);
+    assert_eq!(bench.hear(Change::Deleted, "a", "7"), ["deleted a@7"]);
+    assert!(bench.bookmark("8", false).is_empty(), "a bookmark without the mark ends nothing");
+    assert_eq!(bench.version(), "", "nothing is reached before the end");
+    assert_eq!(bench.bookmark("9", true), ["ended @9"]);
+    assert_eq!((bench.version(), bench.machine.synced), ("9".to_owned(), Synced::Yes));
+    assert_eq!(bench.hear(Change::Modified, "b", "10"), ["changed b@10"]);
+}
+
+#[test]
+fn an_empty_streaming_list_is_a_list_too() {
+    let mut bench = streaming();
+    bench.step(Input::Opened(Lane::Main));
+    assert_eq!(bench.bookmark("9", true), ["begun", "ended @9"]);
+}
+
+#[test]
+fn a_streaming_list_without_an_end_is_given_up_for_list_and_that_is_remembered() {
+    let mut bench = streaming();
+    bench.step(Input::Opened(Lane::Main));
+    bench.hear(Change::Added, "a", "3");
+    bench.after(29.0).hear(Change::Added, "b", "4");
+    bench.after(29.0).hear(Change::Modified, "b", "5");
+    let (passed, words) = bench.tick();
+    assert!((passed - 1.0).abs() < 1e-9, "only new objects put the deadline off");
+    assert_eq!(words, ["report", "abandoned", "list any by 500"]);
+    bench.step(Input::Opened(Lane::Main));
+    assert_eq!(bench.step(page_end("9", None)), ["begun", "ended @9", "watch 9"]);
+    bench.step(Input::Opened(Lane::Main));
+    bench.step(Input::FailureFrame(Lane::Main, answered(410)));
+    assert_eq!(bench.tick().1, ["list from 9"], "not streamed any more");
+}
+
+#[test]
+fn a_server_that_cannot_stream_is_listed_at_once_and_that_is_remembered() {
+    for code in [400, 405, 422] {
+        let mut bench = streaming();
+        assert_eq!(bench.fail(answered(code)), ["report", "list any by 500"]);
+        bench.step(Input::Opened(Lane::Main));
+        bench.step(page_end("9", None));
+        bench.fail(answered(410));
+        assert_eq!(bench.tick().1, ["list from 9"]);
+    }
+}
+
+#[test]
+fn that_streaming_failed_is_not_remembered_where_list_failed_too() {
+    let mut bench = streaming();
+    bench.fail(answered(422));
+    assert_eq!(bench.fail(refused()), ["report", "close"]);
+    assert_eq!(bench.tick().1, ["stream"]);
+}
+
+#[test]
+fn a_failure_of_another_kind_is_listed_at_once_and_not_remembered() {
+    for failure in [answered(403), answered(500), cut()] {
+        let mut bench = streaming();
+        assert_eq!(bench.fail(failure), ["report", "list any by 500"]);
+        bench.step(page_end("9", None));
+        bench.fail(answered(410));
+        assert_eq!(bench.tick().1, ["stream from 9"]);
+    }
+}
+
+#[test]
+fn a_refused_connection_or_too_many_requests_only_make_a_streaming_list_wait() {
+    for failure in [refused(), answered(429), answered(401)] {
+        let mut bench = streaming();
+        assert_eq!(bench.fail(failure.clone()), ["report", "close"]);
+        assert_eq!(bench.tick(), (0.8, vec!["stream".to_owned()]));
+        bench.fail(failure);
+        assert_eq!(bench.tick(), (1.6, vec!["stream".to_owned()]));
+    }
+}
+
+#[test]
+fn a_streaming_list_that_ends_early_is_tried_again_and_then_given_up() {
+    let mut bench = streaming();
+    bench.step(Input::Opened(Lane::Main));
+    bench.hear(Change::Added, "a", "3");
+    assert_eq!(bench.after(5.0).step(Input::Ended(Lane::Main)), ["report", "abandoned", "close"]);
+    assert_eq!(bench.tick().1, ["stream"]);
+    bench.step(Input::Opened(Lane::Main));
+    assert_eq!(bench.after(5.0).step(Input::Ended(Lane::Main)), ["report", "list any by 500"]);
+}
+
+#[test]
+fn a_streaming_list_that_is_closed_at_once_is_listed_without_delay() {
+    let mut bench = streaming();
+    bench.step(Input::Opened(Lane::Main));
+    assert_eq!(bench.step(Input::Ended(Lane::Main)), ["report", "list any by 500"]);
+}
+
+#[test]
+fn an_expired_streaming_list_asks_for_the_newest_at_once_and_then_waits() {
+    let mut bench = Bench::new(Settings::default());
+    bench.machine.version = Some(Version::new("7"));
+    assert_eq!(bench.step(Input::Start), ["stream from 7"]);
+    assert_eq!(bench.fail(answered(410)), ["report", "stream"]);
+    assert_eq!(bench.fail(answered(410)), ["report", "close"], "no loop without delay");
+    assert_eq!(bench.tick(), (0.8, vec!["stream".to_owned()]));
+    bench.step(Input::Opened(Lane::Main));
+    bench.bookmark("9", true);
+    bench.step(Input::FailureFrame(Lane::Main, answered(410)));
+    assert_eq!(bench.tick().1, ["stream from 9"], "a list that worked is a place to begin from");
+}
+
+#[test]
+fn a_streaming_list_that_gets_no_answer_is_given_up() {
+    let mut bench = streaming();
+    assert_eq!(bench.tick(), (60.0, vec!["report".to_owned(), "list any by 500".to_owned()]));
+}
+
+#[test]
+fn an_unreadable_streaming_list_is_listed_instead() {
+    let mut bench = streaming();
+    bench.step(Input::Opened(Lane::Main));
+    bench.hear(Change::Added, "a", "3");
+    let words = bench.step(Input::BadFrame(Lane::Main, Broken::Byte));
+    assert_eq!(words, ["report", "abandoned", "list any by 500"]);
+    assert_eq!(bench.machine.counters.decode_errors, 1);
+}
+
+// Pages and versions.
+
+#[test]
+fn the_first_list_takes_any_version_and_later_ones_none_older_than_ours() {
+    let mut bench = paging(None);
+    assert_eq!(bench.step(Input::Start), ["list any by 500"]);
+    assert_eq!(bench.step(Input::Item(object("a", "3"))), ["begun", "listed a@3"]);
+    assert_eq!(bench.step(page_end("10", None)), ["ended @10", "watch 10"]);
+    bench.fail(answered(410));
+    assert_eq!(bench.tick().1, ["list from 10"], "and all at once");
+}
+
+#[test]
+fn pages_are_asked_for_until_there_are_no_more_and_the_first_ones_version_counts() {
+    let mut bench = paging(Some(4));
+    assert_eq!(bench.step(Input::Start), ["list any by 4"]);
+    assert_eq!(bench.step(Input::Item(object("a", "3"))), ["begun", "listed a@3"]);
+    assert_eq!(bench.step(page_end("10", Some("x"))), ["list after x by 4"]);
+    assert_eq!(bench.step(Input::Item(object("b", "4"))), ["listed b@4"]);
+    assert_eq!(bench.step(page_end("11", Some("y"))), ["list after y by 4"]);
+    assert_eq!(bench.step(page_end("12", None)), ["ended @10", "watch 10"]);
+    bench.fail(answered(410));
+    assert_eq!(bench.tick().1, ["list from 10 by 4"], "what was set is used for every list");
+}
+
+#[test]
+fn a_server_that_pages_even_its_cache_is_asked_for_pages_from_then_on() {
+    let mut bench = paging(None);
+    bench.step(Input::Start);
+    bench.step(page_end("10", Some("x")));
+    bench.step(page_end("10", None));
+    bench.fail(answered(410));
+    assert_eq!(bench.tick().1, ["list from 10 by 500"]);
+}
+
+#[test]
+fn only_a_list_of_any_version_says_that_the_cache_is_paged() {
+    let mut bench = paging(None);
+    bench.machine.version = Some(Version::new("7"));
+    bench.machine.from = From::Latest;
+    assert_eq!(bench.step(Input::Start), ["list latest by 500"]);
+    bench.step(page_end("10", Some("x")));
+    bench.step(page_end("10", None));
+    bench.fail(answered(410));
+    assert_eq!(bench.tick().1, ["list from 10"]);
+}
+
+#[test]
+fn a_list_whose_version_expired_asks_for_the_newest_at_once_and_only_once() {
+    let mut bench = paging(None);
+    bench.machine.version = Some(Version::new("7"));
+    assert_eq!(bench.step(Input::Start), ["list from 7"]);
+    assert_eq!(bench.fail(answered(410)), ["report", "list latest by 500"]);
+    assert_eq!(bench.fail(answered(410)), ["report", "close"]);
+    assert_eq!(bench.tick(), (0.8, vec!["list latest by 500".to_owned()]));
+    bench.step(page_end("10", None));
+    bench.fail(answered(410));
+    assert_eq!(bench.tick().1, ["list from 10"]);
+}
+
+#[test]
+fn a_continue_token_that_expired_makes_one_list_without_pages() {
+    let mut bench = paging(None);
+    bench.step(Input::Start);
+    bench.step(Input::Item(object("a", "3")));
+    bench.step(page_end("10", Some("x")));
+    assert_eq!(bench.fail(answered(410)), ["report", "abandoned", "list any"]);
+    assert_eq!(bench.step(Input::Item(object("a", "3"))), ["begun", "listed a@3"]);
+    bench.step(page_end("11", Some("y")));
+    let words = bench.fail(answered(410));
+    assert_eq!(words, ["report", "abandoned", "close"], "the second time it waits");
+}
+
+#[test]
+fn a_version_too_large_leads_to_the_question_whether_the_server_went_back() {
+    for (revision, begun) in [("8", "begun"), ("7", "begun"), ("6", "begun, went back")] {
+        for streaming in [Streaming::Preferred, Streaming::Never] {
+            let mut bench = Bench::new(Settings { streaming, ..Settings::default() });
+            bench.machine.version = Some(Version::new("7"));
+            bench.step(Input::Start);
+            assert_eq!(bench.fail(answered(504)), ["report", "close", "ask revision"]);
+            let words = bench.step(Input::Revision(Ok(Version::new(revision))));
+            assert_eq!(words, [if streaming == Streaming::Never { "list latest by 500" } else { "stream" }]);
+            bench.step(Input::Opened(Lane::Main));
+            let ended = match streaming {
+                Streaming::Never => bench.step(page_end(revision, None)),
+                Streaming::Preferred => bench.bookmark(revision, true),
+            };
+            assert_eq!(ended[..2], [begun.to_owned(), format!("ended @{revision}")]);
+            assert_eq!(bench.version(), revision);
+            assert_eq!(bench.relists().total(), 1);
+        }
+    }
+}
+
+#[test]
+fn a_question_that_fails_is_asked_again_after_a_wait() {
+    let mut bench = paging(None);
+    bench.machine.version = Some(Version::new("7"));
+    bench.step(Input::Start);
+    bench.fail(answered(504));
+    assert_eq!(bench.step(Input::Revision(Err(refused()))), ["report", "close beside", "close"]);
+    assert_eq!(bench.tick(), (0.8, vec!["close".to_owned(), "ask revision".to_owned()]));
+    let (passed, words) = bench.tick();
+    assert_eq!((passed, words[0].as_str()), (60.0, "report"), "no answer is a failure too");
+}
+
+#[test]
+fn a_list_that_turns_out_older_than_ours_is_begun_anew_as_what_it_is() {
+    let mut bench = paging(None);
+    bench.machine.version = Some(Version::new("7"));
+    bench.machine.from = From::Latest;
+    bench.step(Input::Start);
+    bench.step(Input::Item(object("a", "3")));
+    assert_eq!(bench.step(page_end("6", None)), ["abandoned", "list latest by 500"]);
+    assert_eq!(bench.step(Input::Item(object("a", "3"))), ["begun, went back", "listed a@3"]);
+    assert_eq!(bench.step(page_end("6", None)), ["ended @6", "watch 6"]);
+    assert_eq!((bench.version(), bench.relists().went_back), ("6".to_owned(), 1));
+}
+
+#[test]
+fn failures_of_a_list_make_waits_that_grow() {
+    let mut bench = paging(None);
+    bench.step(Input::Start);
+    let waits: Vec<f64> = [answered(500), answered(403), refused(), cut(), answered(404), answered(429), answered(503)]
+        .into_iter()
+        .map(|failure| {
+            assert_eq!(bench.fail(failure), ["report", "close"]);
+            let (wait, words) = bench.tick();
+            assert_eq!(words, ["list any by 500"]);
+            wait
+        })
+        .collect();
+    assert_eq!(waits, [0.8, 1.6, 3.2, 6.4, 12.8, 25.6, 30.0]);
+}
+
+#[test]
+fn what_the_server_asks_to_wait_is_waited_within_reason() {
+    let mut bench = paging(None);
+    bench.step(Input::Start);
+    bench.fail(later(429, 7));
+    assert!((bench.tick().0 - 7.0).abs() < 1e-9);
+    bench.fail(later(503, 1));
+    assert!((bench.tick().0 - 1.6).abs() < 1e-9, "never less than the backoff");
+    bench.fail(later(429, 1_000_000));
+    assert!((bench.tick().0 - 120.0).abs() < 1e-9);
+}
+
+#[test]
+fn a_list_that_stops_in_the_middle_is_given_up() {
+    let mut bench = paging(None);
+    bench.step(Input::Start);
+    bench.step(Input::Opened(Lane::Main));
+    bench.after(20.0).step(Input::Bytes(Lane::Main));
+    bench.step(Input::Item(object("a", "3")));
+    assert_eq!(bench.tick(), (30.0, ["report", "abandoned", "close"].map(str::to_owned).to_vec()));
+}
+
+#[test]
+fn being_kept_waiting_downstream_is_not_the_servers_silence() {
+    for mut bench in [paging(None), Bench::new(Settings::default())] {
+        bench.step(Input::Start);
+        bench.step(Input::Opened(Lane::Main));
+        bench.after(3_600.0).step(Input::Resumed);
+        assert!(bench.step(Input::Tick).is_empty());
+        assert_eq!(bench.tick().0, 30.0);
+    }
+}
+
+#[test]
+fn an_item_that_cannot_be_read_is_counted_and_the_list_goes_on() {
+    let mut bench = paging(None);
+    bench.step(Input::Start);
+    assert_eq!(bench.step(Input::BadObject(Lane::Main)), ["report"]);
+    assert_eq!(bench.step(page_end("10", None)), ["begun", "ended @10", "watch 10"]);
+    assert_eq!(bench.machine.counters.decode_errors, 1);
+}
+
+#[test]
+fn a_table_is_no_list_and_a_list_without_a_version_is_of_no_use() {
+    let mut bench = paging(None);
+    bench.step(Input::Start);
+    let table = ListEnd { kind: Some("Table".to_owned()), ..ListEnd::default() };
+    assert_eq!(bench.step(Input::PageEnded(table)), ["report", "close"]);
+    bench.tick();
+    assert_eq!(bench.step(page_end("", None)), ["report", "close"]);
+    let State::Waiting { cause, .. } = bench.machine.state(Instant::now()) else { panic!() };
+    assert!(matches!(cause.failure(), Failure::NoVersion));
+}
+
+#[test]
+fn progress_of_a_list_can_be_seen() {
+    let mut bench = paging(None);
+    bench.step(Input::Start);
+    bench.step(Input::Item(object("a", "3")));
+    let version = Some(Version::new("9"));
+    let continue_token = Some("x".to_owned());
+    bench.step(Input::PageEnded(ListEnd { version, continue_token, remaining: Some(5), ..ListEnd::default() }));
+    bench.step(Input::Item(object("b", "3")));
+    let state = bench.machine.state(Instant::now());
+    assert!(matches!(state, State::Listing { objects: 2, remaining: Some(4) }), "{state:?}");
+}

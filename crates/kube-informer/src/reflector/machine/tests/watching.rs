@@ -1,0 +1,250 @@
+use super::*;
+
+#[test]
+fn a_watch_tells_changes_and_moves_the_version() {
+    let mut bench = Bench::watching_from("10");
+    assert_eq!(bench.hear(Change::Added, "a", "11"), ["changed a@11"]);
+    assert_eq!(bench.hear(Change::Modified, "a", "12"), ["changed a@12"]);
+    assert_eq!(bench.hear(Change::Deleted, "a", "13"), ["deleted a@13"]);
+    assert_eq!(bench.bookmark("20", false), ["bookmark @20"]);
+    assert_eq!(bench.version(), "20");
+}
+
+#[test]
+fn the_version_never_goes_back_in_a_watch() {
+    let mut bench = Bench::watching_from("10");
+    assert_eq!(bench.hear(Change::Added, "a", "9"), ["changed a@9"], "the store knows whether that is news");
+    assert_eq!(bench.bookmark("8", false), ["bookmark @10"]);
+    assert_eq!(bench.version(), "10");
+}
+
+#[test]
+fn versions_without_an_order_are_taken_as_they_come() {
+    let mut bench = Bench::watching_from("x");
+    bench.hear(Change::Added, "a", "b");
+    bench.hear(Change::Added, "c", "");
+    assert_eq!(bench.version(), "b");
+}
+
+#[test]
+fn a_watch_that_ended_is_opened_again_at_once_from_where_it_was() {
+    let mut bench = Bench::watching_from("10");
+    bench.hear(Change::Added, "a", "11");
+    assert_eq!(bench.step(Input::Ended(Lane::Main)), ["watch 11"], "it was short, but brought something");
+    bench.step(Input::Opened(Lane::Main));
+    assert_eq!(bench.after(1.0).step(Input::Ended(Lane::Main)), ["watch 11"], "it brought nothing, but was not short");
+    assert_eq!(bench.relists().total(), 0);
+}
+
+#[test]
+fn watches_closed_at_once_wait_longer_and_longer_and_then_list() {
+    let mut bench = Bench::watching_from("10");
+    let mut waits = Vec::new();
+    for _ in 0..2 {
+        assert_eq!(bench.after(0.1).step(Input::Ended(Lane::Main)), ["report", "close"]);
+        let (wait, words) = bench.tick();
+        assert_eq!(words, ["watch 10"]);
+        waits.push(wait);
+        bench.step(Input::Opened(Lane::Main));
+    }
+    bench.step(Input::Ended(Lane::Main));
+    let (wait, words) = bench.tick();
+    waits.push(wait);
+    assert_eq!((waits, words), (vec![0.8, 1.6, 3.2], vec!["list from 10".to_owned()]));
+    assert_eq!(bench.relists().short_watches, 1);
+}
+
+#[test]
+fn an_old_event_again_and_again_does_not_pass_for_progress() {
+    let mut bench = Bench::watching_from("10");
+    bench.hear(Change::Modified, "a", "10");
+    assert_eq!(bench.step(Input::Ended(Lane::Main)), ["report", "close"]);
+}
+
+#[test]
+fn an_expired_version_makes_a_new_list_at_open_and_in_the_stream() {
+    let mut bench = Bench::watching_from("10");
+    assert_eq!(bench.step(Input::FailureFrame(Lane::Main, answered(410))), ["report", "close"]);
+    assert_eq!(bench.tick(), (0.8, vec!["list from 10".to_owned()]));
+    bench.step(page_end("12", None));
+    assert_eq!(bench.fail(answered(410)), ["report", "close"]);
+    assert_eq!(bench.tick(), (1.6, vec!["list from 12".to_owned()]));
+    assert_eq!(bench.relists().expired, 2);
+}
+
+#[test]
+fn too_many_requests_make_a_watch_wait_but_never_list() {
+    let mut bench = Bench::watching_from("10");
+    bench.step(Input::FailureFrame(Lane::Main, answered(429)));
+    let mut waits = vec![bench.tick()];
+    for _ in 0..3 {
+        assert_eq!(bench.fail(answered(429)), ["report", "close"]);
+        waits.push(bench.tick());
+    }
+    let again = vec!["watch 10".to_owned()];
+    assert_eq!(waits, [0.8, 1.6, 3.2, 6.4].map(|wait| (wait, again.clone())));
+    assert_eq!((bench.machine.counters.lists, bench.machine.counters.watches), (1, 5));
+}
+
+#[test]
+fn a_refused_connection_makes_a_watch_wait_longer_and_longer_but_never_list() {
+    let mut bench = Bench::watching_from("10");
+    bench.step(Input::Ended(Lane::Main));
+    for _ in 0..50 {
+        bench.tick();
+        bench.fail(refused());
+    }
+    assert!((bench.tick().0 - 30.0).abs() < 1e-9);
+    assert_eq!((bench.machine.counters.lists, bench.relists().total()), (1, 0));
+}
+
+#[test]
+fn a_server_that_fails_to_open_a_watch_again_and_again_is_listed_in_the_end() {
+    let mut bench = Bench::watching_from("10");
+    bench.fail(cut());
+    for _ in 0..4 {
+        assert_eq!(bench.tick().1, ["watch 10"]);
+        bench.fail(answered(500));
+    }
+    bench.tick();
+    bench.fail(answered(500));
+    assert_eq!(bench.tick().1, ["list from 10"], "its version may be the trouble");
+}
+
+#[test]
+fn where_watching_is_refused_lists_are_made_instead() {
+    for code in [403, 404, 405] {
+        let mut bench = Bench::watching_from("10");
+        bench.after(2.0).step(Input::Ended(Lane::Main));
+        assert_eq!(bench.fail(answered(code)), ["report", "close"]);
+        assert_eq!(bench.tick().1, ["list from 10"]);
+        assert_eq!(bench.relists().refused, 1);
+    }
+}
+
+#[test]
+fn an_internal_error_in_the_stream_makes_a_new_list() {
+    let mut bench = Bench::watching_from("10");
+    bench.step(Input::FailureFrame(Lane::Main, answered(500)));
+    assert_eq!(bench.tick().1, ["list from 10"]);
+    assert_eq!(bench.relists().server_error, 1);
+}
+
+#[test]
+fn internal_errors_can_be_borne_for_a_while() {
+    let settings = Settings {
+        internal_error_patience: Duration::from_secs(30),
+        streaming: Streaming::Never,
+        ..Settings::default()
+    };
+    let mut bench = Bench::new(settings);
+    bench.step(Input::Start);
+    bench.step(page_end("10", None));
+    let mut borne = Vec::new();
+    for pause in [0.0, 20.0, 20.0, 0.0, 61.0] {
+        bench.step(Input::Opened(Lane::Main));
+        bench.after(pause).step(Input::FailureFrame(Lane::Main, answered(500)));
+        let words = bench.tick().1;
+        borne.push(words == ["watch 10"]);
+        if words == ["list from 10"] {
+            bench.step(page_end("10", None));
+        }
+    }
+    assert_eq!(borne, [true, true, false, true, true], "within the window, after it, and long after");
+}
+
+#[test]
+fn a_broken_watch_is_opened_again_at_once_after_two_healthy_minutes_and_else_waits() {
+    let mut bench = Bench::watching_from("10");
+    assert_eq!(bench.after(120.0).fail(cut()), ["report", "watch 10"]);
+    bench.step(Input::Opened(Lane::Main));
+    assert_eq!(bench.after(60.0).fail(cut()), ["report", "close beside", "close"]);
+    assert_eq!(bench.tick(), (1.6, vec!["watch 10".to_owned()]));
+}
+
+#[test]
+fn healthy_time_goes_on_through_clean_closes() {
+    let mut bench = Bench::watching_from("10");
+    bench.after(2.0).step(Input::Ended(Lane::Main));
+    bench.fail(refused());
+    bench.tick();
+    for _ in 0..13 {
+        bench.step(Input::Opened(Lane::Main));
+        bench.after(10.0).step(Input::Ended(Lane::Main));
+    }
+    bench.fail(refused());
+    assert!((bench.tick().0 - 0.8).abs() < 1e-9);
+}
+
+#[test]
+fn an_object_that_cannot_be_read_is_passed_over() {
+    let mut bench = Bench::watching_from("10");
+    assert_eq!(bench.step(Input::BadObject(Lane::Main)), ["report"]);
+    assert_eq!(bench.hear(Change::Added, "a", "12"), ["changed a@12"]);
+    assert_eq!(bench.machine.counters.decode_errors, 1);
+}
+
+#[test]
+fn a_frame_that_cannot_be_read_opens_the_watch_again_and_in_the_end_lists() {
+    let mut bench = Bench::watching_from("10");
+    for _ in 0..2 {
+        assert_eq!(bench.step(Input::BadFrame(Lane::Main, Broken::Byte)), ["report", "close"]);
+        assert_eq!(bench.tick().1, ["watch 10"]);
+        bench.step(Input::Opened(Lane::Main));
+    }
+    bench.step(Input::BadFrame(Lane::Main, Broken::Byte));
+    assert_eq!(bench.tick().1, ["list from 10"]);
+    assert_eq!((bench.relists().undecodable, bench.machine.counters.decode_errors), (1, 3));
+}
+
+#[test]
+fn news_in_between_forgives_a_frame_that_could_not_be_read() {
+    let mut bench = Bench::watching_from("10");
+    for version in 11..30 {
+        bench.step(Input::BadFrame(Lane::Main, Broken::Byte));
+        bench.tick();
+        bench.step(Input::Opened(Lane::Main));
+        bench.hear(Change::Added, "a", &version.to_string());
+    }
+    assert_eq!(bench.relists().total(), 0);
+}
+
+#[test]
+fn a_watch_that_gets_no_answer_is_tried_again() {
+    let mut bench = Bench::watching_from("10");
+    bench.after(2.0).step(Input::Ended(Lane::Main));
+    assert_eq!(bench.tick(), (60.0, vec!["report".to_owned(), "close".to_owned()]));
+    assert_eq!(bench.tick().1, ["watch 10"]);
+}
+
+#[test]
+fn watches_last_a_random_time_within_what_is_set() {
+    for (least, bounds) in [(300, 300..600), (1_800, 1_800..3_600), (1, 1..2)] {
+        let settings = Settings { watch_timeout: Duration::from_secs(least), ..Settings::default() };
+        let mut dice = Dice::seeded(7);
+        let mut actions = Vec::new();
+        let mut step = Step { now: Duration::ZERO, dice: &mut dice, actions: &mut actions };
+        let times: Vec<u64> = (0..100)
+            .map(|_| crate::reflector::machine::watching::watch_timeout(&settings, &mut step).as_secs())
+            .collect();
+        assert!(times.iter().all(|time| bounds.contains(time)), "{times:?}");
+        assert!(least == 1 || times.iter().any(|time| *time != times[0]));
+    }
+}
+
+#[test]
+fn every_failure_is_told() {
+    let mut bench = Bench::watching_from("10");
+    let mut told = 0;
+    for failure in [answered(410), answered(429), answered(500), refused(), cut(), answered(403)] {
+        for frame in [true, false] {
+            bench.machine.phase = Phase::Watching(Watch::new(bench.now, Duration::from_secs(300)));
+            let input = match frame {
+                true => Input::FailureFrame(Lane::Main, failure.clone()),
+                false => Input::Failed(Lane::Main, failure.clone()),
+            };
+            told += bench.step(input).iter().filter(|word| *word == "report").count();
+        }
+    }
+    assert_eq!((told, bench.machine.counters.errors), (12, 12));
+}

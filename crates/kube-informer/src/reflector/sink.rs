@@ -1,0 +1,26 @@
+//! Where deltas go.
+
+use std::future::Future;
+
+use tokio::sync::mpsc;
+
+use crate::delta::Delta;
+
+/// Takes the reflector's deltas, in order.
+///
+/// While it has no room it keeps the reflector waiting, which then reads nothing: back-pressure reaches the server instead of memory.
+pub trait DeltaSink: Send {
+    /// Takes a delta as soon as there is room.
+    fn accept(&mut self, delta: Delta) -> impl Future<Output = Result<(), SinkClosed>> + Send;
+}
+
+/// Nobody takes deltas any more: the reflector ends.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("nobody takes deltas any more")]
+pub struct SinkClosed;
+
+impl DeltaSink for mpsc::Sender<Delta> {
+    async fn accept(&mut self, delta: Delta) -> Result<(), SinkClosed> {
+        self.send(delta).await.map_err(|_| SinkClosed)
+    }
+}
