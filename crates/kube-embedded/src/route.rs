@@ -11,7 +11,6 @@ use crate::cluster::Cluster;
 use crate::decode;
 use crate::delete_options::DeleteOptions;
 use crate::discovery::{self, Root};
-use crate::gzip::GzipMembers;
 use crate::kinds::{Kind, Part, Registry, Scope};
 use crate::negotiate::{Form, Place, Unacceptable, json_body};
 use crate::paths;
@@ -44,36 +43,62 @@ impl From<Status> for Refusal {
     }
 }
 
+/// What a request is answered with.
+#[derive(Debug)]
+pub(crate) struct Answer {
+    pub(crate) response: Response<Body>,
+    pub(crate) compression: Compression,
+}
+
+/// What is still to be done to a body.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Compression {
+    /// Nothing.
+    AsIs,
+    /// It is a stream to be compressed, one member for each flush.
+    PerFlush,
+}
+
+impl From<Response<Body>> for Answer {
+    fn from(response: Response<Body>) -> Self {
+        Self { response, compression: Compression::AsIs }
+    }
+}
+
 const PAGE_NOT_FOUND: Refusal = Refusal::Text(404, "404 page not found\n");
 
 /// Answers a request.
-pub(crate) async fn route(shared: &Arc<Shared>, head: &Head, body: Bytes) -> Result<Response<Body>, Refusal> {
+pub(crate) async fn route(shared: &Arc<Shared>, head: &Head, body: Bytes) -> Result<Answer, Refusal> {
     let registry = shared.cluster.registry();
-    let readable = matches!(head.method, Method::GET) || paths::is_probe(head.uri.path());
-    match &head.target {
-        Target::Resource(_) => {}
-        _ if !readable => return Err(Status::method_not_allowed().into()),
-        _ => {}
-    }
     match &head.target {
         Target::Resource(path) => resource(shared, &registry, head, path, body).await,
+        _ if head.method == Method::GET || paths::is_probe(head.uri.path()) => {
+            document(shared, &registry, head).map(Answer::from)
+        }
+        _ => Err(Status::method_not_allowed().into()),
+    }
+}
+
+/// Answers a request that is about no resource.
+fn document(shared: &Shared, registry: &Registry, head: &Head) -> Result<Response<Body>, Refusal> {
+    match &head.target {
         Target::Groups { core } => {
             let root = if *core { Root::Api } else { Root::Apis };
             if head.wish.aggregated {
-                return Ok(paths::aggregated(&registry, root, &head.headers));
+                return Ok(paths::aggregated(registry, root, &head.headers));
             }
             let document = match root {
                 Root::Api => discovery::api_versions(&shared.address()),
-                Root::Apis => discovery::group_list(&registry),
+                Root::Apis => discovery::group_list(registry),
             };
             document_response(head, document)
         }
-        Target::Group(group) => document_response(head, discovery::group(&registry, group).ok_or(PAGE_NOT_FOUND)?),
+        Target::Group(group) => document_response(head, discovery::group(registry, group).ok_or(PAGE_NOT_FOUND)?),
         Target::GroupVersion { group, version } => {
-            let document = discovery::resource_list(&registry, group, version);
-            document_response(head, document.ok_or_else(|| unknown(&registry, group))?)
+            let document = discovery::resource_list(registry, group, version);
+            document_response(head, document.ok_or_else(|| unknown(registry, group))?)
         }
-        Target::Path => paths::answer(head)?.ok_or(PAGE_NOT_FOUND),
+        Target::Path | Target::Resource(_) => paths::answer(head)?.ok_or(PAGE_NOT_FOUND),
     }
 }
 
@@ -99,7 +124,7 @@ async fn resource(
     head: &Head,
     path: &ResourcePath,
     body: Bytes,
-) -> Result<Response<Body>, Refusal> {
+) -> Result<Answer, Refusal> {
     let kind = find(registry, path)?;
     let verb = verb(&kind, head, path)?;
     let place = match verb {
@@ -118,7 +143,7 @@ async fn resource(
             }
             let key = Key::new(namespace, path.name.as_deref().unwrap_or_default());
             let object = get::get(cluster, &view.kind, &key, head.query.text("resourceVersion"), None).await?;
-            Ok(Reply::ok(Content::Object(object)).respond(&view, &head.wish))
+            Ok(Reply::ok(Content::Object(object)).respond(&view, &head.wish).into())
         }
         Verb::List => {
             if matches!(form, Form::Metadata(_)) {
@@ -128,12 +153,12 @@ async fn resource(
             let within = request_timeout(head)?;
             cluster.custom_tables.admit_list(&view.kind.storage, &options)?;
             let listing = list::list(cluster, &view, namespace, &options, within).await?;
-            Ok(Reply::ok(Content::List(listing)).respond(&view, &head.wish))
+            Ok(Reply::ok(Content::List(listing)).respond(&view, &head.wish).into())
         }
         Verb::Watch => watch(shared, head, path, view).await,
         Verb::Create | Verb::Update | Verb::Patch | Verb::Delete | Verb::DeleteCollection => {
             let reply = change(cluster, registry, verb, head, path, &view, &body).await?;
-            Ok(reply.respond(&view, &head.wish))
+            Ok(reply.respond(&view, &head.wish).into())
         }
     }
 }
@@ -186,7 +211,7 @@ async fn change(
     }
 }
 
-async fn watch(shared: &Arc<Shared>, head: &Head, path: &ResourcePath, view: View) -> Result<Response<Body>, Refusal> {
+async fn watch(shared: &Arc<Shared>, head: &Head, path: &ResourcePath, view: View) -> Result<Answer, Refusal> {
     let mut options = ListOptions::parse(&head.query, ListVerb::Watch)?;
     if let Some(name) = &path.name {
         fix_name(&mut options, name)?;
@@ -201,13 +226,12 @@ async fn watch(shared: &Arc<Shared>, head: &Head, path: &ResourcePath, view: Vie
     });
     let stream = StreamBody::new(watch.into_stream(shared.lifecycle.lifetime()), open);
     let mut response = reply::response(200, "application/json");
-    *response.body_mut() = if compressed {
+    *response.body_mut() = Body::stream(stream);
+    let compression = if compressed { Compression::PerFlush } else { Compression::AsIs };
+    if compressed {
         reply::compressed(&mut response);
-        Body::stream(GzipMembers::new(stream))
-    } else {
-        Body::stream(stream)
-    };
-    Ok(response)
+    }
+    Ok(Answer { response, compression })
 }
 
 /// The old watch path of one object: its name is a field selector that the query may repeat but not contradict.

@@ -11,6 +11,7 @@ use tokio::task::JoinHandle;
 
 use crate::access::Access;
 use crate::cluster::{Chore, Cluster, FirstAccess, Settings};
+use crate::fault::Faults;
 use crate::garbage;
 use crate::kubeconfig;
 use crate::lifecycle::Lifecycle;
@@ -146,6 +147,12 @@ impl Server {
     #[must_use]
     pub fn watches(&self) -> Vec<OpenWatch> {
         self.shared.log.watches()
+    }
+
+    /// What is to go wrong: rules may be injected and removed at any time.
+    #[must_use]
+    pub fn faults(&self) -> &Faults {
+        &self.shared.faults
     }
 
     /// Forgets the history: continue tokens, exact versions and watches from before now are answered with 410.
@@ -313,6 +320,7 @@ impl Builder {
             log: RequestLog::default(),
             refusing: AtomicBool::new(false),
             access: RwLock::new(Arc::new(self.access)),
+            faults: Faults::new(),
             address: OnceLock::new(),
         });
         let tls = match self.transport {

@@ -16,13 +16,15 @@ use tokio::time::Instant;
 use crate::access::{Access, Attributes, User, Wanted};
 use crate::body::Body;
 use crate::cluster::Cluster;
+use crate::fault::{self, Faults, FaultyBody};
+use crate::gzip::GzipMembers;
 use crate::lifecycle::Lifecycle;
 use crate::negotiate::Wish;
 use crate::query::Query;
 use crate::reply;
 use crate::request::{Head, Target};
 use crate::request_log::{RequestLog, Seen};
-use crate::route::{Refusal, route};
+use crate::route::{Compression, Refusal, route};
 use crate::status::Status;
 
 type BoxError = Box<dyn std::error::Error + Send + Sync>;
@@ -39,6 +41,7 @@ pub(crate) struct Shared {
     /// Whether connections are refused, which in the process means requests.
     pub(crate) refusing: AtomicBool,
     pub(crate) access: RwLock<Arc<Access>>,
+    pub(crate) faults: Faults,
     /// The host and port of the socket, once there is one.
     pub(crate) address: OnceLock<String>,
 }
@@ -110,6 +113,17 @@ where
         code: None,
         at: Instant::now(),
     };
+    let verdict = shared.faults.decide(&fault::Request::new(&head, &seen.user));
+    if !verdict.delay.is_zero() {
+        tokio::time::sleep(verdict.delay).await;
+    }
+    if let Some(answer) = verdict.answer {
+        let Some(response) = answer.respond(&head.wish) else {
+            shared.log.add(seen);
+            return Err(io::ErrorKind::ConnectionReset.into());
+        };
+        return Ok(finish(shared, seen, response));
+    }
     let answer = match permitted(&access, user, &head) {
         Ok(()) => match read(body, shared.cluster.settings.max_request_bytes).await {
             Ok(body) => route(shared, &head, body).await,
@@ -117,15 +131,31 @@ where
         },
         Err(status) => Err(status.into()),
     };
-    let mut response = match answer {
-        Ok(response) => response,
-        Err(Refusal::Status(status)) => reply::failure(&status, &head.wish),
-        Err(Refusal::Text(code, text)) => reply::text_response(code, text),
+    let (response, compression) = match answer {
+        Ok(answer) => (answer.response, answer.compression),
+        Err(Refusal::Status(status)) => (reply::failure(&status, &head.wish), Compression::AsIs),
+        Err(Refusal::Text(code, text)) => (reply::text_response(code, text), Compression::AsIs),
     };
+    let response = response.map(|body| {
+        // Faults are about what is said, not about how it is packed.
+        let body = match verdict.stream {
+            faults if faults.is_empty() => body,
+            faults => Body::stream(FaultyBody::new(body, faults, shared.lifecycle.lifetime())),
+        };
+        match compression {
+            Compression::AsIs => body,
+            Compression::PerFlush => Body::stream(GzipMembers::new(body)),
+        }
+    });
+    Ok(finish(shared, seen, response))
+}
+
+/// Gives an answer its identity, and remembers the request.
+fn finish(shared: &Shared, seen: Seen, mut response: Response<Body>) -> Response<Body> {
     let audit_id = HeaderValue::try_from(shared.cluster.dice.uid()).expect("a uuid is a header value");
     response.headers_mut().insert(AUDIT_ID, audit_id);
     shared.log.add(Seen { code: Some(response.status().as_u16()), ..seen });
-    Ok(response)
+    response
 }
 
 /// Whether the sender may do what the request wants, which is asked before whether there is such a thing.
