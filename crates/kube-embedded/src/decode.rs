@@ -8,6 +8,7 @@ use serde_json::Value;
 
 pub(crate) use self::duplicates::parse;
 pub(crate) use self::go_error::name_of;
+use crate::defaults;
 use crate::json;
 use crate::kinds::{self, Kind, Registry};
 use crate::status::{Cause, Status};
@@ -81,6 +82,7 @@ fn prune(
     if kind.kind == "Secret" && kind.group.is_empty() {
         store_strings(object);
     }
+    defaults::fill(kind, object);
     let found = || {
         unknown.iter().map(ToString::to_string).chain(duplicates.iter().map(|at| format!("duplicate field \"{at}\"")))
     };

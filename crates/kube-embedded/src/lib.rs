@@ -12,6 +12,7 @@ mod convert;
 mod crds;
 mod custom_tables;
 mod decode;
+mod defaults;
 mod delete_options;
 mod dice;
 mod discovery;

@@ -4,6 +4,7 @@ use serde_json::{Value, json};
 
 use crate::crds;
 use crate::decode::Decoded;
+use crate::defaults::quality_of_service;
 use crate::kinds::{DAEMON_SET_GENERATION, InitialStatus, Lifecycle, Scope};
 use crate::metadata;
 use crate::namespaces;
@@ -76,6 +77,8 @@ fn make(write: &Write<'_>, decoded: Decoded, origin: Origin) -> Result<Reply, St
         }
         if kind.behaviour.lifecycle == Lifecycle::Namespace {
             namespaces::label(&mut object);
+        } else if kind.kind == "Job" && !kind.is_custom() {
+            select_own_pods(&mut object);
         }
         validate(write, &object)?;
         let name = metadata::text(&object, "name").to_owned();
@@ -131,6 +134,11 @@ fn prepare(write: &Write<'_>, object: &mut Value, origin: Origin) {
         InitialStatus::Phase(phase) => {
             let mut status = empty_status(kind).unwrap_or_else(|| json!({}));
             status["phase"] = json!(phase);
+            match &*kind.kind {
+                "Pod" => status["qosClass"] = json!(quality_of_service(object)),
+                "PersistentVolume" => status["lastPhaseTransitionTime"] = json!(write.cluster.clock.seconds()),
+                _ => {}
+            }
             set_or_remove(object, "status", Some(status));
         }
     }
@@ -149,6 +157,25 @@ fn prepare(write: &Write<'_>, object: &mut Value, origin: Origin) {
         Lifecycle::DaemonSet => object["metadata"]["annotations"][DAEMON_SET_GENERATION] = json!("1"),
         Lifecycle::CustomResourceDefinition => crds::prepare(object),
     }
+}
+
+/// Lets a job select the pods that are made for it and no others, unless it says how itself.
+fn select_own_pods(job: &mut Value) {
+    let (uid, name) = (metadata::text(job, "uid").to_owned(), metadata::text(job, "name").to_owned());
+    let spec = &mut job["spec"];
+    if spec["manualSelector"] == true || !spec["template"]["metadata"].is_object() {
+        return;
+    }
+    let labels = &mut spec["template"]["metadata"]["labels"];
+    for (label, value) in [
+        ("batch.kubernetes.io/controller-uid", &uid),
+        ("batch.kubernetes.io/job-name", &name),
+        ("controller-uid", &uid),
+        ("job-name", &name),
+    ] {
+        labels[label] = json!(value);
+    }
+    spec["selector"] = json!({"matchLabels": {"batch.kubernetes.io/controller-uid": uid}});
 }
 
 fn validate(write: &Write<'_>, object: &Value) -> Result<(), Status> {
