@@ -97,6 +97,19 @@ fn serve(cluster: &Cluster, key: &Key) {
     debug_assert!(served.is_ok(), "a definition is checked before it is stored");
 }
 
+/// Serves what the definitions in the store say, whatever was served before.
+pub(crate) fn reload(cluster: &Cluster) {
+    let definitions = cluster.storage.list(&table(), &Span::everything()).objects;
+    let loaded: Result<(), std::convert::Infallible> = cluster.change_registry(|_| {
+        let accepted = definitions.iter().map(Object::to_value).filter(|crd| condition_is_true(crd, "Established"));
+        Ok(accepted.fold(Registry::new(), |registry, crd| registry.with_crd(&crd).unwrap_or(registry)))
+    });
+    match loaded {
+        Ok(()) => {}
+        Err(never) => match never {},
+    }
+}
+
 /// Goes on with a definition that was deleted: its objects go, and then it goes itself.
 pub(crate) fn terminate(cluster: &Cluster, key: &Key) {
     serve(cluster, key);

@@ -14,6 +14,9 @@ use crate::kinds::{self, Kind, Registry};
 use crate::status::{Cause, Status};
 use crate::write_options::FieldValidation;
 
+/// How deep objects may nest: what is stored must be read again, and the parser has its limit.
+const DEEPEST: usize = 100;
+
 /// Where the real server's table of kinds stands in its source, which some failures tell.
 pub(crate) const SCHEME: &str = "pkg/runtime/scheme.go:111";
 
@@ -75,6 +78,9 @@ fn prune(
     duplicates: &[String],
     validation: FieldValidation,
 ) -> Result<Vec<String>, String> {
+    if depth(object) > DEEPEST {
+        return Err("exceeded max depth".to_owned());
+    }
     let unknown = kinds::prune(kind, object).map_err(|problem| problem.to_string())?;
     if !object["metadata"].is_object() {
         object["metadata"] = Value::Object(serde_json::Map::new());
@@ -102,6 +108,15 @@ fn store_strings(secret: &mut Value) {
     for (name, text) in strings {
         let text = text.as_str().unwrap_or_default();
         secret["data"][name] = base64::engine::general_purpose::STANDARD.encode(text).into();
+    }
+}
+
+/// How deep a value nests.
+fn depth(value: &Value) -> usize {
+    match value {
+        Value::Array(items) => 1 + items.iter().map(depth).max().unwrap_or(0),
+        Value::Object(map) => 1 + map.values().map(depth).max().unwrap_or(0),
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => 0,
     }
 }
 

@@ -11,6 +11,7 @@ use tokio::task::JoinHandle;
 
 use crate::access::Access;
 use crate::cluster::{Chore, Cluster, FirstAccess, Settings};
+use crate::crds;
 use crate::fault::Faults;
 use crate::garbage;
 use crate::kubeconfig;
@@ -200,6 +201,7 @@ impl Server {
     /// New writes get revisions that clients may already have seen with other content, as after a real restore.
     pub fn restore(&self, backup: &Backup) {
         self.cluster().storage.restore(&backup.0);
+        crds::reload(self.cluster());
         self.cut();
     }
 

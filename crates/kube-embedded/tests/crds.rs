@@ -196,3 +196,17 @@ async fn a_definition_that_makes_no_sense_is_refused() {
     );
     client.post(DEFINITIONS, &json!({"metadata": {"name": "x"}})).await.expect(422);
 }
+
+#[tokio::test(start_paused = true)]
+async fn a_restored_backup_serves_the_kinds_of_its_time() {
+    let server = server().await;
+    let client = Client::of(&server);
+    let before = server.backup();
+    client.post(DEFINITIONS, &definition()).await.expect(201);
+    client.post(FOOS, &foo("a")).await.expect(201);
+    let after = server.backup();
+    server.restore(&before);
+    client.get(FOOS).await.expect(404);
+    server.restore(&after);
+    assert_eq!(client.get(FOOS).await.expect(200).names(), ["a"]);
+}

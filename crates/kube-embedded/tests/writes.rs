@@ -319,3 +319,31 @@ async fn watchers_are_told_of_each_write_once() {
     client.delete(&format!("{CONFIGMAPS}/x")).await.expect(200);
     assert_eq!(types(&client.events(CONFIGMAPS, start).await), ["ADDED", "MODIFIED", "DELETED"]);
 }
+
+#[tokio::test(start_paused = true)]
+async fn copies_of_copies_come_to_an_end() {
+    let server = server().await;
+    let client = Client::of(&server);
+    let revisions = "/apis/apps/v1/namespaces/default/controllerrevisions";
+    let body = json!({"metadata": {"name": "x"}, "revision": 1, "data": {"a": "x".repeat(1000)}});
+    client.post(revisions, &body).await.expect(201);
+    let copies: Vec<Value> =
+        (0..1000).map(|i| json!({"op": "copy", "from": "/data", "path": format!("/data/{i}")})).collect();
+    let answer = client.json_patch(&format!("{revisions}/x"), &json!(copies)).await.expect(413);
+    assert!(answer.message().contains("Unable to complete the copy"), "{}", answer.message());
+}
+
+#[tokio::test(start_paused = true)]
+async fn objects_cannot_grow_deeper_than_they_can_be_read() {
+    let server = server().await;
+    let client = Client::of(&server);
+    let revisions = "/apis/apps/v1/namespaces/default/controllerrevisions";
+    client.post(revisions, &json!({"metadata": {"name": "x"}, "revision": 1, "data": {}})).await.expect(201);
+    let deep = (0..60).fold(json!({}), |inner, _| json!({"d": inner}));
+    let path = format!("{revisions}/x");
+    client.merge(&path, &json!({"data": deep})).await.expect(200);
+    let below = "/d".repeat(60);
+    let patch = json!([{"op": "add", "path": format!("/data{below}/d"), "value": deep}]);
+    client.json_patch(&path, &patch).await.expect(422);
+    client.get(&path).await.expect(200);
+}

@@ -16,6 +16,9 @@ use crate::write::Write;
 /// The most operations of a JSON patch.
 const MOST_OPERATIONS: usize = 10_000;
 
+/// The most bytes that the copies of a JSON patch may add.
+const MOST_COPIED: usize = 3 * 1024 * 1024;
+
 /// A patch that was read.
 #[derive(Debug)]
 pub(crate) enum Patch {
@@ -42,10 +45,14 @@ impl Patch {
         match self {
             Self::Merge(patch) => json_patch::merge(object, patch),
             Self::Json(patch) => {
-                json_patch::patch(object, patch).map_err(|_| {
-                    let message = "the server rejected our request due to an error in our request";
-                    Status::new(422, "Invalid", message).with_details(Details::default())
-                })?;
+                let mut copied = 0;
+                for operation in &patch.0 {
+                    if let PatchOperation::Copy(copy) = operation {
+                        copied += object.pointer(copy.from.as_str()).map_or(0, |value| value.to_string().len());
+                        check_copied(copied)?;
+                    }
+                    json_patch::patch(object, std::slice::from_ref(operation)).map_err(|_| misfit())?;
+                }
             }
         }
         Ok(())
@@ -115,10 +122,24 @@ fn json_patch(bytes: &[u8]) -> Result<JsonPatch, Status> {
     }
     let read: Result<Vec<PatchOperation>, _> = operations.into_iter().map(serde_json::from_value).collect();
     // An operation that makes no sense fails like one that does not fit.
-    read.map(JsonPatch).map_err(|_| {
-        let message = "the server rejected our request due to an error in our request";
-        Status::new(422, "Invalid", message).with_details(Details::default())
-    })
+    read.map(JsonPatch).map_err(|_| misfit())
+}
+
+fn misfit() -> Status {
+    let message = "the server rejected our request due to an error in our request";
+    Status::new(422, "Invalid", message).with_details(Details::default())
+}
+
+/// Copies of copies grow without end: there is a limit to what one patch may copy.
+fn check_copied(bytes: usize) -> Result<(), Status> {
+    if bytes <= MOST_COPIED {
+        return Ok(());
+    }
+    let message = format!(
+        "Request entity too large: Unable to complete the copy, the accumulated size increase of copy is {bytes}, exceeding the \
+         limit {MOST_COPIED}"
+    );
+    Err(Status::new(413, "RequestEntityTooLarge", message))
 }
 
 fn undecodable(patch: &Value, go_type: &str) -> Status {
