@@ -46,6 +46,8 @@ trait Structure: Sync {
     fn update(&self, object: Shared);
     /// Calls for each object of one snapshot.
     fn walk(&self, each: &mut dyn FnMut(&Shared));
+    /// What may be done after an update has been told.
+    fn tidy(&self) {}
     fn list(&self) -> Vec<Shared> {
         let mut all = Vec::with_capacity(KEYS);
         self.walk(&mut |object| all.push(Arc::clone(object)));
@@ -124,6 +126,7 @@ fn latency(
             let start = Instant::now();
             structure.update(object);
             taken.push(start.elapsed().as_nanos() as f64 / 1000.0);
+            structure.tidy();
             if Instant::now() > end {
                 break;
             }
@@ -303,7 +306,7 @@ impl Structure for Shards {
 struct Woven {
     hasher: DefaultHashBuilder,
     front: ArcSwap<Trie<Space>>,
-    back: Mutex<Trie<Space>>,
+    back: Mutex<(Trie<Space>, Vec<Arc<Trie<Space>>>)>,
 }
 
 #[derive(Clone)]
@@ -323,7 +326,7 @@ impl Woven {
     fn new(all: &[Shared]) -> Self {
         let (hasher, mut trie) = (DefaultHashBuilder::default(), Trie::new());
         all.iter().for_each(|object| Self::put(&hasher, &mut trie, object));
-        Self { hasher, front: ArcSwap::from_pointee(trie.clone()), back: Mutex::new(trie) }
+        Self { hasher, front: ArcSwap::from_pointee(trie.clone()), back: Mutex::new((trie, Vec::new())) }
     }
 
     fn put(hasher: &DefaultHashBuilder, spaces: &mut Trie<Space>, object: &Shared) {
@@ -349,8 +352,16 @@ impl Structure for Woven {
 
     fn update(&self, object: Shared) {
         let mut back = self.back.lock();
-        Self::put(&self.hasher, &mut back, &object);
-        self.front.store(Arc::new(back.clone()));
+        let (back, retired) = &mut *back;
+        Self::put(&self.hasher, back, &object);
+        let before = self.front.swap(Arc::new(back.clone()));
+        if Arc::strong_count(&before) > 1 {
+            retired.push(before);
+        }
+    }
+
+    fn tidy(&self) {
+        self.back.lock().1.retain(|state| Arc::strong_count(state) > 1);
     }
 
     fn walk(&self, each: &mut dyn FnMut(&Shared)) {

@@ -11,8 +11,6 @@ use crate::key::ObjectKey;
 
 mod keyed;
 mod ordered;
-#[cfg(test)]
-mod tests;
 
 /// How the queue treats several deltas of one object.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]

@@ -15,8 +15,6 @@ use crate::path::FieldPath;
 use crate::store::{Entry, Reader, State, Trie, guarded};
 
 mod table;
-#[cfg(test)]
-mod tests;
 
 /// Finds objects of kind `K` by values of type `V`.
 ///

@@ -14,8 +14,6 @@ use crate::store::{Entry, Reader, State, Store};
 use crate::version::Version;
 
 mod snapshot;
-#[cfg(test)]
-mod tests;
 
 /// Reads a cache of objects of kind `K`. Cheap to clone.
 ///

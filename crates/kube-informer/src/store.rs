@@ -39,8 +39,6 @@ mod sabotage;
 mod scopes;
 mod slots;
 mod state;
-#[cfg(test)]
-mod tests;
 mod trie;
 
 /// The store, for its one writer. Everybody else has a [`Reader`].
@@ -64,7 +62,7 @@ pub struct Store {
     shared: Arc<Shared>,
     /// Within `apply` ahead of what readers see.
     state: State,
-    /// States that readers may still look at. They are taken apart here, so that no reader ever has to.
+    /// States that readers looked at when they were replaced. Held, so that it is never a reader who has to take one apart.
     retired: Vec<Arc<State>>,
     slots: Slots,
     label_sets: LabelSets,
@@ -130,6 +128,11 @@ impl Store {
             self.publish();
         }
         events
+    }
+
+    /// Takes apart what readers have let go of. To be called when the events have been told and nothing else is to be done.
+    pub fn tidy(&mut self) {
+        self.retired.retain(|state| Arc::strong_count(state) > 1);
     }
 
     fn fold(&mut self, delta: Delta, events: &mut Events) {
@@ -415,10 +418,17 @@ impl Store {
         self.state.label_sets = self.label_sets.bound();
         self.state.version = self.scopes.version();
         let before = self.shared.publish(self.state.clone());
-        self.retired.push(before);
-        self.retired.retain(|state| Arc::strong_count(state) > 1);
+        if Arc::strong_count(&before) > 1 {
+            self.retired.push(before);
+        }
+        if self.retired.len() > MOST_RETIRED {
+            self.tidy();
+        }
     }
 }
+
+/// How many states may be held before they are tidied up even in between.
+const MOST_RETIRED: usize = 64;
 
 /// What was under a key.
 enum Before {

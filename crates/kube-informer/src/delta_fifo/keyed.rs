@@ -47,7 +47,7 @@ impl Keyed {
             }
             return !again;
         }
-        if matches!(delta, Delta::Deleted(_)) && !self.is_queued(key) && !is_known(key) {
+        if matches!(delta, Delta::Deleted(_)) && !is_known(key) && !self.is_queued(key) {
             return false;
         }
         self.open.insert(key.clone(), self.left + self.line.len());

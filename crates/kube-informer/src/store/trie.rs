@@ -250,3 +250,65 @@ fn remove<T: Clone>(node: &mut Node<T>, hash: u32, mut rest: u32, same: &impl Fn
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use proptest::prelude::*;
+
+    use super::*;
+
+    /// Numbers whose hashes collide in every way: on their first bits, on all bits, not at all.
+    fn hash(number: u32) -> u32 {
+        match number % 4 {
+            0 => 0,
+            1 => number / 4 % 3,
+            2 => number << 27,
+            _ => number.wrapping_mul(0x9e37_79b1),
+        }
+    }
+
+    fn contents(trie: &Trie<(u32, u32)>) -> BTreeMap<u32, u32> {
+        let all: BTreeMap<_, _> = trie.iter().copied().collect();
+        assert_eq!(all.len(), trie.len());
+        all
+    }
+
+    proptest! {
+        #[test]
+        fn a_trie_is_a_map_and_its_clones_are_snapshots(steps in prop::collection::vec((0..400_u32, 0..5_u32), 0..900)) {
+            let (mut trie, mut map) = (Trie::new(), BTreeMap::new());
+            let mut snapshots = Vec::new();
+            for (at, (key, value)) in steps.into_iter().enumerate() {
+                let same = |entry: &(u32, u32)| entry.0 == key;
+                if value == 0 {
+                    prop_assert_eq!(trie.remove(hash(key), same).map(|old| old.1), map.remove(&key));
+                } else {
+                    prop_assert_eq!(trie.insert(hash(key), (key, value), same).map(|old| old.1), map.insert(key, value));
+                }
+                prop_assert_eq!(trie.get(hash(key), same).map(|entry| entry.1), map.get(&key).copied());
+                if at % 200 == 0 {
+                    snapshots.push((trie.clone(), map.clone()));
+                }
+            }
+            prop_assert_eq!(contents(&trie), map);
+            for (trie, map) in snapshots {
+                prop_assert_eq!(contents(&trie), map);
+            }
+        }
+    }
+
+    #[test]
+    fn a_trie_that_has_lost_everything_is_one_leaf_again() {
+        let mut trie = Trie::new();
+        for n in 0..5_000 {
+            trie.insert(hash(n), n, |other| *other == n);
+        }
+        for n in 0..5_000 {
+            assert_eq!(trie.remove(hash(n), |other| *other == n), Some(n));
+        }
+        assert!(trie.is_empty());
+        assert!(matches!(trie.root, Node::Leaf(_)));
+    }
+}

@@ -1,0 +1,81 @@
+//! Nothing is decoded that nobody reads, and nothing twice.
+
+use bytes::Bytes;
+use k8s_openapi::api::core::v1::Pod;
+use kube_informer::delta::{Delta, History, Relist, Scope};
+use kube_informer::keeper::{Arrival, Keeper, KeeperSettings};
+use kube_informer::store::Store;
+use kube_informer::{Event, Index, Keep, Lister, Obj, Untyped, Version};
+
+const PODS: usize = 10_000;
+
+fn pod(keeper: &Keeper, number: usize, version: usize, arrival: Arrival) -> Obj<Untyped> {
+    let json = format!(
+        r#"{{"kind":"Pod","apiVersion":"v1","metadata":{{"name":"web-{number}","namespace":"ns-{}","uid":"u{number}","resourceVersion":"{version}","labels":{{"app":"a{}"}}}},"spec":{{"nodeName":"node-{}","containers":[{{"name":"main"}}]}},"status":{{"phase":"Running"}}}}"#,
+        number % 20,
+        number % 100,
+        number % 30,
+    );
+    keeper.accept(&Bytes::from(json), arrival).unwrap()
+}
+
+/// A store with ten thousand pods, and ten thousand updates of them, in batches.
+fn history(keeper: &Keeper) -> impl Iterator<Item = Vec<Delta>> {
+    let begun = Delta::RelistBegun(Relist { scope: Scope::Everything, history: History::Continues });
+    let ended = Delta::RelistEnded { scope: Scope::Everything, version: Version::from(PODS as u64) };
+    let listed = (0..PODS).map(|n| Delta::Listed(pod(keeper, n, n + 1, Arrival::Listed)));
+    let updates = (0..PODS).map(|n| Delta::Changed(pod(keeper, n, PODS + n + 1, Arrival::Changed(0))));
+    let all: Vec<_> = [begun].into_iter().chain(listed).chain([ended]).chain(updates).collect();
+    let batches: Vec<_> = all.chunks(500).map(<[_]>::to_vec).collect();
+    batches.into_iter()
+}
+
+fn keeper(keep: Keep) -> Keeper {
+    let mut settings = KeeperSettings::default();
+    settings.keep = keep;
+    Keeper::new(settings)
+}
+
+#[test]
+fn what_reads_only_metadata_decodes_no_body() {
+    for keep in [Keep::Plain, Keep::Compact, Keep::Decoded] {
+        let keeper = keeper(keep);
+        let mut store = Store::default();
+        let lister = Lister::<Pod>::new(store.reader());
+        let by_app: Index<Pod, String> = Index::by_label(&store.reader(), "app");
+        let by_node: Index<Pod, String> = Index::by_path(&store.reader(), "spec.nodeName".parse().unwrap());
+        let by_key: Index<Pod, char> = Index::new(&store.reader(), |pod: &Obj<Pod>| pod.name().chars().last());
+        let mut read = 0;
+        for batch in history(&keeper) {
+            for event in store.apply(batch) {
+                read += event.key().as_str().len()
+                    + event.object().labels().len()
+                    + event.object().version().to_string().len();
+            }
+        }
+        assert!(read > 0);
+        assert_eq!((by_app.count("a7"), by_node.get("node-3").len(), by_key.count(&'3')), (100, 334, 1000));
+        assert_eq!(lister.select(&"app in (a1,a2)".parse().unwrap()).len(), 200);
+        assert_eq!(lister.sorted().len(), PODS);
+        assert_eq!(keeper.decodes(), 0, "{keep:?}");
+    }
+}
+
+#[test]
+fn two_handlers_and_an_index_that_read_the_body_decode_it_once_for_an_event() {
+    let keeper = keeper(Keep::Compact);
+    let mut store = Store::default();
+    let phase = |pod: &Obj<Pod>| pod.get().ok()?.status.as_ref()?.phase.clone();
+    let _by_phase: Index<Pod, String> = Index::new(&store.reader(), phase);
+    drop(store.apply((0..100).map(|n| Delta::Changed(pod(&keeper, n, n + 1, Arrival::Changed(0))))));
+    let before = keeper.decodes();
+    let mut events = 0;
+    for event in store.apply((0..100).map(|n| Delta::Changed(pod(&keeper, n, 1000 + n, Arrival::Changed(0))))) {
+        let handlers: [Event<Untyped>; 2] = [event.clone(), event.clone()];
+        for handler in &handlers {
+            assert_eq!(phase(&handler.object().view::<Pod>()).as_deref(), Some("Running"));
+        }
+        events += 1;
+    }
+    assert_eq!((events, keeper.decodes() - before), (100, 100));
+}
