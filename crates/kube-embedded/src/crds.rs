@@ -165,6 +165,13 @@ fn withdraw(cluster: &Cluster, key: &Key) {
         Ok(()) => cluster.custom_tables.retire(instances(key.name())),
         Err(never) => match never {},
     }
+    // Others may have waited for its names.
+    for other in cluster.storage.list(&table(), &Span::everything()).objects {
+        let crd = other.to_value();
+        if !metadata::is_deleting(&crd) && !condition_is_true(&crd, "Established") {
+            settle(cluster, other.key());
+        }
+    }
 }
 
 /// Goes on after an object was removed: it may have been a definition, or the last object of one that is to go.

@@ -44,15 +44,18 @@ impl View {
         &self.stored
     }
 
-    fn as_stored(&self) -> bool {
-        Arc::ptr_eq(&self.kind, &self.stored)
-            || self.kind.version == self.stored.version && self.kind.group == self.stored.group
+    /// Whether the object's bytes are those of the view's version.
+    fn as_stored(&self, object: &Object) -> bool {
+        let same = Arc::ptr_eq(&self.kind, &self.stored)
+            || self.kind.version == self.stored.version && self.kind.group == self.stored.group;
+        // A definition may have named another version to be stored when the object was written.
+        same && (!self.kind.is_custom() || is_of_version(object.json(), self.kind.api_version()))
     }
 
     /// The object as JSON, without a line break.
     pub(crate) fn show(&self, object: &Arc<Object>) -> Bytes {
         match self.form {
-            Form::Full if self.as_stored() => object.json().clone(),
+            Form::Full if self.as_stored(object) => object.json().clone(),
             Form::Full => {
                 let value = self.value(object);
                 json::encode(&self.kind, &value).at_version(&object.revision().to_string()).into()
@@ -68,8 +71,11 @@ impl View {
     /// The object in the version of the view.
     pub(crate) fn value(&self, object: &Arc<Object>) -> Value {
         let mut value = object.to_value();
-        if !self.as_stored() {
+        if !self.as_stored(object) {
             convert(&self.stored, &self.kind, &mut value);
+            if self.kind.is_custom() {
+                value["apiVersion"] = self.kind.api_version().into();
+            }
         }
         value
     }
@@ -86,7 +92,7 @@ impl View {
     /// Appends the object as an item of a list.
     pub(crate) fn push_item(&self, out: &mut Vec<u8>, object: &Arc<Object>) {
         match self.form {
-            Form::Full if self.as_stored() => {
+            Form::Full if self.as_stored(object) => {
                 out.push(b'{');
                 out.extend_from_slice(object.item_tail());
             }
@@ -108,7 +114,8 @@ impl View {
             "metadata.namespace" => return object.key().namespace().unwrap_or_default().into(),
             _ => {}
         }
-        if self.as_stored() {
+        // Which fields of a custom kind can be selected by may change after an object was written.
+        if self.as_stored(object) && !self.kind.is_custom() {
             let at = self.stored.selectable_fields().iter().position(|field| field.name() == name);
             return at.and_then(|at| object.fields().get(at)).map_or_else(Default::default, |value| (&**value).into());
         }
@@ -118,4 +125,11 @@ impl View {
             Err(_) => "".into(),
         }
     }
+}
+
+/// Whether a custom resource says first of all that it is of this version. (One whose keys come in another order is
+/// taken not to be, which costs time and nothing else.)
+fn is_of_version(json: &[u8], api_version: &str) -> bool {
+    let said = json.strip_prefix(b"{\"apiVersion\":\"").and_then(|rest| rest.strip_prefix(api_version.as_bytes()));
+    said.is_some_and(|rest| rest.starts_with(b"\""))
 }

@@ -210,3 +210,41 @@ async fn a_restored_backup_serves_the_kinds_of_its_time() {
     server.restore(&after);
     assert_eq!(client.get(FOOS).await.expect(200).names(), ["a"]);
 }
+
+#[tokio::test(start_paused = true)]
+async fn names_that_become_free_are_taken() {
+    let server = server().await;
+    let client = Client::of(&server);
+    client.post(DEFINITIONS, &definition()).await.expect(201);
+    let mut rival = definition();
+    rival["metadata"]["name"] = json!("bars.ex.io");
+    rival["spec"]["names"] = json!({"plural": "bars", "kind": "Foo"});
+    client.post(DEFINITIONS, &rival).await.expect(201);
+    let bars = "/apis/ex.io/v1/namespaces/default/bars";
+    client.get(bars).await.expect(404);
+    client.delete(&format!("{DEFINITIONS}/foos.ex.io")).await.expect(200);
+    client.get(bars).await.expect(200);
+}
+
+#[tokio::test(start_paused = true)]
+async fn objects_stored_in_one_version_are_shown_in_the_other() {
+    let server = server().await;
+    let client = Client::of(&server);
+    client.post(DEFINITIONS, &definition()).await.expect(201);
+    client.post(FOOS, &foo("a")).await.expect(201);
+    let mut changed = client.get(&format!("{DEFINITIONS}/foos.ex.io")).await.json();
+    let mut second = changed["spec"]["versions"][0].clone();
+    second["name"] = json!("v2");
+    second["selectableFields"] = json!([{"jsonPath": ".spec.x"}]);
+    changed["spec"]["versions"][0]["storage"] = json!(false);
+    changed["spec"]["versions"].as_array_mut().unwrap().push(second);
+    let put = client.put(&format!("{DEFINITIONS}/foos.ex.io"), &changed).await.expect(200).json();
+    assert_eq!(put["status"]["storedVersions"], json!(["v1", "v2"]));
+    let foos = "/apis/ex.io/v2/namespaces/default/foos";
+    assert_eq!(client.get(&format!("{foos}/a")).await.expect(200).json()["apiVersion"], "ex.io/v2");
+    let list = client.get(&format!("{foos}?fieldSelector=spec.x%3D1")).await.expect(200);
+    assert_eq!(list.names(), ["a"]);
+    assert_eq!(list.json()["items"][0]["apiVersion"], "ex.io/v2");
+    assert_eq!(client.get(&format!("{FOOS}/a")).await.expect(200).json()["apiVersion"], "ex.io/v1");
+    assert_eq!(client.merge(&format!("{foos}/a"), &json!({"spec": {"x": 2}})).await.expect(200).json()["spec"]["x"], 2);
+}

@@ -88,3 +88,23 @@ async fn a_load_takes_objects_as_they_are() {
     assert_eq!(pods.delete_all().unwrap(), 100);
     assert_eq!(server.load([json!({"kind": "Pod"})]).unwrap_err().code(), 404);
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn writes_of_many_threads_all_land() {
+    let server = server().await;
+    let objects = server.objects("v1", "ConfigMap").unwrap();
+    objects.create(&json!({"metadata": {"name": "shared"}})).unwrap();
+    std::thread::scope(|scope| {
+        for thread in 0..8 {
+            let objects = &objects;
+            scope.spawn(move || {
+                for i in 0..25 {
+                    objects.patch("shared", &json!({"data": {format!("k{thread}-{i}"): "v"}})).unwrap();
+                    objects.create(&json!({"metadata": {"generateName": "g-"}})).unwrap();
+                }
+            });
+        }
+    });
+    assert_eq!(objects.get("shared").unwrap()["data"].as_object().unwrap().len(), 200);
+    assert_eq!(objects.count(), 201);
+}
