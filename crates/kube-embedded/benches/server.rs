@@ -34,7 +34,8 @@ fn start() {
     println!("{:<58} {:>14}", "", "figure");
 }
 
-fn row(what: &str, figure: String) {
+fn row(what: &str, figure: impl std::fmt::Display) {
+    let figure = figure.to_string();
     println!("{what:<58} {figure:>14}");
 }
 

@@ -34,7 +34,6 @@ use std::time::Duration;
 use bytes::Bytes;
 
 pub(crate) use body::FaultyBody;
-pub(crate) use faults::{Answer, Verdict};
 pub use faults::{FaultHandle, Faults};
 pub use request::Request;
 pub use rule::Rule;

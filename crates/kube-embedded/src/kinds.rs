@@ -23,7 +23,7 @@ pub(crate) use self::definition::{Definition, set_defaults as set_definition_def
 pub(crate) use self::definition_status::{Condition, accept_names, initial_status, set_condition, stored_versions};
 pub(crate) use self::field_labels::Selectable;
 pub(crate) use self::name_rule::NameRule;
-pub(crate) use self::prune::{DecodeProblem, UnknownField, prune, prune_struct};
+pub(crate) use self::prune::{prune, prune_struct};
 pub(crate) use self::registry::{GroupVersion, Registry};
 use self::schema::Struct;
 use crate::json::{self, Encoded};

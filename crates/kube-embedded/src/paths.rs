@@ -32,7 +32,7 @@ pub(crate) fn answer(head: &Head) -> Result<Option<Response<Body>>, Status> {
         head.form.map_err(|unacceptable| unacceptable.status(Place::Document))?;
         // The one document that is always indented, whoever asks.
         let wish = Wish { layout: Layout::Pretty, ..head.wish };
-        return Ok(Some(reply::json_response(200, VERSION.into(), &wish, Layout::Pretty)));
+        return Ok(Some(reply::json_response(200, VERSION, &wish, Layout::Pretty)));
     }
     if !is_probe(path) {
         return Ok(None);

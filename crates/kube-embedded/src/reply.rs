@@ -64,12 +64,12 @@ impl Reply {
     /// The answer on the wire.
     pub(crate) fn respond(self, view: &View, wish: &Wish) -> Response<Body> {
         let mut response = match self.content {
-            Content::Object(object) => json_response(self.code, view.show(&object), wish, wish.layout),
+            Content::Object(object) => json_response(self.code, &view.show(&object), wish, wish.layout),
             Content::Unsaved(value) => {
                 let bytes = unsaved(view, &value);
-                json_response(self.code, bytes.into(), wish, wish.layout)
+                json_response(self.code, &bytes, wish, wish.layout)
             }
-            Content::Success(details) => json_response(self.code, success(&details).into(), wish, wish.layout),
+            Content::Success(details) => json_response(self.code, &success(&details), wish, wish.layout),
             Content::List(listing) => list_response(listing, view, wish),
         };
         for warning in &self.warnings {
@@ -102,12 +102,12 @@ fn success(details: &Details) -> Vec<u8> {
 }
 
 /// A whole JSON document: laid out, ended, compressed if that pays.
-pub(crate) fn json_response(code: u16, json: Bytes, wish: &Wish, layout: Layout) -> Response<Body> {
+pub(crate) fn json_response(code: u16, json: &[u8], wish: &Wish, layout: Layout) -> Response<Body> {
     let body = match layout {
-        Layout::Pretty => indent(&json),
+        Layout::Pretty => indent(json),
         Layout::Compact => {
             let mut body = Vec::with_capacity(json.len() + 1);
-            body.extend_from_slice(&json);
+            body.extend_from_slice(json);
             body.push(b'\n');
             body
         }
@@ -146,7 +146,7 @@ fn list_response(listing: Listing, view: &View, wish: &Wish) -> Response<Body> {
     }
     if ended || wish.layout == Layout::Pretty {
         start.extend(chunks.flatten());
-        return json_response(200, start.into(), wish, wish.layout);
+        return json_response(200, &start, wish, wish.layout);
     }
     let mut response = response(200, "application/json");
     let body = std::iter::once(Bytes::from(start)).chain(chunks).chain(std::iter::once(Bytes::from_static(b"\n")));
@@ -166,7 +166,7 @@ pub(crate) fn compressed(response: &mut Response<Body>) {
 
 /// A failure on the wire.
 pub(crate) fn failure(status: &Status, wish: &Wish) -> Response<Body> {
-    let mut response = json_response(status.code(), status.to_json().into(), wish, wish.error_layout);
+    let mut response = json_response(status.code(), &status.to_json(), wish, wish.error_layout);
     if let Some(seconds) = status.retry_after() {
         response.headers_mut().insert(RETRY_AFTER, seconds.into());
     }

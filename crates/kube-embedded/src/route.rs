@@ -91,21 +91,21 @@ fn document(shared: &Shared, registry: &Registry, head: &Head) -> Result<Respons
                 Root::Api => discovery::api_versions(&shared.address()),
                 Root::Apis => discovery::group_list(registry),
             };
-            document_response(head, document)
+            document_response(head, &document)
         }
-        Target::Group(group) => document_response(head, discovery::group(registry, group).ok_or(PAGE_NOT_FOUND)?),
+        Target::Group(group) => document_response(head, &discovery::group(registry, group).ok_or(PAGE_NOT_FOUND)?),
         Target::GroupVersion { group, version } => {
             let document = discovery::resource_list(registry, group, version);
-            document_response(head, document.ok_or_else(|| unknown(registry, group))?)
+            document_response(head, &document.ok_or_else(|| unknown(registry, group))?)
         }
         Target::Path | Target::Resource(_) => paths::answer(head)?.ok_or(PAGE_NOT_FOUND),
     }
 }
 
 /// A discovery document, which has no other form than its own.
-fn document_response(head: &Head, document: Vec<u8>) -> Result<Response<Body>, Refusal> {
+fn document_response(head: &Head, document: &[u8]) -> Result<Response<Body>, Refusal> {
     match head.form {
-        Ok(Form::Full) => Ok(reply::json_response(200, document.into(), &head.wish, head.wish.layout)),
+        Ok(Form::Full) => Ok(reply::json_response(200, document, &head.wish, head.wish.layout)),
         _ => Err(Unacceptable::Transform.status(Place::Object).into()),
     }
 }

@@ -1,5 +1,7 @@
 //! Faults at work in the server, in the process and over sockets.
 
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
+
 mod support;
 
 use std::io::ErrorKind;

@@ -5,6 +5,7 @@ use http_body::Frame;
 use http_body_util::BodyExt as _;
 use tokio::time::{Instant, timeout};
 
+use super::faults::{Answer, Verdict};
 use super::*;
 use crate::lifecycle::Lifecycle;
 use crate::negotiate::Wish;

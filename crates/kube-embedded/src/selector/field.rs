@@ -30,7 +30,7 @@ impl FieldSelector {
             }
             let term = term(part)
                 .ok_or_else(|| Status::bad_request(format!("invalid selector: '{text}'; can't understand '{part}'")))?;
-            terms.push(term.map_err(|why| Status::bad_request(why))?);
+            terms.push(term.map_err(Status::bad_request)?);
         }
         Ok(Self(terms))
     }

@@ -179,7 +179,7 @@ impl Parser {
             Token::Identifier(_) => self.next().text().to_owned(),
             Token::End => String::new(),
             Token::Symbol(symbol) if symbol == "," => String::new(),
-            other => return Err(format!("found '{}', expected: identifier", other.text())),
+            Token::Symbol(other) => return Err(format!("found '{other}', expected: identifier")),
         })
     }
 

@@ -161,7 +161,7 @@ proptest! {
     #[test]
     fn every_revision_still_known_reads_as_it_was(steps in prop::collection::vec(step(), 1..60), window in 1..40_usize) {
         let (storage, kind) = (storage(window), pods());
-        let key = |key: u8| Key::new(Some(if key % 2 == 0 { "even" } else { "odd" }), &format!("k{key}"));
+        let key = |key: u8| Key::new(Some(if key.is_multiple_of(2) { "even" } else { "odd" }), &format!("k{key}"));
         let mut states: Vec<(u64, State)> = vec![(0, State::new())];
         let mut known_from = 0;
         for step in steps {

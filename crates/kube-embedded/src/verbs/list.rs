@@ -155,11 +155,6 @@ impl Listing {
         }
     }
 
-    /// A list of these objects and no more.
-    pub(crate) fn of(revision: u64, objects: Vec<Arc<Object>>) -> Self {
-        Self { revision, objects, continue_token: None, remaining: None }
-    }
-
     /// The list as JSON, in chunks, without a line break at the end.
     pub(crate) fn write(self, view: View) -> impl Iterator<Item = Bytes> + Send + 'static {
         let (head, tail) = self.envelope(&view);

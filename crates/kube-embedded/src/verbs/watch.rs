@@ -191,10 +191,10 @@ impl Watch {
                     if let Some(chunk) = self.changes() {
                         return Some(chunk);
                     }
-                    if let State::Live = self.state {
-                        if let Some(bookmark) = self.wait().await {
-                            return Some(bookmark);
-                        }
+                    if let State::Live = self.state
+                        && let Some(bookmark) = self.wait().await
+                    {
+                        return Some(bookmark);
                     }
                 }
                 State::Failing(status) => {
