@@ -162,7 +162,12 @@ impl Client {
 
     /// Opens a watch; it must be accepted.
     pub(crate) async fn watch(&self, path: &str) -> Frames {
-        let response = self.open(Method::GET, path, &[], "").await.expect("the server answers");
+        self.watch_as(path, &[]).await
+    }
+
+    /// Opens a watch with headers of its own.
+    pub(crate) async fn watch_as(&self, path: &str, headers: &[(&str, &str)]) -> Frames {
+        let response = self.open(Method::GET, path, headers, "").await.expect("the server answers");
         assert_eq!(response.status(), 200);
         Frames { body: response.into_body(), buffer: BytesMut::new() }
     }
