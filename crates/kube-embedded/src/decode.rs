@@ -41,6 +41,8 @@ pub(crate) fn decode(
 ) -> Result<Decoded, Status> {
     let (object, duplicates) = parse(body)
         .map_err(|why| unrecognized(kind, &format!("couldn't get version/kind; json parse error: {why}"), body))?;
+    // Go takes null for an object that says nothing.
+    let object = if object.is_null() { Value::Object(serde_json::Map::new()) } else { object };
     check_type(registry, kind, &object, body)?;
     conform(kind, object, &duplicates, validation)
 }
@@ -123,11 +125,7 @@ fn depth(value: &Value) -> usize {
 /// Whether the object says that it is of this kind. Built-in kinds need not say anything.
 fn check_type(registry: &Registry, kind: &Kind, object: &Value, body: &[u8]) -> Result<(), Status> {
     let Value::Object(map) = object else {
-        let found = name_of(object);
-        let why = format!(
-            "couldn't get version/kind; json parse error: json: cannot unmarshal {found} into Go value of type struct \
-             {{ APIVersion string \"json:\\\"apiVersion,omitempty\\\"\"; Kind string \"json:\\\"kind,omitempty\\\"\" }}"
-        );
+        let why = format!("couldn't get version/kind; json parse error: {}", no_object(object));
         return Err(unrecognized(kind, &why, body));
     };
     let said = |key: &str| match map.get(key) {
@@ -147,6 +145,15 @@ fn check_type(registry: &Registry, kind: &Kind, object: &Value, body: &[u8]) -> 
         true => check_custom_type(kind, said_version, said_kind, object, body),
         false => check_built_in_type(registry, kind, said_version, said_kind),
     }
+}
+
+/// What is wrong with a body that is no object.
+pub(crate) fn no_object(value: &Value) -> String {
+    format!(
+        "json: cannot unmarshal {} into Go value of type struct \
+         {{ APIVersion string \"json:\\\"apiVersion,omitempty\\\"\"; Kind string \"json:\\\"kind,omitempty\\\"\" }}",
+        name_of(value)
+    )
 }
 
 fn check_custom_type(kind: &Kind, version: &str, said: &str, object: &Value, body: &[u8]) -> Result<(), Status> {

@@ -76,12 +76,15 @@ impl DeleteOptions {
     fn from_body(body: &[u8], policy: &mut String, causes: &mut Vec<Cause>) -> Result<Self, Status> {
         let (object, _) = decode::parse(body)
             .map_err(|why| Status::bad_request(format!("couldn't get version/kind; json parse error: {why}")))?;
-        let wrong = |field: &str, of: &str| {
-            let message = format!("json: cannot unmarshal into Go struct field DeleteOptions.{field} of type {of}");
-            Status::bad_request(message)
+        let wrong = |value: &Value, field: &str, of: &str| {
+            let found = decode::name_of(value);
+            Status::bad_request(format!(
+                "json: cannot unmarshal {found} into Go struct field DeleteOptions.{field} of type {of}"
+            ))
         };
-        if !object.is_object() {
-            return Err(wrong("", "v1.DeleteOptions"));
+        if !matches!(object, Value::Object(_) | Value::Null) {
+            let why = decode::no_object(&object);
+            return Err(Status::bad_request(format!("couldn't get version/kind; json parse error: {why}")));
         }
         let (kind, version) = (object["kind"].as_str().unwrap_or_default(), object["apiVersion"].as_str());
         if !matches!(kind, "" | "DeleteOptions") {
@@ -93,29 +96,29 @@ impl DeleteOptions {
         let text = |value: &Value, field: &str| match value {
             Value::Null => Ok(None),
             Value::String(text) => Ok(Some(text.clone())),
-            _ => Err(wrong(field, "string")),
+            other => Err(wrong(other, field, "string")),
         };
         policy.push_str(&text(&object["propagationPolicy"], "propagationPolicy")?.unwrap_or_default());
         let preconditions = &object["preconditions"];
         if !matches!(preconditions, Value::Null | Value::Object(_)) {
-            return Err(wrong("preconditions", "v1.Preconditions"));
+            return Err(wrong(preconditions, "preconditions", "v1.Preconditions"));
         }
         let dry_runs: Vec<&str> = match &object["dryRun"] {
             Value::Null => Vec::new(),
             Value::Array(values) => values.iter().map(|value| value.as_str().unwrap_or_default()).collect(),
-            _ => return Err(wrong("dryRun", "[]string")),
+            other => return Err(wrong(other, "dryRun", "[]string")),
         };
         Ok(Self {
             dry_run: dry_run(dry_runs.into_iter(), causes),
             grace_seconds: match &object["gracePeriodSeconds"] {
                 Value::Null => None,
-                seconds => Some(seconds.as_i64().ok_or_else(|| wrong("gracePeriodSeconds", "int64"))?),
+                seconds => Some(seconds.as_i64().ok_or_else(|| wrong(seconds, "gracePeriodSeconds", "int64"))?),
             },
             uid: text(&preconditions["uid"], "preconditions.uid")?,
             resource_version: text(&preconditions["resourceVersion"], "preconditions.resourceVersion")?,
             orphan_dependents: match &object["orphanDependents"] {
                 Value::Null => None,
-                flag => Some(flag.as_bool().ok_or_else(|| wrong("orphanDependents", "bool"))?),
+                flag => Some(flag.as_bool().ok_or_else(|| wrong(flag, "orphanDependents", "bool"))?),
             },
             policy: None,
         })

@@ -193,8 +193,8 @@ fn alternatives(headers: &HeaderMap) -> Vec<Alternative<'_>> {
 /// Checks the type of a request's body. None at all is taken for JSON.
 pub(crate) fn json_body(headers: &HeaderMap) -> Result<(), Status> {
     match media_type(headers) {
-        None | Some("application/json") => Ok(()),
-        Some(_) => Err(Status::unsupported_media_type()),
+        Some(media) if !media.eq_ignore_ascii_case("application/json") => Err(Status::unsupported_media_type()),
+        Some(_) | None => Ok(()),
     }
 }
 

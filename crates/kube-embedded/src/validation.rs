@@ -99,21 +99,21 @@ fn owners(object: &Value, causes: &mut Vec<Cause>) {
     let owners = metadata::list(object, "ownerReferences");
     let text = |owner: &Value, name: &str| owner[name].as_str().unwrap_or_default().to_owned();
     let mut controller: Option<String> = None;
-    for owner in owners {
+    for (at, owner) in owners.iter().enumerate() {
+        let field = format!("metadata.ownerReferences[{at}]");
         let api_version = text(owner, "apiVersion");
-        if api_version.rsplit('/').next().unwrap_or_default().is_empty() {
-            let field = "metadata.ownerReferences.apiVersion";
-            causes.push(Cause::invalid(field, quoted(&api_version), "version must not be empty"));
-        }
-        for name in ["kind", "name", "uid"] {
+        for name in ["apiVersion", "kind", "name", "uid"] {
             if text(owner, name).is_empty() {
-                let field = format!("metadata.ownerReferences.{name}");
-                causes.push(Cause::invalid(&field, "\"\"", "must not be empty"));
+                causes.push(Cause::required(&format!("{field}.{name}"), "must not be empty"));
             }
+        }
+        if api_version.split('/').any(str::is_empty) && !api_version.is_empty() {
+            let why = "must be <group>/<version> or <version>";
+            causes.push(Cause::invalid(&format!("{field}.apiVersion"), quoted(&api_version), why));
         }
         if api_version == "v1" && text(owner, "kind") == "Event" {
             let why = "/v1, Kind=Event is disallowed from being an owner";
-            causes.push(Cause::invalid("metadata.ownerReferences", shown(owner), why));
+            causes.push(Cause::invalid(&field, shown_owner(owner), why));
         }
         if owner["controller"] == true {
             let this = format!("{}/{}", text(owner, "kind"), text(owner, "name"));
@@ -121,7 +121,8 @@ fn owners(object: &Value, causes: &mut Vec<Cause>) {
                 let why = format!(
                     "Only one reference can have Controller set to true. Found \"true\" in references for {first} and {this}"
                 );
-                let all = shown(&object["metadata"]["ownerReferences"]);
+                let all: Vec<_> = owners.iter().map(shown_owner).collect();
+                let all = format!("[{}]", all.join(","));
                 causes.push(Cause::invalid("metadata.ownerReferences", all, why));
             }
             controller.get_or_insert(this);
@@ -149,6 +150,14 @@ fn finalizers(kind: &Kind, object: &Value, causes: &mut Vec<Cause>) {
             causes.push(Cause::invalid(&format!("{FIELD}[{at}]"), quoted(finalizer), why));
         }
     }
+}
+
+/// An owner with its fields in their own order.
+fn shown_owner(owner: &Value) -> String {
+    let fields = ["apiVersion", "kind", "name", "uid", "controller", "blockOwnerDeletion"];
+    let set = fields.iter().filter(|field| !owner[**field].is_null());
+    let parts: Vec<_> = set.map(|field| format!("{}:{}", quoted(field), shown(&owner[*field]))).collect();
+    format!("{{{}}}", parts.join(","))
 }
 
 fn quoted(text: &str) -> String {
