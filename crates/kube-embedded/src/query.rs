@@ -104,7 +104,7 @@ impl ListOptions {
         let token = query.text("continue");
         let causes = match verb {
             ListVerb::List => list_causes(version, version_match, token, initial_events),
-            ListVerb::Watch => watch_causes(version_match, token, initial_events),
+            ListVerb::Watch => watch_causes(version, version_match, token, initial_events),
         };
         if !causes.is_empty() {
             return Err(Status::invalid_list_options(causes));
@@ -157,7 +157,7 @@ fn list_causes(version: &str, version_match: &str, token: &str, initial_events: 
     causes
 }
 
-fn watch_causes(version_match: &str, token: &str, initial_events: InitialEvents) -> Vec<Cause> {
+fn watch_causes(version: &str, version_match: &str, token: &str, initial_events: InitialEvents) -> Vec<Cause> {
     let mut causes = Vec::new();
     match initial_events {
         InitialEvents::Default if !version_match.is_empty() => {
@@ -173,7 +173,9 @@ fn watch_causes(version_match: &str, token: &str, initial_events: InitialEvents)
     if !matches!(version_match, "" | "NotOlderThan") {
         causes.push(Cause::unsupported(MATCH, format!("{version_match:?}"), "\"NotOlderThan\""));
     }
-    if !token.is_empty() {
+    // A watch of the present state is taken for a streaming list, whose match is NotOlderThan.
+    let promoted = initial_events == InitialEvents::Default && matches!(version, "" | "0");
+    if (promoted || !version_match.is_empty()) && !token.is_empty() {
         causes.push(Cause::forbidden(MATCH, "resourceVersionMatch is forbidden when continue is provided"));
     }
     causes

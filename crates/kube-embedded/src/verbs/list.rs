@@ -102,10 +102,11 @@ impl Read {
     fn of(options: &ListOptions) -> Result<Self, Status> {
         let version = options.resource_version.as_str();
         if !options.continue_token.is_empty() {
+            let token = ContinueToken::parse(&options.continue_token)?;
             if !matches!(version, "" | "0") {
                 return Err(Status::bad_request("specifying resource version is not allowed when using continue"));
             }
-            return ContinueToken::parse(&options.continue_token).map(Self::Continue);
+            return Ok(Self::Continue(token));
         }
         if version.is_empty() {
             return Ok(Self::Latest);
