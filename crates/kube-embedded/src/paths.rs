@@ -19,16 +19,18 @@ const AGGREGATED: &str = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGrou
 
 /// Whether a path is a probe: these answer any method.
 pub(crate) fn is_probe(path: &str) -> bool {
-    matches!(
-        path.trim_end_matches('/'),
-        "/livez" | "/readyz" | "/healthz" | "/livez/ping" | "/readyz/ping" | "/healthz/ping"
-    )
+    matches!(path, "/livez" | "/readyz" | "/healthz" | "/livez/ping" | "/readyz/ping" | "/healthz/ping")
+}
+
+/// Whether a path answers GET alone; any other method is refused there, while elsewhere nothing is found.
+pub(crate) fn is_read_only(path: &str) -> bool {
+    path.trim_end_matches('/') == "/version"
 }
 
 /// The answer at a path, if there is one.
 pub(crate) fn answer(head: &Head) -> Result<Option<Response<Body>>, Status> {
-    let path = head.uri.path().trim_end_matches('/');
-    if path == "/version" {
+    let path = head.uri.path();
+    if is_read_only(path) {
         head.form.map_err(|unacceptable| unacceptable.status(Place::Document))?;
         // The one document that is always indented, whoever asks.
         let wish = Wish { layout: Layout::Pretty, ..head.wish };

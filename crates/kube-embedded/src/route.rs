@@ -72,10 +72,7 @@ pub(crate) async fn route(shared: &Arc<Shared>, head: &Head, body: Bytes) -> Res
     let registry = shared.cluster.registry();
     match &head.target {
         Target::Resource(path) => resource(shared, &registry, head, path, body).await,
-        _ if head.method == Method::GET || paths::is_probe(head.uri.path()) => {
-            document(shared, &registry, head).map(Answer::from)
-        }
-        _ => Err(Status::method_not_allowed().into()),
+        _ => document(shared, &registry, head).map(Answer::from),
     }
 }
 
@@ -84,6 +81,9 @@ fn document(shared: &Shared, registry: &Registry, head: &Head) -> Result<Respons
     match &head.target {
         Target::Groups { core } => {
             let root = if *core { Root::Api } else { Root::Apis };
+            if *core {
+                only_get(head)?;
+            }
             if head.wish.aggregated {
                 return Ok(paths::aggregated(registry, root, &head.headers));
             }
@@ -95,11 +95,25 @@ fn document(shared: &Shared, registry: &Registry, head: &Head) -> Result<Respons
         }
         Target::Group(group) => document_response(head, &discovery::group(registry, group).ok_or(PAGE_NOT_FOUND)?),
         Target::GroupVersion { group, version } => {
-            let document = discovery::resource_list(registry, group, version);
-            document_response(head, &document.ok_or_else(|| unknown(registry, group))?)
+            let document =
+                discovery::resource_list(registry, group, version).ok_or_else(|| unknown(registry, group))?;
+            if registry.is_built_in_group(group) {
+                only_get(head)?;
+            }
+            document_response(head, &document)
         }
-        Target::Path | Target::Resource(_) => paths::answer(head)?.ok_or(PAGE_NOT_FOUND),
+        Target::Path | Target::Resource(_) => {
+            if paths::is_read_only(head.uri.path()) {
+                only_get(head)?;
+            }
+            paths::answer(head)?.ok_or(PAGE_NOT_FOUND)
+        }
     }
+}
+
+/// Refuses other methods. Many documents of the real server do not care how they are asked for.
+fn only_get(head: &Head) -> Result<(), Status> {
+    if head.method == Method::GET { Ok(()) } else { Err(Status::method_not_allowed()) }
 }
 
 /// A discovery document, which has no other form than its own.
@@ -138,11 +152,14 @@ async fn resource(
     let cluster = &shared.cluster;
     match verb {
         Verb::Get => {
-            if matches!(form, Form::MetadataList(_)) {
-                return Err(wrong_form("PartialObjectMetadataList", "not a list", &view.kind).into());
-            }
             let key = Key::new(namespace, path.name.as_deref().unwrap_or_default());
             let object = get::get(cluster, &view.kind, &key, head.query.text("resourceVersion"), None).await?;
+            if matches!(form, Form::MetadataList(_)) {
+                return Err(match view.kind.is_custom() {
+                    true => Status::internal("content is not a list").into(),
+                    false => wrong_form("PartialObjectMetadataList", "not a list", &view.kind).into(),
+                });
+            }
             Ok(Reply::ok(Content::Object(object)).respond(&view, &head.wish).into())
         }
         Verb::List => {
@@ -309,10 +326,12 @@ fn request_timeout(head: &Head) -> Result<Option<std::time::Duration>, Status> {
 /// 406: the metadata of a list was asked for as that of an object, or the other way round.
 fn wrong_form(wanted: &str, is: &str, kind: &Kind) -> Status {
     let go_type = match is {
-        "a list" => kind.list_kind.to_string(),
-        _ => kind.kind.to_string(),
+        _ if kind.is_custom() => "unstructured.UnstructuredList".to_owned(),
+        is => {
+            let package = if kind.group.is_empty() { "core" } else { kind.group.split('.').next().unwrap_or_default() };
+            format!("{package}.{}", if is == "a list" { &kind.list_kind } else { &kind.kind })
+        }
     };
-    let package = if kind.group.is_empty() { "core" } else { kind.group.split('.').next().unwrap_or_default() };
-    let message = format!("you requested {wanted}, but the requested object is {is} (*{package}.{go_type})");
+    let message = format!("you requested {wanted}, but the requested object is {is} (*{go_type})");
     Status::new(406, "NotAcceptable", message)
 }
