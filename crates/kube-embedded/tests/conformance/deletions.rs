@@ -228,6 +228,18 @@ async fn bodies_that_are_no_options_are_refused(api: Api) {
     ns.configmap("a").await;
     for (body, why) in [
         (
+            r#"{"dryRun":"All"}"#,
+            "json: cannot unmarshal string into Go struct field DeleteOptions.dryRun of type []string",
+        ),
+        (
+            r#"{"preconditions":5}"#,
+            "json: cannot unmarshal number into Go struct field DeleteOptions.preconditions of type v1.Preconditions",
+        ),
+        (
+            "[]",
+            r#"couldn't get version/kind; json parse error: json: cannot unmarshal array into Go value of type struct { APIVersion string \"json:\\\"apiVersion,omitempty\\\"\"; Kind string \"json:\\\"kind,omitempty\\\"\" }"#,
+        ),
+        (
             "garbage",
             "couldn't get version/kind; json parse error: invalid character 'g' looking for beginning of value",
         ),

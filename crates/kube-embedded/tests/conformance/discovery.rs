@@ -206,8 +206,14 @@ async fn unknown_resources_of_a_known_group_are_a_status(api: Api) {
 }
 
 async fn unknown_paths_are_plain_text(api: Api) {
-    for path in ["/nope", "/nope/nope", "/livez/nope/nope"] {
-        api.get(path).await.says(404, "404 page not found\n");
+    for path in ["/nope", "/nope/nope", "/livez/nope/nope", "/livez/"] {
+        for method in ["GET", "POST", "DELETE"] {
+            api.request(method, path).send().await.says(404, "404 page not found\n");
+        }
+    }
+    // These documents do not care how they are asked for.
+    for path in ["/apis", "/apis/apps"] {
+        api.request("POST", path).send().await.is(200);
     }
 }
 

@@ -34,6 +34,7 @@ pub(crate) const CASES: &[Case] = &[
     case!(list_exact_accepts_leading_zeros, "list: Exact 007 is 7"),
     case!(Slow list_exact_of_a_forgotten_version_is_expired, "list: Exact of a version that was compacted is a 410"),
     case!(list_refuses_a_version_with_a_token, "list: a version, even a bad one, with continue is a 400"),
+    case!(list_reads_the_token_before_the_version, "list: a bad token is told before a version beside it"),
     case!(list_refuses_a_match_without_a_version, "list: resourceVersionMatch without a version is a 422"),
     case!(
         list_refuses_a_match_with_a_token,
@@ -70,6 +71,7 @@ pub(crate) const CASES: &[Case] = &[
         watch_refuses_send_initial_events_without_its_match,
         "watch: sendInitialEvents, true or false, requires NotOlderThan"
     ),
+    case!(watch_from_a_version_ignores_a_token, "watch: continue is ignored from n, a 422 from \"\" and \"0\""),
     case!(watch_refuses_a_token, "watch: continue with resourceVersionMatch is a 422"),
     case!(
         watch_without_initial_events_tells_only_news,
@@ -260,6 +262,16 @@ const NOT_WITH_TOKEN: (&str, &str, &str) =
     (FORBIDDEN, MATCH, "Forbidden: resourceVersionMatch is forbidden when continue is provided");
 const BOGUS: (&str, &str, &str) =
     (UNSUPPORTED, MATCH, r#"Unsupported value: "Bogus": supported values: "Exact", "NotOlderThan", """#);
+
+async fn list_reads_the_token_before_the_version(api: Api) {
+    let ns = api.namespace().await;
+    api.get(&ns.path("configmaps?continue=bad!&resourceVersion=abc")).await.says(
+        400,
+        &failure(
+            r#""message":"invalid continue token: continue key is not valid: illegal base64 data at input byte 3","reason":"BadRequest","code":400"#,
+        ),
+    );
+}
 
 async fn list_refuses_a_match_without_a_version(api: Api) {
     let ns = api.namespace().await;
@@ -475,6 +487,20 @@ async fn watch_refuses_a_token(api: Api) {
     api.get(&ns.path(query)).await.says(422, &invalid_list_options(&[NOT_WITH_TOKEN]));
 }
 
+async fn watch_from_a_version_ignores_a_token(api: Api) {
+    let ns = api.namespace().await;
+    let version = ns.version().await;
+    let mut watch = api.watch(&ns.path(&format!("configmaps?watch=true&continue=x&resourceVersion={version}"))).await;
+    ns.configmap("a").await;
+    watch.expect("ADDED", "a").await;
+    // Without one it is taken for a streaming list, which has a match.
+    for version in ["", "0"] {
+        api.get(&ns.path(&format!("configmaps?watch=true&continue=x&resourceVersion={version}")))
+            .await
+            .says(422, &invalid_list_options(&[NOT_WITH_TOKEN]));
+    }
+}
+
 async fn watch_without_initial_events_tells_only_news(api: Api) {
     let ns = api.namespace().await;
     let first = ns.configmap("a").await.version();
@@ -496,7 +522,8 @@ async fn watch_with_initial_events_at_a_version_sends_the_whole_state(api: Api) 
     let ns = api.namespace().await;
     let first = ns.configmap("a").await.version();
     let last = ns.configmap("b").await.version();
-    for version in [first, last] {
+    // The last one first: after that no cache lags behind.
+    for version in [last, first] {
         let query = format!(
             "configmaps?watch=true&sendInitialEvents=true&resourceVersionMatch=NotOlderThan&allowWatchBookmarks=true&resourceVersion={version}"
         );

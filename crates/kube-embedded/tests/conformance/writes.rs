@@ -23,6 +23,8 @@ pub(crate) const CASES: &[Case] = &[
     case!(the_name_must_fit_the_path, "update: another name in the body, or none, is a 400"),
     case!(bodies_that_are_no_objects_are_refused, "a body that is no JSON, or no object, is a 400 that shows it"),
     case!(bodies_of_wrong_types_are_refused, "a field of a wrong type is a 400 that names it"),
+    case!(null_is_an_empty_object, "a body of null is an object without anything"),
+    case!(owners_are_validated, "owners need apiVersion, kind, name and uid, and are no events"),
     case!(bodies_of_other_kinds_are_refused, "another kind or version in the body is a 400"),
     case!(bodies_have_a_limit, "a body of more than 3 MiB is a 413"),
     case!(updates_replace_the_whole_object, "update: what is not sent is gone"),
@@ -236,6 +238,51 @@ async fn bodies_have_a_limit(api: Api) {
         413,
         &failure(
             r#""message":"Request entity too large: limit is 3145728","reason":"RequestEntityTooLarge","code":413"#,
+        ),
+    );
+}
+
+async fn null_is_an_empty_object(api: Api) {
+    let ns = api.namespace().await;
+    ns.configmap("a").await;
+    api.post(&ns.path("configmaps"), "null").await.is(422);
+    api.put(&ns.path("configmaps/a"), "null").await.says(
+        400,
+        &failure(
+            r#""message":"the name of the object (a based on URL) was undeterminable: name must be provided","reason":"BadRequest","code":400"#,
+        ),
+    );
+}
+
+async fn owners_are_validated(api: Api) {
+    let ns = api.namespace().await;
+    let owners = json!([
+        {},
+        {"apiVersion": "/", "kind": "K", "name": "n", "uid": "u"},
+        {"apiVersion": "v1", "kind": "Event", "name": "n", "uid": "u"},
+    ]);
+    let empty = "Required value: must not be empty";
+    let refused = api.post(&ns.path("configmaps"), json!({"metadata": {"name": "a", "ownerReferences": owners}})).await;
+    refused.says(
+        422,
+        &invalid(
+            "a",
+            &[
+                ("FieldValueRequired", "metadata.ownerReferences[0].apiVersion", empty),
+                ("FieldValueRequired", "metadata.ownerReferences[0].kind", empty),
+                ("FieldValueRequired", "metadata.ownerReferences[0].name", empty),
+                ("FieldValueRequired", "metadata.ownerReferences[0].uid", empty),
+                (
+                    "FieldValueInvalid",
+                    "metadata.ownerReferences[1].apiVersion",
+                    r#"Invalid value: \"/\": must be \u003cgroup\u003e/\u003cversion\u003e or \u003cversion\u003e"#,
+                ),
+                (
+                    "FieldValueInvalid",
+                    "metadata.ownerReferences[2]",
+                    r#"Invalid value: {\"apiVersion\":\"v1\",\"kind\":\"Event\",\"name\":\"n\",\"uid\":\"u\"}: /v1, Kind=Event is disallowed from being an owner"#,
+                ),
+            ],
         ),
     );
 }
