@@ -2,7 +2,9 @@
 
 use std::time::SystemTime;
 
+use http::HeaderValue;
 use jiff::Timestamp;
+use jiff::fmt::rfc2822::DateTimePrinter;
 use tokio::time::Instant;
 
 /// Where the server's time comes from.
@@ -23,6 +25,13 @@ impl Clock {
 
     pub(crate) fn now(&self) -> Timestamp {
         self.wall.checked_add(self.started.elapsed()).unwrap_or(Timestamp::MAX)
+    }
+
+    /// The present time as HTTP's headers have it.
+    pub(crate) fn http_date(&self) -> HeaderValue {
+        let text = DateTimePrinter::new().timestamp_to_rfc9110_string(&self.now()).ok();
+        text.and_then(|text| text.parse().ok())
+            .unwrap_or_else(|| HeaderValue::from_static("Thu, 01 Jan 1970 00:00:00 GMT"))
     }
 
     /// The present time as `metadata.creationTimestamp` has it: whole seconds.

@@ -7,7 +7,7 @@ use std::sync::{Arc, OnceLock};
 use std::task::{Context, Poll};
 
 use bytes::Bytes;
-use http::header::AUTHORIZATION;
+use http::header::{AUTHORIZATION, DATE};
 use http::{HeaderName, HeaderValue, Request, Response};
 use http_body_util::{BodyExt as _, LengthLimitError, Limited};
 use parking_lot::RwLock;
@@ -154,6 +154,10 @@ where
 fn finish(shared: &Shared, seen: Seen, mut response: Response<Body>) -> Response<Body> {
     let audit_id = HeaderValue::try_from(shared.cluster.dice.uid()).expect("a uuid is a header value");
     response.headers_mut().insert(AUDIT_ID, audit_id);
+    response.headers_mut().insert(DATE, shared.cluster.clock.http_date());
+    if seen.method == "HEAD" {
+        *response.body_mut() = Body::empty();
+    }
     shared.log.add(Seen { code: Some(response.status().as_u16()), ..seen });
     response
 }

@@ -1,10 +1,12 @@
 //! A plain HTTP/1.1 client: no retries, no decoding, nothing between the case and the bytes.
 
 use bytes::Bytes;
-use http_body_util::Full;
+use http_body_util::combinators::UnsyncBoxBody;
+use http_body_util::{BodyExt as _, Full};
 use hyper::body::Incoming;
 use hyper::client::conn::http1::{SendRequest, handshake};
 use hyper_util::rt::TokioIo;
+use kube_embedded::Service;
 use std::sync::{Arc, Mutex};
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::TcpStream;
@@ -12,14 +14,26 @@ use tokio_rustls::TlsConnector;
 use tokio_rustls::rustls::pki_types::pem::PemObject;
 use tokio_rustls::rustls::pki_types::{CertificateDer, ServerName};
 use tokio_rustls::rustls::{ClientConfig, RootCertStore};
+use tower::ServiceExt as _;
 
-pub(crate) struct Client {
-    authority: String,
-    tls: Option<(TlsConnector, ServerName<'static>)>,
-    idle: Mutex<Vec<Connection>>,
+pub(crate) enum Client {
+    /// Over a socket.
+    Socket(Socket),
+    /// Without one: the embedded server's in-process service.
+    InProcess(Service),
 }
 
-pub(crate) type Connection = SendRequest<Full<Bytes>>;
+pub(crate) struct Socket {
+    authority: String,
+    tls: Option<(TlsConnector, ServerName<'static>)>,
+    idle: Mutex<Vec<SendRequest<Full<Bytes>>>>,
+}
+
+/// What must live as long as an answer is read.
+pub(crate) type Connection = Option<SendRequest<Full<Bytes>>>;
+
+/// The body of an answer, whichever way it came.
+pub(crate) type Body = UnsyncBoxBody<Bytes, Box<dyn std::error::Error + Send + Sync>>;
 
 impl Client {
     /// A client of the server at `url`, which must not have a path; `ca` is the PEM text an `https` server is trusted by.
@@ -30,11 +44,35 @@ impl Client {
             "https" => Some(connector(authority, ca.expect("an https server needs KUBE_CONFORMANCE_CA"))),
             other => panic!("cannot speak {other}"),
         };
-        Self { authority: authority.to_owned(), tls, idle: Mutex::default() }
+        Self::Socket(Socket { authority: authority.to_owned(), tls, idle: Mutex::default() })
     }
 
     /// Sends one request and returns its answer's head, with the connection to be given back once the body is read.
-    pub(crate) async fn send(&self, mut request: http::Request<Full<Bytes>>) -> (http::Response<Incoming>, Connection) {
+    pub(crate) async fn send(&self, request: http::Request<Full<Bytes>>) -> (http::Response<Body>, Connection) {
+        match self {
+            Self::Socket(socket) => {
+                let (answer, connection) = socket.send(request).await;
+                (answer.map(|body| body.map_err(Into::into).boxed_unsync()), Some(connection))
+            }
+            Self::InProcess(service) => {
+                let answer = service.clone().oneshot(request).await.expect("the server answers");
+                (answer.map(|body| body.map_err(Into::into).boxed_unsync()), None)
+            }
+        }
+    }
+
+    pub(crate) fn give_back(&self, connection: Connection) {
+        if let (Self::Socket(socket), Some(connection)) = (self, connection) {
+            socket.idle.lock().unwrap().push(connection);
+        }
+    }
+}
+
+impl Socket {
+    async fn send(
+        &self,
+        mut request: http::Request<Full<Bytes>>,
+    ) -> (http::Response<Incoming>, SendRequest<Full<Bytes>>) {
         let host = self.authority.parse().expect("the authority is a header value");
         request.headers_mut().insert(http::header::HOST, host);
         let mut connection = self.connection().await;
@@ -42,11 +80,7 @@ impl Client {
         (answer, connection)
     }
 
-    pub(crate) fn give_back(&self, connection: Connection) {
-        self.idle.lock().unwrap().push(connection);
-    }
-
-    async fn connection(&self) -> Connection {
+    async fn connection(&self) -> SendRequest<Full<Bytes>> {
         loop {
             let idle = self.idle.lock().unwrap().pop();
             match idle {
@@ -60,7 +94,7 @@ impl Client {
         }
     }
 
-    async fn connect(&self) -> Connection {
+    async fn connect(&self) -> SendRequest<Full<Bytes>> {
         let socket = TcpStream::connect(&self.authority).await.expect("the server accepts connections");
         socket.set_nodelay(true).expect("a TCP socket has this option");
         let io: Box<dyn Io> = match &self.tls {

@@ -40,12 +40,20 @@ pub(crate) fn run(cases: &[Case]) -> ExitCode {
         }
     }));
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().expect("threads can be started");
-    runtime.block_on(run_all(&chosen, cases.len()))
+    runtime.block_on(async {
+        let mut verdict = ExitCode::SUCCESS;
+        for target in Target::from_environment().await {
+            if run_all(target, &chosen, cases.len()).await == ExitCode::FAILURE {
+                verdict = ExitCode::FAILURE;
+            }
+        }
+        verdict
+    })
 }
 
-async fn run_all(chosen: &[Case], of: usize) -> ExitCode {
+async fn run_all(target: Target, chosen: &[Case], of: usize) -> ExitCode {
     let began = Instant::now();
-    let target = Arc::new(Target::from_environment().await);
+    let target = Arc::new(target);
     let expected = expected_failures(target.expected_failures());
     println!("\nrunning {} of {of} cases", chosen.len());
 

@@ -1,10 +1,9 @@
 use super::answer::version;
-use super::client::Connection;
+use super::client::{Body, Connection};
 use super::template::{matches, without_managed_fields};
 use bytes::{Bytes, BytesMut};
 use http::HeaderMap;
 use http_body_util::BodyExt;
-use hyper::body::Incoming;
 use serde_json::Value;
 use std::time::Duration;
 use tokio::time::timeout;
@@ -13,7 +12,7 @@ use tokio::time::timeout;
 pub(crate) struct Stream {
     pub(crate) asked: String,
     pub(crate) headers: HeaderMap,
-    body: Incoming,
+    body: Body,
     buffer: BytesMut,
     _connection: Connection,
 }
@@ -30,7 +29,7 @@ pub(crate) struct Event {
 const PATIENCE: Duration = Duration::from_secs(10);
 
 impl Stream {
-    pub(super) fn new(asked: String, headers: HeaderMap, body: Incoming, connection: Connection) -> Self {
+    pub(super) fn new(asked: String, headers: HeaderMap, body: Body, connection: Connection) -> Self {
         Self { asked, headers, body, buffer: BytesMut::new(), _connection: connection }
     }
 

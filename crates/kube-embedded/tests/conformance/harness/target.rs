@@ -15,11 +15,17 @@ pub(crate) struct Target {
 }
 
 impl Target {
-    /// The server that the environment names, or an embedded one of our own.
-    pub(super) async fn from_environment() -> Self {
+    /// The server that the environment names, or embedded ones of our own: with a socket and without.
+    pub(super) async fn from_environment() -> Vec<Self> {
         match env::var("KUBE_CONFORMANCE_URL") {
-            Ok(url) => Self::at(&url),
-            Err(_) => Self::embedded().await,
+            Ok(url) => vec![Self::at(&url)],
+            Err(_) => {
+                let known = include_str!("../expected-failures-embedded.txt");
+                let socket = Self::embedded(known, |server| Client::new(&server.url(), None)).await;
+                let known = include_str!("../expected-failures-in-process.txt");
+                let in_process = Self::embedded(known, |server| Client::InProcess(server.service())).await;
+                vec![socket, in_process]
+            }
         }
     }
 
@@ -37,7 +43,7 @@ impl Target {
     }
 
     /// With the two users that the real server is started with.
-    async fn embedded() -> Self {
+    async fn embedded(known: &str, client: impl FnOnce(&Server) -> Client) -> Self {
         let (admin, nobody) = ("admin-token", "nobody-token");
         let access = Access::closed()
             .token(admin, User::new("admin").group("system:masters"))
@@ -46,10 +52,10 @@ impl Target {
         // As a server that has been running for a while: its first versions are forgotten.
         server.compact_now();
         Self {
-            client: Client::new(&server.url(), None),
+            client: client(&server),
             admin_token: Some(admin.to_owned()),
             nobody_token: Some(nobody.to_owned()),
-            expected_failures: expected_failures(include_str!("../expected-failures-embedded.txt")),
+            expected_failures: expected_failures(known),
             run: run(),
             _server: Some(server),
         }
