@@ -144,6 +144,15 @@ impl<K> Event<K> {
         }
     }
 
+    /// The same event under another type.
+    pub(crate) fn cast<V>(self) -> Event<V> {
+        match self {
+            Self::Added { object, origin } => Event::Added { object: object.cast(), origin },
+            Self::Updated { old, new, origin } => Event::Updated { old: old.cast(), new: new.cast(), origin },
+            Self::Deleted { last, state, origin } => Event::Deleted { last: last.cast(), state, origin },
+        }
+    }
+
     /// The same event under another type, sharing what has been decoded of it.
     pub(crate) fn share<V>(&self) -> Event<V> {
         match self {

@@ -25,6 +25,7 @@ use crate::index::AnyTable;
 use crate::keeper::Arrival;
 use crate::key::ObjectKey;
 use crate::object::{Obj, Raw, Uid, Untyped};
+use crate::processor::{Run, RunOf};
 use crate::version::Version;
 
 mod departed;
@@ -112,6 +113,13 @@ impl Store {
     #[must_use]
     pub fn is_complete(&self, scope: &Scope) -> bool {
         self.scopes.is_complete(scope)
+    }
+
+    /// Everything that has been told of so far: what a handler that comes late has to hear first.
+    pub(crate) fn present(&self) -> Run {
+        let told = |entry: &&Entry| !self.listings.iter().any(|listing| listing.is_untold(entry.slot));
+        let objects = self.state.iter().filter(told).map(|entry| Arc::clone(&entry.raw)).collect();
+        Run::new(objects, RunOf::Added(Origin::Initial))
     }
 
     /// Applies deltas in order, builds indexes that were asked for, lets readers see the result, and says what to tell.

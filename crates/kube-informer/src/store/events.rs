@@ -6,6 +6,7 @@ use std::vec;
 
 use crate::event::{Event, Origin};
 use crate::object::{Obj, Raw, Untyped};
+use crate::processor::{News, Run, RunOf};
 
 /// What to tell handlers, in order. Readers already see all of it.
 ///
@@ -38,6 +39,18 @@ impl Events {
     pub(super) fn again(&mut self, objects: Vec<Arc<Raw>>) {
         self.len += objects.len();
         self.parts.push_back(Part::Again(objects.into_iter()));
+    }
+}
+
+impl Events {
+    /// The same for many handlers at once: long runs stay together, to be shared.
+    pub(crate) fn into_news(self) -> Vec<News> {
+        let news = |part| match part {
+            Part::One(event) => News::One(event),
+            Part::Added(objects, origin) => News::Run(Run::new(objects.collect(), RunOf::Added(origin))),
+            Part::Again(objects) => News::Run(Run::new(objects.collect(), RunOf::Again)),
+        };
+        self.parts.into_iter().map(news).collect()
     }
 }
 

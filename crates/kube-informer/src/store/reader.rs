@@ -19,7 +19,6 @@ use crate::version::Version;
 pub struct Reader {
     shared: Arc<Shared>,
     /// Whatever must stay alive as long as somebody reads.
-    #[expect(dead_code, reason = "held, never looked at")]
     hold: Option<Arc<dyn Any + Send + Sync>>,
 }
 
@@ -40,6 +39,11 @@ impl Reader {
     #[must_use]
     pub fn holding(&self, hold: Arc<dyn Any + Send + Sync>) -> Self {
         Self { shared: Arc::clone(&self.shared), hold: Some(hold) }
+    }
+
+    /// What is kept alive.
+    pub(crate) fn held(&self) -> Option<&(dyn Any + Send + Sync)> {
+        self.hold.as_deref()
     }
 
     /// The object of this key.
