@@ -3,9 +3,11 @@
 use std::any::type_name;
 use std::fmt;
 use std::sync::Arc;
+use std::time::Duration;
 
 use crate::codec::{Broken, path_to};
 use crate::path::FieldPath;
+use crate::server_error::ServerError;
 
 /// A body that does not fit the type it was read as, or bytes that are no object at all.
 ///
@@ -103,4 +105,42 @@ impl ParseError {
     pub(crate) fn new(message: impl Into<Box<str>>) -> Self {
         Self { message: message.into() }
     }
+}
+
+/// An informer has not synced, and will not by waiting.
+///
+/// A refusal need not be the end: the informer keeps trying, and a later wait can succeed.
+#[derive(Debug, Clone, thiserror::Error)]
+#[non_exhaustive]
+pub enum SyncError {
+    /// The server refuses: credentials (401), permission (403), or it does not know the resource (404).
+    /// Whether this ends a wait can be [set](crate::InformerBuilder::when_refused).
+    #[error("the cache cannot be filled: {0}")]
+    Refused(ServerError),
+    /// The informer has stopped, or the handler was removed.
+    #[error("the informer has stopped, or the handler was removed")]
+    Stopped,
+}
+
+/// A version or a state of an object will not come by waiting.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum WaitError {
+    /// The informer has stopped.
+    #[error("the informer has stopped")]
+    Stopped,
+    /// The server went back in time, as after a restored backup: versions from before mean nothing any more.
+    #[error("the server went back in time: versions from before mean nothing any more")]
+    WentBack,
+}
+
+/// The cache has not heard of the server for too long.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("{}", match .age {
+    Some(age) => format!("the server was last heard of {:.1} s ago", age.as_secs_f64()),
+    None => "the cache has not been filled yet".to_owned(),
+})]
+pub struct Stale {
+    /// How long ago the server was last heard of; none if the cache has not been filled yet.
+    pub age: Option<Duration>,
 }

@@ -3,10 +3,13 @@
 use std::fmt;
 use std::marker::PhantomData;
 use std::sync::Arc;
+use std::time::Duration;
 
 pub use self::snapshot::{ObjRef, Snapshot};
 
 use crate::delta::{Delta, History, Relist, Scope};
+use crate::error::Stale;
+use crate::informer::Core;
 use crate::key::ObjectKey;
 use crate::object::Obj;
 use crate::selector::Selector;
@@ -103,6 +106,17 @@ impl<K> Lister<K> {
     #[must_use]
     pub fn snapshot(&self) -> Snapshot<K> {
         Snapshot::new(self.reader.snapshot())
+    }
+
+    /// This lister, if the cache is full and the server was heard of within this time; for reads that must not be stale.
+    ///
+    /// Hearing of the server means any byte from it. A kind of which nothing changes may be silent for a minute or more, until it is
+    /// asked whether it is still there. A lister of [`fixed`](Self::fixed) objects is always fresh.
+    pub fn fresh_within(&self, time: Duration) -> Result<Self, Stale> {
+        match self.reader.held().and_then(|held| held.downcast_ref::<Core>()) {
+            Some(informer) => informer.check_fresh(time).map(|()| self.clone()),
+            None => Ok(self.clone()),
+        }
     }
 
     /// A lister of one namespace. The empty name stands for objects that have none.

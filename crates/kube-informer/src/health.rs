@@ -1,0 +1,131 @@
+//! How an informer fares.
+
+use std::time::Duration;
+
+use tokio::time::Instant;
+
+use crate::reflector::{self, Status};
+use crate::server_error::ServerError;
+use crate::version::Version;
+
+/// How an informer fares, at one moment.
+///
+/// ```
+/// # use kube_informer::{Condition, Health};
+/// fn ready(health: &Health) -> Result<(), String> {
+///     match &health.condition {
+///         Condition::Degraded { cause, .. } => Err(cause.to_string()),
+///         _ if health.is_synced() => Ok(()),
+///         _ => Err("still listing".to_owned()),
+///     }
+/// }
+/// ```
+#[derive(Debug, Clone)]
+#[non_exhaustive]
+pub struct Health {
+    /// What it is doing.
+    pub condition: Condition,
+    /// The version that the cache has reached.
+    pub version: Option<Version>,
+    /// When the server was last heard of. With several namespaces, the one that was not heard of for longest.
+    ///
+    /// A kind of which nothing changes may be silent for minutes: see [`Lister::fresh_within`](crate::Lister::fresh_within).
+    pub last_contact: Option<Instant>,
+    pub(crate) synced: bool,
+    /// Why waiting for a first list cannot help.
+    pub(crate) refused: Option<ServerError>,
+}
+
+/// What an informer is doing.
+#[derive(Debug, Clone)]
+#[non_exhaustive]
+pub enum Condition {
+    /// It has not been started.
+    Idle,
+    /// A list is on its way: the first one, or a later one.
+    Listing {
+        /// How many objects have come.
+        objects: u64,
+        /// How many are still to come, if the server says.
+        remaining: Option<u64>,
+    },
+    /// The cache is full and follows the server.
+    Synced,
+    /// Something failed. What is in the cache can be read, and ages.
+    Degraded {
+        /// What failed.
+        cause: ServerError,
+        /// When it is tried again.
+        next_try: Instant,
+    },
+    /// It has stopped, for good.
+    Stopped,
+}
+
+impl Health {
+    /// Whether the cache has been filled, whatever happened since.
+    #[must_use]
+    pub fn is_synced(&self) -> bool {
+        self.synced
+    }
+
+    /// How long ago the server was last heard of.
+    #[must_use]
+    pub fn contact_age(&self) -> Option<Duration> {
+        self.last_contact.map(|at| at.elapsed())
+    }
+
+    pub(crate) fn idle() -> Self {
+        Self { condition: Condition::Idle, version: None, last_contact: None, synced: false, refused: None }
+    }
+
+    pub(crate) fn stopped(self) -> Self {
+        Self { condition: Condition::Stopped, refused: None, ..self }
+    }
+
+    /// What several reflectors come to.
+    pub(crate) fn of(statuses: &[Status], synced: bool, version: Option<Version>) -> Self {
+        let mut condition = if synced { Condition::Synced } else { Condition::Listing { objects: 0, remaining: None } };
+        for status in statuses {
+            condition = worse(condition, &status.state);
+        }
+        let unsynced = statuses.iter().filter(|status| status.synced == reflector::Synced::No);
+        let mut refused = unsynced.filter_map(|status| match &status.state {
+            reflector::State::Waiting { cause, .. } if is_refusal(cause) => Some(cause.clone()),
+            _ => None,
+        });
+        Self {
+            refused: refused.next(),
+            last_contact: statuses.iter().map(|status| status.last_contact).min().flatten(),
+            condition,
+            version,
+            synced,
+        }
+    }
+}
+
+/// What `condition` becomes if another part of the informer is in this state.
+fn worse(condition: Condition, state: &reflector::State) -> Condition {
+    match (condition, state) {
+        (degraded @ Condition::Degraded { .. }, _) => degraded,
+        (_, reflector::State::Waiting { cause, until }) => {
+            Condition::Degraded { cause: cause.clone(), next_try: *until }
+        }
+        (Condition::Listing { objects, remaining }, reflector::State::Listing { objects: more, remaining: left }) => {
+            let remaining = match (remaining, left) {
+                (Some(a), Some(b)) => Some(a + b),
+                (one, other) => one.or(*other),
+            };
+            Condition::Listing { objects: objects + more, remaining }
+        }
+        (_, reflector::State::Listing { objects, remaining }) => {
+            Condition::Listing { objects: *objects, remaining: *remaining }
+        }
+        (condition, _) => condition,
+    }
+}
+
+/// Whether waiting cannot help: somebody has to give us something first.
+fn is_refusal(error: &ServerError) -> bool {
+    error.is_unauthorized() || error.is_forbidden() || error.is_not_found()
+}

@@ -1,0 +1,211 @@
+//! Building an informer.
+
+use std::fmt;
+use std::sync::Arc;
+
+use bytes::Bytes;
+use kube::Client;
+use kube::core::ApiResource;
+
+use super::Informer;
+use super::core::Core;
+use super::settings::{OnWatchError, Settings};
+use crate::controller::{Clock, Controller, Parts, Reflect, Shared};
+use crate::delta::Scope;
+use crate::delta_fifo::{Bounds, DeltaFifo};
+use crate::keeper::{Arrival, Keeper, KeeperSettings};
+use crate::list_watch::{ApiListWatch, ListWatch};
+use crate::metrics::Reporter;
+use crate::object::Object;
+use crate::processor::CheckPeriod;
+use crate::reflector::{self, Intake, Reflector, Whence};
+use crate::store::{Door, Store};
+
+/// An informer to be. See [`Informer::builder`].
+#[must_use = "an informer is made by build() or start()"]
+pub struct InformerBuilder<K> {
+    pub(super) settings: Settings<K>,
+    resource: ApiResource,
+    source: SourceOf,
+}
+
+/// Where objects come from.
+enum SourceOf {
+    Client(Box<ApiListWatch>),
+    /// A source of the user's own, which serves what it serves.
+    Own(Own),
+}
+
+/// Makes a reflector on a source whose type only this knows.
+type Own = Box<dyn Fn(Arc<str>, Scope, reflector::Settings, Box<dyn Intake>) -> Reflector + Send + Sync>;
+
+impl<K: Object> InformerBuilder<K> {
+    pub(super) fn of_client(client: Client, resource: ApiResource) -> Self {
+        Self::new(resource.clone(), SourceOf::Client(Box::new(ApiListWatch::new(client, resource))))
+    }
+
+    pub(super) fn of_source(source: impl ListWatch, resource: ApiResource) -> Self {
+        let source = Arc::new(source);
+        let reflect = move |what: Arc<str>, scope, settings, mut intake: Box<dyn Intake>| {
+            let intake = move |json: &Bytes, whence: Whence| intake.accept(json, whence);
+            Reflector::new(what, scope, Arc::clone(&source), settings, intake)
+        };
+        Self::new(resource, SourceOf::Own(Box::new(reflect)))
+    }
+
+    pub(super) fn metadata_only(mut self) -> Self {
+        self.source = match self.source {
+            SourceOf::Client(source) => SourceOf::Client(Box::new(source.metadata_only())),
+            own @ SourceOf::Own(_) => own,
+        };
+        self
+    }
+
+    fn new(resource: ApiResource, source: SourceOf) -> Self {
+        Self { settings: Settings::default(), resource, source }
+    }
+
+    /// Settings made elsewhere, in place of all that was set so far.
+    pub fn settings(mut self, settings: Settings<K>) -> Self {
+        self.settings = settings;
+        self
+    }
+
+    /// Changes the source: whether answers are compressed, parameters of one's own. Nothing happens to a source of one's own.
+    pub fn source(mut self, change: impl FnOnce(ApiListWatch) -> ApiListWatch) -> Self {
+        self.source = match self.source {
+            SourceOf::Client(source) => SourceOf::Client(Box::new(change(*source))),
+            own @ SourceOf::Own(_) => own,
+        };
+        self
+    }
+
+    /// The informer, which does nothing until it is [started](Informer::start).
+    #[must_use]
+    pub fn build(self) -> Informer<K> {
+        let Self { settings, resource, source } = self;
+        let keeper = Keeper::new(KeeperSettings {
+            keep: settings.keep,
+            drop_fields: settings.cutter(),
+            ..KeeperSettings::default()
+        });
+        let mut door = Door::default();
+        if let Some(transform) = settings.transform {
+            door = door.transform(keeper.clone(), transform);
+        }
+        if let Some(keep_if) = settings.keep_if {
+            door = door.keep_if(keep_if);
+        }
+        let store = Store::new(door);
+        let reader = store.reader();
+        let known = store.reader();
+        let span = tracing::info_span!("informer", resource = %resource.plural);
+        let source = match source {
+            SourceOf::Client(mut source) => {
+                if let Some(labels) = &settings.labels {
+                    source = Box::new(source.labels(labels));
+                }
+                if let Some(fields) = &settings.fields {
+                    source = Box::new(source.fields(fields));
+                }
+                SourceOf::Client(source)
+            }
+            own @ SourceOf::Own(_) => own,
+        };
+        let clock = Clock::default();
+        let wiring = Wiring {
+            what: resource.plural.as_str().into(),
+            source,
+            settings: settings.reflector,
+            on_error: settings.on_watch_error,
+            seed: settings.seed,
+            keeper: keeper.clone(),
+            clock: clock.clone(),
+        };
+        let shared = Arc::new(Shared::new(settings.scopes));
+        let parts = Parts {
+            fifo: DeltaFifo::new(
+                settings.discipline,
+                Bounds::default(),
+                Box::new(move |key| known.state().get(key).is_some()),
+            ),
+            store,
+            keeper,
+            clock,
+            check: CheckPeriod::new(settings.resync),
+            reflect: wiring.reflect(),
+            reporter: settings.metrics.map(|metrics| Reporter::new(metrics, resource.plural.as_str())),
+            span,
+        };
+        let controller = Controller::new(Arc::clone(&shared), parts);
+        Informer::of(Arc::new(Core::new(shared, reader, resource, settings.when_refused, controller)))
+    }
+
+    /// The informer, started.
+    ///
+    /// # Panics
+    ///
+    /// Outside of a tokio runtime.
+    #[must_use]
+    pub fn start(self) -> Informer<K> {
+        let informer = self.build();
+        informer.start();
+        informer
+    }
+}
+
+/// What reflectors are made of.
+struct Wiring {
+    what: Arc<str>,
+    source: SourceOf,
+    settings: reflector::Settings,
+    on_error: Option<OnWatchError>,
+    seed: Option<u64>,
+    keeper: Keeper,
+    clock: Clock,
+}
+
+impl Wiring {
+    fn reflect(self) -> Reflect {
+        Box::new(move |scope| {
+            let (keeper, clock) = (self.keeper.clone(), self.clock.clone());
+            let intake = move |json: &Bytes, whence| {
+                let arrival = match whence {
+                    Whence::List => Arrival::Listed,
+                    Whence::Watch => Arrival::Changed(clock.now()),
+                };
+                keeper.accept(json, arrival)
+            };
+            let what = Arc::clone(&self.what);
+            let mut reflector = match &self.source {
+                SourceOf::Own(own) => own(what, scope.clone(), self.settings, Box::new(intake)),
+                SourceOf::Client(source) => {
+                    let mut source = ApiListWatch::clone(source);
+                    if let Scope::Namespace(namespace) = scope {
+                        source = source.namespace(Arc::clone(namespace));
+                    }
+                    Reflector::new(what, scope.clone(), source, self.settings, intake)
+                }
+            };
+            if let Some(on_error) = self.on_error.clone() {
+                reflector = reflector.on_error(move |error| {
+                    // A function that panics is as one that was not there.
+                    crate::store::guarded("on_watch_error", || on_error(error));
+                });
+            }
+            match self.seed {
+                Some(seed) => reflector.seed(seed),
+                None => reflector,
+            }
+        })
+    }
+}
+
+impl<K> fmt::Debug for InformerBuilder<K> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("InformerBuilder")
+            .field("resource", &self.resource.plural)
+            .field("settings", &self.settings)
+            .finish_non_exhaustive()
+    }
+}

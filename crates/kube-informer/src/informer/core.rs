@@ -1,0 +1,273 @@
+//! What all handles of one informer hold together.
+
+use std::future::Future;
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures_util::future::BoxFuture;
+use kube::core::ApiResource;
+use parking_lot::Mutex;
+use tokio::runtime;
+use tokio::time::{Instant, timeout};
+
+use super::settings::WhenRefused;
+use crate::controller::{Controller, Progress, Shared};
+use crate::delta::Scope;
+use crate::error::{Stale, SyncError, WaitError};
+use crate::health::{Condition, Health};
+use crate::key::ObjectKey;
+use crate::object::{Obj, Untyped};
+use crate::processor::{Mailbox, Newcomer};
+use crate::store::Reader;
+use crate::version::Version;
+
+/// How long a wait for an informer that nobody has started goes without a word.
+const PATIENCE: Duration = Duration::from_secs(10);
+
+/// One informer. It stops when this goes, which everything that users hold keeps alive.
+#[derive(Debug)]
+pub(crate) struct Core {
+    shared: Arc<Shared>,
+    reader: Reader,
+    resource: ApiResource,
+    when_refused: WhenRefused,
+    life: Mutex<Life>,
+}
+
+#[derive(Debug)]
+enum Life {
+    Idle(Box<Idle>),
+    Running(runtime::Handle),
+    Stopped,
+}
+
+/// What waits for the start.
+struct Idle {
+    controller: Controller,
+    handlers: Vec<(Arc<Mailbox>, BoxFuture<'static, ()>)>,
+}
+
+impl Core {
+    pub(super) fn new(
+        shared: Arc<Shared>,
+        reader: Reader,
+        resource: ApiResource,
+        when_refused: WhenRefused,
+        controller: Controller,
+    ) -> Self {
+        let life = Life::Idle(Box::new(Idle { controller, handlers: Vec::new() }));
+        Self { shared, reader, resource, when_refused, life: Mutex::new(life) }
+    }
+
+    pub(super) fn resource(&self) -> &ApiResource {
+        &self.resource
+    }
+
+    /// A reader that keeps this alive.
+    pub(super) fn reader(self: &Arc<Self>) -> Reader {
+        self.reader.holding(Arc::clone(self) as _)
+    }
+
+    pub(super) fn start(&self) {
+        let mut life = self.life.lock();
+        if !matches!(*life, Life::Idle(_)) {
+            return;
+        }
+        let runtime = runtime::Handle::current();
+        if let Life::Idle(idle) = std::mem::replace(&mut *life, Life::Running(runtime.clone())) {
+            runtime.spawn(idle.controller.run(self.shared.alive()));
+            for (_, handling) in idle.handlers {
+                self.spawn(&runtime, handling);
+            }
+        }
+    }
+
+    /// Stops everything, without waiting for it.
+    pub(super) fn stop(&self) {
+        let before = std::mem::replace(&mut *self.life.lock(), Life::Stopped);
+        match before {
+            Life::Idle(idle) => {
+                self.shared.ended();
+                drop(idle);
+            }
+            Life::Running(_) => self.shared.stop(),
+            Life::Stopped => {}
+        }
+    }
+
+    pub(super) fn shutdown(self: &Arc<Self>) -> BoxFuture<'static, ()> {
+        self.stop();
+        let shared = Arc::clone(&self.shared);
+        Box::pin(async move { shared.all_ended().await })
+    }
+
+    pub(crate) fn admit(&self, newcomer: Newcomer) {
+        self.shared.admit(newcomer);
+    }
+
+    /// Lets a handler run: from now on, or from the start.
+    pub(crate) fn spawn_handler(&self, mailbox: Arc<Mailbox>, handling: impl Future<Output = ()> + Send + 'static) {
+        let mut life = self.life.lock();
+        match &mut *life {
+            Life::Idle(idle) => idle.handlers.push((mailbox, Box::pin(handling))),
+            Life::Running(runtime) => self.spawn(runtime, handling),
+            Life::Stopped => {
+                drop(life);
+                drop(handling);
+            }
+        }
+    }
+
+    /// Drops handlers that were removed before the start.
+    pub(crate) fn forget_unstarted(&self) {
+        let gone = match &mut *self.life.lock() {
+            Life::Idle(idle) => {
+                let (gone, stay) = idle.handlers.drain(..).partition(|(mailbox, _)| mailbox.is_closed());
+                idle.handlers = stay;
+                gone
+            }
+            Life::Running(_) | Life::Stopped => Vec::new(),
+        };
+        // Not under the lock: what a handler holds may come back here when it goes.
+        drop::<Vec<(Arc<Mailbox>, BoxFuture<'static, ()>)>>(gone);
+    }
+
+    fn spawn(&self, runtime: &runtime::Handle, handling: impl Future<Output = ()> + Send + 'static) {
+        let alive = self.shared.alive();
+        runtime.spawn(async move {
+            handling.await;
+            drop(alive);
+        });
+    }
+
+    pub(super) fn want(&self, scopes: Vec<Scope>) {
+        self.shared.want(scopes);
+    }
+
+    /// The controller has something to look at.
+    pub(super) fn ring(&self) {
+        self.shared.ring();
+    }
+
+    pub(super) fn is_synced(&self) -> bool {
+        self.shared.is_complete()
+    }
+
+    pub(super) fn health(&self) -> Health {
+        self.shared.health()
+    }
+
+    pub(super) fn watch_health(&self) -> tokio::sync::watch::Receiver<Health> {
+        self.shared.watch_health()
+    }
+
+    /// Whether the server was heard of within this time.
+    pub(crate) fn check_fresh(&self, within: Duration) -> Result<(), Stale> {
+        let health = self.health();
+        if !health.is_synced() {
+            return Err(Stale { age: None });
+        }
+        let age = health.last_contact.map(|at| Instant::now().saturating_duration_since(at));
+        match age {
+            Some(age) if age <= within => Ok(()),
+            age => Err(Stale { age }),
+        }
+    }
+
+    pub(crate) fn synced(self: &Arc<Self>) -> BoxFuture<'static, Result<(), SyncError>> {
+        let core = Arc::clone(self);
+        Box::pin(async move {
+            let mut health = core.shared.watch_health();
+            loop {
+                {
+                    let health = health.borrow_and_update();
+                    if matches!(health.condition, Condition::Stopped) {
+                        return Err(SyncError::Stopped);
+                    }
+                    if core.is_synced() {
+                        return Ok(());
+                    }
+                    if let (Some(cause), WhenRefused::Fail) = (&health.refused, core.when_refused) {
+                        return Err(SyncError::Refused(cause.clone()));
+                    }
+                }
+                while timeout(PATIENCE, health.changed()).await.is_err() {
+                    if matches!(health.borrow().condition, Condition::Idle) {
+                        tracing::warn!(resource = %core.resource.plural, "waiting for an informer that nobody has started");
+                    }
+                }
+            }
+        })
+    }
+
+    pub(super) fn wait_for(self: &Arc<Self>, version: Version) -> BoxFuture<'static, Result<(), WaitError>> {
+        let core = Arc::clone(self);
+        Box::pin(async move {
+            let mut progress = core.shared.progress();
+            let turns_back = progress.borrow().turns_back;
+            core.follow(&mut progress, |progress| {
+                if progress.turns_back != turns_back {
+                    return Some(Err(WaitError::WentBack));
+                }
+                progress.version.as_ref().is_some_and(|reached| *reached >= version).then_some(Ok(()))
+            })
+            .await?
+        })
+    }
+
+    pub(super) fn wait_until(
+        self: &Arc<Self>,
+        key: ObjectKey,
+        mut test: impl FnMut(Option<&Obj<Untyped>>) -> bool + Send + 'static,
+    ) -> BoxFuture<'static, Result<Option<Obj<Untyped>>, WaitError>> {
+        let core = Arc::clone(self);
+        Box::pin(async move {
+            let mut progress = core.shared.progress();
+            let mut seen: Option<Option<Version>> = None;
+            core.follow(&mut progress, |_| {
+                let object = core.reader.get(&key);
+                let version = object.as_ref().map(|object| object.version().clone());
+                if seen.as_ref() == Some(&version) {
+                    return None;
+                }
+                seen = Some(version);
+                test(object.as_ref()).then_some(object)
+            })
+            .await
+        })
+    }
+
+    /// Looks at the store whenever it has changed, once it is complete, until `look` finds something.
+    async fn follow<T>(
+        &self,
+        progress: &mut tokio::sync::watch::Receiver<Progress>,
+        mut look: impl FnMut(&Progress) -> Option<T>,
+    ) -> Result<T, WaitError> {
+        loop {
+            let now = progress.borrow_and_update().clone();
+            if now.stopped {
+                return Err(WaitError::Stopped);
+            }
+            if self.is_synced()
+                && let Some(found) = look(&now)
+            {
+                return Ok(found);
+            }
+            if progress.changed().await.is_err() {
+                return Err(WaitError::Stopped);
+            }
+        }
+    }
+}
+
+impl Drop for Core {
+    fn drop(&mut self) {
+        self.stop();
+    }
+}
+
+impl std::fmt::Debug for Idle {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Idle").field("controller", &self.controller).field("handlers", &self.handlers.len()).finish()
+    }
+}

@@ -1,0 +1,194 @@
+//! How an informer is to be.
+
+use std::fmt;
+use std::sync::Arc;
+use std::time::Duration;
+
+use serde_json::Value;
+
+use crate::codec::FieldCutter;
+use crate::delta::Scope;
+use crate::delta_fifo::Discipline;
+use crate::keeper::Keep;
+use crate::metrics::Metrics;
+use crate::object::{Obj, Object, Untyped};
+use crate::path::FieldPath;
+use crate::reflector;
+use crate::selector::{FieldSelector, Selector};
+use crate::server_error::ServerError;
+use crate::store::Verdict;
+
+/// Whether a refusal of the server (401, 403, 404) ends a wait for the first list.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+pub enum WhenRefused {
+    /// It does, with its cause: somebody has to do something first.
+    #[default]
+    Fail,
+    /// It does not: as where permissions or the definition of the resource are still to come.
+    Wait,
+}
+
+/// How an informer is to be: the same setters as those of [`InformerBuilder`](crate::InformerBuilder).
+#[must_use = "settings do nothing until an informer is built with them"]
+pub struct Settings<K> {
+    pub(super) scopes: Vec<Scope>,
+    pub(super) labels: Option<Selector>,
+    pub(super) fields: Option<FieldSelector>,
+    pub(super) resync: Option<Duration>,
+    pub(super) keep: Keep,
+    pub(super) drop_fields: Vec<FieldPath>,
+    pub(super) keep_if: Option<KeepIf>,
+    pub(super) transform: Option<Transform>,
+    pub(super) on_watch_error: Option<OnWatchError>,
+    pub(super) when_refused: WhenRefused,
+    pub(super) discipline: Discipline,
+    pub(super) reflector: reflector::Settings,
+    pub(super) metrics: Option<Arc<dyn Metrics>>,
+    pub(super) seed: Option<u64>,
+    kind: std::marker::PhantomData<fn() -> K>,
+}
+
+pub(super) type KeepIf = Box<dyn Fn(&Obj<Untyped>) -> bool + Send + Sync>;
+pub(super) type Transform = Box<dyn Fn(&mut Value) -> Verdict + Send + Sync>;
+pub(super) type OnWatchError = Arc<dyn Fn(&ServerError) + Send + Sync>;
+
+impl<K> Default for Settings<K> {
+    fn default() -> Self {
+        Self {
+            scopes: vec![Scope::Everything],
+            labels: None,
+            fields: None,
+            resync: None,
+            keep: Keep::default(),
+            drop_fields: Vec::new(),
+            keep_if: None,
+            transform: None,
+            on_watch_error: None,
+            when_refused: WhenRefused::default(),
+            discipline: Discipline::default(),
+            reflector: reflector::Settings::default(),
+            metrics: None,
+            seed: None,
+            kind: std::marker::PhantomData,
+        }
+    }
+}
+
+impl<K> Settings<K> {
+    pub(super) fn cutter(&self) -> FieldCutter {
+        FieldCutter::new(self.drop_fields.iter().cloned())
+    }
+}
+
+/// Writes each setter once, for [`Settings`] and for the builder that carries them.
+macro_rules! setters {
+    ($($(#[$meta:meta])* fn $name:ident($self:ident $(, $arg:ident: $type:ty)*) $body:block)*) => {
+        impl<K: Object> Settings<K> {
+            $($(#[$meta])* pub fn $name(mut $self $(, $arg: $type)*) -> Self { $body $self })*
+        }
+
+        impl<K: Object> crate::InformerBuilder<K> {
+            $($(#[$meta])* pub fn $name(mut self $(, $arg: $type)*) -> Self {
+                self.settings = self.settings.$name($($arg),*);
+                self
+            })*
+        }
+    };
+}
+
+setters! {
+    /// Only one namespace (all of them).
+    fn namespace(self, namespace: impl Into<Arc<str>>) {
+        self.scopes = vec![Scope::Namespace(namespace.into())];
+    }
+
+    /// Only these namespaces, each listed and watched on its own, in one cache. They can be
+    /// [changed](crate::Informer::set_namespaces) while the informer runs.
+    fn namespaces(self, namespaces: impl IntoIterator<Item: Into<Arc<str>>>) {
+        self.scopes = super::scopes(namespaces);
+    }
+
+    /// Only objects with such labels. The server selects; an object that no longer matches is deleted from the cache.
+    fn labels(self, labels: Selector) {
+        self.labels = Some(labels);
+    }
+
+    /// Only objects with such fields. The server selects, and says which fields of a kind it can select by.
+    fn fields(self, fields: FieldSelector) {
+        self.fields = Some(fields);
+    }
+
+    /// Tells every handler everything again this often (never), without asking the server: see [Resync](crate::Informer#resync).
+    fn resync(self, period: Duration) {
+        self.resync = Some(period);
+    }
+
+    /// How the bodies of objects are kept ([`Keep::Compact`]).
+    fn keep(self, keep: Keep) {
+        self.keep = keep;
+    }
+
+    /// Leaves these fields out of every object.
+    fn drop_fields(self, fields: impl IntoIterator<Item = FieldPath>) {
+        self.drop_fields.extend(fields);
+    }
+
+    /// Leaves `metadata.managedFields` out of every object, which often are half of it.
+    fn drop_managed_fields(self) {
+        self.drop_fields.extend("metadata.managedFields".parse::<FieldPath>().ok());
+    }
+
+    /// Keeps only objects that pass a test, which must depend on nothing but the object. One that ceases to pass is deleted from the
+    /// cache, as [`Filtered`](crate::FinalState::Filtered).
+    fn keep_if(self, test: impl Fn(&Obj<K>) -> bool + Send + Sync + 'static) {
+        self.keep_if = Some(Box::new(move |object| test(&object.view())));
+    }
+
+    /// Changes each object before it is kept, exactly once, and may leave it out. Costs a decoding and an encoding of each object:
+    /// to leave fields out, [`drop_fields`](Self::drop_fields) is much cheaper.
+    fn transform(self, transform: impl Fn(&mut Value) -> Verdict + Send + Sync + 'static) {
+        self.transform = Some(Box::new(transform));
+    }
+
+    /// Calls a function with every failure of a list or a watch, also on a stream that was established.
+    fn on_watch_error(self, on_error: impl Fn(&ServerError) + Send + Sync + 'static) {
+        self.on_watch_error = Some(Arc::new(on_error));
+    }
+
+    /// Whether a refusal of the server ends a wait for the first list ([`WhenRefused::Fail`]).
+    fn when_refused(self, when_refused: WhenRefused) {
+        self.when_refused = when_refused;
+    }
+
+    /// How the queue between reflector and controller treats several changes of one object ([`Discipline::Ordered`]).
+    fn queue(self, discipline: Discipline) {
+        self.discipline = discipline;
+    }
+
+    /// How lists and watches are made, and what is done when they fail.
+    fn reflector(self, settings: reflector::Settings) {
+        self.reflector = settings;
+    }
+
+    /// Where figures are reported to.
+    fn metrics(self, metrics: impl Metrics) {
+        self.metrics = Some(Arc::new(metrics));
+    }
+
+    /// Fixes what is otherwise left to chance, such as how long watches last: for tests.
+    fn seed(self, seed: u64) {
+        self.seed = Some(seed);
+    }
+}
+
+impl<K> fmt::Debug for Settings<K> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Settings")
+            .field("scopes", &self.scopes)
+            .field("labels", &self.labels)
+            .field("fields", &self.fields)
+            .field("resync", &self.resync)
+            .field("keep", &self.keep)
+            .finish_non_exhaustive()
+    }
+}

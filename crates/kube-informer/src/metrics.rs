@@ -1,0 +1,129 @@
+//! Figures for those who watch over informers.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::time::Instant;
+
+use crate::processor::Standing;
+use crate::reflector::Counters;
+
+#[cfg(feature = "metrics")]
+mod facade;
+
+#[cfg(feature = "metrics")]
+pub use self::facade::Facade;
+
+/// Takes the figures of informers, every ten seconds and when something of note happens.
+///
+/// With the feature `metrics` there is one for the crate of that name.
+pub trait Metrics: Send + Sync + 'static {
+    /// The figures of an informer, named after its resource.
+    fn report(&self, informer: &str, figures: &Figures);
+
+    /// The informer has ended: nothing more is to be shown of it.
+    fn ended(&self, informer: &str);
+}
+
+/// The figures of an informer. Those of the past only grow.
+#[derive(Debug, Clone, Default, PartialEq)]
+#[non_exhaustive]
+pub struct Figures {
+    /// Objects in the cache.
+    pub objects: usize,
+    /// Bytes that they take, roughly.
+    pub bytes: usize,
+    /// Bodies decoded so far.
+    pub decodes: u64,
+    /// Deltas applied so far.
+    pub deltas: u64,
+    /// Events told so far, whatever the number of handlers.
+    pub events: u64,
+    /// Deltas that wait to be applied.
+    pub queue_deltas: usize,
+    /// Their bytes, roughly.
+    pub queue_bytes: usize,
+    /// One for each handler, in the order in which they were added.
+    pub handlers: Vec<HandlerFigures>,
+    /// What the reflector has done so far: lists, watches, relists by reason, stalls, errors.
+    pub reflector: Counters,
+    /// How long ago the server was last heard of.
+    pub last_contact_age: Option<Duration>,
+}
+
+/// The figures of a handler.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct HandlerFigures {
+    /// Events that wait for it.
+    pub backlog: usize,
+    /// For how long something has been waiting all the time.
+    pub lag: Duration,
+    /// How often its queue was full.
+    pub overflows: u64,
+    /// How often it panicked.
+    pub panics: u64,
+}
+
+impl From<Standing> for HandlerFigures {
+    fn from(standing: Standing) -> Self {
+        let Standing { waiting, lag, overflows, panics } = standing;
+        Self { backlog: waiting, lag, overflows, panics }
+    }
+}
+
+/// How often figures are reported.
+const PERIOD: Duration = Duration::from_secs(10);
+
+/// Reports one informer.
+pub(crate) struct Reporter {
+    metrics: Arc<dyn Metrics>,
+    informer: Box<str>,
+    next: Option<Instant>,
+}
+
+impl Reporter {
+    pub(crate) fn new(metrics: Arc<dyn Metrics>, informer: &str) -> Self {
+        Self { metrics, informer: informer.into(), next: None }
+    }
+
+    pub(crate) fn due(&self) -> Instant {
+        self.next.unwrap_or_else(Instant::now)
+    }
+
+    pub(crate) fn report(&mut self, now: Instant, figures: &Figures) {
+        self.next = Some(now + PERIOD);
+        crate::store::guarded("metrics", || self.metrics.report(&self.informer, figures));
+    }
+}
+
+impl Drop for Reporter {
+    fn drop(&mut self) {
+        if self.next.is_some() {
+            crate::store::guarded("metrics", || self.metrics.ended(&self.informer));
+        }
+    }
+}
+
+/// What two reflectors have done together.
+pub(crate) fn sum(one: Counters, other: &Counters) -> Counters {
+    let (mut all, relists) = (one, &other.relists);
+    all.lists += other.lists;
+    all.streaming_lists += other.streaming_lists;
+    all.watches += other.watches;
+    all.listed += other.listed;
+    all.changes += other.changes;
+    all.bookmarks += other.bookmarks;
+    all.errors += other.errors;
+    all.decode_errors += other.decode_errors;
+    all.probes += other.probes;
+    all.stalls += other.stalls;
+    all.relists.expired += relists.expired;
+    all.relists.too_large += relists.too_large;
+    all.relists.went_back += relists.went_back;
+    all.relists.server_error += relists.server_error;
+    all.relists.refused += relists.refused;
+    all.relists.short_watches += relists.short_watches;
+    all.relists.undecodable += relists.undecodable;
+    all
+}

@@ -1,0 +1,207 @@
+//! Hearing of changes: as a stream, or as long as a registration is held.
+
+use std::fmt;
+use std::future::poll_fn;
+use std::marker::PhantomData;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll, ready};
+
+use futures_util::Stream;
+use futures_util::future::BoxFuture;
+use tokio::sync::watch;
+
+use crate::error::SyncError;
+use crate::event::Event;
+use crate::informer::Core;
+use crate::processor::{Mailbox, Sieve, Stage};
+
+/// A stream of events.
+///
+/// It begins with the present state, marked [`Initial`](crate::Origin::Initial), and goes on with every change after it. It ends when
+/// the informer stops. Dropping it ends the subscription. A subscription keeps its informer alive.
+///
+/// What is not taken waits, as its [`Backlog`](crate::Backlog) says; nobody else ever waits for it.
+#[must_use = "dropping a subscription ends it"]
+pub struct Subscription<K> {
+    mailbox: Arc<Mailbox>,
+    sieve: Option<Sieve<K>>,
+    core: Option<Arc<Core>>,
+    kind: PhantomData<fn() -> K>,
+}
+
+impl<K> Subscription<K> {
+    /// `core` is what the subscription keeps alive.
+    pub(crate) fn new(mailbox: Arc<Mailbox>, sieve: Option<Sieve<K>>, core: Option<Arc<Core>>) -> Self {
+        Self { mailbox, sieve, core, kind: PhantomData }
+    }
+
+    /// The next event; none when the informer has stopped.
+    ///
+    /// Cancel safe: an event is either returned or still there.
+    pub async fn next(&mut self) -> Option<Event<K>> {
+        poll_fn(|cx| self.poll(cx)).await
+    }
+
+    /// Completes when everything that was there at the beginning has been taken out of the stream.
+    ///
+    /// Fails if the informer stops before that, or if [waiting cannot help](SyncError).
+    #[must_use]
+    pub fn synced(&self) -> BoxFuture<'static, Result<(), SyncError>> {
+        heard(&self.mailbox, self.core.clone())
+    }
+
+    /// How many events wait to be taken.
+    #[must_use]
+    pub fn backlog(&self) -> usize {
+        self.mailbox.waiting()
+    }
+
+    fn poll(&mut self, cx: &mut Context<'_>) -> Poll<Option<Event<K>>> {
+        loop {
+            let Some(event) = ready!(self.mailbox.poll_take(cx)) else { return Poll::Ready(None) };
+            let event = event.cast();
+            let passed = match &mut self.sieve {
+                Some(sieve) => sieve.pass(event),
+                None => Some(event),
+            };
+            if passed.is_some() {
+                return Poll::Ready(passed);
+            }
+        }
+    }
+}
+
+impl<K> Stream for Subscription<K> {
+    type Item = Event<K>;
+
+    fn poll_next(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Event<K>>> {
+        self.get_mut().poll(cx)
+    }
+}
+
+impl<K> Drop for Subscription<K> {
+    fn drop(&mut self) {
+        self.mailbox.end();
+    }
+}
+
+impl<K> fmt::Debug for Subscription<K> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Subscription").field("backlog", &self.backlog()).finish_non_exhaustive()
+    }
+}
+
+/// A handler that is being told. Dropping this removes the handler.
+///
+/// `let _ = informer.on_event(…)` drops it at once: keep it in a variable, or [`detach`](Self::detach) it. A registration keeps its
+/// informer alive.
+#[must_use = "dropping a registration removes the handler: keep it, or detach() it"]
+#[doc(alias = "ResourceEventHandlerRegistration")]
+pub struct Registration {
+    mailbox: Arc<Mailbox>,
+    core: Option<Arc<Core>>,
+    on_drop: OnDrop,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum OnDrop {
+    Remove,
+    Leave,
+}
+
+impl Registration {
+    pub(crate) fn new(mailbox: Arc<Mailbox>, core: Arc<Core>) -> Self {
+        Self { mailbox, core: Some(core), on_drop: OnDrop::Remove }
+    }
+
+    /// Completes when the cache is full and the handler has returned from all that was there at the beginning.
+    ///
+    /// Fails if the handler is removed or the informer stops before that, or if [waiting cannot help](SyncError). A handler that
+    /// panicked on an event has heard it.
+    #[must_use]
+    pub fn synced(&self) -> BoxFuture<'static, Result<(), SyncError>> {
+        heard(&self.mailbox, self.core.clone())
+    }
+
+    /// How many events wait for the handler.
+    #[must_use]
+    pub fn backlog(&self) -> usize {
+        self.mailbox.waiting()
+    }
+
+    /// How often the handler has panicked.
+    #[must_use]
+    pub fn panics(&self) -> u64 {
+        self.mailbox.panics()
+    }
+
+    /// Removes the handler, and waits until it has returned from what it is doing. What waited for it is not told any more.
+    ///
+    /// From within the handler itself it does not wait, since that would be for ever.
+    pub async fn remove(self) {
+        let mailbox = Arc::clone(&self.mailbox);
+        drop(self);
+        if mailbox.is_handled_here() {
+            return;
+        }
+        let mut stage = mailbox.stage();
+        // The sender is in the mailbox, which we hold.
+        drop(stage.wait_for(|stage| *stage == Stage::Ended).await);
+    }
+
+    /// Leaves the handler where it is until the informer stops. No longer keeps the informer alive.
+    pub fn detach(mut self) {
+        self.on_drop = OnDrop::Leave;
+    }
+}
+
+impl Drop for Registration {
+    fn drop(&mut self) {
+        if self.on_drop == OnDrop::Leave {
+            return;
+        }
+        if !self.mailbox.has_heard_anything() && !self.mailbox.is_closed() {
+            tracing::warn!(
+                "a handler is removed before its first event: was its registration meant to be kept, or detached?"
+            );
+        }
+        self.mailbox.close();
+        if let Some(core) = &self.core {
+            core.forget_unstarted();
+        }
+    }
+}
+
+impl fmt::Debug for Registration {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Registration").field("backlog", &self.backlog()).finish_non_exhaustive()
+    }
+}
+
+/// Waits until a handler has heard its beginning, or never will.
+fn heard(mailbox: &Arc<Mailbox>, core: Option<Arc<Core>>) -> BoxFuture<'static, Result<(), SyncError>> {
+    let mut stage = mailbox.stage();
+    let informer = core.map(|core| core.synced());
+    Box::pin(async move {
+        let hopeless = async {
+            match informer {
+                Some(synced) => synced.await,
+                None => Ok(()),
+            }
+        };
+        tokio::select! {
+            biased;
+            heard = passed_beginning(&mut stage) => heard,
+            // That the cache is full says nothing of the handler.
+            Err(error) = hopeless => Err(error),
+        }
+    })
+}
+
+async fn passed_beginning(stage: &mut watch::Receiver<Stage>) -> Result<(), SyncError> {
+    match stage.wait_for(|stage| *stage != Stage::Beginning).await.as_deref() {
+        Ok(Stage::Synced) => Ok(()),
+        Ok(Stage::Beginning | Stage::Ended) | Err(_) => Err(SyncError::Stopped),
+    }
+}

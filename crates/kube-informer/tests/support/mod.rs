@@ -1,0 +1,171 @@
+//! What tests of informers share: an API server in the process, and handlers that check what they are told.
+
+#![allow(dead_code, unreachable_pub, reason = "each test uses a part of this")]
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on is to fail")]
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex};
+
+use k8s_openapi::api::core::v1::ConfigMap;
+use kube::Client;
+use kube_embedded::Server;
+use kube_informer::{Event, Informer, Obj, ObjectKey, Origin, Version};
+use serde_json::{Value, json};
+
+pub async fn server() -> Server {
+    Server::builder().in_process().seed(1).start().await.unwrap()
+}
+
+pub fn client(server: &Server) -> Client {
+    Client::new(server.service(), "default")
+}
+
+pub fn config_map(namespace: &str, name: &str, value: &str) -> Value {
+    json!({
+        "apiVersion": "v1", "kind": "ConfigMap",
+        "metadata": {"name": name, "namespace": namespace, "labels": {"value": value}},
+        "data": {"value": value},
+    })
+}
+
+/// Makes it, or changes it.
+pub fn put(server: &Server, namespace: &str, name: &str, value: &str) -> Version {
+    let objects = server.objects("v1", "ConfigMap").unwrap().namespace(namespace);
+    let made = match objects.get(name) {
+        Ok(_) => objects.patch(name, &json!({"metadata": {"labels": {"value": value}}, "data": {"value": value}})),
+        Err(_) => objects.create(&config_map(namespace, name, value)),
+    };
+    version_of(&made.unwrap())
+}
+
+pub fn remove(server: &Server, namespace: &str, name: &str) {
+    server.objects("v1", "ConfigMap").unwrap().namespace(namespace).delete(name).unwrap();
+}
+
+pub fn version_of(object: &Value) -> Version {
+    Version::new(object["metadata"]["resourceVersion"].as_str().unwrap())
+}
+
+pub fn key(namespace: &str, name: &str) -> ObjectKey {
+    ObjectKey::namespaced(namespace, name)
+}
+
+/// Name and version of every config map, as the server has them.
+pub fn truth(server: &Server) -> BTreeMap<String, String> {
+    let all = server.objects("v1", "ConfigMap").unwrap().list();
+    all.iter().map(|map| (name_of(map), version_of(map).to_string())).collect()
+}
+
+fn name_of(object: &Value) -> String {
+    let text = |field: &str| object["metadata"][field].as_str().unwrap().to_owned();
+    format!("{}/{}", text("namespace"), text("name"))
+}
+
+/// The same, as the cache has them.
+pub fn cached(maps: &Informer<ConfigMap>) -> BTreeMap<String, String> {
+    let all = maps.lister().list();
+    all.iter().map(|map| (map.key().to_string(), map.version().to_string())).collect()
+}
+
+/// A handler that writes down what it is told, and fails if the story of an object is not whole.
+#[derive(Clone, Default)]
+pub struct Story(Arc<Mutex<Told>>);
+
+#[derive(Default)]
+struct Told {
+    known: BTreeMap<String, (Option<String>, Version)>,
+    lines: Vec<String>,
+    wrong: Option<String>,
+}
+
+impl Story {
+    pub fn handler<K: 'static>(&self) -> impl FnMut(Event<K>) + Send + use<K> {
+        let told = self.clone();
+        move |event| told.hear(&event)
+    }
+
+    pub fn hear<K>(&self, event: &Event<K>) {
+        let mut told = self.0.lock().unwrap();
+        told.lines.push(line(event));
+        if let Err(wrong) = told.check(event) {
+            let lines = told.lines.join("\n");
+            told.wrong.get_or_insert(format!("{wrong}:\n{lines}"));
+        }
+    }
+
+    /// What was told since this was last asked.
+    pub fn take(&self) -> Vec<String> {
+        std::mem::take(&mut self.0.lock().unwrap().lines)
+    }
+
+    /// What the handler believes: name and version of each object. Fails if any story was not whole.
+    pub fn believed(&self) -> BTreeMap<String, String> {
+        let told = self.0.lock().unwrap();
+        if let Some(wrong) = &told.wrong {
+            panic!("{wrong}");
+        }
+        told.known.iter().map(|(key, (_, version))| (key.clone(), version.to_string())).collect()
+    }
+}
+
+impl Told {
+    fn check<K>(&mut self, event: &Event<K>) -> Result<(), String> {
+        let key = event.key().to_string();
+        let state = |object: &Obj<K>| (object.uid().map(ToString::to_string), object.version().clone());
+        let known = self.known.get(&key);
+        match event {
+            Event::Added { object, .. } => {
+                if known.is_some() {
+                    return Err(format!("{key} is added twice"));
+                }
+                self.known.insert(key, state(object));
+            }
+            Event::Updated { old, new, origin, .. } => {
+                let Some(known) = known else { return Err(format!("{key} is updated before it is added")) };
+                if *known != state(old) {
+                    return Err(format!("{key} is updated from a state that was not told: {known:?}"));
+                }
+                if known.0 != state(new).0 {
+                    return Err(format!("{key} becomes another object"));
+                }
+                if new.version() < old.version() {
+                    return Err(format!("{key} goes back"));
+                }
+                if new.version() == old.version() && *origin != Origin::Resync {
+                    return Err(format!("{key} is updated without a change"));
+                }
+                self.known.insert(key, state(new));
+            }
+            Event::Deleted { last, .. } => {
+                let Some(known) = known else { return Err(format!("{key} is deleted before it is added")) };
+                if known.0 != state(last).0 {
+                    return Err(format!("another {key} is deleted"));
+                }
+                self.known.remove(&key);
+            }
+        }
+        Ok(())
+    }
+}
+
+/// An event in a few words.
+pub fn line<K>(event: &Event<K>) -> String {
+    let origin = match event.origin() {
+        Origin::Live => String::new(),
+        other => format!(" ({other:?})"),
+    };
+    match event {
+        Event::Added { object, .. } => format!("+ {}{origin}", object.key()),
+        Event::Updated { new, .. } => format!("~ {}{origin}", new.key()),
+        Event::Deleted { last, state, .. } => format!("- {} {state:?}{origin}", last.key()),
+    }
+}
+
+/// How many lists and watches of config maps the server has seen: streaming lists count as lists.
+pub fn asked(server: &Server) -> (usize, usize) {
+    let requests = server.requests();
+    let maps = requests.iter().filter(|seen| seen.path.ends_with("/configmaps") && seen.method == "GET");
+    let (watches, lists): (Vec<_>, Vec<_>) =
+        maps.partition(|seen| seen.query.contains("watch=true") && !seen.query.contains("sendInitialEvents=true"));
+    (lists.len(), watches.len())
+}
