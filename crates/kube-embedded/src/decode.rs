@@ -84,6 +84,11 @@ fn prune(
         return Err("exceeded max depth".to_owned());
     }
     let unknown = kinds::prune(kind, object).map_err(|problem| problem.to_string())?;
+    let mut unknown: Vec<String> = unknown.iter().map(ToString::to_string).collect();
+    if let Some(structure) = &kind.structure {
+        unknown.extend(structure.prune(object).iter().map(|path| format!("unknown field \"{path}\"")));
+        structure.fill(object);
+    }
     if !object["metadata"].is_object() {
         object["metadata"] = Value::Object(serde_json::Map::new());
     }
@@ -91,9 +96,7 @@ fn prune(
         store_strings(object);
     }
     defaults::fill(kind, object);
-    let found = || {
-        unknown.iter().map(ToString::to_string).chain(duplicates.iter().map(|at| format!("duplicate field \"{at}\"")))
-    };
+    let found = || unknown.iter().cloned().chain(duplicates.iter().map(|at| format!("duplicate field \"{at}\"")));
     match validation {
         FieldValidation::Ignore => Ok(Vec::new()),
         FieldValidation::Warn => Ok(found().collect()),

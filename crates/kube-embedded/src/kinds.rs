@@ -10,6 +10,7 @@ mod prune;
 mod quantity;
 mod registry;
 pub(crate) mod schema;
+mod structure;
 
 use std::borrow::Cow;
 use std::sync::OnceLock;
@@ -26,6 +27,7 @@ pub(crate) use self::name_rule::NameRule;
 pub(crate) use self::prune::{prune, prune_struct};
 pub(crate) use self::registry::{GroupVersion, Registry};
 use self::schema::Struct;
+pub(crate) use self::structure::Structure;
 use crate::json::{self, Encoded};
 use crate::request::Verb;
 
@@ -56,6 +58,8 @@ pub(crate) struct Kind {
     pub(crate) cache: Cache,
     /// Whose objects these are: kinds of one storage show the same objects in different versions.
     pub(crate) storage: GroupResource,
+    /// What the definition of a custom kind says about its objects.
+    pub(crate) structure: Option<Structure>,
     selectable: Vec<Selectable>,
     unknown_field: Text,
     api_version: Text,

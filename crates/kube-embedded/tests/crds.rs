@@ -248,3 +248,31 @@ async fn objects_stored_in_one_version_are_shown_in_the_other() {
     assert_eq!(client.get(&format!("{FOOS}/a")).await.expect(200).json()["apiVersion"], "ex.io/v1");
     assert_eq!(client.merge(&format!("{foos}/a"), &json!({"spec": {"x": 2}})).await.expect(200).json()["spec"]["x"], 2);
 }
+
+#[tokio::test(start_paused = true)]
+async fn a_schema_prunes_fills_in_and_refuses() {
+    let server = server().await;
+    let client = Client::of(&server);
+    let mut strict = definition();
+    strict["spec"]["versions"][0]["schema"]["openAPIV3Schema"] = json!({
+        "type": "object",
+        "properties": {
+            "spec": {"type": "object", "properties": {"x": {"type": "integer", "maximum": 5}, "y": {"type": "string", "default": "d"}}},
+            "status": {"type": "object", "x-kubernetes-preserve-unknown-fields": true}
+        }
+    });
+    client.post(DEFINITIONS, &strict).await.expect(201);
+    let mut sent = foo("a");
+    sent["spec"]["z"] = json!(1);
+    let made = client.post(FOOS, &sent).await.expect(201);
+    assert_eq!(made.json()["spec"], json!({"x": 1, "y": "d"}));
+    assert_eq!(made.warnings(), [r#"299 - "unknown field \"spec.z\"""#]);
+    let refused = client.merge(&format!("{FOOS}/a"), &json!({"spec": {"x": 6}})).await.expect(422);
+    assert_eq!(
+        refused.message(),
+        "Foo.ex.io \"a\" is invalid: spec.x: Invalid value: 6: spec.x in body should be less than or equal to 5"
+    );
+    client.merge(&format!("{FOOS}/a/status"), &json!({"status": {"free": 1}})).await.expect(200);
+    sent["metadata"]["name"] = json!("b");
+    client.post(&format!("{FOOS}?fieldValidation=Strict"), &sent).await.expect(400);
+}

@@ -136,6 +136,7 @@ fn parse(columns: &[&'static str]) -> Kind {
         behaviour,
         cache: if plural == "events" { Cache::Uncached } else { Cache::Cached },
         storage: GroupResource { group: storage_group.into(), resource: plural.into() },
+        structure: None,
         selectable: selectable.split(',').map(Selectable::built_in).collect(),
         unknown_field: unknown_field.into(),
         api_version: if group.is_empty() { version.into() } else { format!("{group}/{version}").into() },

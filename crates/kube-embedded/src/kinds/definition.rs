@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use super::{
     Behaviour, Cache, Counts, DeleteReply, Generation, GroupResource, InitialStatus, Kind, Lifecycle, NameRule, Part,
-    Propagation, PutMissing, Schema, Scope, Selectable, Subresource, Text, UpdateVersion,
+    Propagation, PutMissing, Schema, Scope, Selectable, Structure, Subresource, Text, UpdateVersion,
 };
 use crate::json;
 use crate::request::Verb;
@@ -131,6 +131,7 @@ fn kind(crd: &Value, version: &Value) -> Kind {
         },
         cache: Cache::Cached,
         storage: GroupResource { group: group.clone(), resource: own(names, "plural") },
+        structure: Some(Structure::new(&version["schema"]["openAPIV3Schema"])),
         selectable: fixed.iter().map(|name| Selectable::built_in(name)).chain(paths).collect(),
         unknown_field: "field label not supported: *".into(),
         api_version: format!("{group}/{}", text(version, "name")).into(),

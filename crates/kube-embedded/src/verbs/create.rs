@@ -191,6 +191,9 @@ fn validate(write: &Write<'_>, object: &Value) -> Result<(), Status> {
         }
         _ => validation::created(kind, object),
     };
+    if let Some(structure) = &kind.structure {
+        causes.extend(structure.problems(object));
+    }
     if causes.is_empty() {
         return Ok(());
     }

@@ -222,6 +222,11 @@ fn validate(write: &Write<'_>, new: &Value, old: &Value) -> Result<(), Status> {
     if write.kind().behaviour.lifecycle == Lifecycle::CustomResourceDefinition {
         causes.extend(crds::update_problems(new, old));
     }
+    if let Some(structure) = &write.kind().structure {
+        // What was wrong before may stay wrong: the definition may be younger than the object.
+        let known = structure.problems(old);
+        causes.extend(structure.problems(new).into_iter().filter(|cause| !known.contains(cause)));
+    }
     if causes.is_empty() { Ok(()) } else { Err(write.invalid(new, causes)) }
 }
 
