@@ -170,6 +170,12 @@ pub(crate) fn failure(status: &Status, wish: &Wish) -> Response<Body> {
     if let Some(seconds) = status.retry_after() {
         response.headers_mut().insert(RETRY_AFTER, seconds.into());
     }
+    response
+}
+
+/// A failure on the wire that came before the request was looked at: who sent it was unknown, or may not send it.
+pub(crate) fn denial(status: &Status, wish: &Wish) -> Response<Body> {
+    let mut response = failure(status, wish);
     match status.code() {
         // Refused before it came to be queued.
         401 => {

@@ -129,7 +129,7 @@ where
             Ok(body) => route(shared, &head, body).await,
             Err(status) => Err(status.into()),
         },
-        Err(status) => Err(status.into()),
+        Err(status) => Ok(reply::denial(&status, &head.wish).into()),
     };
     let (response, compression) = match answer {
         Ok(answer) => (answer.response, answer.compression),

@@ -171,7 +171,7 @@ impl Answer {
     pub(crate) fn respond(&self, wish: &Wish) -> Option<Response<Body>> {
         match self {
             Self::Disconnect => None,
-            Self::Status(status) => Some(reply::failure(status, wish)),
+            Self::Status(status) => Some(reply::denial(status, wish)),
             Self::TooManyRequests => {
                 let mut response = reply::text_response(429, "Too many requests, please try again later.\n");
                 response.headers_mut().insert(RETRY_AFTER, HeaderValue::from_static("1"));

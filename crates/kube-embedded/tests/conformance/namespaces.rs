@@ -129,7 +129,10 @@ async fn finalizers_of_the_spec_are_written_by_finalize(api: Api) {
 
 async fn some_namespaces_stay(api: Api) {
     for name in ["default", "kube-system", "kube-public"] {
-        api.delete(&format!("/api/v1/namespaces/{name}")).await.says(403, &failure(&format!(
+        let refused = api.delete(&format!("/api/v1/namespaces/{name}")).await;
+        // A header of those alone who may not even ask.
+        assert_eq!(refused.header("x-content-type-options"), None);
+        refused.says(403, &failure(&format!(
             r#""message":"namespaces \"{name}\" is forbidden: this namespace may not be deleted","reason":"Forbidden","details":{{"name":"{name}","kind":"namespaces"}},"code":403"#
         )));
     }
