@@ -1,19 +1,19 @@
 //! Bytes held for each object, by policy, on the generator's pods, next to what zstd-3 with a dictionary of 110 KB makes of them.
 //!
 //! `cargo bench -p kube-informer --bench heap -- [pods]`. "held" is what the allocator was asked for plus sixteen bytes for each
-//! allocation (its header and rounding), everything included: key, metadata, handle, map entry, dictionary, interned sets.
+//! allocation (its header and rounding), everything included: key, metadata, the store, its label sets, the dictionary.
 //! "resident" is the growth of the process, which also holds what zstd allocates by itself.
 
 use std::alloc::System;
-use std::hash::BuildHasher;
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
-use hashbrown::{DefaultHashBuilder, HashTable};
 use kube_embedded::generate::{Generator, Sample};
+use kube_informer::Keep;
+use kube_informer::delta::{Delta, History, Relist, Scope};
 use kube_informer::keeper::{Arrival, Keeper, KeeperSettings, Samples};
-use kube_informer::{Keep, Obj, Untyped};
+use kube_informer::store::{Door, Store};
 use stats_alloc::{INSTRUMENTED_SYSTEM, Region, StatsAlloc};
 
 #[global_allocator]
@@ -93,18 +93,22 @@ fn hold(keep: Keep, pods: &[Sample]) -> Row {
     };
     let mut cache = Cache::new(keep);
     let mut peaks = (0, 0);
+    cache.begin();
     for pod in pods {
         cache.list(Bytes::copy_from_slice(pod.bytes()));
         peaks.0 = peaks.0.max(held().0);
     }
+    cache.end(1 << 40);
     cache.settle();
     let (bytes, allocations) = held();
     let resident = resident().saturating_sub(before) / pods.len();
     let accept = cache.accept / u32::try_from(pods.len()).expect("not that many");
+    cache.begin();
     for (at, pod) in pods.iter().enumerate() {
         cache.list(pod.at_version(1 << 40 | at as u64).into());
         peaks.1 = peaks.1.max(held().0);
     }
+    cache.end(1 << 41);
     Row {
         held: bytes / pods.len(),
         resident,
@@ -115,11 +119,10 @@ fn hold(keep: Keep, pods: &[Sample]) -> Row {
     }
 }
 
-/// A keeper and the least a store needs.
+/// A keeper and a store.
 struct Cache {
     keeper: Keeper,
-    hasher: DefaultHashBuilder,
-    store: HashTable<Obj<Untyped>>,
+    store: Store,
     listed: usize,
     training: Option<(usize, Samples)>,
     accept: Duration,
@@ -132,8 +135,7 @@ impl Cache {
         settings.keep = keep;
         Self {
             keeper: Keeper::new(settings),
-            hasher: DefaultHashBuilder::default(),
-            store: HashTable::new(),
+            store: Store::new(Door::default()),
             listed: 0,
             training: None,
             accept: Duration::ZERO,
@@ -141,18 +143,21 @@ impl Cache {
         }
     }
 
+    fn begin(&mut self) {
+        let relist = Relist { scope: Scope::Everything, history: History::Continues };
+        drop(self.store.apply([Delta::RelistBegun(relist)]));
+    }
+
+    fn end(&mut self, version: u64) {
+        drop(self.store.apply([Delta::RelistEnded { scope: Scope::Everything, version: version.into() }]));
+    }
+
     fn list(&mut self, json: Bytes) {
         let start = Instant::now();
         let object = self.keeper.accept(&json, Arrival::Listed).expect("a pod");
-        drop(json);
-        let hash = self.hasher.hash_one(object.key());
-        match self.store.find_mut(hash, |held| held.key() == object.key()) {
-            Some(held) => *held = object,
-            None => {
-                self.store.insert_unique(hash, object, |held| self.hasher.hash_one(held.key()));
-            }
-        }
         self.accept += start.elapsed();
+        drop(json);
+        drop(self.store.apply([Delta::Listed(object)]));
         self.listed += 1;
         match self.training.take() {
             None => self.training = self.keeper.wants_training().map(|samples| (self.listed + TRAINING_TAKES, samples)),

@@ -5,7 +5,7 @@ use std::fmt;
 use std::sync::{Arc, LazyLock, Weak};
 
 use bytes::Bytes;
-use parking_lot::Mutex;
+use parking_lot::{Mutex, MutexGuard};
 
 pub use self::dictionary::Dictionary;
 pub use self::training::Samples;
@@ -219,7 +219,7 @@ impl Keeper {
             let Some(raw) = next else { break };
             done.objects += usize::from(self.pack(&mut packing, &raw));
             // Whoever brings objects in comes first.
-            parking_lot::MutexGuard::bump(&mut packing);
+            MutexGuard::bump(&mut packing);
         }
         if packing.again.is_empty() {
             packing.again = VecDeque::new();
@@ -228,14 +228,14 @@ impl Keeper {
         done
     }
 
-    fn pack(&self, packing: &mut parking_lot::MutexGuard<'_, Packing>, raw: &Weak<Raw>) -> bool {
-        let Some(raw) = raw.upgrade() else { return false };
+    fn pack(&self, packing: &mut MutexGuard<'_, Packing>, raw: &Weak<Raw>) -> bool {
         let home = Arc::clone(&packing.home);
-        let sizes = parking_lot::MutexGuard::unlocked(packing, || raw.pack(&home));
+        // Ours may be the last handle of the object: it goes before the lock is taken again.
+        let sizes = MutexGuard::unlocked(packing, || raw.upgrade()?.pack(&home));
         let Some((plain, stored)) = sizes else { return false };
         packing.training.packed(home.dictionary(), plain, stored);
         if packing.training.expects_better() {
-            packing.again.push_back(Arc::downgrade(&raw));
+            packing.again.push_back(Weak::clone(raw));
         }
         true
     }

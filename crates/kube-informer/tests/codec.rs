@@ -109,7 +109,7 @@ proptest! {
     }
 
     #[test]
-    fn lines_come_out_as_they_went_in(lines in prop::collection::vec("[a-z{}]{1,20}", 0..5), newline_at_end in any::<bool>()) {
+    fn lines_come_out_as_they_went_in(lines in prop::collection::vec(r#"\{"a":"[a-z{}]{0,20}"\}"#, 0..5), newline_at_end in any::<bool>()) {
         let mut text = lines.join("\n");
         if newline_at_end { text.push('\n'); }
         for chunks in cut_everywhere(text.as_bytes()) {
@@ -289,6 +289,19 @@ fn a_value_is_found_by_path_without_decoding() {
     ] {
         assert_eq!(object.value_at(&path.parse().unwrap()).as_deref(), expected, "{path}");
     }
+}
+
+#[test]
+fn a_frame_that_was_cut_short_is_not_taken_for_a_smaller_one() {
+    let frame = r#"{"type":"ADDED","object":{"kind":"Pod","metadata":{"name":"a","labels":{"x":"y"}},"spec":{}}}"#;
+    for end in 0..frame.len() {
+        assert_eq!(
+            frames_of(vec![Bytes::copy_from_slice(&frame.as_bytes()[..end])], LIMIT).unwrap(),
+            Vec::<Bytes>::new(),
+            "{end}"
+        );
+    }
+    assert_eq!(frames_of(vec![frame.into()], LIMIT).unwrap(), [frame]);
 }
 
 #[test]

@@ -2,6 +2,8 @@
 
 use bytes::{Buf, Bytes, BytesMut};
 
+use super::cursor::Cursor;
+
 /// Cuts arriving bytes into lines.
 ///
 /// A line that lies in one chunk is a slice of that chunk; one that spans chunks is gathered. Empty lines are passed over.
@@ -69,10 +71,13 @@ impl Frames {
         }
     }
 
-    /// What stands after the last newline when the stream has ended.
+    /// What stands after the last newline when the stream has ended, if it is a whole value. A frame that was cut short is none:
+    /// its beginning may well look like a smaller object.
     pub fn finish(mut self) -> Result<Option<Bytes>, FrameTooLong> {
         self.gather()?;
-        Ok(Some(self.gathered.freeze()).filter(|frame| !frame.trim_ascii().is_empty()))
+        let mut cursor = Cursor::new(&self.gathered);
+        let whole = cursor.skip().is_ok() && self.gathered[cursor.at()..].trim_ascii().is_empty();
+        Ok(whole.then(|| self.gathered.freeze()))
     }
 
     fn gather(&mut self) -> Result<(), FrameTooLong> {

@@ -5,6 +5,8 @@ use super::cursor::{Broken, Cursor, Text};
 /// How far to look.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Extent {
+    /// Until metadata begins: kind and apiVersion, if they come first.
+    Types,
     /// Until metadata has been read. Kind and apiVersion are found if they come first, as every server writes them.
     Metadata,
     /// To the object's end.
@@ -47,6 +49,9 @@ pub fn scan(json: &[u8], extent: Extent) -> Result<Found<'_>, Broken> {
     let mut members = cursor.object()?;
     while let Some(name) = cursor.field(&mut members)? {
         if name.is("metadata") {
+            if extent == Extent::Types {
+                break;
+            }
             if cursor.peek()? == b'{' {
                 found.metadata(&mut cursor)?;
             } else {

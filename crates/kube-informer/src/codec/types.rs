@@ -19,7 +19,7 @@ pub struct Types {
 
 impl Types {
     pub(super) fn fill(&mut self, item: Bytes, list: &ListEnd) -> Result<Bytes, Broken> {
-        let mut found = scan(&item, Extent::Metadata)?;
+        let mut found = scan(&item, Extent::Types)?;
         if found.kind.is_some() && found.api_version.is_some() {
             return Ok(item);
         }

@@ -41,7 +41,8 @@ impl Recent {
 
     /// Counts in a body that now hangs on its object, and lets others go to make room.
     pub(crate) fn admit(&self, raw: &Arc<Raw>, bytes: usize) {
-        let mut gone: Vec<Arc<Decoded>> = Vec::new();
+        // Objects looked at are held until the lock is given back: ours may be the last handle of one.
+        let mut gone: Vec<(Arc<Raw>, Option<Arc<Decoded>>)> = Vec::new();
         {
             let mut ring = self.ring.lock();
             ring.entries.push_back(Entry { raw: Arc::downgrade(raw), bytes });
@@ -54,10 +55,11 @@ impl Recent {
                 if let Some(raw) = entry.raw.upgrade() {
                     match raw.forget_decoded() {
                         Forgotten::Kept => {
+                            gone.push((raw, None));
                             ring.entries.push_back(entry);
                             continue;
                         }
-                        Forgotten::Gone(decoded) => gone.extend(decoded),
+                        Forgotten::Gone(decoded) => gone.push((raw, decoded)),
                     }
                 }
                 ring.bytes -= entry.bytes;
