@@ -199,23 +199,6 @@ proptest! {
     }
 
     #[test]
-    fn cutting_fields_is_removing_them_from_a_value(object in any_object(), paths in prop::collection::vec(any_path(), 0..3)) {
-        // Elements by number shift when one is removed; with several paths only names and `*` have one meaning.
-        let paths: Vec<_> = if paths.len() > 1 {
-            paths.into_iter().filter(|path| !path.iter().any(|step| matches!(*step, "0" | "1" | "2"))).collect()
-        } else {
-            paths
-        };
-        let cutter = FieldCutter::new(paths.iter().map(|path| path_of(path)));
-        let mut expected = object.value.clone();
-        for path in &paths {
-            without(&mut expected, path);
-        }
-        let cut = cutter.cut(&Bytes::from(object.text)).unwrap();
-        prop_assert_eq!(parsed(&cut), expected);
-    }
-
-    #[test]
     fn no_bytes_make_the_readers_panic(
         object in any_resource(),
         harm in harm(),
@@ -264,6 +247,88 @@ proptest! {
             }
             gunzip.finish().unwrap();
             prop_assert_eq!(plain, parts.concat().into_bytes());
+        }
+    }
+}
+
+/// Every way into a value; elements by number and as all of them.
+fn ways(value: &Value, so_far: &[String], found: &mut Vec<Vec<String>>) {
+    let steps: Vec<(String, &Value)> = match value {
+        Value::Object(members) => members.iter().map(|(name, value)| (name.clone(), value)).collect(),
+        Value::Array(elements) => {
+            let numbered = elements.iter().enumerate().take(3).map(|(at, value)| (at.to_string(), value));
+            numbered.chain(elements.last().map(|value| ("*".to_owned(), value))).collect()
+        }
+        _ => return,
+    };
+    for (step, value) in steps {
+        // Empty names can be written, but not in the paths of this test.
+        if step.is_empty() || so_far.len() > 3 {
+            continue;
+        }
+        let way = [so_far, &[step]].concat();
+        found.push(way.clone());
+        ways(value, &way, found);
+    }
+}
+
+/// An object and some ways into it.
+fn object_and_ways() -> impl Strategy<Value = (json::Spelled, Vec<Vec<String>>)> {
+    (any_object(), prop::collection::vec((any::<prop::sample::Index>(), any_path()), 1..4)).prop_map(
+        |(object, choices)| {
+            let mut all = Vec::new();
+            ways(&object.value, &[], &mut all);
+            let choose = |(at, other): (prop::sample::Index, Vec<&str>)| {
+                if all.is_empty() {
+                    other.into_iter().map(str::to_owned).collect()
+                } else {
+                    all[at.index(all.len())].clone()
+                }
+            };
+            (object, choices.into_iter().map(choose).collect())
+        },
+    )
+}
+
+proptest! {
+    #![proptest_config(config(800))]
+
+    #[test]
+    fn cutting_fields_is_removing_them_from_a_value((object, paths) in object_and_ways()) {
+        // Elements by number shift when one is removed; with several paths only names and `*` have one meaning.
+        let numbered = |path: &Vec<String>| path.iter().any(|step| matches!(step.as_str(), "0" | "1" | "2"));
+        let paths: Vec<Vec<&str>> = paths
+            .iter()
+            .filter(|path| paths.len() == 1 || !numbered(path))
+            .map(|path| path.iter().map(String::as_str).collect())
+            .collect();
+        let cutter = FieldCutter::new(paths.iter().map(|path| path_of(path)));
+        let mut expected = object.value.clone();
+        for path in &paths {
+            without(&mut expected, path);
+        }
+        let cut = cutter.cut(&Bytes::from(object.text)).unwrap();
+        prop_assert_eq!(parsed(&cut), expected);
+    }
+
+    #[test]
+    fn a_value_found_by_path_is_the_one_serde_finds((object, paths) in object_and_ways()) {
+        let named = format!(r#"{{"metadata":{{"name":"a"}},"in":{}}}"#, object.text);
+        let held = kube_informer::Obj::<Value>::from_json(named).unwrap();
+        for path in paths.iter().filter(|path| !path.iter().any(|step| step == "*")) {
+            let found = path.iter().try_fold(&object.value, |value, step| match value {
+                Value::Array(elements) => elements.get(step.parse::<usize>().ok()?),
+                value => value.get(step),
+            });
+            let expected = match found {
+                Some(Value::String(text)) => Some(text.clone()),
+                Some(Value::Bool(truth)) => Some(truth.to_string()),
+                Some(Value::Number(number)) if number.is_i64() => Some(number.to_string()),
+                Some(Value::Number(_)) => continue,
+                _ => None,
+            };
+            let steps: Vec<&str> = ["in"].into_iter().chain(path.iter().map(String::as_str)).collect();
+            prop_assert_eq!(held.value_at(&path_of(&steps)), expected);
         }
     }
 }
