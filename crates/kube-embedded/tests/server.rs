@@ -4,7 +4,9 @@ mod support;
 
 use std::time::Duration;
 
+use http_body_util::{BodyExt as _, Full};
 use kube_embedded::Server;
+use serde_json::json;
 use support::Client;
 use tokio::time::Instant;
 
@@ -70,4 +72,53 @@ async fn a_server_that_refuses_is_refused_by_the_operating_system() {
     assert_eq!(refused.kind(), std::io::ErrorKind::ConnectionRefused);
     server.accept().await;
     drop(tokio::net::TcpStream::connect(&address).await.unwrap());
+}
+
+#[tokio::test]
+async fn one_http2_connection_carries_many_watches() {
+    let server = Server::builder().start().await.unwrap();
+    let address = server.url().strip_prefix("http://").unwrap().to_owned();
+    let stream = tokio::net::TcpStream::connect(&address).await.unwrap();
+    let io = hyper_util::rt::TokioIo::new(stream);
+    let executor = hyper_util::rt::TokioExecutor::new();
+    let (mut sender, connection) = hyper::client::conn::http2::handshake(executor, io).await.unwrap();
+    let connection = tokio::spawn(connection);
+    let mut bodies = Vec::new();
+    for _ in 0..20 {
+        let uri = format!("http://{address}/api/v1/configmaps?watch=1&resourceVersion={}", server.revision());
+        let request = http::Request::get(uri).body(Full::<bytes::Bytes>::default()).unwrap();
+        let response = sender.send_request(request).await.unwrap();
+        assert_eq!((response.status().as_u16(), response.version()), (200, http::Version::HTTP_2));
+        bodies.push(response.into_body());
+    }
+    assert_eq!(server.watches().len(), 20);
+    server.create(&json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "a"}})).unwrap();
+    for body in &mut bodies {
+        let frame = body.frame().await.unwrap().unwrap().into_data().unwrap();
+        assert!(frame.starts_with(b"{\"type\":\"ADDED\""));
+    }
+    server.shutdown().await;
+    for body in bodies {
+        let rest = body.collect().await.expect("every stream ends cleanly").to_bytes();
+        assert!(rest.is_empty(), "{rest:?}");
+    }
+    drop(sender);
+    connection.await.unwrap().unwrap();
+}
+
+#[tokio::test]
+async fn after_shutdown_no_task_and_no_connection_is_left() {
+    let alive = || tokio::runtime::Handle::current().metrics().num_alive_tasks();
+    let before = alive();
+    let server = Server::builder().garbage_collection().namespace_deletion().tls().start().await.unwrap();
+    let address = server.url().strip_prefix("https://").unwrap().to_owned();
+    let client = tokio::net::TcpStream::connect(&address).await.unwrap();
+    let mut watch = Client::of(&server).watch("/api/v1/pods?watch=1").await;
+    assert!(alive() > before);
+    server.shutdown().await;
+    assert_eq!(watch.next().await, None);
+    assert_eq!(alive(), before);
+    let refused = tokio::net::TcpStream::connect(&address).await.unwrap_err();
+    assert_eq!(refused.kind(), std::io::ErrorKind::ConnectionRefused);
+    drop(client);
 }
