@@ -306,8 +306,10 @@ impl Structure for Shards {
 struct Woven {
     hasher: DefaultHashBuilder,
     front: ArcSwap<Trie<Space>>,
-    back: Mutex<(Trie<Space>, Vec<Arc<Trie<Space>>>)>,
+    back: Mutex<(Trie<Space>, Retired)>,
 }
+
+type Retired = Vec<Arc<Trie<Space>>>;
 
 #[derive(Clone)]
 struct Space {

@@ -68,7 +68,7 @@ impl<K> Lister<K> {
     pub fn list(&self) -> Vec<Obj<K>> {
         let state = self.reader.state();
         let mut all = Vec::with_capacity(state.len());
-        all.extend(state.iter().map(|entry| entry.object().cast()));
+        state.iter().for_each(|entry| all.push(entry.object().cast()));
         all
     }
 
@@ -82,7 +82,9 @@ impl<K> Lister<K> {
     #[must_use]
     pub fn select(&self, selector: &Selector) -> Vec<Obj<K>> {
         let state = self.reader.state();
-        selected(&state, state.iter(), selector).map(|entry| entry.object().cast()).collect()
+        let mut all = Vec::new();
+        selected(&state, state.iter(), selector).for_each(|entry| all.push(entry.object().cast()));
+        all
     }
 
     /// All keys.
@@ -90,7 +92,7 @@ impl<K> Lister<K> {
     pub fn keys(&self) -> Vec<ObjectKey> {
         let state = self.reader.state();
         let mut all = Vec::with_capacity(state.len());
-        all.extend(state.iter().map(|entry| entry.key().clone()));
+        state.iter().for_each(|entry| all.push(entry.key().clone()));
         all
     }
 
@@ -144,7 +146,7 @@ impl<K> NamespaceLister<K> {
     pub fn list(&self) -> Vec<Obj<K>> {
         let state = self.reader.state();
         let mut all = Vec::with_capacity(state.namespace_len(&self.namespace));
-        all.extend(state.namespace(&self.namespace).map(|entry| entry.object().cast()));
+        state.namespace(&self.namespace).for_each(|entry| all.push(entry.object().cast()));
         all
     }
 

@@ -342,33 +342,34 @@ impl Store {
 
     /// Puts an object in. If there is another one under its key, the end of that one is told.
     fn put(&mut self, object: &Obj<Untyped>, origin: Origin, events: &mut Events) -> Before {
-        let held = self.state.get(object.key());
-        if held.is_some_and(|held| !is_same(object, &held.raw))
-            && let Some((last, told)) = self.take(object.key())
-        {
-            self.departed.note(last.uid(), object.version());
-            if told {
-                events.one(Event::Deleted { last, state: FinalState::Missed, origin });
+        let mut held = self.state.get(object.key()).cloned();
+        if held.as_ref().is_some_and(|held| !is_same(object, &held.raw)) {
+            held = None;
+            if let Some((last, told)) = self.take(object.key()) {
+                self.departed.note(last.uid(), object.version());
+                if told {
+                    events.one(Event::Deleted { last, state: FinalState::Missed, origin });
+                }
             }
         }
-        let held = self.state.get(object.key()).map(|held| (held.slot, held.labels, Arc::clone(&held.raw)));
+        let facts = object.raw().meta().facts();
         let (slot, labels) = match &held {
-            Some((slot, labels, raw)) if raw.meta().facts() == object.raw().meta().facts() => (*slot, *labels),
-            Some((slot, _, raw)) => {
-                self.label_sets.put_back(raw.meta().facts());
-                (*slot, self.label_sets.take(object.raw().meta().facts()))
+            Some(held) if held.raw.meta().facts() == facts => (held.slot, held.labels),
+            Some(held) => {
+                self.label_sets.put_back(held.raw.meta().facts());
+                (held.slot, self.label_sets.take(facts))
             }
-            None => (self.slots.take(), self.label_sets.take(object.raw().meta().facts())),
+            None => (self.slots.take(), self.label_sets.take(facts)),
         };
         let place = self.state.place(object.key(), slot);
         for (_, table) in &mut self.tables {
             table.put(place, object);
         }
-        drop(self.state.insert(Entry { raw: Arc::clone(object.raw()), labels, slot }));
+        self.state.insert(place, Entry { raw: Arc::clone(object.raw()), labels, slot });
         match held {
             None => Before::Nothing,
             Some(_) if self.listings.iter().any(|listing| listing.is_untold(slot)) => Before::Untold,
-            Some((_, _, raw)) => Before::Told(Obj::new(raw)),
+            Some(held) => Before::Told(Obj::new(held.raw)),
         }
     }
 

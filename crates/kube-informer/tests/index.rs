@@ -19,9 +19,9 @@ struct Ips {
 fn with_ips(key: &str, version: u64, ips: &[&str]) -> Delta {
     let json = format!(
         r#"{{"metadata":{{"name":"{key}","uid":"{key}","resourceVersion":"{version}"}},"ips":{}}}"#,
-        serde_json::to_string(ips).unwrap()
+        serde_json::to_string(ips).expect("strings")
     );
-    Delta::Changed(Obj::from_json(json).unwrap())
+    Delta::Changed(Obj::from_json(json).expect("well-formed"))
 }
 
 fn with_app(key: &str, version: u64, app: &str) -> Delta {

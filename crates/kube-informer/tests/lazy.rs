@@ -16,7 +16,7 @@ fn pod(keeper: &Keeper, number: usize, version: usize, arrival: Arrival) -> Obj<
         number % 100,
         number % 30,
     );
-    keeper.accept(&Bytes::from(json), arrival).unwrap()
+    keeper.accept(&Bytes::from(json), arrival).expect("a pod")
 }
 
 /// A store with ten thousand pods, and ten thousand updates of them, in batches.

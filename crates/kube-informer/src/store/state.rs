@@ -125,20 +125,19 @@ impl State {
         Place { space: self.hash(key.namespace().unwrap_or_default()), name: self.hash(key.name()), slot }
     }
 
-    /// Puts an entry in, in the place of the one of this key.
-    pub(super) fn insert(&mut self, entry: Entry) -> Option<Entry> {
+    /// Puts an entry in, instead of the one of its key if there is one.
+    pub(super) fn insert(&mut self, place: Place, entry: Entry) {
         let raw = Arc::clone(&entry.raw);
         let key = &raw.meta().key;
         let namespace = key.namespace().unwrap_or_default();
-        let (space_hash, name_hash) = (self.hash(namespace), self.hash(key.name()));
         let same = |space: &Space| *space.namespace == *namespace;
-        if self.spaces.get(space_hash, same).is_none() {
-            self.spaces.insert(space_hash, Space { namespace: namespace.into(), entries: Trie::new() }, same);
+        if self.spaces.get(place.space, same).is_none() {
+            self.spaces.insert(place.space, Space { namespace: namespace.into(), entries: Trie::new() }, same);
         }
-        let space = self.spaces.get_mut(space_hash, same)?;
-        let old = space.entries.insert(name_hash, entry, |other| other.raw.meta().key.name() == key.name());
+        let space = self.spaces.get_mut(place.space, same).expect("put in if it was not there");
+        let slot = place.slot;
+        let old = space.entries.insert(place.name, entry, |other| other.slot == slot);
         self.len += usize::from(old.is_none());
-        old
     }
 
     pub(super) fn remove(&mut self, key: &ObjectKey) -> Option<Entry> {

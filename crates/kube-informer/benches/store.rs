@@ -1,0 +1,188 @@
+//! What the store costs: applying, keeping indexes, getting, listing, selecting; and what readers cost the writer.
+#![allow(missing_docs, reason = "criterion's macros write an undocumented function")]
+
+use std::hint::black_box;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+use criterion::{BatchSize, Criterion, Throughput, criterion_group, criterion_main};
+use kube_informer::delta::{Delta, History, Relist, Scope};
+use kube_informer::keeper::{Arrival, Keeper, KeeperSettings};
+use kube_informer::store::Store;
+use kube_informer::{Index, Keep, Lister, Obj, ObjectKey, Selector, Untyped, Version};
+
+const PODS: u64 = 100_000;
+const READERS: usize = 16;
+
+/// Small pods: what a body holds is nothing to the store.
+fn pod(keeper: &Keeper, number: u64, version: u64, arrival: Arrival) -> Obj<Untyped> {
+    let json = format!(
+        r#"{{"kind":"Pod","apiVersion":"v1","metadata":{{"name":"deployment-{number:06}-7c9f5b{:05}","namespace":"namespace-{:04}","uid":"0b2f3c4d-5e6f-7081-92a3-{number:012x}","resourceVersion":"{version}","labels":{{"app":"app-{}","pod-template-hash":"{:08x}"}}}},"spec":{{"nodeName":"node-{}"}},"status":{{"phase":"Running"}}}}"#,
+        number * 7919 % 99_991,
+        number % 400,
+        number % 500,
+        number % 5_000,
+        number % 1_000,
+    );
+    keeper.accept(&json.into(), arrival).expect("a pod")
+}
+
+fn keeper(keep: Keep) -> Keeper {
+    let mut settings = KeeperSettings::default();
+    settings.keep = keep;
+    Keeper::new(settings)
+}
+
+fn filled(keeper: &Keeper) -> Store {
+    let mut store = Store::default();
+    let begun = Delta::RelistBegun(Relist { scope: Scope::Everything, history: History::Continues });
+    drop(store.apply([begun]));
+    for from in (0..PODS).step_by(1_000) {
+        drop(store.apply((from..from + 1_000).map(|n| Delta::Listed(pod(keeper, n, n + 1, Arrival::Listed)))));
+    }
+    drop(store.apply([Delta::RelistEnded { scope: Scope::Everything, version: Version::from(PODS) }]));
+    store
+}
+
+/// Updates in a scattered order, with versions that only grow.
+fn updates<'a>(keeper: &'a Keeper, version: &'a mut u64) -> impl FnMut(usize) -> Vec<Delta> + 'a {
+    move |count| {
+        let mut next = || {
+            *version += 1;
+            Delta::Changed(pod(keeper, *version * 7_919 % PODS, *version, Arrival::Changed(0)))
+        };
+        (0..count).map(|_| next()).collect()
+    }
+}
+
+fn apply(c: &mut Criterion) {
+    for keep in [Keep::Plain, Keep::Compact, Keep::Decoded] {
+        let keeper = keeper(keep);
+        let mut store = filled(&keeper);
+        let mut version = PODS;
+        let mut group = c.benchmark_group(format!("apply, {keep:?}"));
+        for size in [1, 100] {
+            let mut next = updates(&keeper, &mut version);
+            group.throughput(Throughput::Elements(size as u64));
+            let run = |batch: Vec<Delta>, store: &mut Store| store.apply(batch).for_each(drop);
+            group.bench_function(format!("batches of {size}"), |b| {
+                b.iter_batched(|| next(size), |batch| run(batch, &mut store), BatchSize::SmallInput);
+            });
+        }
+        let _indexes: [Index<Untyped, String>; 2] = [
+            Index::by_label(&store.reader(), "app"),
+            Index::by_path(&store.reader(), "spec.nodeName".parse().expect("a path")),
+        ];
+        let mut next = updates(&keeper, &mut version);
+        group.throughput(Throughput::Elements(100));
+        group.bench_function("batches of 100, two indexes", |b| {
+            b.iter_batched(|| next(100), |batch| store.apply(batch).for_each(drop), BatchSize::SmallInput);
+        });
+    }
+}
+
+fn relist(c: &mut Criterion) {
+    let keeper = keeper(Keep::Plain);
+    let mut store = filled(&keeper);
+    let items: Vec<_> = (0..PODS).map(|n| Delta::Listed(pod(&keeper, n, n + 1, Arrival::Listed))).collect();
+    let begun = Delta::RelistBegun(Relist { scope: Scope::Everything, history: History::Continues });
+    let ended = Delta::RelistEnded { scope: Scope::Everything, version: Version::from(PODS) };
+    let mut group = c.benchmark_group("relist of 100,000 unchanged");
+    group.sample_size(10).throughput(Throughput::Elements(PODS));
+    group.bench_function("apply", |b| {
+        b.iter(|| {
+            drop(store.apply([begun.clone()]));
+            for batch in items.chunks(1_000) {
+                drop(store.apply(batch.iter().cloned()));
+            }
+            drop(store.apply([ended.clone()]));
+        });
+    });
+}
+
+fn read(c: &mut Criterion) {
+    for keep in [Keep::Plain, Keep::Compact, Keep::Decoded] {
+        let keeper = keeper(keep);
+        let mut store = filled(&keeper);
+        let lister = Lister::<Untyped>::new(store.reader());
+        let by_app: Index<Untyped, String> = Index::by_label(&store.reader(), "app");
+        drop(store.apply([]));
+        let mut keys: Vec<ObjectKey> = lister.keys();
+        keys.sort_by_key(|key| key.name().bytes().rev().collect::<Vec<_>>());
+        let mut at = 0;
+        let mut next = move || {
+            at = (at + 1) % keys.len();
+            keys[at].clone()
+        };
+        let mut group = c.benchmark_group(format!("read 100,000, {keep:?}"));
+        group.bench_function("get", |b| {
+            b.iter_batched(&mut next, |key| lister.get(&key), BatchSize::SmallInput);
+        });
+        group.bench_function("index, 200 objects", |b| b.iter(|| by_app.get("app-7")));
+        group.bench_function("list", |b| b.iter(|| lister.list()));
+        group.bench_function("walk a snapshot", |b| {
+            b.iter(|| lister.snapshot().iter().map(|object| object.name().len()).sum::<usize>());
+        });
+        group.bench_function("list a namespace of 250", |b| b.iter(|| lister.namespace("namespace-0007").list()));
+        group.bench_function("sorted", |b| b.iter(|| lister.sorted()));
+        for selector in ["app=app-7", "app in (app-1,app-2),!canary", "none=x"] {
+            let selector: Selector = selector.parse().expect("a selector");
+            group.bench_function(format!("select {selector}"), |b| b.iter(|| lister.select(&selector)));
+        }
+    }
+}
+
+/// The 99th percentile of applying one change while 16 threads list everything in a loop, beside two controls: the same threads
+/// spinning, and the same threads listing another store.
+fn contention(_: &mut Criterion) {
+    let keeper = keeper(Keep::Plain);
+    let (mut store, other) = (filled(&keeper), filled(&keeper));
+    let (lister, elsewhere) = (Lister::<Untyped>::new(store.reader()), Lister::<Untyped>::new(other.reader()));
+    let mut version = PODS;
+    let mut next = updates(&keeper, &mut version);
+    println!("apply one change, us {:>24} {:>10} {:>10}", "p50", "p99", "max");
+    for (what, work) in [
+        ("16 threads spin", &(|| (0..20_000).for_each(|n| _ = black_box(n))) as &(dyn Fn() + Sync)),
+        ("16 list another store", &|| drop(black_box(elsewhere.list()))),
+        ("16 list this store", &|| drop(black_box(lister.list()))),
+        ("16 walk this store", &|| {
+            black_box(lister.snapshot().iter().map(|object| object.name().len()).sum::<usize>());
+        }),
+        ("16 get from this store", &|| drop(black_box(lister.get(&ObjectKey::cluster("none"))))),
+    ] {
+        let stop = AtomicBool::new(false);
+        let mut taken = Vec::new();
+        std::thread::scope(|scope| {
+            for _ in 0..READERS {
+                scope.spawn(|| {
+                    while !stop.load(Ordering::Relaxed) {
+                        work();
+                    }
+                });
+            }
+            let end = Instant::now() + Duration::from_secs(5);
+            while Instant::now() < end {
+                for delta in next(64) {
+                    let start = Instant::now();
+                    let events = store.apply([delta]);
+                    taken.push(start.elapsed());
+                    drop(events);
+                    store.tidy();
+                }
+                std::thread::sleep(Duration::from_micros(200));
+            }
+            stop.store(true, Ordering::Relaxed);
+        });
+        taken.sort_unstable();
+        let us = |at: usize| taken[at].as_nanos() as f64 / 1000.0;
+        let count = taken.len();
+        println!("{what:<34} {:>10.2} {:>10.2} {:>10.0}", us(count / 2), us(count * 99 / 100), us(count - 1));
+    }
+}
+
+criterion_group! {
+    name = benches;
+    config = Criterion::default().sample_size(30).measurement_time(Duration::from_secs(2)).warm_up_time(Duration::from_millis(500));
+    targets = contention, apply, relist, read
+}
+criterion_main!(benches);
