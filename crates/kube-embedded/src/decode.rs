@@ -190,9 +190,10 @@ fn check_built_in_type(registry: &Registry, kind: &Kind, version: &str, said: &s
     let refused = |why: String| {
         Status::bad_request(format!("{said} in version {short:?} cannot be handled as a {}: {why}", kind.kind))
     };
-    match registry.by_kind(group, short, said).filter(|known| !known.is_custom()) {
+    let known = |name: &str| registry.by_kind(group, short, name).filter(|known| !known.is_custom());
+    match known(said).or_else(|| said.strip_suffix("List").and_then(known)) {
         None => Err(refused(format!("no kind {said:?} is registered for version {version:?} in scheme \"{SCHEME}\""))),
-        Some(other) if other.group == kind.group && other.kind == kind.kind => check_version(kind, version),
+        Some(other) if other.group == kind.group && said == kind.kind => check_version(kind, version),
         Some(other) => {
             let package = |group: &str| match group.split('.').next() {
                 None | Some("") => "core".to_owned(),

@@ -22,14 +22,17 @@ pub(crate) fn fill(kind: &Kind, object: &mut Value) {
             });
         }
         ("", "PodTemplate") => fill_template(object),
-        ("", "ReplicationController") => within(object, "spec", |spec| {
-            set(spec, "replicas", 1);
-            let labels = spec.get("template").map(|template| template["metadata"]["labels"].clone());
-            if let Some(labels) = labels.filter(Value::is_object) {
-                set(spec, "selector", labels);
-            }
-            fill_template(spec);
-        }),
+        ("", "ReplicationController") => {
+            let labels = template_labels(object);
+            within(object, "spec", |spec| {
+                set(spec, "replicas", 1);
+                if let Some(labels) = &labels {
+                    set(spec, "selector", labels.clone());
+                }
+                fill_template(spec);
+            });
+            fill_labels(object, labels);
+        }
         ("", "Service") => within(object, "spec", fill_service),
         ("", "Secret") => set(object, "type", "Opaque"),
         ("", "PersistentVolumeClaim") => within(object, "spec", |spec| set(spec, "volumeMode", "Filesystem")),
@@ -43,10 +46,14 @@ pub(crate) fn fill(kind: &Kind, object: &mut Value) {
             fill_workload(workload, spec);
             fill_template(spec);
         }),
-        ("batch", "Job") => within(object, "spec", |spec| {
-            fill_job(spec);
-            fill_template(spec);
-        }),
+        ("batch", "Job") => {
+            let labels = template_labels(object);
+            within(object, "spec", |spec| {
+                fill_job(spec);
+                fill_template(spec);
+            });
+            fill_labels(object, labels);
+        }
         ("batch", "CronJob") => within(object, "spec", |spec| {
             set(spec, "concurrencyPolicy", "Allow");
             set(spec, "suspend", false);
@@ -54,7 +61,13 @@ pub(crate) fn fill(kind: &Kind, object: &mut Value) {
             set(spec, "failedJobsHistoryLimit", 1);
             within(spec, "jobTemplate", |job| within(job, "spec", fill_template));
         }),
-        ("autoscaling", "HorizontalPodAutoscaler") => within(object, "spec", |spec| set(spec, "minReplicas", 1)),
+        ("autoscaling", "HorizontalPodAutoscaler") => within(object, "spec", |spec| {
+            set(spec, "minReplicas", 1);
+            if kind.version == "v2" {
+                let target = json!({"type": "Utilization", "averageUtilization": 80});
+                set(spec, "metrics", json!([{"type": "Resource", "resource": {"name": "cpu", "target": target}}]));
+            }
+        }),
         ("discovery.k8s.io", "EndpointSlice") => each(object, "ports", |port| {
             set(port, "name", "");
             fill_protocol(port);
@@ -81,6 +94,19 @@ pub(crate) fn fill(kind: &Kind, object: &mut Value) {
 
 fn fill_template(spec: &mut Part) {
     within(spec, "template", |template| within(template, "spec", pod::fill_spec));
+}
+
+/// The labels of the pods that are made from a template.
+fn template_labels(object: &Part) -> Option<Value> {
+    let labels = object.get("spec")?.get("template")?.get("metadata")?.get("labels")?;
+    labels.as_object().is_some_and(|labels| !labels.is_empty()).then(|| labels.clone())
+}
+
+/// An object without labels gets those of its pods.
+fn fill_labels(object: &mut Part, labels: Option<Value>) {
+    if let Some(labels) = labels {
+        within(object, "metadata", |metadata| set(metadata, "labels", labels));
+    }
 }
 
 fn fill_workload(kind: &str, spec: &mut Part) {

@@ -160,7 +160,7 @@ async fn resource(
                     false => wrong_form("PartialObjectMetadataList", "not a list", &view.kind).into(),
                 });
             }
-            Ok(Reply::ok(Content::Object(object)).respond(&view, &head.wish).into())
+            Ok(deprecated(Reply::ok(Content::Object(object)), &view.kind).respond(&view, &head.wish).into())
         }
         Verb::List => {
             if matches!(form, Form::Metadata(_)) {
@@ -170,14 +170,23 @@ async fn resource(
             let within = request_timeout(head)?;
             cluster.custom_tables.admit_list(&view.kind.storage, &options)?;
             let listing = list::list(cluster, &view, namespace, &options, within).await?;
-            Ok(Reply::ok(Content::List(listing)).respond(&view, &head.wish).into())
+            Ok(deprecated(Reply::ok(Content::List(listing)), &view.kind).respond(&view, &head.wish).into())
         }
         Verb::Watch => watch(shared, head, path, view).await,
         Verb::Create | Verb::Update | Verb::Patch | Verb::Delete | Verb::DeleteCollection => {
+            if verb == Verb::DeleteCollection && matches!(form, Form::Metadata(_)) {
+                return Err(wrong_form("PartialObjectMetadata", "a list", &view.kind).into());
+            }
             let reply = change(cluster, registry, verb, head, path, &view, &body).await?;
-            Ok(reply.respond(&view, &head.wish).into())
+            Ok(deprecated(reply, &view.kind).respond(&view, &head.wish).into())
         }
     }
+}
+
+/// An answer with the warning that a kind on its way out carries.
+fn deprecated(mut reply: Reply, kind: &Kind) -> Reply {
+    reply.warnings.extend(kind.behaviour.deprecation.map(str::to_owned));
+    reply
 }
 
 /// Answers a request that writes.

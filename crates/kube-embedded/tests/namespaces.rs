@@ -77,3 +77,16 @@ async fn a_server_that_deletes_namespaces_empties_them_first() {
     client.get(&format!("{NAMESPACES}/web")).await.expect(404);
     assert_eq!(types(&client.events(NAMESPACES, start).await), ["MODIFIED", "DELETED"]);
 }
+
+#[tokio::test(start_paused = true)]
+async fn a_namespace_cannot_be_made_to_terminate_by_its_status() {
+    let server = server().await;
+    let client = Client::of(&server);
+    let path = format!("{NAMESPACES}/kube-node-lease/status");
+    let refused = client.merge(&path, &json!({"status": {"phase": "Terminating"}})).await.expect(422);
+    assert!(
+        refused.message().ends_with("may only be 'Active' if `deletionTimestamp` is empty"),
+        "{}",
+        refused.message()
+    );
+}

@@ -347,3 +347,46 @@ async fn objects_cannot_grow_deeper_than_they_can_be_read() {
     client.json_patch(&path, &patch).await.expect(422);
     client.get(&path).await.expect(200);
 }
+
+#[tokio::test(start_paused = true)]
+async fn a_service_gets_an_address_and_keeps_it() {
+    let server = server().await;
+    let client = Client::of(&server);
+    let services = "/api/v1/namespaces/default/services";
+    let sent = json!({"metadata": {"name": "x"}, "spec": {"ports": [{"port": 80}]}});
+    let made = client.post(services, &sent).await.expect(201).json();
+    let address = made["spec"]["clusterIP"].as_str().unwrap();
+    assert!(address.starts_with("10.96."), "{address}");
+    assert_eq!(made["spec"]["clusterIPs"], json!([address]));
+    let put = client.put(&format!("{services}/x"), &sent).await.expect(200).json();
+    assert_eq!(put, made);
+    let headless = json!({"metadata": {"name": "y"}, "spec": {"clusterIP": "None"}});
+    let headless = client.post(services, &headless).await.expect(201).json();
+    assert_eq!(headless["spec"]["clusterIPs"], json!(["None"]));
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_is_declared_immutable_stays() {
+    let server = server().await;
+    let client = Client::of(&server);
+    let mut frozen = configmap("x");
+    frozen["immutable"] = json!(true);
+    client.post(CONFIGMAPS, &frozen).await.expect(201);
+    let refused = client.merge(&format!("{CONFIGMAPS}/x"), &json!({"data": {"a": "2"}})).await.expect(422);
+    assert_eq!(
+        refused.message(),
+        "ConfigMap \"x\" is invalid: data: Forbidden: field is immutable when `immutable` is set"
+    );
+    client.merge(&format!("{CONFIGMAPS}/x"), &json!({"metadata": {"labels": {"l": "1"}}})).await.expect(200);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_kind_on_its_way_out_says_so() {
+    let server = server().await;
+    let client = Client::of(&server);
+    let endpoints = "/api/v1/namespaces/default/endpoints";
+    let warned = |answer: support::Answer| answer.warnings().iter().any(|w| w.contains("v1 Endpoints is deprecated"));
+    assert!(warned(client.post(endpoints, &json!({"metadata": {"name": "x"}})).await.expect(201)));
+    assert!(warned(client.get(endpoints).await.expect(200)));
+    assert!(warned(client.delete(&format!("{endpoints}/x")).await.expect(200)));
+}

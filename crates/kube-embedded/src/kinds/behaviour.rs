@@ -18,8 +18,8 @@ pub(crate) struct Behaviour {
     pub(crate) initial_status: InitialStatus,
     /// Finalizers that every new object gets.
     pub(crate) initial_finalizers: Vec<Cow<'static, str>>,
-    /// The text of the warning that comes with each create.
-    pub(crate) create_warning: Option<&'static str>,
+    /// The text of the warning that comes with each answer about a kind on its way out.
+    pub(crate) deprecation: Option<&'static str>,
     /// The text of the warning that comes with a delete that names no propagation policy.
     pub(crate) delete_warning: Option<&'static str>,
     pub(crate) lifecycle: Lifecycle,

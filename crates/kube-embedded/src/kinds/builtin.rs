@@ -108,7 +108,7 @@ fn parse(columns: &[&'static str]) -> Kind {
             _ => InitialStatus::Kept,
         },
         initial_finalizers: list(finalizers),
-        create_warning: Some(warning).filter(|warning| !warning.is_empty()),
+        deprecation: Some(warning).filter(|warning| !warning.is_empty()),
         delete_warning: (plural == "jobs").then_some(JOB_DELETE_WARNING),
         lifecycle: match plural {
             "namespaces" => Lifecycle::Namespace,

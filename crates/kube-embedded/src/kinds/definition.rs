@@ -125,7 +125,7 @@ fn kind(crd: &Value, version: &Value) -> Kind {
             propagation: Propagation::Background,
             initial_status: if has_status { InitialStatus::Empty } else { InitialStatus::Kept },
             initial_finalizers: Vec::new(),
-            create_warning: None,
+            deprecation: None,
             delete_warning: None,
             lifecycle: Lifecycle::Plain,
         },

@@ -206,7 +206,7 @@ mod tests {
         assert_eq!(kind("batch", "v1", "jobs").behaviour.propagation, Propagation::Orphan);
         assert_eq!(kind("", "v1", "persistentvolumes").behaviour.initial_finalizers, ["kubernetes.io/pv-protection"]);
         assert_eq!(kind("", "v1", "namespaces").behaviour.lifecycle, Lifecycle::Namespace);
-        let warning = kind("", "v1", "endpoints").behaviour.create_warning;
+        let warning = kind("", "v1", "endpoints").behaviour.deprecation;
         assert_eq!(warning, Some("v1 Endpoints is deprecated in v1.33+; use discovery.k8s.io/v1 EndpointSlice"));
     }
 

@@ -11,6 +11,7 @@ use crate::namespaces;
 use crate::query::parse_version;
 use crate::reply::{Content, Reply};
 use crate::request::Verb;
+use crate::services;
 use crate::status::{Details, Status};
 use crate::storage::{Expect, Key};
 use crate::validation;
@@ -50,7 +51,7 @@ pub(crate) fn load(write: &Write<'_>, mut decoded: Decoded) -> Result<Reply, Sta
 }
 
 fn make(write: &Write<'_>, decoded: Decoded, origin: Origin) -> Result<Reply, Status> {
-    let Decoded { mut object, mut warnings } = decoded;
+    let Decoded { mut object, warnings } = decoded;
     let kind = write.kind();
     if kind.is_custom() && !kind.serves(Verb::Create) {
         let why = "create not allowed while custom resource definition is terminating";
@@ -93,7 +94,6 @@ fn make(write: &Write<'_>, decoded: Decoded, origin: Origin) -> Result<Reply, St
             if kind.behaviour.lifecycle == Lifecycle::CustomResourceDefinition {
                 crds::created(write, stored.key());
             }
-            warnings.extend(kind.behaviour.create_warning.map(str::to_owned));
             return Ok(Reply::new(201, Content::Object(stored)).with_warnings(warnings));
         }
         taken = name;
@@ -152,6 +152,9 @@ fn prepare(write: &Write<'_>, object: &mut Value, origin: Origin) {
         metadata::set_finalizers(object, finalizers);
     }
     match kind.behaviour.lifecycle {
+        Lifecycle::Plain if kind.kind == "Service" && kind.group.is_empty() => {
+            services::give_address(write.cluster, object);
+        }
         Lifecycle::Plain | Lifecycle::Pod => {}
         Lifecycle::Namespace => namespaces::prepare(object),
         Lifecycle::DaemonSet => object["metadata"]["annotations"][DAEMON_SET_GENERATION] = json!("1"),

@@ -6,11 +6,13 @@ use serde_json::{Value, json};
 
 use crate::crds;
 use crate::decode::Decoded;
+use crate::kind_rules;
 use crate::kinds::{DAEMON_SET_GENERATION, Lifecycle, Part, PutMissing, UpdateVersion};
 use crate::metadata;
 use crate::namespaces;
 use crate::query::parse_uint;
 use crate::reply::{Content, Reply};
+use crate::services;
 use crate::status::{Cause, Status};
 use crate::storage::{Expect, Object, Outdated};
 use crate::validation;
@@ -170,6 +172,7 @@ fn prepare(write: &Write<'_>, new: &mut Value, old: &Value, facet: Facet) {
                     namespaces::keep_finalizers(new, old);
                 }
                 Lifecycle::DaemonSet => count_template(new, old),
+                Lifecycle::Plain if kind.kind == "Service" && kind.group.is_empty() => services::keep_address(new, old),
                 Lifecycle::CustomResourceDefinition => crds::prepare_update(new),
                 Lifecycle::Plain | Lifecycle::Pod => {}
             }
@@ -219,6 +222,7 @@ fn count_template(new: &mut Value, old: &Value) {
 
 fn validate(write: &Write<'_>, new: &Value, old: &Value) -> Result<(), Status> {
     let mut causes = validation::updated(write.kind(), new, old);
+    causes.extend(kind_rules::updated(write.kind(), new, old));
     if write.kind().behaviour.lifecycle == Lifecycle::CustomResourceDefinition {
         causes.extend(crds::update_problems(new, old));
     }
