@@ -49,10 +49,9 @@ pub(crate) fn keep_address(new: &mut Value, old: &Value) {
         return;
     }
     for name in FIELDS {
-        if new["spec"].get(name).is_none_or(|value| value.is_null() || *value == "") {
-            if let Some(value) = old["spec"].get(name) {
-                new["spec"][name] = value.clone();
-            }
+        let missing = new["spec"].get(name).is_none_or(|value| value.is_null() || *value == "");
+        if let Some(value) = old["spec"].get(name).filter(|_| missing) {
+            new["spec"][name] = value.clone();
         }
     }
 }
