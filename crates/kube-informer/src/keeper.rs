@@ -105,7 +105,13 @@ struct Packing {
     fresh_bytes: usize,
     /// Objects packed while a better dictionary was still to come.
     again: VecDeque<Weak<Raw>>,
+    /// When to look for those that are gone.
+    sweep_at: usize,
 }
+
+/// So many objects are packed again for a better dictionary, and no more.
+const MOST_PACKED_AGAIN: usize = 1 << 16;
+const FEWEST_TO_SWEEP: usize = 1 << 10;
 
 struct Fresh {
     since: Tick,
@@ -180,15 +186,14 @@ impl Keeper {
         let mut packing = self.0.packing.lock();
         packing.training.saw(&raw);
         packing.training.packed(home.dictionary(), json.len(), stored);
-        if packing.training.expects_better() {
-            packing.again.push_back(Arc::downgrade(&raw));
-        }
+        packing.pack_again_later(&Arc::downgrade(&raw));
         raw
     }
 
     fn changed(&self, meta: Meta, json: &[u8], now: Tick) -> Arc<Raw> {
+        let home = Arc::clone(&self.0.packing.lock().home);
+        let raw = Arc::new(Raw::new(meta, home, Body::plain(json)));
         let mut packing = self.0.packing.lock();
-        let raw = Arc::new(Raw::new(meta, Arc::clone(&packing.home), Body::plain(json)));
         packing.training.saw(&raw);
         packing.fresh.push_back(Fresh { since: now, bytes: json.len(), raw: Arc::downgrade(&raw) });
         packing.fresh_bytes += json.len();
@@ -206,7 +211,7 @@ impl Keeper {
     pub fn pack_cold(&self, now: Tick, budget: usize) -> Packed {
         let mut done = Packed::default();
         let mut packing = self.0.packing.lock();
-        packing.training.tick();
+        packing.training.tick(now);
         while done.objects < budget {
             let cold = |fresh: &Fresh| fresh.since.saturating_add(self.0.cold_after) <= now;
             let next = if packing.fresh.front().is_some_and(cold) {
@@ -223,6 +228,7 @@ impl Keeper {
         }
         if packing.again.is_empty() {
             packing.again = VecDeque::new();
+            packing.sweep_at = FEWEST_TO_SWEEP;
         }
         done.waiting = packing.fresh.len() + packing.again.len();
         done
@@ -234,9 +240,7 @@ impl Keeper {
         let sizes = MutexGuard::unlocked(packing, || raw.upgrade()?.pack(&home));
         let Some((plain, stored)) = sizes else { return false };
         packing.training.packed(home.dictionary(), plain, stored);
-        if packing.training.expects_better() {
-            packing.again.push_back(Weak::clone(raw));
-        }
+        packing.pack_again_later(raw);
         true
     }
 
@@ -284,6 +288,21 @@ impl Packing {
             fresh: VecDeque::new(),
             fresh_bytes: 0,
             again: VecDeque::new(),
+            sweep_at: FEWEST_TO_SWEEP,
+        }
+    }
+
+    /// Takes note of an object that a dictionary still to come will pack better, if one is.
+    fn pack_again_later(&mut self, raw: &Weak<Raw>) {
+        if !self.training.expects_better() {
+            return;
+        }
+        if self.again.len() >= self.sweep_at {
+            self.again.retain(|raw| raw.strong_count() > 0);
+            self.sweep_at = (2 * self.again.len()).max(FEWEST_TO_SWEEP);
+        }
+        if self.again.len() < MOST_PACKED_AGAIN {
+            self.again.push_back(Weak::clone(raw));
         }
     }
 

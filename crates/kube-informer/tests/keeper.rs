@@ -199,6 +199,15 @@ fn changed_objects_do_not_wait_without_bound() {
 }
 
 #[test]
+fn what_is_to_be_packed_again_does_not_pile_up_where_nobody_trains() {
+    let keeper = keeper_with(|settings| settings.fresh_bytes = 0);
+    for version in 0..20_000 {
+        drop(accept(&keeper, &pod(1, version), Arrival::Changed(0)));
+    }
+    assert!(keeper.pack_cold(0, 0).waiting <= 2048);
+}
+
+#[test]
 fn a_step_of_packing_keeps_to_its_budget() {
     let keeper = keeper(Keep::Compact);
     let _held: Vec<_> = (0..20).map(|n| accept(&keeper, &pod(n, 1), Arrival::Changed(0))).collect();

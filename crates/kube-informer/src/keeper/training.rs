@@ -2,6 +2,7 @@
 
 use std::sync::{Arc, Weak};
 
+use super::Tick;
 use super::dictionary::Dictionary;
 use super::strip::Stripped;
 use crate::codec::{Extent, scan};
@@ -27,7 +28,8 @@ const LONGEST_SAMPLE: usize = 64 << 10;
 #[derive(Debug, Default)]
 pub(super) struct Training {
     seen: u64,
-    seen_at_tick: u64,
+    /// When it was last looked at, and how much had been seen by then.
+    looked: (Tick, u64),
     reservoir: Vec<Weak<Raw>>,
     stage: Stage,
     asked: Option<Asked>,
@@ -78,10 +80,13 @@ impl Training {
         }
     }
 
-    /// A moment has passed.
-    pub(super) fn tick(&mut self) {
-        self.idle = self.seen == self.seen_at_tick;
-        self.seen_at_tick = self.seen;
+    /// Looks whether anything has come since an earlier moment.
+    pub(super) fn tick(&mut self, now: Tick) {
+        if now <= self.looked.0 {
+            return;
+        }
+        self.idle = self.seen == self.looked.1;
+        self.looked = (now, self.seen);
         if self.idle && self.stage == Stage::First && self.seen < 2 * FIRST {
             // Nearly all there is was seen when the first one was trained.
             self.stage = Stage::Settled;
