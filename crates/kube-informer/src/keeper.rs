@@ -230,7 +230,9 @@ impl Keeper {
             packing.again = VecDeque::new();
             packing.sweep_at = FEWEST_TO_SWEEP;
         }
-        done.waiting = packing.fresh.len() + packing.again.len();
+        // A cache too small for a dictionary is as good as it gets: nobody need come back for it.
+        let again = if packing.training.rests() { 0 } else { packing.again.len() };
+        done.waiting = packing.fresh.len() + again;
         done
     }
 

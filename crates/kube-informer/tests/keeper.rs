@@ -163,6 +163,15 @@ fn a_small_cache_gets_its_dictionary_once_it_stops_growing() {
 }
 
 #[test]
+fn a_tiny_cache_at_rest_waits_for_nothing() {
+    let keeper = keeper(Keep::Compact);
+    let _held: Vec<_> = (0..10).map(|n| accept(&keeper, &pod(n, 1), Arrival::Listed)).collect();
+    assert_eq!(keeper.pack_cold(1, 10).waiting, 10, "more may come");
+    assert_eq!(keeper.pack_cold(2, 10).waiting, 0);
+    assert!(keeper.wants_training().is_none());
+}
+
+#[test]
 fn samples_that_teach_nothing_are_not_asked_for_in_a_loop() {
     let keeper = keeper(Keep::Compact);
     let _held: Vec<_> = (0..300).map(|n| accept(&keeper, &pod(n, 1), Arrival::Listed)).collect();

@@ -98,13 +98,22 @@ impl Training {
         self.stage != Stage::Settled || self.asked.is_some()
     }
 
-    pub(super) fn take_samples(&mut self) -> Option<Samples> {
+    /// Whether nothing will come of waiting: a better dictionary needs objects that are not there.
+    pub(super) fn rests(&self) -> bool {
+        self.expects_better() && self.idle && self.asked.is_none() && !self.is_due()
+    }
+
+    fn is_due(&self) -> bool {
         let due = match self.stage {
             Stage::None => self.seen >= if self.idle { FEWEST } else { FIRST },
             Stage::First => self.seen >= SECOND || self.idle,
             Stage::Settled => self.gauge.worn,
         };
-        if !due || self.asked.is_some() || self.seen < self.not_before {
+        due && self.seen >= self.not_before
+    }
+
+    pub(super) fn take_samples(&mut self) -> Option<Samples> {
+        if self.asked.is_some() || !self.is_due() {
             return None;
         }
         let enough = self.seen >= SECOND || self.stage != Stage::None || self.idle;
