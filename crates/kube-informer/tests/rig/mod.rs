@@ -1,0 +1,245 @@
+//! A reflector on an embedded server, its deltas folded into a store, on paused time.
+
+#![allow(dead_code, reason = "each test file uses its own part of it")]
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use bytes::Bytes;
+use k8s_openapi::api::core::v1::ConfigMap;
+use kube::Client;
+use kube_embedded::{Seen, Server, Verb};
+use kube_informer::delta::{Delta, History, Relist, Scope};
+use kube_informer::keeper::{Arrival, Keeper, KeeperSettings};
+use kube_informer::reflector::{DeltaSink, Reflector, Settings, SinkClosed, Status, Whence};
+use kube_informer::store::Store;
+use kube_informer::{ApiListWatch, Event, ListWatch, Lister, Obj, ServerError, Untyped};
+use serde_json::{Value, json};
+use tokio::sync::watch;
+use tokio::task::JoinHandle;
+use tokio::time::Instant;
+
+/// No test waits longer than this, which on paused time is nothing.
+const LONGEST: Duration = Duration::from_secs(7_200);
+
+pub struct Rig {
+    pub server: Server,
+    pub status: watch::Receiver<Status>,
+    pub errors: Arc<Mutex<Vec<ServerError>>>,
+    pub started: Instant,
+    fold: Arc<Mutex<Fold>>,
+    heard: watch::Receiver<u64>,
+    task: JoinHandle<()>,
+}
+
+/// What came of the deltas.
+struct Fold {
+    store: Store,
+    lister: Lister<Untyped>,
+    events: Vec<Event<Untyped>>,
+    relists: Vec<History>,
+    ended: usize,
+    abandoned: usize,
+}
+
+struct Folding(Arc<Mutex<Fold>>, watch::Sender<u64>);
+
+impl DeltaSink for Folding {
+    async fn accept(&mut self, delta: Delta) -> Result<(), SinkClosed> {
+        let mut fold = self.0.lock().unwrap();
+        match &delta {
+            Delta::RelistBegun(Relist { history, .. }) => fold.relists.push(*history),
+            Delta::RelistEnded { .. } => fold.ended += 1,
+            Delta::RelistAbandoned(_) => fold.abandoned += 1,
+            _ => {}
+        }
+        let events = fold.store.apply([delta]);
+        fold.events.extend(events);
+        drop(fold);
+        self.1.send_modify(|heard| *heard += 1);
+        Ok(())
+    }
+}
+
+/// A server without a socket.
+pub async fn server() -> Server {
+    Server::builder().in_process().seed(1).start().await.unwrap()
+}
+
+pub fn client(server: &Server) -> Client {
+    Client::new(server.service(), "default")
+}
+
+/// Makes objects as an informer would.
+pub fn intake() -> impl FnMut(&Bytes, Whence) -> Result<Obj<Untyped>, kube_informer::DecodeError> + Send {
+    let keeper = Keeper::new(KeeperSettings::default());
+    move |json: &Bytes, whence| {
+        let arrival = match whence {
+            Whence::List => Arrival::Listed,
+            Whence::Watch => Arrival::Changed(0),
+        };
+        keeper.accept(json, arrival)
+    }
+}
+
+impl Rig {
+    /// Reflects all config maps.
+    pub fn start(server: Server, settings: Settings) -> Self {
+        let source = ApiListWatch::of::<ConfigMap>(client(&server));
+        Self::start_on(server, settings, Scope::Everything, source)
+    }
+
+    pub fn start_on(server: Server, settings: Settings, scope: Scope, source: impl ListWatch) -> Self {
+        let errors: Arc<Mutex<Vec<ServerError>>> = Arc::default();
+        let told = Arc::clone(&errors);
+        let reflector = Reflector::new("configmaps", scope, source, settings, intake())
+            .seed(7)
+            .on_error(move |error| told.lock().unwrap().push(error.clone()));
+        let store = Store::default();
+        let lister = Lister::new(store.reader());
+        let fold = Fold { store, lister, events: Vec::new(), relists: Vec::new(), ended: 0, abandoned: 0 };
+        let fold = Arc::new(Mutex::new(fold));
+        let (sender, heard) = watch::channel(0);
+        let status = reflector.status();
+        let task = tokio::spawn(reflector.run(Folding(Arc::clone(&fold), sender)));
+        Self { server, status, errors, started: Instant::now(), fold, heard, task }
+    }
+
+    /// A rig that has listed what there is.
+    pub async fn synced(server: Server, settings: Settings) -> Self {
+        let mut rig = Self::start(server, settings);
+        rig.converges().await;
+        rig
+    }
+
+    /// Waits until this holds.
+    pub async fn until(&mut self, what: &str, mut holds: impl FnMut(&Self) -> bool) {
+        let (mut heard, mut status) = (self.heard.clone(), self.status.clone());
+        let waiting = async {
+            loop {
+                heard.mark_unchanged();
+                status.mark_unchanged();
+                if holds(self) {
+                    return;
+                }
+                tokio::select! {
+                    changed = heard.changed() => changed.unwrap(),
+                    changed = status.changed() => changed.unwrap(),
+                }
+            }
+        };
+        let in_time = tokio::time::timeout(LONGEST, waiting).await.is_ok();
+        assert!(in_time, "never: {what}; {:?}\n{:?}", self.status.borrow(), self.errors.lock().unwrap());
+    }
+
+    /// Waits until the cache is what the server has, and checks every story told on the way.
+    pub async fn converges(&mut self) {
+        self.until("the cache is the server's state", |rig| rig.ended() > 0 && rig.cache() == rig.truth()).await;
+        self.check_stories();
+    }
+
+    /// Lets this much time pass.
+    pub async fn pass(&self, seconds: u64) {
+        tokio::time::sleep(Duration::from_secs(seconds)).await;
+    }
+
+    /// Key and version of everything in the cache.
+    pub fn cache(&self) -> BTreeMap<String, String> {
+        let objects = self.fold.lock().unwrap().lister.list();
+        objects.iter().map(|object| (object.key().to_string(), object.version().to_string())).collect()
+    }
+
+    /// Key and version of everything on the server.
+    pub fn truth(&self) -> BTreeMap<String, String> {
+        let objects = self.server.objects("v1", "ConfigMap").unwrap().list();
+        let text = |object: &Value, field: &str| object["metadata"][field].as_str().unwrap().to_owned();
+        let key = |object: &Value| format!("{}/{}", text(object, "namespace"), text(object, "name"));
+        objects.iter().map(|object| (key(object), text(object, "resourceVersion"))).collect()
+    }
+
+    pub fn put(&self, name: &str) {
+        self.server.create(&map(name)).unwrap();
+    }
+
+    pub fn change(&self, name: &str, value: u64) {
+        let maps = self.server.objects("v1", "ConfigMap").unwrap().namespace("default");
+        maps.patch(name, &json!({"data": {"value": value.to_string()}})).unwrap();
+    }
+
+    pub fn delete(&self, name: &str) {
+        self.server.objects("v1", "ConfigMap").unwrap().namespace("default").delete(name).unwrap();
+    }
+
+    pub fn counters(&self) -> kube_informer::reflector::Counters {
+        self.status.borrow().counters
+    }
+
+    pub fn relists(&self) -> Vec<History> {
+        self.fold.lock().unwrap().relists.clone()
+    }
+
+    /// How many lists were completed.
+    pub fn ended(&self) -> usize {
+        self.fold.lock().unwrap().ended
+    }
+
+    /// The requests for config maps.
+    pub fn requests(&self) -> Vec<Seen> {
+        let requests = self.server.requests();
+        requests.into_iter().filter(|seen| seen.path.ends_with("/configmaps")).collect()
+    }
+
+    /// The requests, in short: `stream`, `watch`, `list` or `probe`.
+    pub fn kinds_of_requests(&self) -> Vec<&'static str> {
+        self.requests().iter().map(kind_of).collect()
+    }
+
+    /// The seconds between requests of this kind.
+    pub fn gaps(&self, kind: &str) -> Vec<f64> {
+        let times: Vec<Instant> = self.requests().iter().filter(|seen| kind_of(seen) == kind).map(|seen| seen.at).collect();
+        times.windows(2).map(|pair| (pair[1] - pair[0]).as_secs_f64()).collect()
+    }
+
+    /// Each object is added once, updated to ever newer versions, and deleted once; a new object of the same name has a story of
+    /// its own. Only a server that went back may have versions go back.
+    pub fn check_stories(&self) {
+        let fold = self.fold.lock().unwrap();
+        let went_back = fold.relists.contains(&History::WentBack);
+        let mut alive: BTreeMap<String, u64> = BTreeMap::new();
+        for event in &fold.events {
+            let key = format!("{} {:?}", event.key(), event.object().uid());
+            let version = event.object().version().number().unwrap();
+            match event {
+                Event::Added { .. } => assert!(alive.insert(key.clone(), version).is_none(), "added twice: {key}"),
+                Event::Updated { .. } => {
+                    let before = alive.insert(key.clone(), version);
+                    assert!(before.is_some_and(|before| before < version || went_back), "{key}: {before:?} -> {version}");
+                }
+                Event::Deleted { .. } => assert!(alive.remove(&key).is_some(), "deleted but not there: {key}"),
+            }
+        }
+        assert_eq!(alive.len(), fold.lister.count(), "what was told is what is there");
+    }
+
+    pub async fn stop(self) -> Server {
+        self.task.abort();
+        assert!(self.task.await.unwrap_err().is_cancelled());
+        self.server
+    }
+}
+
+pub fn map(name: &str) -> Value {
+    json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name}, "data": {"value": "0"}})
+}
+
+pub fn kind_of(seen: &Seen) -> &'static str {
+    match seen.verb {
+        Some(Verb::Watch) if seen.query.contains("sendInitialEvents=true") => "stream",
+        Some(Verb::Watch) => "watch",
+        Some(Verb::List) if seen.query.contains("limit=1&") || seen.query.ends_with("limit=1") => "probe",
+        Some(Verb::List) => "list",
+        _ => "other",
+    }
+}
