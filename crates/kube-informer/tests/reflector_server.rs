@@ -42,7 +42,11 @@ async fn a_list_of_any_version_and_a_watch_from_there_are_all_it_takes_without_s
     rig.change("m3", 1);
     rig.converges().await;
     assert_eq!(rig.kinds_of_requests(), ["list", "watch"]);
-    assert_eq!(rig.requests()[0].query, "limit=500&resourceVersion=0", "any version means any version, with a limit too");
+    assert_eq!(
+        rig.requests()[0].query,
+        "limit=500&resourceVersion=0",
+        "any version means any version, with a limit too"
+    );
 }
 
 #[tokio::test(start_paused = true)]
@@ -144,7 +148,9 @@ async fn an_outage_is_waited_out_with_fewer_and_fewer_tries() {
     rig.pass(3_600).await;
     let tries = rig.errors.lock().unwrap().len();
     assert!((120..=250).contains(&tries), "{tries} tries in an hour");
-    let State::Waiting { cause, until } = rig.status.borrow().state.clone() else { panic!("{:?}", rig.status.borrow()) };
+    let State::Waiting { cause, until } = rig.status.borrow().state.clone() else {
+        panic!("{:?}", rig.status.borrow())
+    };
     assert!(cause.is_connection_refused());
     assert!(until > tokio::time::Instant::now());
     rig.server.accept().await;
@@ -224,7 +230,8 @@ async fn pages_make_one_list() {
     }
     let settings = Settings { page_size: Some(10), ..paged() };
     // Any version is answered at once whatever the limit, so the first list is one for the newest.
-    let source = ApiListWatch::of::<ConfigMap>(client(&server)).tweak(|parameters| parameters.remove("resourceVersion"));
+    let source =
+        ApiListWatch::of::<ConfigMap>(client(&server)).tweak(|parameters| parameters.remove("resourceVersion"));
     let mut rig = Rig::start_on(server, settings, Scope::Everything, source);
     rig.until("listed", |rig| rig.ended() == 1).await;
     assert_eq!(rig.cache(), rig.truth());
@@ -234,11 +241,9 @@ async fn pages_make_one_list() {
 
 #[tokio::test(start_paused = true)]
 async fn dropping_it_leaves_no_connection_and_says_so() {
-    let rig = Rig::synced(server().await, Settings::default()).await;
-    let mut status = rig.status.clone();
+    let mut rig = Rig::synced(server().await, Settings::default()).await;
     assert_eq!(rig.server.watches().len(), 1);
-    let server = rig.stop().await;
-    assert!(matches!(status.borrow_and_update().state, State::Stopped));
-    tokio::task::yield_now().await;
-    assert!(server.watches().is_empty());
+    rig.stop().await;
+    assert!(matches!(rig.status.borrow().state, State::Stopped));
+    assert!(rig.server.watches().is_empty());
 }

@@ -198,7 +198,8 @@ impl Rig {
 
     /// The seconds between requests of this kind.
     pub fn gaps(&self, kind: &str) -> Vec<f64> {
-        let times: Vec<Instant> = self.requests().iter().filter(|seen| kind_of(seen) == kind).map(|seen| seen.at).collect();
+        let times: Vec<Instant> =
+            self.requests().iter().filter(|seen| kind_of(seen) == kind).map(|seen| seen.at).collect();
         times.windows(2).map(|pair| (pair[1] - pair[0]).as_secs_f64()).collect()
     }
 
@@ -215,7 +216,10 @@ impl Rig {
                 Event::Added { .. } => assert!(alive.insert(key.clone(), version).is_none(), "added twice: {key}"),
                 Event::Updated { .. } => {
                     let before = alive.insert(key.clone(), version);
-                    assert!(before.is_some_and(|before| before < version || went_back), "{key}: {before:?} -> {version}");
+                    assert!(
+                        before.is_some_and(|before| before < version || went_back),
+                        "{key}: {before:?} -> {version}"
+                    );
                 }
                 Event::Deleted { .. } => assert!(alive.remove(&key).is_some(), "deleted but not there: {key}"),
             }
@@ -223,10 +227,15 @@ impl Rig {
         assert_eq!(alive.len(), fold.lister.count(), "what was told is what is there");
     }
 
-    pub async fn stop(self) -> Server {
+    pub async fn stop(&mut self) {
         self.task.abort();
-        assert!(self.task.await.unwrap_err().is_cancelled());
-        self.server
+        assert!((&mut self.task).await.unwrap_err().is_cancelled());
+    }
+}
+
+impl Drop for Rig {
+    fn drop(&mut self) {
+        self.task.abort();
     }
 }
 
