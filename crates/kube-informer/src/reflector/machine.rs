@@ -60,6 +60,11 @@ pub(crate) struct Machine {
     early_ends: u32,
     /// Whether a list has been begun downstream and not ended.
     relist: Told,
+    /// The newest version of an object in the list that is on its way.
+    listed: Option<Version>,
+    /// The newest version of an object in lists that were broken off since the last complete one. Downstream knows it, so a
+    /// server that does not have it went back.
+    abandoned: Option<Version>,
     backoff: Backoff,
     quiet: Quiet,
     /// Something failed since the server was last known to be the one we know.
@@ -141,6 +146,8 @@ impl Machine {
             pages_of_any: false,
             early_ends: 0,
             relist: Told::Nothing,
+            listed: None,
+            abandoned: None,
             backoff: Backoff::new(settings.backoff),
             quiet: Quiet::new(settings.quiet_after),
             doubted: false,
@@ -241,13 +248,16 @@ impl Machine {
         }
     }
 
-    /// Nothing was read for a while, through no fault of the server's.
+    /// Nothing was done for a while, through no fault of the server's: all clocks begin anew.
     fn resumed(&mut self, now: Duration) {
+        self.quiet.since = now;
         match &mut self.phase {
-            Phase::Streaming(streamed) => streamed.heard(now),
-            Phase::Listing(paged) => paged.heard(now),
-            Phase::Watching(_) => self.quiet.since = now,
-            Phase::Idle | Phase::Asking { .. } | Phase::Opening(_) | Phase::Waiting { .. } => {}
+            Phase::Streaming(streamed) => streamed.resumed(now),
+            Phase::Listing(paged) => paged.resumed(now),
+            Phase::Asking { since } => *since = now,
+            Phase::Opening(watch) => watch.asked = now,
+            Phase::Watching(watch) => watch.resumed(now),
+            Phase::Idle | Phase::Waiting { .. } => {}
         }
     }
 
@@ -362,6 +372,8 @@ impl Machine {
     fn abandon(&mut self, step: &mut Step<'_>) {
         if self.relist == Told::Begun {
             self.relist = Told::Nothing;
+            let listed = self.listed.take();
+            raise(&mut self.abandoned, listed);
             self.deliver(Delta::RelistAbandoned(self.scope.clone()), step);
         }
     }
@@ -400,6 +412,13 @@ impl Machine {
             }
             _ => {}
         }
+    }
+}
+
+/// Raises a version to another one, if that is newer.
+fn raise(version: &mut Option<Version>, other: Option<Version>) {
+    if version.is_none() || *version < other {
+        *version = other;
     }
 }
 

@@ -24,11 +24,11 @@ use tokio::time::Instant;
 /// No test waits longer than this, which on paused time is nothing.
 const LONGEST: Duration = Duration::from_secs(7_200);
 
-pub struct Rig {
-    pub server: Server,
-    pub status: watch::Receiver<Status>,
-    pub errors: Arc<Mutex<Vec<ServerError>>>,
-    pub started: Instant,
+pub(crate) struct Rig {
+    pub(crate) server: Server,
+    pub(crate) status: watch::Receiver<Status>,
+    pub(crate) errors: Arc<Mutex<Vec<ServerError>>>,
+    pub(crate) started: Instant,
     fold: Arc<Mutex<Fold>>,
     heard: watch::Receiver<u64>,
     task: JoinHandle<()>,
@@ -64,16 +64,16 @@ impl DeltaSink for Folding {
 }
 
 /// A server without a socket.
-pub async fn server() -> Server {
+pub(crate) async fn server() -> Server {
     Server::builder().in_process().seed(1).start().await.unwrap()
 }
 
-pub fn client(server: &Server) -> Client {
+pub(crate) fn client(server: &Server) -> Client {
     Client::new(server.service(), "default")
 }
 
 /// Makes objects as an informer would.
-pub fn intake() -> impl FnMut(&Bytes, Whence) -> Result<Obj<Untyped>, kube_informer::DecodeError> + Send {
+pub(crate) fn intake() -> impl FnMut(&Bytes, Whence) -> Result<Obj<Untyped>, kube_informer::DecodeError> + Send {
     let keeper = Keeper::new(KeeperSettings::default());
     move |json: &Bytes, whence| {
         let arrival = match whence {
@@ -86,12 +86,12 @@ pub fn intake() -> impl FnMut(&Bytes, Whence) -> Result<Obj<Untyped>, kube_infor
 
 impl Rig {
     /// Reflects all config maps.
-    pub fn start(server: Server, settings: Settings) -> Self {
+    pub(crate) fn start(server: Server, settings: Settings) -> Self {
         let source = ApiListWatch::of::<ConfigMap>(client(&server));
         Self::start_on(server, settings, Scope::Everything, source)
     }
 
-    pub fn start_on(server: Server, settings: Settings, scope: Scope, source: impl ListWatch) -> Self {
+    pub(crate) fn start_on(server: Server, settings: Settings, scope: Scope, source: impl ListWatch) -> Self {
         let errors: Arc<Mutex<Vec<ServerError>>> = Arc::default();
         let told = Arc::clone(&errors);
         let reflector = Reflector::new("configmaps", scope, source, settings, intake())
@@ -108,14 +108,14 @@ impl Rig {
     }
 
     /// A rig that has listed what there is.
-    pub async fn synced(server: Server, settings: Settings) -> Self {
+    pub(crate) async fn synced(server: Server, settings: Settings) -> Self {
         let mut rig = Self::start(server, settings);
         rig.converges().await;
         rig
     }
 
     /// Waits until this holds.
-    pub async fn until(&mut self, what: &str, mut holds: impl FnMut(&Self) -> bool) {
+    pub(crate) async fn until(&mut self, what: &str, mut holds: impl FnMut(&Self) -> bool) {
         let (mut heard, mut status) = (self.heard.clone(), self.status.clone());
         let waiting = async {
             loop {
@@ -135,69 +135,73 @@ impl Rig {
     }
 
     /// Waits until the cache is what the server has, and checks every story told on the way.
-    pub async fn converges(&mut self) {
-        self.until("the cache is the server's state", |rig| rig.ended() > 0 && rig.cache() == rig.truth()).await;
+    pub(crate) async fn converges(&mut self) {
+        let complete = |rig: &Self| {
+            let fold = rig.fold.lock().unwrap();
+            fold.ended > 0 && fold.relists.len() == fold.ended + fold.abandoned
+        };
+        self.until("the cache is the server's state", |rig| complete(rig) && rig.cache() == rig.truth()).await;
         self.check_stories();
     }
 
     /// Lets this much time pass.
-    pub async fn pass(&self, seconds: u64) {
+    pub(crate) async fn pass(&self, seconds: u64) {
         tokio::time::sleep(Duration::from_secs(seconds)).await;
     }
 
     /// Key and version of everything in the cache.
-    pub fn cache(&self) -> BTreeMap<String, String> {
+    pub(crate) fn cache(&self) -> BTreeMap<String, String> {
         let objects = self.fold.lock().unwrap().lister.list();
         objects.iter().map(|object| (object.key().to_string(), object.version().to_string())).collect()
     }
 
     /// Key and version of everything on the server.
-    pub fn truth(&self) -> BTreeMap<String, String> {
+    pub(crate) fn truth(&self) -> BTreeMap<String, String> {
         let objects = self.server.objects("v1", "ConfigMap").unwrap().list();
         let text = |object: &Value, field: &str| object["metadata"][field].as_str().unwrap().to_owned();
         let key = |object: &Value| format!("{}/{}", text(object, "namespace"), text(object, "name"));
         objects.iter().map(|object| (key(object), text(object, "resourceVersion"))).collect()
     }
 
-    pub fn put(&self, name: &str) {
+    pub(crate) fn put(&self, name: &str) {
         self.server.create(&map(name)).unwrap();
     }
 
-    pub fn change(&self, name: &str, value: u64) {
+    pub(crate) fn change(&self, name: &str, value: u64) {
         let maps = self.server.objects("v1", "ConfigMap").unwrap().namespace("default");
         maps.patch(name, &json!({"data": {"value": value.to_string()}})).unwrap();
     }
 
-    pub fn delete(&self, name: &str) {
+    pub(crate) fn delete(&self, name: &str) {
         self.server.objects("v1", "ConfigMap").unwrap().namespace("default").delete(name).unwrap();
     }
 
-    pub fn counters(&self) -> kube_informer::reflector::Counters {
+    pub(crate) fn counters(&self) -> kube_informer::reflector::Counters {
         self.status.borrow().counters
     }
 
-    pub fn relists(&self) -> Vec<History> {
+    pub(crate) fn relists(&self) -> Vec<History> {
         self.fold.lock().unwrap().relists.clone()
     }
 
     /// How many lists were completed.
-    pub fn ended(&self) -> usize {
+    pub(crate) fn ended(&self) -> usize {
         self.fold.lock().unwrap().ended
     }
 
     /// The requests for config maps.
-    pub fn requests(&self) -> Vec<Seen> {
+    pub(crate) fn requests(&self) -> Vec<Seen> {
         let requests = self.server.requests();
         requests.into_iter().filter(|seen| seen.path.ends_with("/configmaps")).collect()
     }
 
     /// The requests, in short: `stream`, `watch`, `list` or `probe`.
-    pub fn kinds_of_requests(&self) -> Vec<&'static str> {
+    pub(crate) fn kinds_of_requests(&self) -> Vec<&'static str> {
         self.requests().iter().map(kind_of).collect()
     }
 
     /// The seconds between requests of this kind.
-    pub fn gaps(&self, kind: &str) -> Vec<f64> {
+    pub(crate) fn gaps(&self, kind: &str) -> Vec<f64> {
         let times: Vec<Instant> =
             self.requests().iter().filter(|seen| kind_of(seen) == kind).map(|seen| seen.at).collect();
         times.windows(2).map(|pair| (pair[1] - pair[0]).as_secs_f64()).collect()
@@ -205,7 +209,7 @@ impl Rig {
 
     /// Each object is added once, updated to ever newer versions, and deleted once; a new object of the same name has a story of
     /// its own. Only a server that went back may have versions go back.
-    pub fn check_stories(&self) {
+    pub(crate) fn check_stories(&self) {
         let fold = self.fold.lock().unwrap();
         let went_back = fold.relists.contains(&History::WentBack);
         let mut alive: BTreeMap<String, u64> = BTreeMap::new();
@@ -227,7 +231,7 @@ impl Rig {
         assert_eq!(alive.len(), fold.lister.count(), "what was told is what is there");
     }
 
-    pub async fn stop(&mut self) {
+    pub(crate) async fn stop(&mut self) {
         self.task.abort();
         assert!((&mut self.task).await.unwrap_err().is_cancelled());
     }
@@ -239,11 +243,11 @@ impl Drop for Rig {
     }
 }
 
-pub fn map(name: &str) -> Value {
+pub(crate) fn map(name: &str) -> Value {
     json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name}, "data": {"value": "0"}})
 }
 
-pub fn kind_of(seen: &Seen) -> &'static str {
+pub(crate) fn kind_of(seen: &Seen) -> &'static str {
     match seen.verb {
         Some(Verb::Watch) if seen.query.contains("sendInitialEvents=true") => "stream",
         Some(Verb::Watch) => "watch",

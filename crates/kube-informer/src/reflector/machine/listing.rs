@@ -6,7 +6,7 @@ use super::super::settings::Settings;
 use super::super::status::Synced;
 use super::super::step::{Action, Frame};
 use super::watching::{Watch, watch_timeout};
-use super::{From, Machine, Next, Phase, Step, Told};
+use super::{From, Machine, Next, Phase, Step, Told, raise};
 use crate::codec::{Broken, Change, ListEnd};
 use crate::delta::{Delta, History};
 use crate::list_watch::{ListQuery, ListVersion, WatchQuery, WatchStart};
@@ -74,10 +74,22 @@ enum Answer {
     Reading(Duration),
 }
 
+impl Answer {
+    fn resumed(&mut self, now: Duration) {
+        match self {
+            Self::Asked(at) | Self::Reading(at) => *at = now,
+        }
+    }
+}
+
 impl Streamed {
     /// The answer has begun, or another object of it has come.
     pub(super) fn heard(&mut self, now: Duration) {
         self.answer = Answer::Reading(now);
+    }
+
+    pub(super) fn resumed(&mut self, now: Duration) {
+        self.answer.resumed(now);
     }
 
     pub(super) fn due(&self, settings: &Settings) -> Duration {
@@ -98,6 +110,10 @@ impl Streamed {
 impl Paged {
     pub(super) fn heard(&mut self, now: Duration) {
         self.answer = Answer::Reading(now);
+    }
+
+    pub(super) fn resumed(&mut self, now: Duration) {
+        self.answer.resumed(now);
     }
 
     pub(super) fn due(&self, settings: &Settings) -> Duration {
@@ -174,6 +190,7 @@ impl Machine {
 
     fn listed(&mut self, object: Obj<Untyped>, step: &mut Step<'_>) {
         self.counters.listed += 1;
+        raise(&mut self.listed, Some(object.version().clone()));
         self.begin(step);
         self.deliver(Delta::Listed(object), step);
     }
@@ -243,7 +260,8 @@ impl Machine {
 
     /// A list is complete. Begins it anew instead if it turns out that the server went back, which was to be told at the start.
     fn complete(&mut self, version: Version, step: &mut Step<'_>) -> bool {
-        let back = self.version.as_ref().is_some_and(|ours| version < *ours);
+        let older = |known: &Option<Version>| known.as_ref().is_some_and(|known| version < *known);
+        let back = older(&self.version) || older(&self.abandoned);
         if back && self.history == History::Continues {
             self.relist_went_back(step);
             return false;
@@ -256,6 +274,8 @@ impl Machine {
         self.synced = Synced::Yes;
         self.history = History::Continues;
         self.from = From::OurVersion;
+        self.listed = None;
+        self.abandoned = None;
         self.early_ends = 0;
         self.doubted = false;
         self.quiet.heard(step.now, &self.settings);

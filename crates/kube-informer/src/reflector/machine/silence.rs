@@ -222,6 +222,13 @@ impl Machine {
 }
 
 impl Doubt {
+    pub(super) fn resumed(&mut self, now: Duration) {
+        self.since = now;
+        if let Beside::Open { at, .. } | Beside::Brought { at, .. } = &mut self.beside {
+            *at = now;
+        }
+    }
+
     fn due(&self, settings: &Settings) -> Duration {
         match (&self.beside, &self.revised) {
             (Beside::Brought { at, .. }, _) => *at + settings.stall_grace,

@@ -51,6 +51,14 @@ impl Watch {
         Self { asked, timeout, progress: Progress::None, doubt: None }
     }
 
+    /// Nothing was read for a while: the server may have ended it long ago, and that is still to be read.
+    pub(super) fn resumed(&mut self, now: Duration) {
+        self.asked = self.asked.max(now.saturating_sub(self.timeout));
+        if let Some(doubt) = &mut self.doubt {
+            doubt.resumed(now);
+        }
+    }
+
     pub(super) fn progressed(mut self) -> Self {
         self.progress = Progress::Some;
         self

@@ -343,3 +343,23 @@ fn progress_of_a_list_can_be_seen() {
     let state = bench.machine.state(Instant::now());
     assert!(matches!(state, State::Listing { objects: 2, remaining: Some(4) }), "{state:?}");
 }
+
+#[test]
+fn what_a_broken_off_list_has_told_counts_when_the_next_one_is_older() {
+    let mut bench = paging(None);
+    bench.step(Input::Start);
+    bench.step(Input::Item(object("a", "9")));
+    assert_eq!(bench.fail(cut()), ["report", "abandoned", "close"]);
+    bench.tick();
+    bench.step(Input::Item(object("a", "5")));
+    assert_eq!(bench.step(page_end("6", None)), ["abandoned", "list latest by 500"]);
+    assert_eq!(bench.step(page_end("6", None)), ["begun, went back", "ended @6", "watch 6"]);
+}
+
+#[test]
+fn objects_newer_than_their_list_do_not_pass_for_a_server_that_went_back() {
+    let mut bench = paging(None);
+    bench.step(Input::Start);
+    bench.step(Input::Item(object("a", "9")));
+    assert_eq!(bench.step(page_end("6", None)), ["ended @6", "watch 6"]);
+}

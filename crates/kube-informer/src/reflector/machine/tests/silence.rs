@@ -164,8 +164,29 @@ fn a_watch_that_outlasts_its_time_is_ended_by_us() {
 #[test]
 fn being_kept_waiting_downstream_is_no_silence_of_a_watch() {
     let mut bench = Bench::watching_from("10");
-    bench.after(200.0).step(Input::Resumed);
+    bench.after(100.0).step(Input::Resumed);
     assert!((bench.tick().0 - 70.0).abs() < 1e-9);
+}
+
+#[test]
+fn being_kept_waiting_downstream_ends_no_watch_and_no_doubt() {
+    let mut bench = doubted();
+    bench.step(Input::Opened(Lane::Beside));
+    revision(&mut bench, "30");
+    beside(&mut bench, "12");
+    bench.after(100_000.0).step(Input::Resumed);
+    assert!(bench.step(Input::Tick).is_empty(), "the first watch may have brought it too: it was not looked at");
+    assert_eq!(bench.tick(), (5.0, vec!["switch".to_owned(), "changed a@12".to_owned()]));
+
+    let mut bench = Bench::watching_from("10");
+    bench.after(100_000.0).step(Input::Resumed);
+    assert!((bench.tick().0 - 30.0).abs() < 1e-9, "long over, but its end may still be read");
+    assert_eq!(bench.machine.counters.stalls, 1);
+
+    let mut bench = Bench::watching_from("10");
+    bench.after(2.0).step(Input::Ended(Lane::Main));
+    bench.after(100_000.0).step(Input::Resumed);
+    assert_eq!(bench.tick().0, 60.0, "an answer is waited for from when it was really asked for");
 }
 
 #[test]

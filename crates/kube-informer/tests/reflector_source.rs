@@ -1,0 +1,299 @@
+//! A reflector on sources of one's own: what it asks them, and what it makes of their answers.
+
+#![expect(clippy::unwrap_used, reason = "a test that cannot go on fails")]
+
+mod rig;
+
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use bytes::Bytes;
+use futures_util::{StreamExt, stream};
+use k8s_openapi::api::core::v1::ConfigMap;
+use kube_informer::delta::{Delta, Scope};
+use kube_informer::reflector::{Reflector, Settings, State, Streaming};
+use kube_informer::{
+    ApiListWatch, Body, Doing, Failure, Frame, ListQuery, ListVersion, ListWatch, ServerError, Version, WatchQuery,
+    WatchStart,
+};
+use rig::{Rig, intake, map, server};
+use tokio::sync::mpsc;
+
+/// Answers each request with the next thing it was told to.
+#[derive(Default)]
+struct Script {
+    lists: Mutex<Vec<Answer>>,
+    watches: Mutex<Vec<Answer>>,
+    asked: Mutex<Vec<String>>,
+}
+
+enum Answer {
+    Body(Body),
+    Error(Failure),
+    Never,
+}
+
+impl Script {
+    fn new(lists: impl IntoIterator<Item = Answer>, watches: impl IntoIterator<Item = Answer>) -> Arc<Self> {
+        let reversed = |answers: Vec<Answer>| Mutex::new(answers.into_iter().rev().collect());
+        Arc::new(Self {
+            lists: reversed(lists.into_iter().collect()),
+            watches: reversed(watches.into_iter().collect()),
+            asked: Mutex::default(),
+        })
+    }
+
+    async fn answer(answers: &Mutex<Vec<Answer>>, doing: Doing) -> Result<Body, ServerError> {
+        let next = answers.lock().unwrap().pop().unwrap_or(Answer::Never);
+        match next {
+            Answer::Body(body) => Ok(body),
+            Answer::Error(failure) => Err(ServerError::new(doing, "things", failure)),
+            Answer::Never => std::future::pending().await,
+        }
+    }
+
+    fn asked(&self) -> Vec<String> {
+        self.asked.lock().unwrap().clone()
+    }
+}
+
+impl ListWatch for Script {
+    async fn list(&self, query: ListQuery) -> Result<Body, ServerError> {
+        let version = match &query.version {
+            ListVersion::Any => "0".to_owned(),
+            ListVersion::Latest => String::new(),
+            ListVersion::NotOlderThan(version) => version.to_string(),
+            other => panic!("{other:?}"),
+        };
+        self.asked.lock().unwrap().push(format!("list {version:?}"));
+        Self::answer(&self.lists, Doing::List).await
+    }
+
+    async fn watch(&self, query: WatchQuery) -> Result<Body, ServerError> {
+        let word = match &query.start {
+            WatchStart::After(version) => format!("watch {version:?}"),
+            other => format!("{other:?}"),
+        };
+        self.asked.lock().unwrap().push(word);
+        Self::answer(&self.watches, Doing::Watch).await
+    }
+}
+
+fn thing(name: &str, version: u64) -> Bytes {
+    format!(r#"{{"kind":"Thing","apiVersion":"v1","metadata":{{"name":"{name}","resourceVersion":"{version}"}}}}"#)
+        .into()
+}
+
+fn list(version: &str, things: &[Bytes]) -> Answer {
+    Answer::Body(Body::from_list(&Version::new(version), things))
+}
+
+/// A watch that stays open after these.
+fn watch(frames: impl IntoIterator<Item = Frame>) -> Answer {
+    let frames: Vec<Frame> = frames.into_iter().collect();
+    Answer::Body(Body::from_frames(stream::iter(frames).chain(stream::pending())))
+}
+
+fn paged() -> Settings {
+    Settings { streaming: Streaming::Never, ..Settings::default() }
+}
+
+/// What a reflector tells on this source, in short words, for as long as nothing changes.
+async fn told(source: Arc<Script>, settings: Settings, seconds: u64) -> Vec<String> {
+    let (sender, mut deltas) = mpsc::channel(1_000);
+    let reflector = Reflector::new("things", Scope::Everything, source, settings, intake()).seed(1);
+    let running = tokio::time::timeout(Duration::from_secs(seconds), reflector.run(sender));
+    assert!(running.await.is_err(), "it ran for as long as it was let");
+    let mut words = Vec::new();
+    while let Some(delta) = deltas.recv().await {
+        words.push(match delta {
+            Delta::Changed(object) => format!("changed {}", object.name()),
+            Delta::Deleted(object) => format!("deleted {}", object.name()),
+            Delta::Listed(object) => format!("listed {}", object.name()),
+            Delta::RelistBegun(_) => "begun".to_owned(),
+            Delta::RelistEnded { version, .. } => format!("ended {version}"),
+            Delta::RelistAbandoned(_) => "abandoned".to_owned(),
+            Delta::Bookmark { version, .. } => format!("bookmark {version}"),
+            other => panic!("{other:?}"),
+        });
+    }
+    words
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_a_source_says_is_told_in_its_order() {
+    let frames = [
+        Frame::Added(thing("b", 2)),
+        Frame::Modified(thing("a", 3)),
+        Frame::Bookmark(Version::new("9")),
+        Frame::Deleted(thing("a", 10)),
+    ];
+    let source = Script::new([list("1", &[thing("a", 1)])], [watch(frames)]);
+    let words = told(Arc::clone(&source), paged(), 10).await;
+    assert_eq!(words, ["begun", "listed a", "ended 1", "changed b", "changed a", "bookmark 9", "deleted a"]);
+    assert_eq!(source.asked(), ["list \"0\"", "watch Version(1)"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_source_that_cannot_stream_is_listed() {
+    let streamed = Answer::Error(Failure::Request("no streaming here".into()));
+    let source = Script::new([list("1", &[thing("a", 1)])], [streamed, watch([])]);
+    assert_eq!(told(source, Settings::default(), 10).await, ["begun", "listed a", "ended 1"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_streaming_list_that_breaks_off_leaves_nothing_half_told() {
+    let half = Body::from_stream(stream::iter([
+        Ok(Bytes::from_static(b"{\"type\":\"ADDED\",\"object\":{\"metadata\":{\"name\":\"a\"}}}\n{\"ty")),
+        Err(ServerError::new(Doing::StreamingList, "things", Failure::BodyCut("reset".into()))),
+    ]));
+    let source = Script::new([list("5", &[thing("b", 5)])], [Answer::Body(half), watch([])]);
+    let words = told(source, Settings::default(), 10).await;
+    assert_eq!(words, ["begun", "listed a", "abandoned", "begun", "listed b", "ended 5"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_list_that_ends_in_the_middle_of_an_object_is_abandoned() {
+    let half = Body::from_stream(stream::iter([Ok(Bytes::from_static(
+        b"{\"metadata\":{\"resourceVersion\":\"1\"},\"items\":[{\"metadata\":{\"name\":\"a\"}},{\"meta",
+    ))]));
+    let source = Script::new([Answer::Body(half), list("2", &[])], [watch([])]);
+    let words = told(source, paged(), 10).await;
+    assert_eq!(words, ["begun", "listed a", "abandoned", "begun", "ended 2"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_object_in_a_list_that_cannot_be_read_does_not_stop_the_list() {
+    let things = [thing("a", 1), Bytes::from_static(b"{\"metadata\":{\"name\":7}}"), thing("c", 1)];
+    let source = Script::new([list("1", &things)], [watch([])]);
+    assert_eq!(told(source, paged(), 10).await, ["begun", "listed a", "listed c", "ended 1"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_table_is_not_taken_for_an_empty_list() {
+    let table = Body::from_stream(stream::iter([Ok(Bytes::from_static(
+        b"{\"kind\":\"Table\",\"apiVersion\":\"meta.k8s.io/v1\",\"metadata\":{\"resourceVersion\":\"1\"},\"rows\":[]}",
+    ))]));
+    let source = Script::new([Answer::Body(table), list("2", &[])], [watch([])]);
+    assert_eq!(told(source, paged(), 10).await, ["begun", "ended 2"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn versions_that_are_no_numbers_do() {
+    let frames = [Frame::Bookmark(Version::new("v2"))];
+    let source = Script::new([list("v1", &[])], [watch(frames), watch([])]);
+    assert_eq!(told(Arc::clone(&source), paged(), 10).await, ["begun", "ended v1", "bookmark v2"]);
+    assert_eq!(source.asked(), ["list \"0\"", "watch Version(v1)"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_source_that_never_answers_is_asked_again_but_not_often() {
+    let source = Script::new([], []);
+    assert!(told(Arc::clone(&source), Settings::default(), 3_600).await.is_empty());
+    let asked = source.asked().len();
+    assert!((40..=90).contains(&asked), "{asked} requests in an hour");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_sink_without_room_keeps_the_source_waiting_and_nothing_is_held_against_it() {
+    let things: Vec<Bytes> = (0..1_000).map(|nth| thing(&format!("t{nth}"), 1)).collect();
+    let read = Arc::new(AtomicUsize::new(0));
+    let counted = Arc::clone(&read);
+    // Each object in a chunk of its own, so that reading can stop between any two.
+    let body = Body::from_stream(Body::from_list(&Version::new("1"), &things).flat_map(move |bytes| {
+        let counted = Arc::clone(&counted);
+        let bytes = bytes.unwrap();
+        let chunks: Vec<Bytes> = bytes.chunks(80).map(Bytes::copy_from_slice).collect();
+        stream::iter(chunks).map(move |chunk| {
+            counted.fetch_add(1, Ordering::Relaxed);
+            Ok(chunk)
+        })
+    }));
+    let source = Script::new([Answer::Body(body)], [watch([])]);
+    let (sender, mut deltas) = mpsc::channel(1);
+    let reflector = Reflector::new("things", Scope::Everything, source, paged(), intake());
+    let status = reflector.status();
+    let running = tokio::spawn(reflector.run(sender));
+    tokio::time::sleep(Duration::from_secs(3_600)).await;
+    assert!(read.load(Ordering::Relaxed) < 10, "nothing is read that nobody takes");
+    assert_eq!(status.borrow().counters.errors, 0, "an hour of our own slowness is not the server's");
+    let mut listed = 0;
+    loop {
+        tokio::time::sleep(Duration::from_secs(60)).await;
+        match deltas.recv().await.unwrap() {
+            Delta::RelistBegun(_) => {}
+            Delta::Listed(_) => listed += 1,
+            Delta::RelistEnded { .. } => break,
+            other => panic!("{other:?}"),
+        }
+    }
+    assert_eq!(listed, 1_000);
+    assert_eq!(status.borrow().counters.errors, 0);
+    drop(deltas);
+    running.abort();
+}
+
+#[tokio::test(start_paused = true)]
+async fn it_ends_when_nobody_takes_deltas_any_more() {
+    let source = Script::new([list("1", &[thing("a", 1)])], [watch([])]);
+    let (sender, deltas) = mpsc::channel(1);
+    let reflector = Reflector::new("things", Scope::Everything, source, paged(), intake());
+    let status = reflector.status();
+    drop(deltas);
+    reflector.run(sender).await;
+    assert!(matches!(status.borrow().state, State::Stopped));
+}
+
+/// Counts what is asked of another source.
+struct Counting<S>(S, Arc<AtomicUsize>);
+
+impl<S: ListWatch> ListWatch for Counting<S> {
+    async fn list(&self, query: ListQuery) -> Result<Body, ServerError> {
+        self.1.fetch_add(1, Ordering::Relaxed);
+        self.0.list(query).await
+    }
+
+    async fn watch(&self, query: WatchQuery) -> Result<Body, ServerError> {
+        self.1.fetch_add(1, Ordering::Relaxed);
+        self.0.watch(query).await
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_source_around_another_one_is_a_source() {
+    let server = server().await;
+    server.create(&map("a")).unwrap();
+    let asked = Arc::new(AtomicUsize::new(0));
+    let source = Counting(ApiListWatch::of::<ConfigMap>(rig::client(&server)), Arc::clone(&asked));
+    let mut rig = Rig::start_on(server, Settings::default(), Scope::Everything, source);
+    rig.converges().await;
+    assert_eq!(asked.load(Ordering::Relaxed), 1);
+}
+
+#[tokio::test]
+async fn over_a_real_socket_it_is_the_same() {
+    let server = kube_embedded::Server::builder().start().await.unwrap();
+    for nth in 0..300 {
+        server.create(&map(&format!("m{nth}"))).unwrap();
+    }
+    let config = kube::Config::new(server.url().parse().unwrap());
+    let source = ApiListWatch::of::<ConfigMap>(kube_informer::client(config).unwrap());
+    let quick = kube_informer::reflector::BackoffSettings { cap: Duration::from_millis(50), ..Default::default() };
+    let settings = Settings { backoff: quick, ..Settings::default() };
+    let mut rig = Rig::start_on(server, settings, Scope::Everything, source);
+    rig.converges().await;
+    rig.server.cut();
+    rig.change("m3", 1);
+    rig.converges().await;
+    rig.server.refuse().await;
+    rig.server.cut();
+    rig.delete("m4");
+    rig.until("refused", |rig| rig.errors.lock().unwrap().iter().any(ServerError::is_connection_refused)).await;
+    rig.server.accept().await;
+    rig.converges().await;
+    rig.server.restart();
+    rig.put("new");
+    rig.converges().await;
+    rig.stop().await;
+}
