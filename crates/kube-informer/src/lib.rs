@@ -29,6 +29,7 @@ mod server_error;
 pub mod store;
 mod subscription;
 mod version;
+mod workqueue;
 
 pub use self::codec::{ServerStatus, StatusCause, StatusDetails};
 pub use self::delta_fifo::Discipline;
@@ -56,3 +57,4 @@ pub use self::server_error::{Doing, Failure, ServerError};
 pub use self::store::Verdict;
 pub use self::subscription::{Registration, Subscription};
 pub use self::version::Version;
+pub use self::workqueue::{Item, Next, Priority, QueueMetrics, RateLimit, WorkQueue, WorkQueueBuilder};

@@ -1,0 +1,92 @@
+//! The settings of a queue.
+
+use std::fmt;
+use std::marker::PhantomData;
+use std::time::Duration;
+
+use super::WorkQueue;
+use super::core::Core;
+use super::metrics::{QueueMetrics, default_metrics};
+use super::rate_limit::RateLimit;
+use super::shared::Shared;
+
+/// The settings of a [`WorkQueue`], each with a default.
+///
+/// ```
+/// use std::time::Duration;
+/// use kube_informer::{ObjectKey, RateLimit, WorkQueue};
+///
+/// let queue = WorkQueue::<ObjectKey>::builder()
+///     .name("deployments")
+///     .rate_limit(RateLimit::exponential(Duration::from_millis(50), Duration::from_secs(60)))
+///     .longest_wait(Duration::from_secs(10))
+///     .build();
+/// assert_eq!(queue.name(), Some("deployments"));
+/// ```
+#[must_use]
+#[doc(alias = "TypedQueueConfig")]
+#[doc(alias = "TypedDelayingQueueConfig")]
+#[doc(alias = "TypedRateLimitingQueueConfig")]
+pub struct WorkQueueBuilder<T> {
+    name: Option<Box<str>>,
+    rate_limit: RateLimit,
+    longest_wait: Duration,
+    metrics: Option<Box<dyn QueueMetrics>>,
+    items: PhantomData<fn(T)>,
+}
+
+impl<T> WorkQueueBuilder<T> {
+    pub(super) fn new() -> Self {
+        Self {
+            name: None,
+            rate_limit: RateLimit::default(),
+            longest_wait: Duration::from_secs(30),
+            metrics: None,
+            items: PhantomData,
+        }
+    }
+
+    /// The name of the queue in metrics. None by default.
+    pub fn name(mut self, name: impl Into<String>) -> Self {
+        self.name = Some(name.into().into_boxed_str());
+        self
+    }
+
+    /// How long failed work waits. [`RateLimit::default`] by default.
+    pub fn rate_limit(mut self, limit: RateLimit) -> Self {
+        self.rate_limit = limit;
+        self
+    }
+
+    /// How long work may wait because work of a higher [priority](super::Priority) goes first. 30 s by default.
+    ///
+    /// After that it is overdue. As long as there is overdue work, every second turn goes to the one that has waited longest: the
+    /// n-th of them has its turn after at most 2 n turns, however much work of a higher priority arrives. The other turns go on as
+    /// before, so that not even a backlog of hours delays fresh work by more than a factor of two.
+    pub fn longest_wait(mut self, wait: Duration) -> Self {
+        self.longest_wait = wait;
+        self
+    }
+
+    /// Who hears what happens. Nobody by default, or with the feature `metrics` the `metrics` crate if the queue has a name.
+    pub fn metrics(mut self, metrics: impl QueueMetrics) -> Self {
+        self.metrics = Some(Box::new(metrics));
+        self
+    }
+
+    /// The queue.
+    #[must_use]
+    pub fn build(self) -> WorkQueue<T> {
+        let metrics = self.metrics.or_else(|| self.name.as_deref().and_then(default_metrics));
+        WorkQueue::from_shared(Shared::new(Core::new(self.rate_limit, self.longest_wait), self.name, metrics))
+    }
+}
+
+impl<T> fmt::Debug for WorkQueueBuilder<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { name, rate_limit, longest_wait, metrics: _, items: _ } = self;
+        let mut debug = f.debug_struct("WorkQueueBuilder");
+        debug.field("name", name).field("rate_limit", rate_limit).field("longest_wait", longest_wait);
+        debug.finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,387 @@
+//! The rules of the queue, without a clock, a thread or a waker.
+
+use std::hash::Hash;
+use std::time::Duration;
+
+use super::delays::Delays;
+use super::moment::Moment;
+use super::priority::Priority;
+use super::rate_limit::{Limiter, RateLimit};
+use super::slots::{Cause, List, Place, Slots};
+
+/// The state of a queue. Whoever calls it says what time it is, by [`advance`](Self::advance), before each call for which
+/// [time matters](Self::heeds_time).
+#[derive(Debug)]
+pub(super) struct Core<T> {
+    slots: Slots<T>,
+    delays: Delays,
+    ready: [List; Priority::COUNT],
+    running: List,
+    idle: List,
+    /// How many of those that run were added again.
+    agains: usize,
+    /// The sum of the moments at which those that run were taken.
+    taken_at: u128,
+    limiter: Limiter,
+    longest_wait: Duration,
+    /// Whether the last turn went to work that was overdue.
+    overdue_had_its_turn: bool,
+    now: Moment,
+    phase: Phase,
+    counts: Counts,
+}
+
+/// What has been counted since it was last asked for. Wraps, if nobody ever asks.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct Counts {
+    pub(super) adds: u32,
+    pub(super) retries: u32,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Phase {
+    Open,
+    /// Nothing more is added; somebody waits until all work is done.
+    Draining,
+    /// Nothing more is added, and nobody waits.
+    ShutDown,
+}
+
+/// An item handed to a worker.
+#[derive(Debug)]
+pub(super) struct Taken<T> {
+    pub(super) item: T,
+    pub(super) slot: u32,
+    pub(super) priority: Priority,
+    pub(super) failures: u32,
+    /// How long ago it was asked for.
+    pub(super) waited: Duration,
+}
+
+/// What a worker has to say about the item it was given.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Verdict {
+    Done,
+    Forget,
+    Retry,
+    RetryAfter(Duration),
+}
+
+/// The failures of an item that is neither queued, waiting nor running are remembered for so long,
+const REMEMBERED_FOR: Duration = Duration::from_secs(3600);
+/// and of no more items than this.
+const REMEMBERED: usize = 16_384;
+
+impl<T: Hash + Eq> Core<T> {
+    /// Returns the item if it was there already.
+    pub(super) fn add(&mut self, item: T, priority: Priority, cause: Cause) -> Option<T> {
+        if self.is_closed() {
+            return Some(item);
+        }
+        let (slot, spare) = self.slots.find_or_insert(item);
+        self.add_slot(slot, priority, cause);
+        spare
+    }
+
+    pub(super) fn add_after(&mut self, item: T, delay: Duration, priority: Priority) -> Option<T> {
+        if self.is_closed() {
+            return Some(item);
+        }
+        let (slot, spare) = self.slots.find_or_insert(item);
+        self.counts.retries = self.counts.retries.wrapping_add(1);
+        self.delay(slot, delay, priority);
+        spare
+    }
+
+    /// Adds an item as one that has failed.
+    pub(super) fn retry(&mut self, item: T, priority: Priority) -> Option<T> {
+        if self.is_closed() {
+            return Some(item);
+        }
+        let (slot, spare) = self.slots.find_or_insert(item);
+        self.counts.retries = self.counts.retries.wrapping_add(1);
+        let delay = self.fail(slot);
+        self.delay(slot, delay, priority);
+        spare
+    }
+
+    /// Forgets the failures of an item, nothing else.
+    pub(super) fn forget(&mut self, item: &T) {
+        let Some(number) = self.slots.find(item) else { return };
+        let slot = self.slots.get_mut(number);
+        slot.failures = 0;
+        if slot.place == Place::Idle {
+            self.idle.remove(&mut self.slots, number);
+            self.slots.remove(number);
+        }
+    }
+
+    pub(super) fn failures(&self, item: &T) -> u32 {
+        self.slots.find(item).map_or(0, |slot| self.slots.get(slot).failures)
+    }
+}
+
+impl<T: Clone> Core<T> {
+    /// Hands out the item whose turn it is.
+    pub(super) fn take(&mut self) -> Option<Taken<T>> {
+        let (number, overdue) = match self.overdue().filter(|_| !self.overdue_had_its_turn) {
+            Some(number) => (number, true),
+            None => (Priority::DESCENDING.iter().find_map(|priority| self.ready[*priority as usize].first())?, false),
+        };
+        let item = self.slots.item(number).clone();
+        self.overdue_had_its_turn = overdue;
+        let slot = self.slots.get_mut(number);
+        let priority = std::mem::replace(&mut slot.priority, Priority::Low);
+        let (failures, waited) = (slot.failures, self.now.since(slot.asked));
+        (slot.place, slot.since) = (Place::Running, self.now);
+        self.taken_at += u128::from(self.now.nanos());
+        self.ready[priority as usize].remove(&mut self.slots, number);
+        self.running.push(&mut self.slots, number);
+        Some(Taken { item, slot: number, priority, failures, waited })
+    }
+}
+
+impl<T> Core<T> {
+    pub(super) fn new(limit: RateLimit, longest_wait: Duration) -> Self {
+        Self {
+            slots: Slots::new(),
+            delays: Delays::default(),
+            ready: [const { List::new() }; Priority::COUNT],
+            running: List::new(),
+            idle: List::new(),
+            agains: 0,
+            taken_at: 0,
+            limiter: Limiter::new(limit),
+            longest_wait,
+            overdue_had_its_turn: false,
+            now: Moment::START,
+            phase: Phase::Open,
+            counts: Counts::default(),
+        }
+    }
+
+    /// Whether what is in the queue depends on the time. If not, adding fresh work, taking work and ending work that never failed
+    /// do not either, and need not pay for a look at the clock.
+    pub(super) fn heeds_time(&self) -> bool {
+        !self.delays.is_empty()
+            || !self.idle.is_empty()
+            || Priority::HELD_BACK.iter().any(|priority| !self.ready[*priority as usize].is_empty())
+    }
+
+    /// Tells the time; what is due becomes ready.
+    pub(super) fn advance(&mut self, now: Moment) {
+        let now = now.max(self.now);
+        while let Some((due, slot)) = self.delays.pop_due(now) {
+            self.now = due.max(self.now);
+            let later = self.slots.get(slot).later;
+            self.add_slot(slot, later, Cause::Fresh);
+        }
+        self.now = now;
+        while let Some(slot) = self.idle.first().filter(|slot| self.slots.get(*slot).since.after(REMEMBERED_FOR) <= now)
+        {
+            self.idle.remove(&mut self.slots, slot);
+            self.slots.remove(slot);
+        }
+    }
+
+    /// Takes an item back, with what the worker says about it and the priority it was taken with. Returns the item if nothing is
+    /// left to know about it, and how long it ran.
+    pub(super) fn end(&mut self, number: u32, verdict: Verdict, priority: Priority) -> (Option<T>, Duration) {
+        self.running.remove(&mut self.slots, number);
+        let slot = self.slots.get_mut(number);
+        self.taken_at -= u128::from(slot.since.nanos());
+        let worked = self.now.since(slot.since);
+        slot.place = Place::Nowhere;
+        let mut again = slot.again.take();
+        self.agains -= usize::from(again.is_some());
+        match verdict {
+            Verdict::Forget => slot.failures = 0,
+            Verdict::Retry | Verdict::RetryAfter(_) if !self.is_closed() => {
+                self.counts.retries = self.counts.retries.wrapping_add(1);
+                let delay = if let Verdict::RetryAfter(delay) = verdict { delay } else { self.fail(number) };
+                let slot = self.slots.get_mut(number);
+                slot.priority = slot.priority.max(priority);
+                if again == Some(Cause::Repeat) && slot.failures > 0 {
+                    again = None;
+                }
+                if again.is_none() {
+                    let priority = std::mem::replace(&mut slot.priority, Priority::Low);
+                    self.delay(number, delay, priority);
+                }
+            }
+            Verdict::Done | Verdict::Retry | Verdict::RetryAfter(_) => {}
+        }
+        if again.is_some() {
+            self.make_ready(number);
+        }
+        let left = self.rest(number);
+        self.compact();
+        (left, worked)
+    }
+
+    /// Takes nothing more, forgets what waits for its time, and lets nobody wait for the rest any longer.
+    pub(super) fn shut_down(&mut self) {
+        self.close(Phase::ShutDown);
+    }
+
+    /// The same, but somebody will wait for the rest.
+    pub(super) fn drain(&mut self) {
+        self.close(Phase::Draining);
+    }
+
+    pub(super) fn is_closed(&self) -> bool {
+        self.phase != Phase::Open
+    }
+
+    /// Nothing will ever be handed out again.
+    pub(super) fn is_over(&self) -> bool {
+        self.is_closed() && self.ready() == 0 && self.agains == 0
+    }
+
+    /// Nobody has to wait for work to be done.
+    pub(super) fn is_drained(&self) -> bool {
+        match self.phase {
+            Phase::Open => false,
+            Phase::Draining => self.ready() == 0 && self.running() == 0,
+            Phase::ShutDown => true,
+        }
+    }
+
+    pub(super) fn next_due(&self) -> Option<Moment> {
+        self.delays.next_due()
+    }
+
+    pub(super) fn ready(&self) -> usize {
+        self.ready.iter().map(List::len).sum()
+    }
+
+    pub(super) fn running(&self) -> usize {
+        self.running.len()
+    }
+
+    pub(super) fn delayed(&self) -> usize {
+        self.delays.len()
+    }
+
+    /// What client-go calls the depth: the runs that have been asked for and can be had without waiting for a time.
+    pub(super) fn depth(&self) -> usize {
+        self.ready() + self.agains
+    }
+
+    /// How long those that run have been running: all together, and the longest.
+    pub(super) fn unfinished(&self) -> (Duration, Duration) {
+        let all = (self.running() as u128 * u128::from(self.now.nanos())).saturating_sub(self.taken_at);
+        let longest = self.running.first().map(|slot| self.now.since(self.slots.get(slot).since));
+        (Duration::from_nanos(u64::try_from(all).unwrap_or(u64::MAX)), longest.unwrap_or_default())
+    }
+
+    pub(super) fn take_counts(&mut self) -> Counts {
+        std::mem::take(&mut self.counts)
+    }
+
+    fn add_slot(&mut self, number: u32, priority: Priority, cause: Cause) {
+        let slot = self.slots.get_mut(number);
+        match slot.place {
+            Place::Ready => return self.raise(number, priority),
+            Place::Idle => self.idle.remove(&mut self.slots, number),
+            Place::Nowhere | Place::Running => {
+                let backs_off = slot.failures > 0 && self.delays.contains(number);
+                if backs_off && cause == Cause::Repeat {
+                    slot.later = slot.later.max(priority);
+                    return;
+                }
+                self.delays.remove(number);
+            }
+        }
+        let slot = self.slots.get_mut(number);
+        slot.priority = slot.priority.max(priority);
+        if slot.again.is_none() {
+            slot.asked = self.now;
+            self.counts.adds = self.counts.adds.wrapping_add(1);
+        }
+        if slot.place == Place::Running {
+            self.agains += usize::from(slot.again.is_none());
+            slot.again = slot.again.max(Some(cause));
+        } else {
+            self.make_ready(number);
+        }
+    }
+
+    /// An item that is ready moves behind the work of the priority it is raised to; none is ever lowered.
+    fn raise(&mut self, number: u32, priority: Priority) {
+        let slot = self.slots.get_mut(number);
+        if priority > slot.priority {
+            let old = std::mem::replace(&mut slot.priority, priority);
+            slot.since = self.now;
+            self.ready[old as usize].remove(&mut self.slots, number);
+            self.ready[priority as usize].push(&mut self.slots, number);
+        }
+    }
+
+    fn make_ready(&mut self, number: u32) {
+        let slot = self.slots.get_mut(number);
+        (slot.place, slot.since) = (Place::Ready, self.now);
+        self.ready[slot.priority as usize].push(&mut self.slots, number);
+    }
+
+    fn fail(&mut self, number: u32) -> Duration {
+        let slot = self.slots.get_mut(number);
+        let delay = self.limiter.wait(slot.failures, self.now);
+        slot.failures = slot.failures.saturating_add(1);
+        delay
+    }
+
+    fn delay(&mut self, number: u32, delay: Duration, priority: Priority) {
+        if delay.is_zero() {
+            return self.add_slot(number, priority, Cause::Fresh);
+        }
+        let slot = self.slots.get_mut(number);
+        if slot.place == Place::Idle {
+            slot.place = Place::Nowhere;
+            self.idle.remove(&mut self.slots, number);
+        }
+        let slot = self.slots.get_mut(number);
+        slot.later = if self.delays.contains(number) { slot.later.max(priority) } else { priority };
+        self.delays.put(number, self.now.after(delay));
+    }
+
+    /// Finds a place for an item that may have none: only its failures are kept, or nothing at all.
+    fn rest(&mut self, number: u32) -> Option<T> {
+        let slot = self.slots.get_mut(number);
+        if slot.place != Place::Nowhere || self.delays.contains(number) {
+            return None;
+        }
+        if slot.failures == 0 {
+            return self.slots.remove(number);
+        }
+        (slot.place, slot.since) = (Place::Idle, self.now);
+        self.idle.push(&mut self.slots, number);
+        let oldest = self.idle.first().filter(|_| self.idle.len() > REMEMBERED)?;
+        self.idle.remove(&mut self.slots, oldest);
+        self.slots.remove(oldest)
+    }
+
+    /// The item that has waited longest of those that have waited for too long.
+    fn overdue(&self) -> Option<u32> {
+        let first = |priority: &Priority| self.ready[*priority as usize].first();
+        let since = |slot: &u32| self.slots.get(*slot).since;
+        let oldest = Priority::HELD_BACK.iter().filter_map(first).min_by_key(since)?;
+        (since(&oldest).after(self.longest_wait) <= self.now).then_some(oldest)
+    }
+
+    fn close(&mut self, phase: Phase) {
+        self.phase = phase;
+        while let Some(slot) = self.delays.pop_any() {
+            self.rest(slot);
+        }
+    }
+
+    /// Gives memory back after a flood, at a time when nobody holds the number of a slot.
+    fn compact(&mut self) {
+        if self.running.is_empty() && self.slots.are_mostly_free() {
+            let [low, normal, high] = &mut self.ready;
+            let numbers = self.slots.compact(&mut [low, normal, high, &mut self.idle]);
+            self.delays.renumber(&numbers);
+        }
+    }
+}

@@ -1,0 +1,95 @@
+//! From events to work.
+
+use std::hash::Hash;
+
+use super::WorkQueue;
+use super::priority::Priority;
+use super::slots::Cause;
+use crate::event::{Event, Origin};
+use crate::key::ObjectKey;
+
+impl WorkQueue<ObjectKey> {
+    /// A handler for an informer that adds the key of whatever an event is about: added, updated or deleted, a deletion that was
+    /// missed included.
+    ///
+    /// ```
+    /// use kube_informer::{Event, FinalState, Obj, ObjectKey, Origin, RateLimit, Untyped, WorkQueue};
+    ///
+    /// # tokio::runtime::Builder::new_current_thread().build()?.block_on(async {
+    /// let queue = WorkQueue::<ObjectKey>::new(RateLimit::default());
+    /// let mut handler = queue.enqueue::<Untyped>();
+    ///
+    /// let gone = Obj::from_json(r#"{"metadata":{"name":"coredns","namespace":"kube-system"}}"#)?;
+    /// handler(Event::deleted(gone, FinalState::Missed, Origin::Relist));
+    /// assert_eq!(queue.next().await.unwrap().to_string(), "kube-system/coredns");
+    /// # Ok::<_, Box<dyn std::error::Error>>(())
+    /// # })?;
+    /// # Ok::<_, Box<dyn std::error::Error>>(())
+    /// ```
+    #[doc(alias = "DeletionHandlingMetaNamespaceKeyFunc")]
+    #[doc(alias = "EnqueueRequestForObject")]
+    pub fn enqueue<K: 'static>(&self) -> impl FnMut(Event<K>) + Send + 'static + use<K> {
+        let queue = self.clone();
+        move |event: Event<K>| queue.add_from(event.key().clone(), event.origin())
+    }
+}
+
+impl<T: Hash + Eq + Clone + Send + 'static> WorkQueue<T> {
+    /// A handler for an informer that adds whatever items `map` finds in an event: the owner, say, or on an update the owners before
+    /// and after.
+    ///
+    /// ```
+    /// use kube_informer::{Event, Obj, Origin, RateLimit, Untyped, WorkQueue};
+    ///
+    /// # tokio::runtime::Builder::new_current_thread().build()?.block_on(async {
+    /// let queue = WorkQueue::<String>::new(RateLimit::default());
+    /// let app = |object: &Obj<Untyped>| object.label("app").map(str::to_owned);
+    /// let mut handler = queue.enqueue_with(move |event: &Event<Untyped>| {
+    ///     let (old, new) = event.states();
+    ///     old.into_iter().chain(new).filter_map(app).collect::<Vec<_>>()
+    /// });
+    ///
+    /// let old = Obj::from_json(r#"{"metadata":{"name":"a","labels":{"app":"blue"}}}"#)?;
+    /// let new = Obj::from_json(r#"{"metadata":{"name":"a","labels":{"app":"green"}}}"#)?;
+    /// handler(Event::updated(old, new, Origin::Live));
+    /// assert_eq!(queue.next().await.unwrap().as_str(), "blue");
+    /// assert_eq!(queue.next().await.unwrap().as_str(), "green");
+    /// # Ok::<_, Box<dyn std::error::Error>>(())
+    /// # })?;
+    /// # Ok::<_, Box<dyn std::error::Error>>(())
+    /// ```
+    #[doc(alias = "EnqueueRequestsFromMapFunc")]
+    #[doc(alias = "EnqueueRequestForOwner")]
+    pub fn enqueue_with<K, I, M>(&self, mut map: M) -> impl FnMut(Event<K>) + Send + 'static + use<K, I, M, T>
+    where
+        K: 'static,
+        I: IntoIterator<Item = T>,
+        M: FnMut(&Event<K>) -> I + Send + 'static,
+    {
+        let queue = self.clone();
+        move |event: Event<K>| {
+            let origin = event.origin();
+            map(&event).into_iter().for_each(|item| queue.add_from(item, origin));
+        }
+    }
+}
+
+impl From<Origin> for Priority {
+    /// Live events are fresh work; what a relist found is late already; the first list and resyncs only make sure.
+    fn from(origin: Origin) -> Self {
+        match origin {
+            Origin::Live => Self::High,
+            Origin::Relist => Self::Normal,
+            Origin::Initial | Origin::Resync => Self::Low,
+        }
+    }
+}
+
+impl From<Origin> for Cause {
+    fn from(origin: Origin) -> Self {
+        match origin {
+            Origin::Live => Self::Fresh,
+            Origin::Initial | Origin::Relist | Origin::Resync => Self::Repeat,
+        }
+    }
+}

@@ -1,0 +1,126 @@
+//! An item at work.
+
+use std::fmt;
+use std::ops::Deref;
+use std::sync::Arc;
+use std::time::Duration;
+
+use super::core::{Taken, Verdict};
+use super::priority::Priority;
+use super::shared::{Shared, Time};
+
+/// An item that is ours until we say how it went.
+///
+/// No other worker gets the item meanwhile; adds of it are remembered and run once more afterwards. Each verdict consumes the item.
+/// Dropped without one, by a panic, a cancelled task or a `?`, it goes back as if it had [failed](Self::retry), so that a worker can
+/// neither block nor lose an item.
+///
+/// ```
+/// use kube_informer::{RateLimit, WorkQueue};
+///
+/// # tokio::runtime::Builder::new_current_thread().enable_time().start_paused(true).build().unwrap().block_on(async {
+/// let queue = WorkQueue::new(RateLimit::default());
+/// queue.add("kube-system/coredns".to_owned());
+///
+/// let item = queue.next().await.unwrap();
+/// assert_eq!((item.as_str(), item.attempts()), ("kube-system/coredns", 0));
+/// drop(item);
+///
+/// let item = queue.next().await.unwrap();
+/// assert_eq!((item.as_str(), item.attempts()), ("kube-system/coredns", 1));
+/// item.forget();
+/// assert!(queue.is_empty());
+/// # });
+/// ```
+#[must_use = "an item that is dropped without a verdict goes back as failed"]
+#[doc(alias = "Get")]
+#[doc(alias = "Done")]
+pub struct Item<T> {
+    queue: Arc<Shared<T>>,
+    item: T,
+    slot: u32,
+    failures: u32,
+    priority: Priority,
+    ended: bool,
+}
+
+impl<T> Item<T> {
+    pub(super) fn new(queue: Arc<Shared<T>>, taken: Taken<T>) -> Self {
+        let Taken { item, slot, priority, failures, waited: _ } = taken;
+        Self { queue, item, slot, failures, priority, ended: false }
+    }
+
+    /// How often it had failed, when it was taken, since it was last forgotten.
+    #[must_use]
+    #[doc(alias = "NumRequeues")]
+    pub fn attempts(&self) -> u32 {
+        self.failures
+    }
+
+    /// The priority it was taken with.
+    #[must_use]
+    pub fn priority(&self) -> Priority {
+        self.priority
+    }
+
+    /// It is done. Its failures are remembered, as client-go does: usually [`forget`](Self::forget) is meant.
+    pub fn done(mut self) {
+        self.end(Verdict::Done);
+    }
+
+    /// It is done, and its failures are forgotten.
+    #[doc(alias = "Forget")]
+    pub fn forget(mut self) {
+        self.end(Verdict::Forget);
+    }
+
+    /// It failed: it comes back when the queue's rate limit lets it, at once if it was added meanwhile because something happened.
+    ///
+    /// Once the queue is shut down it does not come back.
+    #[doc(alias = "AddRateLimited")]
+    pub fn retry(mut self) {
+        self.end(Verdict::Retry);
+    }
+
+    /// It comes back after so long, at once if it was added meanwhile. This is no failure, and forgets none.
+    ///
+    /// Once the queue is shut down it does not come back.
+    #[doc(alias = "AddAfter")]
+    #[doc(alias = "RequeueAfter")]
+    pub fn retry_after(mut self, delay: Duration) {
+        self.end(Verdict::RetryAfter(delay));
+    }
+
+    fn end(&mut self, verdict: Verdict) {
+        self.ended = true;
+        let timeless = matches!(verdict, Verdict::Done | Verdict::Forget) && self.failures == 0;
+        let time = if timeless { Time::IfQueueHeedsIt } else { Time::Needed };
+        let (left, worked) = self.queue.step(time, |state| state.core.end(self.slot, verdict, self.priority));
+        self.queue.report_finished(worked);
+        drop(left);
+    }
+}
+
+impl<T> Deref for Item<T> {
+    type Target = T;
+
+    fn deref(&self) -> &T {
+        &self.item
+    }
+}
+
+impl<T> Drop for Item<T> {
+    fn drop(&mut self) {
+        if !self.ended {
+            self.end(Verdict::Retry);
+        }
+    }
+}
+
+impl<T: fmt::Debug> fmt::Debug for Item<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut debug = f.debug_struct("Item");
+        debug.field("item", &self.item).field("attempts", &self.failures).field("priority", &self.priority);
+        debug.finish_non_exhaustive()
+    }
+}

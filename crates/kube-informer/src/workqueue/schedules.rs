@@ -1,0 +1,201 @@
+//! The queue under schedules that shuttle chooses: whichever thread runs next, nobody waits for ever.
+//!
+//! A schedule in which all threads wait is a deadlock, which shuttle reports with a seed to replay it.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
+
+use shuttle::future::block_on;
+use shuttle::thread::{self, JoinHandle};
+
+use super::{RateLimit, WorkQueue};
+
+const SCHEDULES: usize = 2_000;
+const S: Duration = Duration::from_secs(1);
+
+fn check(scenario: impl Fn() + Send + Sync + 'static) {
+    shuttle::check_random(scenario, SCHEDULES);
+}
+
+fn queue() -> WorkQueue<u32> {
+    WorkQueue::new(RateLimit::exponential(S, S))
+}
+
+fn join<T>(threads: impl IntoIterator<Item = JoinHandle<T>>) -> Vec<T> {
+    threads.into_iter().map(|thread| thread.join().unwrap()).collect()
+}
+
+/// A worker that works until the queue ends, and says how often.
+fn worker(queue: &WorkQueue<u32>) -> JoinHandle<usize> {
+    let queue = queue.clone();
+    thread::spawn(move || {
+        block_on(async {
+            let mut done = 0;
+            while let Some(item) = queue.next().await {
+                thread::yield_now();
+                item.forget();
+                done += 1;
+            }
+            done
+        })
+    })
+}
+
+#[test]
+fn every_item_is_worked_on_whoever_adds_and_whoever_works() {
+    check(|| {
+        let queue = queue();
+        let workers = [worker(&queue), worker(&queue), worker(&queue)];
+        let adders = [0, 10].map(|first| {
+            let queue = queue.clone();
+            thread::spawn(move || (first..first + 3).for_each(|item| queue.add(item)))
+        });
+        join(adders);
+        queue.shutdown();
+        assert_eq!(join(workers).iter().sum::<usize>(), 6);
+    });
+}
+
+#[test]
+fn no_item_is_with_two_workers_and_none_that_was_added_is_missed() {
+    check(|| {
+        let queue = queue();
+        let running = Arc::new(AtomicUsize::new(0));
+        let seen = Arc::new(AtomicUsize::new(0));
+        let version = Arc::new(AtomicUsize::new(0));
+        let workers = [0, 1].map(|_| {
+            let (queue, running, seen, version) = (queue.clone(), running.clone(), seen.clone(), version.clone());
+            thread::spawn(move || {
+                block_on(async {
+                    while let Some(item) = queue.next().await {
+                        assert_eq!(running.fetch_add(1, Ordering::SeqCst), 0);
+                        thread::yield_now();
+                        seen.store(version.load(Ordering::SeqCst), Ordering::SeqCst);
+                        running.fetch_sub(1, Ordering::SeqCst);
+                        item.forget();
+                    }
+                });
+            })
+        });
+        for change in 1..4 {
+            version.store(change, Ordering::SeqCst);
+            queue.add(0);
+        }
+        queue.shutdown();
+        join(workers);
+        assert_eq!(seen.load(Ordering::SeqCst), 3, "the last change was worked on");
+    });
+}
+
+#[test]
+fn an_item_given_to_a_wait_that_is_given_up_goes_to_another() {
+    check(|| {
+        let queue = queue();
+        let fickle = {
+            let queue = queue.clone();
+            thread::spawn(move || {
+                block_on(async {
+                    // Polled once, given up at any moment after that, woken or not.
+                    let mut next = std::pin::pin!(queue.next());
+                    let first = std::future::poll_fn(|cx| std::task::Poll::Ready(next.as_mut().poll(cx))).await;
+                    thread::yield_now();
+                    match first {
+                        std::task::Poll::Ready(item) => usize::from(item.map(super::Item::forget).is_some()),
+                        std::task::Poll::Pending => 0,
+                    }
+                })
+            })
+        };
+        let steady = {
+            let queue = queue.clone();
+            thread::spawn(move || {
+                block_on(async { usize::from(queue.next().await.map(super::Item::forget).is_some()) })
+            })
+        };
+        queue.add(0);
+        let fickle = join([fickle])[0];
+        queue.add(1);
+        queue.shutdown();
+        let steady = join([steady])[0];
+        assert!(steady == 1 && fickle + steady + queue.len() == 2);
+    });
+}
+
+#[test]
+fn what_is_due_is_handed_out_whoever_keeps_the_time_and_gives_it_up() {
+    check(|| {
+        let queue = queue();
+        let workers = [worker(&queue), worker(&queue)];
+        queue.add_after(0, 3 * S);
+        queue.add_after(1, S);
+        queue.add(2);
+        queue.add_after(3, 2 * S);
+        for _ in 0..3 {
+            queue.shared.clock.advance(S);
+            thread::yield_now();
+        }
+        while queue.delayed() + queue.len() + queue.running() > 0 {
+            thread::yield_now();
+        }
+        queue.shutdown();
+        assert_eq!(join(workers).iter().sum::<usize>(), 4);
+    });
+}
+
+#[test]
+fn an_item_that_fails_comes_back_to_some_worker() {
+    check(|| {
+        let queue = queue();
+        let workers = [0, 1].map(|_| {
+            let queue = queue.clone();
+            thread::spawn(move || {
+                block_on(async {
+                    while let Some(item) = queue.next().await {
+                        match item.attempts() {
+                            0 => drop(item),
+                            1 => item.retry(),
+                            _ => {
+                                item.forget();
+                                queue.shutdown();
+                            }
+                        }
+                    }
+                });
+            })
+        });
+        queue.add(0);
+        while !queue.is_shut_down() {
+            queue.shared.clock.advance(S);
+            thread::yield_now();
+        }
+        join(workers);
+    });
+}
+
+#[test]
+fn a_drain_ends_when_all_work_is_done_and_not_before() {
+    check(|| {
+        let queue = queue();
+        (0..3).for_each(|item| queue.add(item));
+        let workers = [worker(&queue), worker(&queue)];
+        let drain = queue.drain();
+        block_on(drain);
+        assert!(queue.is_empty() && queue.running() == 0);
+        assert_eq!(join(workers).iter().sum::<usize>(), 3);
+    });
+}
+
+#[test]
+fn a_shutdown_releases_a_drain_that_nobody_works_for() {
+    check(|| {
+        let queue = queue();
+        queue.add(0);
+        let drain = queue.drain();
+        let drain = thread::spawn(move || block_on(drain));
+        let other = queue.clone();
+        let shutdown = thread::spawn(move || other.shutdown());
+        join([drain, shutdown]);
+        assert_eq!(queue.len(), 1);
+    });
+}

@@ -1,0 +1,123 @@
+//! The queue behind its lock.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Weak};
+use std::time::Duration;
+
+use super::core::Core;
+use super::metrics::QueueMetrics;
+use super::platform::{Clock, Mutex};
+use super::waiters::Waiters;
+
+/// What all handles of a queue share.
+pub(super) struct Shared<T> {
+    state: Mutex<State<T>>,
+    pub(super) clock: Clock,
+    pub(super) name: Option<Box<str>>,
+    metrics: Option<Metrics>,
+}
+
+pub(super) struct State<T> {
+    pub(super) core: Core<T>,
+    pub(super) waiters: Waiters,
+    /// The depth that the metrics know of.
+    depth: usize,
+}
+
+struct Metrics {
+    to: Box<dyn QueueMetrics>,
+    /// Whether somebody reports unfinished work from time to time.
+    reported: AtomicBool,
+}
+
+/// Whether a step depends on the time even if nothing in the queue does.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Time {
+    Needed,
+    IfQueueHeedsIt,
+}
+
+/// client-go's period.
+const REPORT_UNFINISHED_EVERY: Duration = Duration::from_millis(500);
+
+impl<T> Shared<T> {
+    pub(super) fn new(core: Core<T>, name: Option<Box<str>>, metrics: Option<Box<dyn QueueMetrics>>) -> Self {
+        Self {
+            state: Mutex::new(State { core, waiters: Waiters::default(), depth: 0 }),
+            clock: Clock::new(),
+            name,
+            metrics: metrics.map(|to| Metrics { to, reported: AtomicBool::new(false) }),
+        }
+    }
+
+    /// Does something to the queue at the time it is, then wakes whom that concerns and reports it.
+    pub(super) fn step<R>(&self, time: Time, step: impl FnOnce(&mut State<T>) -> R) -> R {
+        let mut state = self.state.lock();
+        if time == Time::Needed || state.core.heeds_time() || self.metrics.is_some() {
+            state.core.advance(self.clock.now());
+        }
+        let result = step(&mut state);
+        let State { core, waiters, depth } = &mut *state;
+        let wake = waiters.wake(core);
+        let report = self.metrics.as_ref().map(|metrics| {
+            let change = core.depth() as i64 - std::mem::replace(depth, core.depth()) as i64;
+            (metrics, change, core.take_counts())
+        });
+        drop(state);
+        wake.wake();
+        if let Some((metrics, change, counts)) = report {
+            (0..counts.adds).for_each(|_| metrics.to.added());
+            (0..counts.retries).for_each(|_| metrics.to.retried());
+            if change != 0 {
+                metrics.to.depth(change);
+            }
+        }
+        result
+    }
+
+    /// Looks at the queue at the time it is.
+    pub(super) fn look<R>(&self, look: impl FnOnce(&Core<T>) -> R) -> R {
+        self.step(Time::IfQueueHeedsIt, |state| look(&state.core))
+    }
+
+    pub(super) fn report_taken(&self, waited: Duration) {
+        if let Some(metrics) = &self.metrics {
+            metrics.to.taken(waited);
+        }
+    }
+
+    pub(super) fn report_finished(&self, worked: Duration) {
+        if let Some(metrics) = &self.metrics {
+            metrics.to.finished(worked);
+        }
+    }
+
+    /// Returns false once the queue is shut down: nothing is reported then.
+    fn report_unfinished(&self) -> bool {
+        let Some(metrics) = &self.metrics else { return false };
+        let unfinished = self.look(|core| (!core.is_closed()).then(|| core.unfinished()));
+        if let Some((all, longest)) = unfinished {
+            metrics.to.unfinished(all, longest);
+        }
+        unfinished.is_some()
+    }
+}
+
+impl<T: Send + 'static> Shared<T> {
+    /// Sees to it that unfinished work is reported from now on, if anybody wants to know. The task ends with the queue.
+    pub(super) fn keep_reporting(self: &Arc<Self>) {
+        let Some(metrics) = &self.metrics else { return };
+        if metrics.reported.load(Ordering::Relaxed) || metrics.reported.swap(true, Ordering::Relaxed) {
+            return;
+        }
+        let queue: Weak<Self> = Arc::downgrade(self);
+        tokio::spawn(async move {
+            loop {
+                tokio::time::sleep(REPORT_UNFINISHED_EVERY).await;
+                if !queue.upgrade().is_some_and(|queue| queue.report_unfinished()) {
+                    break;
+                }
+            }
+        });
+    }
+}

@@ -1,0 +1,251 @@
+//! All that is known of each item.
+
+use std::hash::{BuildHasher, Hash};
+
+use hashbrown::{DefaultHashBuilder, HashTable};
+
+use super::moment::Moment;
+use super::priority::Priority;
+
+/// What is known of one item. 40 bytes beside the item, because there may be a million of them.
+#[derive(Debug)]
+pub(super) struct Slot<T> {
+    /// None: the slot is free.
+    item: Option<T>,
+    /// When the run that is to come was first asked for.
+    pub(super) asked: Moment,
+    /// When it came to the place where it is.
+    pub(super) since: Moment,
+    /// Neighbours in the list of the place where it is.
+    before: u32,
+    after: u32,
+    hash: u32,
+    pub(super) failures: u32,
+    pub(super) place: Place,
+    /// Whether it was added again while it runs.
+    pub(super) again: Option<Cause>,
+    /// Of the run that is to come.
+    pub(super) priority: Priority,
+    /// Of the run that waits for its time.
+    pub(super) later: Priority,
+}
+
+/// Where an item is. Independently of it, it may wait for its time.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Place {
+    /// In no list: it does nothing but wait for its time, or is about to be put somewhere.
+    Nowhere,
+    /// Ready to be taken.
+    Ready,
+    /// A worker has it.
+    Running,
+    /// Only its failures are remembered.
+    Idle,
+}
+
+/// Why an item is added.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Cause {
+    /// To make sure, or late: if it failed before, it can wait for its next try.
+    Repeat,
+    /// Something happened: it runs now.
+    Fresh,
+}
+
+/// Slots in the order in which they came. The links are in the slots, so that one can leave from the middle.
+#[derive(Debug)]
+pub(super) struct List {
+    first: u32,
+    last: u32,
+    len: usize,
+}
+
+/// Every item once, found by its hash or by the number of its slot.
+#[derive(Debug)]
+pub(super) struct Slots<T> {
+    slots: Vec<Slot<T>>,
+    table: HashTable<u32>,
+    hasher: DefaultHashBuilder,
+    /// The first free slot; the others follow by `after`.
+    free: u32,
+}
+
+const NONE: u32 = u32::MAX;
+/// Memory for fewer slots than this is kept.
+const WORTH_RETURNING: usize = 4096;
+
+impl<T: Hash + Eq> Slots<T> {
+    pub(super) fn find(&self, item: &T) -> Option<u32> {
+        self.find_hashed(self.hash(item), item)
+    }
+
+    /// The slot of the item, a new one if it has none; an item that was there already is given back.
+    pub(super) fn find_or_insert(&mut self, item: T) -> (u32, Option<T>) {
+        let hash = self.hash(&item);
+        if let Some(slot) = self.find_hashed(hash, &item) {
+            return (slot, Some(item));
+        }
+        (self.insert(hash, item), None)
+    }
+
+    fn find_hashed(&self, hash: u32, item: &T) -> Option<u32> {
+        let is_it = |number: &u32| {
+            let slot = &self.slots[*number as usize];
+            slot.hash == hash && slot.item.as_ref() == Some(item)
+        };
+        self.table.find(spread(hash), is_it).copied()
+    }
+
+    fn hash(&self, item: &T) -> u32 {
+        let hash = self.hasher.hash_one(item);
+        (hash ^ (hash >> 32)) as u32
+    }
+}
+
+impl<T> Slots<T> {
+    pub(super) fn new() -> Self {
+        Self { slots: Vec::new(), table: HashTable::new(), hasher: DefaultHashBuilder::default(), free: NONE }
+    }
+
+    pub(super) fn get(&self, slot: u32) -> &Slot<T> {
+        &self.slots[slot as usize]
+    }
+
+    pub(super) fn get_mut(&mut self, slot: u32) -> &mut Slot<T> {
+        &mut self.slots[slot as usize]
+    }
+
+    pub(super) fn item(&self, slot: u32) -> &T {
+        self.get(slot).item.as_ref().expect("a slot in use has its item")
+    }
+
+    /// Frees a slot that is in no list.
+    pub(super) fn remove(&mut self, number: u32) -> Option<T> {
+        let hash = self.get(number).hash;
+        if let Ok(entry) = self.table.find_entry(spread(hash), |other| *other == number) {
+            entry.remove();
+        }
+        let free = self.free;
+        let slot = self.get_mut(number);
+        slot.after = free;
+        let item = slot.item.take();
+        self.free = number;
+        item
+    }
+
+    fn insert(&mut self, hash: u32, item: T) -> u32 {
+        let slot = Slot {
+            item: Some(item),
+            asked: Moment::START,
+            since: Moment::START,
+            before: NONE,
+            after: NONE,
+            hash,
+            failures: 0,
+            place: Place::Nowhere,
+            again: None,
+            priority: Priority::Low,
+            later: Priority::Low,
+        };
+        let number = match self.free {
+            NONE => {
+                self.slots.push(slot);
+                u32::try_from(self.slots.len() - 1)
+                    .ok()
+                    .filter(|number| *number != NONE)
+                    .expect("memory ends before 2^32 items do")
+            }
+            number => {
+                self.free = self.get(number).after;
+                *self.get_mut(number) = slot;
+                number
+            }
+        };
+        let slots = &self.slots;
+        self.table.insert_unique(spread(hash), number, |number| spread(slots[*number as usize].hash));
+        number
+    }
+
+    /// Whether so few of many slots are used that their memory should be given back.
+    pub(super) fn are_mostly_free(&self) -> bool {
+        self.slots.capacity() > WORTH_RETURNING && self.table.len() < self.slots.capacity() / 8
+    }
+
+    /// Moves all slots together and gives memory back. Returns for each old number the new one. Nobody may hold a number meanwhile.
+    pub(super) fn compact(&mut self, lists: &mut [&mut List]) -> Vec<u32> {
+        let mut numbers = vec![NONE; self.slots.len()];
+        let mut next = 0;
+        for (number, slot) in numbers.iter_mut().zip(&self.slots) {
+            if slot.item.is_some() {
+                *number = next;
+                next += 1;
+            }
+        }
+        let renumber = |number: &mut u32| *number = numbers.get(*number as usize).copied().unwrap_or(NONE);
+        self.slots.retain(|slot| slot.item.is_some());
+        self.slots.shrink_to_fit();
+        for slot in &mut self.slots {
+            renumber(&mut slot.before);
+            renumber(&mut slot.after);
+        }
+        for list in lists {
+            renumber(&mut list.first);
+            renumber(&mut list.last);
+        }
+        self.free = NONE;
+        let slots = &self.slots;
+        self.table = HashTable::with_capacity(slots.len());
+        for (number, slot) in (0..).zip(slots) {
+            self.table.insert_unique(spread(slot.hash), number, |number| spread(slots[*number as usize].hash));
+        }
+        numbers
+    }
+}
+
+impl List {
+    pub(super) const fn new() -> Self {
+        Self { first: NONE, last: NONE, len: 0 }
+    }
+
+    pub(super) fn len(&self) -> usize {
+        self.len
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.len == 0
+    }
+
+    pub(super) fn first(&self) -> Option<u32> {
+        (self.first != NONE).then_some(self.first)
+    }
+
+    pub(super) fn push<T>(&mut self, slots: &mut Slots<T>, number: u32) {
+        let last = std::mem::replace(&mut self.last, number);
+        let slot = slots.get_mut(number);
+        (slot.before, slot.after) = (last, NONE);
+        match last {
+            NONE => self.first = number,
+            last => slots.get_mut(last).after = number,
+        }
+        self.len += 1;
+    }
+
+    pub(super) fn remove<T>(&mut self, slots: &mut Slots<T>, number: u32) {
+        let slot = slots.get(number);
+        let (before, after) = (slot.before, slot.after);
+        match before {
+            NONE => self.first = after,
+            before => slots.get_mut(before).after = after,
+        }
+        match after {
+            NONE => self.last = before,
+            after => slots.get_mut(after).before = before,
+        }
+        self.len -= 1;
+    }
+}
+
+/// The table wants the upper and the lower bits to be good; 32 good bits are enough for both.
+fn spread(hash: u32) -> u64 {
+    u64::from(hash) << 32 | u64::from(hash)
+}

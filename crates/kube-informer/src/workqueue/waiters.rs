@@ -1,0 +1,119 @@
+//! Who waits for the queue, and whom to wake.
+
+use std::collections::VecDeque;
+use std::task::Waker;
+
+use super::core::Core;
+use super::moment::Moment;
+
+/// The workers that wait for an item and the tasks that wait for the end.
+///
+/// One of the workers that wait, the timekeeper, also sleeps until the next item is due: the queue needs no task of its own.
+/// Whoever is woken is taken off here. It comes back by itself if it finds nothing, and whoever gives up instead
+/// [leaves](Self::leave), so that somebody else can be woken in its place.
+#[derive(Debug, Default)]
+pub(super) struct Waiters {
+    workers: VecDeque<(Ticket, Waker)>,
+    timekeeper: Option<(Ticket, Waker, Moment)>,
+    drains: Vec<(Ticket, Waker)>,
+    tickets: u64,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Ticket(u64);
+
+/// Those to be woken once the lock is released.
+#[derive(Debug)]
+#[must_use]
+pub(super) enum Wake {
+    Nobody,
+    One(Waker),
+    All(Vec<Waker>),
+}
+
+impl Waiters {
+    pub(super) fn ticket(&mut self) -> Ticket {
+        self.tickets += 1;
+        Ticket(self.tickets)
+    }
+
+    /// Waits for an item. If an item is due at some time and nobody keeps time yet, this one does, until the moment returned.
+    pub(super) fn wait(&mut self, ticket: Ticket, waker: Waker, next_due: Option<Moment>) -> Option<Moment> {
+        self.leave(ticket);
+        if let Some(due) = next_due.filter(|_| self.timekeeper.is_none()) {
+            self.timekeeper = Some((ticket, waker, due));
+            return Some(due);
+        }
+        self.workers.push_back((ticket, waker));
+        None
+    }
+
+    /// Waits for the end.
+    pub(super) fn wait_for_end(&mut self, ticket: Ticket, waker: Waker) {
+        self.leave(ticket);
+        self.drains.push((ticket, waker));
+    }
+
+    pub(super) fn leave(&mut self, ticket: Ticket) {
+        if self.timekeeper.as_ref().is_some_and(|(keeper, ..)| *keeper == ticket) {
+            self.timekeeper = None;
+        }
+        self.workers.retain(|(other, _)| *other != ticket);
+        self.drains.retain(|(other, _)| *other != ticket);
+    }
+
+    /// Whom to wake, given what the queue has now. Asked after every change of the queue and of the waiters. It wakes one worker
+    /// only, who asks again when it has taken its item.
+    pub(super) fn wake<T>(&mut self, core: &Core<T>) -> Wake {
+        if self.workers.is_empty() && self.timekeeper.is_none() && self.drains.is_empty() {
+            return Wake::Nobody;
+        }
+        if core.is_closed() {
+            return self.wake_when_closed(core);
+        }
+        if core.ready() > 0 {
+            return self.any_worker().into();
+        }
+        let Some(next_due) = core.next_due() else { return Wake::Nobody };
+        match &self.timekeeper {
+            None => self.any_worker().into(),
+            Some((.., awaited)) if next_due < *awaited => self.timekeeper.take().map(|(_, waker, _)| waker).into(),
+            Some(_) => Wake::Nobody,
+        }
+    }
+
+    fn wake_when_closed<T>(&mut self, core: &Core<T>) -> Wake {
+        let mut all = Vec::new();
+        if core.is_drained() {
+            all.extend(self.drains.drain(..).map(|(_, waker)| waker));
+        }
+        if core.is_over() {
+            all.extend(std::iter::from_fn(|| self.any_worker()));
+        } else if core.ready() > 0 {
+            all.extend(self.any_worker());
+        }
+        Wake::All(all)
+    }
+
+    /// The timekeeper last, so that it need not be replaced.
+    fn any_worker(&mut self) -> Option<Waker> {
+        let worker = self.workers.pop_front().map(|(_, waker)| waker);
+        worker.or_else(|| self.timekeeper.take().map(|(_, waker, _)| waker))
+    }
+}
+
+impl Wake {
+    pub(super) fn wake(self) {
+        match self {
+            Self::Nobody => {}
+            Self::One(waker) => waker.wake(),
+            Self::All(wakers) => wakers.into_iter().for_each(Waker::wake),
+        }
+    }
+}
+
+impl From<Option<Waker>> for Wake {
+    fn from(waker: Option<Waker>) -> Self {
+        waker.map_or(Self::Nobody, Self::One)
+    }
+}

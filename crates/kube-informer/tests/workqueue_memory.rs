@@ -1,0 +1,67 @@
+//! How much memory the work queue takes, counted by the allocator. A binary of its own: nothing else may allocate meanwhile.
+
+use std::alloc::System;
+use std::num::NonZeroUsize;
+use std::time::Duration;
+
+use kube_informer::{RateLimit, WorkQueue};
+use stats_alloc::{INSTRUMENTED_SYSTEM, Region, StatsAlloc};
+
+#[global_allocator]
+static ALLOCATOR: &StatsAlloc<System> = &INSTRUMENTED_SYSTEM;
+
+/// Three words of which one is never zero, as the key of an object, but nothing on the heap.
+type Key = (NonZeroUsize, usize, usize);
+
+fn key(i: usize) -> Key {
+    (NonZeroUsize::MIN, i, i)
+}
+
+const MILLION: usize = 1_000_000;
+const BYTES_AN_ITEM: isize = 100;
+
+fn held(region: &Region<'_, System>) -> isize {
+    let change = region.change();
+    change.bytes_allocated as isize - change.bytes_deallocated as isize
+}
+
+async fn end_all(queue: &WorkQueue<Key>) {
+    while !queue.is_empty() {
+        queue.next().await.expect("one is ready").forget();
+    }
+}
+
+#[test]
+fn a_million_items_take_less_than_a_hundred_bytes_each_and_their_memory_is_given_back() {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_time().start_paused(true).build().unwrap();
+    runtime.block_on(async {
+        let region = Region::new(ALLOCATOR);
+        let queue = WorkQueue::<Key>::new(RateLimit::default());
+        (0..MILLION).for_each(|i| queue.add(key(i)));
+        let ready = held(&region) / MILLION as isize;
+        end_all(&queue).await;
+        let empty = held(&region);
+        println!("ready: {ready} bytes an item; {empty} bytes after all have been done");
+        assert!(ready < BYTES_AN_ITEM && empty < 1_000_000);
+
+        (0..MILLION).for_each(|i| queue.add_after(key(i), Duration::from_millis((i * 7919 % MILLION) as u64)));
+        let delayed = held(&region) / MILLION as isize;
+        tokio::time::advance(Duration::from_millis(MILLION as u64)).await;
+        end_all(&queue).await;
+        let empty = held(&region);
+        println!("delayed: {delayed} bytes an item; {empty} bytes after all have been done");
+        assert!(delayed < BYTES_AN_ITEM && empty < 1_000_000);
+
+        // Memory is given back even if the queue is never empty.
+        (0..MILLION).for_each(|i| queue.add(key(i)));
+        (0..100).for_each(|i| queue.add_after(key(MILLION + i), Duration::from_secs(1)));
+        end_all(&queue).await;
+        let nearly_empty = held(&region);
+        assert_eq!(queue.delayed(), 100);
+        tokio::time::advance(Duration::from_secs(1)).await;
+        assert_eq!(queue.len(), 100);
+        end_all(&queue).await;
+        println!("{nearly_empty} bytes for the last hundred");
+        assert!(nearly_empty < 1_000_000);
+    });
+}

@@ -1,0 +1,141 @@
+//! What a work queue reports, with client-go's meaning.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use kube_informer::{Origin, QueueMetrics, RateLimit, WorkQueue};
+use parking_lot::Mutex;
+use tokio::time::advance;
+
+const MS: Duration = Duration::from_millis(1);
+
+#[derive(Debug, Default, Clone, PartialEq)]
+struct Seen {
+    depth: i64,
+    adds: u64,
+    retries: u64,
+    waited: Vec<Duration>,
+    worked: Vec<Duration>,
+    unfinished: Vec<(Duration, Duration)>,
+}
+
+#[derive(Clone, Default)]
+struct Recorder(Arc<Mutex<Seen>>);
+
+impl Recorder {
+    fn seen(&self) -> Seen {
+        self.0.lock().clone()
+    }
+}
+
+impl QueueMetrics for Recorder {
+    fn depth(&self, change: i64) {
+        self.0.lock().depth += change;
+    }
+
+    fn added(&self) {
+        self.0.lock().adds += 1;
+    }
+
+    fn taken(&self, waited: Duration) {
+        self.0.lock().waited.push(waited);
+    }
+
+    fn finished(&self, worked: Duration) {
+        self.0.lock().worked.push(worked);
+    }
+
+    fn unfinished(&self, total: Duration, longest: Duration) {
+        self.0.lock().unfinished.push((total, longest));
+    }
+
+    fn retried(&self) {
+        self.0.lock().retries += 1;
+    }
+}
+
+fn queue() -> (WorkQueue<&'static str>, Recorder) {
+    let recorder = Recorder::default();
+    (WorkQueue::builder().rate_limit(RateLimit::exponential(MS, MS)).metrics(recorder.clone()).build(), recorder)
+}
+
+#[tokio::test(start_paused = true)]
+async fn depth_adds_latency_and_duration_are_exact() {
+    let (queue, recorder) = queue();
+    queue.add("foo");
+    assert_eq!((recorder.seen().depth, recorder.seen().adds), (1, 1));
+    advance(50 * MS).await;
+    let item = queue.next().await.unwrap();
+    assert_eq!((recorder.seen().depth, recorder.seen().waited), (0, vec![50 * MS]));
+
+    // Added while it runs, it counts at once, and only once.
+    queue.add("foo");
+    queue.add("foo");
+    assert_eq!((recorder.seen().depth, recorder.seen().adds), (1, 2));
+    advance(25 * MS).await;
+    item.done();
+    assert_eq!((recorder.seen().depth, recorder.seen().worked), (1, vec![25 * MS]));
+    advance(10 * MS).await;
+    let item = queue.next().await.unwrap();
+    assert_eq!((recorder.seen().depth, recorder.seen().waited), (0, vec![50 * MS, 35 * MS]));
+    advance(5 * MS).await;
+    item.forget();
+    assert_eq!(recorder.seen().worked, [25 * MS, 5 * MS]);
+    assert_eq!(recorder.seen().retries, 0);
+}
+
+#[tokio::test(start_paused = true)]
+async fn whatever_is_added_for_later_is_a_retry_and_an_add_when_its_time_comes() {
+    let (queue, recorder) = queue();
+    queue.add_after("foo", MS);
+    queue.retry("bar");
+    queue.add_after("baz", Duration::ZERO);
+    assert_eq!((recorder.seen().retries, recorder.seen().adds, recorder.seen().depth), (3, 1, 1));
+    advance(3 * MS).await;
+    assert_eq!(queue.len(), 3);
+    assert_eq!((recorder.seen().retries, recorder.seen().adds, recorder.seen().depth), (3, 3, 3));
+    drop(queue.next().await);
+    assert_eq!((recorder.seen().retries, recorder.seen().depth), (4, 2));
+    assert_eq!(queue.next().await.map(|item| item.forget()), Some(()));
+    assert_eq!(recorder.seen().waited[1], 2 * MS, "it waits since it was due, even if nobody looked");
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_add_that_is_merged_into_a_backoff_leaves_the_depth() {
+    let (queue, recorder) = queue();
+    queue.add("foo");
+    let item = queue.next().await.unwrap();
+    queue.add_from("foo", Origin::Resync);
+    assert_eq!(recorder.seen().depth, 1);
+    item.retry();
+    assert_eq!(recorder.seen().depth, 0);
+}
+
+#[tokio::test(start_paused = true)]
+async fn unfinished_work_and_the_longest_run_are_told_every_500_ms_until_the_shutdown() {
+    let (queue, recorder) = queue();
+    queue.add("foo");
+    queue.add("bar");
+    let foo = queue.next().await.unwrap();
+    tokio::time::sleep(100 * MS).await;
+    let _bar = queue.next().await.unwrap();
+    tokio::time::sleep(450 * MS).await;
+    assert_eq!(recorder.seen().unfinished, [(900 * MS, 500 * MS)]);
+    foo.done();
+    tokio::time::sleep(500 * MS).await;
+    assert_eq!(recorder.seen().unfinished[1..], [(900 * MS, 900 * MS)]);
+    queue.shutdown();
+    tokio::time::sleep(10_000 * MS).await;
+    assert_eq!(recorder.seen().unfinished.len(), 2);
+}
+
+#[tokio::test(start_paused = true)]
+async fn reporting_does_not_keep_a_queue_alive() {
+    let (queue, recorder) = queue();
+    queue.add("foo");
+    queue.next().await.unwrap().forget();
+    drop(queue);
+    tokio::time::sleep(10_000 * MS).await;
+    assert!(recorder.seen().unfinished.is_empty());
+    assert_eq!(Arc::strong_count(&recorder.0), 1);
+}
