@@ -1,5 +1,6 @@
 //! What a queue tells of itself.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 /// Hears what happens in a queue: what client-go's queues report, for whatever system of metrics one has.
@@ -18,7 +19,7 @@ use std::time::Duration;
 /// #[derive(Default)]
 /// struct Adds(AtomicU64);
 ///
-/// impl QueueMetrics for Arc<Adds> {
+/// impl QueueMetrics for Adds {
 ///     fn added(&self) {
 ///         self.0.fetch_add(1, Ordering::Relaxed);
 ///     }
@@ -60,6 +61,32 @@ pub trait QueueMetrics: Send + Sync + 'static {
 
     /// `workqueue_retries_total`, a counter: an item was added for later, by a retry or with a delay.
     fn retried(&self) {}
+}
+
+impl<M: QueueMetrics + ?Sized> QueueMetrics for Arc<M> {
+    fn depth(&self, change: i64) {
+        (**self).depth(change);
+    }
+
+    fn added(&self) {
+        (**self).added();
+    }
+
+    fn taken(&self, waited: Duration) {
+        (**self).taken(waited);
+    }
+
+    fn finished(&self, worked: Duration) {
+        (**self).finished(worked);
+    }
+
+    fn unfinished(&self, total: Duration, longest: Duration) {
+        (**self).unfinished(total, longest);
+    }
+
+    fn retried(&self) {
+        (**self).retried();
+    }
 }
 
 /// What a named queue reports to if it is told of nothing else.
