@@ -18,11 +18,12 @@ fmt:
 
 # Clippy, warnings as errors.
 lint:
-    cargo clippy --workspace --all-targets --locked -- --deny warnings
+    cargo clippy --workspace --all-targets --all-features --locked -- --deny warnings
 
 # Unit, integration and documentation tests.
 test:
     cargo test --workspace --locked
+    cargo test --package kube-informer --features metrics --locked metrics
 
 # The documentation, warnings as errors.
 doc:
@@ -33,9 +34,10 @@ deny:
     command -v cargo-deny >/dev/null || cargo install --locked cargo-deny --root target/tools
     cargo deny --locked check bans licenses sources
 
-# Every crate that is to be published, packaged and built from its package.
+# Every crate that is to be published, packaged and built from its package. A library names no release of Kubernetes
+# itself, so the build is told one.
 package:
-    cargo package --workspace --locked --allow-dirty
+    K8S_OPENAPI_ENABLED_VERSION=1.37 cargo package --package kube-embedded --package kube-informer --locked --allow-dirty
 
 # The benchmarks of a crate, e.g. `just bench kube-embedded`.
 bench crate:
