@@ -10,7 +10,7 @@ use k8s_openapi::api::core::v1::ConfigMap;
 use kube_informer::{Backlog, Condition, Event, Informer, Obj, Origin, Overflow, SyncError, WaitError};
 use serde::Deserialize;
 use serde_json::json;
-use support::{Story, asked, cached, client, key, put, remove, server, truth};
+use support::{Story, asked, cached, client, drained, key, put, remove, server, truth};
 use tokio::sync::Notify;
 
 /// The server is asked once for everything, then only watched; reads never reach it.
@@ -422,12 +422,4 @@ async fn shutdown_leaves_no_task_and_no_connection() {
     assert!(matches!(maps.synced().await, Err(SyncError::Stopped)));
     assert_eq!(maps.wait_for(kube_informer::Version::from(u64::MAX)).await, Err(WaitError::Stopped));
     assert_eq!(maps.lister().count(), 1, "what is in the cache can still be read");
-}
-
-/// Waits until nothing waits for a handler, and it is done.
-async fn drained(handler: &kube_informer::Registration) {
-    while handler.backlog() > 0 {
-        tokio::task::yield_now().await;
-    }
-    tokio::task::yield_now().await;
 }

@@ -9,7 +9,7 @@ use std::sync::{Arc, Mutex};
 use k8s_openapi::api::core::v1::ConfigMap;
 use kube::Client;
 use kube_embedded::Server;
-use kube_informer::{Event, Informer, Obj, ObjectKey, Origin, Version};
+use kube_informer::{Event, Informer, Obj, ObjectKey, Origin, Registration, Version};
 use serde_json::{Value, json};
 
 pub async fn server() -> Server {
@@ -168,4 +168,12 @@ pub fn asked(server: &Server) -> (usize, usize) {
     let (watches, lists): (Vec<_>, Vec<_>) =
         maps.partition(|seen| seen.query.contains("watch=true") && !seen.query.contains("sendInitialEvents=true"));
     (lists.len(), watches.len())
+}
+
+/// Waits until nothing waits for a handler, and it is done.
+pub async fn drained(handler: &Registration) {
+    while handler.backlog() > 0 {
+        tokio::task::yield_now().await;
+    }
+    tokio::task::yield_now().await;
 }
