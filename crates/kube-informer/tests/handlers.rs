@@ -70,10 +70,7 @@ async fn a_filter_turns_entering_into_an_addition_and_leaving_into_a_filtered_de
     maps.wait_for(put(&server, "default", "c", "out")).await.unwrap();
     drained(&handler).await;
     story.believed();
-    assert_eq!(
-        story.take(),
-        ["+ default/a (Initial)", "+ default/b", "- default/a Filtered", "- default/b Known"]
-    );
+    assert_eq!(story.take(), ["+ default/a (Initial)", "+ default/b", "- default/a Filtered", "- default/b Known"]);
 }
 
 #[tokio::test(start_paused = true)]
@@ -119,12 +116,7 @@ async fn a_full_queue_that_replays_tells_the_difference_as_a_list_would() {
     slow.release().await;
     assert_eq!(
         slow.story.take(),
-        [
-            "+ default/in-hand",
-            "~ default/a (Relist)",
-            "- default/b Missed (Relist)",
-            "+ default/c (Relist)"
-        ]
+        ["+ default/in-hand", "~ default/a (Relist)", "- default/b Missed (Relist)", "+ default/c (Relist)"]
     );
     assert_eq!(slow.story.believed(), truth(&server));
 }

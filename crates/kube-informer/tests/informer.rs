@@ -157,9 +157,7 @@ async fn what_no_longer_is_to_be_kept_leaves_the_cache_as_filtered() {
     let server = server().await;
     put(&server, "default", "a", "in");
     put(&server, "default", "b", "out");
-    let maps = Informer::<ConfigMap>::builder(client(&server))
-        .keep_if(|map| map.label("value") == Some("in"))
-        .build();
+    let maps = Informer::<ConfigMap>::builder(client(&server)).keep_if(|map| map.label("value") == Some("in")).build();
     let story = Story::default();
     let handler = maps.on_event(story.handler());
     maps.start();
@@ -340,9 +338,9 @@ async fn wait_until_sees_the_object_come_and_go_and_never_an_empty_cache() {
     put(&server, "default", "a", "1");
     let maps = Informer::<ConfigMap>::builder(client(&server)).build();
     let gone = tokio::spawn(maps.wait_until(key("default", "a"), |map| map.is_none()));
-    let two = tokio::spawn(maps.wait_until(key("default", "a"), |map| {
-        map.is_some_and(|map| map.label("value") == Some("2"))
-    }));
+    let two = tokio::spawn(
+        maps.wait_until(key("default", "a"), |map| map.is_some_and(|map| map.label("value") == Some("2"))),
+    );
     maps.start();
     maps.synced().await.unwrap();
     tokio::task::yield_now().await;

@@ -76,6 +76,7 @@ struct Told {
     known: BTreeMap<String, (Option<String>, Version)>,
     lines: Vec<String>,
     wrong: Option<String>,
+    may_go_back: bool,
 }
 
 impl Story {
@@ -91,6 +92,11 @@ impl Story {
             let lines = told.lines.join("\n");
             told.wrong.get_or_insert(format!("{wrong}:\n{lines}"));
         }
+    }
+
+    /// The server is about to go back, and objects with it.
+    pub fn server_may_go_back(&self) {
+        self.0.lock().unwrap().may_go_back = true;
     }
 
     /// What was told since this was last asked.
@@ -128,10 +134,10 @@ impl Told {
                 if known.0 != state(new).0 {
                     return Err(format!("{key} becomes another object"));
                 }
-                if new.version() < old.version() {
+                if new.version() < old.version() && !self.may_go_back {
                     return Err(format!("{key} goes back"));
                 }
-                if new.version() == old.version() && *origin != Origin::Resync {
+                if new.version() == old.version() && *origin != Origin::Resync && !self.may_go_back {
                     return Err(format!("{key} is updated without a change"));
                 }
                 self.known.insert(key, state(new));

@@ -1,0 +1,231 @@
+//! Failures on command, alone and in pairs. Each time: the cache ends at the truth, every handler has heard whole stories, and the server
+//! was not asked more often than the backoff allows.
+
+mod support;
+
+use std::time::Duration;
+
+use k8s_openapi::api::core::v1::ConfigMap;
+use kube_embedded::access::Access;
+use kube_embedded::fault::{Fault, Rule};
+use kube_embedded::{Server, Verb};
+use kube_informer::reflector::{Settings, Streaming};
+use kube_informer::{Backlog, Condition, Health, Informer, Obj, Registration};
+use support::{Story, cached, client, drained, key, put, remove, server, truth};
+use tokio::time::timeout;
+
+/// No failure may take longer than this to get over.
+const LONGEST: Duration = Duration::from_secs(15 * 60);
+/// More requests than this within a second is a storm.
+const MOST_A_SECOND: usize = 6;
+
+struct Rig {
+    server: Server,
+    maps: Informer<ConfigMap>,
+    handlers: Vec<(Registration, Story)>,
+}
+
+impl Rig {
+    /// Synced, with five objects.
+    async fn new() -> Self {
+        let rig = Self::unsynced(Settings::default(), &[]).await;
+        timeout(LONGEST, rig.maps.synced()).await.unwrap().unwrap();
+        rig
+    }
+
+    async fn unsynced(settings: Settings, rules: &[Rule]) -> Self {
+        let server = server().await;
+        for nth in 0..5 {
+            put(&server, "default", &format!("m{nth}"), "1");
+        }
+        for rule in rules {
+            server.faults().inject(rule.clone());
+        }
+        let maps = Informer::<ConfigMap>::builder(client(&server)).reflector(settings).seed(7).build();
+        let told = |backlog| {
+            let story = Story::default();
+            (maps.handler().backlog(backlog).on_event(story.handler()), story)
+        };
+        let handlers = vec![told(Backlog::default()), told(Backlog::Latest)];
+        maps.start();
+        Self { server, maps, handlers }
+    }
+
+    fn inject(&self, fault: Fault, times: u64) {
+        self.server.faults().inject(Rule::new(fault).verb(Verb::Watch).times(times));
+    }
+
+    /// Things happen, seen or not.
+    fn happen(&self) {
+        put(&self.server, "default", "m0", "2");
+        remove(&self.server, "default", "m1");
+        put(&self.server, "default", "m1", "anew");
+        remove(&self.server, "default", "m2");
+        put(&self.server, "default", "m9", "1");
+    }
+
+    /// Whatever was done to it, all is well in the end.
+    async fn converges(&self) {
+        let mark = self.server.revision().to_string();
+        let version = put(&self.server, "default", "done", &mark);
+        let is_marked = move |map: &Obj<ConfigMap>| map.label("value") == Some(&mark);
+        let done = self.maps.wait_until(key("default", "done"), move |map| map.is_some_and(&is_marked));
+        timeout(LONGEST, done).await.expect("it never gets over it").unwrap();
+        // A list may show the object before it shows what is gone.
+        timeout(LONGEST, self.maps.wait_for(version)).await.expect("it never gets over it").unwrap();
+        assert_eq!(cached(&self.maps), truth(&self.server));
+        for (handler, story) in &self.handlers {
+            handler.synced().await.unwrap();
+            drained(handler).await;
+            assert_eq!(story.believed(), truth(&self.server));
+        }
+        let times: Vec<_> = self.server.requests().iter().map(|seen| seen.at).collect();
+        for (nth, at) in times.iter().enumerate() {
+            let within = times[nth..].iter().take_while(|then| then.duration_since(*at) < Duration::from_secs(1));
+            let within = within.count();
+            assert!(within <= MOST_A_SECOND, "{within} requests within a second");
+        }
+    }
+}
+
+fn paged() -> Settings {
+    let mut settings = Settings::default();
+    settings.streaming = Streaming::Never;
+    settings.page_size = Some(2);
+    settings
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_410_in_the_middle_of_a_paged_list() {
+    let expired = Rule::new(Fault::GoneAtOpen).verb(Verb::List).query_given("continue").once();
+    let rig = Rig::unsynced(paged(), &[expired]).await;
+    rig.maps.synced().await.unwrap();
+    rig.happen();
+    rig.converges().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_cut_in_the_middle_of_a_frame_and_then_refused_connections() {
+    let rig = Rig::new().await;
+    rig.inject(Fault::CutWithinEvent(1), 1);
+    rig.server.cut();
+    rig.happen();
+    tokio::time::sleep(Duration::from_secs(2)).await;
+    rig.server.refuse().await;
+    rig.server.cut();
+    put(&rig.server, "default", "m3", "2");
+    tokio::time::sleep(Duration::from_secs(100)).await;
+    rig.server.accept().await;
+    rig.converges().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_stall_and_then_a_410() {
+    let rig = Rig::new().await;
+    rig.inject(Fault::StallAfterEvents(0), 1);
+    rig.server.cut();
+    tokio::time::sleep(Duration::from_secs(1)).await;
+    rig.happen();
+    rig.server.compact_now();
+    rig.inject(Fault::GoneAfterEvents(0), 1);
+    rig.converges().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_streaming_list_without_its_end_and_then_429_on_the_list() {
+    let endless = Rule::new(Fault::OmitInitialEventsEnd).query("sendInitialEvents", "true");
+    let busy = Rule::new(Fault::TooManyRequests).verb(Verb::List).times(3);
+    let rig = Rig::unsynced(Settings::default(), &[endless, busy]).await;
+    timeout(LONGEST, rig.maps.synced()).await.unwrap().unwrap();
+    rig.happen();
+    rig.converges().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_duplicate_event_after_a_reconnect() {
+    let rig = Rig::new().await;
+    rig.inject(Fault::CutAfterEvents(2), 1);
+    rig.server.cut();
+    tokio::time::sleep(Duration::from_secs(1)).await;
+    rig.inject(Fault::DuplicateAfterEvents(1), 1);
+    rig.happen();
+    rig.converges().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_backup_restored_during_a_cut() {
+    let rig = Rig::new().await;
+    let backup = rig.server.backup();
+    rig.happen();
+    rig.maps.wait_until(key("default", "m9"), |map| map.is_some()).await.unwrap();
+    for (handler, story) in &rig.handlers {
+        drained(handler).await;
+        story.server_may_go_back();
+    }
+    rig.server.refuse().await;
+    rig.server.cut();
+    rig.server.restore(&backup);
+    tokio::time::sleep(Duration::from_secs(20)).await;
+    rig.server.accept().await;
+    let gone = rig.maps.wait_until(key("default", "m9"), |map| map.is_none());
+    timeout(LONGEST, gone).await.unwrap().unwrap();
+    rig.converges().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn permission_revoked_during_a_relist() {
+    let rig = Rig::new().await;
+    rig.happen();
+    rig.server.set_access(Access::closed());
+    rig.server.restart();
+    tokio::time::sleep(Duration::from_secs(200)).await;
+    assert!(matches!(rig.maps.health().condition, Condition::Degraded { .. }));
+    assert!(rig.maps.is_synced());
+    rig.server.set_access(Access::open());
+    rig.converges().await;
+}
+
+/// Each fault of the server's, alone.
+#[tokio::test(start_paused = true)]
+async fn each_fault_alone_is_got_over() {
+    let faults = [
+        Fault::Disconnect,
+        Fault::status(500),
+        Fault::status(503).retry_after(3),
+        Fault::status(504),
+        Fault::status(400),
+        Fault::TooManyRequests,
+        Fault::GoneAtOpen,
+        Fault::Delay(Duration::from_secs(5)),
+        Fault::StallAfterBytes(100),
+        Fault::StallAfterEvents(1),
+        Fault::CutAfterBytes(700),
+        Fault::CutAfterEvents(1),
+        Fault::CutWithinEvent(1),
+        Fault::EndAfterEvents(0),
+        Fault::EndAfterEvents(2),
+        Fault::GarbageAfterEvents(1, "}{ no frame\n".into()),
+        Fault::GoneAfterEvents(1),
+        Fault::OmitInitialEventsEnd,
+        Fault::OmitBookmarks,
+        Fault::DuplicateAfterEvents(1),
+    ];
+    for fault in faults {
+        for times in [1, 4] {
+            // From the very first request on, ...
+            let rig = Rig::unsynced(Settings::default(), &[Rule::new(fault.clone()).times(times)]).await;
+            println!("{fault:?}, {times} times");
+            let mut health = rig.maps.watch_health();
+            drop(timeout(LONGEST, health.wait_for(Health::is_synced)).await.expect("it never syncs"));
+            rig.happen();
+            rig.converges().await;
+            // ... and on a watch that is under way.
+            rig.inject(fault.clone(), times);
+            rig.server.cut();
+            put(&rig.server, "default", "m3", "3");
+            tokio::time::sleep(Duration::from_secs(1)).await;
+            remove(&rig.server, "default", "m3");
+            rig.converges().await;
+        }
+    }
+}
