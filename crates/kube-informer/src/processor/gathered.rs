@@ -33,12 +33,21 @@ pub(super) enum Telling {
 #[derive(Debug)]
 struct Entry {
     place: u64,
-    /// What the handler last heard.
-    heard: Option<Obj<Untyped>>,
+    heard: Heard,
     /// How the object that the handler heard of ended, if it did.
     end: Option<End>,
     /// The object as it is now.
     now: Option<(Obj<Untyped>, Origin)>,
+}
+
+/// What the handler last heard of an object.
+#[derive(Debug)]
+enum Heard {
+    Nothing,
+    /// This state.
+    State(Obj<Untyped>),
+    /// Some state: a deletion shows the last one there was, not the last one that was told.
+    Some,
 }
 
 #[derive(Debug)]
@@ -95,7 +104,7 @@ impl Gathered {
             Event::Deleted { last, state, origin } => {
                 entry.now = None;
                 // An end that was not told yet is the end of what the handler knows; what came after it, it never heard of.
-                if entry.heard.is_none() {
+                if matches!(entry.heard, Heard::Nothing) {
                     self.forget(last.key());
                 } else if entry.end.is_none() {
                     entry.end = Some(End { last, state, origin });
@@ -107,9 +116,9 @@ impl Gathered {
     fn begin(&mut self, event: Event) {
         let key = event.key().clone();
         let (heard, end, now) = match event {
-            Event::Added { object, origin } => (None, None, Some((object, origin))),
-            Event::Updated { old, new, origin } => (Some(old), None, Some((new, origin))),
-            Event::Deleted { last, state, origin } => (Some(last.clone()), Some(End { last, state, origin }), None),
+            Event::Added { object, origin } => (Heard::Nothing, None, Some((object, origin))),
+            Event::Updated { old, new, origin } => (Heard::State(old), None, Some((new, origin))),
+            Event::Deleted { last, state, origin } => (Heard::Some, Some(End { last, state, origin }), None),
         };
         let place = self.enter(Place::Object(key.clone()));
         self.entries.insert(key, Entry { place, heard, end, now });
@@ -144,8 +153,11 @@ impl Gathered {
         };
         let added = |(object, why): (_, Origin)| Event::Added { object, origin: origin(why) };
         match (entry.heard, entry.end, entry.now) {
-            (Some(old), None, Some((new, why))) => Next::Events(Event::Updated { old, new, origin: origin(why) }, None),
-            (Some(old), Some(end), Some((new, why))) if is_same(&old, &new) && is_same(&end.last, &new) => {
+            (Heard::State(old), None, Some((new, why))) => {
+                Next::Events(Event::Updated { old, new, origin: origin(why) }, None)
+            }
+            // It left and came back.
+            (Heard::State(old), Some(_), Some((new, why))) if is_same(&old, &new) => {
                 Next::Events(Event::Updated { old, new, origin: origin(why) }, None)
             }
             (_, Some(end), now) => {
@@ -156,8 +168,10 @@ impl Gathered {
                 let deleted = Event::Deleted { last: end.last, state, origin: origin(end.origin) };
                 Next::Events(deleted, now.map(added))
             }
-            (None, None, Some(now)) => Next::Events(added(now), None),
-            (_, None, None) => unreachable!("an object that is gone has an end, or is forgotten"),
+            (Heard::Nothing, None, Some(now)) => Next::Events(added(now), None),
+            (Heard::Some, None, _) | (_, None, None) => {
+                unreachable!("an object that is gone has an end, or is forgotten")
+            }
         }
     }
 

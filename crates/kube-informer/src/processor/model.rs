@@ -17,6 +17,8 @@ struct World {
     rng: Pcg64Mcg,
     version: u64,
     uids: u64,
+    /// The uids of objects that may come back: into a filter, or with a restored backup.
+    absent: BTreeMap<String, String>,
     store: BTreeMap<String, Obj<Untyped>>,
 }
 
@@ -42,15 +44,24 @@ impl World {
         let origin = if self.rng.random_bool(0.2) { Origin::Relist } else { Origin::Live };
         let Some(old) = self.store.remove(&name) else {
             self.uids += 1;
-            let uid = format!("u{}", self.uids);
+            let uid = self.absent.remove(&name).unwrap_or_else(|| format!("u{}", self.uids));
             return self.add(name, &uid, origin);
         };
         let uid = old.uid().unwrap().to_string();
         if self.rng.random_bool(0.4) {
             let (last, state) = match self.rng.random_range(0..3) {
-                0 => (self.object(&name, &uid), FinalState::Known),
+                0 => {
+                    let last = self.object(&name, &uid);
+                    if self.rng.random_bool(0.3) {
+                        self.absent.insert(name, uid);
+                    }
+                    (last, FinalState::Known)
+                }
                 1 => (old, FinalState::Missed),
-                _ => (old, FinalState::Filtered),
+                _ => {
+                    self.absent.insert(name, uid);
+                    (old, FinalState::Filtered)
+                }
             };
             return Event::deleted(last, state, origin);
         }
@@ -75,6 +86,7 @@ impl World {
         let mut objects = Vec::new();
         let mut deletions = Vec::new();
         for name in ["o0", "o3", "o5", "n1", "n2"] {
+            self.absent.remove(name);
             if let Some(last) = self.store.remove(name) {
                 deletions.push(Event::deleted(last, FinalState::Missed, Origin::Relist));
             }
@@ -170,7 +182,7 @@ impl Feed {
 fn run(seed: u64) {
     let mut rng = Pcg64Mcg::seed_from_u64(seed);
     let policy = policy(&mut rng);
-    let mut world = World { rng, version: 0, uids: 0, store: BTreeMap::new() };
+    let mut world = World { rng, version: 0, uids: 0, absent: BTreeMap::new(), store: BTreeMap::new() };
     let mut feed = Feed { queue: Queue::new(policy), every: Vec::new() };
     let mut listener = Listener::default();
     for _ in 0..world.rng.random_range(0..8) {

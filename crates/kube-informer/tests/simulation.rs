@@ -1,0 +1,453 @@
+//! Random servers, faults and handlers on paused time. A seed decides everything:
+//!
+//! ```text
+//! KUBE_INFORMER_SEEDS=100000 cargo test -p kube-informer --test simulation      # more of them
+//! KUBE_INFORMER_SEED=4711 cargo test -p kube-informer --test simulation         # one again, told step by step
+//! ```
+//!
+//! In the end nothing is wrong any more, and then: the cache is what the server has; every handler has heard whole stories that end
+//! there; the server was never stormed; and after the shutdown no task and no watch is left.
+
+mod support;
+
+use std::collections::BTreeMap;
+use std::ops::Range;
+use std::time::Duration;
+
+use k8s_openapi::api::core::v1::ConfigMap;
+use kube_embedded::fault::{Fault, Rule};
+use kube_embedded::{Backup, Server, Verb};
+use kube_informer::reflector::{Settings, Streaming};
+use kube_informer::{Backlog, Discipline, Informer, Keep, Overflow, Registration};
+use rand::{RngExt as _, SeedableRng as _};
+use rand_pcg::Pcg64Mcg;
+use serde_json::json;
+use support::{Story, client, put, remove};
+use tokio::time::{Instant, sleep};
+
+const SEEDS: u64 = 250;
+const STEPS: usize = 120;
+const NAMESPACES: [&str; 3] = ["one", "two", "three"];
+/// However bad it was, it is over after this.
+const LONGEST: Duration = Duration::from_secs(2 * 60 * 60);
+/// More requests than this within a second, for each namespace that is watched, is a storm.
+const MOST_A_SECOND: usize = 8;
+
+#[test]
+fn whatever_happens_the_cache_and_every_handler_end_at_the_truth() {
+    let number = |name| std::env::var(name).ok().map(|text: String| text.parse::<u64>().expect("a number"));
+    let seeds: Range<u64> = match (number("KUBE_INFORMER_SEED"), number("KUBE_INFORMER_SEEDS")) {
+        (Some(seed), _) => seed..seed + 1,
+        (None, seeds) => 0..seeds.unwrap_or(SEEDS),
+    };
+    let aloud = number("KUBE_INFORMER_SEED").is_some();
+    for seed in seeds {
+        let result = std::panic::catch_unwind(|| {
+            let runtime = tokio::runtime::Builder::new_current_thread().enable_time().start_paused(true).build();
+            runtime.expect("a runtime").block_on(Simulation::run(seed, aloud));
+        });
+        assert!(result.is_ok(), "seed {seed}: once more with KUBE_INFORMER_SEED={seed}");
+    }
+}
+
+struct Simulation {
+    rng: Pcg64Mcg,
+    aloud: bool,
+    server: Server,
+    maps: Informer<ConfigMap>,
+    wanted: Wanted,
+    handlers: Vec<Handler>,
+    backup: Option<Backup>,
+    refusing: bool,
+    writes: u64,
+    /// When watches were broken off, or began for other reasons.
+    jolts: Vec<Instant>,
+}
+
+enum Wanted {
+    Everything,
+    These(Vec<&'static str>),
+}
+
+struct Handler {
+    hears: Hears,
+    story: Story,
+    feed: Feed,
+}
+
+enum Feed {
+    Callback(Registration),
+    Stream(tokio::task::JoinHandle<()>),
+}
+
+#[derive(Clone, Copy)]
+enum Hears {
+    All,
+    /// Only objects whose value is even.
+    Even,
+}
+
+/// Version and value of each object.
+type View = BTreeMap<String, (String, String)>;
+
+impl Simulation {
+    async fn run(seed: u64, aloud: bool) {
+        let mut simulation = Self::new(seed, aloud).await;
+        let before = simulation.begin();
+        for _ in 0..STEPS {
+            simulation.step().await;
+        }
+        simulation.end(before).await;
+    }
+
+    async fn new(seed: u64, aloud: bool) -> Self {
+        let mut rng = Pcg64Mcg::seed_from_u64(seed);
+        let server = Server::builder().in_process().seed(seed).history(rng.random_range(5..200));
+        let server = server.start().await.expect("a server");
+        for name in NAMESPACES {
+            server
+                .create(&json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}}))
+                .expect("a namespace");
+        }
+        let mut settings = Settings::default();
+        if rng.random_bool(0.4) {
+            settings.streaming = Streaming::Never;
+        }
+        if rng.random_bool(0.5) {
+            settings.page_size = Some(rng.random_range(1..5));
+        }
+        let wanted = match rng.random_range(0..3) {
+            0 => Wanted::These(vec!["one", "two"]),
+            _ => Wanted::Everything,
+        };
+        let mut builder = Informer::<ConfigMap>::builder(client(&server))
+            .seed(seed)
+            .reflector(settings)
+            .keep([Keep::Plain, Keep::Compact, Keep::Decoded][rng.random_range(0..3)])
+            .queue([Discipline::Ordered, Discipline::Keyed][rng.random_range(0..2)]);
+        if let Wanted::These(namespaces) = &wanted {
+            builder = builder.namespaces(namespaces.clone());
+        }
+        if rng.random_bool(0.5) {
+            builder = builder.resync(Duration::from_secs(rng.random_range(1..60)));
+        }
+        let maps = builder.build();
+        Self {
+            rng,
+            aloud,
+            server,
+            maps,
+            wanted,
+            handlers: Vec::new(),
+            backup: None,
+            refusing: false,
+            writes: 0,
+            jolts: Vec::new(),
+        }
+    }
+
+    /// Starts everything; gives how many tasks there were before.
+    fn begin(&mut self) -> usize {
+        // The client's own task and the server's.
+        let before = tokio::runtime::Handle::current().metrics().num_alive_tasks();
+        for _ in 0..self.rng.random_range(0..20) {
+            self.write();
+        }
+        for _ in 0..self.rng.random_range(0..3) {
+            self.add_handler();
+        }
+        self.maps.start();
+        before
+    }
+
+    async fn step(&mut self) {
+        match self.rng.random_range(0..100) {
+            0..50 => {
+                for _ in 0..self.rng.random_range(1..4) {
+                    self.write();
+                }
+            }
+            50..65 => {
+                let time = [10, 300, 5_000, 40_000, 200_000][self.rng.random_range(0..5)];
+                self.say(format!("{time} ms pass"));
+                sleep(Duration::from_millis(time)).await;
+            }
+            65..70 => tokio::task::yield_now().await,
+            70..75 => {
+                self.say("cut");
+                self.jolt();
+                self.server.cut();
+            }
+            75..78 => {
+                self.say("compact");
+                self.server.compact_now();
+            }
+            78..80 => {
+                self.say("restart");
+                self.jolt();
+                self.server.restart();
+            }
+            80..83 if self.refusing => {
+                self.say("accept");
+                self.server.accept().await;
+                self.refusing = false;
+            }
+            80..83 => {
+                self.say("refuse");
+                self.server.refuse().await;
+                self.refusing = true;
+            }
+            83..90 => self.inject(),
+            90..94 => self.add_handler(),
+            94..96 => self.remove_handler().await,
+            96..98 => self.change_namespaces(),
+            98 => {
+                self.say("backup");
+                self.backup = Some(self.server.backup());
+            }
+            _ => self.restore().await,
+        }
+    }
+
+    fn write(&mut self) {
+        let namespace = NAMESPACES[self.rng.random_range(0..3)];
+        let name = format!("m{}", self.rng.random_range(0..6));
+        self.writes += 1;
+        if self.server.objects("v1", "ConfigMap").is_ok_and(|maps| maps.namespace(namespace).get(&name).is_ok())
+            && self.rng.random_bool(0.35)
+        {
+            self.say(format!("remove {namespace}/{name}"));
+            remove(&self.server, namespace, &name);
+        } else {
+            self.say(format!("put {namespace}/{name} {}", self.writes));
+            put(&self.server, namespace, &name, &self.writes.to_string());
+        }
+    }
+
+    fn inject(&mut self) {
+        let events = self.rng.random_range(0..4);
+        let fault = match self.rng.random_range(0..18) {
+            0 => Fault::Disconnect,
+            1 => Fault::status([400, 401, 403, 404, 500, 503, 504][self.rng.random_range(0..7)]),
+            2 => Fault::status(503).retry_after(5),
+            3 => Fault::TooManyRequests,
+            4 => Fault::GoneAtOpen,
+            5 => Fault::Delay(Duration::from_secs(self.rng.random_range(1..100))),
+            6 => Fault::StallAfterBytes(self.rng.random_range(0..3_000)),
+            7 => Fault::StallAfterEvents(events),
+            8 => Fault::CutAfterBytes(self.rng.random_range(0..3_000)),
+            9 => Fault::CutAfterEvents(events),
+            10 => Fault::CutWithinEvent(events),
+            11 => Fault::EndAfterEvents(events),
+            12 => Fault::GarbageAfterEvents(events, "]no frame\n".into()),
+            13 => Fault::GoneAfterEvents(events),
+            14 => Fault::OmitInitialEventsEnd,
+            15 => Fault::OmitBookmarks,
+            _ => Fault::DuplicateAfterEvents(events.max(1)),
+        };
+        let times = self.rng.random_range(1..5);
+        self.say(format!("fault {fault:?} {times} times"));
+        let mut rule = Rule::new(fault).times(times);
+        if self.rng.random_bool(0.3) {
+            rule = rule.verb([Verb::List, Verb::Watch][self.rng.random_range(0..2)]);
+        }
+        self.server.faults().inject(rule);
+    }
+
+    fn add_handler(&mut self) {
+        let backlog = match self.rng.random_range(0..4) {
+            0 => Backlog::default(),
+            1 => Backlog::Latest,
+            2 => Backlog::Every { limit: self.rng.random_range(0..8), overflow: Overflow::Coalesce },
+            _ => Backlog::Every { limit: self.rng.random_range(0..8), overflow: Overflow::Replay },
+        };
+        let hears = if self.rng.random_bool(0.3) { Hears::Even } else { Hears::All };
+        let (kind, delay) = (self.rng.random_range(0..4), Duration::from_millis(self.rng.random_range(0..3_000)));
+        self.say(format!("add a handler of kind {kind}, {backlog:?}"));
+        let story = Story::default();
+        if self.backup.is_some() {
+            story.server_may_go_back();
+        }
+        let mut handler = self.maps.handler().backlog(backlog);
+        if let Hears::Even = hears {
+            handler = handler.filter(|map| map.label("value").is_some_and(is_even));
+        }
+        let heard = story.clone();
+        let feed = match kind {
+            0 => Feed::Callback(handler.on_event(heard.handler())),
+            1 => Feed::Callback(handler.on_event(move |event| {
+                heard.hear(&event);
+                if event.key().name() == "m3" {
+                    // Quiet, as the panics of a thousand seeds are not worth reading.
+                    std::panic::resume_unwind(Box::new("as it was meant to"));
+                }
+            })),
+            2 => Feed::Callback(handler.on_event_async(move |event| {
+                let heard = heard.clone();
+                async move {
+                    sleep(delay).await;
+                    heard.hear(&event);
+                }
+            })),
+            _ => {
+                let mut events = handler.subscribe();
+                Feed::Stream(tokio::spawn(async move {
+                    while let Some(event) = events.next().await {
+                        heard.hear(&event);
+                        sleep(delay / 10).await;
+                    }
+                }))
+            }
+        };
+        self.handlers.push(Handler { hears, story, feed });
+    }
+
+    async fn remove_handler(&mut self) {
+        if self.handlers.is_empty() {
+            return;
+        }
+        let nth = self.rng.random_range(0..self.handlers.len());
+        self.say(format!("remove handler {nth}"));
+        let handler = self.handlers.swap_remove(nth);
+        match handler.feed {
+            Feed::Callback(registration) if self.rng.random_bool(0.5) => registration.remove().await,
+            Feed::Callback(registration) => drop(registration),
+            Feed::Stream(task) => task.abort(),
+        }
+        // Whatever it has heard was told rightly.
+        handler.story.believed();
+    }
+
+    fn change_namespaces(&mut self) {
+        let Wanted::These(_) = self.wanted else { return };
+        let these: Vec<_> = NAMESPACES.into_iter().filter(|_| self.rng.random_bool(0.6)).collect();
+        self.say(format!("namespaces {these:?}"));
+        self.jolt();
+        self.maps.set_namespaces(these.clone());
+        self.wanted = Wanted::These(these);
+    }
+
+    /// The server goes back. Nothing is written until that has been noticed: what is written before cannot be told from what was known.
+    async fn restore(&mut self) {
+        let Some(backup) = self.backup.take() else { return };
+        self.say("restore");
+        for handler in &self.handlers {
+            handler.story.server_may_go_back();
+        }
+        self.jolt();
+        self.server.restore(&backup);
+        self.backup = Some(backup);
+        self.settle().await;
+    }
+
+    /// Waits until the cache is what the server has.
+    async fn settle(&mut self) {
+        self.server.faults().clear();
+        self.server.accept().await;
+        self.refusing = false;
+        let began = Instant::now();
+        while self.cached() != self.truth() || !self.maps.is_synced() {
+            assert!(
+                began.elapsed() < LONGEST,
+                "the cache is not what the server has: {:?} is not {:?}; {:?}",
+                self.cached(),
+                self.truth(),
+                self.maps.health()
+            );
+            sleep(Duration::from_secs(1)).await;
+        }
+    }
+
+    async fn end(&mut self, before: usize) {
+        self.say("all is well again");
+        self.jolt();
+        self.server.cut();
+        self.settle().await;
+        self.write();
+        self.settle().await;
+        let truth = self.truth();
+        for (nth, handler) in self.handlers.iter().enumerate() {
+            let began = Instant::now();
+            let wanted: BTreeMap<String, String> = truth
+                .iter()
+                .filter(|(_, (_, value))| matches!(handler.hears, Hears::All) || is_even(value))
+                .map(|(key, (version, _))| (key.clone(), version.clone()))
+                .collect();
+            if let Feed::Callback(registration) = &handler.feed {
+                registration.synced().await.expect("it is synced");
+            }
+            while handler.story.believed() != wanted {
+                assert!(
+                    began.elapsed() < LONGEST,
+                    "handler {nth} believes {:?}, which is not {wanted:?}",
+                    handler.story.believed()
+                );
+                sleep(Duration::from_secs(1)).await;
+            }
+        }
+        self.check_rate();
+        self.maps.shutdown().await;
+        for handler in self.handlers.drain(..) {
+            if let Feed::Stream(task) = handler.feed {
+                task.await.expect("the stream ends");
+            }
+        }
+        assert_eq!(self.server.watches().len(), 0, "a watch is left");
+        let after = tokio::runtime::Handle::current().metrics().num_alive_tasks();
+        // One was the client's, which went with the informer.
+        assert_eq!(after, before - 1, "a task is left");
+    }
+
+    fn check_rate(&self) {
+        let scopes = if let Wanted::These(_) = self.wanted { NAMESPACES.len() } else { 1 };
+        // Further pages of a list are not tries.
+        let tries = self.server.requests().into_iter().filter(|seen| !seen.query.contains("continue="));
+        let times: Vec<_> = tries.map(|seen| seen.at).collect();
+        let soon = |at: Instant, then: &Instant| (at..at + Duration::from_secs(1)).contains(then);
+        for (nth, at) in times.iter().enumerate() {
+            let within = times[nth..].iter().take_while(|then| soon(*at, then)).count();
+            // A watch that was healthy is taken up at once.
+            let jolts = self.jolts.iter().filter(|then| soon(*at, then)).count();
+            assert!(within <= (MOST_A_SECOND + 2 * jolts) * scopes, "{within} requests within a second");
+        }
+    }
+
+    fn cached(&self) -> View {
+        let all = self.maps.lister().list();
+        all.iter()
+            .map(|map| {
+                let value = map.label("value").unwrap_or_default().to_owned();
+                (map.key().to_string(), (map.version().to_string(), value))
+            })
+            .collect()
+    }
+
+    fn truth(&self) -> View {
+        let text = |value: &serde_json::Value| value.as_str().unwrap_or_default().to_owned();
+        let all = self.server.objects("v1", "ConfigMap").expect("config maps").list();
+        let view = all.iter().map(|map| {
+            let meta = &map["metadata"];
+            let key = format!("{}/{}", text(&meta["namespace"]), text(&meta["name"]));
+            (key, (text(&meta["resourceVersion"]), text(&meta["labels"]["value"])))
+        });
+        view.filter(|(key, _)| match &self.wanted {
+            Wanted::Everything => true,
+            Wanted::These(namespaces) => namespaces.iter().any(|name| key.starts_with(&format!("{name}/"))),
+        })
+        .collect()
+    }
+
+    fn jolt(&mut self) {
+        self.jolts.push(Instant::now());
+    }
+
+    fn say(&self, what: impl AsRef<str>) {
+        if self.aloud {
+            println!("{}", what.as_ref());
+        }
+    }
+}
+
+fn is_even(value: &str) -> bool {
+    value.parse::<u64>().is_ok_and(|value| value % 2 == 0)
+}
