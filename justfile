@@ -43,6 +43,10 @@ package:
 bench crate:
     cargo bench -p {{crate}}
 
+# More seeds of the informer's simulation than the gate runs, e.g. `just sim 100000`.
+sim seeds="10000":
+    KUBE_INFORMER_SEEDS={{seeds}} cargo test --release -p kube-informer --test simulation
+
 # The real kube-apiserver as judge; needs Go.
 e2e:
     cargo run --locked -p e2e

@@ -1,6 +1,8 @@
 //! Failures on command, alone and in pairs. Each time: the cache ends at the truth, every handler has heard whole stories, and the server
 //! was not asked more often than the backoff allows.
 
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on is to fail")]
+
 mod support;
 
 use std::time::Duration;
@@ -89,10 +91,7 @@ impl Rig {
 }
 
 fn paged() -> Settings {
-    let mut settings = Settings::default();
-    settings.streaming = Streaming::Never;
-    settings.page_size = Some(2);
-    settings
+    Settings { streaming: Streaming::Never, page_size: Some(2), ..Settings::default() }
 }
 
 #[tokio::test(start_paused = true)]

@@ -1,5 +1,7 @@
 //! What can be set, namespaces, health, freshness, figures.
 
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on is to fail")]
+
 mod support;
 
 use std::collections::BTreeMap;

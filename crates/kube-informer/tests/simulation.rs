@@ -346,7 +346,7 @@ impl Simulation {
         self.server.accept().await;
         self.refusing = false;
         let began = Instant::now();
-        while self.cached() != self.truth() || !self.maps.is_synced() {
+        while self.cached() != self.truth() || !self.maps.is_synced() || self.is_ahead() {
             assert!(
                 began.elapsed() < LONGEST,
                 "the cache is not what the server has: {:?} is not {:?}; {:?}",
@@ -356,6 +356,12 @@ impl Simulation {
             );
             sleep(Duration::from_secs(1)).await;
         }
+    }
+
+    /// Whether the cache is of a version that the server has not reached: it has yet to notice that the server went back.
+    fn is_ahead(&self) -> bool {
+        let reached = self.maps.health().version.and_then(|version| version.number());
+        reached.is_some_and(|reached| reached > self.server.revision())
     }
 
     async fn end(&mut self, before: usize) {
