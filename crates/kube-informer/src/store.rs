@@ -186,9 +186,8 @@ impl Store {
 
     fn deleted(&mut self, object: Obj<Untyped>, events: &mut Events) {
         self.scopes.heard_of(object.key(), object.version());
-        let Some(held) = self.state.get(object.key()) else {
-            return self.departed.note(object.uid(), object.version());
-        };
+        // Not even noted if it was never here: a keyed queue would not have brought it, and both are to tell the same.
+        let Some(held) = self.state.get(object.key()) else { return };
         if is_older(object.version(), &held.raw.meta().version) {
             return;
         }
