@@ -1,6 +1,6 @@
 //! Random servers and random faults on paused time: the cache converges, every story is legal, and requests stay within the backoff.
 //!
-//! `SEEDS=100000 cargo test --test reflector_simulation` runs more; a failing seed is printed and replays alone with `SEED=…`.
+//! `KUBE_INFORMER_SEEDS=100000` runs more; a failing seed is printed and replays alone with `KUBE_INFORMER_SEED=…`.
 
 mod rig;
 
@@ -17,7 +17,7 @@ use rig::{Rig, server};
 #[test]
 fn the_cache_converges_on_every_seed() {
     let number = |name: &str| std::env::var(name).ok().and_then(|text| text.parse::<u64>().ok());
-    let seeds = match (number("SEED"), number("SEEDS")) {
+    let seeds = match (number("KUBE_INFORMER_SEED"), number("KUBE_INFORMER_SEEDS")) {
         (Some(seed), _) => seed..seed + 1,
         (None, seeds) => 0..seeds.unwrap_or(300),
     };
@@ -25,7 +25,7 @@ fn the_cache_converges_on_every_seed() {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().start_paused(true).build().unwrap();
         let run = std::panic::catch_unwind(|| runtime.block_on(simulate(seed)));
         if let Err(panic) = run {
-            eprintln!("SEED={seed} fails");
+            eprintln!("KUBE_INFORMER_SEED={seed} fails");
             std::panic::resume_unwind(panic);
         }
     }

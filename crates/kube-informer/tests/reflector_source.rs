@@ -188,6 +188,75 @@ async fn versions_that_are_no_numbers_do() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_failure_of_the_servers_store_makes_a_list_without_what_it_lost() {
+    let failed = Frame::Failed { code: 500, reason: "StoreReadError".to_owned(), message: "corrupt object".to_owned() };
+    let lists = [list("1", &[thing("a", 1), thing("b", 1)]), list("5", &[thing("b", 1)])];
+    let source = Script::new(lists, [watch([failed]), watch([])]);
+    let words = told(Arc::clone(&source), paged(), 10).await;
+    assert_eq!(words, ["begun", "listed a", "listed b", "ended 1", "begun", "listed b", "ended 5"]);
+    assert_eq!(source.asked()[2], "list \"1\"", "none older than ours");
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_end_mark_that_says_false_ends_nothing() {
+    let marked = |value: &str| {
+        let mark = format!(
+            r#"{{"metadata":{{"resourceVersion":"7","annotations":{{"k8s.io/initial-events-end":"{value}"}}}}}}"#
+        );
+        Ok(Bytes::from(format!("{{\"type\":\"BOOKMARK\",\"object\":{mark}}}\n")))
+    };
+    let lines = [marked("false"), marked("true")];
+    for (lines, words) in [(&lines[..1], vec![]), (&lines[..], vec!["begun", "ended 7"])] {
+        let body = Body::from_stream(stream::iter(lines.to_vec()).chain(stream::pending()));
+        let source = Script::new([], [Answer::Body(body)]);
+        assert_eq!(told(source, Settings::default(), 10).await, words);
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_object_that_is_kept_does_not_keep_what_it_came_in() {
+    struct Page(Vec<u8>, Arc<()>);
+    impl AsRef<[u8]> for Page {
+        fn as_ref(&self) -> &[u8] {
+            &self.0
+        }
+    }
+    let alive = Arc::new(());
+    let json = format!(
+        r#"{{"kind":"ThingList","apiVersion":"v1","metadata":{{"resourceVersion":"1"}},"items":[{},{}]}}"#,
+        String::from_utf8(thing("a", 1).to_vec()).unwrap(),
+        String::from_utf8(thing("b", 1).to_vec()).unwrap(),
+    );
+    let page = Bytes::from_owner(Page(json.into_bytes(), Arc::clone(&alive)));
+    let source = Script::new([Answer::Body(Body::from_stream(stream::iter([Ok(page)])))], [watch([])]);
+    let (sender, mut deltas) = mpsc::channel(10);
+    let reflector = Reflector::new("things", Scope::Everything, source, paged(), intake());
+    let running = tokio::spawn(reflector.run(sender));
+    let mut kept = Vec::new();
+    loop {
+        let delta = deltas.recv().await.unwrap();
+        if matches!(delta, Delta::RelistEnded { .. }) {
+            break;
+        }
+        kept.push(delta);
+    }
+    tokio::time::sleep(Duration::from_secs(1)).await;
+    assert_eq!((kept.len(), Arc::strong_count(&alive)), (3, 1));
+    running.abort();
+}
+
+#[tokio::test(start_paused = true)]
+async fn one_that_is_stopped_before_it_began_has_asked_nothing() {
+    let source = Script::new([], []);
+    let (sender, _deltas) = mpsc::channel(1);
+    let reflector = Reflector::new("things", Scope::Everything, Arc::clone(&source), paged(), intake());
+    let status = reflector.status();
+    drop(reflector.run(sender));
+    assert!(source.asked().is_empty());
+    assert!(!status.has_changed().is_ok_and(|changed| changed));
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_source_that_never_answers_is_asked_again_but_not_often() {
     let source = Script::new([], []);
     assert!(told(Arc::clone(&source), Settings::default(), 3_600).await.is_empty());
