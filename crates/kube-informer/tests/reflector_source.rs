@@ -164,6 +164,33 @@ async fn a_list_that_ends_in_the_middle_of_an_object_is_abandoned() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_watch_that_ends_in_the_middle_of_a_frame_did_not_end_well() {
+    let half = Body::from_stream(stream::iter([Ok(Bytes::from_static(b"{\"type\":\"ADDED\",\"obj"))]));
+    let source = Script::new([list("1", &[])], [Answer::Body(half), watch([])]);
+    let errors: Arc<Mutex<Vec<ServerError>>> = Arc::default();
+    let told = Arc::clone(&errors);
+    let reflector = Reflector::new("things", Scope::Everything, Arc::clone(&source), paged(), intake())
+        .on_error(move |error| told.lock().unwrap().push(error.clone()));
+    let (sender, _deltas) = mpsc::channel(10);
+    let running = tokio::time::timeout(Duration::from_secs(10), reflector.run(sender));
+    assert!(running.await.is_err());
+    assert_eq!(
+        errors.lock().unwrap()[0].to_string(),
+        "watching things: the answer broke off: in the middle of a frame"
+    );
+    assert_eq!(source.asked()[..3], ["list \"0\"", "watch Version(1)", "watch Version(1)"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_last_frame_of_a_watch_may_lack_its_line_break() {
+    let line = format!("{{\"type\":\"ADDED\",\"object\":{}}}", String::from_utf8(thing("a", 2).to_vec()).unwrap());
+    let body = Body::from_stream(stream::iter([Ok(Bytes::from(line))]));
+    let source = Script::new([list("1", &[])], [Answer::Body(body), watch([])]);
+    assert_eq!(told(Arc::clone(&source), paged(), 10).await, ["begun", "ended 1", "changed a"]);
+    assert_eq!(source.asked(), ["list \"0\"", "watch Version(1)", "watch Version(2)"]);
+}
+
+#[tokio::test(start_paused = true)]
 async fn an_object_in_a_list_that_cannot_be_read_does_not_stop_the_list() {
     let things = [thing("a", 1), Bytes::from_static(b"{\"metadata\":{\"name\":7}}"), thing("c", 1)];
     let source = Script::new([list("1", &things)], [watch([])]);
@@ -215,7 +242,7 @@ async fn an_end_mark_that_says_false_ends_nothing() {
 
 #[tokio::test(start_paused = true)]
 async fn an_object_that_is_kept_does_not_keep_what_it_came_in() {
-    struct Page(Vec<u8>, Arc<()>);
+    struct Page(Vec<u8>, #[expect(dead_code, reason = "counted while the page lives")] Arc<()>);
     impl AsRef<[u8]> for Page {
         fn as_ref(&self) -> &[u8] {
             &self.0

@@ -71,6 +71,12 @@ impl Frames {
         }
     }
 
+    /// Whether the bytes so far end within a frame.
+    #[must_use]
+    pub fn is_within(&self) -> bool {
+        !self.gathered.trim_ascii().is_empty() || !self.chunk.trim_ascii().is_empty()
+    }
+
     /// What stands after the last newline when the stream has ended, if it is a whole value. A frame that was cut short is none:
     /// its beginning may well look like a smaller object.
     pub fn finish(mut self) -> Result<Option<Bytes>, FrameTooLong> {

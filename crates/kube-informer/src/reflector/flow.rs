@@ -24,6 +24,8 @@ pub(super) struct Flow {
 enum Stage {
     Asking(BoxFuture<'static, Result<Body, ServerError>>),
     Reading(Body),
+    /// All has been read, but not all of it has been decoded.
+    Ending,
     Over,
 }
 
@@ -119,6 +121,10 @@ impl Flow {
                     self.finish()
                 }
             },
+            Stage::Ending => {
+                self.stage = Stage::Over;
+                self.finish()
+            }
             Stage::Over => std::future::pending().await,
         }
     }
@@ -130,14 +136,19 @@ impl Flow {
                 Ok(end) => Input::PageEnded(end),
                 Err(error) => Input::Failed(self.lane, self.error(error.into())),
             },
-            Cutter::Watch(frames) => match frames.finish() {
-                Ok(None) => Input::Ended(self.lane),
-                // Half a frame is no clean end.
-                Ok(Some(_)) => {
-                    Input::Failed(self.lane, self.error(Failure::BodyCut("in the middle of a frame".into())))
+            Cutter::Watch(frames) if frames.is_within() => match frames.finish() {
+                Ok(Some(frame)) => {
+                    // The last frame lacks nothing but its line break.
+                    let mut last = Frames::new(LARGEST_OBJECT + 1);
+                    last.push([&frame[..], b"\n"].concat().into());
+                    self.cutter = Cutter::Watch(last);
+                    self.stage = Stage::Ending;
+                    Input::Bytes(self.lane)
                 }
+                Ok(None) => Input::Failed(self.lane, self.error(Failure::BodyCut("in the middle of a frame".into()))),
                 Err(error) => Input::Failed(self.lane, self.error(error.into())),
             },
+            Cutter::Watch(_) => Input::Ended(self.lane),
             Cutter::Done => Input::Ended(self.lane),
         }
     }
