@@ -146,7 +146,7 @@ impl<'a, T> Iterator for Iter<'a, T> {
         }
     }
 
-    /// What `for_each`, `sum` and the like go by: twice as fast as one value at a time.
+    /// What `for_each`, `sum` and the like go by: no stack to look after between two values.
     fn fold<B, F: FnMut(B, &'a T) -> B>(self, init: B, mut f: F) -> B {
         let mut folded = self.items.fold(init, |folded, item| f(folded, &item.value));
         for nodes in self.above.into_iter().rev() {
