@@ -193,8 +193,8 @@ impl Store {
         }
         let same = is_same(&object, &held.raw);
         let Some((last, told)) = self.take(object.key()) else { return };
-        self.departed.note(object.uid(), object.version());
-        self.departed.note(last.uid(), object.version());
+        self.departed.note(object.key(), object.uid(), object.version());
+        self.departed.note(last.key(), last.uid(), object.version());
         if !told || self.is_sabotaged(Sabotage::LostTombstone) {
             return;
         }
@@ -269,7 +269,7 @@ impl Store {
         for key in missing {
             let untold = self.state.get(&key).is_some_and(|held| listing.take_untold(held.slot));
             let Some((last, told)) = self.take(&key) else { continue };
-            self.departed.note(last.uid(), version);
+            self.departed.note(last.key(), last.uid(), version);
             if told && !untold {
                 events.one(Event::Deleted { last, state: FinalState::Missed, origin: listing.origin });
             }
@@ -316,6 +316,7 @@ impl Store {
             }
         }
         drop(self.take_listing(scope));
+        self.departed.forget(scope);
         self.scopes.left(scope);
     }
 
@@ -330,9 +331,9 @@ impl Store {
     /// The door has left out an object of this key.
     fn filtered(&mut self, key: &ObjectKey, uid: Option<&Uid>, version: &Version, origin: Origin, events: &mut Events) {
         // Noted even if it was not there: an earlier state that would pass may still come.
-        self.departed.note(uid, version);
+        self.departed.note(key, uid, version);
         let Some((last, told)) = self.take(key) else { return };
-        self.departed.note(last.uid(), version);
+        self.departed.note(last.key(), last.uid(), version);
         if told {
             let state = if last.uid() == uid { FinalState::Filtered } else { FinalState::Missed };
             events.one(Event::Deleted { last, state, origin });
@@ -345,7 +346,7 @@ impl Store {
         if held.as_ref().is_some_and(|held| !is_same(object, &held.raw)) {
             held = None;
             if let Some((last, told)) = self.take(object.key()) {
-                self.departed.note(last.uid(), object.version());
+                self.departed.note(last.key(), last.uid(), object.version());
                 if told {
                     events.one(Event::Deleted { last, state: FinalState::Missed, origin });
                 }

@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use k8s_openapi::api::core::v1::ConfigMap;
 use kube_embedded::access::Access;
-use kube_embedded::fault::{Fault, Rule};
+use kube_embedded::fault::{Fault, FaultHandle, Rule};
 use kube_embedded::{Server, Verb};
 use kube_informer::reflector::{Settings, Streaming};
 use kube_informer::{Backlog, Condition, Health, Informer, Obj, Registration};
@@ -53,8 +53,8 @@ impl Rig {
         Self { server, maps, handlers }
     }
 
-    fn inject(&self, fault: Fault, times: u64) {
-        self.server.faults().inject(Rule::new(fault).verb(Verb::Watch).times(times));
+    fn inject(&self, fault: Fault, times: u64) -> FaultHandle {
+        self.server.faults().inject(Rule::new(fault).verb(Verb::Watch).times(times))
     }
 
     /// Things happen, seen or not.
@@ -96,17 +96,21 @@ fn paged() -> Settings {
 
 #[tokio::test(start_paused = true)]
 async fn a_410_in_the_middle_of_a_paged_list() {
-    let expired = Rule::new(Fault::GoneAtOpen).verb(Verb::List).query_given("continue").once();
-    let rig = Rig::unsynced(paged(), &[expired]).await;
+    let rig = Rig::unsynced(paged(), &[]).await;
     rig.maps.synced().await.unwrap();
+    let expired = Rule::new(Fault::GoneAtOpen).verb(Verb::List).query_given("continue").once();
+    let expired = rig.server.faults().inject(expired);
+    // The first list came whole, out of the server's cache; the one after a 410 comes in pages.
     rig.happen();
+    rig.server.restart();
     rig.converges().await;
+    assert_eq!(expired.count(), 1);
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_cut_in_the_middle_of_a_frame_and_then_refused_connections() {
     let rig = Rig::new().await;
-    rig.inject(Fault::CutWithinEvent(1), 1);
+    let cut = rig.inject(Fault::CutWithinEvent(1), 1);
     rig.server.cut();
     rig.happen();
     tokio::time::sleep(Duration::from_secs(2)).await;
@@ -116,18 +120,20 @@ async fn a_cut_in_the_middle_of_a_frame_and_then_refused_connections() {
     tokio::time::sleep(Duration::from_secs(100)).await;
     rig.server.accept().await;
     rig.converges().await;
+    assert_eq!(cut.count(), 1);
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_stall_and_then_a_410() {
     let rig = Rig::new().await;
-    rig.inject(Fault::StallAfterEvents(0), 1);
+    let stall = rig.inject(Fault::StallAfterEvents(0), 1);
     rig.server.cut();
     tokio::time::sleep(Duration::from_secs(1)).await;
     rig.happen();
     rig.server.compact_now();
-    rig.inject(Fault::GoneAfterEvents(0), 1);
+    let gone = rig.inject(Fault::GoneAfterEvents(0), 1);
     rig.converges().await;
+    assert_eq!((stall.count(), gone.count()), (1, 1));
 }
 
 #[tokio::test(start_paused = true)]
@@ -143,12 +149,13 @@ async fn a_streaming_list_without_its_end_and_then_429_on_the_list() {
 #[tokio::test(start_paused = true)]
 async fn a_duplicate_event_after_a_reconnect() {
     let rig = Rig::new().await;
-    rig.inject(Fault::CutAfterEvents(2), 1);
+    let cut = rig.inject(Fault::CutAfterEvents(2), 1);
     rig.server.cut();
     tokio::time::sleep(Duration::from_secs(1)).await;
-    rig.inject(Fault::DuplicateAfterEvents(1), 1);
+    let duplicate = rig.inject(Fault::DuplicateAfterEvents(1), 1);
     rig.happen();
     rig.converges().await;
+    assert_eq!((cut.count(), duplicate.count()), (1, 1));
 }
 
 #[tokio::test(start_paused = true)]

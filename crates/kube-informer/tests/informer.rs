@@ -12,9 +12,10 @@ use k8s_openapi::api::core::v1::ConfigMap;
 use kube::core::PartialObjectMeta;
 use kube_embedded::fault::{Fault, Rule};
 use kube_embedded::{Server, Verb};
+use kube_informer::reflector::{Settings, Streaming};
 use kube_informer::{
-    Condition, Discipline, Figures, Informer, Keep, Kind as _, Metrics, ServerError, Stale, SyncError, Verdict,
-    WhenRefused,
+    Condition, Discipline, Figures, Health, Informer, Keep, Kind as _, Metrics, Obj, ServerError, Stale, SyncError,
+    Verdict, WhenRefused,
 };
 use serde_json::{Value, json};
 use support::{Story, cached, client, config_map, drained, key, put, remove, server, truth};
@@ -400,4 +401,63 @@ async fn list_and_watch_are_all_that_is_asked_of_the_server() {
     maps.synced().await.unwrap();
     tokio::time::sleep(Duration::from_secs(1_000)).await;
     assert!(server.requests().iter().all(|seen| matches!(seen.verb, Some(Verb::List | Verb::Watch))));
+}
+
+/// A server that went back gives old versions to new content.
+#[tokio::test(start_paused = true)]
+async fn after_the_server_went_back_an_object_of_the_same_version_may_be_another() {
+    let server = server().await;
+    put(&server, "default", "a", "1");
+    let backup = server.backup();
+    let known = put(&server, "default", "a", "before");
+    let maps = Informer::<ConfigMap>::builder(client(&server)).start();
+    for nth in 0..20 {
+        put(&server, "default", "b", &nth.to_string());
+    }
+    maps.wait_for(put(&server, "default", "b", "last")).await.unwrap();
+    server.refuse().await;
+    server.restore(&backup);
+    assert_eq!(put(&server, "default", "a", "after"), known);
+    server.accept().await;
+    let is_new = |map: Option<&Obj<ConfigMap>>| map.is_some_and(|map| map.label("value") == Some("after"));
+    let seen = maps.wait_until(key("default", "a"), is_new);
+    tokio::time::timeout(Duration::from_secs(600), seen).await.expect("it is never seen").unwrap();
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_namespace_that_was_left_begins_anew_whatever_the_server_did_meanwhile() {
+    let server = server().await;
+    namespace(&server, "one");
+    put(&server, "one", "a", "1");
+    let backup = server.backup();
+    let maps = Informer::<ConfigMap>::builder(client(&server)).namespaces(["one"]).start();
+    maps.synced().await.unwrap();
+    remove(&server, "one", "a");
+    maps.wait_until(key("one", "a"), |map| map.is_none()).await.unwrap();
+    maps.set_namespaces([] as [&str; 0]);
+    maps.synced().await.unwrap();
+    server.restore(&backup);
+    maps.set_namespaces(["one"]);
+    maps.synced().await.unwrap();
+    assert_eq!(keys(&maps), ["one/a"]);
+}
+
+/// Progress, too.
+#[tokio::test(start_paused = true)]
+async fn a_list_that_is_under_way_shows_how_far_it_is() {
+    let server = server().await;
+    for nth in 0..5 {
+        put(&server, "default", &format!("m{nth}"), "1");
+    }
+    let settings = Settings { streaming: Streaming::Never, page_size: Some(2), ..Settings::default() };
+    let maps = Informer::<ConfigMap>::builder(client(&server)).reflector(settings).start();
+    maps.synced().await.unwrap();
+    // The first list came whole, out of the server's cache; the one after a 410 comes in pages.
+    server.faults().inject(Rule::new(Fault::Delay(Duration::from_secs(20))).query_given("continue").once());
+    put(&server, "default", "m5", "1");
+    server.restart();
+    let mut health = maps.watch_health();
+    let under_way = |health: &Health| matches!(health.condition, Condition::Listing { objects: 2, remaining: Some(4) });
+    drop(tokio::time::timeout(Duration::from_secs(10), health.wait_for(under_way)).await.expect("progress is shown"));
+    assert!(maps.is_synced(), "what was there can be read meanwhile");
 }

@@ -16,7 +16,7 @@ use crate::delta::Scope;
 use crate::error::{Stale, SyncError, WaitError};
 use crate::health::{Condition, Health};
 use crate::key::ObjectKey;
-use crate::object::{Obj, Untyped};
+use crate::object::{Obj, Raw, Untyped};
 use crate::processor::{Mailbox, Newcomer};
 use crate::store::Reader;
 use crate::version::Version;
@@ -223,14 +223,15 @@ impl Core {
         let core = Arc::clone(self);
         Box::pin(async move {
             let mut progress = core.shared.progress();
-            let mut seen: Option<Option<Version>> = None;
+            let mut seen: Option<Option<Arc<Raw>>> = None;
             core.follow(&mut progress, |_| {
                 let object = core.reader.get(&key);
-                let version = object.as_ref().map(|object| object.version().clone());
-                if seen.as_ref() == Some(&version) {
+                let raw = object.as_ref().map(|object| Arc::clone(object.raw()));
+                // The same state, not the same version: a server that went back may give that to another.
+                if seen.as_ref().is_some_and(|seen| seen.as_ref().map(Arc::as_ptr) == raw.as_ref().map(Arc::as_ptr)) {
                     return None;
                 }
-                seen = Some(version);
+                seen = Some(raw);
                 test(object.as_ref()).then_some(object)
             })
             .await
