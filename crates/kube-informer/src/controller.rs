@@ -234,10 +234,7 @@ impl Controller {
 
     /// Begins and ends reflectors, as the namespaces that are wanted change.
     async fn follow_wishes(&mut self) {
-        let wanted = self.shared.wanted();
-        if self.generation == Some(wanted.generation) {
-            return;
-        }
+        let Some(wanted) = self.shared.wanted_after(self.generation) else { return };
         let mut leaving = Vec::new();
         for reflecting in std::mem::take(&mut self.reflecting) {
             let stays = wanted.scopes.contains(&reflecting.scope);

@@ -18,6 +18,32 @@ use crate::subscription::{Registration, Subscription};
 ///
 /// Made by [`Informer::handler`](crate::Informer::handler); ends in one of [`on_event`](Self::on_event),
 /// [`on_event_async`](Self::on_event_async) and [`subscribe`](Self::subscribe).
+///
+/// ```
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// # use k8s_openapi::api::core::v1::ConfigMap;
+/// # use serde_json::json;
+/// # let server = kube_embedded::Server::builder().in_process().start().await?;
+/// # for (name, tier) in [("a", "gold"), ("b", "tin")] {
+/// #     let metadata = json!({"name": name, "labels": {"tier": tier}});
+/// #     server.create(&json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata}))?;
+/// # }
+/// # let client = kube::Client::new(server.service(), "default");
+/// # let maps = kube_informer::Informer::<ConfigMap>::builder(client).start();
+/// use kube_informer::Backlog;
+///
+/// // Of gold alone, and of each object only the latest state, however slow we are.
+/// let gold = maps
+///     .handler()
+///     .filter(|map| map.label("tier") == Some("gold"))
+///     .backlog(Backlog::Latest)
+///     .on_event(|event| assert_eq!(event.key().name(), "a"));
+/// gold.synced().await?;
+/// gold.remove().await;
+/// # Ok(())
+/// # }
+/// ```
 #[must_use = "a handler is told only once it is given something to call"]
 pub struct HandlerBuilder<K> {
     core: Arc<Core>,

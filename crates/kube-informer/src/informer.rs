@@ -203,6 +203,25 @@ impl<K: Object> Informer<K> {
     /// Completes when the cache has reached a version, such as that of an object just written: whoever reads after that reads their
     /// own write.
     ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # use serde_json::json;
+    /// # let server = kube_embedded::Server::builder().in_process().start().await?;
+    /// # let client = kube::Client::new(server.service(), "default");
+    /// use k8s_openapi::api::core::v1::ConfigMap;
+    /// use kube::api::{Api, PostParams};
+    /// use kube_informer::{Informer, ObjectKey, Version};
+    ///
+    /// let maps = Informer::<ConfigMap>::builder(client.clone()).start();
+    /// let map: ConfigMap = serde_json::from_value(json!({"metadata": {"name": "a"}}))?;
+    /// let written = Api::default_namespaced(client).create(&PostParams::default(), &map).await?;
+    /// maps.wait_for(Version::of(&written).unwrap()).await?;
+    /// assert!(maps.lister().get(&ObjectKey::of(&written).unwrap()).is_some());
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
     /// Versions of other resources are reached only when the server says so, which may take a minute, or for ever if nothing at all
     /// happens to this resource. Fails if the server goes back in time meanwhile.
     #[must_use]

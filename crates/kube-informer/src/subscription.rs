@@ -22,6 +22,32 @@ use crate::processor::{Mailbox, Sieve, Stage};
 /// the informer stops. Dropping it ends the subscription. A subscription keeps its informer alive.
 ///
 /// What is not taken waits, as its [`Backlog`](crate::Backlog) says; nobody else ever waits for it.
+///
+/// ```
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// # use k8s_openapi::api::core::v1::ConfigMap;
+/// # use serde_json::json;
+/// # let server = kube_embedded::Server::builder().in_process().start().await?;
+/// # for (name, tier) in [("a", "gold"), ("b", "tin")] {
+/// #     let metadata = json!({"name": name, "labels": {"tier": tier}});
+/// #     server.create(&json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata}))?;
+/// # }
+/// # let client = kube::Client::new(server.service(), "default");
+/// # let maps = kube_informer::Informer::<ConfigMap>::builder(client).start();
+/// let mut events = maps.subscribe();
+/// let mut names = Vec::new();
+/// while let Some(event) = events.next().await {
+///     names.push(event.key().name().to_owned());
+///     if names.len() == 2 {
+///         maps.shutdown().await; // ends the stream
+///     }
+/// }
+/// names.sort();
+/// assert_eq!(names, ["a", "b"]);
+/// # Ok(())
+/// # }
+/// ```
 #[must_use = "dropping a subscription ends it"]
 pub struct Subscription<K> {
     mailbox: Arc<Mailbox>,

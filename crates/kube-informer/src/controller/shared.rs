@@ -103,8 +103,10 @@ impl Shared {
         self.ring();
     }
 
-    pub(crate) fn wanted(&self) -> Wanted {
-        self.wanted.lock().clone()
+    /// What is wanted, unless it is still what it was in this generation.
+    pub(super) fn wanted_after(&self, generation: Option<u64>) -> Option<Wanted> {
+        let wanted = self.wanted.lock();
+        (generation != Some(wanted.generation)).then(|| wanted.clone())
     }
 
     pub(crate) fn is_complete(&self) -> bool {
