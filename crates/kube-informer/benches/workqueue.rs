@@ -11,7 +11,7 @@ use kube_informer::{ObjectKey, RateLimit, WorkQueue};
 use parking_lot::{Condvar, Mutex};
 use tokio::runtime::{Builder, Runtime};
 
-const ITEMS: usize = 1_000_000;
+const ITEMS: usize = 3_000_000;
 const KEYS: usize = 100_000;
 const RUNS: usize = 5;
 

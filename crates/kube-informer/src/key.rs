@@ -101,6 +101,7 @@ impl FromStr for ObjectKey {
 }
 
 impl PartialEq for ObjectKey {
+    #[inline]
     fn eq(&self, other: &Self) -> bool {
         self.name_at == other.name_at && (Arc::ptr_eq(&self.text, &other.text) || self.text == other.text)
     }
@@ -109,6 +110,7 @@ impl PartialEq for ObjectKey {
 impl Eq for ObjectKey {}
 
 impl Hash for ObjectKey {
+    #[inline]
     fn hash<H: Hasher>(&self, state: &mut H) {
         self.text.hash(state);
     }

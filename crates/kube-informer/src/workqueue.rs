@@ -252,16 +252,16 @@ impl<T: Hash + Eq + Clone + Send + 'static> WorkQueue<T> {
     /// ```
     #[doc(alias = "AddAfter")]
     pub fn add_after(&self, item: T, delay: Duration) {
-        let spare = self.shared.step(Time::Needed, |state| state.core.add_after(item, delay, Priority::High));
-        drop(spare);
+        let mut item = Some(item);
+        self.shared.step(Time::Needed, |state| state.core.add_after(&mut item, delay, Priority::High));
     }
 
     /// Adds an item as one that has failed: it waits as the rate limit says. For an item that one has taken, see [`Item::retry`].
     #[doc(alias = "AddRateLimited")]
     #[doc(alias = "When")]
     pub fn retry(&self, item: T) {
-        let spare = self.shared.step(Time::Needed, |state| state.core.retry(item, Priority::High));
-        drop(spare);
+        let mut item = Some(item);
+        self.shared.step(Time::Needed, |state| state.core.retry(&mut item, Priority::High));
     }
 
     /// Forgets the failures of an item. It still comes back if it waits for its time.
@@ -289,8 +289,8 @@ impl<T: Hash + Eq + Clone + Send + 'static> WorkQueue<T> {
 
     fn add_as(&self, item: T, priority: Priority, cause: Cause) {
         let time = if priority == Priority::High { Time::IfQueueHeedsIt } else { Time::Needed };
-        let spare = self.shared.step(time, |state| state.core.add(item, priority, cause));
-        drop(spare);
+        let mut item = Some(item);
+        self.shared.step(time, |state| state.core.add(&mut item, priority, cause));
     }
 }
 

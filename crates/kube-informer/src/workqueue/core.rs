@@ -47,15 +47,21 @@ enum Phase {
     ShutDown,
 }
 
+/// Whose turn it is.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct First {
+    pub(super) slot: u32,
+    overdue: bool,
+}
+
 /// An item handed to a worker.
-#[derive(Debug)]
-pub(super) struct Taken<T> {
-    pub(super) item: T,
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Taken {
     pub(super) slot: u32,
     pub(super) priority: Priority,
     pub(super) failures: u32,
-    /// How long ago it was asked for.
-    pub(super) waited: Duration,
+    /// How long ago it was asked for, in nanoseconds.
+    pub(super) waited: u64,
 }
 
 /// What a worker has to say about the item it was given.
@@ -73,36 +79,33 @@ const REMEMBERED_FOR: Duration = Duration::from_secs(3600);
 const REMEMBERED: usize = 16_384;
 
 impl<T: Hash + Eq> Core<T> {
-    /// Returns the item if it was there already.
-    pub(super) fn add(&mut self, item: T, priority: Priority, cause: Cause) -> Option<T> {
-        if self.is_closed() {
-            return Some(item);
+    /// Adds an item. This and the next two take it only if it is new.
+    #[inline]
+    pub(super) fn add(&mut self, item: &mut Option<T>, priority: Priority, cause: Cause) {
+        if let Some(slot) = self.slot_to_add(item) {
+            self.add_slot(slot, priority, cause);
         }
-        let (slot, spare) = self.slots.find_or_insert(item);
-        self.add_slot(slot, priority, cause);
-        spare
     }
 
-    pub(super) fn add_after(&mut self, item: T, delay: Duration, priority: Priority) -> Option<T> {
-        if self.is_closed() {
-            return Some(item);
+    pub(super) fn add_after(&mut self, item: &mut Option<T>, delay: Duration, priority: Priority) {
+        if let Some(slot) = self.slot_to_add(item) {
+            self.counts.retries = self.counts.retries.wrapping_add(1);
+            self.delay(slot, delay, priority);
         }
-        let (slot, spare) = self.slots.find_or_insert(item);
-        self.counts.retries = self.counts.retries.wrapping_add(1);
-        self.delay(slot, delay, priority);
-        spare
     }
 
     /// Adds an item as one that has failed.
-    pub(super) fn retry(&mut self, item: T, priority: Priority) -> Option<T> {
-        if self.is_closed() {
-            return Some(item);
+    pub(super) fn retry(&mut self, item: &mut Option<T>, priority: Priority) {
+        if let Some(slot) = self.slot_to_add(item) {
+            self.counts.retries = self.counts.retries.wrapping_add(1);
+            let delay = self.fail(slot);
+            self.delay(slot, delay, priority);
         }
-        let (slot, spare) = self.slots.find_or_insert(item);
-        self.counts.retries = self.counts.retries.wrapping_add(1);
-        let delay = self.fail(slot);
-        self.delay(slot, delay, priority);
-        spare
+    }
+
+    #[inline]
+    fn slot_to_add(&mut self, item: &mut Option<T>) -> Option<u32> {
+        if self.is_closed() { None } else { self.slots.find_or_insert(item) }
     }
 
     /// Forgets the failures of an item, nothing else.
@@ -118,26 +121,6 @@ impl<T: Hash + Eq> Core<T> {
 
     pub(super) fn failures(&self, item: &T) -> u32 {
         self.slots.find(item).map_or(0, |slot| self.slots.get(slot).failures)
-    }
-}
-
-impl<T: Clone> Core<T> {
-    /// Hands out the item whose turn it is.
-    pub(super) fn take(&mut self) -> Option<Taken<T>> {
-        let (number, overdue) = match self.overdue().filter(|_| !self.overdue_had_its_turn) {
-            Some(number) => (number, true),
-            None => (Priority::DESCENDING.iter().find_map(|priority| self.ready[*priority as usize].first())?, false),
-        };
-        let item = self.slots.item(number).clone();
-        self.overdue_had_its_turn = overdue;
-        let slot = self.slots.get_mut(number);
-        let priority = std::mem::replace(&mut slot.priority, Priority::Low);
-        let (failures, waited) = (slot.failures, self.now.since(slot.asked));
-        (slot.place, slot.since) = (Place::Running, self.now);
-        self.taken_at += u128::from(self.now.nanos());
-        self.ready[priority as usize].remove(&mut self.slots, number);
-        self.running.push(&mut self.slots, number);
-        Some(Taken { item, slot: number, priority, failures, waited })
     }
 }
 
@@ -162,6 +145,7 @@ impl<T> Core<T> {
 
     /// Whether what is in the queue depends on the time. If not, adding fresh work, taking work and ending work that never failed
     /// do not either, and need not pay for a look at the clock.
+    #[inline]
     pub(super) fn heeds_time(&self) -> bool {
         !self.delays.is_empty()
             || !self.idle.is_empty()
@@ -184,13 +168,42 @@ impl<T> Core<T> {
         }
     }
 
-    /// Takes an item back, with what the worker says about it and the priority it was taken with. Returns the item if nothing is
-    /// left to know about it, and how long it ran.
-    pub(super) fn end(&mut self, number: u32, verdict: Verdict, priority: Priority) -> (Option<T>, Duration) {
+    /// The item whose turn it is.
+    #[inline]
+    pub(super) fn first(&self) -> Option<First> {
+        let overdue = self.overdue().filter(|_| !self.overdue_had_its_turn);
+        let slot = overdue.or_else(|| Priority::DESCENDING.iter().find_map(|it| self.ready[*it as usize].first()))?;
+        Some(First { slot, overdue: overdue.is_some() })
+    }
+
+    #[inline]
+    pub(super) fn item(&self, slot: u32) -> &T {
+        self.slots.item(slot)
+    }
+
+    /// Hands out the item whose turn it is.
+    #[inline]
+    pub(super) fn take(&mut self, first: First) -> Taken {
+        self.overdue_had_its_turn = first.overdue;
+        let number = first.slot;
+        let slot = self.slots.get_mut(number);
+        let priority = std::mem::replace(&mut slot.priority, Priority::Low);
+        let (failures, waited) = (slot.failures, self.now.nanos_since(slot.asked));
+        (slot.place, slot.since) = (Place::Running, self.now);
+        self.taken_at += u128::from(self.now.nanos());
+        self.ready[priority as usize].remove(&mut self.slots, number);
+        self.running.push(&mut self.slots, number);
+        Taken { slot: number, priority, failures, waited }
+    }
+
+    /// Takes an item back, with what the worker says about it and the priority it was taken with. Returns how long it ran, in
+    /// nanoseconds, and in `left` the item if nothing is left to know about it.
+    #[inline]
+    pub(super) fn end(&mut self, number: u32, verdict: Verdict, priority: Priority, left: &mut Option<T>) -> u64 {
         self.running.remove(&mut self.slots, number);
         let slot = self.slots.get_mut(number);
         self.taken_at -= u128::from(slot.since.nanos());
-        let worked = self.now.since(slot.since);
+        let worked = self.now.nanos_since(slot.since);
         slot.place = Place::Nowhere;
         let mut again = slot.again.take();
         self.agains -= usize::from(again.is_some());
@@ -214,9 +227,11 @@ impl<T> Core<T> {
         if again.is_some() {
             self.make_ready(number);
         }
-        let left = self.rest(number);
-        self.compact();
-        (left, worked)
+        *left = self.rest(number);
+        if self.running.is_empty() && self.slots.are_mostly_free() {
+            self.compact();
+        }
+        worked
     }
 
     /// Takes nothing more, forgets what waits for its time, and lets nobody wait for the rest any longer.
@@ -229,6 +244,7 @@ impl<T> Core<T> {
         self.close(Phase::Draining);
     }
 
+    #[inline]
     pub(super) fn is_closed(&self) -> bool {
         self.phase != Phase::Open
     }
@@ -251,6 +267,7 @@ impl<T> Core<T> {
         self.delays.next_due()
     }
 
+    #[inline]
     pub(super) fn ready(&self) -> usize {
         self.ready.iter().map(List::len).sum()
     }
@@ -279,6 +296,7 @@ impl<T> Core<T> {
         std::mem::take(&mut self.counts)
     }
 
+    #[inline]
     fn add_slot(&mut self, number: u32, priority: Priority, cause: Cause) {
         let slot = self.slots.get_mut(number);
         match slot.place {
@@ -318,6 +336,7 @@ impl<T> Core<T> {
         }
     }
 
+    #[inline]
     fn make_ready(&mut self, number: u32) {
         let slot = self.slots.get_mut(number);
         (slot.place, slot.since) = (Place::Ready, self.now);
@@ -346,6 +365,7 @@ impl<T> Core<T> {
     }
 
     /// Finds a place for an item that may have none: only its failures are kept, or nothing at all.
+    #[inline]
     fn rest(&mut self, number: u32) -> Option<T> {
         let slot = self.slots.get_mut(number);
         if slot.place != Place::Nowhere || self.delays.contains(number) {
@@ -362,6 +382,7 @@ impl<T> Core<T> {
     }
 
     /// The item that has waited longest of those that have waited for too long.
+    #[inline]
     fn overdue(&self) -> Option<u32> {
         let first = |priority: &Priority| self.ready[*priority as usize].first();
         let since = |slot: &u32| self.slots.get(*slot).since;
@@ -377,11 +398,10 @@ impl<T> Core<T> {
     }
 
     /// Gives memory back after a flood, at a time when nobody holds the number of a slot.
+    #[cold]
     fn compact(&mut self) {
-        if self.running.is_empty() && self.slots.are_mostly_free() {
-            let [low, normal, high] = &mut self.ready;
-            let numbers = self.slots.compact(&mut [low, normal, high, &mut self.idle]);
-            self.delays.renumber(&numbers);
-        }
+        let [low, normal, high] = &mut self.ready;
+        let numbers = self.slots.compact(&mut [low, normal, high, &mut self.idle]);
+        self.delays.renumber(&numbers);
     }
 }

@@ -26,6 +26,7 @@ const NOWHERE: u32 = u32::MAX;
 const CHILDREN: usize = 4;
 
 impl Delays {
+    #[inline]
     pub(super) fn is_empty(&self) -> bool {
         self.heap.is_empty()
     }
@@ -38,6 +39,7 @@ impl Delays {
         self.heap.first().map(|delay| delay.due)
     }
 
+    #[inline]
     pub(super) fn contains(&self, slot: u32) -> bool {
         self.place(slot).is_some()
     }
@@ -63,8 +65,14 @@ impl Delays {
         self.made = self.made.wrapping_add(1);
     }
 
+    #[inline]
     pub(super) fn remove(&mut self, slot: u32) {
-        let Some(place) = self.place(slot) else { return };
+        if let Some(place) = self.place(slot) {
+            self.remove_at(place, slot);
+        }
+    }
+
+    fn remove_at(&mut self, place: usize, slot: u32) {
         self.places[slot as usize] = NOWHERE;
         self.heap.swap_remove(place);
         if place < self.heap.len() {
@@ -101,6 +109,7 @@ impl Delays {
         self.heap.shrink_to_fit();
     }
 
+    #[inline]
     fn place(&self, slot: u32) -> Option<usize> {
         self.places.get(slot as usize).filter(|place| **place != NOWHERE).map(|place| *place as usize)
     }

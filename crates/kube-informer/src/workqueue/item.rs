@@ -45,8 +45,9 @@ pub struct Item<T> {
 }
 
 impl<T> Item<T> {
-    pub(super) fn new(queue: Arc<Shared<T>>, taken: Taken<T>) -> Self {
-        let Taken { item, slot, priority, failures, waited: _ } = taken;
+    #[inline]
+    pub(super) fn new(queue: Arc<Shared<T>>, item: T, taken: Taken) -> Self {
+        let Taken { slot, priority, failures, waited: _ } = taken;
         Self { queue, item, slot, failures, priority, ended: false }
     }
 
@@ -91,13 +92,15 @@ impl<T> Item<T> {
         self.end(Verdict::RetryAfter(delay));
     }
 
+    #[inline]
     fn end(&mut self, verdict: Verdict) {
         self.ended = true;
         let timeless = matches!(verdict, Verdict::Done | Verdict::Forget) && self.failures == 0;
         let time = if timeless { Time::IfQueueHeedsIt } else { Time::Needed };
-        let (left, worked) = self.queue.step(time, |state| state.core.end(self.slot, verdict, self.priority));
+        // Dropped once the queue is unlocked.
+        let mut left = None;
+        let worked = self.queue.step(time, |state| state.core.end(self.slot, verdict, self.priority, &mut left));
         self.queue.report_finished(worked);
-        drop(left);
     }
 }
 

@@ -5,11 +5,11 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 
-use super::core::Taken;
 use super::item::Item;
+use super::moment::Moment;
 use super::platform::Sleep;
 use super::shared::{Shared, Time};
-use super::waiters::Ticket;
+use super::waiters::{Ticket, Waiters};
 
 /// The future of [`WorkQueue::next`](super::WorkQueue::next).
 #[must_use = "futures do nothing unless awaited"]
@@ -21,13 +21,6 @@ pub struct Next<'a, T> {
     sleep: Option<Sleep>,
 }
 
-enum Step<T> {
-    Take(Taken<T>),
-    End,
-    Wait,
-    WaitUntil(Sleep),
-}
-
 impl<'a, T> Next<'a, T> {
     pub(super) fn new(queue: &'a Arc<Shared<T>>) -> Self {
         Self { queue, ticket: None, sleep: None }
@@ -35,64 +28,70 @@ impl<'a, T> Next<'a, T> {
 }
 
 impl<T: Clone> Next<'_, T> {
-    fn step(&mut self, cx: &Context<'_>) -> Step<T> {
+    /// Looks for an item once. If there is none, it will be woken, or has to sleep until the moment returned.
+    #[inline]
+    fn look(&mut self, cx: &Context<'_>, found: &mut Poll<Option<Item<T>>>) -> Option<Moment> {
         let queue = self.queue;
-        let ticket = &mut self.ticket;
-        queue.step(Time::IfQueueHeedsIt, |state| {
-            if let Some(taken) = state.core.take() {
-                if let Some(ticket) = ticket.take() {
-                    state.waiters.leave(ticket);
-                }
-                return Step::Take(taken);
+        let mut waited = None;
+        let sleep_until = queue.step(Time::IfQueueHeedsIt, |state| {
+            if let Some(first) = state.core.first() {
+                // Cloned before anything changes: it may panic.
+                let item = state.core.item(first.slot).clone();
+                self.leave(&mut state.waiters);
+                let taken = state.core.take(first);
+                waited = Some(taken.waited);
+                *found = Poll::Ready(Some(Item::new(Arc::clone(queue), item, taken)));
+                return None;
             }
             if state.core.is_over() {
-                if let Some(ticket) = ticket.take() {
-                    state.waiters.leave(ticket);
-                }
-                return Step::End;
+                self.leave(&mut state.waiters);
+                *found = Poll::Ready(None);
+                return None;
             }
-            let ticket = *ticket.get_or_insert_with(|| state.waiters.ticket());
-            match state.waiters.wait(ticket, cx.waker().clone(), state.core.next_due()) {
-                Some(due) => Step::WaitUntil(queue.clock.sleep_until(due)),
-                None => Step::Wait,
-            }
-        })
+            let ticket = *self.ticket.get_or_insert_with(|| state.waiters.ticket());
+            state.waiters.wait(ticket, cx.waker().clone(), state.core.next_due())
+        });
+        if let Some(waited) = waited {
+            queue.report_taken(waited);
+        }
+        sleep_until
+    }
+}
+
+impl<T> Next<'_, T> {
+    #[inline]
+    fn leave(&mut self, waiters: &mut Waiters) {
+        if let Some(ticket) = self.ticket.take() {
+            waiters.leave(ticket);
+        }
     }
 }
 
 impl<T: Clone + Send + 'static> Future for Next<'_, T> {
     type Output = Option<Item<T>>;
 
+    #[inline]
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
         // Work that is always there must not keep others from being polled.
         let budget = ready!(tokio::task::coop::poll_proceed(cx));
         self.queue.keep_reporting();
-        loop {
-            match self.step(cx) {
-                Step::Take(taken) => {
-                    budget.made_progress();
-                    self.queue.report_taken(taken.waited);
-                    return Poll::Ready(Some(Item::new(Arc::clone(self.queue), taken)));
-                }
-                Step::End => {
-                    budget.made_progress();
-                    return Poll::Ready(None);
-                }
-                Step::Wait => {
-                    self.sleep = None;
-                    return Poll::Pending;
-                }
-                Step::WaitUntil(sleep) => {
-                    if self.sleep.insert(sleep).poll(cx).is_pending() {
-                        return Poll::Pending;
-                    }
-                }
+        let mut found = Poll::Pending;
+        while let Some(due) = self.look(cx, &mut found) {
+            let sleep = self.queue.clock.sleep_until(due);
+            if self.sleep.insert(sleep).poll(cx).is_pending() {
+                return found;
             }
         }
+        self.sleep = None;
+        if found.is_ready() {
+            budget.made_progress();
+        }
+        found
     }
 }
 
 impl<T> Drop for Next<'_, T> {
+    #[inline]
     fn drop(&mut self) {
         // It may have been woken for an item, or have kept the time: somebody else has to.
         if let Some(ticket) = self.ticket.take() {

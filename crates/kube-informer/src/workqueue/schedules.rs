@@ -4,12 +4,13 @@
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::task::Poll;
 use std::time::Duration;
 
 use shuttle::future::block_on;
 use shuttle::thread::{self, JoinHandle};
 
-use super::{RateLimit, WorkQueue};
+use super::{Item, RateLimit, WorkQueue};
 
 const SCHEDULES: usize = 2_000;
 const S: Duration = Duration::from_secs(1);
@@ -98,27 +99,54 @@ fn an_item_given_to_a_wait_that_is_given_up_goes_to_another() {
                 block_on(async {
                     // Polled once, given up at any moment after that, woken or not.
                     let mut next = std::pin::pin!(queue.next());
-                    let first = std::future::poll_fn(|cx| std::task::Poll::Ready(next.as_mut().poll(cx))).await;
+                    let first = std::future::poll_fn(|cx| Poll::Ready(next.as_mut().poll(cx))).await;
                     thread::yield_now();
-                    match first {
-                        std::task::Poll::Ready(item) => usize::from(item.map(super::Item::forget).is_some()),
-                        std::task::Poll::Pending => 0,
+                    if let Poll::Ready(Some(item)) = first {
+                        item.retry_after(Duration::ZERO);
                     }
-                })
+                });
             })
         };
         let steady = {
             let queue = queue.clone();
-            thread::spawn(move || {
-                block_on(async { usize::from(queue.next().await.map(super::Item::forget).is_some()) })
-            })
+            thread::spawn(move || block_on(async { queue.next().await.map(Item::forget) }))
         };
         queue.add(0);
-        let fickle = join([fickle])[0];
-        queue.add(1);
-        queue.shutdown();
-        let steady = join([steady])[0];
-        assert!(steady == 1 && fickle + steady + queue.len() == 2);
+        join([fickle]);
+        assert_eq!(join([steady]), [Some(())]);
+    });
+}
+
+#[test]
+fn a_worker_that_kept_the_time_and_leaves_is_replaced() {
+    check(|| {
+        let queue = queue();
+        queue.add_after(0, S);
+        queue.add_after(1, 2 * S);
+        let workers = [0, 1].map(|_| {
+            let queue = queue.clone();
+            thread::spawn(move || block_on(async { queue.next().await.map(Item::forget) }))
+        });
+        queue.shared.clock.advance(S);
+        // Time enough, in some of the schedules, for one of them to come and go.
+        (0..20).for_each(|_| thread::yield_now());
+        queue.shared.clock.advance(S);
+        assert_eq!(join(workers), [Some(()), Some(())]);
+    });
+}
+
+#[test]
+fn a_worker_that_waits_for_a_late_item_hears_of_an_earlier_one() {
+    check(|| {
+        let queue = queue();
+        queue.add_after(0, 10 * S);
+        let worker = {
+            let queue = queue.clone();
+            thread::spawn(move || block_on(async { queue.next().await.map(|item| *item) }))
+        };
+        queue.add_after(1, S);
+        queue.shared.clock.advance(S);
+        assert_eq!(join([worker]), [Some(1)]);
     });
 }
 

@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
-use super::core::Core;
+use super::core::{Core, Counts};
 use super::metrics::QueueMetrics;
 use super::platform::{Clock, Mutex};
 use super::waiters::Waiters;
@@ -51,6 +51,7 @@ impl<T> Shared<T> {
     }
 
     /// Does something to the queue at the time it is, then wakes whom that concerns and reports it.
+    #[inline]
     pub(super) fn step<R>(&self, time: Time, step: impl FnOnce(&mut State<T>) -> R) -> R {
         let mut state = self.state.lock();
         if time == Time::Needed || state.core.heeds_time() || self.metrics.is_some() {
@@ -66,11 +67,7 @@ impl<T> Shared<T> {
         drop(state);
         wake.wake();
         if let Some((metrics, change, counts)) = report {
-            (0..counts.adds).for_each(|_| metrics.to.added());
-            (0..counts.retries).for_each(|_| metrics.to.retried());
-            if change != 0 {
-                metrics.to.depth(change);
-            }
+            metrics.report(change, counts);
         }
         result
     }
@@ -80,15 +77,17 @@ impl<T> Shared<T> {
         self.step(Time::IfQueueHeedsIt, |state| look(&state.core))
     }
 
-    pub(super) fn report_taken(&self, waited: Duration) {
+    #[inline]
+    pub(super) fn report_taken(&self, waited_nanos: u64) {
         if let Some(metrics) = &self.metrics {
-            metrics.to.taken(waited);
+            metrics.to.taken(Duration::from_nanos(waited_nanos));
         }
     }
 
-    pub(super) fn report_finished(&self, worked: Duration) {
+    #[inline]
+    pub(super) fn report_finished(&self, worked_nanos: u64) {
         if let Some(metrics) = &self.metrics {
-            metrics.to.finished(worked);
+            metrics.to.finished(Duration::from_nanos(worked_nanos));
         }
     }
 
@@ -103,10 +102,26 @@ impl<T> Shared<T> {
     }
 }
 
+impl Metrics {
+    fn report(&self, change: i64, counts: Counts) {
+        (0..counts.adds).for_each(|_| self.to.added());
+        (0..counts.retries).for_each(|_| self.to.retried());
+        if change != 0 {
+            self.to.depth(change);
+        }
+    }
+}
+
 impl<T: Send + 'static> Shared<T> {
     /// Sees to it that unfinished work is reported from now on, if anybody wants to know. The task ends with the queue.
+    #[inline]
     pub(super) fn keep_reporting(self: &Arc<Self>) {
-        let Some(metrics) = &self.metrics else { return };
+        if let Some(metrics) = &self.metrics {
+            self.report_from_now_on(metrics);
+        }
+    }
+
+    fn report_from_now_on(self: &Arc<Self>, metrics: &Metrics) {
         if metrics.reported.load(Ordering::Relaxed) || metrics.reported.swap(true, Ordering::Relaxed) {
             return;
         }

@@ -2,6 +2,7 @@
 
 use std::hash::{BuildHasher, Hash};
 
+use hashbrown::hash_table::Entry;
 use hashbrown::{DefaultHashBuilder, HashTable};
 
 use super::moment::Moment;
@@ -76,19 +77,7 @@ const WORTH_RETURNING: usize = 4096;
 
 impl<T: Hash + Eq> Slots<T> {
     pub(super) fn find(&self, item: &T) -> Option<u32> {
-        self.find_hashed(self.hash(item), item)
-    }
-
-    /// The slot of the item, a new one if it has none; an item that was there already is given back.
-    pub(super) fn find_or_insert(&mut self, item: T) -> (u32, Option<T>) {
-        let hash = self.hash(&item);
-        if let Some(slot) = self.find_hashed(hash, &item) {
-            return (slot, Some(item));
-        }
-        (self.insert(hash, item), None)
-    }
-
-    fn find_hashed(&self, hash: u32, item: &T) -> Option<u32> {
+        let hash = self.hash(item);
         let is_it = |number: &u32| {
             let slot = &self.slots[*number as usize];
             slot.hash == hash && slot.item.as_ref() == Some(item)
@@ -96,6 +85,31 @@ impl<T: Hash + Eq> Slots<T> {
         self.table.find(spread(hash), is_it).copied()
     }
 
+    /// The slot of the item, a new one if it has none. Takes the item only if it is new: dropping it otherwise is for the caller, who
+    /// can do so without the lock.
+    #[inline]
+    pub(super) fn find_or_insert(&mut self, item: &mut Option<T>) -> Option<u32> {
+        let hash = self.hash(item.as_ref()?);
+        let slots = &self.slots;
+        let is_it = |number: &u32| {
+            let slot = &slots[*number as usize];
+            slot.hash == hash && slot.item == *item
+        };
+        match self.table.entry(spread(hash), is_it, |number| spread(slots[*number as usize].hash)) {
+            Entry::Occupied(entry) => Some(*entry.get()),
+            Entry::Vacant(entry) => {
+                let number = match self.free {
+                    NONE => slots.len() as u32,
+                    free => free,
+                };
+                entry.insert(number);
+                self.fill(number, hash, item.take());
+                Some(number)
+            }
+        }
+    }
+
+    #[inline]
     fn hash(&self, item: &T) -> u32 {
         let hash = self.hasher.hash_one(item);
         (hash ^ (hash >> 32)) as u32
@@ -107,19 +121,23 @@ impl<T> Slots<T> {
         Self { slots: Vec::new(), table: HashTable::new(), hasher: DefaultHashBuilder::default(), free: NONE }
     }
 
+    #[inline]
     pub(super) fn get(&self, slot: u32) -> &Slot<T> {
         &self.slots[slot as usize]
     }
 
+    #[inline]
     pub(super) fn get_mut(&mut self, slot: u32) -> &mut Slot<T> {
         &mut self.slots[slot as usize]
     }
 
+    #[inline]
     pub(super) fn item(&self, slot: u32) -> &T {
         self.get(slot).item.as_ref().expect("a slot in use has its item")
     }
 
     /// Frees a slot that is in no list.
+    #[inline]
     pub(super) fn remove(&mut self, number: u32) -> Option<T> {
         let hash = self.get(number).hash;
         if let Ok(entry) = self.table.find_entry(spread(hash), |other| *other == number) {
@@ -133,9 +151,22 @@ impl<T> Slots<T> {
         item
     }
 
-    fn insert(&mut self, hash: u32, item: T) -> u32 {
-        let slot = Slot {
-            item: Some(item),
+    /// Puts an item into the slot of that number, which is free or the one after the last.
+    #[inline]
+    fn fill(&mut self, number: u32, hash: u32, item: Option<T>) {
+        if let Some(slot) = self.slots.get_mut(number as usize) {
+            self.free = slot.after;
+            slot.item = item;
+            slot.hash = hash;
+            slot.failures = 0;
+            slot.place = Place::Nowhere;
+            slot.again = None;
+            slot.priority = Priority::Low;
+            return;
+        }
+        assert!(number < NONE, "memory ends before 2^32 items do");
+        self.slots.push(Slot {
+            item,
             asked: Moment::START,
             since: Moment::START,
             before: NONE,
@@ -146,27 +177,11 @@ impl<T> Slots<T> {
             again: None,
             priority: Priority::Low,
             later: Priority::Low,
-        };
-        let number = match self.free {
-            NONE => {
-                self.slots.push(slot);
-                u32::try_from(self.slots.len() - 1)
-                    .ok()
-                    .filter(|number| *number != NONE)
-                    .expect("memory ends before 2^32 items do")
-            }
-            number => {
-                self.free = self.get(number).after;
-                *self.get_mut(number) = slot;
-                number
-            }
-        };
-        let slots = &self.slots;
-        self.table.insert_unique(spread(hash), number, |number| spread(slots[*number as usize].hash));
-        number
+        });
     }
 
     /// Whether so few of many slots are used that their memory should be given back.
+    #[inline]
     pub(super) fn are_mostly_free(&self) -> bool {
         self.slots.capacity() > WORTH_RETURNING && self.table.len() < self.slots.capacity() / 8
     }
@@ -207,18 +222,22 @@ impl List {
         Self { first: NONE, last: NONE, len: 0 }
     }
 
+    #[inline]
     pub(super) fn len(&self) -> usize {
         self.len
     }
 
+    #[inline]
     pub(super) fn is_empty(&self) -> bool {
         self.len == 0
     }
 
+    #[inline]
     pub(super) fn first(&self) -> Option<u32> {
         (self.first != NONE).then_some(self.first)
     }
 
+    #[inline]
     pub(super) fn push<T>(&mut self, slots: &mut Slots<T>, number: u32) {
         let last = std::mem::replace(&mut self.last, number);
         let slot = slots.get_mut(number);
@@ -230,6 +249,7 @@ impl List {
         self.len += 1;
     }
 
+    #[inline]
     pub(super) fn remove<T>(&mut self, slots: &mut Slots<T>, number: u32) {
         let slot = slots.get(number);
         let (before, after) = (slot.before, slot.after);

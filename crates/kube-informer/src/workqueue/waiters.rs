@@ -64,10 +64,15 @@ impl Waiters {
 
     /// Whom to wake, given what the queue has now. Asked after every change of the queue and of the waiters. It wakes one worker
     /// only, who asks again when it has taken its item.
+    #[inline]
     pub(super) fn wake<T>(&mut self, core: &Core<T>) -> Wake {
         if self.workers.is_empty() && self.timekeeper.is_none() && self.drains.is_empty() {
             return Wake::Nobody;
         }
+        self.choose(core)
+    }
+
+    fn choose<T>(&mut self, core: &Core<T>) -> Wake {
         if core.is_closed() {
             return self.wake_when_closed(core);
         }
@@ -103,6 +108,7 @@ impl Waiters {
 }
 
 impl Wake {
+    #[inline]
     pub(super) fn wake(self) {
         match self {
             Self::Nobody => {}
