@@ -139,3 +139,109 @@ async fn reporting_does_not_keep_a_queue_alive() {
     assert!(recorder.seen().unfinished.is_empty());
     assert_eq!(Arc::strong_count(&recorder.0), 1);
 }
+
+/// What a queue with a name tells the `metrics` crate, if it is built in.
+#[cfg(feature = "metrics")]
+mod facade {
+    use kube_informer::{RateLimit, WorkQueue};
+    use metrics::{
+        Counter, CounterFn, Gauge, GaugeFn, Histogram, HistogramFn, Key, KeyName, Metadata, Recorder, SharedString,
+        Unit,
+    };
+    use std::collections::BTreeMap;
+    use std::sync::Arc;
+
+    use parking_lot::Mutex;
+
+    type Values = Arc<Mutex<BTreeMap<String, f64>>>;
+
+    #[derive(Default)]
+    struct Memory(Values);
+
+    /// One metric in the memory.
+    struct One(Values, String);
+
+    impl One {
+        fn new(memory: &Memory, key: &Key) -> Arc<Self> {
+            let labels: Vec<_> = key.labels().map(|label| format!("{}={}", label.key(), label.value())).collect();
+            let name = format!("{}{{{}}}", key.name(), labels.join(","));
+            memory.0.lock().insert(name.clone(), 0.0);
+            Arc::new(Self(Arc::clone(&memory.0), name))
+        }
+
+        fn add(&self, value: f64) {
+            *self.0.lock().entry(self.1.clone()).or_default() += value;
+        }
+    }
+
+    impl CounterFn for One {
+        fn increment(&self, value: u64) {
+            self.add(value as f64);
+        }
+
+        fn absolute(&self, _: u64) {}
+    }
+
+    impl GaugeFn for One {
+        fn increment(&self, value: f64) {
+            self.add(value);
+        }
+
+        fn decrement(&self, value: f64) {
+            self.add(-value);
+        }
+
+        fn set(&self, value: f64) {
+            self.0.lock().insert(self.1.clone(), value);
+        }
+    }
+
+    impl HistogramFn for One {
+        fn record(&self, _: f64) {
+            self.add(1.0);
+        }
+    }
+
+    impl Recorder for Memory {
+        fn describe_counter(&self, _: KeyName, _: Option<Unit>, _: SharedString) {}
+
+        fn describe_gauge(&self, _: KeyName, _: Option<Unit>, _: SharedString) {}
+
+        fn describe_histogram(&self, _: KeyName, _: Option<Unit>, _: SharedString) {}
+
+        fn register_counter(&self, key: &Key, _: &Metadata<'_>) -> Counter {
+            Counter::from_arc(One::new(self, key))
+        }
+
+        fn register_gauge(&self, key: &Key, _: &Metadata<'_>) -> Gauge {
+            Gauge::from_arc(One::new(self, key))
+        }
+
+        fn register_histogram(&self, key: &Key, _: &Metadata<'_>) -> Histogram {
+            Histogram::from_arc(One::new(self, key))
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_named_queue_reports_under_client_gos_names() {
+        let memory = Memory::default();
+        let build = || WorkQueue::builder().name("deployments").rate_limit(RateLimit::none()).build();
+        let queue = metrics::with_local_recorder(&memory, build);
+        queue.add("foo");
+        queue.add("bar");
+        queue.next().await.unwrap().retry();
+        let values: Vec<_> = memory.0.lock().iter().map(|(name, value)| format!("{name} {value}")).collect();
+        assert_eq!(
+            values,
+            [
+                "workqueue_adds_total{name=deployments} 3",
+                "workqueue_depth{name=deployments} 2",
+                "workqueue_longest_running_processor_seconds{name=deployments} 0",
+                "workqueue_queue_duration_seconds{name=deployments} 1",
+                "workqueue_retries_total{name=deployments} 1",
+                "workqueue_unfinished_work_seconds{name=deployments} 0",
+                "workqueue_work_duration_seconds{name=deployments} 1",
+            ]
+        );
+    }
+}
