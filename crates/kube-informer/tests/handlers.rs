@@ -414,3 +414,30 @@ async fn handlers_that_come_and_go_under_load_hear_whole_stories() {
     assert!(maps.lister().get(&key("default", "last")).is_some());
     maps.shutdown().await;
 }
+
+#[tokio::test(start_paused = true)]
+async fn resyncs_that_come_faster_than_they_are_heard_do_not_starve_changes() {
+    let server = server().await;
+    for nth in 0..5 {
+        put(&server, "default", &format!("m{nth}"), "1");
+    }
+    for backlog in [Backlog::Latest, Backlog::Every { limit: 2, overflow: Overflow::Coalesce }, Backlog::default()] {
+        let maps = Informer::<ConfigMap>::builder(client(&server)).resync(Duration::from_secs(1)).build();
+        let story = Story::default();
+        let heard = story.clone();
+        let handler = maps.handler().backlog(backlog).on_event_async(move |event| {
+            let heard = heard.clone();
+            async move {
+                tokio::time::sleep(Duration::from_secs(1)).await;
+                heard.hear(&event);
+            }
+        });
+        maps.start();
+        handler.synced().await.unwrap();
+        for nth in 0..5 {
+            put(&server, "default", &format!("m{nth}"), &nth.to_string());
+        }
+        tokio::time::sleep(Duration::from_secs(60)).await;
+        assert_eq!(story.believed(), truth(&server), "{backlog:?}");
+    }
+}

@@ -5,6 +5,7 @@ use std::collections::btree_map::OccupiedEntry;
 
 use hashbrown::HashMap;
 
+use super::queue::Run;
 use crate::event::{Event, FinalState, Origin};
 use crate::key::ObjectKey;
 use crate::object::{Obj, Untyped};
@@ -17,6 +18,8 @@ use crate::object::{Obj, Untyped};
 pub(super) struct Gathered {
     entries: HashMap<ObjectKey, Entry>,
     line: BTreeMap<u64, Place>,
+    /// How much is left of the resync in line.
+    again: usize,
     next_place: u64,
     telling: Telling,
 }
@@ -60,6 +63,8 @@ struct End {
 #[derive(Debug)]
 enum Place {
     Object(ObjectKey),
+    /// Objects that had nothing gathered when this came.
+    Resync(Run),
     /// Everything before this was there at the beginning.
     Synced,
 }
@@ -74,11 +79,11 @@ pub(super) enum Next {
 
 impl Gathered {
     pub(super) fn new(telling: Telling) -> Self {
-        Self { entries: HashMap::new(), line: BTreeMap::new(), next_place: 0, telling }
+        Self { entries: HashMap::new(), line: BTreeMap::new(), again: 0, next_place: 0, telling }
     }
 
     pub(super) fn len(&self) -> usize {
-        self.entries.len()
+        self.entries.len() + self.again
     }
 
     pub(super) fn is_empty(&self) -> bool {
@@ -87,6 +92,17 @@ impl Gathered {
 
     pub(super) fn has(&self, key: &ObjectKey) -> bool {
         self.entries.contains_key(key)
+    }
+
+    /// Queues a resync, behind everything that has gathered so far: in front, a short period would starve it.
+    pub(super) fn resync(&mut self, run: Run) {
+        let run = run.without(self);
+        self.again = run.left();
+        self.enter(Place::Resync(run));
+    }
+
+    pub(super) fn is_resyncing(&self) -> bool {
+        self.again > 0
     }
 
     pub(super) fn synced(&mut self) {
@@ -134,10 +150,27 @@ impl Gathered {
     }
 
     pub(super) fn pop(&mut self) -> Option<Next> {
-        let (_, place) = self.line.pop_first()?;
-        let Place::Object(key) = place else { return Some(Next::Synced) };
-        let entry = self.entries.remove(&key).expect("whatever stands in line has an entry");
-        Some(self.tell(entry))
+        loop {
+            let mut first = self.line.first_entry()?;
+            if let Place::Resync(run) = first.get_mut() {
+                if let Some(event) = run.next() {
+                    self.again -= 1;
+                    // What has changed since is told at its own place.
+                    if !self.entries.contains_key(event.key()) {
+                        return Some(Next::Events(event, None));
+                    }
+                    continue;
+                }
+            }
+            match first.remove() {
+                Place::Object(key) => {
+                    let entry = self.entries.remove(&key).expect("whatever stands in line has an entry");
+                    return Some(self.tell(entry));
+                }
+                Place::Synced => return Some(Next::Synced),
+                Place::Resync(_) => {}
+            }
+        }
     }
 
     /// Whether the mark of the beginning's end was next, and is taken out.

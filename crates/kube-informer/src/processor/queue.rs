@@ -105,13 +105,13 @@ impl Run {
     }
 
     /// What is left of it, but for objects that have something gathered.
-    fn without(self, gathered: &Gathered) -> Self {
+    pub(super) fn without(self, gathered: &Gathered) -> Self {
         let left = self.objects.iter().skip(self.next);
         let objects = left.filter(|raw| !gathered.has(&raw.meta().key)).cloned().collect();
         Self { objects, next: 0, telling: self.telling }
     }
 
-    fn left(&self) -> usize {
+    pub(super) fn left(&self) -> usize {
         self.objects.len() - self.next
     }
 
@@ -168,17 +168,14 @@ impl Queue {
         if run.left() == 0 {
             return;
         }
-        if run.is_resync() && self.line.iter().any(|item| matches!(item, Item::Run(_))) {
+        let under_way = self.line.iter().any(|item| matches!(item, Item::Run(_)));
+        if run.is_resync() && (under_way || self.gathered.as_ref().is_some_and(Gathered::is_resyncing)) {
             // What was told together before is not even through.
             return;
         }
         match &mut self.gathered {
             Some(gathered) if !gathered.is_empty() => match run.is_resync() {
-                true => {
-                    let run = run.without(gathered);
-                    self.uncounted += run.left();
-                    self.line.push_back(Item::Run(run));
-                }
+                true => gathered.resync(run),
                 false => run.for_each(|event| gathered.push(event)),
             },
             _ => {
