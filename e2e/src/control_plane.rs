@@ -60,7 +60,7 @@ impl ControlPlane {
                 format!("--tls-private-key-file={}", file("server.key")),
                 format!("--cert-dir={}", folder.path().display()),
                 "--service-account-issuer=https://kubernetes.default.svc".into(),
-                format!("--service-account-key-file={}", file("service-account.key")),
+                format!("--service-account-key-file={}", file("service-account.pub")),
                 format!("--service-account-signing-key-file={}", file("service-account.key")),
                 "--service-cluster-ip-range=10.96.0.0/16".into(),
                 "--authorization-mode=RBAC".into(),
@@ -169,11 +169,13 @@ async fn credentials(folder: &Path) -> Result<(), Error> {
     server.distinguished_name.push(DnType::CommonName, "kube-apiserver");
     server.extended_key_usages = vec![ExtendedKeyUsagePurpose::ServerAuth];
     let certificate = server.signed_by(&key, &authority)?;
+    let service_accounts = KeyPair::generate()?;
     for (name, content) in [
         ("ca.crt", authority.pem()),
         ("server.crt", certificate.pem()),
         ("server.key", key.serialize_pem()),
-        ("service-account.key", KeyPair::generate()?.serialize_pem()),
+        ("service-account.key", service_accounts.serialize_pem()),
+        ("service-account.pub", service_accounts.public_key_pem()),
         ("tokens.csv", format!("{ADMIN},admin,1,system:masters\n{NOBODY},nobody,2\n")),
     ] {
         fs::write(folder.join(name), content).await?;
