@@ -152,15 +152,15 @@ impl Gathered {
     pub(super) fn pop(&mut self) -> Option<Next> {
         loop {
             let mut first = self.line.first_entry()?;
-            if let Place::Resync(run) = first.get_mut() {
-                if let Some(event) = run.next() {
-                    self.again -= 1;
-                    // What has changed since is told at its own place.
-                    if !self.entries.contains_key(event.key()) {
-                        return Some(Next::Events(event, None));
-                    }
-                    continue;
+            if let Place::Resync(run) = first.get_mut()
+                && let Some(event) = run.next()
+            {
+                self.again -= 1;
+                // What has changed since is told at its own place.
+                if !self.entries.contains_key(event.key()) {
+                    return Some(Next::Events(event, None));
                 }
+                continue;
             }
             match first.remove() {
                 Place::Object(key) => {
