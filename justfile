@@ -22,8 +22,8 @@ lint:
 
 # Unit, integration and documentation tests.
 test:
+    cargo test --package kube-informer --features metrics --locked --test metrics --test workqueue_metrics
     cargo test --workspace --locked
-    cargo test --package kube-informer --features metrics --locked metrics
 
 # The documentation, warnings as errors.
 doc:

@@ -25,7 +25,7 @@ use serde_json::json;
 use support::{Story, client, put, remove};
 use tokio::time::{Instant, sleep};
 
-const SEEDS: u64 = 250;
+const SEEDS: u64 = 1_000;
 const STEPS: usize = 120;
 const NAMESPACES: [&str; 3] = ["one", "two", "three"];
 /// However bad it was, it is over after this.
