@@ -59,25 +59,18 @@ pub(crate) async fn list(
     let table = &kind.storage;
     let page_size = limit.filter(|_| filter.is_everything());
     let mut start = span.clone();
+    // Only a compaction between two locks can have forgotten a revision this young; a later one will do as well then.
+    let at_least = |now| storage.list_at(table, span, now, page_size).unwrap_or_else(|| storage.list(table, span));
     let snapshot = match read {
-        Read::Latest => {
-            let now = storage.progress(table);
-            storage.list_at(table, span, now, page_size).unwrap_or_else(|| storage.list(table, span))
-        }
-        Read::Cached => match page_size {
-            None => storage.list_cached(table, span),
-            Some(_) => {
-                let now = storage.cached_revision(table);
-                storage.list_at(table, span, now, page_size).unwrap_or_else(|| storage.list(table, span))
-            }
-        },
+        Read::Latest => at_least(storage.progress(table)),
+        Read::Cached => at_least(storage.cached_revision(table)),
         Read::NotOlderThan(revision) => {
             cluster.reach(kind, revision, within).await?;
             let now = match storage.cached_revision(table) {
                 cached if cached >= revision => cached,
                 _ => storage.progress(table),
             };
-            storage.list_at(table, span, now, page_size).unwrap_or_else(|| storage.list(table, span))
+            at_least(now)
         }
         Read::Exact(revision) => {
             cluster.reach(kind, revision, within).await?;
