@@ -9,25 +9,25 @@ use tokio::fs;
 use tokio::process::Command;
 
 use crate::Error;
-
-/// The module whose files say what is built.
-const MODULE: &str = "e2e/control-plane";
+use crate::choice::Release;
 
 /// The built programs.
 #[derive(Debug)]
 pub(crate) struct Binaries {
     folder: PathBuf,
+    /// What they say they are.
+    pub(crate) version: String,
 }
 
 impl Binaries {
     /// Builds whatever is not there yet. What was built before is found by the contents of the module's files.
-    pub(crate) async fn ensure(workspace: &Path) -> Result<Self, Error> {
-        let module = workspace.join(MODULE);
+    pub(crate) async fn ensure(workspace: &Path, release: Release) -> Result<Self, Error> {
+        let module = workspace.join(release.module());
+        let version = kubernetes_version(&module).await?;
         let folder = workspace.join("target/e2e").join(fingerprint(&module).await?);
         fs::create_dir_all(&folder).await?;
-        let binaries = Self { folder };
-        let version = kubernetes_version(&module).await?;
         let stamp = stamp(&version);
+        let binaries = Self { folder, version };
         for (name, package) in [
             ("etcd", "./etcd"),
             ("kube-apiserver", "k8s.io/kubernetes/cmd/kube-apiserver"),
@@ -37,7 +37,7 @@ impl Binaries {
                 build(&module, name, package, &binaries.path(name), &stamp).await?;
             }
         }
-        println!("e2e: kube-apiserver {version} is built");
+        println!("e2e: kube-apiserver {} is built", binaries.version);
         Ok(binaries)
     }
 
@@ -50,7 +50,8 @@ impl Binaries {
 async fn fingerprint(module: &Path) -> Result<String, Error> {
     let mut hash = ring::digest::Context::new(&ring::digest::SHA256);
     for file in ["go.mod", "go.sum", "etcd/main.go"] {
-        hash.update(&fs::read(module.join(file)).await.map_err(|error| format!("reading {MODULE}/{file}: {error}"))?);
+        let path = module.join(file);
+        hash.update(&fs::read(&path).await.map_err(|error| format!("reading {}: {error}", path.display()))?);
     }
     let mut name = String::new();
     for byte in &hash.finish().as_ref()[..8] {
@@ -66,10 +67,14 @@ async fn kubernetes_version(module: &Path) -> Result<String, Error> {
         .output()
         .await
         .map_err(|error| {
-            format!("running go: {error}; the real control plane is built from Go modules: install Go 1.26 or newer")
+            format!(
+                "Go is missing ({error}): the real control plane is built from Go modules. Install Go 1.26 or newer, from \
+                 your distribution or from https://go.dev/dl, and see that `go` is in the PATH; or set KUBECONFIG to use a \
+                 cluster that is already there"
+            )
         })?;
     if !output.status.success() {
-        return Err("go cannot read e2e/control-plane: see above".into());
+        return Err(format!("go cannot read {}: see above", module.display()).into());
     }
     Ok(String::from_utf8(output.stdout)?.trim().to_owned())
 }

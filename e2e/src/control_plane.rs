@@ -3,77 +3,52 @@
 use std::io;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::path::{Path, PathBuf};
-use std::process::Stdio;
 use std::time::{Duration, Instant};
 
 use http::Request;
-use kube::config::{KubeConfigOptions, Kubeconfig};
-use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, DnType, ExtendedKeyUsagePurpose, IsCa, KeyPair};
+use serde_json::{Value, json};
 use tempfile::TempDir;
 use tokio::fs;
-use tokio::process::{Child, Command};
 
 use crate::Error;
 use crate::binaries::Binaries;
+use crate::credentials::{ADMIN, Credentials, ISSUER, NOBODY};
+use crate::program::Program;
+use crate::target::Target;
 
-/// How long the server may take to come up.
-const PATIENCE: Duration = Duration::from_secs(60);
-
-/// The token of somebody who may do everything, and of somebody who may do nothing.
-const ADMIN: &str = "e2e-admin-token";
-const NOBODY: &str = "e2e-nobody-token";
+/// How long a server may take to come up.
+const PATIENCE: Duration = Duration::from_secs(120);
 
 /// A control plane of our own: killed, and its data thrown away, when dropped.
 #[derive(Debug)]
 pub(crate) struct ControlPlane {
     address: SocketAddr,
+    target: Target,
+    pub(crate) credentials: Credentials,
+    /// Where etcd listens.
+    store: SocketAddr,
+    pub(crate) etcd: Program,
+    pub(crate) apiserver: Program,
+    // Last, so that nobody writes there any more when it goes.
     folder: TempDir,
-    _etcd: Child,
-    apiserver: Child,
 }
 
 impl ControlPlane {
     pub(crate) async fn start(binaries: &Binaries) -> Result<Self, Error> {
         let folder = TempDir::with_prefix("kube-e2e-")?;
         let (client, peer, address) = (free_port()?, free_port()?, free_port()?);
-        credentials(folder.path()).await?;
-        let etcd = spawn(
-            &binaries.path("etcd"),
-            folder.path(),
-            "etcd",
-            &[
-                format!("-data={}", folder.path().join("etcd").display()),
-                format!("-client=http://{client}"),
-                format!("-peer=http://{peer}"),
-            ],
-        )?;
-        let file = |name: &str| folder.path().join(name).display().to_string();
-        let apiserver = spawn(
-            &binaries.path("kube-apiserver"),
-            folder.path(),
-            "kube-apiserver",
-            &[
-                format!("--etcd-servers=http://{client}"),
-                "--bind-address=127.0.0.1".into(),
-                format!("--secure-port={}", address.port()),
-                format!("--tls-cert-file={}", file("server.crt")),
-                format!("--tls-private-key-file={}", file("server.key")),
-                format!("--cert-dir={}", folder.path().display()),
-                "--service-account-issuer=https://kubernetes.default.svc".into(),
-                format!("--service-account-key-file={}", file("service-account.pub")),
-                format!("--service-account-signing-key-file={}", file("service-account.key")),
-                "--service-cluster-ip-range=10.96.0.0/16".into(),
-                "--authorization-mode=RBAC".into(),
-                format!("--token-auth-file={}", file("tokens.csv")),
-                // Nothing here makes service accounts or endpoints.
-                "--disable-admission-plugins=ServiceAccount".into(),
-                "--endpoint-reconciler-type=none".into(),
-                // Old versions are forgotten while the conformance suite waits for it.
-                "--etcd-compaction-interval=10s".into(),
-            ],
-        )?;
-        let mut control_plane = Self { address, folder, _etcd: etcd, apiserver };
-        control_plane.ready().await?;
+        let credentials = Credentials::write(folder.path()).await?;
+        let kubeconfig = folder.path().join("kubeconfig");
+        fs::write(&kubeconfig, kubeconfig_of(address, folder.path())).await?;
+        let target = Target::new(binaries.path("kubectl"), kubeconfig.into()).await?;
+        let etcd = Program::new("etcd", binaries.path("etcd"), folder.path(), etcd_flags(folder.path(), client, peer));
+        let flags = apiserver_flags(folder.path(), client, address);
+        let apiserver = Program::new("kube-apiserver", binaries.path("kube-apiserver"), folder.path(), flags);
+        let mut control_plane = Self { address, target, credentials, store: client, etcd, apiserver, folder };
+        control_plane.etcd.start()?;
+        control_plane.apiserver.start()?;
+        let took = control_plane.ready().await?;
+        println!("e2e: kube-apiserver is ready after {:.1} s", took.as_secs_f64());
         Ok(control_plane)
     }
 
@@ -87,52 +62,59 @@ impl ControlPlane {
         ]
     }
 
-    /// Clients that may do everything find the server with this.
-    pub(crate) fn kubeconfig(&self) -> String {
-        format!(
-            "apiVersion: v1\nkind: Config\ncurrent-context: e2e\n\
-             clusters:\n- name: e2e\n  cluster:\n    server: https://{}\n    certificate-authority: {}\n\
-             users:\n- name: e2e\n  user:\n    token: {ADMIN}\n\
-             contexts:\n- name: e2e\n  context:\n    cluster: e2e\n    user: e2e\n",
-            self.address,
-            self.file("ca.crt").display()
-        )
+    /// How clients find it.
+    pub(crate) fn target(&self) -> &Target {
+        &self.target
     }
 
-    /// A client that may do everything.
-    pub(crate) async fn client(&self) -> Result<kube::Client, Error> {
-        let kubeconfig = Kubeconfig::from_yaml(&self.kubeconfig())?;
-        let mut config = kube::Config::from_custom_kubeconfig(kubeconfig, &KubeConfigOptions::default()).await?;
-        config.default_retry = false;
-        Ok(kube::Client::try_from(config)?)
+    /// A file that clients which may do everything find the server with.
+    pub(crate) fn kubeconfig(&self) -> PathBuf {
+        self.file("kubeconfig")
     }
 
-    async fn ready(&mut self) -> Result<(), Error> {
-        let client = self.client().await?;
+    /// Waits until the server is ready, and says how long that took.
+    pub(crate) async fn ready(&mut self) -> Result<Duration, Error> {
+        let client = self.target.client()?;
         let began = Instant::now();
         loop {
             let request = Request::get("/readyz").body(Vec::new())?;
             if client.request_text(request).await.is_ok_and(|text| text == "ok") {
-                println!("e2e: kube-apiserver is ready after {:.1} s", began.elapsed().as_secs_f64());
-                return Ok(());
+                return Ok(began.elapsed());
             }
-            if let Some(status) = self.apiserver.try_wait()? {
-                return Err(format!("kube-apiserver ended ({status}):\n{}", self.last_lines().await).into());
+            for program in [&mut self.etcd, &mut self.apiserver] {
+                if let Some(status) = program.ended()? {
+                    return Err(format!("ended too soon ({status}):\n{}", program.last_lines().await).into());
+                }
             }
             if began.elapsed() > PATIENCE {
-                let waited = PATIENCE.as_secs();
-                return Err(
-                    format!("kube-apiserver is not ready after {waited} s:\n{}", self.last_lines().await).into()
-                );
+                let (waited, said) = (PATIENCE.as_secs(), self.apiserver.last_lines().await);
+                return Err(format!("kube-apiserver is not ready after {waited} s:\n{said}").into());
             }
             tokio::time::sleep(Duration::from_millis(200)).await;
         }
     }
 
-    async fn last_lines(&self) -> String {
-        let log = fs::read_to_string(self.file("kube-apiserver.log")).await.unwrap_or_default();
-        let lines: Vec<&str> = log.lines().collect();
-        lines[lines.len().saturating_sub(20)..].join("\n")
+    /// Waits until either program has ended, and says which and how.
+    pub(crate) async fn ended(&mut self) -> Result<String, Error> {
+        tokio::select! {
+            said = self.etcd.wait() => said,
+            said = self.apiserver.wait() => said,
+        }
+    }
+
+    /// Makes etcd forget everything before its present revision, which is returned.
+    pub(crate) async fn compact(&self) -> Result<u64, Error> {
+        let range = self.ask_etcd("/v3/kv/range", &json!({"key": "AA==", "limit": 1})).await?;
+        let revision = range["header"]["revision"].as_str().unwrap_or_default().parse()?;
+        let compaction = json!({"revision": revision, "physical": true});
+        self.ask_etcd("/v3/kv/compaction", &compaction).await?;
+        Ok(revision)
+    }
+
+    async fn ask_etcd(&self, path: &str, body: &Value) -> Result<Value, Error> {
+        let client = kube::Client::try_from(kube::Config::new(format!("http://{}", self.store).parse()?))?;
+        let request = Request::post(path).body(serde_json::to_vec(body)?)?;
+        Ok(serde_json::from_str(&client.request_text(request).await?)?)
     }
 
     fn file(&self, name: &str) -> PathBuf {
@@ -140,45 +122,48 @@ impl ControlPlane {
     }
 }
 
-/// Starts a program whose output goes to a log beside its data.
-fn spawn(program: &Path, folder: &Path, name: &str, arguments: &[String]) -> io::Result<Child> {
-    let log = std::fs::File::create(folder.join(format!("{name}.log")))?;
-    Command::new(program)
-        .args(arguments)
-        .current_dir(folder)
-        .stdin(Stdio::null())
-        .stdout(log.try_clone()?)
-        .stderr(log)
-        .kill_on_drop(true)
-        .spawn()
+fn etcd_flags(folder: &Path, client: SocketAddr, peer: SocketAddr) -> Vec<String> {
+    vec![
+        format!("-data={}", folder.join("etcd").display()),
+        format!("-client=http://{client}"),
+        format!("-peer=http://{peer}"),
+    ]
+}
+
+fn apiserver_flags(folder: &Path, etcd: SocketAddr, address: SocketAddr) -> Vec<String> {
+    let file = |name: &str| folder.join(name).display().to_string();
+    vec![
+        format!("--etcd-servers=http://{etcd}"),
+        "--bind-address=127.0.0.1".into(),
+        format!("--secure-port={}", address.port()),
+        format!("--tls-cert-file={}", file("server.crt")),
+        format!("--tls-private-key-file={}", file("server.key")),
+        format!("--cert-dir={}", folder.display()),
+        format!("--service-account-issuer={ISSUER}"),
+        format!("--service-account-key-file={}", file("service-account.pub")),
+        format!("--service-account-signing-key-file={}", file("service-account.key")),
+        "--service-cluster-ip-range=10.96.0.0/16".into(),
+        "--authorization-mode=RBAC".into(),
+        format!("--token-auth-file={}", file("tokens.csv")),
+        // Nothing here makes service accounts or endpoints.
+        "--disable-admission-plugins=ServiceAccount".into(),
+        "--endpoint-reconciler-type=none".into(),
+        // Old versions are forgotten while the conformance suite waits for it.
+        "--etcd-compaction-interval=10s".into(),
+    ]
+}
+
+fn kubeconfig_of(address: SocketAddr, folder: &Path) -> String {
+    format!(
+        "apiVersion: v1\nkind: Config\ncurrent-context: e2e\n\
+         clusters:\n- name: e2e\n  cluster:\n    server: https://{address}\n    certificate-authority: {}\n\
+         users:\n- name: e2e\n  user:\n    token: {ADMIN}\n\
+         contexts:\n- name: e2e\n  context:\n    cluster: e2e\n    user: e2e\n",
+        folder.join("ca.crt").display()
+    )
 }
 
 /// A port that was free a moment ago.
 fn free_port() -> io::Result<SocketAddr> {
     std::net::TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?.local_addr()
-}
-
-/// A certificate authority, the server's certificate, the key for service accounts, and the tokens.
-async fn credentials(folder: &Path) -> Result<(), Error> {
-    let mut authority = CertificateParams::new(Vec::new())?;
-    authority.distinguished_name.push(DnType::CommonName, "e2e-ca");
-    authority.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
-    let authority = CertifiedIssuer::self_signed(authority, KeyPair::generate()?)?;
-    let key = KeyPair::generate()?;
-    let mut server = CertificateParams::new(vec!["127.0.0.1".to_owned(), "localhost".to_owned()])?;
-    server.distinguished_name.push(DnType::CommonName, "kube-apiserver");
-    server.extended_key_usages = vec![ExtendedKeyUsagePurpose::ServerAuth];
-    let certificate = server.signed_by(&key, &authority)?;
-    let service_accounts = KeyPair::generate()?;
-    for (name, content) in [
-        ("ca.crt", authority.pem()),
-        ("server.crt", certificate.pem()),
-        ("server.key", key.serialize_pem()),
-        ("service-account.key", service_accounts.serialize_pem()),
-        ("service-account.pub", service_accounts.public_key_pem()),
-        ("tokens.csv", format!("{ADMIN},admin,1,system:masters\n{NOBODY},nobody,2\n")),
-    ] {
-        fs::write(folder.join(name), content).await?;
-    }
-    Ok(())
 }

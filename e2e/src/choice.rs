@@ -1,0 +1,124 @@
+//! What a run is asked for on the command line.
+
+use crate::Error;
+
+/// Every step, in the order in which they run.
+const STEPS: [&str; 2] = ["conformance/real", "conformance/embedded"];
+
+/// What to run.
+#[derive(Debug)]
+pub(crate) struct Choice {
+    pub(crate) release: Release,
+    task: Task,
+}
+
+#[derive(Debug)]
+enum Task {
+    /// The steps of these names, or in these folders; all of them if there is none.
+    Judge(Vec<String>),
+    Serve,
+}
+
+/// Which Kubernetes judges.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Release {
+    /// The one that everything is built for.
+    Current,
+    /// One several minor versions older.
+    Old,
+}
+
+impl Release {
+    /// The Go module that pins it.
+    pub(crate) fn module(self) -> &'static str {
+        match self {
+            Self::Current => "e2e/control-plane",
+            Self::Old => "e2e/control-plane-old",
+        }
+    }
+
+    /// The page that a run against it writes.
+    pub(crate) fn page(self) -> &'static str {
+        match self {
+            Self::Current => "target/e2e/results.md",
+            Self::Old => "target/e2e/results-old.md",
+        }
+    }
+}
+
+impl Choice {
+    pub(crate) fn parse(arguments: impl IntoIterator<Item = String>) -> Result<Self, Error> {
+        let (mut release, mut serve, mut wanted) = (Release::Current, false, Vec::new());
+        for argument in arguments {
+            match argument.as_str() {
+                "--old" => release = Release::Old,
+                "serve" => serve = true,
+                name if STEPS.iter().any(|step| is_part_of(step, name)) => wanted.push(argument),
+                unknown => return Err(format!("there is no step {unknown:?}\n\n{}", usage()).into()),
+            }
+        }
+        let task = if serve { Task::Serve } else { Task::Judge(wanted) };
+        Ok(Self { release, task })
+    }
+
+    /// Whether all that is wanted is a control plane that runs.
+    pub(crate) fn is_serve(&self) -> bool {
+        matches!(self.task, Task::Serve)
+    }
+
+    /// Whether a step is to run.
+    pub(crate) fn wants(&self, step: &str) -> bool {
+        match &self.task {
+            Task::Judge(wanted) => wanted.is_empty() || wanted.iter().any(|name| is_part_of(step, name)),
+            Task::Serve => false,
+        }
+    }
+}
+
+/// Whether a step is meant by a name: its own, or that of its folder.
+fn is_part_of(step: &str, name: &str) -> bool {
+    step.strip_prefix(name).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
+}
+
+fn usage() -> String {
+    format!(
+        "e2e [--old] [STEP...]   runs these steps, or all: {}\n\
+         e2e [--old] serve       only runs a control plane, until Ctrl-C\n\n\
+         --old                   with an older Kubernetes\n\
+         KUBECONFIG=FILE         against that cluster instead of one of its own",
+        STEPS.join(", ")
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn chosen(arguments: &[&str]) -> Result<Choice, Error> {
+        Choice::parse(arguments.iter().copied().map(str::to_owned))
+    }
+
+    #[test]
+    fn without_a_word_every_step_runs() -> Result<(), Error> {
+        let all = chosen(&[])?;
+        assert!(STEPS.iter().all(|step| all.wants(step)));
+        assert!(!all.is_serve());
+        Ok(())
+    }
+
+    #[test]
+    fn a_step_is_chosen_by_its_name_or_its_folder() -> Result<(), Error> {
+        let folder = chosen(&["conformance"])?;
+        assert!(folder.wants("conformance/real") && folder.wants("conformance/embedded"));
+        let one = chosen(&["--old", "conformance/real"])?;
+        assert!(one.wants("conformance/real") && !one.wants("conformance/embedded"));
+        assert_eq!(one.release, Release::Old);
+        Ok(())
+    }
+
+    #[test]
+    fn a_step_that_there_is_not_is_refused_with_all_there_are() {
+        let said = chosen(&["conform"]).map_or_else(|error| error.to_string(), |_| String::new());
+        assert!(said.contains("\"conform\"") && said.contains("conformance/real"), "{said}");
+    }
+}

@@ -1,0 +1,92 @@
+//! Who may do what on a control plane of our own.
+
+use std::path::Path;
+use std::time::{Duration, SystemTime};
+
+use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, DnType, ExtendedKeyUsagePurpose, IsCa, KeyPair};
+use ring::rand::SystemRandom;
+use ring::signature::{ECDSA_P256_SHA256_FIXED_SIGNING, EcdsaKeyPair};
+use serde_json::json;
+use tokio::fs;
+
+use crate::Error;
+
+/// Who issues the tokens of service accounts.
+pub(crate) const ISSUER: &str = "https://kubernetes.default.svc";
+
+/// The token of somebody who may do everything, and of somebody who may do nothing.
+pub(crate) const ADMIN: &str = "e2e-admin-token";
+pub(crate) const NOBODY: &str = "e2e-nobody-token";
+
+/// The key that signs the tokens of service accounts.
+#[derive(Debug)]
+pub(crate) struct Credentials {
+    signing: EcdsaKeyPair,
+}
+
+impl Credentials {
+    /// A certificate authority, the server's certificate, the key for service accounts, and the tokens: as files.
+    pub(crate) async fn write(folder: &Path) -> Result<Self, Error> {
+        let mut authority = CertificateParams::new(Vec::new())?;
+        authority.distinguished_name.push(DnType::CommonName, "e2e-ca");
+        authority.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
+        let authority = CertifiedIssuer::self_signed(authority, KeyPair::generate()?)?;
+        let key = KeyPair::generate()?;
+        let mut server = CertificateParams::new(vec!["127.0.0.1".to_owned(), "localhost".to_owned()])?;
+        server.distinguished_name.push(DnType::CommonName, "kube-apiserver");
+        server.extended_key_usages = vec![ExtendedKeyUsagePurpose::ServerAuth];
+        let certificate = server.signed_by(&key, &authority)?;
+        let service_accounts = KeyPair::generate()?;
+        for (name, content) in [
+            ("ca.crt", authority.pem()),
+            ("server.crt", certificate.pem()),
+            ("server.key", key.serialize_pem()),
+            ("service-account.key", service_accounts.serialize_pem()),
+            ("service-account.pub", service_accounts.public_key_pem()),
+            ("tokens.csv", format!("{ADMIN},admin,1,system:masters\n{NOBODY},nobody,2\n")),
+        ] {
+            fs::write(folder.join(name), content).await?;
+        }
+        let signing = EcdsaKeyPair::from_pkcs8(
+            &ECDSA_P256_SHA256_FIXED_SIGNING,
+            &service_accounts.serialize_der(),
+            &SystemRandom::new(),
+        )
+        .map_err(|error| format!("the key for service accounts: {error}"))?;
+        Ok(Self { signing })
+    }
+
+    /// A token of a service account that expires soon, as the server itself would make it, only sooner.
+    pub(crate) fn token(&self, account: &ServiceAccount, lifetime: Duration) -> Result<String, Error> {
+        let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH)?;
+        let ServiceAccount { namespace, name, uid } = account;
+        let claims = json!({
+            "iss": ISSUER,
+            "aud": [ISSUER],
+            "sub": format!("system:serviceaccount:{namespace}:{name}"),
+            "iat": now.as_secs(),
+            "nbf": now.as_secs(),
+            "exp": (now + lifetime).as_secs(),
+            "kubernetes.io": {"namespace": namespace, "serviceaccount": {"name": name, "uid": uid}},
+        });
+        let head = json!({"alg": "ES256", "typ": "JWT"});
+        let signed = format!("{}.{}", base64(head.to_string()), base64(claims.to_string()));
+        let signature =
+            self.signing.sign(&SystemRandom::new(), signed.as_bytes()).map_err(|error| format!("signing: {error}"))?;
+        Ok(format!("{signed}.{}", base64(signature)))
+    }
+}
+
+/// A service account that exists.
+#[derive(Debug)]
+pub(crate) struct ServiceAccount {
+    pub(crate) namespace: String,
+    pub(crate) name: String,
+    pub(crate) uid: String,
+}
+
+/// As tokens are written: for addresses, without padding.
+fn base64(bytes: impl AsRef<[u8]>) -> String {
+    use base64::Engine as _;
+    base64::engine::general_purpose::URL_SAFE_NO_PAD.encode(bytes)
+}

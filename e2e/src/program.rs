@@ -1,0 +1,96 @@
+//! A program of the control plane that can be killed and started again.
+
+use std::io;
+use std::path::{Path, PathBuf};
+use std::process::{ExitStatus, Stdio};
+
+use tokio::fs;
+use tokio::process::{Child, Command};
+
+use crate::Error;
+
+/// A program whose output goes to a log beside its data. Killed when dropped.
+#[derive(Debug)]
+pub(crate) struct Program {
+    name: &'static str,
+    path: PathBuf,
+    folder: PathBuf,
+    arguments: Vec<String>,
+    child: Option<Child>,
+}
+
+impl Program {
+    /// A program that is not yet running.
+    pub(crate) fn new(name: &'static str, path: PathBuf, folder: &Path, arguments: Vec<String>) -> Self {
+        Self { name, path, folder: folder.to_owned(), arguments, child: None }
+    }
+
+    pub(crate) fn start(&mut self) -> Result<(), Error> {
+        let log = std::fs::File::options().create(true).append(true).open(self.log())?;
+        let child = Command::new(&self.path)
+            .args(&self.arguments)
+            .current_dir(&self.folder)
+            .stdin(Stdio::null())
+            .stdout(log.try_clone()?)
+            .stderr(log)
+            .kill_on_drop(true)
+            .spawn()
+            .map_err(|error| format!("starting {}: {error}", self.name))?;
+        self.child = Some(child);
+        Ok(())
+    }
+
+    /// Ends it at once, without a chance to clean up (SIGKILL).
+    pub(crate) async fn kill(&mut self) -> io::Result<()> {
+        match self.child.take() {
+            Some(mut child) => child.kill().await,
+            None => Ok(()),
+        }
+    }
+
+    /// Asks it to end (SIGTERM), and waits until it has.
+    pub(crate) async fn stop(&mut self) -> Result<(), Error> {
+        let Some(mut child) = self.child.take() else { return Ok(()) };
+        if let Some(id) = child.id() {
+            signal(id, "TERM").await?;
+        }
+        child.wait().await?;
+        Ok(())
+    }
+
+    /// Waits until it has ended, by itself or by somebody else.
+    pub(crate) async fn wait(&mut self) -> Result<String, Error> {
+        let status = match &mut self.child {
+            Some(child) => child.wait().await?.to_string(),
+            None => "it was not running".to_owned(),
+        };
+        Ok(format!("{} has ended: {status}\n{}", self.name, self.last_lines().await))
+    }
+
+    /// How it ended, if it has ended by itself.
+    pub(crate) fn ended(&mut self) -> io::Result<Option<ExitStatus>> {
+        self.child.as_mut().map_or(Ok(None), Child::try_wait)
+    }
+
+    /// The process, as long as it runs.
+    pub(crate) fn id(&self) -> Option<u32> {
+        self.child.as_ref().and_then(Child::id)
+    }
+
+    /// The last that it wrote.
+    pub(crate) async fn last_lines(&self) -> String {
+        let log = fs::read_to_string(self.log()).await.unwrap_or_default();
+        let lines: Vec<&str> = log.lines().collect();
+        lines[lines.len().saturating_sub(20)..].join("\n")
+    }
+
+    fn log(&self) -> PathBuf {
+        self.folder.join(format!("{}.log", self.name))
+    }
+}
+
+/// Sends a signal to a process. The shell's own `kill` is everywhere.
+pub(crate) async fn signal(process: u32, signal: &str) -> Result<(), Error> {
+    let status = Command::new("sh").args(["-c", &format!("kill -{signal} {process}")]).status().await?;
+    if status.success() { Ok(()) } else { Err(format!("no signal {signal} could be sent to process {process}").into()) }
+}
