@@ -29,9 +29,11 @@
 //! better than real ones: packed with zstd and a dictionary trained on one in a hundred, more than 1,000 bytes are left.
 
 mod advance;
+pub(crate) mod app;
+pub(crate) mod course;
 mod dice;
 mod fit;
-mod layout;
+pub(crate) mod layout;
 mod life;
 mod managed_fields;
 mod namespace;

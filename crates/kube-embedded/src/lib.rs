@@ -25,7 +25,7 @@
 //! - [`Server`] and [`Builder`]: starting, stopping, restarting, refusing, going back to a backup; what clients did.
 //! - [`Objects`]: reading and writing objects directly, through the very verbs that clients use.
 //! - [`fault`]: failures by rule. [`access`]: who may do what.
-//! - [`generate`]: realistic objects from a seed, without a server.
+//! - [`generate`]: realistic objects from a seed, without a server. [`pretend`]: a cluster that lives on them.
 //!
 //! # What may be relied on
 //!
@@ -67,6 +67,7 @@ mod namespaces;
 mod negotiate;
 mod objects;
 mod paths;
+pub mod pretend;
 mod query;
 mod reply;
 mod request;

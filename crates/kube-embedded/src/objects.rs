@@ -125,7 +125,7 @@ pub struct Objects<'s> {
 }
 
 impl<'s> Objects<'s> {
-    fn new(cluster: &'s Cluster, api_version: &str, kind: &str) -> Result<Self, Status> {
+    pub(crate) fn new(cluster: &'s Cluster, api_version: &str, kind: &str) -> Result<Self, Status> {
         let registry: Arc<Registry> = cluster.registry();
         let (group, version) = api_version.split_once('/').unwrap_or(("", api_version));
         let kind = registry.by_kind(group, version, kind).ok_or_else(Status::unknown_resource)?;
@@ -204,6 +204,12 @@ impl<'s> Objects<'s> {
     /// What a client would get.
     pub fn delete(&self, name: &str) -> Result<(), Status> {
         delete(&self.write(self.own_namespace()), name, &DeleteOptions::default()).map(drop)
+    }
+
+    /// Deletes an object without grace.
+    pub(crate) fn remove(&self, name: &str) -> Result<(), Status> {
+        let options = DeleteOptions { grace_seconds: Some(0), ..DeleteOptions::default() };
+        delete(&self.write(self.own_namespace()), name, &options).map(drop)
     }
 
     /// Deletes every object of the namespace chosen, or of all of them, and gives how many there were.
@@ -294,7 +300,7 @@ impl<'s> Objects<'s> {
         update(&self.write(namespace.as_deref()), &name, object, facet).map(|reply| self.value(reply))
     }
 
-    fn load(&self, object: Value) -> Result<(), Status> {
+    pub(crate) fn load(&self, object: Value) -> Result<(), Status> {
         let object = self.conform(object)?;
         let namespace = self.place(&object.object);
         if let Some(namespace) = &namespace {

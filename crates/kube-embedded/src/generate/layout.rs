@@ -19,7 +19,7 @@ const DAEMONS_IN_BLOCK: u64 = words::DAEMON_SETS.len() as u64;
 const NODES_IN_POOL: u64 = 64;
 
 /// The moment the made-up cluster is looked at: 2026-06-01T00:00:00Z.
-pub(super) const NOW: i64 = 1_780_272_000;
+pub(crate) const NOW: i64 = 1_780_272_000;
 
 /// What owns a pod.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -164,13 +164,13 @@ pub(super) fn namespaces() -> impl Iterator<Item = String> {
 }
 
 #[derive(Debug)]
-pub(super) struct NodeNames {
-    pub(super) name: String,
+pub(crate) struct NodeNames {
+    pub(crate) name: String,
     pub(super) ip: String,
 }
 
 impl NodeNames {
-    pub(super) fn of(seed: u64, node: u64) -> Self {
+    pub(crate) fn of(seed: u64, node: u64) -> Self {
         // The third and fourth part count in an order of the seed's own, the second one moves on when they are used up.
         let scattered = (node.wrapping_mul(mix(seed) | 1) & 0xffff) ^ (mix(seed ^ 1) & 0xffff);
         let (second, third, fourth) = (64 + node / 0x1_0000 % 128, scattered >> 8, scattered & 0xff);

@@ -161,7 +161,7 @@ fn first_phase(workload: &Workload, dice: &mut Dice) -> Phase {
 }
 
 /// The main container is number 0.
-fn container_id(seed: u64, pod: u64, container: u64, restarts: u64) -> String {
+pub(super) fn container_id(seed: u64, pod: u64, container: u64, restarts: u64) -> String {
     let sha = Dice::new(seed ^ mix(container << 32 | restarts), Domain::Container, pod).sha256();
     format!("containerd://{sha}")
 }

@@ -12,8 +12,11 @@ const HASH: &str = "pod-template-hash";
 
 pub(super) fn deployment(seed: u64, index: u64) -> Sample {
     let owner = Owner::deployment(index);
-    let workload = template(seed, owner);
-    let replicas = replicas(seed, owner);
+    deployment_of(&template(seed, owner), replicas(seed, owner))
+}
+
+/// The deployment of a template.
+pub(super) fn deployment_of(workload: &Workload, replicas: u64) -> Sample {
     let mut w = Writer::with_capacity(6_144);
     w.object(|w| {
         w.text("kind", "Deployment");
@@ -25,18 +28,18 @@ pub(super) fn deployment(seed: u64, index: u64) -> Sample {
             w.given("resourceVersion", &version(workload.rolled_out + 70).to_string());
             w.number("generation", 1 + replicas);
             w.time("creationTimestamp", workload.created);
-            w.texts("labels", labels(&workload));
+            w.texts("labels", labels(workload));
             w.texts("annotations", [("deployment.kubernetes.io/revision", "7")]);
             w.array_at("managedFields", |w| {
                 let status = r#"{"f:metadata":{"f:annotations":{"f:deployment.kubernetes.io/revision":{}}},"f:status":{"f:availableReplicas":{},"f:conditions":{".":{},"k:{\"type\":\"Available\"}":{".":{},"f:lastTransitionTime":{},"f:lastUpdateTime":{},"f:message":{},"f:reason":{},"f:status":{},"f:type":{}},"k:{\"type\":\"Progressing\"}":{".":{},"f:lastTransitionTime":{},"f:lastUpdateTime":{},"f:message":{},"f:reason":{},"f:status":{},"f:type":{}}},"f:observedGeneration":{},"f:readyReplicas":{},"f:replicas":{},"f:updatedReplicas":{}}}"#;
-                entry(w, "argocd-controller", "apps/v1", workload.rolled_out, None, |w| spec_fields(w, &workload));
+                entry(w, "argocd-controller", "apps/v1", workload.rolled_out, None, |w| spec_fields(w, workload));
                 entry_raw(w, "kube-controller-manager", workload.rolled_out + 70, status);
             });
         });
         w.object_at("spec", |w| {
             w.number("replicas", replicas);
             selector(w, [workload.selector()]);
-            w.object_at("template", |w| pod_template(w, &workload, labels(&workload)));
+            w.object_at("template", |w| pod_template(w, workload, labels(workload)));
             w.raw("strategy", r#"{"type":"RollingUpdate","rollingUpdate":{"maxUnavailable":"25%","maxSurge":"25%"}}"#);
             w.number("revisionHistoryLimit", 10);
             w.number("progressDeadlineSeconds", 600);
@@ -59,8 +62,11 @@ pub(super) fn deployment(seed: u64, index: u64) -> Sample {
 
 pub(super) fn replica_set(seed: u64, index: u64) -> Sample {
     let owner = Owner::deployment(index);
-    let workload = template(seed, owner);
-    let replicas = replicas(seed, owner);
+    replica_set_of(&template(seed, owner), replicas(seed, owner))
+}
+
+/// The replica set of a template.
+pub(super) fn replica_set_of(workload: &Workload, replicas: u64) -> Sample {
     let all_labels = || workload.labels.iter().map(|(key, value)| (key.as_str(), value.as_str()));
     let mut w = Writer::with_capacity(6_144);
     w.object(|w| {
@@ -95,7 +101,7 @@ pub(super) fn replica_set(seed: u64, index: u64) -> Sample {
             });
             w.array_at("managedFields", |w| {
                 let manager = "kube-controller-manager";
-                entry(w, manager, "apps/v1", workload.rolled_out, None, |w| spec_fields(w, &workload));
+                entry(w, manager, "apps/v1", workload.rolled_out, None, |w| spec_fields(w, workload));
                 let status = r#"{"f:status":{"f:availableReplicas":{},"f:fullyLabeledReplicas":{},"f:observedGeneration":{},"f:readyReplicas":{},"f:replicas":{}}}"#;
                 entry_raw(w, manager, workload.rolled_out + 69, status);
             });
@@ -103,7 +109,7 @@ pub(super) fn replica_set(seed: u64, index: u64) -> Sample {
         w.object_at("spec", |w| {
             w.number("replicas", replicas);
             selector(w, [workload.selector(), (HASH, &workload.hash)]);
-            w.object_at("template", |w| pod_template(w, &workload, all_labels()));
+            w.object_at("template", |w| pod_template(w, workload, all_labels()));
         });
         w.object_at("status", |w| {
             for key in ["replicas", "fullyLabeledReplicas", "readyReplicas", "availableReplicas"] {
@@ -120,7 +126,8 @@ pub(super) fn version(time: i64) -> u64 {
     (time - 1_700_000_000).unsigned_abs() * 120
 }
 
-fn replicas(seed: u64, owner: Owner) -> u64 {
+/// How many pods the generator makes for an owner.
+pub(super) fn replicas(seed: u64, owner: Owner) -> u64 {
     match owner {
         Owner::Deployment { block, role } => {
             let pods = Block::of(seed, block).pods_of_deployment(role);

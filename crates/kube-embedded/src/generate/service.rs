@@ -10,7 +10,11 @@ use super::writer::Writer;
 
 /// The service of the deployment with this number.
 pub(super) fn service(seed: u64, index: u64) -> Sample {
-    let workload = template(seed, Owner::deployment(index));
+    service_of(seed, index, &template(seed, Owner::deployment(index)))
+}
+
+/// The service of the deployment with this number and this template.
+pub(super) fn service_of(seed: u64, index: u64, workload: &Workload) -> Sample {
     let mut dice = workload.owner.dice(seed ^ 0x7376_6300);
     let address = {
         let scattered = (index.wrapping_mul(mix(seed ^ 5) | 1) ^ mix(seed ^ 6)) & 0xf_ffff;
@@ -23,7 +27,7 @@ pub(super) fn service(seed: u64, index: u64) -> Sample {
         w.object_at("metadata", |w| {
             w.text("name", &workload.name);
             w.text("namespace", &workload.namespace);
-            w.given("uid", &service_uid(seed, &workload));
+            w.given("uid", &service_uid(seed, workload));
             w.given("resourceVersion", &version(workload.created).to_string());
             w.time("creationTimestamp", workload.created);
             w.texts("labels", [workload.selector()]);
@@ -69,13 +73,19 @@ pub(super) fn service(seed: u64, index: u64) -> Sample {
 /// The endpoint slice of the service with this number: the addresses of its deployment's pods.
 pub(super) fn endpoint_slice(seed: u64, index: u64) -> Sample {
     let owner = Owner::deployment(index);
-    let workload = template(seed, owner);
-    let mut dice = owner.dice(seed ^ 0x6570_7300);
-    let name = format!("{}-{}", workload.name, dice.suffix(5));
     let pods = match owner {
         Owner::Deployment { block, role } => Block::of(seed, block).pods_of_deployment(role),
         _ => 0..0,
     };
+    let workload = template(seed, owner);
+    let pods = pods.map(|pod| Pod::new(seed, &workload, pod, Place::of_pod(seed, pod), 0));
+    endpoint_slice_of(seed, &workload, pods)
+}
+
+/// The endpoint slice behind a template's service, with these pods.
+pub(super) fn endpoint_slice_of<'a>(seed: u64, workload: &Workload, pods: impl Iterator<Item = Pod<'a>>) -> Sample {
+    let mut dice = workload.owner.dice(seed ^ 0x6570_7300);
+    let name = format!("{}-{}", workload.name, dice.suffix(5));
     let mut w = Writer::with_capacity(4_096);
     w.object(|w| {
         w.text("kind", "EndpointSlice");
@@ -100,7 +110,7 @@ pub(super) fn endpoint_slice(seed: u64, index: u64) -> Sample {
                     w.text("apiVersion", "v1");
                     w.text("kind", "Service");
                     w.text("name", &workload.name);
-                    w.text("uid", &service_uid(seed, &workload));
+                    w.text("uid", &service_uid(seed, workload));
                     w.truth("controller", true);
                     w.truth("blockOwnerDeletion", true);
                 });
@@ -109,7 +119,6 @@ pub(super) fn endpoint_slice(seed: u64, index: u64) -> Sample {
         w.text("addressType", "IPv4");
         w.array_at("endpoints", |w| {
             for pod in pods {
-                let pod = Pod::new(seed, &workload, pod, Place::of_pod(seed, pod), 0);
                 w.object(|w| endpoint(w, &pod, &pod.node));
             }
         });

@@ -1,0 +1,272 @@
+//! A deployment and all that belongs to it, in whichever state: what a pretended cluster is made of.
+
+use serde_json::{Value, json};
+
+use super::course::{Course, Stage};
+use super::dice::{Dice, Domain, mix};
+use super::layout::{Block, Owner, Place};
+use super::pod::{Pod, template};
+use super::workload::Workload;
+use super::writer::rfc3339;
+use super::{rollout, service};
+
+/// The revision in which a deployment is generated.
+pub(crate) const FIRST_REVISION: u64 = 7;
+
+/// A deployment in one of its revisions.
+#[derive(Debug)]
+pub(crate) struct App {
+    seed: u64,
+    index: u64,
+    revision: u64,
+    workload: Workload,
+}
+
+/// A pod: which one it is, where it runs, and what has become of it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Member {
+    /// Its number in the cluster: no two pods have the same.
+    pub(crate) index: u64,
+    /// Its number among all pods its deployment ever had.
+    pub(crate) serial: u64,
+    pub(crate) node: u64,
+    pub(crate) course: Course,
+}
+
+/// How many pods a deployment or one of its replica sets wants and has.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(crate) struct Counts {
+    pub(crate) wanted: u64,
+    pub(crate) total: u64,
+    /// Of the latest revision.
+    pub(crate) updated: u64,
+    pub(crate) ready: u64,
+}
+
+impl App {
+    /// A revision of the deployment with this number, rolled out at this time.
+    pub(crate) fn new(seed: u64, index: u64, revision: u64, rolled_out: i64) -> Self {
+        let mut workload = template(seed, Owner::deployment(index));
+        if revision > FIRST_REVISION {
+            revise(&mut workload, seed ^ mix(revision), index, rolled_out);
+        }
+        Self { seed, index, revision, workload }
+    }
+
+    /// How many pods the generator makes for a deployment.
+    pub(crate) fn replicas(seed: u64, index: u64) -> u64 {
+        rollout::replicas(seed, Owner::deployment(index))
+    }
+
+    /// The pods that the generator makes for it, at most so many, on nodes below a limit.
+    pub(crate) fn first_members(&self, count: u64, nodes: u64) -> Vec<Member> {
+        let Owner::Deployment { block, role } = self.workload.owner else { return Vec::new() };
+        let pods = Block::of(self.seed, block).pods_of_deployment(role).take(count as usize);
+        pods.map(|index| {
+            let place = Place::of_pod(self.seed, index);
+            let place = Place { node: place.node % nodes, ..place };
+            let life = Pod::new(self.seed, &self.workload, index, place, 0).life;
+            Member { index, serial: place.replica, node: place.node, course: Course::of(&life) }
+        })
+        .collect()
+    }
+
+    pub(crate) fn index(&self) -> u64 {
+        self.index
+    }
+
+    pub(crate) fn revision(&self) -> u64 {
+        self.revision
+    }
+
+    pub(crate) fn name(&self) -> &str {
+        &self.workload.name
+    }
+
+    pub(crate) fn namespace(&self) -> &str {
+        &self.workload.namespace
+    }
+
+    pub(crate) fn replica_set_name(&self) -> &str {
+        &self.workload.controller_name
+    }
+
+    pub(crate) fn image(&self) -> &str {
+        &self.workload.containers[0].image
+    }
+
+    pub(crate) fn main_container(&self) -> &str {
+        &self.workload.containers[0].name
+    }
+
+    pub(crate) fn pod_name(&self, member: &Member) -> String {
+        self.person(member).name
+    }
+
+    /// Name and uid of a pod.
+    pub(crate) fn pod_identity(&self, member: &Member) -> (String, String) {
+        let pod = self.person(member);
+        (pod.name, pod.uid)
+    }
+
+    pub(crate) fn uid(&self) -> &str {
+        &self.workload.parent_uid
+    }
+
+    pub(crate) fn replica_set_uid(&self) -> &str {
+        &self.workload.controller_uid
+    }
+
+    pub(crate) fn deployment(&self, counts: &Counts, generation: u64, now: Option<i64>) -> Value {
+        let mut object = rollout::deployment_of(&self.workload, counts.wanted).to_value();
+        object["metadata"]["generation"] = json!(generation);
+        object["metadata"]["annotations"]["deployment.kubernetes.io/revision"] = json!(self.revision.to_string());
+        object["spec"]["revisionHistoryLimit"] = json!(2);
+        let status = &mut object["status"];
+        status["observedGeneration"] = json!(generation);
+        status["replicas"] = json!(counts.total);
+        status["updatedReplicas"] = json!(counts.updated);
+        status["readyReplicas"] = json!(counts.ready);
+        status["availableReplicas"] = json!(counts.ready);
+        status["unavailableReplicas"] = json!(counts.total.max(counts.wanted) - counts.ready);
+        if let Some(now) = now {
+            let done = counts.updated >= counts.wanted && counts.ready >= counts.wanted;
+            let name = self.replica_set_name();
+            let (reason, message) = match done {
+                true => ("NewReplicaSetAvailable", format!("ReplicaSet \"{name}\" has successfully progressed.")),
+                false => ("ReplicaSetUpdated", format!("ReplicaSet \"{name}\" is progressing.")),
+            };
+            let progressing = &mut status["conditions"][1];
+            progressing["reason"] = json!(reason);
+            progressing["message"] = json!(message);
+            progressing["lastUpdateTime"] = json!(time(now));
+            if counts.ready * 4 < counts.wanted * 3 {
+                let available = &mut status["conditions"][0];
+                available["status"] = json!("False");
+                available["reason"] = json!("MinimumReplicasUnavailable");
+                available["message"] = json!("Deployment does not have minimum availability.");
+                available["lastTransitionTime"] = json!(time(now));
+            }
+        }
+        as_update(object, now)
+    }
+
+    pub(crate) fn replica_set(&self, counts: &Counts, now: Option<i64>) -> Value {
+        let mut object = rollout::replica_set_of(&self.workload, counts.wanted).to_value();
+        object["metadata"]["annotations"]["deployment.kubernetes.io/revision"] = json!(self.revision.to_string());
+        let status = &mut object["status"];
+        for (key, count) in [
+            ("replicas", counts.total),
+            ("fullyLabeledReplicas", counts.total),
+            ("readyReplicas", counts.ready),
+            ("availableReplicas", counts.ready),
+        ] {
+            status[key] = json!(count);
+        }
+        as_update(object, now)
+    }
+
+    pub(crate) fn service(&self) -> Value {
+        service::service_of(self.seed, self.index, &self.workload).to_value()
+    }
+
+    /// The addresses of pods, each with the revision it belongs to; those without an address are left out.
+    pub(crate) fn endpoint_slice<'m>(&self, members: impl Iterator<Item = (&'m App, &'m Member)>) -> Value {
+        let addressed = |(_, member): &(&App, &Member)| {
+            !matches!(member.course.stage, Stage::Made | Stage::Bound | Stage::Creating)
+        };
+        let members: Vec<(&App, &Member)> = members.filter(addressed).collect();
+        let pods = members.iter().map(|(app, member)| app.person(member));
+        let mut object = service::endpoint_slice_of(self.seed, &self.workload, pods).to_value();
+        for (endpoint, (_, member)) in object["endpoints"].as_array_mut().into_iter().flatten().zip(&members) {
+            let ready = member.course.stage == Stage::Ready;
+            endpoint["conditions"] = json!({"ready": ready, "serving": ready, "terminating": false});
+        }
+        as_update(object, None)
+    }
+
+    pub(crate) fn pod(&self, member: &Member) -> Value {
+        let mut pod = self.person(member);
+        pod.life.follow(self.seed, member.index, &member.course);
+        let mut object = pod.to_sample().to_value();
+        match member.course.stage {
+            Stage::Made => {
+                not_yet(&mut object, &["calico", "kubelet"]);
+                object["status"] = json!({"phase": "Pending", "qosClass": object["status"]["qosClass"]});
+                if let Some(spec) = object["spec"].as_object_mut() {
+                    spec.remove("nodeName");
+                }
+            }
+            Stage::Bound => {
+                not_yet(&mut object, &["calico", "kubelet"]);
+                let scheduled = json!([{"type": "PodScheduled", "status": "True", "lastProbeTime": null, "lastTransitionTime": time(member.course.changed)}]);
+                object["status"] =
+                    json!({"phase": "Pending", "conditions": scheduled, "qosClass": object["status"]["qosClass"]});
+            }
+            Stage::Creating => not_yet(&mut object, &["calico"]),
+            Stage::Unready | Stage::Ready | Stage::Crashing => {}
+        }
+        as_update(object, None)
+    }
+
+    /// The pod as the generator makes it.
+    fn person(&self, member: &Member) -> Pod<'_> {
+        let place = Place { owner: self.workload.owner, replica: member.serial, node: member.node };
+        Pod::new(self.seed, &self.workload, member.index, place, 0)
+    }
+}
+
+/// Another template under the same name: a new image, and so a new replica set.
+fn revise(workload: &mut Workload, seed: u64, index: u64, rolled_out: i64) {
+    let mut dice = Dice::new(seed, Domain::Workload, index);
+    workload.hash = dice.suffix(10);
+    workload.controller_name = format!("{}-{}", workload.name, workload.hash);
+    workload.controller_uid = dice.uuid();
+    workload.rolled_out = rolled_out;
+    for (key, value) in &mut workload.labels {
+        if key == "pod-template-hash" {
+            value.clone_from(&workload.hash);
+        }
+    }
+    for (key, value) in &mut workload.annotations {
+        if key == "acme.com/git-commit" {
+            *value = dice.hex(40);
+        }
+    }
+    let main = &mut workload.containers[0];
+    let repository = main.image.rsplit_once(':').map_or(main.image.as_str(), |(repository, _)| repository).to_owned();
+    main.image = format!("{repository}:main-{}", dice.hex(12));
+    main.image_id = format!("{repository}@sha256:{}", dice.sha256());
+}
+
+/// What these managers would write, they have not written yet.
+fn not_yet(object: &mut Value, managers: &[&str]) {
+    let metadata = &mut object["metadata"];
+    if let Some(entries) = metadata["managedFields"].as_array_mut() {
+        entries.retain(|entry| entry["manager"].as_str().is_none_or(|manager| !managers.contains(&manager)));
+    }
+    if let Some(annotations) = metadata["annotations"].as_object_mut() {
+        annotations.retain(|key, _| !key.starts_with("cni.projectcalico.org/"));
+    }
+}
+
+/// Without the version, so that it replaces whatever is there; its status written at this time.
+fn as_update(mut object: Value, now: Option<i64>) -> Value {
+    let metadata = &mut object["metadata"];
+    if let Some(metadata) = metadata.as_object_mut() {
+        metadata.remove("resourceVersion");
+    }
+    if let Some(now) = now {
+        for entry in metadata["managedFields"].as_array_mut().into_iter().flatten() {
+            if entry["subresource"] == "status" {
+                entry["time"] = json!(time(now));
+            }
+        }
+    }
+    object
+}
+
+/// A time as objects have it.
+pub(crate) fn time(seconds: i64) -> String {
+    String::from_utf8_lossy(&rfc3339(seconds)).into_owned()
+}

@@ -1,0 +1,154 @@
+//! What happens to deployments: they are scaled, rolled out, and brought to what they should be.
+
+use super::agenda::Act;
+use super::deployment::{ReplicaSet, Step};
+use super::news::{About, News};
+use super::world::World;
+use super::write::{PodRef, Target, Verb, Write};
+use crate::generate::app::{App, Counts, Member};
+use crate::generate::course::{Course, Stage};
+
+/// How many old replica sets a deployment keeps.
+const HISTORY: usize = 2;
+
+impl World {
+    /// Something happens somewhere.
+    pub(super) fn disturb(&mut self, out: &mut Vec<Write>) {
+        let number = self.below(self.deployments.len() as u64) as usize;
+        let pod = self.pod_of(number);
+        match (self.below(100), pod) {
+            (0..38, Some(pod)) => self.fail(pod, Stage::Unready, out),
+            (38..42, Some(pod)) => self.fail(pod, Stage::Crashing, out),
+            (42..62, Some(pod)) => self.doubt(pod, out),
+            (62..76, Some(pod)) => self.delete(pod, out),
+            (62..92, _) => self.scale(number, out),
+            (92.., _) => self.roll_out(number, out),
+            (_, None) => {}
+        }
+    }
+
+    fn pod_of(&mut self, number: usize) -> Option<PodRef> {
+        let count = self.deployments[number].members().count() as u64;
+        let nth = self.below(count) as usize;
+        let serial = self.deployments[number].members().nth(nth)?.serial;
+        Some(PodRef { app: number, serial })
+    }
+
+    /// Somebody wants more pods, or fewer.
+    fn scale(&mut self, number: usize, out: &mut Vec<Write>) {
+        let (up, by) = (self.below(2) == 0, 1 + self.below(2));
+        let deployment = &self.deployments[number];
+        // Deployments wander about the size they were made with, so that the cluster keeps its own.
+        let usual = App::replicas(self.seed, deployment.index);
+        let wanted = match up {
+            true if deployment.wanted < usual + 2 => deployment.wanted + by,
+            _ => deployment.wanted.saturating_sub(by).max(usual.saturating_sub(2)).max(1),
+        };
+        if deployment.is_rolling() || wanted == deployment.wanted {
+            return;
+        }
+        self.deployments[number].wanted = wanted;
+        self.respecify(number, out);
+    }
+
+    /// A new image comes out.
+    fn roll_out(&mut self, number: usize, out: &mut Vec<Write>) {
+        let now = self.seconds();
+        let deployment = &mut self.deployments[number];
+        if deployment.is_rolling() || deployment.latest().rolled_out == now {
+            return;
+        }
+        let (revision, wanted) = (deployment.latest().revision + 1, deployment.wanted);
+        // Empty until the first pods are made: what it wants is told with them.
+        let told = Counts { wanted, ..Counts::default() };
+        deployment.sets.push(ReplicaSet { revision, rolled_out: now, members: Vec::new(), told });
+        self.respecify(number, out);
+        let latest = self.deployments[number].sets.len() - 1;
+        let app = self.app(number, latest);
+        out.push(Write::new(Verb::Create(app.replica_set(&told, Some(now)))));
+        self.keep(app);
+    }
+
+    /// The deployment's spec has changed.
+    fn respecify(&mut self, number: usize, out: &mut Vec<Write>) {
+        self.deployments[number].generation += 1;
+        let (now, latest) = (self.seconds(), self.deployments[number].sets.len() - 1);
+        let app = self.app(number, latest);
+        let deployment = &self.deployments[number];
+        out.push(Write::new(Verb::Update(app.deployment(&deployment.counts(), deployment.generation, Some(now)))));
+        let message = format!("Scaled replica set {} to {}", app.replica_set_name(), deployment.wanted);
+        self.tell_of_deployment(&app, message, out);
+        self.keep(app);
+        self.attend(number, 50);
+    }
+
+    /// One step towards what the deployment should be, and what has been seen of it.
+    pub(super) fn reconcile(&mut self, number: usize, out: &mut Vec<Write>) {
+        let Step { add, remove, retire } = self.deployments[number].next_step();
+        let latest = self.deployments[number].sets.len() - 1;
+        for serial in self.deployments[number].latest().least(remove as usize) {
+            self.delete(PodRef { app: number, serial }, out);
+        }
+        let mut retire = retire as usize;
+        for set in 0..latest {
+            for serial in self.deployments[number].sets[set].least(retire) {
+                retire -= 1;
+                self.delete(PodRef { app: number, serial }, out);
+            }
+        }
+        for _ in 0..add {
+            self.make(number, out);
+        }
+        self.report(number, out);
+        self.forget_history(number, out);
+    }
+
+    fn make(&mut self, number: usize, out: &mut Vec<Write>) {
+        let now = self.seconds();
+        let latest = self.deployments[number].sets.len() - 1;
+        let app = self.app(number, latest);
+        let deployment = &mut self.deployments[number];
+        let member = Member { index: self.next_pod, serial: deployment.next_serial, node: 0, course: Course::new(now) };
+        self.next_pod += 1;
+        deployment.next_serial += 1;
+        deployment.latest_mut().members.push(member);
+        let pod = PodRef { app: number, serial: member.serial };
+        out.push(Write::of_pod(pod, Verb::Create(app.pod(&member))));
+        let about = About {
+            kind: "ReplicaSet",
+            api_version: "apps/v1",
+            namespace: app.namespace(),
+            name: app.replica_set_name(),
+            uid: app.replica_set_uid(),
+        };
+        let message = format!("Created pod: {}", app.pod_name(&member));
+        let news = News { about, reason: "SuccessfulCreate", message, component: "replicaset-controller" };
+        self.archive.tell(now, &news, out);
+        self.later(20, 200, Act::Bind(pod));
+        self.keep(app);
+    }
+
+    /// Replica sets that were left long ago go.
+    fn forget_history(&mut self, number: usize, out: &mut Vec<Write>) {
+        while self.deployments[number].sets.len() > HISTORY + 1 && self.deployments[number].sets[0].members.is_empty() {
+            let app = self.app(number, 0);
+            let (namespace, name) = (app.namespace().to_owned(), app.replica_set_name().to_owned());
+            let target = Target { api_version: "apps/v1", kind: "ReplicaSet", namespace, name };
+            out.push(Write::new(Verb::Remove(target)));
+            self.deployments[number].sets.remove(0);
+        }
+    }
+
+    fn tell_of_deployment(&mut self, app: &App, message: String, out: &mut Vec<Write>) {
+        let about = About {
+            kind: "Deployment",
+            api_version: "apps/v1",
+            namespace: app.namespace(),
+            name: app.name(),
+            uid: app.uid(),
+        };
+        let news = News { about, reason: "ScalingReplicaSet", message, component: "deployment-controller" };
+        let now = self.seconds();
+        self.archive.tell(now, &news, out);
+    }
+}

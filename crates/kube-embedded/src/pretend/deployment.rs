@@ -1,0 +1,170 @@
+//! A deployment, its replica sets and their pods, as the controllers see them.
+
+use super::write::PodRef;
+use crate::generate::app::{Counts, FIRST_REVISION, Member};
+use crate::generate::course::Stage;
+
+/// A deployment.
+#[derive(Debug)]
+pub(super) struct Deployment {
+    /// Its number with the generator.
+    pub(super) index: u64,
+    pub(super) wanted: u64,
+    pub(super) generation: u64,
+    /// Its replica sets, the latest last.
+    pub(super) sets: Vec<ReplicaSet>,
+    pub(super) next_serial: u64,
+    pub(super) told: Counts,
+    /// Which pods the endpoint slice names.
+    pub(super) served: u64,
+    pub(super) attention: Attention,
+}
+
+/// Whether the controllers are to look at a deployment.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Attention {
+    Idle,
+    Due,
+}
+
+/// A replica set: a revision and its pods.
+#[derive(Debug)]
+pub(super) struct ReplicaSet {
+    pub(super) revision: u64,
+    pub(super) rolled_out: i64,
+    pub(super) members: Vec<Member>,
+    pub(super) told: Counts,
+}
+
+/// What brings a deployment one step closer to what it should be.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Step {
+    /// So many pods more of the latest revision.
+    pub(super) add: u64,
+    /// So many pods less of the latest revision.
+    pub(super) remove: u64,
+    /// So many pods less of older ones.
+    pub(super) retire: u64,
+}
+
+impl Deployment {
+    pub(super) fn new(index: u64, members: Vec<Member>) -> Self {
+        let mut own = Self {
+            index,
+            wanted: members.len() as u64,
+            generation: 1 + members.len() as u64,
+            next_serial: members.iter().map(|member| member.serial + 1).max().unwrap_or(0),
+            sets: vec![ReplicaSet { revision: FIRST_REVISION, rolled_out: 0, members, told: Counts::default() }],
+            told: Counts::default(),
+            served: 0,
+            attention: Attention::Idle,
+        };
+        own.told = own.counts();
+        own.served = own.serving();
+        own.sets[0].told = own.sets[0].counts(own.wanted);
+        own
+    }
+
+    pub(super) fn latest(&self) -> &ReplicaSet {
+        self.sets.last().expect("a deployment has a replica set from the start")
+    }
+
+    pub(super) fn latest_mut(&mut self) -> &mut ReplicaSet {
+        self.sets.last_mut().expect("a deployment has a replica set from the start")
+    }
+
+    pub(super) fn members(&self) -> impl Iterator<Item = &Member> {
+        self.sets.iter().flat_map(|set| &set.members)
+    }
+
+    /// A pod, and the number of its replica set.
+    pub(super) fn find(&mut self, pod: PodRef) -> Option<(usize, &mut Member)> {
+        self.sets.iter_mut().enumerate().find_map(|(number, set)| {
+            let member = set.members.iter_mut().find(|member| member.serial == pod.serial)?;
+            Some((number, member))
+        })
+    }
+
+    pub(super) fn is_rolling(&self) -> bool {
+        self.sets.iter().rev().skip(1).any(|set| !set.members.is_empty())
+    }
+
+    pub(super) fn counts(&self) -> Counts {
+        Counts {
+            wanted: self.wanted,
+            total: self.members().count() as u64,
+            updated: self.latest().members.len() as u64,
+            ready: self.members().filter(|member| member.course.stage == Stage::Ready).count() as u64,
+        }
+    }
+
+    /// A number that is another one whenever other pods are ready.
+    pub(super) fn serving(&self) -> u64 {
+        let addressed =
+            |member: &&Member| matches!(member.course.stage, Stage::Ready | Stage::Unready | Stage::Crashing);
+        self.members().filter(addressed).fold(0, |sum: u64, member| {
+            let ready = u64::from(member.course.stage == Stage::Ready);
+            sum.wrapping_add((member.serial << 1 | ready).wrapping_add(1).wrapping_mul(0x9e37_79b9_7f4a_7c15))
+        })
+    }
+
+    /// How a rolling update with a quarter of surge and a quarter of slack goes on.
+    pub(super) fn next_step(&self) -> Step {
+        let Counts { wanted, total, updated, ready } = self.counts();
+        let (surge, slack) = (wanted.div_ceil(4), wanted / 4);
+        let old = total - updated;
+        let old_unready = self.sets.iter().rev().skip(1).flat_map(|set| &set.members);
+        let old_unready = old_unready.filter(|member| member.course.stage != Stage::Ready).count() as u64;
+        Step {
+            add: wanted.saturating_sub(updated).min((wanted + surge).saturating_sub(total)),
+            remove: updated.saturating_sub(wanted),
+            retire: old.min(old_unready + ready.saturating_sub(wanted.saturating_sub(slack))),
+        }
+    }
+}
+
+impl ReplicaSet {
+    pub(super) fn counts(&self, wanted: u64) -> Counts {
+        let total = self.members.len() as u64;
+        let ready = self.members.iter().filter(|member| member.course.stage == Stage::Ready).count() as u64;
+        Counts { wanted, total, updated: total, ready }
+    }
+
+    /// The pods that go first: those that do not work, then the youngest.
+    pub(super) fn least(&self, count: usize) -> Vec<u64> {
+        let mut serials: Vec<(bool, u64)> =
+            self.members.iter().map(|member| (member.course.stage == Stage::Ready, member.serial)).collect();
+        serials.sort_by_key(|&(ready, serial)| (ready, std::cmp::Reverse(serial)));
+        serials.into_iter().take(count).map(|(_, serial)| serial).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::generate::course::Course;
+
+    fn members(serials: std::ops::Range<u64>, stage: Stage) -> Vec<Member> {
+        let member = |serial| Member { index: serial, serial, node: 0, course: Course { stage, ..Course::new(0) } };
+        serials.map(member).collect()
+    }
+
+    #[test]
+    fn a_rollout_adds_a_quarter_and_takes_away_what_may_be_missing() {
+        let mut deployment = Deployment::new(0, members(0..8, Stage::Ready));
+        assert_eq!(deployment.next_step(), Step { add: 0, remove: 0, retire: 0 });
+        let told = Counts::default();
+        deployment.sets.push(ReplicaSet { revision: 8, rolled_out: 0, members: Vec::new(), told });
+        assert_eq!(deployment.next_step(), Step { add: 2, remove: 0, retire: 2 });
+        deployment.latest_mut().members = members(8..10, Stage::Creating);
+        deployment.sets[0].members.truncate(6);
+        assert_eq!(deployment.next_step(), Step { add: 2, remove: 0, retire: 0 });
+    }
+
+    #[test]
+    fn what_does_not_work_goes_first() {
+        let mut deployment = Deployment::new(0, members(0..3, Stage::Ready));
+        deployment.latest_mut().members[1].course.stage = Stage::Crashing;
+        assert_eq!(deployment.latest().least(2), [1, 2]);
+    }
+}

@@ -1,0 +1,87 @@
+//! Events about what happens: kept in number, as a real cluster keeps them in time.
+
+use std::collections::VecDeque;
+
+use serde_json::{Value, json};
+
+use super::write::{Target, Verb, Write};
+use crate::generate::app::time;
+
+/// What an event is about.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct About<'a> {
+    pub(super) kind: &'static str,
+    pub(super) api_version: &'static str,
+    pub(super) namespace: &'a str,
+    pub(super) name: &'a str,
+    pub(super) uid: &'a str,
+}
+
+/// What an event says.
+#[derive(Debug)]
+pub(super) struct News<'a> {
+    pub(super) about: About<'a>,
+    pub(super) reason: &'static str,
+    pub(super) message: String,
+    pub(super) component: &'static str,
+}
+
+/// The events there are, oldest first.
+#[derive(Debug)]
+pub(super) struct Archive {
+    kept: VecDeque<Target>,
+    limit: usize,
+    count: u64,
+}
+
+impl Archive {
+    pub(super) fn new(limit: usize) -> Self {
+        Self { kept: VecDeque::new(), limit, count: 0 }
+    }
+
+    /// Writes an event, and takes away the oldest if there are too many.
+    pub(super) fn tell(&mut self, now: i64, news: &News<'_>, out: &mut Vec<Write>) {
+        self.count += 1;
+        // As client-go names them: the object, and a number that grows with time.
+        let name = format!("{}.{:016x}", news.about.name, (now as u64) << 24 | self.count & 0xff_ffff);
+        out.push(Write::new(Verb::Create(event(&name, now, news))));
+        let namespace = news.about.namespace.to_owned();
+        self.kept.push_back(Target { api_version: "v1", kind: "Event", namespace, name });
+        if self.kept.len() > self.limit
+            && let Some(oldest) = self.kept.pop_front()
+        {
+            out.push(Write::new(Verb::Remove(oldest)));
+        }
+    }
+}
+
+fn event(name: &str, now: i64, news: &News<'_>) -> Value {
+    let About { kind, api_version, namespace, name: object, uid } = news.about;
+    let warning = matches!(news.reason, "BackOff" | "Unhealthy");
+    let fields = ["count", "firstTimestamp", "involvedObject", "lastTimestamp", "message", "reason", "source", "type"];
+    let fields: serde_json::Map<String, Value> = fields.iter().map(|field| (format!("f:{field}"), json!({}))).collect();
+    json!({
+        "apiVersion": "v1",
+        "kind": "Event",
+        "metadata": {
+            "name": name,
+            "namespace": namespace,
+            "creationTimestamp": time(now),
+            "managedFields": [{
+                "manager": news.component, "operation": "Update", "apiVersion": "v1", "time": time(now),
+                "fieldsType": "FieldsV1", "fieldsV1": fields,
+            }],
+        },
+        "involvedObject": {"kind": kind, "namespace": namespace, "name": object, "uid": uid, "apiVersion": api_version},
+        "reason": news.reason,
+        "message": news.message,
+        "source": {"component": news.component},
+        "firstTimestamp": time(now),
+        "lastTimestamp": time(now),
+        "count": 1,
+        "type": if warning { "Warning" } else { "Normal" },
+        "eventTime": null,
+        "reportingComponent": news.component,
+        "reportingInstance": "",
+    })
+}

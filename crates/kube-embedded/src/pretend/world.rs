@@ -1,0 +1,267 @@
+//! The pretended cluster itself: no server, no clock, no chance but its own.
+
+use std::collections::VecDeque;
+use std::time::Duration;
+
+use rand_pcg::Pcg64Mcg;
+use rand_pcg::rand_core::Rng as _;
+use serde_json::Value;
+
+use super::Size;
+use super::agenda::{Act, Agenda};
+use super::deployment::{Attention, Deployment};
+use super::fleet::Fleet;
+use super::news::{About, Archive, News};
+use super::write::{PodRef, Target, Verb, Write};
+use crate::generate::Generator;
+use crate::generate::app::{App, FIRST_REVISION, Member};
+use crate::generate::course::Stage;
+use crate::generate::layout::NOW;
+
+/// So many templates are kept at hand: what happens to a deployment happens in bursts.
+const TEMPLATES: usize = 64;
+
+/// The cluster, and what is under way in it.
+#[derive(Debug)]
+pub(crate) struct World {
+    pub(super) seed: u64,
+    pub(super) fleet: Fleet,
+    pub(super) deployments: Vec<Deployment>,
+    pub(super) agenda: Agenda,
+    pub(super) archive: Archive,
+    pub(super) now: Duration,
+    /// The number of the next pod.
+    pub(super) next_pod: u64,
+    /// Pods that have been told to end.
+    pub(super) ending: VecDeque<Target>,
+    templates: VecDeque<App>,
+    dice: Pcg64Mcg,
+    rate: f64,
+    /// How many writes may still be made, at this rate. Below zero what is under way has used them up.
+    credit: f64,
+}
+
+impl World {
+    /// An empty world of this size.
+    pub(crate) fn new(seed: u64, size: Size, rate: f64) -> Self {
+        let mut world = Self {
+            seed,
+            fleet: Fleet::new(seed, size.nodes.max(1)),
+            deployments: Vec::new(),
+            agenda: Agenda::default(),
+            archive: Archive::new((size.pods as usize).clamp(500, 20_000)),
+            now: Duration::ZERO,
+            next_pod: 0,
+            ending: VecDeque::new(),
+            templates: VecDeque::new(),
+            dice: Pcg64Mcg::new(u128::from(seed) << 64 | 0x7072_6574_656e_6421),
+            rate,
+            credit: 0.0,
+        };
+        let (mut left, mut index) = (size.pods, 0);
+        while left > 0 {
+            let replicas = App::replicas(seed, index).min(left);
+            let members = Vec::with_capacity(replicas as usize);
+            world.deployments.push(Deployment { wanted: replicas, ..Deployment::new(index, members) });
+            left -= replicas;
+            index += 1;
+        }
+        world
+    }
+
+    /// The cluster's beginning, part by part: none once all of it was told.
+    pub(crate) fn populate(&mut self) -> impl Iterator<Item = Vec<Value>> + '_ {
+        let namespaces = Generator::new(self.seed).namespaces().map(|namespace| vec![namespace.to_value()]);
+        let nodes = self.fleet.len();
+        let parts = (0..nodes + self.deployments.len() as u64).map(move |part| {
+            if part < nodes {
+                self.fleet.first(part).to_vec()
+            } else {
+                self.populate_deployment((part - nodes) as usize)
+            }
+        });
+        namespaces.chain(parts)
+    }
+
+    fn populate_deployment(&mut self, number: usize) -> Vec<Value> {
+        let Deployment { index, wanted, .. } = self.deployments[number];
+        let app = App::new(self.seed, index, FIRST_REVISION, 0);
+        let members = app.first_members(wanted, self.fleet.len());
+        self.next_pod = self.next_pod.max(members.iter().map(|member| member.index + 1).max().unwrap_or(0));
+        let deployment = Deployment::new(index, members);
+        let mut objects = vec![
+            app.deployment(&deployment.counts(), deployment.generation, None),
+            app.replica_set(&deployment.latest().told, None),
+            app.service(),
+            app.endpoint_slice(deployment.members().map(|member| (&app, member))),
+        ];
+        objects.extend(deployment.members().map(|member| app.pod(member)));
+        for member in deployment.members() {
+            let pod = PodRef { app: number, serial: member.serial };
+            let act = match member.course.stage {
+                Stage::Creating => Act::Start(pod),
+                Stage::Crashing | Stage::Unready => Act::Settle(pod),
+                _ => continue,
+            };
+            self.agenda.add(Duration::from_secs(3 + member.index % 120), act);
+        }
+        self.deployments[number] = deployment;
+        objects
+    }
+
+    /// Lets time go on until now, and tells what is to be written.
+    pub(crate) fn step(&mut self, now: Duration) -> Vec<Write> {
+        let passed = now.saturating_sub(self.now);
+        self.now = now;
+        let mut out = Vec::new();
+        while let Some(act) = self.agenda.due(now) {
+            self.act(act, &mut out);
+        }
+        // A world that was held up does not make up for it.
+        self.credit = (self.credit + self.rate * passed.as_secs_f64() - out.len() as f64).min(self.rate.max(1.0));
+        // Some chances come to nothing, because what they hit is busy already.
+        let mut chances = 16 + 2 * (self.credit.max(0.0) as u64);
+        while self.credit >= 1.0 && chances > 0 && !self.deployments.is_empty() {
+            chances -= 1;
+            let before = out.len();
+            self.disturb(&mut out);
+            self.credit -= (out.len() - before) as f64;
+        }
+        self.fleet.beat(now, &mut out);
+        out
+    }
+
+    /// From now on so many writes a second.
+    #[cfg(test)]
+    pub(crate) fn set_rate(&mut self, rate: f64) {
+        self.rate = rate;
+    }
+
+    /// A pod is gone, and it was none of our doing.
+    pub(crate) fn lost(&mut self, pod: PodRef) {
+        let Some(deployment) = self.deployments.get_mut(pod.app) else { return };
+        for set in &mut deployment.sets {
+            set.members.retain(|member| member.serial != pod.serial);
+        }
+        self.attend(pod.app, 100);
+    }
+
+    fn act(&mut self, act: Act, out: &mut Vec<Write>) {
+        match act {
+            Act::Bind(pod) => self.bind(pod, out),
+            Act::Create(pod) => self.create(pod, out),
+            Act::Start(pod) => self.start(pod, out),
+            Act::Settle(pod) => self.settle(pod, out),
+            Act::End => self.end(out),
+            Act::Reconcile(number) => {
+                self.deployments[number].attention = Attention::Idle;
+                self.reconcile(number, out);
+            }
+        }
+    }
+
+    /// The controllers look at a deployment after so many milliseconds, if they were not going to sooner.
+    pub(super) fn attend(&mut self, number: usize, after: u64) {
+        if self.deployments[number].attention == Attention::Idle {
+            self.deployments[number].attention = Attention::Due;
+            self.agenda.add(self.now + Duration::from_millis(after), Act::Reconcile(number));
+        }
+    }
+
+    pub(super) fn later(&mut self, from: u64, to: u64, act: Act) {
+        let after = Duration::from_millis(from + self.below(to - from));
+        self.agenda.add(self.now + after, act);
+    }
+
+    pub(super) fn seconds(&self) -> i64 {
+        NOW + self.now.as_secs() as i64
+    }
+
+    pub(super) fn below(&mut self, limit: u64) -> u64 {
+        let product = u128::from(self.dice.next_u64()) * u128::from(limit);
+        u64::try_from(product >> 64).unwrap_or(0)
+    }
+
+    /// The template of a deployment's replica set, by its number among them.
+    pub(super) fn app(&mut self, number: usize, set: usize) -> App {
+        let deployment = &self.deployments[number];
+        let (index, revision) = (deployment.index, deployment.sets[set].revision);
+        let known = self.templates.iter().position(|app| app.index() == index && app.revision() == revision);
+        match known.and_then(|known| self.templates.remove(known)) {
+            Some(app) => app,
+            None => App::new(self.seed, index, revision, deployment.sets[set].rolled_out),
+        }
+    }
+
+    /// Puts a template back for the next one who asks.
+    pub(super) fn keep(&mut self, app: App) {
+        self.templates.push_front(app);
+        self.templates.truncate(TEMPLATES);
+    }
+
+    pub(super) fn tell_of_pod(
+        &mut self,
+        app: &App,
+        member: &Member,
+        reason: &'static str,
+        message: String,
+        component: &'static str,
+        out: &mut Vec<Write>,
+    ) {
+        let (name, uid) = app.pod_identity(member);
+        let about = About { kind: "Pod", api_version: "v1", namespace: app.namespace(), name: &name, uid: &uid };
+        let now = self.seconds();
+        self.archive.tell(now, &News { about, reason, message, component }, out);
+    }
+
+    pub(super) fn pod_target(app: &App, member: &Member) -> Target {
+        let namespace = app.namespace().to_owned();
+        Target { api_version: "v1", kind: "Pod", namespace, name: app.pod_name(member) }
+    }
+
+    /// Writes what the controllers have seen of a deployment since they last looked.
+    pub(super) fn report(&mut self, number: usize, out: &mut Vec<Write>) {
+        let now = self.seconds();
+        let latest = self.deployments[number].sets.len() - 1;
+        for set in 0..=latest {
+            let deployment = &self.deployments[number];
+            let wanted = if set == latest { deployment.wanted } else { deployment.sets[set].members.len() as u64 };
+            let counts = deployment.sets[set].counts(wanted);
+            if counts == deployment.sets[set].told {
+                continue;
+            }
+            let resized = counts.wanted != deployment.sets[set].told.wanted;
+            let app = self.app(number, set);
+            let object = app.replica_set(&counts, Some(now));
+            if resized {
+                out.push(Write::new(Verb::Update(object.clone())));
+            }
+            out.push(Write::new(Verb::UpdateStatus(object)));
+            self.deployments[number].sets[set].told = counts;
+            self.keep(app);
+        }
+        let (counts, serving) = (self.deployments[number].counts(), self.deployments[number].serving());
+        let deployment = &self.deployments[number];
+        let (moved, readdressed) = (counts != deployment.told, serving != deployment.served);
+        if !moved && !readdressed {
+            return;
+        }
+        let apps: Vec<App> = (0..=latest).map(|set| self.app(number, set)).collect();
+        let deployment = &mut self.deployments[number];
+        if moved {
+            let object = apps[latest].deployment(&counts, deployment.generation, Some(now));
+            out.push(Write::new(Verb::UpdateStatus(object)));
+        }
+        if readdressed {
+            let pods = deployment.sets.iter().zip(&apps);
+            let pods = pods.flat_map(|(set, app)| set.members.iter().map(move |member| (app, member)));
+            out.push(Write::new(Verb::Update(apps[latest].endpoint_slice(pods))));
+        }
+        (deployment.told, deployment.served) = (counts, serving);
+        apps.into_iter().for_each(|app| self.keep(app));
+    }
+
+    pub(super) fn changed(app: &App, pod: PodRef, member: &Member) -> Write {
+        Write::of_pod(pod, Verb::UpdateStatus(app.pod(member)))
+    }
+}
