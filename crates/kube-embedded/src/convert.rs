@@ -39,6 +39,11 @@ pub(crate) fn convert(from: &Kind, to: &Kind, object: &mut Value) {
     debug_assert!(read.is_ok(), "{read:?}");
 }
 
+/// Turns an autoscaler of the first version into one of the second, whose metrics are fields.
+pub(crate) fn autoscaler_to_newest(object: &mut Value) {
+    autoscaler::to_v2(object);
+}
+
 fn rename<const N: usize>(object: &mut Map<String, Value>, names: [(&str, &str); N]) {
     for (old, new) in names {
         if let Some(value) = object.remove(old) {

@@ -124,7 +124,7 @@ pub(crate) fn terminate(cluster: &Cluster, key: &Key) {
 
 /// Deletes every object of a kind that nothing holds.
 fn empty(cluster: &Cluster, kind: &Arc<Kind>) {
-    let view = View::new(kind.clone(), kind.clone(), Form::Full);
+    let view = View::new(kind.clone(), kind.clone(), Form::Full, cluster.clock);
     for object in cluster.storage.list(&kind.storage, &Span::everything()).objects {
         let namespace = object.key().namespace();
         let write = Write { cluster, view: &view, namespace, options: WriteOptions::default() };

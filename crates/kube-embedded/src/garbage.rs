@@ -325,7 +325,7 @@ impl Actor<'_> {
     /// Writes where a node is.
     fn with(&self, node: &Node, act: impl FnOnce(&Write<'_>)) {
         let Some(kind) = self.registry.stored(&node.table) else { return };
-        let view = View::new(kind.clone(), kind, Form::Full);
+        let view = View::new(kind.clone(), kind, Form::Full, self.cluster.clock);
         let namespace = node.key.namespace();
         act(&Write { cluster: self.cluster, view: &view, namespace, options: WriteOptions::default() });
     }

@@ -30,6 +30,7 @@ use self::schema::Struct;
 pub(crate) use self::structure::Structure;
 use crate::json::{self, Encoded};
 use crate::request::Verb;
+use crate::table::Columns;
 
 /// The annotation that counts the changes of a `DaemonSet`'s template.
 pub(crate) const DAEMON_SET_GENERATION: &str = "deprecated.daemonset.template.generation";
@@ -66,6 +67,7 @@ pub(crate) struct Kind {
     /// An object nobody has filled, as JSON without its type.
     zero: &'static str,
     bookmark: OnceLock<Bookmark>,
+    columns: OnceLock<Columns>,
 }
 
 /// Whether objects live in namespaces.
@@ -156,6 +158,12 @@ impl Kind {
     pub(crate) fn selectable_field(&self, name: &str) -> Result<&Selectable, String> {
         let known = self.selectable.iter().find(|field| field.name() == name);
         known.ok_or_else(|| self.unknown_field.replacen('*', name, 1))
+    }
+
+    /// The columns of this kind's table.
+    pub(crate) fn columns(&self) -> &Columns {
+        let built_in = || Columns::built_in(&self.group, &self.version, &self.plural);
+        self.columns.get_or_init(|| built_in().unwrap_or_else(Columns::generic))
     }
 
     /// The objects of this kind's bookmarks.

@@ -26,6 +26,7 @@
 //! - [`Objects`]: reading and writing objects directly, through the very verbs that clients use.
 //! - [`fault`]: failures by rule. [`access`]: who may do what.
 //! - [`generate`]: realistic objects from a seed, without a server. [`pretend`]: a cluster that lives on them.
+//! - [`table`]: objects as rows, as `kubectl get` shows them, without a server.
 //!
 //! # What may be relied on
 //!
@@ -79,6 +80,8 @@ mod service;
 mod services;
 mod status;
 mod storage;
+pub mod table;
+mod tabulate;
 mod tls;
 mod validation;
 mod verbs;

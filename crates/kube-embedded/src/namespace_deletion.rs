@@ -49,7 +49,7 @@ fn empty(cluster: &Cluster, namespace: &str) -> Progress {
     let mut left = 0;
     let mut deleted = 0;
     for kind in kinds(&registry) {
-        let view = View::new(kind.clone(), kind.clone(), Form::Full);
+        let view = View::new(kind.clone(), kind.clone(), Form::Full, cluster.clock);
         let write = Write { cluster, view: &view, namespace: Some(namespace), options: WriteOptions::default() };
         let options = DeleteOptions { policy: Some(Policy::Background), ..DeleteOptions::default() };
         for object in cluster.storage.list_cached(&kind.storage, &Span::of(Some(namespace))).objects {
@@ -90,7 +90,7 @@ fn is_deleting(object: &Arc<Object>) -> bool {
 /// Takes the finalizer out of a namespace's spec.
 fn finalize(cluster: &Cluster, name: &str) {
     let Some(kind) = cluster.registry().find("", "v1", "namespaces") else { return };
-    let view = View::new(kind.clone(), kind, Form::Full);
+    let view = View::new(kind.clone(), kind, Form::Full, cluster.clock);
     let write = Write { cluster, view: &view, namespace: None, options: WriteOptions::default() };
     loop {
         let Some(namespace) = write.find(&write.key(name)) else { return };

@@ -48,7 +48,7 @@ pub(crate) fn ensure(cluster: &Cluster, name: &str) -> Result<(), Status> {
         return Ok(());
     }
     let kind = Registry::new().find("", "v1", "namespaces").ok_or_else(Status::unknown_resource)?;
-    let view = View::new(kind.clone(), kind.clone(), Form::Full);
+    let view = View::new(kind.clone(), kind.clone(), Form::Full, cluster.clock);
     let write = Write { cluster, view: &view, namespace: None, options: WriteOptions::default() };
     let object = json!({"metadata": {"name": name}});
     let object = decode::conform(&kind, object, &[], FieldValidation::Ignore)?;

@@ -15,6 +15,45 @@ pub(crate) enum Form {
     Metadata(MetaVersion),
     /// `PartialObjectMetadataList`.
     MetadataList(MetaVersion),
+    /// `Table`: a row for each object, and this much of the object beside it.
+    Table(MetaVersion, Include),
+}
+
+/// How much of an object comes with its row.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Include {
+    Nothing,
+    Metadata,
+    Object,
+    /// The client named something that there is not.
+    Unknown,
+}
+
+impl Include {
+    fn read(query: &Query) -> Self {
+        match query.text(INCLUDE) {
+            "" | "Metadata" => Self::Metadata,
+            "None" => Self::Nothing,
+            "Object" => Self::Object,
+            _ => Self::Unknown,
+        }
+    }
+}
+
+const INCLUDE: &str = "includeObject";
+
+/// 400 for a table beside whose rows something unknown is to stand.
+pub(crate) fn check_table(form: Form, query: &Query) -> Result<(), Status> {
+    match form {
+        Form::Table(_, Include::Unknown) => {
+            let why = format!(
+                "Unable to convert to Table as requested: {INCLUDE}: Invalid value: {:?}: must be 'Metadata', 'Object', 'None', or empty",
+                query.text(INCLUDE)
+            );
+            Err(Status::bad_request(why))
+        }
+        _ => Ok(()),
+    }
 }
 
 /// The version of `meta.k8s.io` that metadata is asked for in.
@@ -101,12 +140,12 @@ impl Wish {
         let alternatives = alternatives(headers);
         // A failure is a plain object: where none is accepted, it is written for people.
         let error_layout = if alternatives.iter().any(Alternative::is_plain) { layout } else { Layout::Pretty };
-        let form = alternatives.iter().find_map(Alternative::form).ok_or_else(|| {
+        let form = alternatives.iter().find_map(|each| each.form(query)).ok_or_else(|| {
             let transforms = alternatives.iter().any(|a| a.parameter("as").is_some());
             if transforms { Unacceptable::Transform } else { Unacceptable::Media }
         });
         let gzip = header_text(headers, ACCEPT_ENCODING).is_some_and(accepts_gzip);
-        let aggregated = alternatives.iter().find(|a| a.is_aggregated() || a.form() == Some(Form::Full));
+        let aggregated = alternatives.iter().find(|a| a.is_aggregated() || a.form(query) == Some(Form::Full));
         let aggregated = aggregated.is_some_and(Alternative::is_aggregated);
         (Self { form: form.unwrap_or(Form::Full), layout, error_layout, gzip, aggregated }, form)
     }
@@ -164,19 +203,20 @@ impl<'h> Alternative<'h> {
     }
 
     /// The form, if this server has it.
-    fn form(&self) -> Option<Form> {
+    fn form(&self, query: &Query) -> Option<Form> {
         if !matches!(self.media, "application/json" | "*/*") {
             return None;
         }
-        let form = match self.parameter("as") {
-            None | Some("") => return Some(Form::Full),
-            Some("PartialObjectMetadata") => Form::Metadata,
-            Some("PartialObjectMetadataList") => Form::MetadataList,
-            Some(_) => return None,
+        let version = match (self.parameter("g"), self.parameter("v")) {
+            _ if self.parameter("as").is_none_or(str::is_empty) => return Some(Form::Full),
+            (Some("meta.k8s.io"), Some("v1")) => MetaVersion::V1,
+            (Some("meta.k8s.io"), Some("v1beta1")) => MetaVersion::V1Beta1,
+            _ => return None,
         };
-        match (self.parameter("g"), self.parameter("v")) {
-            (Some("meta.k8s.io"), Some("v1")) => Some(form(MetaVersion::V1)),
-            (Some("meta.k8s.io"), Some("v1beta1")) => Some(form(MetaVersion::V1Beta1)),
+        match self.parameter("as")? {
+            "PartialObjectMetadata" => Some(Form::Metadata(version)),
+            "PartialObjectMetadataList" => Some(Form::MetadataList(version)),
+            "Table" => Some(Form::Table(version, Include::read(query))),
             _ => None,
         }
     }
@@ -270,7 +310,11 @@ mod tests {
     fn the_first_form_that_is_served_wins() {
         assert_eq!(wish("*/*"), Ok(Form::Full));
         assert_eq!(wish("application/vnd.kubernetes.protobuf,application/json"), Ok(Form::Full));
-        assert_eq!(wish("application/json;as=Table;v=v1;g=meta.k8s.io,application/json"), Ok(Form::Full));
+        assert_eq!(
+            wish("application/json;as=Table;v=v1;g=meta.k8s.io,application/json"),
+            Ok(Form::Table(MetaVersion::V1, Include::Metadata))
+        );
+        assert_eq!(wish("application/json;as=Table;v=v2;g=meta.k8s.io,application/json"), Ok(Form::Full));
         assert_eq!(
             wish("application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1"),
             Ok(Form::Metadata(MetaVersion::V1))

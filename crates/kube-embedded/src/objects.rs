@@ -130,7 +130,7 @@ impl<'s> Objects<'s> {
         let (group, version) = api_version.split_once('/').unwrap_or(("", api_version));
         let kind = registry.by_kind(group, version, kind).ok_or_else(Status::unknown_resource)?;
         let stored = registry.stored(&kind.storage).unwrap_or_else(|| kind.clone());
-        Ok(Self { cluster, view: View::new(kind, stored, Form::Full), namespace: None })
+        Ok(Self { cluster, view: View::new(kind, stored, Form::Full, cluster.clock), namespace: None })
     }
 
     /// Chooses a namespace. It means nothing to kinds that are in none.

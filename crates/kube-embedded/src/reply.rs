@@ -10,9 +10,10 @@ use serde_json::Value;
 use crate::body::Body;
 use crate::gzip;
 use crate::json;
-use crate::negotiate::{Form, Layout, Wish, indent};
+use crate::negotiate::{Form, Include, Layout, Wish, indent};
 use crate::status::{Details, Status};
 use crate::storage::Object;
+use crate::tabulate::{self, Headers};
 use crate::verbs::list::Listing;
 use crate::view::{View, push_metadata};
 
@@ -91,7 +92,26 @@ fn unsaved(view: &View, value: &Value) -> Vec<u8> {
             push_metadata(&mut out, version, &json::encode_metadata(&value["metadata"]));
             out
         }
+        Form::Table(..) => unsaved_table(view, value, Headers::Shown),
     }
+}
+
+/// A table of one object that is not stored.
+pub(crate) fn unsaved_table(view: &View, value: &Value, headers: Headers) -> Vec<u8> {
+    let Form::Table(version, include) = view.form else { return Vec::new() };
+    let mut out = tabulate::start(version, crate::metadata::text(value, "resourceVersion"));
+    tabulate::push_columns(&mut out, view.kind.columns(), headers);
+    tabulate::push_row(&mut out, &view.kind.columns().row_at(value, view.moment(), None));
+    // The end of the initial events must be found whatever the client wants to see.
+    let marks_end = value["metadata"]["annotations"].get("k8s.io/initial-events-end").is_some();
+    match include {
+        Include::Object => out.extend_from_slice(&json::encode_as_is(&view.kind, value)),
+        Include::Nothing | Include::Unknown if !marks_end => out.extend_from_slice(b"null"),
+        _ => push_metadata(&mut out, version, &json::encode_metadata(&value["metadata"])),
+    }
+    out.push(b'}');
+    tabulate::end(&mut out);
+    out
 }
 
 fn success(details: &Details) -> Vec<u8> {

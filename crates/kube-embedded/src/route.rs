@@ -12,7 +12,7 @@ use crate::decode;
 use crate::delete_options::DeleteOptions;
 use crate::discovery::{self, Root};
 use crate::kinds::{Kind, Part, Registry, Scope};
-use crate::negotiate::{Form, Place, Unacceptable, json_body};
+use crate::negotiate::{Form, Place, Unacceptable, check_table, json_body};
 use crate::paths;
 use crate::query::{ListOptions, ListVerb, parse_duration};
 use crate::reply::{self, Content, Reply};
@@ -147,7 +147,8 @@ async fn resource(
     };
     let form = head.form.map_err(|unacceptable| unacceptable.status(place))?;
     let stored = registry.stored(&kind.storage).unwrap_or_else(|| kind.clone());
-    let view = View::new(kind, stored, form);
+    check_table(form, &head.query)?;
+    let view = View::new(kind, stored, form, shared.cluster.clock);
     let namespace = path.namespace.as_deref();
     let cluster = &shared.cluster;
     match verb {

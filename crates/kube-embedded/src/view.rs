@@ -5,11 +5,14 @@ use std::sync::Arc;
 use bytes::Bytes;
 use serde_json::Value;
 
+use crate::clock::Clock;
 use crate::convert::convert;
 use crate::json;
 use crate::kinds::Kind;
-use crate::negotiate::{Form, MetaVersion};
+use crate::negotiate::{Form, Include, MetaVersion};
 use crate::storage::Object;
+use crate::table::Moment;
+use crate::tabulate::{self, Headers};
 
 /// Appends a `PartialObjectMetadata` of this metadata.
 pub(crate) fn push_metadata(out: &mut Vec<u8>, version: MetaVersion, metadata: &[u8]) {
@@ -27,11 +30,12 @@ pub(crate) struct View {
     pub(crate) form: Form,
     /// The kind in whose version the objects are kept.
     stored: Arc<Kind>,
+    clock: Clock,
 }
 
 impl View {
-    pub(crate) fn new(kind: Arc<Kind>, stored: Arc<Kind>, form: Form) -> Self {
-        Self { kind, form, stored }
+    pub(crate) fn new(kind: Arc<Kind>, stored: Arc<Kind>, form: Form, clock: Clock) -> Self {
+        Self { kind, form, stored, clock }
     }
 
     /// Whether two views show the same bytes.
@@ -65,7 +69,42 @@ impl View {
                 self.push_metadata(&mut out, version, object);
                 out.into()
             }
+            Form::Table(version, _) => self.table(version, object, Headers::Shown).into(),
         }
+    }
+
+    /// Whether what is shown of an object depends on more than the object: on the time, or on what was shown before.
+    pub(crate) fn is_fleeting(&self) -> bool {
+        matches!(self.form, Form::Table(..))
+    }
+
+    /// The present time, for ages.
+    pub(crate) fn moment(&self) -> Moment {
+        Moment::new(self.clock.now())
+    }
+
+    /// A table of one object.
+    pub(crate) fn table(&self, version: MetaVersion, object: &Arc<Object>, headers: Headers) -> Vec<u8> {
+        let mut out = tabulate::start(version, &object.revision().to_string());
+        tabulate::push_columns(&mut out, self.kind.columns(), headers);
+        self.push_row(&mut out, object, None);
+        tabulate::end(&mut out);
+        out
+    }
+
+    /// Appends the row of an object; `marked` is the name of the list's default object.
+    pub(crate) fn push_row(&self, out: &mut Vec<u8>, object: &Arc<Object>, marked: Option<&str>) {
+        let row = self.kind.columns().row_at(&self.value(object), self.moment(), marked);
+        tabulate::push_row(out, &row);
+        match self.form {
+            Form::Table(version, Include::Metadata) => self.push_metadata(out, version, object),
+            Form::Table(_, Include::Object) => {
+                let full = Self { form: Form::Full, ..self.clone() };
+                out.extend_from_slice(&full.show(object));
+            }
+            _ => out.extend_from_slice(b"null"),
+        }
+        out.push(b'}');
     }
 
     /// The object in the version of the view.
@@ -104,6 +143,7 @@ impl View {
                 out.extend_from_slice(&bytes[encoded.type_prefix().max(1)..]);
             }
             Form::Metadata(version) | Form::MetadataList(version) => self.push_metadata(out, version, object),
+            Form::Table(..) => self.push_row(out, object, None),
         }
     }
 

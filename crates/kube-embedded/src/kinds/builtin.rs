@@ -142,6 +142,7 @@ fn parse(columns: &[&'static str]) -> Kind {
         api_version: if group.is_empty() { version.into() } else { format!("{group}/{version}").into() },
         zero: bookmark,
         bookmark: OnceLock::new(),
+        columns: OnceLock::new(),
     }
 }
 

@@ -11,6 +11,7 @@ use super::{
 use crate::json;
 use crate::request::Verb;
 use crate::status::Cause;
+use crate::table::Columns;
 
 const MOST_SELECTABLE_FIELDS: usize = 8;
 
@@ -137,6 +138,7 @@ fn kind(crd: &Value, version: &Value) -> Kind {
         api_version: format!("{group}/{}", text(version, "name")).into(),
         zero: "{}",
         bookmark: OnceLock::new(),
+        columns: Columns::of_version(version).into(),
         group,
         kind,
     }

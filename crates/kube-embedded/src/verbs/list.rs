@@ -14,6 +14,7 @@ use crate::negotiate::Form;
 use crate::query::{ListOptions, Match, parse_version};
 use crate::status::Status;
 use crate::storage::{Object, Snapshot};
+use crate::tabulate::{self, Headers};
 use crate::view::View;
 
 /// About how many bytes of a long list are made at a time.
@@ -154,7 +155,8 @@ impl Listing {
         let (head, tail) = self.envelope(&view);
         let mut head = Some(head);
         let mut tail = Some(tail);
-        let mut objects = self.objects.into_iter().enumerate();
+        let (objects, marked) = arrange(&view, self.objects);
+        let mut objects = objects.into_iter().enumerate();
         std::iter::from_fn(move || {
             tail.as_ref()?;
             let mut out = head.take().unwrap_or_default();
@@ -162,7 +164,10 @@ impl Listing {
                 if at > 0 {
                     out.push(b',');
                 }
-                view.push_item(&mut out, &object);
+                match &marked {
+                    None => view.push_item(&mut out, &object),
+                    marked => view.push_row(&mut out, &object, marked.as_deref()),
+                }
                 if out.len() >= CHUNK {
                     return Some(out.into());
                 }
@@ -194,6 +199,7 @@ impl Listing {
             Form::Metadata(version) | Form::MetadataList(version) => {
                 ("PartialObjectMetadataList", version.api_version())
             }
+            Form::Table(version, _) => ("Table", version.api_version()),
         };
         let mut head = b"{\"kind\":".to_vec();
         push_string(&mut head, list_kind);
@@ -207,6 +213,15 @@ impl Listing {
         if let Some(remaining) = self.remaining {
             head.extend_from_slice(format!(",\"remainingItemCount\":{remaining}").as_bytes());
         }
+        if view.is_fleeting() {
+            let columns = kind.columns();
+            tabulate::push_columns(&mut head, columns, Headers::Shown);
+            if self.objects.is_empty() && columns.empty_is_null() {
+                head.pop();
+                return (head, b"null}".to_vec());
+            }
+            return (head, b"]}".to_vec());
+        }
         // The real server makes this list anew, and Go shows a slice that was never made as null.
         if view.form != Form::Full && self.objects.is_empty() {
             return (head, b"},\"items\":null}".to_vec());
@@ -214,4 +229,15 @@ impl Listing {
         head.extend_from_slice(b"},\"items\":[");
         (head, b"]}".to_vec())
     }
+}
+
+/// The objects in the order in which they are shown, and the name of the one that is marked as the default.
+fn arrange(view: &View, objects: Vec<Arc<Object>>) -> (Vec<Arc<Object>>, Option<String>) {
+    let columns = view.kind.columns();
+    if !view.is_fleeting() || !columns.looks_at_all() {
+        return (objects, None);
+    }
+    let values: Vec<_> = objects.iter().map(|object| view.value(object)).collect();
+    let marked = columns.marked(&values).map(str::to_owned);
+    (columns.order(&values).into_iter().map(|at| objects[at].clone()).collect(), marked)
 }

@@ -15,8 +15,10 @@ use crate::json::Encoded;
 use crate::lifecycle::{Ending, Lifetime};
 use crate::negotiate::Form;
 use crate::query::{InitialEvents, ListOptions, parse_version};
+use crate::reply::unsaved_table;
 use crate::status::Status;
 use crate::storage::{Change, ChangeKind, FrameKind, Lost, Object};
+use crate::tabulate::Headers;
 use crate::view::{View, push_metadata};
 
 /// About how many bytes are sent at a time.
@@ -48,6 +50,8 @@ pub(crate) struct Watch {
     bookmarks: Bookmarks,
     deadline: Instant,
     changed: Receiver<u64>,
+    /// Whether the columns of a table are still to be told.
+    headers: Headers,
 }
 
 #[derive(Debug)]
@@ -160,6 +164,7 @@ impl Watch {
             bookmarks,
             deadline,
             changed,
+            headers: Headers::Shown,
         })
     }
 
@@ -211,15 +216,17 @@ impl Watch {
     fn initial_chunk(&mut self) -> Option<Bytes> {
         let mut out = Vec::new();
         while let Some(object) = self.initial.pop() {
-            push_frame(&mut out, FrameKind::Added, &self.view.show(&object));
+            let shown = self.show(&object);
+            push_frame(&mut out, FrameKind::Added, &shown);
             if out.len() >= CHUNK {
                 return Some(out.into());
             }
         }
         self.state = State::Live;
         if self.end_mark == EndMark::Send {
+            let headers = std::mem::replace(&mut self.headers, Headers::Left);
             let end = &self.view.kind.bookmark().initial_events_end;
-            push_bookmark(&mut out, &self.view, end, self.cursor);
+            push_bookmark(&mut out, &self.view, end, self.cursor, headers);
         }
         (!out.is_empty()).then(|| out.into())
     }
@@ -252,8 +259,19 @@ impl Watch {
         (!out.is_empty()).then(|| out.into())
     }
 
+    /// An object as this watch shows it, now.
+    fn show(&mut self, object: &Arc<Object>) -> Bytes {
+        match self.view.form {
+            Form::Table(version, _) => {
+                let headers = std::mem::replace(&mut self.headers, Headers::Left);
+                self.view.table(version, object, headers).into()
+            }
+            _ => self.view.show(object),
+        }
+    }
+
     /// What this watch is told of a change, if it is its business.
-    fn frame(&self, change: &Change) -> Option<Bytes> {
+    fn frame(&mut self, change: &Change) -> Option<Bytes> {
         if !self.filter.span().contains(change.object.key()) {
             return None;
         }
@@ -269,18 +287,20 @@ impl Watch {
                 (false, false) => return None,
             },
         };
-        Some(change.frame(kind, &self.view, || {
+        // Leaving a selector is told with what was there before, under the new version.
+        let object = || match (kind, change.kind, &change.previous) {
+            (FrameKind::Deleted, ChangeKind::Updated, Some(previous)) => Arc::new(previous.under(change.revision())),
+            _ => change.object.clone(),
+        };
+        let framed = |shown: Bytes| {
             let mut out = Vec::new();
-            match (kind, change.kind, &change.previous) {
-                // Leaving a selector is told with what was there before, under the new version.
-                (FrameKind::Deleted, ChangeKind::Updated, Some(previous)) => {
-                    let left = Arc::new(previous.under(change.revision()));
-                    push_frame(&mut out, kind, &self.view.show(&left));
-                }
-                _ => push_frame(&mut out, kind, &self.view.show(&change.object)),
-            }
-            out.into()
-        }))
+            push_frame(&mut out, kind, &shown);
+            Bytes::from(out)
+        };
+        Some(match self.view.is_fleeting() {
+            true => framed(self.show(&object())),
+            false => change.frame(kind, &self.view, || framed(self.view.show(&object()))),
+        })
     }
 
     /// Waits until there is something to do; gives a bookmark if it is time for one.
@@ -322,7 +342,8 @@ impl Watch {
             return told;
         }
         let mut out = told.map(Vec::from).unwrap_or_default();
-        push_bookmark(&mut out, &self.view, &self.view.kind.bookmark().plain, reached);
+        let headers = std::mem::replace(&mut self.headers, Headers::Left);
+        push_bookmark(&mut out, &self.view, &self.view.kind.bookmark().plain, reached, headers);
         Some(out.into())
     }
 }
@@ -352,7 +373,7 @@ fn push_frame(out: &mut Vec<u8>, kind: FrameKind, object: &[u8]) {
     out.extend_from_slice(b"}\n");
 }
 
-fn push_bookmark(out: &mut Vec<u8>, view: &View, bookmark: &Encoded, revision: u64) {
+fn push_bookmark(out: &mut Vec<u8>, view: &View, bookmark: &Encoded, revision: u64, headers: Headers) {
     out.extend_from_slice(b"{\"type\":\"BOOKMARK\",\"object\":");
     let bytes = bookmark.at_version(&revision.to_string());
     match view.form {
@@ -361,6 +382,10 @@ fn push_bookmark(out: &mut Vec<u8>, view: &View, bookmark: &Encoded, revision: u
             let start = bookmark.metadata().start;
             let digits = bytes.len() - bookmark.head().len() - bookmark.tail().len();
             push_metadata(out, version, &bytes[start..bookmark.metadata().end + digits]);
+        }
+        Form::Table(..) => {
+            let object = serde_json::from_slice(&bytes).unwrap_or_default();
+            out.extend_from_slice(&unsaved_table(view, &object, headers));
         }
     }
     out.extend_from_slice(b"}\n");

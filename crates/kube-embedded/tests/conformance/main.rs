@@ -35,6 +35,7 @@ mod namespaces;
 mod paging;
 mod patches;
 mod selectors;
+mod tables;
 mod versions;
 mod watch;
 mod writes;
@@ -54,6 +55,7 @@ fn main() -> ExitCode {
             paging::CASES,
             patches::CASES,
             selectors::CASES,
+            tables::CASES,
             versions::CASES,
             watch::CASES,
             writes::CASES,
