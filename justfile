@@ -47,6 +47,6 @@ bench crate:
 sim seeds="10000":
     KUBE_INFORMER_SEEDS={{seeds}} cargo test --release -p kube-informer --test simulation
 
-# The real kube-apiserver as judge; needs Go.
-e2e:
-    cargo run --locked -p e2e
+# The real kube-apiserver as judge; needs Go. Everything, or some steps: `just e2e informer`, `just e2e informer/tokens`.
+e2e *steps:
+    cargo run --locked -p e2e -- {{steps}}

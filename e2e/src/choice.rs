@@ -3,7 +3,19 @@
 use crate::Error;
 
 /// Every step, in the order in which they run.
-const STEPS: [&str; 2] = ["conformance/real", "conformance/embedded"];
+const STEPS: [&str; 11] = [
+    "conformance/real",
+    "conformance/embedded",
+    "informer/tokens",
+    "informer/kinds",
+    "informer/writes",
+    "informer/access",
+    "informer/definitions",
+    "informer/compaction",
+    "informer/apiserver-killed",
+    "informer/etcd-stopped",
+    "clean-up",
+];
 
 /// What to run.
 #[derive(Debug)]

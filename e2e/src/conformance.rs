@@ -11,17 +11,55 @@ use crate::Error;
 use crate::choice::Release;
 use crate::control_plane::ControlPlane;
 
-/// Runs the suite against a real server, or against the embedded one, and says how many cases passed.
-pub(crate) async fn run(workspace: &Path, real: Option<(&ControlPlane, Release)>) -> Result<String, Error> {
-    let mut suite = Command::new(build(workspace).await?);
-    if let Some((control_plane, release)) = real {
+/// The suite, built. It is run without cargo, so that nobody is left behind when it is killed.
+#[derive(Debug)]
+pub(crate) struct Conformance {
+    workspace: PathBuf,
+    program: PathBuf,
+}
+
+impl Conformance {
+    pub(crate) async fn build(workspace: &Path) -> Result<Self, Error> {
+        let output = Command::new("cargo")
+            .args(["test", "--locked", "--package", "kube-embedded", "--test", "conformance", "--no-run"])
+            .args(["--message-format", "json-render-diagnostics"])
+            .current_dir(workspace)
+            .stderr(Stdio::inherit())
+            .kill_on_drop(true)
+            .output()
+            .await?;
+        let said = String::from_utf8(output.stdout)?;
+        let mut messages = said.lines().filter_map(|line| serde_json::from_str::<Value>(line).ok());
+        let program = messages.find_map(|message| message["executable"].as_str().map(PathBuf::from));
+        let program = program.ok_or("the conformance suite could not be built: see above")?;
+        Ok(Self { workspace: workspace.to_owned(), program })
+    }
+
+    /// Judges the real server, and says how many cases passed.
+    pub(crate) async fn real(&self, control_plane: &ControlPlane, release: Release) -> Result<String, Error> {
+        let mut suite = self.suite();
         suite.envs(control_plane.conformance_environment());
         if release == Release::Old {
-            let expected = workspace.join(release.module()).join("expected-failures.txt");
+            let expected = self.workspace.join(release.module()).join("expected-failures.txt");
             suite.env("KUBE_CONFORMANCE_EXPECTED_FAILURES", expected);
         }
+        run(suite).await
     }
-    let mut suite = suite.current_dir(workspace).stdout(Stdio::piped()).kill_on_drop(true).spawn()?;
+
+    /// Judges the embedded server, with a socket and without.
+    pub(crate) async fn embedded(&self) -> Result<String, Error> {
+        run(self.suite()).await
+    }
+
+    fn suite(&self) -> Command {
+        let mut suite = Command::new(&self.program);
+        suite.current_dir(&self.workspace);
+        suite
+    }
+}
+
+async fn run(mut suite: Command) -> Result<String, Error> {
+    let mut suite = suite.stdout(Stdio::piped()).kill_on_drop(true).spawn()?;
     let mut counted = Vec::new();
     if let Some(said) = suite.stdout.take() {
         let mut lines = BufReader::new(said).lines();
@@ -37,23 +75,6 @@ pub(crate) async fn run(workspace: &Path, real: Option<(&ControlPlane, Release)>
         return Err("the suite fails: see above".into());
     }
     Ok(counted.join(", then "))
-}
-
-/// Builds the suite and says where it is. It is run without cargo, so that nobody is left behind when it is killed.
-async fn build(workspace: &Path) -> Result<PathBuf, Error> {
-    let output = Command::new("cargo")
-        .args(["test", "--locked", "--package", "kube-embedded", "--test", "conformance", "--no-run"])
-        .args(["--message-format", "json-render-diagnostics"])
-        .current_dir(workspace)
-        .stderr(Stdio::inherit())
-        .kill_on_drop(true)
-        .output()
-        .await?;
-    let said = String::from_utf8(output.stdout)?;
-    let mut messages = said.lines().filter_map(|line| serde_json::from_str::<Value>(line).ok());
-    messages
-        .find_map(|message| message["executable"].as_str().map(PathBuf::from))
-        .ok_or_else(|| "the conformance suite could not be built: see above".into())
 }
 
 /// The counts of a result, without the verdict and the time.

@@ -18,6 +18,9 @@ pub(crate) const ISSUER: &str = "https://kubernetes.default.svc";
 pub(crate) const ADMIN: &str = "e2e-admin-token";
 pub(crate) const NOBODY: &str = "e2e-nobody-token";
 
+/// For how long the server takes a token that has expired, in case its clock is wrong.
+const GRACE: Duration = Duration::from_secs(60);
+
 /// The key that signs the tokens of service accounts.
 #[derive(Debug)]
 pub(crate) struct Credentials {
@@ -56,17 +59,17 @@ impl Credentials {
         Ok(Self { signing })
     }
 
-    /// A token of a service account that expires soon, as the server itself would make it, only sooner.
+    /// A token of a service account that the server takes for this long: as it would make one itself, only shorter.
     pub(crate) fn token(&self, account: &ServiceAccount, lifetime: Duration) -> Result<String, Error> {
-        let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH)?;
+        let issued = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH)?.saturating_sub(GRACE);
         let ServiceAccount { namespace, name, uid } = account;
         let claims = json!({
             "iss": ISSUER,
             "aud": [ISSUER],
             "sub": format!("system:serviceaccount:{namespace}:{name}"),
-            "iat": now.as_secs(),
-            "nbf": now.as_secs(),
-            "exp": (now + lifetime).as_secs(),
+            "iat": issued.as_secs(),
+            "nbf": issued.as_secs(),
+            "exp": (issued + lifetime).as_secs(),
             "kubernetes.io": {"namespace": namespace, "serviceaccount": {"name": name, "uid": uid}},
         });
         let head = json!({"alg": "ES256", "typ": "JWT"});

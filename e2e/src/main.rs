@@ -1,20 +1,25 @@
 //! Runs the real kube-apiserver and lets it judge this workspace: `cargo run -p e2e`, or `just e2e`.
 //!
 //! Needs Go: the control plane is built from Go modules, about eight minutes on two cores the first time and seconds after
-//! that. Everything runs on loopback, on free ports, with data that is thrown away, also on failure and on Ctrl-C.
-
-#![allow(dead_code, reason = "the steps that use the rest are being written")]
+//! that. Everything runs on loopback, on free ports, with data that is thrown away, also on failure and on Ctrl-C. What ran
+//! and how it went is on a page, `target/e2e/results.md`.
+//!
+//! Steps can be chosen by name (`cargo run -p e2e -- informer/tokens`) or by folder (`-- informer`). With `serve` there is only
+//! a control plane, until Ctrl-C. With `KUBECONFIG` an existing cluster is the judge: steps that kill something are left out.
 
 mod binaries;
 mod choice;
+mod clean_up;
 mod conformance;
 mod control_plane;
 mod credentials;
+mod informer;
 mod program;
 mod proxy;
 mod results;
 mod target;
 
+use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
@@ -22,8 +27,10 @@ use tokio::signal::unix::{SignalKind, signal};
 
 use self::binaries::Binaries;
 use self::choice::Choice;
+use self::conformance::Conformance;
 use self::control_plane::ControlPlane;
 use self::results::Results;
+use self::target::Target;
 
 type Error = Box<dyn std::error::Error + Send + Sync>;
 
@@ -47,22 +54,52 @@ async fn judge(choice: Choice) -> Result<(), Error> {
         return until_interrupted(serve(&choice)).await;
     }
     let results = Results::new(workspace().join(choice.release.page()), choice);
-    let outcome = until_interrupted(run(&results)).await;
+    let outcome = match std::env::var_os("KUBECONFIG").filter(|files| !files.is_empty()) {
+        None => until_interrupted(run(&results)).await,
+        Some(files) => judge_by(&results, files).await,
+    };
     results.finish(&outcome)?;
     outcome
 }
 
-/// The steps, one after the other.
+/// Judges by a cluster that is already there, and leaves it as it was.
+async fn judge_by(results: &Results, files: OsString) -> Result<(), Error> {
+    let target = Target::new("kubectl".into(), files).await?;
+    let version = target.version().await?;
+    println!("e2e: KUBECONFIG is set: {} ({version}) is the judge", target.config.cluster_url);
+    results.fact("server", format!("{version}, an existing cluster"))?;
+    let playground = informer::Playground::new(&target)?;
+    let outcome = until_interrupted(run_on_existing(results, &playground)).await;
+    playground.clean_up().await;
+    outcome
+}
+
+/// The steps, one after the other, on a control plane of our own.
 async fn run(results: &Results) -> Result<(), Error> {
     let workspace = workspace();
     let release = results.choice().release;
     let binaries = Binaries::ensure(&workspace, release).await?;
-    results.fact("server", format!("kube-apiserver {}, of this run", binaries.version))?;
-    let control_plane = ControlPlane::start(&binaries).await?;
-    results.step("conformance/real", conformance::run(&workspace, Some((&control_plane, release)))).await?;
-    results.step("conformance/embedded", conformance::run(&workspace, None)).await?;
-    println!("e2e: everything agrees");
-    Ok(())
+    let suite = Conformance::build(&workspace).await?;
+    let mut control_plane = ControlPlane::start(&binaries).await?;
+    let version = control_plane.target().version().await?;
+    results.fact("server", format!("kube-apiserver {version} with etcd, started for this run"))?;
+    // One step mostly waits: the others need not wait for it.
+    tokio::try_join!(informer::expiring(results, &control_plane), async {
+        results.step("conformance/real", suite.real(&control_plane, release)).await?;
+        results.step("conformance/embedded", suite.embedded()).await?;
+        informer::undisturbed(results, &control_plane).await
+    })?;
+    informer::outages(results, &mut control_plane).await?;
+    results.step("clean-up", clean_up::run(release)).await
+}
+
+/// The steps that a cluster which others use can bear.
+async fn run_on_existing(results: &Results, playground: &informer::Playground) -> Result<(), Error> {
+    results.skip("conformance/real", "is for a server that nobody else uses and that forgets every few seconds")?;
+    let suite = Conformance::build(&workspace()).await?;
+    results.step("conformance/embedded", suite.embedded()).await?;
+    informer::elsewhere(results, playground).await?;
+    results.skip("clean-up", "needs a control plane of its own")
 }
 
 /// A control plane for whoever wants one, until it ends.

@@ -3,13 +3,14 @@
 use std::io;
 use std::path::{Path, PathBuf};
 use std::process::{ExitStatus, Stdio};
+use std::time::Duration;
 
 use tokio::fs;
 use tokio::process::{Child, Command};
 
 use crate::Error;
 
-/// A program whose output goes to a log beside its data. Killed when dropped.
+/// A program whose output goes to a log beside its data. Killed when dropped, and gone after that.
 #[derive(Debug)]
 pub(crate) struct Program {
     name: &'static str,
@@ -72,11 +73,6 @@ impl Program {
         self.child.as_mut().map_or(Ok(None), Child::try_wait)
     }
 
-    /// The process, as long as it runs.
-    pub(crate) fn id(&self) -> Option<u32> {
-        self.child.as_ref().and_then(Child::id)
-    }
-
     /// The last that it wrote.
     pub(crate) async fn last_lines(&self) -> String {
         let log = fs::read_to_string(self.log()).await.unwrap_or_default();
@@ -86,6 +82,20 @@ impl Program {
 
     fn log(&self) -> PathBuf {
         self.folder.join(format!("{}.log", self.name))
+    }
+}
+
+impl Drop for Program {
+    fn drop(&mut self) {
+        let Some(mut child) = self.child.take() else { return };
+        child.start_kill().ok();
+        // Its data can be thrown away only when it writes no more; killed processes are gone in no time.
+        for _ in 0..400 {
+            if !matches!(child.try_wait(), Ok(None)) {
+                return;
+            }
+            std::thread::sleep(Duration::from_millis(5));
+        }
     }
 }
 

@@ -54,27 +54,30 @@ impl Results {
     }
 
     /// Runs a step, if it is wanted. What it returns is what it counted.
-    pub(crate) async fn step(
+    pub(crate) fn step(
         &self,
         name: &'static str,
         step: impl Future<Output = Result<String, Error>>,
-    ) -> Result<(), Error> {
-        if !self.choice.wants(name) {
-            return Ok(());
-        }
-        println!("e2e: {name}");
-        let began = Instant::now();
-        let outcome = step.await;
-        let took = began.elapsed();
-        let (verdict, outcome) = match outcome {
-            Ok(counted) => {
-                println!("e2e: {name} agrees after {:.1} s: {counted}", took.as_secs_f64());
-                (Verdict::Agrees(counted), Ok(()))
+    ) -> impl Future<Output = Result<(), Error>> {
+        let step = Box::pin(step);
+        async move {
+            if !self.choice.wants(name) {
+                return Ok(());
             }
-            Err(error) => (Verdict::Fails(error.to_string()), Err(format!("{name}: {error}").into())),
-        };
-        self.change(|page| page.rows.push(Row { step: name, verdict, took }))?;
-        outcome
+            println!("e2e: {name}");
+            let began = Instant::now();
+            let outcome = step.await;
+            let took = began.elapsed();
+            let (verdict, outcome) = match outcome {
+                Ok(counted) => {
+                    println!("e2e: {name} agrees after {:.1} s: {counted}", took.as_secs_f64());
+                    (Verdict::Agrees(counted), Ok(()))
+                }
+                Err(error) => (Verdict::Fails(error.to_string()), Err(format!("{name}: {error}").into())),
+            };
+            self.change(|page| page.rows.push(Row { step: name, verdict, took }))?;
+            outcome
+        }
     }
 
     /// Says of a step that is wanted why it cannot be.

@@ -20,6 +20,7 @@ pub(crate) struct Target {
 }
 
 impl Target {
+    /// The cluster that these files name, separated as in a PATH; whose `kubectl` that is.
     pub(crate) async fn new(kubectl: PathBuf, kubeconfig: OsString) -> Result<Self, Error> {
         let mut merged = Kubeconfig::default();
         for file in std::env::split_paths(&kubeconfig).filter(|file| !file.as_os_str().is_empty()) {
@@ -33,6 +34,11 @@ impl Target {
     /// A client for informers that may do everything.
     pub(crate) fn client(&self) -> Result<kube::Client, Error> {
         Ok(kube_informer::client(self.config.clone())?)
+    }
+
+    /// What the server says it is.
+    pub(crate) async fn version(&self) -> Result<String, Error> {
+        Ok(self.client()?.apiserver_version().await?.git_version)
     }
 
     /// What `kubectl` prints as JSON.

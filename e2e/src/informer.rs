@@ -1,0 +1,60 @@
+//! The informer, through its public interface, against a real server.
+
+mod access;
+mod compaction;
+mod definitions;
+mod kinds;
+mod outages;
+mod patience;
+mod playground;
+mod story;
+mod tokens;
+mod watched;
+mod writer;
+mod writes;
+
+use self::kinds::Trial;
+use crate::Error;
+use crate::control_plane::ControlPlane;
+use crate::results::Results;
+
+pub(crate) use self::playground::Playground;
+
+/// Tokens that expire: mostly waiting, so that other steps can go on beside it.
+pub(crate) async fn expiring(results: &Results, control_plane: &ControlPlane) -> Result<(), Error> {
+    let playground = Playground::new(control_plane.target())?;
+    results.step("informer/tokens", tokens::run(&playground, &control_plane.credentials)).await
+}
+
+/// What needs nothing but a control plane of our own.
+pub(crate) async fn undisturbed(results: &Results, control_plane: &ControlPlane) -> Result<(), Error> {
+    let playground = Playground::new(control_plane.target())?;
+    gentle(results, &playground, Trial::WithExamples).await?;
+    results.step("informer/compaction", compaction::run(&playground, control_plane)).await
+}
+
+/// What kills the control plane: nothing else can go on beside it.
+pub(crate) async fn outages(results: &Results, control_plane: &mut ControlPlane) -> Result<(), Error> {
+    let playground = Playground::new(control_plane.target())?;
+    results.step("informer/apiserver-killed", outages::apiserver_killed(&playground, control_plane)).await?;
+    results.step("informer/etcd-stopped", outages::etcd_stopped(&playground, control_plane)).await
+}
+
+/// What can be judged on a cluster that is already there. What this makes is cleaned up by whoever made the playground.
+pub(crate) async fn elsewhere(results: &Results, playground: &Playground) -> Result<(), Error> {
+    const OURS: &str = "needs a control plane of its own";
+    results.skip("informer/tokens", OURS)?;
+    gentle(results, playground, Trial::LookOnly).await?;
+    for step in ["informer/compaction", "informer/apiserver-killed", "informer/etcd-stopped"] {
+        results.skip(step, OURS)?;
+    }
+    Ok(())
+}
+
+/// What does no harm to a cluster that others use.
+async fn gentle(results: &Results, playground: &Playground, trial: Trial) -> Result<(), Error> {
+    results.step("informer/kinds", kinds::run(playground, trial)).await?;
+    results.step("informer/writes", writes::run(playground)).await?;
+    results.step("informer/access", access::run(playground)).await?;
+    results.step("informer/definitions", definitions::run(playground)).await
+}

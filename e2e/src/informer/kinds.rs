@@ -1,0 +1,186 @@
+//! Every kind that can be listed and watched, in every version that is served.
+
+use futures_util::{StreamExt as _, TryStreamExt as _, stream};
+use kube::core::ApiResource;
+use kube::discovery::{Discovery, Scope, verbs};
+use kube_informer::reflector::{Settings, Streaming};
+use kube_informer::{InformerBuilder, Object};
+use serde_json::{Map, Value, json};
+
+use super::playground::{Content, Playground, Query};
+use super::watched::{Plain, Shape, Watched};
+use crate::Error;
+
+/// More at once would wait for one another.
+const SIDE_BY_SIDE: usize = 12;
+
+/// What an object of each kind must have beyond a name, by kind and group.
+const EXAMPLES: &str = include_str!("examples.json");
+
+/// Whether a kind may be tried with an object of our own.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Trial {
+    /// It may: nobody else uses the cluster.
+    WithExamples,
+    /// Only what is there is looked at.
+    LookOnly,
+}
+
+/// Lists in pages of two.
+struct InPages;
+
+impl Shape for InPages {
+    fn shape<K: Object>(&self, builder: InformerBuilder<K>) -> InformerBuilder<K> {
+        builder.reflector(Settings { streaming: Streaming::Never, page_size: Some(2), ..Settings::default() })
+    }
+}
+
+pub(super) async fn run(playground: &Playground, trial: Trial) -> Result<String, Error> {
+    let namespace = playground.namespace("kinds").await?;
+    let widgets = playground.define("kinds").await?;
+    let discovery = Discovery::new(playground.client.clone()).run().await?;
+    let examples: Map<String, Value> = serde_json::from_str(EXAMPLES)?;
+    let (mut watchable, mut unwatched) = (Vec::new(), Vec::new());
+    for group in discovery.groups() {
+        // Other steps define kinds of their own, and take them away.
+        let others = group.name().ends_with(".example.com") && group.name() != widgets.group;
+        for version in group.versions().filter(|_| !others) {
+            for (resource, capabilities) in group.versioned_resources(version) {
+                if !capabilities.supports_operation(verbs::LIST) {
+                    continue;
+                }
+                if capabilities.supports_operation(verbs::WATCH) {
+                    let place = (capabilities.scope == Scope::Namespaced).then_some(namespace.as_str());
+                    watchable.push((resource, place));
+                } else {
+                    unwatched.push(resource.plural);
+                }
+            }
+        }
+    }
+    let kinds = watchable.len();
+    let tried: Vec<Tried> = stream::iter(watchable)
+        .map(async |(resource, place)| try_kind(playground, &resource, place, trial, &examples).await)
+        .buffer_unordered(SIDE_BY_SIDE)
+        .try_collect()
+        .await?;
+    let with_objects = tried.iter().filter(|kind| kind.objects > 0).count();
+    let with_changes = tried.iter().filter(|kind| kind.changed).count();
+    let streamed = tried.iter().filter(|kind| kind.streamed).count();
+    let objects: usize = tried.iter().map(|kind| kind.objects).sum();
+    Ok(format!(
+        "{kinds} kinds, each as a stream (which the server did for {streamed}), in pages and as metadata; {with_objects} of \
+         them with objects ({objects}), {with_changes} with a live create, change and delete; not watchable: {}",
+        unwatched.join(", ")
+    ))
+}
+
+struct Tried {
+    objects: usize,
+    changed: bool,
+    /// Whether the cache was filled by a streaming list alone.
+    streamed: bool,
+}
+
+async fn try_kind(
+    playground: &Playground,
+    resource: &ApiResource,
+    namespace: Option<&str>,
+    trial: Trial,
+    examples: &Map<String, Value>,
+) -> Result<Tried, Error> {
+    let all = Query::default();
+    let metadata = Query { content: Content::Metadata, ..Query::default() };
+    let name = |way: &str| format!("of {}, {way},", resource.api_version);
+    let client = || playground.client.clone();
+    let watched = [
+        Watched::start(name("streamed"), client(), resource, all.clone(), &Plain)?,
+        Watched::start(name("in pages"), client(), resource, all, &InPages)?,
+        Watched::start(name("as metadata"), client(), resource, metadata, &Plain)?,
+    ];
+    for one in &watched {
+        one.synced().await?;
+    }
+    let mut objects = agree(playground, &watched).await?;
+    let mut changed = false;
+    if trial == Trial::WithExamples {
+        let example = Example::new(resource, namespace, examples);
+        if example.make(playground).await {
+            objects = agree(playground, &watched).await?;
+            example.change(playground).await?;
+            agree(playground, &watched).await?;
+            example.delete(playground).await?;
+            agree(playground, &watched).await?;
+            changed = true;
+        }
+    }
+    let [streamed, paged, metadata] = watched;
+    let done = streamed.shutdown().await?;
+    paged.shutdown().await?;
+    metadata.shutdown().await?;
+    Ok(Tried { objects, changed, streamed: done.streaming_lists > 0 && done.lists == 0 })
+}
+
+async fn agree(playground: &Playground, watched: &[Watched]) -> Result<usize, Error> {
+    let mut objects = 0;
+    for one in watched {
+        objects = one.agrees(playground).await?;
+    }
+    Ok(objects)
+}
+
+/// An object of a kind, to be made, changed and deleted.
+struct Example {
+    collection: String,
+    body: Value,
+}
+
+impl Example {
+    fn new(resource: &ApiResource, namespace: Option<&str>, examples: &Map<String, Value>) -> Self {
+        let collection = <kube::core::DynamicObject as kube::Resource>::url_path(resource, namespace);
+        // The same object may be served by several groups and versions: each tries its own.
+        let group = resource.group.split('.').next().unwrap_or_default();
+        let name = format!("example-{group}-{}", resource.version).replace("--", "-");
+        let known =
+            examples.get(&format!("{}.{}", resource.kind, resource.group)).cloned().unwrap_or_else(|| json!({}));
+        let mut body = replaced(known, namespace.unwrap_or_default());
+        body["apiVersion"] = json!(resource.api_version);
+        body["kind"] = json!(resource.kind);
+        if body["metadata"]["name"].is_null() {
+            body["metadata"]["name"] = json!(name);
+        }
+        Self { collection, body }
+    }
+
+    /// Whether the server takes it: some kinds need more than can be made up.
+    async fn make(&self, playground: &Playground) -> bool {
+        playground.ask("POST", &self.collection, &self.body).await.is_ok()
+    }
+
+    async fn change(&self, playground: &Playground) -> Result<(), Error> {
+        let change = json!({"metadata": {"labels": {super::watched::TIER: "gold"}}});
+        playground.ask("PATCH", &self.path(), &change).await?;
+        Ok(())
+    }
+
+    async fn delete(&self, playground: &Playground) -> Result<(), Error> {
+        playground.ask("DELETE", &self.path(), &Value::Null).await?;
+        Ok(())
+    }
+
+    fn path(&self) -> String {
+        format!("{}/{}", self.collection, self.body["metadata"]["name"].as_str().unwrap_or_default())
+    }
+}
+
+/// Where an example names its namespace, that of this run.
+fn replaced(value: Value, namespace: &str) -> Value {
+    match value {
+        Value::String(text) if text == "NAMESPACE" => json!(namespace),
+        Value::Array(values) => values.into_iter().map(|value| replaced(value, namespace)).collect(),
+        Value::Object(fields) => {
+            fields.into_iter().map(|(name, value)| (name, replaced(value, namespace))).collect::<Map<_, _>>().into()
+        }
+        other => other,
+    }
+}

@@ -1,0 +1,135 @@
+//! Servers that go and come back while somebody writes.
+
+use kube_informer::reflector::{Settings, Streaming};
+use kube_informer::{Backlog, InformerBuilder, Object, ServerError};
+
+use super::patience::eventually;
+use super::playground::{Playground, Query};
+use super::watched::{Eager, Hears, Shape, Watched, eager};
+use super::writer::{Writer, Writing, kinds};
+use crate::Error;
+use crate::control_plane::ControlPlane;
+
+const SEED: u64 = 503;
+const ROUNDS: usize = 3;
+
+/// Lists in pages, and never waits for long.
+struct InPages;
+
+impl Shape for InPages {
+    fn shape<K: Object>(&self, builder: InformerBuilder<K>) -> InformerBuilder<K> {
+        builder.reflector(Settings {
+            streaming: Streaming::Never,
+            page_size: Some(5),
+            backoff: eager(),
+            ..Settings::default()
+        })
+    }
+}
+
+/// kube-apiserver is killed, again and again.
+pub(super) async fn apiserver_killed(
+    playground: &Playground,
+    control_plane: &mut ControlPlane,
+) -> Result<String, Error> {
+    let scene = Scene::set(playground, "killed").await?;
+    for _ in 0..ROUNDS {
+        scene.until_heard().await?;
+        control_plane.apiserver.kill().await?;
+        scene.until_noticed().await?;
+        control_plane.apiserver.start()?;
+        control_plane.ready().await?;
+    }
+    scene.end(&format!("killed {ROUNDS} times")).await
+}
+
+/// etcd is stopped and started, and kube-apiserver goes on as well as it can.
+pub(super) async fn etcd_stopped(playground: &Playground, control_plane: &mut ControlPlane) -> Result<String, Error> {
+    let scene = Scene::set(playground, "stopped").await?;
+    scene.until_heard().await?;
+    control_plane.etcd.stop().await?;
+    let client = control_plane.target().client()?;
+    eventually("kube-apiserver misses etcd", async || {
+        let request = http::Request::get("/readyz/etcd").body(Vec::new()).map_err(|error| error.to_string())?;
+        match client.request_text(request).await {
+            Err(_) => Ok(()),
+            Ok(said) => Err(said),
+        }
+    })
+    .await?;
+    control_plane.etcd.start()?;
+    control_plane.ready().await?;
+    scene.until_heard().await?;
+    scene.end("stopped once").await
+}
+
+/// Informers, and somebody who writes all the time.
+struct Scene<'a> {
+    playground: &'a Playground,
+    watched: Vec<Watched>,
+    writing: Writing,
+}
+
+impl<'a> Scene<'a> {
+    async fn set(playground: &'a Playground, stem: &str) -> Result<Self, Error> {
+        let namespaces = playground.namespaces(stem, 2).await?;
+        let mut writer = Writer::new(playground.client.clone(), SEED, kinds(), namespaces.clone());
+        writer.write(60).await;
+        let mut watched = Vec::new();
+        for kind in &kinds() {
+            let client = || playground.client.clone();
+            let here = Query { namespaces: Some(namespaces.clone()), ..Query::default() };
+            let gold = Query { labels: Some("tier=gold"), ..Query::default() };
+            let mut whole = Watched::start("streamed", client(), kind, Query::default(), &Eager)?;
+            whole.hear("filtered", Hears::Gold, Backlog::default());
+            whole.hear("latest", Hears::All, Backlog::Latest);
+            watched.push(whole);
+            watched.push(Watched::start("in pages", client(), kind, here, &InPages)?);
+            watched.push(Watched::start("by label", client(), kind, gold, &Eager)?);
+        }
+        for one in &watched {
+            one.synced().await?;
+        }
+        Ok(Self { playground, watched, writing: writer.write_on() })
+    }
+
+    /// Waits until something new has been told of each kind.
+    async fn until_heard(&self) -> Result<(), Error> {
+        let whole = || self.watched.iter().step_by(3);
+        let before: Vec<usize> = whole().map(Watched::events).collect();
+        eventually("writes are heard of", async || {
+            let quiet = whole().zip(&before).find(|(one, before)| one.events() <= **before);
+            quiet.map_or(Ok(()), |(one, _)| Err(format!("{:?}", one.informer.health())))
+        })
+        .await
+    }
+
+    /// Waits until every informer has noticed that nobody is there.
+    async fn until_noticed(&self) -> Result<(), Error> {
+        for one in &self.watched {
+            one.degraded("that nobody is there", ServerError::is_connection_refused).await?;
+        }
+        Ok(())
+    }
+
+    async fn end(self, what: &str) -> Result<String, Error> {
+        let writer = self.writing.stop().await?;
+        let mut objects = 0;
+        for one in &self.watched {
+            objects += one.agrees(self.playground).await.map_err(|error| format!("seed {SEED}: {error}"))?;
+        }
+        let events: usize = self.watched.iter().map(Watched::events).sum();
+        let expired = self.watched.iter().filter(|one| one.errors.any(ServerError::is_expired)).count();
+        let informers = self.watched.len();
+        for one in self.watched {
+            one.shutdown().await?;
+        }
+        let written = writer.written();
+        Ok(format!(
+            "{what} under {} writes ({} failed; seed {SEED}): {informers} informers, {expired} of which met a 410; \
+             {objects} objects compared, {events} events heard",
+            written.count() + written.failures,
+            written.failures
+        ))
+    }
+}

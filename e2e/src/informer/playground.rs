@@ -1,0 +1,243 @@
+//! Where the informer is tried: namespaces and kinds of this run's own.
+
+use std::collections::BTreeMap;
+
+use http::Request;
+use http::header::ACCEPT;
+use kube::Client;
+use kube::api::{Api, DeleteParams, ListParams, PostParams};
+use kube::core::{ApiResource, DynamicObject, GroupVersionKind};
+use serde_json::{Value, json};
+
+use super::patience::eventually;
+use crate::Error;
+use crate::target::Target;
+
+/// The label of everything that a run makes for the whole cluster.
+const LABEL: &str = "kube-e2e-run";
+
+/// A cluster, and what this run has made on it.
+#[derive(Clone)]
+pub(crate) struct Playground {
+    pub(super) target: Target,
+    /// May do everything.
+    pub(super) client: Client,
+    /// What tells this run's names from those of others.
+    pub(super) run: String,
+}
+
+impl Playground {
+    pub(crate) fn new(target: &Target) -> Result<Self, Error> {
+        let mut name = [0; 4];
+        ring::rand::SecureRandom::fill(&ring::rand::SystemRandom::new(), &mut name)
+            .map_err(|error| format!("a random name: {error}"))?;
+        let run = format!("e2e-{:08x}", u32::from_be_bytes(name));
+        Ok(Self { client: target.client()?, target: target.clone(), run })
+    }
+
+    /// A new namespace.
+    pub(super) async fn namespace(&self, stem: &str) -> Result<String, Error> {
+        let name = format!("{}-{stem}", self.run);
+        self.make(&builtin("", "v1", "Namespace", "namespaces"), json!({"metadata": {"name": name}})).await?;
+        Ok(name)
+    }
+
+    /// Several new namespaces.
+    pub(super) async fn namespaces(&self, stem: &str, count: usize) -> Result<Vec<String>, Error> {
+        let mut all = Vec::new();
+        for nth in 0..count {
+            all.push(self.namespace(&format!("{stem}-{nth}")).await?);
+        }
+        Ok(all)
+    }
+
+    /// Makes something for the whole cluster, to be deleted at the end.
+    pub(super) async fn make(&self, resource: &ApiResource, mut body: Value) -> Result<Value, Error> {
+        body["apiVersion"] = json!(resource.api_version);
+        body["kind"] = json!(resource.kind);
+        body["metadata"]["labels"][LABEL] = json!(self.run);
+        let api: Api<DynamicObject> = Api::all_with(self.client.clone(), resource);
+        let made = api.create(&PostParams::default(), &serde_json::from_value(body)?).await?;
+        Ok(serde_json::to_value(made)?)
+    }
+
+    /// Defines a kind `Widget` in a group of this run's own, and waits until it is served.
+    pub(super) async fn define(&self, stem: &str) -> Result<ApiResource, Error> {
+        let group = format!("{stem}.{}.example.com", self.run);
+        let definition = json!({
+            "metadata": {"name": format!("widgets.{group}")},
+            "spec": {
+                "group": group,
+                "scope": "Namespaced",
+                "names": {"plural": "widgets", "singular": "widget", "kind": "Widget", "listKind": "WidgetList"},
+                "versions": [{
+                    "name": "v1", "served": true, "storage": true,
+                    "schema": {"openAPIV3Schema": {"type": "object", "x-kubernetes-preserve-unknown-fields": true}},
+                }],
+            },
+        });
+        self.make(&definitions(), definition).await?;
+        let widgets = builtin(&group, "v1", "Widget", "widgets");
+        eventually("a new kind is served", async || self.list(&widgets, &Query::default()).await).await?;
+        Ok(widgets)
+    }
+
+    /// A role for reading config maps.
+    pub(super) async fn reader_role(&self, name: &str) -> Result<(), Error> {
+        let role = json!({
+            "metadata": {"name": name},
+            "rules": [{"apiGroups": [""], "resources": ["configmaps"], "verbs": ["get", "list", "watch"]}],
+        });
+        self.make(&builtin(RBAC, "v1", "ClusterRole", "clusterroles"), role).await?;
+        Ok(())
+    }
+
+    /// Gives a role to somebody.
+    pub(super) async fn bind(&self, name: &str, mut subject: Value) -> Result<(), Error> {
+        if subject["kind"] != "ServiceAccount" {
+            subject["apiGroup"] = json!(RBAC);
+        }
+        let binding = json!({
+            "metadata": {"name": name},
+            "roleRef": {"apiGroup": RBAC, "kind": "ClusterRole", "name": name},
+            "subjects": [subject],
+        });
+        self.make(&bindings(), binding).await?;
+        Ok(())
+    }
+
+    /// Everything that there is now of a resource: a LIST of the latest state.
+    pub(super) async fn list(&self, resource: &ApiResource, query: &Query) -> Result<Vec<Value>, String> {
+        match &query.namespaces {
+            None => self.list_in(resource, None, query).await,
+            Some(namespaces) => {
+                let mut all = Vec::new();
+                for namespace in namespaces {
+                    all.extend(self.list_in(resource, Some(namespace), query).await?);
+                }
+                Ok(all)
+            }
+        }
+    }
+
+    async fn list_in(
+        &self,
+        resource: &ApiResource,
+        namespace: Option<&str>,
+        query: &Query,
+    ) -> Result<Vec<Value>, String> {
+        let path = <DynamicObject as kube::Resource>::url_path(resource, namespace);
+        let parameters = ListParams {
+            label_selector: query.labels.map(str::to_owned),
+            field_selector: query.fields.map(str::to_owned),
+            ..ListParams::default()
+        };
+        let mut request = kube::core::Request::new(path).list(&parameters).map_err(|error| error.to_string())?;
+        let accept = match query.content {
+            Content::Everything => "application/json",
+            Content::Metadata => "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1",
+        };
+        request.headers_mut().insert(ACCEPT, http::HeaderValue::from_static(accept));
+        let text = self.client.request_text(request).await.map_err(|error| error.to_string())?;
+        let mut list: Value = serde_json::from_str(&text).map_err(|error| error.to_string())?;
+        match list["items"].take() {
+            Value::Array(items) => Ok(items),
+            _ => Ok(Vec::new()),
+        }
+    }
+
+    /// Sends a request and reads the JSON that answers it.
+    pub(super) async fn ask(&self, method: &str, path: &str, body: &Value) -> Result<Value, Error> {
+        let mut request = Request::builder().method(method).uri(path);
+        request = request.header(
+            "content-type",
+            match method {
+                "PATCH" => "application/merge-patch+json",
+                _ => "application/json",
+            },
+        );
+        let body = if body.is_null() { Vec::new() } else { serde_json::to_vec(body)? };
+        Ok(serde_json::from_str(&self.client.request_text(request.body(body)?).await?)?)
+    }
+
+    /// Deletes what this run has made for the whole cluster, as far as that can be done.
+    pub(crate) async fn clean_up(&self) {
+        let ours = ListParams::default().labels(&format!("{LABEL}={}", self.run));
+        for resource in [
+            builtin("", "v1", "Namespace", "namespaces"),
+            definitions(),
+            bindings(),
+            builtin(RBAC, "v1", "ClusterRole", "clusterroles"),
+        ] {
+            let api: Api<DynamicObject> = Api::all_with(self.client.clone(), &resource);
+            for object in api.list(&ours).await.map(|list| list.items).unwrap_or_default() {
+                let name = object.metadata.name.unwrap_or_default();
+                if let Err(error) = api.delete(&name, &DeleteParams::default()).await {
+                    eprintln!("e2e: {} {name} could not be deleted: {error}", resource.plural);
+                }
+            }
+        }
+    }
+}
+
+const RBAC: &str = "rbac.authorization.k8s.io";
+
+/// What of a resource is wanted.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Query {
+    /// These namespaces, or all.
+    pub(super) namespaces: Option<Vec<String>>,
+    pub(super) labels: Option<&'static str>,
+    pub(super) fields: Option<&'static str>,
+    pub(super) content: Content,
+}
+
+/// What of each object is wanted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(super) enum Content {
+    #[default]
+    Everything,
+    Metadata,
+}
+
+/// A resource that every server has, or one that we have defined.
+pub(super) fn builtin(group: &str, version: &str, kind: &str, plural: &str) -> ApiResource {
+    ApiResource::from_gvk_with_plural(&GroupVersionKind::gvk(group, version, kind), plural)
+}
+
+pub(super) fn definitions() -> ApiResource {
+    builtin("apiextensions.k8s.io", "v1", "CustomResourceDefinition", "customresourcedefinitions")
+}
+
+pub(super) fn bindings() -> ApiResource {
+    builtin(RBAC, "v1", "ClusterRoleBinding", "clusterrolebindings")
+}
+
+pub(super) fn config_maps() -> ApiResource {
+    builtin("", "v1", "ConfigMap", "configmaps")
+}
+
+/// Objects by key, without what a list leaves out of its items and a watch does not.
+pub(super) fn by_key(objects: Vec<Value>) -> BTreeMap<String, Value> {
+    objects.into_iter().map(|object| (key_of(&object), bare(object))).collect()
+}
+
+pub(super) fn bare(mut object: Value) -> Value {
+    if let Some(fields) = object.as_object_mut() {
+        fields.remove("kind");
+        fields.remove("apiVersion");
+    }
+    object
+}
+
+fn key_of(object: &Value) -> String {
+    let text = |field: &str| object["metadata"][field].as_str().unwrap_or_default();
+    match text("namespace") {
+        "" => text("name").to_owned(),
+        namespace => format!("{namespace}/{}", text("name")),
+    }
+}
+
+pub(super) fn version_of(object: &Value) -> String {
+    object["metadata"]["resourceVersion"].as_str().unwrap_or_default().to_owned()
+}

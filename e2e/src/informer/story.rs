@@ -1,0 +1,127 @@
+//! What a handler is told, checked while it is told.
+
+use std::collections::{BTreeMap, HashSet};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use kube_informer::{Event, Obj, Origin, Version};
+
+/// A handler that fails if the story of an object is not whole: one add, updates that follow from one another and never go
+/// back, one delete. A clone is the same story.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Story(Arc<Mutex<Told>>);
+
+#[derive(Debug, Default)]
+struct Told {
+    known: BTreeMap<String, State>,
+    /// Every state that was told.
+    states: HashSet<(String, String)>,
+    /// The versions that objects were last seen with before they were deleted.
+    left: BTreeMap<String, State>,
+    events: usize,
+    wrong: Option<String>,
+}
+
+#[derive(Debug, Clone, PartialEq)]
+struct State {
+    uid: Option<String>,
+    version: Version,
+}
+
+impl State {
+    fn of<K>(object: &Obj<K>) -> Self {
+        Self { uid: object.uid().map(ToString::to_string), version: object.version().clone() }
+    }
+}
+
+impl Story {
+    /// The function to call with every event.
+    pub(super) fn handler<K: 'static>(&self) -> impl FnMut(Event<K>) + Send + use<K> {
+        let story = self.clone();
+        move |event| story.hear(&event)
+    }
+
+    pub(super) fn hear<K>(&self, event: &Event<K>) {
+        let mut told = self.told();
+        told.events += 1;
+        if let Err(wrong) = told.check(event) {
+            told.wrong.get_or_insert(wrong);
+        }
+    }
+
+    /// The version of each object that the handler believes in, unless it was told something that cannot be.
+    pub(super) fn believed(&self) -> Result<BTreeMap<String, String>, String> {
+        let told = self.told();
+        match &told.wrong {
+            Some(wrong) => Err(wrong.clone()),
+            None => Ok(told.known.iter().map(|(key, state)| (key.clone(), state.version.to_string())).collect()),
+        }
+    }
+
+    /// Whether this state of this object was ever told.
+    pub(super) fn has_heard(&self, key: &str, version: &str) -> bool {
+        self.told().states.contains(&(key.to_owned(), version.to_owned()))
+    }
+
+    pub(super) fn events(&self) -> usize {
+        self.told().events
+    }
+
+    fn told(&self) -> MutexGuard<'_, Told> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Told {
+    fn check<K>(&mut self, event: &Event<K>) -> Result<(), String> {
+        let key = event.key().to_string();
+        let known = self.known.get(&key);
+        match event {
+            Event::Added { object, .. } => {
+                let state = State::of(object);
+                if let Some(known) = known {
+                    return Err(format!("{key} is added twice: {known:?}, then {state:?}"));
+                }
+                if let Some(left) = self.left.get(&key)
+                    && (state.version < left.version || (state.uid == left.uid && state.version == left.version))
+                {
+                    return Err(format!("{key} is added again as it was before: {left:?}, then {state:?}"));
+                }
+                self.know(key, state);
+            }
+            Event::Updated { old, new, origin, .. } => {
+                let (old, new) = (State::of(old), State::of(new));
+                let Some(known) = known else { return Err(format!("{key} is updated before it is added: {new:?}")) };
+                if *known != old {
+                    return Err(format!("{key} is updated from a state that was not told: {old:?}, not {known:?}"));
+                }
+                if known.uid != new.uid {
+                    return Err(format!("{key} becomes another object: {known:?}, then {new:?}"));
+                }
+                match new.version.partial_cmp(&old.version) {
+                    Some(std::cmp::Ordering::Greater) => {}
+                    Some(std::cmp::Ordering::Equal) if *origin == Origin::Resync => {}
+                    _ => return Err(format!("{key} does not go on: {old:?}, then {new:?} ({origin:?})")),
+                }
+                self.know(key, new);
+            }
+            Event::Deleted { last, .. } => {
+                let last = State::of(last);
+                let Some(known) = known else { return Err(format!("{key} is deleted before it is added: {last:?}")) };
+                if known.uid != last.uid {
+                    return Err(format!("another {key} is deleted: {known:?} was known, {last:?} goes"));
+                }
+                if last.version < known.version {
+                    return Err(format!("{key} goes back as it is deleted: {known:?}, then {last:?}"));
+                }
+                self.known.remove(&key);
+                self.left.insert(key, last);
+            }
+        }
+        Ok(())
+    }
+
+    fn know(&mut self, key: String, state: State) {
+        self.states.insert((key.clone(), state.version.to_string()));
+        self.known.insert(key, state);
+    }
+}

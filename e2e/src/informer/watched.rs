@@ -1,0 +1,278 @@
+//! An informer under judgement.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use kube::Client;
+use kube::core::{ApiResource, DynamicObject, PartialObjectMeta};
+use kube_informer::reflector::{BackoffSettings, Counters, Settings};
+use kube_informer::{
+    Backlog, Condition, Figures, Index, Informer, InformerBuilder, Metrics, Object, Registration, ServerError,
+};
+use serde_json::Value;
+
+use super::patience::{eventually, in_time};
+use super::playground::{Content, Playground, Query, bare, by_key, version_of};
+use super::story::Story;
+use crate::Error;
+
+/// The label that everything is indexed by.
+pub(super) const TIER: &str = "tier";
+
+/// An informer with handlers and indexes, all of which must agree with the server.
+pub(super) struct Watched {
+    /// What it is, for messages.
+    name: String,
+    resource: ApiResource,
+    query: Query,
+    pub(super) informer: Informer<Value>,
+    tiers: Index<Value, String>,
+    handlers: Vec<Handler>,
+    pub(super) errors: Errors,
+    figures: Tally,
+}
+
+struct Handler {
+    name: &'static str,
+    hears: Hears,
+    story: Story,
+    registration: Registration,
+}
+
+/// What of the cache a handler is told.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Hears {
+    All,
+    /// What has the label [`TIER`] with the value `gold`.
+    Gold,
+}
+
+/// Everything that failed.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Errors(Arc<Mutex<Vec<ServerError>>>);
+
+/// The latest figures.
+#[derive(Debug, Clone, Default)]
+struct Tally(Arc<Mutex<Counters>>);
+
+impl Metrics for Tally {
+    fn report(&self, _: &str, figures: &Figures) {
+        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = figures.reflector;
+    }
+
+    fn ended(&self, _: &str) {}
+}
+
+impl Errors {
+    /// Whether anything failed in this way.
+    pub(super) fn any(&self, test: impl FnMut(&ServerError) -> bool) -> bool {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).iter().any(test)
+    }
+
+    pub(super) fn count(&self) -> usize {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).len()
+    }
+}
+
+/// How an informer is to be, beyond what it is asked to watch.
+pub(super) trait Shape {
+    fn shape<K: Object>(&self, builder: InformerBuilder<K>) -> InformerBuilder<K>;
+}
+
+/// As it comes.
+pub(super) struct Plain;
+
+impl Shape for Plain {
+    fn shape<K: Object>(&self, builder: InformerBuilder<K>) -> InformerBuilder<K> {
+        builder
+    }
+}
+
+/// Never waits for long after a failure.
+pub(super) struct Eager;
+
+impl Shape for Eager {
+    fn shape<K: Object>(&self, builder: InformerBuilder<K>) -> InformerBuilder<K> {
+        builder.reflector(Settings { backoff: eager(), ..Settings::default() })
+    }
+}
+
+/// Waits that grow to two seconds.
+pub(super) fn eager() -> BackoffSettings {
+    BackoffSettings { cap: Duration::from_secs(2), ..BackoffSettings::default() }
+}
+
+impl Watched {
+    /// An informer that has been started, with a handler that is told everything.
+    pub(super) fn start(
+        name: impl Into<String>,
+        client: Client,
+        resource: &ApiResource,
+        query: Query,
+        shape: &impl Shape,
+    ) -> Result<Self, Error> {
+        let (errors, figures) = (Errors::default(), Tally::default());
+        let seen = (errors.clone(), figures.clone());
+        let informer = match query.content {
+            Content::Everything => {
+                dressed(Informer::<Value>::builder_for(client, resource.clone()), &query, shape, seen)?.build()
+            }
+            Content::Metadata => {
+                let builder = Informer::<PartialObjectMeta<DynamicObject>>::metadata_for(client, resource.clone());
+                dressed(builder, &query, shape, seen)?.build().view()
+            }
+        };
+        let tiers = informer.index_by_label(TIER);
+        let name = format!("{} {}", resource.plural, name.into());
+        let resource = resource.clone();
+        let mut watched = Self { name, resource, query, informer, tiers, handlers: Vec::new(), errors, figures };
+        watched.hear("first", Hears::All, Backlog::default());
+        watched.informer.start();
+        Ok(watched)
+    }
+
+    /// Adds a handler.
+    pub(super) fn hear(&mut self, name: &'static str, hears: Hears, backlog: Backlog) {
+        let story = Story::default();
+        let mut handler = self.informer.handler().backlog(backlog);
+        if hears == Hears::Gold {
+            handler = handler.filter(|object| object.label(TIER) == Some("gold"));
+        }
+        let registration = handler.on_event(story.handler());
+        self.handlers.push(Handler { name, hears, story, registration });
+    }
+
+    /// Waits until the cache is full.
+    pub(super) async fn synced(&self) -> Result<(), Error> {
+        in_time(&self.name, self.informer.synced()).await?.map_err(|error| format!("{}: {error}", self.name).into())
+    }
+
+    /// Waits until the cache, every handler and every index agree with a fresh LIST, and says of how many objects.
+    pub(super) async fn agrees(&self, playground: &Playground) -> Result<usize, Error> {
+        eventually(&self.name, async || {
+            let truth = by_key(playground.list(&self.resource, &self.query).await?);
+            self.compare(&truth).map_err(|wrong| format!("{wrong}; {:?}", self.informer.health().condition))?;
+            Ok(truth.len())
+        })
+        .await
+    }
+
+    /// Whether it agrees with these objects.
+    pub(super) fn compare(&self, truth: &BTreeMap<String, Value>) -> Result<(), String> {
+        same(truth, &self.cached()?)?;
+        for (tier, keys) in tiers(truth) {
+            let indexed: BTreeSet<String> = self.tiers.keys(tier.as_str()).iter().map(ToString::to_string).collect();
+            if indexed != keys {
+                return Err(format!("by {TIER} {tier} the index finds {indexed:?}, not {keys:?}"));
+            }
+        }
+        let values: BTreeSet<String> = self.tiers.values().into_iter().collect();
+        if values != tiers(truth).into_keys().collect() {
+            return Err(format!("the index has the values {values:?}"));
+        }
+        self.handlers.iter().try_for_each(|handler| handler.compare(truth))
+    }
+
+    /// Bodies by key.
+    fn cached(&self) -> Result<BTreeMap<String, Value>, String> {
+        let all = self.informer.lister().list();
+        let body = |object: &kube_informer::Obj<Value>| object.get().cloned().map_err(|error| error.to_string());
+        all.iter().map(|object| Ok((object.key().to_string(), bare(body(object)?)))).collect()
+    }
+
+    /// Whether a handler was told of this state of this object.
+    pub(super) fn has_heard(&self, key: &str, version: &str) -> bool {
+        self.handlers.first().is_some_and(|handler| handler.story.has_heard(key, version))
+    }
+
+    /// Waits until it says that something is wrong that passes a test.
+    pub(super) async fn degraded(&self, what: &str, test: impl Fn(&ServerError) -> bool) -> Result<(), Error> {
+        eventually(&format!("{} says {what}", self.name), async || match self.informer.health().condition {
+            Condition::Degraded { cause, .. } if test(&cause) => Ok(()),
+            other => Err(format!("it says {other:?}")),
+        })
+        .await
+    }
+
+    /// How many events handlers were told, together.
+    pub(super) fn events(&self) -> usize {
+        self.handlers.iter().map(|handler| handler.story.events()).sum()
+    }
+
+    /// Ends it, and says what its reflector has done.
+    pub(super) async fn shutdown(self) -> Result<Counters, Error> {
+        in_time(&self.name, self.informer.shutdown()).await?;
+        Ok(*self.figures.0.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+}
+
+impl Handler {
+    fn compare(&self, truth: &BTreeMap<String, Value>) -> Result<(), String> {
+        let name = self.name;
+        let believed = self.story.believed().map_err(|wrong| format!("the {name} handler: {wrong}"))?;
+        let wanted: BTreeMap<String, String> = truth
+            .iter()
+            .filter(|(_, object)| self.hears == Hears::All || object["metadata"]["labels"][TIER] == "gold")
+            .map(|(key, object)| (key.clone(), version_of(object)))
+            .collect();
+        if believed == wanted {
+            return Ok(());
+        }
+        let waiting = self.registration.backlog();
+        Err(format!("the {name} handler believes {believed:?}, not {wanted:?}, and {waiting} events wait for it"))
+    }
+}
+
+/// What every informer under judgement has.
+fn dressed<K: Object>(
+    mut builder: InformerBuilder<K>,
+    query: &Query,
+    shape: &impl Shape,
+    (errors, figures): (Errors, Tally),
+) -> Result<InformerBuilder<K>, Error> {
+    if let Some(namespaces) = &query.namespaces {
+        builder = builder.namespaces(namespaces.iter().map(String::as_str));
+    }
+    if let Some(labels) = query.labels {
+        builder = builder.labels(labels.parse()?);
+    }
+    if let Some(fields) = query.fields {
+        builder = builder.fields(fields.parse()?);
+    }
+    let failed = move |error: &ServerError| {
+        errors.0.lock().unwrap_or_else(PoisonError::into_inner).push(error.clone());
+    };
+    Ok(shape.shape(builder).on_watch_error(failed).metrics(figures))
+}
+
+/// The keys of the objects of each tier.
+fn tiers(truth: &BTreeMap<String, Value>) -> BTreeMap<String, BTreeSet<String>> {
+    let mut tiers: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
+    for (key, object) in truth {
+        if let Some(tier) = object["metadata"]["labels"][TIER].as_str() {
+            tiers.entry(tier.to_owned()).or_default().insert(key.clone());
+        }
+    }
+    tiers
+}
+
+/// Says where two sets of objects differ.
+pub(super) fn same(truth: &BTreeMap<String, Value>, cached: &BTreeMap<String, Value>) -> Result<(), String> {
+    if truth == cached {
+        return Ok(());
+    }
+    let keys: BTreeSet<&String> = truth.keys().chain(cached.keys()).collect();
+    let differences: Vec<String> = keys
+        .into_iter()
+        .filter(|key| truth.get(*key) != cached.get(*key))
+        .map(|key| match (truth.get(key), cached.get(key)) {
+            (Some(truth), Some(cached)) => {
+                format!("{key} is {} and cached as {}", version_of(truth), version_of(cached))
+            }
+            (Some(_), None) => format!("{key} is not cached"),
+            (None, _) => format!("{key} is cached and gone"),
+        })
+        .collect();
+    Err(differences.join("; "))
+}
