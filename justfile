@@ -15,10 +15,12 @@ check: fmt lint test doc deny package
 # The formatting, checked.
 fmt:
     cargo fmt --all --check
+    cargo fmt --all --check --manifest-path bench/Cargo.toml
 
-# Clippy, warnings as errors.
+# Clippy, warnings as errors; the measuring rig as well.
 lint:
     cargo clippy --workspace --all-targets --all-features --locked -- --deny warnings
+    cargo clippy --manifest-path bench/Cargo.toml --target-dir target --all-targets --locked -- --deny warnings
 
 # Unit, integration and documentation tests.
 test:
@@ -39,9 +41,14 @@ deny:
 package:
     K8S_OPENAPI_ENABLED_VERSION=1.37 cargo package --package kube-embedded --package kube-informer --locked --allow-dirty
 
-# The benchmarks of a crate, e.g. `just bench kube-embedded`.
-bench crate:
-    cargo bench -p {{crate}}
+# Side by side with client-go and kube-rs, e.g. `just bench --quick`; needs Go.
+bench *options:
+    cargo build --release --locked --manifest-path bench/Cargo.toml --target-dir target
+    target/release/bench {{options}}
+
+# The benchmarks of one crate, e.g. `just microbench kube-informer --bench store`.
+microbench crate *options:
+    cargo bench -p {{crate}} {{options}}
 
 # More seeds of the informer's simulation than the gate runs, e.g. `just sim 100000`.
 sim seeds="10000":

@@ -1,0 +1,294 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"runtime/debug"
+	"slices"
+	"strconv"
+	"sync/atomic"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/dynamic/dynamicinformer"
+	"k8s.io/client-go/informers"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/cache"
+)
+
+var resources = map[string]schema.GroupVersionResource{
+	"pods":           {Version: "v1", Resource: "pods"},
+	"endpointslices": {Group: "discovery.k8s.io", Version: "v1", Resource: "endpointslices"},
+	"events":         {Version: "v1", Resource: "events"},
+	"configmaps":     {Version: "v1", Resource: "configmaps"},
+	"certificates":   {Group: "pki.acme.com", Version: "v1", Resource: "certificates"},
+}
+
+// newInformer makes an informer as one does. Settings: "protobuf", "json"; with "+gzip" answers may be compressed.
+func newInformer(o options) (cache.SharedIndexInformer, error) {
+	config := &rest.Config{Host: "http://" + o.server, DisableCompression: o.setting != "protobuf+gzip" && o.setting != "json+gzip"}
+	if o.setting == "protobuf" || o.setting == "protobuf+gzip" {
+		config.ContentType = "application/vnd.kubernetes.protobuf"
+		config.AcceptContentTypes = "application/vnd.kubernetes.protobuf,application/json"
+	}
+	if o.work == "certificates" {
+		client, err := dynamic.NewForConfig(config)
+		if err != nil {
+			return nil, err
+		}
+		return dynamicinformer.NewDynamicSharedInformerFactory(client, 0).ForResource(resources[o.work]).Informer(), nil
+	}
+	client, err := kubernetes.NewForConfig(config)
+	if err != nil {
+		return nil, err
+	}
+	informer, err := informers.NewSharedInformerFactory(client, 0).ForResource(resources[o.work])
+	if err != nil {
+		return nil, err
+	}
+	return informer.Informer(), nil
+}
+
+type drive struct {
+	o        options
+	control  control
+	tally    *tally
+	informer cache.SharedIndexInformer
+	figures  map[string]float64
+	counted  counters
+}
+
+func client(o options) (map[string]float64, error) {
+	informer, err := newInformer(o)
+	if err != nil {
+		return nil, err
+	}
+	d := &drive{o: o, control: control{o.server}, tally: newTally(), informer: informer, figures: map[string]float64{}}
+	switch o.scenario {
+	case "life":
+		err = d.life()
+	case "sync":
+		err = d.firstList(1)
+	case "reads":
+		err = d.reads()
+	case "handlers":
+		err = d.handlers()
+	default:
+		err = fmt.Errorf("no such scenario: %s", o.scenario)
+	}
+	return d.figures, err
+}
+
+func (d *drive) life() error {
+	if err := d.firstList(1); err != nil {
+		return err
+	}
+	if err := d.updates(); err != nil {
+		return err
+	}
+	if d.o.churn > 0 {
+		if err := d.churn(); err != nil {
+			return err
+		}
+	}
+	if d.o.relist {
+		if err := d.relist(); err != nil {
+			return err
+		}
+	}
+	for _, rate := range d.o.rates {
+		delays, err := d.delays(rate)
+		if err != nil {
+			return err
+		}
+		d.percentiles(fmt.Sprintf("delay.%d", rate.perSecond), delays)
+	}
+	return nil
+}
+
+func (d *drive) firstList(handlers int) error {
+	d.tally.want(d.o.count * handlers)
+	d.figures["start.rss"] = resident()
+	forgetPeak()
+	before, start := cpu(), time.Now()
+	for range handlers {
+		if _, err := d.informer.AddEventHandler(d.handler()); err != nil {
+			return err
+		}
+	}
+	go d.informer.RunWithContext(context.Background())
+	if err := d.wait("the first list"); err != nil {
+		return err
+	}
+	d.figures["sync.cpu"] = (cpu() - before).Seconds()
+	d.figures["sync.wall"] = time.Since(start).Seconds()
+	d.figures["sync.peak"] = peak()
+	d.rest()
+	d.figures["sync.cpu_settled"] = (cpu() - before).Seconds()
+	d.figures["sync.peak_settled"] = peak()
+	// At its best: everything that can be given back is.
+	debug.FreeOSMemory()
+	d.figures["held.rss"] = resident()
+	return d.wire("sync")
+}
+
+func (d *drive) handler() cache.ResourceEventHandler {
+	var seen atomic.Int64
+	hear := func(object any) {
+		if tombstone, ok := object.(cache.DeletedFinalStateUnknown); ok {
+			object = tombstone.Obj
+		}
+		meta := object.(metav1.Object)
+		seen.Store(int64(len(meta.GetNamespace()) + len(meta.GetName())))
+		d.tally.hear(func() uint64 { return version(meta) })
+	}
+	return cache.ResourceEventHandlerFuncs{
+		AddFunc:    hear,
+		UpdateFunc: func(_, object any) { hear(object) },
+		DeleteFunc: hear,
+	}
+}
+
+func (d *drive) updates() error {
+	count := d.o.updates
+	if count == 0 {
+		return nil
+	}
+	d.tally.want(count)
+	forgetPeak()
+	before, start := cpu(), time.Now()
+	if err := d.control.do("updates?count=%d", count); err != nil {
+		return err
+	}
+	if err := d.wait("updates"); err != nil {
+		return err
+	}
+	each := float64(count) / 1e6
+	d.figures["updates.keys.cpu"] = (cpu() - before).Seconds() / each
+	d.figures["updates.keys.wall"] = time.Since(start).Seconds() / each
+	d.figures["updates.keys.peak"] = peak()
+	return d.wire("updates")
+}
+
+func (d *drive) churn() error {
+	d.tally.want(2 * d.o.churn)
+	before := cpu()
+	if err := d.control.do("churn?count=%d", d.o.churn); err != nil {
+		return err
+	}
+	if err := d.wait("deletions"); err != nil {
+		return err
+	}
+	d.figures["churn.cpu"] = (cpu() - before).Seconds() * 1e6 / float64(2*d.o.churn)
+	return nil
+}
+
+func (d *drive) relist() error {
+	d.rest()
+	debug.FreeOSMemory()
+	d.figures["relist.before"] = resident()
+	d.tally.want(d.o.count)
+	if err := d.control.ask(&d.counted, "counters?"); err != nil {
+		return err
+	}
+	forgetPeak()
+	before := cpu()
+	if err := d.control.do("relist?"); err != nil {
+		return err
+	}
+	if err := d.wait("the relist"); err != nil {
+		return err
+	}
+	d.figures["relist.cpu"] = (cpu() - before).Seconds()
+	d.figures["relist.peak"] = peak()
+	return d.wire("relist")
+}
+
+func (d *drive) handlers() error {
+	if err := d.firstList(d.o.handlers); err != nil {
+		return err
+	}
+	d.tally.want(d.o.updates * d.o.handlers)
+	before := cpu()
+	if err := d.control.do("updates?count=%d", d.o.updates); err != nil {
+		return err
+	}
+	if err := d.wait("updates"); err != nil {
+		return err
+	}
+	d.figures["handlers.cpu"] = (cpu() - before).Seconds() * 1e6 / float64(d.o.updates)
+	return nil
+}
+
+// delays are the times from the server's write to the handler's call, in microseconds, sorted.
+func (d *drive) delays(r rate) ([]float64, error) {
+	d.tally.time(r.count)
+	d.tally.want(r.count)
+	if err := d.control.do("rate?per_second=%d&count=%d", r.perSecond, r.count); err != nil {
+		return nil, err
+	}
+	if err := d.wait("updates at a rate"); err != nil {
+		return nil, err
+	}
+	heard := d.tally.timed()
+	var written [][2]uint64
+	if err := d.control.ask(&written, "times?"); err != nil {
+		return nil, err
+	}
+	var delays []float64
+	for _, each := range written {
+		if at, found := heard[each[0]]; found {
+			delays = append(delays, max(0, float64(at-int64(each[1]))/1e3))
+		}
+	}
+	slices.Sort(delays)
+	return delays, nil
+}
+
+func (d *drive) percentiles(name string, delays []float64) {
+	for percentile, ofThousand := range map[string]int{"p50": 500, "p99": 990, "p999": 999} {
+		if at := len(delays) * ofThousand / 1000; at < len(delays) {
+			d.figures[name+"."+percentile] = delays[at]
+		}
+	}
+}
+
+// rest waits until the process has come to rest.
+func (d *drive) rest() {
+	const step = 500 * time.Millisecond
+	rested, start := time.Now(), time.Now()
+	for time.Since(rested) < d.o.settle && time.Since(start) < 4*d.o.settle {
+		before := cpu()
+		time.Sleep(step)
+		if cpu()-before > step/50 {
+			rested = time.Now()
+		}
+	}
+}
+
+func (d *drive) wait(what string) error {
+	if d.tally.wait() {
+		return nil
+	}
+	return fmt.Errorf("%s did not come: heard %d in all", what, d.tally.heard.Load())
+}
+
+// wire notes what went over the wire since the last time.
+func (d *drive) wire(phase string) error {
+	var now counters
+	if err := d.control.ask(&now, "counters?"); err != nil {
+		return err
+	}
+	d.figures[phase+".bytes"] = float64(now.Bytes - d.counted.Bytes)
+	d.figures[phase+".requests"] = float64(now.Lists + now.Watches - d.counted.Lists - d.counted.Watches)
+	d.counted = now
+	return nil
+}
+
+func version(object metav1.Object) uint64 {
+	number, _ := strconv.ParseUint(object.GetResourceVersion(), 10, 64)
+	return number
+}

@@ -1,0 +1,138 @@
+//! Running clients and servers.
+
+use std::error::Error;
+use std::fs;
+use std::io::{BufRead, BufReader};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::time::Instant;
+
+use rig::client::Figures;
+use rig::corpus;
+use rig::work::Work;
+
+use crate::plan::{Job, Plan, What, Who};
+
+/// Where everything that is run lies.
+pub struct Workshop {
+    binaries: PathBuf,
+    folder: PathBuf,
+    go: PathBuf,
+}
+
+impl Workshop {
+    /// Builds and generates what the plan needs. Corpora are kept for the next time.
+    pub fn open(root: &Path, plan: &Plan) -> Result<Self, Box<dyn Error>> {
+        let folder = root.join("target/bench");
+        fs::create_dir_all(&folder)?;
+        let own = std::env::current_exe()?;
+        let workshop = Self {
+            binaries: own.parent().ok_or("no folder of binaries")?.to_owned(),
+            go: folder.join("client-go"),
+            folder,
+        };
+        if plan.jobs.iter().any(|job| job.who == Who::ClientGo) {
+            eprintln!("building the Go program");
+            let mut build = Command::new("go");
+            build.current_dir(root.join("bench/go")).args(["build", "-o"]).arg(&workshop.go).arg(".");
+            succeed(&mut build)?;
+        }
+        let mut made = Vec::new();
+        for job in &plan.jobs {
+            let What::Follow { work, count, .. } = job.what else { continue };
+            let wants_protobuf = job.setting.starts_with("protobuf");
+            if made.contains(&(work, count, wants_protobuf)) {
+                continue;
+            }
+            made.push((work, count, wants_protobuf));
+            let (json, tag) = corpus::make(&workshop.folder, work, count)?;
+            let protobuf = workshop.corpus(work, count, "protobuf");
+            if wants_protobuf && corpus::tag(&protobuf) != Some(tag) {
+                eprintln!("converting {count} {work} to protobuf");
+                succeed(Command::new(&workshop.go).arg("convert").args([&json, &protobuf]))?;
+            }
+        }
+        Ok(workshop)
+    }
+
+    /// Runs one job; what it measured, and how many seconds all of it took.
+    pub fn run(&self, job: &Job) -> Result<(Figures, f64), Box<dyn Error>> {
+        let start = Instant::now();
+        let figures = match &job.what {
+            What::Follow { work, count, scenario, arguments } => {
+                let server = self.serve(*work, *count, job.setting)?;
+                let mut client = self.client(job.who);
+                client.args(["--server", &server.address, "--work", work.plural(), "--scenario", scenario]);
+                client.args(["--count", &count.to_string(), "--setting", job.setting]).args(arguments);
+                figures(&mut client)?
+            }
+            What::Queue { items } => {
+                let items = items.to_string();
+                match job.who {
+                    Who::ClientGo => figures(Command::new(&self.go).args(["queue", "--items", &items]))?,
+                    Who::Plain => figures(Command::new(self.binaries.join("queue")).args(["plain", &items]))?,
+                    _ => figures(Command::new(self.binaries.join("queue")).args(["ours", &items]))?,
+                }
+            }
+        };
+        Ok((figures, start.elapsed().as_secs_f64()))
+    }
+
+    fn client(&self, who: Who) -> Command {
+        match who {
+            Who::ClientGo => {
+                let mut go = Command::new(&self.go);
+                go.arg("client");
+                go
+            }
+            Who::KubeRs => Command::new(self.binaries.join("kube_rs")),
+            Who::Ours | Who::Plain => Command::new(self.binaries.join("ours")),
+        }
+    }
+
+    /// A replay server that has at hand what a client of this setting asks for.
+    fn serve(&self, work: Work, count: u64, setting: &str) -> Result<Server, Box<dyn Error>> {
+        let form = if setting.starts_with("protobuf") { "protobuf" } else { "json" };
+        let mut replay = Command::new(self.binaries.join("replay"));
+        replay.args(["--work", work.plural()]).arg(format!("--{form}")).arg(self.corpus(work, count, form));
+        replay.args(["--gzip", if setting.ends_with("+gzip") { "1" } else { "0" }]);
+        let mut process = replay.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn()?;
+        let mut address = String::new();
+        BufReader::new(process.stdout.take().ok_or("no output")?).read_line(&mut address)?;
+        if address.is_empty() {
+            process.wait()?;
+            return Err("the replay server did not start".into());
+        }
+        Ok(Server { process, address: address.trim().to_owned() })
+    }
+
+    fn corpus(&self, work: Work, count: u64, form: &str) -> PathBuf {
+        corpus::path(&self.folder, work, count, form)
+    }
+}
+
+struct Server {
+    process: Child,
+    address: String,
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        // It ends with its input.
+        drop(self.process.stdin.take());
+        drop(self.process.wait());
+    }
+}
+
+fn figures(command: &mut Command) -> Result<Figures, Box<dyn Error>> {
+    let output = command.stderr(Stdio::inherit()).output()?;
+    if !output.status.success() {
+        return Err(format!("{:?}: {}", command.get_program(), output.status).into());
+    }
+    Ok(serde_json::from_slice(&output.stdout)?)
+}
+
+fn succeed(command: &mut Command) -> Result<(), Box<dyn Error>> {
+    let status = command.status().map_err(|error| format!("{:?}: {error}", command.get_program()))?;
+    if status.success() { Ok(()) } else { Err(format!("{:?}: {status}", command.get_program()).into()) }
+}

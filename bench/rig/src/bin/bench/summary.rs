@@ -1,0 +1,82 @@
+//! Medians and spreads.
+
+use std::collections::BTreeMap;
+
+use rig::client::Figures;
+use serde::Serialize;
+
+/// What one process measured.
+#[derive(Debug, Serialize)]
+pub struct Run {
+    pub group: String,
+    pub name: String,
+    pub rep: u32,
+    pub figures: Figures,
+}
+
+/// Several measurements of one thing.
+#[derive(Debug, Clone, Copy)]
+pub struct Spread {
+    pub median: f64,
+    pub least: f64,
+    pub most: f64,
+}
+
+/// By group, client and figure.
+#[derive(Debug, Default)]
+pub struct Summary {
+    spreads: BTreeMap<(String, String, String), Spread>,
+}
+
+impl Summary {
+    pub fn of(runs: &[Run]) -> Self {
+        let mut all: BTreeMap<_, Vec<f64>> = BTreeMap::new();
+        for run in runs {
+            for (figure, value) in &run.figures {
+                let name = (run.group.clone(), run.name.clone(), figure.clone());
+                all.entry(name).or_default().push(*value);
+            }
+        }
+        let spread = |mut values: Vec<f64>| {
+            values.sort_by(f64::total_cmp);
+            let (lower, upper) = (values[(values.len() - 1) / 2], values[values.len() / 2]);
+            Spread { median: (lower + upper) / 2.0, least: values[0], most: values[values.len() - 1] }
+        };
+        Self { spreads: all.into_iter().map(|(name, values)| (name, spread(values))).collect() }
+    }
+
+    pub fn get(&self, group: &str, name: &str, figure: &str) -> Option<Spread> {
+        self.spreads.get(&(group.to_owned(), name.to_owned(), figure.to_owned())).copied()
+    }
+
+    /// A peer at its best setting.
+    pub fn best(&self, group: &str, peer: &str, figure: &str) -> Option<f64> {
+        let of_peer = |name: &str| name == peer || name.strip_prefix(peer).is_some_and(|rest| rest.starts_with(' '));
+        let medians = self
+            .spreads
+            .iter()
+            .filter(|((in_group, name, what), _)| in_group == group && of_peer(name) && what == figure);
+        medians.map(|(_, spread)| spread.median).min_by(f64::total_cmp)
+    }
+
+    /// The clients of a group.
+    pub fn names(&self, group: &str) -> Vec<&str> {
+        let mut names: Vec<&str> =
+            self.spreads.keys().filter(|(in_group, ..)| in_group == group).map(|(_, name, _)| name.as_str()).collect();
+        names.dedup();
+        names
+    }
+
+    /// The figures of a group.
+    pub fn figures(&self, group: &str) -> Vec<&str> {
+        let mut figures: Vec<&str> = self
+            .spreads
+            .keys()
+            .filter(|(in_group, ..)| in_group == group)
+            .map(|(.., figure)| figure.as_str())
+            .collect();
+        figures.sort_unstable();
+        figures.dedup();
+        figures
+    }
+}

@@ -1,0 +1,299 @@
+//! The results, as a page.
+
+use std::fmt::Write;
+
+use rig::work::Work;
+
+use crate::machine::Machine;
+use crate::plan::Options;
+use crate::summary::{Spread, Summary};
+
+/// What is shown of the figures.
+pub struct Row {
+    pub group: &'static str,
+    pub figure: &'static str,
+    /// Where peers have done the same, if not there.
+    peers: Option<(&'static str, &'static str)>,
+    pub title: &'static str,
+    unit: Unit,
+    /// The ratio to the better peer that is wanted, for plain and for compact.
+    goals: Option<(f64, f64)>,
+}
+
+#[derive(Clone, Copy)]
+enum Unit {
+    Seconds,
+    Micros,
+    Nanos,
+    Bytes,
+    Number,
+}
+
+const fn row(group: &'static str, figure: &'static str, title: &'static str, unit: Unit) -> Row {
+    Row { group, figure, peers: None, title, unit, goals: None }
+}
+
+impl Row {
+    const fn goals(mut self, plain: f64, compact: f64) -> Self {
+        self.goals = Some((plain, compact));
+        self
+    }
+
+    const fn peers(mut self, group: &'static str, figure: &'static str) -> Self {
+        self.peers = Some((group, figure));
+        self
+    }
+
+    /// The better of a peer's settings.
+    pub fn peer(&self, summary: &Summary, peer: &str) -> Option<f64> {
+        let (group, figure) = self.peers.unwrap_or((self.group, self.figure));
+        summary.best(group, peer, figure)
+    }
+}
+
+pub const ROWS: &[Row] = &[
+    row("pods", "sync.cpu", "CPU until synced, handler reads keys", Unit::Seconds).goals(0.1, 1.0 / 6.0),
+    row("pods", "sync.cpu_settled", "the same, and housework after it", Unit::Seconds),
+    row("pods, decoding", "sync.cpu", "CPU until synced, handler decodes", Unit::Seconds)
+        .peers("pods", "sync.cpu")
+        .goals(1.0 / 1.5, 1.0 / 1.5),
+    row("pods, gzip", "sync.cpu", "CPU until synced, gzip on the wire", Unit::Seconds),
+    row("pods", "sync.wall", "time until synced", Unit::Seconds),
+    row("pods", "updates.keys.cpu", "CPU for an update, handler reads keys", Unit::Micros).goals(0.1, 0.125),
+    row("pods", "updates.new.cpu", "CPU for an update, handler decodes the new object", Unit::Micros)
+        .peers("pods", "updates.keys.cpu")
+        .goals(1.0 / 1.5, 1.0 / 1.5),
+    row("pods", "updates.both.cpu", "CPU for an update, handler decodes old and new", Unit::Micros)
+        .peers("pods", "updates.keys.cpu"),
+    row("pods", "churn.cpu", "CPU for a deletion or an addition", Unit::Micros),
+    row("pods", "relist.cpu", "CPU for a relist in which everything changed", Unit::Seconds),
+    row("pods", "held.rss", "memory held", Unit::Bytes).goals(1.0 / 2.5, 1.0 / 12.0),
+    row("pods", "sync.peak_settled", "peak memory, first list", Unit::Bytes),
+    row("pods", "updates.keys.peak", "peak memory, updates", Unit::Bytes),
+    row("pods", "relist.before", "memory held before the relist", Unit::Bytes),
+    row("pods", "relist.peak", "peak memory, relist", Unit::Bytes),
+    row("pods", "delay.200.p50", "delay at 200/s, median", Unit::Micros),
+    row("pods", "delay.200.p99", "delay at 200/s, 99 %", Unit::Micros).goals(1.0, 1.0),
+    row("pods", "delay.1000.p50", "delay at 1,000/s, median", Unit::Micros),
+    row("pods", "delay.1000.p99", "delay at 1,000/s, 99 %", Unit::Micros).goals(1.0, 1.0),
+    row("pods", "delay.1000.p999", "delay at 1,000/s, 99.9 %", Unit::Micros),
+    row("reads", "read.get", "get, version read", Unit::Nanos).goals(1.0, 1.0),
+    row("reads", "read.body_same", "get and read the body, the same 1,000", Unit::Nanos).goals(3.0, 3.0),
+    row("reads", "read.body_random", "get and read the body, random", Unit::Nanos),
+    row("reads", "read.index", "index get (pods of a node), versions read", Unit::Nanos).goals(1.0, 1.0),
+    row("reads", "read.namespace", "list a namespace, versions read", Unit::Nanos).goals(0.5, 0.5),
+    row("reads", "read.select", "list by label selector", Unit::Nanos).goals(0.2, 0.2),
+    row("reads", "read.list", "list everything", Unit::Nanos),
+    row("reads", "beside.get.delay.p99", "delay at 1,000/s, 99 %, two threads get", Unit::Micros),
+    row("reads", "beside.list.delay.p99", "delay at 1,000/s, 99 %, two threads list everything", Unit::Micros),
+    row("reads", "beside.get.reads", "gets in a second meanwhile (more is better)", Unit::Number),
+    row("reads", "beside.list.reads", "lists in a second meanwhile (more is better)", Unit::Number),
+    row("1 handler", "handlers.cpu", "CPU for an update, 1 handler", Unit::Micros),
+    row("9 handlers", "handlers.cpu", "CPU for an update, 9 handlers", Unit::Micros),
+    row("pods", "sync.bytes", "bytes on the wire, first list", Unit::Bytes),
+    row("pods, gzip", "sync.bytes", "bytes on the wire, first list, gzip", Unit::Bytes),
+    row("pods", "sync.requests", "requests, first list", Unit::Number),
+    row("pods", "relist.requests", "requests, relist", Unit::Number),
+];
+
+pub fn write(summary: &Summary, machine: &Machine, options: &Options) -> String {
+    let mut out = String::new();
+    // Writing to a string cannot fail.
+    _ = page(&mut out, summary, machine, options);
+    out
+}
+
+fn page(out: &mut String, summary: &Summary, machine: &Machine, options: &Options) -> std::fmt::Result {
+    writeln!(out, "# Side by side\n")?;
+    writeln!(
+        out,
+        "Written by `just bench {}` at commit {}, {}, on {} ({} cores, {} GiB, Linux {}, load {} at the start), with {}, {}, client-go {}, kube-runtime {}.",
+        options.words.join(" "),
+        machine.commit,
+        machine.date,
+        machine.processor,
+        machine.cores,
+        machine.memory_gib,
+        machine.kernel,
+        machine.load,
+        machine.rust,
+        machine.go,
+        machine.client_go,
+        machine.kube_rs
+    )?;
+    writeln!(
+        out,
+        "Medians of interleaved repetitions, in brackets the least and the most. {} pods from the generator. \
+         What each figure means is in [the rig's page](../README.md). Raw figures are in `raw.json`.\n\n![ratios](plot.svg)\n",
+        if options.quick { 2_000 } else { options.count }
+    )?;
+    ratios(out, summary)?;
+    absolutes(out, summary)?;
+    kinds(out, summary)?;
+    queues(out, summary)
+}
+
+/// Ours to each peer at its best setting.
+fn ratios(out: &mut String, summary: &Summary) -> std::fmt::Result {
+    writeln!(
+        out,
+        "## Ratios\n\nOurs to each peer at its best setting on that row. Goals are ratios to the better of the two.\n"
+    )?;
+    writeln!(out, "| | plain / client-go | plain / kube-rs | goal | compact / client-go | compact / kube-rs | goal |")?;
+    writeln!(out, "|---|---|---|---|---|---|---|")?;
+    for row in ROWS.iter().filter(|row| !matches!(row.unit, Unit::Number)) {
+        let (go, kube) = (row.peer(summary, "client-go"), row.peer(summary, "kube-rs"));
+        let better = [go, kube].into_iter().flatten().min_by(f64::total_cmp);
+        let mut cells = String::new();
+        let mut shown = false;
+        for (setting, goal) in
+            [("plain", row.goals.map(|(plain, _)| plain)), ("compact", row.goals.map(|(_, compact)| compact))]
+        {
+            let names = [format!("ours {setting}"), format!("ours {setting}+gzip")];
+            let ours = names.iter().find_map(|name| summary.get(row.group, name, row.figure));
+            for peer in [go, kube] {
+                let ratio = ours.zip(peer).map(|(ours, peer)| ours.median / peer);
+                shown |= ratio.is_some();
+                write!(cells, " {} |", ratio.map_or_else(|| "–".to_owned(), ratio_text))?;
+            }
+            let goal = goal.map(|goal| {
+                let reached = ours.zip(better).map(|(ours, better)| ours.median <= better * goal);
+                format!("≤ {} {}", ratio_text(goal), reached.map_or("", |reached| if reached { "✓" } else { "✗" }))
+            });
+            write!(cells, " {} |", goal.unwrap_or_default())?;
+        }
+        if shown {
+            writeln!(out, "| {} |{cells}", row.title)?;
+        }
+    }
+    writeln!(out)
+}
+
+fn absolutes(out: &mut String, summary: &Summary) -> std::fmt::Result {
+    const NAMES: [&str; 7] = [
+        "client-go protobuf",
+        "client-go JSON",
+        "kube-rs stream",
+        "kube-rs list",
+        "ours plain",
+        "ours compact",
+        "ours decoded",
+    ];
+    writeln!(out, "## Figures\n\n| | {} |", NAMES.join(" | "))?;
+    writeln!(out, "|---|{}", "---|".repeat(NAMES.len()))?;
+    for row in ROWS {
+        let cell = |name: &str| {
+            let gzip = format!("{name}+gzip");
+            [name, &gzip].into_iter().find_map(|name| summary.get(row.group, name, row.figure))
+        };
+        let cells: Vec<_> = NAMES.iter().map(|name| cell(name)).collect();
+        if cells.iter().any(Option::is_some) {
+            let cells: Vec<String> =
+                cells.into_iter().map(|cell| cell.map_or_else(|| "–".to_owned(), |cell| row.unit.show(cell))).collect();
+            writeln!(out, "| {} | {} |", row.title, cells.join(" | "))?;
+        }
+    }
+    writeln!(out)
+}
+
+fn kinds(out: &mut String, summary: &Summary) -> std::fmt::Result {
+    const FIGURES: [(&str, &str, Unit); 4] = [
+        ("sync.cpu", "CPU until synced", Unit::Seconds),
+        ("updates.keys.cpu", "CPU for an update", Unit::Micros),
+        ("updates.new.cpu", "CPU for an update, handler decodes", Unit::Micros),
+        ("held.rss", "memory held", Unit::Bytes),
+    ];
+    let works: Vec<Work> =
+        Work::ALL.into_iter().filter(|work| *work != Work::Pods && !summary.names(work.plural()).is_empty()).collect();
+    if works.is_empty() {
+        return Ok(());
+    }
+    writeln!(
+        out,
+        "## Other kinds\n\n| | | client-go | kube-rs | ours plain | ours compact | plain / client-go | compact / client-go |"
+    )?;
+    writeln!(out, "|---|---|---|---|---|---|---|---|")?;
+    for work in works {
+        for (figure, title, unit) in FIGURES {
+            let group = work.plural();
+            // What a handler decodes, others have decoded before.
+            let of_peer = if figure == "updates.new.cpu" { "updates.keys.cpu" } else { figure };
+            let find = |name: &str, figure: &str| {
+                summary
+                    .names(group)
+                    .into_iter()
+                    .find(|known| known.starts_with(name))
+                    .and_then(|name| summary.get(group, name, figure))
+            };
+            let cells = [
+                find("client-go", of_peer),
+                find("kube-rs", of_peer),
+                find("ours plain", figure),
+                find("ours compact", figure),
+            ];
+            let ratio = |at: usize| {
+                cells[at].zip(cells[0]).map_or_else(|| "–".to_owned(), |(ours, go)| ratio_text(ours.median / go.median))
+            };
+            let shown: Vec<String> =
+                cells.iter().map(|cell| cell.map_or_else(|| "–".to_owned(), |cell| unit.show(cell))).collect();
+            writeln!(out, "| {group} | {title} | {} | {} | {} |", shown.join(" | "), ratio(2), ratio(3))?;
+        }
+    }
+    writeln!(out)
+}
+
+fn queues(out: &mut String, summary: &Summary) -> std::fmt::Result {
+    if summary.names("queue").is_empty() {
+        return Ok(());
+    }
+    writeln!(out, "## Work queue\n\nNanoseconds of CPU for an item. The goal is half of client-go's.\n")?;
+    writeln!(out, "| | client-go | ours | Mutex<VecDeque> | ours / client-go | |\n|---|---|---|---|---|---|")?;
+    for figure in summary.figures("queue") {
+        let get = |name: &str| summary.get("queue", name, figure);
+        let show = |name: &str| get(name).map_or_else(|| "–".to_owned(), |cell| Unit::Nanos.show(cell));
+        let ratio = get("ours").zip(get("client-go")).map(|(ours, go)| ours.median / go.median);
+        let reached = ratio.map_or("", |ratio| if ratio <= 0.5 { "✓" } else { "✗" });
+        writeln!(
+            out,
+            "| {figure} | {} | {} | {} | {} | {reached} |",
+            show("client-go"),
+            show("ours"),
+            show("Mutex<VecDeque>").replace('<', "&lt;"),
+            ratio.map_or_else(|| "–".to_owned(), ratio_text)
+        )?;
+    }
+    Ok(())
+}
+
+impl Unit {
+    fn show(self, spread: Spread) -> String {
+        let (scale, unit) = match self {
+            Self::Seconds => (1.0, " s"),
+            Self::Micros => (1.0, " µs"),
+            Self::Nanos if spread.median >= 10_000.0 => (1e3, " µs"),
+            Self::Nanos => (1.0, " ns"),
+            Self::Bytes => (1e6, " MB"),
+            Self::Number => (1.0, ""),
+        };
+        let text = |value: f64| digits(value / scale);
+        if text(spread.least) == text(spread.most) {
+            return format!("{}{unit}", text(spread.median));
+        }
+        format!("{}{unit} ({}–{})", text(spread.median), text(spread.least), text(spread.most))
+    }
+}
+
+/// Three digits that matter.
+fn digits(value: f64) -> String {
+    match value {
+        value if value == 0.0 || value >= 100.0 => format!("{value:.0}"),
+        value if value >= 10.0 => format!("{value:.1}"),
+        value if value >= 1.0 => format!("{value:.2}"),
+        value => format!("{value:.3}"),
+    }
+}
+
+/// `1/7.5` below one, `1.4` above.
+pub fn ratio_text(ratio: f64) -> String {
+    if ratio < 0.95 { format!("1/{}", digits(1.0 / ratio)) } else { digits(ratio) }
+}

@@ -1,0 +1,176 @@
+//! kube-runtime's watcher and reflector, to be measured. Settings: `list` and `stream`, its two ways to list.
+
+use std::fmt::Debug;
+use std::hash::Hash;
+use std::hint::black_box;
+use std::sync::Arc;
+
+use futures_util::StreamExt;
+use k8s_openapi::api::core::v1::{ConfigMap, Event as CoreEvent, Pod};
+use k8s_openapi::api::discovery::v1::EndpointSlice;
+use kube::core::{ApiResource, DynamicObject, GroupVersionKind, Selector};
+use kube::runtime::reflector::{ObjectRef, Store, store::Writer};
+use kube::runtime::{WatchStreamExt, watcher};
+use kube::{Api, Client, Config, Resource, ResourceExt};
+use rig::client::{Depth, Ear, Options, Reads, SELECTED, Subject, run};
+use rig::work::Work;
+use serde::de::DeserializeOwned;
+use tokio::runtime::Runtime;
+
+fn main() -> Result<(), Box<dyn std::error::Error>> {
+    let options = Options::parse()?;
+    let runtime = Runtime::new()?;
+    let mut config = Config::new(format!("http://{}", options.server).parse()?);
+    config.disable_compression = true;
+    let _entered = runtime.enter();
+    let client = Client::try_from(config)?;
+    match options.work {
+        Work::Pods => {
+            let node = |pod: &Pod| pod.spec.as_ref().and_then(|spec| spec.node_name.clone());
+            let look = |pod: &Pod| pod.spec.as_ref().map_or(0, |spec| spec.containers.len());
+            follow(&options, runtime, Api::<Pod>::all(client), (), look, node)
+        }
+        Work::EndpointSlices => {
+            let look = |slice: &EndpointSlice| slice.endpoints.as_ref().map_or(0, Vec::len);
+            follow(&options, runtime, Api::<EndpointSlice>::all(client), (), look, |_| None)
+        }
+        Work::Events => {
+            let look = |event: &CoreEvent| event.count.unwrap_or(0) as usize;
+            follow(&options, runtime, Api::<CoreEvent>::all(client), (), look, |_| None)
+        }
+        Work::ConfigMaps => {
+            let look = |map: &ConfigMap| map.data.as_ref().map_or(0, std::collections::BTreeMap::len);
+            follow(&options, runtime, Api::<ConfigMap>::all(client), (), look, |_| None)
+        }
+        Work::Certificates => {
+            let kind = GroupVersionKind::gvk("pki.acme.com", "v1", "Certificate");
+            let resource = ApiResource::from_gvk_with_plural(&kind, "certificates");
+            let look = |object: &DynamicObject| object.data["spec"]["dnsNames"].as_array().map_or(0, Vec::len);
+            follow(&options, runtime, Api::all_with(client, &resource), resource, look, |_| None)
+        }
+    }
+}
+
+fn follow<K>(
+    options: &Options,
+    runtime: Runtime,
+    api: Api<K>,
+    kind: K::DynamicType,
+    look: fn(&K) -> usize,
+    node: fn(&K) -> Option<String>,
+) -> Result<(), Box<dyn std::error::Error>>
+where
+    K: Resource + Clone + DeserializeOwned + Debug + Send + Sync + 'static,
+    K::DynamicType: Eq + Hash + Clone + Send + Sync,
+{
+    let writer = Writer::<K>::new(kind.clone());
+    let store = writer.as_reader();
+    run(
+        options,
+        KubeRs { streaming: options.setting == "stream", runtime, api, kind, store, writer: Some(writer), look, node },
+    )?;
+    Ok(())
+}
+
+struct KubeRs<K: Resource + Clone + 'static>
+where
+    K::DynamicType: Eq + Hash + Clone,
+{
+    streaming: bool,
+    runtime: Runtime,
+    api: Api<K>,
+    kind: K::DynamicType,
+    store: Store<K>,
+    writer: Option<Writer<K>>,
+    look: fn(&K) -> usize,
+    node: fn(&K) -> Option<String>,
+}
+
+impl<K> Subject for KubeRs<K>
+where
+    K: Resource + Clone + DeserializeOwned + Debug + Send + Sync + 'static,
+    K::DynamicType: Eq + Hash + Clone + Send + Sync,
+{
+    /// There is one stream, and whoever reads it is the one handler.
+    fn start(&mut self, ear: &Ear, _handlers: u64) {
+        let config =
+            if self.streaming { watcher::Config::default().streaming_lists() } else { watcher::Config::default() };
+        let writer = self.writer.take().expect("it is started once");
+        let events = watcher(self.api.clone(), config).default_backoff().reflect(writer);
+        let ear = ear.clone();
+        self.runtime.spawn(async move {
+            let mut events = std::pin::pin!(events);
+            while let Some(event) = events.next().await {
+                match event {
+                    Ok(
+                        watcher::Event::Apply(object)
+                        | watcher::Event::InitApply(object)
+                        | watcher::Event::Delete(object),
+                    ) => {
+                        black_box(object.meta().name.as_deref());
+                        ear.tally.hear(|| version(&object) as u64);
+                    }
+                    Ok(_) => {}
+                    Err(watcher::Error::WatchError(status)) if status.code == 410 => {}
+                    Err(error) => eprintln!("kube-rs: {error}"),
+                }
+            }
+        });
+    }
+
+    fn reads(&self) -> Reads {
+        let mut sorted = self.store.state();
+        sorted.sort_by_cached_key(|object| (object.namespace(), object.name_any()));
+        let refs: Vec<_> = sorted.iter().map(|object| ObjectRef::from_obj_with(&**object, self.kind.clone())).collect();
+        let hash = sorted.iter().find_map(|object| object.labels().get(SELECTED).cloned()).unwrap_or_default();
+        let nodes: Vec<String> = self.store.state().iter().filter_map(|object| (self.node)(object)).collect();
+        let (count, refs) = (refs.len(), Arc::new(refs));
+        let (look, node) = (self.look, self.node);
+        let store = || self.store.clone();
+        Reads {
+            count,
+            get: {
+                let (store, refs) = (store(), refs.clone());
+                Box::new(move |nth| store.get(&refs[nth % count]).map_or(0, |object| version(&*object)))
+            },
+            body: {
+                let (store, refs) = (store(), refs.clone());
+                Box::new(move |nth| store.get(&refs[nth % count]).map_or(0, |object| look(&object)))
+            },
+            // There are no indexes: everything is looked at.
+            index: {
+                let store = store();
+                Box::new(move |nth| {
+                    let Some(wanted) = nodes.get(nth % nodes.len().max(1)) else { return 0 };
+                    let found = store.state_filter(|object| node(object).as_ref() == Some(wanted));
+                    found.iter().map(|object| version(&**object)).sum()
+                })
+            },
+            namespace: {
+                let (store, refs) = (store(), refs.clone());
+                Box::new(move |nth| {
+                    let wanted = refs[nth % count].namespace.as_deref();
+                    let found = store.state_filter(|object| object.meta().namespace.as_deref() == wanted);
+                    found.iter().map(|object| version(&**object)).sum()
+                })
+            },
+            select: {
+                let store = store();
+                let selector: Selector = kube::core::Expression::Equal(SELECTED.to_owned(), hash).into();
+                Box::new(move |_| store.state_filter_selector(&selector).iter().map(|object| version(&**object)).sum())
+            },
+            list: {
+                let store = store();
+                Box::new(move |_| store.state().len())
+            },
+        }
+    }
+
+    fn deeper(&self) -> &'static [Depth] {
+        &[]
+    }
+}
+
+fn version(object: &impl ResourceExt) -> usize {
+    object.meta().resource_version.as_deref().and_then(|version| version.parse().ok()).unwrap_or(0)
+}

@@ -1,0 +1,150 @@
+//! Our informer, to be measured. Settings: `plain`, `compact`, `decoded`; with `+gzip` answers may be compressed.
+
+use std::hint::black_box;
+
+use k8s_openapi::api::core::v1::{ConfigMap, Event as CoreEvent, Pod};
+use k8s_openapi::api::discovery::v1::EndpointSlice;
+use kube::core::{ApiResource, DynamicObject, GroupVersionKind};
+use kube::{Client, Config};
+use kube_informer::{
+    Backlog, Compression, Event, Index, Informer, Keep, Kind, Obj, Object, Overflow, Registration, Selector,
+};
+use rig::client::{Depth, Ear, Options, Reads, SELECTED, Scenario, Subject, run};
+use rig::work::Work;
+use tokio::runtime::Runtime;
+
+fn main() -> Result<(), Box<dyn std::error::Error>> {
+    let options = Options::parse()?;
+    match options.work {
+        Work::Pods => {
+            follow::<Pod>(&options, Pod::resource(), |pod| pod.spec.as_ref().map_or(0, |spec| spec.containers.len()))
+        }
+        Work::EndpointSlices => follow::<EndpointSlice>(&options, EndpointSlice::resource(), |slice| {
+            slice.endpoints.as_ref().map_or(0, Vec::len)
+        }),
+        Work::Events => follow::<CoreEvent>(&options, CoreEvent::resource(), |event| event.count.unwrap_or(0) as usize),
+        Work::ConfigMaps => follow::<ConfigMap>(&options, ConfigMap::resource(), |map| {
+            map.data.as_ref().map_or(0, std::collections::BTreeMap::len)
+        }),
+        Work::Certificates => {
+            let kind = GroupVersionKind::gvk("pki.acme.com", "v1", "Certificate");
+            let resource = ApiResource::from_gvk_with_plural(&kind, "certificates");
+            follow::<DynamicObject>(&options, resource, |object| {
+                object.data["spec"]["dnsNames"].as_array().map_or(0, Vec::len)
+            })
+        }
+    }
+}
+
+fn follow<K: Object>(
+    options: &Options,
+    resource: ApiResource,
+    look: fn(&K) -> usize,
+) -> Result<(), Box<dyn std::error::Error>> {
+    let runtime = Runtime::new()?;
+    let _entered = runtime.enter();
+    let client = kube_informer::client(Config::new(format!("http://{}", options.server).parse()?))?;
+    run(
+        options,
+        Ours {
+            options: options.clone(),
+            informer: informer(options, client, resource),
+            look,
+            index: None,
+            handlers: Vec::new(),
+        },
+    )?;
+    Ok(())
+}
+
+fn informer<K: Object>(options: &Options, client: Client, resource: ApiResource) -> Informer<K> {
+    let (keep, gzip) = options.setting.split_once('+').unwrap_or((&options.setting, ""));
+    let keep = match keep {
+        "plain" => Keep::Plain,
+        "decoded" => Keep::Decoded,
+        _ => Keep::Compact,
+    };
+    let compression = if gzip.is_empty() { Compression::None } else { Compression::Gzip };
+    Informer::builder_for(client, resource).keep(keep).source(|source| source.compression(compression)).build()
+}
+
+struct Ours<K> {
+    options: Options,
+    informer: Informer<K>,
+    look: fn(&K) -> usize,
+    index: Option<Index<K, String>>,
+    handlers: Vec<Registration>,
+}
+
+impl<K: Object> Subject for Ours<K> {
+    fn start(&mut self, ear: &Ear, handlers: u64) {
+        if self.options.scenario == Scenario::Reads {
+            self.index = Some(self.informer.index_by_path("spec.nodeName".parse().expect("a path")));
+        }
+        for _ in 0..handlers {
+            let (ear, look) = (ear.clone(), self.look);
+            // Every event is told, so that everybody does the same work.
+            let backlog = Backlog::Every { limit: 1 << 20, overflow: Overflow::Coalesce };
+            let handler = self.informer.handler().backlog(backlog).on_event(move |event| heard(&ear, look, &event));
+            self.handlers.push(handler);
+        }
+        self.informer.start();
+    }
+
+    fn reads(&self) -> Reads {
+        let lister = self.informer.lister();
+        let sorted = lister.sorted();
+        let keys: Vec<_> = sorted.iter().map(|object| object.key().clone()).collect();
+        let hash = sorted.iter().find_map(|object| object.label(SELECTED).map(str::to_owned)).unwrap_or_default();
+        let selector: Selector = format!("{SELECTED}={hash}").parse().expect("a selector");
+        let count = keys.len();
+        let keys = std::sync::Arc::new(keys);
+        let seen = |object: &Obj<K>| object.version().number().map_or(0, |number| number as usize);
+        let look = self.look;
+        let nodes: Vec<String> = self.index.as_ref().map(Index::values).unwrap_or_default();
+        let index = self.index.clone();
+        Reads {
+            count,
+            get: {
+                let (lister, keys) = (lister.clone(), keys.clone());
+                Box::new(move |nth| lister.get(&keys[nth % count]).as_ref().map_or(0, seen))
+            },
+            body: {
+                let (lister, keys) = (lister.clone(), keys.clone());
+                Box::new(move |nth| lister.get(&keys[nth % count]).map_or(0, |object| object.get().map_or(0, look)))
+            },
+            index: Box::new(move |nth| match &index {
+                Some(index) if !nodes.is_empty() => index.get(&nodes[nth % nodes.len()]).iter().map(seen).sum(),
+                _ => 0,
+            }),
+            namespace: {
+                let (lister, keys) = (lister.clone(), keys.clone());
+                Box::new(move |nth| {
+                    let namespace = keys[nth % count].namespace().unwrap_or_default();
+                    lister.namespace(namespace).list().iter().map(seen).sum()
+                })
+            },
+            select: {
+                let lister = lister.clone();
+                Box::new(move |_| lister.select(&selector).iter().map(seen).sum())
+            },
+            list: Box::new(move |_| lister.list().len()),
+        }
+    }
+
+    fn deeper(&self) -> &'static [Depth] {
+        &[Depth::New, Depth::Both]
+    }
+}
+
+fn heard<K: Object>(ear: &Ear, look: fn(&K) -> usize, event: &Event<K>) {
+    black_box(event.key());
+    let depth = ear.depth();
+    if depth != Depth::Keys {
+        black_box(event.object().get().map_or(0, look));
+    }
+    if depth == Depth::Both {
+        black_box(event.old().and_then(|old| old.get().ok()).map_or(0, look));
+    }
+    ear.tally.hear(|| event.object().version().number().unwrap_or(0));
+}

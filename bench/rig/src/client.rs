@@ -1,0 +1,292 @@
+//! Driving a client through its work, and measuring it. The Go program does the same, step by step, under the same names.
+
+use std::collections::BTreeMap;
+use std::hint::black_box;
+use std::io;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, Ordering};
+use std::time::{Duration, Instant};
+
+pub use self::options::{Options, Scenario};
+pub use self::reads::Reads;
+
+use crate::control::{Control, Counters};
+use crate::process;
+use crate::tally::Tally;
+
+mod options;
+mod reads;
+
+/// A client to be measured.
+pub trait Subject {
+    /// Begins to follow the work with so many handlers, each of which tells the tally of every event.
+    fn start(&mut self, ear: &Ear, handlers: u64);
+
+    /// How its cache is read, once it is full.
+    fn reads(&self) -> Reads;
+
+    /// What else a handler can be made to do: where everything is decoded before it is called, nothing.
+    fn deeper(&self) -> &'static [Depth];
+}
+
+/// The label that is selected by, with the value that the first object in order of keys has: a workload's pods.
+pub const SELECTED: &str = "pod-template-hash";
+
+/// What a handler does with an event.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[repr(u8)]
+pub enum Depth {
+    /// Reads its key.
+    Keys,
+    /// Reads the body of the new object.
+    New,
+    /// Reads the bodies of both.
+    Both,
+}
+
+/// What handlers talk to.
+#[derive(Debug, Clone, Default)]
+pub struct Ear {
+    /// What they have heard.
+    pub tally: Arc<Tally>,
+    depth: Arc<AtomicU8>,
+}
+
+impl Ear {
+    /// What a handler is to do.
+    pub fn depth(&self) -> Depth {
+        match self.depth.load(Ordering::Relaxed) {
+            0 => Depth::Keys,
+            1 => Depth::New,
+            _ => Depth::Both,
+        }
+    }
+
+    fn go(&self, depth: Depth) {
+        self.depth.store(depth as u8, Ordering::Relaxed);
+    }
+}
+
+/// Figures by name.
+pub type Figures = BTreeMap<String, f64>;
+
+/// Drives a client as asked for on the command line, and prints what was measured.
+pub fn run(options: &Options, subject: impl Subject) -> io::Result<()> {
+    let mut drive = Drive {
+        control: Control::new(&options.server),
+        ear: Ear::default(),
+        figures: Figures::new(),
+        counted: Counters::default(),
+        options: options.clone(),
+        subject,
+    };
+    match options.scenario {
+        Scenario::Life => drive.life()?,
+        Scenario::Sync => drive.first_list(1)?,
+        Scenario::Reads => drive.reads()?,
+        Scenario::Handlers => drive.handlers()?,
+    }
+    println!("{}", serde_json::to_string(&drive.figures)?);
+    Ok(())
+}
+
+struct Drive<S> {
+    control: Control,
+    ear: Ear,
+    figures: Figures,
+    counted: Counters,
+    options: Options,
+    subject: S,
+}
+
+impl<S: Subject> Drive<S> {
+    /// First list, updates, deletions, a full relist, and delays.
+    fn life(&mut self) -> io::Result<()> {
+        self.first_list(1)?;
+        self.updates(Depth::Keys)?;
+        if self.options.churn > 0 {
+            self.churn()?;
+        }
+        if self.options.relist {
+            self.relist()?;
+        }
+        for (per_second, count) in self.options.rates.clone() {
+            let delays = self.delays(per_second, count, || {})?;
+            self.percentiles(&format!("delay.{per_second}"), delays);
+        }
+        // At the end: what has been decoded is kept for a while, and would count as held.
+        for depth in self.subject.deeper() {
+            self.updates(*depth)?;
+        }
+        Ok(())
+    }
+
+    fn first_list(&mut self, handlers: u64) -> io::Result<()> {
+        self.ear.go(self.options.depth);
+        self.ear.tally.want_in_all(self.options.count * handlers);
+        self.note("start.rss", process::resident());
+        process::forget_peak();
+        let (cpu, wall) = (process::cpu(), Instant::now());
+        self.subject.start(&self.ear, handlers);
+        self.wait("the first list")?;
+        self.note("sync.cpu", (process::cpu() - cpu).as_secs_f64());
+        self.note("sync.wall", wall.elapsed().as_secs_f64());
+        self.note("sync.peak", process::peak());
+        self.settle();
+        self.note("sync.cpu_settled", (process::cpu() - cpu).as_secs_f64());
+        self.note("sync.peak_settled", process::peak());
+        self.note("held.rss", process::resident());
+        self.wire("sync")
+    }
+
+    fn updates(&mut self, depth: Depth) -> io::Result<()> {
+        let (name, count) = match depth {
+            Depth::Keys => ("keys", self.options.updates),
+            Depth::New => ("new", self.options.updates / 5),
+            Depth::Both => ("both", self.options.updates / 5),
+        };
+        if count == 0 {
+            return Ok(());
+        }
+        self.ear.go(depth);
+        self.ear.tally.want(count);
+        process::forget_peak();
+        let (cpu, wall) = (process::cpu(), Instant::now());
+        self.control.updates(count)?;
+        self.wait("updates")?;
+        let each = count as f64 / 1e6;
+        self.note(&format!("updates.{name}.cpu"), (process::cpu() - cpu).as_secs_f64() / each);
+        self.note(&format!("updates.{name}.wall"), wall.elapsed().as_secs_f64() / each);
+        self.note(&format!("updates.{name}.peak"), process::peak());
+        if depth == Depth::Keys {
+            self.wire("updates")?;
+        }
+        Ok(())
+    }
+
+    fn churn(&mut self) -> io::Result<()> {
+        let count = self.options.churn;
+        self.ear.tally.want(2 * count);
+        let cpu = process::cpu();
+        self.control.churn(count)?;
+        self.wait("deletions")?;
+        self.note("churn.cpu", (process::cpu() - cpu).as_secs_f64() * 1e6 / (2 * count) as f64);
+        Ok(())
+    }
+
+    fn relist(&mut self) -> io::Result<()> {
+        self.settle();
+        self.note("relist.before", process::resident());
+        self.ear.tally.want(self.options.count);
+        self.counted = self.control.counters()?;
+        process::forget_peak();
+        let cpu = process::cpu();
+        self.control.relist()?;
+        self.wait("the relist")?;
+        self.note("relist.cpu", (process::cpu() - cpu).as_secs_f64());
+        self.note("relist.peak", process::peak());
+        self.wire("relist")
+    }
+
+    fn reads(&mut self) -> io::Result<()> {
+        self.first_list(1)?;
+        let reads = self.subject.reads();
+        for (name, nanos) in reads.measure(self.options.read_millis) {
+            self.note(&format!("read.{name}"), nanos);
+        }
+        let Some(&(per_second, count)) = self.options.rates.first() else { return Ok(()) };
+        for (name, read) in [("get", &reads.get), ("list", &reads.list)] {
+            let (stop, done) = (AtomicBool::new(false), AtomicU64::new(0));
+            let (delays, elapsed) = std::thread::scope(|scope| {
+                for thread in 0..2_usize {
+                    let (stop, done) = (&stop, &done);
+                    scope.spawn(move || {
+                        for nth in (thread..).step_by(2) {
+                            if stop.load(Ordering::Relaxed) {
+                                break;
+                            }
+                            black_box(read(nth.wrapping_mul(7919)));
+                            done.fetch_add(1, Ordering::Relaxed);
+                        }
+                    });
+                }
+                let start = Instant::now();
+                let delays = self.delays(per_second, count, || stop.store(true, Ordering::Relaxed));
+                (delays, start.elapsed())
+            });
+            self.note(&format!("beside.{name}.reads"), done.into_inner() as f64 / elapsed.as_secs_f64());
+            self.percentiles(&format!("beside.{name}.delay"), delays?);
+        }
+        Ok(())
+    }
+
+    /// What handlers cost: the same updates with as many as were asked for. The runner compares with one.
+    fn handlers(&mut self) -> io::Result<()> {
+        let (handlers, count) = (self.options.handlers, self.options.updates);
+        self.first_list(handlers)?;
+        self.ear.tally.want(count * handlers);
+        let cpu = process::cpu();
+        self.control.updates(count)?;
+        self.wait("updates")?;
+        self.note("handlers.cpu", (process::cpu() - cpu).as_secs_f64() * 1e6 / count as f64);
+        Ok(())
+    }
+
+    /// The times from the server's write to the handler's call, in microseconds, sorted.
+    fn delays(&self, per_second: u64, count: u64, end: impl FnOnce()) -> io::Result<Vec<f64>> {
+        self.ear.tally.time(count as usize);
+        self.ear.tally.want(count);
+        self.control.rate(per_second, count)?;
+        let waited = self.wait("updates at a rate");
+        let heard: BTreeMap<u64, u64> = self.ear.tally.timed().into_iter().collect();
+        end();
+        waited?;
+        let written = self.control.times()?;
+        let delay = |(version, written): (u64, u64)| Some(heard.get(&version)?.saturating_sub(written) as f64 / 1e3);
+        let mut delays: Vec<f64> = written.into_iter().filter_map(delay).collect();
+        delays.sort_by(f64::total_cmp);
+        Ok(delays)
+    }
+
+    fn percentiles(&mut self, name: &str, delays: Vec<f64>) {
+        for (percentile, of_thousand) in [("p50", 500), ("p99", 990), ("p999", 999)] {
+            if let Some(delay) = delays.get(delays.len() * of_thousand / 1000) {
+                self.note(&format!("{name}.{percentile}"), *delay);
+            }
+        }
+    }
+
+    /// Waits until the process has come to rest: housework after a first list is part of its price.
+    fn settle(&self) {
+        const STEP: Duration = Duration::from_millis(500);
+        let (quiet, longest) = (self.options.settle, 4 * self.options.settle);
+        let (mut rested, start) = (Instant::now(), Instant::now());
+        while rested.elapsed() < quiet && start.elapsed() < longest {
+            let cpu = process::cpu();
+            std::thread::sleep(STEP);
+            if process::cpu() - cpu > STEP / 50 {
+                rested = Instant::now();
+            }
+        }
+    }
+
+    fn wait(&self, what: &str) -> io::Result<()> {
+        if self.ear.tally.wait() {
+            return Ok(());
+        }
+        Err(io::Error::other(format!("{what} did not come: heard {} in all", self.ear.tally.heard())))
+    }
+
+    /// What went over the wire since the last time.
+    fn wire(&mut self, phase: &str) -> io::Result<()> {
+        let now = self.control.counters()?;
+        let before = std::mem::replace(&mut self.counted, now);
+        self.note(&format!("{phase}.bytes"), (now.bytes - before.bytes) as f64);
+        self.note(&format!("{phase}.requests"), (now.lists + now.watches - before.lists - before.watches) as f64);
+        Ok(())
+    }
+
+    fn note(&mut self, name: &str, value: f64) {
+        self.figures.insert(name.to_owned(), value);
+    }
+}
