@@ -134,6 +134,13 @@ pub enum WaitError {
     WentBack,
 }
 
+/// The namespaces of an informer out of a [`Factory`](crate::Factory) stay as they are: others may hold it who count on them.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("the informer of {resource} is shared, so its namespaces stay as they are: ask the factory for others")]
+pub struct NamespacesShared {
+    pub(crate) resource: Box<str>,
+}
+
 /// The cache has not heard of the server for too long.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("{}", match .age {

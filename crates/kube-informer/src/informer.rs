@@ -15,10 +15,10 @@ use tokio::sync::watch;
 pub use self::builder::InformerBuilder;
 pub use self::settings::{Settings, WhenRefused};
 
-pub(crate) use self::core::Core;
+pub(crate) use self::core::{Core, Standing};
 
 use crate::delta::Scope;
-use crate::error::{SyncError, WaitError};
+use crate::error::{NamespacesShared, SyncError, WaitError};
 use crate::event::Event;
 use crate::handler::HandlerBuilder;
 use crate::health::Health;
@@ -91,7 +91,7 @@ impl<K: Object> Informer<K> {
         InformerBuilder::of_source(source, resource)
     }
 
-    fn of(core: Arc<Core>) -> Self {
+    pub(crate) fn of(core: Arc<Core>) -> Self {
         Self { core, kind: PhantomData }
     }
 
@@ -104,7 +104,8 @@ impl<K: Object> Informer<K> {
         self.core.start();
     }
 
-    /// Stops for good: no request, no task and no connection is left when this completes.
+    /// Stops for good: no request, no task and no connection is left when this completes. Stops for everybody who holds it: to be rid of
+    /// one's own interest only, dropping is enough.
     ///
     /// Stopping begins with the call; waiting is for those who want to know. Handlers return from what they are doing, so do not wait
     /// in one of them. What waited to be told is not told any more. The cache can still be read.
@@ -256,8 +257,15 @@ impl<K: Object> Informer<K> {
     ///
     /// Objects of namespaces that are left are deleted from the cache, as [`Filtered`](crate::FinalState::Filtered). Those of a new
     /// one come with its first list; [`synced`](Self::synced) waits for it. Nothing happens to a source of one's own.
-    pub fn set_namespaces(&self, namespaces: impl IntoIterator<Item: Into<Arc<str>>>) {
-        self.core.want(scopes(namespaces));
+    ///
+    /// Refused for an informer out of a [`Factory`](crate::Factory): others may hold it who count on its namespaces. The factory has
+    /// one for [others](crate::Factory::within).
+    pub fn set_namespaces(&self, namespaces: impl IntoIterator<Item: Into<Arc<str>>>) -> Result<(), NamespacesShared> {
+        self.core.want(scopes(namespaces))
+    }
+
+    pub(crate) fn core(&self) -> &Arc<Core> {
+        &self.core
     }
 }
 

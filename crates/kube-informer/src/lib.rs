@@ -53,6 +53,7 @@
 //!
 //! | to | use |
 //! |---|---|
+//! | share one cache among many | [`Factory`] |
 //! | read | [`Lister`], [`Index`], [`Snapshot`] |
 //! | hear of changes | [`Informer::on_event`], [`Informer::on_event_async`], [`Informer::subscribe`], [`HandlerBuilder`] |
 //! | wait | [`Informer::synced`], [`Registration::synced`], [`Informer::wait_for`], [`Informer::wait_until`] |
@@ -97,6 +98,7 @@ pub mod delta;
 pub mod delta_fifo;
 mod error;
 mod event;
+mod factory;
 mod handler;
 mod health;
 mod index;
@@ -121,8 +123,9 @@ mod workqueue;
 
 pub use self::codec::{ServerStatus, StatusCause, StatusDetails};
 pub use self::delta_fifo::Discipline;
-pub use self::error::{DecodeError, ParseError, Stale, SyncError, WaitError};
+pub use self::error::{DecodeError, NamespacesShared, ParseError, Stale, SyncError, WaitError};
 pub use self::event::{Event, FinalState, Origin};
+pub use self::factory::{Factory, FactoryBuilder, FactorySyncError, Missing, NotSynced, Scope, SettingsConflict};
 pub use self::handler::HandlerBuilder;
 pub use self::health::{Condition, Health};
 pub use self::index::Index;

@@ -44,7 +44,7 @@ async fn a_set_of_namespaces_is_one_cache_and_can_change_while_it_runs() {
     assert_eq!(keys(&maps), ["one/a", "two/a"]);
     assert_eq!(server.watches().len(), 2);
     story.take();
-    maps.set_namespaces(["two", "three"]);
+    maps.set_namespaces(["two", "three"]).unwrap();
     assert!(!maps.is_synced(), "there is something to wait for");
     maps.synced().await.unwrap();
     assert_eq!(keys(&maps), ["three/a", "two/a"]);
@@ -55,7 +55,7 @@ async fn a_set_of_namespaces_is_one_cache_and_can_change_while_it_runs() {
     maps.wait_until(key("three", "b"), |map| map.is_some()).await.unwrap();
     assert_eq!(keys(&maps), ["three/a", "three/b", "two/a"]);
     assert_eq!(server.watches().len(), 2);
-    maps.set_namespaces([] as [&str; 0]);
+    maps.set_namespaces([] as [&str; 0]).unwrap();
     maps.synced().await.unwrap();
     drained(&handler).await;
     assert_eq!((maps.lister().count(), server.watches().len()), (0, 0));
@@ -98,7 +98,7 @@ async fn everything_may_become_a_few_namespaces() {
     let maps = Informer::<ConfigMap>::builder(client(&server)).start();
     maps.synced().await.unwrap();
     assert_eq!(maps.lister().count(), 2);
-    maps.set_namespaces(["one"]);
+    maps.set_namespaces(["one"]).unwrap();
     maps.synced().await.unwrap();
     assert_eq!(keys(&maps), ["one/a"]);
 }
@@ -434,10 +434,10 @@ async fn a_namespace_that_was_left_begins_anew_whatever_the_server_did_meanwhile
     maps.synced().await.unwrap();
     remove(&server, "one", "a");
     maps.wait_until(key("one", "a"), |map| map.is_none()).await.unwrap();
-    maps.set_namespaces([] as [&str; 0]);
+    maps.set_namespaces([] as [&str; 0]).unwrap();
     maps.synced().await.unwrap();
     server.restore(&backup);
-    maps.set_namespaces(["one"]);
+    maps.set_namespaces(["one"]).unwrap();
     maps.synced().await.unwrap();
     assert_eq!(keys(&maps), ["one/a"]);
 }

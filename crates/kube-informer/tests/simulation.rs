@@ -323,7 +323,7 @@ impl Simulation {
         let these: Vec<_> = NAMESPACES.into_iter().filter(|_| self.rng.random_bool(0.6)).collect();
         self.say(format!("namespaces {these:?}"));
         self.jolt();
-        self.maps.set_namespaces(these.clone());
+        self.maps.set_namespaces(these.clone()).expect("nobody shares it");
         self.wanted = Wanted::These(these);
     }
 

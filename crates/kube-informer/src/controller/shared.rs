@@ -138,6 +138,11 @@ impl Shared {
         self.alive.closed().await;
     }
 
+    /// Whether no task is left.
+    pub(crate) fn is_over(&self) -> bool {
+        self.alive.is_closed()
+    }
+
     pub(crate) fn alive(&self) -> Alive {
         Alive(self.alive.subscribe())
     }

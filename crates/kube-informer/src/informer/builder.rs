@@ -8,7 +8,7 @@ use kube::Client;
 use kube::core::ApiResource;
 
 use super::Informer;
-use super::core::Core;
+use super::core::{Core, Identity, Sharing};
 use super::settings::{OnWatchError, Settings};
 use crate::controller::{Clock, Controller, Parts, Reflect, Shared};
 use crate::delta::Scope;
@@ -27,6 +27,7 @@ pub struct InformerBuilder<K> {
     pub(super) settings: Settings<K>,
     resource: ApiResource,
     source: SourceOf,
+    sharing: Sharing,
 }
 
 /// Where objects come from.
@@ -40,7 +41,7 @@ enum SourceOf {
 type Own = Box<dyn Fn(Arc<str>, Scope, reflector::Settings, Box<dyn Intake>) -> Reflector + Send + Sync>;
 
 impl<K: Object> InformerBuilder<K> {
-    pub(super) fn of_client(client: Client, resource: ApiResource) -> Self {
+    pub(crate) fn of_client(client: Client, resource: ApiResource) -> Self {
         Self::new(resource.clone(), SourceOf::Client(Box::new(ApiListWatch::new(client, resource))))
     }
 
@@ -53,7 +54,7 @@ impl<K: Object> InformerBuilder<K> {
         Self::new(resource, SourceOf::Own(Box::new(reflect)))
     }
 
-    pub(super) fn metadata_only(mut self) -> Self {
+    pub(crate) fn metadata_only(mut self) -> Self {
         self.source = match self.source {
             SourceOf::Client(source) => SourceOf::Client(Box::new(source.metadata_only())),
             own @ SourceOf::Own(_) => own,
@@ -62,7 +63,13 @@ impl<K: Object> InformerBuilder<K> {
     }
 
     fn new(resource: ApiResource, source: SourceOf) -> Self {
-        Self { settings: Settings::default(), resource, source }
+        Self { settings: Settings::default(), resource, source, sharing: Sharing::No }
+    }
+
+    /// Says that it is a factory's, and so perhaps somebody else's too.
+    pub(crate) fn shared(mut self) -> Self {
+        self.sharing = Sharing::ByFactory;
+        self
     }
 
     /// Settings made elsewhere, in place of all that was set so far.
@@ -83,7 +90,7 @@ impl<K: Object> InformerBuilder<K> {
     /// The informer, which does nothing until it is [started](Informer::start).
     #[must_use]
     pub fn build(self) -> Informer<K> {
-        let Self { settings, resource, source } = self;
+        let Self { settings, resource, source, sharing } = self;
         let keeper = Keeper::new(KeeperSettings {
             keep: settings.keep,
             drop_fields: settings.cutter(),
@@ -91,10 +98,10 @@ impl<K: Object> InformerBuilder<K> {
         });
         let mut door = Door::default();
         if let Some(transform) = settings.transform {
-            door = door.transform(keeper.clone(), transform);
+            door = door.transform(keeper.clone(), move |value| transform(value));
         }
         if let Some(keep_if) = settings.keep_if {
-            door = door.keep_if(keep_if);
+            door = door.keep_if(move |object| keep_if(object));
         }
         let store = Store::new(door);
         let reader = store.reader();
@@ -138,7 +145,8 @@ impl<K: Object> InformerBuilder<K> {
             span,
         };
         let controller = Controller::new(Arc::clone(&shared), parts);
-        Informer::of(Arc::new(Core::new(shared, reader, resource, settings.when_refused, controller)))
+        let identity = Identity { resource, when_refused: settings.when_refused, sharing };
+        Informer::of(Arc::new(Core::new(shared, reader, identity, controller)))
     }
 
     /// The informer, started.

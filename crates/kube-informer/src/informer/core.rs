@@ -13,11 +13,12 @@ use tokio::time::{Instant, timeout};
 use super::settings::WhenRefused;
 use crate::controller::{Controller, Progress, Shared};
 use crate::delta::Scope;
-use crate::error::{Stale, SyncError, WaitError};
+use crate::error::{NamespacesShared, Stale, SyncError, WaitError};
 use crate::health::{Condition, Health};
 use crate::key::ObjectKey;
 use crate::object::{Obj, Raw, Untyped};
 use crate::processor::{Mailbox, Newcomer};
+use crate::server_error::ServerError;
 use crate::store::Reader;
 use crate::version::Version;
 
@@ -29,9 +30,39 @@ const PATIENCE: Duration = Duration::from_secs(10);
 pub(crate) struct Core {
     shared: Arc<Shared>,
     reader: Reader,
-    resource: ApiResource,
-    when_refused: WhenRefused,
+    identity: Identity,
     life: Mutex<Life>,
+}
+
+/// What stays as it is.
+#[derive(Debug)]
+pub(super) struct Identity {
+    pub(super) resource: ApiResource,
+    pub(super) when_refused: WhenRefused,
+    pub(super) sharing: Sharing,
+}
+
+/// Whether others may hold the informer who do not know of one another.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Sharing {
+    No,
+    ByFactory,
+}
+
+/// How far an informer is from being synced.
+#[derive(Debug)]
+pub(crate) enum Standing {
+    Synced,
+    NotStarted,
+    Listing {
+        objects: u64,
+        remaining: Option<u64>,
+    },
+    /// Something failed; it is tried again.
+    Failing(ServerError),
+    /// Waiting cannot help.
+    Refused(ServerError),
+    Stopped,
 }
 
 #[derive(Debug)]
@@ -48,19 +79,46 @@ struct Idle {
 }
 
 impl Core {
-    pub(super) fn new(
-        shared: Arc<Shared>,
-        reader: Reader,
-        resource: ApiResource,
-        when_refused: WhenRefused,
-        controller: Controller,
-    ) -> Self {
+    pub(super) fn new(shared: Arc<Shared>, reader: Reader, identity: Identity, controller: Controller) -> Self {
         let life = Life::Idle(Box::new(Idle { controller, handlers: Vec::new() }));
-        Self { shared, reader, resource, when_refused, life: Mutex::new(life) }
+        Self { shared, reader, identity, life: Mutex::new(life) }
     }
 
-    pub(super) fn resource(&self) -> &ApiResource {
-        &self.resource
+    pub(crate) fn resource(&self) -> &ApiResource {
+        &self.identity.resource
+    }
+
+    /// What tells whether any task of it is left, after it is gone itself.
+    pub(crate) fn shared(&self) -> &Arc<Shared> {
+        &self.shared
+    }
+
+    pub(crate) fn is_stopped(&self) -> bool {
+        matches!(*self.life.lock(), Life::Stopped)
+    }
+
+    pub(crate) fn standing(&self) -> Standing {
+        let started = match *self.life.lock() {
+            Life::Idle(_) => false,
+            Life::Running(_) => true,
+            Life::Stopped => return Standing::Stopped,
+        };
+        if self.is_synced() {
+            return Standing::Synced;
+        }
+        let health = self.health();
+        match (health.refused, self.identity.when_refused) {
+            (Some(cause), WhenRefused::Fail) => return Standing::Refused(cause),
+            (Some(cause), WhenRefused::Wait) => return Standing::Failing(cause),
+            (None, _) => {}
+        }
+        match health.condition {
+            Condition::Degraded { cause, .. } => Standing::Failing(cause),
+            Condition::Listing { objects, remaining } => Standing::Listing { objects, remaining },
+            Condition::Stopped => Standing::Stopped,
+            Condition::Idle | Condition::Synced if started => Standing::Listing { objects: 0, remaining: None },
+            Condition::Idle | Condition::Synced => Standing::NotStarted,
+        }
     }
 
     /// A reader that keeps this alive.
@@ -68,7 +126,7 @@ impl Core {
         self.reader.holding(Arc::clone(self) as _)
     }
 
-    pub(super) fn start(&self) {
+    pub(crate) fn start(&self) {
         let mut life = self.life.lock();
         if !matches!(*life, Life::Idle(_)) {
             return;
@@ -83,7 +141,7 @@ impl Core {
     }
 
     /// Stops everything, without waiting for it.
-    pub(super) fn stop(&self) {
+    pub(crate) fn stop(&self) {
         let before = std::mem::replace(&mut *self.life.lock(), Life::Stopped);
         match before {
             Life::Idle(idle) => {
@@ -140,8 +198,12 @@ impl Core {
         });
     }
 
-    pub(super) fn want(&self, scopes: Vec<Scope>) {
-        self.shared.want(scopes);
+    pub(super) fn want(&self, scopes: Vec<Scope>) -> Result<(), NamespacesShared> {
+        match self.identity.sharing {
+            Sharing::No => self.shared.want(scopes),
+            Sharing::ByFactory => return Err(NamespacesShared { resource: self.resource().plural.as_str().into() }),
+        }
+        Ok(())
     }
 
     /// The controller has something to look at.
@@ -149,15 +211,15 @@ impl Core {
         self.shared.ring();
     }
 
-    pub(super) fn is_synced(&self) -> bool {
+    pub(crate) fn is_synced(&self) -> bool {
         self.shared.is_complete()
     }
 
-    pub(super) fn health(&self) -> Health {
+    pub(crate) fn health(&self) -> Health {
         self.shared.health()
     }
 
-    pub(super) fn watch_health(&self) -> tokio::sync::watch::Receiver<Health> {
+    pub(crate) fn watch_health(&self) -> tokio::sync::watch::Receiver<Health> {
         self.shared.watch_health()
     }
 
@@ -187,13 +249,13 @@ impl Core {
                     if core.is_synced() {
                         return Ok(());
                     }
-                    if let (Some(cause), WhenRefused::Fail) = (&health.refused, core.when_refused) {
+                    if let (Some(cause), WhenRefused::Fail) = (&health.refused, core.identity.when_refused) {
                         return Err(SyncError::Refused(cause.clone()));
                     }
                 }
                 while timeout(PATIENCE, health.changed()).await.is_err() {
                     if matches!(health.borrow().condition, Condition::Idle) {
-                        tracing::warn!(resource = %core.resource.plural, "waiting for an informer that nobody has started");
+                        tracing::warn!(resource = %core.identity.resource.plural, "waiting for an informer that nobody has started");
                     }
                 }
             }

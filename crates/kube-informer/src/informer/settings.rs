@@ -31,9 +31,9 @@ pub enum WhenRefused {
 /// How an informer is to be: the same setters as those of [`InformerBuilder`](crate::InformerBuilder).
 #[must_use = "settings do nothing until an informer is built with them"]
 pub struct Settings<K> {
-    pub(super) scopes: Vec<Scope>,
-    pub(super) labels: Option<Selector>,
-    pub(super) fields: Option<FieldSelector>,
+    pub(crate) scopes: Vec<Scope>,
+    pub(crate) labels: Option<Selector>,
+    pub(crate) fields: Option<FieldSelector>,
     pub(super) resync: Option<Duration>,
     pub(super) keep: Keep,
     pub(super) drop_fields: Vec<FieldPath>,
@@ -48,8 +48,8 @@ pub struct Settings<K> {
     kind: std::marker::PhantomData<fn() -> K>,
 }
 
-pub(super) type KeepIf = Box<dyn Fn(&Obj<Untyped>) -> bool + Send + Sync>;
-pub(super) type Transform = Box<dyn Fn(&mut Value) -> Verdict + Send + Sync>;
+pub(super) type KeepIf = Arc<dyn Fn(&Obj<Untyped>) -> bool + Send + Sync>;
+pub(super) type Transform = Arc<dyn Fn(&mut Value) -> Verdict + Send + Sync>;
 pub(super) type OnWatchError = Arc<dyn Fn(&ServerError) + Send + Sync>;
 
 impl<K> Default for Settings<K> {
@@ -77,6 +77,104 @@ impl<K> Default for Settings<K> {
 impl<K> Settings<K> {
     pub(super) fn cutter(&self) -> FieldCutter {
         FieldCutter::new(self.drop_fields.iter().cloned())
+    }
+
+    /// The same settings for another view of the same objects.
+    pub(crate) fn cast<V>(self) -> Settings<V> {
+        let Self { scopes, labels, fields, resync, keep, drop_fields, keep_if, transform, .. } = self;
+        let Self { on_watch_error, when_refused, discipline, reflector, metrics, seed, .. } = self;
+        Settings {
+            scopes,
+            labels,
+            fields,
+            resync,
+            keep,
+            drop_fields,
+            keep_if,
+            transform,
+            on_watch_error,
+            when_refused,
+            discipline,
+            reflector,
+            metrics,
+            seed,
+            kind: std::marker::PhantomData,
+        }
+    }
+
+    /// What of these settings holds for objects that have only their metadata: all but what looks into bodies.
+    pub(crate) fn for_metadata(mut self) -> Self {
+        self.keep_if = None;
+        self.transform = None;
+        self
+    }
+
+    /// The first setting in which the two differ: its name, ours, theirs.
+    pub(crate) fn difference(&self, other: &Self) -> Option<Difference> {
+        let Self { scopes, labels, fields, resync, keep, drop_fields, keep_if, transform, .. } = self;
+        let Self { on_watch_error, when_refused, discipline, reflector, metrics, seed, .. } = self;
+        [
+            differ("namespaces", scopes, &other.scopes),
+            differ_if_set("labels", labels, &other.labels),
+            differ_if_set("fields", fields, &other.fields),
+            differ_if_set("resync", resync, &other.resync),
+            differ("keep", keep, &other.keep),
+            differ("drop_fields", drop_fields, &other.drop_fields),
+            differ_in_place("keep_if", keep_if, &other.keep_if),
+            differ_in_place("transform", transform, &other.transform),
+            differ_in_place("on_watch_error", on_watch_error, &other.on_watch_error),
+            differ("when_refused", when_refused, &other.when_refused),
+            differ("queue", discipline, &other.discipline),
+            differ("reflector", reflector, &other.reflector),
+            differ_in_place("metrics", metrics, &other.metrics),
+            differ_if_set("seed", seed, &other.seed),
+        ]
+        .into_iter()
+        .flatten()
+        .next()
+    }
+}
+
+/// A setting, and what two settings have for it.
+type Difference = (&'static str, String, String);
+
+fn differ<T: PartialEq + fmt::Debug>(name: &'static str, ours: &T, theirs: &T) -> Option<Difference> {
+    (ours != theirs).then(|| (name, format!("{ours:?}"), format!("{theirs:?}")))
+}
+
+fn differ_if_set<T: PartialEq + fmt::Debug>(
+    name: &'static str,
+    ours: &Option<T>,
+    theirs: &Option<T>,
+) -> Option<Difference> {
+    let shown = |value: &Option<T>| value.as_ref().map_or_else(|| "none".to_owned(), |value| format!("{value:?}"));
+    (ours != theirs).then(|| (name, shown(ours), shown(theirs)))
+}
+
+/// Functions are the same if they are in the same place.
+fn differ_in_place<F: ?Sized>(
+    name: &'static str,
+    ours: &Option<Arc<F>>,
+    theirs: &Option<Arc<F>>,
+) -> Option<Difference> {
+    let place = |value: &Option<Arc<F>>| value.as_ref().map(|value| Arc::as_ptr(value).cast::<()>());
+    let shown = |value: &Option<Arc<F>>, some: &str| value.as_ref().map_or("none", |_| some).to_owned();
+    (place(ours) != place(theirs)).then(|| (name, shown(ours, "one"), shown(theirs, "another")))
+}
+
+impl<K> Clone for Settings<K> {
+    fn clone(&self) -> Self {
+        Self {
+            scopes: self.scopes.clone(),
+            labels: self.labels.clone(),
+            fields: self.fields.clone(),
+            drop_fields: self.drop_fields.clone(),
+            keep_if: self.keep_if.clone(),
+            transform: self.transform.clone(),
+            on_watch_error: self.on_watch_error.clone(),
+            metrics: self.metrics.clone(),
+            ..*self
+        }
     }
 }
 
@@ -106,6 +204,11 @@ setters! {
     /// [changed](crate::Informer::set_namespaces) while the informer runs.
     fn namespaces(self, namespaces: impl IntoIterator<Item: Into<Arc<str>>>) {
         self.scopes = super::scopes(namespaces);
+    }
+
+    /// All namespaces, whatever was said before; for kinds that are in none as well.
+    fn all_namespaces(self) {
+        self.scopes = vec![Scope::Everything];
     }
 
     /// Only objects with such labels. The server selects; an object that no longer matches is deleted from the cache.
@@ -141,13 +244,13 @@ setters! {
     /// Keeps only objects that pass a test, which must depend on nothing but the object. One that ceases to pass is deleted from the
     /// cache, as [`Filtered`](crate::FinalState::Filtered).
     fn keep_if(self, test: impl Fn(&Obj<K>) -> bool + Send + Sync + 'static) {
-        self.keep_if = Some(Box::new(move |object| test(&object.view())));
+        self.keep_if = Some(Arc::new(move |object| test(&object.view())));
     }
 
     /// Changes each object before it is kept, exactly once, and may leave it out. Costs a decoding and an encoding of each object:
     /// to leave fields out, [`drop_fields`](Self::drop_fields) is much cheaper.
     fn transform(self, transform: impl Fn(&mut Value) -> Verdict + Send + Sync + 'static) {
-        self.transform = Some(Box::new(transform));
+        self.transform = Some(Arc::new(transform));
     }
 
     /// Calls a function with every failure of a list or a watch, also on a stream that was established.

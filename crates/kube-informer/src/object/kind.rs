@@ -1,7 +1,8 @@
 //! What a type must be to be read from a cache.
 
-use std::any::type_name;
+use std::any::{TypeId, type_name};
 
+use k8s_openapi::ClusterResourceScope;
 use kube::core::ApiResource;
 use serde::de::DeserializeOwned;
 
@@ -68,6 +69,13 @@ pub trait Kind: Object {
     fn metadata_only() -> bool {
         false
     }
+
+    /// Whether its objects are in namespaces, as those of most kinds are. A projection of a kind without, such as nodes, says so, if
+    /// a [`Factory`](crate::Factory) with namespaces among its defaults is to serve it.
+    #[must_use]
+    fn in_namespaces() -> bool {
+        true
+    }
 }
 
 impl<K> Kind for K
@@ -80,9 +88,18 @@ where
     }
 
     fn metadata_only() -> bool {
-        // No trait tells `PartialObjectMeta<K>` from `K`; a test holds this to kube's name for it.
-        type_name::<K>().starts_with("kube_core::metadata::PartialObjectMeta<")
+        is_partial::<K>()
     }
+
+    fn in_namespaces() -> bool {
+        TypeId::of::<K::Scope>() != TypeId::of::<ClusterResourceScope>()
+    }
+}
+
+/// Whether a type is kube's `PartialObjectMeta`, whatever of.
+pub(crate) fn is_partial<K>() -> bool {
+    // No trait tells `PartialObjectMeta<K>` from `K`; a test holds this to kube's name for it.
+    type_name::<K>().starts_with("kube_core::metadata::PartialObjectMeta<")
 }
 
 /// A kind's run-time part that is empty: only `()`.
@@ -103,7 +120,7 @@ mod sealed {
 #[cfg(test)]
 mod tests {
     use k8s_openapi::api::apps::v1::Deployment;
-    use k8s_openapi::api::core::v1::Pod;
+    use k8s_openapi::api::core::v1::{Node, Pod};
     use kube::core::PartialObjectMeta;
 
     use super::*;
@@ -112,6 +129,12 @@ mod tests {
     fn the_type_says_its_resource() {
         let resource = Deployment::resource();
         assert_eq!((resource.group.as_str(), resource.plural.as_str()), ("apps", "deployments"));
+    }
+
+    #[test]
+    fn the_type_says_whether_it_is_in_namespaces() {
+        assert!(Deployment::in_namespaces() && PartialObjectMeta::<Pod>::in_namespaces());
+        assert!(!Node::in_namespaces() && !PartialObjectMeta::<Node>::in_namespaces());
     }
 
     #[test]

@@ -1,0 +1,202 @@
+//! One watch and one cache for each resource, however many ask.
+
+use std::sync::Arc;
+
+use futures_util::future::{BoxFuture, join_all};
+use kube::Client;
+use kube::core::ApiResource;
+
+pub use self::builder::{FactoryBuilder, SettingsConflict};
+pub use self::scope::Scope;
+pub use self::sync::{FactorySyncError, Missing, NotSynced};
+
+use self::builder::Kinds;
+use self::registry::{Content, Placing, Registry};
+use self::sync::Awaited;
+use crate::informer::Informer;
+use crate::object::{Kind, Object, is_partial};
+
+mod builder;
+mod registry;
+mod scope;
+mod sync;
+
+/// One watch and one cache for each resource and [scope](Scope), however many parts of a program ask for it and under whatever type
+/// they view it. Cheap to clone.
+///
+/// ```
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// # let server = kube_embedded::Server::builder().in_process().start().await?;
+/// # let client = kube::Client::new(server.service(), "default");
+/// use std::time::Duration;
+/// use k8s_openapi::api::apps::v1::Deployment;
+/// use k8s_openapi::api::core::v1::Pod;
+/// use kube::core::ApiResource;
+/// use kube_informer::{Factory, Kind};
+///
+/// /// All that this program needs of a pod.
+/// #[derive(serde::Deserialize)]
+/// struct PodNode { spec: Spec }
+/// #[derive(serde::Deserialize)]
+/// #[serde(rename_all = "camelCase")]
+/// struct Spec { node_name: Option<String> }
+/// impl Kind for PodNode {
+///     fn resource() -> ApiResource { Pod::resource() }
+/// }
+///
+/// let factory = Factory::builder(client)
+///     .defaults(|all| all.drop_managed_fields().resync(Duration::from_secs(600)))
+///     .kind::<Pod>(|pods| pods.namespace("kube-system"))
+///     .build()?;
+/// let (deployments, pods, same_pods) =
+///     (factory.informer::<Deployment>(), factory.informer::<Pod>(), factory.informer::<PodNode>());
+/// factory.start();
+/// factory.synced().await?;
+/// # let _ = (&deployments, &pods, &same_pods);
+/// assert_eq!(server.watches().len(), 2);
+/// factory.shutdown().await;
+/// assert_eq!(server.watches().len(), 0);
+/// # Ok(())
+/// # }
+/// ```
+///
+/// The factory holds its informers weakly. Each lives as long as anybody holds it, or something that came out of it: a lister, an
+/// index, a registration, a subscription. The last one to go stops the watch and frees the cache; asking again begins anew.
+///
+/// With `PartialObjectMeta<K>` the server is asked for metadata alone, which has its own watch and its own cache: a whole object
+/// cannot be made of it.
+#[derive(Debug, Clone)]
+#[doc(alias = "SharedInformerFactory")]
+#[doc(alias = "DynamicSharedInformerFactory")]
+#[doc(alias = "MetadataSharedInformerFactory")]
+#[doc(alias = "Cache")]
+pub struct Factory {
+    registry: Arc<Registry>,
+    scope: Option<Scope>,
+}
+
+impl Factory {
+    /// A factory whose informers are of everything, with the usual settings.
+    #[must_use]
+    #[doc(alias = "NewSharedInformerFactory")]
+    pub fn new(client: Client) -> Self {
+        Self { registry: Arc::new(Registry::new(client, Kinds::default(), None)), scope: None }
+    }
+
+    /// A factory with settings: for every kind, and for single ones.
+    #[doc(alias = "NewSharedInformerFactoryWithOptions")]
+    pub fn builder(client: Client) -> FactoryBuilder {
+        FactoryBuilder::new(client)
+    }
+
+    /// The same factory, asked for other objects: of other namespaces, with other labels or fields than were set. All else is as it
+    /// was set, and so it is the same [`start`](Self::start), [`synced`](Self::synced) and [`shutdown`](Self::shutdown).
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let server = kube_embedded::Server::builder().in_process().start().await?;
+    /// # let client = kube::Client::new(server.service(), "default");
+    /// use k8s_openapi::api::core::v1::Secret;
+    /// use kube_informer::{Factory, Scope};
+    ///
+    /// let factory = Factory::new(client);
+    /// let certificates = Scope::everything().fields("type=kubernetes.io/tls".parse()?);
+    /// let certificates = factory.within(certificates).informer::<Secret>();
+    /// factory.start();
+    /// certificates.synced().await?;
+    /// # Ok(())
+    /// # }
+    /// ```
+    #[must_use]
+    #[doc(alias = "NewFilteredSharedInformerFactory")]
+    #[doc(alias = "NewFilteredDynamicSharedInformerFactory")]
+    pub fn within(&self, scope: Scope) -> Self {
+        Self { registry: Arc::clone(&self.registry), scope: Some(scope) }
+    }
+
+    /// The informer of the resource that the type `K` is of.
+    ///
+    /// Once the factory has been started, it runs from when it is asked for.
+    #[must_use = "an informer that nobody holds does not run"]
+    #[doc(alias = "InformerFor")]
+    #[doc(alias = "GetInformer")]
+    pub fn informer<K: Kind>(&self) -> Informer<K> {
+        let content = if K::metadata_only() { Content::Metadata } else { Content::Whole };
+        let placing = if K::in_namespaces() { Placing::Namespaced } else { Placing::Cluster };
+        self.shared(K::resource(), content, placing)
+    }
+
+    /// The informer of a resource that is known only at run time, or that `K` does not name.
+    ///
+    /// For a group, a version and a kind there is `ApiResource::from_gvk`, which guesses the plural. If `K` is `PartialObjectMeta`,
+    /// the server is asked for metadata alone.
+    #[must_use = "an informer that nobody holds does not run"]
+    #[doc(alias = "ForResource")]
+    pub fn informer_for<K: Object>(&self, resource: ApiResource) -> Informer<K> {
+        let content = if is_partial::<K>() { Content::Metadata } else { Content::Whole };
+        self.shared(resource, content, Placing::Namespaced)
+    }
+
+    fn shared<K: Object>(&self, resource: ApiResource, content: Content, placing: Placing) -> Informer<K> {
+        Informer::of(self.registry.informer(resource, content, placing, self.scope.as_ref()))
+    }
+
+    /// Starts every informer that has been asked for; those that are asked for later start at once. May be called any number of
+    /// times. Does nothing after [`shutdown`](Self::shutdown).
+    ///
+    /// # Panics
+    ///
+    /// Outside of a tokio runtime.
+    #[doc(alias = "StartWithContext")]
+    pub fn start(&self) {
+        self.registry.start();
+    }
+
+    /// Completes when the cache of every informer is full that is held now. Waits for [`start`](Self::start) too.
+    ///
+    /// Fails where waiting cannot help: when an informer has stopped, or the server refuses it what it asks for, as for missing
+    /// permissions or kinds that do not exist, unless it is [set](crate::Settings::when_refused) to wait for those. The error names
+    /// every cache that is not full, and why. Informers keep trying, and a later wait can succeed.
+    #[must_use]
+    #[doc(alias = "WaitForCacheSync")]
+    #[doc(alias = "WaitForCacheSyncWithContext")]
+    pub fn synced(&self) -> BoxFuture<'static, Result<(), FactorySyncError>> {
+        Box::pin(Awaited::new(self.registry.living()).synced())
+    }
+
+    /// Which caches are not full now, and why: for whoever has waited long enough.
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let server = kube_embedded::Server::builder().in_process().start().await?;
+    /// # let client = kube::Client::new(server.service(), "default");
+    /// use k8s_openapi::api::core::v1::Pod;
+    /// use kube_informer::Factory;
+    ///
+    /// let factory = Factory::new(client);
+    /// let pods = factory.informer::<Pod>();
+    /// assert_eq!(factory.missing()[0].to_string(), "pods: not started");
+    /// # Ok(())
+    /// # }
+    /// ```
+    #[must_use]
+    pub fn missing(&self) -> Vec<Missing> {
+        Awaited::new(self.registry.living()).missing()
+    }
+
+    /// Stops every informer for good, also those that somebody holds. No request, no task and no connection of any is left when this
+    /// completes.
+    ///
+    /// Stopping begins with the call; waiting is for those who want to know. Handlers return from what they are doing, so do not wait
+    /// in one of them. Caches can still be read. Informers that are asked for later are stopped from the start.
+    #[expect(clippy::must_use_candidate, reason = "stops whether or not somebody waits")]
+    pub fn shutdown(&self) -> BoxFuture<'static, ()> {
+        let ending = self.registry.stop();
+        Box::pin(async move {
+            join_all(ending.iter().map(|shared| shared.all_ended())).await;
+        })
+    }
+}

@@ -1,0 +1,226 @@
+//! Which caches there are.
+
+use std::collections::HashMap;
+use std::fmt;
+use std::sync::{Arc, Weak};
+
+use kube::Client;
+use kube::core::{ApiResource, DynamicObject};
+use parking_lot::Mutex;
+use tokio::runtime;
+
+use super::builder::Kinds;
+use super::scope::Scope;
+use crate::controller::Shared;
+use crate::informer::{Core, InformerBuilder, Settings};
+use crate::list_watch::ApiListWatch;
+
+/// The caches of a factory, held weakly: they live as long as somebody uses them.
+pub(super) struct Registry {
+    pub(super) client: Client,
+    pub(super) kinds: Kinds,
+    pub(super) sources: Option<Sources>,
+    state: Mutex<State>,
+}
+
+pub(super) type Sources = Box<dyn Fn(ApiListWatch) -> ApiListWatch + Send + Sync>;
+
+#[derive(Debug, Default)]
+struct State {
+    life: Life,
+    caches: HashMap<Identity, Cache>,
+    /// Informers that nobody uses any more, while tasks of them are left.
+    ending: Vec<Arc<Shared>>,
+}
+
+#[derive(Debug, Default)]
+enum Life {
+    #[default]
+    Idle,
+    Started(runtime::Handle),
+    ShutDown,
+}
+
+/// What makes two informers one.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+struct Identity {
+    group: String,
+    version: String,
+    plural: String,
+    content: Content,
+    scope: Scope,
+}
+
+/// How much of each object the server is to send.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(super) enum Content {
+    Whole,
+    Metadata,
+}
+
+/// Whether objects are in namespaces, as far as is known.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Placing {
+    Namespaced,
+    Cluster,
+}
+
+#[derive(Debug)]
+struct Cache {
+    core: Weak<Core>,
+    shared: Arc<Shared>,
+}
+
+/// A cache that somebody uses.
+pub(super) struct Live {
+    pub(super) core: Arc<Core>,
+    pub(super) scope: Scope,
+}
+
+impl Registry {
+    pub(super) fn new(client: Client, kinds: Kinds, sources: Option<Sources>) -> Self {
+        Self { client, kinds, sources, state: Mutex::default() }
+    }
+
+    /// The one informer of this resource and scope.
+    pub(super) fn informer(
+        &self,
+        resource: ApiResource,
+        content: Content,
+        placing: Placing,
+        scope: Option<&Scope>,
+    ) -> Arc<Core> {
+        let settings = self.kinds.settings(&resource, content);
+        let mut scope = scope.cloned().unwrap_or_else(|| Scope::of(&settings));
+        if placing == Placing::Cluster {
+            scope = scope.all_namespaces();
+        }
+        let identity = Identity {
+            group: resource.group.clone(),
+            version: resource.version.clone(),
+            plural: resource.plural.clone(),
+            content,
+            scope,
+        };
+        self.existing(&identity).unwrap_or_else(|| {
+            let core = self.build(resource, content, identity.scope.applied_to(settings));
+            self.add(identity, &core)
+        })
+    }
+
+    fn existing(&self, identity: &Identity) -> Option<Arc<Core>> {
+        // Goes after the lock: what goes with the last handle may be somebody's function, and may come back here.
+        let core;
+        let state = self.state.lock();
+        core = state.existing(identity)?;
+        state.serves(&core).then(|| Arc::clone(&core))
+    }
+
+    /// Adds an informer, unless somebody was faster: then it is theirs.
+    fn add(&self, identity: Identity, core: &Arc<Core>) -> Arc<Core> {
+        let other;
+        let mut state = self.state.lock();
+        other = state.existing(&identity);
+        match &other {
+            Some(other) if state.serves(other) => Arc::clone(other),
+            _ => {
+                state.add(identity, core);
+                Arc::clone(core)
+            }
+        }
+    }
+
+    fn build(&self, resource: ApiResource, content: Content, settings: Settings<DynamicObject>) -> Arc<Core> {
+        let mut builder = InformerBuilder::of_client(self.client.clone(), resource).settings(settings).shared();
+        if content == Content::Metadata {
+            builder = builder.metadata_only();
+        }
+        if let Some(change) = &self.sources {
+            builder = builder.source(change);
+        }
+        Arc::clone(builder.build().core())
+    }
+
+    pub(super) fn start(&self) {
+        let cores = {
+            let mut state = self.state.lock();
+            if let Life::Idle = state.life {
+                state.life = Life::Started(runtime::Handle::current());
+            }
+            match state.life {
+                Life::ShutDown => Vec::new(),
+                Life::Idle | Life::Started(_) => state.all_living(),
+            }
+        };
+        for live in cores {
+            live.core.start();
+        }
+    }
+
+    pub(super) fn living(&self) -> Vec<Live> {
+        self.state.lock().all_living()
+    }
+
+    /// Stops everything, for good: what is left to end.
+    pub(super) fn stop(&self) -> Vec<Arc<Shared>> {
+        let (cores, mut ending) = {
+            let mut state = self.state.lock();
+            state.life = Life::ShutDown;
+            (state.all_living(), state.ending.clone())
+        };
+        for live in cores {
+            live.core.stop();
+            ending.push(Arc::clone(live.core.shared()));
+        }
+        ending
+    }
+}
+
+impl State {
+    fn existing(&self, identity: &Identity) -> Option<Arc<Core>> {
+        self.caches.get(identity)?.core.upgrade()
+    }
+
+    /// Whether whoever asks now may get this. One that somebody has stopped for all is of no use any more.
+    fn serves(&self, core: &Core) -> bool {
+        !core.is_stopped() || matches!(self.life, Life::ShutDown)
+    }
+
+    fn all_living(&mut self) -> Vec<Live> {
+        self.forget_gone();
+        let live = |(identity, cache): (&Identity, &Cache)| {
+            Some(Live { core: cache.core.upgrade()?, scope: identity.scope.clone() })
+        };
+        self.caches.iter().filter_map(live).collect()
+    }
+
+    fn add(&mut self, identity: Identity, core: &Arc<Core>) {
+        self.forget_gone();
+        match &self.life {
+            Life::Idle => {}
+            Life::Started(runtime) => {
+                let _inside = runtime.enter();
+                core.start();
+            }
+            Life::ShutDown => core.stop(),
+        }
+        let cache = Cache { core: Arc::downgrade(core), shared: Arc::clone(core.shared()) };
+        let before = self.caches.insert(identity, cache);
+        self.ending.extend(before.map(|cache| cache.shared));
+    }
+
+    /// Keeps no trace of informers that nobody uses, but for their last tasks.
+    fn forget_gone(&mut self) {
+        let gone = self.caches.extract_if(|_, cache| cache.core.strong_count() == 0);
+        self.ending.extend(gone.map(|(_, cache)| cache.shared));
+        self.ending.retain(|shared| !shared.is_over());
+    }
+}
+
+impl fmt::Debug for Registry {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let caches: Vec<String> =
+            self.living().iter().map(|live| format!("{} {}", live.core.resource().plural, live.scope)).collect();
+        f.debug_struct("Registry").field("caches", &caches).finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,106 @@
+//! Which objects of a resource.
+
+use std::collections::BTreeSet;
+use std::fmt;
+use std::sync::Arc;
+
+use crate::delta;
+use crate::informer::Settings;
+use crate::selector::{FieldSelector, Selector};
+
+/// Which objects of a resource: of which namespaces, with which labels and fields. Everything, unless said otherwise.
+///
+/// Two informers of one resource and one scope share a cache; see [`Factory::within`](crate::Factory::within).
+///
+/// ```
+/// use kube_informer::Scope;
+///
+/// let scope = Scope::everything().namespaces(["kube-system", "default"]).labels("tier=gold".parse()?);
+/// assert_eq!(scope.to_string(), "in default, kube-system where tier=gold");
+/// assert_eq!(Scope::everything().to_string(), "");
+/// # Ok::<_, kube_informer::ParseError>(())
+/// ```
+#[derive(Debug, Clone, Default, PartialEq, Eq, Hash)]
+#[must_use = "a scope does nothing by itself"]
+pub struct Scope {
+    /// All of them if none.
+    namespaces: Option<BTreeSet<Arc<str>>>,
+    labels: Selector,
+    fields: FieldSelector,
+}
+
+impl Scope {
+    /// Every object there is.
+    pub fn everything() -> Self {
+        Self::default()
+    }
+
+    /// Only one namespace. Nothing happens to kinds that are in none.
+    pub fn namespace(self, namespace: impl Into<Arc<str>>) -> Self {
+        self.namespaces([namespace])
+    }
+
+    /// Only these namespaces. Nothing happens to kinds that are in none.
+    pub fn namespaces(mut self, namespaces: impl IntoIterator<Item: Into<Arc<str>>>) -> Self {
+        self.namespaces = Some(namespaces.into_iter().map(Into::into).collect());
+        self
+    }
+
+    /// Only objects with such labels.
+    pub fn labels(mut self, labels: Selector) -> Self {
+        self.labels = labels;
+        self
+    }
+
+    /// Only objects with such fields.
+    pub fn fields(mut self, fields: FieldSelector) -> Self {
+        self.fields = fields;
+        self
+    }
+
+    pub(super) fn all_namespaces(mut self) -> Self {
+        self.namespaces = None;
+        self
+    }
+
+    pub(super) fn of<K>(settings: &Settings<K>) -> Self {
+        let one = |scope: &delta::Scope| match scope {
+            delta::Scope::Everything => None,
+            delta::Scope::Namespace(namespace) => Some(Arc::clone(namespace)),
+        };
+        Self {
+            namespaces: settings.scopes.iter().map(one).collect(),
+            labels: settings.labels.clone().unwrap_or_default(),
+            fields: settings.fields.clone().unwrap_or_default(),
+        }
+    }
+
+    pub(super) fn applied_to<K>(&self, mut settings: Settings<K>) -> Settings<K> {
+        settings.scopes = match &self.namespaces {
+            None => vec![delta::Scope::Everything],
+            Some(namespaces) => namespaces.iter().cloned().map(delta::Scope::Namespace).collect(),
+        };
+        settings.labels = Some(self.labels.clone()).filter(|labels| !labels.is_everything());
+        settings.fields = Some(self.fields.clone()).filter(|fields| !fields.is_everything());
+        settings
+    }
+}
+
+impl fmt::Display for Scope {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut before = "";
+        if let Some(namespaces) = &self.namespaces {
+            let names: Vec<&str> = namespaces.iter().map(|name| &**name).collect();
+            write!(f, "in {}", if names.is_empty() { "no namespace".to_owned() } else { names.join(", ") })?;
+            before = " ";
+        }
+        if !self.labels.is_everything() {
+            write!(f, "{before}where {}", self.labels)?;
+            before = " ";
+        }
+        if !self.fields.is_everything() {
+            write!(f, "{before}with {}", self.fields)?;
+        }
+        Ok(())
+    }
+}
