@@ -136,7 +136,7 @@ async fn synced_names_what_is_missing_and_why() {
     // Informers keep trying, and a later wait succeeds.
     server.set_access(Access::open());
     server.faults().clear();
-    secrets.watch_health().wait_for(|health| health.is_synced()).await.unwrap();
+    secrets.watch_health().wait_for(kube_informer::Health::is_synced).await.unwrap();
     factory.synced().await.unwrap();
 }
 
