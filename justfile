@@ -57,3 +57,8 @@ sim seeds="10000":
 # The real kube-apiserver as judge; needs Go. Everything, or some steps: `just e2e informer`, `just e2e informer/tokens`.
 e2e *steps:
     cargo run --locked -p e2e -- {{steps}}
+
+# The same with an older kube-apiserver as judge, by hand; its results are kept in e2e/results-old.md.
+e2e-old *steps:
+    cargo run --locked -p e2e -- --old {{steps}}
+    cp target/e2e/results-old.md e2e/results-old.md

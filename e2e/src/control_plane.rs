@@ -102,6 +102,12 @@ impl ControlPlane {
         }
     }
 
+    /// What etcd says it is.
+    pub(crate) async fn etcd_version(&self) -> Result<String, Error> {
+        let version = self.ask_etcd("/v3/maintenance/status", &json!({})).await?;
+        Ok(version["version"].as_str().unwrap_or("unknown").to_owned())
+    }
+
     /// Makes etcd forget everything before its present revision, which is returned.
     pub(crate) async fn compact(&self) -> Result<u64, Error> {
         let range = self.ask_etcd("/v3/kv/range", &json!({"key": "AA==", "limit": 1})).await?;

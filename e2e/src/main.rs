@@ -81,8 +81,8 @@ async fn run(results: &Results) -> Result<(), Error> {
     let binaries = Binaries::ensure(&workspace, release).await?;
     let suite = Conformance::build(&workspace).await?;
     let mut control_plane = ControlPlane::start(&binaries).await?;
-    let version = control_plane.target().version().await?;
-    results.fact("server", format!("kube-apiserver {version} with etcd, started for this run"))?;
+    let (version, etcd) = (control_plane.target().version().await?, control_plane.etcd_version().await?);
+    results.fact("server", format!("kube-apiserver {version} with etcd v{etcd}, started for this run"))?;
     // One step mostly waits: the others need not wait for it.
     tokio::try_join!(informer::expiring(results, &control_plane), async {
         results.step("conformance/real", suite.real(&control_plane, release)).await?;

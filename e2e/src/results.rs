@@ -17,7 +17,7 @@ pub(crate) struct Results {
     page: Mutex<Page>,
 }
 
-#[derive(Debug, Default)]
+#[derive(Debug)]
 struct Page {
     facts: Vec<(&'static str, String)>,
     rows: Vec<Row>,
@@ -41,7 +41,9 @@ enum Verdict {
 
 impl Results {
     pub(crate) fn new(path: PathBuf, choice: Choice) -> Self {
-        Self { path, choice, began: Instant::now(), page: Mutex::default() }
+        let judged = ("judged", format!("kube-informer and kube-embedded {}", env!("CARGO_PKG_VERSION")));
+        let page = Mutex::new(Page { facts: vec![judged], rows: Vec::new() });
+        Self { path, choice, began: Instant::now(), page }
     }
 
     pub(crate) fn choice(&self) -> &Choice {

@@ -125,3 +125,59 @@ impl Told {
         self.known.insert(key, state);
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use kube_informer::{DecodeError, FinalState, Untyped};
+
+    use super::*;
+
+    fn object(uid: &str, version: u64) -> Result<Obj<Untyped>, DecodeError> {
+        let metadata = format!(r#"{{"name":"a","uid":"{uid}","resourceVersion":"{version}"}}"#);
+        Obj::from_json(format!(r#"{{"metadata":{metadata}}}"#))
+    }
+
+    /// What is wrong with a story, if anything.
+    fn wrong(events: impl IntoIterator<Item = Event<Untyped>>) -> String {
+        let story = Story::default();
+        events.into_iter().for_each(|event| story.hear(&event));
+        story.believed().err().unwrap_or_default()
+    }
+
+    fn added(uid: &str, version: u64) -> Result<Event<Untyped>, DecodeError> {
+        Ok(Event::added(object(uid, version)?, Origin::Live))
+    }
+
+    fn updated(from: u64, to: u64) -> Result<Event<Untyped>, DecodeError> {
+        Ok(Event::updated(object("u", from)?, object("u", to)?, Origin::Relist))
+    }
+
+    fn deleted(uid: &str, version: u64) -> Result<Event<Untyped>, DecodeError> {
+        Ok(Event::deleted(object(uid, version)?, FinalState::Known, Origin::Live))
+    }
+
+    #[test]
+    fn a_whole_story_is_believed() -> Result<(), DecodeError> {
+        let story = Story::default();
+        for event in [added("u", 1)?, updated(1, 2)?, deleted("u", 3)?, added("v", 4)?] {
+            story.hear(&event);
+        }
+        assert_eq!(story.believed(), Ok(BTreeMap::from([("a".to_owned(), "4".to_owned())])));
+        assert!(story.has_heard("a", "2") && !story.has_heard("a", "3"));
+        Ok(())
+    }
+
+    #[test]
+    fn a_broken_story_is_noticed() -> Result<(), DecodeError> {
+        assert!(wrong([added("u", 1)?, added("u", 2)?]).contains("added twice"));
+        assert!(wrong([updated(1, 2)?]).contains("updated before it is added"));
+        assert!(wrong([deleted("u", 1)?]).contains("deleted before it is added"));
+        assert!(wrong([added("u", 1)?, updated(2, 3)?]).contains("was not told"));
+        assert!(wrong([added("u", 2)?, updated(2, 1)?]).contains("does not go on"));
+        assert!(wrong([added("u", 1)?, updated(1, 1)?]).contains("does not go on"));
+        assert!(wrong([added("u", 1)?, deleted("v", 2)?]).contains("another a is deleted"));
+        assert!(wrong([added("u", 2)?, deleted("u", 1)?]).contains("goes back"));
+        assert!(wrong([added("u", 1)?, deleted("u", 3)?, added("u", 2)?]).contains("as it was before"));
+        Ok(())
+    }
+}
