@@ -1,0 +1,98 @@
+//! `apiserver`: the embedded server alone.
+
+mod access;
+
+use std::fs;
+use std::io::Write as _;
+use std::net::SocketAddr;
+use std::path::Path;
+
+use kube_embedded::Server;
+use kube_embedded::pretend::{Pretend, Size};
+
+use crate::args::Apiserver;
+use crate::failure::Failure;
+use crate::{manifests, signals};
+
+pub(crate) async fn run(args: Apiserver) -> Result<(), Failure> {
+    let address = SocketAddr::new(args.bind_address, args.port);
+    let mut builder = Server::builder().address(address).seed(args.seed).garbage_collection().namespace_deletion();
+    let mut token = None;
+    if let Some(file) = &args.token_auth_file {
+        let text = fs::read_to_string(file)
+            .map_err(|error| Failure::Usage(format!("--token-auth-file {}: {error}", file.display())))?;
+        let known = access::read_tokens(&text).map_err(|why| Failure::Usage(format!("{}: {why}", file.display())))?;
+        token = known.iter().find(|known| known.is_master()).or(known.first()).map(|known| known.token.clone());
+        builder = builder.tls().access(access::access(known, &args.allow).map_err(Failure::Usage)?);
+    }
+    // Whoever asks for an end from now on gets one.
+    let mut end = std::pin::pin!(signals::ended());
+    let server = builder.start().await.map_err(|error| Failure::Other(format!("listening on {address}: {error}")))?;
+    let cluster = tokio::select! {
+        biased;
+        () = &mut end => None,
+        filled = fill(&args, &server) => Some(filled?),
+    };
+    if let Some(cluster) = cluster {
+        let kubeconfig = match &token {
+            Some(token) => server.kubeconfig_for(token),
+            None => server.kubeconfig(),
+        };
+        hand_out(&kubeconfig, args.write_kubeconfig.as_deref())?;
+        eprintln!("serving on {}; Ctrl-C ends it", server.url());
+        end.await;
+        if let Some(cluster) = cluster {
+            cluster.stop().await;
+        }
+    }
+    server.shutdown().await;
+    Ok(())
+}
+
+/// Puts in what is to be there from the start.
+async fn fill(args: &Apiserver, server: &Server) -> Result<Option<Pretend>, Failure> {
+    if let Some(directory) = &args.load {
+        for object in manifests::read_all(directory)? {
+            let name = format!(
+                "{} {}",
+                object["kind"].as_str().unwrap_or("an object without a kind"),
+                object["metadata"]["name"].as_str().unwrap_or_default()
+            );
+            match server.load([object]) {
+                Ok(_) => {}
+                // The namespaces that every server has.
+                Err(status) if status.code() == 409 && name.starts_with("Namespace ") => {}
+                Err(status) => return Err(Failure::Other(format!("loading {name}: {}", status.message()))),
+            }
+        }
+    }
+    if !args.pretend {
+        return Ok(None);
+    }
+    let size = Size::of_nodes(args.size);
+    let cluster = Pretend::builder().size(size).rate(args.rate).seed(args.seed).start(server).await;
+    cluster.map(Some).map_err(|status| Failure::Other(format!("no cluster: {}", status.message())))
+}
+
+/// Prints the kubeconfig, or writes it so that whoever sees the file sees all of it.
+fn hand_out(kubeconfig: &str, file: Option<&Path>) -> Result<(), Failure> {
+    let Some(file) = file else {
+        let mut out = std::io::stdout().lock();
+        out.write_all(kubeconfig.as_bytes())?;
+        return Ok(out.flush()?);
+    };
+    let mut name = file.file_name().unwrap_or_default().to_owned();
+    name.push(format!(".{}", std::process::id()));
+    let unfinished = file.with_file_name(name);
+    let written = write_private(&unfinished, kubeconfig).and_then(|()| fs::rename(&unfinished, file));
+    written.map_err(|error| Failure::Other(format!("--write-kubeconfig {}: {error}", file.display())))
+}
+
+/// There may be a token in it.
+fn write_private(file: &Path, text: &str) -> std::io::Result<()> {
+    let mut options = fs::OpenOptions::new();
+    options.write(true).create(true).truncate(true);
+    #[cfg(unix)]
+    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+    options.open(file)?.write_all(text.as_bytes())
+}

@@ -1,0 +1,146 @@
+//! Who is known to the server, and what they may do.
+
+use kube_embedded::Verb;
+use kube_embedded::access::{Access, Rule, User};
+
+use crate::args::Allowance;
+
+const MASTERS: &str = "system:masters";
+
+/// A line of the file with tokens.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Known {
+    pub(crate) token: String,
+    user: String,
+    groups: Vec<String>,
+}
+
+impl Known {
+    pub(crate) fn is_master(&self) -> bool {
+        self.groups.iter().any(|group| group == MASTERS)
+    }
+}
+
+/// Reads kube-apiserver's file of tokens: token, user, uid and, in quotes if there are several, groups.
+pub(crate) fn read_tokens(text: &str) -> Result<Vec<Known>, String> {
+    let mut known = Vec::new();
+    for (nth, line) in text.lines().enumerate() {
+        let line = line.trim();
+        if line.is_empty() || line.starts_with('#') {
+            continue;
+        }
+        let fields = fields(line).ok_or_else(|| format!("line {}: a quote is not closed", nth + 1))?;
+        let [token, user, _uid, rest @ ..] = fields.as_slice() else {
+            return Err(format!("line {}: wants at least a token, a user and a uid", nth + 1));
+        };
+        if token.is_empty() || user.is_empty() {
+            return Err(format!("line {}: the token or the user is empty", nth + 1));
+        }
+        let groups = rest.first().map(|groups| groups.split(',').map(str::trim).filter(|group| !group.is_empty()));
+        let groups = groups.into_iter().flatten().map(str::to_owned).collect();
+        known.push(Known { token: token.clone(), user: user.clone(), groups });
+    }
+    Ok(known)
+}
+
+/// Members of system:masters may do everything, others what they are allowed.
+pub(crate) fn access(known: Vec<Known>, allowed: &[Allowance]) -> Result<Access, String> {
+    let mut access = Access::closed();
+    for Known { token, user, groups } in known {
+        access = access.token(token, groups.into_iter().fold(User::new(user), User::group));
+    }
+    for allowance in allowed {
+        access = access.allow(rule(allowance)?);
+    }
+    Ok(access)
+}
+
+fn rule(allowance: &Allowance) -> Result<Rule, String> {
+    let mut rule = match allowance.who.split_once('=') {
+        Some(("group", group)) => Rule::new().group(group),
+        _ if allowance.who == "*" => Rule::new(),
+        _ => Rule::new().user(&allowance.who),
+    };
+    if !allowance.verbs.iter().any(|verb| verb == "*") {
+        for name in &allowance.verbs {
+            let verb = VERBS.into_iter().find(|verb| verb.name() == name);
+            let verb = verb.ok_or_else(|| {
+                let known: Vec<&str> = VERBS.iter().map(|verb| verb.name()).collect();
+                format!("--allow: {name:?} is no verb; there are {} and *", known.join(", "))
+            })?;
+            rule = rule.verb(verb);
+        }
+    }
+    for resource in &allowance.resources {
+        // `deployments.apps/status` is the resource deployments/status of the group apps.
+        let (name, subresource) = resource.split_once('/').map_or((resource.as_str(), ""), |(name, sub)| (name, sub));
+        let (name, group) = match name.split_once('.') {
+            _ if name == "*" => ("*", "*"),
+            Some((name, group)) => (name, group),
+            None => (name, ""),
+        };
+        let resource = if subresource.is_empty() { name.to_owned() } else { format!("{name}/{subresource}") };
+        rule = rule.resource(group, &resource);
+    }
+    Ok(match allowance.namespace.as_deref() {
+        None | Some("*") => rule,
+        Some(namespace) => rule.namespace(namespace),
+    })
+}
+
+const VERBS: [Verb; 8] =
+    [Verb::Get, Verb::List, Verb::Watch, Verb::Create, Verb::Update, Verb::Patch, Verb::Delete, Verb::DeleteCollection];
+
+/// The fields of a line with commas; a field in quotes may hold some, and a doubled quote is one.
+fn fields(line: &str) -> Option<Vec<String>> {
+    let (mut fields, mut field, mut quoted) = (Vec::new(), String::new(), false);
+    let mut letters = line.chars().peekable();
+    while let Some(letter) = letters.next() {
+        match letter {
+            '"' if quoted && letters.peek() == Some(&'"') => {
+                field.push('"');
+                letters.next();
+            }
+            '"' => quoted = !quoted,
+            ',' if !quoted => fields.push(std::mem::take(&mut field).trim().to_owned()),
+            letter => field.push(letter),
+        }
+    }
+    fields.push(field.trim().to_owned());
+    (!quoted).then_some(fields)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use kube_embedded::access::{Action, Attributes};
+
+    #[test]
+    fn the_file_is_read_as_kube_apiserver_reads_it() {
+        let text = "s3cret,admin,1,\"system:masters,ops\"\n# nobody\n\ntoken,alice,2\nother,\"bob, jr\",3,dev\n";
+        let known = read_tokens(text).unwrap();
+        let told: Vec<(&str, &str, usize)> =
+            known.iter().map(|known| (known.token.as_str(), known.user.as_str(), known.groups.len())).collect();
+        assert_eq!(told, [("s3cret", "admin", 2), ("token", "alice", 0), ("other", "bob, jr", 1)]);
+        assert!(known[0].is_master() && !known[2].is_master());
+        assert!(read_tokens("a,b\n").unwrap_err().contains("line 1"));
+        assert!(read_tokens("a,\"b,c\n").is_err());
+    }
+
+    #[test]
+    fn others_may_do_what_they_are_allowed_and_nothing_else() {
+        let known = read_tokens("t,alice,1,dev").unwrap();
+        let allowed = ["alice get,list,watch pods,deployments.apps web", "group=dev get nodes"];
+        let allowed: Vec<Allowance> = allowed.iter().map(|rule| rule.parse().unwrap()).collect();
+        let access = access(known, &allowed).unwrap();
+        let alice = access.authenticate(Some("Bearer t")).unwrap();
+        let may = |action: Action<'_>| access.check(&Attributes { user: &alice, action }).is_ok();
+        assert!(may(Action::on("", "pods").verb(Verb::List).namespace("web")));
+        assert!(may(Action::on("apps", "deployments").verb(Verb::Watch).namespace("web")));
+        assert!(may(Action::on("", "nodes").verb(Verb::Get)));
+        assert!(!may(Action::on("", "pods").verb(Verb::List).namespace("other")));
+        assert!(!may(Action::on("", "pods").verb(Verb::Delete).namespace("web")));
+        assert!(!may(Action::on("", "nodes").verb(Verb::List)));
+        assert!(rule(&"alice fetch pods".parse().unwrap()).unwrap_err().contains("no verb"));
+    }
+}

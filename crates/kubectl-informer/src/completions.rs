@@ -1,0 +1,71 @@
+//! What may follow on the command line.
+
+use clap::CommandFactory as _;
+
+use crate::args::{Cli, Completions};
+use crate::failure::Failure;
+
+/// kubectl runs this with the words after `kubectl informer`, the last one unfinished.
+const KUBECTL: &str = "#!/bin/sh\n# Completions of `kubectl informer`. Put it on the PATH, executable.\nexec kubectl-informer completions --words \"$@\"\n";
+
+#[expect(clippy::print_stdout, reason = "printing is what it is for, and nobody waits for more")]
+pub(crate) fn run(args: &Completions) -> Result<(), Failure> {
+    if let Some(words) = &args.words {
+        for candidate in candidates(words) {
+            println!("{candidate}");
+        }
+        // No file names, please: cobra's ShellCompDirectiveNoFileComp.
+        println!(":4");
+    } else if args.kubectl {
+        print!("{KUBECTL}");
+    } else if let Some(shell) = args.shell {
+        let mut text = Vec::new();
+        clap_complete::generate(shell, &mut Cli::command(), "kubectl-informer", &mut text);
+        print!("{}", String::from_utf8_lossy(&text));
+    }
+    Ok(())
+}
+
+/// Commands first, then the options of the command.
+fn candidates(words: &[String]) -> Vec<String> {
+    let root = Cli::command();
+    let (last, before) = words.split_last().map_or(("", [].as_slice()), |(last, before)| (last.as_str(), before));
+    let all: Vec<(String, String)> = match before.first().and_then(|name| root.find_subcommand(name)) {
+        None => root.get_subcommands().map(|each| (each.get_name().to_owned(), about(each.get_about()))).collect(),
+        Some(command) => command
+            .get_arguments()
+            .filter(|argument| !argument.is_hide_set())
+            .filter_map(|argument| Some((format!("--{}", argument.get_long()?), about(argument.get_help()))))
+            .collect(),
+    };
+    let fits = all.into_iter().filter(|(name, _)| name.starts_with(last));
+    fits.map(|(name, about)| if about.is_empty() { name } else { format!("{name}\t{about}") }).collect()
+}
+
+fn about(text: Option<&clap::builder::StyledStr>) -> String {
+    text.map(|text| text.to_string().lines().next().unwrap_or_default().to_owned()).unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn commands_come_first_and_then_their_options() {
+        let named = |words: &[&str]| {
+            let words: Vec<String> = words.iter().map(|&word| word.to_owned()).collect();
+            candidates(&words)
+                .iter()
+                .map(|each| each.split('\t').next().unwrap_or_default().to_owned())
+                .collect::<Vec<_>>()
+        };
+        assert_eq!(named(&["d"]), ["demo"]);
+        assert!(named(&["watch", "--no"]).contains(&"--no-initial".to_owned()));
+        assert_eq!(named(&["nonsense", "zz"]), Vec::<String>::new());
+    }
+
+    #[test]
+    fn the_command_line_is_sound() {
+        Cli::command().debug_assert();
+    }
+}

@@ -1,0 +1,267 @@
+//! `demo`: informers on a cluster that is made up on the spot.
+
+mod board;
+mod estimate;
+
+use std::collections::VecDeque;
+use std::fs;
+use std::path::PathBuf;
+use std::time::{Duration, Instant};
+
+use futures_util::stream::{BoxStream, SelectAll};
+use futures_util::{FutureExt as _, StreamExt as _, future};
+use kube::Config;
+use kube_embedded::Server;
+use kube_embedded::pretend::{Pretend, Size};
+use kube_informer::{Event, Informer, Origin};
+use serde_json::Value;
+use tokio::time::MissedTickBehavior;
+
+use crate::args::{Demo, What};
+use crate::connection::Connected;
+use crate::failure::{Failure, causes};
+use crate::kinds::Kinds;
+use crate::line::{Detail, Form, Style};
+use crate::mask::Secrets;
+use crate::output::{Output, OutputKind};
+use crate::paint::Tone;
+use crate::screen::{Area, Screen};
+use crate::watch::{Watched, seconds};
+use crate::{signals, span};
+use board::Row;
+
+/// The kinds shown, the busiest last but one; leases are counted and not told one by one.
+const KINDS: [&str; 7] = ["nodes", "deployments", "replicasets", "pods", "endpointslices", "events", "leases"];
+const QUIET: [&str; 1] = ["leases"];
+/// How often the board is looked at anew, and how often the screen is drawn.
+const LOOK: Duration = Duration::from_secs(1);
+const DRAW: Duration = Duration::from_millis(100);
+/// Lines above the events.
+const HEADER: usize = 3;
+
+pub(crate) async fn run(args: Demo) -> Result<(), Failure> {
+    let mut out = Output::new(args.color);
+    let size = Size::of_nodes(args.size);
+    let server = Server::builder().seed(args.seed).start().await?;
+    if out.kind == OutputKind::Stream || size.pods > 3_000 {
+        eprintln!("making up a cluster of {} nodes and {} pods …", size.nodes, size.pods);
+    }
+    let cluster = Pretend::builder().size(size).rate(args.rate).seed(args.seed).start(&server).await;
+    let cluster = cluster.map_err(|status| Failure::Other(format!("no cluster: {}", status.message())))?;
+    let kubeconfig = KubeconfigFile::write(&server)?;
+    let watched = informers(&server).await?;
+    let mut show = Show::new(&args, size, kubeconfig, watched);
+    let result = show.run(&mut out, &server, args.time).await;
+    let result = result.and_then(|()| show.end(&mut out, &server, &cluster));
+    future::join_all(show.watched.iter().map(|watched| watched.informer.shutdown())).await;
+    cluster.stop().await;
+    server.shutdown().await;
+    result
+}
+
+async fn informers(server: &Server) -> Result<Vec<Watched>, Failure> {
+    let address = server.url().parse().map_err(|error| Failure::Other(format!("{}: {error}", server.url())))?;
+    let client = kube_informer::client(Config::new(address)).map_err(|error| Failure::Other(causes(&error)))?;
+    let connected = Connected { client, namespace: "default".to_owned(), request_timeout: None };
+    let kinds = Kinds::ask(&connected).await?.find_all(&KINDS.map(str::to_owned))?;
+    let watched = kinds.into_iter().map(|kind| {
+        let informer = Informer::builder_for(connected.client.clone(), kind.resource()).build();
+        Watched { kind, informer }
+    });
+    Ok(watched.collect())
+}
+
+/// What is shown, and where.
+struct Show {
+    watched: Vec<Watched>,
+    title: String,
+    hint: String,
+    kubeconfig: KubeconfigFile,
+    style: Style,
+    screen: Screen,
+    began: Instant,
+    /// The latest events, newest last, and how many there were of each kind.
+    events: VecDeque<(usize, Event<Value>)>,
+    counts: Vec<u64>,
+    looked: Instant,
+    rows: Vec<Row>,
+    told: crate::watch::Tally,
+}
+
+impl Show {
+    fn new(args: &Demo, size: Size, kubeconfig: KubeconfigFile, watched: Vec<Watched>) -> Self {
+        let width = watched.iter().map(|watched| watched.kind.kind.len()).max().unwrap_or(0);
+        Self {
+            title: format!("{} nodes, {} pods, {} writes/s, seed {}", size.nodes, size.pods, args.rate, args.seed),
+            hint: format!("in a second terminal: kubectl --kubeconfig {} get pods -A", kubeconfig.0.display()),
+            kubeconfig,
+            style: Style { form: Form::Line, secrets: Secrets::Masked, detail: Detail::Summary, kind_width: width },
+            screen: Screen::default(),
+            began: Instant::now(),
+            events: VecDeque::new(),
+            counts: vec![0; watched.len()],
+            looked: Instant::now(),
+            rows: Vec::new(),
+            told: crate::watch::Tally::new(),
+            watched,
+        }
+    }
+
+    async fn run(&mut self, out: &mut Output, server: &Server, time: Option<Duration>) -> Result<(), Failure> {
+        let mut events: SelectAll<BoxStream<'static, (usize, Event<Value>)>> = SelectAll::new();
+        for (number, watched) in self.watched.iter().enumerate() {
+            events.push(watched.informer.subscribe().map(move |event| (number, event)).boxed());
+            watched.informer.start();
+        }
+        let synced = future::try_join_all(self.watched.iter().map(|watched| watched.informer.synced())).await;
+        synced.map_err(|error| Failure::of_sync("the demo's own server", &error))?;
+        if out.kind == OutputKind::Stream {
+            out.line(&self.title)?;
+            out.line(&self.hint)?;
+        }
+        self.look(server);
+        self.began = Instant::now();
+        let mut end = std::pin::pin!(signals::ended());
+        let mut over = std::pin::pin!(async {
+            match time {
+                Some(time) => tokio::time::sleep(time).await,
+                None => std::future::pending().await,
+            }
+        });
+        let mut draws = tokio::time::interval(DRAW);
+        draws.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        loop {
+            tokio::select! {
+                biased;
+                () = &mut end => return Ok(()),
+                () = &mut over => return Ok(()),
+                _ = draws.tick() => {
+                    if self.looked.elapsed() >= LOOK {
+                        self.look(server);
+                        self.tell_rows(out)?;
+                    }
+                    self.draw(out)?;
+                }
+                Some((number, event)) = events.next() => {
+                    self.hear(out, number, event)?;
+                    while let Some(Some((number, event))) = events.next().now_or_never() {
+                        self.hear(out, number, event)?;
+                    }
+                }
+            }
+        }
+    }
+
+    fn hear(&mut self, out: &mut Output, number: usize, event: Event<Value>) -> Result<(), Failure> {
+        if event.origin() == Origin::Initial {
+            return Ok(());
+        }
+        self.counts[number] += 1;
+        self.told.count(match event {
+            Event::Added { .. } => What::Added,
+            Event::Updated { .. } => What::Updated,
+            Event::Deleted { .. } => What::Deleted,
+        });
+        if QUIET.contains(&self.watched[number].kind.plural.as_str()) {
+            return Ok(());
+        }
+        match out.kind {
+            OutputKind::Stream => self.style.print(out, &self.watched[number].kind, &event)?,
+            OutputKind::Terminal => {
+                self.events.push_back((number, event));
+                while self.events.len() > Area::now().height {
+                    self.events.pop_front();
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn look(&mut self, server: &Server) {
+        let passed = self.looked.elapsed().as_secs_f64();
+        let rates = self.counts.iter_mut().map(|count| std::mem::take(count) as f64 / passed.max(0.001));
+        let rows = self.watched.iter().zip(rates).map(|(watched, rate)| Row::of(watched, rate, server));
+        self.rows = rows.collect();
+        self.looked = Instant::now();
+    }
+
+    /// Where nothing can be drawn twice, how the informers fare is a line among the others.
+    fn tell_rows(&self, out: &mut Output) -> Result<(), Failure> {
+        if out.kind == OutputKind::Stream {
+            let told = self.rows.iter().map(|row| format!("{} {} {:.0}/s", row.name, row.objects, row.rate));
+            out.line(&format!("# {}  {}", span::clock(self.began.elapsed()), told.collect::<Vec<_>>().join(", ")))?;
+            out.flush()?;
+        }
+        Ok(())
+    }
+
+    fn draw(&mut self, out: &mut Output) -> Result<(), Failure> {
+        if out.kind == OutputKind::Stream {
+            out.flush()?;
+            return Ok(());
+        }
+        let (paint, mut lines) = (out.paint, self.header(out));
+        lines.push(String::new());
+        let room = Area::now().height.saturating_sub(lines.len() + 1);
+        let latest = self.events.iter().skip(self.events.len().saturating_sub(room));
+        lines.extend(latest.map(|(number, event)| self.style.line(paint, &self.watched[*number].kind, event)));
+        self.screen.draw(out, &lines)?;
+        Ok(())
+    }
+
+    fn header(&self, out: &Output) -> Vec<String> {
+        let mut lines = Vec::with_capacity(HEADER + self.rows.len() + 2);
+        let title = out.paint.text(Tone::Strong, "kubectl-informer demo");
+        lines.push(format!("{title}  {}  {}", self.title, span::clock(self.began.elapsed())));
+        lines.push(out.paint.text(Tone::Quiet, &self.hint));
+        lines.push(String::new());
+        lines.extend(board::lines(out.paint, &self.rows));
+        lines
+    }
+
+    /// The last look, and what it came to.
+    fn end(&mut self, out: &mut Output, server: &Server, cluster: &Pretend) -> Result<(), Failure> {
+        self.look(server);
+        if out.kind == OutputKind::Terminal {
+            self.draw(out)?;
+            self.screen.leave(out)?;
+        } else {
+            for line in board::lines(out.paint, &self.rows) {
+                out.line(&line)?;
+            }
+        }
+        let crate::watch::Tally { added, updated, deleted, .. } = self.told;
+        out.line(&format!(
+            "{added} added, {updated} updated, {deleted} deleted in {}, from {} writes; the server answered {} requests in all",
+            seconds(self.began.elapsed()),
+            cluster.writes(),
+            server.request_count()
+        ))?;
+        out.flush()?;
+        self.kubeconfig.remove();
+        Ok(())
+    }
+}
+
+/// A kubeconfig for a second terminal, for as long as the demo runs.
+#[derive(Debug)]
+struct KubeconfigFile(PathBuf);
+
+impl KubeconfigFile {
+    fn write(server: &Server) -> Result<Self, Failure> {
+        let path = std::env::temp_dir().join(format!("kubectl-informer-{}.yaml", std::process::id()));
+        fs::write(&path, server.kubeconfig())?;
+        Ok(Self(path))
+    }
+
+    fn remove(&self) {
+        // It may be gone already, and there is nobody left to care.
+        drop(fs::remove_file(&self.0));
+    }
+}
+
+impl Drop for KubeconfigFile {
+    fn drop(&mut self) {
+        self.remove();
+    }
+}

@@ -1,0 +1,131 @@
+//! How the informers fare: a line for each.
+
+use kube_embedded::Server;
+use kube_informer::{Condition, Lister};
+use serde_json::Value;
+
+use super::estimate::decoded_size;
+use crate::paint::{Paint, Tone};
+use crate::watch::Watched;
+
+/// So many objects are decoded to tell what all of them would take.
+const SAMPLES: usize = 32;
+
+/// What is known of an informer.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub(crate) struct Row {
+    pub(crate) name: String,
+    pub(crate) state: String,
+    pub(crate) objects: usize,
+    pub(crate) held: usize,
+    pub(crate) decoded: usize,
+    pub(crate) rate: f64,
+    pub(crate) requests: usize,
+}
+
+impl Row {
+    /// Looks at an informer that told so many events a second.
+    pub(crate) fn of(watched: &Watched, rate: f64, server: &Server) -> Self {
+        let lister = watched.informer.lister();
+        let objects = lister.list();
+        let path = format!("/{}", watched.kind.plural);
+        Self {
+            name: watched.kind.plural.clone(),
+            state: state(watched),
+            objects: objects.len(),
+            held: objects.iter().map(kube_informer::Obj::weight).sum(),
+            decoded: decoded(&lister, objects.len()),
+            rate,
+            requests: server.requests().iter().filter(|request| request.path.ends_with(&path)).count(),
+        }
+    }
+}
+
+/// The board as lines.
+pub(crate) fn lines(paint: Paint, rows: &[Row]) -> Vec<String> {
+    let head = format!(
+        "{:<15} {:<9} {:>8} {:>10} {:>12} {:>9} {:>9}",
+        "INFORMER", "STATE", "OBJECTS", "HELD", "AS DECODED", "EVENTS/S", "REQUESTS"
+    );
+    let line = |row: &Row| {
+        format!(
+            "{:<15} {:<9} {:>8} {:>10} {:>12} {:>9.1} {:>9}",
+            row.name,
+            row.state,
+            row.objects,
+            bytes(row.held),
+            bytes(row.decoded),
+            row.rate,
+            row.requests
+        )
+    };
+    let total = rows.iter().fold(Row { name: "together".to_owned(), ..Row::default() }, |all, row| Row {
+        objects: all.objects + row.objects,
+        held: all.held + row.held,
+        decoded: all.decoded + row.decoded,
+        rate: all.rate + row.rate,
+        requests: all.requests + row.requests,
+        ..all
+    });
+    let rest = [paint.text(Tone::Strong, &line(&total))];
+    let head = [paint.text(Tone::Quiet, &head)];
+    head.into_iter().chain(rows.iter().map(line)).chain(rest).collect()
+}
+
+/// A number of bytes as people read it.
+pub(crate) fn bytes(count: usize) -> String {
+    match count {
+        0..10_000 => format!("{count} B"),
+        10_000..10_000_000 => format!("{:.0} kB", count as f64 / 1e3),
+        _ => format!("{:.1} MB", count as f64 / 1e6),
+    }
+}
+
+fn state(watched: &Watched) -> String {
+    match watched.informer.health().condition {
+        Condition::Idle => "idle",
+        Condition::Listing { .. } => "listing",
+        Condition::Synced => "synced",
+        Condition::Degraded { .. } => "degraded",
+        _ => "stopped",
+    }
+    .to_owned()
+}
+
+fn decoded(lister: &Lister<Value>, count: usize) -> usize {
+    let snapshot = lister.snapshot();
+    let step = (count / SAMPLES).max(1);
+    let sizes: Vec<usize> = snapshot
+        .iter()
+        .step_by(step)
+        .take(SAMPLES)
+        .filter_map(|object| object.to_obj().get().ok().map(decoded_size))
+        .collect();
+    match sizes.len() {
+        0 => 0,
+        samples => sizes.iter().sum::<usize>() * count / samples,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_last_line_adds_up_the_others() {
+        let row = Row {
+            name: "pods".to_owned(),
+            objects: 3,
+            held: 4_000,
+            decoded: 90_000,
+            rate: 1.5,
+            requests: 1,
+            ..Row::default()
+        };
+        let lines = lines(Paint::Plain, &[row.clone(), row]);
+        assert_eq!(
+            lines.last().unwrap(),
+            "together                       6     8000 B       180 kB       3.0         2"
+        );
+    }
+}

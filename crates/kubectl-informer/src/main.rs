@@ -1,0 +1,59 @@
+//! See a cluster move, ask its cache: `kubectl informer`, or `kubectl-informer` on its own.
+
+mod apiserver;
+mod args;
+mod change;
+mod completions;
+mod connection;
+mod demo;
+mod diff;
+mod failure;
+mod kinds;
+mod line;
+mod manifests;
+mod mask;
+mod output;
+mod paint;
+mod progress;
+mod screen;
+mod signals;
+mod span;
+mod watch;
+mod writers;
+mod yaml;
+
+use std::process::ExitCode;
+
+use clap::Parser as _;
+
+use crate::args::{Cli, Command};
+
+fn main() -> ExitCode {
+    let cli = Cli::parse();
+    let runtime = match tokio::runtime::Builder::new_multi_thread().enable_all().build() {
+        Ok(runtime) => runtime,
+        Err(error) => {
+            eprintln!("error: the runtime does not start: {error}");
+            return ExitCode::FAILURE;
+        }
+    };
+    let result = runtime.block_on(async {
+        match cli.command {
+            Command::Demo(args) => demo::run(args).await,
+            Command::Watch(args) => watch::run(*args).await,
+            Command::Apiserver(args) => apiserver::run(args).await,
+            Command::Completions(args) => completions::run(&args),
+        }
+    });
+    // Whatever still waits on a socket is not waited for.
+    runtime.shutdown_background();
+    match result {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(failure) => {
+            if !failure.is_silent() {
+                eprintln!("error: {failure}");
+            }
+            failure.code()
+        }
+    }
+}

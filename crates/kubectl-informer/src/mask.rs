@@ -1,0 +1,58 @@
+//! Keeps secrets out of the output.
+
+use serde_json::Value;
+
+/// Whether the data of secrets is shown.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Secrets {
+    Masked,
+    Shown,
+}
+
+const MASK: &str = "***";
+/// Holds the whole object as kubectl sent it.
+const LAST_APPLIED: &str = "kubectl.kubernetes.io/last-applied-configuration";
+
+impl Secrets {
+    /// The object as it may be shown. That two values differ still shows, how long they are does not.
+    pub(crate) fn mask(self, kind: &str, object: &mut Value) {
+        if self == Self::Shown || kind != "Secret" {
+            return;
+        }
+        for part in ["data", "stringData"] {
+            let values = object.get_mut(part).and_then(Value::as_object_mut);
+            for value in values.into_iter().flat_map(|part| part.values_mut()) {
+                *value = Value::from(MASK);
+            }
+        }
+        let metadata = object.get_mut("metadata").and_then(|metadata| metadata.get_mut("annotations"));
+        if let Some(applied) = metadata.and_then(|annotations| annotations.get_mut(LAST_APPLIED)) {
+            *applied = Value::from(MASK);
+        }
+    }
+
+    /// Whether the values of this path of an object are to be hidden in a line about what changed.
+    pub(crate) fn hides(self, kind: &str, path: &str) -> bool {
+        self == Self::Masked
+            && kind == "Secret"
+            && (path.starts_with("data") || path.starts_with("stringData") || path.contains(LAST_APPLIED))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn no_value_of_a_secret_is_left() {
+        let secret = json!({"metadata": {"name": "a", "annotations": {LAST_APPLIED: "hunter2", "b": "c"}}, "data": {"k": "hunter2"}, "stringData": {"k": "hunter2"}});
+        let mut masked = secret.clone();
+        Secrets::Masked.mask("Secret", &mut masked);
+        assert!(!masked.to_string().contains("hunter2"));
+        assert_eq!(masked["metadata"]["annotations"]["b"], "c");
+        let mut other = secret.clone();
+        Secrets::Masked.mask("ConfigMap", &mut other);
+        assert_eq!(other, secret);
+    }
+}

@@ -1,0 +1,20 @@
+//! When somebody wants an end.
+
+/// Completes on Ctrl-C and, where there is such a thing, on SIGTERM.
+pub(crate) async fn ended() {
+    #[cfg(unix)]
+    {
+        use tokio::signal::unix::{SignalKind, signal};
+        match signal(SignalKind::terminate()) {
+            Ok(mut terminated) => {
+                tokio::select! {
+                    result = tokio::signal::ctrl_c() => drop(result),
+                    _ = terminated.recv() => {}
+                }
+            }
+            Err(_) => drop(tokio::signal::ctrl_c().await),
+        }
+    }
+    #[cfg(not(unix))]
+    drop(tokio::signal::ctrl_c().await);
+}

@@ -1,0 +1,55 @@
+//! Spans of time as people write them: `10s`, `5m`, `1h30m`, `250ms`.
+
+use std::time::Duration;
+
+/// Reads a span of time; a bare number is seconds, and 0 is none.
+pub(crate) fn parse(text: &str) -> Result<Duration, String> {
+    let wrong = || format!("{text:?} is no span of time; write 10s, 5m, 1h30m or 250ms");
+    let mut rest = text.trim();
+    if let Ok(seconds) = rest.parse::<u64>() {
+        return Ok(Duration::from_secs(seconds));
+    }
+    let mut total = Duration::ZERO;
+    if rest.is_empty() {
+        return Err(wrong());
+    }
+    while !rest.is_empty() {
+        let digits = rest.find(|c: char| !c.is_ascii_digit() && c != '.').ok_or_else(wrong)?;
+        let number: f64 = rest[..digits].parse().map_err(|_| wrong())?;
+        rest = &rest[digits..];
+        let unit_end = rest.find(|c: char| c.is_ascii_digit()).unwrap_or(rest.len());
+        let seconds = match &rest[..unit_end] {
+            "ms" => 0.001,
+            "s" => 1.0,
+            "m" => 60.0,
+            "h" => 3_600.0,
+            "d" => 86_400.0,
+            _ => return Err(wrong()),
+        };
+        let part = Duration::try_from_secs_f64(number * seconds).map_err(|_| wrong())?;
+        total = total.checked_add(part).ok_or_else(wrong)?;
+        rest = &rest[unit_end..];
+    }
+    Ok(total)
+}
+
+/// A time that has passed, as a clock shows it.
+pub(crate) fn clock(time: Duration) -> String {
+    let seconds = time.as_secs();
+    format!("{:02}:{:02}", seconds / 60, seconds % 60)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn spans_are_read_as_kubectl_reads_them() {
+        for (text, millis) in [("10s", 10_000), ("1h30m", 5_400_000), ("250ms", 250), ("3", 3_000), ("1.5s", 1_500)] {
+            assert_eq!(parse(text), Ok(Duration::from_millis(millis)), "{text}");
+        }
+        for text in ["", "s", "10", "10x", "-1s", "1h-2m", "99999999999999999999h"].into_iter().filter(|t| *t != "10") {
+            assert!(parse(text).is_err(), "{text}");
+        }
+    }
+}

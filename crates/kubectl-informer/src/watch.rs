@@ -1,0 +1,206 @@
+//! `watch`: add, update and delete as they come.
+
+mod news;
+mod tally;
+
+use std::time::Duration;
+
+use futures_util::stream::{BoxStream, SelectAll};
+use futures_util::{FutureExt as _, StreamExt as _, future};
+use kube_informer::{Event, Informer, Origin, Subscription};
+use serde_json::Value;
+use tokio::task::JoinSet;
+use tokio::time::Instant;
+
+use crate::args::{Choice, Until, Watch, What};
+use crate::connection::Connected;
+use crate::failure::Failure;
+use crate::kinds::{Kinds, Scope, Served};
+use crate::line::{Detail, Form, Style};
+use crate::mask::Secrets;
+use crate::output::Output;
+use crate::{progress, signals};
+pub(crate) use tally::Tally;
+
+/// A kind and its informer.
+#[derive(Debug, Clone)]
+pub(crate) struct Watched {
+    pub(crate) kind: Served,
+    pub(crate) informer: Informer<Value>,
+}
+
+/// An event, and the number of the kind it is of.
+type Told = (usize, Event<Value>);
+
+pub(crate) async fn run(args: Watch) -> Result<(), Failure> {
+    let connected = args.connection.connect().await?;
+    let kinds = Kinds::ask(&connected).await?.find_all(&args.kinds)?;
+    let whole = args.diff || matches!(args.output, Form::Json | Form::Yaml);
+    let watched: Vec<Watched> = kinds
+        .into_iter()
+        .map(|kind| {
+            let mut settings = select(&connected, &args.choice, &kind);
+            if !whole {
+                settings = settings.drop_managed_fields();
+            }
+            if let Some(period) = args.resync {
+                settings = settings.resync(period);
+            }
+            let builder = Informer::builder_for(connected.client.clone(), kind.resource());
+            Watched { informer: builder.settings(settings).build(), kind }
+        })
+        .collect();
+    let mut session = Session::new(&args, watched);
+    let result = session.follow().await;
+    session.end().await;
+    result
+}
+
+/// Which objects of a kind the command line means.
+pub(crate) fn select(connected: &Connected, choice: &Choice, kind: &Served) -> kube_informer::Settings<Value> {
+    let mut settings = kube_informer::Settings::default();
+    if kind.scope == Scope::Namespaced && !choice.all_namespaces {
+        settings = settings.namespace(choice.namespace.clone().unwrap_or_else(|| connected.namespace.clone()));
+    }
+    if let Some(labels) = &choice.selector {
+        settings = settings.labels(labels.clone());
+    }
+    if let Some(fields) = &choice.field_selector {
+        settings = settings.fields(fields.clone());
+    }
+    settings
+}
+
+struct Session {
+    watched: Vec<Watched>,
+    style: Style,
+    out: Output,
+    only: Vec<What>,
+    initial: Initial,
+    until: Vec<Until>,
+    tally: Tally,
+    /// What tells of progress and of failures.
+    reporters: JoinSet<()>,
+}
+
+/// Whether what is there already is told.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Initial {
+    Told,
+    Skipped,
+}
+
+impl Session {
+    fn new(args: &Watch, watched: Vec<Watched>) -> Self {
+        let style = Style {
+            form: args.output,
+            secrets: if args.choice.show_secrets { Secrets::Shown } else { Secrets::Masked },
+            detail: if args.diff { Detail::Fields } else { Detail::Summary },
+            kind_width: watched.iter().map(|watched| watched.kind.kind.len()).max().unwrap_or(0),
+        };
+        Self {
+            watched,
+            style,
+            out: Output::new(args.choice.color),
+            only: args.only.clone(),
+            initial: if args.no_initial { Initial::Skipped } else { Initial::Told },
+            until: args.until.clone(),
+            tally: Tally::new(),
+            reporters: JoinSet::new(),
+        }
+    }
+
+    async fn follow(&mut self) -> Result<(), Failure> {
+        // Nothing will be told: the informers need not tell us either.
+        let silent = self.initial == Initial::Skipped && self.until.contains(&Until::Synced);
+        let mut events: SelectAll<BoxStream<'static, Told>> = SelectAll::new();
+        let mut heard = Vec::new();
+        for (number, watched) in self.watched.iter().enumerate() {
+            if silent {
+                heard.push((number, watched.informer.synced()));
+            } else {
+                let subscription: Subscription<Value> = watched.informer.subscribe();
+                heard.push((number, subscription.synced()));
+                events.push(subscription.map(move |event| (number, event)).boxed());
+            }
+            watched.informer.start();
+            let name = watched.kind.full_name();
+            self.reporters.spawn(progress::tell(name.clone(), watched.informer.clone()));
+            self.reporters.spawn(news::tell(name, watched.informer.clone()));
+        }
+        let mut synced = future::try_join_all(
+            heard.into_iter().map(|(number, synced)| synced.map(move |result| result.map_err(|error| (number, error)))),
+        )
+        .fuse();
+        let deadline =
+            self.until.iter().find_map(|until| if let Until::For(time) = until { Some(*time) } else { None });
+        let deadline = deadline.map(|time| Instant::now() + time);
+        let mut end = std::pin::pin!(signals::ended());
+        loop {
+            let told = tokio::select! {
+                biased;
+                () = &mut end => return Ok(()),
+                () = until(deadline) => return Ok(()),
+                told = events.next(), if !events.is_empty() => told,
+                result = &mut synced => {
+                    result.map_err(|(number, error)| Failure::of_sync(&self.watched[number].kind.full_name(), &error))?;
+                    if self.until.contains(&Until::Synced) {
+                        return Ok(());
+                    }
+                    continue;
+                }
+            };
+            let mut next = told;
+            while let Some((number, event)) = next {
+                if self.tell(number, &event)? == Flow::Ended {
+                    return Ok(());
+                }
+                next = events.next().now_or_never().flatten();
+            }
+            self.out.flush()?;
+        }
+    }
+
+    fn tell(&mut self, number: usize, event: &Event<Value>) -> Result<Flow, Failure> {
+        let what = match event {
+            Event::Added { .. } => What::Added,
+            Event::Updated { .. } => What::Updated,
+            Event::Deleted { .. } => What::Deleted,
+        };
+        let skipped = self.initial == Initial::Skipped && event.origin() == Origin::Initial;
+        if skipped || !self.only.is_empty() && !self.only.contains(&what) {
+            return Ok(Flow::On);
+        }
+        self.tally.count(what);
+        self.style.print(&mut self.out, &self.watched[number].kind, event)?;
+        let enough = self.until.iter().any(|until| matches!(until, Until::Count(most) if self.tally.total() >= *most));
+        Ok(if enough { Flow::Ended } else { Flow::On })
+    }
+
+    async fn end(&mut self) {
+        self.reporters.shutdown().await;
+        // Whoever does not read the rest does not want it.
+        drop(self.out.flush());
+        let held: usize = self.watched.iter().map(|watched| watched.informer.lister().count()).sum();
+        eprintln!("{}", self.tally.summary(held));
+        future::join_all(self.watched.iter().map(|watched| watched.informer.shutdown())).await;
+    }
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Flow {
+    On,
+    Ended,
+}
+
+async fn until(deadline: Option<Instant>) {
+    match deadline {
+        Some(deadline) => tokio::time::sleep_until(deadline).await,
+        None => std::future::pending().await,
+    }
+}
+
+/// A duration in seconds, as a summary has it.
+pub(crate) fn seconds(time: Duration) -> String {
+    format!("{:.1} s", time.as_secs_f64())
+}

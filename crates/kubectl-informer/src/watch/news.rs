@@ -1,0 +1,37 @@
+//! Says when the server is lost and when it is back.
+
+use kube_informer::{Condition, Informer};
+use serde_json::Value;
+use tokio::time::Instant;
+
+use super::seconds;
+
+/// Tells on standard error what goes wrong, once for each cause, and when it is over.
+pub(crate) async fn tell(name: String, informer: Informer<Value>) {
+    let mut health = informer.watch_health();
+    let mut lost: Option<(Instant, String)> = None;
+    loop {
+        let condition = health.borrow_and_update().condition.clone();
+        match condition {
+            Condition::Degraded { cause, next_try } => {
+                let why = cause.to_string();
+                let since = lost.as_ref().map_or_else(Instant::now, |(since, _)| *since);
+                if lost.as_ref().is_none_or(|(_, known)| *known != why) {
+                    let wait = next_try.saturating_duration_since(Instant::now());
+                    eprintln!("! {name}: {why}; trying again in {} and from then on", seconds(wait));
+                }
+                lost = Some((since, why));
+            }
+            Condition::Synced => {
+                if let Some((since, _)) = lost.take() {
+                    eprintln!("! {name}: connected again after {}", seconds(since.elapsed()));
+                }
+            }
+            Condition::Stopped => return,
+            _ => {}
+        }
+        if health.changed().await.is_err() {
+            return;
+        }
+    }
+}

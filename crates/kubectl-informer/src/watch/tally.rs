@@ -1,0 +1,38 @@
+//! What was told, in numbers.
+
+use std::time::Instant;
+
+use super::seconds;
+use crate::args::What;
+
+#[derive(Debug)]
+pub(crate) struct Tally {
+    pub(crate) added: u64,
+    pub(crate) updated: u64,
+    pub(crate) deleted: u64,
+    began: Instant,
+}
+
+impl Tally {
+    pub(crate) fn new() -> Self {
+        Self { added: 0, updated: 0, deleted: 0, began: Instant::now() }
+    }
+
+    pub(crate) fn count(&mut self, what: What) {
+        *match what {
+            What::Added => &mut self.added,
+            What::Updated => &mut self.updated,
+            What::Deleted => &mut self.deleted,
+        } += 1;
+    }
+
+    pub(crate) fn total(&self) -> u64 {
+        self.added + self.updated + self.deleted
+    }
+
+    pub(crate) fn summary(&self, held: usize) -> String {
+        let Self { added, updated, deleted, began } = self;
+        let time = seconds(began.elapsed());
+        format!("{added} added, {updated} updated, {deleted} deleted in {time}; {held} objects in the cache")
+    }
+}

@@ -1,0 +1,65 @@
+//! Who wrote a field, from what managedFields say.
+
+use serde_json::Value;
+
+use crate::diff::Segment;
+
+/// The manager who last wrote a field, and when.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Writer<'v> {
+    pub(crate) manager: &'v str,
+    pub(crate) time: &'v str,
+}
+
+/// Who wrote the field at a path: of those who own it, the one who wrote last.
+pub(crate) fn writer<'v>(object: &'v Value, path: &[Segment]) -> Option<Writer<'v>> {
+    let entries = object["metadata"]["managedFields"].as_array()?;
+    let owners = entries.iter().filter(|entry| owns(&entry["fieldsV1"], path));
+    let latest = owners.max_by_key(|entry| entry["time"].as_str().unwrap_or_default())?;
+    Some(Writer { manager: latest["manager"].as_str()?, time: latest["time"].as_str().unwrap_or_default() })
+}
+
+/// Whether a tree of fields reaches a path: a leaf in it stands for all that is below.
+fn owns(fields: &Value, path: &[Segment]) -> bool {
+    let Some(fields) = fields.as_object() else { return false };
+    let Some((first, rest)) = path.split_first() else { return true };
+    let below = match first {
+        Segment::Field(name) => fields.get(&format!("f:{name}")),
+        Segment::Keyed { by, value } => fields.iter().find(|(key, _)| is_key(key, by, value)).map(|(_, below)| below),
+        Segment::Index(index) => fields.get(&format!("i:{index}")),
+    };
+    below.is_some_and(|below| below.as_object().is_some_and(serde_json::Map::is_empty) || owns(below, rest))
+}
+
+/// Whether `k:{"type":"Ready"}` names the item whose `type` is `Ready`.
+fn is_key(key: &str, by: &str, value: &str) -> bool {
+    let Some(Ok(parsed)) = key.strip_prefix("k:").map(serde_json::from_str::<Value>) else { return false };
+    match &parsed[by] {
+        Value::String(own) => own == value,
+        Value::Number(own) => value.parse().is_ok_and(|value: serde_json::Number| value == *own),
+        _ => false,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn the_last_one_to_write_a_field_is_named() {
+        let object = json!({"metadata": {"managedFields": [
+            {"manager": "old", "time": "2026-01-01T00:00:00Z", "fieldsV1": {"f:status": {"f:phase": {}}}},
+            {"manager": "kubelet", "time": "2026-01-02T00:00:00Z", "fieldsV1": {"f:status": {"f:phase": {}, "f:conditions": {"k:{\"type\":\"Ready\"}": {"f:status": {}}}, "f:containerStatuses": {}}}},
+            {"manager": "kubectl", "time": "2026-01-03T00:00:00Z", "fieldsV1": {"f:metadata": {}}},
+        ]}});
+        let field = |name: &str| Segment::Field(name.to_owned());
+        let ready = Segment::Keyed { by: "type", value: "Ready".to_owned() };
+        let deep = [field("status"), field("containerStatuses"), Segment::Index(0), field("restartCount")];
+        let manager = |path: &[Segment]| writer(&object, path).map(|writer| writer.manager);
+        assert_eq!(manager(&[field("status"), field("phase")]), Some("kubelet"));
+        assert_eq!(manager(&[field("status"), field("conditions"), ready, field("status")]), Some("kubelet"));
+        assert_eq!(manager(&deep), Some("kubelet"));
+        assert_eq!(manager(&[field("spec"), field("replicas")]), None);
+    }
+}

@@ -1,0 +1,149 @@
+//! A server in the test's process, and the command as a program of its own.
+#![allow(dead_code, reason = "each test file uses its own part")]
+
+use std::io::{BufRead as _, BufReader, Lines};
+use std::process::{Child, ChildStdout, Command, Output, Stdio};
+
+use kube_embedded::access::Access;
+use kube_embedded::{Builder, Server};
+use serde_json::{Value, json};
+use tokio::runtime::Runtime;
+
+/// A server, and the runtime it lives on.
+pub struct Rig {
+    pub server: Server,
+    pub runtime: Runtime,
+}
+
+impl Rig {
+    pub fn new() -> Self {
+        Self::with(|builder| builder)
+    }
+
+    pub fn with(change: impl FnOnce(Builder) -> Builder) -> Self {
+        let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().expect("a runtime");
+        let server = runtime.block_on(change(Server::builder().seed(1)).start()).expect("a server");
+        Self { server, runtime }
+    }
+
+    pub fn closed() -> Self {
+        Self::with(|builder| builder.access(Access::closed()))
+    }
+
+    /// The command on this server, to be given arguments.
+    pub fn command(&self, args: &[&str]) -> Command {
+        let mut command = command(args);
+        command.args(["--server", &self.server.url()]);
+        command
+    }
+
+    pub fn run(&self, args: &[&str]) -> Ran {
+        Ran::of(&mut self.command(args))
+    }
+
+    pub fn spawn(&self, args: &[&str]) -> Running {
+        Running::start(&mut self.command(args))
+    }
+
+    pub fn create(&self, object: &Value) {
+        self.server.create(object).expect("created");
+    }
+
+    pub fn config_map(&self, name: &str, value: &str) -> Value {
+        let map = config_map(name, value);
+        self.create(&map);
+        map
+    }
+}
+
+pub fn config_map(name: &str, value: &str) -> Value {
+    json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name, "namespace": "default"}, "data": {"k": value}})
+}
+
+/// The command, knowing nothing of this machine.
+pub fn command(args: &[&str]) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_kubectl-informer"));
+    command.args(args).env_remove("KUBECONFIG").env_remove("KUBERNETES_SERVICE_HOST").env("HOME", "/nonexistent");
+    command.env_remove("NO_COLOR").env("TERM", "xterm");
+    command
+}
+
+/// What a run came to.
+#[derive(Debug)]
+pub struct Ran {
+    pub code: Option<i32>,
+    pub out: String,
+    pub err: String,
+}
+
+impl Ran {
+    pub fn of(command: &mut Command) -> Self {
+        let Output { status, stdout, stderr } = command.stdin(Stdio::null()).output().expect("it runs");
+        Self {
+            code: status.code(),
+            out: String::from_utf8(stdout).expect("UTF-8"),
+            err: String::from_utf8(stderr).expect("UTF-8"),
+        }
+    }
+
+    #[track_caller]
+    pub fn succeeded(self) -> Self {
+        assert_eq!(self.code, Some(0), "{self:#?}");
+        self
+    }
+
+    /// The lines of the output, in order of the alphabet.
+    pub fn sorted(&self) -> Vec<&str> {
+        let mut lines: Vec<&str> = self.out.lines().collect();
+        lines.sort_unstable();
+        lines
+    }
+}
+
+/// A command that runs, read line by line.
+pub struct Running {
+    pub child: Child,
+    lines: Lines<BufReader<ChildStdout>>,
+}
+
+impl Running {
+    pub fn start(command: &mut Command) -> Self {
+        let mut child = command
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .expect("it starts");
+        let lines = BufReader::new(child.stdout.take().expect("piped")).lines();
+        Self { child, lines }
+    }
+
+    /// The next line of the output; waits for it.
+    #[track_caller]
+    pub fn line(&mut self) -> String {
+        self.lines.next().expect("another line").expect("UTF-8")
+    }
+
+    /// Asks it to end, as Ctrl-C or a service manager would.
+    pub fn signal(&self, name: &str) {
+        let status = Command::new("kill").args([&format!("-{name}"), &self.child.id().to_string()]).status();
+        assert!(status.expect("kill is there").success());
+    }
+
+    /// Closes the output though there may be more, waits for the end, and tells as [`Running::end`] does.
+    pub fn hang_up(self) -> (Option<i32>, String) {
+        let Self { child, lines } = self;
+        drop(lines);
+        let output = child.wait_with_output().expect("it ends");
+        (output.status.code(), String::from_utf8_lossy(&output.stderr).into_owned())
+    }
+
+    /// Waits for the end, and tells the code and what went to standard error.
+    pub fn end(mut self) -> (Option<i32>, String) {
+        for line in self.lines.by_ref() {
+            drop(line);
+        }
+        let output = self.child.wait_with_output().expect("it ends");
+        (output.status.code(), String::from_utf8_lossy(&output.stderr).into_owned())
+    }
+}
