@@ -125,7 +125,7 @@ mod tests {
         let lines = lines(Paint::Plain, &[row.clone(), row]);
         assert_eq!(
             lines.last().unwrap(),
-            "together                       6     8000 B       180 kB       3.0         2"
+            "together                         6     8000 B       180 kB       3.0         2"
         );
     }
 }

@@ -10,58 +10,58 @@ use serde_json::{Value, json};
 use tokio::runtime::Runtime;
 
 /// A server, and the runtime it lives on.
-pub struct Rig {
-    pub server: Server,
-    pub runtime: Runtime,
+pub(crate) struct Rig {
+    pub(crate) server: Server,
+    pub(crate) runtime: Runtime,
 }
 
 impl Rig {
-    pub fn new() -> Self {
+    pub(crate) fn new() -> Self {
         Self::with(|builder| builder)
     }
 
-    pub fn with(change: impl FnOnce(Builder) -> Builder) -> Self {
+    pub(crate) fn with(change: impl FnOnce(Builder) -> Builder) -> Self {
         let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().expect("a runtime");
         let server = runtime.block_on(change(Server::builder().seed(1)).start()).expect("a server");
         Self { server, runtime }
     }
 
-    pub fn closed() -> Self {
+    pub(crate) fn closed() -> Self {
         Self::with(|builder| builder.access(Access::closed()))
     }
 
     /// The command on this server, to be given arguments.
-    pub fn command(&self, args: &[&str]) -> Command {
+    pub(crate) fn command(&self, args: &[&str]) -> Command {
         let mut command = command(args);
         command.args(["--server", &self.server.url()]);
         command
     }
 
-    pub fn run(&self, args: &[&str]) -> Ran {
+    pub(crate) fn run(&self, args: &[&str]) -> Ran {
         Ran::of(&mut self.command(args))
     }
 
-    pub fn spawn(&self, args: &[&str]) -> Running {
+    pub(crate) fn spawn(&self, args: &[&str]) -> Running {
         Running::start(&mut self.command(args))
     }
 
-    pub fn create(&self, object: &Value) {
+    pub(crate) fn create(&self, object: &Value) {
         self.server.create(object).expect("created");
     }
 
-    pub fn config_map(&self, name: &str, value: &str) -> Value {
+    pub(crate) fn config_map(&self, name: &str, value: &str) -> Value {
         let map = config_map(name, value);
         self.create(&map);
         map
     }
 }
 
-pub fn config_map(name: &str, value: &str) -> Value {
+pub(crate) fn config_map(name: &str, value: &str) -> Value {
     json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name, "namespace": "default"}, "data": {"k": value}})
 }
 
 /// The command, knowing nothing of this machine.
-pub fn command(args: &[&str]) -> Command {
+pub(crate) fn command(args: &[&str]) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_kubectl-informer"));
     command.args(args).env_remove("KUBECONFIG").env_remove("KUBERNETES_SERVICE_HOST").env("HOME", "/nonexistent");
     command.env_remove("NO_COLOR").env("TERM", "xterm");
@@ -70,14 +70,14 @@ pub fn command(args: &[&str]) -> Command {
 
 /// What a run came to.
 #[derive(Debug)]
-pub struct Ran {
-    pub code: Option<i32>,
-    pub out: String,
-    pub err: String,
+pub(crate) struct Ran {
+    pub(crate) code: Option<i32>,
+    pub(crate) out: String,
+    pub(crate) err: String,
 }
 
 impl Ran {
-    pub fn of(command: &mut Command) -> Self {
+    pub(crate) fn of(command: &mut Command) -> Self {
         let Output { status, stdout, stderr } = command.stdin(Stdio::null()).output().expect("it runs");
         Self {
             code: status.code(),
@@ -87,13 +87,13 @@ impl Ran {
     }
 
     #[track_caller]
-    pub fn succeeded(self) -> Self {
+    pub(crate) fn succeeded(self) -> Self {
         assert_eq!(self.code, Some(0), "{self:#?}");
         self
     }
 
     /// The lines of the output, in order of the alphabet.
-    pub fn sorted(&self) -> Vec<&str> {
+    pub(crate) fn sorted(&self) -> Vec<&str> {
         let mut lines: Vec<&str> = self.out.lines().collect();
         lines.sort_unstable();
         lines
@@ -101,13 +101,13 @@ impl Ran {
 }
 
 /// A command that runs, read line by line.
-pub struct Running {
-    pub child: Child,
+pub(crate) struct Running {
+    pub(crate) child: Child,
     lines: Lines<BufReader<ChildStdout>>,
 }
 
 impl Running {
-    pub fn start(command: &mut Command) -> Self {
+    pub(crate) fn start(command: &mut Command) -> Self {
         let mut child = command
             .stdin(Stdio::null())
             .stdout(Stdio::piped())
@@ -120,18 +120,18 @@ impl Running {
 
     /// The next line of the output; waits for it.
     #[track_caller]
-    pub fn line(&mut self) -> String {
+    pub(crate) fn line(&mut self) -> String {
         self.lines.next().expect("another line").expect("UTF-8")
     }
 
     /// Asks it to end, as Ctrl-C or a service manager would.
-    pub fn signal(&self, name: &str) {
+    pub(crate) fn signal(&self, name: &str) {
         let status = Command::new("kill").args([&format!("-{name}"), &self.child.id().to_string()]).status();
         assert!(status.expect("kill is there").success());
     }
 
     /// Closes the output though there may be more, waits for the end, and tells as [`Running::end`] does.
-    pub fn hang_up(self) -> (Option<i32>, String) {
+    pub(crate) fn hang_up(self) -> (Option<i32>, String) {
         let Self { child, lines } = self;
         drop(lines);
         let output = child.wait_with_output().expect("it ends");
@@ -139,7 +139,7 @@ impl Running {
     }
 
     /// Waits for the end, and tells the code and what went to standard error.
-    pub fn end(mut self) -> (Option<i32>, String) {
+    pub(crate) fn end(mut self) -> (Option<i32>, String) {
         for line in self.lines.by_ref() {
             drop(line);
         }
