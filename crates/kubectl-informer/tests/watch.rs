@@ -33,7 +33,9 @@ fn several_kinds_by_short_names_and_definitions_too() {
         "spec": {"group": "example.com", "scope": "Namespaced", "names": {"plural": "widgets", "kind": "Widget", "shortNames": ["wi"]},
             "versions": [{"name": "v1", "served": true, "storage": true, "schema": {"openAPIV3Schema": {"type": "object", "x-kubernetes-preserve-unknown-fields": true}}}]},
     }));
-    rig.create(&json!({"apiVersion": "example.com/v1", "kind": "Widget", "metadata": {"name": "w", "namespace": "default"}}));
+    rig.create(
+        &json!({"apiVersion": "example.com/v1", "kind": "Widget", "metadata": {"name": "w", "namespace": "default"}}),
+    );
     let ran = rig.run(&["watch", "cm,wi", "ns", "-A", "--until", "synced"]).succeeded();
     assert_eq!(
         ran.sorted(),

@@ -1,6 +1,9 @@
 //! A server in the test's process, and the command as a program of its own.
 #![allow(dead_code, reason = "each test file uses its own part")]
 
+pub(crate) mod pty;
+pub(crate) mod terminal;
+
 use std::io::{BufRead as _, BufReader, Lines};
 use std::process::{Child, ChildStdout, Command, Output, Stdio};
 
@@ -108,12 +111,8 @@ pub(crate) struct Running {
 
 impl Running {
     pub(crate) fn start(command: &mut Command) -> Self {
-        let mut child = command
-            .stdin(Stdio::null())
-            .stdout(Stdio::piped())
-            .stderr(Stdio::piped())
-            .spawn()
-            .expect("it starts");
+        let mut child =
+            command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("it starts");
         let lines = BufReader::new(child.stdout.take().expect("piped")).lines();
         Self { child, lines }
     }
@@ -122,6 +121,15 @@ impl Running {
     #[track_caller]
     pub(crate) fn line(&mut self) -> String {
         self.lines.next().expect("another line").expect("UTF-8")
+    }
+
+    /// The next line of standard error; waits for it. What comes after it is not kept.
+    #[track_caller]
+    pub(crate) fn error_line(&mut self) -> String {
+        let mut line = String::new();
+        let mut err = BufReader::new(self.child.stderr.as_mut().expect("piped"));
+        err.read_line(&mut line).expect("UTF-8");
+        line
     }
 
     /// Asks it to end, as Ctrl-C or a service manager would.
@@ -136,6 +144,13 @@ impl Running {
         drop(lines);
         let output = child.wait_with_output().expect("it ends");
         (output.status.code(), String::from_utf8_lossy(&output.stderr).into_owned())
+    }
+
+    /// Waits for the end, and tells the code, the lines until then and what went to standard error.
+    pub(crate) fn read_to_end(mut self) -> (Option<i32>, Vec<String>, String) {
+        let lines = self.lines.by_ref().map(|line| line.expect("UTF-8")).collect();
+        let (code, err) = self.end();
+        (code, lines, err)
     }
 
     /// Waits for the end, and tells the code and what went to standard error.

@@ -1,0 +1,55 @@
+//! Runs the command on a terminal.
+
+use std::io::Read as _;
+use std::process::{Child, Command};
+
+use super::terminal::Terminal;
+
+/// The command, on a terminal that is looked at.
+pub(crate) struct Live {
+    child: Child,
+    pty: pty_process::blocking::Pty,
+    pub(crate) terminal: Terminal,
+}
+
+impl Live {
+    pub(crate) fn start(width: u16, height: u16, args: &[&str]) -> Self {
+        let (pty, pts) = pty_process::blocking::open().expect("a terminal");
+        pty.resize(pty_process::Size::new(height, width)).expect("resized");
+        let command = pty_process::blocking::Command::new(env!("CARGO_BIN_EXE_kubectl-informer"))
+            .args(args)
+            .env_remove("NO_COLOR")
+            .env("TERM", "xterm");
+        let child = command.spawn(pts).expect("it starts");
+        Self { child, pty, terminal: Terminal::new(usize::from(width), usize::from(height)) }
+    }
+
+    /// Looks until this is seen.
+    #[track_caller]
+    pub(crate) fn until(&mut self, seen: impl Fn(&[String]) -> bool) {
+        while !seen(&self.terminal.lines()) {
+            assert!(self.read(), "it ended too early: {:#?}", self.terminal.lines());
+        }
+    }
+
+    /// Presses Ctrl-C, and tells the code with which it ended.
+    pub(crate) fn interrupt(&mut self) -> Option<i32> {
+        let status = Command::new("kill").args(["-INT", &self.child.id().to_string()]).status();
+        assert!(status.expect("kill is there").success());
+        while self.read() {}
+        self.child.wait().expect("it ends").code()
+    }
+
+    /// Takes what has been written; false when nothing more comes.
+    fn read(&mut self) -> bool {
+        let mut bytes = [0; 4096];
+        // The other end hangs up when the program ends, which counts as an error here.
+        match self.pty.read(&mut bytes) {
+            Ok(count) if count > 0 => {
+                self.terminal.feed(&bytes[..count]);
+                true
+            }
+            _ => false,
+        }
+    }
+}
