@@ -2,6 +2,7 @@
 
 use std::fmt;
 use std::sync::Arc;
+use std::time::Duration;
 
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
@@ -19,11 +20,14 @@ use crate::keeper::Keeper;
 use crate::metrics::{Figures, HandlerFigures, Reporter, sum};
 use crate::processor::{CheckPeriod, Completeness, Processor};
 use crate::reflector::{Counters, Reflector, Status};
-use crate::store::Store;
+use crate::store::{Leftovers, Store};
 
 mod housework;
 mod inbox;
 mod shared;
+
+/// How long readers are given to let go of a state before it is looked at again.
+const TIDY: Duration = Duration::from_secs(1);
 
 /// Takes deltas out of the queue, applies them to the store, lets readers see the result, and then tells the handlers.
 ///
@@ -42,6 +46,8 @@ pub(crate) struct Controller {
     /// Scopes that are being listed after the server went back.
     going_back: Vec<Scope>,
     resync_at: Option<Instant>,
+    /// When readers may have let go of states that have been replaced.
+    tidy_at: Option<Instant>,
     stirs: u64,
     reporter: Option<Reporter>,
     counted: Counted,
@@ -92,6 +98,7 @@ impl Controller {
             generation: None,
             going_back: Vec::new(),
             resync_at: None,
+            tidy_at: None,
             stirs: 0,
             reporter: parts.reporter,
             counted: Counted::default(),
@@ -138,6 +145,7 @@ impl Controller {
             () = self.inbox.filled() => {}
             () = self.shared.bell().notified() => self.build_indexes(),
             () = until(self.resync_at) => self.resync(),
+            () = until(self.tidy_at) => self.tidy(Instant::now()),
             () = until(self.reporter.as_ref().map(Reporter::due)) => self.report(),
             () = self.housework.due() => self.housework.work(Instant::now(), || self.shared.alive()),
         }
@@ -164,6 +172,11 @@ impl Controller {
         self.processor.tell(events.into_news(), now);
         self.advance(now);
         self.housework.stirred(now, || self.shared.alive());
+        self.tidy(now);
+    }
+
+    fn tidy(&mut self, now: Instant) {
+        self.tidy_at = (self.store.tidy() == Leftovers::Some).then(|| now + TIDY);
     }
 
     /// Lets those who wait know how far the store has come.

@@ -138,9 +138,11 @@ impl Store {
         events
     }
 
-    /// Takes apart what readers have let go of. To be called when the events have been told and nothing else is to be done.
-    pub fn tidy(&mut self) {
+    /// Takes apart what readers have let go of. To be called when the events have been told and nothing else is to be done, and
+    /// again later as long as there are [`Leftovers`].
+    pub fn tidy(&mut self) -> Leftovers {
         self.retired.retain(|state| Arc::strong_count(state) > 1);
+        if self.retired.is_empty() { Leftovers::None } else { Leftovers::Some }
     }
 
     fn fold(&mut self, delta: Delta, events: &mut Events) {
@@ -434,6 +436,15 @@ impl Store {
             self.tidy();
         }
     }
+}
+
+/// Whether readers still look at states that have been replaced.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Leftovers {
+    /// All that is held is the present state.
+    None,
+    /// Tidying up later will free more.
+    Some,
 }
 
 /// How many states may be held before they are tidied up even in between.

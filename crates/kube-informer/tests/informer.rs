@@ -461,3 +461,46 @@ async fn a_list_that_is_under_way_shows_how_far_it_is() {
     drop(tokio::time::timeout(Duration::from_secs(10), health.wait_for(under_way)).await.expect("progress is shown"));
     assert!(maps.is_synced(), "what was there can be read meanwhile");
 }
+
+/// A value of an index, counted by its references.
+#[derive(Clone)]
+struct Counted {
+    value: String,
+    _counter: Arc<()>,
+}
+
+impl PartialEq for Counted {
+    fn eq(&self, other: &Self) -> bool {
+        self.value == other.value
+    }
+}
+
+impl Eq for Counted {}
+
+impl std::hash::Hash for Counted {
+    fn hash<H: std::hash::Hasher>(&self, state: &mut H) {
+        self.value.hash(state);
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_a_reader_has_let_go_of_is_freed_though_nothing_more_happens() {
+    let server = server().await;
+    put(&server, "default", "a", "1");
+    let counter = Arc::new(());
+    let maps = Informer::<ConfigMap>::builder(client(&server)).build();
+    let count = Arc::clone(&counter);
+    let index = maps.index(move |map| [Counted { value: map.version().to_string(), _counter: Arc::clone(&count) }]);
+    maps.start();
+    maps.synced().await.unwrap();
+    let held = || Arc::strong_count(&counter);
+    let before = held();
+    let snapshot = maps.lister().snapshot();
+    let version = put(&server, "default", "a", "2");
+    maps.wait_for(version).await.unwrap();
+    assert!(held() > before, "the snapshot has the old value");
+    drop(snapshot);
+    tokio::time::sleep(Duration::from_secs(5)).await;
+    assert_eq!(held(), before);
+    drop(index);
+}
