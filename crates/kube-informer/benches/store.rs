@@ -13,6 +13,7 @@ use kube_informer::{Index, Keep, Lister, Obj, ObjectKey, Selector, Untyped, Vers
 
 const PODS: u64 = 100_000;
 const READERS: usize = 16;
+const ROUNDS: usize = 7;
 
 /// Small pods: what a body holds is nothing to the store.
 fn pod(keeper: &Keeper, number: u64, version: u64, arrival: Arrival) -> Obj<Untyped> {
@@ -133,51 +134,79 @@ fn read(c: &mut Criterion) {
 }
 
 /// The 99th percentile of applying one change while 16 threads list everything in a loop, beside two controls: the same threads
-/// spinning, and the same threads listing another store.
+/// spinning, and the same threads listing another store, which costs the writer its cache and nothing else. The writer is busy
+/// (one change after another) or paced (it sleeps between bursts, so that its first change finds cold caches whoever filled them).
 fn contention(_: &mut Criterion) {
     let keeper = keeper(Keep::Plain);
     let (mut store, other) = (filled(&keeper), filled(&keeper));
     let (lister, elsewhere) = (Lister::<Untyped>::new(store.reader()), Lister::<Untyped>::new(other.reader()));
-    let mut version = PODS;
-    let mut next = updates(&keeper, &mut version);
-    println!("apply one change, us {:>24} {:>10} {:>10}", "p50", "p99", "max");
-    for (what, work) in [
-        ("16 threads spin", &(|| (0..20_000).for_each(|n| _ = black_box(n))) as &(dyn Fn() + Sync)),
+    let rows: [(&str, &(dyn Fn() + Sync)); 5] = [
+        ("16 threads spin", &|| (0..20_000).for_each(|n| _ = black_box(n))),
         ("16 list another store", &|| drop(black_box(elsewhere.list()))),
         ("16 list this store", &|| drop(black_box(lister.list()))),
         ("16 walk this store", &|| {
             black_box(lister.snapshot().iter().map(|object| object.name().len()).sum::<usize>());
         }),
         ("16 get from this store", &|| drop(black_box(lister.get(&ObjectKey::cluster("none"))))),
-    ] {
-        let stop = AtomicBool::new(false);
-        let mut taken = Vec::new();
-        std::thread::scope(|scope| {
-            for _ in 0..READERS {
-                scope.spawn(|| {
-                    while !stop.load(Ordering::Relaxed) {
-                        work();
-                    }
-                });
+    ];
+    let mut version = PODS;
+    let mut next = updates(&keeper, &mut version);
+    for (writer, pause) in [("busy", None), ("paced", Some(Duration::from_micros(200)))] {
+        // Interleaved, so that what else the machine does hits every row alike.
+        let mut figures = vec![(Vec::new(), Vec::new()); rows.len()];
+        for _ in 0..ROUNDS {
+            for ((_, work), (medians, tails)) in rows.iter().zip(&mut figures) {
+                let taken = beside(*work, || next(64), &mut store, pause);
+                medians.push(taken[taken.len() / 2].as_nanos() as f64 / 1000.0);
+                tails.push(taken[taken.len() * 99 / 100].as_nanos() as f64 / 1000.0);
             }
-            let end = Instant::now() + Duration::from_secs(5);
-            while Instant::now() < end {
-                for delta in next(64) {
-                    let start = Instant::now();
-                    let events = store.apply([delta]);
-                    taken.push(start.elapsed());
-                    drop(events);
-                    store.tidy();
-                }
-                std::thread::sleep(Duration::from_micros(200));
-            }
-            stop.store(true, Ordering::Relaxed);
-        });
-        taken.sort_unstable();
-        let us = |at: usize| taken[at].as_nanos() as f64 / 1000.0;
-        let count = taken.len();
-        println!("{what:<34} {:>10.2} {:>10.2} {:>10.0}", us(count / 2), us(count * 99 / 100), us(count - 1));
+        }
+        println!("apply one change, {writer} writer, us: median of {ROUNDS} rounds (least to most)");
+        for ((what, _), (medians, tails)) in rows.iter().zip(&mut figures) {
+            println!("{what:<24} p50 {:<24} p99 {}", spread(medians), spread(tails));
+        }
     }
+}
+
+/// How long each change takes to apply while 16 threads do some work, in order.
+fn beside(
+    work: &(dyn Fn() + Sync),
+    mut next: impl FnMut() -> Vec<Delta>,
+    store: &mut Store,
+    pause: Option<Duration>,
+) -> Vec<Duration> {
+    let stop = AtomicBool::new(false);
+    let mut taken = Vec::new();
+    std::thread::scope(|scope| {
+        for _ in 0..READERS {
+            scope.spawn(|| {
+                while !stop.load(Ordering::Relaxed) {
+                    work();
+                }
+            });
+        }
+        let end = Instant::now() + Duration::from_millis(1_500);
+        while Instant::now() < end {
+            for delta in next() {
+                let start = Instant::now();
+                let events = store.apply([delta]);
+                taken.push(start.elapsed());
+                drop(events);
+                store.tidy();
+            }
+            if let Some(pause) = pause {
+                std::thread::sleep(pause);
+            }
+        }
+        stop.store(true, Ordering::Relaxed);
+    });
+    taken.sort_unstable();
+    taken
+}
+
+fn spread(figures: &mut [f64]) -> String {
+    figures.sort_unstable_by(f64::total_cmp);
+    format!("{:.2} ({:.2} to {:.2})", figures[figures.len() / 2], figures[0], figures[figures.len() - 1])
 }
 
 criterion_group! {
