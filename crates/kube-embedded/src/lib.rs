@@ -80,6 +80,7 @@ mod service;
 mod services;
 mod status;
 mod storage;
+mod strategic;
 pub mod table;
 mod tabulate;
 mod tls;

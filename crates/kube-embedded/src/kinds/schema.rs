@@ -23,6 +23,8 @@ pub(crate) struct Struct {
     fields: Box<[Field]>,
     /// Places of fields plus one, by a hash of their names; 0 is free. Half empty, so a search is short.
     by_name: Box<[u8]>,
+    /// Whether appliers own it as a whole.
+    pub(crate) atomic: bool,
 }
 
 /// One field of a struct.
@@ -32,6 +34,33 @@ pub(crate) struct Field {
     pub(crate) presence: Presence,
     pub(crate) shape: Shape,
     go_type: Option<&'static str>,
+    /// How strategic merge patches change it.
+    pub(crate) patch: PatchRule,
+    /// How appliers share it.
+    pub(crate) apply: ApplyRule,
+}
+
+/// How a strategic merge patch changes a field that it mentions.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(crate) struct PatchRule {
+    /// Whether lists are merged rather than replaced.
+    pub(crate) merges: bool,
+    /// The field by which the items of a list are told apart.
+    pub(crate) key: Option<&'static str>,
+}
+
+/// How appliers share a field.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub(crate) enum ApplyRule {
+    /// Lists as a whole, structs and maps field by field.
+    #[default]
+    Plain,
+    /// As a whole.
+    Atomic,
+    /// Each value of a list by itself.
+    Set,
+    /// Each item of a list by itself; these fields tell them apart.
+    Keyed(Box<[&'static str]>),
 }
 
 /// What is written for a field without a value.
@@ -109,7 +138,33 @@ impl Structs {
                 structs.push(Struct::parse(line));
             }
         }
+        for line in include_str!("../../data/merging.txt").lines() {
+            merging(&mut structs, line);
+        }
         Structs { structs, kinds }
+    }
+}
+
+/// Reads what a line of merging.txt says about a struct.
+fn merging(structs: &mut [Struct], line: &'static str) {
+    let mut parts = line.split('\t');
+    let number = parts.next().expect("split gives at least one part");
+    let of = &mut structs[usize::from(StructId::parse(number.trim_end_matches('!')).0)];
+    of.atomic = number.ends_with('!');
+    for part in parts {
+        let (name, rules) = part.split_once('=').expect("a field has rules");
+        let (patch, apply) = rules.split_once('/').expect("there are two rules");
+        let at = of.field(name).map(|(at, _)| usize::from(at)).expect("a rule is about a field of the struct");
+        let field = &mut of.fields[at];
+        // retainKeys alone is what clients send with it; here it changes nothing.
+        let (strategy, key) = patch.split_once(':').map_or((patch, None), |(strategy, key)| (strategy, Some(key)));
+        field.patch = PatchRule { merges: matches!(strategy, "m" | "b"), key };
+        field.apply = match apply.split_once(':') {
+            Some((_, keys)) => ApplyRule::Keyed(keys.split(',').collect()),
+            None if apply == "a" => ApplyRule::Atomic,
+            None if apply == "s" => ApplyRule::Set,
+            None => ApplyRule::Plain,
+        };
     }
 }
 
@@ -175,7 +230,7 @@ impl Struct {
             }
             by_name[slot] = u8::try_from(at + 1).expect("no struct has that many fields");
         }
-        Struct { go_type, fields, by_name }
+        Struct { go_type, fields, by_name, atomic: false }
     }
 }
 
@@ -237,11 +292,20 @@ impl Field {
             Some((shape, go_type)) => (shape, Some(go_type)),
             None => (rest, None),
         };
-        Field { name: &text[..mark], presence, shape: Shape::parse(shape), go_type }
+        let (patch, apply) = Default::default();
+        Field { name: &text[..mark], presence, shape: Shape::parse(shape), go_type, patch, apply }
     }
 }
 
 impl Shape {
+    /// The struct that a value, or each element of a list, is.
+    pub(crate) fn structure(self) -> Option<&'static Struct> {
+        match self {
+            Shape::One(Leaf::Struct(id)) | Shape::List(Leaf::Struct(id)) => Some(id.resolve()),
+            _ => None,
+        }
+    }
+
     /// The shape of one element of a list or a map.
     pub(crate) fn element(self) -> Shape {
         match self {

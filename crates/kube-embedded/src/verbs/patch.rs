@@ -1,15 +1,16 @@
-//! Changing a part of an object: JSON patches and merge patches.
+//! Changing a part of an object: JSON patches, merge patches and strategic merge patches.
 
 use http::HeaderMap;
 use json_patch::{Patch as JsonPatch, PatchOperation};
 use serde_json::Value;
 
 use crate::decode::{self, Decoded};
-use crate::kinds::Kind;
+use crate::kinds::{Kind, Schema};
 use crate::metadata;
 use crate::negotiate::media_type;
 use crate::reply::Reply;
 use crate::status::{Details, Status};
+use crate::strategic;
 use crate::verbs::update::{Facet, check_name, replace};
 use crate::write::Write;
 
@@ -24,6 +25,8 @@ const MOST_COPIED: usize = 3 * 1024 * 1024;
 pub(crate) enum Patch {
     Json(JsonPatch),
     Merge(Value),
+    /// Built-in kinds only: lists are merged as their fields say.
+    Strategic(Value),
 }
 
 impl Patch {
@@ -36,13 +39,21 @@ impl Patch {
         match media_type(headers) {
             Some("application/json-patch+json") => json_patch(bytes).map(Self::Json),
             Some("application/merge-patch+json") => merge_patch(bytes).map(Self::Merge),
+            Some("application/strategic-merge-patch+json") if !kind.is_custom() => {
+                strategic_patch(bytes).map(Self::Strategic)
+            }
             _ => Err(unsupported(kind)),
         }
     }
 
     /// The object after the patch.
-    fn apply(&self, object: &mut Value) -> Result<(), Status> {
+    fn apply(&self, kind: &Kind, object: &mut Value) -> Result<(), Status> {
         match self {
+            Self::Strategic(patch) => {
+                if let Schema::Typed(of) = kind.schema {
+                    strategic::merge(object, patch.clone(), of).map_err(strategic::Misfit::into_status)?;
+                }
+            }
             Self::Merge(patch) => json_patch::merge(object, patch),
             Self::Json(patch) => {
                 let mut copied = 0;
@@ -70,7 +81,7 @@ pub(crate) fn patch(write: &Write<'_>, name: &str, patch: &Patch, facet: Facet) 
         let existing = write.find(&key).ok_or_else(|| write.not_found(name))?;
         let old = write.view.value(&existing);
         let mut patched = old.clone();
-        patch.apply(&mut patched)?;
+        patch.apply(write.kind(), &mut patched)?;
         let Decoded { object, warnings } =
             decode::conform_patched(write.kind(), patched, write.options.field_validation)?;
         check_type(write.kind(), &object)?;
@@ -105,6 +116,13 @@ fn check_type(kind: &Kind, object: &Value) -> Result<(), Status> {
 fn merge_patch(bytes: &[u8]) -> Result<Value, Status> {
     let (patch, _) = decode::parse(bytes).map_err(|_| Status::bad_request("invalid JSON patch"))?;
     if patch.is_object() { Ok(patch) } else { Err(undecodable(&patch, "map[string]interface {}")) }
+}
+
+fn strategic_patch(bytes: &[u8]) -> Result<Value, Status> {
+    let (patch, _) = decode::parse(bytes).map_err(|_| Status::bad_request("invalid JSON patch"))?;
+    let found = decode::name_of(&patch);
+    let why = || format!("json: cannot unmarshal {found} into Go value of type map[string]interface {{}}");
+    if patch.is_object() { Ok(patch) } else { Err(Status::bad_request(why())) }
 }
 
 fn json_patch(bytes: &[u8]) -> Result<JsonPatch, Status> {

@@ -1,7 +1,7 @@
-//! JSON patches and merge patches.
+//! JSON patches, merge patches and strategic merge patches.
 
 use crate::harness::{Api, Case, Namespace, case, failure};
-use serde_json::json;
+use serde_json::{Value, json};
 
 pub(crate) const CASES: &[Case] = &[
     case!(merge_patches_merge, "merge patch: what is null goes, the rest is merged; 200 with a new version"),
@@ -18,6 +18,10 @@ pub(crate) const CASES: &[Case] = &[
     case!(patches_of_missing_objects_are_404, "a patch of a missing object is a 404"),
     case!(patches_must_leave_a_legal_object, "a patch whose result does not fit the type is a 422 that shows it"),
     case!(other_kinds_of_patches_are_415, "a patch of another media type is a 415"),
+    case!(
+        strategic_patches_merge_lists_as_their_fields_say,
+        "strategic merge patch: merge keys, directives, orders, and what makes no sense"
+    ),
     case!(force_is_only_for_apply, "force with a plain patch is a 422"),
 ];
 
@@ -166,6 +170,34 @@ async fn other_kinds_of_patches_are_415(api: Api) {
                 r#""message":"415: Unsupported Media Type","reason":"UnsupportedMediaType","details":{},"code":415"#,
             ),
         );
+    }
+}
+
+/// What a real server made of each patch: first the object, then `{"patch", "code", "metadata", "spec"}` or a message.
+async fn strategic_patches_merge_lists_as_their_fields_say(api: Api) {
+    let ns = api.namespace().await;
+    let deployments = ns.group_path("apps/v1", "deployments");
+    let mut lines = include_str!("strategic.jsonl").lines().map(|line| serde_json::from_str::<Value>(line).unwrap());
+    let mut object = lines.next().unwrap();
+    for (at, recorded) in lines.enumerate() {
+        let name = format!("d{at}");
+        object["metadata"]["name"] = json!(name);
+        api.post(&deployments, &object).await.is(201);
+        let patch = recorded["patch"].to_string().replace("\"d\"", &format!("\"{name}\""));
+        let path = format!("{deployments}/{name}");
+        let patched = api.patch(&path, "strategic-merge-patch", patch).await;
+        assert_eq!(patched.code, recorded["code"], "{} {}", recorded["patch"], patched.text());
+        let patched = patched.json();
+        match recorded["message"].as_str() {
+            Some(message) => assert_eq!(patched["message"], message, "{}", recorded["patch"]),
+            None => {
+                assert_eq!(patched["spec"], recorded["spec"], "{}", recorded["patch"]);
+                for part in ["labels", "finalizers"] {
+                    assert_eq!(patched["metadata"][part], recorded["metadata"][part], "{}", recorded["patch"]);
+                }
+            }
+        }
+        api.patch(&path, "merge-patch", json!({"metadata": {"finalizers": null}})).await.is(200);
     }
 }
 
