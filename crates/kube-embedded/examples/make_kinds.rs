@@ -27,7 +27,7 @@ use std::path::Path;
 use serde_json::Value;
 
 /// Subresources that are served. Of the resources, those that can be listed and watched are.
-const SUBRESOURCES: [&str; 2] = ["status", "finalize"];
+const SUBRESOURCES: [&str; 3] = ["status", "finalize", "scale"];
 
 fn main() -> Result<(), Box<dyn Error>> {
     let folder = std::env::args().nth(1).ok_or("the folder of recordings is missing")?;

@@ -30,10 +30,13 @@ mod rule;
 
 use std::collections::BTreeMap;
 
+use serde_json::Value;
+
 pub(crate) use attributes::Wanted;
 pub use attributes::{Action, Attributes};
 pub use rule::Rule;
 
+use crate::request::Verb;
 use crate::status::Status;
 
 const AUTHENTICATED: &str = "system:authenticated";
@@ -84,15 +87,22 @@ impl Access {
     }
 
     /// Nobody may do anything but what a real server allows from the start: everybody may ask for its version and
-    /// health, everybody with a token for discovery, and the group `system:masters` for anything.
+    /// health, everybody with a token for discovery and what they may do, and the group `system:masters` for anything.
     pub fn closed() -> Self {
         let public = ["/healthz", "/livez", "/readyz", "/version", "/version/"];
         let discovery = ["/api", "/api/*", "/apis", "/apis/*", "/openapi", "/openapi/*"];
         let health = public.into_iter().fold(Rule::new(), Rule::path);
         let discovery = discovery.into_iter().fold(Rule::new().group(AUTHENTICATED), Rule::path);
+        let questions = Rule::new()
+            .group(AUTHENTICATED)
+            .verb(Verb::Create)
+            .resource("authorization.k8s.io", "selfsubjectaccessreviews")
+            .resource("authorization.k8s.io", "selfsubjectrulesreviews")
+            .resource("authentication.k8s.io", "selfsubjectreviews");
         Self { tokens: BTreeMap::new(), rules: Vec::new(), stranger: Stranger::Anonymous }
             .allow(health)
             .allow(discovery)
+            .allow(questions)
             .allow(Rule::new().group(MASTERS))
     }
 
@@ -142,6 +152,14 @@ impl Access {
             Some((Effect::Allow, _)) => Ok(()),
             Some((Effect::Deny, _)) | None => Err(attributes.forbidden()),
         }
+    }
+
+    /// What a user may do: rules about resources, rules about paths, and whether that is all there is to say.
+    pub(crate) fn list(&self, user: &User) -> (Vec<Value>, Vec<Value>, bool) {
+        let mine: Vec<_> = self.rules.iter().filter(|(_, rule)| rule.fits_user(user)).collect();
+        let allowed = || mine.iter().filter(|(effect, _)| *effect == Effect::Allow).map(|(_, rule)| rule);
+        let complete = mine.iter().all(|(effect, _)| *effect == Effect::Allow);
+        (allowed().flat_map(Rule::on_resources).collect(), allowed().filter_map(Rule::on_paths).collect(), complete)
     }
 }
 

@@ -1,7 +1,7 @@
 //! Discovery: the documents that tell clients what is served.
 
 use crate::escape::push_string;
-use crate::kinds::{GroupVersion, Kind, Registry, Scope, Text};
+use crate::kinds::{GroupVersion, Kind, Part, Registry, Scope, Text};
 use crate::request::Verb;
 
 /// The two roots of the API.
@@ -153,7 +153,12 @@ impl Document {
             self.list(&kind.subresources, |out, sub| {
                 out.raw("{");
                 out.text("subresource", sub.part.as_str());
-                out.response_kind(kind);
+                match sub.part {
+                    Part::Scale => {
+                        out.raw(r#","responseKind":{"group":"autoscaling","version":"v1","kind":"Scale"}"#);
+                    }
+                    Part::Status | Part::Finalize => out.response_kind(kind),
+                }
                 out.verbs(&sub.verbs);
                 out.raw("}");
             });
@@ -192,7 +197,15 @@ impl Document {
             self.raw(",{");
             self.text("name", &format!("{}/{}", kind.plural, sub.part.as_str()));
             self.raw(r#","singularName":"""#);
-            self.namespaced(kind);
+            match sub.part {
+                Part::Scale => {
+                    let namespaced = kind.scope == Scope::Namespaced;
+                    self.raw(&format!(
+                        r#","namespaced":{namespaced},"group":"autoscaling","version":"v1","kind":"Scale""#
+                    ));
+                }
+                Part::Status | Part::Finalize => self.namespaced(kind),
+            }
             self.verbs(&sub.verbs);
             self.raw("}");
         }

@@ -61,6 +61,8 @@ pub(crate) struct Kind {
     pub(crate) storage: GroupResource,
     /// What the definition of a custom kind says about its objects.
     pub(crate) structure: Option<Structure>,
+    /// Where the number of replicas is, if the kind has a scale.
+    pub(crate) scale: Option<ScalePaths>,
     selectable: Vec<Selectable>,
     unknown_field: Text,
     api_version: Text,
@@ -89,6 +91,24 @@ pub(crate) struct Subresource {
 pub(crate) enum Part {
     Status,
     Finalize,
+    Scale,
+}
+
+/// Where an object keeps what its scale shows.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct ScalePaths {
+    pub(crate) wanted: Vec<String>,
+    pub(crate) present: Vec<String>,
+    /// A label selector, written out or as an object; nothing if the kind does not say.
+    pub(crate) selector: Vec<String>,
+}
+
+impl ScalePaths {
+    /// Reads simple paths such as `.spec.replicas`.
+    pub(crate) fn new(wanted: &str, present: &str, selector: &str) -> Self {
+        let parts = |path: &str| path.split('.').filter(|part| !part.is_empty()).map(str::to_owned).collect();
+        Self { wanted: parts(wanted), present: parts(present), selector: parts(selector) }
+    }
 }
 
 /// What an object of the kind looks like.
@@ -182,11 +202,12 @@ impl Part {
         match self {
             Part::Status => "status",
             Part::Finalize => "finalize",
+            Part::Scale => "scale",
         }
     }
 
     /// The subresource of that name in a path.
     pub(crate) fn parse(word: &str) -> Option<Part> {
-        [Part::Status, Part::Finalize].into_iter().find(|part| part.as_str() == word)
+        [Part::Status, Part::Finalize, Part::Scale].into_iter().find(|part| part.as_str() == word)
     }
 }

@@ -317,7 +317,7 @@ impl<'s> Objects<'s> {
         match reply.content {
             Content::Object(object) => self.view.value(&object),
             Content::Unsaved(object) => object,
-            Content::Success(_) | Content::List(_) => Value::Null,
+            Content::Success(_) | Content::List(_) | Content::Other(_) => Value::Null,
         }
     }
 }

@@ -43,6 +43,8 @@ pub(crate) enum Content {
     Object(Arc<Object>),
     /// An object of the view's kind that is not stored, as a dry run has it: written as it stands.
     Unsaved(Value),
+    /// An object of some other kind than the view's, in its final form.
+    Other(Vec<u8>),
     /// A `Status` of success.
     Success(Details),
     List(Listing),
@@ -70,6 +72,7 @@ impl Reply {
                 let bytes = unsaved(view, &value);
                 json_response(self.code, &bytes, wish, wish.layout)
             }
+            Content::Other(bytes) => json_response(self.code, &bytes, wish, wish.layout),
             Content::Success(details) => json_response(self.code, &success(&details), wish, wish.layout),
             Content::List(listing) => list_response(listing, view, wish),
         };

@@ -6,6 +6,7 @@ use bytes::Bytes;
 use http::{Method, Response};
 use tokio::time::Instant;
 
+use crate::access::User;
 use crate::body::{Body, StreamBody};
 use crate::cluster::Cluster;
 use crate::decode;
@@ -13,18 +14,20 @@ use crate::delete_options::DeleteOptions;
 use crate::discovery::{self, Root};
 use crate::kinds::{Kind, Part, Registry, Scope};
 use crate::negotiate::{Form, Place, Unacceptable, check_table, json_body};
+use crate::openapi;
 use crate::paths;
 use crate::query::{ListOptions, ListVerb, parse_duration};
 use crate::reply::{self, Content, Reply};
 use crate::request::{Head, ResourcePath, Target, Verb};
 use crate::request_log::OpenWatch;
+use crate::review;
 use crate::service::Shared;
 use crate::status::Status;
 use crate::storage::Key;
 use crate::verbs::patch::Patch;
 use crate::verbs::update::Facet;
 use crate::verbs::watch::{Watch, is_streaming_list};
-use crate::verbs::{create, delete, delete_collection, get, list, patch, update};
+use crate::verbs::{create, delete, delete_collection, get, list, patch, scale, update};
 use crate::view::View;
 use crate::write::Write;
 use crate::write_options::{OptionsOf, WriteOptions};
@@ -68,9 +71,17 @@ impl From<Response<Body>> for Answer {
 const PAGE_NOT_FOUND: Refusal = Refusal::Text(404, "404 page not found\n");
 
 /// Answers a request.
-pub(crate) async fn route(shared: &Arc<Shared>, head: &Head, body: Bytes) -> Result<Answer, Refusal> {
+pub(crate) async fn route(shared: &Arc<Shared>, head: &Head, user: &User, body: Bytes) -> Result<Answer, Refusal> {
     let registry = shared.cluster.registry();
     match &head.target {
+        Target::Resource(path) if review::is_one(path) => {
+            if head.method != Method::POST {
+                return Err(Status::method_not_allowed().into());
+            }
+            json_body(&head.headers)?;
+            let reviewed = review::review(shared, path, user, &body)?;
+            Ok(reply::json_response(201, &reviewed, &head.wish, head.wish.layout).into())
+        }
         Target::Resource(path) => resource(shared, &registry, head, path, body).await,
         _ => document(shared, &registry, head).map(Answer::from),
     }
@@ -105,6 +116,9 @@ fn document(shared: &Shared, registry: &Registry, head: &Head) -> Result<Respons
         Target::Path | Target::Resource(_) => {
             if paths::is_read_only(head.uri.path()) {
                 only_get(head)?;
+            }
+            if let Some(response) = openapi::answer(registry, head, shared.cluster.clock) {
+                return Ok(response);
             }
             paths::answer(head)?.ok_or(PAGE_NOT_FOUND)
         }
@@ -152,6 +166,12 @@ async fn resource(
     let namespace = path.namespace.as_deref();
     let cluster = &shared.cluster;
     match verb {
+        Verb::Get if path.subresource.as_deref() == Some(Part::Scale.as_str()) => {
+            let key = Key::new(namespace, path.name.as_deref().unwrap_or_default());
+            let object = get::get(cluster, &view.kind, &key, head.query.text("resourceVersion"), None).await?;
+            let shown = scale::show(&view.kind, &view.value(&object))?;
+            Ok(Reply::ok(shown).respond(&view, &head.wish).into())
+        }
         Verb::Get => {
             let key = Key::new(namespace, path.name.as_deref().unwrap_or_default());
             let object = get::get(cluster, &view.kind, &key, head.query.text("resourceVersion"), None).await?;
@@ -204,6 +224,16 @@ async fn change(
     let name = path.name.as_deref().unwrap_or_default();
     let facet = Facet::of(path.subresource.as_deref().and_then(Part::parse));
     match verb {
+        Verb::Update if facet == Facet::Scale => {
+            json_body(&head.headers)?;
+            let options = WriteOptions::parse(&head.query, OptionsOf::Update)?;
+            scale::update(&Write { cluster, view, namespace, options }, name, body)
+        }
+        Verb::Patch if facet == Facet::Scale => {
+            let patch = Patch::parse(&view.kind, &head.headers, body)?;
+            let options = WriteOptions::parse(&head.query, OptionsOf::Patch)?;
+            scale::patch(&Write { cluster, view, namespace, options }, name, &patch)
+        }
         Verb::Create | Verb::Update => {
             json_body(&head.headers)?;
             let of = if verb == Verb::Create { OptionsOf::Create } else { OptionsOf::Update };

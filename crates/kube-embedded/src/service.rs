@@ -125,8 +125,8 @@ where
         return Ok(finish(shared, seen, response));
     }
     let answer = match permitted(&access, user, &head) {
-        Ok(()) => match read(body, shared.cluster.settings.max_request_bytes).await {
-            Ok(body) => route(shared, &head, body).await,
+        Ok(user) => match read(body, shared.cluster.settings.max_request_bytes).await {
+            Ok(body) => route(shared, &head, &user, body).await,
             Err(status) => Err(status.into()),
         },
         Err(status) => Ok(reply::denial(&status, &head.wish).into()),
@@ -162,10 +162,12 @@ fn finish(shared: &Shared, seen: Seen, mut response: Response<Body>) -> Response
     response
 }
 
-/// Whether the sender may do what the request wants, which is asked before whether there is such a thing.
-fn permitted(access: &Access, user: Result<User, Status>, head: &Head) -> Result<(), Status> {
+/// The sender, if they may do what the request wants, which is asked before whether there is such a thing.
+fn permitted(access: &Access, user: Result<User, Status>, head: &Head) -> Result<User, Status> {
     let wanted = Wanted::read(head);
-    access.check(&Attributes { user: &user?, action: wanted.action(head) })
+    let user = user?;
+    access.check(&Attributes { user: &user, action: wanted.action(head) })?;
+    Ok(user)
 }
 
 /// Reads a request's body, up to the server's limit.

@@ -23,7 +23,7 @@
 //! ```
 
 mod age;
-mod cells;
+pub(crate) mod cells;
 mod columns;
 mod json_path;
 

@@ -1,5 +1,8 @@
 //! Which requests a rule is about.
 
+use serde_json::{Value, json};
+
+use super::User;
 use super::attributes::{Action, Attributes};
 use crate::request::Verb;
 
@@ -90,14 +93,51 @@ impl Rule {
     }
 
     pub(super) fn fits(&self, attributes: &Attributes<'_>) -> bool {
-        self.fits_user(attributes) && self.fits_action(&attributes.action)
+        self.fits_user(attributes.user) && self.fits_action(&attributes.action)
     }
 
-    fn fits_user(&self, attributes: &Attributes<'_>) -> bool {
-        let user = attributes.user;
+    pub(super) fn fits_user(&self, user: &User) -> bool {
         self.users.is_empty() && self.groups.is_empty()
             || self.users.iter().any(|name| name == user.name())
             || self.groups.iter().any(|group| user.groups().contains(group))
+    }
+
+    /// What it says about resources, as reviews list it.
+    pub(super) fn on_resources(&self) -> Vec<Value> {
+        if !self.paths.is_empty() {
+            return Vec::new();
+        }
+        let verbs = self.verb_names();
+        let named = |mut rule: Value| {
+            if !self.names.is_empty() {
+                rule["resourceNames"] = json!(self.names);
+            }
+            rule
+        };
+        if self.resources.is_empty() {
+            return vec![named(json!({"verbs": verbs, "apiGroups": ["*"], "resources": ["*"]}))];
+        }
+        let resources = self.resources.iter().map(|Resource { group, resource, subresource }| {
+            let resource = match subresource {
+                Some(subresource) => format!("{resource}/{subresource}"),
+                None => resource.clone(),
+            };
+            named(json!({"verbs": verbs, "apiGroups": [group], "resources": [resource]}))
+        });
+        resources.collect()
+    }
+
+    /// What it says about other paths.
+    pub(super) fn on_paths(&self) -> Option<Value> {
+        if !(self.resources.is_empty() && self.namespaces.is_empty() && self.names.is_empty()) {
+            return None;
+        }
+        let paths = if self.paths.is_empty() { vec!["*".to_owned()] } else { self.paths.clone() };
+        Some(json!({"verbs": self.verb_names(), "nonResourceURLs": paths}))
+    }
+
+    fn verb_names(&self) -> Vec<&'static str> {
+        if self.verbs.is_empty() { vec!["*"] } else { self.verbs.iter().map(|verb| verb.name()).collect() }
     }
 
     fn fits_action(&self, action: &Action<'_>) -> bool {

@@ -6,7 +6,7 @@ use std::sync::{Arc, OnceLock};
 use super::schema::Structs;
 use super::{
     Behaviour, Cache, Counts, DeleteReply, Generation, GroupResource, InitialStatus, Kind, Lifecycle, NameRule, Part,
-    Propagation, PutMissing, Schema, Scope, Selectable, Subresource, Text, UpdateVersion,
+    Propagation, PutMissing, ScalePaths, Schema, Scope, Selectable, Subresource, Text, UpdateVersion,
 };
 use crate::request::Verb;
 
@@ -75,6 +75,7 @@ fn parse(columns: &[&'static str]) -> Kind {
     let structs = Structs::get();
     let schema = structs.of_kind(&format!("{group}/{version}/{kind}")).expect("every kind has its struct in types.txt");
     let subresources: Vec<_> = subresources.split(';').filter_map(subresource).collect();
+    let has_scale = subresources.iter().any(|sub| sub.part == Part::Scale);
     let has_status = subresources.iter().any(|sub| sub.part == Part::Status);
     let behaviour = Behaviour {
         name_rule: match plural {
@@ -137,6 +138,7 @@ fn parse(columns: &[&'static str]) -> Kind {
         cache: if plural == "events" { Cache::Uncached } else { Cache::Cached },
         storage: GroupResource { group: storage_group.into(), resource: plural.into() },
         structure: None,
+        scale: has_scale.then(|| ScalePaths::new(".spec.replicas", ".status.replicas", ".spec.selector")),
         selectable: selectable.split(',').map(Selectable::built_in).collect(),
         unknown_field: unknown_field.into(),
         api_version: if group.is_empty() { version.into() } else { format!("{group}/{version}").into() },

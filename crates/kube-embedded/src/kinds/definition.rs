@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use super::{
     Behaviour, Cache, Counts, DeleteReply, Generation, GroupResource, InitialStatus, Kind, Lifecycle, NameRule, Part,
-    Propagation, PutMissing, Schema, Scope, Selectable, Structure, Subresource, Text, UpdateVersion,
+    Propagation, PutMissing, ScalePaths, Schema, Scope, Selectable, Structure, Subresource, Text, UpdateVersion,
 };
 use crate::json;
 use crate::request::Verb;
@@ -92,6 +92,11 @@ fn kind(crd: &Value, version: &Value) -> Kind {
         [Verb::Delete, Verb::DeleteCollection, Verb::Get, Verb::List].into_iter().chain(writes).collect()
     };
     let status = Subresource { part: Part::Status, verbs: vec![Verb::Get, Verb::Patch, Verb::Update] };
+    let scaling = Subresource { part: Part::Scale, verbs: vec![Verb::Get, Verb::Patch, Verb::Update] };
+    let scale = version["subresources"]["scale"].is_object().then(|| {
+        let path = |name: &str| text(&version["subresources"]["scale"], name);
+        ScalePaths::new(path("specReplicasPath"), path("statusReplicasPath"), path("labelSelectorPath"))
+    });
     let fixed: &[&str] = match scope {
         Scope::Namespaced => &["metadata.name", "metadata.namespace"],
         Scope::Cluster => &["metadata.name"],
@@ -114,7 +119,7 @@ fn kind(crd: &Value, version: &Value) -> Kind {
         categories: words(&names["categories"]),
         scope,
         verbs,
-        subresources: has_status.then_some(status).into_iter().collect(),
+        subresources: has_status.then_some(status).into_iter().chain(scale.is_some().then_some(scaling)).collect(),
         storage_version_hash: storage_version_hash(&group, storage_version, &kind).into(),
         schema: Schema::Custom,
         behaviour: Behaviour {
@@ -132,6 +137,7 @@ fn kind(crd: &Value, version: &Value) -> Kind {
         },
         cache: Cache::Cached,
         storage: GroupResource { group: group.clone(), resource: own(names, "plural") },
+        scale,
         structure: Some(Structure::new(&version["schema"]["openAPIV3Schema"])),
         selectable: fixed.iter().map(|name| Selectable::built_in(name)).chain(paths).collect(),
         unknown_field: "field label not supported: *".into(),

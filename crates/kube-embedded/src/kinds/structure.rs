@@ -23,6 +23,11 @@ impl Structure {
         Self(schema.clone())
     }
 
+    /// The schema as the definition has it.
+    pub(crate) fn schema(&self) -> &Value {
+        &self.0
+    }
+
     /// Takes out fields that the schema does not have; gives their paths.
     pub(crate) fn prune(&self, object: &mut Value) -> Vec<String> {
         let mut unknown = Vec::new();

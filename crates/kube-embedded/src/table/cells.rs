@@ -9,7 +9,7 @@ mod network;
 mod node;
 mod pod;
 mod storage;
-mod words;
+pub(crate) mod words;
 mod workload;
 
 use serde_json::Value;

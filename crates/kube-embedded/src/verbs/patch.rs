@@ -47,7 +47,7 @@ impl Patch {
     }
 
     /// The object after the patch.
-    fn apply(&self, kind: &Kind, object: &mut Value) -> Result<(), Status> {
+    pub(crate) fn apply(&self, kind: &Kind, object: &mut Value) -> Result<(), Status> {
         match self {
             Self::Strategic(patch) => {
                 if let Schema::Typed(of) = kind.schema {

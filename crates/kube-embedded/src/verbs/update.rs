@@ -29,6 +29,8 @@ pub(crate) enum Facet {
     Status,
     /// The finalizers in a namespace's spec.
     Finalize,
+    /// The number of replicas, as another kind of object.
+    Scale,
 }
 
 impl Facet {
@@ -37,6 +39,7 @@ impl Facet {
             None => Self::Main,
             Some(Part::Status) => Self::Status,
             Some(Part::Finalize) => Self::Finalize,
+            Some(Part::Scale) => Self::Scale,
         }
     }
 }
@@ -162,7 +165,7 @@ fn prepare(write: &Write<'_>, new: &mut Value, old: &Value, facet: Facet) {
         metadata::keep(new, "deletionGracePeriodSeconds", old);
     }
     match facet {
-        Facet::Main => {
+        Facet::Main | Facet::Scale => {
             if kind.subresource(Part::Status).is_some() {
                 keep(new, "status", old);
             }

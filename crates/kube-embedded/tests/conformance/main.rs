@@ -34,6 +34,8 @@ mod kinds;
 mod namespaces;
 mod paging;
 mod patches;
+mod reviews;
+mod scales;
 mod selectors;
 mod tables;
 mod versions;
@@ -54,6 +56,8 @@ fn main() -> ExitCode {
             namespaces::CASES,
             paging::CASES,
             patches::CASES,
+            reviews::CASES,
+            scales::CASES,
             selectors::CASES,
             tables::CASES,
             versions::CASES,

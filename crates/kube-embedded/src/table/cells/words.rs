@@ -78,7 +78,7 @@ pub(super) fn condition<'o>(object: &'o Value, kind: &str) -> Option<&'o Value> 
 }
 
 /// Labels, `a=b,c=d` in the order of their names.
-pub(super) fn labels(labels: &Value) -> String {
+pub(crate) fn labels(labels: &Value) -> String {
     let mut pairs: Vec<String> =
         labels.as_object().into_iter().flatten().map(|(name, value)| format!("{name}={}", text(value))).collect();
     pairs.sort_unstable();
@@ -86,7 +86,7 @@ pub(super) fn labels(labels: &Value) -> String {
 }
 
 /// A label selector as it would be written on the command line; an error if it makes no sense.
-pub(super) fn selector(selector: &Value) -> Result<String, NoSelector> {
+pub(crate) fn selector(selector: &Value) -> Result<String, NoSelector> {
     let mut requirements: Vec<(&str, String)> = Vec::new();
     for (name, value) in selector["matchLabels"].as_object().into_iter().flatten() {
         requirements.push((name, format!("{name}={}", text(value))));
@@ -110,7 +110,7 @@ pub(super) fn selector(selector: &Value) -> Result<String, NoSelector> {
 
 /// A selector that selects by nothing there is.
 #[derive(Debug)]
-pub(super) struct NoSelector;
+pub(crate) struct NoSelector;
 
 /// A label selector in a cell.
 pub(super) fn selector_or_none(value: &Value) -> String {

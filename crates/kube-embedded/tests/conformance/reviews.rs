@@ -1,0 +1,128 @@
+//! Questions about access, and OpenAPI: what tools ask before they do anything.
+
+use crate::harness::{Api, Case, case, failure};
+use serde_json::{Value, json};
+
+pub(crate) const CASES: &[Case] = &[
+    case!(everybody_may_ask_what_they_may, "SelfSubjectAccessReview: yes for one, no for another"),
+    case!(others_may_be_asked_about, "SubjectAccessReview and its local form, by user and groups"),
+    case!(
+        questions_that_make_no_sense_are_422,
+        "neither or both kinds of attributes, and nobody to ask about, are 422"
+    ),
+    case!(everybody_may_ask_who_they_are, "SelfSubjectReview names the user and the groups"),
+    case!(rules_are_listed, "SelfSubjectRulesReview lists what somebody may do"),
+    case!(openapi_documents_are_indexed, "/openapi/v3 leads to each document under a hash, which may be kept for ever"),
+    case!(
+        definitions_are_described,
+        "the OpenAPI document of a custom kind has its schema under its group, version and kind"
+    ),
+];
+
+const SELF: &str = "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews";
+
+async fn everybody_may_ask_what_they_may(api: Api) {
+    let body = json!({"spec": {"resourceAttributes": {"verb": "get", "resource": "pods", "namespace": "a"}}});
+    let expected = |allowed: bool| {
+        format!(
+            "{{\"kind\":\"SelfSubjectAccessReview\",\"apiVersion\":\"authorization.k8s.io/v1\",\"metadata\":{{}},\"spec\":{{\"resourceAttributes\":{{\"namespace\":\"a\",\"verb\":\"get\",\"resource\":\"pods\"}}}},\"status\":{{\"allowed\":{allowed}}}}}\n"
+        )
+    };
+    api.post(SELF, &body).await.says(201, &expected(true));
+    let nobody = api.request("POST", SELF).token(Some(api.nobody_token())).body("application/json", &body);
+    nobody.send().await.says(201, &expected(false));
+    api.get(SELF).await.is(405);
+}
+
+async fn others_may_be_asked_about(api: Api) {
+    let ask = async |spec: Value| {
+        let answer = api.post("/apis/authorization.k8s.io/v1/subjectaccessreviews", json!({"spec": spec})).await;
+        answer.is(201).json()["status"]["allowed"].clone()
+    };
+    let pods = json!({"verb": "list", "resource": "pods"});
+    assert_eq!(ask(json!({"user": "nobody", "resourceAttributes": pods})).await, false);
+    assert_eq!(ask(json!({"user": "root", "groups": ["system:masters"], "resourceAttributes": pods})).await, true);
+    let path = json!({"verb": "get", "path": "/apis"});
+    assert_eq!(
+        ask(json!({"user": "a", "groups": ["system:authenticated"], "nonResourceAttributes": path})).await,
+        true
+    );
+    let local = "/apis/authorization.k8s.io/v1/namespaces/a/localsubjectaccessreviews";
+    let within = json!({"verb": "list", "resource": "pods", "namespace": "a"});
+    let answer = api.post(local, json!({"spec": {"user": "nobody", "resourceAttributes": within}})).await;
+    assert_eq!(answer.is(201).json()["status"]["allowed"], false);
+}
+
+async fn questions_that_make_no_sense_are_422(api: Api) {
+    api.post(SELF, json!({"spec": {}})).await.says(422, &failure(
+        r#""message":".authorization.k8s.io \"\" is invalid: spec: Invalid value: null: exactly one of nonResourceAttributes or resourceAttributes must be specified","reason":"Invalid","details":{"group":"authorization.k8s.io","causes":[{"reason":"FieldValueInvalid","message":"Invalid value: null: exactly one of nonResourceAttributes or resourceAttributes must be specified","field":"spec"}]},"code":422"#,
+    ));
+    let body = json!({"spec": {"resourceAttributes": {"verb": "get", "resource": "pods"}}});
+    api.post("/apis/authorization.k8s.io/v1/subjectaccessreviews", body).await.says(422, &failure(
+        r#""message":".authorization.k8s.io \"\" is invalid: spec.user: Invalid value: \"\": at least one of user or group must be specified","reason":"Invalid","details":{"group":"authorization.k8s.io","causes":[{"reason":"FieldValueInvalid","message":"Invalid value: \"\": at least one of user or group must be specified","field":"spec.user"}]},"code":422"#,
+    ));
+}
+
+async fn everybody_may_ask_who_they_are(api: Api) {
+    let path = "/apis/authentication.k8s.io/v1/selfsubjectreviews";
+    let body = json!({"apiVersion": "authentication.k8s.io/v1", "kind": "SelfSubjectReview"});
+    let nobody = api.request("POST", path).token(Some(api.nobody_token())).body("application/json", body);
+    let said = nobody.send().await.is(201).json();
+    assert_eq!(said["status"]["userInfo"]["username"], "nobody");
+    assert_eq!(said["status"]["userInfo"]["groups"], json!(["system:authenticated"]));
+}
+
+async fn rules_are_listed(api: Api) {
+    let path = "/apis/authorization.k8s.io/v1/selfsubjectrulesreviews";
+    let body = json!({"spec": {"namespace": "default"}});
+    let everything = json!({"verbs": ["*"], "apiGroups": ["*"], "resources": ["*"]});
+    let mine = api.post(path, &body).await.is(201).json();
+    assert!(mine["status"]["resourceRules"].as_array().unwrap().contains(&everything), "{mine}");
+    let nobody = api.request("POST", path).token(Some(api.nobody_token())).body("application/json", &body);
+    let theirs = nobody.send().await.is(201).json();
+    assert!(!theirs["status"]["resourceRules"].as_array().unwrap().contains(&everything), "{theirs}");
+    assert!(theirs["status"]["nonResourceRules"].to_string().contains("/openapi/*"), "{theirs}");
+    assert_eq!(theirs["status"]["incomplete"], false);
+}
+
+async fn openapi_documents_are_indexed(api: Api) {
+    let index = api.get("/openapi/v3").await;
+    assert_eq!(index.is(200).header("content-type"), Some("text/plain; charset=utf-8"));
+    let url = index.json()["paths"]["apis/apps/v1"]["serverRelativeURL"].as_str().unwrap().to_owned();
+    let document = api.get(&url).await;
+    assert_eq!(document.is(200).header("cache-control"), Some("public, immutable"));
+    let hash = url.split_once("?hash=").unwrap().1;
+    assert_eq!(document.header("etag"), Some(format!("\"{hash}\"").as_str()));
+    let schemas = &document.json()["components"]["schemas"];
+    assert_eq!(schemas["io.k8s.api.apps.v1.DeploymentSpec"]["properties"]["replicas"]["type"], "integer");
+    let plain = api.get("/openapi/v3/apis/apps/v1").await;
+    assert_eq!(plain.is(200).header("cache-control"), Some("no-cache, private"));
+    let moved = api.get("/openapi/v3/apis/apps/v1?hash=X").await;
+    assert_eq!(moved.is(301).header("location"), Some(url.as_str()));
+    api.get("/openapi/v3/nope").await.says(404, "");
+    let old = api.request("GET", "/openapi/v2").header("accept", "application/json").send().await.is(200).json();
+    assert_eq!(
+        old["definitions"]["io.k8s.api.core.v1.Pod"]["properties"]["spec"]["$ref"],
+        "#/definitions/io.k8s.api.core.v1.PodSpec"
+    );
+}
+
+async fn definitions_are_described(api: Api) {
+    let kind = api
+        .definition(|body| {
+            body["spec"]["versions"][0]["schema"]["openAPIV3Schema"]["properties"] =
+                json!({"spec": {"type": "object", "properties": {"size": {"type": "integer"}}}});
+        })
+        .await;
+    let path = format!("/openapi/v3/apis/{}/v1", kind.group);
+    let document =
+        api.eventually(&path, |answer| answer.code == 200 && answer.text().contains("\"size\"")).await.json();
+    let mut domain: Vec<&str> = kind.group.split('.').collect();
+    domain.reverse();
+    let schema = &document["components"]["schemas"][format!("{}.v1.Thing", domain.join("."))];
+    assert_eq!(schema["properties"]["spec"]["properties"]["size"]["type"], "integer", "{document}");
+    let identity = json!({"group": kind.group, "kind": "Thing", "version": "v1"});
+    assert_eq!(schema["x-kubernetes-group-version-kind"], json!([identity]));
+    let collection = format!("/apis/{}/v1/namespaces/{{namespace}}/things", kind.group);
+    assert_eq!(document["paths"][collection]["post"]["x-kubernetes-group-version-kind"], identity);
+}
