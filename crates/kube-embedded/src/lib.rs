@@ -70,6 +70,7 @@ mod objects;
 mod openapi;
 mod paths;
 pub mod pretend;
+mod protobuf;
 mod query;
 mod reply;
 mod request;

@@ -1,8 +1,11 @@
 //! Which form of an answer a client wants: Accept, Accept-Encoding, `?pretty`.
 
+use std::borrow::Cow;
+
 use http::HeaderMap;
 use http::header::{ACCEPT, ACCEPT_ENCODING, CONTENT_TYPE, USER_AGENT};
 
+use crate::protobuf;
 use crate::query::Query;
 use crate::status::{Details, Status};
 
@@ -230,12 +233,28 @@ fn alternatives(headers: &HeaderMap) -> Vec<Alternative<'_>> {
     alternatives
 }
 
-/// Checks the type of a request's body. None at all is taken for JSON.
-pub(crate) fn json_body(headers: &HeaderMap) -> Result<(), Status> {
+/// A request's body as JSON. No type at all is taken for that.
+///
+/// # Errors
+///
+/// 415 for a type that is not read, 400 for a message that cannot be.
+pub(crate) fn json_body<'b>(headers: &HeaderMap, body: &'b [u8], binary: Binary) -> Result<Cow<'b, [u8]>, Status> {
     match media_type(headers) {
-        Some(media) if !media.eq_ignore_ascii_case("application/json") => Err(Status::unsupported_media_type()),
-        Some(_) | None => Ok(()),
+        None => Ok(body.into()),
+        Some(media) if media.eq_ignore_ascii_case("application/json") => Ok(body.into()),
+        Some(protobuf::MEDIA) if binary == Binary::Read => match protobuf::read(body) {
+            Ok(object) => Ok(serde_json::to_vec(&object).unwrap_or_default().into()),
+            Err(why) => Err(Status::bad_request(why.to_string())),
+        },
+        Some(_) => Err(Status::unsupported_media_type()),
     }
+}
+
+/// Whether bodies in protobuf are read: those of custom kinds have no message.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Binary {
+    Read,
+    Refused,
 }
 
 /// The media type of a request's body, without parameters.

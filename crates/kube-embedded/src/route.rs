@@ -13,7 +13,7 @@ use crate::decode;
 use crate::delete_options::DeleteOptions;
 use crate::discovery::{self, Root};
 use crate::kinds::{Kind, Part, Registry, Scope};
-use crate::negotiate::{Form, Place, Unacceptable, check_table, json_body};
+use crate::negotiate::{Binary, Form, Place, Unacceptable, check_table, json_body};
 use crate::openapi;
 use crate::paths;
 use crate::query::{ListOptions, ListVerb, parse_duration};
@@ -78,7 +78,7 @@ pub(crate) async fn route(shared: &Arc<Shared>, head: &Head, user: &User, body: 
             if head.method != Method::POST {
                 return Err(Status::method_not_allowed().into());
             }
-            json_body(&head.headers)?;
+            let body = json_body(&head.headers, &body, Binary::Read)?;
             let reviewed = review::review(shared, path, user, &body)?;
             Ok(reply::json_response(201, &reviewed, &head.wish, head.wish.layout).into())
         }
@@ -222,12 +222,13 @@ async fn change(
 ) -> Result<Reply, Status> {
     let namespace = path.namespace.as_deref();
     let name = path.name.as_deref().unwrap_or_default();
+    let binary = if view.kind.is_custom() { Binary::Refused } else { Binary::Read };
     let facet = Facet::of(path.subresource.as_deref().and_then(Part::parse));
     match verb {
         Verb::Update if facet == Facet::Scale => {
-            json_body(&head.headers)?;
+            let body = json_body(&head.headers, body, Binary::Read)?;
             let options = WriteOptions::parse(&head.query, OptionsOf::Update)?;
-            scale::update(&Write { cluster, view, namespace, options }, name, body)
+            scale::update(&Write { cluster, view, namespace, options }, name, &body)
         }
         Verb::Patch if facet == Facet::Scale => {
             let patch = Patch::parse(&view.kind, &head.headers, body)?;
@@ -235,10 +236,10 @@ async fn change(
             scale::patch(&Write { cluster, view, namespace, options }, name, &patch)
         }
         Verb::Create | Verb::Update => {
-            json_body(&head.headers)?;
+            let body = json_body(&head.headers, body, binary)?;
             let of = if verb == Verb::Create { OptionsOf::Create } else { OptionsOf::Update };
             let options = WriteOptions::parse(&head.query, of)?;
-            let decoded = decode::decode(registry, &view.kind, body, options.field_validation)?;
+            let decoded = decode::decode(registry, &view.kind, &body, options.field_validation)?;
             let write = Write { cluster, view, namespace, options };
             match verb {
                 Verb::Create => create::create(&write, decoded),
@@ -251,10 +252,11 @@ async fn change(
             patch::patch(&Write { cluster, view, namespace, options }, name, &patch, facet)
         }
         _ => {
-            if !body.is_empty() {
-                json_body(&head.headers)?;
-            }
-            let options = DeleteOptions::parse(&head.query, body)?;
+            let body = match body.is_empty() {
+                true => body.into(),
+                false => json_body(&head.headers, body, Binary::Read)?,
+            };
+            let options = DeleteOptions::parse(&head.query, &body)?;
             let dry_run = WriteOptions { dry_run: options.dry_run, ..WriteOptions::default() };
             let write = Write { cluster, view, namespace, options: dry_run };
             match verb {
