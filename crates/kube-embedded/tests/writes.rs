@@ -237,10 +237,8 @@ async fn patches_that_do_not_fit_are_refused() {
         client.json_patch(&path, &json!(many)).await.expect(413).message(),
         "Request entity too large: The allowed maximum operations in a JSON patch is 10000, got 10001"
     );
-    let unknown = client
-        .send(Method::PATCH, &path, &[("content-type", "application/apply-patch+cbor")], "{}")
-        .await
-        .expect(415);
+    let unknown =
+        client.send(Method::PATCH, &path, &[("content-type", "application/apply-patch+cbor")], "{}").await.expect(415);
     assert_eq!(unknown.message(), "415: Unsupported Media Type");
     client.merge(&format!("{CONFIGMAPS}/nope"), &json!({})).await.expect(404);
     let typed = client.merge(&path, &json!({"data": {"a": 1}})).await.expect(422);
