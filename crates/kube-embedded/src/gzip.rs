@@ -45,7 +45,8 @@ pub(crate) fn gzip_chunks(mut chunks: impl Iterator<Item = Bytes>) -> impl Itera
 /// Compresses a stream, one complete member for whatever comes in one go.
 ///
 /// A member ends where the stream has nothing more for now, which is where the real server flushes: clients can read
-/// everything that was sent, and the body is a sequence of members.
+/// everything that was sent, and the body is a sequence of members. Each is flushed before it ends: Go hands out what the
+/// last block brought only when the next member begins, which on a quiet watch may be never.
 pub(crate) struct GzipMembers<B> {
     inner: Pin<Box<B>>,
     member: Option<GzEncoder<Vec<u8>>>,
@@ -58,7 +59,8 @@ impl<B> GzipMembers<B> {
     }
 
     fn close(&mut self) -> Option<Bytes> {
-        let member = self.member.take()?;
+        let mut member = self.member.take()?;
+        member.flush().expect("writing to memory does not fail");
         Some(member.finish().expect("writing to memory does not fail").into())
     }
 }
