@@ -24,8 +24,7 @@ impl Binaries {
     pub(crate) async fn ensure(workspace: &Path, release: Release) -> Result<Self, Error> {
         let module = workspace.join(release.module());
         let version = kubernetes_version(&module).await?;
-        let folder = workspace.join("target/e2e").join(fingerprint(&module).await?);
-        fs::create_dir_all(&folder).await?;
+        let folder = folder_of(workspace, &module, &["go.mod", "go.sum", "etcd/main.go"]).await?;
         let stamp = stamp(&version);
         let binaries = Self { folder, version };
         for (name, package) in [
@@ -46,10 +45,27 @@ impl Binaries {
     }
 }
 
+/// client-go's informer, which tells what it hears: built if it is not there yet.
+pub(crate) async fn client_go_informer(workspace: &Path) -> Result<PathBuf, Error> {
+    let module = workspace.join("e2e/client-go");
+    let program = folder_of(workspace, &module, &["go.mod", "go.sum", "main.go"]).await?.join("client-go-informer");
+    if !fs::try_exists(&program).await? {
+        build(&module, "client-go-informer", ".", &program, "-s -w").await?;
+    }
+    Ok(program)
+}
+
+/// Where programs are kept that are built from a module as its files are now.
+async fn folder_of(workspace: &Path, module: &Path, files: &[&str]) -> Result<PathBuf, Error> {
+    let folder = workspace.join("target/e2e").join(fingerprint(module, files).await?);
+    fs::create_dir_all(&folder).await?;
+    Ok(folder)
+}
+
 /// A name for what the module's files say.
-async fn fingerprint(module: &Path) -> Result<String, Error> {
+async fn fingerprint(module: &Path, files: &[&str]) -> Result<String, Error> {
     let mut hash = ring::digest::Context::new(&ring::digest::SHA256);
-    for file in ["go.mod", "go.sum", "etcd/main.go"] {
+    for file in files {
         let path = module.join(file);
         hash.update(&fs::read(&path).await.map_err(|error| format!("reading {}: {error}", path.display()))?);
     }

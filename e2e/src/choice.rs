@@ -3,7 +3,7 @@
 use crate::Error;
 
 /// Every step, in the order in which they run.
-const STEPS: [&str; 11] = [
+const STEPS: [&str; 13] = [
     "conformance/real",
     "conformance/embedded",
     "informer/tokens",
@@ -14,6 +14,8 @@ const STEPS: [&str; 11] = [
     "informer/compaction",
     "informer/apiserver-killed",
     "informer/etcd-stopped",
+    "differential/real",
+    "differential/embedded",
     "clean-up",
 ];
 

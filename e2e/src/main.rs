@@ -13,6 +13,7 @@ mod clean_up;
 mod conformance;
 mod control_plane;
 mod credentials;
+mod differential;
 mod informer;
 mod program;
 mod proxy;
@@ -90,6 +91,8 @@ async fn run(results: &Results) -> Result<(), Error> {
         informer::undisturbed(results, &control_plane).await
     })?;
     informer::outages(results, &mut control_plane).await?;
+    results.step("differential/real", differential::against_real(&workspace, &mut control_plane)).await?;
+    results.step("differential/embedded", differential::against_embedded(&workspace)).await?;
     results.step("clean-up", clean_up::run(release)).await
 }
 
@@ -99,6 +102,8 @@ async fn run_on_existing(results: &Results, playground: &informer::Playground) -
     let suite = Conformance::build(&workspace()).await?;
     results.step("conformance/embedded", suite.embedded()).await?;
     informer::elsewhere(results, playground).await?;
+    results.skip("differential/real", "is for a server where nobody else writes")?;
+    results.step("differential/embedded", differential::against_embedded(&workspace())).await?;
     results.skip("clean-up", "needs a control plane of its own")
 }
 

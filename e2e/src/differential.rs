@@ -1,0 +1,102 @@
+//! client-go's informer beside ours, on the same server, while somebody writes and connections are cut.
+//!
+//! Both tell what their handler is told and what is in their cache; [`comparison`] says whether it is the same.
+
+mod comparison;
+mod driver;
+mod link;
+mod ours;
+mod outcome;
+mod run;
+mod scenario;
+mod server;
+mod theirs;
+mod transcript;
+mod witness;
+
+use std::path::Path;
+use std::sync::Arc;
+
+use tokio::fs;
+use tokio::task::JoinSet;
+
+use self::outcome::Outcome;
+use self::run::Stage;
+use self::scenario::{ALONE, Scenario, TOGETHER};
+use self::server::Server;
+use crate::Error;
+use crate::binaries;
+use crate::control_plane::ControlPlane;
+
+/// Sets what is left to chance, to see the same once more.
+const SEED: &str = "E2E_SEED";
+
+/// Runs this scenario only.
+const SCENARIO: &str = "E2E_SCENARIO";
+
+/// Runs every scenario against the real server, and says what was compared.
+pub(crate) async fn against_real(workspace: &Path, control_plane: &mut ControlPlane) -> Result<String, Error> {
+    against(workspace, Server::Real(control_plane)).await
+}
+
+/// Runs every scenario against the embedded server, and says what was compared.
+pub(crate) async fn against_embedded(workspace: &Path) -> Result<String, Error> {
+    against(workspace, Server::embedded().await?).await
+}
+
+async fn against(workspace: &Path, mut server: Server<'_>) -> Result<String, Error> {
+    let seed = match std::env::var(SEED) {
+        Ok(seed) => seed.parse().map_err(|_| format!("{SEED} must be a number, not {seed:?}"))?,
+        Err(_) => 1,
+    };
+    let folder = workspace.join("target/e2e/differential").join(server.name());
+    fs::create_dir_all(&folder).await?;
+    println!("e2e: {SEED}={seed} gives the same again, up to timing; what was told is in {}", folder.display());
+    let program = binaries::client_go_informer(workspace).await?;
+    let stage = Arc::new(Stage { door: server.door()?, program, folder });
+    let only = std::env::var(SCENARIO).ok();
+    let wanted = |scenario: &Scenario| only.as_deref().is_none_or(|name| name == scenario.name);
+    let mut runs = JoinSet::new();
+    for (nth, scenario) in (0..).zip(TOGETHER).filter(|(_, scenario)| wanted(scenario)) {
+        let stage = Arc::clone(&stage);
+        runs.spawn(async move { run::run(&stage, &scenario, seed + nth, None).await });
+    }
+    let mut verdicts = Verdicts::default();
+    while let Some(run) = runs.join_next().await {
+        verdicts.note(run?);
+    }
+    if wanted(&ALONE) {
+        verdicts.note(Box::pin(run::run(&stage, &ALONE, seed, Some(&mut server))).await);
+    }
+    verdicts.sum()
+}
+
+/// What became of each scenario.
+#[derive(Debug, Default)]
+struct Verdicts {
+    agreed: Vec<Outcome>,
+    failed: Vec<Error>,
+}
+
+impl Verdicts {
+    fn note(&mut self, run: Result<Outcome, Error>) {
+        match run {
+            Ok(outcome) => {
+                println!("e2e:   {outcome}");
+                self.agreed.push(outcome);
+            }
+            Err(error) => {
+                println!("e2e:   {error}");
+                self.failed.push(error);
+            }
+        }
+    }
+
+    fn sum(self) -> Result<String, Error> {
+        if self.failed.is_empty() {
+            return Ok(Outcome::sum(&self.agreed));
+        }
+        let failed: Vec<String> = self.failed.iter().map(ToString::to_string).collect();
+        Err(failed.join("\n").into())
+    }
+}

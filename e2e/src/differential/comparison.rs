@@ -1,0 +1,280 @@
+//! Whether two informers told the same.
+//!
+//! Versions cut the time of a run into windows, each of which ends with the version of an object that was made while nothing
+//! else was written and that both informers have heard of before anything else happens:
+//!
+//! - up to the version that both had synced to, only what is there at the end of it must be the same;
+//! - where both were connected, each must tell the same of each object, in the same order;
+//! - where connections were cut, states may be skipped: what is there at the end of it must be the same, so that a deletion
+//!   that one missed is found.
+//!
+//! Two differences are ours by design and allowed by name, where a list is made anew: see [`Agreement::new_uids`] and
+//! [`Agreement::unchanged`]. Nothing else is.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
+
+use self::story::{Kind, Story, Told};
+use super::transcript::{Line, State, Transcript};
+
+mod story;
+#[cfg(test)]
+mod tests;
+
+/// A run of both, and what is known of it from elsewhere.
+#[derive(Debug, Clone)]
+pub(crate) struct Trial {
+    pub(crate) ours: Transcript,
+    pub(crate) theirs: Transcript,
+    pub(crate) windows: Vec<Window>,
+    /// Every state that was written.
+    pub(crate) written: BTreeSet<State>,
+    /// What the server says is there at the end.
+    pub(crate) listed: Vec<State>,
+    pub(crate) resync: Resync,
+}
+
+/// The versions up to, and including, that of the object that ends it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Window {
+    pub(crate) end: u64,
+    pub(crate) terms: Terms,
+}
+
+/// How strictly a window is compared.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Terms {
+    /// The two were still to sync.
+    Start,
+    /// Both were connected throughout.
+    Connected,
+    /// Connections were cut.
+    Cut,
+}
+
+/// Whether everything is told again from time to time.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Resync {
+    Off,
+    /// Each must have told everything again at least once after the last change.
+    On,
+}
+
+/// Who told something.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Who {
+    Ours,
+    Theirs,
+}
+
+/// What was compared and found the same.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(crate) struct Agreement {
+    /// Calls of our handler, and of theirs.
+    pub(crate) calls: [usize; 2],
+    /// Events that both told, the same in the same order.
+    pub(crate) compared: usize,
+    /// States at the end of windows that both agreed on.
+    pub(crate) states: usize,
+    /// Deletions that a list brought to light, to us and to them.
+    pub(crate) missed: [usize; 2],
+    /// Resyncs of one object, ours and theirs.
+    pub(crate) resyncs: [usize; 2],
+    /// Allowed: a list brings a new uid under an old name. We tell a deletion and an addition, client-go an update.
+    pub(crate) new_uids: usize,
+    /// Allowed: a list brings an object that has not changed. We tell nothing, client-go an update.
+    pub(crate) unchanged: usize,
+}
+
+/// What differs, in words.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(crate) struct Differences(pub(crate) Vec<String>);
+
+/// Compares a run of both.
+pub(crate) fn compare(trial: &Trial) -> Result<Agreement, Differences> {
+    let mut differences = Differences::default();
+    let windows = aligned(trial, &mut differences);
+    let ours = Story::read(Who::Ours, trial, &windows, &mut differences);
+    let theirs = Story::read(Who::Theirs, trial, &windows, &mut differences);
+    let mut agreement = Agreement {
+        calls: [calls(&trial.ours), calls(&trial.theirs)],
+        missed: [ours.missed, theirs.missed],
+        resyncs: [ours.resyncs, theirs.resyncs],
+        new_uids: theirs.new_uids,
+        unchanged: theirs.unchanged,
+        ..Agreement::default()
+    };
+    same_deletions(trial, [&ours, &theirs], &mut differences);
+    let mut states = [BTreeMap::new(), BTreeMap::new()];
+    for (index, window) in windows.iter().enumerate() {
+        let told = [ours.window(index), theirs.window(index)];
+        if window.terms == Terms::Connected {
+            agreement.compared += same_stories(index, &told, &mut differences);
+        }
+        for (states, told) in states.iter_mut().zip(told) {
+            told.for_each(|told| fold(states, told));
+        }
+        let before = differences.0.len();
+        let at = format!("at the end of window {index} ({:?}, version {})", window.terms, window.end);
+        agreement.states += same_states(&at, "kube-informer", &states[0], "client-go", &states[1], &mut differences);
+        // What differs here differs from here on.
+        if differences.0.len() > before {
+            break;
+        }
+    }
+    let [our_cache, their_cache] = [&trial.ours.cache, &trial.theirs.cache].map(by_key);
+    let end = "in the end";
+    same_states(end, "our handler", &by_key(ours.last.values()), "our cache", &our_cache, &mut differences);
+    same_states(end, "client-go's handler", &by_key(theirs.last.values()), "its cache", &their_cache, &mut differences);
+    same_states(end, "our cache", &our_cache, "the server", &by_key(&trial.listed), &mut differences);
+    same_states(end, "our cache", &our_cache, "client-go's", &their_cache, &mut differences);
+    if differences.0.is_empty() { Ok(agreement) } else { Err(differences) }
+}
+
+/// The windows, with one more up to the version that both had synced to.
+fn aligned(trial: &Trial, differences: &mut Differences) -> Vec<Window> {
+    let synced = |transcript: &Transcript| {
+        let mut synced = transcript.lines.iter().filter_map(|line| match line {
+            Line::Synced { version } => Some(*version),
+            _ => None,
+        });
+        synced.next().filter(|_| synced.next().is_none())
+    };
+    let start = match (synced(&trial.ours), synced(&trial.theirs)) {
+        (Some(ours), Some(theirs)) => ours.max(theirs),
+        (ours, theirs) => {
+            differences.note(format!("each must sync once: we at {ours:?}, client-go at {theirs:?}"));
+            0
+        }
+    };
+    if trial.windows.first().is_none_or(|first| first.end <= start) || !trial.windows.is_sorted_by(|a, b| a.end < b.end)
+    {
+        differences.note(format!("windows after version {start} must follow one another: {:?}", trial.windows));
+    }
+    [Window { end: start, terms: Terms::Start }].into_iter().chain(trial.windows.iter().copied()).collect()
+}
+
+fn calls(transcript: &Transcript) -> usize {
+    transcript.lines.iter().filter(|line| line.object().is_some()).count()
+}
+
+/// An object is deleted once. Whoever saw it go, wherever it was, saw it go at the same version.
+fn same_deletions(trial: &Trial, stories: [&Story<'_>; 2], differences: &mut Differences) {
+    // One that leaves a selector may go several times, each by a write.
+    let writes: BTreeSet<_> = trial.written.iter().map(|state| (&state.uid, state.version)).collect();
+    let mut deletions = BTreeMap::new();
+    for state in stories.into_iter().flat_map(Story::seen_to_go) {
+        if !writes.contains(&(&state.uid, state.version)) {
+            let deletion = *deletions.entry(&state.uid).or_insert(state.version);
+            if deletion != state.version {
+                differences.note(format!("{} is told to be deleted at {deletion} and {}", state.key, Brief(state)));
+            }
+        }
+    }
+}
+
+/// Compares what both told of each object in a window, and says how many events were the same.
+fn same_stories<'a>(
+    window: usize,
+    told: &[impl Iterator<Item = &'a Told> + Clone; 2],
+    differences: &mut Differences,
+) -> usize {
+    let mut same = 0;
+    let [ours, theirs] = told.clone().map(|told| {
+        let mut stories = BTreeMap::<&str, Vec<(Kind, &State)>>::new();
+        told.for_each(|told| stories.entry(&told.state.key).or_default().push((told.kind, &told.state)));
+        stories
+    });
+    for key in ours.keys().chain(theirs.keys()).collect::<BTreeSet<_>>() {
+        let (our, their) = (ours.get(key), theirs.get(key));
+        if our == their {
+            same += our.map_or(0, Vec::len);
+        } else {
+            let [our, their] = [our, their].map(|story| told_in_words(story.map_or(&[], Vec::as_slice)));
+            differences.note(format!(
+                "in window {window}, where both were connected, we told of {key}: {our}; client-go told: {their}"
+            ));
+        }
+    }
+    same
+}
+
+fn told_in_words(story: &[(Kind, &State)]) -> String {
+    if story.is_empty() {
+        return "nothing".to_owned();
+    }
+    story.iter().map(|(kind, state)| format!("{kind} {}", Brief(state))).collect::<Vec<_>>().join(", ")
+}
+
+fn fold(states: &mut BTreeMap<String, State>, told: &Told) {
+    match told.kind {
+        Kind::Added | Kind::Updated => drop(states.insert(told.state.key.clone(), told.state.clone())),
+        Kind::Deleted => drop(states.remove(&told.state.key)),
+    }
+}
+
+fn by_key<'a>(states: impl IntoIterator<Item = &'a State>) -> BTreeMap<String, State> {
+    states.into_iter().map(|state| (state.key.clone(), state.clone())).collect()
+}
+
+/// Compares what is there, and says how many states were the same.
+fn same_states(
+    when: &str,
+    one: &str,
+    ones: &BTreeMap<String, State>,
+    other: &str,
+    others: &BTreeMap<String, State>,
+    differences: &mut Differences,
+) -> usize {
+    let mut same = 0;
+    for key in ones.keys().chain(others.keys()).collect::<BTreeSet<_>>() {
+        match (ones.get(key), others.get(key)) {
+            (one, other) if one == other => same += 1,
+            (Some(state), None) => {
+                differences.note(format!("{when}, {one} has {key} {} and {other} has not", Brief(state)));
+            }
+            (None, Some(state)) => {
+                differences.note(format!("{when}, {other} has {key} {} and {one} has not", Brief(state)));
+            }
+            (Some(a), Some(b)) => {
+                differences.note(format!("{when}, {one} has {key} {} and {other} {}", Brief(a), Brief(b)));
+            }
+            (None, None) => {}
+        }
+    }
+    same
+}
+
+impl Differences {
+    fn note(&mut self, difference: String) {
+        self.0.push(difference);
+    }
+}
+
+impl fmt::Display for Differences {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        const SHOWN: usize = 12;
+        write!(f, "{} differences", self.0.len())?;
+        self.0.iter().take(SHOWN).try_for_each(|difference| write!(f, "\n  {difference}"))?;
+        if self.0.len() > SHOWN { write!(f, "\n  and {} more", self.0.len() - SHOWN) } else { Ok(()) }
+    }
+}
+
+impl fmt::Display for Who {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Ours => "kube-informer",
+            Self::Theirs => "client-go",
+        })
+    }
+}
+
+/// A state without its key.
+struct Brief<'a>(&'a State);
+
+impl fmt::Display for Brief<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let State { uid, version, step, .. } = self.0;
+        write!(f, "@{version} (uid {}, step {step})", uid.get(..8).unwrap_or(uid))
+    }
+}

@@ -1,0 +1,326 @@
+//! The line between an informer and its server, which can be cut.
+
+use std::io;
+use std::net::{Ipv4Addr, SocketAddr};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicI64, AtomicUsize, Ordering};
+
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::net::tcp::{OwnedReadHalf, OwnedWriteHalf};
+use tokio::net::{TcpListener, TcpSocket, TcpStream};
+use tokio::sync::watch;
+use tokio::task::{JoinHandle, JoinSet};
+
+/// A port that passes every byte on to the server as it is, TLS and all, for as long as it is told to. Closed when dropped.
+#[derive(Debug)]
+pub(crate) struct Link {
+    address: SocketAddr,
+    state: watch::Sender<State>,
+    counts: Arc<Counts>,
+    task: JoinHandle<io::Result<()>>,
+}
+
+/// What the line does with connections and bytes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Mode {
+    Pass,
+    /// New connections are refused. Open ones stay.
+    Refuse,
+    /// New connections are accepted and closed at once. Open ones stay.
+    Slam,
+    /// Nothing is passed on, but nothing is closed either.
+    Stall,
+}
+
+#[derive(Debug, Clone, Copy)]
+struct State {
+    mode: Mode,
+    /// How often all connections have been cut.
+    cuts: u64,
+}
+
+#[derive(Debug)]
+struct Counts {
+    accepted: AtomicUsize,
+    /// Connections that were cut, or closed at once.
+    cut: AtomicUsize,
+    /// Bytes from the server.
+    passed: AtomicUsize,
+    /// After so many more bytes from the server everything is cut; negative for never.
+    allowance: AtomicI64,
+}
+
+/// No byte is too many.
+const UNLIMITED: i64 = i64::MIN;
+
+impl Link {
+    /// Opens a port through which the server is reached.
+    pub(crate) async fn open(server: SocketAddr) -> io::Result<Self> {
+        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await?;
+        let address = listener.local_addr()?;
+        let (state, _) = watch::channel(State { mode: Mode::Pass, cuts: 0 });
+        let counts = Arc::new(Counts {
+            accepted: AtomicUsize::new(0),
+            cut: AtomicUsize::new(0),
+            passed: AtomicUsize::new(0),
+            allowance: AtomicI64::new(UNLIMITED),
+        });
+        let task = tokio::spawn(listen(server, listener, state.clone(), Arc::clone(&counts)));
+        Ok(Self { address, state, counts, task })
+    }
+
+    pub(crate) fn address(&self) -> SocketAddr {
+        self.address
+    }
+
+    pub(crate) fn set(&self, mode: Mode) {
+        self.state.send_modify(|state| state.mode = mode);
+    }
+
+    /// Cuts every open connection, whatever it is doing.
+    pub(crate) fn cut(&self) {
+        self.counts.allowance.store(UNLIMITED, Ordering::Relaxed);
+        self.state.send_modify(|state| state.cuts += 1);
+    }
+
+    /// Cuts every open connection once so many more bytes have come from the server.
+    pub(crate) fn cut_after(&self, bytes: u32) {
+        self.counts.allowance.store(bytes.into(), Ordering::Relaxed);
+    }
+
+    /// Everything passes again.
+    pub(crate) fn heal(&self) {
+        self.counts.allowance.store(UNLIMITED, Ordering::Relaxed);
+        self.set(Mode::Pass);
+    }
+
+    /// How many connections have been accepted so far.
+    pub(crate) fn accepted(&self) -> usize {
+        self.counts.accepted.load(Ordering::Relaxed)
+    }
+
+    /// How many bytes have come from the server so far.
+    pub(crate) fn passed(&self) -> usize {
+        self.counts.passed.load(Ordering::Relaxed)
+    }
+
+    /// How many connections have been cut so far, or closed at once.
+    pub(crate) fn cuts(&self) -> usize {
+        self.counts.cut.load(Ordering::Relaxed)
+    }
+}
+
+impl Drop for Link {
+    fn drop(&mut self) {
+        self.task.abort();
+    }
+}
+
+/// Accepts connections, or not.
+async fn listen(
+    server: SocketAddr,
+    mut listener: TcpListener,
+    state: watch::Sender<State>,
+    counts: Arc<Counts>,
+) -> io::Result<()> {
+    let address = listener.local_addr()?;
+    let mut mode = state.subscribe();
+    let mut connections = JoinSet::new();
+    loop {
+        if mode.borrow_and_update().mode == Mode::Refuse {
+            // A socket that is bound but does not listen keeps the port, and refuses.
+            drop(listener);
+            let socket = TcpSocket::new_v4()?;
+            socket.set_reuseaddr(true)?;
+            socket.bind(address)?;
+            if mode.wait_for(|state| state.mode != Mode::Refuse).await.is_err() {
+                return Ok(());
+            }
+            listener = socket.listen(64)?;
+        }
+        let client = tokio::select! {
+            changed = mode.changed() => match changed {
+                Ok(()) => continue,
+                Err(_) => return Ok(()),
+            },
+            _ = connections.join_next(), if !connections.is_empty() => continue,
+            accepted = listener.accept() => accepted?.0,
+        };
+        counts.accepted.fetch_add(1, Ordering::Relaxed);
+        if state.borrow().mode == Mode::Slam {
+            counts.cut.fetch_add(1, Ordering::Relaxed);
+            continue;
+        }
+        connections.spawn(pass(client, server, state.clone(), Arc::clone(&counts)));
+    }
+}
+
+/// Passes on what comes, until either side ends or the line is cut.
+async fn pass(client: TcpStream, server: SocketAddr, state: watch::Sender<State>, counts: Arc<Counts>) {
+    let (mut up, mut down, mut cut) = (state.subscribe(), state.subscribe(), state.subscribe());
+    let cuts = cut.borrow_and_update().cuts;
+    let Ok(server) = TcpStream::connect(server).await else { return };
+    if client.set_nodelay(true).and(server.set_nodelay(true)).is_err() {
+        return;
+    }
+    let (client_reads, client_writes) = client.into_split();
+    let (server_reads, server_writes) = server.into_split();
+    let ended = tokio::select! {
+        _ = cut.wait_for(|state| state.cuts > cuts) => Ended::Cut,
+        ended = pump(client_reads, server_writes, &mut up, None) => ended,
+        ended = pump(server_reads, client_writes, &mut down, Some(&counts)) => ended,
+    };
+    match ended {
+        Ended::Itself => {}
+        Ended::Cut => drop(counts.cut.fetch_add(1, Ordering::Relaxed)),
+        Ended::Spent => {
+            counts.cut.fetch_add(1, Ordering::Relaxed);
+            state.send_modify(|state| state.cuts += 1);
+        }
+    }
+}
+
+/// How the passing on of bytes came to its end.
+enum Ended {
+    Itself,
+    Cut,
+    /// The last byte that was allowed has been passed on.
+    Spent,
+}
+
+async fn pump(
+    mut from: OwnedReadHalf,
+    mut to: OwnedWriteHalf,
+    state: &mut watch::Receiver<State>,
+    counts: Option<&Counts>,
+) -> Ended {
+    let mut buffer = vec![0; 16 << 10];
+    loop {
+        let Ok(count @ 1..) = from.read(&mut buffer).await else { return Ended::Itself };
+        if state.wait_for(|state| state.mode != Mode::Stall).await.is_err() {
+            return Ended::Itself;
+        }
+        let allowed = counts.and_then(|counts| spend(&counts.allowance, count));
+        if to.write_all(&buffer[..allowed.unwrap_or(count)]).await.is_err() {
+            return Ended::Itself;
+        }
+        if allowed.is_some() {
+            return Ended::Spent;
+        }
+        if let Some(counts) = counts {
+            counts.passed.fetch_add(count, Ordering::Relaxed);
+        }
+    }
+}
+
+/// Takes bytes out of the allowance. If it does not suffice: how many are left, and then it is unlimited again.
+fn spend(allowance: &AtomicI64, count: usize) -> Option<usize> {
+    let count = i64::try_from(count).unwrap_or(i64::MAX);
+    let take = |left: i64| match left {
+        UNLIMITED => None,
+        left if left > count => Some(left - count),
+        _ => Some(UNLIMITED),
+    };
+    match allowance.fetch_update(Ordering::Relaxed, Ordering::Relaxed, take) {
+        Ok(left) if left <= count => Some(usize::try_from(left).unwrap_or(0)),
+        Ok(_) | Err(_) => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    async fn echo() -> io::Result<SocketAddr> {
+        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await?;
+        let address = listener.local_addr()?;
+        tokio::spawn(async move {
+            while let Ok((mut client, _)) = listener.accept().await {
+                tokio::spawn(async move {
+                    let (mut reads, mut writes) = client.split();
+                    drop(tokio::io::copy(&mut reads, &mut writes).await);
+                });
+            }
+        });
+        Ok(address)
+    }
+
+    async fn answers(stream: &mut TcpStream) -> io::Result<bool> {
+        stream.write_all(b"hello").await?;
+        let mut answer = [0; 5];
+        stream.read_exact(&mut answer).await?;
+        Ok(&answer == b"hello")
+    }
+
+    #[tokio::test]
+    async fn bytes_pass_until_they_are_cut() -> io::Result<()> {
+        let link = Link::open(echo().await?).await?;
+        let mut stream = TcpStream::connect(link.address()).await?;
+        assert!(answers(&mut stream).await?);
+        link.cut();
+        assert_eq!(stream.read(&mut [0; 5]).await.unwrap_or(0), 0);
+        let mut again = TcpStream::connect(link.address()).await?;
+        assert!(answers(&mut again).await?);
+        assert_eq!((link.accepted(), link.cuts()), (2, 1));
+        Ok(())
+    }
+
+    #[tokio::test]
+    async fn the_line_is_cut_after_the_very_byte() -> io::Result<()> {
+        let link = Link::open(echo().await?).await?;
+        let mut stream = TcpStream::connect(link.address()).await?;
+        assert!(answers(&mut stream).await?);
+        link.cut_after(3);
+        stream.write_all(b"hello").await?;
+        let mut rest = Vec::new();
+        // The connection may be reset rather than ended: what came counts.
+        drop(stream.read_to_end(&mut rest).await);
+        assert_eq!(rest, b"hel");
+        assert!(answers(&mut TcpStream::connect(link.address()).await?).await?);
+        Ok(())
+    }
+
+    #[tokio::test]
+    async fn a_refusing_port_refuses_and_comes_back() -> io::Result<()> {
+        let link = Link::open(echo().await?).await?;
+        let mut open = TcpStream::connect(link.address()).await?;
+        assert!(answers(&mut open).await?);
+        link.set(Mode::Refuse);
+        // The change is seen soon: until then connections are accepted.
+        while !TcpStream::connect(link.address()).await.is_err_and(|e| e.kind() == io::ErrorKind::ConnectionRefused) {
+            tokio::task::yield_now().await;
+        }
+        assert!(answers(&mut open).await?, "open connections stay");
+        link.heal();
+        while TcpStream::connect(link.address()).await.is_err() {
+            tokio::task::yield_now().await;
+        }
+        Ok(())
+    }
+
+    #[tokio::test]
+    async fn a_slammed_door_is_counted() -> io::Result<()> {
+        let link = Link::open(echo().await?).await?;
+        link.set(Mode::Slam);
+        let mut stream = TcpStream::connect(link.address()).await?;
+        assert_eq!(stream.read(&mut [0; 5]).await.unwrap_or(0), 0);
+        assert_eq!(link.cuts(), 1);
+        Ok(())
+    }
+
+    #[tokio::test]
+    async fn a_stalled_line_loses_nothing() -> io::Result<()> {
+        let link = Link::open(echo().await?).await?;
+        let mut stream = TcpStream::connect(link.address()).await?;
+        assert!(answers(&mut stream).await?);
+        link.set(Mode::Stall);
+        stream.write_all(b"later").await?;
+        let waiting = tokio::time::timeout(std::time::Duration::from_millis(50), stream.read_u8()).await;
+        assert!(waiting.is_err());
+        link.heal();
+        let mut answer = [0; 5];
+        stream.read_exact(&mut answer).await?;
+        assert_eq!(&answer, b"later");
+        Ok(())
+    }
+}

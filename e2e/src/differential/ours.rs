@@ -1,0 +1,97 @@
+//! Our informer, as a witness.
+
+use std::future::Future;
+
+use kube::Config;
+use kube::core::DynamicObject;
+use kube_informer::{Event, FinalState, Informer, Obj, Origin, Registration};
+
+use super::scenario::Scenario;
+use super::transcript::{Line, STEP, State};
+use super::witness::Witness;
+use crate::Error;
+
+/// Our informer, in this process.
+#[derive(Debug)]
+pub(crate) struct Ours {
+    informer: Informer<DynamicObject>,
+    _handler: Registration,
+    pub(crate) witness: Witness,
+}
+
+impl Ours {
+    /// Starts an informer of what the scenario says.
+    pub(crate) fn start(config: Config, scenario: &Scenario, namespace: &str) -> Result<Self, Error> {
+        let client = kube_informer::client(config)?;
+        let mut builder = Informer::<DynamicObject>::builder_for(client, scenario.kind().resource());
+        if scenario.is_of_one_namespace() {
+            builder = builder.namespace(namespace);
+        }
+        if let Some(labels) = scenario.labels() {
+            builder = builder.labels(labels.parse()?);
+        }
+        if let Some(fields) = scenario.fields() {
+            builder = builder.fields(fields.parse()?);
+        }
+        if let Some(period) = scenario.resync {
+            builder = builder.resync(period);
+        }
+        let informer = builder.build();
+        let witness = Witness::new("kube-informer");
+        let told = witness.clone();
+        let handler = informer.on_event(move |event| match line(&event) {
+            Ok(line) => told.tell(line),
+            Err(error) => told.ended(error.to_string()),
+        });
+        tokio::spawn(say_when_synced(informer.clone(), handler.synced(), witness.clone()));
+        informer.start();
+        Ok(Self { informer, _handler: handler, witness })
+    }
+
+    /// Tells what is in the cache.
+    pub(crate) fn print_cache(&self) -> Result<(), Error> {
+        let objects: Result<Vec<State>, Error> = self.informer.lister().sorted().iter().map(state).collect();
+        self.witness.tell(Line::Cache { objects: objects? });
+        Ok(())
+    }
+
+    pub(crate) async fn stop(self) {
+        self.informer.shutdown().await;
+    }
+}
+
+async fn say_when_synced(
+    informer: Informer<DynamicObject>,
+    synced: impl Future<Output = Result<(), kube_informer::SyncError>>,
+    witness: Witness,
+) {
+    if let Err(error) = synced.await {
+        return witness.ended(error.to_string());
+    }
+    match informer.health().version.and_then(|version| version.number()) {
+        Some(version) => witness.tell(Line::Synced { version }),
+        None => witness.ended("it has synced to no version"),
+    }
+}
+
+fn line(event: &Event<DynamicObject>) -> Result<Line, Error> {
+    Ok(match event {
+        Event::Added { object, origin, .. } => {
+            Line::Added { object: state(object)?, initial: *origin == Origin::Initial }
+        }
+        Event::Updated { old, new, .. } => Line::Updated { old: state(old)?, object: state(new)? },
+        Event::Deleted { last, state: last_state, .. } => {
+            Line::Deleted { object: state(last)?, missed: *last_state == FinalState::Missed }
+        }
+    })
+}
+
+fn state(object: &Obj<DynamicObject>) -> Result<State, Error> {
+    let annotations = object.get()?.metadata.annotations.as_ref();
+    Ok(State {
+        key: object.key().to_string(),
+        uid: object.uid().map(ToString::to_string).unwrap_or_default(),
+        version: object.version().number().ok_or_else(|| format!("{} has no number as version", object.key()))?,
+        step: annotations.and_then(|annotations| annotations.get(STEP)).cloned().unwrap_or_default(),
+    })
+}

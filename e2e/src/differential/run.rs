@@ -1,0 +1,308 @@
+//! A scenario, from beginning to end.
+
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use rand::{RngExt as _, SeedableRng as _};
+use rand_pcg::Pcg64Mcg;
+use tokio::fs;
+
+use super::comparison::{self, Resync, Terms, Trial, Window};
+use super::driver::Driver;
+use super::link::{Link, Mode};
+use super::ours::Ours;
+use super::outcome::Outcome;
+use super::scenario::{Scenario, Trouble};
+use super::server::{Door, Server};
+use super::theirs::Theirs;
+use super::transcript::State;
+use crate::Error;
+
+/// Writes in a window.
+const WRITES: u32 = 40;
+
+/// How long an informer may take to connect again.
+const PATIENCE: Duration = Duration::from_secs(90);
+
+/// What all scenarios need.
+#[derive(Debug)]
+pub(crate) struct Stage {
+    pub(crate) door: Door,
+    /// client-go's informer.
+    pub(crate) program: PathBuf,
+    /// Where transcripts go.
+    pub(crate) folder: PathBuf,
+}
+
+/// Both informers, each on a line of its own to the server.
+struct Run {
+    driver: Driver,
+    links: [Link; 2],
+    ours: Ours,
+    theirs: Theirs,
+    /// Of the faults alone: how many writes there are is a matter of time.
+    dice: Pcg64Mcg,
+    windows: Vec<Window>,
+    last_barrier: Option<State>,
+}
+
+/// How a connection breaks.
+#[derive(Debug, Clone, Copy)]
+enum Fault {
+    /// Once.
+    Cut,
+    /// In the middle of whatever is being sent.
+    CutMidway,
+    /// Once, and again when it is back.
+    CutTwice,
+    /// And it cannot be opened again for a while.
+    Refused,
+    /// And for a while it is closed whenever it is opened.
+    Slammed,
+    /// It goes silent for a while.
+    Stalled,
+}
+
+/// Runs a scenario and compares what both told. Some need the server for themselves.
+pub(crate) async fn run(
+    stage: &Stage,
+    scenario: &Scenario,
+    seed: u64,
+    server: Option<&mut Server<'_>>,
+) -> Result<Outcome, Error> {
+    let began = Instant::now();
+    let folder = stage.folder.join(scenario.slug());
+    fs::create_dir_all(&folder).await?;
+    let blame = |error: Error| format!("{}: {error}\n  see {}", scenario.name, folder.display());
+    let mut run = Run::begin(stage, scenario, seed, &folder).await.map_err(blame)?;
+    let played = match run.play(scenario, server).await {
+        Ok(()) => run.verdict(scenario).await,
+        Err(error) => Err(error),
+    };
+    for witness in [&run.ours.witness, &run.theirs.witness] {
+        witness.write(&folder).await?;
+    }
+    let agreement = played.map_err(blame)?;
+    let cuts = [run.links[0].cuts(), run.links[1].cuts()];
+    let Run { driver, ours, theirs, .. } = run;
+    theirs.stop().await.map_err(blame)?;
+    ours.stop().await;
+    driver.clean_up().await;
+    Ok(Outcome { scenario: scenario.name, writes: driver.writes, cuts, agreement, took: began.elapsed() })
+}
+
+impl Run {
+    /// Starts both informers while objects are being written.
+    async fn begin(stage: &Stage, scenario: &Scenario, seed: u64, folder: &Path) -> Result<Self, Error> {
+        let server = stage.door.address().await?;
+        let links = [Link::open(server).await?, Link::open(server).await?];
+        let keys = format!("e2e-{}-{:x}", scenario.slug(), std::process::id());
+        let mut driver = Driver::prepare(stage.door.client().await?, scenario, &keys, seed).await?;
+        driver.write(WRITES).await?;
+        let namespace = driver.namespace();
+        let config = stage.door.through(links[0].address())?.config().await?;
+        let kubeconfig = stage.door.through(links[1].address())?.write(folder).await?;
+        let theirs = Theirs::start(&stage.program, &kubeconfig, scenario, &namespace, folder)?;
+        let ours = Ours::start(config, scenario, &namespace)?;
+        let mut run = Self {
+            driver,
+            links,
+            ours,
+            theirs,
+            dice: Pcg64Mcg::seed_from_u64(!seed),
+            windows: Vec::new(),
+            last_barrier: None,
+        };
+        for _ in 0..5 * WRITES {
+            if run.ours.witness.has_synced() && run.theirs.witness.has_synced() {
+                break;
+            }
+            run.driver.write(1).await?;
+        }
+        run.ours.witness.synced().await?;
+        run.theirs.witness.synced().await?;
+        run.connected().await?;
+        Ok(run)
+    }
+
+    async fn play(&mut self, scenario: &Scenario, server: Option<&mut Server<'_>>) -> Result<(), Error> {
+        match (scenario.trouble, server) {
+            (Trouble::None, _) => {
+                for _ in 0..5 {
+                    self.connected().await?;
+                }
+            }
+            (Trouble::Cuts, _) => {
+                for fault in self.faults() {
+                    self.fault(fault).await?;
+                    self.connected().await?;
+                }
+            }
+            (Trouble::LostHistory, Some(server)) => {
+                self.lost_history(server).await?;
+                self.connected().await?;
+            }
+            (Trouble::LostHistory, None) => return Err("this one needs the server for itself".into()),
+        }
+        Ok(())
+    }
+
+    /// Writes while both are connected.
+    async fn connected(&mut self) -> Result<(), Error> {
+        self.driver.write(WRITES).await?;
+        self.barrier(Terms::Connected).await
+    }
+
+    /// Writes while the connections of one or both break.
+    async fn fault(&mut self, fault: Fault) -> Result<(), Error> {
+        let before = self.dice.random_range(0..WRITES);
+        self.driver.write(before).await?;
+        let chance = self.dice.random_range(0..6000);
+        let links = match self.dice.random_range(0..3) {
+            0 => &self.links[..1],
+            1 => &self.links[1..],
+            _ => &self.links[..],
+        };
+        let each = |act: &dyn Fn(&Link)| links.iter().for_each(act);
+        match fault {
+            Fault::Cut => {
+                each(&Link::cut);
+                self.driver.write(WRITES).await?;
+            }
+            Fault::CutMidway => {
+                let cuts = counts(links, Link::cuts);
+                each(&|link| link.cut_after(chance));
+                for _ in 0..3 * WRITES {
+                    if all_above(links, Link::cuts, &cuts) {
+                        break;
+                    }
+                    self.driver.write(1).await?;
+                }
+            }
+            Fault::CutTwice => {
+                let accepted = counts(links, Link::accepted);
+                each(&Link::cut);
+                until_above(links, Link::accepted, &accepted).await?;
+                match chance % 3 {
+                    // A watch that brought nothing.
+                    0 | 1 => until_quiet(links).await,
+                    _ => self.driver.write(2).await?,
+                }
+                each(&Link::cut);
+                self.driver.write(WRITES).await?;
+            }
+            Fault::Refused => {
+                each(&|link| link.set(Mode::Refuse));
+                each(&Link::cut);
+                self.driver.write(WRITES).await?;
+            }
+            Fault::Slammed => {
+                let accepted = counts(links, Link::accepted);
+                each(&|link| link.set(Mode::Slam));
+                each(&Link::cut);
+                self.driver.write(WRITES).await?;
+                until_above(links, Link::accepted, &accepted).await?;
+                self.driver.write(WRITES).await?;
+            }
+            Fault::Stalled => {
+                each(&|link| link.set(Mode::Stall));
+                self.driver.write(WRITES).await?;
+                if chance.is_multiple_of(2) {
+                    each(&Link::cut);
+                }
+            }
+        }
+        each(&Link::heal);
+        self.barrier(Terms::Cut).await
+    }
+
+    /// Writes while neither is connected, and lets the server forget what they would have to be told.
+    async fn lost_history(&mut self, server: &mut Server<'_>) -> Result<(), Error> {
+        for link in &self.links {
+            link.set(Mode::Refuse);
+            link.cut();
+        }
+        self.driver.write(WRITES).await?;
+        server.lose_history().await?;
+        self.driver.served().await?;
+        self.driver.write(WRITES).await?;
+        self.links.iter().for_each(Link::heal);
+        self.barrier(Terms::Cut).await
+    }
+
+    /// Ends a window: both have heard of everything before.
+    async fn barrier(&mut self, terms: Terms) -> Result<(), Error> {
+        let barrier = self.driver.barrier().await?;
+        self.ours.witness.heard(&barrier).await?;
+        self.theirs.witness.heard(&barrier).await?;
+        self.windows.push(Window { end: barrier.version, terms });
+        self.last_barrier = Some(barrier);
+        Ok(())
+    }
+
+    /// Compares what both have told.
+    async fn verdict(&mut self, scenario: &Scenario) -> Result<comparison::Agreement, Error> {
+        let witnesses = [self.ours.witness.clone(), self.theirs.witness.clone()];
+        let resync = if scenario.resync.is_some() { Resync::On } else { Resync::Off };
+        if let (Resync::On, Some(last)) = (resync, &self.last_barrier) {
+            for witness in &witnesses {
+                // The second time round, the first has told everything.
+                witness.told_again(last, 2).await?;
+            }
+        }
+        self.ours.print_cache()?;
+        self.theirs.print_cache().await?;
+        let [ours, theirs] = &witnesses;
+        let keys = self.driver.keys();
+        let trial = Trial {
+            ours: ours.transcript(keys, &ours.cache().await?),
+            theirs: theirs.transcript(keys, &theirs.cache().await?),
+            windows: self.windows.clone(),
+            written: self.driver.written.clone(),
+            listed: self.driver.list().await?,
+            resync,
+        };
+        comparison::compare(&trial).map_err(|differences| differences.to_string().into())
+    }
+
+    /// Each fault once, in the order of chance.
+    fn faults(&mut self) -> Vec<Fault> {
+        use Fault::{Cut, CutMidway, CutTwice, Refused, Slammed, Stalled};
+        let mut left = vec![Cut, CutMidway, CutTwice, Refused, Slammed, Stalled];
+        let mut faults = Vec::new();
+        while !left.is_empty() {
+            faults.push(left.swap_remove(self.dice.random_range(0..left.len())));
+        }
+        faults
+    }
+}
+
+fn counts(links: &[Link], count: fn(&Link) -> usize) -> Vec<usize> {
+    links.iter().map(count).collect()
+}
+
+fn all_above(links: &[Link], count: fn(&Link) -> usize, before: &[usize]) -> bool {
+    links.iter().zip(before).all(|(link, before)| count(link) > *before)
+}
+
+/// Waits until nothing more comes from the server for the moment.
+async fn until_quiet(links: &[Link]) {
+    loop {
+        let passed = counts(links, Link::passed);
+        tokio::time::sleep(Duration::from_millis(50)).await;
+        if counts(links, Link::passed) == passed {
+            return;
+        }
+    }
+}
+
+async fn until_above(links: &[Link], count: fn(&Link) -> usize, before: &[usize]) -> Result<(), Error> {
+    let began = Instant::now();
+    while !all_above(links, count, before) {
+        if began.elapsed() > PATIENCE {
+            return Err(format!("nobody connects again within {} s", PATIENCE.as_secs()).into());
+        }
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
+    Ok(())
+}

@@ -1,0 +1,96 @@
+//! client-go's informer, as a witness.
+
+use std::path::Path;
+use std::process::Stdio;
+use std::time::Duration;
+
+use tokio::io::{AsyncBufReadExt as _, AsyncWriteExt as _, BufReader};
+use tokio::process::{Child, ChildStdin, Command};
+
+use super::scenario::{Client, Scenario};
+use super::witness::Witness;
+use crate::Error;
+
+/// How long it may take to stop.
+const PATIENCE: Duration = Duration::from_secs(30);
+
+/// client-go's informer, in a process of its own that is killed when this is dropped.
+#[derive(Debug)]
+pub(crate) struct Theirs {
+    child: Child,
+    input: ChildStdin,
+    pub(crate) witness: Witness,
+}
+
+impl Theirs {
+    /// Starts an informer of what the scenario says. What it has to complain of goes to a log in the folder.
+    pub(crate) fn start(
+        program: &Path,
+        kubeconfig: &Path,
+        scenario: &Scenario,
+        namespace: &str,
+        folder: &Path,
+    ) -> Result<Self, Error> {
+        let mut command = Command::new(program);
+        command.arg(format!("-kubeconfig={}", kubeconfig.display())).arg(format!("-resource={}", scenario.resource()));
+        command.arg(match scenario.client {
+            Client::Typed => "-client=typed",
+            Client::Dynamic => "-client=dynamic",
+        });
+        if scenario.is_of_one_namespace() {
+            command.arg(format!("-namespace={namespace}"));
+        }
+        if let Some(labels) = scenario.labels() {
+            command.arg(format!("-labels={labels}"));
+        }
+        if let Some(fields) = scenario.fields() {
+            command.arg(format!("-fields={fields}"));
+        }
+        if let Some(period) = scenario.resync {
+            command.arg(format!("-resync={}ms", period.as_millis()));
+        }
+        let log = folder.join("client-go.log");
+        let mut child = command
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(std::fs::File::create(&log)?)
+            .kill_on_drop(true)
+            .spawn()
+            .map_err(|error| format!("starting {}: {error}", program.display()))?;
+        let (Some(input), Some(output)) = (child.stdin.take(), child.stdout.take()) else {
+            return Err("a process without pipes".into());
+        };
+        let witness = Witness::new("client-go");
+        let told = witness.clone();
+        tokio::spawn(async move {
+            let mut lines = BufReader::new(output).lines();
+            let why = loop {
+                match lines.next_line().await {
+                    Ok(Some(line)) => match serde_json::from_str(&line) {
+                        Ok(line) => told.tell(line),
+                        Err(error) => break format!("{error} in {line}"),
+                    },
+                    Ok(None) => break format!("see {}", log.display()),
+                    Err(error) => break error.to_string(),
+                }
+            };
+            told.ended(why);
+        });
+        Ok(Self { child, input, witness })
+    }
+
+    /// Asks for what is in the cache.
+    pub(crate) async fn print_cache(&mut self) -> Result<(), Error> {
+        self.input.write_all(b"cache\n").await?;
+        Ok(())
+    }
+
+    /// Lets it end by itself.
+    pub(crate) async fn stop(self) -> Result<(), Error> {
+        let Self { mut child, input, .. } = self;
+        drop(input);
+        let ended = tokio::time::timeout(PATIENCE, child.wait()).await;
+        let status = ended.map_err(|_| "client-go's informer does not end")??;
+        if status.success() { Ok(()) } else { Err(format!("client-go's informer ended with {status}").into()) }
+    }
+}
