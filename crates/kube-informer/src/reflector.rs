@@ -26,14 +26,14 @@ use crate::object::{Obj, Untyped};
 use crate::server_error::{Doing, ServerError};
 use crate::version::Version;
 
-mod backoff;
-mod dice;
-mod flow;
+pub(crate) mod backoff;
+pub(crate) mod dice;
+pub(crate) mod flow;
 mod machine;
-mod settings;
+pub(crate) mod settings;
 mod sink;
 mod status;
-mod step;
+pub(crate) mod step;
 
 /// Keeps one resource, or one namespace of it, under watch.
 ///

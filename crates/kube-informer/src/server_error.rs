@@ -137,6 +137,20 @@ impl ServerError {
         matches!(self.0.failure, Failure::ConnectionRefused)
     }
 
+    /// Whether the same request may succeed later: the server was not reached, is busy, or broken for now. Not so where it refuses
+    /// what was asked for, as an expired version, or answers with what cannot be used.
+    pub(crate) fn may_pass(&self) -> bool {
+        match &self.0.failure {
+            Failure::Answered { status, .. } => matches!(status.code, 408 | 429 | 500..) && !self.is_expired(),
+            Failure::Credentials(_)
+            | Failure::Request(_)
+            | Failure::NotAList { .. }
+            | Failure::UndecodableObject
+            | Failure::NoVersion => false,
+            _ => true,
+        }
+    }
+
     /// Something broke inside the server (`InternalError`).
     #[must_use]
     pub fn is_internal(&self) -> bool {

@@ -276,6 +276,11 @@ impl Member {
 }
 
 impl ListEnd {
+    /// The kind, if it says that this is something else than a list.
+    pub(crate) fn other_kind(&self) -> Option<&str> {
+        self.kind.as_deref().filter(|kind| !kind.ends_with("List"))
+    }
+
     fn metadata(&mut self, json: &[u8]) -> Result<(), Broken> {
         let mut cursor = Cursor::new(json);
         if cursor.peek()? != b'{' {

@@ -17,7 +17,9 @@ use super::ListWatch;
 use super::body::Body;
 use super::query::{Detail, ListQuery, Parameters, WatchQuery, WatchStart};
 use crate::codec::Gunzip;
+use crate::key::ObjectKey;
 use crate::object::Kind;
+use crate::selector::FieldSelector;
 use crate::server_error::answer::{self, LARGEST_FAILURE};
 use crate::server_error::{Doing, Failure, ServerError};
 
@@ -127,6 +129,16 @@ impl ApiListWatch {
     pub fn fields(mut self, selector: impl fmt::Display) -> Self {
         self.selectors.set("fieldSelector", selector.to_string());
         self
+    }
+
+    /// One object alone: its namespace, and nothing but its name.
+    #[must_use]
+    pub fn object(self, key: &ObjectKey) -> Self {
+        let named = self.fields(FieldSelector::named(key.name()));
+        match key.namespace() {
+            Some(namespace) => named.namespace(namespace),
+            None => named,
+        }
     }
 
     /// Only the metadata of objects.

@@ -3,10 +3,11 @@
 use std::time::Duration;
 
 use super::settings::BackoffSettings;
+use crate::server_error::ServerError;
 
 /// Waits that grow with each failure, whatever its kind, and begin anew only after a time without any.
 #[derive(Debug, Clone)]
-pub(super) struct Backoff {
+pub(crate) struct Backoff {
     settings: BackoffSettings,
     failures: u32,
     /// Since when all is well.
@@ -14,22 +15,28 @@ pub(super) struct Backoff {
 }
 
 impl Backoff {
-    pub(super) fn new(settings: BackoffSettings) -> Self {
+    pub(crate) fn new(settings: BackoffSettings) -> Self {
         Self { settings, failures: 0, healthy_since: None }
     }
 
     /// All is well, if it was not already.
-    pub(super) fn healthy(&mut self, now: Duration) {
+    pub(crate) fn healthy(&mut self, now: Duration) {
         self.healthy_since.get_or_insert(now);
     }
 
     /// Whether all has been well for so long that what was before is forgotten.
-    pub(super) fn is_at_rest(&self, now: Duration) -> bool {
+    pub(crate) fn is_at_rest(&self, now: Duration) -> bool {
         self.healthy_since.is_some_and(|since| now.saturating_sub(since) >= self.settings.reset_after)
     }
 
+    /// Something failed in this way: how long to wait, which is as long as the server asks, up to the longest it may.
+    pub(crate) fn after(&mut self, cause: &ServerError, now: Duration, chance: f64, longest: Duration) -> Duration {
+        let asked = cause.retry_after().unwrap_or_default().min(longest);
+        self.failed(now, chance).max(asked)
+    }
+
     /// Something failed: how long to wait. `chance` is between 0 and 1.
-    pub(super) fn failed(&mut self, now: Duration, chance: f64) -> Duration {
+    pub(crate) fn failed(&mut self, now: Duration, chance: f64) -> Duration {
         if self.is_at_rest(now) {
             self.failures = 0;
         }

@@ -4,19 +4,19 @@ use std::hash::{BuildHasher, RandomState};
 
 /// Numbers that nobody can foresee, or the same ones each time from a seed. Nothing depends on how good they are.
 #[derive(Debug, Clone)]
-pub(super) struct Dice(u64);
+pub(crate) struct Dice(u64);
 
 impl Dice {
-    pub(super) fn seeded(seed: u64) -> Self {
+    pub(crate) fn seeded(seed: u64) -> Self {
         Self(seed)
     }
 
-    pub(super) fn random() -> Self {
+    pub(crate) fn random() -> Self {
         Self(RandomState::new().hash_one(()))
     }
 
     /// Between 0 and 1 (splitmix64).
-    pub(super) fn roll(&mut self) -> f64 {
+    pub(crate) fn roll(&mut self) -> f64 {
         self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let mut mixed = self.0;
         mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);

@@ -13,7 +13,7 @@ use crate::list_watch::Body;
 use crate::server_error::{Doing, Failure, ServerError};
 
 /// A list or a watch, from the request to the end of its answer.
-pub(super) struct Flow {
+pub(crate) struct Flow {
     lane: Lane,
     doing: Doing,
     what: Arc<str>,
@@ -36,12 +36,12 @@ enum Cutter {
 }
 
 impl Flow {
-    pub(super) fn list(what: Arc<str>, answer: BoxFuture<'static, Result<Body, ServerError>>) -> Self {
+    pub(crate) fn list(what: Arc<str>, answer: BoxFuture<'static, Result<Body, ServerError>>) -> Self {
         let cutter = Cutter::List(ListSplitter::new(LARGEST_OBJECT));
         Self { lane: Lane::Main, doing: Doing::List, what, stage: Stage::Asking(answer), cutter }
     }
 
-    pub(super) fn watch(
+    pub(crate) fn watch(
         lane: Lane,
         doing: Doing,
         what: Arc<str>,
@@ -58,7 +58,7 @@ impl Flow {
     }
 
     /// What can be read out of the bytes at hand.
-    pub(super) fn decode(&mut self, whence: Whence, intake: &mut dyn Intake) -> Option<Input> {
+    pub(crate) fn decode(&mut self, whence: Whence, intake: &mut dyn Intake) -> Option<Input> {
         match &mut self.cutter {
             Cutter::List(splitter) => splitter.next().map(|item| match item {
                 Ok(json) => intake.accept(&json, Whence::List).map_or(Input::BadObject(self.lane), Input::Item),
@@ -91,7 +91,7 @@ impl Flow {
     /// Waits for the answer, or for more of it. What it brings is then to be had from [`decode`](Self::decode).
     ///
     /// Nothing is lost if this is dropped half-way.
-    pub(super) async fn next(&mut self) -> Input {
+    pub(crate) async fn next(&mut self) -> Input {
         match &mut self.stage {
             Stage::Asking(answer) => match answer.await {
                 Ok(body) => {

@@ -331,11 +331,10 @@ impl Machine {
     fn wait(&mut self, next: Next, cause: ServerError, step: &mut Step<'_>) {
         self.doubted |= may_be_another_server(&cause);
         self.abandon(step);
-        let backoff = self.backoff.failed(step.now, step.dice.roll());
-        let asked = cause.retry_after().unwrap_or_default().min(self.settings.longest_retry_after);
+        let wait = self.backoff.after(&cause, step.now, step.dice.roll(), self.settings.longest_retry_after);
         self.leave_phase(step);
         step.act(Action::Close);
-        self.phase = Phase::Waiting { next, until: step.now + backoff.max(asked), cause };
+        self.phase = Phase::Waiting { next, until: step.now + wait, cause };
     }
 
     /// Makes the list anew, after a wait.

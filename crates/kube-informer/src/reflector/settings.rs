@@ -2,6 +2,9 @@
 
 use std::time::Duration;
 
+/// How many objects to ask for at a time where nothing else was set.
+pub(crate) const PAGE: u32 = 500;
+
 /// How a reflector lists, watches, waits and doubts. All of it can be changed; the defaults suit an API server.
 ///
 /// ```
@@ -70,6 +73,14 @@ pub struct BackoffSettings {
     pub jitter: f64,
     /// After how long a time without a failure the first wait comes first again.
     pub reset_after: Duration,
+}
+
+impl Settings {
+    /// How long a watch is to last: seconds, as that is all a server takes. `chance` is between 0 and 1.
+    pub(crate) fn watch_lasts(&self, chance: f64) -> Duration {
+        let least = self.watch_timeout;
+        Duration::from_secs((least + least.mul_f64(chance)).as_secs().max(1))
+    }
 }
 
 impl Default for Settings {

@@ -44,6 +44,12 @@ impl FieldSelector {
         Self::default()
     }
 
+    /// The selector of the objects of this name, of which there is one in a namespace.
+    #[must_use]
+    pub fn named(name: impl Into<Box<str>>) -> Self {
+        Self { terms: vec![Term { field: "metadata.name".into(), wanted: Wanted::Equal, value: name.into() }] }
+    }
+
     /// Whether this selects everything there is.
     #[must_use]
     pub fn is_everything(&self) -> bool {

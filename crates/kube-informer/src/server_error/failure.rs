@@ -51,7 +51,7 @@ pub enum Failure {
     Undecodable(Broken),
     /// One object cannot be read; the others were.
     UndecodableObject,
-    /// The list has no version, so that it cannot be watched from there.
+    /// There is no version to watch from: the list, or the object, has none.
     NoVersion,
     /// Nothing came for too long.
     TimedOut {
@@ -170,7 +170,7 @@ impl fmt::Display for Failure {
             Self::NotAList { kind } => write!(f, "the answer is no list but a {kind}"),
             Self::Undecodable(broken) => write!(f, "the answer cannot be read: {broken}"),
             Self::UndecodableObject => f.write_str("an object cannot be read and was passed over"),
-            Self::NoVersion => f.write_str("the list has no version, so it cannot be watched"),
+            Self::NoVersion => f.write_str("there is no version to watch from"),
             Self::TimedOut { after } => write!(f, "nothing came for {after:?}"),
             Self::NoInitialEventsEnd { after } => {
                 write!(f, "no end of the initial events, and nothing new for {after:?}")

@@ -2,10 +2,10 @@
 
 use std::time::Duration;
 
-use super::super::settings::Settings;
+use super::super::settings::{PAGE, Settings};
 use super::super::status::Synced;
 use super::super::step::{Action, Frame};
-use super::watching::{Watch, watch_timeout};
+use super::watching::Watch;
 use super::{From, Machine, Next, Phase, Step, Told, raise};
 use crate::codec::{Broken, Change, ListEnd};
 use crate::delta::{Delta, History};
@@ -13,9 +13,6 @@ use crate::list_watch::{ListQuery, ListVersion, WatchQuery, WatchStart};
 use crate::object::{Obj, Untyped};
 use crate::server_error::{Doing, Failure, ServerError};
 use crate::version::Version;
-
-/// How many objects to ask for at a time where nothing else was set.
-const PAGE: u32 = 500;
 
 /// Streaming lists that ended early this many times in a row are given up for LIST.
 const EARLY_ENDS: u32 = 2;
@@ -140,7 +137,7 @@ impl Machine {
         if self.support == Support::Refused {
             return self.list_pages(step);
         }
-        let timeout = watch_timeout(&self.settings, step);
+        let timeout = self.settings.watch_lasts(step.dice.roll());
         let not_older_than = self.version.clone().filter(|_| self.from == From::OurVersion);
         let start = WatchStart::Everything { not_older_than };
         self.counters.streaming_lists += 1;
@@ -197,14 +194,14 @@ impl Machine {
 
     pub(super) fn page_ended(&mut self, end: &ListEnd, step: &mut Step<'_>) {
         let Phase::Listing(paged) = &mut self.phase else { return };
-        if let Some(kind) = end.kind.as_ref().filter(|kind| !kind.ends_with("List")) {
-            let failure = Failure::NotAList { kind: kind.as_str().into() };
+        if let Some(kind) = end.other_kind() {
+            let failure = Failure::NotAList { kind: kind.into() };
             return self.list_failed(self.error(Doing::List, failure), step);
         }
         if paged.page == Page::First {
             paged.version.clone_from(&end.version);
         }
-        let Some(token) = end.continue_token.clone().filter(|token| !token.is_empty()) else {
+        let Some(token) = end.continue_token.clone() else {
             let Some(version) = paged.version.clone() else {
                 return self.list_failed(self.error(Doing::List, Failure::NoVersion), step);
             };

@@ -5,7 +5,7 @@ use std::time::Duration;
 use super::super::settings::Settings;
 use super::super::status::RelistReason;
 use super::super::step::{Action, Frame};
-use super::watching::{Watch, watch_timeout};
+use super::watching::Watch;
 use super::{Machine, Phase, Step, revision_query};
 use crate::list_watch::{WatchQuery, WatchStart};
 use crate::server_error::{Doing, ServerError};
@@ -109,7 +109,7 @@ impl Machine {
 
     fn doubt(&mut self, step: &mut Step<'_>) {
         let Some(version) = self.version.clone() else { return };
-        let timeout = watch_timeout(&self.settings, step);
+        let timeout = self.settings.watch_lasts(step.dice.roll());
         self.ask(Beside::Asked { timeout }, step);
         self.counters.watches += 1;
         step.act(Action::WatchBeside(WatchQuery::new(WatchStart::After(version), timeout)));

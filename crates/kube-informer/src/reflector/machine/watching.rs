@@ -2,7 +2,6 @@
 
 use std::time::Duration;
 
-use super::super::settings::Settings;
 use super::super::status::RelistReason;
 use super::super::step::{Action, Frame};
 use super::silence::Doubt;
@@ -65,17 +64,11 @@ impl Watch {
     }
 }
 
-/// How long a watch is to last: seconds, as that is all a server takes.
-pub(super) fn watch_timeout(settings: &Settings, step: &mut Step<'_>) -> Duration {
-    let least = settings.watch_timeout;
-    Duration::from_secs((least + least.mul_f64(step.dice.roll())).as_secs().max(1))
-}
-
 impl Machine {
     pub(super) fn watch(&mut self, step: &mut Step<'_>) {
         let Some(version) = self.version.clone() else { return self.list(step) };
         self.leave_phase(step);
-        let timeout = watch_timeout(&self.settings, step);
+        let timeout = self.settings.watch_lasts(step.dice.roll());
         self.counters.watches += 1;
         step.act(Action::Watch(WatchQuery::new(WatchStart::After(version), timeout)));
         self.phase = Phase::Opening(Watch::new(step.now, timeout));

@@ -222,11 +222,7 @@ fn watches_last_a_random_time_within_what_is_set() {
     for (least, bounds) in [(300, 300..600), (1_800, 1_800..3_600), (1, 1..2)] {
         let settings = Settings { watch_timeout: Duration::from_secs(least), ..Settings::default() };
         let mut dice = Dice::seeded(7);
-        let mut actions = Vec::new();
-        let mut step = Step { now: Duration::ZERO, dice: &mut dice, actions: &mut actions };
-        let times: Vec<u64> = (0..100)
-            .map(|_| crate::reflector::machine::watching::watch_timeout(&settings, &mut step).as_secs())
-            .collect();
+        let times: Vec<u64> = (0..100).map(|_| settings.watch_lasts(dice.roll()).as_secs()).collect();
         assert!(times.iter().all(|time| bounds.contains(time)), "{times:?}");
         assert!(least == 1 || times.iter().any(|time| *time != times[0]));
     }
