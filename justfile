@@ -24,12 +24,13 @@ lint:
 
 # Unit, integration and documentation tests.
 test:
-    cargo test --package kube-informer --features metrics --locked --test metrics --test workqueue_metrics
+    cargo test --package kube-informer --all-features --locked --test metrics --test workqueue_metrics --test kube_runtime
+    cargo test --package kube-informer --all-features --locked --doc
     cargo test --workspace --locked
 
 # The documentation, warnings as errors.
 doc:
-    RUSTDOCFLAGS="--deny warnings" cargo doc --workspace --no-deps --document-private-items --locked
+    RUSTDOCFLAGS="--deny warnings" cargo doc --workspace --all-features --no-deps --document-private-items --locked
 
 # Licences, sources and duplicates of the dependencies.
 deny:

@@ -106,6 +106,8 @@ mod informer;
 #[doc(hidden)]
 pub mod keeper;
 mod key;
+#[cfg(feature = "kube-runtime")]
+mod kube_runtime;
 mod list_watch;
 mod lister;
 mod loose;
