@@ -52,6 +52,7 @@ use crate::version::Version;
 /// A request that fails is not repeated: whether that would help, the [error](ServerError) tells.
 #[doc(alias = "ListPager")]
 #[must_use = "nothing is asked for before `list` or `stream`"]
+#[doc(alias("ListPageFunc", "SimplePageFunc", "PageFn"))]
 pub struct Pager<K> {
     source: Source,
     query: ListQuery,
@@ -115,6 +116,7 @@ impl<K: Object> Pager<K> {
     ///
     /// Should the pages expire on the way, what has come so far is dropped, and everything is asked for once more and at once.
     #[must_use]
+    #[doc(alias("ListWithAlloc", "FullListIfExpired"))]
     pub fn list(&self) -> BoxFuture<'static, Result<List<K>, ServerError>> {
         let mut pages = self.pages();
         Box::pin(async move {
@@ -144,6 +146,7 @@ impl<K: Object> Pager<K> {
     /// Outside of a tokio runtime, if it is to [read ahead](Self::read_ahead).
     #[doc(alias = "EachListItem")]
     #[must_use]
+    #[doc(alias("EachListItemWithAlloc"))]
     pub fn stream(&self) -> BoxStream<'static, Result<Obj<K>, ServerError>> {
         let objects = stream::unfold(self.pages(), async |mut pages| Some((pages.next().await?, pages)));
         let objects = match self.ahead {
@@ -191,7 +194,7 @@ struct Pages {
 
 enum Place {
     Before,
-    Asking { flow: Flow, patience: Duration },
+    Asking { flow: Box<Flow>, patience: Duration },
     Over,
 }
 
@@ -201,7 +204,7 @@ impl Pages {
             let (flow, patience) = match &mut self.place {
                 Place::Before => {
                     let answer = self.source.list(self.query.clone());
-                    let flow = Flow::list(Arc::clone(&self.what), answer);
+                    let flow = Box::new(Flow::list(Arc::clone(&self.what), answer));
                     self.place = Place::Asking { flow, patience: self.settings.answer_timeout };
                     continue;
                 }

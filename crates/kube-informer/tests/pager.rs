@@ -1,6 +1,6 @@
 //! A list in pages.
 
-#![expect(clippy::unwrap_used, reason = "a test that cannot go on fails")]
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
 mod support;
 
@@ -38,7 +38,7 @@ fn queries(server: &Server) -> Vec<String> {
 async fn a_list_comes_page_by_page_and_is_of_one_version() {
     let server = server_with(7).await;
     let list = pager(&server).page_size(3).list().await.unwrap();
-    let names: Vec<&str> = list.objects.iter().map(|map| map.name()).collect();
+    let names: Vec<&str> = list.objects.iter().map(kube_informer::Obj::name).collect();
     assert_eq!(names, ["map-00", "map-01", "map-02", "map-03", "map-04", "map-05", "map-06"]);
     assert_eq!(list.version.number(), Some(server.revision()));
     assert_eq!(queries(&server), ["limit=3", "limit=3&continue", "limit=3&continue"]);
@@ -75,9 +75,9 @@ async fn a_stream_asks_for_a_page_only_when_the_one_before_is_taken() {
     let server = server_with(7).await;
     let mut objects = pager(&server).page_size(3).stream();
     assert_eq!(server.request_count(), 0);
-    for taken in 1..=7 {
+    for taken in 1..=7_u64 {
         objects.try_next().await.unwrap().unwrap();
-        assert_eq!(server.request_count(), (taken + 2) / 3);
+        assert_eq!(server.request_count(), taken.div_ceil(3));
     }
     assert!(objects.next().await.is_none());
 }

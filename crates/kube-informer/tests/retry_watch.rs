@@ -1,6 +1,6 @@
 //! A watch that goes on when its connection does not.
 
-#![expect(clippy::unwrap_used, reason = "a test that cannot go on fails")]
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
 mod support;
 

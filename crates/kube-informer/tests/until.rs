@@ -1,6 +1,6 @@
 //! Waiting for a state of one object, with a cache and without.
 
-#![expect(clippy::unwrap_used, reason = "a test that cannot go on fails")]
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
 mod support;
 
