@@ -41,3 +41,53 @@ fn pods_hears_of_changes_and_reads_without_the_server() {
     }
     assert_lines(&printed, &["namespace              pods  ready"]);
 }
+
+#[test]
+fn statefulsets_prints_replicas_and_leaves_out_what_the_list_options_do() {
+    let printed = run("statefulsets");
+    assert_lines(&printed, &["0 cache", "1 etcd", "~ etcd, 0 -> 3 replicas", "- cache"]);
+    assert_lines(&printed, &["+ etcd, 0 replicas"]);
+    assert!(!printed.contains("trial"), "{printed}");
+}
+
+#[test]
+fn pod_queue_retries_what_failed_and_sees_what_is_gone() {
+    let printed = run("pod_queue");
+    assert_lines(&printed, &["byNode node-1: job, web", "byNode node-2: db"]);
+    assert_lines(&printed, &["default/db: not ready, once more later", "default/db: on node-2"]);
+    assert_lines(&printed, &["default/web: on node-1"]);
+    assert_lines(&printed, &["default/job: gone"]);
+}
+
+#[test]
+fn pods_by_ip_finds_none_one_and_many() {
+    let printed = run("pods_by_ip");
+    assert_lines(
+        &printed,
+        &[
+            "5 pods have 5 addresses",
+            "10.0.0.7 is default/web",
+            "fd00::8 is default/db",
+            "192.168.1.1 is shared by default/agent (host network) and default/proxy (host network)",
+            "10.9.9.9 is nobody's",
+            "then 3 addresses",
+        ],
+    );
+}
+
+#[test]
+fn get_list_watch_counts_what_each_costs() {
+    let printed = run("get_list_watch");
+    let requests = |what: &str| {
+        let line = printed.lines().find(|line| line.starts_with(what)).unwrap();
+        let mut columns = line.split_whitespace().rev();
+        let (bytes, requests): (u64, u64) =
+            (columns.next().unwrap().parse().unwrap(), columns.next().unwrap().parse().unwrap());
+        (requests, bytes > 0)
+    };
+    assert_eq!(requests("list of 200 pods, 20 times"), (20, true));
+    assert_eq!(requests("get of one pod, 20 times"), (20, true));
+    assert_eq!(requests("watch, until something happens"), (2, true));
+    assert_eq!(requests("informer, until it has everything"), (1, true));
+    assert_eq!(requests("informer, 20 lists, 20 gets and a change"), (0, true));
+}
