@@ -15,14 +15,17 @@ mod ordered;
 /// How the queue treats several deltas of one object.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 #[non_exhaustive]
+#[doc(alias("Queue", "QueueWithBatch"))]
 pub enum Discipline {
     /// Every delta is kept, in the server's order across objects.
     #[default]
     #[doc(alias = "RealFIFO")]
+    #[doc(alias("NewRealFIFO", "NewRealFIFOWithOptions", "RealFIFOOptions"))]
     Ordered,
     /// Deltas gather at their object's place in line while the controller lags. Consecutive deletes become one, and a delete of
     /// an object that nobody knows is dropped.
     #[doc(alias = "DeltaFIFO")]
+    #[doc(alias("NewDeltaFIFO", "NewDeltaFIFOWithOptions", "DeltaFIFOOptions"))]
     Keyed,
 }
 

@@ -112,6 +112,7 @@ impl ParseError {
 /// A refusal need not be the end: the informer keeps trying, and a later wait can succeed.
 #[derive(Debug, Clone, thiserror::Error)]
 #[non_exhaustive]
+#[doc(alias("SyncResult"))]
 pub enum SyncError {
     /// The server refuses: credentials (401), permission (403), or it does not know the resource (404).
     /// Whether this ends a wait can be [set](crate::InformerBuilder::when_refused).

@@ -18,8 +18,15 @@ use crate::object::{Obj, Untyped};
 /// # Ok::<_, kube_informer::DecodeError>(())
 /// ```
 #[derive(Debug)]
+#[doc(alias(
+    "ResourceEventHandler",
+    "TypedResourceEventHandler",
+    "ResourceEventHandlerFuncs",
+    "TypedResourceEventHandlerFuncs"
+))]
 pub enum Event<K = Untyped> {
     /// The object is new to the cache.
+    #[doc(alias("OnAdd"))]
     #[non_exhaustive]
     Added {
         /// As it is now.
@@ -28,6 +35,7 @@ pub enum Event<K = Untyped> {
         origin: Origin,
     },
     /// The object has changed, or is told again without a change ([`Origin::Resync`]).
+    #[doc(alias("OnUpdate"))]
     #[non_exhaustive]
     Updated {
         /// As it was.
@@ -38,6 +46,7 @@ pub enum Event<K = Untyped> {
         origin: Origin,
     },
     /// The object is gone from the cache.
+    #[doc(alias("OnDelete", "DeletedObject"))]
     #[non_exhaustive]
     Deleted {
         /// The last that is known of it.
@@ -54,6 +63,7 @@ pub enum Event<K = Untyped> {
 #[non_exhaustive]
 pub enum Origin {
     /// By the first list.
+    #[doc(alias("ResourceEventHandlerDetailedFuncs", "TypedResourceEventHandlerDetailedFuncs"))]
     Initial,
     /// By the watch, as it happened.
     Live,
@@ -97,6 +107,7 @@ impl<K> Event<K> {
 
     /// The key of the object.
     #[must_use]
+    #[doc(alias("DeletionHandlingObjectToName"))]
     pub fn key(&self) -> &ObjectKey {
         self.object().key()
     }

@@ -62,6 +62,7 @@ impl<K: Send + 'static> HandlerBuilder<K> {
     /// An object that begins to pass is [`Added`](Event::Added); one that ceases to is [`Deleted`](Event::Deleted), with
     /// [`FinalState::Filtered`](crate::FinalState::Filtered). The test runs on the handler's own task.
     #[doc(alias = "FilteringResourceEventHandler")]
+    #[doc(alias("TypedFilteringResourceEventHandler"))]
     pub fn filter(mut self, test: impl Fn(&Obj<K>) -> bool + Send + Sync + 'static) -> Self {
         self.sieve = Some(Sieve::new(test));
         self
@@ -75,6 +76,7 @@ impl<K: Send + 'static> HandlerBuilder<K> {
 
     /// Tells the handler everything again this often, instead of [as often as the informer does](crate::Informer#resync); zero for
     /// never.
+    #[doc(alias("ResyncPeriod"))]
     pub fn resync(mut self, period: Duration) -> Self {
         self.resync = if period.is_zero() { Wish::Never } else { Wish::Every(period) };
         self

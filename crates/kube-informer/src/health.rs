@@ -26,6 +26,7 @@ pub struct Health {
     /// What it is doing.
     pub condition: Condition,
     /// The version that the cache has reached.
+    #[doc(alias("LastSyncResourceVersion"))]
     pub version: Option<Version>,
     /// When the server was last heard of. With several namespaces, the one that was not heard of for longest.
     ///
@@ -59,6 +60,7 @@ pub enum Condition {
         next_try: Instant,
     },
     /// It has stopped, for good.
+    #[doc(alias("IsStopped"))]
     Stopped,
 }
 

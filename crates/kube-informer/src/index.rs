@@ -58,6 +58,7 @@ impl<K, V: Hash + Eq + Send + Sync + 'static> Index<K, V> {
     }
 
     /// All objects that have this value, in no particular order.
+    #[doc(alias("ByIndex", "ByTypedIndex", "TypedIndex"))]
     pub fn get<Q: Hash + Eq + ?Sized>(&self, value: &Q) -> Vec<Obj<K>>
     where
         V: Borrow<Q>,
@@ -68,6 +69,7 @@ impl<K, V: Hash + Eq + Send + Sync + 'static> Index<K, V> {
     }
 
     /// The keys of all objects that have this value.
+    #[doc(alias("IndexKeys"))]
     pub fn keys<Q: Hash + Eq + ?Sized>(&self, value: &Q) -> Vec<ObjectKey>
     where
         V: Borrow<Q>,
@@ -93,6 +95,7 @@ impl<K, V: Hash + Eq + Send + Sync + 'static> Index<K, V> {
 
     /// All values that any object has.
     #[must_use]
+    #[doc(alias("ListIndexFuncValues"))]
     pub fn values(&self) -> Vec<V>
     where
         V: Clone,

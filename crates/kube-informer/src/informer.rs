@@ -55,6 +55,7 @@ mod settings;
 /// - Objects with a change under way are left out, and so is a handler that has not yet heard what it was told together before.
 #[doc(alias = "SharedInformer")]
 #[doc(alias = "SharedIndexInformer")]
+#[doc(alias("TypedSharedIndexInformer", "GenericInformer"))]
 pub struct Informer<K> {
     core: Arc<Core>,
     kind: PhantomData<fn() -> K>,
@@ -73,6 +74,18 @@ impl<K: Object> Informer<K> {
     /// # Ok(())
     /// # }
     /// ```
+    #[doc(alias(
+        "NewSharedInformer",
+        "NewSharedIndexInformer",
+        "NewSharedIndexInformerWithOptions",
+        "NewTypedSharedIndexInformer",
+        "NewInformer",
+        "NewIndexerInformer",
+        "NewTransformingInformer",
+        "NewTransformingIndexerInformer",
+        "NewInformerWithOptions",
+        "NewFilteredMetadataInformer"
+    ))]
     pub fn builder(client: Client) -> InformerBuilder<K>
     where
         K: Kind,
@@ -82,11 +95,13 @@ impl<K: Object> Informer<K> {
     }
 
     /// An informer of a resource that is known only at run time, or that `K` does not name.
+    #[doc(alias("NewFilteredDynamicInformer"))]
     pub fn builder_for(client: Client, resource: ApiResource) -> InformerBuilder<K> {
         InformerBuilder::of_client(client, resource)
     }
 
     /// An informer on a source of one's own. Namespaces and selectors are for the source to apply.
+    #[doc(alias("ListerWatcher"))]
     pub fn builder_from(source: impl ListWatch, resource: ApiResource) -> InformerBuilder<K> {
         InformerBuilder::of_source(source, resource)
     }
@@ -100,6 +115,7 @@ impl<K: Object> Informer<K> {
     /// # Panics
     ///
     /// Outside of a tokio runtime.
+    #[doc(alias("Run", "RunWithContext"))]
     pub fn start(&self) {
         self.core.start();
     }
@@ -122,17 +138,28 @@ impl<K: Object> Informer<K> {
 
     /// The resource.
     #[must_use]
+    #[doc(alias("ObjectDescription", "ObjectType"))]
     pub fn resource(&self) -> &ApiResource {
         self.core.resource()
     }
 
     /// Reads the cache.
     #[must_use]
+    #[doc(alias("GetStore", "GetIndexer", "GetTypedIndexer"))]
     pub fn lister(&self) -> Lister<K> {
         Lister::new(self.core.reader())
     }
 
     /// An index by whatever a function finds in an object. See [`Index`].
+    #[doc(alias(
+        "Indexers",
+        "AddIndexers",
+        "AddTypedIndexers",
+        "IndexFunc",
+        "TypedIndexFunc",
+        "TypedIndexers",
+        "Indices"
+    ))]
     pub fn index<I, V>(&self, function: impl Fn(&Obj<K>) -> I + Send + Sync + 'static) -> Index<K, V>
     where
         I: IntoIterator<Item = V>,
@@ -159,6 +186,7 @@ impl<K: Object> Informer<K> {
 
     /// Calls a function with every event, for as long as the registration is held. See [`handler`](Self::handler) for more.
     #[doc(alias = "AddEventHandler")]
+    #[doc(alias("AddTypedEventHandler"))]
     pub fn on_event(&self, handle: impl FnMut(Event<K>) + Send + 'static) -> Registration {
         self.handler().on_event(handle)
     }
@@ -172,6 +200,7 @@ impl<K: Object> Informer<K> {
     }
 
     /// The events as a stream.
+    #[doc(alias("NewIndexerInformerWatcher", "NewIndexerInformerWatcherWithLogger"))]
     pub fn subscribe(&self) -> Subscription<K> {
         self.handler().subscribe()
     }
@@ -180,6 +209,7 @@ impl<K: Object> Informer<K> {
     ///
     /// It may be added at any time. One that comes late is told the present state first, marked
     /// [`Initial`](crate::Origin::Initial), and then every change after it: nothing twice, nothing lost.
+    #[doc(alias("AddEventHandlerWithOptions", "AddEventHandlerWithResyncPeriod", "HandlerOptions"))]
     pub fn handler(&self) -> HandlerBuilder<K> {
         HandlerBuilder::new(Arc::clone(&self.core))
     }
@@ -189,6 +219,13 @@ impl<K: Object> Informer<K> {
     /// Fails if the informer stops, and where waiting cannot help: see [`SyncError`].
     #[must_use]
     #[doc(alias = "WaitForCacheSync")]
+    #[doc(alias(
+        "HasSyncedChecker",
+        "DoneChecker",
+        "IsDone",
+        "WaitForNamedCacheSync",
+        "WaitForNamedCacheSyncWithContext"
+    ))]
     pub fn synced(&self) -> BoxFuture<'static, Result<(), SyncError>> {
         self.core.synced()
     }
@@ -197,6 +234,7 @@ impl<K: Object> Informer<K> {
     /// the server; namespaces that are [added](Self::set_namespaces) make it wait for them.
     #[must_use]
     #[doc(alias = "HasSynced")]
+    #[doc(alias("InformerSynced"))]
     pub fn is_synced(&self) -> bool {
         self.core.is_synced()
     }
@@ -232,6 +270,7 @@ impl<K: Object> Informer<K> {
 
     /// Completes when an object, or its absence, passes a test, with the object. Begins when the cache is full.
     #[must_use]
+    #[doc(alias("UntilWithSync", "PreconditionFunc"))]
     pub fn wait_until(
         &self,
         key: ObjectKey,

@@ -26,6 +26,7 @@ use crate::error::ParseError;
 #[derive(Clone)]
 #[doc(alias = "MetaNamespaceKeyFunc")]
 #[doc(alias = "ObjectName")]
+#[doc(alias("ParseObjectName", "SplitMetaNamespaceKey"))]
 pub struct ObjectKey {
     text: Arc<str>,
     /// Where the name begins: 0 without a namespace, else one past the slash.
@@ -35,6 +36,7 @@ pub struct ObjectKey {
 impl ObjectKey {
     /// The key of an object in a namespace. An empty namespace is none.
     #[must_use]
+    #[doc(alias("NewObjectName"))]
     pub fn namespaced(namespace: impl AsRef<str>, name: impl AsRef<str>) -> Self {
         Self::from_parts(namespace.as_ref(), name.as_ref())
     }
@@ -55,6 +57,7 @@ impl ObjectKey {
 
     /// The namespace, if there is one.
     #[must_use]
+    #[doc(alias("Parts"))]
     pub fn namespace(&self) -> Option<&str> {
         self.text.get(..(self.name_at as usize).checked_sub(1)?)
     }
@@ -67,6 +70,7 @@ impl ObjectKey {
 
     /// The key as it is printed.
     #[must_use]
+    #[doc(alias("String"))]
     pub fn as_str(&self) -> &str {
         &self.text
     }

@@ -40,11 +40,26 @@ mod query;
 /// ```
 ///
 /// `Arc<S>` is a source if `S` is, and wrappers that count or delay are a few lines.
+#[doc(alias(
+    "ListerWatcher",
+    "ListerWatcherWithContext",
+    "ListerWithContext",
+    "Watcher",
+    "WatcherWithContext",
+    "FakeControllerSource",
+    "FakePVControllerSource",
+    "FakePVCControllerSource",
+    "NewFakeControllerSource",
+    "NewFakePVControllerSource",
+    "NewFakePVCControllerSource"
+))]
 pub trait ListWatch: Send + Sync + 'static {
     /// Asks for a list, or a page of one. The answer is the JSON of a list.
+    #[doc(alias("ListWithContext", "ListFunc", "ListWithContextFunc"))]
     fn list(&self, query: ListQuery) -> impl Future<Output = Result<Body, ServerError>> + Send;
 
     /// Opens a watch. The answer is one JSON event on each line, until it ends.
+    #[doc(alias("Watch", "WatchWithContext", "WatchFunc", "WatchFuncWithContext"))]
     fn watch(&self, query: WatchQuery) -> impl Future<Output = Result<Body, ServerError>> + Send;
 }
 

@@ -22,6 +22,7 @@ mod snapshot;
 ///
 /// Every answer is of one moment. Reading never waits for the cache to be written, and never makes it wait. Nothing is decoded to
 /// find, to select or to sort. The order of lists is unspecified unless they are [`sorted`](Self::sorted).
+#[doc(alias("Store", "ThreadSafeStore", "Indexer", "TypedIndexer", "GenericLister", "NewGenericLister"))]
 pub struct Lister<K> {
     reader: Reader,
     kind: PhantomData<fn() -> K>,
@@ -59,12 +60,14 @@ impl<K> Lister<K> {
 
     /// The object of this key.
     #[must_use]
+    #[doc(alias("GetByKey", "KeyGetter"))]
     pub fn get(&self, key: &ObjectKey) -> Option<Obj<K>> {
         self.reader.state().get(key).map(|entry| entry.object().cast())
     }
 
     /// All objects.
     #[must_use]
+    #[doc(alias("ListAll"))]
     pub fn list(&self) -> Vec<Obj<K>> {
         let state = self.reader.state();
         let mut all = Vec::with_capacity(state.len());
@@ -80,6 +83,7 @@ impl<K> Lister<K> {
 
     /// All objects with such labels. The selector is tried once for each set of labels that occurs, not for each object.
     #[must_use]
+    #[doc(alias("AppendFunc"))]
     pub fn select(&self, selector: &Selector) -> Vec<Obj<K>> {
         let state = self.reader.state();
         let mut all = Vec::new();
@@ -89,6 +93,7 @@ impl<K> Lister<K> {
 
     /// All keys.
     #[must_use]
+    #[doc(alias("ListKeys", "KeyLister", "KeyListerGetter"))]
     pub fn keys(&self) -> Vec<ObjectKey> {
         let state = self.reader.state();
         let mut all = Vec::with_capacity(state.len());
@@ -122,6 +127,13 @@ impl<K> Lister<K> {
     }
 
     /// A lister of one namespace. The empty name stands for objects that have none.
+    #[doc(alias(
+        "NamespaceIndex",
+        "MetaNamespaceIndexFunc",
+        "ListAllByNamespace",
+        "ByNamespace",
+        "GenericNamespaceLister"
+    ))]
     pub fn namespace(&self, namespace: impl Into<Arc<str>>) -> NamespaceLister<K> {
         NamespaceLister { reader: self.reader.clone(), namespace: namespace.into(), kind: PhantomData }
     }

@@ -17,6 +17,7 @@ pub use self::facade::Facade;
 /// Takes the figures of informers, every ten seconds and when something of note happens.
 ///
 /// With the feature `metrics` there is one for the crate of that name.
+#[doc(alias("InformerMetricsProvider", "SetInformerMetricsProvider"))]
 pub trait Metrics: Send + Sync + 'static {
     /// The figures of an informer, named after its resource.
     fn report(&self, informer: &str, figures: &Figures);

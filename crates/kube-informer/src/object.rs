@@ -65,6 +65,7 @@ pub enum Untyped {}
 impl<K> Obj<K> {
     /// Namespace and name.
     #[must_use]
+    #[doc(alias("ObjectToName", "MetaObjectToName"))]
     pub fn key(&self) -> &ObjectKey {
         &self.raw.meta().key
     }

@@ -81,6 +81,7 @@ pub enum Whence {
 impl Reflector {
     /// A reflector of what this source has, which is all there is of `scope`. `what` names it in errors, such as `pods`.
     #[must_use]
+    #[doc(alias("NewReflector", "NewNamedReflector", "NewReflectorWithOptions", "TypeDescription"))]
     pub fn new(
         what: impl Into<Arc<str>>,
         scope: Scope,
@@ -121,6 +122,7 @@ impl Reflector {
     }
 
     /// Lists and watches until the sink is closed or this future is dropped.
+    #[doc(alias("RunWithContext", "ListAndWatch", "ListAndWatchWithContext"))]
     pub async fn run(self, sink: impl DeltaSink) {
         let Self { source, what, machine, intake, on_error, status, dice } = self;
         let mut run = Run {

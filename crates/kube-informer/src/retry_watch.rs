@@ -62,6 +62,7 @@ const STRIKES: u32 = 3;
 /// ```
 #[doc(alias = "RetryWatcher")]
 #[must_use = "nothing is asked for before `stream`"]
+#[doc(alias("NewRetryWatcher", "NewRetryWatcherWithContext"))]
 pub struct RetryWatch<K> {
     source: Source,
     version: Version,
@@ -98,6 +99,7 @@ impl<K: Object> RetryWatch<K> {
     }
 
     /// The events. Nothing is asked for until somebody waits for the first.
+    #[doc(alias("ResultChan"))]
     pub fn stream(self) -> WatchStream<K> {
         let Self { source, version, settings, on_error, kind } = self;
         let reached = Arc::new(Mutex::new(version.clone()));
@@ -135,6 +137,7 @@ impl<K> fmt::Debug for RetryWatch<K> {
 /// after our version (list anew), a refusal (401, 403, 404 and their like), or an answer that is no watch. Everything else is waited
 /// out. Dropping the stream closes its connection.
 #[must_use = "a stream does nothing unless it is asked"]
+#[doc(alias("Stop"))]
 pub struct WatchStream<K> {
     events: BoxStream<'static, Result<WatchEvent<Untyped>, ServerError>>,
     reached: Arc<Mutex<Version>>,

@@ -73,6 +73,7 @@ impl<K> Subscription<K> {
     ///
     /// Fails if the informer stops before that, or if [waiting cannot help](SyncError).
     #[must_use]
+    #[doc(alias("HasSyncedChecker"))]
     pub fn synced(&self) -> BoxFuture<'static, Result<(), SyncError>> {
         heard(&self.mailbox, self.core.clone())
     }
@@ -124,6 +125,7 @@ impl<K> fmt::Debug for Subscription<K> {
 /// informer alive.
 #[must_use = "dropping a registration removes the handler: keep it, or detach() it"]
 #[doc(alias = "ResourceEventHandlerRegistration")]
+#[doc(alias("RemoveEventHandler", "ShutDownEventHandler"))]
 pub struct Registration {
     mailbox: Arc<Mailbox>,
     core: Option<Arc<Core>>,

@@ -55,6 +55,7 @@ use crate::version::Version;
 #[doc(alias = "UntilWithoutRetry")]
 #[doc(alias = "ListWatchUntil")]
 #[must_use]
+#[doc(alias("ConditionFunc", "Until"))]
 pub fn until<K: Object>(
     source: impl ListWatch,
     key: ObjectKey,

@@ -91,6 +91,7 @@ use crate::event::Origin;
 #[doc(alias = "TypedRateLimitingInterface")]
 #[doc(alias = "NewTypedRateLimitingQueue")]
 #[doc(alias = "priorityqueue")]
+#[doc(alias("Interface", "Type", "Typed"))]
 pub struct WorkQueue<T> {
     shared: Arc<Shared<T>>,
 }
@@ -98,6 +99,25 @@ pub struct WorkQueue<T> {
 impl<T> WorkQueue<T> {
     /// A queue whose failed work waits as `limit` says.
     #[must_use]
+    #[doc(alias(
+        "NewNamed",
+        "NewWithConfig",
+        "NewTyped",
+        "NewTypedWithConfig",
+        "NewDelayingQueue",
+        "NewNamedDelayingQueue",
+        "NewDelayingQueueWithConfig",
+        "NewDelayingQueueWithCustomClock",
+        "NewDelayingQueueWithCustomQueue",
+        "NewTypedDelayingQueue",
+        "NewTypedDelayingQueueWithConfig",
+        "TypedNewDelayingQueue",
+        "NewRateLimitingQueue",
+        "NewNamedRateLimitingQueue",
+        "NewRateLimitingQueueWithConfig",
+        "NewRateLimitingQueueWithDelayingInterface",
+        "NewTypedRateLimitingQueueWithConfig"
+    ))]
     pub fn new(limit: RateLimit) -> Self {
         Self::builder().rate_limit(limit).build()
     }

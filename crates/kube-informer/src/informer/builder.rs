@@ -23,6 +23,7 @@ use crate::store::{Door, Store};
 
 /// An informer to be. See [`Informer::builder`].
 #[must_use = "an informer is made by build() or start()"]
+#[doc(alias("SharedIndexInformerOptions", "InformerOptions"))]
 pub struct InformerBuilder<K> {
     pub(super) settings: Settings<K>,
     resource: ApiResource,

@@ -222,6 +222,7 @@ setters! {
     }
 
     /// Tells every handler everything again this often (never), without asking the server: see [Resync](crate::Informer#resync).
+    #[doc(alias("ResyncPeriod", "ShouldResync"))]
     fn resync(self, period: Duration) {
         self.resync = Some(period);
     }
@@ -249,11 +250,13 @@ setters! {
 
     /// Changes each object before it is kept, exactly once, and may leave it out. Costs a decoding and an encoding of each object:
     /// to leave fields out, [`drop_fields`](Self::drop_fields) is much cheaper.
+    #[doc(alias("Transform", "SetTransform", "TransformFunc"))]
     fn transform(self, transform: impl Fn(&mut Value) -> Verdict + Send + Sync + 'static) {
         self.transform = Some(Arc::new(transform));
     }
 
     /// Calls a function with every failure of a list or a watch, also on a stream that was established.
+    #[doc(alias("SetWatchErrorHandler", "SetWatchErrorHandlerWithContext", "WatchErrorHandler", "WatchErrorHandlerWithContext"))]
     fn on_watch_error(self, on_error: impl Fn(&ServerError) + Send + Sync + 'static) {
         self.on_watch_error = Some(Arc::new(on_error));
     }
@@ -274,6 +277,7 @@ setters! {
     }
 
     /// Where figures are reported to.
+    #[doc(alias("InformerMetricsProvider"))]
     fn metrics(self, metrics: impl Metrics) {
         self.metrics = Some(Arc::new(metrics));
     }

@@ -57,6 +57,7 @@ pub fn client(mut config: Config) -> Result<Client, kube::Error> {
 /// # }
 /// ```
 #[derive(Clone)]
+#[doc(alias("NewListWatchFromClient", "NewFilteredListWatchFromClient"))]
 pub struct ApiListWatch {
     client: Client,
     resource: Arc<ApiResource>,

@@ -75,6 +75,7 @@ impl<K> Snapshot<K> {
 
     /// The version of the cache; none until its first list is complete.
     #[must_use]
+    #[doc(alias("LastStoreSyncResourceVersion"))]
     pub fn version(&self) -> Option<&Version> {
         self.state.version()
     }

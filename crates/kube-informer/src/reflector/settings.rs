@@ -14,6 +14,7 @@ pub(crate) const PAGE: u32 = 500;
 /// let settings = Settings { quiet_after: Duration::from_secs(20), ..Settings::default() };
 /// ```
 #[derive(Debug, Clone, Copy, PartialEq)]
+#[doc(alias("ReflectorOptions"))]
 pub struct Settings {
     /// Whether the first list is asked for as a watch that begins with everything.
     pub streaming: Streaming,
@@ -21,8 +22,10 @@ pub struct Settings {
     pub streaming_deadline: Duration,
     /// How many objects to ask for at once. Without it, as client-go does: 500, but all at once where the server answers from
     /// its cache.
+    #[doc(alias("WatchListPageSize", "DisableChunking"))]
     pub page_size: Option<u32>,
     /// The least time that a watch is asked to last; each lasts a random time between this and twice this.
+    #[doc(alias("MinWatchTimeout"))]
     pub watch_timeout: Duration,
     /// How much longer than asked for a watch may last before we end it ourselves.
     pub watch_overtime: Duration,
@@ -44,6 +47,7 @@ pub struct Settings {
     pub longest_retry_after: Duration,
     /// For how long after an internal error of the server, sent in a watch, the watch is opened again without a list. None by
     /// default: the server may have lost track of what it was to tell.
+    #[doc(alias("MaxInternalErrorRetryDuration", "RetryWithDeadline", "NewRetryWithDeadline"))]
     pub internal_error_patience: Duration,
     /// After how many failures in a row to open a watch, where the failure says nothing of the version, the list is made anew.
     pub relist_after_failures: u32,
@@ -52,6 +56,7 @@ pub struct Settings {
 /// Whether to use streaming lists.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 #[non_exhaustive]
+#[doc(alias("ToListWatcherWithWatchListSemantics"))]
 pub enum Streaming {
     /// Until the server turns out not to do it.
     #[default]
@@ -62,6 +67,7 @@ pub enum Streaming {
 
 /// How waits grow from failure to failure.
 #[derive(Debug, Clone, Copy, PartialEq)]
+#[doc(alias("Backoff"))]
 pub struct BackoffSettings {
     /// The longest the first wait can be.
     pub first: Duration,

@@ -9,6 +9,7 @@ use crate::delta::Delta;
 /// Takes the reflector's deltas, in order.
 ///
 /// While it has no room it keeps the reflector waiting, which then reads nothing: back-pressure reaches the server instead of memory.
+#[doc(alias("ReflectorStore", "ReflectorBookmarkStore", "ResourceVersionUpdater"))]
 pub trait DeltaSink: Send {
     /// Takes a delta as soon as there is room.
     fn accept(&mut self, delta: Delta) -> impl Future<Output = Result<(), SinkClosed>> + Send;

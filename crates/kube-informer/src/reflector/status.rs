@@ -14,6 +14,7 @@ pub struct Status {
     /// What it is doing.
     pub state: State,
     /// The version it has reached. Goes back only after the server did.
+    #[doc(alias("LastSyncResourceVersion"))]
     pub version: Option<Version>,
     /// Whether a list has been completed.
     pub synced: Synced,
@@ -77,6 +78,7 @@ pub enum Synced {
 /// What a reflector has done so far.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 #[non_exhaustive]
+#[doc(alias("SetReflectorMetricsProvider"))]
 pub struct Counters {
     /// Requests for a list, each page counted.
     pub lists: u64,

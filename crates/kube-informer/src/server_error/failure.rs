@@ -64,6 +64,7 @@ pub enum Failure {
         after: Duration,
     },
     /// A watch was closed as soon as it had been opened.
+    #[doc(alias("VeryShortWatchError"))]
     ShortWatch,
     /// A watch that was to begin with everything there is ended before it had sent it.
     EndedEarly,

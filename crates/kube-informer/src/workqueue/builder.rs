@@ -27,6 +27,7 @@ use super::shared::Shared;
 #[doc(alias = "TypedQueueConfig")]
 #[doc(alias = "TypedDelayingQueueConfig")]
 #[doc(alias = "TypedRateLimitingQueueConfig")]
+#[doc(alias("QueueConfig", "DelayingQueueConfig", "RateLimitingQueueConfig"))]
 pub struct WorkQueueBuilder<T> {
     name: Option<Box<str>>,
     rate_limit: RateLimit,

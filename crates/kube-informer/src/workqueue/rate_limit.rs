@@ -57,6 +57,11 @@ impl RateLimit {
     #[doc(alias = "ItemExponentialFailureRateLimiter")]
     #[doc(alias = "TypedItemExponentialFailureRateLimiter")]
     #[doc(alias = "DefaultTypedItemBasedRateLimiter")]
+    #[doc(alias(
+        "NewItemExponentialFailureRateLimiter",
+        "NewTypedItemExponentialFailureRateLimiter",
+        "DefaultItemBasedRateLimiter"
+    ))]
     pub fn exponential(first: Duration, max: Duration) -> Self {
         Self { rule: Rule::Exponential { first, max } }
     }
@@ -65,6 +70,7 @@ impl RateLimit {
     #[must_use]
     #[doc(alias = "ItemFastSlowRateLimiter")]
     #[doc(alias = "TypedItemFastSlowRateLimiter")]
+    #[doc(alias("NewItemFastSlowRateLimiter", "NewTypedItemFastSlowRateLimiter"))]
     pub fn fast_slow(fast: Duration, slow: Duration, fast_tries: u32) -> Self {
         Self { rule: Rule::FastSlow { fast, slow, fast_tries } }
     }
@@ -98,6 +104,7 @@ impl RateLimit {
     #[must_use]
     #[doc(alias = "MaxOfRateLimiter")]
     #[doc(alias = "TypedMaxOfRateLimiter")]
+    #[doc(alias("NewMaxOfRateLimiter", "NewTypedMaxOfRateLimiter"))]
     pub fn and(self, other: Self) -> Self {
         Self { rule: Rule::And(Box::new(self.rule), Box::new(other.rule)) }
     }
@@ -106,6 +113,7 @@ impl RateLimit {
     #[must_use]
     #[doc(alias = "WithMaxWaitRateLimiter")]
     #[doc(alias = "TypedWithMaxWaitRateLimiter")]
+    #[doc(alias("NewWithMaxWaitRateLimiter", "NewTypedWithMaxWaitRateLimiter"))]
     pub fn max_wait(self, max: Duration) -> Self {
         Self { rule: Rule::MaxWait(Box::new(self.rule), max) }
     }
