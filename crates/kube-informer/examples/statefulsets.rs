@@ -1,4 +1,4 @@
-//! Watches StatefulSets with list options of one's own: in the cluster this runs in, or else the one that a kubeconfig names.
+//! Watches stateful sets with list options of one's own: in the cluster this runs in, or else the one that a kubeconfig names.
 //!
 //! ```text
 //! cargo run -p kube-informer --example statefulsets                  # an API server in the process

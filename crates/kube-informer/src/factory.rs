@@ -80,6 +80,7 @@ impl Factory {
     /// A factory whose informers are of everything, with the usual settings.
     #[must_use]
     #[doc(alias = "NewSharedInformerFactory")]
+    #[doc(alias = "NewDynamicSharedInformerFactory")]
     pub fn new(client: Client) -> Self {
         Self { registry: Arc::new(Registry::new(client, Kinds::default(), None)), scope: None }
     }

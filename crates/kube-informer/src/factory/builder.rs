@@ -99,6 +99,7 @@ impl FactoryBuilder {
     /// [`all_namespaces`](Settings::all_namespaces).
     #[doc(alias = "WithTransform")]
     #[doc(alias = "WithNamespace")]
+    #[doc(alias = "SharedInformerOption")]
     pub fn defaults(mut self, settings: impl FnOnce(Settings<DynamicObject>) -> Settings<DynamicObject>) -> Self {
         self.kinds.defaults = settings(self.kinds.defaults);
         self
@@ -141,6 +142,7 @@ impl FactoryBuilder {
 
     /// Changes where objects come from, of every kind: whether answers are compressed, parameters of one's own.
     #[doc(alias = "WithTweakListOptions")]
+    #[doc(alias = "TweakListOptionsFunc")]
     pub fn sources(mut self, change: impl Fn(ApiListWatch) -> ApiListWatch + Send + Sync + 'static) -> Self {
         self.sources = Some(Box::new(change));
         self
