@@ -1,28 +1,28 @@
 //! Guides: longer than a page of the reference, and all of their code runs.
 
-#![expect(unused_imports, reason = "these are what the pages' links are resolved with")]
+#![expect(unused_imports, reason = "these are what the links of the pages are resolved with")]
 
-#[doc = include_str!("../docs/getting-started.md")]
 pub mod getting_started {
+    #![doc = include_str!("../docs/getting-started.md")]
     use crate::*;
 }
 
-#[doc = include_str!("../docs/memory-and-speed.md")]
 pub mod memory_and_speed {
+    #![doc = include_str!("../docs/memory-and-speed.md")]
     use crate::*;
 }
 
-#[doc = include_str!("../docs/testing.md")]
 pub mod testing {
+    #![doc = include_str!("../docs/testing.md")]
     use crate::*;
 }
 
-#[doc = include_str!("../docs/from-kube-runtime.md")]
 pub mod from_kube_runtime {
+    #![doc = include_str!("../docs/from-kube-runtime.md")]
     use crate::*;
 }
 
-#[doc = include_str!("../docs/client-go.md")]
 pub mod client_go {
+    #![doc = include_str!("../docs/client-go.md")]
     use crate::*;
 }

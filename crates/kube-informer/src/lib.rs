@@ -58,7 +58,7 @@
 //! | hear of changes | [`Informer::on_event`], [`Informer::on_event_async`], [`Informer::subscribe`], [`HandlerBuilder`] |
 //! | wait | [`Informer::synced`], [`Registration::synced`], [`Informer::wait_for`], [`Informer::wait_until`] |
 //! | know how it fares | [`Health`], [`Metrics`], [`InformerBuilder::on_watch_error`], [`Lister::fresh_within`] |
-//! | list, watch or wait without a cache | [`Pager`], [`RetryWatch`], [`until`] |
+//! | list, watch or wait without a cache | [`Pager`], [`RetryWatch`], [`until()`] |
 //! | bring objects from elsewhere, or in tests | [`ListWatch`], [`Lister::fixed`], [`Obj::from_json`] |
 //!
 //! The [`guide`] has a tutorial, what to choose for memory and speed, how to test, and what becomes of what you know from client-go and
