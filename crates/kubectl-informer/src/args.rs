@@ -7,9 +7,11 @@ use std::time::Duration;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use clap_complete::Shell;
-use kube_informer::{FieldSelector, Selector};
+use kube_informer::{FieldPath, FieldSelector, Selector};
 
 use crate::connection::Connection;
+use crate::filter::Filter;
+use crate::get::By;
 use crate::line::Form;
 use crate::paint::When;
 use crate::span;
@@ -37,6 +39,7 @@ pub(crate) struct Cli {
 pub(crate) enum Command {
     Demo(Demo),
     Watch(Box<Watch>),
+    Get(Box<Get>),
     Apiserver(Apiserver),
     Completions(Completions),
 }
@@ -107,6 +110,72 @@ pub(crate) struct Watch {
     pub(crate) until: Vec<Until>,
     #[command(flatten)]
     pub(crate) connection: Connection,
+}
+
+/// One sync, then the answer: a table with kubectl's columns, out of the cache
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  # As kubectl get
+  kubectl-informer get pods -A
+
+  # By an index of the cache: node, ip, owner, a label, or any path
+  kubectl-informer get pods -A --by node=node-1
+  kubectl-informer get pods -A --by ip=10.1.2.3
+  kubectl-informer get pods -A --by label:app=web --by spec.priorityClassName=high
+
+  # By an expression over any field, in CEL
+  kubectl-informer get pods -A --where 'status.containerStatuses.exists(c, c.restartCount > 3)'
+  kubectl-informer get deploy -A --where 'status.readyReplicas < spec.replicas'
+
+  # A live table: changed cells are marked, deleted rows linger
+  kubectl-informer get pods -A --watch")]
+pub(crate) struct Get {
+    /// A kind by any of its names
+    #[arg(value_name = "KIND")]
+    pub(crate) kind: String,
+    /// Names of objects
+    #[arg(value_name = "NAME")]
+    pub(crate) names: Vec<String>,
+    #[command(flatten)]
+    pub(crate) choice: Choice,
+    /// Ask an index: node=NAME, ip=ADDRESS, owner=NAME, label:KEY=VALUE or PATH=VALUE; several must all fit
+    #[arg(long, value_name = "INDEX=VALUE")]
+    pub(crate) by: Vec<By>,
+    /// Only objects for which this expression is true: CEL over metadata, spec, status, data, … and object
+    #[arg(long = "where", value_name = "EXPRESSION")]
+    pub(crate) condition: Option<Filter>,
+    /// Sort by the value at a path, such as .metadata.creationTimestamp
+    #[arg(long, value_name = "PATH")]
+    pub(crate) sort_by: Option<FieldPath>,
+    /// The form of the output
+    #[arg(short, long, value_name = "FORM", default_value = "table")]
+    pub(crate) output: GetForm,
+    /// No line with the names of the columns
+    #[arg(long)]
+    pub(crate) no_headers: bool,
+    /// Stay, and show what changes
+    #[arg(short, long)]
+    pub(crate) watch: bool,
+    /// With --watch: end after this time
+    #[arg(long = "for", value_name = "TIME", requires = "watch", value_parser = span::parse)]
+    pub(crate) time: Option<Duration>,
+    #[command(flatten)]
+    pub(crate) connection: Connection,
+}
+
+/// The form in which objects are shown.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum GetForm {
+    /// kubectl's columns.
+    Table,
+    /// All columns there are.
+    Wide,
+    /// One list.
+    Json,
+    /// One list.
+    Yaml,
+    /// kind/name.
+    Name,
 }
 
 /// Which objects, and how they are shown.

@@ -202,7 +202,7 @@ impl Show {
         }
         let (paint, mut lines) = (out.paint, self.header(out));
         lines.push(String::new());
-        let room = Area::now().height.saturating_sub(lines.len() + 1);
+        let room = Area::now().height.saturating_sub(lines.len() + 2);
         let latest = self.events.iter().skip(self.events.len().saturating_sub(room));
         lines.extend(latest.map(|(number, event)| self.style.line(paint, &self.watched[*number].kind, event)));
         self.screen.draw(out, &lines)?;

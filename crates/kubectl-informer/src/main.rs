@@ -8,6 +8,8 @@ mod connection;
 mod demo;
 mod diff;
 mod failure;
+mod filter;
+mod get;
 mod kinds;
 mod line;
 mod manifests;
@@ -41,6 +43,7 @@ fn main() -> ExitCode {
         match cli.command {
             Command::Demo(args) => demo::run(args).await,
             Command::Watch(args) => watch::run(*args).await,
+            Command::Get(args) => get::run(*args).await,
             Command::Apiserver(args) => apiserver::run(args).await,
             Command::Completions(args) => completions::run(&args),
         }

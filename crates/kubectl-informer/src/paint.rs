@@ -28,6 +28,7 @@ pub(crate) enum Tone {
     Updated,
     Deleted,
     Quiet,
+    Changed,
     Strong,
 }
 
@@ -49,6 +50,7 @@ impl Paint {
             Tone::Updated => "33",
             Tone::Deleted => "31",
             Tone::Quiet => "2",
+            Tone::Changed => "7",
             Tone::Strong => "1",
         };
         match self {

@@ -1,6 +1,6 @@
 //! `watch`: add, update and delete as they come.
 
-mod news;
+pub(crate) mod news;
 mod tally;
 
 use std::time::Duration;

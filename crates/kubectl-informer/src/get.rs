@@ -1,0 +1,223 @@
+//! `get`: one sync, then the answer out of the cache.
+
+mod by;
+mod grid;
+mod live;
+
+use std::time::SystemTime;
+
+use http::Request;
+use kube_embedded::table::Columns;
+use kube_informer::{FieldPath, FieldSelector, Informer, Obj};
+use serde_json::{Value, json};
+
+pub(crate) use by::By;
+use by::Lookup;
+
+use crate::args::{Get, GetForm};
+use crate::connection::Connected;
+use crate::failure::Failure;
+use crate::filter::Filter;
+use crate::kinds::{Kinds, Served};
+use crate::line::{Detail, Form, Style};
+use crate::mask::Secrets;
+use crate::output::Output;
+use crate::watch::{Watched, select};
+use crate::{progress, yaml};
+use grid::{Grid, Look};
+
+pub(crate) async fn run(args: Get) -> Result<(), Failure> {
+    let connected = args.connection.connect().await?;
+    let mut kinds = Kinds::ask(&connected).await?.find_all(std::slice::from_ref(&args.kind))?;
+    let kind = match kinds.len() {
+        1 => kinds.remove(0),
+        _ => return Err(Failure::Usage(format!("{} means several kinds; get takes one", args.kind))),
+    };
+    let mut settings = select(&connected, &args.choice, &kind);
+    // One object need not bring all the others along.
+    if let ([name], None) = (args.names.as_slice(), &args.choice.field_selector) {
+        let only: Result<FieldSelector, _> = format!("metadata.name={name}").parse();
+        settings = settings.fields(only.map_err(|error| Failure::Usage(error.to_string()))?);
+    }
+    if matches!(args.output, GetForm::Table | GetForm::Wide) {
+        settings = settings.drop_managed_fields();
+    }
+    let informer = Informer::builder_for(connected.client.clone(), kind.resource()).settings(settings).build();
+    let watched = Watched { kind, informer };
+    let question = Question::new(&args, &watched);
+    let result = answer(&args, &connected, &watched, &question).await;
+    watched.informer.shutdown().await;
+    result
+}
+
+async fn answer(args: &Get, connected: &Connected, watched: &Watched, question: &Question) -> Result<(), Failure> {
+    let name = watched.kind.full_name();
+    let mut out = Output::new(args.choice.color);
+    let grid = match args.output {
+        GetForm::Table | GetForm::Wide => Some(grid(args, connected, &watched.kind).await),
+        GetForm::Json | GetForm::Yaml | GetForm::Name => None,
+    };
+    if let (true, Some(grid)) = (args.watch, &grid) {
+        return live::run(args, watched, question, grid, &mut out).await;
+    }
+    if args.watch {
+        return Err(Failure::Usage("--watch shows a table; for other forms there is the command watch".to_owned()));
+    }
+    watched.informer.start();
+    {
+        let telling = tokio::spawn(progress::tell(name.clone(), watched.informer.clone()));
+        let synced = watched.informer.synced().await;
+        telling.abort();
+        synced.map_err(|error| Failure::of_sync(&name, &error))?;
+    }
+    let found = question.ask(watched)?;
+    for name in &args.names {
+        if !found.iter().any(|object| object.name() == name) {
+            return Err(Failure::NotFound(format!("{} \"{name}\" not found", watched.kind.full_name())));
+        }
+    }
+    match &grid {
+        Some(grid) => show_table(args, grid, &found, &mut out)?,
+        None => show_objects(args, &watched.kind, &found, &mut out)?,
+    }
+    out.flush()?;
+    Ok(())
+}
+
+fn show_table(args: &Get, grid: &Grid, found: &[Obj<Value>], out: &mut Output) -> Result<(), Failure> {
+    if found.is_empty() {
+        let place = match (&args.choice.namespace, args.choice.all_namespaces) {
+            (Some(namespace), _) => format!(" in namespace {namespace}"),
+            (None, false) => " in the present namespace; -A looks everywhere".to_owned(),
+            (None, true) => String::new(),
+        };
+        eprintln!("nothing found{place}");
+        return Ok(());
+    }
+    let objects: Vec<Value> = found.iter().map(|object| object.get().cloned().unwrap_or_default()).collect();
+    for line in grid.lines(&grid.rows(&objects, SystemTime::now())) {
+        out.line(&line)?;
+    }
+    Ok(())
+}
+
+fn show_objects(args: &Get, kind: &Served, found: &[Obj<Value>], out: &mut Output) -> Result<(), Failure> {
+    if args.output == GetForm::Name {
+        for object in found {
+            out.line(&format!("{}/{}", kind.singular_name(), object.name()))?;
+        }
+        return Ok(());
+    }
+    let secrets = if args.choice.show_secrets { Secrets::Shown } else { Secrets::Masked };
+    let style = Style { form: Form::Json, secrets, detail: Detail::Summary, kind_width: 0 };
+    let mut objects: Vec<Value> = found.iter().map(|object| style.object(kind, object)).collect();
+    // As kubectl: one object that was asked for by its name stands for itself.
+    let whole = match (args.names.len(), objects.len()) {
+        (1, 1) => objects.remove(0),
+        _ => json!({"apiVersion": "v1", "kind": "List", "metadata": {"resourceVersion": ""}, "items": objects}),
+    };
+    if args.output == GetForm::Yaml {
+        out.write(&yaml::write(&whole).map_err(Failure::Other)?)?;
+    } else {
+        out.line(&serde_json::to_string_pretty(&whole).map_err(|error| Failure::Other(error.to_string()))?)?;
+    }
+    Ok(())
+}
+
+/// The columns of a kind: the server's own, what a definition asks for, or name and age.
+async fn grid(args: &Get, connected: &Connected, kind: &Served) -> Grid {
+    let columns = match Columns::built_in(&kind.group, &kind.version, &kind.plural) {
+        Some(columns) => columns,
+        None => {
+            let definition = format!("{}.{}", kind.plural, kind.group);
+            let path = format!("/apis/apiextensions.k8s.io/v1/customresourcedefinitions/{definition}");
+            let request = Request::get(path).body(Vec::new()).ok();
+            let definition: Option<Value> = match request {
+                // Whoever may not read it gets the plain columns.
+                Some(request) => connected.client.request(request).await.ok(),
+                None => None,
+            };
+            definition
+                .and_then(|definition| Columns::custom(&definition, &kind.version))
+                .unwrap_or_else(Columns::generic)
+        }
+    };
+    let look = Look {
+        wide: args.output == GetForm::Wide,
+        headers: !args.no_headers,
+        namespaces: args.choice.all_namespaces && kind.scope == crate::kinds::Scope::Namespaced,
+    };
+    Grid::new(columns, look)
+}
+
+/// What is asked of the cache.
+pub(crate) struct Question {
+    names: Vec<String>,
+    lookups: Vec<Lookup>,
+    condition: Option<Filter>,
+    sort_by: Option<FieldPath>,
+}
+
+impl Question {
+    fn new(args: &Get, watched: &Watched) -> Self {
+        Self {
+            names: args.names.clone(),
+            lookups: args.by.iter().map(|by| by.look_up(&watched.informer)).collect(),
+            condition: args.condition.clone(),
+            sort_by: args.sort_by.clone(),
+        }
+    }
+
+    /// The objects that fit, in order.
+    fn ask(&self, watched: &Watched) -> Result<Vec<Obj<Value>>, Failure> {
+        let (first, others) = match self.lookups.split_first() {
+            Some((first, others)) => (first.get(), others),
+            None => (watched.informer.lister().list(), [].as_slice()),
+        };
+        let mut found = Vec::new();
+        for object in first {
+            if others.iter().all(|lookup| lookup.fits(&object)) && self.fits_rest(&object)? {
+                found.push(object);
+            }
+        }
+        found.sort_by(|one, other| one.key().cmp(other.key()));
+        if let Some(path) = &self.sort_by {
+            found.sort_by_cached_key(|object| Rank::of(object.value_at(path)));
+        }
+        Ok(found)
+    }
+
+    /// Whether an object fits, index or not.
+    fn fits(&self, object: &Obj<Value>) -> Result<bool, Failure> {
+        Ok(self.lookups.iter().all(|lookup| lookup.fits(object)) && self.fits_rest(object)?)
+    }
+
+    fn fits_rest(&self, object: &Obj<Value>) -> Result<bool, Failure> {
+        let named = self.names.is_empty() || self.names.iter().any(|name| name == object.name());
+        Ok(named
+            && match (&self.condition, object.get()) {
+                (None, _) => true,
+                (Some(condition), Ok(value)) => condition.fits(value).map_err(Failure::Usage)?,
+                (Some(_), Err(_)) => false,
+            })
+    }
+}
+
+/// Where an object stands: what is not there first, numbers by value, the rest by letters.
+#[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Rank {
+    Absent,
+    Number(i128),
+    Text(String),
+}
+
+impl Rank {
+    fn of(value: Option<String>) -> Self {
+        let Some(text) = value else { return Self::Absent };
+        // Six digits behind the point are enough to tell two numbers apart here.
+        match text.parse::<f64>() {
+            Ok(number) if number.is_finite() => Self::Number((number * 1e6) as i128),
+            _ => Self::Text(text),
+        }
+    }
+}

@@ -1,0 +1,140 @@
+//! Asking an index of the cache.
+
+use std::str::FromStr;
+
+use kube_informer::{FieldPath, Index, Informer, Obj};
+use serde_json::Value;
+
+/// An index and the value asked for.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct By {
+    index: Named,
+    value: String,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+enum Named {
+    Node,
+    Ip,
+    Owner,
+    Label(String),
+    Path(FieldPath),
+}
+
+impl FromStr for By {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let split = || text.rsplit_once('=').or_else(|| text.split_once('='));
+        let Some((name, value)) = split() else {
+            return Err(
+                "write INDEX=VALUE, as in node=node-1, ip=10.0.0.1, label:app=web or spec.nodeName=node-1".to_owned()
+            );
+        };
+        let index = match name {
+            "node" => Named::Node,
+            "ip" => Named::Ip,
+            "owner" => Named::Owner,
+            _ => match name.strip_prefix("label:") {
+                Some(label) => Named::Label(label.to_owned()),
+                None => Named::Path(name.parse().map_err(|error: kube_informer::ParseError| error.to_string())?),
+            },
+        };
+        Ok(Self { index, value: value.to_owned() })
+    }
+}
+
+impl By {
+    /// Puts an index on an informer.
+    pub(crate) fn look_up(&self, informer: &Informer<Value>) -> Lookup {
+        let index = match &self.index {
+            Named::Node => informer.index(|object: &Obj<Value>| text(object, "/spec/nodeName")),
+            Named::Ip => informer.index(addresses),
+            Named::Owner => informer
+                .index(|object: &Obj<Value>| object.owners().map(|owner| owner.name().to_owned()).collect::<Vec<_>>()),
+            Named::Label(label) => informer.index_by_label(label.clone()),
+            Named::Path(path) => informer.index_by_path(path.clone()),
+        };
+        Lookup { by: self.clone(), index }
+    }
+
+    fn fits(&self, object: &Obj<Value>) -> bool {
+        match &self.index {
+            Named::Node => text(object, "/spec/nodeName").as_ref() == Some(&self.value),
+            Named::Ip => addresses(object).contains(&self.value),
+            Named::Owner => object.owners().any(|owner| owner.name() == self.value),
+            Named::Label(label) => object.label(label) == Some(self.value.as_str()),
+            Named::Path(path) => object.value_at(path).as_ref() == Some(&self.value),
+        }
+    }
+}
+
+/// An index that answers.
+#[derive(Debug)]
+pub(crate) struct Lookup {
+    by: By,
+    index: Index<Value, String>,
+}
+
+impl Lookup {
+    pub(crate) fn get(&self) -> Vec<Obj<Value>> {
+        self.index.get(&self.by.value)
+    }
+
+    /// Whether an object would be found.
+    pub(crate) fn fits(&self, object: &Obj<Value>) -> bool {
+        self.by.fits(object)
+    }
+}
+
+fn text(object: &Obj<Value>, pointer: &str) -> Option<String> {
+    object.get().ok()?.pointer(pointer)?.as_str().map(str::to_owned)
+}
+
+/// Every address an object has, be it a pod, a node, a service or an endpoint slice.
+fn addresses(object: &Obj<Value>) -> Vec<String> {
+    let Ok(value) = object.get() else { return Vec::new() };
+    let items = |pointer: &str| value.pointer(pointer).and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default();
+    let mut found: Vec<String> = Vec::new();
+    let texts = ["/status/podIP", "/spec/clusterIP"].iter().filter_map(|pointer| value.pointer(pointer));
+    let nested = items("/status/podIPs").iter().filter_map(|item| item.get("ip"));
+    let nodes = items("/status/addresses").iter().filter_map(|item| item.get("address"));
+    let balancers = items("/status/loadBalancer/ingress").iter().filter_map(|item| item.get("ip"));
+    let endpoints = items("/endpoints").iter().filter_map(|item| item["addresses"].as_array()).flatten();
+    let plain = items("/spec/clusterIPs").iter().chain(items("/spec/externalIPs"));
+    for address in texts.chain(nested).chain(nodes).chain(balancers).chain(endpoints).chain(plain) {
+        if let Some(address) = address.as_str()
+            && !found.iter().any(|known| known == address)
+        {
+            found.push(address.to_owned());
+        }
+    }
+    found
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_address_of_an_object_is_found() {
+        let object = |json: &str| Obj::<Value>::from_json(json.to_owned()).unwrap();
+        let pod = object(
+            r#"{"metadata":{"name":"a"},"status":{"podIP":"10.0.0.1","podIPs":[{"ip":"10.0.0.1"},{"ip":"fd00::1"}]}}"#,
+        );
+        assert_eq!(addresses(&pod), ["10.0.0.1", "fd00::1"]);
+        let node =
+            object(r#"{"metadata":{"name":"a"},"status":{"addresses":[{"type":"InternalIP","address":"10.1.0.1"}]}}"#);
+        assert_eq!(addresses(&node), ["10.1.0.1"]);
+    }
+
+    #[test]
+    fn an_index_is_named_or_a_path() {
+        assert_eq!(
+            "label:app.kubernetes.io/name=web".parse::<By>().unwrap().index,
+            Named::Label("app.kubernetes.io/name".to_owned())
+        );
+        assert!(matches!("spec.nodeName=n".parse::<By>().unwrap().index, Named::Path(_)));
+        assert!("node".parse::<By>().is_err());
+    }
+}

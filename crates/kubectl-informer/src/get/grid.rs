@@ -1,0 +1,110 @@
+//! Rows and columns, as kubectl lays them out.
+
+use std::time::SystemTime;
+
+use kube_embedded::table::Columns;
+use serde_json::Value;
+
+/// How a table looks.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Look {
+    pub(crate) wide: bool,
+    pub(crate) headers: bool,
+    pub(crate) namespaces: bool,
+}
+
+/// The columns of a kind, as they are shown.
+#[derive(Debug)]
+pub(crate) struct Grid {
+    columns: Columns,
+    look: Look,
+    shown: Vec<usize>,
+}
+
+impl Grid {
+    pub(crate) fn new(columns: Columns, look: Look) -> Self {
+        let shown = columns.all().iter().enumerate().filter(|(_, column)| look.wide || column.priority == 0);
+        let shown = shown.map(|(nth, _)| nth).collect();
+        Self { columns, look, shown }
+    }
+
+    /// The cells of objects, in the order in which the kind is shown.
+    pub(crate) fn rows(&self, objects: &[Value], now: SystemTime) -> Vec<Vec<String>> {
+        let whole = self.columns.rows(objects, now);
+        // Some kinds have an order of their own, in which their rows do not stand beside their objects any more.
+        let namespaces = objects.iter().map(|object| object["metadata"]["namespace"].as_str().unwrap_or_default());
+        whole.into_iter().zip(namespaces).map(|(row, namespace)| self.cells(&row.cells, namespace)).collect()
+    }
+
+    /// The cells of one object.
+    pub(crate) fn row(&self, object: &Value, now: SystemTime) -> Vec<String> {
+        let namespace = object["metadata"]["namespace"].as_str().unwrap_or_default();
+        self.cells(&self.columns.row(object, now).cells, namespace)
+    }
+
+    /// The names of the columns; none where they are not wanted.
+    pub(crate) fn head(&self) -> Option<Vec<String>> {
+        let names = self.shown.iter().map(|&nth| self.columns.all()[nth].name.to_uppercase());
+        let namespace = self.look.namespaces.then(|| "NAMESPACE".to_owned());
+        self.look.headers.then(|| namespace.into_iter().chain(names).collect())
+    }
+
+    /// Rows as lines, under the names of the columns.
+    pub(crate) fn lines(&self, rows: &[Vec<String>]) -> Vec<String> {
+        let head = self.head();
+        let widths = widths(head.iter().chain(rows));
+        head.iter().chain(rows).map(|row| line(row, &widths)).collect()
+    }
+
+    fn cells(&self, cells: &[Value], namespace: &str) -> Vec<String> {
+        let namespace = self.look.namespaces.then(|| namespace.to_owned());
+        let shown = self.shown.iter().map(|&nth| text(cells.get(nth)));
+        namespace.into_iter().chain(shown).collect()
+    }
+}
+
+/// How wide each column has to be.
+pub(crate) fn widths<'r>(rows: impl Iterator<Item = &'r Vec<String>>) -> Vec<usize> {
+    let mut widths: Vec<usize> = Vec::new();
+    for row in rows {
+        widths.resize(widths.len().max(row.len()), 0);
+        for (width, cell) in widths.iter_mut().zip(row) {
+            *width = (*width).max(cell.chars().count());
+        }
+    }
+    widths
+}
+
+/// One row, three spaces between its cells.
+fn line(row: &[String], widths: &[usize]) -> String {
+    let padded = row.iter().zip(widths).map(|(cell, &width)| format!("{cell:<width$}"));
+    padded.collect::<Vec<_>>().join("   ").trim_end().to_owned()
+}
+
+fn text(cell: Option<&Value>) -> String {
+    match cell {
+        None | Some(Value::Null) => "<none>".to_owned(),
+        Some(Value::String(text)) => text.replace('\n', "\\n"),
+        Some(other) => other.to_string(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+    use std::time::Duration;
+
+    #[test]
+    fn columns_are_as_wide_as_they_have_to_be() {
+        let look = Look { wide: false, headers: true, namespaces: true };
+        let grid = Grid::new(Columns::built_in("", "v1", "configmaps").unwrap(), look);
+        let map = |name: &str| json!({"metadata": {"name": name, "namespace": "web", "creationTimestamp": "1970-01-01T00:00:00Z"}, "data": {"a": ""}});
+        let now = SystemTime::UNIX_EPOCH + Duration::from_secs(90);
+        let lines = grid.lines(&grid.rows(&[map("a"), map("longer")], now));
+        assert_eq!(
+            lines,
+            ["NAMESPACE   NAME     DATA   AGE", "web         a        1      90s", "web         longer   1      90s"]
+        );
+    }
+}

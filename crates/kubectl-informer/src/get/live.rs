@@ -1,0 +1,216 @@
+//! A table that lives: changed cells are marked, deleted rows linger.
+
+use std::collections::BTreeMap;
+use std::time::{Duration, Instant, SystemTime};
+
+use futures_util::FutureExt as _;
+use kube_informer::{Event, Obj, ObjectKey, Origin};
+use serde_json::Value;
+
+use super::Question;
+use super::grid::{Grid, widths};
+use crate::args::Get;
+use crate::failure::Failure;
+use crate::output::{Output, OutputKind};
+use crate::paint::{Paint, Tone};
+use crate::screen::{Area, Screen};
+use crate::watch::{Watched, news};
+use crate::{progress, signals};
+
+/// How long a change is marked, and how long a deleted row stays.
+const MARKED: Duration = Duration::from_secs(3);
+const LINGERS: Duration = Duration::from_secs(5);
+const DRAW: Duration = Duration::from_millis(250);
+
+/// A row, and what happened to it lately.
+struct Row {
+    object: Obj<Value>,
+    state: State,
+    /// When each cell was last another one.
+    changed: Vec<Option<Instant>>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum State {
+    There,
+    New(Instant),
+    Gone(Instant),
+}
+
+pub(crate) async fn run(
+    args: &Get,
+    watched: &Watched,
+    question: &Question,
+    grid: &Grid,
+    out: &mut Output,
+) -> Result<(), Failure> {
+    let name = watched.kind.full_name();
+    let mut events = watched.informer.subscribe();
+    let heard = events.synced();
+    watched.informer.start();
+    let mut reporters = tokio::task::JoinSet::new();
+    reporters.spawn(progress::tell(name.clone(), watched.informer.clone()));
+    reporters.spawn(news::tell(name.clone(), watched.informer.clone()));
+    let mut synced = heard.fuse();
+    let mut table = Table { grid, question, rows: BTreeMap::new(), screen: Screen::default(), printed: Vec::new() };
+    let mut end = std::pin::pin!(signals::ended());
+    let mut over = std::pin::pin!(async {
+        match args.time {
+            Some(time) => tokio::time::sleep(time).await,
+            None => std::future::pending().await,
+        }
+    });
+    let mut draws = tokio::time::interval(DRAW);
+    let result = loop {
+        tokio::select! {
+            biased;
+            () = &mut end => break Ok(()),
+            () = &mut over => break Ok(()),
+            result = &mut synced => if let Err(error) = result {
+                break Err(Failure::of_sync(&name, &error));
+            },
+            _ = draws.tick() => table.draw(out)?,
+            Some(event) = events.next() => {
+                table.hear(event)?;
+                while let Some(Some(event)) = events.next().now_or_never() {
+                    table.hear(event)?;
+                }
+                if out.kind == OutputKind::Stream {
+                    table.draw(out)?;
+                }
+            }
+        }
+    };
+    reporters.shutdown().await;
+    if out.kind == OutputKind::Terminal {
+        table.draw(out)?;
+        table.screen.leave(out)?;
+    }
+    result
+}
+
+struct Table<'a> {
+    grid: &'a Grid,
+    question: &'a Question,
+    rows: BTreeMap<ObjectKey, Row>,
+    screen: Screen,
+    /// Where nothing can be drawn twice: rows still to be printed.
+    printed: Vec<Obj<Value>>,
+}
+
+impl Table<'_> {
+    fn hear(&mut self, event: Event<Value>) -> Result<(), Failure> {
+        let now = Instant::now();
+        let (object, gone, origin) = match event {
+            Event::Added { object, origin, .. } => (object, false, origin),
+            Event::Updated { new, origin, .. } => (new, false, origin),
+            Event::Deleted { last, origin, .. } => (last, true, origin),
+        };
+        if gone || !self.question.fits(&object)? {
+            if let Some(row) = self.rows.get_mut(object.key())
+                && !matches!(row.state, State::Gone(_))
+            {
+                row.state = State::Gone(now);
+                self.printed.push(object);
+            }
+            return Ok(());
+        }
+        let (wall, value) = (SystemTime::now(), object.get().cloned().unwrap_or_default());
+        let cells = self.grid.row(&value, wall);
+        let key = object.key().clone();
+        let state = if origin == Origin::Initial { State::There } else { State::New(now) };
+        match self.rows.get_mut(&key).filter(|row| !matches!(row.state, State::Gone(_))) {
+            Some(row) => {
+                let before = row.object.get().map(|old| self.grid.row(old, wall)).unwrap_or_default();
+                row.changed.resize(cells.len(), None);
+                let mut different = false;
+                for (nth, cell) in cells.iter().enumerate() {
+                    if before.get(nth) != Some(cell) {
+                        row.changed[nth] = Some(now);
+                        different = true;
+                    }
+                }
+                row.object = object.clone();
+                if different {
+                    self.printed.push(object);
+                }
+            }
+            None => {
+                self.printed.push(object.clone());
+                self.rows.insert(key, Row { object, state, changed: vec![None; cells.len()] });
+            }
+        }
+        Ok(())
+    }
+
+    fn draw(&mut self, out: &mut Output) -> Result<(), Failure> {
+        match out.kind {
+            OutputKind::Terminal => self.redraw(out),
+            OutputKind::Stream => self.print(out),
+        }
+    }
+
+    /// As kubectl: a row for each change, and nothing is taken back.
+    fn print(&mut self, out: &mut Output) -> Result<(), Failure> {
+        let wall = SystemTime::now();
+        for object in self.printed.drain(..) {
+            let value = object.get().cloned().unwrap_or_default();
+            let mut row = self.grid.row(&value, wall);
+            if self.rows.get(object.key()).is_some_and(|row| matches!(row.state, State::Gone(_))) {
+                row.push("(gone)".to_owned());
+            }
+            out.line(&row.join("   "))?;
+        }
+        self.rows.retain(|_, row| !matches!(row.state, State::Gone(_)));
+        out.flush()?;
+        Ok(())
+    }
+
+    fn redraw(&mut self, out: &mut Output) -> Result<(), Failure> {
+        self.printed.clear();
+        let now = Instant::now();
+        self.rows.retain(|_, row| !matches!(row.state, State::Gone(since) if now.duration_since(since) > LINGERS));
+        let room = Area::now().height.saturating_sub(3);
+        let wall = SystemTime::now();
+        let shown: Vec<(&Row, Vec<String>)> = self
+            .rows
+            .values()
+            .take(room)
+            .map(|row| (row, row.object.get().map(|value| self.grid.row(value, wall)).unwrap_or_default()))
+            .collect();
+        let head = self.grid.head();
+        let widths = widths(head.iter().chain(shown.iter().map(|(_, cells)| cells)));
+        let paint = out.paint;
+        let mut lines: Vec<String> =
+            head.iter().map(|head| paint.text(Tone::Quiet, &padded(head, &widths).join("   "))).collect();
+        lines.extend(shown.iter().map(|(row, cells)| row.line(paint, &padded(cells, &widths), now)));
+        let more = self.rows.len().saturating_sub(shown.len());
+        if more > 0 {
+            lines.push(paint.text(Tone::Quiet, &format!("… and {more} more")));
+        }
+        self.screen.draw(out, &lines)?;
+        Ok(())
+    }
+}
+
+impl Row {
+    /// A sign in front says what happened to the row, colours what happened to its cells.
+    fn line(&self, paint: Paint, cells: &[String], now: Instant) -> String {
+        let fresh = |since: Instant| now.duration_since(since) <= MARKED;
+        match self.state {
+            State::Gone(_) => paint.text(Tone::Deleted, &format!("{}   (gone)", cells.join("   "))),
+            State::New(since) if fresh(since) => paint.text(Tone::Added, &cells.join("   ")),
+            State::New(_) | State::There => {
+                let marked = |(nth, cell): (usize, &String)| match self.changed.get(nth).copied().flatten() {
+                    Some(since) if fresh(since) => paint.text(Tone::Changed, cell),
+                    _ => cell.clone(),
+                };
+                cells.iter().enumerate().map(marked).collect::<Vec<_>>().join("   ")
+            }
+        }
+    }
+}
+
+fn padded(cells: &[String], widths: &[usize]) -> Vec<String> {
+    cells.iter().zip(widths).map(|(cell, &width)| format!("{cell:<width$}")).collect()
+}
