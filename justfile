@@ -10,7 +10,7 @@ default:
     @just --list
 
 # The whole gate: what CI runs.
-check: fmt lint test doc deny package
+check: fmt lint test readme doc deny package
 
 # The formatting, checked.
 fmt:
@@ -28,6 +28,18 @@ test:
     cargo test --package kube-informer --all-features --locked --doc
     cargo test --workspace --locked
 
+# The commands that the README begins with.
+readme:
+    grep -qx 'cargo run --release -- demo' README.md
+    grep -qx 'cargo test --workspace' README.md
+    cargo run --release --locked -- demo --for 3s
+
+# The picture in the README, anew.
+picture:
+    cargo build --release --locked
+    cargo run -p kubectl-informer --example picture -- 118 32 9 target/release/kubectl-informer demo > target/demo.svg
+    mv target/demo.svg docs/demo.svg
+
 # The documentation, warnings as errors.
 doc:
     RUSTDOCFLAGS="--deny warnings" cargo doc --workspace --all-features --no-deps --document-private-items --locked
@@ -40,7 +52,7 @@ deny:
 # Every crate that is to be published, packaged and built from its package. A library names no release of Kubernetes
 # itself, so the build is told one.
 package:
-    K8S_OPENAPI_ENABLED_VERSION=1.37 cargo package --package kube-embedded --package kube-informer --locked --allow-dirty
+    K8S_OPENAPI_ENABLED_VERSION=1.37 cargo package --package kube-embedded --package kube-informer --package kubectl-informer --locked --allow-dirty
 
 # Side by side with client-go and kube-rs, e.g. `just bench --quick`; needs Go.
 bench *options:
