@@ -20,8 +20,9 @@ pub(crate) struct Conformance {
 
 impl Conformance {
     pub(crate) async fn build(workspace: &Path) -> Result<Self, Error> {
+        // With the features that the gate has built it with, so that it need not be built again.
         let output = Command::new("cargo")
-            .args(["test", "--locked", "--package", "kube-embedded", "--test", "conformance", "--no-run"])
+            .args(["test", "--locked", "--workspace", "--test", "conformance", "--no-run"])
             .args(["--message-format", "json-render-diagnostics"])
             .current_dir(workspace)
             .stderr(Stdio::inherit())
@@ -30,7 +31,10 @@ impl Conformance {
             .await?;
         let said = String::from_utf8(output.stdout)?;
         let mut messages = said.lines().filter_map(|line| serde_json::from_str::<Value>(line).ok());
-        let program = messages.find_map(|message| message["executable"].as_str().map(PathBuf::from));
+        let program = messages.find_map(|message| {
+            let ours = message["target"]["name"] == "conformance";
+            message["executable"].as_str().filter(|_| ours).map(PathBuf::from)
+        });
         let program = program.ok_or("the conformance suite could not be built: see above")?;
         Ok(Self { workspace: workspace.to_owned(), program })
     }
