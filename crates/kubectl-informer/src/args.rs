@@ -264,7 +264,7 @@ pub(crate) struct Apiserver {
     /// Who is known: TOKEN,USER,UID,"GROUP,GROUP" a line, as kube-apiserver has it. Served over TLS then
     #[arg(long, value_name = "FILE")]
     pub(crate) token_auth_file: Option<PathBuf>,
-    /// What somebody may do: 'WHO VERBS RESOURCES [NAMESPACE]', WHO a user or group=NAME, * for any; may be repeated
+    /// What somebody may do: 'WHO VERBS RESOURCES' or 'WHO VERBS RESOURCES NAMESPACE', WHO a user or group=NAME, * for any; may be repeated
     #[arg(long, value_name = "RULE", requires = "token_auth_file")]
     pub(crate) allow: Vec<Allowance>,
     /// Load every manifest of this directory, .yaml, .yml and .json
