@@ -14,7 +14,7 @@ use std::time::Duration;
 use k8s_openapi::api::apps::v1::StatefulSet;
 use kube::Config;
 use kube_embedded::Server;
-use kube_informer::{Event, Informer, Obj, Origin};
+use kube_informer::{Event, Factory, Obj, Origin};
 use serde_json::{Value, json};
 use support::Cluster;
 use tokio::sync::Notify;
@@ -22,10 +22,11 @@ use tokio::sync::Notify;
 #[tokio::main]
 async fn main() -> Result<(), Box<dyn Error>> {
     let cluster = cluster().await?;
-    let sets = Informer::<StatefulSet>::builder(cluster.client())
-        .resync(Duration::from_secs(30))
-        .source(|source| source.tweak(|parameters| parameters.set("labelSelector", "tier!=scratch")))
-        .build();
+    let factory = Factory::builder(cluster.client())
+        .defaults(|all| all.resync(Duration::from_secs(30)))
+        .sources(|source| source.tweak(|parameters| parameters.set("labelSelector", "tier!=scratch")))
+        .build()?;
+    let sets = factory.informer::<StatefulSet>();
 
     let deleted = Arc::new(Notify::new());
     let heard = Arc::clone(&deleted);
@@ -35,7 +36,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
             heard.notify_one();
         }
     });
-    sets.start();
+    factory.start();
     printer.synced().await?;
     for (number, set) in sets.lister().namespace("kube-system").sorted().iter().enumerate() {
         println!("{number} {}", set.name());
@@ -46,7 +47,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
         deleted.notified().await;
     }
     cluster.linger().await?;
-    sets.shutdown().await;
+    factory.shutdown().await;
     Ok(())
 }
 

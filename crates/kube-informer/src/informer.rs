@@ -269,6 +269,30 @@ impl<K: Object> Informer<K> {
     }
 
     /// Completes when an object, or its absence, passes a test, with the object. Begins when the cache is full.
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # use serde_json::json;
+    /// # let server = kube_embedded::Server::builder().in_process().start().await?;
+    /// # let map = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "a"}, "data": {"done": "yes"}});
+    /// # server.create(&map)?;
+    /// # let client = kube::Client::new(server.service(), "default");
+    /// # use k8s_openapi::api::core::v1::ConfigMap;
+    /// # use kube_informer::{Informer, ObjectKey};
+    /// # let maps = Informer::<ConfigMap>::builder(client).start();
+    /// let done = maps.wait_until(ObjectKey::namespaced("default", "a"), |map| {
+    ///     let data = map.and_then(|map| map.get().ok()?.data.as_ref());
+    ///     data.is_some_and(|data| data.contains_key("done"))
+    /// });
+    /// let map = tokio::time::timeout(std::time::Duration::from_secs(10), done).await??;
+    /// assert!(map.is_some());
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// The test is asked about each state that the cache was in when it was looked at; several changes in one batch are one state. To give
+    /// up when the object goes, let the test pass for `None` too. Without a cache: [`until()`](crate::until()).
     #[must_use]
     #[doc(alias("UntilWithSync", "PreconditionFunc"))]
     pub fn wait_until(
