@@ -2,12 +2,16 @@
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on is to fail")]
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 
 /// Runs an example to its end and returns what it printed.
 fn run(example: &str) -> String {
-    let output = Command::new(binary(example)).output().unwrap();
+    run_with(example, [])
+}
+
+fn run_with<const N: usize>(example: &str, arguments: [&Path; N]) -> String {
+    let output = Command::new(binary(example)).args(arguments).output().unwrap();
     let (printed, complained) = (String::from_utf8(output.stdout).unwrap(), String::from_utf8_lossy(&output.stderr));
     assert!(output.status.success(), "{example} failed: {}\n{printed}\n{complained}", output.status);
     printed
@@ -90,4 +94,22 @@ fn get_list_watch_counts_what_each_costs() {
     assert_eq!(requests("watch, until something happens"), (2, true));
     assert_eq!(requests("informer, until it has everything"), (1, true));
     assert_eq!(requests("informer, 20 lists, 20 gets and a change"), (0, true));
+    assert_lines(&printed, &["4040 pods came out of the cache."]);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_example_works_on_the_cluster_that_a_kubeconfig_names() {
+    let server = kube_embedded::Server::builder().tls().start().await.unwrap();
+    server.load(kube_embedded::generate::Generator::new(3).pods(30).map(|pod| pod.to_value())).unwrap();
+    let kubeconfig = std::env::temp_dir().join(format!("kube-informer-examples-{}", std::process::id()));
+    std::fs::write(&kubeconfig, server.kubeconfig()).unwrap();
+    let ran = {
+        let kubeconfig = kubeconfig.clone();
+        tokio::task::spawn_blocking(move || run_with("get_list_watch", [Path::new("--kubeconfig"), &kubeconfig])).await
+    };
+    std::fs::remove_file(&kubeconfig).unwrap();
+    let printed = ran.unwrap();
+    assert!(printed.contains("list of 30 pods, 20 times"), "{printed}");
+    assert_lines(&printed, &["620 pods came out of the cache."]);
+    server.shutdown().await;
 }
