@@ -141,7 +141,10 @@ impl ServerError {
     /// what was asked for, as an expired version, or answers with what cannot be used.
     pub(crate) fn may_pass(&self) -> bool {
         match &self.0.failure {
-            Failure::Answered { status, .. } => matches!(status.code, 408 | 429 | 500..) && !self.is_expired(),
+            Failure::Answered { status, .. } => {
+                let refused = (400..500).contains(&status.code) && !matches!(status.code, 408 | 429);
+                !refused && !self.is_expired()
+            }
             Failure::Credentials(_)
             | Failure::Request(_)
             | Failure::NotAList { .. }

@@ -242,6 +242,23 @@ async fn bookmarks_are_not_told_but_move_where_the_next_watch_begins() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_failure_in_the_stream_that_nobody_knows_is_waited_out_and_a_refusal_is_not() {
+    let failed = |code, reason: &str| Frame::Failed { code, reason: reason.to_owned(), message: String::new() };
+    let source = Script::new([
+        Ok(vec![failed(0, "")]),
+        Ok(vec![failed(500, "InternalError")]),
+        Ok(vec![failed(504, "Timeout")]),
+        Err(Failure::ConnectionRefused),
+        Ok(vec![Frame::Added(thing("a", "5"))]),
+        Ok(vec![failed(403, "Forbidden")]),
+    ]);
+    let mut events = RetryWatch::<ConfigMap>::after(Arc::clone(&source), Version::new("3")).stream();
+    assert_eq!(next(&mut events).await, "+ a");
+    assert!(last_error(events).await.is_forbidden());
+    assert_eq!(*source.asked.lock().unwrap(), ["3", "3", "3", "3", "3", "5"]);
+}
+
+#[tokio::test(start_paused = true)]
 async fn an_object_without_a_version_or_a_name_ends_it() {
     let nameless = Bytes::from_static(br#"{"kind":"Thing","metadata":{"resourceVersion":"5"}}"#);
     for frame in [Frame::Added(thing("a", "")), Frame::Added(nameless)] {
@@ -256,7 +273,8 @@ async fn a_frame_that_stays_unreadable_ends_it_after_three_tries() {
     let broken = || Ok(vec![Frame::Modified(Bytes::from_static(br#"{"metadata":{"name":"#))]);
     let source = Script::new([broken(), broken(), broken()]);
     let error = last_error(RetryWatch::<ConfigMap>::after(Arc::clone(&source), Version::new("3")).stream()).await;
-    assert!(matches!(error.failure(), Failure::Undecodable(_) | Failure::UndecodableObject), "{error}");
+    assert!(matches!(error.failure(), Failure::Undecodable(_)), "{error}");
+    assert_eq!(source.asked.lock().unwrap().len(), 3);
 }
 
 #[tokio::test(start_paused = true)]
