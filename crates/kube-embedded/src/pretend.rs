@@ -2,7 +2,8 @@
 //!
 //! A [`Pretend`] fills a [`Server`] with the [generator's](crate::generate) objects and then keeps them moving as the
 //! scheduler, the controllers and the kubelets of a real cluster would, events included. What happens follows from the
-//! seed alone; when it happens, from tokio's clock.
+//! seed alone; when it happens, from tokio's clock. Others may write too: pods they delete end and are replaced, deployments
+//! they scale get as many pods as they say.
 //!
 //! ```
 //! use kube_embedded::Server;
@@ -29,6 +30,7 @@ mod deployment;
 mod fleet;
 mod kubelet;
 mod news;
+mod onlooker;
 #[cfg(test)]
 mod tests;
 mod times;
@@ -46,6 +48,7 @@ use crate::cluster::Cluster;
 use crate::generate::layout::NOW;
 use crate::server::Server;
 use crate::status::Status;
+use onlooker::Onlooker;
 use world::World;
 use write::{Verb, Write};
 
@@ -147,7 +150,7 @@ impl Builder {
             match Write::new(Verb::Create(object)).apply(&cluster, shift) {
                 // The namespaces that every server has.
                 Err(status) if status.code() == 409 && turn < NAMESPACES => {}
-                other => other?,
+                other => drop(other?),
             }
             turn += 1;
             if turn % TURN == 0 {
@@ -155,7 +158,7 @@ impl Builder {
             }
         }
         let writes = Arc::new(AtomicU64::new(0));
-        let task = tokio::spawn(live(world, cluster, began, shift, writes.clone()));
+        let task = tokio::spawn(live(world, cluster, Start { began, shift }, writes.clone()));
         Ok(Pretend { task, writes })
     }
 }
@@ -163,16 +166,34 @@ impl Builder {
 /// More than there are namespaces.
 const NAMESPACES: usize = 400;
 
-async fn live(mut world: World, cluster: Arc<Cluster>, began: Instant, shift: i64, count: Arc<AtomicU64>) {
+/// When it began: on tokio's clock, and how far the generator's time is from the server's.
+#[derive(Debug, Clone, Copy)]
+struct Start {
+    began: Instant,
+    shift: i64,
+}
+
+async fn live(mut world: World, cluster: Arc<Cluster>, start: Start, count: Arc<AtomicU64>) {
+    let Start { began, shift } = start;
+    let mut onlooker = Onlooker::new(&cluster);
     let mut ticks = tokio::time::interval(TICK);
     ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
     loop {
         let now = ticks.tick().await.duration_since(began);
+        if let Some(onlooker) = &mut onlooker {
+            onlooker.look(&cluster, &mut world);
+        }
         for (nth, write) in world.step(now).into_iter().enumerate() {
-            let pod = write.pod;
+            let (pod, of_deployment) = (write.pod, write.is_of_deployment());
+            if let Some(onlooker) = &mut onlooker {
+                onlooker.note(&write.verb);
+            }
             match write.apply(&cluster, shift) {
-                Ok(()) => {
+                Ok(revision) => {
                     count.fetch_add(1, Ordering::Relaxed);
+                    if let (true, Some(onlooker)) = (of_deployment, &mut onlooker) {
+                        onlooker.note_revision(revision);
+                    }
                 }
                 // Somebody else deleted it: its controller makes another one.
                 Err(_) => pod.into_iter().for_each(|pod| world.lost(pod)),

@@ -58,6 +58,12 @@ impl App {
         rollout::replicas(seed, Owner::deployment(index))
     }
 
+    /// The namespace and the name of a deployment.
+    pub(crate) fn key(seed: u64, index: u64) -> (String, String) {
+        let owner = Owner::deployment(index);
+        (owner.namespace(seed), owner.name(seed))
+    }
+
     /// The pods that the generator makes for it, at most so many, on nodes below a limit.
     pub(crate) fn first_members(&self, count: u64, nodes: u64) -> Vec<Member> {
         let Owner::Deployment { block, role } = self.workload.owner else { return Vec::new() };

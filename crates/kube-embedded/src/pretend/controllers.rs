@@ -1,7 +1,7 @@
 //! What happens to deployments: they are scaled, rolled out, and brought to what they should be.
 
 use super::agenda::Act;
-use super::deployment::{ReplicaSet, Step};
+use super::deployment::{Attention, ReplicaSet, Step};
 use super::news::{About, News};
 use super::world::World;
 use super::write::{PodRef, Target, Verb, Write};
@@ -15,6 +15,9 @@ impl World {
     /// Something happens somewhere.
     pub(super) fn disturb(&mut self, out: &mut Vec<Write>) {
         let number = self.below(self.deployments.len() as u64) as usize;
+        if self.deployments[number].attention == Attention::Never {
+            return;
+        }
         let pod = self.pod_of(number);
         match (self.below(100), pod) {
             (0..38, Some(pod)) => self.fail(pod, Stage::Unready, out),

@@ -25,6 +25,8 @@ pub(super) struct Deployment {
 pub(super) enum Attention {
     Idle,
     Due,
+    /// It was deleted: there is nothing to look at any more.
+    Never,
 }
 
 /// A replica set: a revision and its pods.

@@ -147,3 +147,29 @@ async fn a_pod_that_somebody_else_removes_is_replaced() {
     assert!(server.objects("v1", "Pod").unwrap().count() > 40);
     cluster.stop().await;
 }
+
+#[tokio::test(start_paused = true)]
+async fn what_others_scale_and_delete_is_acted_upon() {
+    let server = Server::builder().in_process().start().await.unwrap();
+    let cluster = Pretend::builder().size(SIZE).rate(0.0).start(&server).await.unwrap();
+    tokio::time::sleep(Duration::from_secs(130)).await;
+    let deployment = &list(&server, "apps/v1", "Deployment")[0];
+    let (namespace, name) = (text(deployment, "/metadata/namespace"), text(deployment, "/metadata/name"));
+    let deployments = server.objects("apps/v1", "Deployment").unwrap().namespace(namespace);
+    let own =
+        |pod: &Value| text(pod, "/metadata/name").starts_with(name) && text(pod, "/metadata/namespace") == namespace;
+    let pods = || list(&server, "v1", "Pod").into_iter().filter(own).collect::<Vec<Value>>();
+    deployments.patch(name, &serde_json::json!({"spec": {"replicas": 9}})).unwrap();
+    tokio::time::sleep(Duration::from_secs(20)).await;
+    assert_eq!(pods().len(), 9);
+    let told = deployments.get(name).unwrap();
+    assert_eq!((&told["status"]["readyReplicas"], &told["spec"]["replicas"]), (&9.into(), &9.into()));
+    assert_eq!(told["status"]["observedGeneration"], told["metadata"]["generation"]);
+
+    let victim = text(&pods()[0], "/metadata/name").to_owned();
+    server.objects("v1", "Pod").unwrap().namespace(namespace).delete(&victim).unwrap();
+    tokio::time::sleep(Duration::from_secs(20)).await;
+    assert_eq!(pods().len(), 9);
+    assert!(pods().iter().all(|pod| text(pod, "/metadata/name") != victim));
+    cluster.stop().await;
+}

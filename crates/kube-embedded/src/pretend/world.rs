@@ -14,7 +14,7 @@ use super::fleet::Fleet;
 use super::news::{About, Archive, News};
 use super::write::{PodRef, Target, Verb, Write};
 use crate::generate::Generator;
-use crate::generate::app::{App, FIRST_REVISION, Member};
+use crate::generate::app::{App, Counts, FIRST_REVISION, Member};
 use crate::generate::course::Stage;
 use crate::generate::layout::NOW;
 
@@ -146,6 +146,64 @@ impl World {
         self.attend(pod.app, 100);
     }
 
+    /// A pod of this name is gone, if it was one of ours.
+    pub(super) fn lost_named(&mut self, namespace: &str, name: &str) {
+        if let Some((pod, _)) = self.find_pod(namespace, name) {
+            self.lost(pod);
+        }
+    }
+
+    /// Somebody wants a pod to go, if it is one of ours: its kubelet ends it, and its controller makes another one.
+    pub(super) fn told_to_end(&mut self, namespace: &str, name: &str) {
+        if let Some((pod, target)) = self.find_pod(namespace, name) {
+            self.ending.push_back(target);
+            self.later(700, 2_500, Act::End);
+            self.lost(pod);
+        }
+    }
+
+    /// Somebody wants so many pods of a deployment.
+    pub(super) fn scaled(&mut self, namespace: &str, name: &str, wanted: u64, generation: u64) {
+        if let Some(number) = self.find_deployment(namespace, name) {
+            let deployment = &mut self.deployments[number];
+            (deployment.wanted, deployment.generation) = (wanted, generation);
+            // Whatever was told of it is out of date.
+            deployment.told = Counts { wanted: u64::MAX, ..deployment.told };
+            self.attend(number, 50);
+        }
+    }
+
+    /// A deployment was deleted. What becomes of its pods is the garbage collector's business.
+    pub(super) fn deployment_gone(&mut self, namespace: &str, name: &str) {
+        if let Some(number) = self.find_deployment(namespace, name) {
+            let deployment = &mut self.deployments[number];
+            deployment.attention = Attention::Never;
+            deployment.sets.iter_mut().for_each(|set| set.members.clear());
+        }
+    }
+
+    fn find_deployment(&self, namespace: &str, name: &str) -> Option<usize> {
+        let is_it = |deployment: &Deployment| App::key(self.seed, deployment.index) == (namespace.into(), name.into());
+        self.deployments.iter().position(is_it)
+    }
+
+    fn find_pod(&mut self, namespace: &str, name: &str) -> Option<(PodRef, Target)> {
+        // A pod's name is that of its deployment, then a hash and a suffix.
+        let owner = name.rsplitn(3, '-').nth(2)?;
+        let number = self.find_deployment(namespace, owner)?;
+        for set in 0..self.deployments[number].sets.len() {
+            let app = self.app(number, set);
+            let mut members = self.deployments[number].sets[set].members.iter();
+            let found = members.find(|member| app.pod_name(member) == name).copied();
+            let target = found.map(|member| Self::pod_target(&app, &member));
+            self.keep(app);
+            if let (Some(member), Some(target)) = (found, target) {
+                return Some((PodRef { app: number, serial: member.serial }, target));
+            }
+        }
+        None
+    }
+
     fn act(&mut self, act: Act, out: &mut Vec<Write>) {
         match act {
             Act::Bind(pod) => self.bind(pod, out),
@@ -154,8 +212,10 @@ impl World {
             Act::Settle(pod) => self.settle(pod, out),
             Act::End => self.end(out),
             Act::Reconcile(number) => {
-                self.deployments[number].attention = Attention::Idle;
-                self.reconcile(number, out);
+                if self.deployments[number].attention == Attention::Due {
+                    self.deployments[number].attention = Attention::Idle;
+                    self.reconcile(number, out);
+                }
             }
         }
     }

@@ -54,12 +54,17 @@ impl Write {
         Self { verb, pod: Some(pod) }
     }
 
-    /// Carries it out, with all times moved by so many seconds.
+    /// Whether a deployment is replaced by it.
+    pub(crate) fn is_of_deployment(&self) -> bool {
+        matches!(&self.verb, Verb::Update(object) | Verb::UpdateStatus(object) if object["kind"] == "Deployment")
+    }
+
+    /// Carries it out, with all times moved by so many seconds, and tells the revision of an update, which is 0 otherwise.
     ///
     /// # Errors
     ///
     /// What a client would get.
-    pub(crate) fn apply(self, cluster: &Cluster, seconds: i64) -> Result<(), Status> {
+    pub(crate) fn apply(self, cluster: &Cluster, seconds: i64) -> Result<u64, Status> {
         let of = |object: &Value| {
             Objects::new(
                 cluster,
@@ -74,22 +79,26 @@ impl Write {
         match self.verb {
             Verb::Create(mut object) => {
                 shift(&mut object, seconds);
-                of(&object)?.load(object)
+                of(&object)?.load(object).map(|()| 0)
             }
             Verb::Update(mut object) => {
                 shift(&mut object, seconds);
-                of(&object)?.update(&object).map(drop)
+                of(&object)?.update(&object).map(|stored| revision(&stored))
             }
             Verb::UpdateStatus(mut object) => {
                 shift(&mut object, seconds);
-                of(&object)?.update_status(&object).map(drop)
+                of(&object)?.update_status(&object).map(|stored| revision(&stored))
             }
             Verb::Patch(which, mut patch) => {
                 shift(&mut patch, seconds);
-                target(&which)?.patch(&which.name, &patch).map(drop)
+                target(&which)?.patch(&which.name, &patch).map(|stored| revision(&stored))
             }
-            Verb::Delete(which) => target(&which)?.delete(&which.name),
-            Verb::Remove(which) => target(&which)?.remove(&which.name),
+            Verb::Delete(which) => target(&which)?.delete(&which.name).map(|()| 0),
+            Verb::Remove(which) => target(&which)?.remove(&which.name).map(|()| 0),
         }
     }
+}
+
+fn revision(object: &Value) -> u64 {
+    object["metadata"]["resourceVersion"].as_str().and_then(|text| text.parse().ok()).unwrap_or(0)
 }
