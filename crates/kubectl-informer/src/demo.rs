@@ -83,6 +83,7 @@ struct Show {
     /// The latest events, newest last, and how many there were of each kind.
     events: VecDeque<(usize, Event<Value>)>,
     counts: Vec<u64>,
+    totals: Vec<u64>,
     looked: Instant,
     rows: Vec<Row>,
     told: crate::watch::Tally,
@@ -100,6 +101,7 @@ impl Show {
             began: Instant::now(),
             events: VecDeque::new(),
             counts: vec![0; watched.len()],
+            totals: vec![0; watched.len()],
             looked: Instant::now(),
             rows: Vec::new(),
             told: crate::watch::Tally::new(),
@@ -157,6 +159,7 @@ impl Show {
             return Ok(());
         }
         self.counts[number] += 1;
+        self.totals[number] += 1;
         self.told.count(match event {
             Event::Added { .. } => What::Added,
             Event::Updated { .. } => What::Updated,
@@ -219,9 +222,13 @@ impl Show {
         lines
     }
 
-    /// The last look, and what it came to.
+    /// The last look, with the rates of the whole time, and what it came to.
     fn end(&mut self, out: &mut Output, server: &Server, cluster: &Pretend) -> Result<(), Failure> {
         self.look(server);
+        let passed = self.began.elapsed().as_secs_f64().max(0.001);
+        for (row, total) in self.rows.iter_mut().zip(&self.totals) {
+            row.rate = *total as f64 / passed;
+        }
         if out.kind == OutputKind::Terminal {
             self.draw(out)?;
             self.screen.leave(out)?;
