@@ -3,9 +3,11 @@
 use crate::Error;
 
 /// Every step, in the order in which they run.
-const STEPS: [&str; 13] = [
+const STEPS: [&str; 15] = [
     "conformance/real",
     "conformance/embedded",
+    "command/real",
+    "command/embedded",
     "informer/tokens",
     "informer/kinds",
     "informer/writes",

@@ -10,6 +10,7 @@
 mod binaries;
 mod choice;
 mod clean_up;
+mod command;
 mod conformance;
 mod control_plane;
 mod credentials;
@@ -88,6 +89,9 @@ async fn run(results: &Results) -> Result<(), Error> {
     tokio::try_join!(informer::expiring(results, &control_plane), async {
         results.step("conformance/real", suite.real(&control_plane, release)).await?;
         results.step("conformance/embedded", suite.embedded()).await?;
+        let plugin = command::Plugin::build(&workspace, &binaries).await?;
+        results.step("command/real", plugin.on_real(&control_plane.kubeconfig())).await?;
+        results.step("command/embedded", plugin.as_server()).await?;
         informer::undisturbed(results, &control_plane).await
     })?;
     informer::outages(results, &mut control_plane).await?;
@@ -101,6 +105,9 @@ async fn run_on_existing(results: &Results, playground: &informer::Playground) -
     results.skip("conformance/real", "is for a server that nobody else uses and that forgets every few seconds")?;
     let suite = Conformance::build(&workspace()).await?;
     results.step("conformance/embedded", suite.embedded()).await?;
+    for step in ["command/real", "command/embedded"] {
+        results.skip(step, "needs a kubectl of its own")?;
+    }
     informer::elsewhere(results, playground).await?;
     results.skip("differential/real", "is for a server where nobody else writes")?;
     results.step("differential/embedded", differential::against_embedded(&workspace())).await?;

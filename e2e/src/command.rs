@@ -1,0 +1,126 @@
+//! The command beside a real kubectl: as its plugin, and as the server it talks to.
+
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+use std::process::Stdio;
+
+use serde_json::Value;
+use tokio::io::{AsyncBufReadExt as _, BufReader};
+use tokio::process::{Child, Command};
+
+use crate::Error;
+use crate::binaries::Binaries;
+
+/// `kubectl-informer`, built, and a kubectl that finds it.
+#[derive(Debug)]
+pub(crate) struct Plugin {
+    program: PathBuf,
+    kubectl: PathBuf,
+    path: OsString,
+}
+
+impl Plugin {
+    pub(crate) async fn build(workspace: &Path, binaries: &Binaries) -> Result<Self, Error> {
+        let output = Command::new("cargo")
+            .args(["build", "--locked", "--package", "kubectl-informer", "--bin", "kubectl-informer"])
+            .args(["--message-format", "json-render-diagnostics"])
+            .current_dir(workspace)
+            .stderr(Stdio::inherit())
+            .kill_on_drop(true)
+            .output()
+            .await?;
+        let said = String::from_utf8(output.stdout)?;
+        let mut messages = said.lines().filter_map(|line| serde_json::from_str::<Value>(line).ok());
+        let program = messages.find_map(|message| message["executable"].as_str().map(PathBuf::from));
+        let program = program.ok_or("the command could not be built: see above")?;
+        let own = program.parent().map(Path::to_owned).into_iter();
+        let path =
+            std::env::join_paths(own.chain(std::env::split_paths(&std::env::var_os("PATH").unwrap_or_default())))?;
+        Ok(Self { program, kubectl: binaries.path("kubectl"), path })
+    }
+
+    /// `kubectl informer` on the real server tells what kubectl itself tells.
+    pub(crate) async fn on_real(&self, kubeconfig: &Path) -> Result<String, Error> {
+        let mut compared = 0;
+        for kind in ["namespaces", "services", "clusterroles", "apiservices", "flowschemas"] {
+            let theirs = sorted(&self.kubectl(kubeconfig, &["get", kind, "-A", "-o", "name"]).await?);
+            let ours = [
+                self.kubectl(kubeconfig, &["informer", "get", kind, "-A", "-o", "name"]).await?,
+                self.kubectl(kubeconfig, &["informer", "watch", kind, "-A", "-o", "name", "--until", "synced"]).await?,
+            ];
+            for told in &ours {
+                if sorted(told) != theirs {
+                    return Err(format!("{kind}: kubectl tells {theirs:?}, we tell {told:?}").into());
+                }
+            }
+            compared += theirs.len();
+        }
+        Ok(format!("{compared} objects of five kinds, told alike"))
+    }
+
+    /// A real kubectl reads, writes and deletes on the pretended cluster of `kubectl-informer apiserver`.
+    pub(crate) async fn as_server(&self) -> Result<String, Error> {
+        let folder = tempfile::tempdir()?;
+        let kubeconfig = folder.path().join("kubeconfig");
+        let mut server = self.serve(&kubeconfig).await?;
+        let kubectl = |arguments: &'static [&'static str]| self.kubectl(&kubeconfig, arguments);
+        expect(sorted(&kubectl(&["get", "nodes", "-o", "name"]).await?).len() == 2, "two nodes")?;
+        let pods = kubectl(&["get", "pods", "-A"]).await?;
+        let head: Vec<&str> = pods.lines().next().unwrap_or_default().split_whitespace().collect();
+        expect(head == ["NAMESPACE", "NAME", "READY", "STATUS", "RESTARTS", "AGE"], &format!("a table: {head:?}"))?;
+        kubectl(&["create", "configmap", "a", "--from-literal", "k=v"]).await?;
+        kubectl(&["label", "configmap", "a", "tier=gold"]).await?;
+        let told = kubectl(&["get", "cm", "-l", "tier=gold", "-o", "jsonpath={.items[*].data.k}"]).await?;
+        expect(told == "v", &format!("what was written: {told:?}"))?;
+        let told = kubectl(&["informer", "get", "cm", "a", "--no-headers"]).await?;
+        expect(told.starts_with("a "), &format!("the plugin's table: {told:?}"))?;
+        kubectl(&["delete", "configmap", "a"]).await?;
+        if let Some(id) = server.id() {
+            Command::new("kill").args(["-TERM", &id.to_string()]).status().await?;
+        }
+        let status = server.wait().await?;
+        expect(status.success(), &format!("an end in peace: {status}"))?;
+        Ok(format!("{} pods on two nodes, read and written by kubectl", pods.lines().count() - 1))
+    }
+
+    /// Starts the server, and waits until it says that it serves.
+    async fn serve(&self, kubeconfig: &Path) -> Result<Child, Error> {
+        let mut server = Command::new(&self.program)
+            .args(["apiserver", "--pretend", "--size", "2", "--write-kubeconfig"])
+            .arg(kubeconfig)
+            .stdin(Stdio::null())
+            .stderr(Stdio::piped())
+            .kill_on_drop(true)
+            .spawn()?;
+        let mut said = BufReader::new(server.stderr.take().ok_or("no standard error")?).lines();
+        let first = said.next_line().await?.unwrap_or_default();
+        expect(first.starts_with("serving on "), &format!("a server: {first:?}"))?;
+        Ok(server)
+    }
+
+    async fn kubectl(&self, kubeconfig: &Path, arguments: &[&str]) -> Result<String, Error> {
+        let output = Command::new(&self.kubectl)
+            .args(arguments)
+            .env("KUBECONFIG", kubeconfig)
+            .env("PATH", &self.path)
+            .stdin(Stdio::null())
+            .kill_on_drop(true)
+            .output()
+            .await?;
+        if !output.status.success() {
+            let said = String::from_utf8_lossy(&output.stderr);
+            return Err(format!("kubectl {} failed: {said}", arguments.join(" ")).into());
+        }
+        Ok(String::from_utf8(output.stdout)?)
+    }
+}
+
+fn sorted(text: &str) -> Vec<String> {
+    let mut lines: Vec<String> = text.lines().map(str::to_owned).collect();
+    lines.sort();
+    lines
+}
+
+fn expect(holds: bool, what: &str) -> Result<(), Error> {
+    if holds { Ok(()) } else { Err(format!("expected {what}").into()) }
+}
