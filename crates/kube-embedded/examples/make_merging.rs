@@ -9,7 +9,8 @@
 //!
 //! One line for each struct that has something to say, its parts separated by tabs: its number in `types.txt`, with `!`
 //! behind it if it is merged as a whole; then `field=patch/apply` for each field. patch: `m` merge, `r` retainKeys, `b`
-//! both, followed by `:` and the merge key if there is one. apply: `a` as a whole, `s` a set, `l:` and the keys of a list
+//! both, followed by `:` and the merge key if there is one. apply: `a` as a whole, `g` field by
+//! field, `s` a set, `l:` and the keys of a list
 //! whose items are told apart by them.
 
 use std::collections::{BTreeMap, HashMap};
@@ -108,6 +109,7 @@ fn apply(property: &Value) -> String {
             None => "s".to_owned(),
         },
         _ if property["x-kubernetes-map-type"] == "atomic" => "a".to_owned(),
+        _ if property["x-kubernetes-map-type"] == "granular" => "g".to_owned(),
         _ => String::new(),
     }
 }

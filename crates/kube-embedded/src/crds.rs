@@ -17,7 +17,7 @@ use crate::status::Cause;
 use crate::storage::{Draft, Expect, Key, Object, Span};
 use crate::verbs::delete::delete;
 use crate::view::View;
-use crate::write::Write;
+use crate::write::{Authorship, Write};
 use crate::write_options::WriteOptions;
 
 /// The finalizer that holds a definition until its objects are gone.
@@ -127,7 +127,13 @@ fn empty(cluster: &Cluster, kind: &Arc<Kind>) {
     let view = View::new(kind.clone(), kind.clone(), Form::Full, cluster.clock);
     for object in cluster.storage.list(&kind.storage, &Span::everything()).objects {
         let namespace = object.key().namespace();
-        let write = Write { cluster, view: &view, namespace, options: WriteOptions::default() };
+        let write = Write {
+            cluster,
+            view: &view,
+            namespace,
+            options: WriteOptions::default(),
+            authorship: Authorship::Unnoticed,
+        };
         // The only failure is that somebody else deleted it first.
         drop(delete(&write, object.key().name(), &DeleteOptions::default()));
     }

@@ -20,7 +20,7 @@ use crate::storage::{Change, ChangeKind, Key, Object, Span, TableId};
 use crate::verbs::delete::delete;
 use crate::verbs::update::{Facet, replace};
 use crate::view::View;
-use crate::write::Write;
+use crate::write::{Authorship, Write};
 use crate::write_options::WriteOptions;
 
 /// How many changes are read from a table at a time.
@@ -327,7 +327,13 @@ impl Actor<'_> {
         let Some(kind) = self.registry.stored(&node.table) else { return };
         let view = View::new(kind.clone(), kind, Form::Full, self.cluster.clock);
         let namespace = node.key.namespace();
-        act(&Write { cluster: self.cluster, view: &view, namespace, options: WriteOptions::default() });
+        act(&Write {
+            cluster: self.cluster,
+            view: &view,
+            namespace,
+            options: WriteOptions::default(),
+            authorship: Authorship::Unnoticed,
+        });
     }
 }
 

@@ -180,6 +180,15 @@ impl Kind {
         known.ok_or_else(|| self.unknown_field.replacen('*', name, 1))
     }
 
+    /// An object nobody has filled.
+    pub(crate) fn empty(&self) -> Value {
+        let mut empty: Value = serde_json::from_str(self.zero).unwrap_or_default();
+        if !self.is_custom() {
+            empty["metadata"] = json!({});
+        }
+        empty
+    }
+
     /// The columns of this kind's table.
     pub(crate) fn columns(&self) -> &Columns {
         let built_in = || Columns::built_in(&self.group, &self.version, &self.plural);

@@ -68,6 +68,7 @@ mod namespaces;
 mod negotiate;
 mod objects;
 mod openapi;
+mod ownership;
 mod paths;
 pub mod pretend;
 mod protobuf;

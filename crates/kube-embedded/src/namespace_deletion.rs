@@ -15,7 +15,7 @@ use crate::storage::{Object, Span};
 use crate::verbs::delete::delete;
 use crate::verbs::update::{Facet, update};
 use crate::view::View;
-use crate::write::Write;
+use crate::write::{Authorship, Write};
 use crate::write_options::{FieldValidation, WriteOptions};
 
 /// How many objects are deleted before others get their turn.
@@ -50,7 +50,13 @@ fn empty(cluster: &Cluster, namespace: &str) -> Progress {
     let mut deleted = 0;
     for kind in kinds(&registry) {
         let view = View::new(kind.clone(), kind.clone(), Form::Full, cluster.clock);
-        let write = Write { cluster, view: &view, namespace: Some(namespace), options: WriteOptions::default() };
+        let write = Write {
+            cluster,
+            view: &view,
+            namespace: Some(namespace),
+            options: WriteOptions::default(),
+            authorship: Authorship::Unnoticed,
+        };
         let options = DeleteOptions { policy: Some(Policy::Background), ..DeleteOptions::default() };
         for object in cluster.storage.list_cached(&kind.storage, &Span::of(Some(namespace))).objects {
             if is_deleting(&object) {
@@ -91,7 +97,13 @@ fn is_deleting(object: &Arc<Object>) -> bool {
 fn finalize(cluster: &Cluster, name: &str) {
     let Some(kind) = cluster.registry().find("", "v1", "namespaces") else { return };
     let view = View::new(kind.clone(), kind, Form::Full, cluster.clock);
-    let write = Write { cluster, view: &view, namespace: None, options: WriteOptions::default() };
+    let write = Write {
+        cluster,
+        view: &view,
+        namespace: None,
+        options: WriteOptions::default(),
+        authorship: Authorship::Unnoticed,
+    };
     loop {
         let Some(namespace) = write.find(&write.key(name)) else { return };
         let mut object = namespace.to_value();

@@ -11,7 +11,7 @@ use crate::status::{Cause, Details, Status, qualified};
 use crate::storage::{Key, Object, Span};
 use crate::verbs::create::create;
 use crate::view::View;
-use crate::write::Write;
+use crate::write::{Authorship, Write};
 use crate::write_options::{FieldValidation, WriteOptions};
 
 /// The namespaces of a new server.
@@ -49,7 +49,13 @@ pub(crate) fn ensure(cluster: &Cluster, name: &str) -> Result<(), Status> {
     }
     let kind = Registry::new().find("", "v1", "namespaces").ok_or_else(Status::unknown_resource)?;
     let view = View::new(kind.clone(), kind.clone(), Form::Full, cluster.clock);
-    let write = Write { cluster, view: &view, namespace: None, options: WriteOptions::default() };
+    let write = Write {
+        cluster,
+        view: &view,
+        namespace: None,
+        options: WriteOptions::default(),
+        authorship: Authorship::Unnoticed,
+    };
     let object = json!({"metadata": {"name": name}});
     let object = decode::conform(&kind, object, &[], FieldValidation::Ignore)?;
     match create(&write, object) {

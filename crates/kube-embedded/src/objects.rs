@@ -21,7 +21,7 @@ use crate::verbs::patch::{self, Patch};
 use crate::verbs::update::{Facet, update};
 use crate::verbs::{create, get};
 use crate::view::View;
-use crate::write::Write;
+use crate::write::{Authorship, Write};
 use crate::write_options::{FieldValidation, WriteOptions};
 
 /// The namespace of objects that name none.
@@ -117,6 +117,9 @@ impl Server {
 ///
 /// Objects are looked up by name in the namespace chosen with [`Objects::namespace`], or else in `default`; lists and
 /// counts are of the namespace chosen, or else of all of them.
+///
+/// Writes from here say nothing about who owns which field: `metadata.managedFields` is kept as it is given. Clients' writes
+/// are recorded there as the real server records them.
 #[derive(Debug, Clone)]
 pub struct Objects<'s> {
     cluster: &'s Cluster,
@@ -259,7 +262,13 @@ impl<'s> Objects<'s> {
     }
 
     fn write<'w>(&'w self, namespace: Option<&'w str>) -> Write<'w> {
-        Write { cluster: self.cluster, view: &self.view, namespace, options: WriteOptions::default() }
+        Write {
+            cluster: self.cluster,
+            view: &self.view,
+            namespace,
+            options: WriteOptions::default(),
+            authorship: Authorship::Unnoticed,
+        }
     }
 
     /// The namespace that was chosen, if that means anything.

@@ -411,6 +411,19 @@ mod tests {
         }
     }
 
+    proptest::proptest! {
+        #[test]
+        fn no_bytes_make_it_panic(at in 0..2000_usize, byte: u8, cut in 0..3000_usize) {
+            let line = include_str!("protobuf/recorded.jsonl").lines().next().unwrap();
+            let recorded: Value = serde_json::from_str(line).unwrap();
+            let mut bytes = STANDARD.decode(recorded["protobuf"].as_str().unwrap()).unwrap();
+            let at = at % bytes.len();
+            bytes[at] = byte;
+            bytes.truncate(cut.max(4));
+            drop(read(&bytes));
+        }
+    }
+
     #[test]
     fn kinds_find_their_messages() {
         assert!(Messages::get().of_kind("v1", "Pod").is_some());

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use bytes::Bytes;
+use http::header::USER_AGENT;
 use http::{Method, Response};
 use tokio::time::Instant;
 
@@ -15,6 +16,7 @@ use crate::discovery::{self, Root};
 use crate::kinds::{Kind, Part, Registry, Scope};
 use crate::negotiate::{Binary, Form, Place, Unacceptable, check_table, json_body};
 use crate::openapi;
+use crate::ownership::Conflicts;
 use crate::paths;
 use crate::query::{ListOptions, ListVerb, parse_duration};
 use crate::reply::{self, Content, Reply};
@@ -27,9 +29,9 @@ use crate::storage::Key;
 use crate::verbs::patch::Patch;
 use crate::verbs::update::Facet;
 use crate::verbs::watch::{Watch, is_streaming_list};
-use crate::verbs::{create, delete, delete_collection, get, list, patch, scale, update};
+use crate::verbs::{apply, create, delete, delete_collection, get, list, patch, scale, update};
 use crate::view::View;
-use crate::write::Write;
+use crate::write::{Authorship, Write};
 use crate::write_options::{OptionsOf, WriteOptions};
 
 /// An answer that a request does not get what it asked for.
@@ -210,6 +212,25 @@ fn deprecated(mut reply: Reply, kind: &Kind) -> Reply {
     reply
 }
 
+/// The longest name of a manager that is taken from a client's own.
+const LONGEST_MANAGER: usize = 128;
+
+/// Whose the fields are that a request changes: as it says, or else as its sender calls itself.
+fn manager(head: &Head) -> &str {
+    match head.query.text("fieldManager") {
+        "" => {
+            let agent = head.headers.get(USER_AGENT).and_then(|agent| agent.to_str().ok()).unwrap_or_default();
+            let name = agent.split('/').next().unwrap_or_default();
+            let end = (0..=name.len().min(LONGEST_MANAGER)).rev().find(|end| name.is_char_boundary(*end));
+            match &name[..end.unwrap_or(0)] {
+                "" => "unknown",
+                name => name,
+            }
+        }
+        manager => manager,
+    }
+}
+
 /// Answers a request that writes.
 async fn change(
     cluster: &Cluster,
@@ -222,25 +243,26 @@ async fn change(
 ) -> Result<Reply, Status> {
     let namespace = path.namespace.as_deref();
     let name = path.name.as_deref().unwrap_or_default();
+    let authorship = Authorship::Manager(manager(head));
     let binary = if view.kind.is_custom() { Binary::Refused } else { Binary::Read };
     let facet = Facet::of(path.subresource.as_deref().and_then(Part::parse));
     match verb {
         Verb::Update if facet == Facet::Scale => {
             let body = json_body(&head.headers, body, Binary::Read)?;
             let options = WriteOptions::parse(&head.query, OptionsOf::Update)?;
-            scale::update(&Write { cluster, view, namespace, options }, name, &body)
+            scale::update(&Write { cluster, view, namespace, options, authorship }, name, &body)
         }
         Verb::Patch if facet == Facet::Scale => {
             let patch = Patch::parse(&view.kind, &head.headers, body)?;
             let options = WriteOptions::parse(&head.query, OptionsOf::Patch)?;
-            scale::patch(&Write { cluster, view, namespace, options }, name, &patch)
+            scale::patch(&Write { cluster, view, namespace, options, authorship }, name, &patch)
         }
         Verb::Create | Verb::Update => {
             let body = json_body(&head.headers, body, binary)?;
             let of = if verb == Verb::Create { OptionsOf::Create } else { OptionsOf::Update };
             let options = WriteOptions::parse(&head.query, of)?;
             let decoded = decode::decode(registry, &view.kind, &body, options.field_validation)?;
-            let write = Write { cluster, view, namespace, options };
+            let write = Write { cluster, view, namespace, options, authorship };
             match verb {
                 Verb::Create => create::create(&write, decoded),
                 _ => update::update(&write, name, decoded, facet),
@@ -248,8 +270,14 @@ async fn change(
         }
         Verb::Patch => {
             let patch = Patch::parse(&view.kind, &head.headers, body)?;
+            if let Patch::Apply(config) = &patch {
+                let options = WriteOptions::parse(&head.query, OptionsOf::Apply)?;
+                let conflicts = if head.query.flag("force") { Conflicts::Forced } else { Conflicts::Refused };
+                let write = Write { cluster, view, namespace, options, authorship };
+                return apply::apply(&write, name, config, facet, conflicts);
+            }
             let options = WriteOptions::parse(&head.query, OptionsOf::Patch)?;
-            patch::patch(&Write { cluster, view, namespace, options }, name, &patch, facet)
+            patch::patch(&Write { cluster, view, namespace, options, authorship }, name, &patch, facet)
         }
         _ => {
             let body = match body.is_empty() {
@@ -258,7 +286,7 @@ async fn change(
             };
             let options = DeleteOptions::parse(&head.query, &body)?;
             let dry_run = WriteOptions { dry_run: options.dry_run, ..WriteOptions::default() };
-            let write = Write { cluster, view, namespace, options: dry_run };
+            let write = Write { cluster, view, namespace, options: dry_run, authorship: Authorship::Unnoticed };
             match verb {
                 Verb::Delete => delete::delete(&write, name, &options),
                 _ => {

@@ -1,5 +1,6 @@
 //! What can be done with resources, one file for each verb.
 
+pub(crate) mod apply;
 pub(crate) mod create;
 pub(crate) mod delete;
 pub(crate) mod delete_collection;

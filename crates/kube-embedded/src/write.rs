@@ -22,9 +22,26 @@ pub(crate) struct Write<'r> {
     pub(crate) view: &'r View,
     pub(crate) namespace: Option<&'r str>,
     pub(crate) options: WriteOptions,
+    pub(crate) authorship: Authorship<'r>,
+}
+
+/// Whose the fields are that a write changes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Authorship<'r> {
+    /// Nobody's in particular: what the object says about its managers stays as it is given. Writes from within.
+    Unnoticed,
+    /// This manager's.
+    Manager(&'r str),
+    /// It has been settled already.
+    Settled,
 }
 
 impl<'r> Write<'r> {
+    /// The same write, once it is settled whose the fields are.
+    pub(crate) fn settled(self) -> Self {
+        Self { authorship: Authorship::Settled, ..self }
+    }
+
     pub(crate) fn kind(&self) -> &'r Kind {
         &self.view.kind
     }

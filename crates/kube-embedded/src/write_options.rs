@@ -35,6 +35,7 @@ pub(crate) enum OptionsOf {
     Create,
     Update,
     Patch,
+    Apply,
 }
 
 impl WriteOptions {
@@ -49,6 +50,9 @@ impl WriteOptions {
             causes.push(Cause::forbidden("force", "may not be specified for non-apply patch"));
         }
         let manager = query.text("fieldManager");
+        if of == OptionsOf::Apply && manager.is_empty() {
+            causes.push(Cause::required("fieldManager", "is required for apply patch"));
+        }
         if manager.len() > 128 {
             causes.push(Cause::new("FieldValueTooLong", "fieldManager", "Too long: may not be more than 128 bytes"));
         }
@@ -69,7 +73,7 @@ impl WriteOptions {
         let kind = match of {
             OptionsOf::Create => "CreateOptions",
             OptionsOf::Update => "UpdateOptions",
-            OptionsOf::Patch => "PatchOptions",
+            OptionsOf::Patch | OptionsOf::Apply => "PatchOptions",
         };
         Err(Status::invalid("meta.k8s.io", kind, "", causes))
     }

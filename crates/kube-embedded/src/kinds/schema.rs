@@ -57,6 +57,8 @@ pub(crate) enum ApplyRule {
     Plain,
     /// As a whole.
     Atomic,
+    /// Field by field, whatever its struct says.
+    Granular,
     /// Each value of a list by itself.
     Set,
     /// Each item of a list by itself; these fields tell them apart.
@@ -162,6 +164,7 @@ fn merging(structs: &mut [Struct], line: &'static str) {
         field.apply = match apply.split_once(':') {
             Some((_, keys)) => ApplyRule::Keyed(keys.split(',').collect()),
             None if apply == "a" => ApplyRule::Atomic,
+            None if apply == "g" => ApplyRule::Granular,
             None if apply == "s" => ApplyRule::Set,
             None => ApplyRule::Plain,
         };

@@ -8,6 +8,7 @@ use crate::defaults::quality_of_service;
 use crate::kinds::{DAEMON_SET_GENERATION, InitialStatus, Lifecycle, Scope};
 use crate::metadata;
 use crate::namespaces;
+use crate::ownership::{self, Author};
 use crate::query::parse_version;
 use crate::reply::{Content, Reply};
 use crate::request::Verb;
@@ -15,7 +16,7 @@ use crate::services;
 use crate::status::{Details, Status};
 use crate::storage::{Expect, Key};
 use crate::validation;
-use crate::write::{Write, empty_status, set_or_remove};
+use crate::write::{Authorship, Write, empty_status, set_or_remove};
 
 /// How many bytes of a generated name come from the client.
 const LONGEST_BASE: usize = 58;
@@ -67,6 +68,13 @@ fn make(write: &Write<'_>, decoded: Decoded, origin: Origin) -> Result<Reply, St
     write.place(&mut object)?;
     let version = parse_version(metadata::text(&object, "resourceVersion")).unwrap_or(0);
     metadata::remove(&mut object, "resourceVersion");
+    if let Authorship::Manager(manager) = write.authorship {
+        let time = write.cluster.clock.seconds();
+        if kind.behaviour.lifecycle == Lifecycle::DaemonSet {
+            object["metadata"]["annotations"][DAEMON_SET_GENERATION] = json!("1");
+        }
+        ownership::create(kind, Author { manager, time: &time, part: None }, &mut object);
+    }
     prepare(write, &mut object, origin);
     let named = !metadata::text(&object, "name").is_empty() || metadata::text(&object, "generateName").is_empty();
     let draws = if named { 1 } else { DRAWS };

@@ -27,6 +27,8 @@ pub(crate) enum Patch {
     Merge(Value),
     /// Built-in kinds only: lists are merged as their fields say.
     Strategic(Value),
+    /// A configuration to be applied.
+    Apply(Value),
 }
 
 impl Patch {
@@ -42,6 +44,7 @@ impl Patch {
             Some("application/strategic-merge-patch+json") if !kind.is_custom() => {
                 strategic_patch(bytes).map(Self::Strategic)
             }
+            Some("application/apply-patch+yaml") => configuration(bytes).map(Self::Apply),
             _ => Err(unsupported(kind)),
         }
     }
@@ -54,7 +57,7 @@ impl Patch {
                     strategic::merge(object, patch.clone(), of).map_err(strategic::Misfit::into_status)?;
                 }
             }
-            Self::Merge(patch) => json_patch::merge(object, patch),
+            Self::Merge(patch) | Self::Apply(patch) => json_patch::merge(object, patch),
             Self::Json(patch) => {
                 let mut copied = 0;
                 for operation in &patch.0 {
@@ -116,6 +119,20 @@ fn check_type(kind: &Kind, object: &Value) -> Result<(), Status> {
 fn merge_patch(bytes: &[u8]) -> Result<Value, Status> {
     let (patch, _) = decode::parse(bytes).map_err(|_| Status::bad_request("invalid JSON patch"))?;
     if patch.is_object() { Ok(patch) } else { Err(undecodable(&patch, "map[string]interface {}")) }
+}
+
+/// A configuration. Clients write it as JSON, which is YAML; other YAML is not read.
+fn configuration(bytes: &[u8]) -> Result<Value, Status> {
+    let (config, _) = decode::parse(bytes)
+        .map_err(|why| Status::bad_request(format!("error decoding patch: YAML other than JSON is not read: {why}")))?;
+    let found = decode::name_of(&config);
+    let why = || {
+        format!(
+            "error decoding patch: error unmarshaling JSON: while decoding JSON: json: cannot unmarshal {found} into Go value of \
+             type map[string]interface {{}}"
+        )
+    };
+    if config.is_object() { Ok(config) } else { Err(Status::bad_request(why())) }
 }
 
 fn strategic_patch(bytes: &[u8]) -> Result<Value, Status> {

@@ -10,6 +10,7 @@ use crate::kind_rules;
 use crate::kinds::{DAEMON_SET_GENERATION, Lifecycle, Part, PutMissing, UpdateVersion};
 use crate::metadata;
 use crate::namespaces;
+use crate::ownership::{self, Author};
 use crate::query::parse_uint;
 use crate::reply::{Content, Reply};
 use crate::services;
@@ -17,7 +18,7 @@ use crate::status::{Cause, Status};
 use crate::storage::{Expect, Object, Outdated};
 use crate::validation;
 use crate::verbs::create::create;
-use crate::write::{Write, keep, registry_path};
+use crate::write::{Authorship, Write, keep, registry_path};
 
 const MODIFIED: &str = "the object has been modified; please apply your changes to the latest version and try again";
 
@@ -34,6 +35,16 @@ pub(crate) enum Facet {
 }
 
 impl Facet {
+    /// The part that it is, if it is not the whole.
+    pub(crate) fn part(self) -> Option<Part> {
+        match self {
+            Self::Main => None,
+            Self::Status => Some(Part::Status),
+            Self::Finalize => Some(Part::Finalize),
+            Self::Scale => Some(Part::Scale),
+        }
+    }
+
     pub(crate) fn of(part: Option<Part>) -> Self {
         match part {
             None => Self::Main,
@@ -82,6 +93,16 @@ pub(crate) fn replace(
     prepare(write, &mut new, old, facet);
     validate(write, &new, old)?;
     metadata::remove(&mut new, "resourceVersion");
+    match write.authorship {
+        Authorship::Manager(manager) => {
+            let time = write.cluster.clock.seconds();
+            ownership::update(write.kind(), Author { manager, time: &time, part: facet.part() }, old, &mut new);
+        }
+        Authorship::Settled if ownership::differ_in_times_only(old, &new) => {
+            metadata::keep(&mut new, "managedFields", old);
+        }
+        Authorship::Settled | Authorship::Unnoticed => {}
+    }
     let ends = ends_with_it(write, &new, old);
     if write.is_dry_run() {
         return Ok(Ok(write.tried(200, new, Some(existing))));

@@ -26,6 +26,7 @@
 mod harness;
 
 mod access;
+mod applies;
 mod content;
 mod crd;
 mod deletions;
@@ -48,6 +49,7 @@ fn main() -> ExitCode {
     harness::run(
         &[
             access::CASES,
+            applies::CASES,
             content::CASES,
             crd::CASES,
             deletions::CASES,

@@ -1,0 +1,119 @@
+//! Applying a configuration: what it says is merged in, what it no longer says and nobody else owns goes.
+
+use serde_json::{Map, Value};
+
+use super::fields::Fields;
+use super::kind_of::{Sharing, Type, keyed, valued};
+
+/// Merges a configuration into an object.
+pub(super) fn merge(live: Option<&Value>, config: &Value, of: Type<'_>) -> Value {
+    let Some(live) = live else { return config.clone() };
+    match (of.sharing(config), live, config) {
+        (Sharing::Fields, Value::Object(old), Value::Object(new)) => {
+            let mut merged: Map<String, Value> = old.clone();
+            for (name, value) in new {
+                let field = of.field(name).unwrap_or(Type::Any);
+                merged.insert(name.clone(), merge(old.get(name), value, field));
+            }
+            merged.into()
+        }
+        (Sharing::Fields, old @ Value::Object(_), Value::Null) => old.clone(),
+        (Sharing::Set, Value::Array(old), Value::Array(new)) => merge_items(old, new, of, &valued),
+        (Sharing::Items(keys), Value::Array(old), Value::Array(new)) => {
+            merge_items(old, new, of, &|item| keyed(&keys, item))
+        }
+        _ => config.clone(),
+    }
+}
+
+/// Merges lists: shared items stand in the order of the configuration, others stay where they are among them.
+fn merge_items(old: &[Value], new: &[Value], of: Type<'_>, element: &dyn Fn(&Value) -> String) -> Value {
+    let (left, right): (Vec<String>, Vec<String>) =
+        (old.iter().map(element).collect(), new.iter().map(element).collect());
+    let mut shared = right.iter().filter(|each| left.contains(each)).peekable();
+    let merged = |name: &String| {
+        let find =
+            |names: &[String], list: &[Value]| names.iter().position(|each| each == name).map(|at| list[at].clone());
+        match (find(&left, old), find(&right, new)) {
+            (before, Some(config)) => merge(before.as_ref(), &config, of.item()),
+            (before, None) => before.unwrap_or_default(),
+        }
+    };
+    let mut done: Vec<&String> = Vec::new();
+    let mut out = Vec::with_capacity(old.len() + new.len());
+    let (mut l, mut r) = (0, 0);
+    while l < left.len() || r < right.len() {
+        if l < left.len() && r < right.len() {
+            if left[l] == right[r] {
+                done.push(&right[r]);
+                out.push(merged(&right[r]));
+                shared.next();
+                l += 1;
+                r += 1;
+                continue;
+            }
+            // It is shared, but another one is to come before it.
+            if right.contains(&left[l]) && shared.peek().is_some_and(|next| **next != left[l]) {
+                l += 1;
+                continue;
+            }
+        }
+        if l < left.len() {
+            if !right.contains(&left[l]) {
+                out.push(old[l].clone());
+                l += 1;
+                continue;
+            }
+            if done.contains(&&left[l]) {
+                l += 1;
+            }
+        }
+        if r < right.len() {
+            done.push(&right[r]);
+            out.push(merged(&right[r]));
+            if shared.peek().is_some_and(|next| **next == right[r]) {
+                shared.next();
+            }
+            r += 1;
+        }
+    }
+    out.into()
+}
+
+/// Takes out of an object what was said `before` and is now owned by nobody.
+pub(super) fn prune(object: &mut Value, of: Type<'_>, before: &Fields, owned: &Fields) {
+    let sharing = of.sharing(object);
+    match (object, sharing) {
+        (Value::Object(map), Sharing::Fields) => {
+            map.retain(|name, value| {
+                let element = format!("f:{name}");
+                let Some(said) = before.child(&element) else { return true };
+                match owned.child(&element) {
+                    Some(owned) => {
+                        prune(value, of.field(name).unwrap_or(Type::Any), said, owned);
+                        true
+                    }
+                    // A struct's field counts as said if anything below it was.
+                    None => !(said.is_member() || of.is_named(name)),
+                }
+            });
+        }
+        (Value::Array(items), sharing @ (Sharing::Set | Sharing::Items(_))) => {
+            items.retain_mut(|item| {
+                let element = match &sharing {
+                    Sharing::Items(keys) => keyed(keys, item),
+                    _ => valued(item),
+                };
+                let Some(said) = before.child(&element) else { return true };
+                match owned.child(&element) {
+                    Some(owned) => {
+                        prune(item, of.item(), said, owned);
+                        true
+                    }
+                    None => !said.is_member(),
+                }
+            });
+        }
+        _ => {}
+    }
+}
