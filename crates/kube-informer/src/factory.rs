@@ -4,19 +4,23 @@ use std::sync::Arc;
 
 use futures_util::future::{BoxFuture, join_all};
 use kube::Client;
-use kube::core::ApiResource;
+use kube::core::{ApiResource, DynamicObject};
 
 pub use self::builder::{FactoryBuilder, SettingsConflict};
+pub use self::lookup::LookupError;
 pub use self::scope::Scope;
 pub use self::sync::{FactorySyncError, Missing, NotSynced};
 
 use self::builder::Kinds;
+use self::discovery::Served;
 use self::registry::{Content, Placing, Registry};
 use self::sync::Awaited;
 use crate::informer::Informer;
 use crate::object::{Kind, Object, is_partial};
 
 mod builder;
+mod discovery;
+mod lookup;
 mod registry;
 mod scope;
 mod sync;
@@ -32,7 +36,7 @@ mod sync;
 /// use std::time::Duration;
 /// use k8s_openapi::api::apps::v1::Deployment;
 /// use k8s_openapi::api::core::v1::Pod;
-/// use kube::core::ApiResource;
+/// use kube::core::{ApiResource, DynamicObject};
 /// use kube_informer::{Factory, Kind};
 ///
 /// /// All that this program needs of a pod.
@@ -131,13 +135,60 @@ impl Factory {
 
     /// The informer of a resource that is known only at run time, or that `K` does not name.
     ///
-    /// For a group, a version and a kind there is `ApiResource::from_gvk`, which guesses the plural. If `K` is `PartialObjectMeta`,
-    /// the server is asked for metadata alone.
+    /// For a group, a version and a kind there is `ApiResource::from_gvk`, which guesses the plural; [`resource_named`] asks the server
+    /// instead. If `K` is `PartialObjectMeta`, the server is asked for metadata alone.
+    ///
+    /// [`resource_named`]: Self::resource_named
     #[must_use = "an informer that nobody holds does not run"]
     #[doc(alias = "ForResource")]
     pub fn informer_for<K: Object>(&self, resource: ApiResource) -> Informer<K> {
         let content = if is_partial::<K>() { Content::Metadata } else { Content::Whole };
         self.shared(resource, content, Placing::Namespaced)
+    }
+
+    /// The informer of a resource, by the name that a person types: `deploy`, `deployments.apps`, `Deployment`,
+    /// `deployments.v1.apps`. See [`resource_named`](Self::resource_named).
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let server = kube_embedded::Server::builder().in_process().start().await?;
+    /// # let client = kube::Client::new(server.service(), "default");
+    /// use kube_informer::Factory;
+    ///
+    /// let factory = Factory::new(client);
+    /// factory.start();
+    /// let deployments = factory.informer_named("deploy").await?;
+    /// assert_eq!(deployments.resource().api_version, "apps/v1");
+    /// let unknown = factory.informer_named("deplyoments").await.unwrap_err();
+    /// assert_eq!(unknown.to_string(), "the server has no resource named \"deplyoments\"; did you mean deployments.apps?");
+    /// # Ok(())
+    /// # }
+    /// ```
+    #[must_use]
+    pub fn informer_named(&self, name: &str) -> BoxFuture<'static, Result<Informer<DynamicObject>, LookupError>> {
+        let (factory, name) = (self.clone(), name.to_owned());
+        Box::pin(async move {
+            let served = factory.look_up(&name).await?;
+            Ok(factory.shared(served.resource(), Content::Whole, served.placing))
+        })
+    }
+
+    /// The resource that a person means by a name: its plural, singular, kind or a short name, with a group (`deployments.apps`), the
+    /// beginning of one (`ingresses.networking`), a version (`deployments.v1.apps`), or nothing at all. As with kubectl, full names win over
+    /// short ones, and of several groups and versions the one that the server names first.
+    ///
+    /// Asks the server what it serves, each time anew: two requests.
+    #[must_use]
+    #[doc(alias = "RESTMapper")]
+    pub fn resource_named(&self, name: &str) -> BoxFuture<'static, Result<ApiResource, LookupError>> {
+        let (factory, name) = (self.clone(), name.to_owned());
+        Box::pin(async move { Ok(factory.look_up(&name).await?.resource()) })
+    }
+
+    async fn look_up(&self, name: &str) -> Result<Served, LookupError> {
+        let served = discovery::discover(&self.registry.client).await?;
+        lookup::find(&served, name).cloned()
     }
 
     fn shared<K: Object>(&self, resource: ApiResource, content: Content, placing: Placing) -> Informer<K> {

@@ -136,7 +136,9 @@ pub use self::codec::{ServerStatus, StatusCause, StatusDetails};
 pub use self::delta_fifo::Discipline;
 pub use self::error::{DecodeError, NamespacesShared, ParseError, Stale, SyncError, WaitError};
 pub use self::event::{Event, FinalState, Origin};
-pub use self::factory::{Factory, FactoryBuilder, FactorySyncError, Missing, NotSynced, Scope, SettingsConflict};
+pub use self::factory::{
+    Factory, FactoryBuilder, FactorySyncError, LookupError, Missing, NotSynced, Scope, SettingsConflict,
+};
 pub use self::handler::HandlerBuilder;
 pub use self::health::{Condition, Health};
 pub use self::index::Index;

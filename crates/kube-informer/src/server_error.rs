@@ -45,6 +45,8 @@ pub enum Doing {
     Watch,
     /// Asking for the present version, because a watch has been silent.
     Probe,
+    /// Asking what the server serves.
+    Discover,
 }
 
 impl ServerError {
@@ -183,6 +185,7 @@ impl fmt::Display for Doing {
             Self::StreamingList => "listing by watch",
             Self::Watch => "watching",
             Self::Probe => "asking for the version of",
+            Self::Discover => "discovering",
         })
     }
 }
