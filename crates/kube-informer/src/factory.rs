@@ -19,6 +19,7 @@ use crate::informer::Informer;
 use crate::object::{Kind, Object, is_partial};
 
 mod builder;
+mod definitions;
 mod discovery;
 mod lookup;
 mod registry;
@@ -67,6 +68,18 @@ mod sync;
 ///
 /// The factory holds its informers weakly. Each lives as long as anybody holds it, or something that came out of it: a lister, an
 /// index, a registration, a subscription. The last one to go stops the watch and frees the cache; asking again begins anew.
+///
+/// # Kinds that come and go
+///
+/// An informer of a kind that does not exist asks again and again, up to every 30 seconds. Meanwhile a wait for it [fails], or
+/// [goes on](crate::WhenRefused::Wait), as set. Sooner than by asking again it learns of the kind where the definitions of custom
+/// resources may be watched: they are, metadata only and once for all informers, as long as any of them waits for its kind. While
+/// there is no definition the informer rests, and asks only every [five minutes](crate::reflector::Settings::absent_retry). When a
+/// definition goes, its objects are told to be deleted, and the informer rests until it comes back.
+///
+/// [fails]: Self::synced
+///
+/// # Metadata alone
 ///
 /// With `PartialObjectMeta<K>` the server is asked for metadata alone, which has its own watch and its own cache: a whole object
 /// cannot be made of it.
@@ -246,8 +259,11 @@ impl Factory {
     /// in one of them. Caches can still be read. Informers that are asked for later are stopped from the start.
     #[expect(clippy::must_use_candidate, reason = "stops whether or not somebody waits")]
     pub fn shutdown(&self) -> BoxFuture<'static, ()> {
-        let ending = self.registry.stop();
+        let (registry, ending) = (Arc::clone(&self.registry), self.registry.stop());
         Box::pin(async move {
+            join_all(ending.iter().map(|shared| shared.all_ended())).await;
+            // Nobody waits for a definition any more.
+            let ending = registry.definitions.ending();
             join_all(ending.iter().map(|shared| shared.all_ended())).await;
         })
     }

@@ -6,11 +6,13 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
-use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
+use futures_util::stream::{BoxStream, Fuse};
+use futures_util::{FutureExt, StreamExt};
 use tokio::sync::watch;
 use tokio::time::Instant;
 
+pub(crate) use self::lookout::{Lookout, Sight};
 pub use self::settings::{BackoffSettings, Settings, Streaming};
 pub use self::sink::{DeltaSink, SinkClosed};
 pub use self::status::{Counters, RelistReason, Relists, State, Status, Synced};
@@ -29,6 +31,7 @@ use crate::version::Version;
 pub(crate) mod backoff;
 pub(crate) mod dice;
 pub(crate) mod flow;
+mod lookout;
 mod machine;
 pub(crate) mod settings;
 mod sink;
@@ -48,6 +51,7 @@ pub struct Reflector {
     machine: Machine,
     intake: Box<dyn Intake>,
     on_error: Option<OnError>,
+    lookout: Option<Arc<dyn Lookout>>,
     status: watch::Sender<Status>,
     dice: Dice,
 }
@@ -96,6 +100,7 @@ impl Reflector {
             what,
             intake: Box::new(intake),
             on_error: None,
+            lookout: None,
             status: watch::Sender::new(Status::new()),
             dice: Dice::random(),
         }
@@ -105,6 +110,12 @@ impl Reflector {
     #[must_use]
     pub fn on_error(mut self, on_error: impl FnMut(&ServerError) + Send + 'static) -> Self {
         self.on_error = Some(Box::new(on_error));
+        self
+    }
+
+    /// Has somebody look out for the resource while the server does not know it.
+    pub(crate) fn lookout(mut self, lookout: Arc<dyn Lookout>) -> Self {
+        self.lookout = Some(lookout);
         self
     }
 
@@ -124,13 +135,15 @@ impl Reflector {
     /// Lists and watches until the sink is closed or this future is dropped.
     #[doc(alias("RunWithContext", "ListAndWatch", "ListAndWatchWithContext"))]
     pub async fn run(self, sink: impl DeltaSink) {
-        let Self { source, what, machine, intake, on_error, status, dice } = self;
+        let Self { source, what, machine, intake, on_error, lookout, status, dice } = self;
         let mut run = Run {
             source,
             what,
             machine,
             intake,
             on_error,
+            lookout,
+            sights: None,
             status: Publisher(status),
             dice,
             started: Instant::now(),
@@ -158,6 +171,9 @@ struct Run<S> {
     machine: Machine,
     intake: Box<dyn Intake>,
     on_error: Option<OnError>,
+    lookout: Option<Arc<dyn Lookout>>,
+    /// What is seen of the resource, while the server does not know it.
+    sights: Option<Fuse<BoxStream<'static, Sight>>>,
     status: Publisher,
     dice: Dice,
     started: Instant,
@@ -214,6 +230,7 @@ impl<S: DeltaSink> Run<S> {
                 Input::Revision(answer)
             }
             input = or_never(beside.map(|second| second.flow.next())) => input,
+            Some(sight) = or_never(self.sights.as_mut().map(StreamExt::next)) => Input::Sighted(sight),
             () = or_never(due.map(tokio::time::sleep_until)) => Input::Tick,
         }
     }
@@ -259,6 +276,8 @@ impl<S: DeltaSink> Run<S> {
                     second.held = true;
                 }
             }
+            Action::LookOut => self.sights = self.lookout.as_ref().map(|lookout| lookout.look().fuse()),
+            Action::LookAway => self.sights = None,
             Action::CloseBeside => {
                 self.beside = None;
                 self.revision = None;

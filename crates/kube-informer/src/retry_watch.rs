@@ -314,6 +314,7 @@ impl Run {
             | Input::Item(_)
             | Input::PageEnded(_)
             | Input::Revision(_)
+            | Input::Sighted(_)
             | Input::Tick
             | Input::Resumed => None,
         }

@@ -10,6 +10,7 @@ use parking_lot::Mutex;
 use tokio::runtime;
 
 use super::builder::Kinds;
+use super::definitions::Definitions;
 use super::scope::Scope;
 use crate::controller::Shared;
 use crate::informer::{Core, InformerBuilder, Settings};
@@ -20,6 +21,7 @@ pub(super) struct Registry {
     pub(super) client: Client,
     pub(super) kinds: Kinds,
     pub(super) sources: Option<Sources>,
+    pub(super) definitions: Arc<Definitions>,
     state: Mutex<State>,
 }
 
@@ -79,7 +81,8 @@ pub(super) struct Live {
 
 impl Registry {
     pub(super) fn new(client: Client, kinds: Kinds, sources: Option<Sources>) -> Self {
-        Self { client, kinds, sources, state: Mutex::default() }
+        let definitions = Definitions::new(client.clone());
+        Self { client, kinds, sources, definitions, state: Mutex::default() }
     }
 
     /// The one informer of this resource and scope.
@@ -131,7 +134,9 @@ impl Registry {
     }
 
     fn build(&self, resource: ApiResource, content: Content, settings: Settings<DynamicObject>) -> Arc<Core> {
-        let mut builder = InformerBuilder::of_client(self.client.clone(), resource).settings(settings).shared();
+        let lookout = self.definitions.lookout(&resource);
+        let mut builder = InformerBuilder::of_client(self.client.clone(), resource).settings(settings);
+        builder = builder.shared().lookout(lookout);
         if content == Content::Metadata {
             builder = builder.metadata_only();
         }

@@ -18,7 +18,7 @@ use crate::list_watch::{ApiListWatch, ListWatch};
 use crate::metrics::Reporter;
 use crate::object::Object;
 use crate::processor::CheckPeriod;
-use crate::reflector::{self, Intake, Reflector, Whence};
+use crate::reflector::{self, Intake, Lookout, Reflector, Whence};
 use crate::store::{Door, Store};
 
 /// An informer to be. See [`Informer::builder`].
@@ -29,6 +29,7 @@ pub struct InformerBuilder<K> {
     resource: ApiResource,
     source: SourceOf,
     sharing: Sharing,
+    lookout: Option<Arc<dyn Lookout>>,
 }
 
 /// Where objects come from.
@@ -64,12 +65,18 @@ impl<K: Object> InformerBuilder<K> {
     }
 
     fn new(resource: ApiResource, source: SourceOf) -> Self {
-        Self { settings: Settings::default(), resource, source, sharing: Sharing::No }
+        Self { settings: Settings::default(), resource, source, sharing: Sharing::No, lookout: None }
     }
 
     /// Says that it is a factory's, and so perhaps somebody else's too.
     pub(crate) fn shared(mut self) -> Self {
         self.sharing = Sharing::ByFactory;
+        self
+    }
+
+    /// Has somebody look out for the resource while the server does not know it.
+    pub(crate) fn lookout(mut self, lookout: Option<Arc<dyn Lookout>>) -> Self {
+        self.lookout = lookout;
         self
     }
 
@@ -91,7 +98,7 @@ impl<K: Object> InformerBuilder<K> {
     /// The informer, which does nothing until it is [started](Informer::start).
     #[must_use]
     pub fn build(self) -> Informer<K> {
-        let Self { settings, resource, source, sharing } = self;
+        let Self { settings, resource, source, sharing, lookout } = self;
         let keeper = Keeper::new(KeeperSettings {
             keep: settings.keep,
             drop_fields: settings.cutter(),
@@ -126,6 +133,7 @@ impl<K: Object> InformerBuilder<K> {
             source,
             settings: settings.reflector,
             on_error: settings.on_watch_error,
+            lookout,
             seed: settings.seed,
             keeper: keeper.clone(),
             clock: clock.clone(),
@@ -169,6 +177,7 @@ struct Wiring {
     source: SourceOf,
     settings: reflector::Settings,
     on_error: Option<OnWatchError>,
+    lookout: Option<Arc<dyn Lookout>>,
     seed: Option<u64>,
     keeper: Keeper,
     clock: Clock,
@@ -201,6 +210,9 @@ impl Wiring {
                     // A function that panics is as one that was not there.
                     crate::store::guarded("on_watch_error", || on_error(error));
                 });
+            }
+            if let Some(lookout) = &self.lookout {
+                reflector = reflector.lookout(Arc::clone(lookout));
             }
             match self.seed {
                 Some(seed) => reflector.seed(seed),

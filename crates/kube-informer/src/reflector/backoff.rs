@@ -24,6 +24,11 @@ impl Backoff {
         self.healthy_since.get_or_insert(now);
     }
 
+    /// The next wait is the first one again: what failed before says nothing of what comes.
+    pub(super) fn forget(&mut self) {
+        self.failures = 0;
+    }
+
     /// Whether all has been well for so long that what was before is forgotten.
     pub(crate) fn is_at_rest(&self, now: Duration) -> bool {
         self.healthy_since.is_some_and(|since| now.saturating_sub(since) >= self.settings.reset_after)

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
+use self::absence::Absence;
 use self::listing::{Paged, Streamed, Support};
 use self::silence::{Quiet, Revised};
 use self::watching::{Strikes, Watch};
@@ -18,6 +19,7 @@ use crate::list_watch::{ListQuery, ListVersion};
 use crate::server_error::{Doing, Failure, ServerError};
 use crate::version::Version;
 
+mod absence;
 mod listing;
 mod silence;
 #[cfg(test)]
@@ -70,6 +72,7 @@ pub(crate) struct Machine {
     /// Something failed since the server was last known to be the one we know.
     doubted: bool,
     strikes: Strikes,
+    absence: Absence,
     counters: Counters,
     last_contact: Option<Duration>,
 }
@@ -152,6 +155,7 @@ impl Machine {
             quiet: Quiet::new(settings.quiet_after),
             doubted: false,
             strikes: Strikes::default(),
+            absence: Absence::default(),
             counters: Counters::default(),
             last_contact: None,
         }
@@ -162,6 +166,7 @@ impl Machine {
         match input {
             Input::Start => self.list(step),
             Input::Tick => self.tick(step),
+            Input::Sighted(sight) => self.sighted(sight, step),
             Input::Resumed => self.resumed(step.now),
             Input::Revision(answer) => self.revised(answer, step),
             Input::Opened(Lane::Main) => self.opened(step),
@@ -331,10 +336,12 @@ impl Machine {
     fn wait(&mut self, next: Next, cause: ServerError, step: &mut Step<'_>) {
         self.doubted |= may_be_another_server(&cause);
         self.abandon(step);
+        self.note_absence(&cause);
         let wait = self.backoff.after(&cause, step.now, step.dice.roll(), self.settings.longest_retry_after);
         self.leave_phase(step);
         step.act(Action::Close);
         self.phase = Phase::Waiting { next, until: step.now + wait, cause };
+        self.look_out(step);
     }
 
     /// Makes the list anew, after a wait.

@@ -43,6 +43,9 @@ pub struct Settings {
     pub stall_grace: Duration,
     /// Waiting after failures.
     pub backoff: BackoffSettings,
+    /// How often to ask for a resource that the server does not know, while its definition is known not to be there. See
+    /// [`Factory`](crate::Factory#kinds-that-come-and-go).
+    pub absent_retry: Duration,
     /// The longest that a server may make us wait by `Retry-After`.
     pub longest_retry_after: Duration,
     /// For how long after an internal error of the server, sent in a watch, the watch is opened again without a list. None by
@@ -104,6 +107,7 @@ impl Default for Settings {
             probe_window: Duration::from_secs(10),
             stall_grace: Duration::from_secs(5),
             backoff: BackoffSettings::default(),
+            absent_retry: Duration::from_secs(300),
             longest_retry_after: Duration::from_secs(120),
             internal_error_patience: Duration::ZERO,
             relist_after_failures: 5,

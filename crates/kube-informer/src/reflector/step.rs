@@ -1,5 +1,6 @@
 //! What goes into the machine and what comes out of it.
 
+use super::lookout::Sight;
 use crate::codec::{Broken, Change, ListEnd};
 use crate::delta::Delta;
 use crate::list_watch::{ListQuery, WatchQuery};
@@ -34,6 +35,8 @@ pub(crate) enum Input {
     Failed(Lane, ServerError),
     /// The present version, asked for because of a doubt.
     Revision(Result<Version, ServerError>),
+    /// Whether the resource is defined, as far as whoever looks out for it can see.
+    Sighted(Sight),
     /// The time that was asked for has come.
     Tick,
     /// Whoever takes the deltas had kept us waiting: for that long nothing was read, and silence meant nothing.
@@ -75,6 +78,10 @@ pub(crate) enum Action {
     CloseBeside,
     /// The second watch takes the place of the main one.
     Switch,
+    /// Have somebody look out for the resource, which the server does not know.
+    LookOut,
+    /// The resource is there.
+    LookAway,
     /// Hand on a delta.
     Deliver(Delta),
     /// Tell of a failure.

@@ -276,6 +276,7 @@ impl Machine {
         self.early_ends = 0;
         self.doubted = false;
         self.quiet.heard(step.now, &self.settings);
+        self.look_away(step);
         true
     }
 
@@ -302,7 +303,8 @@ impl Machine {
     pub(super) fn streaming_failed(&mut self, error: ServerError, step: &mut Step<'_>) {
         self.report(&error, step);
         let later = error.is_connection_refused() || error.is_too_many_requests() || error.is_unauthorized();
-        if later {
+        // What the server does not know it does not know in a LIST either.
+        if later || error.is_not_found() {
             return self.wait(Next::List, error, step);
         }
         if error.is_expired() || error.is_too_large_version() {

@@ -7,6 +7,7 @@ use crate::object::{Obj, Untyped};
 use crate::reflector::settings::BackoffSettings;
 use crate::reflector::step::Frame;
 
+mod absence;
 mod listing;
 mod silence;
 mod watching;
@@ -140,6 +141,8 @@ fn word(action: &Action) -> String {
         Action::HoldBeside => "hold beside".to_owned(),
         Action::CloseBeside => "close beside".to_owned(),
         Action::Switch => "switch".to_owned(),
+        Action::LookOut => "look out".to_owned(),
+        Action::LookAway => "look away".to_owned(),
         Action::Report(_) => "report".to_owned(),
         Action::Deliver(delta) => match delta {
             Delta::Changed(object) => format!("changed {}@{}", object.key(), object.version()),

@@ -265,7 +265,7 @@ fn a_list_that_turns_out_older_than_ours_is_begun_anew_as_what_it_is() {
 fn failures_of_a_list_make_waits_that_grow() {
     let mut bench = paging(None);
     bench.step(Input::Start);
-    let waits: Vec<f64> = [answered(500), answered(403), refused(), cut(), answered(404), answered(429), answered(503)]
+    let waits: Vec<f64> = [answered(500), answered(403), refused(), cut(), answered(502), answered(429), answered(503)]
         .into_iter()
         .map(|failure| {
             assert_eq!(bench.fail(failure), ["report", "close"]);
