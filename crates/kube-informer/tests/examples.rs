@@ -47,6 +47,37 @@ fn pods_hears_of_changes_and_reads_without_the_server() {
 }
 
 #[test]
+fn deployments_prints_what_happens_and_lists_one_namespace_by_number() {
+    let printed = run("deployments");
+    let lines = ["0 coredns", "1 metrics", "updated default/web, 0 -> 3 replicas", "deleted default/web"];
+    assert_lines(&printed, &lines);
+    assert_lines(&printed, &["added kube-system/coredns, 0 replicas", "2 deployments are left in the cache"]);
+}
+
+#[test]
+fn several_kinds_has_one_watch_for_each_kind() {
+    let printed = run("several_kinds");
+    assert_lines(&printed, &["10 replica sets, 10 services", "40 nodes have pods", "3 watches, 3 requests"]);
+}
+
+#[test]
+fn dynamic_kinds_finds_a_kind_that_comes_later_and_reads_it_in_three_ways() {
+    let printed = run("dynamic_kinds");
+    assert_lines(
+        &printed,
+        &[
+            "asked for widgets: not there yet",
+            "the server has no resource named \"widget\"",
+            "now it is, with 2 objects",
+            "default/left is red, size 7",
+            "left has these fields: colour, note, size",
+            "right has tier \"tin\", and nothing else was sent",
+            "left: red -> green",
+        ],
+    );
+}
+
+#[test]
 fn statefulsets_prints_replicas_and_leaves_out_what_the_list_options_do() {
     let printed = run("statefulsets");
     assert_lines(&printed, &["0 cache", "1 etcd", "~ etcd, 0 -> 3 replicas", "- cache"]);
