@@ -195,7 +195,7 @@ impl User {
         &self.groups
     }
 
-    fn authenticated(self) -> Self {
+    pub(crate) fn authenticated(self) -> Self {
         if self.groups.iter().any(|group| group == AUTHENTICATED) { self } else { self.group(AUTHENTICATED) }
     }
 }

@@ -13,7 +13,7 @@ use http_body_util::{BodyExt as _, LengthLimitError, Limited};
 use parking_lot::RwLock;
 use tokio::time::Instant;
 
-use crate::access::{Access, Attributes, User, Wanted};
+use crate::access::{Access, Action, Attributes, User, Wanted};
 use crate::body::Body;
 use crate::cluster::Cluster;
 use crate::fault::{self, Faults, FaultyBody};
@@ -103,7 +103,7 @@ where
     let head = Head { method: parts.method, uri: parts.uri, headers: parts.headers, query, target, wish, form };
     let access = shared.access.read().clone();
     let authorization = head.headers.get(AUTHORIZATION).and_then(|value| value.to_str().ok());
-    let user = access.authenticate(authorization);
+    let user = access.authenticate(authorization).and_then(|user| impersonated(&access, user, &head));
     let seen = Seen {
         method: head.method.to_string(),
         path: head.uri.path().to_owned(),
@@ -168,6 +168,19 @@ fn permitted(access: &Access, user: Result<User, Status>, head: &Head) -> Result
     let user = user?;
     access.check(&Attributes { user: &user, action: wanted.action(head) })?;
     Ok(user)
+}
+
+/// Whom the sender acts as, if they want to be somebody else and may.
+fn impersonated(access: &Access, user: User, head: &Head) -> Result<User, Status> {
+    let headers = &head.headers;
+    let Some(name) = headers.get("impersonate-user").and_then(|name| name.to_str().ok()) else { return Ok(user) };
+    let wanted = Attributes { user: &user, action: Action::on("", "users").name(name) };
+    if access.check(&wanted).is_err() {
+        let wanted = Wanted::read(head);
+        return Err(Attributes { user: &user, action: wanted.action(head) }.forbidden_as_another());
+    }
+    let groups = headers.get_all("impersonate-group").iter().filter_map(|group| group.to_str().ok());
+    Ok(groups.fold(User::new(name), User::group).authenticated())
 }
 
 /// Reads a request's body, up to the server's limit.

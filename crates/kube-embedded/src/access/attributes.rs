@@ -99,10 +99,19 @@ impl<'a> Action<'a> {
 impl Attributes<'_> {
     /// The refusal.
     pub(super) fn forbidden(&self) -> Status {
+        self.refusal("")
+    }
+
+    /// The refusal to do it as somebody else.
+    pub(crate) fn forbidden_as_another(&self) -> Status {
+        self.refusal("impersonate-on:user-info:")
+    }
+
+    fn refusal(&self, manner: &str) -> Status {
         let user = self.user.name();
         match &self.action {
             Action::Path { method, path } => {
-                let message = format!("forbidden: User {user:?} cannot {method} path {path:?}");
+                let message = format!("forbidden: User {user:?} cannot {manner}{method} path {path:?}");
                 Status::new(403, "Forbidden", message).with_details(Details::default())
             }
             Action::Resource { verb, group, resource, subresource, namespace, name } => {
@@ -115,7 +124,8 @@ impl Attributes<'_> {
                     Some(namespace) => format!("in the namespace {namespace:?}"),
                     None => "at the cluster scope".to_owned(),
                 };
-                let why = format!("User {user:?} cannot {verb} resource {whole:?} in API group {group:?} {scope}");
+                let why =
+                    format!("User {user:?} cannot {manner}{verb} resource {whole:?} in API group {group:?} {scope}");
                 Status::forbidden(group, resource, name.unwrap_or_default(), &why)
             }
         }
