@@ -10,7 +10,7 @@ default:
     @just --list
 
 # The whole gate: what CI runs.
-check: fmt lint test readme doc deny package
+check: fmt lint test readme doc deny package budget
 
 # The formatting, checked.
 fmt:
@@ -53,6 +53,12 @@ deny:
 # itself, so the build is told one.
 package:
     K8S_OPENAPI_ENABLED_VERSION=1.37 cargo package --package kube-embedded --package kube-informer --package kubectl-informer --locked --allow-dirty
+
+# Instructions and bytes of fixed work against their budgets: `just budget`, and `just budget write` to set them anew.
+budget what="check":
+    .ci/valgrind
+    cargo build --release --locked --manifest-path bench/Cargo.toml --target-dir target --package budget
+    target/release/budget {{what}}
 
 # Side by side with client-go and kube-rs, e.g. `just bench --quick`; needs Go.
 bench *options:

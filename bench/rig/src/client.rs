@@ -115,8 +115,8 @@ impl<S: Subject> Drive<S> {
             self.percentiles(&format!("delay.{per_second}"), delays);
         }
         // At the end: what has been decoded is kept for a while, and would count as held.
-        for depth in self.subject.deeper() {
-            self.updates(*depth)?;
+        if self.options.deeper {
+            self.subject.deeper().iter().try_for_each(|depth| self.updates(*depth))?;
         }
         Ok(())
     }

@@ -30,6 +30,8 @@ pub struct Options {
     pub relist: bool,
     /// Updates in a second, and how many of them.
     pub rates: Vec<(u64, u64)>,
+    /// Whether handlers are also measured that decode.
+    pub deeper: bool,
     /// How many handlers.
     pub handlers: u64,
     /// How long a process must rest to be at rest.
@@ -66,6 +68,7 @@ impl Options {
             churn: 0,
             relist: false,
             rates: Vec::new(),
+            deeper: true,
             handlers: 1,
             settle: Duration::from_secs(6),
             read_millis: 300,
@@ -83,6 +86,7 @@ impl Options {
                 "--churn" => options.churn = number(value)?,
                 "--relist" => options.relist = number::<u8>(value)? > 0,
                 "--rates" => options.rates = rates(value)?,
+                "--deeper" => options.deeper = number::<u8>(value)? > 0,
                 "--handlers" => options.handlers = number(value)?,
                 "--settle" => options.settle = Duration::from_millis(number(value)?),
                 "--read-millis" => options.read_millis = number(value)?,

@@ -155,7 +155,7 @@ impl Answers {
         if gzip {
             let mut packer = packer();
             packer.write_all(buffer)?;
-            out.chunk(&packer.finish()?)?;
+            out.chunk(&member(packer)?)?;
         } else {
             out.chunk(buffer)?;
         }
@@ -184,7 +184,14 @@ fn packed(wire: &Wire, history: &History) -> Vec<u8> {
     }
     wire.bookmark(&mut buffer, version);
     packer.write_all(&buffer).expect("writing to memory does not fail");
-    packer.finish().expect("writing to memory does not fail")
+    member(packer).expect("writing to memory does not fail")
+}
+
+/// Ends a member of a stream. Flushed before it is closed, as the real server does: Go's reader hands out the last bytes of a member
+/// that just ends only when the next one begins.
+fn member(mut packer: GzEncoder<Vec<u8>>) -> io::Result<Vec<u8>> {
+    packer.flush()?;
+    packer.finish()
 }
 
 /// The real server's level.
