@@ -18,8 +18,11 @@ pub type Held = Box<dyn Any>;
 /// Work that has been prepared.
 pub type Work = Box<dyn FnMut() -> Held>;
 
+/// Prepares work.
+pub type Prepare = fn() -> Work;
+
 /// All there is, by name.
-pub const ALL: &[(&str, fn() -> Work)] = &[
+pub const ALL: &[(&str, Prepare)] = &[
     ("list, plain", || list(Keep::Plain)),
     ("list, compact", || list(Keep::Compact)),
     ("watch, plain", || watch(Keep::Plain)),

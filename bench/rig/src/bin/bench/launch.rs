@@ -1,5 +1,6 @@
 //! Running clients and servers.
 
+use std::collections::BTreeMap;
 use std::error::Error;
 use std::fs;
 use std::io::{BufRead, BufReader};
@@ -37,14 +38,14 @@ impl Workshop {
             build.current_dir(root.join("bench/go")).args(["build", "-o"]).arg(&workshop.go).arg(".");
             succeed(&mut build)?;
         }
-        let mut made = Vec::new();
+        // Of each work, whether anybody wants it as protobuf.
+        let mut wanted: BTreeMap<(Work, u64), bool> = BTreeMap::new();
         for job in &plan.jobs {
-            let What::Follow { work, count, .. } = job.what else { continue };
-            let wants_protobuf = job.setting.starts_with("protobuf");
-            if made.contains(&(work, count, wants_protobuf)) {
-                continue;
+            if let What::Follow { work, count, .. } = job.what {
+                *wanted.entry((work, count)).or_default() |= job.setting.starts_with("protobuf");
             }
-            made.push((work, count, wants_protobuf));
+        }
+        for ((work, count), wants_protobuf) in wanted {
             let (json, tag) = corpus::make(&workshop.folder, work, count)?;
             let protobuf = workshop.corpus(work, count, "protobuf");
             if wants_protobuf && corpus::tag(&protobuf) != Some(tag) {
