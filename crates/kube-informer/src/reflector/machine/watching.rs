@@ -153,11 +153,19 @@ impl Machine {
             // An answer that ends before its page does is told as broken.
             Phase::Listing(_) => {}
             Phase::Watching(watch) => {
-                let short = step.now < watch.asked + self.settings.short_watch && watch.progress == Progress::None;
-                if short { self.too_short(step) } else { self.watch_again(step) }
+                let brought_nothing = watch.progress == Progress::None;
+                if brought_nothing && self.is_short(watch, step.now) {
+                    self.too_short(step);
+                } else {
+                    self.watch_again(step);
+                }
             }
             Phase::Idle | Phase::Asking { .. } | Phase::Opening(_) | Phase::Waiting { .. } => {}
         }
+    }
+
+    fn is_short(&self, watch: &Watch, now: Duration) -> bool {
+        now < watch.asked + self.settings.short_watch
     }
 
     fn watch_again(&mut self, step: &mut Step<'_>) {
@@ -177,13 +185,18 @@ impl Machine {
         }
     }
 
-    /// The stream broke. After a healthy time it is opened again at once, for changes wait behind it.
+    /// The stream broke. If it had lasted, or after a healthy time, it is opened again at once, for changes wait behind it:
+    /// something on the way may cut connections every minute.
     pub(super) fn watch_broke(&mut self, error: ServerError, step: &mut Step<'_>) {
         self.report(&error, step);
         if !matches!(error.failure(), Failure::BodyCut(_) | Failure::Transport(_)) {
             return self.frame_strike(error, step);
         }
-        if self.backoff.is_at_rest(step.now) {
+        let lasted = matches!(&self.phase, Phase::Watching(watch) if !self.is_short(watch, step.now));
+        if lasted {
+            self.doubted = true;
+            self.watch_again(step);
+        } else if self.backoff.is_at_rest(step.now) {
             self.backoff.failed(step.now, 0.0);
             self.doubted = true;
             self.watch(step);
