@@ -1,9 +1,11 @@
 //! Our informer, as a witness.
 
 use std::future::Future;
+use std::time::Duration;
 
 use kube::Config;
 use kube::core::DynamicObject;
+use kube_informer::reflector::{BackoffSettings, Settings};
 use kube_informer::{Event, FinalState, Informer, Obj, Origin, Registration};
 
 use super::scenario::Scenario;
@@ -24,6 +26,9 @@ impl Ours {
     pub(crate) fn start(config: Config, scenario: &Scenario, namespace: &str) -> Result<Self, Error> {
         let client = kube_informer::client(config)?;
         let mut builder = Informer::<DynamicObject>::builder_for(client, scenario.kind().resource());
+        // Connections break here as fast as they are made: nobody wants to wait for what that comes to.
+        let backoff = BackoffSettings { cap: Duration::from_secs(2), ..BackoffSettings::default() };
+        builder = builder.reflector(Settings { backoff, ..Settings::default() });
         if scenario.is_of_one_namespace() {
             builder = builder.namespace(namespace);
         }
