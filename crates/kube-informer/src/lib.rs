@@ -53,7 +53,7 @@
 //!
 //! | to | use |
 //! |---|---|
-//! | share one cache among many | [`Factory`] |
+//! | share one cache among many, find kinds by name, wait for kinds to come | [`Factory`], [`Scope`] |
 //! | read | [`Lister`], [`Index`], [`Snapshot`] |
 //! | hear of changes | [`Informer::on_event`], [`Informer::on_event_async`], [`Informer::subscribe`], [`HandlerBuilder`] |
 //! | wait | [`Informer::synced`], [`Registration::synced`], [`Informer::wait_for`], [`Informer::wait_until`] |
@@ -88,6 +88,7 @@
 //! 14. *A resync tells everything again without asking the server.*
 //! 15. *The last handle to go stops everything.*
 //! 16. *Shutdown leaves no task and no connection.*
+//! 17. *One watch and one cache serve all who ask a factory for a resource*, under whatever type they view it.
 //!
 //! What is not promised: that every state an object was in is told (the server itself leaves states out when a watch is taken up again
 //! after a list), that events of different objects keep their order across a relist or an overflow, and that a cache that is cut off

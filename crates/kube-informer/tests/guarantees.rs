@@ -7,7 +7,9 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use k8s_openapi::api::core::v1::ConfigMap;
-use kube_informer::{Backlog, Condition, Event, Informer, Obj, Origin, Overflow, SyncError, WaitError};
+use kube_informer::{
+    Backlog, Condition, Event, Factory, Informer, Kind as _, Obj, Origin, Overflow, SyncError, WaitError,
+};
 use serde::Deserialize;
 use serde_json::json;
 use support::{Story, asked, cached, client, drained, key, put, remove, server, truth};
@@ -422,4 +424,23 @@ async fn shutdown_leaves_no_task_and_no_connection() {
     assert!(matches!(maps.synced().await, Err(SyncError::Stopped)));
     assert_eq!(maps.wait_for(kube_informer::Version::from(u64::MAX)).await, Err(WaitError::Stopped));
     assert_eq!(maps.lister().count(), 1, "what is in the cache can still be read");
+}
+
+/// Typed, dynamic, or by a struct of one's own.
+#[tokio::test(start_paused = true)]
+async fn one_watch_and_one_cache_serve_all_who_ask_a_factory_for_a_resource() {
+    #[derive(Deserialize)]
+    struct Data {
+        data: std::collections::BTreeMap<String, String>,
+    }
+    let server = server().await;
+    put(&server, "default", "a", "1");
+    let factory = Factory::new(client(&server));
+    let (maps, again) = (factory.informer::<ConfigMap>(), factory.clone().informer::<ConfigMap>());
+    let views = factory.informer_for::<Data>(ConfigMap::resource());
+    factory.start();
+    factory.synced().await.unwrap();
+    assert_eq!(views.lister().get(&key("default", "a")).unwrap().get().unwrap().data["value"], "1");
+    assert_eq!((cached(&maps), cached(&again)), (truth(&server), truth(&server)));
+    assert_eq!((asked(&server), server.watches().len()), ((1, 0), 1));
 }

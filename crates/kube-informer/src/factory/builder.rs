@@ -15,6 +15,26 @@ use crate::list_watch::ApiListWatch;
 use crate::object::{Kind, Object, is_partial};
 
 /// A factory to be. See [`Factory::builder`].
+///
+/// ```
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// # let server = kube_embedded::Server::builder().in_process().start().await?;
+/// # let client = kube::Client::new(server.service(), "default");
+/// use std::time::Duration;
+/// use k8s_openapi::api::core::v1::{ConfigMap, Pod};
+/// use kube_informer::{Factory, Keep};
+///
+/// let only_web = "app=web".parse()?;
+/// let factory = Factory::builder(client)
+///     .defaults(|all| all.drop_managed_fields().resync(Duration::from_secs(600)))
+///     .kind::<Pod>(|pods| pods.namespaces(["shop", "billing"]).labels(only_web))
+///     .kind::<ConfigMap>(|maps| maps.keep(Keep::Plain))
+///     .build()?;
+/// # drop(factory);
+/// # Ok(())
+/// # }
+/// ```
 #[must_use = "a factory is made by build()"]
 pub struct FactoryBuilder {
     client: Client,

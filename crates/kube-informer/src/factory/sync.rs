@@ -19,6 +19,26 @@ use crate::server_error::ServerError;
 const PATIENCE: Duration = Duration::from_secs(10);
 
 /// Caches of a factory are not full, and some will not be by waiting. Says which, and why.
+///
+/// ```
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// # let server = kube_embedded::Server::builder().in_process().start().await?;
+/// # let client = kube::Client::new(server.service(), "default");
+/// use kube::core::{ApiResource, DynamicObject, GroupVersionKind};
+/// use kube_informer::{Factory, NotSynced};
+///
+/// let factory = Factory::new(client);
+/// let resource = ApiResource::from_gvk(&GroupVersionKind::gvk("example.com", "v1", "Widget"));
+/// let widgets = factory.informer_for::<DynamicObject>(resource);
+/// factory.start();
+/// let error = factory.synced().await.unwrap_err();
+/// assert!(matches!(&error.missing[0].cause, NotSynced::Refused(cause) if cause.is_not_found()));
+/// assert!(error.to_string().starts_with("not every cache can be filled: widgets.example.com: listing"));
+/// # drop(widgets);
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct FactorySyncError {
