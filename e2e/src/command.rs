@@ -42,7 +42,7 @@ impl Plugin {
     /// `kubectl informer` on the real server tells what kubectl itself tells.
     pub(crate) async fn on_real(&self, kubeconfig: &Path) -> Result<String, Error> {
         let mut compared = 0;
-        for kind in ["namespaces", "services", "clusterroles", "apiservices", "flowschemas"] {
+        for kind in ["services", "apiservices", "flowschemas", "prioritylevelconfigurations", "priorityclasses"] {
             let theirs = sorted(&self.kubectl(kubeconfig, &["get", kind, "-A", "-o", "name"]).await?);
             let ours = [
                 self.kubectl(kubeconfig, &["informer", "get", kind, "-A", "-o", "name"]).await?,
