@@ -12,6 +12,7 @@ use kube_embedded::pretend::{Pretend, Size};
 
 use crate::args::Apiserver;
 use crate::failure::Failure;
+use crate::say::say;
 use crate::{manifests, signals};
 
 pub(crate) async fn run(args: Apiserver) -> Result<(), Failure> {
@@ -39,7 +40,7 @@ pub(crate) async fn run(args: Apiserver) -> Result<(), Failure> {
             None => server.kubeconfig(),
         };
         hand_out(&kubeconfig, args.write_kubeconfig.as_deref())?;
-        eprintln!("serving on {}; Ctrl-C ends it", server.url());
+        say(&format!("serving on {}; Ctrl-C ends it", server.url()));
         end.await;
         if let Some(cluster) = cluster {
             cluster.stop().await;

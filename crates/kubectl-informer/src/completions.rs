@@ -1,5 +1,7 @@
 //! What may follow on the command line.
 
+use std::io::Write as _;
+
 use clap::CommandFactory as _;
 
 use crate::args::{Cli, Completions};
@@ -8,22 +10,21 @@ use crate::failure::Failure;
 /// kubectl runs this with the words after `kubectl informer`, the last one unfinished.
 const KUBECTL: &str = "#!/bin/sh\n# Completions of `kubectl informer`. Put it on the PATH, executable.\nexec kubectl-informer completions --words \"$@\"\n";
 
-#[expect(clippy::print_stdout, reason = "printing is what it is for, and nobody waits for more")]
 pub(crate) fn run(args: &Completions) -> Result<(), Failure> {
+    let mut text = Vec::new();
     if let Some(words) = &args.words {
-        for candidate in candidates(words) {
-            println!("{candidate}");
-        }
+        let mut lines = candidates(words);
         // No file names, please: cobra's ShellCompDirectiveNoFileComp.
-        println!(":4");
+        lines.push(":4\n".to_owned());
+        text.extend_from_slice(lines.join("\n").as_bytes());
     } else if args.kubectl {
-        print!("{KUBECTL}");
+        text.extend_from_slice(KUBECTL.as_bytes());
     } else if let Some(shell) = args.shell {
-        let mut text = Vec::new();
         clap_complete::generate(shell, &mut Cli::command(), "kubectl-informer", &mut text);
-        print!("{}", String::from_utf8_lossy(&text));
     }
-    Ok(())
+    let mut out = std::io::stdout().lock();
+    out.write_all(&text)?;
+    Ok(out.flush()?)
 }
 
 /// Commands first, then the options of the command.

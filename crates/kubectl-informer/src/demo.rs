@@ -25,6 +25,7 @@ use crate::line::{Detail, Form, Style};
 use crate::mask::Secrets;
 use crate::output::{Output, OutputKind};
 use crate::paint::Tone;
+use crate::say::say;
 use crate::screen::{Area, Screen};
 use crate::watch::{Watched, seconds};
 use crate::{signals, span};
@@ -44,7 +45,7 @@ pub(crate) async fn run(args: Demo) -> Result<(), Failure> {
     let size = Size::of_nodes(args.size);
     let server = Server::builder().seed(args.seed).start().await?;
     if out.kind == OutputKind::Stream || size.pods > 3_000 {
-        eprintln!("making up a cluster of {} nodes and {} pods …", size.nodes, size.pods);
+        say(&format!("making up a cluster of {} nodes and {} pods …", size.nodes, size.pods));
     }
     let cluster = Pretend::builder().size(size).rate(args.rate).seed(args.seed).start(&server).await;
     let cluster = cluster.map_err(|status| Failure::Other(format!("no cluster: {}", status.message())))?;

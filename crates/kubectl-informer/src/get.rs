@@ -22,7 +22,8 @@ use crate::kinds::{Kinds, Served};
 use crate::line::{Detail, Form, Style};
 use crate::mask::Secrets;
 use crate::output::Output;
-use crate::watch::{Watched, select};
+use crate::say::say;
+use crate::watch::{Watched, news, select};
 use crate::{progress, yaml};
 use grid::{Grid, Look};
 
@@ -65,9 +66,11 @@ async fn answer(args: &Get, connected: &Connected, watched: &Watched, question: 
     }
     watched.informer.start();
     {
-        let telling = tokio::spawn(progress::tell(name.clone(), watched.informer.clone()));
+        let mut reporters = tokio::task::JoinSet::new();
+        reporters.spawn(progress::tell(name.clone(), watched.informer.clone()));
+        reporters.spawn(news::tell(name.clone(), watched.informer.clone()));
         let synced = watched.informer.synced().await;
-        telling.abort();
+        reporters.shutdown().await;
         synced.map_err(|error| Failure::of_sync(&name, &error))?;
     }
     let found = question.ask(watched)?;
@@ -91,7 +94,7 @@ fn show_table(args: &Get, grid: &Grid, found: &[Obj<Value>], out: &mut Output) -
             (None, false) => " in the present namespace; -A looks everywhere".to_owned(),
             (None, true) => String::new(),
         };
-        eprintln!("nothing found{place}");
+        say(&format!("nothing found{place}"));
         return Ok(());
     }
     let objects: Vec<Value> = found.iter().map(|object| object.get().cloned().unwrap_or_default()).collect();

@@ -17,6 +17,7 @@ mod mask;
 mod output;
 mod paint;
 mod progress;
+mod say;
 mod screen;
 mod signals;
 mod span;
@@ -29,13 +30,14 @@ use std::process::ExitCode;
 use clap::Parser as _;
 
 use crate::args::{Cli, Command};
+use crate::say::say;
 
 fn main() -> ExitCode {
     let cli = Cli::parse();
     let runtime = match tokio::runtime::Builder::new_multi_thread().enable_all().build() {
         Ok(runtime) => runtime,
         Err(error) => {
-            eprintln!("error: the runtime does not start: {error}");
+            say(&format!("error: the runtime does not start: {error}"));
             return ExitCode::FAILURE;
         }
     };
@@ -54,7 +56,7 @@ fn main() -> ExitCode {
         Ok(()) => ExitCode::SUCCESS,
         Err(failure) => {
             if !failure.is_silent() {
-                eprintln!("error: {failure}");
+                say(&format!("error: {failure}"));
             }
             failure.code()
         }

@@ -19,6 +19,7 @@ use crate::kinds::{Kinds, Scope, Served};
 use crate::line::{Detail, Form, Style};
 use crate::mask::Secrets;
 use crate::output::Output;
+use crate::say::say;
 use crate::{progress, signals};
 pub(crate) use tally::Tally;
 
@@ -182,7 +183,7 @@ impl Session {
         // Whoever does not read the rest does not want it.
         drop(self.out.flush());
         let held: usize = self.watched.iter().map(|watched| watched.informer.lister().count()).sum();
-        eprintln!("{}", self.tally.summary(held));
+        say(&self.tally.summary(held));
         future::join_all(self.watched.iter().map(|watched| watched.informer.shutdown())).await;
     }
 }

@@ -169,6 +169,22 @@ fn nobody_has_to_read_to_the_end() {
 }
 
 #[test]
+fn nobody_has_to_listen_to_the_summary_either() {
+    let rig = Rig::new();
+    rig.config_map("a", "1");
+    let (reader, writer) = std::io::pipe().unwrap();
+    let mut command = rig.command(&["watch", "cm", "--until", "count=2"]);
+    let mut child = command.stdout(writer.try_clone().unwrap()).stderr(writer).spawn().unwrap();
+    // The command holds what it was started with.
+    drop(command);
+    let mut lines = std::io::BufRead::lines(std::io::BufReader::new(reader));
+    assert_eq!(lines.next().unwrap().unwrap(), "+ configmap default/a");
+    drop(lines);
+    rig.config_map("b", "1");
+    assert_eq!(child.wait().unwrap().code(), Some(0));
+}
+
+#[test]
 fn it_ends_after_the_time_it_was_given() {
     let rig = Rig::new();
     let ran = rig.run(&["watch", "cm", "--until", "for=50ms"]).succeeded();

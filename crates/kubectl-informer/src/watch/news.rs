@@ -5,6 +5,7 @@ use serde_json::Value;
 use tokio::time::Instant;
 
 use super::seconds;
+use crate::say::say;
 
 /// Tells on standard error what goes wrong, once for each cause, and when it is over.
 pub(crate) async fn tell(name: String, informer: Informer<Value>) {
@@ -18,13 +19,13 @@ pub(crate) async fn tell(name: String, informer: Informer<Value>) {
                 let since = lost.as_ref().map_or_else(Instant::now, |(since, _)| *since);
                 if lost.as_ref().is_none_or(|(_, known)| *known != why) {
                     let wait = next_try.saturating_duration_since(Instant::now());
-                    eprintln!("! {name}: {why}; trying again in {} and from then on", seconds(wait));
+                    say(&format!("! {name}: {why}; trying again in {} and from then on", seconds(wait)));
                 }
                 lost = Some((since, why));
             }
             Condition::Synced => {
                 if let Some((since, _)) = lost.take() {
-                    eprintln!("! {name}: connected again after {}", seconds(since.elapsed()));
+                    say(&format!("! {name}: connected again after {}", seconds(since.elapsed())));
                 }
             }
             Condition::Stopped => return,
