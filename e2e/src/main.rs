@@ -16,6 +16,7 @@ mod control_plane;
 mod credentials;
 mod differential;
 mod informer;
+mod kubectl;
 mod program;
 mod proxy;
 mod results;
@@ -28,7 +29,7 @@ use std::process::ExitCode;
 use tokio::signal::unix::{SignalKind, signal};
 
 use self::binaries::Binaries;
-use self::choice::Choice;
+use self::choice::{Choice, Release};
 use self::conformance::Conformance;
 use self::control_plane::ControlPlane;
 use self::results::Results;
@@ -89,6 +90,9 @@ async fn run(results: &Results) -> Result<(), Error> {
     tokio::try_join!(informer::expiring(results, &control_plane), async {
         results.step("conformance/real", suite.real(&control_plane, release)).await?;
         results.step("conformance/embedded", suite.embedded()).await?;
+        if release == Release::Current {
+            results.step("kubectl", kubectl::run(&binaries, &control_plane)).await?;
+        }
         let plugin = command::Plugin::build(&workspace, &binaries).await?;
         results.step("command/real", plugin.on_real(&control_plane.kubeconfig())).await?;
         results.step("command/embedded", plugin.as_server()).await?;
