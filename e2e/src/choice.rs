@@ -3,9 +3,10 @@
 use crate::Error;
 
 /// Every step, in the order in which they run.
-const STEPS: [&str; 15] = [
+const STEPS: [&str; 16] = [
     "conformance/real",
     "conformance/embedded",
+    "kubectl",
     "command/real",
     "command/embedded",
     "informer/tokens",
