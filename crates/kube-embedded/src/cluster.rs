@@ -4,7 +4,6 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use parking_lot::RwLock;
-use tokio::sync::watch;
 
 use crate::clock::Clock;
 use crate::custom_tables::CustomTables;
@@ -120,7 +119,7 @@ impl Cluster {
     ///
     /// `within` is the time the client gives the whole request.
     pub(crate) async fn reach(&self, kind: &Kind, revision: u64, within: Option<Duration>) -> Result<(), Status> {
-        let mut revisions: watch::Receiver<u64> = self.storage.revisions();
+        let mut revisions = self.storage.revisions();
         let current = self.storage.revision();
         if current >= revision {
             return Ok(());

@@ -56,7 +56,7 @@ pub(crate) async fn collect(cluster: &Cluster) {
     let mut revisions = cluster.storage.revisions();
     let mut collector = Collector::default();
     loop {
-        revisions.mark_unchanged();
+        revisions.mark_seen();
         collector.read(cluster);
         while collector.work(cluster) {
             tokio::task::yield_now().await;

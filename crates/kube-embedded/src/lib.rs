@@ -60,6 +60,7 @@ mod json;
 mod kind_rules;
 mod kinds;
 mod kubeconfig;
+mod latest;
 mod lifecycle;
 mod listener;
 mod metadata;

@@ -1,6 +1,6 @@
 //! When what is open must end: shutdown and restarts.
 
-use tokio::sync::watch;
+use crate::latest::{Receiver, Sender};
 
 /// The server's life as its connections and streams see it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -21,28 +21,28 @@ pub(crate) enum Ending {
 
 /// The side that ends things.
 #[derive(Debug)]
-pub(crate) struct Lifecycle(watch::Sender<Phase>);
+pub(crate) struct Lifecycle(Sender<Phase>);
 
 /// The side that must end.
 #[derive(Debug, Clone)]
 pub(crate) struct Lifetime {
-    phase: watch::Receiver<Phase>,
+    phase: Receiver<Phase>,
     epoch: u64,
 }
 
 impl Lifecycle {
     pub(crate) fn new() -> Self {
-        Self(watch::Sender::new(Phase { epoch: 0, closing: false }))
+        Self(Sender::new(Phase { epoch: 0, closing: false }))
     }
 
     /// Cuts everything that is open.
     pub(crate) fn cut(&self) {
-        self.0.send_modify(|phase| phase.epoch += 1);
+        self.0.modify(|phase| phase.epoch += 1);
     }
 
     /// Ends everything that is open, and whatever opens later.
     pub(crate) fn close(&self) {
-        self.0.send_modify(|phase| phase.closing = true);
+        self.0.modify(|phase| phase.closing = true);
     }
 
     /// The life of the server itself, which restarts do not end.
@@ -53,14 +53,14 @@ impl Lifecycle {
     /// The life of something that opens now.
     pub(crate) fn lifetime(&self) -> Lifetime {
         let phase = self.0.subscribe();
-        let epoch = phase.borrow().epoch;
+        let epoch = phase.get().epoch;
         Lifetime { phase, epoch }
     }
 }
 
 /// The side that waits for the shutdown alone.
 #[derive(Debug)]
-pub(crate) struct Closing(watch::Receiver<Phase>);
+pub(crate) struct Closing(Receiver<Phase>);
 
 impl Closing {
     pub(crate) async fn ended(&mut self) {

@@ -25,7 +25,7 @@ const TURN: usize = 256;
 pub(crate) async fn delete_namespaces(cluster: &Cluster) {
     let mut revisions = cluster.storage.revisions();
     loop {
-        revisions.mark_unchanged();
+        revisions.mark_seen();
         for namespace in namespaces::terminating(cluster) {
             while empty(cluster, &namespace) == Progress::More {
                 tokio::task::yield_now().await;

@@ -16,13 +16,13 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use parking_lot::Mutex;
-use tokio::sync::watch;
 use tokio::time::Instant;
 
 pub(crate) use self::change::{Change, ChangeKind, FrameKind};
 pub(crate) use self::key::{Key, Span};
 pub(crate) use self::object::{Draft, Labels, Object};
 use self::table::Table;
+use crate::latest;
 
 /// A table's name: versions of one kind share a table; so do core events and those of `events.k8s.io`.
 pub(crate) type TableId = crate::kinds::GroupResource;
@@ -87,7 +87,7 @@ impl Backup {
 pub(crate) struct Storage {
     inner: Mutex<Inner>,
     /// The store's revision, for requests that wait until it reaches theirs.
-    revision: watch::Sender<u64>,
+    revision: latest::Sender<u64>,
     window: Window,
 }
 
@@ -101,7 +101,7 @@ impl Storage {
     pub(crate) fn new(window: Window) -> Self {
         Self {
             inner: Mutex::new(Inner { revision: 0, tables: HashMap::new() }),
-            revision: watch::Sender::new(0),
+            revision: latest::Sender::new(0),
             window,
         }
     }
@@ -112,7 +112,7 @@ impl Storage {
     }
 
     /// Follows the revision of the whole store.
-    pub(crate) fn revisions(&self) -> watch::Receiver<u64> {
+    pub(crate) fn revisions(&self) -> latest::Receiver<u64> {
         self.revision.subscribe()
     }
 
@@ -190,7 +190,7 @@ impl Storage {
         if object.revision() == revision {
             inner.revision = revision;
             drop(inner);
-            self.revision.send_replace(revision);
+            self.revision.set(revision);
         }
         Ok(object)
     }
@@ -208,12 +208,12 @@ impl Storage {
         let object = inner.table(table, self.window).delete(key, expect, revision, now)?;
         inner.revision = revision;
         drop(inner);
-        self.revision.send_replace(revision);
+        self.revision.set(revision);
         Ok(object)
     }
 
     /// Follows a table: the value moves whenever there is a change to read with [`Storage::changes`].
-    pub(crate) fn follow(&self, table: &TableId) -> watch::Receiver<u64> {
+    pub(crate) fn follow(&self, table: &TableId) -> latest::Receiver<u64> {
         self.inner.lock().table(table, self.window).follow()
     }
 
@@ -276,7 +276,7 @@ impl Storage {
         let before = std::mem::replace(&mut inner.tables, tables);
         drop(inner);
         drop(before);
-        self.revision.send_replace(backup.revision);
+        self.revision.set(backup.revision);
     }
 }
 

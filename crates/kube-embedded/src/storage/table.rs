@@ -4,13 +4,13 @@ use std::collections::{BTreeMap, VecDeque};
 use std::ops::Bound;
 use std::sync::Arc;
 
-use tokio::sync::watch;
 use tokio::time::Instant;
 
 use super::change::{Change, ChangeKind};
 use super::key::{Key, Span};
 use super::object::{Draft, Object};
 use super::{Expect, Lost, Outdated, Snapshot};
+use crate::latest;
 
 /// The objects of one resource.
 #[derive(Debug)]
@@ -28,7 +28,7 @@ pub(super) struct Table {
     started: u64,
     /// The revision of the last change or consistent read.
     progress: u64,
-    followers: watch::Sender<u64>,
+    followers: latest::Sender<u64>,
 }
 
 /// What was at a key from a revision on.
@@ -48,7 +48,7 @@ impl Table {
             forgotten: 0,
             started: revision,
             progress: revision,
-            followers: watch::Sender::new(revision),
+            followers: latest::Sender::new(revision),
         }
     }
 
@@ -84,7 +84,7 @@ impl Table {
         self.progress = self.progress.max(revision);
     }
 
-    pub(super) fn follow(&self) -> watch::Receiver<u64> {
+    pub(super) fn follow(&self) -> latest::Receiver<u64> {
         self.followers.subscribe()
     }
 
@@ -165,7 +165,7 @@ impl Table {
         while self.log.len() > self.capacity {
             self.forget_oldest();
         }
-        self.followers.send_replace(revision);
+        self.followers.set(revision);
     }
 
     /// The first revision a watch may start after.

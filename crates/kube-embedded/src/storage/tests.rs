@@ -4,12 +4,14 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
+use futures_util::FutureExt as _;
 use proptest::prelude::*;
 use serde_json::json;
 use tokio::time::Instant;
 
 use super::{ChangeKind, Draft, Expect, Key, Lost, Outdated, Span, Storage, TableId, Window};
 use crate::kinds::{Kind, Registry};
+use crate::latest::Gone;
 
 fn pods() -> Arc<Kind> {
     Registry::new().find("", "v1", "pods").expect("pods are built in")
@@ -106,11 +108,11 @@ fn going_back_to_a_backup_takes_the_revision_back() {
     let backup = storage.backup();
     let mut follower = storage.follow(&kind.storage);
     put(&storage, &kind, &key, 2);
-    follower.mark_unchanged();
+    follower.mark_seen();
     storage.restore(&backup);
     assert_eq!(storage.revision(), made);
     assert_eq!(content(&storage.get(&kind.storage, &key).unwrap()), 1);
-    assert!(follower.has_changed().is_err(), "who watched before is cut off");
+    assert_eq!(follower.changed().now_or_never(), Some(Err(Gone)), "who watched before is cut off");
     assert_eq!(put(&storage, &kind, &key, 3), made + 1, "revisions are given out again");
 }
 

@@ -6,12 +6,12 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use futures_util::{Stream, stream};
-use tokio::sync::watch::Receiver;
 use tokio::time::{Instant, sleep_until};
 
 use crate::cluster::Cluster;
 use crate::filter::{Filter, Selectors};
 use crate::json::Encoded;
+use crate::latest::Receiver;
 use crate::lifecycle::{Ending, Lifetime};
 use crate::negotiate::Form;
 use crate::query::{InitialEvents, ListOptions, parse_version};
@@ -235,7 +235,7 @@ impl Watch {
     fn changes(&mut self) -> Option<Bytes> {
         let mut out = Vec::new();
         loop {
-            self.changed.mark_unchanged();
+            self.changed.mark_seen();
             let Ok((changes, waiting)) = self.cluster.storage.changes(&self.view.kind.storage, self.cursor, BATCH)
             else {
                 self.state = State::Ended;
