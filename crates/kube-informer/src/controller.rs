@@ -9,7 +9,7 @@ use tokio::task::JoinHandle;
 use tokio::time::Instant;
 use tracing::Instrument as _;
 
-pub(crate) use self::housework::Clock;
+pub(crate) use self::housework::{Clock, Workplace};
 pub(crate) use self::shared::{Alive, Progress, Shared, Stop};
 
 use self::housework::Housework;
@@ -79,6 +79,7 @@ pub(crate) struct Parts {
     pub(crate) fifo: DeltaFifo,
     pub(crate) keeper: Keeper,
     pub(crate) clock: Clock,
+    pub(crate) workplace: Workplace,
     pub(crate) check: CheckPeriod,
     pub(crate) reflect: Reflect,
     pub(crate) reporter: Option<Reporter>,
@@ -92,7 +93,7 @@ impl Controller {
             store: parts.store,
             processor: Processor::new(parts.check),
             inbox: Arc::new(Inbox::new(parts.fifo)),
-            housework: Housework::new(parts.keeper, parts.clock),
+            housework: Housework::new(parts.keeper, parts.clock, parts.workplace),
             reflect: parts.reflect,
             reflecting: Vec::new(),
             generation: None,
@@ -286,6 +287,7 @@ impl Controller {
                 }
             };
             tokio::select! {
+                biased;
                 () = reflector.run(slot) => {}
                 () = tell => {}
             }

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use foldhash::SharedSeed;
 use hashbrown::HashSet;
 
 pub use self::door::{Door, Verdict};
@@ -86,7 +87,17 @@ impl Store {
     /// An empty store.
     #[must_use]
     pub fn new(door: Door) -> Self {
-        let state = State::new();
+        Self::hashed(door, Hashing::random())
+    }
+
+    /// An empty store in which the order of objects depends on nothing but their keys and this seed.
+    #[must_use]
+    pub fn seeded(door: Door, seed: u64) -> Self {
+        Self::hashed(door, Hashing::with_seed(seed, SharedSeed::global_fixed()))
+    }
+
+    fn hashed(door: Door, hashing: Hashing) -> Self {
+        let state = State::new(hashing);
         Self {
             shared: Arc::new(Shared::new(state.clone())),
             retired: Vec::new(),

@@ -22,8 +22,7 @@ fn the_cache_converges_on_every_seed() {
         (None, seeds) => 0..seeds.unwrap_or(300),
     };
     for seed in seeds {
-        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().start_paused(true).build().unwrap();
-        let run = std::panic::catch_unwind(|| runtime.block_on(simulate(seed)));
+        let run = std::panic::catch_unwind(|| play(seed));
         if let Err(panic) = run {
             eprintln!("KUBE_INFORMER_SEED={seed} fails");
             std::panic::resume_unwind(panic);
@@ -31,7 +30,23 @@ fn the_cache_converges_on_every_seed() {
     }
 }
 
-async fn simulate(seed: u64) {
+#[test]
+fn a_seed_replays_exactly() {
+    for seed in 0..60 {
+        let [first, second] = [(); 2].map(|()| play(seed));
+        assert!(!first.is_empty());
+        assert_eq!(first, second, "seed {seed} goes another way");
+    }
+}
+
+fn play(seed: u64) -> Vec<String> {
+    let runtime =
+        tokio::runtime::Builder::new_current_thread().enable_all().start_paused(true).build().expect("a runtime");
+    runtime.block_on(simulate(seed))
+}
+
+/// Gives everything that was told and asked.
+async fn simulate(seed: u64) -> Vec<String> {
     let mut dice = Pcg64::seed_from_u64(seed);
     let settings = Settings {
         streaming: if dice.random_bool(0.5) { Streaming::Preferred } else { Streaming::Never },
@@ -99,6 +114,7 @@ async fn simulate(seed: u64) {
     let requests = rig.server.request_count();
     // Each of the few dozen things that happened may cost a handful of quick tries; beyond that, the backoff's cap and the probes.
     assert!((requests as f64) < 300.0 + passed / 5.0, "{requests} requests in {passed} s");
+    rig.transcript()
 }
 
 fn random_fault(dice: &mut impl Rng) -> Fault {

@@ -11,22 +11,26 @@
 mod support;
 
 use std::collections::BTreeMap;
+use std::fmt::Display;
 use std::ops::Range;
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use k8s_openapi::api::core::v1::ConfigMap;
 use kube_embedded::fault::{Fault, Rule};
 use kube_embedded::{Backup, Server, Verb};
 use kube_informer::reflector::{Settings, Streaming};
-use kube_informer::{Backlog, Discipline, Informer, Keep, Overflow, Registration};
+use kube_informer::{Backlog, Discipline, Event, Informer, Keep, Overflow, Registration};
 use rand::{RngExt as _, SeedableRng as _};
 use rand_pcg::Pcg64Mcg;
 use serde_json::json;
-use support::{Story, client, put, remove};
+use support::{Story, client, line, put, remove};
 use tokio::time::{Instant, sleep};
 
 const SEEDS: u64 = 1_000;
 const STEPS: usize = 120;
+/// How many of them are played twice.
+const REPLAYED: u64 = 60;
 const NAMESPACES: [&str; 3] = ["one", "two", "three"];
 /// However bad it was, it is over after this.
 const LONGEST: Duration = Duration::from_secs(2 * 60 * 60);
@@ -40,19 +44,83 @@ fn whatever_happens_the_cache_and_every_handler_end_at_the_truth() {
         (Some(seed), _) => seed..seed + 1,
         (None, seeds) => 0..seeds.unwrap_or(SEEDS),
     };
-    let aloud = number("KUBE_INFORMER_SEED").is_some();
+    let telling = if number("KUBE_INFORMER_SEED").is_some() { Telling::Aloud } else { Telling::Quiet };
     for seed in seeds {
-        let result = std::panic::catch_unwind(|| {
-            let runtime = tokio::runtime::Builder::new_current_thread().enable_time().start_paused(true).build();
-            runtime.expect("a runtime").block_on(Simulation::run(seed, aloud));
-        });
+        let result = std::panic::catch_unwind(|| simulate(seed, telling));
         assert!(result.is_ok(), "seed {seed}: once more with KUBE_INFORMER_SEED={seed}");
+    }
+}
+
+/// Twice in one process, because the keys of hash maps and the pace of threads then differ.
+#[test]
+fn a_seed_replays_exactly() {
+    for seed in 0..REPLAYED {
+        let [first, second] = [(); 2].map(|()| simulate(seed, Telling::Quiet));
+        assert!(first.len() > STEPS, "seed {seed}: a transcript");
+        if let Some(at) = (0..first.len().max(second.len())).find(|at| first.get(*at) != second.get(*at)) {
+            let before = first[at.saturating_sub(10)..at].join("\n");
+            panic!("seed {seed} goes another way:\n{before}\n< {:?}\n> {:?}", first.get(at), second.get(at));
+        }
+    }
+}
+
+/// Plays a seed; gives everything that happened and was told or asked, with its time.
+fn simulate(seed: u64, telling: Telling) -> Vec<String> {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_time().start_paused(true).build();
+    let transcript = Transcript::new(telling);
+    runtime.expect("a runtime").block_on(Simulation::run(seed, transcript.clone()));
+    transcript.lines()
+}
+
+#[derive(Clone, Copy)]
+enum Telling {
+    Quiet,
+    /// As it happens.
+    Aloud,
+}
+
+/// What happened, and when.
+#[derive(Clone)]
+struct Transcript(Arc<Mutex<Lines>>);
+
+struct Lines {
+    telling: Telling,
+    began: Option<Instant>,
+    lines: Vec<String>,
+}
+
+impl Transcript {
+    fn new(telling: Telling) -> Self {
+        Self(Arc::new(Mutex::new(Lines { telling, began: None, lines: Vec::new() })))
+    }
+
+    fn say(&self, what: impl Display) {
+        let mut lines = self.0.lock().expect("nobody panics here");
+        let began = *lines.began.get_or_insert_with(Instant::now);
+        let line = format!("{:?} {what}", began.elapsed());
+        if let Telling::Aloud = lines.telling {
+            println!("{line}");
+        }
+        lines.lines.push(line);
+    }
+
+    /// What came to the server, and when.
+    fn requests(&self, server: &Server) {
+        let mut lines = self.0.lock().expect("nobody panics here");
+        let began = *lines.began.get_or_insert_with(Instant::now);
+        let requests = server.requests().into_iter();
+        let requests = requests.map(|seen| format!("{:?} {} {:?}", seen.at - began, seen.query, seen.code));
+        lines.lines.extend(requests);
+    }
+
+    fn lines(&self) -> Vec<String> {
+        self.0.lock().expect("nobody panics here").lines.clone()
     }
 }
 
 struct Simulation {
     rng: Pcg64Mcg,
-    aloud: bool,
+    transcript: Transcript,
     server: Server,
     maps: Informer<ConfigMap>,
     wanted: Wanted,
@@ -60,6 +128,8 @@ struct Simulation {
     backup: Option<Backup>,
     refusing: bool,
     writes: u64,
+    /// How many handlers there have been.
+    added: usize,
     /// When watches were broken off, or began for other reasons.
     jolts: Vec<Instant>,
 }
@@ -73,6 +143,22 @@ struct Handler {
     hears: Hears,
     story: Story,
     feed: Feed,
+}
+
+/// What a handler hears, for its story and the transcript.
+#[derive(Clone)]
+struct Heard {
+    story: Story,
+    nth: usize,
+    transcript: Transcript,
+}
+
+impl Heard {
+    fn hear(&self, event: &Event<ConfigMap>) {
+        let version = event.object().version();
+        self.transcript.say(format_args!("handler {} hears {} {version}", self.nth, line(event)));
+        self.story.hear(event);
+    }
 }
 
 enum Feed {
@@ -91,8 +177,8 @@ enum Hears {
 type View = BTreeMap<String, (String, String)>;
 
 impl Simulation {
-    async fn run(seed: u64, aloud: bool) {
-        let mut simulation = Self::new(seed, aloud).await;
+    async fn run(seed: u64, transcript: Transcript) {
+        let mut simulation = Self::new(seed, transcript).await;
         let before = simulation.begin();
         for _ in 0..STEPS {
             simulation.step().await;
@@ -100,7 +186,7 @@ impl Simulation {
         simulation.end(before).await;
     }
 
-    async fn new(seed: u64, aloud: bool) -> Self {
+    async fn new(seed: u64, transcript: Transcript) -> Self {
         let mut rng = Pcg64Mcg::seed_from_u64(seed);
         let server = Server::builder().in_process().seed(seed).history(rng.random_range(5..200));
         let server = server.start().await.expect("a server");
@@ -134,7 +220,7 @@ impl Simulation {
         let maps = builder.build();
         Self {
             rng,
-            aloud,
+            transcript,
             server,
             maps,
             wanted,
@@ -142,6 +228,7 @@ impl Simulation {
             backup: None,
             refusing: false,
             writes: 0,
+            added: 0,
             jolts: Vec::new(),
         }
     }
@@ -265,6 +352,7 @@ impl Simulation {
         let (kind, delay) = (self.rng.random_range(0..4), Duration::from_millis(self.rng.random_range(0..3_000)));
         self.say(format!("add a handler of kind {kind}, {backlog:?}"));
         let story = Story::default();
+        self.added += 1;
         if self.backup.is_some() {
             story.server_may_go_back();
         }
@@ -272,9 +360,9 @@ impl Simulation {
         if let Hears::Even = hears {
             handler = handler.filter(|map| map.label("value").is_some_and(is_even));
         }
-        let heard = story.clone();
+        let heard = Heard { story: story.clone(), nth: self.added, transcript: self.transcript.clone() };
         let feed = match kind {
-            0 => Feed::Callback(handler.on_event(heard.handler())),
+            0 => Feed::Callback(handler.on_event(move |event| heard.hear(&event))),
             1 => Feed::Callback(handler.on_event(move |event| {
                 heard.hear(&event);
                 if event.key().name() == "m3" {
@@ -392,6 +480,7 @@ impl Simulation {
             }
         }
         self.check_rate();
+        self.transcript.requests(&self.server);
         self.maps.shutdown().await;
         for handler in self.handlers.drain(..) {
             if let Feed::Stream(task) = handler.feed {
@@ -447,10 +536,8 @@ impl Simulation {
         self.jolts.push(Instant::now());
     }
 
-    fn say(&self, what: impl AsRef<str>) {
-        if self.aloud {
-            println!("{}", what.as_ref());
-        }
+    fn say(&self, what: impl Display) {
+        self.transcript.say(what);
     }
 }
 

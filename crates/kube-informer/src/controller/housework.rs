@@ -17,16 +17,35 @@ const BUDGET: usize = 4096;
 /// After how many ticks in which nothing came the clock stops.
 const ENOUGH: u32 = 3;
 
-/// Trains dictionaries and packs what has gone cold, on a blocking thread. The clock runs only while there is something to do.
+/// Trains dictionaries and packs what has gone cold, out of everybody's way. The clock runs only while there is something to do.
 #[derive(Debug)]
 pub(super) struct Housework {
     keeper: Keeper,
     clock: Clock,
+    workplace: Workplace,
     next: Option<Instant>,
     under_way: Option<JoinHandle<Option<Packed>>>,
     /// How many objects were left unpacked the last time.
     waiting: usize,
     quiet_ticks: u32,
+}
+
+/// Where housework is done.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Workplace {
+    /// On a thread for such things.
+    Elsewhere,
+    /// On the runtime's own threads: on a runtime of one thread nothing then depends on how fast another one is.
+    Here,
+}
+
+impl Workplace {
+    fn spawn<T: Send + 'static>(self, work: impl FnOnce() -> T + Send + 'static) -> JoinHandle<T> {
+        match self {
+            Self::Elsewhere => tokio::task::spawn_blocking(work),
+            Self::Here => tokio::spawn(async { work() }),
+        }
+    }
 }
 
 /// The keeper's clock, for those who bring objects in.
@@ -40,8 +59,8 @@ impl Clock {
 }
 
 impl Housework {
-    pub(super) fn new(keeper: Keeper, clock: Clock) -> Self {
-        Self { keeper, clock, next: None, under_way: None, waiting: 0, quiet_ticks: 0 }
+    pub(super) fn new(keeper: Keeper, clock: Clock, workplace: Workplace) -> Self {
+        Self { keeper, clock, workplace, next: None, under_way: None, waiting: 0, quiet_ticks: 0 }
     }
 
     pub(super) fn decodes(&self) -> u64 {
@@ -59,7 +78,7 @@ impl Housework {
             && let Some(samples) = self.keeper.wants_training()
         {
             let (keeper, alive) = (self.keeper.clone(), alive());
-            self.under_way = Some(tokio::task::spawn_blocking(move || {
+            self.under_way = Some(self.workplace.spawn(move || {
                 train(&keeper, &samples);
                 drop(alive);
                 None
@@ -94,7 +113,7 @@ impl Housework {
         self.next = (self.quiet_ticks <= ENOUGH || self.waiting > 0).then(|| now + TICK);
         self.clock.0.fetch_add(1, Ordering::Relaxed);
         let (keeper, tick, alive) = (self.keeper.clone(), self.clock.now(), alive());
-        self.under_way = Some(tokio::task::spawn_blocking(move || {
+        self.under_way = Some(self.workplace.spawn(move || {
             if let Some(samples) = keeper.wants_training() {
                 train(&keeper, &samples);
             }

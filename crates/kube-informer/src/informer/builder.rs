@@ -10,7 +10,7 @@ use kube::core::ApiResource;
 use super::Informer;
 use super::core::{Core, Identity, Sharing};
 use super::settings::{OnWatchError, Settings};
-use crate::controller::{Clock, Controller, Parts, Reflect, Shared};
+use crate::controller::{Clock, Controller, Parts, Reflect, Shared, Workplace};
 use crate::delta::Scope;
 use crate::delta_fifo::{Bounds, DeltaFifo};
 use crate::keeper::{Arrival, Keeper, KeeperSettings};
@@ -111,7 +111,10 @@ impl<K: Object> InformerBuilder<K> {
         if let Some(keep_if) = settings.keep_if {
             door = door.keep_if(move |object| keep_if(object));
         }
-        let store = Store::new(door);
+        let store = match settings.seed {
+            Some(seed) => Store::seeded(door, seed),
+            None => Store::new(door),
+        };
         let reader = store.reader();
         let known = store.reader();
         let span = tracing::info_span!("informer", resource = %resource.plural);
@@ -148,6 +151,7 @@ impl<K: Object> InformerBuilder<K> {
             store,
             keeper,
             clock,
+            workplace: if settings.seed.is_some() { Workplace::Here } else { Workplace::Elsewhere },
             check: CheckPeriod::new(settings.resync),
             reflect: wiring.reflect(),
             reporter: settings.metrics.map(|metrics| Reporter::new(metrics, resource.plural.as_str())),

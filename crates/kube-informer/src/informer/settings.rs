@@ -282,7 +282,8 @@ setters! {
         self.metrics = Some(Arc::new(metrics));
     }
 
-    /// Fixes what is otherwise left to chance, such as how long watches last: for tests.
+    /// Fixes what is otherwise left to chance, such as how long watches last or the order of objects in the cache, and lets no
+    /// other thread take part: on a runtime of one thread, on paused time, all happens again in the same order. For tests.
     fn seed(self, seed: u64) {
         self.seed = Some(seed);
     }

@@ -10,11 +10,8 @@ use crate::key::ObjectKey;
 use crate::object::{Obj, Raw, Untyped};
 use crate::version::Version;
 
-/// Keyed afresh in each process, so that nobody can choose names that collide; fixed in tests, so that seeds replay.
-#[cfg(not(test))]
-pub(crate) type Hashing = hashbrown::DefaultHashBuilder;
-#[cfg(test)]
-pub(crate) type Hashing = std::hash::BuildHasherDefault<std::hash::DefaultHasher>;
+/// Keyed afresh for each store, so that nobody can choose names that collide; or from a seed, so that seeds replay.
+pub(crate) type Hashing = foldhash::fast::SeedableRandomState;
 
 /// Everything at one moment: objects, indexes, version. A clone is a snapshot.
 #[derive(Clone)]
@@ -56,15 +53,8 @@ pub(crate) struct Place {
 }
 
 impl State {
-    pub(super) fn new() -> Self {
-        Self {
-            spaces: Trie::new(),
-            len: 0,
-            label_sets: 1,
-            version: None,
-            tables: Arc::new([]),
-            hashing: Hashing::default(),
-        }
+    pub(super) fn new(hashing: Hashing) -> Self {
+        Self { spaces: Trie::new(), len: 0, label_sets: 1, version: None, tables: Arc::new([]), hashing }
     }
 
     pub(crate) fn len(&self) -> usize {

@@ -14,7 +14,7 @@ use kube_embedded::{Seen, Server, Verb};
 use kube_informer::delta::{Delta, History, Relist, Scope};
 use kube_informer::keeper::{Arrival, Keeper, KeeperSettings};
 use kube_informer::reflector::{DeltaSink, Reflector, Settings, SinkClosed, Status, Whence};
-use kube_informer::store::Store;
+use kube_informer::store::{Door, Store};
 use kube_informer::{ApiListWatch, Event, ListWatch, Lister, Obj, ServerError, Untyped};
 use serde_json::{Value, json};
 use tokio::sync::watch;
@@ -38,7 +38,7 @@ pub(crate) struct Rig {
 struct Fold {
     store: Store,
     lister: Lister<Untyped>,
-    events: Vec<Event<Untyped>>,
+    events: Vec<(Instant, Event<Untyped>)>,
     relists: Vec<History>,
     ended: usize,
     abandoned: usize,
@@ -56,7 +56,8 @@ impl DeltaSink for Folding {
             _ => {}
         }
         let events = fold.store.apply([delta]);
-        fold.events.extend(events);
+        let now = Instant::now();
+        fold.events.extend(events.into_iter().map(|event| (now, event)));
         drop(fold);
         self.1.send_modify(|heard| *heard += 1);
         Ok(())
@@ -97,7 +98,7 @@ impl Rig {
         let reflector = Reflector::new("configmaps", scope, source, settings, intake())
             .seed(7)
             .on_error(move |error| told.lock().unwrap().push(error.clone()));
-        let store = Store::default();
+        let store = Store::seeded(Door::default(), 7);
         let lister = Lister::new(store.reader());
         let fold = Fold { store, lister, events: Vec::new(), relists: Vec::new(), ended: 0, abandoned: 0 };
         let fold = Arc::new(Mutex::new(fold));
@@ -125,6 +126,7 @@ impl Rig {
                     return;
                 }
                 tokio::select! {
+                    biased;
                     changed = heard.changed() => changed.unwrap(),
                     changed = status.changed() => changed.unwrap(),
                 }
@@ -213,7 +215,7 @@ impl Rig {
         let fold = self.fold.lock().unwrap();
         let went_back = fold.relists.contains(&History::WentBack);
         let mut alive: BTreeMap<String, u64> = BTreeMap::new();
-        for event in &fold.events {
+        for (_, event) in &fold.events {
             let key = format!("{} {:?}", event.key(), event.object().uid());
             let version = event.object().version().number().unwrap();
             match event {
@@ -229,6 +231,21 @@ impl Rig {
             }
         }
         assert_eq!(alive.len(), fold.lister.count(), "what was told is what is there");
+    }
+
+    /// Every event and every request, with its time.
+    pub(crate) fn transcript(&self) -> Vec<String> {
+        let events = self.fold.lock().unwrap().events.clone().into_iter().map(|(at, event)| {
+            let what = match &event {
+                Event::Added { .. } => "+",
+                Event::Updated { .. } => "~",
+                Event::Deleted { .. } => "-",
+            };
+            format!("{:?} {what} {} {}", at - self.started, event.key(), event.object().version())
+        });
+        let requests = self.server.requests().into_iter();
+        let requests = requests.map(|seen| format!("{:?} {} {:?}", seen.at - self.started, seen.query, seen.code));
+        events.chain(requests).collect()
     }
 
     pub(crate) async fn stop(&mut self) {

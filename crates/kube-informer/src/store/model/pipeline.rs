@@ -48,7 +48,7 @@ pub(super) struct Pipeline {
 impl Pipeline {
     pub(super) fn new(discipline: Discipline, filters: bool, sabotage: Option<Sabotage>, dice: &mut Dice) -> Self {
         let door = if filters { Door::default().keep_if(passes) } else { Door::default() };
-        let mut store = Store::new(door);
+        let mut store = Store::seeded(door, 0);
         store.sabotage = sabotage;
         let (reader, known) = (store.reader(), store.reader());
         let bounds = Bounds { deltas: dice.between(2, 30) as usize, bytes: dice.between(500, 20_000) as usize };
