@@ -4,7 +4,7 @@
 
 pub use self::cursor::{Broken, Text};
 pub use self::fields::FieldCutter;
-pub(crate) use self::fields::{find, path_to};
+pub(crate) use self::fields::{each_at, find, path_to};
 pub use self::frame::{FrameTooLong, Frames};
 pub use self::gunzip::{Gunzip, GunzipError};
 pub use self::list::{ListEnd, ListError, ListSplitter};

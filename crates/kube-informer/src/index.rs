@@ -153,10 +153,10 @@ impl<K> Index<K, String> {
         Self::over(reader, move |object| object.label(&label).map(str::to_owned).into_iter().collect())
     }
 
-    /// An index by the value at a path. Nothing is decoded for it.
+    /// An index by the values at a path: with `[*]` in it, all of them. Nothing is decoded for it.
     #[doc(hidden)]
     pub fn by_path(reader: &Reader, path: FieldPath) -> Self {
-        Self::over(reader, move |object| object.value_at(&path).into_iter().collect())
+        Self::over(reader, move |object| object.values_at(&path))
     }
 }
 

@@ -177,7 +177,8 @@ impl<K: Object> Informer<K> {
         index
     }
 
-    /// An index by the value at a path.
+    /// An index by the values at a path: `spec.nodeName`, or with `[*]` every one of several, `status.podIPs[*].ip`. See
+    /// [`Obj::values_at`]. Nothing is decoded for it.
     pub fn index_by_path(&self, path: FieldPath) -> Index<K, String> {
         let index = Index::by_path(&self.core.reader(), path);
         self.core.ring();

@@ -148,6 +148,20 @@ impl<K> Obj<K> {
         self.raw.value_at(path)
     }
 
+    /// Every scalar at a path as text, as [`value_at`](Self::value_at) gives the first: for paths with `[*]`.
+    ///
+    /// ```
+    /// use kube_informer::Obj;
+    ///
+    /// let pod: Obj = Obj::from_json(r#"{"metadata":{"name":"a"},"status":{"podIPs":[{"ip":"10.0.0.1"},{"ip":"fd00::1"}]}}"#)?;
+    /// assert_eq!(pod.values_at(&"status.podIPs[*].ip".parse()?), ["10.0.0.1", "fd00::1"]);
+    /// # Ok::<_, Box<dyn std::error::Error>>(())
+    /// ```
+    #[must_use]
+    pub fn values_at(&self, path: &FieldPath) -> Vec<String> {
+        self.raw.values_at(path)
+    }
+
     /// The same object read as another type. Clones and views share what has been decoded.
     #[must_use]
     pub fn view<V: Object>(&self) -> Obj<V> {

@@ -329,23 +329,34 @@ proptest! {
     }
 
     #[test]
-    fn a_value_found_by_path_is_the_one_serde_finds((object, paths) in object_and_ways()) {
+    fn the_values_found_by_path_are_those_serde_finds((object, paths) in object_and_ways()) {
         let named = format!(r#"{{"metadata":{{"name":"a"}},"in":{}}}"#, object.text);
         let held = kube_informer::Obj::<Value>::from_json(named).unwrap();
-        for path in paths.iter().filter(|path| !path.iter().any(|step| step == "*")) {
-            let found = path.iter().try_fold(&object.value, |value, step| match value {
-                Value::Array(elements) => elements.get(step.parse::<usize>().ok()?),
-                value => value.get(step),
-            });
-            let expected = match found {
-                Some(Value::String(text)) => Some(text.clone()),
-                Some(Value::Bool(truth)) => Some(truth.to_string()),
-                Some(Value::Number(number)) if number.is_i64() => Some(number.to_string()),
-                Some(Value::Number(_)) => continue,
+        for path in paths {
+            let mut found = vec![&object.value];
+            for step in &path {
+                found = found
+                    .into_iter()
+                    .flat_map(|value| match (value, step.as_str()) {
+                        (Value::Array(elements), "*") => elements.iter().collect(),
+                        (Value::Array(elements), step) => Vec::from_iter(step.parse().ok().and_then(|at: usize| elements.get(at))),
+                        (Value::Object(fields), step) if !matches!(step, "*" | "0" | "1" | "2") => Vec::from_iter(fields.get(step)),
+                        _ => Vec::new(),
+                    })
+                    .collect();
+            }
+            if found.iter().any(|value| value.is_number() && !value.is_i64()) {
+                continue;
+            }
+            let text = |value: &&Value| match value {
+                Value::String(text) => Some(text.clone()),
+                Value::Bool(_) | Value::Number(_) => Some(value.to_string()),
                 _ => None,
             };
+            let expected: Vec<String> = found.iter().filter_map(text).collect();
             let steps: Vec<&str> = ["in"].into_iter().chain(path.iter().map(String::as_str)).collect();
-            prop_assert_eq!(held.value_at(&path_of(&steps)), expected);
+            prop_assert_eq!(held.value_at(&path_of(&steps)), expected.first().cloned());
+            prop_assert_eq!(held.values_at(&path_of(&steps)), expected);
         }
     }
 }

@@ -90,6 +90,32 @@ fn an_index_by_path_decodes_nothing() {
 }
 
 #[test]
+fn an_index_by_path_has_every_value_that_the_path_leads_to() {
+    let pod = |version: u64, ips: &str, images: &str, ports: &str| {
+        let json = format!(
+            r#"{{"metadata":{{"name":"a","uid":"a","resourceVersion":"{version}"}},"ports":{ports},
+                "spec":{{"containers":{images}}},"status":{{"podIPs":{ips}}}}}"#
+        );
+        Delta::Changed(Obj::from_json(json).unwrap())
+    };
+    let mut store = Store::default();
+    let index = |path: &str| -> Index<Untyped, String> { Index::by_path(&store.reader(), path.parse().unwrap()) };
+    let (by_ip, by_image) = (index("status.podIPs[*].ip"), index("spec.containers[*].image"));
+    let (by_port, by_arg) = (index("ports[*]"), index("spec.containers[*].args[*]"));
+    let ips = r#"[{"ip":"10.0.0.1"},{"ip":"fd00::1"},{"ip":null},{}]"#;
+    let images = r#"[{"image":"web","args":["-v","-x"]},{"image":"db"},{"image":"web","args":["-v"]}]"#;
+    drop(store.apply([pod(1, ips, images, r#"[80,"http",true,null,[1],{"n":2}]"#)]));
+    assert_eq!(sorted(by_ip.values()), ["10.0.0.1", "fd00::1"]);
+    assert_eq!(sorted(by_image.values()), ["db", "web"]);
+    assert_eq!(sorted(by_arg.values()), ["-v", "-x"]);
+    assert_eq!(sorted(by_port.values()), ["80", "http", "true"], "scalars only");
+    assert_eq!((by_ip.count("fd00::1"), by_image.count("web")), (1, 1));
+    drop(store.apply([pod(2, r#"[{"ip":"fd00::1"}]"#, "[]", "{}")]));
+    assert_eq!(sorted(by_ip.values()), ["fd00::1"], "what it no longer has is gone");
+    assert!(by_image.values().is_empty() && by_port.values().is_empty() && by_arg.values().is_empty());
+}
+
+#[test]
 fn old_bodies_are_not_asked_again() {
     let calls = Arc::new(AtomicUsize::new(0));
     let counted = Arc::clone(&calls);

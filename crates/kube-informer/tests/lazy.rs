@@ -11,7 +11,7 @@ const PODS: usize = 10_000;
 
 fn pod(keeper: &Keeper, number: usize, version: usize, arrival: Arrival) -> Obj<Untyped> {
     let json = format!(
-        r#"{{"kind":"Pod","apiVersion":"v1","metadata":{{"name":"web-{number}","namespace":"ns-{}","uid":"u{number}","resourceVersion":"{version}","labels":{{"app":"a{}"}}}},"spec":{{"nodeName":"node-{}","containers":[{{"name":"main"}}]}},"status":{{"phase":"Running"}}}}"#,
+        r#"{{"kind":"Pod","apiVersion":"v1","metadata":{{"name":"web-{number}","namespace":"ns-{}","uid":"u{number}","resourceVersion":"{version}","labels":{{"app":"a{}"}}}},"spec":{{"nodeName":"node-{}","containers":[{{"name":"main","image":"a"}},{{"name":"side","image":"b"}}]}},"status":{{"phase":"Running"}}}}"#,
         number % 20,
         number % 100,
         number % 30,
@@ -44,6 +44,7 @@ fn what_reads_only_metadata_decodes_no_body() {
         let lister = Lister::<Pod>::new(store.reader());
         let by_app: Index<Pod, String> = Index::by_label(&store.reader(), "app");
         let by_node: Index<Pod, String> = Index::by_path(&store.reader(), "spec.nodeName".parse().unwrap());
+        let by_image: Index<Pod, String> = Index::by_path(&store.reader(), "spec.containers[*].image".parse().unwrap());
         let by_key: Index<Pod, char> = Index::new(&store.reader(), |pod: &Obj<Pod>| pod.name().chars().last());
         let mut read = 0;
         for batch in history(&keeper) {
@@ -55,6 +56,7 @@ fn what_reads_only_metadata_decodes_no_body() {
         }
         assert!(read > 0);
         assert_eq!((by_app.count("a7"), by_node.get("node-3").len(), by_key.count(&'3')), (100, 334, 1000));
+        assert_eq!((by_image.count("a"), by_image.count("b")), (PODS, PODS));
         assert_eq!(lister.select(&"app in (a1,a2)".parse().unwrap()).len(), 200);
         assert_eq!(lister.sorted().len(), PODS);
         assert_eq!(keeper.decodes(), 0, "{keep:?}");

@@ -1,6 +1,6 @@
-//! Dropping fields, and finding one, by path.
+//! Dropping fields, and finding some, by path.
 
-use std::ops::Range;
+use std::ops::{ControlFlow, Range};
 
 use bytes::Bytes;
 
@@ -225,51 +225,69 @@ impl Comma {
     }
 }
 
-/// The scalar at a path as text.
+/// The first scalar at a path, as text.
 pub(crate) fn find(json: &[u8], path: &FieldPath) -> Option<String> {
-    let mut cursor = Cursor::new(json);
-    find_below(&mut cursor, path.steps()).ok().flatten()
+    let mut found = None;
+    each_at(json, path, |value| {
+        found = Some(value);
+        ControlFlow::Break(())
+    });
+    found
 }
 
-/// Leaves the cursor behind the value if nothing was found.
-fn find_below(cursor: &mut Cursor<'_>, steps: &[Step]) -> Result<Option<String>, Broken> {
+/// Every scalar at a path, as text, until `each` has enough. What is broken ends it.
+pub(crate) fn each_at(json: &[u8], path: &FieldPath, mut each: impl FnMut(String) -> ControlFlow<()>) {
+    // A break and a breakage end it alike.
+    let _ = each_below(&mut Cursor::new(json), path.steps(), true, &mut each);
+}
+
+/// Breaks off when `each` had enough, or when nothing can follow: `last` says that nothing behind the value is of interest.
+/// Otherwise leaves the cursor behind the value.
+fn each_below(
+    cursor: &mut Cursor<'_>,
+    steps: &[Step],
+    last: bool,
+    each: &mut dyn FnMut(String) -> ControlFlow<()>,
+) -> Result<ControlFlow<()>, Broken> {
     let byte = cursor.peek()?;
     match (steps.split_first(), byte) {
-        (None, b'"') => Ok(Some(cursor.text()?.read()?.into_owned())),
-        (None, b'{' | b'[') => cursor.skip().map(|()| None),
+        (None, b'"') => Ok(each(cursor.text()?.read()?.into_owned())),
+        (None, b'{' | b'[') => cursor.skip().map(|()| ControlFlow::Continue(())),
         (None, _) => {
             let value = std::str::from_utf8(cursor.value()?).map_err(|_| Broken::Text)?;
-            Ok((value != "null").then(|| value.to_owned()))
+            Ok(if value == "null" { ControlFlow::Continue(()) } else { each(value.to_owned()) })
         }
         (Some((Step::Field(wanted), rest)), b'{') => {
             let mut members = cursor.object()?;
             while let Some(name) = cursor.field(&mut members)? {
                 if name.is(wanted) {
-                    if let Some(found) = find_below(cursor, rest)? {
-                        return Ok(Some(found));
+                    // Names are unique in what servers send.
+                    if each_below(cursor, rest, last, each)?.is_break() || last {
+                        return Ok(ControlFlow::Break(()));
                     }
                 } else {
                     cursor.skip()?;
                 }
             }
-            Ok(None)
+            Ok(ControlFlow::Continue(()))
         }
         (Some((step @ (Step::Element(_) | Step::Every), rest)), b'[') => {
             let mut elements = cursor.list()?;
             let mut index = 0;
             while cursor.element(&mut elements)? {
                 if matches!(step, Step::Every) || *step == Step::Element(index) {
-                    if let Some(found) = find_below(cursor, rest)? {
-                        return Ok(Some(found));
+                    let last = last && matches!(step, Step::Element(_));
+                    if each_below(cursor, rest, last, each)?.is_break() || last {
+                        return Ok(ControlFlow::Break(()));
                     }
                 } else {
                     cursor.skip()?;
                 }
                 index += 1;
             }
-            Ok(None)
+            Ok(ControlFlow::Continue(()))
         }
-        (Some(_), _) => cursor.skip().map(|()| None),
+        (Some(_), _) => cursor.skip().map(|()| ControlFlow::Continue(())),
     }
 }
 

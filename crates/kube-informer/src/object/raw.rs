@@ -1,5 +1,6 @@
 //! The object as the core holds it.
 
+use std::ops::ControlFlow;
 use std::sync::Arc;
 
 use bytes::Bytes;
@@ -8,7 +9,7 @@ use parking_lot::RwLock;
 use super::decoded::Decoded;
 use super::kind::{Encoded, Object};
 use super::meta::Meta;
-use crate::codec::{Extent, Found, each_string, find, scan};
+use crate::codec::{Extent, Found, each_at, each_string, find, scan};
 use crate::error::DecodeError;
 use crate::keeper::{Dictionary, Forgotten, Home, Keep, Plain};
 use crate::path::FieldPath;
@@ -77,6 +78,17 @@ impl Raw {
 
     pub(super) fn value_at(&self, path: &FieldPath) -> Option<String> {
         self.with_plain(|json| find(json, path))
+    }
+
+    pub(super) fn values_at(&self, path: &FieldPath) -> Vec<String> {
+        let mut values = Vec::new();
+        self.with_plain(|json| {
+            each_at(json, path, |value| {
+                values.push(value);
+                ControlFlow::Continue(())
+            });
+        });
+        values
     }
 
     /// Decodes, always. Gives the length of the JSON too.
