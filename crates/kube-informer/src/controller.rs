@@ -318,6 +318,7 @@ impl Controller {
 
     async fn end(&mut self) {
         self.report();
+        self.reporter = None;
         self.processor.close();
         for reflecting in &mut self.reflecting {
             reflecting.end().await;

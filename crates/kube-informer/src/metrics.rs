@@ -7,6 +7,7 @@ use tokio::time::Instant;
 
 use crate::processor::Standing;
 use crate::reflector::Counters;
+use crate::store::guarded;
 
 #[cfg(feature = "metrics")]
 mod facade;
@@ -22,7 +23,12 @@ pub trait Metrics: Send + Sync + 'static {
     /// The figures of an informer, named after its resource.
     fn report(&self, informer: &str, figures: &Figures);
 
-    /// The informer has ended: nothing more is to be shown of it.
+    /// A handler has gone: nothing more is to be shown of it.
+    fn handler_ended(&self, informer: &str, handler: usize) {
+        let _ = (informer, handler);
+    }
+
+    /// The informer has ended: nothing more is to be shown of it. Its handlers have gone before.
     fn ended(&self, informer: &str);
 }
 
@@ -44,7 +50,7 @@ pub struct Figures {
     pub queue_deltas: usize,
     /// Their bytes, roughly.
     pub queue_bytes: usize,
-    /// One for each handler, in the order in which they were added.
+    /// One for each handler there is, in the order in which they were added.
     pub handlers: Vec<HandlerFigures>,
     /// What the reflector has done so far: lists, watches, relists by reason, stalls, errors.
     pub reflector: Counters,
@@ -56,6 +62,8 @@ pub struct Figures {
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct HandlerFigures {
+    /// Which of the informer's handlers it is: they are counted from 0 as they are added, and no number comes again.
+    pub handler: usize,
     /// Events that wait for it.
     pub backlog: usize,
     /// For how long something has been waiting all the time.
@@ -66,10 +74,10 @@ pub struct HandlerFigures {
     pub panics: u64,
 }
 
-impl From<Standing> for HandlerFigures {
-    fn from(standing: Standing) -> Self {
+impl From<(usize, Standing)> for HandlerFigures {
+    fn from((handler, standing): (usize, Standing)) -> Self {
         let Standing { waiting, lag, overflows, panics } = standing;
-        Self { backlog: waiting, lag, overflows, panics }
+        Self { handler, backlog: waiting, lag, overflows, panics }
     }
 }
 
@@ -81,11 +89,13 @@ pub(crate) struct Reporter {
     metrics: Arc<dyn Metrics>,
     informer: Box<str>,
     next: Option<Instant>,
+    /// The handlers that were reported last.
+    handlers: Vec<usize>,
 }
 
 impl Reporter {
     pub(crate) fn new(metrics: Arc<dyn Metrics>, informer: &str) -> Self {
-        Self { metrics, informer: informer.into(), next: None }
+        Self { metrics, informer: informer.into(), next: None, handlers: Vec::new() }
     }
 
     pub(crate) fn due(&self) -> Instant {
@@ -94,14 +104,24 @@ impl Reporter {
 
     pub(crate) fn report(&mut self, now: Instant, figures: &Figures) {
         self.next = Some(now + PERIOD);
-        crate::store::guarded("metrics", || self.metrics.report(&self.informer, figures));
+        let handlers: Vec<usize> = figures.handlers.iter().map(|handler| handler.handler).collect();
+        let before = std::mem::replace(&mut self.handlers, handlers);
+        self.handlers_ended(before.into_iter().filter(|handler| !self.handlers.contains(handler)));
+        guarded("metrics", || self.metrics.report(&self.informer, figures));
+    }
+
+    fn handlers_ended(&self, handlers: impl Iterator<Item = usize>) {
+        for handler in handlers {
+            guarded("metrics", || self.metrics.handler_ended(&self.informer, handler));
+        }
     }
 }
 
 impl Drop for Reporter {
     fn drop(&mut self) {
         if self.next.is_some() {
-            crate::store::guarded("metrics", || self.metrics.ended(&self.informer));
+            self.handlers_ended(self.handlers.iter().copied());
+            guarded("metrics", || self.metrics.ended(&self.informer));
         }
     }
 }

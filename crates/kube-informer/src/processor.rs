@@ -28,11 +28,15 @@ mod sieve;
 #[doc(alias = "sharedProcessor")]
 pub(crate) struct Processor {
     handlers: Vec<Handler>,
+    /// How many there have been.
+    admitted: usize,
     check: CheckPeriod,
 }
 
 #[derive(Debug)]
 struct Handler {
+    /// How many came before it.
+    nth: usize,
     mailbox: Arc<Mailbox>,
     due: Option<Due>,
     /// It hears of the resync under way.
@@ -65,7 +69,7 @@ pub(crate) enum Completeness {
 
 impl Processor {
     pub(crate) fn new(check: CheckPeriod) -> Self {
-        Self { handlers: Vec::new(), check }
+        Self { handlers: Vec::new(), admitted: 0, check }
     }
 
     pub(crate) fn check(&mut self) -> &mut CheckPeriod {
@@ -82,7 +86,8 @@ impl Processor {
                 mailbox.push_synced();
             }
         });
-        self.handlers.push(Handler { mailbox: newcomer.mailbox, due, resyncing: false, begun });
+        self.handlers.push(Handler { nth: self.admitted, mailbox: newcomer.mailbox, due, resyncing: false, begun });
+        self.admitted += 1;
     }
 
     /// Tells all handlers.
@@ -111,8 +116,10 @@ impl Processor {
         self.handlers.iter().any(|handler| handler.resyncing)
     }
 
-    pub(crate) fn standings(&self, now: Instant) -> impl Iterator<Item = Standing> {
-        self.handlers.iter().map(move |handler| handler.mailbox.standing(now))
+    /// How each handler is doing, by its number.
+    pub(crate) fn standings(&self, now: Instant) -> impl Iterator<Item = (usize, Standing)> {
+        let handlers = self.handlers.iter().filter(|handler| !handler.mailbox.is_closed());
+        handlers.map(move |handler| (handler.nth, handler.mailbox.standing(now)))
     }
 
     /// Nobody is told anything any more.

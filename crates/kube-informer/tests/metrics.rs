@@ -54,7 +54,7 @@ impl Recorder for Board {
 }
 
 #[test]
-fn figures_reach_the_recorder_and_gauges_go_to_zero_in_the_end() {
+fn figures_reach_the_recorder_and_gauges_go_to_zero_when_what_they_are_of_goes() {
     let board = Board::default();
     let runtime = tokio::runtime::Builder::new_current_thread().enable_time().start_paused(true).build().unwrap();
     metrics::with_local_recorder(&board, || {
@@ -63,14 +63,33 @@ fn figures_reach_the_recorder_and_gauges_go_to_zero_in_the_end() {
             put(&server, "default", "a", "1");
             let maps = Informer::<ConfigMap>::builder(client(&server)).metrics(Facade).build();
             let handler = maps.on_event(|_| {});
+            let mut unread = maps.subscribe();
             maps.start();
             handler.synced().await.unwrap();
+            assert!(unread.next().await.is_some());
             tokio::time::sleep(Duration::from_secs(30)).await;
             assert!((board.gauge("kube_informer_objects{informer=configmaps}") - 1.0).abs() < 1e-9);
             assert_eq!(board.count("kube_informer_lists_total{informer=configmaps}"), 1);
             assert_eq!(board.count("kube_informer_relists_total{informer=configmaps,reason=expired}"), 0);
             assert!(board.gauge("kube_informer_handler_backlog{informer=configmaps,handler=0}").abs() < 1e-9);
+            for nth in 0..3 {
+                put(&server, "default", "a", &format!("1{nth}"));
+            }
+            tokio::time::sleep(Duration::from_secs(30)).await;
+            assert!((board.gauge("kube_informer_handler_backlog{informer=configmaps,handler=1}") - 3.0).abs() < 1e-9);
+            assert!(board.gauge("kube_informer_handler_lag_seconds{informer=configmaps,handler=1}") > 9.0);
+            drop(unread);
+            let _later = maps.subscribe();
+            tokio::time::sleep(Duration::from_secs(30)).await;
+            assert!(
+                board.gauge("kube_informer_handler_backlog{informer=configmaps,handler=1}").abs() < 1e-9,
+                "it has gone"
+            );
+            assert!(board.gauge("kube_informer_handler_lag_seconds{informer=configmaps,handler=1}").abs() < 1e-9);
+            assert!((board.gauge("kube_informer_handler_backlog{informer=configmaps,handler=2}") - 1.0).abs() < 1e-9);
             maps.shutdown().await;
+            assert!(board.gauge("kube_informer_handler_backlog{informer=configmaps,handler=2}").abs() < 1e-9);
+            assert!(board.gauge("kube_informer_handler_lag_seconds{informer=configmaps,handler=2}").abs() < 1e-9);
             assert!(board.gauge("kube_informer_objects{informer=configmaps}").abs() < 1e-9);
         });
     });

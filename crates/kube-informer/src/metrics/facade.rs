@@ -7,7 +7,7 @@ use super::{Figures, Metrics};
 /// Reports to whatever recorder the program has installed for the `metrics` crate, as `kube_informer_…` with the labels `informer`
 /// and, where there are several, `handler` or `reason`.
 ///
-/// That crate cannot take a metric back: when an informer ends, its gauges go to zero.
+/// That crate cannot take a metric back: when a handler goes or an informer ends, its gauges go to zero.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Facade;
 
@@ -46,12 +46,18 @@ impl Metrics for Facade {
             counter!("kube_informer_relists_total", "informer" => informer.clone(), "reason" => reason)
                 .absolute(relists);
         }
-        for (nth, handler) in figures.handlers.iter().enumerate() {
-            let labels = [("informer", informer.clone()), ("handler", nth.to_string())];
-            gauge!("kube_informer_handler_backlog", &labels).set(float(handler.backlog));
-            gauge!("kube_informer_handler_lag_seconds", &labels).set(handler.lag.as_secs_f64());
+        for handler in &figures.handlers {
+            let labels = of_handler(&informer, handler.handler);
+            gauge!(BACKLOG, &labels).set(float(handler.backlog));
+            gauge!(LAG, &labels).set(handler.lag.as_secs_f64());
             counter!("kube_informer_handler_overflows_total", &labels).absolute(handler.overflows);
             counter!("kube_informer_handler_panics_total", &labels).absolute(handler.panics);
+        }
+    }
+
+    fn handler_ended(&self, informer: &str, handler: usize) {
+        for name in [BACKLOG, LAG] {
+            gauge!(name, &of_handler(informer, handler)).set(0.0);
         }
     }
 
@@ -66,6 +72,13 @@ impl Metrics for Facade {
             gauge!(name, "informer" => informer.to_owned()).set(0.0);
         }
     }
+}
+
+const BACKLOG: &str = "kube_informer_handler_backlog";
+const LAG: &str = "kube_informer_handler_lag_seconds";
+
+fn of_handler(informer: &str, handler: usize) -> [(&'static str, String); 2] {
+    [("informer", informer.to_owned()), ("handler", handler.to_string())]
 }
 
 #[expect(clippy::cast_precision_loss, reason = "nobody has so many that it matters")]
