@@ -195,8 +195,9 @@ impl Machine {
     pub(crate) fn due(&self) -> Option<Duration> {
         match &self.phase {
             Phase::Idle => None,
-            Phase::Streaming(streamed) => Some(streamed.due(&self.settings)),
-            Phase::Listing(paged) => Some(paged.due(&self.settings)),
+            Phase::Streaming(Streamed { arriving, .. }) | Phase::Listing(Paged { arriving, .. }) => {
+                Some(arriving.due(&self.settings))
+            }
             Phase::Asking { since } => Some(*since + self.settings.answer_timeout),
             Phase::Opening(watch) => Some(watch.asked + self.settings.answer_timeout),
             Phase::Watching(watch) => Some(self.watch_due(watch)),
@@ -221,8 +222,8 @@ impl Machine {
     pub(crate) fn state(&self, started: Instant) -> State {
         match &self.phase {
             Phase::Idle => State::Idle,
-            Phase::Streaming(streamed) => State::Listing { objects: streamed.objects, remaining: None },
-            Phase::Listing(paged) => State::Listing { objects: paged.objects, remaining: paged.remaining },
+            Phase::Streaming(streamed) => State::Listing { objects: streamed.arriving.objects, remaining: None },
+            Phase::Listing(paged) => State::Listing { objects: paged.arriving.objects, remaining: paged.remaining },
             Phase::Asking { .. } => State::Listing { objects: 0, remaining: None },
             Phase::Opening(_) => State::Opening,
             Phase::Watching(_) => State::Watching,
@@ -239,13 +240,9 @@ impl Machine {
             Phase::Waiting { next: Next::List, .. } => self.list(step),
             Phase::Waiting { next: Next::Watch, .. } => self.watch(step),
             Phase::Waiting { next: Next::Ask, .. } => self.ask_revision(step),
-            Phase::Streaming(streamed) => {
-                let error = streamed.overdue(&self.settings);
-                self.streaming_failed(self.error(Doing::StreamingList, error), step);
-            }
-            Phase::Listing(paged) => {
-                let error = paged.overdue(&self.settings);
-                self.failed(self.error(Doing::List, error), step);
+            Phase::Streaming(Streamed { arriving, .. }) | Phase::Listing(Paged { arriving, .. }) => {
+                let error = self.error(self.doing(), arriving.overdue(&self.settings));
+                self.failed(error, step);
             }
             Phase::Asking { .. } => self.revised(Err(self.no_answer(Doing::Probe)), step),
             Phase::Opening(_) => self.failed(self.no_answer(Doing::Watch), step),
@@ -257,8 +254,9 @@ impl Machine {
     fn resumed(&mut self, now: Duration) {
         self.quiet.since = now;
         match &mut self.phase {
-            Phase::Streaming(streamed) => streamed.resumed(now),
-            Phase::Listing(paged) => paged.resumed(now),
+            Phase::Streaming(Streamed { arriving, .. }) | Phase::Listing(Paged { arriving, .. }) => {
+                arriving.resumed(now);
+            }
             Phase::Asking { since } => *since = now,
             Phase::Opening(watch) => watch.asked = now,
             Phase::Watching(watch) => watch.resumed(now),
@@ -270,7 +268,7 @@ impl Machine {
     fn contact(&mut self, step: &mut Step<'_>) {
         self.last_contact = Some(step.now);
         match &mut self.phase {
-            Phase::Listing(paged) => paged.heard(step.now),
+            Phase::Listing(paged) => paged.arriving.heard(step.now),
             Phase::Watching(_) => self.heard_watching(step),
             Phase::Idle | Phase::Streaming(_) | Phase::Asking { .. } | Phase::Opening(_) | Phase::Waiting { .. } => {}
         }
@@ -279,8 +277,9 @@ impl Machine {
     fn opened(&mut self, step: &mut Step<'_>) {
         self.last_contact = Some(step.now);
         match &mut self.phase {
-            Phase::Streaming(streamed) => streamed.heard(step.now),
-            Phase::Listing(paged) => paged.heard(step.now),
+            Phase::Streaming(Streamed { arriving, .. }) | Phase::Listing(Paged { arriving, .. }) => {
+                arriving.heard(step.now);
+            }
             Phase::Opening(_) => self.watch_opened(step),
             Phase::Idle | Phase::Asking { .. } | Phase::Watching(_) | Phase::Waiting { .. } => {}
         }
@@ -305,12 +304,16 @@ impl Machine {
 
     fn bad_object(&mut self, step: &mut Step<'_>) {
         self.counters.decode_errors += 1;
-        let doing = match &self.phase {
+        self.report(&self.error(self.doing(), Failure::UndecodableObject), step);
+    }
+
+    /// What brings objects now.
+    fn doing(&self) -> Doing {
+        match &self.phase {
             Phase::Streaming(_) => Doing::StreamingList,
             Phase::Listing(_) => Doing::List,
             _ => Doing::Watch,
-        };
-        self.report(&self.error(doing, Failure::UndecodableObject), step);
+        }
     }
 
     // What all phases do.

@@ -33,8 +33,7 @@ pub(super) enum Support {
 pub(super) struct Streamed {
     asked: Duration,
     timeout: Duration,
-    answer: Answer,
-    pub(super) objects: u64,
+    pub(super) arriving: Arriving,
 }
 
 /// A list in pages on its way.
@@ -45,8 +44,7 @@ pub(super) struct Paged {
     page: Page,
     attempt: Attempt,
     version: Option<Version>,
-    answer: Answer,
-    pub(super) objects: u64,
+    pub(super) arriving: Arriving,
     pub(super) remaining: Option<u64>,
 }
 
@@ -63,6 +61,20 @@ enum Attempt {
     Again,
 }
 
+/// What has come of a list, and how long the rest is waited for.
+#[derive(Debug)]
+pub(super) struct Arriving {
+    way: Way,
+    answer: Answer,
+    pub(super) objects: u64,
+}
+
+#[derive(Debug, Clone, Copy)]
+enum Way {
+    Streamed,
+    InPages,
+}
+
 #[derive(Debug, Clone, Copy)]
 enum Answer {
     /// Asked for then.
@@ -71,61 +83,36 @@ enum Answer {
     Reading(Duration),
 }
 
-impl Answer {
-    fn resumed(&mut self, now: Duration) {
-        match self {
-            Self::Asked(at) | Self::Reading(at) => *at = now,
-        }
+impl Arriving {
+    fn asked(way: Way, now: Duration) -> Self {
+        Self { way, answer: Answer::Asked(now), objects: 0 }
     }
-}
 
-impl Streamed {
-    /// The answer has begun, or another object of it has come.
+    /// The answer has begun, or more of it has come.
     pub(super) fn heard(&mut self, now: Duration) {
         self.answer = Answer::Reading(now);
     }
 
     pub(super) fn resumed(&mut self, now: Duration) {
-        self.answer.resumed(now);
+        match &mut self.answer {
+            Answer::Asked(at) | Answer::Reading(at) => *at = now,
+        }
     }
 
     pub(super) fn due(&self, settings: &Settings) -> Duration {
-        match self.answer {
-            Answer::Asked(at) => at + settings.answer_timeout,
-            Answer::Reading(at) => at + settings.streaming_deadline,
+        match (self.answer, self.way) {
+            (Answer::Asked(at), _) => at + settings.answer_timeout,
+            (Answer::Reading(at), Way::Streamed) => at + settings.streaming_deadline,
+            (Answer::Reading(at), Way::InPages) => at + settings.list_idle_timeout,
         }
     }
 
     pub(super) fn overdue(&self, settings: &Settings) -> Failure {
-        match self.answer {
-            Answer::Asked(_) => Failure::TimedOut { after: settings.answer_timeout },
-            Answer::Reading(_) => Failure::NoInitialEventsEnd { after: settings.streaming_deadline },
+        match (self.answer, self.way) {
+            (Answer::Asked(_), _) => Failure::TimedOut { after: settings.answer_timeout },
+            (Answer::Reading(_), Way::Streamed) => Failure::NoInitialEventsEnd { after: settings.streaming_deadline },
+            (Answer::Reading(_), Way::InPages) => Failure::TimedOut { after: settings.list_idle_timeout },
         }
-    }
-}
-
-impl Paged {
-    pub(super) fn heard(&mut self, now: Duration) {
-        self.answer = Answer::Reading(now);
-    }
-
-    pub(super) fn resumed(&mut self, now: Duration) {
-        self.answer.resumed(now);
-    }
-
-    pub(super) fn due(&self, settings: &Settings) -> Duration {
-        match self.answer {
-            Answer::Asked(at) => at + settings.answer_timeout,
-            Answer::Reading(at) => at + settings.list_idle_timeout,
-        }
-    }
-
-    pub(super) fn overdue(&self, settings: &Settings) -> Failure {
-        let after = match self.answer {
-            Answer::Asked(_) => settings.answer_timeout,
-            Answer::Reading(_) => settings.list_idle_timeout,
-        };
-        Failure::TimedOut { after }
     }
 }
 
@@ -142,8 +129,8 @@ impl Machine {
         let start = WatchStart::Everything { not_older_than };
         self.counters.streaming_lists += 1;
         step.act(Action::Watch(WatchQuery::new(start, timeout)));
-        self.phase =
-            Phase::Streaming(Streamed { asked: step.now, timeout, answer: Answer::Asked(step.now), objects: 0 });
+        let arriving = Arriving::asked(Way::Streamed, step.now);
+        self.phase = Phase::Streaming(Streamed { asked: step.now, timeout, arriving });
     }
 
     fn list_pages(&mut self, step: &mut Step<'_>) {
@@ -171,8 +158,7 @@ impl Machine {
             page: Page::First,
             attempt,
             version: None,
-            answer: Answer::Asked(step.now),
-            objects: 0,
+            arriving: Arriving::asked(Way::InPages, step.now),
             remaining: None,
         });
     }
@@ -180,7 +166,7 @@ impl Machine {
     /// An item of a list in pages.
     pub(super) fn item(&mut self, object: Obj<Untyped>, step: &mut Step<'_>) {
         let Phase::Listing(paged) = &mut self.phase else { return };
-        paged.objects += 1;
+        paged.arriving.objects += 1;
         paged.remaining = paged.remaining.map(|remaining| remaining.saturating_sub(1));
         self.listed(object, step);
     }
@@ -212,7 +198,7 @@ impl Machine {
         }
         paged.page = Page::Further;
         paged.remaining = end.remaining;
-        paged.answer = Answer::Asked(step.now);
+        paged.arriving.answer = Answer::Asked(step.now);
         let mut query = paged.query.clone();
         query.continue_token = Some(token);
         self.counters.lists += 1;
@@ -239,8 +225,8 @@ impl Machine {
             Frame::Changed(change, object) => {
                 // What changes meanwhile says nothing of whether the list is still growing.
                 if change == Change::Added {
-                    streamed.heard(step.now);
-                    streamed.objects += 1;
+                    streamed.arriving.heard(step.now);
+                    streamed.arriving.objects += 1;
                 }
                 self.listed(object, step);
             }
@@ -282,7 +268,7 @@ impl Machine {
 
     pub(super) fn streaming_ended(&mut self, step: &mut Step<'_>) {
         let Phase::Streaming(streamed) = &self.phase else { return };
-        let at_once = streamed.objects == 0 && step.now < streamed.asked + self.settings.short_watch;
+        let at_once = streamed.arriving.objects == 0 && step.now < streamed.asked + self.settings.short_watch;
         let error = self.error(Doing::StreamingList, Failure::EndedEarly);
         self.early_ends += 1;
         self.report(&error, step);
