@@ -54,7 +54,8 @@ pub struct Relist {
 /// How a list stands to what was heard before.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum History {
-    /// The server's versions only ever grow: what is older than the store's is stale.
+    /// The server's versions only ever grow, as far as is known: what is older than the store's is stale, unless the whole list turns
+    /// out not to be.
     Continues,
     /// The server went back in time (a restored backup): the list is right, whatever its versions.
     WentBack,

@@ -52,7 +52,8 @@ mod trie;
 /// - One story for each object: added, updated with versions that never go back, deleted. The same key with a new uid is a new
 ///   object: the old one is deleted ([`FinalState::Missed`]), the new one added.
 /// - What was heard before is not heard again: an object of the version that is in the store, or of an older one, changes nothing.
-///   Only a list that says the server went back ([`History::WentBack`]) may bring older versions.
+///   Only a server that went back may bring older versions: in a list that says so ([`History::WentBack`]), or in one that is complete
+///   and not older than what it contradicts.
 /// - A list is compared as it comes in, so there are never two copies of the cache. Changes are told at once. New objects can be
 ///   read at once, but are told only when the list is complete and the deletions it showed have been told. The version moves then.
 /// - A list that is broken off and begun again, or abandoned, leaves nothing untold and deletes nothing.
@@ -172,8 +173,9 @@ impl Store {
 
     fn changed(&mut self, object: Obj<Untyped>, events: &mut Events) {
         self.scopes.heard_of(object.key(), object.version());
+        self.undoubt(object.key());
         let held = self.state.get(object.key());
-        let stale = held.map_or_else(|| self.departed.is_old_news(&object), |held| is_heard(&object, &held.raw));
+        let stale = held.map_or_else(|| self.departed.old_news(&object).is_some(), |held| is_heard(&object, &held.raw));
         if stale {
             return;
         }
@@ -199,6 +201,7 @@ impl Store {
 
     fn deleted(&mut self, object: Obj<Untyped>, events: &mut Events) {
         self.scopes.heard_of(object.key(), object.version());
+        self.undoubt(object.key());
         // Not even noted if it was never here: a keyed queue would not have brought it, and both are to tell the same.
         let Some(held) = self.state.get(object.key()) else { return };
         if is_older(object.version(), &held.raw.meta().version) {
@@ -222,10 +225,11 @@ impl Store {
             self.departed.clear();
         }
         match self.listings.iter_mut().find(|listing| listing.relist.scope == relist.scope) {
-            Some(listing) => listing.restart(relist),
+            Some(listing) => listing.restart(relist, self.departed.count()),
             None => {
                 let first = !self.scopes.is_complete(&relist.scope);
-                self.listings.push(Listing::new(relist, if first { Origin::Initial } else { Origin::Relist }));
+                let origin = if first { Origin::Initial } else { Origin::Relist };
+                self.listings.push(Listing::new(relist, origin, self.departed.count()));
             }
         }
         if let [_] = self.listings.as_slice() {
@@ -237,20 +241,39 @@ impl Store {
         let Some(at) = self.listings.iter().position(|listing| listing.relist.scope.covers(object.key())) else {
             return self.changed(object, events);
         };
-        let (origin, went_back) = (self.listings[at].origin, self.listings[at].went_back());
+        let listing = &mut self.listings[at];
+        listing.doubted.remove(object.key());
+        let went_back = listing.went_back();
         match self.state.get(object.key()) {
             Some(held) => {
-                self.listings[at].seen.set(held.slot);
+                let shown = !listing.seen.set(held.slot);
                 let known = is_same(&object, &held.raw) && *object.version() == held.raw.meta().version;
                 // A server that went back may give a version a second time, with other contents.
-                let known = known && (!went_back || object.json() == held.object().json());
-                if known || (!went_back && is_older(object.version(), &held.raw.meta().version)) {
+                if known && (!went_back || object.json() == held.object().json()) {
+                    return;
+                }
+                if !went_back && is_older(object.version(), &held.raw.meta().version) {
+                    // A stream may repeat itself.
+                    if !shown {
+                        listing.doubted.insert(object.key().clone(), object);
+                    }
                     return;
                 }
             }
-            None if !went_back && self.departed.is_old_news(&object) => return,
+            None if !went_back && self.departed.old_news(&object).is_some() => {
+                if self.departed.left_before(&object, listing.departures) {
+                    listing.doubted.insert(object.key().clone(), object);
+                }
+                return;
+            }
             None => {}
         }
+        self.let_in(at, object, events);
+    }
+
+    /// Takes an object as this list shows it.
+    fn let_in(&mut self, at: usize, object: Obj<Untyped>, events: &mut Events) {
+        let origin = self.listings[at].origin;
         let (key, uid, version) = (object.key().clone(), object.uid().cloned(), object.version().clone());
         let Some(object) = self.door.admit(object, Arrival::Listed) else {
             return self.filtered(&key, uid.as_ref(), &version, origin, events);
@@ -271,6 +294,7 @@ impl Store {
     }
 
     fn relist_ended(&mut self, scope: &Scope, version: &Version, events: &mut Events) {
+        self.settle_doubts(scope, version, events);
         let Some(mut listing) = self.take_listing(scope) else { return };
         let missing: Vec<ObjectKey> = match self.is_sabotaged(Sabotage::NoMissedDeletes) {
             true => Vec::new(),
@@ -291,6 +315,28 @@ impl Store {
             self.tell_untold(&listing, events);
         }
         self.scopes.completed(scope, version, listing.relist.history);
+    }
+
+    /// A complete list that is not older than what was known, and yet shows an earlier state, is of a server that went back and has gone
+    /// on since: what it shows is how things are.
+    fn settle_doubts(&mut self, scope: &Scope, version: &Version, events: &mut Events) {
+        let Some(at) = self.listings.iter().position(|listing| listing.relist.scope == *scope) else { return };
+        for object in std::mem::take(&mut self.listings[at].doubted).into_values() {
+            let known = match self.state.get(object.key()) {
+                Some(held) => Some(&held.raw.meta().version),
+                None => self.departed.old_news(&object),
+            };
+            if known.is_some_and(|known| is_older(object.version(), known) && !is_older(version, known)) {
+                self.let_in(at, object, events);
+            }
+        }
+    }
+
+    /// What a list showed of this key before is of no interest any more.
+    fn undoubt(&mut self, key: &ObjectKey) {
+        for listing in &mut self.listings {
+            listing.doubted.remove(key);
+        }
     }
 
     /// What the list has not shown, but for what was heard of since: that the list could not know.

@@ -127,6 +127,36 @@ fn only_a_server_that_went_back_brings_older_versions() {
 }
 
 #[test]
+fn a_complete_list_that_is_not_older_is_right_even_where_it_shows_older_objects() {
+    // A backup of version 5 was restored, and the server has reached version 20 before anybody looked.
+    let mut store = store_of(9, &[("a", 8), ("b", 3), ("c", 4)]);
+    drop(store.apply([changed("b", 10), deleted("c", 11)]));
+    assert!(
+        told(store.apply([begun(), listed("a", 4), listed("b", 3), listed("c", 4)])).is_empty(),
+        "the end will tell"
+    );
+    assert_eq!(told(store.apply([ended(20)])), ["~ a v8 v4 Relist", "~ b v10 v3 Relist", "+ c v4 Relist"]);
+    assert_eq!(versions(&store), ["a v4", "b v3", "c v4"]);
+    assert!(told(store.apply(list(21, &[("a", 4), ("b", 3), ("c", 4)]))).is_empty());
+}
+
+#[test]
+fn another_object_of_an_older_version_is_another_object_if_the_list_is_not_older() {
+    let mut store = store_of(9, &[("a", 8)]);
+    let listed = Delta::Listed(object_of("a", "restored", 4));
+    assert_eq!(told(store.apply([begun(), listed, ended(20)])), ["- a v8 Missed Relist", "+ a v4 Relist"]);
+    assert_eq!(versions(&store), ["a v4"]);
+}
+
+#[test]
+fn a_streaming_list_that_repeats_itself_brings_nothing_back() {
+    let mut store = store_of(9, &[("a", 8), ("b", 9), ("c", 7)]);
+    drop(store.apply([begun(), listed("a", 8), listed("a", 12), listed("b", 9), deleted("b", 13)]));
+    assert!(told(store.apply([listed("a", 8), listed("b", 9), listed("c", 5), listed("c", 7), ended(20)])).is_empty());
+    assert_eq!(versions(&store), ["a v12", "c v7"]);
+}
+
+#[test]
 fn a_version_given_twice_by_a_server_that_went_back_is_not_unchanged() {
     let mut store = Store::default();
     drop(store.apply([Delta::Changed(labelled("a", "u", 5, r#"{"x":"1"}"#))]));

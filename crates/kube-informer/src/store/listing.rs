@@ -1,8 +1,11 @@
 //! A list that is coming in.
 
+use std::collections::BTreeMap;
+
 use crate::delta::{History, Relist};
 use crate::event::Origin;
 use crate::key::ObjectKey;
+use crate::object::{Obj, Untyped};
 
 /// Which entries a list has shown so far, by slot, and which of them nobody has been told of.
 ///
@@ -15,15 +18,30 @@ pub(super) struct Listing {
     /// New keys in the order of the list. Those whose bit is gone have been told of or have left.
     untold: Vec<(ObjectKey, u32)>,
     untold_bits: Bits,
+    /// Objects that the list showed in a state from before the one that was known. Old news if the list itself is older than what was
+    /// known; if it is not, a server that went back and has gone on since: its end will tell. None, as a rule.
+    pub(super) doubted: BTreeMap<ObjectKey, Obj<Untyped>>,
+    /// How many objects had left when the list began.
+    pub(super) departures: u64,
 }
 
 impl Listing {
-    pub(super) fn new(relist: Relist, origin: Origin) -> Self {
-        Self { relist, origin, seen: Bits::default(), untold: Vec::new(), untold_bits: Bits::default() }
+    pub(super) fn new(relist: Relist, origin: Origin, departures: u64) -> Self {
+        Self {
+            relist,
+            origin,
+            seen: Bits::default(),
+            untold: Vec::new(),
+            untold_bits: Bits::default(),
+            doubted: BTreeMap::new(),
+            departures,
+        }
     }
 
     /// The list begins anew. What nobody has been told of yet remains so.
-    pub(super) fn restart(&mut self, relist: Relist) {
+    pub(super) fn restart(&mut self, relist: Relist, departures: u64) {
+        self.doubted.clear();
+        self.departures = departures;
         // Once the server has gone back, that is what the store has to be compared with, whatever list completes.
         let history = match self.relist.history {
             History::WentBack => History::WentBack,
