@@ -83,6 +83,8 @@ pub enum Arrival {
     Listed,
     /// In a watch, at this moment.
     Changed(Tick),
+    /// On its way to a function that makes another object of it: not worth packing.
+    InTransit,
 }
 
 struct Shared {
@@ -168,14 +170,16 @@ impl Keeper {
         let json = json.trim_ascii();
         let found = scan(json, Extent::Metadata).map_err(broken)?;
         let meta = Meta::of(&found, self.0.interner.as_ref()).map_err(broken)?;
-        if self.keep() != Keep::Compact {
-            let home = Arc::clone(&self.0.packing.lock().home);
-            return Ok(Obj::new(Arc::new(Raw::new(meta, home, Body::plain(json)))));
-        }
-        Ok(Obj::new(match arrival {
-            Arrival::Listed => self.listed(meta, &found, json),
-            Arrival::Changed(now) => self.changed(meta, json, now),
+        Ok(Obj::new(match (self.keep(), arrival) {
+            (Keep::Compact, Arrival::Listed) => self.listed(meta, &found, json),
+            (Keep::Compact, Arrival::Changed(now)) => self.changed(meta, json, now),
+            (Keep::Plain | Keep::Decoded, _) | (_, Arrival::InTransit) => self.plain(meta, json),
         }))
+    }
+
+    fn plain(&self, meta: Meta, json: &[u8]) -> Arc<Raw> {
+        let home = Arc::clone(&self.0.packing.lock().home);
+        Arc::new(Raw::new(meta, home, Body::plain(json)))
     }
 
     fn listed(&self, meta: Meta, found: &Found<'_>, json: &[u8]) -> Arc<Raw> {

@@ -8,8 +8,10 @@ use std::thread;
 
 use bytes::Bytes;
 use json::{any_resource, config};
+use kube_informer::delta::Delta;
 use kube_informer::keeper::{Arrival, Dictionary, Keeper, KeeperSettings, Samples};
-use kube_informer::{Keep, Obj, Untyped};
+use kube_informer::store::{Door, Store};
+use kube_informer::{Keep, Obj, ObjectKey, Untyped, Verdict};
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
@@ -365,6 +367,33 @@ fn decoded_stays_with_the_object() {
         }
     }
     assert_eq!(DECODED.load(Ordering::Relaxed), 50);
+}
+
+#[test]
+fn an_object_that_is_transformed_is_kept_once_and_only_as_it_became() {
+    let keeper = keeper(Keep::Compact);
+    let door = Door::default().transform(keeper.clone(), |value| {
+        value["spec"]["long"] = "long ".repeat(1000).into();
+        match value["metadata"]["name"].as_str() {
+            Some("web-1") => panic!("so it was told"),
+            _ => Verdict::Keep,
+        }
+    });
+    let mut store = Store::new(door);
+    let (plain, key) = (pod(0, 1).len(), |number: usize| ObjectKey::namespaced("default", format!("web-{number}")));
+    for number in 0..255 {
+        let object = accept(&keeper, &pod(number, number + 1), Arrival::InTransit);
+        assert!(object.weight() > plain, "not packed on its way");
+        drop(store.apply([Delta::Changed(object)]));
+    }
+    assert!(keeper.wants_training().is_none(), "each counts once");
+    drop(store.apply([Delta::Changed(accept(&keeper, &pod(255, 256), Arrival::InTransit))]));
+    assert!(keeper.wants_training().is_some());
+    assert_eq!(keeper.pack_cold(10, 1_000).objects, 256, "each is packed once");
+    let held = store.reader().get(&key(0)).unwrap();
+    assert!(held.json().len() > 5_000 && held.weight() < 1_000);
+    let untouched = store.reader().get(&key(1)).unwrap();
+    assert_eq!(untouched.json(), pod(1, 2), "a function that panics changes nothing");
 }
 
 #[test]

@@ -105,6 +105,7 @@ impl<K: Object> InformerBuilder<K> {
             ..KeeperSettings::default()
         });
         let mut door = Door::default();
+        let transforms = settings.transform.is_some();
         if let Some(transform) = settings.transform {
             door = door.transform(keeper.clone(), move |value| transform(value));
         }
@@ -139,6 +140,7 @@ impl<K: Object> InformerBuilder<K> {
             lookout,
             seed: settings.seed,
             keeper: keeper.clone(),
+            transforms,
             clock: clock.clone(),
         };
         let shared = Arc::new(Shared::new(settings.scopes));
@@ -184,15 +186,18 @@ struct Wiring {
     lookout: Option<Arc<dyn Lookout>>,
     seed: Option<u64>,
     keeper: Keeper,
+    /// Whether other objects are made of those that come: then these are not worth packing.
+    transforms: bool,
     clock: Clock,
 }
 
 impl Wiring {
     fn reflect(self) -> Reflect {
         Box::new(move |scope| {
-            let (keeper, clock) = (self.keeper.clone(), self.clock.clone());
+            let (keeper, clock, transforms) = (self.keeper.clone(), self.clock.clone(), self.transforms);
             let intake = move |json: &Bytes, whence| {
                 let arrival = match whence {
+                    _ if transforms => Arrival::InTransit,
                     Whence::List => Arrival::Listed,
                     Whence::Watch => Arrival::Changed(clock.now()),
                 };

@@ -35,7 +35,8 @@ impl Door {
         Self { keep_if: Some(Box::new(test)), ..self }
     }
 
-    /// Changes what comes in, and may leave it out. The keeper makes objects of what it makes.
+    /// Changes what comes in, and may leave it out. The keeper makes objects of what it makes; what comes in need not be kept, and is
+    /// best [in transit](Arrival::InTransit).
     #[must_use]
     pub fn transform(self, keeper: Keeper, f: impl Fn(&mut Value) -> Verdict + Send + Sync + 'static) -> Self {
         Self { transform: Some((Box::new(f), keeper)), ..self }
@@ -51,18 +52,19 @@ impl Door {
     /// The object as it would have been let in, whatever a test says: for the last state of one that was in.
     pub(super) fn transformed(&self, object: Obj<Untyped>, arrival: Arrival) -> Option<Obj<Untyped>> {
         let Some((transform, keeper)) = &self.transform else { return Some(object) };
-        let Ok(mut value) = serde_json::from_slice::<Value>(&object.json()) else { return Some(object) };
-        let verdict = guarded("transform", || transform(&mut value));
-        match verdict {
-            Some(Verdict::Drop) => None,
-            None => Some(object),
-            Some(Verdict::Keep) => {
-                let bytes = serde_json::to_vec(&value).unwrap_or_default();
-                let changed = keeper.accept(&bytes.into(), arrival).ok();
-                // One that has lost its name, or taken another, is not let pass for the object it was.
-                Some(changed.filter(|changed| changed.key() == object.key()).unwrap_or(object))
-            }
-        }
+        let json = object.json();
+        let changed = match serde_json::from_slice::<Value>(&json) {
+            Err(_) => None,
+            Ok(mut value) => match guarded("transform", || transform(&mut value)) {
+                Some(Verdict::Drop) => return None,
+                Some(Verdict::Keep) => serde_json::to_vec(&value).ok(),
+                None => None,
+            },
+        };
+        let kept = changed.and_then(|changed| keeper.accept(&changed.into(), arrival).ok());
+        // One that has lost its name, or taken another, is not let pass for the object it was.
+        let kept = kept.filter(|kept| kept.key() == object.key());
+        Some(kept.or_else(|| keeper.accept(&json, arrival).ok()).unwrap_or(object))
     }
 }
 
