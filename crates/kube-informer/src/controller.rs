@@ -134,6 +134,10 @@ impl Controller {
             self.apply(batch);
             return tokio::task::coop::consume_budget().await;
         }
+        if self.store.is_building() {
+            self.build_indexes();
+            return tokio::task::yield_now().await;
+        }
         let stirs = self.shared.stirs();
         if stirs != self.stirs {
             self.stirs = stirs;
@@ -240,7 +244,7 @@ impl Controller {
         }
     }
 
-    /// An index that was asked for while nothing happens is built nonetheless.
+    /// An index that was asked for while nothing happens is built nonetheless, a little at a time.
     fn build_indexes(&mut self) {
         let news = self.store.apply([]).into_news();
         debug_assert!(news.is_empty(), "nothing comes of nothing");

@@ -81,6 +81,42 @@ fn an_index_is_complete_whenever_it_is_made() {
 }
 
 #[test]
+fn a_late_index_is_built_a_little_at_a_time_and_is_complete_throughout() {
+    let mut store = Store::default();
+    let key = |n: u64| format!("o{n}");
+    drop(store.apply((0..1_000).map(|n| with_ips(&key(n), n + 1, &["1", &n.to_string()]))));
+    let calls = Arc::new(AtomicUsize::new(0));
+    let counted = Arc::clone(&calls);
+    let late: Index<Ips, String> = Index::new(&store.reader(), move |object| {
+        counted.fetch_add(1, Ordering::Relaxed);
+        ips(object)
+    });
+    let (mut version, mut steps) = (1_000, 0);
+    loop {
+        let before = calls.load(Ordering::Relaxed);
+        // Objects come, change and go meanwhile, whether or not the index has seen them.
+        version += 3;
+        let (new, other, gone) = (key(version), key(version % 400), key(400 + version % 600));
+        let lasting = with_ips(&new, version - 2, &["1"]);
+        drop(store.apply([lasting, with_ips(&other, version - 1, &["2", "3"]), deleted(&gone, version)]));
+        assert!(calls.load(Ordering::Relaxed) - before <= 64 + 2, "a batch waits for a few objects, not for all");
+        let lister = Lister::<Ips>::new(store.reader());
+        for ip in ["1", "2", "3", "500"] {
+            let found = lister.list().into_iter().filter(|object| ips(object).iter().any(|one| one == ip));
+            assert_eq!(sorted(late.keys(ip)), sorted(found.map(|object| object.key().clone())));
+        }
+        steps += 1;
+        if !store.is_building() {
+            break;
+        }
+    }
+    assert!(steps > 10);
+    let before = calls.load(Ordering::Relaxed);
+    assert!(late.count("1") > 100 && late.count("3") > 1);
+    assert_eq!(calls.load(Ordering::Relaxed), before, "it is built");
+}
+
+#[test]
 fn an_index_by_path_decodes_nothing() {
     let mut store = Store::default();
     let by_node: Index<Untyped, String> = Index::by_path(&store.reader(), "spec.nodeName".parse().unwrap());

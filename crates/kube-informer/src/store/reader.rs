@@ -68,7 +68,7 @@ impl Reader {
         self.shared.state.load_full()
     }
 
-    /// Hands an index to the writer, which builds it before it next applies anything.
+    /// Hands an index to the writer, which begins to build it when it next applies anything.
     pub(crate) fn add_table(&self, table: Box<dyn AnyTable>) -> usize {
         let id = self.shared.next_index.fetch_add(1, Ordering::Relaxed);
         self.shared.waiting.lock().push((id, table));
