@@ -13,6 +13,21 @@ mod keyed;
 mod ordered;
 
 /// How the queue treats several deltas of one object.
+///
+/// ```
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// # let server = kube_embedded::Server::builder().in_process().start().await?;
+/// # let client = kube::Client::new(server.service(), "default");
+/// use k8s_openapi::api::core::v1::ConfigMap;
+/// use kube_informer::{Discipline, Informer};
+///
+/// // client-go's DeltaFIFO, as it was before 1.36.
+/// let maps = Informer::<ConfigMap>::builder(client).queue(Discipline::Keyed).start();
+/// maps.synced().await?;
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 #[non_exhaustive]
 #[doc(alias("Queue", "QueueWithBatch"))]

@@ -12,6 +12,17 @@ use crate::server_error::ServerError;
 /// A body that does not fit the type it was read as, or bytes that are no object at all.
 ///
 /// Its text says which field of which type, never what stood there: objects hold secrets.
+///
+/// ```
+/// use k8s_openapi::api::core::v1::ConfigMap;
+/// use kube_informer::Obj;
+///
+/// let map = Obj::<ConfigMap>::from_json(r#"{"metadata":{"name":"a"},"data":{"password":1234}}"#)?;
+/// let error = map.get().unwrap_err();
+/// assert_eq!(error.path().unwrap().to_string(), "data.password");
+/// assert!(!error.to_string().contains("1234"));
+/// # Ok::<_, kube_informer::DecodeError>(())
+/// ```
 #[derive(Clone)]
 pub struct DecodeError(Arc<Inner>);
 
@@ -95,6 +106,13 @@ fn offset(json: &[u8], line: usize, column: usize) -> usize {
 }
 
 /// Text that is not what it was parsed as: a key, a selector, a path.
+///
+/// ```
+/// use kube_informer::{ParseError, Selector};
+///
+/// let error: ParseError = "app in (".parse::<Selector>().unwrap_err();
+/// assert!(!error.to_string().is_empty());
+/// ```
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{message}")]
 pub struct ParseError {
@@ -110,6 +128,25 @@ impl ParseError {
 /// An informer has not synced, and will not by waiting.
 ///
 /// A refusal need not be the end: the informer keeps trying, and a later wait can succeed.
+///
+/// ```
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// # let server = kube_embedded::Server::builder().in_process().start().await?;
+/// # let client = kube::Client::new(server.service(), "default");
+/// use k8s_openapi::api::core::v1::ConfigMap;
+/// use kube_embedded::fault::{Fault, Rule};
+/// use kube_informer::{Informer, SyncError};
+///
+/// server.faults().inject(Rule::new(Fault::status(403)).times(5));
+/// let maps = Informer::<ConfigMap>::builder(client).start();
+/// match maps.synced().await {
+///     Err(SyncError::Refused(cause)) => assert!(cause.is_forbidden()),
+///     other => panic!("{other:?}"),
+/// }
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Debug, Clone, thiserror::Error)]
 #[non_exhaustive]
 #[doc(alias("SyncResult"))]
@@ -124,6 +161,22 @@ pub enum SyncError {
 }
 
 /// A version or a state of an object will not come by waiting.
+///
+/// ```
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// # let server = kube_embedded::Server::builder().in_process().start().await?;
+/// # let client = kube::Client::new(server.service(), "default");
+/// use k8s_openapi::api::core::v1::ConfigMap;
+/// use kube_informer::{Informer, Version, WaitError};
+///
+/// let maps = Informer::<ConfigMap>::builder(client).start();
+/// let far = maps.wait_for(Version::from(1_000_000));
+/// maps.shutdown().await;
+/// assert_eq!(far.await, Err(WaitError::Stopped));
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum WaitError {
@@ -136,6 +189,21 @@ pub enum WaitError {
 }
 
 /// The namespaces of an informer out of a [`Factory`](crate::Factory) stay as they are: others may hold it who count on them.
+///
+/// ```
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// # let server = kube_embedded::Server::builder().in_process().start().await?;
+/// # let client = kube::Client::new(server.service(), "default");
+/// use k8s_openapi::api::core::v1::ConfigMap;
+/// use kube_informer::Factory;
+///
+/// let factory = Factory::builder(client).build()?;
+/// let maps = factory.informer::<ConfigMap>();
+/// assert!(maps.set_namespaces(["default"]).is_err());
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("the informer of {resource} is shared, so its namespaces stay as they are: ask the factory for others")]
 pub struct NamespacesShared {
@@ -143,6 +211,22 @@ pub struct NamespacesShared {
 }
 
 /// The cache has not heard of the server for too long.
+///
+/// ```
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// # let server = kube_embedded::Server::builder().in_process().start().await?;
+/// # let client = kube::Client::new(server.service(), "default");
+/// use std::time::Duration;
+/// use k8s_openapi::api::core::v1::ConfigMap;
+/// use kube_informer::{Informer, Stale};
+///
+/// let maps = Informer::<ConfigMap>::builder(client).build();
+/// let fresh = maps.lister().fresh_within(Duration::from_secs(60));
+/// assert_eq!(fresh.err(), Some(Stale { age: None }), "it has not even been started");
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("{}", match .age {
     Some(age) => format!("the server was last heard of {:.1} s ago", age.as_secs_f64()),

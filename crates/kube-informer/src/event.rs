@@ -59,6 +59,18 @@ pub enum Event<K = Untyped> {
 }
 
 /// Why an event is told.
+///
+/// ```
+/// use kube_informer::{Event, Obj, Origin, Untyped};
+///
+/// // Alarms are for what happens, not for what was there before us.
+/// fn alarms(event: &Event<Untyped>) -> bool {
+///     matches!(event.origin(), Origin::Live | Origin::Relist)
+/// }
+/// let object = Obj::from_json(r#"{"metadata":{"name":"a"}}"#)?;
+/// assert!(!alarms(&Event::added(object, Origin::Initial)));
+/// # Ok::<_, kube_informer::DecodeError>(())
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Origin {
@@ -74,6 +86,21 @@ pub enum Origin {
 }
 
 /// How much is known of a deleted object's end.
+///
+/// ```
+/// use kube_informer::{Event, FinalState};
+///
+/// fn line<K>(event: &Event<K>) -> String {
+///     match event {
+///         Event::Deleted { last, state: FinalState::Known, .. } => format!("{} was deleted", last.key()),
+///         Event::Deleted { last, state: FinalState::Missed, .. } => format!("{} is gone, who knows since when", last.key()),
+///         Event::Deleted { last, .. } => format!("{} is of no interest any more", last.key()),
+///         other => format!("{} is there", other.key()),
+///     }
+/// }
+/// # let last = kube_informer::Obj::<kube_informer::Untyped>::from_json(r#"{"metadata":{"name":"a"}}"#).unwrap();
+/// # assert_eq!(line(&Event::deleted(last, FinalState::Known, kube_informer::Origin::Live)), "a was deleted");
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 #[doc(alias = "DeletedFinalStateUnknown")]

@@ -38,6 +38,20 @@ pub struct Health {
 }
 
 /// What an informer is doing.
+///
+/// ```
+/// use kube_informer::Condition;
+///
+/// fn line(condition: &Condition) -> String {
+///     match condition {
+///         Condition::Listing { objects, remaining: Some(remaining) } => format!("{objects} of {}", objects + remaining),
+///         Condition::Degraded { cause, .. } => format!("trying again: {cause}"),
+///         other => format!("{other:?}"),
+///     }
+/// }
+/// assert_eq!(line(&Condition::Listing { objects: 500, remaining: Some(1500) }), "500 of 2000");
+/// assert_eq!(line(&Condition::Synced), "Synced");
+/// ```
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub enum Condition {

@@ -19,9 +19,35 @@ mod table;
 /// Finds objects of kind `K` by values of type `V`.
 ///
 /// An index may be made before or after there is anything in the cache, and is complete from the start: until the cache has built
-/// it, it answers by looking at every object. It goes with the last of its handles.
+/// it, a little at a time so that changes need not wait, it answers by looking at every object. It goes with the last of its handles.
 ///
 /// Each answer is of one moment, the same for index and objects. A function that panics finds nothing in the object it was given.
+///
+/// ```
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// # let server = kube_embedded::Server::builder().in_process().start().await?;
+/// # let client = kube::Client::new(server.service(), "default");
+/// # for (name, app, ip) in [("a", "web", "10.0.0.1"), ("b", "db", "10.0.0.2")] {
+/// #     server.create(&serde_json::json!({
+/// #         "apiVersion": "v1", "kind": "ConfigMap",
+/// #         "metadata": {"name": name, "namespace": "default", "labels": {"app": app}}, "data": {"ip": ip},
+/// #     }))?;
+/// # }
+/// use std::net::IpAddr;
+/// use k8s_openapi::api::core::v1::ConfigMap;
+/// use kube_informer::{Index, Informer, Obj};
+///
+/// fn ip(map: &Obj<ConfigMap>) -> Option<IpAddr> {
+///     map.get().ok()?.data.as_ref()?.get("ip")?.parse().ok()
+/// }
+/// let maps = Informer::<ConfigMap>::builder(client).start();
+/// let by_ip: Index<ConfigMap, IpAddr> = maps.index(ip);
+/// maps.synced().await?;
+/// assert_eq!(by_ip.get(&IpAddr::from([10, 0, 0, 2]))[0].name(), "b");
+/// # Ok(())
+/// # }
+/// ```
 #[must_use = "an index that nobody holds is taken down"]
 pub struct Index<K, V> {
     reader: Reader,

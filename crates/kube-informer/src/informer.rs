@@ -53,6 +53,30 @@ mod settings;
 /// - The informer looks every period which handlers are due. A handler that asks for a shorter period before the start shortens this;
 ///   one that asks after the start gets the informer's. So each is told at the first look at or after its own time.
 /// - Objects with a change under way are left out, and so is a handler that has not yet heard what it was told together before.
+///
+/// ```
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// # let server = kube_embedded::Server::builder().in_process().start().await?;
+/// # let client = kube::Client::new(server.service(), "default");
+/// # for (name, app, ip) in [("a", "web", "10.0.0.1"), ("b", "db", "10.0.0.2")] {
+/// #     server.create(&serde_json::json!({
+/// #         "apiVersion": "v1", "kind": "ConfigMap",
+/// #         "metadata": {"name": name, "namespace": "default", "labels": {"app": app}}, "data": {"ip": ip},
+/// #     }))?;
+/// # }
+/// use k8s_openapi::api::core::v1::ConfigMap;
+/// use kube_informer::Informer;
+///
+/// let maps = Informer::<ConfigMap>::builder(client).build();
+/// let printer = maps.on_event(|event| println!("{}", event.key()));
+/// maps.start();
+/// printer.synced().await?; // the cache is full, and the printer has heard all of it
+/// assert_eq!(maps.lister().count(), 2);
+/// maps.shutdown().await; // no task and no connection is left
+/// # Ok(())
+/// # }
+/// ```
 #[doc(alias = "SharedInformer")]
 #[doc(alias = "SharedIndexInformer")]
 #[doc(alias("TypedSharedIndexInformer", "GenericInformer"))]

@@ -28,6 +28,21 @@ mod strip;
 mod training;
 
 /// How an informer keeps the bodies of its objects.
+///
+/// ```
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// # let server = kube_embedded::Server::builder().in_process().start().await?;
+/// # let client = kube::Client::new(server.service(), "default");
+/// use k8s_openapi::api::core::v1::ConfigMap;
+/// use kube_informer::{Informer, Keep};
+///
+/// // Every object is read all the time, so let them stay decoded.
+/// let maps = Informer::<ConfigMap>::builder(client).keep(Keep::Decoded).start();
+/// maps.synced().await?;
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 #[non_exhaustive]
 pub enum Keep {

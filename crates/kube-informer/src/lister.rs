@@ -22,6 +22,30 @@ mod snapshot;
 ///
 /// Every answer is of one moment. Reading never waits for the cache to be written, and never makes it wait. Nothing is decoded to
 /// find, to select or to sort. The order of lists is unspecified unless they are [`sorted`](Self::sorted).
+///
+/// ```
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// # let server = kube_embedded::Server::builder().in_process().start().await?;
+/// # let client = kube::Client::new(server.service(), "default");
+/// # for (name, app, ip) in [("a", "web", "10.0.0.1"), ("b", "db", "10.0.0.2")] {
+/// #     server.create(&serde_json::json!({
+/// #         "apiVersion": "v1", "kind": "ConfigMap",
+/// #         "metadata": {"name": name, "namespace": "default", "labels": {"app": app}}, "data": {"ip": ip},
+/// #     }))?;
+/// # }
+/// use k8s_openapi::api::core::v1::ConfigMap;
+/// use kube_informer::{Informer, Lister, ObjectKey};
+///
+/// let maps = Informer::<ConfigMap>::builder(client).start();
+/// maps.synced().await?;
+/// let lister: Lister<ConfigMap> = maps.lister();
+/// assert!(lister.get(&ObjectKey::namespaced("default", "a")).is_some());
+/// assert_eq!(lister.select(&"app=web".parse()?).len(), 1);
+/// assert_eq!(lister.sorted()[1].name(), "b");
+/// # Ok(())
+/// # }
+/// ```
 #[doc(alias("Store", "ThreadSafeStore", "Indexer", "TypedIndexer", "GenericLister", "NewGenericLister"))]
 pub struct Lister<K> {
     reader: Reader,
@@ -140,6 +164,19 @@ impl<K> Lister<K> {
 }
 
 /// Reads one namespace of a cache; see [`Lister`].
+///
+/// ```
+/// use kube_informer::{Lister, Obj, Untyped};
+///
+/// let object = |json: &str| Obj::<Untyped>::from_json(json.to_owned()).unwrap();
+/// let lister = Lister::fixed([
+///     object(r#"{"metadata":{"name":"a","namespace":"one"}}"#),
+///     object(r#"{"metadata":{"name":"a","namespace":"two"}}"#),
+/// ]);
+/// let one = lister.namespace("one");
+/// assert!(one.get("a").is_some());
+/// assert_eq!(one.list().len(), 1);
+/// ```
 pub struct NamespaceLister<K> {
     reader: Reader,
     namespace: Arc<str>,

@@ -18,6 +18,30 @@ pub use self::facade::Facade;
 /// Takes the figures of informers, every ten seconds and when something of note happens.
 ///
 /// With the feature `metrics` there is one for the crate of that name.
+///
+/// ```
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// # let server = kube_embedded::Server::builder().in_process().start().await?;
+/// # let client = kube::Client::new(server.service(), "default");
+/// use k8s_openapi::api::core::v1::ConfigMap;
+/// use kube_informer::{Figures, Informer, Metrics};
+///
+/// struct Lines;
+///
+/// impl Metrics for Lines {
+///     fn report(&self, informer: &str, figures: &Figures) {
+///         println!("{informer}: {} objects in {} bytes", figures.objects, figures.bytes);
+///     }
+///     fn ended(&self, informer: &str) {
+///         println!("{informer} has ended");
+///     }
+/// }
+/// let maps = Informer::<ConfigMap>::builder(client).metrics(Lines).start();
+/// maps.synced().await?;
+/// # Ok(())
+/// # }
+/// ```
 #[doc(alias("InformerMetricsProvider", "SetInformerMetricsProvider"))]
 pub trait Metrics: Send + Sync + 'static {
     /// The figures of an informer, named after its resource.
@@ -33,6 +57,15 @@ pub trait Metrics: Send + Sync + 'static {
 }
 
 /// The figures of an informer. Those of the past only grow.
+///
+/// ```
+/// use kube_informer::Figures;
+///
+/// fn backlog(figures: &Figures) -> usize {
+///     figures.handlers.iter().map(|handler| handler.backlog).sum()
+/// }
+/// assert_eq!(backlog(&Figures::default()), 0);
+/// ```
 #[derive(Debug, Clone, Default, PartialEq)]
 #[non_exhaustive]
 pub struct Figures {
@@ -59,6 +92,16 @@ pub struct Figures {
 }
 
 /// The figures of a handler.
+///
+/// ```
+/// use std::time::Duration;
+/// use kube_informer::HandlerFigures;
+///
+/// fn is_stuck(handler: &HandlerFigures) -> bool {
+///     handler.backlog > 0 && handler.lag > Duration::from_secs(60)
+/// }
+/// assert!(!is_stuck(&HandlerFigures::default()));
+/// ```
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct HandlerFigures {

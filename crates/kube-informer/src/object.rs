@@ -59,6 +59,16 @@ pub struct Obj<K = Untyped> {
 }
 
 /// The kind of an object nobody has named a type for: what the core moves.
+///
+/// ```
+/// use k8s_openapi::api::core::v1::ConfigMap;
+/// use kube_informer::Obj;
+///
+/// let object: Obj = Obj::from_json(r#"{"metadata":{"name":"a"},"data":{"k":"v"}}"#)?;
+/// assert_eq!(object.name(), "a", "metadata needs no type");
+/// assert_eq!(object.view::<ConfigMap>().get()?.data.as_ref().unwrap()["k"], "v");
+/// # Ok::<_, kube_informer::DecodeError>(())
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Untyped {}
 

@@ -45,6 +45,34 @@ pub(crate) mod step;
 /// time, and every failure, also one on an established stream, is told to [`on_error`](Self::on_error).
 ///
 /// What it does and when is decided by a state machine without clock, chance or I/O; this is the thin shell around it.
+///
+/// ```
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// # let server = kube_embedded::Server::builder().in_process().start().await?;
+/// # let client = kube::Client::new(server.service(), "default");
+/// # for (name, app, ip) in [("a", "web", "10.0.0.1"), ("b", "db", "10.0.0.2")] {
+/// #     server.create(&serde_json::json!({
+/// #         "apiVersion": "v1", "kind": "ConfigMap",
+/// #         "metadata": {"name": name, "namespace": "default", "labels": {"app": app}}, "data": {"ip": ip},
+/// #     }))?;
+/// # }
+/// use k8s_openapi::api::core::v1::ConfigMap;
+/// use kube_informer::delta::{Delta, Scope};
+/// use kube_informer::reflector::{Reflector, Settings, Whence};
+/// use kube_informer::{ApiListWatch, Obj};
+///
+/// let intake = |json: &bytes::Bytes, _: Whence| Obj::from_json(json.clone());
+/// let source = ApiListWatch::of::<ConfigMap>(client);
+/// let reflector = Reflector::new("configmaps", Scope::Everything, source, Settings::default(), intake);
+/// let (sink, mut deltas) = tokio::sync::mpsc::channel(100);
+/// let running = tokio::spawn(reflector.run(sink));
+/// assert!(matches!(deltas.recv().await, Some(Delta::RelistBegun(_))));
+/// assert!(matches!(deltas.recv().await, Some(Delta::Listed(_))));
+/// running.abort();
+/// # Ok(())
+/// # }
+/// ```
 pub struct Reflector {
     source: Source,
     what: Arc<str>,
@@ -59,6 +87,22 @@ pub struct Reflector {
 type OnError = Box<dyn FnMut(&ServerError) + Send>;
 
 /// Makes objects out of their bytes, as they are to be kept. A closure does.
+///
+/// ```
+/// use bytes::Bytes;
+/// use kube_informer::reflector::{Intake, Whence};
+/// use kube_informer::{DecodeError, Obj, Untyped};
+///
+/// /// Counts what comes in.
+/// struct Counted(u64);
+///
+/// impl Intake for Counted {
+///     fn accept(&mut self, json: &Bytes, _: Whence) -> Result<Obj<Untyped>, DecodeError> {
+///         self.0 += 1;
+///         Obj::from_json(json.clone())
+///     }
+/// }
+/// ```
 pub trait Intake: Send {
     /// Makes an object out of its JSON.
     fn accept(&mut self, json: &Bytes, whence: Whence) -> Result<Obj<Untyped>, DecodeError>;
@@ -74,6 +118,15 @@ where
 }
 
 /// What an object came in.
+///
+/// ```
+/// use kube_informer::reflector::Whence;
+///
+/// fn is_fresh(whence: Whence) -> bool {
+///     whence == Whence::Watch
+/// }
+/// assert!(!is_fresh(Whence::List));
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Whence {
     /// A list, streamed or not: it may have been as it is for long.

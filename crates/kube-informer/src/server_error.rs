@@ -34,6 +34,13 @@ struct Inner {
 }
 
 /// What was being done when something failed.
+///
+/// ```
+/// use kube_informer::{Doing, Failure, ServerError};
+///
+/// let error = ServerError::new(Doing::List, "pods", Failure::ConnectionRefused);
+/// assert_eq!(error.doing(), Doing::List);
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Doing {

@@ -123,6 +123,29 @@ impl<K> fmt::Debug for Subscription<K> {
 ///
 /// `let _ = informer.on_event(…)` drops it at once: keep it in a variable, or [`detach`](Self::detach) it. A registration keeps its
 /// informer alive.
+///
+/// ```
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// # let server = kube_embedded::Server::builder().in_process().start().await?;
+/// # let client = kube::Client::new(server.service(), "default");
+/// # for (name, app, ip) in [("a", "web", "10.0.0.1"), ("b", "db", "10.0.0.2")] {
+/// #     server.create(&serde_json::json!({
+/// #         "apiVersion": "v1", "kind": "ConfigMap",
+/// #         "metadata": {"name": name, "namespace": "default", "labels": {"app": app}}, "data": {"ip": ip},
+/// #     }))?;
+/// # }
+/// use k8s_openapi::api::core::v1::ConfigMap;
+/// use kube_informer::Informer;
+///
+/// let maps = Informer::<ConfigMap>::builder(client).start();
+/// let watcher = maps.on_event(|event| println!("{}", event.key()));
+/// watcher.synced().await?;
+/// watcher.remove().await; // and it has returned from its last event
+/// maps.on_event(|_| println!("something changed")).detach();
+/// # Ok(())
+/// # }
+/// ```
 #[must_use = "dropping a registration removes the handler: keep it, or detach() it"]
 #[doc(alias = "ResourceEventHandlerRegistration")]
 #[doc(alias("RemoveEventHandler", "ShutDownEventHandler"))]

@@ -36,6 +36,13 @@ pub enum Change {
 }
 
 /// The `Status` a server answers with when something is wrong.
+///
+/// ```
+/// use kube_informer::ServerStatus;
+///
+/// let status = ServerStatus::of_json(br#"{"kind":"Status","code":410,"reason":"Expired","message":"too old","details":null}"#);
+/// assert_eq!(status.unwrap().reason, "Expired");
+/// ```
 #[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
 #[serde(default)]
 #[non_exhaustive]
@@ -51,6 +58,13 @@ pub struct ServerStatus {
 }
 
 /// The part of a status's details that clients act upon.
+///
+/// ```
+/// use kube_informer::ServerStatus;
+///
+/// let status = ServerStatus::of_json(br#"{"code":429,"details":{"retryAfterSeconds":5}}"#).unwrap();
+/// assert_eq!(status.details.retry_after_seconds, 5);
+/// ```
 #[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
 #[non_exhaustive]
@@ -62,6 +76,13 @@ pub struct StatusDetails {
 }
 
 /// One cause of a failure.
+///
+/// ```
+/// use kube_informer::ServerStatus;
+///
+/// let json = br#"{"code":504,"details":{"causes":[{"reason":"ResourceVersionTooLarge","message":"Too large resource version"}]}}"#;
+/// assert_eq!(ServerStatus::of_json(json).unwrap().details.causes[0].reason, "ResourceVersionTooLarge");
+/// ```
 #[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
 #[serde(default)]
 #[non_exhaustive]

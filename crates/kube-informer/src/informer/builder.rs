@@ -22,6 +22,32 @@ use crate::reflector::{self, Intake, Lookout, Reflector, Whence};
 use crate::store::{Door, Store};
 
 /// An informer to be. See [`Informer::builder`].
+///
+/// ```
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// # let server = kube_embedded::Server::builder().in_process().start().await?;
+/// # let client = kube::Client::new(server.service(), "default");
+/// # for (name, app, ip) in [("a", "web", "10.0.0.1"), ("b", "db", "10.0.0.2")] {
+/// #     server.create(&serde_json::json!({
+/// #         "apiVersion": "v1", "kind": "ConfigMap",
+/// #         "metadata": {"name": name, "namespace": "default", "labels": {"app": app}}, "data": {"ip": ip},
+/// #     }))?;
+/// # }
+/// use k8s_openapi::api::core::v1::ConfigMap;
+/// use kube_informer::{Informer, Keep};
+///
+/// let maps = Informer::<ConfigMap>::builder(client)
+///     .namespace("default")
+///     .labels("app in (web, db)".parse()?)
+///     .keep(Keep::Plain)
+///     .build();
+/// maps.start();
+/// maps.synced().await?;
+/// assert_eq!(maps.lister().count(), 2);
+/// # Ok(())
+/// # }
+/// ```
 #[must_use = "an informer is made by build() or start()"]
 #[doc(alias("SharedIndexInformerOptions", "InformerOptions"))]
 pub struct InformerBuilder<K> {

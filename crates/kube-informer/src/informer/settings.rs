@@ -19,6 +19,24 @@ use crate::server_error::ServerError;
 use crate::store::Verdict;
 
 /// Whether a refusal of the server (401, 403, 404) ends a wait for the first list.
+///
+/// ```
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// # let server = kube_embedded::Server::builder().in_process().start().await?;
+/// # let client = kube::Client::new(server.service(), "default");
+/// use k8s_openapi::api::core::v1::ConfigMap;
+/// use kube_embedded::fault::{Fault, Rule};
+/// use kube_informer::{Informer, WhenRefused};
+///
+/// # tokio::time::pause();
+/// // The definition is yet to come.
+/// server.faults().inject(Rule::new(Fault::status(404)).times(3));
+/// let maps = Informer::<ConfigMap>::builder(client).when_refused(WhenRefused::Wait).start();
+/// maps.synced().await?;
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub enum WhenRefused {
     /// It does, with its cause: somebody has to do something first.
@@ -29,6 +47,24 @@ pub enum WhenRefused {
 }
 
 /// How an informer is to be: the same setters as those of [`InformerBuilder`](crate::InformerBuilder).
+///
+/// ```
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// # let server = kube_embedded::Server::builder().in_process().start().await?;
+/// # let client = kube::Client::new(server.service(), "default");
+/// use std::time::Duration;
+/// use k8s_openapi::api::core::v1::ConfigMap;
+/// use kube_informer::{Informer, Settings};
+///
+/// fn ours() -> Settings<ConfigMap> {
+///     Settings::default().resync(Duration::from_secs(600)).drop_managed_fields()
+/// }
+/// let maps = Informer::<ConfigMap>::builder(client).settings(ours()).start();
+/// maps.synced().await?;
+/// # Ok(())
+/// # }
+/// ```
 #[must_use = "settings do nothing until an informer is built with them"]
 pub struct Settings<K> {
     pub(crate) scopes: Vec<Scope>,

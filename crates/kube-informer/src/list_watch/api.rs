@@ -74,6 +74,21 @@ pub struct ApiListWatch {
 type Tweak = Arc<dyn Fn(&mut Parameters) + Send + Sync>;
 
 /// Whether answers may be compressed.
+///
+/// ```
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// # let server = kube_embedded::Server::builder().in_process().start().await?;
+/// # let client = kube::Client::new(server.service(), "default");
+/// use k8s_openapi::api::core::v1::ConfigMap;
+/// use kube_informer::{Compression, Informer};
+///
+/// // The server is next door: bytes are cheaper than unpacking them.
+/// let maps = Informer::<ConfigMap>::builder(client).source(|source| source.compression(Compression::None)).start();
+/// maps.synced().await?;
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 #[non_exhaustive]
 pub enum Compression {

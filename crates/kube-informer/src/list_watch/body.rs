@@ -11,6 +11,19 @@ use crate::server_error::ServerError;
 use crate::version::Version;
 
 /// The bytes of an answer, as they arrive. Dropping it closes the connection it comes from.
+///
+/// ```
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() {
+/// use futures_util::StreamExt as _;
+/// use kube_informer::{Body, Version};
+///
+/// let map = r#"{"metadata":{"name":"a","resourceVersion":"6"}}"#;
+/// let mut list = Body::from_list(&Version::from(7), [map]);
+/// let bytes = list.next().await.unwrap().unwrap();
+/// assert!(bytes.starts_with(br#"{"kind":"List""#) && bytes.ends_with(br#""resourceVersion":"6"}}]}"#));
+/// # }
+/// ```
 pub struct Body(BoxStream<'static, Result<Bytes, ServerError>>);
 
 impl Body {
@@ -60,6 +73,19 @@ impl fmt::Debug for Body {
 }
 
 /// An event of a watch, its object as JSON.
+///
+/// ```
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() {
+/// use futures_util::{StreamExt as _, stream};
+/// use kube_informer::{Body, Frame, Version};
+///
+/// let map = r#"{"metadata":{"name":"a","resourceVersion":"6"}}"#;
+/// let watch = Body::from_frames(stream::iter([Frame::Added(map.into()), Frame::Bookmark(Version::from(7))]));
+/// let lines: Vec<_> = watch.map(Result::unwrap).collect().await;
+/// assert_eq!(lines[0], format!("{{\"type\":\"ADDED\",\"object\":{map}}}\n"));
+/// # }
+/// ```
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Frame {

@@ -5,6 +5,14 @@ use std::time::Duration;
 use crate::version::Version;
 
 /// What list is wanted. Which resource, namespace and selectors, the source knows.
+///
+/// ```
+/// use kube_informer::{ListQuery, ListVersion};
+///
+/// let mut query = ListQuery::new(ListVersion::Any);
+/// query.limit = Some(500);
+/// assert!(query.continue_token.is_none(), "the first page");
+/// ```
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct ListQuery {
@@ -19,6 +27,21 @@ pub struct ListQuery {
 }
 
 /// How new a list must be.
+///
+/// ```
+/// use kube_informer::{ListVersion, Version};
+///
+/// // What a source of one's own may make of it: only one that is behind has to fetch anything.
+/// fn is_enough(wanted: &ListVersion, have: &Version) -> bool {
+///     match wanted {
+///         ListVersion::Any => true,
+///         ListVersion::NotOlderThan(version) => have >= version,
+///         _ => false,
+///     }
+/// }
+/// assert!(is_enough(&ListVersion::NotOlderThan(Version::from(7)), &Version::from(9)));
+/// assert!(!is_enough(&ListVersion::Latest, &Version::from(9)));
+/// ```
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum ListVersion {
@@ -31,6 +54,13 @@ pub enum ListVersion {
 }
 
 /// How much of each object is wanted.
+///
+/// ```
+/// use kube_informer::{Detail, ListQuery, ListVersion};
+///
+/// let query = ListQuery::new(ListVersion::Latest);
+/// assert_eq!(query.detail, Detail::Usual);
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 #[non_exhaustive]
 pub enum Detail {
@@ -42,6 +72,14 @@ pub enum Detail {
 }
 
 /// What watch is wanted.
+///
+/// ```
+/// use std::time::Duration;
+/// use kube_informer::{Bookmarks, Version, WatchQuery, WatchStart};
+///
+/// let query = WatchQuery::new(WatchStart::After(Version::from(7)), Duration::from_secs(300));
+/// assert_eq!(query.bookmarks, Bookmarks::Wanted);
+/// ```
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct WatchQuery {
@@ -54,6 +92,16 @@ pub struct WatchQuery {
 }
 
 /// Where a watch begins.
+///
+/// ```
+/// use kube_informer::WatchStart;
+///
+/// // What a source that cannot stream lists looks at first.
+/// fn is_streaming_list(start: &WatchStart) -> bool {
+///     matches!(start, WatchStart::Everything { .. })
+/// }
+/// assert!(is_streaming_list(&WatchStart::Everything { not_older_than: None }));
+/// ```
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum WatchStart {
@@ -68,6 +116,14 @@ pub enum WatchStart {
 }
 
 /// Whether a watch is to tell, now and then, how far it has come.
+///
+/// ```
+/// use std::time::Duration;
+/// use kube_informer::{Bookmarks, Version, WatchQuery, WatchStart};
+///
+/// let mut query = WatchQuery::new(WatchStart::After(Version::from(7)), Duration::from_secs(300));
+/// query.bookmarks = Bookmarks::Unwanted;
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub enum Bookmarks {
     /// It is.
@@ -137,6 +193,17 @@ impl WatchQuery {
 }
 
 /// The parameters of a request, each name once, in order.
+///
+/// ```
+/// use kube_informer::Parameters;
+///
+/// let mut parameters = Parameters::default();
+/// parameters.set("limit", "500");
+/// parameters.set("limit", "50");
+/// assert_eq!(parameters.get("limit"), Some("50"));
+/// parameters.remove("limit");
+/// assert_eq!(parameters.get("limit"), None);
+/// ```
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Parameters(Vec<(String, String)>);
 

@@ -82,6 +82,16 @@ impl<K> Snapshot<K> {
 }
 
 /// An object of a [`Snapshot`], borrowed.
+///
+/// ```
+/// use kube_informer::{Lister, Obj, Untyped};
+///
+/// let web = Obj::<Untyped>::from_json(r#"{"metadata":{"name":"a","labels":{"app":"web"}}}"#)?;
+/// let snapshot = Lister::fixed([web]).snapshot();
+/// let longest = snapshot.iter().max_by_key(|object| object.name().len()).unwrap();
+/// assert_eq!(longest.key().to_string(), "a");
+/// # Ok::<_, kube_informer::DecodeError>(())
+/// ```
 pub struct ObjRef<'a, K> {
     entry: &'a Entry,
     kind: PhantomData<fn() -> K>,

@@ -8,6 +8,20 @@ use super::{Figures, Metrics};
 /// and, where there are several, `handler` or `reason`.
 ///
 /// That crate cannot take a metric back: when a handler goes or an informer ends, its gauges go to zero.
+///
+/// ```
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// # let server = kube_embedded::Server::builder().in_process().start().await?;
+/// # let client = kube::Client::new(server.service(), "default");
+/// use k8s_openapi::api::core::v1::ConfigMap;
+/// use kube_informer::{Facade, Informer};
+///
+/// let maps = Informer::<ConfigMap>::builder(client).metrics(Facade).start();
+/// maps.synced().await?;
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Facade;
 

@@ -9,6 +9,22 @@ use serde::de::DeserializeOwned;
 use crate::error::DecodeError;
 
 /// A type that bodies can be read as: anything that serde can deserialize. There is nothing to implement.
+///
+/// ```
+/// use kube_informer::Obj;
+/// use serde::Deserialize;
+///
+/// // Of a pod, only what is needed.
+/// #[derive(Deserialize)]
+/// struct Placed { spec: Spec }
+/// #[derive(Deserialize)]
+/// #[serde(rename_all = "camelCase")]
+/// struct Spec { node_name: Option<String> }
+///
+/// let pod = Obj::<Placed>::from_json(r#"{"metadata":{"name":"a"},"spec":{"nodeName":"n1","containers":[]}}"#)?;
+/// assert_eq!(pod.get()?.spec.node_name.as_deref(), Some("n1"));
+/// # Ok::<_, kube_informer::DecodeError>(())
+/// ```
 #[diagnostic::on_unimplemented(
     message = "`{Self}` cannot be read from a cache",
     note = "derive `serde::Deserialize` for it; it must own its data and be `Send + Sync + 'static`"
@@ -29,6 +45,15 @@ impl<T: DeserializeOwned + Send + Sync + 'static> Object for T {
 }
 
 /// The bytes of one object, in the encoding the server sent.
+///
+/// ```
+/// use k8s_openapi::api::core::v1::ConfigMap;
+/// use kube_informer::{Encoded, Object};
+///
+/// let map = ConfigMap::decode(Encoded::Json(br#"{"metadata":{"name":"a"}}"#))?;
+/// assert_eq!(map.metadata.name.as_deref(), Some("a"));
+/// # Ok::<_, kube_informer::DecodeError>(())
+/// ```
 #[derive(Debug, Clone, Copy)]
 #[non_exhaustive]
 pub enum Encoded<'a> {

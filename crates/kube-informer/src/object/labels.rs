@@ -5,6 +5,15 @@ use std::fmt;
 use super::strings;
 
 /// The labels of an object.
+///
+/// ```
+/// use kube_informer::Obj;
+///
+/// let object: Obj = Obj::from_json(r#"{"metadata":{"name":"a","labels":{"app":"web","tier":"front"}}}"#)?;
+/// assert_eq!(object.labels().get("app"), Some("web"));
+/// assert_eq!(object.labels().iter().map(|(key, _)| key).collect::<Vec<_>>(), ["app", "tier"]);
+/// # Ok::<_, kube_informer::DecodeError>(())
+/// ```
 #[derive(Clone, Copy, Default)]
 pub struct Labels<'a> {
     /// Keys and values in turn, and behind them what is no label.

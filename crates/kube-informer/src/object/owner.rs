@@ -4,6 +4,20 @@ use super::kind::Kind;
 use super::strings;
 
 /// One owner of an object.
+///
+/// ```
+/// use k8s_openapi::api::apps::v1::{Deployment, ReplicaSet};
+/// use kube_informer::Obj;
+///
+/// let pod: Obj = Obj::from_json(
+///     r#"{"metadata":{"name":"web-1","ownerReferences":[
+///         {"apiVersion":"apps/v1","kind":"ReplicaSet","name":"web","uid":"u","controller":true}]}}"#,
+/// )?;
+/// let owner = pod.controller().unwrap();
+/// assert!(owner.is::<ReplicaSet>() && !owner.is::<Deployment>());
+/// assert_eq!(owner.name(), "web");
+/// # Ok::<_, kube_informer::DecodeError>(())
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Owner<'a> {
     pub(super) api_version: &'a str,

@@ -4,6 +4,14 @@ use std::fmt;
 use std::sync::Arc;
 
 /// A uid: sixteen bytes when it is a UUID, as every kube-apiserver's is.
+///
+/// ```
+/// use kube_informer::{Obj, Uid};
+///
+/// let object: Obj = Obj::from_json(r#"{"metadata":{"name":"a","uid":"b7a3c5de-0000-4000-8000-0123456789ab"}}"#)?;
+/// assert_eq!(object.uid(), Some(&Uid::new("b7a3c5de-0000-4000-8000-0123456789ab")));
+/// # Ok::<_, kube_informer::DecodeError>(())
+/// ```
 #[derive(Clone, PartialEq, Eq, Hash)]
 pub struct Uid(Repr);
 

@@ -11,6 +11,25 @@ use crate::object::{Obj, Raw};
 ///
 /// Whatever the policy, nothing upstream ever waits for the handler, and the story of each object stays whole: added once, updated,
 /// deleted once, each update from the state that the handler last heard.
+///
+/// ```
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// # let server = kube_embedded::Server::builder().in_process().start().await?;
+/// # let client = kube::Client::new(server.service(), "default");
+/// use k8s_openapi::api::core::v1::ConfigMap;
+/// use kube_informer::{Backlog, Informer};
+///
+/// let maps = Informer::<ConfigMap>::builder(client).start();
+/// // It wants to know how things are, not how they came to be so: it hears of each object at most once while it is busy.
+/// let painter = maps.handler().backlog(Backlog::Latest).on_event_async(|event| async move {
+///     println!("repaint {}", event.key());
+/// });
+/// painter.synced().await?;
+/// assert_eq!(painter.backlog(), 0);
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Backlog {
     /// Every event, in order, while no more than `limit` wait.
@@ -36,6 +55,14 @@ impl Default for Backlog {
 
 /// What becomes of a handler's queue that is full: it is dropped, and the handler is told the difference between what it last heard
 /// and the cache, one event for each object that changed. This goes on until the handler has caught up.
+///
+/// ```
+/// use kube_informer::{Backlog, Overflow};
+///
+/// // A hundred events may wait. Whoever falls further behind is told the difference, marked as after a lost watch.
+/// let backlog = Backlog::Every { limit: 100, overflow: Overflow::Replay };
+/// assert_ne!(backlog, Backlog::default());
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub enum Overflow {
     /// The difference is told as the last change of each object was.

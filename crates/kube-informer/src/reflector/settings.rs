@@ -57,6 +57,13 @@ pub struct Settings {
 }
 
 /// Whether to use streaming lists.
+///
+/// ```
+/// use kube_informer::reflector::{Settings, Streaming};
+///
+/// // LIST from the start, as against servers that are known not to stream.
+/// let settings = Settings { streaming: Streaming::Never, ..Settings::default() };
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 #[non_exhaustive]
 #[doc(alias("ToListWatcherWithWatchListSemantics"))]
@@ -69,6 +76,14 @@ pub enum Streaming {
 }
 
 /// How waits grow from failure to failure.
+///
+/// ```
+/// use std::time::Duration;
+/// use kube_informer::reflector::{BackoffSettings, Settings};
+///
+/// let backoff = BackoffSettings { cap: Duration::from_secs(5), ..BackoffSettings::default() };
+/// let settings = Settings { backoff, ..Settings::default() };
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq)]
 #[doc(alias("Backoff"))]
 pub struct BackoffSettings {

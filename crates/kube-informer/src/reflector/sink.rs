@@ -9,6 +9,21 @@ use crate::delta::Delta;
 /// Takes the reflector's deltas, in order.
 ///
 /// While it has no room it keeps the reflector waiting, which then reads nothing: back-pressure reaches the server instead of memory.
+///
+/// ```
+/// use kube_informer::delta::Delta;
+/// use kube_informer::reflector::{DeltaSink, SinkClosed};
+///
+/// /// Counts, and keeps nothing.
+/// struct Counting(u64);
+///
+/// impl DeltaSink for Counting {
+///     async fn accept(&mut self, _: Delta) -> Result<(), SinkClosed> {
+///         self.0 += 1;
+///         Ok(())
+///     }
+/// }
+/// ```
 #[doc(alias("ReflectorStore", "ReflectorBookmarkStore", "ResourceVersionUpdater"))]
 pub trait DeltaSink: Send {
     /// Takes a delta as soon as there is room.
@@ -16,6 +31,18 @@ pub trait DeltaSink: Send {
 }
 
 /// Nobody takes deltas any more: the reflector ends.
+///
+/// ```
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() {
+/// use kube_informer::delta::{Delta, Scope};
+/// use kube_informer::reflector::{DeltaSink as _, SinkClosed};
+///
+/// let (mut deltas, receiver) = tokio::sync::mpsc::channel(1);
+/// drop(receiver);
+/// assert_eq!(deltas.accept(Delta::ScopeLeft(Scope::Everything)).await, Err(SinkClosed));
+/// # }
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("nobody takes deltas any more")]
 pub struct SinkClosed;

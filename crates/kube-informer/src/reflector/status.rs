@@ -8,6 +8,14 @@ use crate::server_error::ServerError;
 use crate::version::Version;
 
 /// A reflector, seen from outside.
+///
+/// ```
+/// use kube_informer::reflector::{State, Status, Synced};
+///
+/// fn is_current(status: &Status) -> bool {
+///     status.synced == Synced::Yes && matches!(status.state, State::Watching)
+/// }
+/// ```
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct Status {
@@ -25,6 +33,19 @@ pub struct Status {
 }
 
 /// What a reflector is doing.
+///
+/// ```
+/// use kube_informer::reflector::State;
+///
+/// fn line(state: &State) -> String {
+///     match state {
+///         State::Waiting { cause, .. } => format!("waiting: {cause}"),
+///         State::Listing { objects, .. } => format!("{objects} objects so far"),
+///         other => format!("{other:?}"),
+///     }
+/// }
+/// assert_eq!(line(&State::Listing { objects: 3, remaining: None }), "3 objects so far");
+/// ```
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub enum State {
@@ -66,6 +87,12 @@ impl State {
 }
 
 /// Whether a list has ever been completed.
+///
+/// ```
+/// use kube_informer::reflector::Synced;
+///
+/// assert_eq!(Synced::default(), Synced::No);
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub enum Synced {
     /// Not yet.
@@ -76,6 +103,15 @@ pub enum Synced {
 }
 
 /// What a reflector has done so far.
+///
+/// ```
+/// use kube_informer::reflector::Counters;
+///
+/// fn requests(done: &Counters) -> u64 {
+///     done.lists + done.streaming_lists + done.watches + done.probes
+/// }
+/// assert_eq!(requests(&Counters::default()), 0);
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 #[non_exhaustive]
 #[doc(alias("SetReflectorMetricsProvider"))]
@@ -105,6 +141,12 @@ pub struct Counters {
 }
 
 /// How often the list was made anew, and why.
+///
+/// ```
+/// use kube_informer::reflector::Relists;
+///
+/// assert_eq!(Relists::default().total(), 0);
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 #[non_exhaustive]
 pub struct Relists {
@@ -125,6 +167,12 @@ pub struct Relists {
 }
 
 /// Why a list is made anew.
+///
+/// ```
+/// use kube_informer::reflector::RelistReason;
+///
+/// assert_eq!(format!("{:?}", RelistReason::WentBack), "WentBack");
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum RelistReason {

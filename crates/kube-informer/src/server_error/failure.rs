@@ -8,6 +8,14 @@ use std::time::Duration;
 use crate::codec::{Broken, FrameTooLong, GunzipError, ListError, ServerStatus};
 
 /// Why a request, or the stream it answered with, failed.
+///
+/// ```
+/// use std::time::Duration;
+/// use kube_informer::{Doing, Failure, ServerError};
+///
+/// let error = ServerError::new(Doing::Watch, "pods", Failure::TimedOut { after: Duration::from_secs(60) });
+/// assert!(matches!(error.failure(), Failure::TimedOut { .. }));
+/// ```
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Failure {

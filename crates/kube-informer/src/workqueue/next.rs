@@ -12,6 +12,19 @@ use super::shared::{Shared, Time};
 use super::waiters::{Ticket, Waiters};
 
 /// The future of [`WorkQueue::next`](super::WorkQueue::next).
+///
+/// ```
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() {
+/// use kube_informer::{RateLimit, WorkQueue};
+///
+/// let queue = WorkQueue::new(RateLimit::default());
+/// queue.add("a");
+/// let item = queue.next().await.unwrap();
+/// assert_eq!(*item, "a");
+/// item.forget();
+/// # }
+/// ```
 #[must_use = "futures do nothing unless awaited"]
 pub struct Next<'a, T> {
     queue: &'a Arc<Shared<T>>,
