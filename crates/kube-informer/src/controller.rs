@@ -248,6 +248,7 @@ impl Controller {
     fn build_indexes(&mut self) {
         let news = self.store.apply([]).into_news();
         debug_assert!(news.is_empty(), "nothing comes of nothing");
+        self.tidy(Instant::now());
     }
 
     /// Begins and ends reflectors, as the namespaces that are wanted change.

@@ -89,7 +89,7 @@ fn nothing_is_freed_under_a_lock_that_readers_need() {
             assert!(all.iter().all(|object| object.get().is_ok() && !object.json().is_empty()));
             assert!(their_index.count("none") == 0 && their_index.values().len() <= 40);
             // Whoever asked may have given up.
-            drop(answer.send(()));
+            let _ = answer.send(());
         }
     });
     let reader = reader.expect("a thread");
