@@ -69,6 +69,14 @@ enum Ahead {
 }
 
 /// A whole list, as of one version.
+///
+/// ```
+/// use kube_informer::List;
+///
+/// fn names<K>(list: &List<K>) -> Vec<&str> {
+///     list.objects.iter().map(|object| object.name()).collect()
+/// }
+/// ```
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct List<K> {

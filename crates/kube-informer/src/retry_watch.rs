@@ -136,6 +136,19 @@ impl<K> fmt::Debug for RetryWatch<K> {
 /// After an error there is nothing more. That is [expired](ServerError::is_expired) where the server no longer knows what happened
 /// after our version (list anew), a refusal (401, 403, 404 and their like), or an answer that is no watch. Everything else is waited
 /// out. Dropping the stream closes its connection.
+///
+/// ```
+/// use futures_util::TryStreamExt as _;
+/// use kube_informer::{ServerError, Untyped, Version, WatchStream};
+///
+/// // Where to go on from, once so many changes have been seen.
+/// async fn after(mut stream: WatchStream<Untyped>, changes: usize) -> Result<Version, ServerError> {
+///     for _ in 0..changes {
+///         stream.try_next().await?;
+///     }
+///     Ok(stream.version())
+/// }
+/// ```
 #[must_use = "a stream does nothing unless it is asked"]
 #[doc(alias("Stop"))]
 pub struct WatchStream<K> {
@@ -168,6 +181,14 @@ impl<K> fmt::Debug for WatchStream<K> {
 }
 
 /// What a watch tells. Unlike an [`Event`](crate::Event) it knows nothing of what was before.
+///
+/// ```
+/// use kube_informer::{Obj, Untyped, WatchEvent};
+///
+/// let object = Obj::<Untyped>::from_json(r#"{"metadata":{"name":"a"}}"#)?;
+/// assert_eq!(WatchEvent::Added(object).object().name(), "a");
+/// # Ok::<_, kube_informer::DecodeError>(())
+/// ```
 #[derive(Debug, Clone)]
 pub enum WatchEvent<K> {
     /// The object entered what is watched.
