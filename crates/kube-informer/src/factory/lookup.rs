@@ -7,6 +7,13 @@ use crate::server_error::ServerError;
 const SUGGESTIONS: usize = 3;
 
 /// A name has not led to a resource that can be watched.
+///
+/// ```
+/// use kube_informer::LookupError;
+///
+/// let error = LookupError::Unknown { name: "deploymnet".to_owned(), suggestions: vec!["deployment".to_owned()] };
+/// assert_eq!(error.to_string(), "the server has no resource named \"deploymnet\"; did you mean deployment?");
+/// ```
 #[derive(Debug, Clone, thiserror::Error)]
 #[non_exhaustive]
 pub enum LookupError {

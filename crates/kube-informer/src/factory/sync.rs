@@ -47,6 +47,14 @@ pub struct FactorySyncError {
 }
 
 /// A cache that is not full yet.
+///
+/// ```
+/// use kube_informer::{FactorySyncError, Missing};
+///
+/// fn names(error: &FactorySyncError) -> Vec<&str> {
+///     error.missing.iter().map(|missing: &Missing| missing.resource.plural.as_str()).collect()
+/// }
+/// ```
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct Missing {
@@ -59,6 +67,16 @@ pub struct Missing {
 }
 
 /// Why a cache is not full.
+///
+/// ```
+/// use kube_informer::NotSynced;
+///
+/// // Whether somebody has to do something first.
+/// fn needs_help(cause: &NotSynced) -> bool {
+///     matches!(cause, NotSynced::Refused(_) | NotSynced::NotStarted)
+/// }
+/// assert!(needs_help(&NotSynced::NotStarted));
+/// ```
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub enum NotSynced {
