@@ -132,7 +132,7 @@ func (d *drive) reads() error {
 
 var sink atomic.Int64
 
-// measure is the median of several batches in nanoseconds, after one to warm up.
+// measure is the median of several batches in nanoseconds of CPU, after one to warm up.
 func measure(millis int, read func(int) int) float64 {
 	batch := time.Duration(millis) * time.Millisecond / batches
 	nth, burst := 0, 64
@@ -142,14 +142,14 @@ func measure(millis int, read func(int) int) float64 {
 		burst = 1
 	}
 	run := func() float64 {
-		start, first := time.Now(), nth
+		start, before, first := time.Now(), cpu(), nth
 		for time.Since(start) < batch {
 			for range burst {
 				sink.Store(int64(read(nth)))
 				nth++
 			}
 		}
-		return float64(time.Since(start).Nanoseconds()) / float64(nth-first)
+		return float64((cpu() - before).Nanoseconds()) / float64(nth-first)
 	}
 	run()
 	var found []float64

@@ -3,6 +3,8 @@
 use std::hint::black_box;
 use std::time::{Duration, Instant};
 
+use crate::process;
+
 /// One way to read: takes a number to choose by, gives something that depends on what was read.
 pub type Read = Box<dyn Fn(usize) -> usize + Send + Sync>;
 
@@ -29,7 +31,7 @@ const SAME: usize = 1_000;
 const BATCHES: usize = 9;
 
 impl Reads {
-    /// Nanoseconds for each way.
+    /// Nanoseconds of CPU for each way.
     pub fn measure(&self, millis: u64) -> Vec<(&'static str, f64)> {
         let scattered = |nth: usize| nth.wrapping_mul(7919) % self.count;
         let same = |nth: usize| scattered(nth % SAME);
@@ -56,14 +58,14 @@ fn measure(millis: u64, read: &dyn Fn(usize) -> usize) -> f64 {
     black_box(read(nth));
     let burst = if once.elapsed() > Duration::from_micros(20) { 1 } else { 64 };
     let mut run = |time: Duration| {
-        let (start, first) = (Instant::now(), nth);
+        let (start, cpu, first) = (Instant::now(), process::cpu(), nth);
         while start.elapsed() < time {
             for _ in 0..burst {
                 black_box(read(nth));
                 nth += 1;
             }
         }
-        start.elapsed().as_nanos() as f64 / (nth - first) as f64
+        (process::cpu() - cpu).as_nanos() as f64 / (nth - first) as f64
     };
     run(batch);
     let mut batches: Vec<f64> = (0..BATCHES).map(|_| run(batch)).collect();
