@@ -17,10 +17,10 @@ fmt:
     cargo fmt --all --check
     cargo fmt --all --check --manifest-path bench/Cargo.toml
 
-# Clippy, warnings as errors; the measuring rig as well.
+# Clippy, warnings as errors; the measuring rig as well, whose lock file follows the dependencies of the crates it measures.
 lint:
     cargo clippy --workspace --all-targets --all-features --locked -- --deny warnings
-    cargo clippy --manifest-path bench/Cargo.toml --target-dir target --all-targets --locked -- --deny warnings
+    cargo clippy --manifest-path bench/Cargo.toml --target-dir target --all-targets -- --deny warnings
 
 # Unit, integration and documentation tests.
 test:
@@ -57,12 +57,12 @@ package:
 # Instructions and bytes of fixed work against their budgets: `just budget`, and `just budget write` to set them anew.
 budget what="check":
     .ci/valgrind
-    cargo build --release --locked --manifest-path bench/Cargo.toml --target-dir target --package budget
+    cargo build --release --manifest-path bench/Cargo.toml --target-dir target --package budget
     target/release/budget {{what}}
 
 # Side by side with client-go and kube-rs, e.g. `just bench --quick`; needs Go.
 bench *options:
-    cargo build --release --locked --manifest-path bench/Cargo.toml --target-dir target
+    cargo build --release --manifest-path bench/Cargo.toml --target-dir target
     target/release/bench {{options}}
 
 # The benchmarks of one crate, e.g. `just microbench kube-informer --bench store`.
