@@ -2,7 +2,7 @@
 
 use crate::Error;
 
-/// Every step, in the order in which they run.
+/// Every step.
 const STEPS: [&str; 16] = [
     "conformance/real",
     "conformance/embedded",

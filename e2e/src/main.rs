@@ -83,24 +83,27 @@ async fn run(results: &Results) -> Result<(), Error> {
     let release = results.choice().release;
     let binaries = Binaries::ensure(&workspace, release).await?;
     let suite = Conformance::build(&workspace).await?;
+    let plugin = command::Plugin::build(&workspace, &binaries).await?;
     let mut control_plane = ControlPlane::start(&binaries).await?;
     let (version, etcd) = (control_plane.target().version().await?, control_plane.etcd_version().await?);
     results.fact("server", format!("kube-apiserver {version} with etcd v{etcd}, started for this run"))?;
-    // One step mostly waits: the others need not wait for it.
-    tokio::try_join!(informer::expiring(results, &control_plane), async {
-        results.step("conformance/real", suite.real(&control_plane, release)).await?;
-        results.step("conformance/embedded", suite.embedded()).await?;
-        if release == Release::Current {
-            results.step("kubectl", kubectl::run(&binaries, &control_plane)).await?;
-        }
-        let plugin = command::Plugin::build(&workspace, &binaries).await?;
-        results.step("command/real", plugin.on_real(&control_plane.kubeconfig())).await?;
-        results.step("command/embedded", plugin.as_server()).await?;
-        informer::undisturbed(results, &control_plane).await
-    })?;
+    // Two steps mostly wait, and get in nobody's way: the others need not wait for them.
+    tokio::try_join!(
+        informer::expiring(results, &control_plane),
+        results.step("differential/embedded", differential::against_embedded(&workspace)),
+        async {
+            results.step("conformance/real", suite.real(&control_plane, release)).await?;
+            results.step("conformance/embedded", suite.embedded()).await?;
+            if release == Release::Current {
+                results.step("kubectl", kubectl::run(&binaries, &control_plane)).await?;
+            }
+            results.step("command/real", plugin.on_real(&control_plane.kubeconfig())).await?;
+            results.step("command/embedded", plugin.as_server()).await?;
+            informer::undisturbed(results, &control_plane).await
+        },
+    )?;
     informer::outages(results, &mut control_plane).await?;
     results.step("differential/real", differential::against_real(&workspace, &mut control_plane)).await?;
-    results.step("differential/embedded", differential::against_embedded(&workspace)).await?;
     results.step("clean-up", clean_up::run(release)).await
 }
 
