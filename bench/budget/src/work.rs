@@ -80,7 +80,10 @@ fn read() -> Work {
     let lister = Lister::<Pod>::new(cache.store.reader());
     let index: Index<Pod, String> =
         Index::by_path(&cache.store.reader(), "spec.nodeName".parse().expect("a path of fields"));
-    drop(cache.store.apply([]));
+    cache.apply([]);
+    while cache.store.is_building() {
+        cache.apply([]);
+    }
     let keys: Vec<ObjectKey> = lister.sorted().iter().map(|pod| pod.key().clone()).collect();
     let nodes = index.values();
     let selector: Selector = "app.kubernetes.io/managed-by=Helm".parse().expect("a selector");
