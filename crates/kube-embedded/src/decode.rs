@@ -39,8 +39,9 @@ pub(crate) fn decode(
     body: &[u8],
     validation: FieldValidation,
 ) -> Result<Decoded, Status> {
-    let (object, duplicates) = parse(body)
-        .map_err(|why| unrecognized(kind, &format!("couldn't get version/kind; json parse error: {why}"), body))?;
+    let (object, duplicates) = parse(body).map_err(|why| {
+        unrecognized(&kind.kind, &format!("couldn't get version/kind; json parse error: {why}"), body)
+    })?;
     // Go takes null for an object that says nothing.
     let object = if object.is_null() { Value::Object(serde_json::Map::new()) } else { object };
     check_type(registry, kind, &object, body)?;
@@ -129,7 +130,7 @@ fn depth(value: &Value) -> usize {
 fn check_type(registry: &Registry, kind: &Kind, object: &Value, body: &[u8]) -> Result<(), Status> {
     let Value::Object(map) = object else {
         let why = format!("couldn't get version/kind; json parse error: {}", no_object(object));
-        return Err(unrecognized(kind, &why, body));
+        return Err(unrecognized(&kind.kind, &why, body));
     };
     let said = |key: &str| match map.get(key) {
         None | Some(Value::Null) => Ok(""),
@@ -140,7 +141,7 @@ fn check_type(registry: &Registry, kind: &Kind, object: &Value, body: &[u8]) -> 
                 "couldn't get version/kind; json parse error: json: cannot unmarshal {found} into Go struct field .{key} \
                  of type string"
             );
-            Err(unrecognized(kind, &why, body))
+            Err(unrecognized(&kind.kind, &why, body))
         }
     };
     let (said_version, said_kind) = (said("apiVersion")?, said("kind")?);
@@ -162,7 +163,7 @@ pub(crate) fn no_object(value: &Value) -> String {
 fn check_custom_type(kind: &Kind, version: &str, said: &str, object: &Value, body: &[u8]) -> Result<(), Status> {
     let text = String::from_utf8_lossy(body);
     if said.is_empty() {
-        return Err(unrecognized(kind, &format!("Object 'Kind' is missing in '{text}'"), body));
+        return Err(unrecognized(&kind.kind, &format!("Object 'Kind' is missing in '{text}'"), body));
     }
     if version.is_empty() {
         let why = format!(
@@ -223,12 +224,9 @@ fn named(kind: &Kind) -> String {
 }
 
 /// 400 for what cannot be told to be of any kind.
-fn unrecognized(kind: &Kind, why: &str, body: &[u8]) -> Status {
+pub(crate) fn unrecognized(kind: &str, why: &str, body: &[u8]) -> Status {
     let summary = summary(body);
-    Status::bad_request(format!(
-        "the object provided is unrecognized (must be of type {}): {why} ({summary})",
-        kind.kind
-    ))
+    Status::bad_request(format!("the object provided is unrecognized (must be of type {kind}): {why} ({summary})"))
 }
 
 /// The beginning of a body, as failures quote it.

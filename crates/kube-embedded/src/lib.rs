@@ -76,6 +76,7 @@ mod protobuf;
 mod query;
 mod reply;
 mod request;
+mod request_body;
 mod request_log;
 mod review;
 mod route;

@@ -1,9 +1,7 @@
 //! Which form of an answer a client wants: Accept, Accept-Encoding, `?pretty`.
 
-use std::borrow::Cow;
-
 use http::HeaderMap;
-use http::header::{ACCEPT, ACCEPT_ENCODING, CONTENT_TYPE, USER_AGENT};
+use http::header::{ACCEPT, ACCEPT_ENCODING, USER_AGENT};
 
 use crate::protobuf;
 use crate::query::Query;
@@ -84,15 +82,39 @@ pub(crate) enum Layout {
     Pretty,
 }
 
+/// How an answer is encoded.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Encoding {
+    Json,
+    Protobuf,
+}
+
+/// How an answer is written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Writing {
+    pub(crate) encoding: Encoding,
+    /// Means nothing to protobuf.
+    pub(crate) layout: Layout,
+}
+
 /// What the client asked for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Wish {
-    pub(crate) form: Form,
-    pub(crate) layout: Layout,
-    pub(crate) error_layout: Layout,
+    /// How what was asked for is written.
+    pub(crate) writing: Writing,
+    /// How an object of the server's own is written, which has no other form: a failure, a document. `None` if the client
+    /// accepts none.
+    pub(crate) plain: Option<Writing>,
     pub(crate) gzip: bool,
-    /// Discovery in one document rather than many.
-    pub(crate) aggregated: bool,
+    /// Discovery in one document rather than many, and how that is written.
+    pub(crate) aggregated: Option<Encoding>,
+}
+
+/// Whose objects are asked for: there are no messages of custom kinds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Served {
+    BuiltIn,
+    Custom,
 }
 
 /// No form that the client accepts is served.
@@ -138,21 +160,45 @@ impl Unacceptable {
 
 impl Wish {
     /// Reads the request's headers; the second value is the form, or the reason why no form will do.
-    pub(crate) fn read(headers: &HeaderMap, query: &Query) -> (Self, Result<Form, Unacceptable>) {
-        let layout = if wants_pretty(headers, query) { Layout::Pretty } else { Layout::Compact };
+    pub(crate) fn read(headers: &HeaderMap, query: &Query, served: Served) -> (Self, Result<Form, Unacceptable>) {
+        let pretty = wants_pretty(headers, query);
         let alternatives = alternatives(headers);
-        // A failure is a plain object: where none is accepted, it is written for people.
-        let error_layout = if alternatives.iter().any(Alternative::is_plain) { layout } else { Layout::Pretty };
-        let form = alternatives.iter().find_map(|each| each.form(query)).ok_or_else(|| {
-            let transforms = alternatives.iter().any(|a| a.parameter("as").is_some());
-            if transforms { Unacceptable::Transform } else { Unacceptable::Media }
-        });
-        let gzip = header_text(headers, ACCEPT_ENCODING).is_some_and(accepts_gzip);
-        let aggregated = alternatives.iter().find(|a| a.is_aggregated() || a.form(query) == Some(Form::Full));
-        let aggregated = aggregated.is_some_and(Alternative::is_aggregated);
-        (Self { form: form.unwrap_or(Form::Full), layout, error_layout, gzip, aggregated }, form)
+        let writing = |each: &Alternative<'_>, encoding| {
+            let pretty = pretty || each.parameter("pretty") == Some("1");
+            Writing { encoding, layout: if pretty { Layout::Pretty } else { Layout::Compact } }
+        };
+        let chosen = alternatives.iter().find_map(|each| each.form(query, served).map(|found| (each, found)));
+        let plain = alternatives.iter().find_map(|each| each.plain().map(|encoding| writing(each, encoding)));
+        // Routes of built-in kinds look at media types before anything else does, and know no `application/*`.
+        let routed = served == Served::Custom || alternatives.iter().any(Alternative::is_routed);
+        let form = match chosen {
+            Some((_, (form, _))) if routed => Ok(form),
+            _ if routed => Err(Unacceptable::Transform),
+            _ => Err(Unacceptable::Media),
+        };
+        let otherwise = Writing { encoding: Encoding::Json, layout: Layout::Compact };
+        let aggregated = alternatives.iter().find(|each| each.aggregated().is_some() || each.plain().is_some());
+        let wish = Self {
+            writing: chosen.map_or(otherwise, |(each, (_, encoding))| writing(each, encoding)),
+            plain,
+            gzip: header_text(headers, ACCEPT_ENCODING).is_some_and(accepts_gzip),
+            aggregated: aggregated.and_then(Alternative::aggregated),
+        };
+        (wish, form)
+    }
+
+    /// How a failure is written: where no plain object is accepted, for people.
+    pub(crate) fn failure(&self) -> Writing {
+        self.plain.unwrap_or(Writing { encoding: Encoding::Json, layout: Layout::Pretty })
     }
 }
+
+/// Whether a client takes JSON, whatever form of it.
+pub(crate) fn accepts_json(headers: &HeaderMap) -> bool {
+    alternatives(headers).iter().any(|each| matches!(each.media, JSON | "*/*"))
+}
+
+const JSON: &str = "application/json";
 
 fn header_text(headers: &HeaderMap, name: http::HeaderName) -> Option<&str> {
     headers.get(name)?.to_str().ok()
@@ -192,36 +238,69 @@ impl<'h> Alternative<'h> {
         self.parameters.iter().find(|(n, _)| *n == name).map(|(_, value)| *value)
     }
 
-    fn is_aggregated(&self) -> bool {
-        self.media == "application/json"
-            && self.parameter("as") == Some("APIGroupDiscoveryList")
-            && self.parameter("g") == Some("apidiscovery.k8s.io")
-            && self.parameter("v") == Some("v2")
-    }
-
-    /// Whether a plain JSON object would do.
-    fn is_plain(&self) -> bool {
-        matches!(self.media, "application/json" | "*/*" | "application/*")
-            && self.parameter("as").is_none_or(str::is_empty)
-    }
-
-    /// The form, if this server has it.
-    fn form(&self, query: &Query) -> Option<Form> {
-        if !matches!(self.media, "application/json" | "*/*") {
-            return None;
+    /// What it is answered with, the most likely first.
+    fn encodings(&self) -> &'static [Encoding] {
+        match self.media {
+            JSON => &[Encoding::Json],
+            protobuf::MEDIA => &[Encoding::Protobuf],
+            "*/*" | "application/*" => &[Encoding::Json, Encoding::Protobuf],
+            _ => &[],
         }
-        let version = match (self.parameter("g"), self.parameter("v")) {
-            _ if self.parameter("as").is_none_or(str::is_empty) => return Some(Form::Full),
-            (Some("meta.k8s.io"), Some("v1")) => MetaVersion::V1,
-            (Some("meta.k8s.io"), Some("v1beta1")) => MetaVersion::V1Beta1,
+    }
+
+    /// Whether a route of a built-in kind takes it.
+    fn is_routed(&self) -> bool {
+        matches!(self.media, JSON | protobuf::MEDIA | "*/*")
+    }
+
+    /// Whether some other object than the one at hand is asked for.
+    fn converts(&self) -> bool {
+        ["as", "g", "v"].iter().any(|part| self.parameter(part).is_some())
+    }
+
+    fn streams_as_known(&self) -> bool {
+        matches!(self.parameter("stream"), None | Some("" | "watch"))
+    }
+
+    fn aggregated(&self) -> Option<Encoding> {
+        let asked = [("as", "APIGroupDiscoveryList"), ("g", "apidiscovery.k8s.io"), ("v", "v2")];
+        let aggregated = self.is_routed() && asked.iter().all(|(name, value)| self.parameter(name) == Some(value));
+        self.encodings().first().copied().filter(|_| aggregated)
+    }
+
+    /// How a plain object is written for it, if one would do.
+    fn plain(&self) -> Option<Encoding> {
+        self.encodings().first().copied().filter(|_| !self.converts() && self.streams_as_known())
+    }
+
+    /// The form and how it is encoded, if this server has it.
+    fn form(&self, query: &Query, served: Served) -> Option<(Form, Encoding)> {
+        let form = match (self.converts(), self.parameter("g"), self.parameter("v")) {
+            (false, ..) => Form::Full,
+            (true, Some("meta.k8s.io"), Some(version)) => {
+                let version = match version {
+                    "v1" => MetaVersion::V1,
+                    "v1beta1" => MetaVersion::V1Beta1,
+                    _ => return None,
+                };
+                match self.parameter("as")? {
+                    "PartialObjectMetadata" => Form::Metadata(version),
+                    "PartialObjectMetadataList" => Form::MetadataList(version),
+                    "Table" => Form::Table(version, Include::read(query)),
+                    _ => return None,
+                }
+            }
             _ => return None,
         };
-        match self.parameter("as")? {
-            "PartialObjectMetadata" => Some(Form::Metadata(version)),
-            "PartialObjectMetadataList" => Some(Form::MetadataList(version)),
-            "Table" => Some(Form::Table(version, Include::read(query))),
-            _ => None,
-        }
+        let is_served = |encoding: &&Encoding| match (form, encoding) {
+            (_, Encoding::Json) => true,
+            (Form::Full, Encoding::Protobuf) => served == Served::BuiltIn,
+            (Form::Metadata(_) | Form::MetadataList(_), Encoding::Protobuf) => true,
+            // There is no such message.
+            (Form::Table(..), Encoding::Protobuf) => false,
+        };
+        let encoding = self.encodings().iter().find(is_served).filter(|_| self.streams_as_known())?;
+        Some((form, *encoding))
     }
 }
 
@@ -229,39 +308,10 @@ impl<'h> Alternative<'h> {
 fn alternatives(headers: &HeaderMap) -> Vec<Alternative<'_>> {
     let text = header_text(headers, ACCEPT).filter(|text| !text.trim().is_empty()).unwrap_or("*/*");
     let mut alternatives: Vec<_> = text.split(',').map(Alternative::parse).collect();
-    alternatives.sort_by(|a, b| b.quality.total_cmp(&a.quality));
+    // The same quality is worth more the more is said.
+    let breadth = |each: &Alternative<'_>| (each.media.starts_with('*'), each.media.ends_with('*'));
+    alternatives.sort_by(|a, b| b.quality.total_cmp(&a.quality).then_with(|| breadth(a).cmp(&breadth(b))));
     alternatives
-}
-
-/// A request's body as JSON. No type at all is taken for that.
-///
-/// # Errors
-///
-/// 415 for a type that is not read, 400 for a message that cannot be.
-pub(crate) fn json_body<'b>(headers: &HeaderMap, body: &'b [u8], binary: Binary) -> Result<Cow<'b, [u8]>, Status> {
-    match media_type(headers) {
-        None => Ok(body.into()),
-        Some(media) if media.eq_ignore_ascii_case("application/json") => Ok(body.into()),
-        Some(protobuf::MEDIA) if binary == Binary::Read => match protobuf::read(body) {
-            Ok(object) => Ok(serde_json::to_vec(&object).unwrap_or_default().into()),
-            Err(why) => Err(Status::bad_request(why.to_string())),
-        },
-        Some(_) => Err(Status::unsupported_media_type()),
-    }
-}
-
-/// Whether bodies in protobuf are read: those of custom kinds have no message.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Binary {
-    Read,
-    Refused,
-}
-
-/// The media type of a request's body, without parameters.
-pub(crate) fn media_type(headers: &HeaderMap) -> Option<&str> {
-    let text = header_text(headers, CONTENT_TYPE)?;
-    let media = text.split(';').next().unwrap_or_default().trim();
-    (!media.is_empty()).then_some(media)
 }
 
 /// Indents JSON as Go does. Anything that is no JSON comes back as it was.
@@ -320,15 +370,24 @@ pub(crate) fn indent(json: &[u8]) -> Vec<u8> {
 mod tests {
     use super::*;
 
-    fn wish(accept: &'static str) -> Result<Form, Unacceptable> {
+    fn read(accept: &'static str, served: Served) -> (Wish, Result<Form, Unacceptable>) {
         let headers = HeaderMap::from_iter([(ACCEPT, http::HeaderValue::from_static(accept))]);
-        Wish::read(&headers, &Query::default()).1
+        Wish::read(&headers, &Query::default(), served)
+    }
+
+    fn wish(accept: &'static str) -> Result<Form, Unacceptable> {
+        read(accept, Served::BuiltIn).1
+    }
+
+    /// The form and the encoding of the answer.
+    fn answer(accept: &'static str, served: Served) -> Result<(Form, Encoding), Unacceptable> {
+        let (wish, form) = read(accept, served);
+        form.map(|form| (form, wish.writing.encoding))
     }
 
     #[test]
     fn the_first_form_that_is_served_wins() {
         assert_eq!(wish("*/*"), Ok(Form::Full));
-        assert_eq!(wish("application/vnd.kubernetes.protobuf,application/json"), Ok(Form::Full));
         assert_eq!(
             wish("application/json;as=Table;v=v1;g=meta.k8s.io,application/json"),
             Ok(Form::Table(MetaVersion::V1, Include::Metadata))
@@ -350,6 +409,51 @@ mod tests {
         assert_eq!(wish("application/yaml"), Err(Unacceptable::Media));
         assert_eq!(wish("application/*"), Err(Unacceptable::Media));
         assert_eq!(wish("application/json;as=Bogus"), Err(Unacceptable::Transform));
+        assert_eq!(wish("application/json;stream=bogus"), Err(Unacceptable::Transform));
+        assert_eq!(wish("application/vnd.kubernetes.protobuf;g=meta.k8s.io;v=v1"), Err(Unacceptable::Transform));
+        assert_eq!(read("nope/x", Served::Custom).1, Err(Unacceptable::Transform));
+    }
+
+    #[test]
+    fn protobuf_is_for_those_who_prefer_it_where_there_is_a_message() {
+        use Encoding::{Json, Protobuf};
+        const BOTH: &str = "application/vnd.kubernetes.protobuf,application/json";
+        let (full, metadata) = (Form::Full, Form::Metadata(MetaVersion::V1));
+        for (accept, built_in, custom) in [
+            ("application/vnd.kubernetes.protobuf", Ok((full, Protobuf)), Err(Unacceptable::Transform)),
+            ("application/vnd.kubernetes.protobuf;stream=watch", Ok((full, Protobuf)), Err(Unacceptable::Transform)),
+            ("application/vnd.kubernetes.protobuf;q=0", Ok((full, Protobuf)), Err(Unacceptable::Transform)),
+            (BOTH, Ok((full, Protobuf)), Ok((full, Json))),
+            ("application/json,application/vnd.kubernetes.protobuf", Ok((full, Json)), Ok((full, Json))),
+            ("application/vnd.kubernetes.protobuf;q=0.1,application/json", Ok((full, Json)), Ok((full, Json))),
+            ("*/*,application/vnd.kubernetes.protobuf", Ok((full, Protobuf)), Ok((full, Json))),
+            ("*/*", Ok((full, Json)), Ok((full, Json))),
+            (
+                "application/vnd.kubernetes.protobuf;as=PartialObjectMetadata;g=meta.k8s.io;v=v1",
+                Ok((metadata, Protobuf)),
+                Ok((metadata, Protobuf)),
+            ),
+            (
+                "application/vnd.kubernetes.protobuf;as=Table;g=meta.k8s.io;v=v1",
+                Err(Unacceptable::Transform),
+                Err(Unacceptable::Transform),
+            ),
+        ] {
+            assert_eq!(answer(accept, Served::BuiltIn), built_in, "{accept}");
+            assert_eq!(answer(accept, Served::Custom), custom, "{accept}");
+        }
+        assert_eq!(read(BOTH, Served::Custom).0.failure().encoding, Protobuf);
+    }
+
+    #[test]
+    fn a_failure_is_plain_or_for_people() {
+        let (wish, _) =
+            read("application/vnd.kubernetes.protobuf;as=PartialObjectMetadata;g=meta.k8s.io;v=v1", Served::BuiltIn);
+        assert_eq!(wish.failure(), Writing { encoding: Encoding::Json, layout: Layout::Pretty });
+        let (wish, _) = read("application/json;pretty=1", Served::BuiltIn);
+        assert_eq!(wish.failure(), Writing { encoding: Encoding::Json, layout: Layout::Pretty });
+        let (wish, _) = read("application/vnd.kubernetes.protobuf;stream=watch", Served::BuiltIn);
+        assert_eq!(wish.failure().encoding, Encoding::Protobuf);
     }
 
     #[test]

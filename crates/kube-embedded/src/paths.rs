@@ -7,7 +7,8 @@ use ring::digest::{SHA512, digest};
 use crate::body::Body;
 use crate::discovery::{self, Root};
 use crate::kinds::Registry;
-use crate::negotiate::{Layout, Place, Wish};
+use crate::negotiate::{Encoding, Layout, Place, Unacceptable, accepts_json};
+use crate::protobuf;
 use crate::reply;
 use crate::request::Head;
 use crate::status::Status;
@@ -16,6 +17,8 @@ use crate::status::Status;
 const VERSION: &[u8] = br#"{"major":"1","minor":"37","emulationMajor":"1","emulationMinor":"37","minCompatibilityMajor":"1","minCompatibilityMinor":"36","gitVersion":"v1.37.1+embedded","gitCommit":"","gitTreeState":"clean","buildDate":"2026-10-01T00:00:00Z","goVersion":"","compiler":"","platform":""}"#;
 
 const AGGREGATED: &str = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList";
+const AGGREGATED_PROTOBUF: &str =
+    "application/vnd.kubernetes.protobuf;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList";
 
 /// Whether a path is a probe: these answer any method.
 pub(crate) fn is_probe(path: &str) -> bool {
@@ -31,10 +34,11 @@ pub(crate) fn is_read_only(path: &str) -> bool {
 pub(crate) fn answer(head: &Head) -> Result<Option<Response<Body>>, Status> {
     let path = head.uri.path();
     if is_read_only(path) {
-        head.form.map_err(|unacceptable| unacceptable.status(Place::Document))?;
+        if !accepts_json(&head.headers) {
+            return Err(Unacceptable::Media.status(Place::Document));
+        }
         // The one document that is always indented, whoever asks.
-        let wish = Wish { layout: Layout::Pretty, ..head.wish };
-        return Ok(Some(reply::json_response(200, VERSION, &wish, Layout::Pretty)));
+        return Ok(Some(reply::json_response(200, VERSION, &head.wish, Layout::Pretty)));
     }
     if !is_probe(path) {
         return Ok(None);
@@ -52,12 +56,17 @@ pub(crate) fn answer(head: &Head) -> Result<Option<Response<Body>>, Status> {
 }
 
 /// Everything below a root in one document, with a tag by which clients ask whether it changed.
-pub(crate) fn aggregated(registry: &Registry, root: Root, headers: &HeaderMap) -> Response<Body> {
+pub(crate) fn aggregated(registry: &Registry, root: Root, headers: &HeaderMap, encoding: Encoding) -> Response<Body> {
     let mut document = discovery::aggregated(registry, root);
     document.push(b'\n');
     let hash: String = digest(&SHA512, &document).as_ref().iter().map(|byte| format!("{byte:02X}")).collect();
     let tag = HeaderValue::try_from(format!("\"{hash}\"")).expect("hexadecimal digits are a header value");
-    let mut response = reply::response(200, AGGREGATED);
+    let (content_type, document) = match encoding {
+        Encoding::Json => (AGGREGATED, document),
+        // The tag is that of the content, however it is written.
+        Encoding::Protobuf => (AGGREGATED_PROTOBUF, protobuf::transcode(&document).unwrap_or_default()),
+    };
+    let mut response = reply::response(200, content_type);
     let unchanged = headers.get(IF_NONE_MATCH) == Some(&tag);
     if unchanged {
         *response.status_mut() = StatusCode::NOT_MODIFIED;

@@ -9,13 +9,12 @@ use serde_json::Value;
 
 use crate::body::Body;
 use crate::gzip;
-use crate::json;
-use crate::negotiate::{Form, Include, Layout, Wish, indent};
+use crate::negotiate::{Encoding, Layout, Wish, Writing, indent};
+use crate::protobuf;
 use crate::status::{Details, Status};
 use crate::storage::Object;
-use crate::tabulate::{self, Headers};
 use crate::verbs::list::Listing;
-use crate::view::{View, push_metadata};
+use crate::view::View;
 
 /// Bodies beyond this are compressed for clients that like it.
 const GZIP_BEYOND: usize = 128 * 1024;
@@ -43,7 +42,7 @@ pub(crate) enum Content {
     Object(Arc<Object>),
     /// An object of the view's kind that is not stored, as a dry run has it: written as it stands.
     Unsaved(Value),
-    /// An object of some other kind than the view's, in its final form.
+    /// An object of some other kind than the view's, as JSON.
     Other(Vec<u8>),
     /// A `Status` of success.
     Success(Details),
@@ -67,13 +66,10 @@ impl Reply {
     /// The answer on the wire.
     pub(crate) fn respond(self, view: &View, wish: &Wish) -> Response<Body> {
         let mut response = match self.content {
-            Content::Object(object) => json_response(self.code, &view.show(&object), wish, wish.layout),
-            Content::Unsaved(value) => {
-                let bytes = unsaved(view, &value);
-                json_response(self.code, &bytes, wish, wish.layout)
-            }
-            Content::Other(bytes) => json_response(self.code, &bytes, wish, wish.layout),
-            Content::Success(details) => json_response(self.code, &success(&details), wish, wish.layout),
+            Content::Object(object) => shown(self.code, view.show(&object), wish),
+            Content::Unsaved(value) => shown(self.code, view.show_unsaved(&value).into(), wish),
+            Content::Other(json) => document(self.code, &json, wish, wish.writing),
+            Content::Success(details) => document(self.code, &success(&details), wish, wish.writing),
             Content::List(listing) => list_response(listing, view, wish),
         };
         for warning in &self.warnings {
@@ -87,36 +83,6 @@ impl Reply {
     }
 }
 
-fn unsaved(view: &View, value: &Value) -> Vec<u8> {
-    match view.form {
-        Form::Full => json::encode_as_is(&view.kind, value),
-        Form::Metadata(version) | Form::MetadataList(version) => {
-            let mut out = Vec::new();
-            push_metadata(&mut out, version, &json::encode_metadata(&value["metadata"]));
-            out
-        }
-        Form::Table(..) => unsaved_table(view, value, Headers::Shown),
-    }
-}
-
-/// A table of one object that is not stored.
-pub(crate) fn unsaved_table(view: &View, value: &Value, headers: Headers) -> Vec<u8> {
-    let Form::Table(version, include) = view.form else { return Vec::new() };
-    let mut out = tabulate::start(version, crate::metadata::text(value, "resourceVersion"));
-    tabulate::push_columns(&mut out, view.kind.columns(), headers);
-    tabulate::push_row(&mut out, &view.kind.columns().row_at(value, view.moment(), None));
-    // The end of the initial events must be found whatever the client wants to see.
-    let marks_end = value["metadata"]["annotations"].get("k8s.io/initial-events-end").is_some();
-    match include {
-        Include::Object => out.extend_from_slice(&json::encode_as_is(&view.kind, value)),
-        Include::Nothing | Include::Unknown if !marks_end => out.extend_from_slice(b"null"),
-        _ => push_metadata(&mut out, version, &json::encode_metadata(&value["metadata"])),
-    }
-    out.push(b'}');
-    tabulate::end(&mut out);
-    out
-}
-
 fn success(details: &Details) -> Vec<u8> {
     let mut out = br#"{"kind":"Status","apiVersion":"v1","metadata":{},"status":"Success","details":"#.to_vec();
     details.push_json(&mut out);
@@ -124,7 +90,26 @@ fn success(details: &Details) -> Vec<u8> {
     out
 }
 
-/// A whole JSON document: laid out, ended, compressed if that pays.
+/// A whole document, which comes as JSON, in the form in which it is to be written.
+pub(crate) fn document(code: u16, json: &[u8], wish: &Wish, writing: Writing) -> Response<Body> {
+    match writing.encoding {
+        Encoding::Json => json_response(code, json, wish, writing.layout),
+        Encoding::Protobuf => match protobuf::transcode(json) {
+            Some(bytes) => whole(code, protobuf::MEDIA, bytes, wish),
+            None => json_response(code, json, wish, writing.layout),
+        },
+    }
+}
+
+/// What a view shows of an object.
+fn shown(code: u16, bytes: Bytes, wish: &Wish) -> Response<Body> {
+    match wish.writing.encoding {
+        Encoding::Json => json_response(code, &bytes, wish, wish.writing.layout),
+        Encoding::Protobuf => whole(code, protobuf::MEDIA, bytes.into(), wish),
+    }
+}
+
+/// A whole JSON document: laid out and ended.
 pub(crate) fn json_response(code: u16, json: &[u8], wish: &Wish, layout: Layout) -> Response<Body> {
     let body = match layout {
         Layout::Pretty => indent(json),
@@ -135,7 +120,14 @@ pub(crate) fn json_response(code: u16, json: &[u8], wish: &Wish, layout: Layout)
             body
         }
     };
-    let mut response = response(code, "application/json");
+    whole(code, JSON, body, wish)
+}
+
+const JSON: &str = "application/json";
+
+/// A whole body, compressed if that pays.
+fn whole(code: u16, content_type: &'static str, body: Vec<u8>, wish: &Wish) -> Response<Body> {
+    let mut response = response(code, content_type);
     if wish.gzip && body.len() > GZIP_BEYOND {
         compressed(&mut response);
         *response.body_mut() = Body::whole(gzip::gzip(&body));
@@ -156,30 +148,41 @@ fn sized(response: &mut Response<Body>, body: Vec<u8>) {
 }
 
 fn list_response(listing: Listing, view: &View, wish: &Wish) -> Response<Body> {
-    let mut chunks = listing.write(view.clone());
-    // Short lists are put together; of long ones only a chunk is ever there.
+    match view.encoding {
+        Encoding::Json => {
+            let chunks = listing.write(view.clone());
+            if wish.writing.layout == Layout::Pretty {
+                let json: Vec<u8> = chunks.flatten().collect();
+                return json_response(200, &json, wish, Layout::Pretty);
+            }
+            chunked(JSON, chunks.chain(std::iter::once(Bytes::from_static(b"\n"))), wish)
+        }
+        Encoding::Protobuf => chunked(protobuf::MEDIA, listing.write_messages(view), wish),
+    }
+}
+
+/// A body that is made while it is sent. Short ones are put together; of long ones only a chunk is ever there.
+fn chunked(
+    content_type: &'static str,
+    mut chunks: impl Iterator<Item = Bytes> + Send + 'static,
+    wish: &Wish,
+) -> Response<Body> {
     let mut start = Vec::new();
-    let mut ended = true;
     for chunk in chunks.by_ref() {
         start.extend_from_slice(&chunk);
         if start.len() > GZIP_BEYOND {
-            ended = false;
-            break;
+            let mut response = response(200, content_type);
+            let body = std::iter::once(Bytes::from(start)).chain(chunks);
+            *response.body_mut() = if wish.gzip {
+                compressed(&mut response);
+                Body::chunks(gzip::gzip_chunks(body))
+            } else {
+                Body::chunks(body)
+            };
+            return response;
         }
     }
-    if ended || wish.layout == Layout::Pretty {
-        start.extend(chunks.flatten());
-        return json_response(200, &start, wish, wish.layout);
-    }
-    let mut response = response(200, "application/json");
-    let body = std::iter::once(Bytes::from(start)).chain(chunks).chain(std::iter::once(Bytes::from_static(b"\n")));
-    *response.body_mut() = if wish.gzip {
-        compressed(&mut response);
-        Body::chunks(gzip::gzip_chunks(body))
-    } else {
-        Body::chunks(body)
-    };
-    response
+    whole(200, content_type, start, wish)
 }
 
 pub(crate) fn compressed(response: &mut Response<Body>) {
@@ -187,9 +190,18 @@ pub(crate) fn compressed(response: &mut Response<Body>) {
     response.headers_mut().insert(VARY, HeaderValue::from_static("Accept-Encoding"));
 }
 
+/// How a response is encoded.
+pub(crate) fn encoding_of(response: &Response<Body>) -> Encoding {
+    let content_type = response.headers().get(CONTENT_TYPE).map(HeaderValue::as_bytes).unwrap_or_default();
+    match content_type.starts_with(protobuf::MEDIA.as_bytes()) {
+        true => Encoding::Protobuf,
+        false => Encoding::Json,
+    }
+}
+
 /// A failure on the wire.
 pub(crate) fn failure(status: &Status, wish: &Wish) -> Response<Body> {
-    let mut response = json_response(status.code(), &status.to_json(), wish, wish.error_layout);
+    let mut response = document(status.code(), &status.to_json(), wish, wish.failure());
     if let Some(seconds) = status.retry_after() {
         response.headers_mut().insert(RETRY_AFTER, seconds.into());
     }

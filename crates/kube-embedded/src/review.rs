@@ -40,6 +40,18 @@ fn question(path: &ResourcePath) -> Option<Question> {
     }
 }
 
+/// The kind of a question.
+pub(crate) fn kind(path: &ResourcePath) -> &'static str {
+    match question(path) {
+        Some(Question::WhoAmI) => "SelfSubjectReview",
+        Some(Question::MayI) => "SelfSubjectAccessReview",
+        Some(Question::MayThey) => "SubjectAccessReview",
+        Some(Question::MayTheyHere) => "LocalSubjectAccessReview",
+        Some(Question::WhatMayI) => "SelfSubjectRulesReview",
+        None => "",
+    }
+}
+
 /// Answers a question.
 ///
 /// # Errors
@@ -55,24 +67,24 @@ pub(crate) fn review(shared: &Shared, path: &ResourcePath, user: &User, body: &[
     if let Some(namespace) = &path.namespace {
         metadata["namespace"] = json!(namespace);
     }
-    let (kind, spec, status) = match question {
+    let (spec, status) = match question {
         Question::WhoAmI => {
             metadata["creationTimestamp"] = json!(shared.cluster.clock.seconds());
             let info = json!({"username": user.name(), "groups": user.groups()});
-            ("SelfSubjectReview", None, json!({"userInfo": info}))
+            (None, json!({"userInfo": info}))
         }
-        Question::MayI => ("SelfSubjectAccessReview", Some(spec), verdict(&access, user, spec)?),
+        Question::MayI => (Some(spec), verdict(&access, user, spec)?),
         Question::MayThey | Question::MayTheyHere => {
             if question == Question::MayTheyHere && spec["resourceAttributes"]["namespace"] != metadata["namespace"] {
                 let there = metadata["namespace"].as_str().unwrap_or_default();
                 let why = format!("spec.resourceAttributes.namespace must match namespace: {there}");
                 return Err(Status::bad_request(why));
             }
-            let kind = if question == Question::MayThey { "SubjectAccessReview" } else { "LocalSubjectAccessReview" };
-            (kind, Some(spec), verdict(&access, &subject(spec)?, spec)?)
+            (Some(spec), verdict(&access, &subject(spec)?, spec)?)
         }
-        Question::WhatMayI => ("SelfSubjectRulesReview", Some(&json!({})), rules(&access, user)),
+        Question::WhatMayI => (Some(&json!({})), rules(&access, user)),
     };
+    let kind = kind(path);
     let mut out =
         format!(r#"{{"kind":"{kind}","apiVersion":"{}/{}","metadata":"#, path.group, path.version).into_bytes();
     out.extend_from_slice(&encode_metadata(&metadata));

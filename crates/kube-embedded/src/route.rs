@@ -14,13 +14,15 @@ use crate::decode;
 use crate::delete_options::DeleteOptions;
 use crate::discovery::{self, Root};
 use crate::kinds::{Kind, Part, Registry, Scope};
-use crate::negotiate::{Binary, Form, Place, Unacceptable, check_table, json_body};
+use crate::negotiate::{Encoding, Form, Place, Served, Unacceptable, Wish, check_table};
 use crate::openapi;
 use crate::ownership::Conflicts;
 use crate::paths;
+use crate::protobuf;
 use crate::query::{ListOptions, ListVerb, parse_duration};
 use crate::reply::{self, Content, Reply};
 use crate::request::{Head, ResourcePath, Target, Verb};
+use crate::request_body::{Binary, json_body};
 use crate::request_log::OpenWatch;
 use crate::review;
 use crate::service::Shared;
@@ -80,9 +82,11 @@ pub(crate) async fn route(shared: &Arc<Shared>, head: &Head, user: &User, body: 
             if head.method != Method::POST {
                 return Err(Status::method_not_allowed().into());
             }
-            let body = json_body(&head.headers, &body, Binary::Read)?;
+            let api_version = format!("{}/{}", path.group, path.version);
+            let expected = Binary::Of { api_version: &api_version, kind: review::kind(path) };
+            let body = json_body(&head.headers, &body, expected)?;
             let reviewed = review::review(shared, path, user, &body)?;
-            Ok(reply::json_response(201, &reviewed, &head.wish, head.wish.layout).into())
+            Ok(reply::document(201, &reviewed, &head.wish, head.wish.writing).into())
         }
         Target::Resource(path) => resource(shared, &registry, head, path, body).await,
         _ => document(shared, &registry, head).map(Answer::from),
@@ -97,8 +101,8 @@ fn document(shared: &Shared, registry: &Registry, head: &Head) -> Result<Respons
             if *core {
                 only_get(head)?;
             }
-            if head.wish.aggregated {
-                return Ok(paths::aggregated(registry, root, &head.headers));
+            if let Some(encoding) = head.wish.aggregated {
+                return Ok(paths::aggregated(registry, root, &head.headers, encoding));
             }
             let document = match root {
                 Root::Api => discovery::api_versions(&shared.address()),
@@ -134,9 +138,9 @@ fn only_get(head: &Head) -> Result<(), Status> {
 
 /// A discovery document, which has no other form than its own.
 fn document_response(head: &Head, document: &[u8]) -> Result<Response<Body>, Refusal> {
-    match head.form {
-        Ok(Form::Full) => Ok(reply::json_response(200, document, &head.wish, head.wish.layout)),
-        _ => Err(Unacceptable::Transform.status(Place::Object).into()),
+    match head.wish.plain {
+        Some(writing) => Ok(reply::document(200, document, &head.wish, writing)),
+        None => Err(Unacceptable::Transform.status(Place::Object).into()),
     }
 }
 
@@ -161,10 +165,14 @@ async fn resource(
         Verb::List | Verb::Watch => Place::Collection,
         _ => Place::Object,
     };
-    let form = head.form.map_err(|unacceptable| unacceptable.status(place))?;
+    let (wish, form) = match kind.is_custom() {
+        true => Wish::read(&head.headers, &head.query, Served::Custom),
+        false => (head.wish, head.form),
+    };
+    let form = form.map_err(|unacceptable| unacceptable.status(place))?;
     let stored = registry.stored(&kind.storage).unwrap_or_else(|| kind.clone());
     check_table(form, &head.query)?;
-    let view = View::new(kind, stored, form, shared.cluster.clock);
+    let view = View::new(kind, stored, form, shared.cluster.clock).encoded(wish.writing.encoding);
     let namespace = path.namespace.as_deref();
     let cluster = &shared.cluster;
     match verb {
@@ -172,7 +180,7 @@ async fn resource(
             let key = Key::new(namespace, path.name.as_deref().unwrap_or_default());
             let object = get::get(cluster, &view.kind, &key, head.query.text("resourceVersion"), None).await?;
             let shown = scale::show(&view.kind, &view.value(&object))?;
-            Ok(Reply::ok(shown).respond(&view, &head.wish).into())
+            Ok(Reply::ok(shown).respond(&view, &wish).into())
         }
         Verb::Get => {
             let key = Key::new(namespace, path.name.as_deref().unwrap_or_default());
@@ -183,7 +191,7 @@ async fn resource(
                     false => wrong_form("PartialObjectMetadataList", "not a list", &view.kind).into(),
                 });
             }
-            Ok(deprecated(Reply::ok(Content::Object(object)), &view.kind).respond(&view, &head.wish).into())
+            Ok(deprecated(Reply::ok(Content::Object(object)), &view.kind).respond(&view, &wish).into())
         }
         Verb::List => {
             if matches!(form, Form::Metadata(_)) {
@@ -193,7 +201,7 @@ async fn resource(
             let within = request_timeout(head)?;
             cluster.custom_tables.admit_list(&view.kind.storage, &options)?;
             let listing = list::list(cluster, &view, namespace, &options, within).await?;
-            Ok(deprecated(Reply::ok(Content::List(listing)), &view.kind).respond(&view, &head.wish).into())
+            Ok(deprecated(Reply::ok(Content::List(listing)), &view.kind).respond(&view, &wish).into())
         }
         Verb::Watch => watch(shared, head, path, view).await,
         Verb::Create | Verb::Update | Verb::Patch | Verb::Delete | Verb::DeleteCollection => {
@@ -201,7 +209,7 @@ async fn resource(
                 return Err(wrong_form("PartialObjectMetadata", "a list", &view.kind).into());
             }
             let reply = change(cluster, registry, verb, head, path, &view, &body).await?;
-            Ok(deprecated(reply, &view.kind).respond(&view, &head.wish).into())
+            Ok(deprecated(reply, &view.kind).respond(&view, &wish).into())
         }
     }
 }
@@ -244,11 +252,15 @@ async fn change(
     let namespace = path.namespace.as_deref();
     let name = path.name.as_deref().unwrap_or_default();
     let authorship = Authorship::Manager(manager(head));
-    let binary = if view.kind.is_custom() { Binary::Refused } else { Binary::Read };
+    let binary = match view.kind.is_custom() {
+        true => Binary::Refused,
+        false => Binary::Of { api_version: view.kind.api_version(), kind: &view.kind.kind },
+    };
     let facet = Facet::of(path.subresource.as_deref().and_then(Part::parse));
     match verb {
         Verb::Update if facet == Facet::Scale => {
-            let body = json_body(&head.headers, body, Binary::Read)?;
+            let expected = Binary::Of { api_version: "autoscaling/v1", kind: "Scale" };
+            let body = json_body(&head.headers, body, expected)?;
             let options = WriteOptions::parse(&head.query, OptionsOf::Update)?;
             scale::update(&Write { cluster, view, namespace, options, authorship }, name, &body)
         }
@@ -282,7 +294,7 @@ async fn change(
         _ => {
             let body = match body.is_empty() {
                 true => body.into(),
-                false => json_body(&head.headers, body, Binary::Read)?,
+                false => json_body(&head.headers, body, Binary::Options)?,
             };
             let options = DeleteOptions::parse(&head.query, &body)?;
             let dry_run = WriteOptions { dry_run: options.dry_run, ..WriteOptions::default() };
@@ -305,6 +317,10 @@ async fn watch(shared: &Arc<Shared>, head: &Head, path: &ResourcePath, view: Vie
     }
     shared.cluster.custom_tables.admit_watch(&view.kind.storage)?;
     let compressed = head.wish.gzip && is_streaming_list(&options);
+    let content_type = match view.encoding {
+        Encoding::Json => "application/json",
+        Encoding::Protobuf => protobuf::STREAM,
+    };
     let watch = Watch::open(shared.cluster.clone(), view, path.namespace.as_deref(), &options).await?;
     let open = shared.log.open(OpenWatch {
         path: head.uri.path().to_owned(),
@@ -312,7 +328,7 @@ async fn watch(shared: &Arc<Shared>, head: &Head, path: &ResourcePath, view: Vie
         since: Instant::now(),
     });
     let stream = StreamBody::new(watch.into_stream(shared.lifecycle.lifetime()), open);
-    let mut response = reply::response(200, "application/json");
+    let mut response = reply::response(200, content_type);
     *response.body_mut() = Body::stream(stream);
     let compression = if compressed { Compression::PerFlush } else { Compression::AsIs };
     if compressed {

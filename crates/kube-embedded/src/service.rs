@@ -19,7 +19,7 @@ use crate::cluster::Cluster;
 use crate::fault::{self, Faults, FaultyBody};
 use crate::gzip::GzipMembers;
 use crate::lifecycle::Lifecycle;
-use crate::negotiate::Wish;
+use crate::negotiate::{Served, Wish};
 use crate::query::Query;
 use crate::reply;
 use crate::request::{Head, Target};
@@ -98,7 +98,7 @@ where
     }
     let (parts, body) = request.into_parts();
     let query = Query::parse(parts.uri.query().unwrap_or_default());
-    let (wish, form) = Wish::read(&parts.headers, &query);
+    let (wish, form) = Wish::read(&parts.headers, &query, Served::BuiltIn);
     let target = Target::parse(parts.uri.path());
     let head = Head { method: parts.method, uri: parts.uri, headers: parts.headers, query, target, wish, form };
     let access = shared.access.read().clone();
@@ -136,11 +136,12 @@ where
         Err(Refusal::Status(status)) => (reply::failure(&status, &head.wish), Compression::AsIs),
         Err(Refusal::Text(code, text)) => (reply::text_response(code, text), Compression::AsIs),
     };
+    let encoding = reply::encoding_of(&response);
     let response = response.map(|body| {
         // Faults are about what is said, not about how it is packed.
         let body = match verdict.stream {
             faults if faults.is_empty() => body,
-            faults => Body::stream(FaultyBody::new(body, faults, shared.lifecycle.lifetime())),
+            faults => Body::stream(FaultyBody::new(body, faults, encoding, shared.lifecycle.lifetime())),
         };
         match compression {
             Compression::AsIs => body,

@@ -1,5 +1,6 @@
 //! How a stored object is shown: in the version asked for, whole or its metadata alone.
 
+use std::borrow::Cow;
 use std::sync::Arc;
 
 use bytes::Bytes;
@@ -9,7 +10,8 @@ use crate::clock::Clock;
 use crate::convert::convert;
 use crate::json;
 use crate::kinds::Kind;
-use crate::negotiate::{Form, Include, MetaVersion};
+use crate::negotiate::{Encoding, Form, Include, MetaVersion};
+use crate::protobuf;
 use crate::storage::Object;
 use crate::table::Moment;
 use crate::tabulate::{self, Headers};
@@ -28,6 +30,7 @@ pub(crate) fn push_metadata(out: &mut Vec<u8>, version: MetaVersion, metadata: &
 pub(crate) struct View {
     pub(crate) kind: Arc<Kind>,
     pub(crate) form: Form,
+    pub(crate) encoding: Encoding,
     /// The kind in whose version the objects are kept.
     stored: Arc<Kind>,
     clock: Clock,
@@ -35,12 +38,17 @@ pub(crate) struct View {
 
 impl View {
     pub(crate) fn new(kind: Arc<Kind>, stored: Arc<Kind>, form: Form, clock: Clock) -> Self {
-        Self { kind, form, stored, clock }
+        Self { kind, form, encoding: Encoding::Json, stored, clock }
+    }
+
+    /// The view in another encoding.
+    pub(crate) fn encoded(self, encoding: Encoding) -> Self {
+        Self { encoding, ..self }
     }
 
     /// Whether two views show the same bytes.
     pub(crate) fn is(&self, other: &Self) -> bool {
-        Arc::ptr_eq(&self.kind, &other.kind) && self.form == other.form
+        Arc::ptr_eq(&self.kind, &other.kind) && self.form == other.form && self.encoding == other.encoding
     }
 
     /// The kind in whose version the objects are kept.
@@ -56,8 +64,54 @@ impl View {
         same && (!self.kind.is_custom() || is_of_version(object.json(), self.kind.api_version()))
     }
 
-    /// The object as JSON, without a line break.
+    /// The object as JSON, without a line break, or as a message in its envelope.
     pub(crate) fn show(&self, object: &Arc<Object>) -> Bytes {
+        match self.encoding {
+            Encoding::Json => self.json(object),
+            Encoding::Protobuf => self.enclose(&self.message(object)).into(),
+        }
+    }
+
+    /// An object that is not stored, as JSON or as a message in its envelope.
+    pub(crate) fn show_unsaved(&self, object: &Value) -> Vec<u8> {
+        match (self.encoding, self.form) {
+            (Encoding::Protobuf, Form::Full) => self.enclose(&self.full_message(object)),
+            (Encoding::Protobuf, _) => self.enclose(&protobuf::metadata_message(object)),
+            (Encoding::Json, Form::Full) => json::encode_as_is(&self.kind, object),
+            (Encoding::Json, Form::Metadata(version) | Form::MetadataList(version)) => {
+                let mut out = Vec::new();
+                push_metadata(&mut out, version, &json::encode_metadata(&object["metadata"]));
+                out
+            }
+            (Encoding::Json, Form::Table(..)) => self.unsaved_table(object, Headers::Shown),
+        }
+    }
+
+    /// The message of an object, without its envelope.
+    pub(crate) fn message<'o>(&self, object: &'o Arc<Object>) -> Cow<'o, [u8]> {
+        match self.form {
+            Form::Full if self.as_stored(object) => object.message(&self.stored).into(),
+            Form::Full => self.full_message(&self.value(object)).into(),
+            Form::Metadata(_) | Form::MetadataList(_) | Form::Table(..) => {
+                protobuf::metadata_of(object.message(&self.stored)).into()
+            }
+        }
+    }
+
+    fn full_message(&self, object: &Value) -> Vec<u8> {
+        protobuf::message(self.kind.api_version(), &self.kind.kind, object).unwrap_or_default()
+    }
+
+    fn enclose(&self, message: &[u8]) -> Vec<u8> {
+        match self.form {
+            Form::Full => protobuf::enclose(self.kind.api_version(), &self.kind.kind, message),
+            Form::Metadata(version) | Form::MetadataList(version) | Form::Table(version, _) => {
+                protobuf::enclose(version.api_version(), "PartialObjectMetadata", message)
+            }
+        }
+    }
+
+    fn json(&self, object: &Arc<Object>) -> Bytes {
         match self.form {
             Form::Full if self.as_stored(object) => object.json().clone(),
             Form::Full => {
@@ -92,6 +146,24 @@ impl View {
         out
     }
 
+    /// A table of one object that is not stored.
+    pub(crate) fn unsaved_table(&self, value: &Value, headers: Headers) -> Vec<u8> {
+        let Form::Table(version, include) = self.form else { return Vec::new() };
+        let mut out = tabulate::start(version, crate::metadata::text(value, "resourceVersion"));
+        tabulate::push_columns(&mut out, self.kind.columns(), headers);
+        tabulate::push_row(&mut out, &self.kind.columns().row_at(value, self.moment(), None));
+        // The end of the initial events must be found whatever the client wants to see.
+        let marks_end = value["metadata"]["annotations"].get("k8s.io/initial-events-end").is_some();
+        match include {
+            Include::Object => out.extend_from_slice(&json::encode_as_is(&self.kind, value)),
+            Include::Nothing | Include::Unknown if !marks_end => out.extend_from_slice(b"null"),
+            _ => push_metadata(&mut out, version, &json::encode_metadata(&value["metadata"])),
+        }
+        out.push(b'}');
+        tabulate::end(&mut out);
+        out
+    }
+
     /// Appends the row of an object; `marked` is the name of the list's default object.
     pub(crate) fn push_row(&self, out: &mut Vec<u8>, object: &Arc<Object>, marked: Option<&str>) {
         let row = self.kind.columns().row_at(&self.value(object), self.moment(), marked);
@@ -100,7 +172,7 @@ impl View {
             Form::Table(version, Include::Metadata) => self.push_metadata(out, version, object),
             Form::Table(_, Include::Object) => {
                 let full = Self { form: Form::Full, ..self.clone() };
-                out.extend_from_slice(&full.show(object));
+                out.extend_from_slice(&full.json(object));
             }
             _ => out.extend_from_slice(b"null"),
         }
@@ -148,7 +220,7 @@ impl View {
     }
 
     /// The value of a selectable field beside the object's name and namespace.
-    pub(crate) fn field<'o>(&self, object: &'o Arc<Object>, name: &str) -> std::borrow::Cow<'o, str> {
+    pub(crate) fn field<'o>(&self, object: &'o Arc<Object>, name: &str) -> Cow<'o, str> {
         match name {
             "metadata.name" => return object.key().name().into(),
             "metadata.namespace" => return object.key().namespace().unwrap_or_default().into(),

@@ -28,7 +28,10 @@ import (
 	"strings"
 
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
+	apidiscoveryv2 "k8s.io/api/apidiscovery/v2"
 	appsv1 "k8s.io/api/apps/v1"
+	authenticationv1 "k8s.io/api/authentication/v1"
+	authorizationv1 "k8s.io/api/authorization/v1"
 	autoscalingv1 "k8s.io/api/autoscaling/v1"
 	autoscalingv2 "k8s.io/api/autoscaling/v2"
 	batchv1 "k8s.io/api/batch/v1"
@@ -73,6 +76,25 @@ var carried = map[string]reflect.Type{
 	"autoscaling/v1/MetricSpec":                       reflect.TypeOf(autoscalingv1.MetricSpec{}),
 	"autoscaling/v1/MetricStatus":                     reflect.TypeOf(autoscalingv1.MetricStatus{}),
 	"autoscaling/v1/HorizontalPodAutoscalerCondition": reflect.TypeOf(autoscalingv1.HorizontalPodAutoscalerCondition{}),
+}
+
+// Structs of requests and answers that no server stores. They come last: other files know the structs by their numbers.
+var passing = map[string]reflect.Type{
+	"/v1/APIGroup":        reflect.TypeOf(metav1.APIGroup{}),
+	"/v1/APIGroupList":    reflect.TypeOf(metav1.APIGroupList{}),
+	"/v1/APIResourceList": reflect.TypeOf(metav1.APIResourceList{}),
+	"/v1/APIVersions":     reflect.TypeOf(metav1.APIVersions{}),
+	"/v1/DeleteOptions":   reflect.TypeOf(metav1.DeleteOptions{}),
+	"/v1/Status":          reflect.TypeOf(metav1.Status{}),
+	"apidiscovery.k8s.io/v2/APIGroupDiscoveryList":     reflect.TypeOf(apidiscoveryv2.APIGroupDiscoveryList{}),
+	"authentication.k8s.io/v1/SelfSubjectReview":       reflect.TypeOf(authenticationv1.SelfSubjectReview{}),
+	"authorization.k8s.io/v1/LocalSubjectAccessReview": reflect.TypeOf(authorizationv1.LocalSubjectAccessReview{}),
+	"authorization.k8s.io/v1/SelfSubjectAccessReview":  reflect.TypeOf(authorizationv1.SelfSubjectAccessReview{}),
+	"authorization.k8s.io/v1/SelfSubjectRulesReview":   reflect.TypeOf(authorizationv1.SelfSubjectRulesReview{}),
+	"authorization.k8s.io/v1/SubjectAccessReview":      reflect.TypeOf(authorizationv1.SubjectAccessReview{}),
+	"autoscaling/v1/Scale":                             reflect.TypeOf(autoscalingv1.Scale{}),
+	"meta.k8s.io/v1/PartialObjectMetadata":             reflect.TypeOf(metav1.PartialObjectMetadata{}),
+	"meta.k8s.io/v1/PartialObjectMetadataList":         reflect.TypeOf(metav1.PartialObjectMetadataList{}),
 }
 
 var (
@@ -126,6 +148,16 @@ func main() {
 	for _, kind := range kinds {
 		number(types[kind])
 	}
+	var others []string
+	for name, t := range passing {
+		others = append(others, name)
+		types[name] = t
+	}
+	sort.Strings(others)
+	for _, name := range others {
+		number(types[name])
+	}
+	kinds = append(kinds, others...)
 	out := bufio.NewWriter(os.Stdout)
 	defer out.Flush()
 	for _, line := range lines {

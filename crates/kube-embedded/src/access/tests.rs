@@ -169,14 +169,14 @@ mod of_requests {
     use http::{HeaderMap, Method};
 
     use super::*;
-    use crate::negotiate::Wish;
+    use crate::negotiate::{Served, Wish};
     use crate::query::Query;
     use crate::request::{Head, Target};
 
     fn refused(method: Method, uri: &str) -> String {
         let uri: http::Uri = uri.parse().unwrap();
         let (headers, query) = (HeaderMap::new(), Query::parse(uri.query().unwrap_or_default()));
-        let (wish, form) = Wish::read(&headers, &query);
+        let (wish, form) = Wish::read(&headers, &query, Served::BuiltIn);
         let head = Head { method, target: Target::parse(uri.path()), uri, headers, query, wish, form };
         let (wanted, user) = (Wanted::read(&head), User::new("u"));
         let attributes = Attributes { user: &user, action: wanted.action(&head) };

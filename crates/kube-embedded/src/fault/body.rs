@@ -13,6 +13,7 @@ use tokio::time::{Sleep, sleep};
 use super::Fault;
 use super::editor::{Edited, Editor, Stop};
 use crate::lifecycle::{Ending, Lifetime};
+use crate::negotiate::Encoding;
 
 /// Between the last bytes and a broken connection, so that these bytes reach the client: whatever is still queued in the
 /// server is lost with the connection.
@@ -20,7 +21,7 @@ const BEFORE_CUT: Duration = Duration::from_millis(20);
 
 /// A body with faults.
 ///
-/// Frames are told apart by their line breaks, so a stream that is to be compressed must be wrapped before it is.
+/// Frames must be told apart, so a stream that is to be compressed must be wrapped before it is.
 pub(crate) struct FaultyBody<B> {
     inner: Pin<Box<B>>,
     editor: Editor,
@@ -39,8 +40,14 @@ enum State {
 
 impl<B> FaultyBody<B> {
     /// A stalled body lasts as long as `lifetime`.
-    pub(crate) fn new(inner: B, faults: impl IntoIterator<Item = Fault>, lifetime: Lifetime) -> Self {
-        Self { inner: Box::pin(inner), editor: Editor::new(faults), state: State::New, lifetime: Some(lifetime) }
+    pub(crate) fn new(
+        inner: B,
+        faults: impl IntoIterator<Item = Fault>,
+        encoding: Encoding,
+        lifetime: Lifetime,
+    ) -> Self {
+        let editor = Editor::new(faults, encoding);
+        Self { inner: Box::pin(inner), editor, state: State::New, lifetime: Some(lifetime) }
     }
 
     /// Goes where the edit leads, and says what is to be sent.

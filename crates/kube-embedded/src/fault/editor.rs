@@ -5,7 +5,10 @@ use std::collections::VecDeque;
 use bytes::{Bytes, BytesMut};
 
 use super::{Fault, GONE};
+use crate::negotiate::Encoding;
+use crate::protobuf;
 use crate::status::Status;
+use crate::verbs::watch::error_frame;
 
 /// How a body ends before its time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -32,22 +35,25 @@ pub(super) struct Editor {
     bytes: Vec<(u64, Stop)>,
     sent: u64,
     partial: BytesMut,
+    /// How the body is written, which says where its frames end.
+    encoding: Encoding,
 }
 
 #[derive(Debug)]
 struct FrameFault {
     fault: Fault,
     events: u64,
+    encoding: Encoding,
 }
 
 impl Editor {
-    pub(super) fn new(faults: impl IntoIterator<Item = Fault>) -> Self {
-        let mut editor = Self { frames: Vec::new(), bytes: Vec::new(), sent: 0, partial: BytesMut::new() };
+    pub(super) fn new(faults: impl IntoIterator<Item = Fault>, encoding: Encoding) -> Self {
+        let mut editor = Self { frames: Vec::new(), bytes: Vec::new(), sent: 0, partial: BytesMut::new(), encoding };
         for fault in faults {
             match fault {
                 Fault::StallAfterBytes(bytes) => editor.bytes.push((bytes, Stop::Stall)),
                 Fault::CutAfterBytes(bytes) => editor.bytes.push((bytes, Stop::Cut)),
-                fault => editor.frames.push(FrameFault { fault, events: 0 }),
+                fault => editor.frames.push(FrameFault { fault, events: 0, encoding }),
             }
         }
         editor
@@ -108,15 +114,15 @@ impl Editor {
 
     fn split(&mut self, chunk: Bytes) -> VecDeque<Bytes> {
         let mut frames = VecDeque::new();
-        let mut rest = chunk;
-        while let Some(end) = rest.iter().position(|&byte| byte == b'\n') {
-            let frame = rest.split_to(end + 1);
-            if self.partial.is_empty() {
-                frames.push_back(frame);
-            } else {
-                self.partial.extend_from_slice(&frame);
-                frames.push_back(self.partial.split().freeze());
+        let mut rest = match self.partial.is_empty() {
+            true => chunk,
+            false => {
+                self.partial.extend_from_slice(&chunk);
+                self.partial.split().freeze()
             }
+        };
+        while let Some(end) = frame_end(&rest, self.encoding) {
+            frames.push_back(rest.split_to(end));
         }
         self.partial.extend_from_slice(&rest);
         frames
@@ -146,8 +152,8 @@ impl FrameFault {
 
     fn edit(&mut self, frame: Bytes, out: &mut VecDeque<Bytes>) -> Option<Stop> {
         match &self.fault {
-            Fault::OmitBookmarks if is_bookmark(&frame) => return None,
-            Fault::OmitInitialEventsEnd if is_end_of_initial_events(&frame) => return None,
+            Fault::OmitBookmarks if is_bookmark(&frame, self.encoding) => return None,
+            Fault::OmitInitialEventsEnd if is_end_of_initial_events(&frame, self.encoding) => return None,
             Fault::CutWithinEvent(events) if self.events == *events => {
                 out.push_back(frame.slice(..frame.len() / 2));
                 return Some(Stop::Cut);
@@ -166,7 +172,7 @@ impl FrameFault {
             Fault::CutAfterEvents(events) if self.events == *events => Some(Stop::Cut),
             Fault::EndAfterEvents(events) if self.events == *events => Some(Stop::End),
             Fault::GoneAfterEvents(events) if self.events == *events => {
-                out.push_back(gone());
+                out.push_back(error_frame(&Status::expired(GONE), self.encoding));
                 Some(Stop::End)
             }
             Fault::GarbageAfterEvents(events, garbage) if self.events == *events => {
@@ -194,18 +200,22 @@ fn join(mut frames: VecDeque<Bytes>) -> Bytes {
     }
 }
 
-fn is_bookmark(frame: &[u8]) -> bool {
-    frame.starts_with(br#"{"type":"BOOKMARK""#)
+/// Where the first frame ends, if it is there as a whole.
+fn frame_end(bytes: &[u8], encoding: Encoding) -> Option<usize> {
+    match encoding {
+        Encoding::Json => bytes.iter().position(|&byte| byte == b'\n').map(|end| end + 1),
+        Encoding::Protobuf => protobuf::frame_length(bytes).filter(|length| *length <= bytes.len()),
+    }
 }
 
-fn is_end_of_initial_events(frame: &[u8]) -> bool {
-    const MARK: &[u8] = br#""k8s.io/initial-events-end":"true""#;
-    is_bookmark(frame) && frame.windows(MARK.len()).any(|window| window == MARK)
+fn is_bookmark(frame: &[u8], encoding: Encoding) -> bool {
+    match encoding {
+        Encoding::Json => frame.starts_with(br#"{"type":"BOOKMARK""#),
+        Encoding::Protobuf => protobuf::is_frame_of(frame, "BOOKMARK"),
+    }
 }
 
-fn gone() -> Bytes {
-    let mut frame = br#"{"type":"ERROR","object":"#.to_vec();
-    frame.extend_from_slice(&Status::expired(GONE).to_json());
-    frame.extend_from_slice(b"}\n");
-    frame.into()
+fn is_end_of_initial_events(frame: &[u8], encoding: Encoding) -> bool {
+    const MARK: &[u8] = b"k8s.io/initial-events-end";
+    is_bookmark(frame, encoding) && frame.windows(MARK.len()).any(|window| window == MARK)
 }

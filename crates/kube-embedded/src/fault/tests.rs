@@ -8,7 +8,7 @@ use tokio::time::{Instant, timeout};
 use super::faults::{Answer, Verdict};
 use super::*;
 use crate::lifecycle::Lifecycle;
-use crate::negotiate::Wish;
+use crate::negotiate::{Encoding, Served, Wish};
 use crate::query::Query;
 use crate::request::{Head, Target, Verb};
 
@@ -37,7 +37,7 @@ async fn sent(faults: &[Fault], text: &str, chunk: usize) -> (String, Ended) {
     let chunks = chunks.into_iter().map(|bytes| io::Result::Ok(Frame::data(bytes)));
     let inner = http_body_util::StreamBody::new(futures_util::stream::iter(chunks));
     let life = Lifecycle::new();
-    let mut body = FaultyBody::new(inner, faults.iter().cloned(), life.lifetime());
+    let mut body = FaultyBody::new(inner, faults.iter().cloned(), Encoding::Json, life.lifetime());
     let mut out = Vec::new();
     let ended = loop {
         match timeout(LONG, body.frame()).await {
@@ -81,7 +81,7 @@ async fn a_stalled_stream_ends_with_the_server() {
     for (end, broken) in [(Lifecycle::close as fn(&Lifecycle), false), (Lifecycle::cut, true)] {
         let life = Lifecycle::new();
         let inner = http_body_util::Full::new(Bytes::from(stream())).map_err(|never| match never {});
-        let mut body = FaultyBody::new(inner, [Fault::StallAfterEvents(0)], life.lifetime());
+        let mut body = FaultyBody::new(inner, [Fault::StallAfterEvents(0)], Encoding::Json, life.lifetime());
         assert!(timeout(LONG, body.frame()).await.is_err());
         end(&life);
         let last = body.frame().await;
@@ -160,7 +160,7 @@ async fn the_bytes_before_a_cut_get_a_moment_to_leave() {
 fn head(method: Method, uri: &str) -> Head {
     let uri: http::Uri = uri.parse().unwrap();
     let (headers, query) = (HeaderMap::new(), Query::parse(uri.query().unwrap_or_default()));
-    let (wish, form) = Wish::read(&headers, &query);
+    let (wish, form) = Wish::read(&headers, &query, Served::BuiltIn);
     Head { method, target: Target::parse(uri.path()), uri, headers, query, wish, form }
 }
 

@@ -13,7 +13,7 @@ pub(crate) struct Structs {
 }
 
 /// A struct's place among [`Structs`].
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) struct StructId(u16);
 
 /// One Go struct: its fields in the order in which they are written.
@@ -123,6 +123,11 @@ impl Structs {
     /// The struct of that name, `group/version/Kind`.
     pub(crate) fn of_kind(&self, name: &str) -> Option<&Struct> {
         self.kinds.get(name).map(|id| self.at(*id))
+    }
+
+    /// All structs that have a name of their own, `group/version/Kind`.
+    pub(crate) fn named(&self) -> impl Iterator<Item = (&'static str, StructId)> {
+        self.kinds.iter().map(|(name, id)| (*name, *id))
     }
 
     pub(crate) fn at(&self, id: StructId) -> &Struct {
@@ -415,7 +420,8 @@ mod tests {
             let names: Vec<_> = structs.at(*id).fields().iter().take(3).map(|field| field.name).collect();
             names.join(" ")
         });
-        assert_eq!(heads.filter(|head| head == "kind apiVersion metadata").count(), 64);
+        // 64 kinds, and 10 structs of requests and answers.
+        assert_eq!(heads.filter(|head| head == "kind apiVersion metadata").count(), 64 + 10);
     }
 
     #[test]

@@ -18,9 +18,9 @@ pub(super) struct Message {
 }
 
 /// One field of a message.
-#[derive(Debug)]
+#[derive(Debug, Clone, Copy)]
 pub(super) struct Field {
-    number: u32,
+    pub(super) number: u32,
     pub(super) name: &'static str,
     pub(super) repeats: Repeats,
     pub(super) of: Of,
@@ -60,28 +60,25 @@ impl Messages {
         &self.all[number]
     }
 
-    /// The message of a kind.
-    pub(super) fn of_kind(&self, api_version: &str, kind: &str) -> Option<&Message> {
-        let (group, version) = api_version.split_once('/').unwrap_or(("", api_version));
-        let package = match group {
-            "" => "k8s.io.api.core".to_owned(),
-            "apiextensions.k8s.io" => "k8s.io.apiextensions_apiserver.pkg.apis.apiextensions".to_owned(),
-            "apiregistration.k8s.io" => "k8s.io.kube_aggregator.pkg.apis.apiregistration".to_owned(),
-            group => format!("k8s.io.api.{}", group.split('.').next().unwrap_or_default()),
-        };
-        let meta = || self.by_name.get(format!("k8s.io.apimachinery.pkg.apis.meta.v1.{kind}").as_str());
-        let found = self.by_name.get(format!("{package}.{version}.{kind}").as_str()).or_else(|| match kind {
-            "DeleteOptions" => meta(),
-            _ => None,
-        });
-        found.map(|at| &self.all[*at])
+    /// The number of the message of a kind, `group/version/Kind`.
+    pub(super) fn named(&self, name: &str) -> Option<usize> {
+        let (group, kind) = name.split_once('/')?;
+        let dotted = kind.replace('/', ".");
+        let within = |package: &str| self.by_name.get(format!("{package}.{dotted}").as_str()).copied();
+        let meta = || within("k8s.io.apimachinery.pkg.apis.meta");
+        match group {
+            "" => within("k8s.io.api.core").or_else(meta),
+            "meta.k8s.io" => meta(),
+            "apiextensions.k8s.io" => within("k8s.io.apiextensions_apiserver.pkg.apis.apiextensions"),
+            "apiregistration.k8s.io" => within("k8s.io.kube_aggregator.pkg.apis.apiregistration"),
+            group => within(&format!("k8s.io.api.{}", group.split('.').next().unwrap_or_default())),
+        }
     }
 }
 
 impl Message {
-    /// The field of that number.
-    pub(super) fn field(&self, number: u32) -> Option<&Field> {
-        self.fields.iter().find(|field| field.number == number)
+    pub(super) fn fields(&self) -> &[Field] {
+        &self.fields
     }
 
     fn parse(line: &'static str) -> Message {

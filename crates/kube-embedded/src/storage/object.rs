@@ -1,7 +1,7 @@
 //! A stored object: its bytes, and the little of it that is read without parsing.
 
 use std::ops::Range;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use bytes::Bytes;
 use serde_json::Value;
@@ -9,6 +9,7 @@ use serde_json::Value;
 use super::key::Key;
 use crate::json::{self, Encoded};
 use crate::kinds::Kind;
+use crate::protobuf;
 
 /// An object's labels, sorted by name.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -68,6 +69,8 @@ pub(crate) struct Object {
     prefix: u32,
     labels: Labels,
     fields: Box<[Box<str>]>,
+    /// Made when somebody asks for it first, and kept as long as the object.
+    message: OnceLock<Box<[u8]>>,
 }
 
 impl Object {
@@ -84,6 +87,7 @@ impl Object {
             json: draft.encoded.at_version(&digits).into(),
             labels: draft.labels,
             fields: draft.fields,
+            message: OnceLock::new(),
         }
     }
 
@@ -104,6 +108,7 @@ impl Object {
             json: json.into(),
             labels: self.labels.clone(),
             fields: self.fields.clone(),
+            message: OnceLock::new(),
         }
     }
 
@@ -128,6 +133,24 @@ impl Object {
     /// The metadata object.
     pub(crate) fn metadata(&self) -> &[u8] {
         &self.json[self.metadata.start as usize..self.metadata.end as usize]
+    }
+
+    /// The protobuf message of the object in its storage version. Of a custom resource there is none but that of its
+    /// metadata.
+    pub(crate) fn message(self: &Arc<Self>, stored: &Kind) -> &[u8] {
+        self.message.get_or_init(|| {
+            let value = self.to_value();
+            let message = match stored.is_custom() {
+                true => protobuf::metadata_message(&value),
+                false => protobuf::message(stored.api_version(), &stored.kind, &value).unwrap_or_default(),
+            };
+            message.into_boxed_slice()
+        })
+    }
+
+    /// What [`Object::message`] made, if it was ever asked.
+    pub(crate) fn kept_message(&self) -> &[u8] {
+        self.message.get().map(|message| &**message).unwrap_or_default()
     }
 
     pub(crate) fn labels(&self) -> &Labels {

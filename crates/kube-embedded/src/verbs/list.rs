@@ -1,5 +1,6 @@
 //! Reading a collection: which state, how much of it, and how it is written.
 
+use std::borrow::Cow;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -11,6 +12,7 @@ use crate::escape::push_string;
 use crate::filter::{Filter, Selectors};
 use crate::kinds::Kind;
 use crate::negotiate::Form;
+use crate::protobuf;
 use crate::query::{ListOptions, Match, parse_version};
 use crate::status::Status;
 use crate::storage::{Object, Snapshot};
@@ -177,6 +179,35 @@ impl Listing {
         })
     }
 
+    /// The list as a message in its envelope, in chunks. How long it is stands at its beginning, so all messages are made
+    /// before the first chunk is.
+    pub(crate) fn write_messages(self, view: &View) -> impl Iterator<Item = Bytes> + Send + 'static {
+        let made: Vec<Made> = self.objects.into_iter().map(|object| Made::new(view, object)).collect();
+        let named = match view.form {
+            Form::Full => (view.kind.api_version(), &*view.kind.list_kind),
+            Form::Metadata(version) | Form::MetadataList(version) | Form::Table(version, _) => {
+                (version.api_version(), "PartialObjectMetadataList")
+            }
+        };
+        let lengths = made.iter().map(|made| made.bytes().len());
+        let mut start =
+            Some(protobuf::list_head(named, self.revision, self.continue_token.as_deref(), self.remaining, lengths));
+        let mut made = Some(made.into_iter());
+        std::iter::from_fn(move || {
+            let items = made.as_mut()?;
+            let mut out = start.take().unwrap_or_default();
+            for item in items.by_ref() {
+                protobuf::push_item(&mut out, item.bytes());
+                if out.len() >= CHUNK {
+                    return Some(out.into());
+                }
+            }
+            made = None;
+            out.extend_from_slice(protobuf::TAIL);
+            Some(out.into())
+        })
+    }
+
     /// What stands before the first item and after the last.
     fn envelope(&self, view: &View) -> (Vec<u8>, Vec<u8>) {
         let kind = &view.kind;
@@ -228,6 +259,32 @@ impl Listing {
         }
         head.extend_from_slice(b"},\"items\":[");
         (head, b"]}".to_vec())
+    }
+}
+
+/// The message of one item: a part of what the object keeps, or one that was made for this list alone.
+enum Made {
+    Kept(Arc<Object>, usize),
+    Alone(Vec<u8>),
+}
+
+impl Made {
+    fn new(view: &View, object: Arc<Object>) -> Self {
+        match view.message(&object) {
+            Cow::Owned(message) => Self::Alone(message),
+            // What is shown of an object is all of its message, or a part at its beginning.
+            Cow::Borrowed(message) => {
+                let length = message.len();
+                Self::Kept(object, length)
+            }
+        }
+    }
+
+    fn bytes(&self) -> &[u8] {
+        match self {
+            Self::Kept(object, length) => &object.kept_message()[..*length],
+            Self::Alone(message) => message,
+        }
     }
 }
 

@@ -13,9 +13,9 @@ use crate::filter::{Filter, Selectors};
 use crate::json::Encoded;
 use crate::latest::Receiver;
 use crate::lifecycle::{Ending, Lifetime};
-use crate::negotiate::Form;
+use crate::negotiate::{Encoding, Form};
+use crate::protobuf;
 use crate::query::{InitialEvents, ListOptions, parse_version};
-use crate::reply::unsaved_table;
 use crate::status::Status;
 use crate::storage::{Change, ChangeKind, FrameKind, Lost, Object};
 use crate::tabulate::Headers;
@@ -203,7 +203,7 @@ impl Watch {
                     }
                 }
                 State::Failing(status) => {
-                    let frame = error_frame(status);
+                    let frame = error_frame(status, self.view.encoding);
                     self.state = State::Ended;
                     return Some(frame);
                 }
@@ -217,7 +217,7 @@ impl Watch {
         let mut out = Vec::new();
         while let Some(object) = self.initial.pop() {
             let shown = self.show(&object);
-            push_frame(&mut out, FrameKind::Added, &shown);
+            push_frame(&mut out, self.view.encoding, FrameKind::Added.name(), &shown);
             if out.len() >= CHUNK {
                 return Some(out.into());
             }
@@ -292,9 +292,10 @@ impl Watch {
             (FrameKind::Deleted, ChangeKind::Updated, Some(previous)) => Arc::new(previous.under(change.revision())),
             _ => change.object.clone(),
         };
+        let encoding = self.view.encoding;
         let framed = |shown: Bytes| {
             let mut out = Vec::new();
-            push_frame(&mut out, kind, &shown);
+            push_frame(&mut out, encoding, kind.name(), &shown);
             Bytes::from(out)
         };
         Some(match self.view.is_fleeting() {
@@ -365,36 +366,46 @@ fn too_old(view: &View, asked: u64, oldest: u64) -> Status {
     })
 }
 
-fn push_frame(out: &mut Vec<u8>, kind: FrameKind, object: &[u8]) {
-    out.extend_from_slice(b"{\"type\":\"");
-    out.extend_from_slice(kind.name().as_bytes());
-    out.extend_from_slice(b"\",\"object\":");
-    out.extend_from_slice(object);
-    out.extend_from_slice(b"}\n");
+/// Appends an event, whose object is as its view shows it.
+fn push_frame(out: &mut Vec<u8>, encoding: Encoding, kind: &str, object: &[u8]) {
+    match encoding {
+        Encoding::Json => {
+            out.extend_from_slice(b"{\"type\":\"");
+            out.extend_from_slice(kind.as_bytes());
+            out.extend_from_slice(b"\",\"object\":");
+            out.extend_from_slice(object);
+            out.extend_from_slice(b"}\n");
+        }
+        Encoding::Protobuf => protobuf::push_frame(out, kind, object),
+    }
 }
 
 fn push_bookmark(out: &mut Vec<u8>, view: &View, bookmark: &Encoded, revision: u64, headers: Headers) {
-    out.extend_from_slice(b"{\"type\":\"BOOKMARK\",\"object\":");
     let bytes = bookmark.at_version(&revision.to_string());
-    match view.form {
-        Form::Full => out.extend_from_slice(&bytes),
-        Form::Metadata(version) | Form::MetadataList(version) => {
+    let object = || serde_json::from_slice(&bytes).unwrap_or_default();
+    let shown = match (view.encoding, view.form) {
+        (Encoding::Json, Form::Table(..)) => view.unsaved_table(&object(), headers),
+        (Encoding::Json, Form::Metadata(version) | Form::MetadataList(version)) => {
             let start = bookmark.metadata().start;
             let digits = bytes.len() - bookmark.head().len() - bookmark.tail().len();
-            push_metadata(out, version, &bytes[start..bookmark.metadata().end + digits]);
+            let mut shown = Vec::new();
+            push_metadata(&mut shown, version, &bytes[start..bookmark.metadata().end + digits]);
+            shown
         }
-        Form::Table(..) => {
-            let object = serde_json::from_slice(&bytes).unwrap_or_default();
-            out.extend_from_slice(&unsaved_table(view, &object, headers));
-        }
-    }
-    out.extend_from_slice(b"}\n");
+        (Encoding::Protobuf, _) => view.show_unsaved(&object()),
+        (Encoding::Json, Form::Full) => bytes,
+    };
+    push_frame(out, view.encoding, "BOOKMARK", &shown);
 }
 
-/// A failure as the last event of a stream.
-fn error_frame(status: &Status) -> Bytes {
-    let mut out = b"{\"type\":\"ERROR\",\"object\":".to_vec();
-    out.extend_from_slice(&status.to_json());
-    out.extend_from_slice(b"}\n");
+/// A failure as the last event of a stream, whatever its other events are.
+pub(crate) fn error_frame(status: &Status, encoding: Encoding) -> Bytes {
+    let json = status.to_json();
+    let shown = match encoding {
+        Encoding::Json => json,
+        Encoding::Protobuf => protobuf::transcode(&json).unwrap_or_default(),
+    };
+    let mut out = Vec::new();
+    push_frame(&mut out, encoding, "ERROR", &shown);
     out.into()
 }

@@ -1,0 +1,176 @@
+//! From messages to JSON: what clients send.
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use jiff::Timestamp;
+use jiff::fmt::temporal::DateTimePrinter;
+use serde_json::{Map, Number, Value};
+
+use super::plan::{Of, Other, Part, Plan, Plans, Repeats};
+use super::wire::{Fields, MALFORMED, Wire};
+use super::{Unreadable, duration};
+
+/// How deep messages may nest, which is deeper than any object may.
+const DEEPEST: usize = 128;
+
+/// Reads the fields of a message into an object.
+pub(super) fn fill(object: &mut Map<String, Value>, plan: &Plan, bytes: &[u8], depth: usize) -> Result<(), Unreadable> {
+    if depth > DEEPEST {
+        return Err(Unreadable("exceeded max depth"));
+    }
+    for field in Fields(bytes) {
+        let (number, wire) = field?;
+        let Some(part) = plan.part(number) else { continue };
+        match (part.of, part.repeats, wire) {
+            (Of::Embedded(inner), _, Wire::Bytes(bytes)) => fill(object, Plans::get().at(inner), bytes, depth + 1)?,
+            (_, Repeats::Once, wire) => {
+                let value = value(part.of, wire, depth)?;
+                object.insert(part.name.to_owned(), value);
+            }
+            (_, Repeats::List, wire) => {
+                let value = value(part.of, wire, depth)?;
+                match object.entry(part.name).or_insert_with(|| Value::Array(Vec::new())) {
+                    Value::Array(list) => list.push(value),
+                    _ => return Err(MALFORMED),
+                }
+            }
+            (_, Repeats::Map, Wire::Bytes(entry)) => {
+                let (key, value) = entry_of(part, entry, depth)?;
+                match object.entry(part.name).or_insert_with(|| Value::Object(Map::new())) {
+                    Value::Object(map) => map.insert(key, value),
+                    _ => return Err(MALFORMED),
+                };
+            }
+            (_, Repeats::Map, _) => return Err(MALFORMED),
+        }
+    }
+    Ok(())
+}
+
+fn entry_of(part: &Part, bytes: &[u8], depth: usize) -> Result<(String, Value), Unreadable> {
+    let mut key = String::new();
+    let mut found = match part.of {
+        Of::Text => Value::from(""),
+        Of::Bytes => Value::Null,
+        Of::Int32 | Of::Int64 => 0.into(),
+        Of::Bool => false.into(),
+        Of::Double => Value::from(0.0),
+        of => value(of, Wire::Bytes(&[]), depth)?,
+    };
+    for field in Fields(bytes) {
+        match field? {
+            (1, Wire::Bytes(text)) => key = String::from_utf8_lossy(text).into_owned(),
+            (2, wire) => found = value(part.of, wire, depth)?,
+            _ => {}
+        }
+    }
+    Ok((key, found))
+}
+
+fn value(of: Of, wire: Wire<'_>, depth: usize) -> Result<Value, Unreadable> {
+    Ok(match (of, wire) {
+        // Go keeps as many bits as it has room for.
+        (Of::Int32, Wire::Number(number)) => i32::from_le_bytes(low_half(number)).into(),
+        (Of::Int64, Wire::Number(number)) => number.cast_signed().into(),
+        (Of::Bool, Wire::Number(number)) => (number != 0).into(),
+        (Of::Double, Wire::Fixed(bits)) => Number::from_f64(f64::from_bits(bits)).map_or(Value::Null, Value::Number),
+        (Of::Text, Wire::Bytes(bytes)) => String::from_utf8_lossy(bytes).into(),
+        (Of::Bytes, Wire::Bytes(bytes)) => STANDARD.encode(bytes).into(),
+        (Of::Message(inner) | Of::Embedded(inner), Wire::Bytes(bytes)) => {
+            let mut object = Map::new();
+            fill(&mut object, Plans::get().at(inner), bytes, depth + 1)?;
+            object.into()
+        }
+        (Of::Either(other, schema), Wire::Bytes(bytes)) => either(other, Plans::get().at(schema), bytes, depth)?,
+        (Of::Texts, Wire::Bytes(bytes)) => {
+            let texts = Fields(bytes).filter_map(|field| match field {
+                Ok((1, Wire::Bytes(text))) => Some(Ok(Value::from(String::from_utf8_lossy(text)))),
+                Ok(_) => None,
+                Err(why) => Some(Err(why)),
+            });
+            Value::Array(texts.collect::<Result<_, _>>()?)
+        }
+        (Of::Json, Wire::Bytes(bytes)) => match Parts::read(bytes)?.bytes(1) {
+            Some(json) => serde_json::from_slice(json).map_err(|_| Unreadable("no JSON within"))?,
+            None => Value::Null,
+        },
+        (Of::Time | Of::MicroTime, Wire::Bytes(bytes)) => time(of, &Parts::read(bytes)?)?,
+        (Of::Duration, Wire::Bytes(bytes)) => duration::told(Parts::read(bytes)?.number(1).unwrap_or(0)).into(),
+        (Of::Quantity, Wire::Bytes(bytes)) => {
+            Parts::read(bytes)?.bytes(1).map_or("0".into(), |text| String::from_utf8_lossy(text).into())
+        }
+        (Of::IntOrString, Wire::Bytes(bytes)) => {
+            let parts = Parts::read(bytes)?;
+            match parts.number(1) {
+                Some(1) => String::from_utf8_lossy(parts.bytes(3).unwrap_or_default()).into(),
+                _ => i32::from_le_bytes(low_half(parts.number(2).unwrap_or(0).cast_unsigned())).into(),
+            }
+        }
+        _ => return Err(MALFORMED),
+    })
+}
+
+fn low_half(number: u64) -> [u8; 4] {
+    let [a, b, c, d, ..] = number.to_le_bytes();
+    [a, b, c, d]
+}
+
+fn time(of: Of, parts: &Parts<'_>) -> Result<Value, Unreadable> {
+    let Some(seconds) = parts.number(1) else { return Ok(Value::Null) };
+    let nanos = i32::try_from(parts.number(2).unwrap_or(0)).unwrap_or(0);
+    let (nanos, precision) = if of == Of::Time { (0, None) } else { (nanos / 1000 * 1000, Some(6)) };
+    let time = Timestamp::new(seconds, nanos).map_err(|_| Unreadable("a time out of range"))?;
+    Ok(DateTimePrinter::new().precision(precision).timestamp_to_string(&time).into())
+}
+
+/// A schema, or the other thing that may stand in its place.
+fn either(other: Other, schema: &Plan, bytes: &[u8], depth: usize) -> Result<Value, Unreadable> {
+    let mut found = Value::Null;
+    let one = |bytes: &[u8]| {
+        let mut object = Map::new();
+        fill(&mut object, schema, bytes, depth + 1)?;
+        Ok(Value::Object(object))
+    };
+    for field in Fields(bytes) {
+        match (other, field?) {
+            (Other::Schemas | Other::Texts, (1, Wire::Bytes(bytes))) | (Other::Bool, (2, Wire::Bytes(bytes))) => {
+                found = one(bytes)?;
+            }
+            (Other::Bool, (1, Wire::Number(allows))) if found.is_null() => found = (allows != 0).into(),
+            (Other::Schemas, (2, Wire::Bytes(bytes))) => append(&mut found, one(bytes)?),
+            (Other::Texts, (2, Wire::Bytes(text))) => append(&mut found, String::from_utf8_lossy(text).into()),
+            _ => {}
+        }
+    }
+    Ok(found)
+}
+
+fn append(list: &mut Value, item: Value) {
+    match list {
+        Value::Array(items) => items.push(item),
+        other => *other = Value::Array(vec![item]),
+    }
+}
+
+/// The fields of a small message. Of one that is there twice, the last counts.
+struct Parts<'b>(Vec<(u32, Wire<'b>)>);
+
+impl<'b> Parts<'b> {
+    fn read(bytes: &'b [u8]) -> Result<Self, Unreadable> {
+        Fields(bytes).collect::<Result<_, _>>().map(Self)
+    }
+
+    fn number(&self, field: u32) -> Option<i64> {
+        self.0.iter().rev().find_map(|(at, wire)| match wire {
+            Wire::Number(number) if *at == field => Some(number.cast_signed()),
+            _ => None,
+        })
+    }
+
+    fn bytes(&self, field: u32) -> Option<&'b [u8]> {
+        self.0.iter().rev().find_map(|(at, wire)| match wire {
+            Wire::Bytes(bytes) if *at == field => Some(*bytes),
+            _ => None,
+        })
+    }
+}

@@ -1,0 +1,170 @@
+//! Protobuf's own encoding: tags, varints and lengths.
+
+use super::Unreadable;
+
+const CUT: Unreadable = Unreadable("unexpected EOF");
+pub(super) const MALFORMED: Unreadable = Unreadable("proto: illegal wireType");
+
+/// One value on the wire.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum Wire<'b> {
+    Number(u64),
+    Bytes(&'b [u8]),
+    Fixed(u64),
+}
+
+/// The fields of a message, one after another.
+#[derive(Debug)]
+pub(super) struct Fields<'b>(pub(super) &'b [u8]);
+
+impl<'b> Iterator for Fields<'b> {
+    type Item = Result<(u32, Wire<'b>), Unreadable>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        if self.0.is_empty() {
+            return None;
+        }
+        let field = self.field();
+        if field.is_err() {
+            self.0 = &[];
+        }
+        Some(field)
+    }
+}
+
+impl<'b> Fields<'b> {
+    fn field(&mut self) -> Result<(u32, Wire<'b>), Unreadable> {
+        let tag = self.varint()?;
+        let wire = match tag & 7 {
+            0 => Wire::Number(self.varint()?),
+            1 => Wire::Fixed(u64::from_le_bytes(self.take(8)?.try_into().map_err(|_| CUT)?)),
+            2 => {
+                let length = usize::try_from(self.varint()?).map_err(|_| CUT)?;
+                Wire::Bytes(self.take(length)?)
+            }
+            5 => Wire::Fixed(u32::from_le_bytes(self.take(4)?.try_into().map_err(|_| CUT)?).into()),
+            _ => return Err(MALFORMED),
+        };
+        Ok((u32::try_from(tag >> 3).map_err(|_| MALFORMED)?, wire))
+    }
+
+    fn take(&mut self, length: usize) -> Result<&'b [u8], Unreadable> {
+        let (taken, rest) = self.0.split_at_checked(length).ok_or(CUT)?;
+        self.0 = rest;
+        Ok(taken)
+    }
+
+    fn varint(&mut self) -> Result<u64, Unreadable> {
+        let mut value = 0;
+        for shift in (0..64).step_by(7) {
+            let (&byte, rest) = self.0.split_first().ok_or(CUT)?;
+            self.0 = rest;
+            value |= u64::from(byte & 0x7f) << shift;
+            if byte < 0x80 {
+                return Ok(value);
+            }
+        }
+        Err(Unreadable("proto: integer overflow"))
+    }
+}
+
+/// Appends a whole number.
+pub(super) fn push_varint(out: &mut Vec<u8>, mut number: u64) {
+    while number >= 0x80 {
+        out.push(number.to_le_bytes()[0] | 0x80);
+        number >>= 7;
+    }
+    out.push(number.to_le_bytes()[0]);
+}
+
+/// How many bytes a whole number takes.
+pub(super) fn varint_length(number: u64) -> usize {
+    (64 - (number | 1).leading_zeros() as usize).div_ceil(7)
+}
+
+/// Appends a field that is a whole number. Negative ones take ten bytes, as protobuf has it.
+pub(super) fn push_number(out: &mut Vec<u8>, field: u32, number: i64) {
+    push_varint(out, u64::from(field) << 3);
+    push_varint(out, number.cast_unsigned());
+}
+
+/// Appends a field that is a double.
+pub(super) fn push_double(out: &mut Vec<u8>, field: u32, number: f64) {
+    push_varint(out, u64::from(field) << 3 | 1);
+    out.extend_from_slice(&number.to_bits().to_le_bytes());
+}
+
+/// Appends a field that is text or bytes.
+pub(super) fn push_bytes(out: &mut Vec<u8>, field: u32, bytes: &[u8]) {
+    push_length(out, field, bytes.len());
+    out.extend_from_slice(bytes);
+}
+
+/// Appends what stands before the bytes of a field.
+pub(super) fn push_length(out: &mut Vec<u8>, field: u32, length: usize) {
+    push_varint(out, u64::from(field) << 3 | 2);
+    push_varint(out, length as u64);
+}
+
+/// How many bytes a field of so many bytes takes, if its number is small.
+pub(super) fn field_length(length: usize) -> usize {
+    1 + varint_length(length as u64) + length
+}
+
+/// Appends a field that is a message, which is written by a closure.
+pub(super) fn push_message(out: &mut Vec<u8>, field: u32, write: impl FnOnce(&mut Vec<u8>)) {
+    push_varint(out, u64::from(field) << 3 | 2);
+    // One byte is enough for the lengths of most messages; what is longer is moved a little.
+    let at = out.len();
+    out.push(0);
+    write(out);
+    let length = out.len() - at - 1;
+    let more = varint_length(length as u64) - 1;
+    if more > 0 {
+        out.extend_from_slice(&[0; 9][..more]);
+        out.copy_within(at + 1..at + 1 + length, at + 1 + more);
+    }
+    let mut rest = length as u64;
+    for (place, byte) in out[at..=at + more].iter_mut().enumerate() {
+        *byte = rest.to_le_bytes()[0] & 0x7f | if place < more { 0x80 } else { 0 };
+        rest >>= 7;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_message_of_any_length_says_how_long_it_is() {
+        for length in [0, 1, 127, 128, 129, 16_383, 16_384, 70_000] {
+            let mut out = vec![7];
+            push_message(&mut out, 2, |out| out.extend(std::iter::repeat_n(9, length)));
+            out.push(8);
+            let mut expected = vec![7];
+            push_bytes(&mut expected, 2, &vec![9; length]);
+            assert_eq!(expected.len(), 1 + field_length(length));
+            expected.push(8);
+            assert_eq!(out, expected, "{length}");
+        }
+    }
+
+    proptest::proptest! {
+        #[test]
+        fn what_is_pushed_is_read(number: i64, double: f64, bytes: Vec<u8>) {
+            let mut out = Vec::new();
+            push_number(&mut out, 1, number);
+            push_double(&mut out, 2, double);
+            push_bytes(&mut out, 300, &bytes);
+            let read: Vec<_> = Fields(&out).map(Result::unwrap).collect();
+            assert!(matches!(read[0], (1, Wire::Number(read)) if read.cast_signed() == number));
+            assert!(matches!(read[1], (2, Wire::Fixed(bits)) if bits == double.to_bits()));
+            assert!(matches!(read[2], (300, Wire::Bytes(read)) if read == bytes));
+        }
+
+        #[test]
+        fn no_bytes_make_it_panic(bytes: Vec<u8>) {
+            assert!(Fields(&bytes).count() <= bytes.len());
+        }
+    }
+}
