@@ -95,6 +95,7 @@ mod verbs;
 mod view;
 mod write;
 mod write_options;
+mod yaml;
 
 pub use body::Body;
 pub use cluster::FirstAccess;

@@ -8,6 +8,7 @@ use http::header::CONTENT_TYPE;
 use crate::decode::unrecognized;
 use crate::protobuf::{self, Problem};
 use crate::status::Status;
+use crate::yaml;
 
 /// What a body in protobuf is expected to be.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -29,6 +30,7 @@ pub(crate) fn json_body<'b>(headers: &HeaderMap, body: &'b [u8], binary: Binary<
     let (api_version, kind) = match (media_type(headers), binary) {
         (None, _) => return Ok(body.into()),
         (Some(media), _) if media.eq_ignore_ascii_case("application/json") => return Ok(body.into()),
+        (Some(media), _) if media.eq_ignore_ascii_case(yaml::MEDIA) => return from_yaml(body, binary),
         (Some(media), binary) if media.eq_ignore_ascii_case(protobuf::MEDIA) => match binary {
             Binary::Of { api_version, kind } => (api_version, kind),
             Binary::Options => ("v1", "DeleteOptions"),
@@ -47,6 +49,15 @@ pub(crate) fn json_body<'b>(headers: &HeaderMap, body: &'b [u8], binary: Binary<
             let why = format!("{said} in version {version:?} cannot be handled as a {kind}: {why}");
             Err(Status::bad_request(why))
         }
+    }
+}
+
+fn from_yaml<'b>(body: &[u8], expected: Binary<'_>) -> Result<Cow<'b, [u8]>, Status> {
+    match (yaml::read(body), expected) {
+        (Ok(object), _) => Ok(serde_json::to_vec(&object).unwrap_or_default().into()),
+        (Err(why), Binary::Of { kind, .. }) => Err(unrecognized(kind, &why, body)),
+        (Err(why), Binary::Options) => Err(Status::bad_request(why)),
+        (Err(why), Binary::Refused) => Err(Status::bad_request(format!("the object provided is unrecognized: {why}"))),
     }
 }
 

@@ -13,6 +13,7 @@ use crate::status::{Details, Status};
 use crate::strategic;
 use crate::verbs::update::{Facet, check_name, replace};
 use crate::write::Write;
+use crate::yaml;
 
 /// The most operations of a JSON patch.
 const MOST_OPERATIONS: usize = 10_000;
@@ -65,12 +66,23 @@ impl Patch {
                         copied += object.pointer(copy.from.as_str()).map_or(0, |value| value.to_string().len());
                         check_copied(copied)?;
                     }
+                    if is_test_of_nothing(operation, object) {
+                        continue;
+                    }
                     json_patch::patch(object, std::slice::from_ref(operation)).map_err(|_| misfit())?;
                 }
             }
         }
         Ok(())
     }
+}
+
+/// Whether an operation asks for null where a field is missing: to Go that is the same.
+fn is_test_of_nothing(operation: &PatchOperation, object: &Value) -> bool {
+    let PatchOperation::Test(test) = operation else { return false };
+    let path = test.path.as_str();
+    let Some((parent, _)) = path.rsplit_once('/') else { return false };
+    test.value.is_null() && object.pointer(path).is_none() && object.pointer(parent).is_some_and(Value::is_object)
 }
 
 /// Patches an object.
@@ -121,10 +133,12 @@ fn merge_patch(bytes: &[u8]) -> Result<Value, Status> {
     if patch.is_object() { Ok(patch) } else { Err(undecodable(&patch, "map[string]interface {}")) }
 }
 
-/// A configuration. Clients write it as JSON, which is YAML; other YAML is not read.
+/// A configuration, in YAML; most clients send JSON, which is YAML.
 fn configuration(bytes: &[u8]) -> Result<Value, Status> {
-    let (config, _) = decode::parse(bytes)
-        .map_err(|why| Status::bad_request(format!("error decoding patch: YAML other than JSON is not read: {why}")))?;
+    let config = match decode::parse(bytes) {
+        Ok((config, _)) => config,
+        Err(_) => yaml::read(bytes).map_err(|why| Status::bad_request(format!("error encoding patch: {why}")))?,
+    };
     let found = decode::name_of(&config);
     let why = || {
         format!(

@@ -49,6 +49,8 @@ pub(crate) const CASES: &[Case] = &[
     case!(json_may_have_a_charset, "application/json; charset=utf-8 is JSON"),
     case!(yaml_watches_are_not_acceptable, "a watch in YAML is a 406"),
     case!(errors_keep_the_plain_form, "a Status is a v1 Status under PartialObjectMetadata too, and pretty"),
+    case!(bodies_may_be_yaml, "create, update, delete and apply read YAML; the answer is JSON"),
+    case!(wrong_yaml_is_refused, "what is no YAML, or YAML of something else, is a 400"),
 ];
 
 async fn every_answer_has_its_headers(api: Api) {
@@ -446,4 +448,50 @@ fn members(mut body: &[u8]) -> Vec<String> {
         members.push(text);
     }
     members
+}
+
+async fn bodies_may_be_yaml(api: Api) {
+    let ns = api.namespace().await;
+    let send = async |method: &str, path: &str, kind: &str, body: &str| {
+        let answer = api.request(method, &ns.path(path)).body(kind, body).send().await;
+        assert_eq!(answer.header("content-type"), Some("application/json"));
+        answer
+    };
+    let text = "# a comment\napiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\ndata:\n  k: |\n    one\n    two\n  number: \"1\"\n---\nmore: here\n";
+    let made = send("POST", "configmaps", "application/yaml", text).await;
+    assert_eq!(made.is(201).json()["data"], json!({"k": "one\ntwo\n", "number": "1"}));
+    let changed = send("PUT", "configmaps/a", "application/yaml", "metadata: {name: a}\ndata: {c: 'x'}\n").await;
+    assert_eq!(changed.is(200).json()["data"], json!({"c": "x"}));
+    let config = "apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: b\ndata:\n  # why\n  k: v\n";
+    let applied = send("PATCH", "configmaps/b?fieldManager=m", "application/apply-patch+yaml", config).await;
+    assert_eq!(applied.is(201).json()["data"], json!({"k": "v"}));
+    send("DELETE", "configmaps/a", "application/yaml", "preconditions: {uid: other}\n").await.is(409);
+    send("DELETE", "configmaps/a", "application/yaml", "propagationPolicy: Background\n").await.is(200);
+    let kind = api.definition(|_| {}).await;
+    let thing = format!(
+        "apiVersion: {}/v1\nkind: Thing\nmetadata: {{name: a}}\nspec: {{flag: yes, quoted: \"yes\"}}\n",
+        kind.group
+    );
+    let made = api.request("POST", &kind.things(&ns)).body("application/yaml", thing).send().await;
+    assert_eq!(made.is(201).json()["spec"], json!({"flag": true, "quoted": "yes"}));
+}
+
+async fn wrong_yaml_is_refused(api: Api) {
+    let ns = api.namespace().await;
+    let post =
+        async |body: &str| api.request("POST", &ns.path("configmaps")).body("application/yaml", body).send().await;
+    let broken = post("a: b: c\n").await;
+    assert!(broken.is(400).text().contains("the object provided is unrecognized"), "{}", broken.text());
+    let number = post("metadata: {name: a}\ndata: {k: 1}\n").await;
+    number.says(400, &failure(
+        r#""message":"ConfigMap in version \"v1\" cannot be handled as a ConfigMap: json: cannot unmarshal number into Go struct field ConfigMap.data of type string","reason":"BadRequest","code":400"#,
+    ));
+    post("- a\n").await.is(400);
+    post("").await.is(422);
+    api.request("PATCH", &ns.path("configmaps/a?fieldManager=m"))
+        .body("application/apply-patch+yaml", "a: b: c\n")
+        .send()
+        .await
+        .is(400);
+    api.request("PATCH", &ns.path("configmaps/a")).body("application/yaml", "a: b\n").send().await.is(415);
 }

@@ -11,6 +11,10 @@ pub(crate) const CASES: &[Case] = &[
         "JSON patch: a failing test, a missing path, an unknown operation"
     ),
     case!(patches_that_make_no_sense_are_400, "a patch that is no JSON, or of the wrong shape, is a 400"),
+    case!(
+        what_is_not_there_tests_as_null,
+        "JSON patch: a test for null holds of a field that is missing, which is how finalizers are added"
+    ),
     case!(json_patches_have_a_limit, "more than 10000 operations are a 413"),
     case!(patches_cannot_rename, "a patch of name or namespace is a 400, of the uid a 422"),
     case!(patches_may_require_a_version, "a patch that sets another resourceVersion is a 409"),
@@ -96,6 +100,27 @@ async fn patches_that_make_no_sense_are_400(api: Api) {
             .await
             .says(400, &failure(&format!(r#""message":"{message}","reason":"BadRequest","code":400"#)));
     }
+}
+
+async fn what_is_not_there_tests_as_null(api: Api) {
+    let ns = api.namespace().await;
+    ns.configmap("a").await;
+    let add = json!([
+        {"op": "test", "path": "/metadata/finalizers", "value": null},
+        {"op": "add", "path": "/metadata/finalizers", "value": ["example.com/f"]},
+    ]);
+    let added = api.patch(&ns.path("configmaps/a"), "json-patch", &add).await.is(200).json();
+    assert_eq!(added["metadata"]["finalizers"], json!(["example.com/f"]));
+    api.patch(&ns.path("configmaps/a"), "json-patch", &add).await.is(422);
+    for path in ["/nothing/here", "/data/k/deeper", "/metadata/finalizers/7"] {
+        let test = json!([{"op": "test", "path": path, "value": null}]);
+        api.patch(&ns.path("configmaps/a"), "json-patch", test).await.is(422);
+    }
+    let remove = json!([
+        {"op": "test", "path": "/metadata/finalizers/0", "value": "example.com/f"},
+        {"op": "remove", "path": "/metadata/finalizers/0"},
+    ]);
+    api.patch(&ns.path("configmaps/a"), "json-patch", remove).await.is(200);
 }
 
 async fn json_patches_have_a_limit(api: Api) {

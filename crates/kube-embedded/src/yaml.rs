@@ -1,0 +1,55 @@
+//! Bodies in YAML.
+
+use serde_json::Value;
+use serde_saphyr::options::DuplicateKeyPolicy;
+
+/// The media type.
+pub(crate) const MEDIA: &str = "application/yaml";
+
+/// The first document of a text; null if there is none. A key that is given twice has its last value.
+///
+/// # Errors
+///
+/// Why it is no YAML, though not in Go's words.
+pub(crate) fn read(bytes: &[u8]) -> Result<Value, String> {
+    let text = std::str::from_utf8(bytes).map_err(|_| "yaml: invalid Unicode".to_owned())?;
+    let options = serde_saphyr::options! {
+        duplicate_keys: DuplicateKeyPolicy::LastWins,
+        legacy_octal_numbers: true,
+        with_snippet: false,
+    };
+    let documents: Vec<Value> = serde_saphyr::from_multiple_with_options(text, options)
+        .map_err(|error| format!("yaml: {}", error.to_string().lines().next().unwrap_or_default()))?;
+    Ok(documents.into_iter().next().unwrap_or_default())
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn the_first_document_is_read_as_go_reads_it() {
+        let text =
+            "# what it is\na: yes\nb: \"yes\"\nc: |\n  x\n  y\nd: {e: [1, 2.5, 0o17, null, ~]}\na: no\n---\nz: 1\n";
+        let read = read(text.as_bytes()).unwrap();
+        assert_eq!(read, json!({"a": false, "b": "yes", "c": "x\ny\n", "d": {"e": [1, 2.5, 15, null, null]}}));
+    }
+
+    #[test]
+    fn json_is_yaml_and_nothing_is_null() {
+        assert_eq!(read(br#"{"a": {"b": "c"}}"#), Ok(json!({"a": {"b": "c"}})));
+        assert_eq!(read(b""), Ok(Value::Null));
+    }
+
+    #[test]
+    fn what_is_no_yaml_is_refused() {
+        assert!(read(b"a: b: c\n").is_err());
+        assert!(read(&[0xff]).is_err());
+        let bomb = "a: &a [x,x,x,x,x,x,x,x,x]\nb: &b [*a,*a,*a,*a,*a,*a,*a,*a,*a]\nc: &c [*b,*b,*b,*b,*b,*b,*b,*b,*b]\n\
+                    d: &d [*c,*c,*c,*c,*c,*c,*c,*c,*c]\ne: &e [*d,*d,*d,*d,*d,*d,*d,*d,*d]\nf: [*e,*e,*e,*e,*e,*e,*e,*e,*e]\n\
+                    g: &g [*e,*e,*e,*e,*e,*e,*e,*e,*e]\nh: [*g,*g,*g,*g,*g,*g,*g,*g,*g]\n";
+        assert!(read(bomb.as_bytes()).is_err());
+    }
+}
