@@ -55,6 +55,42 @@ pub(crate) async fn client_go_informer(workspace: &Path) -> Result<PathBuf, Erro
     Ok(program)
 }
 
+/// Programs that others wrote, and one on what others wrote.
+#[derive(Debug)]
+pub(crate) struct Programs {
+    /// client-go's sample controller.
+    pub(crate) sample_controller: PathBuf,
+    /// The examples that come with it.
+    pub(crate) samples: PathBuf,
+    /// A manager on controller-runtime.
+    pub(crate) manager: PathBuf,
+}
+
+/// Those programs: built if they are not there yet.
+pub(crate) async fn programs(workspace: &Path) -> Result<Programs, Error> {
+    // Two steps want them at once.
+    static ONE_AT_A_TIME: tokio::sync::Mutex<()> = tokio::sync::Mutex::const_new(());
+    let _turn = ONE_AT_A_TIME.lock().await;
+    let module = workspace.join("e2e/programs");
+    let folder = folder_of(workspace, &module, &["go.mod", "go.sum", "manager/main.go", "manager/site.go"]).await?;
+    for (name, package) in [("sample-controller", "k8s.io/sample-controller"), ("manager", "./manager")] {
+        if !fs::try_exists(folder.join(name)).await? {
+            build(&module, name, package, &folder.join(name), "-s -w").await?;
+        }
+    }
+    let listed = go(&module)
+        .args(["list", "-m", "-f", "{{.Dir}}", "k8s.io/sample-controller"])
+        .stderr(Stdio::inherit())
+        .output()
+        .await?;
+    let source = PathBuf::from(String::from_utf8(listed.stdout)?.trim());
+    Ok(Programs {
+        sample_controller: folder.join("sample-controller"),
+        samples: source.join("artifacts/examples"),
+        manager: folder.join("manager"),
+    })
+}
+
 /// Where programs are kept that are built from a module as its files are now.
 async fn folder_of(workspace: &Path, module: &Path, files: &[&str]) -> Result<PathBuf, Error> {
     let folder = workspace.join("target/e2e").join(fingerprint(module, files).await?);

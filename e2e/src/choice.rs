@@ -3,10 +3,12 @@
 use crate::Error;
 
 /// Every step.
-const STEPS: [&str; 16] = [
+const STEPS: [&str; 18] = [
     "conformance/real",
     "conformance/embedded",
     "kubectl",
+    "programs/real",
+    "programs/embedded",
     "command/real",
     "command/embedded",
     "informer/tokens",

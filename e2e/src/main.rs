@@ -18,6 +18,7 @@ mod differential;
 mod informer;
 mod kubectl;
 mod program;
+mod programs;
 mod proxy;
 mod results;
 mod target;
@@ -82,23 +83,37 @@ async fn run(results: &Results) -> Result<(), Error> {
     let workspace = workspace();
     let release = results.choice().release;
     let binaries = Binaries::ensure(&workspace, release).await?;
-    let suite = Conformance::build(&workspace).await?;
-    let plugin = command::Plugin::build(&workspace, &binaries).await?;
+    // What no step wants need not be built.
+    let wants = |folder: [&str; 2]| folder.iter().any(|step| results.choice().wants(step));
+    let suite = match wants(["conformance/real", "conformance/embedded"]) {
+        true => Some(Conformance::build(&workspace).await?),
+        false => None,
+    };
+    let plugin = match wants(["command/real", "command/embedded"]) {
+        true => Some(command::Plugin::build(&workspace, &binaries).await?),
+        false => None,
+    };
     let mut control_plane = ControlPlane::start(&binaries).await?;
     let (version, etcd) = (control_plane.target().version().await?, control_plane.etcd_version().await?);
     results.fact("server", format!("kube-apiserver {version} with etcd v{etcd}, started for this run"))?;
-    // Two steps mostly wait, and get in nobody's way: the others need not wait for them.
+    // Three steps mostly wait, and get in nobody's way: the others need not wait for them.
     tokio::try_join!(
         informer::expiring(results, &control_plane),
         results.step("differential/embedded", differential::against_embedded(&workspace)),
+        results.step("programs/embedded", programs::against_embedded(&workspace)),
         async {
-            results.step("conformance/real", suite.real(&control_plane, release)).await?;
-            results.step("conformance/embedded", suite.embedded()).await?;
+            if let Some(suite) = &suite {
+                results.step("conformance/real", suite.real(&control_plane, release)).await?;
+                results.step("conformance/embedded", suite.embedded()).await?;
+            }
             if release == Release::Current {
                 results.step("kubectl", kubectl::run(&binaries, &control_plane)).await?;
+                results.step("programs/real", programs::against_real(&workspace, &control_plane)).await?;
             }
-            results.step("command/real", plugin.on_real(&control_plane.kubeconfig())).await?;
-            results.step("command/embedded", plugin.as_server()).await?;
+            if let Some(plugin) = &plugin {
+                results.step("command/real", plugin.on_real(&control_plane.kubeconfig())).await?;
+                results.step("command/embedded", plugin.as_server()).await?;
+            }
             informer::undisturbed(results, &control_plane).await
         },
     )?;
@@ -115,6 +130,8 @@ async fn run_on_existing(results: &Results, playground: &informer::Playground) -
     for step in ["command/real", "command/embedded"] {
         results.skip(step, "needs a kubectl of its own")?;
     }
+    results.skip("programs/real", "is for a server that nobody else uses")?;
+    results.step("programs/embedded", programs::against_embedded(&workspace())).await?;
     informer::elsewhere(results, playground).await?;
     results.skip("differential/real", "is for a server where nobody else writes")?;
     results.step("differential/embedded", differential::against_embedded(&workspace())).await?;

@@ -49,14 +49,15 @@ impl Program {
         }
     }
 
-    /// Asks it to end (SIGTERM), and waits until it has.
-    pub(crate) async fn stop(&mut self) -> Result<(), Error> {
-        let Some(mut child) = self.child.take() else { return Ok(()) };
+    /// Asks it to end (SIGTERM), waits until it has, and says how it did; `None` if it was not running.
+    pub(crate) async fn stop(&mut self) -> Result<Option<ExitStatus>, Error> {
+        let Some(child) = &mut self.child else { return Ok(None) };
         if let Some(id) = child.id() {
             signal(id, "TERM").await?;
         }
-        child.wait().await?;
-        Ok(())
+        let status = child.wait().await?;
+        self.child = None;
+        Ok(Some(status))
     }
 
     /// Waits until it has ended, by itself or by somebody else.
