@@ -35,6 +35,7 @@ mod kinds;
 mod namespaces;
 mod paging;
 mod patches;
+mod protobuf;
 mod reviews;
 mod scales;
 mod selectors;
@@ -58,6 +59,7 @@ fn main() -> ExitCode {
             namespaces::CASES,
             paging::CASES,
             patches::CASES,
+            protobuf::CASES,
             reviews::CASES,
             scales::CASES,
             selectors::CASES,

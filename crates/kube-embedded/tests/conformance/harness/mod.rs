@@ -8,9 +8,12 @@ mod runner;
 mod stream;
 mod target;
 mod template;
+mod wire;
 
 pub(crate) use answer::{Answer, failure, invalid_list_options};
 pub(crate) use api::{Api, Namespace, configmap};
 pub(crate) use case::{Case, Pace, case};
 pub(crate) use runner::run;
+pub(crate) use stream::Stream;
 pub(crate) use template::matches;
+pub(crate) use wire::Message;
