@@ -228,8 +228,12 @@ impl<'h> Alternative<'h> {
     fn parse(text: &'h str) -> Self {
         let mut parts = text.split(';').map(str::trim);
         let media = parts.next().unwrap_or_default();
-        let parameters: Vec<_> =
-            parts.filter_map(|part| part.split_once('=')).map(|(n, v)| (n.trim(), v.trim())).collect();
+        // What is said without a value is not said.
+        let parameters: Vec<_> = parts
+            .filter_map(|part| part.split_once('='))
+            .map(|(name, value)| (name.trim(), value.trim()))
+            .filter(|(_, value)| !value.is_empty())
+            .collect();
         let quality = parameters.iter().find(|(n, _)| *n == "q").and_then(|(_, v)| v.parse().ok()).unwrap_or(1.0);
         Self { media, parameters, quality }
     }
@@ -259,7 +263,7 @@ impl<'h> Alternative<'h> {
     }
 
     fn streams_as_known(&self) -> bool {
-        matches!(self.parameter("stream"), None | Some("" | "watch"))
+        matches!(self.parameter("stream"), None | Some("watch"))
     }
 
     fn aggregated(&self) -> Option<Encoding> {
@@ -402,6 +406,7 @@ mod tests {
             Ok(Form::MetadataList(MetaVersion::V1))
         );
         assert_eq!(wish("application/json;stream=watch"), Ok(Form::Full));
+        assert_eq!(wish("application/json;as="), Ok(Form::Full));
     }
 
     #[test]

@@ -10,6 +10,8 @@ mod read;
 mod wire;
 mod write;
 
+use std::borrow::Cow;
+
 use serde_json::{Map, Value};
 
 use self::plan::{Plan, Plans};
@@ -25,19 +27,19 @@ pub(crate) const STREAM: &str = "application/vnd.kubernetes.protobuf;stream=watc
 const MAGIC: &[u8] = b"k8s\0";
 
 /// What every one of them ends with: neither encoding nor type of its content is told.
-pub(crate) const TAIL: &[u8] = b"\x1a\0\x22\0";
+const TAIL: &[u8] = b"\x1a\0\x22\0";
 
-/// Bytes that are no message.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct Unreadable(&'static str);
+/// Bytes that are no message, and why.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Unreadable(Cow<'static, str>);
 
 /// Why a body cannot be read.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Problem {
     /// It does not even say what it is.
-    Body(&'static str),
+    Body(Cow<'static, str>),
     /// It is of a kind, but not as that kind's message says.
-    Object { api_version: String, kind: String, why: &'static str },
+    Object { api_version: String, kind: String, why: Cow<'static, str> },
 }
 
 /// Reads a body. What it does not say about its kind is taken to be as expected; of a kind that is not known here only
@@ -48,12 +50,12 @@ pub(crate) enum Problem {
 /// What is no message.
 pub(crate) fn read(body: &[u8], api_version: &str, kind: &str) -> Result<Value, Problem> {
     let envelope = match body.strip_prefix(MAGIC) {
-        _ if body.is_empty() => return Err(Problem::Body("empty data")),
+        _ if body.is_empty() => return Err(Problem::Body("empty data".into())),
         None => {
             const NONE: &str = "provided data does not appear to be a protobuf message, expected prefix [107 56 115 0]";
-            return Err(Problem::Body(NONE));
+            return Err(Problem::Body(NONE.into()));
         }
-        Some([]) => return Err(Problem::Body("empty body")),
+        Some([]) => return Err(Problem::Body("empty body".into())),
         Some(envelope) => envelope,
     };
     let envelope = Envelope::open(envelope).map_err(|Unreadable(why)| Problem::Body(why))?;
@@ -155,16 +157,31 @@ fn push_head(out: &mut Vec<u8>, api_version: &str, kind: &str, length: usize) {
     push_length(out, 2, length);
 }
 
-/// What stands before the first item of a list, whose items are messages of these lengths.
-pub(crate) fn list_head(
+/// The fields of a list, which are the same for every kind but one.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct ListFields {
+    metadata: u32,
+    items: u32,
+}
+
+impl ListFields {
+    pub(crate) const USUAL: Self = Self { metadata: 1, items: 2 };
+    /// Those of the older `PartialObjectMetadataList`, whose items came first.
+    pub(crate) const ITEMS_FIRST: Self = Self { metadata: 2, items: 1 };
+}
+
+/// A list in its envelope, in parts: what stands before the first item and after the last. Items are messages of these
+/// lengths.
+pub(crate) fn list(
     (api_version, kind): (&str, &str),
+    fields: ListFields,
     revision: u64,
     continue_token: Option<&str>,
     remaining: Option<usize>,
     items: impl Iterator<Item = usize>,
-) -> Vec<u8> {
+) -> (Vec<u8>, Vec<u8>) {
     let mut metadata = Vec::new();
-    push_message(&mut metadata, 1, |out| {
+    push_message(&mut metadata, fields.metadata, |out| {
         push_bytes(out, 1, b"");
         push_bytes(out, 2, revision.to_string().as_bytes());
         push_bytes(out, 3, continue_token.unwrap_or_default().as_bytes());
@@ -174,13 +191,18 @@ pub(crate) fn list_head(
     });
     let mut out = Vec::with_capacity(128);
     push_head(&mut out, api_version, kind, metadata.len() + items.map(field_length).sum::<usize>());
-    out.extend_from_slice(&metadata);
-    out
+    let mut tail = TAIL.to_vec();
+    if fields.metadata < fields.items {
+        out.append(&mut metadata);
+    } else {
+        tail.splice(..0, metadata);
+    }
+    (out, tail)
 }
 
 /// Appends an item of a list.
-pub(crate) fn push_item(out: &mut Vec<u8>, message: &[u8]) {
-    push_bytes(out, 2, message);
+pub(crate) fn push_item(out: &mut Vec<u8>, fields: ListFields, message: &[u8]) {
+    push_bytes(out, fields.items, message);
 }
 
 /// Appends an event of a watch, whose object is in its envelope.

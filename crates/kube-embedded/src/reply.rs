@@ -9,7 +9,7 @@ use serde_json::Value;
 
 use crate::body::Body;
 use crate::gzip;
-use crate::negotiate::{Encoding, Layout, Wish, Writing, indent};
+use crate::negotiate::{Encoding, Form, Layout, Wish, Writing, indent};
 use crate::protobuf;
 use crate::status::{Details, Status};
 use crate::storage::Object;
@@ -68,7 +68,13 @@ impl Reply {
         let mut response = match self.content {
             Content::Object(object) => shown(self.code, view.show(&object), wish),
             Content::Unsaved(value) => shown(self.code, view.show_unsaved(&value).into(), wish),
-            Content::Other(json) => document(self.code, &json, wish, wish.writing),
+            Content::Other(json) => match view.form {
+                Form::Metadata(_) | Form::MetadataList(_) => {
+                    let object = serde_json::from_slice(&json).unwrap_or_default();
+                    shown(self.code, view.show_unsaved(&object).into(), wish)
+                }
+                Form::Full | Form::Table(..) => document(self.code, &json, wish, wish.writing),
+            },
             Content::Success(details) => document(self.code, &success(&details), wish, wish.writing),
             Content::List(listing) => list_response(listing, view, wish),
         };
@@ -201,7 +207,15 @@ pub(crate) fn encoding_of(response: &Response<Body>) -> Encoding {
 
 /// A failure on the wire.
 pub(crate) fn failure(status: &Status, wish: &Wish) -> Response<Body> {
-    let mut response = document(status.code(), &status.to_json(), wish, wish.failure());
+    let mut response = match status.is_bare() {
+        // It comes from a layer that knows nothing of media types.
+        true => {
+            let mut json = status.to_json();
+            json.push(b'\n');
+            whole(status.code(), "text/plain; charset=utf-8", json, wish)
+        }
+        false => document(status.code(), &status.to_json(), wish, wish.failure()),
+    };
     if let Some(seconds) = status.retry_after() {
         response.headers_mut().insert(RETRY_AFTER, seconds.into());
     }

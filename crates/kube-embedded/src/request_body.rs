@@ -40,10 +40,14 @@ pub(crate) fn json_body<'b>(headers: &HeaderMap, body: &'b [u8], binary: Binary<
     };
     match protobuf::read(body, api_version, kind) {
         Ok(object) => Ok(serde_json::to_vec(&object).unwrap_or_default().into()),
+        // Options of another kind are refused by its name, whatever is in them.
+        Err(Problem::Object { api_version, kind: said, .. }) if binary == Binary::Options && said != kind => {
+            Ok(serde_json::json!({"apiVersion": api_version, "kind": said}).to_string().into_bytes().into())
+        }
         Err(Problem::Body(why) | Problem::Object { why, .. }) if binary == Binary::Options => {
             Err(Status::bad_request(why))
         }
-        Err(Problem::Body(why)) => Err(unrecognized(kind, why, body)),
+        Err(Problem::Body(why)) => Err(unrecognized(kind, &why, body)),
         Err(Problem::Object { api_version, kind: said, why }) => {
             let version = api_version.rsplit('/').next().unwrap_or_default();
             let why = format!("{said} in version {version:?} cannot be handled as a {kind}: {why}");

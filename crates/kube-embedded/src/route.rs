@@ -108,6 +108,9 @@ fn document(shared: &Shared, registry: &Registry, head: &Head) -> Result<Respons
                 Root::Api => discovery::api_versions(&shared.address()),
                 Root::Apis => discovery::group_list(registry),
             };
+            if *core {
+                routed(head)?;
+            }
             document_response(head, &document)
         }
         Target::Group(group) => document_response(head, &discovery::group(registry, group).ok_or(PAGE_NOT_FOUND)?),
@@ -116,6 +119,7 @@ fn document(shared: &Shared, registry: &Registry, head: &Head) -> Result<Respons
                 discovery::resource_list(registry, group, version).ok_or_else(|| unknown(registry, group))?;
             if registry.is_built_in_group(group) {
                 only_get(head)?;
+                routed(head)?;
             }
             document_response(head, &document)
         }
@@ -134,6 +138,14 @@ fn document(shared: &Shared, registry: &Registry, head: &Head) -> Result<Respons
 /// Refuses other methods. Many documents of the real server do not care how they are asked for.
 fn only_get(head: &Head) -> Result<(), Status> {
     if head.method == Method::GET { Ok(()) } else { Err(Status::method_not_allowed()) }
+}
+
+/// Refuses media types that nobody knows, where the real server has a route of its own for a document.
+fn routed(head: &Head) -> Result<(), Status> {
+    match head.form {
+        Err(Unacceptable::Media) => Err(Unacceptable::Media.status(Place::Object)),
+        _ => Ok(()),
+    }
 }
 
 /// A discovery document, which has no other form than its own.
@@ -194,13 +206,13 @@ async fn resource(
             Ok(deprecated(Reply::ok(Content::Object(object)), &view.kind).respond(&view, &wish).into())
         }
         Verb::List => {
-            if matches!(form, Form::Metadata(_)) {
-                return Err(wrong_form("PartialObjectMetadata", "a list", &view.kind).into());
-            }
             let options = ListOptions::parse(&head.query, ListVerb::List)?;
             let within = request_timeout(head)?;
             cluster.custom_tables.admit_list(&view.kind.storage, &options)?;
             let listing = list::list(cluster, &view, namespace, &options, within).await?;
+            if matches!(form, Form::Metadata(_)) {
+                return Err(wrong_form("PartialObjectMetadata", "a list", &view.kind).into());
+            }
             Ok(deprecated(Reply::ok(Content::List(listing)), &view.kind).respond(&view, &wish).into())
         }
         Verb::Watch => watch(shared, head, path, view).await,

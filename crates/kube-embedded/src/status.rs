@@ -89,6 +89,11 @@ impl Status {
         self.details.as_ref().map(|d| d.retry_after_seconds).filter(|s| *s > 0)
     }
 
+    /// Whether its body says neither kind nor apiVersion.
+    pub(crate) fn is_bare(&self) -> bool {
+        self.envelope == Envelope::Bare
+    }
+
     pub(crate) fn with_details(mut self, details: Details) -> Self {
         self.details = Some(Box::new(details));
         self

@@ -7,7 +7,7 @@ use jiff::fmt::temporal::DateTimePrinter;
 use serde_json::{Map, Number, Value};
 
 use super::plan::{Of, Other, Part, Plan, Plans, Repeats};
-use super::wire::{Fields, MALFORMED, Wire};
+use super::wire::{Fields, Wire};
 use super::{Unreadable, duration};
 
 /// How deep messages may nest, which is deeper than any object may.
@@ -16,35 +16,49 @@ const DEEPEST: usize = 128;
 /// Reads the fields of a message into an object.
 pub(super) fn fill(object: &mut Map<String, Value>, plan: &Plan, bytes: &[u8], depth: usize) -> Result<(), Unreadable> {
     if depth > DEEPEST {
-        return Err(Unreadable("exceeded max depth"));
+        return Err(Unreadable("exceeded max depth".into()));
     }
     for field in Fields(bytes) {
         let (number, wire) = field?;
-        let Some(part) = plan.part(number) else { continue };
+        let Some(part) = plan.part(number) else {
+            match wire {
+                Wire::Odd(odd) => return Err(Unreadable(format!("proto: illegal wireType {odd}").into())),
+                _ => continue,
+            }
+        };
+        let wrong = || wrong(part, wire);
         match (part.of, part.repeats, wire) {
             (Of::Embedded(inner), _, Wire::Bytes(bytes)) => fill(object, Plans::get().at(inner), bytes, depth + 1)?,
             (_, Repeats::Once, wire) => {
-                let value = value(part.of, wire, depth)?;
+                let value = value(part.of, wire, depth)?.ok_or_else(wrong)?;
                 object.insert(part.name.to_owned(), value);
             }
             (_, Repeats::List, wire) => {
-                let value = value(part.of, wire, depth)?;
-                match object.entry(part.name).or_insert_with(|| Value::Array(Vec::new())) {
-                    Value::Array(list) => list.push(value),
-                    _ => return Err(MALFORMED),
+                let value = value(part.of, wire, depth)?.ok_or_else(wrong)?;
+                if let Value::Array(list) = object.entry(part.name).or_insert_with(|| Value::Array(Vec::new())) {
+                    list.push(value);
                 }
             }
             (_, Repeats::Map, Wire::Bytes(entry)) => {
                 let (key, value) = entry_of(part, entry, depth)?;
-                match object.entry(part.name).or_insert_with(|| Value::Object(Map::new())) {
-                    Value::Object(map) => map.insert(key, value),
-                    _ => return Err(MALFORMED),
-                };
+                if let Value::Object(map) = object.entry(part.name).or_insert_with(|| Value::Object(Map::new())) {
+                    map.insert(key, value);
+                }
             }
-            (_, Repeats::Map, _) => return Err(MALFORMED),
+            (_, Repeats::Map, _) => return Err(wrong()),
         }
     }
     Ok(())
+}
+
+/// A field that came as another type than it is, in the words of Go, which calls its fields nearly as JSON does.
+fn wrong(part: &Part, wire: Wire<'_>) -> Unreadable {
+    let name = match (part.name, part.name.split_at_checked(1)) {
+        ("metadata", _) => "ObjectMeta".to_owned(),
+        (_, Some((first, rest))) => format!("{}{rest}", first.to_ascii_uppercase()),
+        (name, None) => name.to_owned(),
+    };
+    Unreadable(format!("proto: wrong wireType = {} for field {name}", wire.number()).into())
 }
 
 fn entry_of(part: &Part, bytes: &[u8], depth: usize) -> Result<(String, Value), Unreadable> {
@@ -55,25 +69,26 @@ fn entry_of(part: &Part, bytes: &[u8], depth: usize) -> Result<(String, Value), 
         Of::Int32 | Of::Int64 => 0.into(),
         Of::Bool => false.into(),
         Of::Double => Value::from(0.0),
-        of => value(of, Wire::Bytes(&[]), depth)?,
+        of => value(of, Wire::Bytes(&[]), depth)?.unwrap_or_default(),
     };
     for field in Fields(bytes) {
         match field? {
             (1, Wire::Bytes(text)) => key = String::from_utf8_lossy(text).into_owned(),
-            (2, wire) => found = value(part.of, wire, depth)?,
+            (2, wire) => found = value(part.of, wire, depth)?.ok_or_else(|| wrong(part, wire))?,
             _ => {}
         }
     }
     Ok((key, found))
 }
 
-fn value(of: Of, wire: Wire<'_>, depth: usize) -> Result<Value, Unreadable> {
-    Ok(match (of, wire) {
+/// One value; `None` if it came as another type than it is.
+fn value(of: Of, wire: Wire<'_>, depth: usize) -> Result<Option<Value>, Unreadable> {
+    Ok(Some(match (of, wire) {
         // Go keeps as many bits as it has room for.
         (Of::Int32, Wire::Number(number)) => i32::from_le_bytes(low_half(number)).into(),
         (Of::Int64, Wire::Number(number)) => number.cast_signed().into(),
         (Of::Bool, Wire::Number(number)) => (number != 0).into(),
-        (Of::Double, Wire::Fixed(bits)) => Number::from_f64(f64::from_bits(bits)).map_or(Value::Null, Value::Number),
+        (Of::Double, Wire::Double(bits)) => Number::from_f64(f64::from_bits(bits)).map_or(Value::Null, Value::Number),
         (Of::Text, Wire::Bytes(bytes)) => String::from_utf8_lossy(bytes).into(),
         (Of::Bytes, Wire::Bytes(bytes)) => STANDARD.encode(bytes).into(),
         (Of::Message(inner) | Of::Embedded(inner), Wire::Bytes(bytes)) => {
@@ -91,7 +106,7 @@ fn value(of: Of, wire: Wire<'_>, depth: usize) -> Result<Value, Unreadable> {
             Value::Array(texts.collect::<Result<_, _>>()?)
         }
         (Of::Json, Wire::Bytes(bytes)) => match Parts::read(bytes)?.bytes(1) {
-            Some(json) => serde_json::from_slice(json).map_err(|_| Unreadable("no JSON within"))?,
+            Some(json) => serde_json::from_slice(json).map_err(|_| Unreadable("no JSON within".into()))?,
             None => Value::Null,
         },
         (Of::Time | Of::MicroTime, Wire::Bytes(bytes)) => time(of, &Parts::read(bytes)?)?,
@@ -106,8 +121,8 @@ fn value(of: Of, wire: Wire<'_>, depth: usize) -> Result<Value, Unreadable> {
                 _ => i32::from_le_bytes(low_half(parts.number(2).unwrap_or(0).cast_unsigned())).into(),
             }
         }
-        _ => return Err(MALFORMED),
-    })
+        _ => return Ok(None),
+    }))
 }
 
 fn low_half(number: u64) -> [u8; 4] {
@@ -119,7 +134,7 @@ fn time(of: Of, parts: &Parts<'_>) -> Result<Value, Unreadable> {
     let Some(seconds) = parts.number(1) else { return Ok(Value::Null) };
     let nanos = i32::try_from(parts.number(2).unwrap_or(0)).unwrap_or(0);
     let (nanos, precision) = if of == Of::Time { (0, None) } else { (nanos / 1000 * 1000, Some(6)) };
-    let time = Timestamp::new(seconds, nanos).map_err(|_| Unreadable("a time out of range"))?;
+    let time = Timestamp::new(seconds, nanos).map_err(|_| Unreadable("a time out of range".into()))?;
     Ok(DateTimePrinter::new().precision(precision).timestamp_to_string(&time).into())
 }
 

@@ -81,17 +81,23 @@ fn an_event_is_framed_as_the_real_server_frames_it() {
 
 #[test]
 fn an_empty_list_is_written_as_the_real_server_writes_it() {
-    let mut out = list_head(("v1", "ConfigMapList"), 234, None, None, std::iter::empty());
-    out.extend_from_slice(TAIL);
+    let list = |named, fields| {
+        let (mut out, tail) = list(named, fields, 234, None, None, std::iter::empty());
+        out.extend_from_slice(&tail);
+        out
+    };
     let expected = b"k8s\x00\n\x13\n\x02v1\x12\rConfigMapList\x12\x0b\n\t\n\x00\x12\x03234\x1a\x00\x1a\x00\"\x00";
-    assert_eq!(shown(&out), shown(expected));
+    assert_eq!(shown(&list(("v1", "ConfigMapList"), ListFields::USUAL)), shown(expected));
+    let older = b"k8s\x00\n0\n\x13meta.k8s.io/v1beta1\x12\x19PartialObjectMetadataList\x12\x0b\x12\t\n\x00\x12\x03234\x1a\x00\x1a\x00\"\x00";
+    let named = ("meta.k8s.io/v1beta1", "PartialObjectMetadataList");
+    assert_eq!(shown(&list(named, ListFields::ITEMS_FIRST)), shown(older));
 }
 
 #[test]
 fn what_is_no_message_is_refused() {
-    assert_eq!(read_any(b""), Err(Problem::Body("empty data")));
-    assert_eq!(read_any(b"k8s\0"), Err(Problem::Body("empty body")));
-    assert_eq!(read_any(b"k8s\0\x0a\xff"), Err(Problem::Body("unexpected EOF")));
+    assert_eq!(read_any(b""), Err(Problem::Body("empty data".into())));
+    assert_eq!(read_any(b"k8s\0"), Err(Problem::Body("empty body".into())));
+    assert_eq!(read_any(b"k8s\0\x0a\xff"), Err(Problem::Body("unexpected EOF".into())));
     assert!(matches!(read_any(b"{}"), Err(Problem::Body(_))));
 }
 

@@ -1,16 +1,34 @@
 //! Protobuf's own encoding: tags, varints and lengths.
 
+use std::borrow::Cow;
+
 use super::Unreadable;
 
-const CUT: Unreadable = Unreadable("unexpected EOF");
-pub(super) const MALFORMED: Unreadable = Unreadable("proto: illegal wireType");
+const CUT: Unreadable = Unreadable(Cow::Borrowed("unexpected EOF"));
+const OVERFLOW: Unreadable = Unreadable(Cow::Borrowed("proto: integer overflow"));
 
 /// One value on the wire.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Wire<'b> {
     Number(u64),
     Bytes(&'b [u8]),
-    Fixed(u64),
+    Double(u64),
+    Float,
+    /// The beginning or end of a group, which nobody writes, or what there never was: nothing can be read after it.
+    Odd(u8),
+}
+
+impl Wire<'_> {
+    /// The number of the type on the wire.
+    pub(super) fn number(self) -> u8 {
+        match self {
+            Self::Number(_) => 0,
+            Self::Double(_) => 1,
+            Self::Bytes(_) => 2,
+            Self::Float => 5,
+            Self::Odd(number) => number,
+        }
+    }
 }
 
 /// The fields of a message, one after another.
@@ -37,15 +55,24 @@ impl<'b> Fields<'b> {
         let tag = self.varint()?;
         let wire = match tag & 7 {
             0 => Wire::Number(self.varint()?),
-            1 => Wire::Fixed(u64::from_le_bytes(self.take(8)?.try_into().map_err(|_| CUT)?)),
+            1 => Wire::Double(u64::from_le_bytes(self.take(8)?.try_into().map_err(|_| CUT)?)),
             2 => {
                 let length = usize::try_from(self.varint()?).map_err(|_| CUT)?;
                 Wire::Bytes(self.take(length)?)
             }
-            5 => Wire::Fixed(u32::from_le_bytes(self.take(4)?.try_into().map_err(|_| CUT)?).into()),
-            _ => return Err(MALFORMED),
+            5 => {
+                self.take(4)?;
+                Wire::Float
+            }
+            other => {
+                self.0 = &[];
+                Wire::Odd(other.to_le_bytes()[0])
+            }
         };
-        Ok((u32::try_from(tag >> 3).map_err(|_| MALFORMED)?, wire))
+        match u32::try_from(tag >> 3).map_err(|_| OVERFLOW)? {
+            0 => Err(Unreadable(format!("proto: illegal tag 0 (wire type {})", tag & 7).into())),
+            number => Ok((number, wire)),
+        }
     }
 
     fn take(&mut self, length: usize) -> Result<&'b [u8], Unreadable> {
@@ -64,7 +91,7 @@ impl<'b> Fields<'b> {
                 return Ok(value);
             }
         }
-        Err(Unreadable("proto: integer overflow"))
+        Err(OVERFLOW)
     }
 }
 
@@ -158,7 +185,7 @@ mod tests {
             push_bytes(&mut out, 300, &bytes);
             let read: Vec<_> = Fields(&out).map(Result::unwrap).collect();
             assert!(matches!(read[0], (1, Wire::Number(read)) if read.cast_signed() == number));
-            assert!(matches!(read[1], (2, Wire::Fixed(bits)) if bits == double.to_bits()));
+            assert!(matches!(read[1], (2, Wire::Double(bits)) if bits == double.to_bits()));
             assert!(matches!(read[2], (300, Wire::Bytes(read)) if read == bytes));
         }
 

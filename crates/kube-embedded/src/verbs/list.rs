@@ -11,8 +11,8 @@ use crate::continue_token::{ContinueToken, PageRevision};
 use crate::escape::push_string;
 use crate::filter::{Filter, Selectors};
 use crate::kinds::Kind;
-use crate::negotiate::Form;
-use crate::protobuf;
+use crate::negotiate::{Form, MetaVersion};
+use crate::protobuf::{self, ListFields};
 use crate::query::{ListOptions, Match, parse_version};
 use crate::status::Status;
 use crate::storage::{Object, Snapshot};
@@ -181,29 +181,33 @@ impl Listing {
 
     /// The list as a message in its envelope, in chunks. How long it is stands at its beginning, so all messages are made
     /// before the first chunk is.
-    pub(crate) fn write_messages(self, view: &View) -> impl Iterator<Item = Bytes> + Send + 'static {
+    pub(crate) fn write_messages(self, view: &View) -> impl Iterator<Item = Bytes> + Send + use<> {
         let made: Vec<Made> = self.objects.into_iter().map(|object| Made::new(view, object)).collect();
-        let named = match view.form {
-            Form::Full => (view.kind.api_version(), &*view.kind.list_kind),
+        let (named, fields) = match view.form {
+            Form::Full => ((view.kind.api_version(), &*view.kind.list_kind), ListFields::USUAL),
             Form::Metadata(version) | Form::MetadataList(version) | Form::Table(version, _) => {
-                (version.api_version(), "PartialObjectMetadataList")
+                let fields = match version {
+                    MetaVersion::V1 => ListFields::USUAL,
+                    MetaVersion::V1Beta1 => ListFields::ITEMS_FIRST,
+                };
+                ((version.api_version(), "PartialObjectMetadataList"), fields)
             }
         };
         let lengths = made.iter().map(|made| made.bytes().len());
-        let mut start =
-            Some(protobuf::list_head(named, self.revision, self.continue_token.as_deref(), self.remaining, lengths));
-        let mut made = Some(made.into_iter());
+        let token = self.continue_token.as_deref();
+        let (head, tail) = protobuf::list(named, fields, self.revision, token, self.remaining, lengths);
+        let (mut head, mut tail) = (Some(head), Some(tail));
+        let mut items = made.into_iter();
         std::iter::from_fn(move || {
-            let items = made.as_mut()?;
-            let mut out = start.take().unwrap_or_default();
+            tail.as_ref()?;
+            let mut out = head.take().unwrap_or_default();
             for item in items.by_ref() {
-                protobuf::push_item(&mut out, item.bytes());
+                protobuf::push_item(&mut out, fields, item.bytes());
                 if out.len() >= CHUNK {
                     return Some(out.into());
                 }
             }
-            made = None;
-            out.extend_from_slice(protobuf::TAIL);
+            out.extend_from_slice(&tail.take()?);
             Some(out.into())
         })
     }
