@@ -38,7 +38,12 @@ impl<T: DeserializeOwned + Send + Sync + 'static> Object for T {
     fn decode(encoded: Encoded<'_>) -> Result<Self, DecodeError> {
         match encoded {
             Encoded::Json(json) => {
-                serde_json::from_slice(json).map_err(|error| DecodeError::of_json::<T>(&error, json))
+                // Looked through once as a whole, which is quicker than string by string.
+                let read = match str::from_utf8(json) {
+                    Ok(text) => serde_json::from_str(text),
+                    Err(_) => serde_json::from_slice(json),
+                };
+                read.map_err(|error| DecodeError::of_json::<T>(&error, json))
             }
         }
     }
