@@ -13,7 +13,7 @@ pub use self::training::Samples;
 pub(crate) use self::dictionary::Plain;
 pub(crate) use self::home::{Common, Home};
 pub(crate) use self::intern::Interner;
-pub(crate) use self::recent::Forgotten;
+pub(crate) use self::recent::{Decodings, Forgotten};
 
 use self::training::Training;
 use crate::codec::{Extent, FieldCutter, Found, scan};

@@ -2,8 +2,8 @@
 
 mod json;
 
-use std::sync::LazyLock;
 use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Arc, LazyLock};
 use std::thread;
 
 use bytes::Bytes;
@@ -344,6 +344,27 @@ fn recently_decoded_bodies_are_bounded_and_those_in_use_stay() {
         .sum();
     assert_eq!(again, 0, "an object read all the time is not pushed out by a scan");
     assert_eq!((100..900).map(read).sum::<u64>(), 800, "what was read once is gone");
+}
+
+#[test]
+fn bodies_read_once_leave_little_behind_and_those_read_in_rounds_stay_from_the_second_on() {
+    let decodes_in_a_round = |keeper: &Keeper, stored: &[Obj<Untyped>]| {
+        let before = keeper.decodes();
+        let bodies: Vec<_> = stored
+            .iter()
+            .map(|object| Arc::downgrade(&object.fresh_handle().view::<Value>().to_arc().unwrap()))
+            .collect();
+        let alive = bodies.iter().filter(|body| body.strong_count() > 0).count();
+        (keeper.decodes() - before, alive)
+    };
+    let keeper = keeper(Keep::Plain);
+    let stored: Vec<_> = (0..2000).map(|n| accept(&keeper, &pod(n, 1), Arrival::Listed)).collect();
+    let one = 5 * pod(0, 1).len();
+    let (decodes, alive) = decodes_in_a_round(&keeper, &stored);
+    assert_eq!(decodes, stored.len() as u64);
+    assert!(alive > 0 && alive * one < 3 << 20, "{alive} bodies of {one} bytes are held after one round");
+    assert!(decodes_in_a_round(&keeper, &stored).0 > 0);
+    assert_eq!(decodes_in_a_round(&keeper, &stored), (0, stored.len()));
 }
 
 #[test]

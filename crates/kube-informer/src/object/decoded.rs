@@ -16,8 +16,8 @@ type Body = Result<Arc<dyn Any + Send + Sync>, DecodeError>;
 #[derive(Default)]
 pub(crate) struct Decoded {
     first: OnceLock<Box<Entry>>,
-    /// Whether it was read since it was last asked to go.
-    touched: AtomicBool,
+    /// Whether a further handle came for it since it was last asked to go. Handles of one event are one.
+    found: AtomicBool,
 }
 
 struct Entry {
@@ -44,18 +44,22 @@ impl Decoded {
         }
     }
 
-    /// Whether it was read since this was last asked.
-    pub(super) fn take_touched(&self) -> bool {
-        self.touched.swap(false, Ordering::Relaxed)
+    /// Takes note that a further handle came for it.
+    pub(super) fn found(&self) {
+        // Read first, so that readers of a hot body do not take the line from one another.
+        if !self.found.load(Ordering::Relaxed) {
+            self.found.store(true, Ordering::Relaxed);
+        }
+    }
+
+    /// Whether one did since this was last asked.
+    pub(super) fn take_found(&self) -> bool {
+        self.found.swap(false, Ordering::Relaxed)
     }
 
     fn body<'a, K: Object>(self: &'a Arc<Self>, raw: &Arc<Raw>) -> &'a Body {
         let entry = self.entry(TypeId::of::<K>());
         if let Some(body) = entry.body.get() {
-            // Read first, so that readers of a hot body do not take the line from one another.
-            if !self.touched.load(Ordering::Relaxed) {
-                self.touched.store(true, Ordering::Relaxed);
-            }
             return body;
         }
         let mut cost = None;

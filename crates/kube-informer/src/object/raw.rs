@@ -11,7 +11,7 @@ use super::kind::{Encoded, Object};
 use super::meta::Meta;
 use crate::codec::{Extent, Found, each_at, each_string, find, scan};
 use crate::error::DecodeError;
-use crate::keeper::{Dictionary, Forgotten, Home, Keep, Plain};
+use crate::keeper::{Decodings, Dictionary, Forgotten, Home, Keep, Plain};
 use crate::path::FieldPath;
 
 /// One object: the metadata that is always needed, and its bytes.
@@ -30,6 +30,8 @@ struct Holding {
     home: Arc<Home>,
     /// What was decoded of it, if it was read not long ago.
     decoded: Option<Arc<Decoded>>,
+    /// What decoding it would be.
+    decodings: Decodings,
 }
 
 /// The bytes of an object: plain if they begin with a brace, else packed with the dictionary of the object's home.
@@ -38,7 +40,7 @@ pub(crate) struct Body(Box<[u8]>);
 
 impl Raw {
     pub(crate) fn new(meta: Meta, home: Arc<Home>, body: Body) -> Self {
-        Self { meta, holding: RwLock::new(Holding { body, home, decoded: None }) }
+        Self { meta, holding: RwLock::new(Holding { body, home, decoded: None, decodings: Decodings::First }) }
     }
 
     pub(crate) fn meta(&self) -> &Meta {
@@ -107,7 +109,9 @@ impl Raw {
     }
 
     pub(super) fn recent(&self) -> Option<Arc<Decoded>> {
-        self.holding.read().decoded.clone()
+        let decoded = self.holding.read().decoded.clone()?;
+        decoded.found();
+        Some(decoded)
     }
 
     /// Holds on to what was just decoded, if there is room.
@@ -123,16 +127,17 @@ impl Raw {
             Some(_) => {}
             None => holding.decoded = Some(Arc::clone(decoded)),
         }
+        let decodings = std::mem::replace(&mut holding.decodings, Decodings::Further);
         drop(holding);
         if !always {
-            common.recent().admit(self, bytes);
+            common.recent().admit(self, bytes, decodings);
         }
     }
 
-    /// Lets go of what was decoded, unless it was read since it was last asked to.
+    /// Lets go of what was decoded, unless another handle has found it since it was last asked to.
     pub(crate) fn forget_decoded(&self) -> Forgotten {
         let mut holding = self.holding.write();
-        if holding.decoded.as_ref().is_some_and(|decoded| decoded.take_touched()) {
+        if holding.decoded.as_ref().is_some_and(|decoded| decoded.take_found()) {
             return Forgotten::Kept;
         }
         Forgotten::Gone(holding.decoded.take())
