@@ -5,6 +5,9 @@
 //
 //	go run -mod=mod . > ../types.txt
 //
+// Beside that it says what these structs are in protobuf: `go run -mod=mod . messages` reads lines of a kind's name, a tab and JSON, and
+// writes lines of the name, a tab and the SHA-256 of the message.
+//
 // Two kinds of lines, parts separated by tabs:
 //
 //	v1.ConfigMap <field> <field> …       a struct: its number is the number of struct lines before it
@@ -20,6 +23,7 @@ package main
 
 import (
 	"bufio"
+	"crypto/sha256"
 	"encoding/json"
 	"fmt"
 	"os"
@@ -158,6 +162,10 @@ func main() {
 		number(types[name])
 	}
 	kinds = append(kinds, others...)
+	if len(os.Args) > 1 && os.Args[1] == "messages" {
+		messages(types)
+		return
+	}
 	out := bufio.NewWriter(os.Stdout)
 	defer out.Flush()
 	for _, line := range lines {
@@ -165,6 +173,23 @@ func main() {
 	}
 	for _, kind := range kinds {
 		fmt.Fprintf(out, "@%s\t%d\n", kind, numbers[types[kind]])
+	}
+}
+
+func messages(types map[string]reflect.Type) {
+	in := bufio.NewScanner(os.Stdin)
+	in.Buffer(nil, 64<<20)
+	for in.Scan() {
+		name, text, _ := strings.Cut(in.Text(), "\t")
+		object := reflect.New(types[name]).Interface()
+		if err := json.Unmarshal([]byte(text), object); err != nil {
+			panic(fmt.Sprintf("%s: %v", name, err))
+		}
+		bytes, err := object.(interface{ Marshal() ([]byte, error) }).Marshal()
+		if err != nil {
+			panic(fmt.Sprintf("%s: %v", name, err))
+		}
+		fmt.Printf("%s\t%x\n", name, sha256.Sum256(bytes))
 	}
 }
 

@@ -170,9 +170,10 @@ impl Maker {
             messages::Of::Whole if leaf == Leaf::Int32 => Of::Int32,
             scalar => plain(scalar),
         };
-        let written = match known.presence {
-            Presence::Always | Presence::WhenNotZero if of != Of::Bytes => Written::Always,
-            _ => Written::WhenSet,
+        let written = match (known.presence, of) {
+            // Slices may be nil although there is no pointer.
+            (_, Of::Bytes | Of::Texts) | (Presence::WhenSet | Presence::OrNull, _) => Written::WhenSet,
+            (Presence::Always | Presence::WhenNotZero, _) => Written::Always,
         };
         Part { number, name: known.name, written, repeats, of }
     }

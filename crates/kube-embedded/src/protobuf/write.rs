@@ -59,9 +59,10 @@ fn push_value(out: &mut Vec<u8>, field: u32, of: Of, value: &Value) {
         Of::Bytes => push_bytes(out, field, &STANDARD.decode(text(value)).unwrap_or_default()),
         Of::Time | Of::MicroTime => push_message(out, field, |out| {
             if let Ok(time) = text(value).parse::<Timestamp>() {
-                let nanos = if of == Of::Time { 0 } else { time.subsec_nanosecond() / 1000 * 1000 };
-                push_number(out, 1, time.as_second());
-                push_number(out, 2, nanos.into());
+                // Nanoseconds count forwards, also before 1970.
+                let micros = time.as_microsecond();
+                push_number(out, 1, micros.div_euclid(1_000_000));
+                push_number(out, 2, if of == Of::Time { 0 } else { micros.rem_euclid(1_000_000) * 1000 });
             }
         }),
         Of::Duration => {
