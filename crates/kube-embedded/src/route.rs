@@ -213,6 +213,9 @@ async fn resource(
             if matches!(form, Form::Metadata(_)) {
                 return Err(wrong_form("PartialObjectMetadata", "a list", &view.kind).into());
             }
+            if view.encoding == Encoding::Protobuf {
+                listing.prepare(&view).await;
+            }
             Ok(deprecated(Reply::ok(Content::List(listing)), &view.kind).respond(&view, &wish).into())
         }
         Verb::Watch => watch(shared, head, path, view).await,

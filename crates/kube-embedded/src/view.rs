@@ -98,6 +98,13 @@ impl View {
         }
     }
 
+    /// Makes the message that the object will keep, if it is what is shown.
+    pub(crate) fn prepare(&self, object: &Arc<Object>) {
+        if self.form != Form::Full || self.as_stored(object) {
+            object.message(&self.stored);
+        }
+    }
+
     fn full_message(&self, object: &Value) -> Vec<u8> {
         protobuf::message(self.kind.api_version(), &self.kind.kind, object).unwrap_or_default()
     }

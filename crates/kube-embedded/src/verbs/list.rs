@@ -22,6 +22,9 @@ use crate::view::View;
 /// About how many bytes of a long list are made at a time.
 const CHUNK: usize = 64 * 1024;
 
+/// How many messages are made before others get their turn.
+const TURN: usize = 64;
+
 /// A list, ready to be written.
 #[derive(Debug)]
 pub(crate) struct Listing {
@@ -177,6 +180,15 @@ impl Listing {
             out.extend_from_slice(&tail.take()?);
             Some(out.into())
         })
+    }
+
+    /// Makes the messages of a list that nobody asked for in protobuf before. That takes a while if there are many, so
+    /// others get their turn in between.
+    pub(crate) async fn prepare(&self, view: &View) {
+        for some in self.objects.chunks(TURN) {
+            some.iter().for_each(|object| view.prepare(object));
+            tokio::task::yield_now().await;
+        }
     }
 
     /// The list as a message in its envelope, in chunks. How long it is stands at its beginning, so all messages are made
