@@ -9,6 +9,7 @@ use super::faults::{Answer, Verdict};
 use super::*;
 use crate::lifecycle::Lifecycle;
 use crate::negotiate::{Encoding, Served, Wish};
+use crate::protobuf;
 use crate::query::Query;
 use crate::request::{Head, Target, Verb};
 
@@ -33,11 +34,17 @@ fn stream() -> String {
 
 /// Sends a text in chunks of a size through faults.
 async fn sent(faults: &[Fault], text: &str, chunk: usize) -> (String, Ended) {
-    let chunks: Vec<Bytes> = text.as_bytes().chunks(chunk).map(Bytes::copy_from_slice).collect();
+    let (out, ended) = sent_as(Encoding::Json, faults, text.as_bytes(), chunk).await;
+    (String::from_utf8_lossy(&out).into_owned(), ended)
+}
+
+/// Sends bytes in chunks of a size through faults.
+async fn sent_as(encoding: Encoding, faults: &[Fault], bytes: &[u8], chunk: usize) -> (Vec<u8>, Ended) {
+    let chunks: Vec<Bytes> = bytes.chunks(chunk).map(Bytes::copy_from_slice).collect();
     let chunks = chunks.into_iter().map(|bytes| io::Result::Ok(Frame::data(bytes)));
     let inner = http_body_util::StreamBody::new(futures_util::stream::iter(chunks));
     let life = Lifecycle::new();
-    let mut body = FaultyBody::new(inner, faults.iter().cloned(), Encoding::Json, life.lifetime());
+    let mut body = FaultyBody::new(inner, faults.iter().cloned(), encoding, life.lifetime());
     let mut out = Vec::new();
     let ended = loop {
         match timeout(LONG, body.frame()).await {
@@ -50,7 +57,48 @@ async fn sent(faults: &[Fault], text: &str, chunk: usize) -> (String, Ended) {
             Err(_) => break Ended::Never,
         }
     };
-    (String::from_utf8_lossy(&out).into_owned(), ended)
+    (out, ended)
+}
+
+/// The frames of [`stream`] in protobuf.
+fn messages() -> Vec<Vec<u8>> {
+    let frame = |text: &str| {
+        let event: serde_json::Value = serde_json::from_str(text).unwrap();
+        let mut object = event["object"].clone();
+        object["kind"] = "ConfigMap".into();
+        object["apiVersion"] = "v1".into();
+        let mut out = Vec::new();
+        let object = protobuf::transcode(object.to_string().as_bytes()).unwrap();
+        protobuf::push_frame(&mut out, event["type"].as_str().unwrap(), &object);
+        out
+    };
+    [ADDED, MODIFIED, END_MARK, MODIFIED, BOOKMARK, ADDED].map(frame).to_vec()
+}
+
+#[tokio::test(start_paused = true)]
+async fn messages_are_told_apart_by_their_lengths() {
+    let all = messages();
+    let gone = {
+        let mut out = Vec::new();
+        let status = protobuf::transcode(&Status::expired(GONE).to_json()).unwrap();
+        protobuf::push_frame(&mut out, "ERROR", &status);
+        out
+    };
+    let of = |places: &[usize]| places.iter().flat_map(|place| all[*place].clone()).collect::<Vec<u8>>();
+    for (fault, expected, ended) in [
+        (Fault::OmitBookmarks, of(&[0, 1, 3, 5]), Ended::Cleanly),
+        (Fault::OmitInitialEventsEnd, of(&[0, 1, 3, 4, 5]), Ended::Cleanly),
+        (Fault::CutAfterEvents(2), of(&[0, 1]), Ended::Broken),
+        (Fault::CutWithinEvent(1), [&*all[0], &all[1][..all[1].len() / 2]].concat(), Ended::Broken),
+        (Fault::GoneAfterEvents(1), [&*all[0], &*gone].concat(), Ended::Cleanly),
+        (Fault::DuplicateAfterEvents(2), of(&[0, 1, 1, 2, 3, 4, 5]), Ended::Cleanly),
+        (Fault::StallAfterEvents(3), of(&[0, 1, 2]), Ended::Never),
+    ] {
+        for chunk in [1, 3, 50, 97, 100_000] {
+            let got = sent_as(Encoding::Protobuf, std::slice::from_ref(&fault), &all.concat(), chunk).await;
+            assert_eq!(got, (expected.clone(), ended), "{fault:?} in chunks of {chunk}");
+        }
+    }
 }
 
 /// The same whether frames come in bits, several at a time, or all at once.
