@@ -61,6 +61,15 @@ impl DecodeError {
     }
 
     /// The field that does not fit, if the bytes were JSON and it was one field.
+    ///
+    /// ```
+    /// use k8s_openapi::api::core::v1::ConfigMap;
+    /// use kube_informer::Obj;
+    ///
+    /// let odd = Obj::<ConfigMap>::from_json(r#"{"metadata":{"name":"b"},"data":{"k":7}}"#)?;
+    /// assert_eq!(odd.get().unwrap_err().path().unwrap().to_string(), "data.k");
+    /// # Ok::<_, kube_informer::DecodeError>(())
+    /// ```
     #[must_use]
     pub fn path(&self) -> Option<&FieldPath> {
         match &self.0.cause {

@@ -140,6 +140,15 @@ impl<K> Event<K> {
     }
 
     /// The object as it is now, or the last that is known of it.
+    ///
+    /// ```
+    /// use kube_informer::{Event, FinalState, Obj, Origin, Untyped};
+    ///
+    /// let last = Obj::<Untyped>::from_json(r#"{"metadata":{"name":"a","labels":{"app":"web"}}}"#)?;
+    /// let event = Event::deleted(last, FinalState::Known, Origin::Live);
+    /// assert_eq!(event.object().label("app"), Some("web"));
+    /// # Ok::<_, kube_informer::DecodeError>(())
+    /// ```
     #[must_use]
     pub fn object(&self) -> &Obj<K> {
         match self {
@@ -173,6 +182,21 @@ impl<K> Event<K> {
     }
 
     /// The object before and after: what a filter on both sides wants to see.
+    ///
+    /// ```
+    /// use kube_informer::{Event, Obj, Origin, Untyped};
+    ///
+    /// /// Whether an object enters or leaves what has this label.
+    /// fn crosses<K>(event: &Event<K>, label: &str) -> bool {
+    ///     let has = |object: Option<&Obj<K>>| object.is_some_and(|object| object.label(label).is_some());
+    ///     let (before, after) = event.states();
+    ///     has(before) != has(after)
+    /// }
+    /// let old = Obj::<Untyped>::from_json(r#"{"metadata":{"name":"a"}}"#)?;
+    /// let new = Obj::from_json(r#"{"metadata":{"name":"a","labels":{"gold":""}}}"#)?;
+    /// assert!(crosses(&Event::updated(old, new, Origin::Live), "gold"));
+    /// # Ok::<_, kube_informer::DecodeError>(())
+    /// ```
     #[must_use]
     pub fn states(&self) -> (Option<&Obj<K>>, Option<&Obj<K>>) {
         match self {

@@ -137,6 +137,24 @@ impl Factory {
     /// The informer of the resource that the type `K` is of.
     ///
     /// Once the factory has been started, it runs from when it is asked for.
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let server = kube_embedded::Server::builder().in_process().start().await?;
+    /// # let client = kube::Client::new(server.service(), "default");
+    /// use k8s_openapi::api::core::v1::ConfigMap;
+    /// use kube_informer::Factory;
+    ///
+    /// let factory = Factory::new(client);
+    /// factory.start();
+    /// let (maps, same) = (factory.informer::<ConfigMap>(), factory.informer::<ConfigMap>());
+    /// maps.synced().await?;
+    /// same.synced().await?;
+    /// assert_eq!(server.watches().len(), 1);
+    /// # Ok(())
+    /// # }
+    /// ```
     #[must_use = "an informer that nobody holds does not run"]
     #[doc(alias = "InformerFor")]
     #[doc(alias = "GetInformer")]
@@ -152,6 +170,24 @@ impl Factory {
     /// instead. If `K` is `PartialObjectMeta`, the server is asked for metadata alone.
     ///
     /// [`resource_named`]: Self::resource_named
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let server = kube_embedded::Server::builder().in_process().start().await?;
+    /// # let client = kube::Client::new(server.service(), "default");
+    /// use kube::core::{ApiResource, DynamicObject, GroupVersionKind};
+    /// use kube_informer::Factory;
+    ///
+    /// let factory = Factory::new(client);
+    /// factory.start();
+    /// let resource = ApiResource::from_gvk(&GroupVersionKind::gvk("apps", "v1", "Deployment"));
+    /// let deployments = factory.informer_for::<DynamicObject>(resource);
+    /// deployments.synced().await?;
+    /// assert_eq!(deployments.resource().plural, "deployments");
+    /// # Ok(())
+    /// # }
+    /// ```
     #[must_use = "an informer that nobody holds does not run"]
     #[doc(alias = "ForResource")]
     pub fn informer_for<K: Object>(&self, resource: ApiResource) -> Informer<K> {
@@ -192,6 +228,20 @@ impl Factory {
     /// short ones, and of several groups and versions the one that the server names first.
     ///
     /// Asks the server what it serves, each time anew: two requests.
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let server = kube_embedded::Server::builder().in_process().start().await?;
+    /// # let client = kube::Client::new(server.service(), "default");
+    /// use kube_informer::Factory;
+    ///
+    /// let factory = Factory::new(client);
+    /// let resource = factory.resource_named("ing").await?;
+    /// assert_eq!((resource.api_version.as_str(), resource.plural.as_str()), ("networking.k8s.io/v1", "ingresses"));
+    /// # Ok(())
+    /// # }
+    /// ```
     #[must_use]
     #[doc(alias = "RESTMapper")]
     pub fn resource_named(&self, name: &str) -> BoxFuture<'static, Result<ApiResource, LookupError>> {
@@ -211,6 +261,23 @@ impl Factory {
     /// Starts every informer that has been asked for; those that are asked for later start at once. May be called any number of
     /// times. Does nothing after [`shutdown`](Self::shutdown).
     ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let server = kube_embedded::Server::builder().in_process().start().await?;
+    /// # let client = kube::Client::new(server.service(), "default");
+    /// # use k8s_openapi::api::core::v1::{ConfigMap, Secret};
+    /// # use kube_informer::Factory;
+    /// let factory = Factory::new(client);
+    /// let maps = factory.informer::<ConfigMap>();
+    /// factory.start();
+    /// let secrets = factory.informer::<Secret>(); // started, too
+    /// maps.synced().await?;
+    /// secrets.synced().await?;
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
     /// # Panics
     ///
     /// Outside of a tokio runtime.
@@ -224,6 +291,28 @@ impl Factory {
     /// Fails where waiting cannot help: when an informer has stopped, or the server refuses it what it asks for, as for missing
     /// permissions or kinds that do not exist, unless it is [set](crate::Settings::when_refused) to wait for those. The error names
     /// every cache that is not full, and why. Informers keep trying, and a later wait can succeed.
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let server = kube_embedded::Server::builder().in_process().start().await?;
+    /// # let client = kube::Client::new(server.service(), "default");
+    /// # tokio::time::pause();
+    /// use k8s_openapi::api::core::v1::{ConfigMap, Secret};
+    /// use kube_embedded::fault::{Fault, Rule};
+    /// use kube_informer::Factory;
+    ///
+    /// server.faults().inject(Rule::new(Fault::status(403)).resource("", "secrets"));
+    /// let factory = Factory::new(client);
+    /// let (maps, secrets) = (factory.informer::<ConfigMap>(), factory.informer::<Secret>());
+    /// factory.start();
+    /// let refused = factory.synced().await.unwrap_err();
+    /// assert!(refused.to_string().contains("secrets"));
+    /// maps.synced().await?;
+    /// # drop(secrets);
+    /// # Ok(())
+    /// # }
+    /// ```
     #[must_use]
     #[doc(alias = "WaitForCacheSync")]
     #[doc(alias = "WaitForCacheSyncWithContext")]
@@ -257,6 +346,27 @@ impl Factory {
     ///
     /// Stopping begins with the call; waiting is for those who want to know. Handlers return from what they are doing, so do not wait
     /// in one of them. Caches can still be read. Informers that are asked for later are stopped from the start.
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let server = kube_embedded::Server::builder().in_process().start().await?;
+    /// # let client = kube::Client::new(server.service(), "default");
+    /// # for name in ["a"] {
+    /// #     server.create(&serde_json::json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name}}))?;
+    /// # }
+    /// # use k8s_openapi::api::core::v1::ConfigMap;
+    /// # use kube_informer::Factory;
+    /// let factory = Factory::new(client);
+    /// let maps = factory.informer::<ConfigMap>();
+    /// factory.start();
+    /// factory.synced().await?;
+    /// factory.shutdown().await;
+    /// assert!(server.watches().is_empty());
+    /// assert_eq!(maps.lister().count(), 1, "as it last was");
+    /// # Ok(())
+    /// # }
+    /// ```
     #[expect(clippy::must_use_candidate, reason = "stops whether or not somebody waits")]
     pub fn shutdown(&self) -> BoxFuture<'static, ()> {
         let (registry, ending) = (Arc::clone(&self.registry), self.registry.stop());

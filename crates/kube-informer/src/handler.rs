@@ -61,6 +61,32 @@ impl<K: Send + 'static> HandlerBuilder<K> {
     ///
     /// An object that begins to pass is [`Added`](Event::Added); one that ceases to is [`Deleted`](Event::Deleted), with
     /// [`FinalState::Filtered`](crate::FinalState::Filtered). The test runs on the handler's own task.
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let server = kube_embedded::Server::builder().in_process().start().await?;
+    /// # let client = kube::Client::new(server.service(), "default");
+    /// # for (name, app, ip) in [("a", "web", "10.0.0.1"), ("b", "db", "10.0.0.2")] {
+    /// #     let metadata = serde_json::json!({"name": name, "labels": {"app": app}});
+    /// #     server.create(&serde_json::json!({
+    /// #         "apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": {"ip": ip},
+    /// #     }))?;
+    /// # }
+    /// # use k8s_openapi::api::core::v1::ConfigMap;
+    /// use kube_informer::{Event, FinalState, Informer};
+    ///
+    /// let maps = Informer::<ConfigMap>::builder(client).start();
+    /// let mut events = maps.handler().filter(|map| map.label("app") == Some("web")).subscribe();
+    /// assert_eq!(events.next().await.unwrap().key().name(), "a");
+    ///
+    /// let other = serde_json::json!({"metadata": {"labels": {"app": "cache"}}});
+    /// server.objects("v1", "ConfigMap")?.patch("a", &other)?;
+    /// assert!(matches!(events.next().await, Some(Event::Deleted { state: FinalState::Filtered, .. })));
+    /// assert_eq!(maps.lister().count(), 2, "it is still there");
+    /// # Ok(())
+    /// # }
+    /// ```
     #[doc(alias = "FilteringResourceEventHandler")]
     #[doc(alias("TypedFilteringResourceEventHandler"))]
     pub fn filter(mut self, test: impl Fn(&Obj<K>) -> bool + Send + Sync + 'static) -> Self {
@@ -69,6 +95,32 @@ impl<K: Send + 'static> HandlerBuilder<K> {
     }
 
     /// How much may wait for the handler.
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let server = kube_embedded::Server::builder().in_process().start().await?;
+    /// # let client = kube::Client::new(server.service(), "default");
+    /// # for name in ["a"] {
+    /// #     server.create(&serde_json::json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name}}))?;
+    /// # }
+    /// # use k8s_openapi::api::core::v1::ConfigMap;
+    /// use kube_informer::{Backlog, Informer, Version};
+    ///
+    /// let maps = Informer::<ConfigMap>::builder(client).start();
+    /// let mut events = maps.handler().backlog(Backlog::Latest).subscribe();
+    /// assert!(events.next().await.is_some());
+    /// let mut last = Version::from(0);
+    /// for nth in 1..=3 {
+    ///     let patched = server.objects("v1", "ConfigMap")?.patch("a", &serde_json::json!({"data": {"nth": nth.to_string()}}))?;
+    ///     last = Version::new(patched["metadata"]["resourceVersion"].as_str().unwrap());
+    /// }
+    /// maps.wait_for(last).await?;
+    /// assert_eq!(events.backlog(), 1, "one event for the three changes");
+    /// assert_eq!(events.next().await.unwrap().object().value_at(&"data.nth".parse()?).as_deref(), Some("3"));
+    /// # Ok(())
+    /// # }
+    /// ```
     pub fn backlog(mut self, backlog: Backlog) -> Self {
         self.backlog = backlog;
         self
@@ -76,6 +128,31 @@ impl<K: Send + 'static> HandlerBuilder<K> {
 
     /// Tells the handler everything again this often, instead of [as often as the informer does](crate::Informer#resync); zero for
     /// never.
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let server = kube_embedded::Server::builder().in_process().start().await?;
+    /// # let client = kube::Client::new(server.service(), "default");
+    /// # tokio::time::pause();
+    /// # for name in ["a"] {
+    /// #     server.create(&serde_json::json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name}}))?;
+    /// # }
+    /// # use k8s_openapi::api::core::v1::ConfigMap;
+    /// use std::time::Duration;
+    /// use kube_informer::Informer;
+    ///
+    /// let maps = Informer::<ConfigMap>::builder(client).resync(Duration::from_secs(60)).start();
+    /// let mut often = maps.subscribe();
+    /// let mut once = maps.handler().resync(Duration::ZERO).subscribe();
+    /// for _ in 0..10 {
+    ///     assert!(often.next().await.is_some());
+    /// }
+    /// assert!(once.next().await.is_some());
+    /// assert_eq!(once.backlog(), 0);
+    /// # Ok(())
+    /// # }
+    /// ```
     #[doc(alias("ResyncPeriod"))]
     pub fn resync(mut self, period: Duration) -> Self {
         self.resync = if period.is_zero() { Wish::Never } else { Wish::Every(period) };
@@ -86,6 +163,25 @@ impl<K: Send + 'static> HandlerBuilder<K> {
     ///
     /// A function that panics has heard the event; the panic is counted, and the next event comes. One that blocks blocks a thread
     /// of the runtime: use [`on_event_async`](Self::on_event_async) to wait for something.
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let server = kube_embedded::Server::builder().in_process().start().await?;
+    /// # let client = kube::Client::new(server.service(), "default");
+    /// # for name in ["a", "b"] {
+    /// #     server.create(&serde_json::json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name}}))?;
+    /// # }
+    /// # use k8s_openapi::api::core::v1::ConfigMap;
+    /// # use kube_informer::Informer;
+    /// # std::panic::set_hook(Box::new(|_| ()));
+    /// let maps = Informer::<ConfigMap>::builder(client).start();
+    /// let clumsy = maps.handler().on_event(|event| assert_ne!(event.key().name(), "a"));
+    /// clumsy.synced().await?; // it has heard of both
+    /// assert_eq!(clumsy.panics(), 1);
+    /// # Ok(())
+    /// # }
+    /// ```
     pub fn on_event(self, mut handle: impl FnMut(Event<K>) + Send + 'static) -> Registration {
         self.spawn(|mut events, mailbox| async move {
             while let Some(event) = events.next().await {

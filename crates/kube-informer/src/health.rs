@@ -80,12 +80,52 @@ pub enum Condition {
 
 impl Health {
     /// Whether the cache has been filled, whatever happened since.
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let server = kube_embedded::Server::builder().in_process().start().await?;
+    /// # let client = kube::Client::new(server.service(), "default");
+    /// # tokio::time::pause();
+    /// use k8s_openapi::api::core::v1::ConfigMap;
+    /// use kube_embedded::fault::{Fault, Rule};
+    /// use kube_informer::{Condition, Informer};
+    ///
+    /// let maps = Informer::<ConfigMap>::builder(client).start();
+    /// maps.synced().await?;
+    /// server.faults().inject(Rule::new(Fault::status(500)));
+    /// server.cut();
+    /// maps.watch_health().wait_for(|health| matches!(health.condition, Condition::Degraded { .. })).await?;
+    /// assert!(maps.health().is_synced());
+    /// # Ok(())
+    /// # }
+    /// ```
     #[must_use]
     pub fn is_synced(&self) -> bool {
         self.synced
     }
 
-    /// How long ago the server was last heard of.
+    /// How long ago the server was last heard of; none if it never was.
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let server = kube_embedded::Server::builder().in_process().start().await?;
+    /// # let client = kube::Client::new(server.service(), "default");
+    /// # tokio::time::pause();
+    /// use std::time::Duration;
+    /// use k8s_openapi::api::core::v1::ConfigMap;
+    /// use kube_informer::Informer;
+    ///
+    /// let maps = Informer::<ConfigMap>::builder(client).build();
+    /// assert_eq!(maps.health().contact_age(), None);
+    /// maps.start();
+    /// maps.synced().await?;
+    /// tokio::time::sleep(Duration::from_secs(30)).await; // nothing changes, and nothing is sent
+    /// assert!(maps.health().contact_age() >= Some(Duration::from_secs(29)));
+    /// # Ok(())
+    /// # }
+    /// ```
     #[must_use]
     pub fn contact_age(&self) -> Option<Duration> {
         self.last_contact.map(|at| at.elapsed())

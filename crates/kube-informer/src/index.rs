@@ -94,7 +94,29 @@ impl<K, V: Hash + Eq + Send + Sync + 'static> Index<K, V> {
         found
     }
 
-    /// The keys of all objects that have this value.
+    /// The keys of all objects that have this value, in no particular order.
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let server = kube_embedded::Server::builder().in_process().start().await?;
+    /// # let client = kube::Client::new(server.service(), "default");
+    /// # for (name, app, ip) in [("a", "web", "10.0.0.1"), ("b", "db", "10.0.0.2")] {
+    /// #     let metadata = serde_json::json!({"name": name, "labels": {"app": app}});
+    /// #     server.create(&serde_json::json!({
+    /// #         "apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": {"ip": ip},
+    /// #     }))?;
+    /// # }
+    /// # use k8s_openapi::api::core::v1::ConfigMap;
+    /// use kube_informer::{Informer, ObjectKey};
+    ///
+    /// let maps = Informer::<ConfigMap>::builder(client).start();
+    /// let by_app = maps.index_by_label("app");
+    /// maps.synced().await?;
+    /// assert_eq!(by_app.keys("web"), [ObjectKey::namespaced("default", "a")]);
+    /// # Ok(())
+    /// # }
+    /// ```
     #[doc(alias("IndexKeys"))]
     pub fn keys<Q: Hash + Eq + ?Sized>(&self, value: &Q) -> Vec<ObjectKey>
     where
@@ -119,7 +141,30 @@ impl<K, V: Hash + Eq + Send + Sync + 'static> Index<K, V> {
         count
     }
 
-    /// All values that any object has.
+    /// All values that any object has, each once and in no particular order.
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let server = kube_embedded::Server::builder().in_process().start().await?;
+    /// # let client = kube::Client::new(server.service(), "default");
+    /// # for (name, app, ip) in [("a", "web", "10.0.0.1"), ("b", "db", "10.0.0.2")] {
+    /// #     let metadata = serde_json::json!({"name": name, "labels": {"app": app}});
+    /// #     server.create(&serde_json::json!({
+    /// #         "apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": {"ip": ip},
+    /// #     }))?;
+    /// # }
+    /// # use k8s_openapi::api::core::v1::ConfigMap;
+    /// # use kube_informer::Informer;
+    /// let maps = Informer::<ConfigMap>::builder(client).start();
+    /// let by_app = maps.index_by_label("app");
+    /// maps.synced().await?;
+    /// let mut apps = by_app.values();
+    /// apps.sort();
+    /// assert_eq!(apps, ["db", "web"]);
+    /// # Ok(())
+    /// # }
+    /// ```
     #[must_use]
     #[doc(alias("ListIndexFuncValues"))]
     pub fn values(&self) -> Vec<V>

@@ -6,11 +6,9 @@ use std::hash::Hash;
 use std::marker::PhantomData;
 use std::sync::Arc;
 
-use futures_util::FutureExt as _;
 use futures_util::future::BoxFuture;
 use kube::Client;
 use kube::core::{ApiResource, PartialObjectMeta};
-use tokio::sync::watch;
 
 pub use self::builder::InformerBuilder;
 pub use self::settings::{Settings, WhenRefused};
@@ -18,22 +16,20 @@ pub use self::settings::{Settings, WhenRefused};
 pub(crate) use self::core::{Core, Standing};
 
 use crate::delta::Scope;
-use crate::error::{NamespacesShared, SyncError, WaitError};
+use crate::error::NamespacesShared;
 use crate::event::Event;
 use crate::handler::HandlerBuilder;
-use crate::health::Health;
 use crate::index::Index;
-use crate::key::ObjectKey;
 use crate::list_watch::ListWatch;
 use crate::lister::Lister;
 use crate::object::{Kind, Obj, Object};
 use crate::path::FieldPath;
 use crate::subscription::{Registration, Subscription};
-use crate::version::Version;
 
 mod builder;
 mod core;
 mod settings;
+mod waiting;
 
 /// A watched, indexed, local cache of the objects of one kind. Cheap to clone.
 ///
@@ -88,13 +84,17 @@ pub struct Informer<K> {
 impl<K: Object> Informer<K> {
     /// An informer of the resource that the type `K` is of.
     ///
-    /// ```no_run
-    /// # async fn run(client: kube::Client) -> Result<(), kube_informer::SyncError> {
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let server = kube_embedded::Server::builder().in_process().start().await?;
+    /// # let client = kube::Client::new(server.service(), "default");
     /// use k8s_openapi::api::core::v1::Pod;
     /// use kube_informer::Informer;
     ///
     /// let pods = Informer::<Pod>::builder(client).namespace("kube-system").drop_managed_fields().start();
     /// pods.synced().await?;
+    /// assert_eq!(pods.resource().plural, "pods");
     /// # Ok(())
     /// # }
     /// ```
@@ -119,12 +119,62 @@ impl<K: Object> Informer<K> {
     }
 
     /// An informer of a resource that is known only at run time, or that `K` does not name.
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let server = kube_embedded::Server::builder().in_process().start().await?;
+    /// # let client = kube::Client::new(server.service(), "default");
+    /// # for name in ["a"] {
+    /// #     server.create(&serde_json::json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name}}))?;
+    /// # }
+    /// use k8s_openapi::api::core::v1::ConfigMap;
+    /// use kube::core::{ApiResource, DynamicObject, GroupVersionKind};
+    /// use kube_informer::Informer;
+    ///
+    /// // Say that this came from the command line.
+    /// let resource = ApiResource::from_gvk(&GroupVersionKind::gvk("", "v1", "ConfigMap"));
+    /// let maps = Informer::<DynamicObject>::builder_for(client, resource).start();
+    /// maps.synced().await?;
+    /// assert_eq!(maps.lister().list()[0].get()?.metadata.name.as_deref(), Some("a"));
+    /// # Ok(())
+    /// # }
+    /// ```
     #[doc(alias("NewFilteredDynamicInformer"))]
     pub fn builder_for(client: Client, resource: ApiResource) -> InformerBuilder<K> {
         InformerBuilder::of_client(client, resource)
     }
 
     /// An informer on a source of one's own. Namespaces and selectors are for the source to apply.
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// use k8s_openapi::api::core::v1::ConfigMap;
+    /// use kube_informer::reflector::{Settings, Streaming};
+    /// use kube_informer::{Body, Frame, Informer, Kind, ListQuery, ListWatch, ServerError, Version, WatchQuery};
+    ///
+    /// /// Has one object, which never changes.
+    /// struct OneMap;
+    ///
+    /// impl ListWatch for OneMap {
+    ///     async fn list(&self, _: ListQuery) -> Result<Body, ServerError> {
+    ///         let map = r#"{"kind":"ConfigMap","apiVersion":"v1","metadata":{"name":"a","resourceVersion":"1"}}"#;
+    ///         Ok(Body::from_list(&Version::from(1), [map]))
+    ///     }
+    ///
+    ///     async fn watch(&self, _: WatchQuery) -> Result<Body, ServerError> {
+    ///         Ok(Body::from_frames(futures_util::stream::pending::<Frame>()))
+    ///     }
+    /// }
+    /// // Its watches do not begin with everything.
+    /// let settings = Settings { streaming: Streaming::Never, ..Settings::default() };
+    /// let maps = Informer::<ConfigMap>::builder_from(OneMap, ConfigMap::resource()).reflector(settings).start();
+    /// maps.synced().await?;
+    /// assert_eq!(maps.lister().list()[0].name(), "a");
+    /// # Ok(())
+    /// # }
+    /// ```
     #[doc(alias("ListerWatcher"))]
     pub fn builder_from(source: impl ListWatch, resource: ApiResource) -> InformerBuilder<K> {
         InformerBuilder::of_source(source, resource)
@@ -149,12 +199,57 @@ impl<K: Object> Informer<K> {
     ///
     /// Stopping begins with the call; waiting is for those who want to know. Handlers return from what they are doing, so do not wait
     /// in one of them. What waited to be told is not told any more. The cache can still be read.
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let server = kube_embedded::Server::builder().in_process().start().await?;
+    /// # let client = kube::Client::new(server.service(), "default");
+    /// # for name in ["a", "b"] {
+    /// #     server.create(&serde_json::json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name}}))?;
+    /// # }
+    /// # use k8s_openapi::api::core::v1::ConfigMap;
+    /// # use kube_informer::Informer;
+    /// let maps = Informer::<ConfigMap>::builder(client).start();
+    /// maps.synced().await?;
+    /// maps.shutdown().await;
+    /// assert!(server.watches().is_empty());
+    /// assert_eq!(maps.lister().count(), 2, "as it last was");
+    /// # Ok(())
+    /// # }
+    /// ```
     #[expect(clippy::must_use_candidate, reason = "stops whether or not somebody waits")]
     pub fn shutdown(&self) -> BoxFuture<'static, ()> {
         self.core.shutdown()
     }
 
-    /// The same cache, read as another type.
+    /// The same cache, read as another type: what it decodes, it decodes as that type, and there is still one watch.
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let server = kube_embedded::Server::builder().in_process().start().await?;
+    /// # let client = kube::Client::new(server.service(), "default");
+    /// # let map = serde_json::json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "a"}, "data": {"ip": "10.0.0.1"}});
+    /// # server.create(&map)?;
+    /// use std::net::IpAddr;
+    /// use k8s_openapi::api::core::v1::ConfigMap;
+    /// use kube_informer::Informer;
+    ///
+    /// /// All that this part of the program wants to know.
+    /// #[derive(serde::Deserialize)]
+    /// struct Address { data: Data }
+    /// #[derive(serde::Deserialize)]
+    /// struct Data { ip: IpAddr }
+    ///
+    /// let maps = Informer::<ConfigMap>::builder(client).start();
+    /// let addresses = maps.view::<Address>();
+    /// addresses.synced().await?;
+    /// assert_eq!(addresses.lister().list()[0].get()?.data.ip, IpAddr::from([10, 0, 0, 1]));
+    /// assert_eq!(server.watches().len(), 1);
+    /// # Ok(())
+    /// # }
+    /// ```
     #[must_use]
     pub fn view<V: Object>(&self) -> Informer<V> {
         Informer::of(Arc::clone(&self.core))
@@ -174,7 +269,31 @@ impl<K: Object> Informer<K> {
         Lister::new(self.core.reader())
     }
 
-    /// An index by whatever a function finds in an object. See [`Index`].
+    /// An index by whatever a function finds in an object: nothing, a value, or several. See [`Index`].
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let server = kube_embedded::Server::builder().in_process().start().await?;
+    /// # let client = kube::Client::new(server.service(), "default");
+    /// # for (name, app, ip) in [("a", "web", "10.0.0.1"), ("b", "db", "10.0.0.2")] {
+    /// #     let metadata = serde_json::json!({"name": name, "labels": {"app": app}});
+    /// #     server.create(&serde_json::json!({
+    /// #         "apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": {"ip": ip},
+    /// #     }))?;
+    /// # }
+    /// # use k8s_openapi::api::core::v1::ConfigMap;
+    /// # use kube_informer::Informer;
+    /// let maps = Informer::<ConfigMap>::builder(client).start();
+    /// let by_data = maps.index(|map| {
+    ///     let data = map.get().ok().and_then(|map| map.data.clone());
+    ///     data.unwrap_or_default().into_values().collect::<Vec<String>>()
+    /// });
+    /// maps.synced().await?;
+    /// assert_eq!(by_data.get("10.0.0.2")[0].name(), "b");
+    /// # Ok(())
+    /// # }
+    /// ```
     #[doc(alias(
         "Indexers",
         "AddIndexers",
@@ -194,7 +313,29 @@ impl<K: Object> Informer<K> {
         index
     }
 
-    /// An index by the value of a label.
+    /// An index by the value of a label. Objects without it are not in the index.
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let server = kube_embedded::Server::builder().in_process().start().await?;
+    /// # let client = kube::Client::new(server.service(), "default");
+    /// # for (name, app, ip) in [("a", "web", "10.0.0.1"), ("b", "db", "10.0.0.2")] {
+    /// #     let metadata = serde_json::json!({"name": name, "labels": {"app": app}});
+    /// #     server.create(&serde_json::json!({
+    /// #         "apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": {"ip": ip},
+    /// #     }))?;
+    /// # }
+    /// # use k8s_openapi::api::core::v1::ConfigMap;
+    /// # use kube_informer::Informer;
+    /// let maps = Informer::<ConfigMap>::builder(client).start();
+    /// let by_app = maps.index_by_label("app");
+    /// maps.synced().await?;
+    /// assert_eq!(by_app.get("web")[0].name(), "a");
+    /// assert_eq!(by_app.count("cache"), 0);
+    /// # Ok(())
+    /// # }
+    /// ```
     pub fn index_by_label(&self, label: impl Into<String>) -> Index<K, String> {
         let index = Index::by_label(&self.core.reader(), label);
         self.core.ring();
@@ -203,6 +344,27 @@ impl<K: Object> Informer<K> {
 
     /// An index by the values at a path: `spec.nodeName`, or with `[*]` every one of several, `status.podIPs[*].ip`. See
     /// [`Obj::values_at`]. Nothing is decoded for it.
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let server = kube_embedded::Server::builder().in_process().start().await?;
+    /// # let client = kube::Client::new(server.service(), "default");
+    /// # for (name, app, ip) in [("a", "web", "10.0.0.1"), ("b", "db", "10.0.0.2")] {
+    /// #     let metadata = serde_json::json!({"name": name, "labels": {"app": app}});
+    /// #     server.create(&serde_json::json!({
+    /// #         "apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": {"ip": ip},
+    /// #     }))?;
+    /// # }
+    /// # use k8s_openapi::api::core::v1::ConfigMap;
+    /// # use kube_informer::Informer;
+    /// let maps = Informer::<ConfigMap>::builder(client).start();
+    /// let by_ip = maps.index_by_path("data.ip".parse()?);
+    /// maps.synced().await?;
+    /// assert_eq!(by_ip.get("10.0.0.2")[0].name(), "b");
+    /// # Ok(())
+    /// # }
+    /// ```
     pub fn index_by_path(&self, path: FieldPath) -> Index<K, String> {
         let index = Index::by_path(&self.core.reader(), path);
         self.core.ring();
@@ -210,6 +372,25 @@ impl<K: Object> Informer<K> {
     }
 
     /// Calls a function with every event, for as long as the registration is held. See [`handler`](Self::handler) for more.
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let server = kube_embedded::Server::builder().in_process().start().await?;
+    /// # let client = kube::Client::new(server.service(), "default");
+    /// # for name in ["a", "b"] {
+    /// #     server.create(&serde_json::json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name}}))?;
+    /// # }
+    /// # use k8s_openapi::api::core::v1::ConfigMap;
+    /// # use kube_informer::Informer;
+    /// let (tell, told) = std::sync::mpsc::channel();
+    /// let maps = Informer::<ConfigMap>::builder(client).start();
+    /// let teller = maps.on_event(move |event| tell.send(event.key().clone()).unwrap_or_default());
+    /// teller.synced().await?; // it has heard all that was there
+    /// assert_eq!(told.try_iter().count(), 2);
+    /// # Ok(())
+    /// # }
+    /// ```
     #[doc(alias = "AddEventHandler")]
     #[doc(alias("AddTypedEventHandler"))]
     pub fn on_event(&self, handle: impl FnMut(Event<K>) + Send + 'static) -> Registration {
@@ -217,6 +398,30 @@ impl<K: Object> Informer<K> {
     }
 
     /// Calls an asynchronous function with every event, one after the other, for as long as the registration is held.
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let server = kube_embedded::Server::builder().in_process().start().await?;
+    /// # let client = kube::Client::new(server.service(), "default");
+    /// # for name in ["a", "b", "c"] {
+    /// #     server.create(&serde_json::json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name}}))?;
+    /// # }
+    /// # use k8s_openapi::api::core::v1::ConfigMap;
+    /// # use kube_informer::Informer;
+    /// let (tell, mut told) = tokio::sync::mpsc::channel(1);
+    /// let maps = Informer::<ConfigMap>::builder(client).start();
+    /// let teller = maps.on_event_async(move |event| {
+    ///     let tell = tell.clone();
+    ///     async move { tell.send(event.key().clone()).await.unwrap_or_default() } // waits for room; the watch does not
+    /// });
+    /// for _ in 0..3 {
+    ///     assert!(told.recv().await.is_some());
+    /// }
+    /// # drop(teller);
+    /// # Ok(())
+    /// # }
+    /// ```
     pub fn on_event_async<F>(&self, handle: impl FnMut(Event<K>) -> F + Send + 'static) -> Registration
     where
         F: Future<Output = ()> + Send + 'static,
@@ -224,7 +429,27 @@ impl<K: Object> Informer<K> {
         self.handler().on_event_async(handle)
     }
 
-    /// The events as a stream.
+    /// The events as a stream: the present state first, then every change. See [`Subscription`].
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let server = kube_embedded::Server::builder().in_process().start().await?;
+    /// # let client = kube::Client::new(server.service(), "default");
+    /// # for name in ["a"] {
+    /// #     server.create(&serde_json::json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name}}))?;
+    /// # }
+    /// # use k8s_openapi::api::core::v1::ConfigMap;
+    /// use kube_informer::{Informer, Origin};
+    ///
+    /// let maps = Informer::<ConfigMap>::builder(client).start();
+    /// let mut events = maps.subscribe();
+    /// assert_eq!(events.next().await.map(|event| event.origin()), Some(Origin::Initial));
+    /// server.objects("v1", "ConfigMap")?.delete("a")?;
+    /// assert!(events.next().await.is_some_and(|event| event.is_deleted()));
+    /// # Ok(())
+    /// # }
+    /// ```
     #[doc(alias("NewIndexerInformerWatcher", "NewIndexerInformerWatcherWithLogger"))]
     pub fn subscribe(&self) -> Subscription<K> {
         self.handler().subscribe()
@@ -234,111 +459,32 @@ impl<K: Object> Informer<K> {
     ///
     /// It may be added at any time. One that comes late is told the present state first, marked
     /// [`Initial`](crate::Origin::Initial), and then every change after it: nothing twice, nothing lost.
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let server = kube_embedded::Server::builder().in_process().start().await?;
+    /// # let client = kube::Client::new(server.service(), "default");
+    /// # for (name, app, ip) in [("a", "web", "10.0.0.1"), ("b", "db", "10.0.0.2")] {
+    /// #     let metadata = serde_json::json!({"name": name, "labels": {"app": app}});
+    /// #     server.create(&serde_json::json!({
+    /// #         "apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": {"ip": ip},
+    /// #     }))?;
+    /// # }
+    /// # use k8s_openapi::api::core::v1::ConfigMap;
+    /// use kube_informer::{Informer, Origin};
+    ///
+    /// let maps = Informer::<ConfigMap>::builder(client).start();
+    /// maps.synced().await?;
+    /// let mut late = maps.handler().filter(|map| map.label("app") == Some("web")).subscribe();
+    /// let first = late.next().await.unwrap();
+    /// assert_eq!((first.key().name(), first.origin()), ("a", Origin::Initial));
+    /// # Ok(())
+    /// # }
+    /// ```
     #[doc(alias("AddEventHandlerWithOptions", "AddEventHandlerWithResyncPeriod", "HandlerOptions"))]
     pub fn handler(&self) -> HandlerBuilder<K> {
         HandlerBuilder::new(Arc::clone(&self.core))
-    }
-
-    /// Completes when the cache is full. Any number may wait. Waits for [`start`](Self::start) too.
-    ///
-    /// Fails if the informer stops, and where waiting cannot help: see [`SyncError`].
-    #[must_use]
-    #[doc(alias = "WaitForCacheSync")]
-    #[doc(alias(
-        "HasSyncedChecker",
-        "DoneChecker",
-        "IsDone",
-        "WaitForNamedCacheSync",
-        "WaitForNamedCacheSyncWithContext"
-    ))]
-    pub fn synced(&self) -> BoxFuture<'static, Result<(), SyncError>> {
-        self.core.synced()
-    }
-
-    /// Whether the cache is full: everything that is wanted has been listed. Says nothing of handlers, and stays so whatever happens to
-    /// the server; namespaces that are [added](Self::set_namespaces) make it wait for them.
-    #[must_use]
-    #[doc(alias = "HasSynced")]
-    #[doc(alias("InformerSynced"))]
-    pub fn is_synced(&self) -> bool {
-        self.core.is_synced()
-    }
-
-    /// Completes when the cache has reached a version, such as that of an object just written: whoever reads after that reads their
-    /// own write.
-    ///
-    /// ```
-    /// # #[tokio::main(flavor = "current_thread")]
-    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
-    /// # use serde_json::json;
-    /// # let server = kube_embedded::Server::builder().in_process().start().await?;
-    /// # let client = kube::Client::new(server.service(), "default");
-    /// use k8s_openapi::api::core::v1::ConfigMap;
-    /// use kube::api::{Api, PostParams};
-    /// use kube_informer::{Informer, ObjectKey, Version};
-    ///
-    /// let maps = Informer::<ConfigMap>::builder(client.clone()).start();
-    /// let map: ConfigMap = serde_json::from_value(json!({"metadata": {"name": "a"}}))?;
-    /// let written = Api::default_namespaced(client).create(&PostParams::default(), &map).await?;
-    /// maps.wait_for(Version::of(&written).unwrap()).await?;
-    /// assert!(maps.lister().get(&ObjectKey::of(&written).unwrap()).is_some());
-    /// # Ok(())
-    /// # }
-    /// ```
-    ///
-    /// Versions of other resources are reached only when the server says so, which may take a minute, or for ever if nothing at all
-    /// happens to this resource. Fails if the server goes back in time meanwhile.
-    #[must_use]
-    pub fn wait_for(&self, version: Version) -> BoxFuture<'static, Result<(), WaitError>> {
-        self.core.wait_for(version)
-    }
-
-    /// Completes when an object, or its absence, passes a test, with the object. Begins when the cache is full.
-    ///
-    /// ```
-    /// # #[tokio::main(flavor = "current_thread")]
-    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
-    /// # use serde_json::json;
-    /// # let server = kube_embedded::Server::builder().in_process().start().await?;
-    /// # let map = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "a"}, "data": {"done": "yes"}});
-    /// # server.create(&map)?;
-    /// # let client = kube::Client::new(server.service(), "default");
-    /// # use k8s_openapi::api::core::v1::ConfigMap;
-    /// # use kube_informer::{Informer, ObjectKey};
-    /// # let maps = Informer::<ConfigMap>::builder(client).start();
-    /// let done = maps.wait_until(ObjectKey::namespaced("default", "a"), |map| {
-    ///     let data = map.and_then(|map| map.get().ok()?.data.as_ref());
-    ///     data.is_some_and(|data| data.contains_key("done"))
-    /// });
-    /// let map = tokio::time::timeout(std::time::Duration::from_secs(10), done).await??;
-    /// assert!(map.is_some());
-    /// # Ok(())
-    /// # }
-    /// ```
-    ///
-    /// The test is asked about each state that the cache was in when it was looked at; several changes in one batch are one state. To give
-    /// up when the object goes, let the test pass for `None` too. Without a cache: [`until()`](crate::until()).
-    #[must_use]
-    #[doc(alias("UntilWithSync", "PreconditionFunc"))]
-    pub fn wait_until(
-        &self,
-        key: ObjectKey,
-        mut test: impl FnMut(Option<&Obj<K>>) -> bool + Send + 'static,
-    ) -> BoxFuture<'static, Result<Option<Obj<K>>, WaitError>> {
-        let found = self.core.wait_until(key, move |object| test(object.map(Obj::view).as_ref()));
-        found.map(|found| found.map(|object| object.map(Obj::cast))).boxed()
-    }
-
-    /// How it fares, now.
-    #[must_use]
-    pub fn health(&self) -> Health {
-        self.core.health()
-    }
-
-    /// How it fares, whenever that changes. The time of the last contact is only as new as the change.
-    #[must_use]
-    pub fn watch_health(&self) -> watch::Receiver<Health> {
-        self.core.watch_health()
     }
 
     /// Lists and watches these namespaces from now on, instead of those before, or of everything.
@@ -348,6 +494,29 @@ impl<K: Object> Informer<K> {
     ///
     /// Refused for an informer out of a [`Factory`](crate::Factory): others may hold it who count on its namespaces. The factory has
     /// one for [others](crate::Factory::within).
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let server = kube_embedded::Server::builder().in_process().start().await?;
+    /// # let client = kube::Client::new(server.service(), "default");
+    /// # for (name, namespace) in [("a", "default"), ("b", "kube-system")] {
+    /// #     let metadata = serde_json::json!({"name": name, "namespace": namespace});
+    /// #     server.create(&serde_json::json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata}))?;
+    /// # }
+    /// use k8s_openapi::api::core::v1::ConfigMap;
+    /// use kube_informer::{Event, FinalState, Informer};
+    ///
+    /// let maps = Informer::<ConfigMap>::builder(client).namespace("default").start();
+    /// let mut events = maps.subscribe();
+    /// assert_eq!(events.next().await.unwrap().key().to_string(), "default/a");
+    ///
+    /// maps.set_namespaces(["kube-system"])?;
+    /// assert!(matches!(events.next().await, Some(Event::Deleted { state: FinalState::Filtered, .. })));
+    /// assert_eq!(events.next().await.unwrap().key().to_string(), "kube-system/b");
+    /// # Ok(())
+    /// # }
+    /// ```
     pub fn set_namespaces(&self, namespaces: impl IntoIterator<Item: Into<Arc<str>>>) -> Result<(), NamespacesShared> {
         self.core.want(scopes(namespaces))
     }
@@ -362,6 +531,31 @@ where
     PartialObjectMeta<X>: Object,
 {
     /// An informer of the metadata of a resource that is known only at run time. The server sends nothing else.
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let server = kube_embedded::Server::builder().in_process().start().await?;
+    /// # let client = kube::Client::new(server.service(), "default");
+    /// # for (name, app, ip) in [("a", "web", "10.0.0.1"), ("b", "db", "10.0.0.2")] {
+    /// #     let metadata = serde_json::json!({"name": name, "labels": {"app": app}});
+    /// #     server.create(&serde_json::json!({
+    /// #         "apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": {"ip": ip},
+    /// #     }))?;
+    /// # }
+    /// use k8s_openapi::api::core::v1::ConfigMap;
+    /// use kube::core::PartialObjectMeta;
+    /// use kube_informer::{Informer, Kind};
+    ///
+    /// let maps = Informer::<PartialObjectMeta>::metadata_for(client, ConfigMap::resource()).start();
+    /// maps.synced().await?;
+    /// for map in maps.lister().list() {
+    ///     assert!(map.label("app").is_some());
+    ///     assert_eq!(map.value_at(&"data.ip".parse()?), None);
+    /// }
+    /// # Ok(())
+    /// # }
+    /// ```
     pub fn metadata_for(client: Client, resource: ApiResource) -> InformerBuilder<PartialObjectMeta<X>> {
         InformerBuilder::of_client(client, resource).metadata_only()
     }

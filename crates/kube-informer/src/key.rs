@@ -48,6 +48,17 @@ impl ObjectKey {
     }
 
     /// The key of a decoded object, if it has a name.
+    ///
+    /// ```
+    /// use k8s_openapi::api::core::v1::ConfigMap;
+    /// use kube_informer::ObjectKey;
+    ///
+    /// let mut map = ConfigMap::default();
+    /// assert_eq!(ObjectKey::of(&map), None, "it has no name yet");
+    /// map.metadata.name = Some("a".to_owned());
+    /// map.metadata.namespace = Some("b".to_owned());
+    /// assert_eq!(ObjectKey::of(&map).unwrap().to_string(), "b/a");
+    /// ```
     #[must_use]
     pub fn of(object: &impl kube::Resource) -> Option<Self> {
         let meta = object.meta();

@@ -39,6 +39,25 @@ impl<K: Object + Clone> Subscription<K> {
 
     /// Every object that is added or changed, for controllers that care for nothing that is gone. Otherwise as
     /// [`touched_objects`](Self::touched_objects).
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let server = kube_embedded::Server::builder().in_process().start().await?;
+    /// # let client = kube::Client::new(server.service(), "default");
+    /// # for name in ["a"] {
+    /// #     server.create(&serde_json::json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name}}))?;
+    /// # }
+    /// # use k8s_openapi::api::core::v1::ConfigMap;
+    /// # use kube_informer::Informer;
+    /// use futures_util::TryStreamExt;
+    ///
+    /// let maps = Informer::<ConfigMap>::builder(client).start();
+    /// let mut applied = Box::pin(maps.subscribe().applied_objects());
+    /// assert_eq!(applied.try_next().await?.unwrap().metadata.name.as_deref(), Some("a"));
+    /// # Ok(())
+    /// # }
+    /// ```
     pub fn applied_objects(self) -> impl Stream<Item = Result<K, watcher::Error>> + Send + use<K> {
         let applied = self.filter_map(async |event| match event {
             Event::Added { object, .. } | Event::Updated { new: object, .. } => Some(object),

@@ -100,12 +100,29 @@ impl<K> Lister<K> {
     }
 
     /// All objects, ordered by key.
+    ///
+    /// ```
+    /// use kube_informer::{Lister, Obj, Untyped};
+    ///
+    /// let named = |name| Obj::<Untyped>::from_json(format!(r#"{{"metadata":{{"name":"{name}"}}}}"#)).unwrap();
+    /// let sorted = Lister::fixed([named("b"), named("c"), named("a")]).sorted();
+    /// assert!(sorted.iter().map(|object| object.name()).eq(["a", "b", "c"]));
+    /// ```
     #[must_use]
     pub fn sorted(&self) -> Vec<Obj<K>> {
         sorted(self.list())
     }
 
     /// All objects with such labels. The selector is tried once for each set of labels that occurs, not for each object.
+    ///
+    /// ```
+    /// use kube_informer::{Lister, Obj, Untyped};
+    ///
+    /// let of = |app| Obj::<Untyped>::from_json(format!(r#"{{"metadata":{{"name":"{app}","labels":{{"app":"{app}"}}}}}}"#)).unwrap();
+    /// let lister = Lister::fixed([of("web"), of("db"), of("cache")]);
+    /// assert_eq!(lister.select(&"app in (web, db)".parse()?).len(), 2);
+    /// # Ok::<_, kube_informer::ParseError>(())
+    /// ```
     #[must_use]
     #[doc(alias("AppendFunc"))]
     pub fn select(&self, selector: &Selector) -> Vec<Obj<K>> {
@@ -134,6 +151,16 @@ impl<K> Lister<K> {
     /// Everything at this moment, to be walked without a reference count for each object.
     ///
     /// A snapshot that is kept keeps alive what it shows, so drop it soon.
+    ///
+    /// ```
+    /// use kube_informer::{Lister, Obj, Untyped};
+    ///
+    /// let of = |app| Obj::<Untyped>::from_json(format!(r#"{{"metadata":{{"name":"{app}","labels":{{"app":"{app}"}}}}}}"#)).unwrap();
+    /// let snapshot = Lister::fixed([of("web"), of("db")]).snapshot();
+    /// // However often it is walked, it shows the same.
+    /// assert_eq!(snapshot.iter().filter(|object| object.label("app") == Some("web")).count(), 1);
+    /// assert_eq!(snapshot.count(), 2);
+    /// ```
     #[must_use]
     pub fn snapshot(&self) -> Snapshot<K> {
         Snapshot::new(self.reader.snapshot())
@@ -143,6 +170,35 @@ impl<K> Lister<K> {
     ///
     /// Hearing of the server means any byte from it. A kind of which nothing changes may be silent for a minute or more, until it is
     /// asked whether it is still there. A lister of [`fixed`](Self::fixed) objects is always fresh.
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let server = kube_embedded::Server::builder().in_process().start().await?;
+    /// # let client = kube::Client::new(server.service(), "default");
+    /// # tokio::time::pause();
+    /// # for name in ["a"] {
+    /// #     server.create(&serde_json::json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name}}))?;
+    /// # }
+    /// use std::time::Duration;
+    /// use k8s_openapi::api::core::v1::ConfigMap;
+    /// use kube_embedded::fault::{Fault, Rule};
+    /// use kube_informer::Informer;
+    ///
+    /// let maps = Informer::<ConfigMap>::builder(client).start();
+    /// maps.synced().await?;
+    /// let lister = maps.lister();
+    /// assert_eq!(lister.fresh_within(Duration::from_secs(10))?.count(), 1);
+    ///
+    /// server.faults().inject(Rule::new(Fault::Disconnect));
+    /// server.cut();
+    /// tokio::time::sleep(Duration::from_secs(60)).await;
+    /// let stale = lister.fresh_within(Duration::from_secs(10)).unwrap_err();
+    /// assert!(stale.age > Some(Duration::from_secs(50)));
+    /// assert_eq!(lister.count(), 1, "who does not mind reads what was last known");
+    /// # Ok(())
+    /// # }
+    /// ```
     pub fn fresh_within(&self, time: Duration) -> Result<Self, Stale> {
         match self.reader.held().and_then(|held| held.downcast_ref::<Core>()) {
             Some(informer) => informer.check_fresh(time).map(|()| self.clone()),
@@ -151,6 +207,18 @@ impl<K> Lister<K> {
     }
 
     /// A lister of one namespace. The empty name stands for objects that have none.
+    ///
+    /// ```
+    /// use kube_informer::{Lister, Obj, Untyped};
+    ///
+    /// let object = |json: &str| Obj::<Untyped>::from_json(json.to_owned()).unwrap();
+    /// let lister = Lister::fixed([
+    ///     object(r#"{"metadata":{"name":"a","namespace":"one"}}"#),
+    ///     object(r#"{"metadata":{"name":"b"}}"#),
+    /// ]);
+    /// assert_eq!(lister.namespace("one").list()[0].name(), "a");
+    /// assert_eq!(lister.namespace("").list()[0].name(), "b");
+    /// ```
     #[doc(alias(
         "NamespaceIndex",
         "MetaNamespaceIndexFunc",

@@ -105,6 +105,19 @@ impl<K> Obj<K> {
     }
 
     /// The generation, which the server counts up when the wish (the spec) changes.
+    ///
+    /// ```
+    /// use kube_informer::Event;
+    ///
+    /// /// Whether the wish changed, and not only what has become of it so far.
+    /// fn is_wish<K>(event: &Event<K>) -> bool {
+    ///     event.old().is_none_or(|old| old.generation() != event.object().generation())
+    /// }
+    /// # use kube_informer::{Obj, Origin, Untyped};
+    /// # let state = |generation| Obj::<Untyped>::from_json(format!(r#"{{"metadata":{{"name":"a","generation":{generation}}}}}"#)).unwrap();
+    /// assert!(is_wish(&Event::updated(state(1), state(2), Origin::Live)));
+    /// assert!(!is_wish(&Event::updated(state(2), state(2), Origin::Live)));
+    /// ```
     #[must_use]
     pub fn generation(&self) -> Option<i64> {
         self.raw.meta().generation()
@@ -123,6 +136,14 @@ impl<K> Obj<K> {
     }
 
     /// The value of one annotation. Annotations are read out of the bytes each time they are asked for.
+    ///
+    /// ```
+    /// use kube_informer::Obj;
+    ///
+    /// let object: Obj = Obj::from_json(r#"{"metadata":{"name":"a","annotations":{"example.com/owner":"us"}}}"#)?;
+    /// assert_eq!(object.annotation("example.com/owner").as_deref(), Some("us"));
+    /// # Ok::<_, kube_informer::DecodeError>(())
+    /// ```
     #[must_use]
     pub fn annotation(&self, key: &str) -> Option<String> {
         self.raw.annotation(key)
@@ -134,18 +155,50 @@ impl<K> Obj<K> {
     }
 
     /// The one owner that controls this object.
+    ///
+    /// ```
+    /// use kube_informer::Obj;
+    ///
+    /// let pod: Obj = Obj::from_json(
+    ///     r#"{"metadata":{"name":"web-1","ownerReferences":[
+    ///         {"apiVersion":"v1","kind":"ConfigMap","name":"settings","uid":"u1"},
+    ///         {"apiVersion":"apps/v1","kind":"ReplicaSet","name":"web","uid":"u2","controller":true}]}}"#,
+    /// )?;
+    /// assert_eq!(pod.owners().count(), 2);
+    /// assert_eq!(pod.controller().unwrap().name(), "web");
+    /// # Ok::<_, kube_informer::DecodeError>(())
+    /// ```
     #[must_use]
     pub fn controller(&self) -> Option<Owner<'_>> {
         self.owners().find(Owner::is_controller)
     }
 
     /// When deletion was asked for; finalizers or a grace period may keep the object alive past that.
+    ///
+    /// ```
+    /// use kube_informer::Obj;
+    ///
+    /// let going: Obj = Obj::from_json(
+    ///     r#"{"metadata":{"name":"a","deletionTimestamp":"2026-01-02T03:04:05Z","finalizers":["example.com/wait"]}}"#,
+    /// )?;
+    /// assert!(going.deletion_timestamp().is_some());
+    /// # Ok::<_, kube_informer::DecodeError>(())
+    /// ```
     #[must_use]
     pub fn deletion_timestamp(&self) -> Option<&Time> {
         self.raw.meta().deletion.as_deref()
     }
 
     /// The object as the server sent it (without the fields that the informer was told to drop).
+    ///
+    /// ```
+    /// use kube_informer::Obj;
+    ///
+    /// let object: Obj = Obj::from_json(r#"{"metadata":{"name":"a"},"data":{"k":"v"}}"#)?;
+    /// let value: serde_json::Value = serde_json::from_slice(&object.json())?;
+    /// assert_eq!(value["data"]["k"], "v");
+    /// # Ok::<_, Box<dyn std::error::Error>>(())
+    /// ```
     #[must_use]
     pub fn json(&self) -> Bytes {
         self.raw.json()
@@ -153,6 +206,17 @@ impl<K> Obj<K> {
 
     /// The scalar at a path as text, found without decoding: a string without its quotes, a number or a boolean as written.
     /// None where there is nothing, null, an object or a list. With `[*]` in the path, the first one found.
+    ///
+    /// ```
+    /// use kube_informer::Obj;
+    ///
+    /// let pod: Obj = Obj::from_json(r#"{"metadata":{"name":"a"},"spec":{"nodeName":"n1","priority":7,"containers":[{"name":"main"}]}}"#)?;
+    /// assert_eq!(pod.value_at(&"spec.nodeName".parse()?).as_deref(), Some("n1"));
+    /// assert_eq!(pod.value_at(&"spec.priority".parse()?).as_deref(), Some("7"));
+    /// assert_eq!(pod.value_at(&"spec.containers[*].name".parse()?).as_deref(), Some("main"));
+    /// assert_eq!(pod.value_at(&"spec.containers".parse()?), None);
+    /// # Ok::<_, Box<dyn std::error::Error>>(())
+    /// ```
     #[must_use]
     pub fn value_at(&self, path: &FieldPath) -> Option<String> {
         self.raw.value_at(path)
@@ -173,12 +237,36 @@ impl<K> Obj<K> {
     }
 
     /// The same object read as another type. Clones and views share what has been decoded.
+    ///
+    /// ```
+    /// use k8s_openapi::api::core::v1::ConfigMap;
+    /// use kube_informer::Obj;
+    ///
+    /// #[derive(serde::Deserialize)]
+    /// struct Colour { data: Data }
+    /// #[derive(serde::Deserialize)]
+    /// struct Data { colour: String }
+    ///
+    /// let map = Obj::<ConfigMap>::from_json(r#"{"metadata":{"name":"a"},"data":{"colour":"blue"}}"#)?;
+    /// assert_eq!(map.view::<Colour>().get()?.data.colour, "blue");
+    /// # Ok::<_, kube_informer::DecodeError>(())
+    /// ```
     #[must_use]
     pub fn view<V: Object>(&self) -> Obj<V> {
         self.share()
     }
 
     /// An object outside of any cache, for tests: its bytes as a server would send them.
+    ///
+    /// ```
+    /// use k8s_openapi::api::core::v1::Pod;
+    /// use kube_informer::Obj;
+    ///
+    /// let pod = Obj::<Pod>::from_json(r#"{"metadata":{"name":"a"},"spec":"odd"}"#)?;
+    /// assert_eq!(pod.name(), "a", "a body that fits no type is an object all the same");
+    /// assert!(Obj::<Pod>::from_json(r#"{"metadata":{}}"#).is_err(), "one without a name is not");
+    /// # Ok::<_, kube_informer::DecodeError>(())
+    /// ```
     pub fn from_json(json: impl Into<Bytes>) -> Result<Self, DecodeError> {
         Keeper::loose().accept(&json.into(), Arrival::Listed).map(Obj::cast)
     }
@@ -221,12 +309,37 @@ impl<K> Obj<K> {
 
 impl<K: Object> Obj<K> {
     /// The body. Decoded on first use; a body that does not fit `K` is an error of whoever reads it, and of nobody else.
+    ///
+    /// ```
+    /// use k8s_openapi::api::core::v1::ConfigMap;
+    /// use kube_informer::Obj;
+    ///
+    /// let map = Obj::<ConfigMap>::from_json(r#"{"metadata":{"name":"a"},"data":{"k":"v"}}"#)?;
+    /// assert_eq!(map.get()?.data.as_ref().unwrap()["k"], "v");
+    ///
+    /// let odd = Obj::<ConfigMap>::from_json(r#"{"metadata":{"name":"b"},"data":{"k":7}}"#)?;
+    /// assert_eq!(odd.get().unwrap_err().path().unwrap().to_string(), "data.k");
+    /// # Ok::<_, kube_informer::DecodeError>(())
+    /// ```
     pub fn get(&self) -> Result<&K, DecodeError> {
         let decoded = self.decoded.get_or_init(|| self.raw.decoded());
         decoded.get_or_decode(&self.raw)
     }
 
     /// The body, to be kept longer than this handle. Shares the decoding with [`get`](Self::get).
+    ///
+    /// ```
+    /// use std::sync::Arc;
+    /// use k8s_openapi::api::core::v1::ConfigMap;
+    /// use kube_informer::Obj;
+    ///
+    /// let map = Obj::<ConfigMap>::from_json(r#"{"metadata":{"name":"a"},"data":{"k":"v"}}"#)?;
+    /// let body: Arc<ConfigMap> = map.to_arc()?;
+    /// assert!(std::ptr::eq(&*body, map.get()?), "decoded once");
+    /// drop(map);
+    /// assert_eq!(body.data.as_ref().unwrap()["k"], "v");
+    /// # Ok::<_, kube_informer::DecodeError>(())
+    /// ```
     pub fn to_arc(&self) -> Result<Arc<K>, DecodeError> {
         let decoded = self.decoded.get_or_init(|| self.raw.decoded());
         decoded.arc_or_decode(&self.raw)

@@ -106,6 +106,24 @@ impl<K: Object> Pager<K> {
 
     /// How new the list must be. A list of [any version](ListVersion::Any) comes out of the server's cache, where it costs
     /// least, often without pages.
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let server = kube_embedded::Server::builder().in_process().start().await?;
+    /// # let client = kube::Client::new(server.service(), "default");
+    /// # for name in ["a", "b", "c"] {
+    /// #     server.create(&serde_json::json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name}}))?;
+    /// # }
+    /// # use k8s_openapi::api::core::v1::ConfigMap;
+    /// use kube_informer::{ApiListWatch, ListVersion, Pager};
+    ///
+    /// let maps = Pager::<ConfigMap>::new(ApiListWatch::of::<ConfigMap>(client)).page_size(1);
+    /// assert_eq!(maps.version(ListVersion::Any).list().await?.objects.len(), 3);
+    /// assert_eq!(server.request_count(), 1, "out of the server's cache, all at once");
+    /// # Ok(())
+    /// # }
+    /// ```
     pub fn version(mut self, version: ListVersion) -> Self {
         self.query.version = version;
         self
@@ -114,6 +132,28 @@ impl<K: Object> Pager<K> {
     /// Fetches up to so many objects of a [stream](Self::stream) before they are asked for, on a task of its own that ends with the
     /// stream. Without it the next page is asked for when the last one has been taken, and pages of somebody who takes their time
     /// expire after some minutes.
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let server = kube_embedded::Server::builder().in_process().start().await?;
+    /// # let client = kube::Client::new(server.service(), "default");
+    /// # for name in ["a", "b", "c"] {
+    /// #     server.create(&serde_json::json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name}}))?;
+    /// # }
+    /// # use k8s_openapi::api::core::v1::ConfigMap;
+    /// use futures_util::TryStreamExt;
+    /// use kube_informer::{ApiListWatch, Pager};
+    ///
+    /// let maps = Pager::<ConfigMap>::new(ApiListWatch::of::<ConfigMap>(client)).page_size(1).read_ahead(10);
+    /// let mut objects = maps.stream();
+    /// assert!(objects.try_next().await?.is_some());
+    /// while server.request_count() < 3 {
+    ///     tokio::task::yield_now().await; // the rest comes while we are busy
+    /// }
+    /// # Ok(())
+    /// # }
+    /// ```
     #[doc(alias = "PageBufferSize")]
     pub fn read_ahead(mut self, objects: usize) -> Self {
         self.ahead = Ahead::UpTo(objects.max(1));
@@ -123,6 +163,24 @@ impl<K: Object> Pager<K> {
     /// Everything, as of one version.
     ///
     /// Should the pages expire on the way, what has come so far is dropped, and everything is asked for once more and at once.
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let server = kube_embedded::Server::builder().in_process().start().await?;
+    /// # let client = kube::Client::new(server.service(), "default");
+    /// # for name in ["a", "b", "c"] {
+    /// #     server.create(&serde_json::json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name}}))?;
+    /// # }
+    /// # use k8s_openapi::api::core::v1::ConfigMap;
+    /// use kube_informer::{ApiListWatch, Pager};
+    ///
+    /// let list = Pager::<ConfigMap>::new(ApiListWatch::of::<ConfigMap>(client)).page_size(2).list().await?;
+    /// assert_eq!(list.objects.len(), 3);
+    /// assert_eq!(list.version, server.revision().into());
+    /// # Ok(())
+    /// # }
+    /// ```
     #[must_use]
     #[doc(alias("ListWithAlloc", "FullListIfExpired"))]
     pub fn list(&self) -> BoxFuture<'static, Result<List<K>, ServerError>> {

@@ -180,6 +180,28 @@ impl Reflector {
     }
 
     /// How it fares. Receivers are woken when the state changes; counters and times are always up to date.
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let server = kube_embedded::Server::builder().in_process().start().await?;
+    /// # let client = kube::Client::new(server.service(), "default");
+    /// use k8s_openapi::api::core::v1::ConfigMap;
+    /// use kube_informer::delta::{Delta, Scope};
+    /// use kube_informer::reflector::{Reflector, Settings, Synced, Whence};
+    /// use kube_informer::{ApiListWatch, Obj};
+    ///
+    /// let intake = |json: &bytes::Bytes, _: Whence| Obj::from_json(json.clone());
+    /// let source = ApiListWatch::of::<ConfigMap>(client);
+    /// let reflector = Reflector::new("configmaps", Scope::Everything, source, Settings::default(), intake);
+    /// let mut status = reflector.status();
+    /// let (sink, _deltas) = tokio::sync::mpsc::channel::<Delta>(100);
+    /// let running = tokio::spawn(reflector.run(sink));
+    /// status.wait_for(|status| status.synced == Synced::Yes).await?;
+    /// running.abort();
+    /// # Ok(())
+    /// # }
+    /// ```
     #[must_use]
     pub fn status(&self) -> watch::Receiver<Status> {
         self.status.subscribe()

@@ -93,6 +93,31 @@ impl<K: Object> RetryWatch<K> {
     }
 
     /// Calls this with every failure, whether or not it ends the stream.
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let server = kube_embedded::Server::builder().in_process().start().await?;
+    /// # let client = kube::Client::new(server.service(), "default");
+    /// # tokio::time::pause();
+    /// # for name in ["a"] {
+    /// #     server.create(&serde_json::json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name}}))?;
+    /// # }
+    /// # use k8s_openapi::api::core::v1::ConfigMap;
+    /// use futures_util::TryStreamExt;
+    /// use kube_embedded::fault::{Fault, Rule};
+    /// use kube_informer::{ApiListWatch, RetryWatch, Version};
+    ///
+    /// server.faults().inject(Rule::new(Fault::status(500)).once());
+    /// let (tell, told) = std::sync::mpsc::channel();
+    /// let before = Version::from(server.revision() - 1);
+    /// let watch = RetryWatch::<ConfigMap>::after(ApiListWatch::of::<ConfigMap>(client), before);
+    /// let mut events = watch.on_error(move |error| tell.send(error.code()).unwrap_or_default()).stream();
+    /// assert_eq!(events.try_next().await?.unwrap().object().name(), "a");
+    /// assert_eq!(told.try_iter().collect::<Vec<_>>(), [Some(500)]);
+    /// # Ok(())
+    /// # }
+    /// ```
     pub fn on_error(mut self, on_error: impl FnMut(&ServerError) + Send + 'static) -> Self {
         self.on_error = Some(Box::new(on_error));
         self
@@ -159,6 +184,27 @@ pub struct WatchStream<K> {
 
 impl<K> WatchStream<K> {
     /// The version reached: a new watch from here goes on where this one is. Bookmarks move it too.
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let server = kube_embedded::Server::builder().in_process().start().await?;
+    /// # let client = kube::Client::new(server.service(), "default");
+    /// # for name in ["a", "b"] {
+    /// #     server.create(&serde_json::json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name}}))?;
+    /// # }
+    /// # use k8s_openapi::api::core::v1::ConfigMap;
+    /// use futures_util::TryStreamExt;
+    /// use kube_informer::{ApiListWatch, RetryWatch, Version};
+    ///
+    /// let source = ApiListWatch::of::<ConfigMap>(client);
+    /// let mut events = RetryWatch::<ConfigMap>::after(source.clone(), Version::from(server.revision() - 2)).stream();
+    /// assert_eq!(events.try_next().await?.unwrap().object().name(), "a");
+    /// let mut rest = RetryWatch::<ConfigMap>::after(source, events.version()).stream();
+    /// assert_eq!(rest.try_next().await?.unwrap().object().name(), "b");
+    /// # Ok(())
+    /// # }
+    /// ```
     #[must_use]
     pub fn version(&self) -> Version {
         self.reached.lock().clone()

@@ -76,6 +76,22 @@ impl ServerError {
     }
 
     /// The status that the server answered with, or sent as the last event of a watch.
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let server = kube_embedded::Server::builder().in_process().start().await?;
+    /// # let client = kube::Client::new(server.service(), "default");
+    /// use k8s_openapi::api::core::v1::ConfigMap;
+    /// use kube_informer::{ApiListWatch, Pager};
+    ///
+    /// let nonsense = ApiListWatch::of::<ConfigMap>(client).labels("app in (");
+    /// let error = Pager::<ConfigMap>::new(nonsense).list().await.unwrap_err();
+    /// assert_eq!(error.code(), Some(400));
+    /// assert_eq!(error.status().unwrap().reason, "BadRequest");
+    /// # Ok(())
+    /// # }
+    /// ```
     #[must_use]
     pub fn status(&self) -> Option<&ServerStatus> {
         match &self.0.failure {
@@ -91,6 +107,23 @@ impl ServerError {
     }
 
     /// How long the server asks us to stay away.
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let server = kube_embedded::Server::builder().in_process().start().await?;
+    /// # let client = kube::Client::new(server.service(), "default");
+    /// use std::time::Duration;
+    /// use k8s_openapi::api::core::v1::ConfigMap;
+    /// use kube_embedded::fault::{Fault, Rule};
+    /// use kube_informer::{ApiListWatch, Pager};
+    ///
+    /// server.faults().inject(Rule::new(Fault::status(429).retry_after(7)));
+    /// let error = Pager::<ConfigMap>::new(ApiListWatch::of::<ConfigMap>(client)).list().await.unwrap_err();
+    /// assert_eq!(error.retry_after(), Some(Duration::from_secs(7)));
+    /// # Ok(())
+    /// # }
+    /// ```
     #[must_use]
     pub fn retry_after(&self) -> Option<Duration> {
         match &self.0.failure {

@@ -65,6 +65,25 @@ impl<K> Subscription<K> {
     /// The next event; none when the informer has stopped.
     ///
     /// Cancel safe: an event is either returned or still there.
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let server = kube_embedded::Server::builder().in_process().start().await?;
+    /// # let client = kube::Client::new(server.service(), "default");
+    /// # for name in ["a"] {
+    /// #     server.create(&serde_json::json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name}}))?;
+    /// # }
+    /// # use k8s_openapi::api::core::v1::ConfigMap;
+    /// # use kube_informer::Informer;
+    /// let maps = Informer::<ConfigMap>::builder(client).start();
+    /// let mut events = maps.subscribe();
+    /// assert_eq!(events.next().await.unwrap().key().name(), "a");
+    /// maps.shutdown().await;
+    /// assert!(events.next().await.is_none());
+    /// # Ok(())
+    /// # }
+    /// ```
     pub async fn next(&mut self) -> Option<Event<K>> {
         poll_fn(|cx| self.poll(cx)).await
     }
@@ -72,6 +91,30 @@ impl<K> Subscription<K> {
     /// Completes when everything that was there at the beginning has been taken out of the stream.
     ///
     /// Fails if the informer stops before that, or if [waiting cannot help](SyncError).
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let server = kube_embedded::Server::builder().in_process().start().await?;
+    /// # let client = kube::Client::new(server.service(), "default");
+    /// # for name in ["a", "b"] {
+    /// #     server.create(&serde_json::json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name}}))?;
+    /// # }
+    /// # use k8s_openapi::api::core::v1::ConfigMap;
+    /// # use kube_informer::Informer;
+    /// let maps = Informer::<ConfigMap>::builder(client).start();
+    /// let mut events = maps.subscribe();
+    /// let synced = events.synced();
+    /// let reader = tokio::spawn(async move {
+    ///     while let Some(event) = events.next().await {
+    ///         println!("{}", event.key());
+    ///     }
+    /// });
+    /// synced.await?; // the reader has both
+    /// # reader.abort();
+    /// # Ok(())
+    /// # }
+    /// ```
     #[must_use]
     #[doc(alias("HasSyncedChecker"))]
     pub fn synced(&self) -> BoxFuture<'static, Result<(), SyncError>> {
@@ -79,6 +122,24 @@ impl<K> Subscription<K> {
     }
 
     /// How many events wait to be taken.
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let server = kube_embedded::Server::builder().in_process().start().await?;
+    /// # let client = kube::Client::new(server.service(), "default");
+    /// # for name in ["a", "b"] {
+    /// #     server.create(&serde_json::json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name}}))?;
+    /// # }
+    /// # use k8s_openapi::api::core::v1::ConfigMap;
+    /// # use kube_informer::Informer;
+    /// let maps = Informer::<ConfigMap>::builder(client).start();
+    /// let mut events = maps.subscribe();
+    /// assert!(events.next().await.is_some());
+    /// assert_eq!(events.backlog(), 1);
+    /// # Ok(())
+    /// # }
+    /// ```
     #[must_use]
     pub fn backlog(&self) -> usize {
         self.mailbox.waiting()
@@ -170,18 +231,83 @@ impl Registration {
     ///
     /// Fails if the handler is removed or the informer stops before that, or if [waiting cannot help](SyncError). A handler that
     /// panicked on an event has heard it.
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let server = kube_embedded::Server::builder().in_process().start().await?;
+    /// # let client = kube::Client::new(server.service(), "default");
+    /// # for name in ["a", "b"] {
+    /// #     server.create(&serde_json::json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name}}))?;
+    /// # }
+    /// # use k8s_openapi::api::core::v1::ConfigMap;
+    /// # use kube_informer::Informer;
+    /// let (tell, told) = std::sync::mpsc::channel();
+    /// let maps = Informer::<ConfigMap>::builder(client).start();
+    /// maps.synced().await?; // the cache is full: nobody need have heard of it
+    /// let handler = maps.on_event(move |event| tell.send(event.key().clone()).unwrap_or_default());
+    /// handler.synced().await?;
+    /// assert_eq!(told.try_iter().count(), 2);
+    /// # Ok(())
+    /// # }
+    /// ```
     #[must_use]
     pub fn synced(&self) -> BoxFuture<'static, Result<(), SyncError>> {
         heard(&self.mailbox, self.core.clone())
     }
 
     /// How many events wait for the handler.
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let server = kube_embedded::Server::builder().in_process().start().await?;
+    /// # let client = kube::Client::new(server.service(), "default");
+    /// # for name in ["a", "b", "c"] {
+    /// #     server.create(&serde_json::json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name}}))?;
+    /// # }
+    /// # use k8s_openapi::api::core::v1::ConfigMap;
+    /// # use kube_informer::Informer;
+    /// let (begin, begun) = tokio::sync::watch::channel(false);
+    /// let maps = Informer::<ConfigMap>::builder(client).start();
+    /// let slow = maps.on_event_async(move |_| {
+    ///     let mut begun = begun.clone();
+    ///     async move { drop(begun.wait_for(|begun| *begun).await) }
+    /// });
+    /// while slow.backlog() != 2 {
+    ///     tokio::task::yield_now().await; // it has the first, and two wait
+    /// }
+    /// begin.send(true)?;
+    /// slow.synced().await?;
+    /// assert_eq!(slow.backlog(), 0);
+    /// # Ok(())
+    /// # }
+    /// ```
     #[must_use]
     pub fn backlog(&self) -> usize {
         self.mailbox.waiting()
     }
 
     /// How often the handler has panicked.
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let server = kube_embedded::Server::builder().in_process().start().await?;
+    /// # let client = kube::Client::new(server.service(), "default");
+    /// # for name in ["a", "b"] {
+    /// #     server.create(&serde_json::json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name}}))?;
+    /// # }
+    /// # use k8s_openapi::api::core::v1::ConfigMap;
+    /// # use kube_informer::Informer;
+    /// # std::panic::set_hook(Box::new(|_| ()));
+    /// let maps = Informer::<ConfigMap>::builder(client).start();
+    /// let clumsy = maps.on_event(|_| panic!("always"));
+    /// clumsy.synced().await?;
+    /// assert_eq!(clumsy.panics(), 2);
+    /// # Ok(())
+    /// # }
+    /// ```
     #[must_use]
     pub fn panics(&self) -> u64 {
         self.mailbox.panics()
@@ -190,6 +316,31 @@ impl Registration {
     /// Removes the handler, and waits until it has returned from what it is doing. What waited for it is not told any more.
     ///
     /// From within the handler itself it does not wait, since that would be for ever.
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let server = kube_embedded::Server::builder().in_process().start().await?;
+    /// # let client = kube::Client::new(server.service(), "default");
+    /// # for name in ["a"] {
+    /// #     server.create(&serde_json::json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name}}))?;
+    /// # }
+    /// # use k8s_openapi::api::core::v1::ConfigMap;
+    /// # use kube_informer::Informer;
+    /// use std::sync::Arc;
+    ///
+    /// let seen = Arc::new(());
+    /// let maps = Informer::<ConfigMap>::builder(client).start();
+    /// let handler = maps.on_event({
+    ///     let seen = Arc::clone(&seen);
+    ///     move |_| assert!(Arc::strong_count(&seen) > 1)
+    /// });
+    /// handler.synced().await?;
+    /// handler.remove().await;
+    /// assert_eq!(Arc::strong_count(&seen), 1, "it is called no more, and what it held is free");
+    /// # Ok(())
+    /// # }
+    /// ```
     pub async fn remove(self) {
         let mailbox = Arc::clone(&self.mailbox);
         drop(self);
@@ -202,6 +353,26 @@ impl Registration {
     }
 
     /// Leaves the handler where it is until the informer stops. No longer keeps the informer alive.
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let server = kube_embedded::Server::builder().in_process().start().await?;
+    /// # let client = kube::Client::new(server.service(), "default");
+    /// # for name in ["a"] {
+    /// #     server.create(&serde_json::json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name}}))?;
+    /// # }
+    /// # use k8s_openapi::api::core::v1::ConfigMap;
+    /// # use kube_informer::Informer;
+    /// let (tell, mut told) = tokio::sync::mpsc::unbounded_channel();
+    /// let maps = Informer::<ConfigMap>::builder(client).start();
+    /// maps.on_event(move |event| tell.send(event.key().clone()).unwrap_or_default()).detach();
+    /// assert!(told.recv().await.is_some());
+    /// drop(maps); // the last handle: the informer stops, and the handler goes with it
+    /// assert!(told.recv().await.is_none());
+    /// # Ok(())
+    /// # }
+    /// ```
     pub fn detach(mut self) {
         self.on_drop = OnDrop::Leave;
     }

@@ -40,12 +40,29 @@ impl Version {
     }
 
     /// The version of a decoded object, if it has one.
+    ///
+    /// ```
+    /// use k8s_openapi::api::core::v1::ConfigMap;
+    /// use kube_informer::Version;
+    ///
+    /// let mut map = ConfigMap::default();
+    /// assert_eq!(Version::of(&map), None, "no server has seen it");
+    /// map.metadata.resource_version = Some("7".to_owned());
+    /// assert_eq!(Version::of(&map), Some(Version::from(7)));
+    /// ```
     #[must_use]
     pub fn of(object: &impl kube::Resource) -> Option<Self> {
         object.meta().resource_version.as_deref().filter(|version| !version.is_empty()).map(Self::new)
     }
 
     /// The version as a number, if it is one.
+    ///
+    /// ```
+    /// use kube_informer::Version;
+    ///
+    /// assert_eq!(Version::new("7").number(), Some(7));
+    /// assert_eq!(Version::new("abc").number(), None);
+    /// ```
     #[must_use]
     pub fn number(&self) -> Option<u64> {
         match self.0 {

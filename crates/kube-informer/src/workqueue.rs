@@ -147,6 +147,20 @@ impl<T> WorkQueue<T> {
     }
 
     /// How many items wait for their time.
+    ///
+    /// ```
+    /// use std::time::Duration;
+    /// use kube_informer::{RateLimit, WorkQueue};
+    ///
+    /// # tokio::runtime::Builder::new_current_thread().enable_time().start_paused(true).build().unwrap().block_on(async {
+    /// let queue = WorkQueue::new(RateLimit::default());
+    /// queue.add("now");
+    /// queue.add_after("later", Duration::from_secs(60));
+    /// let item = queue.next().await.unwrap();
+    /// assert_eq!((queue.len(), queue.delayed(), queue.running()), (0, 1, 1));
+    /// # item.forget();
+    /// # });
+    /// ```
     #[must_use]
     pub fn delayed(&self) -> usize {
         self.shared.look(core::Core::delayed)
@@ -223,12 +237,41 @@ impl<T> WorkQueue<T> {
 
 impl<T: Hash + Eq + Clone + Send + 'static> WorkQueue<T> {
     /// Adds an item that should run soon, because something happened: with [`Priority::High`].
+    ///
+    /// ```
+    /// use kube_informer::{RateLimit, WorkQueue};
+    ///
+    /// # tokio::runtime::Builder::new_current_thread().enable_time().start_paused(true).build().unwrap().block_on(async {
+    /// let queue = WorkQueue::new(RateLimit::default());
+    /// queue.add("a");
+    /// queue.add("a"); // it waits already
+    /// assert_eq!(queue.len(), 1);
+    /// let item = queue.next().await.unwrap();
+    /// queue.add("a"); // it is being worked on: once more, afterwards
+    /// assert_eq!(queue.len(), 0);
+    /// item.forget();
+    /// assert_eq!(queue.len(), 1);
+    /// # });
+    /// ```
     #[doc(alias = "Add")]
     pub fn add(&self, item: T) {
         self.add_as(item, Priority::High, Cause::Fresh);
     }
 
     /// Adds an item with a priority. If it is ready already, it keeps the higher one.
+    ///
+    /// ```
+    /// use kube_informer::{Priority, RateLimit, WorkQueue};
+    ///
+    /// # tokio::runtime::Builder::new_current_thread().enable_time().start_paused(true).build().unwrap().block_on(async {
+    /// let queue = WorkQueue::new(RateLimit::default());
+    /// queue.add_with("resync", Priority::Low);
+    /// queue.add_with("change", Priority::High);
+    /// let item = queue.next().await.unwrap();
+    /// assert_eq!((*item, item.priority()), ("change", Priority::High));
+    /// # item.forget();
+    /// # });
+    /// ```
     #[doc(alias = "AddWithOpts")]
     pub fn add_with(&self, item: T, priority: Priority) {
         self.add_as(item, priority, Cause::Fresh);
@@ -277,6 +320,18 @@ impl<T: Hash + Eq + Clone + Send + 'static> WorkQueue<T> {
     }
 
     /// Adds an item as one that has failed: it waits as the rate limit says. For an item that one has taken, see [`Item::retry`].
+    ///
+    /// ```
+    /// use std::time::Duration;
+    /// use kube_informer::{RateLimit, WorkQueue};
+    ///
+    /// # tokio::runtime::Builder::new_current_thread().enable_time().start_paused(true).build().unwrap().block_on(async {
+    /// let queue = WorkQueue::new(RateLimit::exponential(Duration::from_secs(1), Duration::from_secs(60)));
+    /// queue.retry("a");
+    /// queue.retry("a");
+    /// assert_eq!((queue.len(), queue.delayed(), queue.attempts(&"a")), (0, 1, 2));
+    /// # });
+    /// ```
     #[doc(alias = "AddRateLimited")]
     #[doc(alias = "When")]
     pub fn retry(&self, item: T) {
@@ -285,12 +340,38 @@ impl<T: Hash + Eq + Clone + Send + 'static> WorkQueue<T> {
     }
 
     /// Forgets the failures of an item. It still comes back if it waits for its time.
+    ///
+    /// ```
+    /// use kube_informer::{RateLimit, WorkQueue};
+    ///
+    /// # tokio::runtime::Builder::new_current_thread().enable_time().start_paused(true).build().unwrap().block_on(async {
+    /// let queue = WorkQueue::new(RateLimit::default());
+    /// queue.retry("a");
+    /// queue.forget(&"a");
+    /// assert_eq!((queue.attempts(&"a"), queue.delayed()), (0, 1));
+    /// # });
+    /// ```
     #[doc(alias = "Forget")]
     pub fn forget(&self, item: &T) {
         self.shared.step(Time::IfQueueHeedsIt, |state| state.core.forget(item));
     }
 
     /// How often an item has failed since it was last forgotten.
+    ///
+    /// ```
+    /// use kube_informer::{RateLimit, WorkQueue};
+    ///
+    /// # tokio::runtime::Builder::new_current_thread().enable_time().start_paused(true).build().unwrap().block_on(async {
+    /// let queue = WorkQueue::new(RateLimit::default());
+    /// queue.add("a");
+    /// for _ in 0..3 {
+    ///     queue.next().await.unwrap().retry();
+    /// }
+    /// assert_eq!(queue.attempts(&"a"), 3);
+    /// queue.next().await.unwrap().forget();
+    /// assert_eq!(queue.attempts(&"a"), 0);
+    /// # });
+    /// ```
     #[must_use]
     #[doc(alias = "NumRequeues")]
     pub fn attempts(&self, item: &T) -> u32 {
@@ -298,6 +379,21 @@ impl<T: Hash + Eq + Clone + Send + 'static> WorkQueue<T> {
     }
 
     /// The next item to work on, as soon as there is one. None if the queue is shut down and nothing is left.
+    ///
+    /// ```
+    /// use std::time::Duration;
+    /// use kube_informer::{RateLimit, WorkQueue};
+    ///
+    /// # tokio::runtime::Builder::new_current_thread().enable_time().start_paused(true).build().unwrap().block_on(async {
+    /// let queue = WorkQueue::new(RateLimit::default());
+    /// let impatient = tokio::time::timeout(Duration::from_secs(1), queue.next()).await;
+    /// assert!(impatient.is_err(), "nothing to do");
+    /// queue.add("a");
+    /// let item = queue.next().await.unwrap();
+    /// assert_eq!(*item, "a");
+    /// item.forget();
+    /// # });
+    /// ```
     ///
     /// # Cancel safety
     ///

@@ -117,6 +117,27 @@ impl FactoryBuilder {
     ///
     /// Namespaces are for kinds that are in some. A kind that is known only at run time and in none is to be given
     /// [`all_namespaces`](Settings::all_namespaces).
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let server = kube_embedded::Server::builder().in_process().start().await?;
+    /// # let client = kube::Client::new(server.service(), "default");
+    /// # for namespace in ["default", "kube-system"] {
+    /// #     let metadata = serde_json::json!({"name": "a", "namespace": namespace});
+    /// #     server.create(&serde_json::json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata}))?;
+    /// # }
+    /// # use k8s_openapi::api::core::v1::{ConfigMap, Node};
+    /// # use kube_informer::Factory;
+    /// let factory = Factory::builder(client).defaults(|all| all.namespace("kube-system")).build()?;
+    /// let (maps, nodes) = (factory.informer::<ConfigMap>(), factory.informer::<Node>());
+    /// factory.start();
+    /// factory.synced().await?; // nodes are in no namespace, and not asked for by one
+    /// assert_eq!(maps.lister().count(), 1);
+    /// # drop(nodes);
+    /// # Ok(())
+    /// # }
+    /// ```
     #[doc(alias = "WithTransform")]
     #[doc(alias = "WithNamespace")]
     #[doc(alias = "SharedInformerOption")]
@@ -138,6 +159,21 @@ impl FactoryBuilder {
     }
 
     /// The same for a kind that is known only at run time. If `K` is `PartialObjectMeta`, for its metadata alone.
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let server = kube_embedded::Server::builder().in_process().start().await?;
+    /// # let client = kube::Client::new(server.service(), "default");
+    /// use kube::core::{ApiResource, DynamicObject, GroupVersionKind};
+    /// use kube_informer::{Factory, Keep};
+    ///
+    /// let widgets = ApiResource::from_gvk(&GroupVersionKind::gvk("example.com", "v1", "Widget"));
+    /// let factory = Factory::builder(client).kind_for::<DynamicObject>(&widgets, |all| all.keep(Keep::Plain)).build()?;
+    /// assert_eq!(factory.informer_for::<DynamicObject>(widgets).resource().plural, "widgets");
+    /// # Ok(())
+    /// # }
+    /// ```
     pub fn kind_for<K: Object>(
         self,
         resource: &ApiResource,
@@ -161,6 +197,24 @@ impl FactoryBuilder {
     }
 
     /// Changes where objects come from, of every kind: whether answers are compressed, parameters of one's own.
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let server = kube_embedded::Server::builder().in_process().start().await?;
+    /// # let client = kube::Client::new(server.service(), "default");
+    /// # use k8s_openapi::api::core::v1::ConfigMap;
+    /// # use kube_informer::Factory;
+    /// let factory = Factory::builder(client)
+    ///     .sources(|source| source.tweak(|parameters| parameters.set("timeoutSeconds", "60")))
+    ///     .build()?;
+    /// let maps = factory.informer::<ConfigMap>();
+    /// factory.start();
+    /// maps.synced().await?;
+    /// assert!(server.requests()[0].query.contains("timeoutSeconds=60"));
+    /// # Ok(())
+    /// # }
+    /// ```
     #[doc(alias = "WithTweakListOptions")]
     #[doc(alias = "TweakListOptionsFunc")]
     pub fn sources(mut self, change: impl Fn(ApiListWatch) -> ApiListWatch + Send + Sync + 'static) -> Self {

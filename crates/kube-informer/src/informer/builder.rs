@@ -107,12 +107,46 @@ impl<K: Object> InformerBuilder<K> {
     }
 
     /// Settings made elsewhere, in place of all that was set so far.
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let server = kube_embedded::Server::builder().in_process().start().await?;
+    /// # let client = kube::Client::new(server.service(), "default");
+    /// # for name in ["a", "b"] {
+    /// #     server.create(&serde_json::json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name}}))?;
+    /// # }
+    /// # use k8s_openapi::api::core::v1::ConfigMap;
+    /// use kube_informer::{Informer, Settings};
+    ///
+    /// let maps = Informer::<ConfigMap>::builder(client).namespace("kube-system").settings(Settings::default()).start();
+    /// maps.synced().await?;
+    /// assert_eq!(maps.lister().count(), 2, "of every namespace");
+    /// # Ok(())
+    /// # }
+    /// ```
     pub fn settings(mut self, settings: Settings<K>) -> Self {
         self.settings = settings;
         self
     }
 
     /// Changes the source: whether answers are compressed, parameters of one's own. Nothing happens to a source of one's own.
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let server = kube_embedded::Server::builder().in_process().start().await?;
+    /// # let client = kube::Client::new(server.service(), "default");
+    /// # use k8s_openapi::api::core::v1::ConfigMap;
+    /// # use kube_informer::Informer;
+    /// let maps = Informer::<ConfigMap>::builder(client)
+    ///     .source(|source| source.tweak(|parameters| parameters.set("timeoutSeconds", "60")))
+    ///     .start();
+    /// maps.synced().await?;
+    /// assert!(server.requests()[0].query.contains("timeoutSeconds=60"));
+    /// # Ok(())
+    /// # }
+    /// ```
     pub fn source(mut self, change: impl FnOnce(ApiListWatch) -> ApiListWatch) -> Self {
         self.source = match self.source {
             SourceOf::Client(source) => SourceOf::Client(Box::new(change(*source))),

@@ -238,6 +238,25 @@ setters! {
 
     /// Only these namespaces, each listed and watched on its own, in one cache. They can be
     /// [changed](crate::Informer::set_namespaces) while the informer runs.
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let server = kube_embedded::Server::builder().in_process().start().await?;
+    /// # let client = kube::Client::new(server.service(), "default");
+    /// # for namespace in ["default", "kube-system", "kube-public"] {
+    /// #     let metadata = serde_json::json!({"name": "a", "namespace": namespace});
+    /// #     server.create(&serde_json::json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata}))?;
+    /// # }
+    /// # use k8s_openapi::api::core::v1::ConfigMap;
+    /// # use kube_informer::Informer;
+    /// let maps = Informer::<ConfigMap>::builder(client).namespaces(["default", "kube-system"]).start();
+    /// maps.synced().await?; // of both
+    /// assert_eq!(maps.lister().count(), 2);
+    /// assert_eq!(maps.lister().namespace("kube-public").count(), 0);
+    /// # Ok(())
+    /// # }
+    /// ```
     fn namespaces(self, namespaces: impl IntoIterator<Item: Into<Arc<str>>>) {
         self.scopes = super::scopes(namespaces);
     }
@@ -248,16 +267,78 @@ setters! {
     }
 
     /// Only objects with such labels. The server selects; an object that no longer matches is deleted from the cache.
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let server = kube_embedded::Server::builder().in_process().start().await?;
+    /// # let client = kube::Client::new(server.service(), "default");
+    /// # for (name, app, ip) in [("a", "web", "10.0.0.1"), ("b", "db", "10.0.0.2")] {
+    /// #     let metadata = serde_json::json!({"name": name, "labels": {"app": app}});
+    /// #     server.create(&serde_json::json!({
+    /// #         "apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": {"ip": ip},
+    /// #     }))?;
+    /// # }
+    /// # use k8s_openapi::api::core::v1::ConfigMap;
+    /// # use kube_informer::Informer;
+    /// let maps = Informer::<ConfigMap>::builder(client).labels("app=web".parse()?).start();
+    /// let mut events = maps.subscribe();
+    /// assert_eq!(events.next().await.unwrap().key().name(), "a");
+    /// let other = serde_json::json!({"metadata": {"labels": {"app": "cache"}}});
+    /// server.objects("v1", "ConfigMap")?.patch("a", &other)?;
+    /// assert!(events.next().await.unwrap().is_deleted());
+    /// # Ok(())
+    /// # }
+    /// ```
     fn labels(self, labels: Selector) {
         self.labels = Some(labels);
     }
 
     /// Only objects with such fields. The server selects, and says which fields of a kind it can select by.
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let server = kube_embedded::Server::builder().in_process().start().await?;
+    /// # let client = kube::Client::new(server.service(), "default");
+    /// # for name in ["a", "b"] {
+    /// #     server.create(&serde_json::json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name}}))?;
+    /// # }
+    /// # use k8s_openapi::api::core::v1::ConfigMap;
+    /// use kube_informer::{FieldSelector, Informer};
+    ///
+    /// let maps = Informer::<ConfigMap>::builder(client).fields(FieldSelector::named("a")).start();
+    /// maps.synced().await?;
+    /// assert_eq!(maps.lister().count(), 1);
+    /// # Ok(())
+    /// # }
+    /// ```
     fn fields(self, fields: FieldSelector) {
         self.fields = Some(fields);
     }
 
     /// Tells every handler everything again this often (never), without asking the server: see [Resync](crate::Informer#resync).
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let server = kube_embedded::Server::builder().in_process().start().await?;
+    /// # let client = kube::Client::new(server.service(), "default");
+    /// # tokio::time::pause();
+    /// # for name in ["a"] {
+    /// #     server.create(&serde_json::json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name}}))?;
+    /// # }
+    /// # use k8s_openapi::api::core::v1::ConfigMap;
+    /// use std::time::Duration;
+    /// use kube_informer::{Informer, Origin};
+    ///
+    /// let maps = Informer::<ConfigMap>::builder(client).resync(Duration::from_secs(600)).start();
+    /// let mut events = maps.subscribe();
+    /// assert_eq!(events.next().await.map(|event| event.origin()), Some(Origin::Initial));
+    /// assert_eq!(events.next().await.map(|event| event.origin()), Some(Origin::Resync)); // ten minutes later
+    /// # Ok(())
+    /// # }
+    /// ```
     #[doc(alias("ResyncPeriod", "ShouldResync"))]
     fn resync(self, period: Duration) {
         self.resync = Some(period);
@@ -268,30 +349,135 @@ setters! {
         self.keep = keep;
     }
 
-    /// Leaves these fields out of every object.
+    /// Leaves these fields out of every object, before it is kept: nobody sees them, and they cost nothing.
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let server = kube_embedded::Server::builder().in_process().start().await?;
+    /// # let client = kube::Client::new(server.service(), "default");
+    /// # for (name, app, ip) in [("a", "web", "10.0.0.1"), ("b", "db", "10.0.0.2")] {
+    /// #     let metadata = serde_json::json!({"name": name, "labels": {"app": app}});
+    /// #     server.create(&serde_json::json!({
+    /// #         "apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": {"ip": ip},
+    /// #     }))?;
+    /// # }
+    /// # use k8s_openapi::api::core::v1::ConfigMap;
+    /// # use kube_informer::Informer;
+    /// let maps = Informer::<ConfigMap>::builder(client).drop_fields(["data.ip".parse()?]).start();
+    /// maps.synced().await?;
+    /// for map in maps.lister().list() {
+    ///     assert!(map.get()?.data.as_ref().is_none_or(|data| data.is_empty()));
+    /// }
+    /// # Ok(())
+    /// # }
+    /// ```
     fn drop_fields(self, fields: impl IntoIterator<Item = FieldPath>) {
         self.drop_fields.extend(fields);
     }
 
     /// Leaves `metadata.managedFields` out of every object, which often are half of it.
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let server = kube_embedded::Server::builder().in_process().start().await?;
+    /// # let client = kube::Client::new(server.service(), "default");
+    /// # let map = serde_json::json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "a"}, "data": {"ip": "10.0.0.1"}});
+    /// # server.create(&map)?;
+    /// # use k8s_openapi::api::core::v1::ConfigMap;
+    /// # use kube_informer::Informer;
+    /// let maps = Informer::<ConfigMap>::builder(client).drop_managed_fields().start();
+    /// maps.synced().await?;
+    /// assert!(maps.lister().list()[0].get()?.metadata.managed_fields.is_none());
+    /// # Ok(())
+    /// # }
+    /// ```
     fn drop_managed_fields(self) {
         self.drop_fields.extend("metadata.managedFields".parse::<FieldPath>().ok());
     }
 
     /// Keeps only objects that pass a test, which must depend on nothing but the object. One that ceases to pass is deleted from the
     /// cache, as [`Filtered`](crate::FinalState::Filtered).
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let server = kube_embedded::Server::builder().in_process().start().await?;
+    /// # let client = kube::Client::new(server.service(), "default");
+    /// # for (name, app, ip) in [("a", "web", "10.0.0.1"), ("b", "db", "10.0.0.2")] {
+    /// #     let metadata = serde_json::json!({"name": name, "labels": {"app": app}});
+    /// #     server.create(&serde_json::json!({
+    /// #         "apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": {"ip": ip},
+    /// #     }))?;
+    /// # }
+    /// # use k8s_openapi::api::core::v1::ConfigMap;
+    /// # use kube_informer::Informer;
+    /// let maps = Informer::<ConfigMap>::builder(client).keep_if(|map| map.label("app") != Some("db")).start();
+    /// maps.synced().await?;
+    /// assert_eq!(maps.lister().count(), 1);
+    /// # Ok(())
+    /// # }
+    /// ```
     fn keep_if(self, test: impl Fn(&Obj<K>) -> bool + Send + Sync + 'static) {
         self.keep_if = Some(Arc::new(move |object| test(&object.view())));
     }
 
     /// Changes each object before it is kept, exactly once, and may leave it out. Costs a decoding and an encoding of each object:
     /// to leave fields out, [`drop_fields`](Self::drop_fields) is much cheaper.
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let server = kube_embedded::Server::builder().in_process().start().await?;
+    /// # let client = kube::Client::new(server.service(), "default");
+    /// # for (name, app, ip) in [("a", "web", "10.0.0.1"), ("b", "db", "10.0.0.2")] {
+    /// #     let metadata = serde_json::json!({"name": name, "labels": {"app": app}});
+    /// #     server.create(&serde_json::json!({
+    /// #         "apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": {"ip": ip},
+    /// #     }))?;
+    /// # }
+    /// # use k8s_openapi::api::core::v1::ConfigMap;
+    /// use kube_informer::{Informer, Verdict};
+    ///
+    /// let maps = Informer::<ConfigMap>::builder(client)
+    ///     .transform(|map| {
+    ///         map["data"]["ip"] = "hidden".into();
+    ///         if map["metadata"]["name"] == "b" { Verdict::Drop } else { Verdict::Keep }
+    ///     })
+    ///     .start();
+    /// maps.synced().await?;
+    /// assert_eq!(maps.lister().count(), 1);
+    /// assert_eq!(maps.lister().list()[0].value_at(&"data.ip".parse()?).as_deref(), Some("hidden"));
+    /// # Ok(())
+    /// # }
+    /// ```
     #[doc(alias("Transform", "SetTransform", "TransformFunc"))]
     fn transform(self, transform: impl Fn(&mut Value) -> Verdict + Send + Sync + 'static) {
         self.transform = Some(Arc::new(transform));
     }
 
     /// Calls a function with every failure of a list or a watch, also on a stream that was established.
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let server = kube_embedded::Server::builder().in_process().start().await?;
+    /// # let client = kube::Client::new(server.service(), "default");
+    /// # tokio::time::pause();
+    /// # use k8s_openapi::api::core::v1::ConfigMap;
+    /// # use kube_embedded::fault::{Fault, Rule};
+    /// # use kube_informer::Informer;
+    /// # server.faults().inject(Rule::new(Fault::status(500)).times(2));
+    /// let (tell, told) = std::sync::mpsc::channel();
+    /// let maps = Informer::<ConfigMap>::builder(client)
+    ///     .on_watch_error(move |error| tell.send(error.code()).unwrap_or_default())
+    ///     .start();
+    /// maps.synced().await?; // at the third try
+    /// assert_eq!(told.try_iter().collect::<Vec<_>>(), [Some(500), Some(500)]);
+    /// # Ok(())
+    /// # }
+    /// ```
     #[doc(alias("SetWatchErrorHandler", "SetWatchErrorHandlerWithContext", "WatchErrorHandler", "WatchErrorHandlerWithContext"))]
     fn on_watch_error(self, on_error: impl Fn(&ServerError) + Send + Sync + 'static) {
         self.on_watch_error = Some(Arc::new(on_error));
@@ -308,6 +494,24 @@ setters! {
     }
 
     /// How lists and watches are made, and what is done when they fail.
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let server = kube_embedded::Server::builder().in_process().start().await?;
+    /// # let client = kube::Client::new(server.service(), "default");
+    /// # use k8s_openapi::api::core::v1::ConfigMap;
+    /// use kube_informer::Informer;
+    /// use kube_informer::reflector::{Settings, Streaming};
+    ///
+    /// // LIST, then WATCH, as against servers that do not stream lists.
+    /// let settings = Settings { streaming: Streaming::Never, ..Settings::default() };
+    /// let maps = Informer::<ConfigMap>::builder(client).reflector(settings).start();
+    /// maps.synced().await?;
+    /// assert!(!server.requests()[0].query.contains("watch=true"));
+    /// # Ok(())
+    /// # }
+    /// ```
     fn reflector(self, settings: reflector::Settings) {
         self.reflector = settings;
     }
@@ -320,6 +524,26 @@ setters! {
 
     /// Fixes what is otherwise left to chance, such as how long watches last or the order of objects in the cache, and lets no
     /// other thread take part: on a runtime of one thread, on paused time, all happens again in the same order. For tests.
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let server = kube_embedded::Server::builder().in_process().start().await?;
+    /// # let client = kube::Client::new(server.service(), "default");
+    /// # for name in ["a", "b", "c", "d", "e"] {
+    /// #     server.create(&serde_json::json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name}}))?;
+    /// # }
+    /// # use k8s_openapi::api::core::v1::ConfigMap;
+    /// # use kube_informer::{Informer, SyncError};
+    /// let list = async |seed| {
+    ///     let maps = Informer::<ConfigMap>::builder(client.clone()).seed(seed).start();
+    ///     maps.synced().await?;
+    ///     Ok::<_, SyncError>(maps.lister().keys()) // in no particular order
+    /// };
+    /// assert_eq!(list(7).await?, list(7).await?);
+    /// # Ok(())
+    /// # }
+    /// ```
     fn seed(self, seed: u64) {
         self.seed = Some(seed);
     }

@@ -148,6 +148,24 @@ impl ApiListWatch {
     }
 
     /// One object alone: its namespace, and nothing but its name.
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let server = kube_embedded::Server::builder().in_process().start().await?;
+    /// # let client = kube::Client::new(server.service(), "default");
+    /// # for name in ["a", "b"] {
+    /// #     server.create(&serde_json::json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name}}))?;
+    /// # }
+    /// use k8s_openapi::api::core::v1::ConfigMap;
+    /// use kube_informer::{ApiListWatch, ObjectKey, Pager};
+    ///
+    /// let one = ApiListWatch::of::<ConfigMap>(client).object(&ObjectKey::namespaced("default", "a"));
+    /// let list = Pager::<ConfigMap>::new(one).list().await?;
+    /// assert_eq!(list.objects.len(), 1);
+    /// # Ok(())
+    /// # }
+    /// ```
     #[must_use]
     pub fn object(self, key: &ObjectKey) -> Self {
         let named = self.fields(FieldSelector::named(key.name()));
@@ -157,7 +175,30 @@ impl ApiListWatch {
         }
     }
 
-    /// Only the metadata of objects.
+    /// Only the metadata of objects: the server leaves the rest out.
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let server = kube_embedded::Server::builder().in_process().start().await?;
+    /// # let client = kube::Client::new(server.service(), "default");
+    /// # for (name, app, ip) in [("a", "web", "10.0.0.1"), ("b", "db", "10.0.0.2")] {
+    /// #     let metadata = serde_json::json!({"name": name, "labels": {"app": app}});
+    /// #     server.create(&serde_json::json!({
+    /// #         "apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": {"ip": ip},
+    /// #     }))?;
+    /// # }
+    /// use k8s_openapi::api::core::v1::ConfigMap;
+    /// use kube::core::PartialObjectMeta;
+    /// use kube_informer::{ApiListWatch, Pager};
+    ///
+    /// let maps = ApiListWatch::of::<ConfigMap>(client).metadata_only();
+    /// let list = Pager::<PartialObjectMeta>::new(maps).list().await?;
+    /// assert_eq!(list.objects[0].label("app"), Some("web"));
+    /// assert_eq!(list.objects[0].value_at(&"data.ip".parse()?), None);
+    /// # Ok(())
+    /// # }
+    /// ```
     #[must_use]
     pub fn metadata_only(mut self) -> Self {
         self.metadata_only = true;
@@ -172,6 +213,23 @@ impl ApiListWatch {
     }
 
     /// Changes the parameters of every request, after everything else.
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let server = kube_embedded::Server::builder().in_process().start().await?;
+    /// # let client = kube::Client::new(server.service(), "default");
+    /// # for name in ["a", "b"] {
+    /// #     server.create(&serde_json::json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name}}))?;
+    /// # }
+    /// use k8s_openapi::api::core::v1::ConfigMap;
+    /// use kube_informer::{ApiListWatch, Pager};
+    ///
+    /// let maps = ApiListWatch::of::<ConfigMap>(client).tweak(|parameters| parameters.set("fieldSelector", "metadata.name=b"));
+    /// assert_eq!(Pager::<ConfigMap>::new(maps).list().await?.objects.len(), 1);
+    /// # Ok(())
+    /// # }
+    /// ```
     #[must_use]
     #[doc(alias = "TweakListOptions")]
     pub fn tweak(mut self, tweak: impl Fn(&mut Parameters) + Send + Sync + 'static) -> Self {

@@ -112,6 +112,13 @@ pub enum Frame {
 
 impl Frame {
     /// An event that says the version is too old, which makes an informer list anew.
+    ///
+    /// ```
+    /// use kube_informer::Frame;
+    ///
+    /// let Frame::Failed { code, reason, .. } = Frame::expired("that is long ago") else { unreachable!() };
+    /// assert_eq!((code, reason.as_str()), (410, "Expired"));
+    /// ```
     pub fn expired(message: impl Into<String>) -> Self {
         Self::Failed { code: 410, reason: "Expired".to_owned(), message: message.into() }
     }

@@ -56,7 +56,30 @@ impl<K> Snapshot<K> {
         selected(&self.state, self.state.iter(), selector).map(ObjRef::new)
     }
 
-    /// All objects for which an index has this value.
+    /// All objects for which an index has this value, at the moment of the snapshot.
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let server = kube_embedded::Server::builder().in_process().start().await?;
+    /// # let client = kube::Client::new(server.service(), "default");
+    /// # for (name, app, ip) in [("a", "web", "10.0.0.1"), ("b", "db", "10.0.0.2")] {
+    /// #     let metadata = serde_json::json!({"name": name, "labels": {"app": app}});
+    /// #     server.create(&serde_json::json!({
+    /// #         "apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": {"ip": ip},
+    /// #     }))?;
+    /// # }
+    /// # use k8s_openapi::api::core::v1::ConfigMap;
+    /// # use kube_informer::Informer;
+    /// let maps = Informer::<ConfigMap>::builder(client).start();
+    /// let by_app = maps.index_by_label("app");
+    /// maps.synced().await?;
+    /// let snapshot = maps.lister().snapshot();
+    /// server.objects("v1", "ConfigMap")?.delete_all()?;
+    /// assert_eq!(snapshot.indexed(&by_app, "web")[0].name(), "a");
+    /// # Ok(())
+    /// # }
+    /// ```
     pub fn indexed<V, Q>(&self, index: &Index<K, V>, value: &Q) -> Vec<ObjRef<'_, K>>
     where
         V: Hash + Eq + Send + Sync + Borrow<Q> + 'static,
@@ -74,6 +97,25 @@ impl<K> Snapshot<K> {
     }
 
     /// The version of the cache; none until its first list is complete.
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let server = kube_embedded::Server::builder().in_process().start().await?;
+    /// # let client = kube::Client::new(server.service(), "default");
+    /// # for name in ["a"] {
+    /// #     server.create(&serde_json::json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name}}))?;
+    /// # }
+    /// # use k8s_openapi::api::core::v1::ConfigMap;
+    /// # use kube_informer::Informer;
+    /// let maps = Informer::<ConfigMap>::builder(client).build();
+    /// assert_eq!(maps.lister().snapshot().version(), None);
+    /// maps.start();
+    /// maps.synced().await?;
+    /// assert_eq!(maps.lister().snapshot().version(), Some(&server.revision().into()));
+    /// # Ok(())
+    /// # }
+    /// ```
     #[must_use]
     #[doc(alias("LastStoreSyncResourceVersion"))]
     pub fn version(&self) -> Option<&Version> {
@@ -150,6 +192,18 @@ impl<'a, K> ObjRef<'a, K> {
     }
 
     /// A handle to keep, and to read the body with.
+    ///
+    /// ```
+    /// use k8s_openapi::api::core::v1::ConfigMap;
+    /// use kube_informer::{Lister, Obj};
+    ///
+    /// let map = Obj::<ConfigMap>::from_json(r#"{"metadata":{"name":"a"},"data":{"k":"v"}}"#)?;
+    /// let snapshot = Lister::fixed([map]).snapshot();
+    /// let kept = snapshot.iter().next().map(|map| map.to_obj()).unwrap();
+    /// drop(snapshot);
+    /// assert_eq!(kept.get()?.data.as_ref().unwrap()["k"], "v");
+    /// # Ok::<_, kube_informer::DecodeError>(())
+    /// ```
     #[must_use]
     pub fn to_obj(&self) -> Obj<K> {
         self.entry.object().cast()

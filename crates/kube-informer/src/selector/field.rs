@@ -57,6 +57,16 @@ impl FieldSelector {
     }
 
     /// Whether an object of this key is selected, as far as names tell: `None` if that hangs on other fields as well.
+    ///
+    /// ```
+    /// use kube_informer::{FieldSelector, ObjectKey};
+    ///
+    /// let key = ObjectKey::namespaced("default", "a");
+    /// assert_eq!("metadata.name=a".parse::<FieldSelector>()?.matches(&key), Some(true));
+    /// assert_eq!("metadata.name=a,spec.nodeName=n1".parse::<FieldSelector>()?.matches(&key), None);
+    /// assert_eq!("metadata.name=b,spec.nodeName=n1".parse::<FieldSelector>()?.matches(&key), Some(false));
+    /// # Ok::<_, kube_informer::ParseError>(())
+    /// ```
     #[must_use]
     pub fn matches(&self, key: &ObjectKey) -> Option<bool> {
         let mut unknown = false;

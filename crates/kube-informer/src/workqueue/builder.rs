@@ -54,6 +54,19 @@ impl<T> WorkQueueBuilder<T> {
     }
 
     /// How long failed work waits. [`RateLimit::default`] by default.
+    ///
+    /// ```
+    /// use std::time::Duration;
+    /// use kube_informer::{RateLimit, WorkQueue};
+    ///
+    /// # tokio::runtime::Builder::new_current_thread().enable_time().start_paused(true).build().unwrap().block_on(async {
+    /// let queue = WorkQueue::builder().rate_limit(RateLimit::fast_slow(Duration::from_secs(1), Duration::from_secs(60), 3)).build();
+    /// queue.retry("a");
+    /// let begun = tokio::time::Instant::now();
+    /// queue.next().await.unwrap().forget();
+    /// assert_eq!(begun.elapsed().as_secs(), 1);
+    /// # });
+    /// ```
     pub fn rate_limit(mut self, limit: RateLimit) -> Self {
         self.rate_limit = limit;
         self
@@ -64,6 +77,20 @@ impl<T> WorkQueueBuilder<T> {
     /// After that it is overdue. As long as there is overdue work, every second turn goes to the one that has waited longest: the
     /// n-th of them has its turn after at most 2 n turns, however much work of a higher priority arrives. The other turns go on as
     /// before, so that not even a backlog of hours delays fresh work by more than a factor of two.
+    ///
+    /// ```
+    /// use std::time::Duration;
+    /// use kube_informer::{Priority, WorkQueue};
+    ///
+    /// # tokio::runtime::Builder::new_current_thread().enable_time().start_paused(true).build().unwrap().block_on(async {
+    /// let queue = WorkQueue::builder().longest_wait(Duration::from_secs(10)).build();
+    /// queue.add_with("resync", Priority::Low);
+    /// tokio::time::sleep(Duration::from_secs(11)).await;
+    /// queue.add("change");
+    /// let turns = [queue.next().await.unwrap(), queue.next().await.unwrap()];
+    /// assert!(turns.iter().any(|item| **item == "resync"), "it is overdue, and has its turn");
+    /// # });
+    /// ```
     pub fn longest_wait(mut self, wait: Duration) -> Self {
         self.longest_wait = wait;
         self

@@ -59,12 +59,35 @@ impl<T> Item<T> {
     }
 
     /// The priority it was taken with.
+    ///
+    /// ```
+    /// use kube_informer::{Origin, Priority, RateLimit, WorkQueue};
+    ///
+    /// # tokio::runtime::Builder::new_current_thread().enable_time().start_paused(true).build().unwrap().block_on(async {
+    /// let queue = WorkQueue::new(RateLimit::default());
+    /// queue.add_from("a", Origin::Resync);
+    /// let item = queue.next().await.unwrap();
+    /// assert_eq!(item.priority(), Priority::Low);
+    /// # item.forget();
+    /// # });
+    /// ```
     #[must_use]
     pub fn priority(&self) -> Priority {
         self.priority
     }
 
     /// It is done. Its failures are remembered, as client-go does: usually [`forget`](Self::forget) is meant.
+    ///
+    /// ```
+    /// use kube_informer::{RateLimit, WorkQueue};
+    ///
+    /// # tokio::runtime::Builder::new_current_thread().enable_time().start_paused(true).build().unwrap().block_on(async {
+    /// let queue = WorkQueue::new(RateLimit::default());
+    /// queue.retry("a");
+    /// queue.next().await.unwrap().done();
+    /// assert_eq!((queue.attempts(&"a"), queue.delayed()), (1, 0));
+    /// # });
+    /// ```
     pub fn done(mut self) {
         self.end(Verdict::Done);
     }
@@ -78,6 +101,20 @@ impl<T> Item<T> {
     /// It failed: it comes back when the queue's rate limit lets it, at once if it was added meanwhile because something happened.
     ///
     /// Once the queue is shut down it does not come back.
+    ///
+    /// ```
+    /// use std::time::Duration;
+    /// use kube_informer::{RateLimit, WorkQueue};
+    ///
+    /// # tokio::runtime::Builder::new_current_thread().enable_time().start_paused(true).build().unwrap().block_on(async {
+    /// let queue = WorkQueue::new(RateLimit::exponential(Duration::from_secs(1), Duration::from_secs(60)));
+    /// queue.add("a");
+    /// queue.next().await.unwrap().retry();
+    /// let item = queue.next().await.unwrap(); // a second later
+    /// assert_eq!(item.attempts(), 1);
+    /// # item.forget();
+    /// # });
+    /// ```
     #[doc(alias = "AddRateLimited")]
     pub fn retry(mut self) {
         self.end(Verdict::Retry);
@@ -86,6 +123,18 @@ impl<T> Item<T> {
     /// It comes back after so long, at once if it was added meanwhile. This is no failure, and forgets none.
     ///
     /// Once the queue is shut down it does not come back.
+    ///
+    /// ```
+    /// use std::time::Duration;
+    /// use kube_informer::{RateLimit, WorkQueue};
+    ///
+    /// # tokio::runtime::Builder::new_current_thread().enable_time().start_paused(true).build().unwrap().block_on(async {
+    /// let queue = WorkQueue::new(RateLimit::default());
+    /// queue.add("certificate");
+    /// queue.next().await.unwrap().retry_after(Duration::from_secs(3600)); // look again in an hour
+    /// assert_eq!((queue.delayed(), queue.attempts(&"certificate")), (1, 0));
+    /// # });
+    /// ```
     #[doc(alias = "AddAfter")]
     #[doc(alias = "RequeueAfter")]
     pub fn retry_after(mut self, delay: Duration) {

@@ -53,6 +53,29 @@ impl RateLimit {
     }
 
     /// `first` after the first failure of an item, twice as long after each further one, never longer than `max`.
+    ///
+    /// ```
+    /// use std::time::Duration;
+    /// use kube_informer::{RateLimit, WorkQueue};
+    ///
+    /// # async fn waits(limit: RateLimit, times: usize) -> Vec<u64> {
+    /// #     let (queue, mut waits) = (WorkQueue::new(limit), Vec::new());
+    /// #     queue.add("a");
+    /// #     queue.next().await.unwrap().retry();
+    /// #     for _ in 0..times {
+    /// #         let failed = tokio::time::Instant::now();
+    /// #         let item = queue.next().await.unwrap();
+    /// #         waits.push(failed.elapsed().as_secs());
+    /// #         item.retry();
+    /// #     }
+    /// #     waits
+    /// # }
+    /// # tokio::runtime::Builder::new_current_thread().enable_time().start_paused(true).build().unwrap().block_on(async {
+    /// let limit = RateLimit::exponential(Duration::from_secs(1), Duration::from_secs(5));
+    /// // How many seconds an item waits that fails again and again.
+    /// assert_eq!(waits(limit, 5).await, [1, 2, 4, 5, 5]);
+    /// # });
+    /// ```
     #[must_use]
     #[doc(alias = "ItemExponentialFailureRateLimiter")]
     #[doc(alias = "TypedItemExponentialFailureRateLimiter")]
@@ -67,6 +90,29 @@ impl RateLimit {
     }
 
     /// `fast` after each of the first `fast_tries` failures of an item, `slow` after every further one.
+    ///
+    /// ```
+    /// use std::time::Duration;
+    /// use kube_informer::{RateLimit, WorkQueue};
+    ///
+    /// # async fn waits(limit: RateLimit, times: usize) -> Vec<u64> {
+    /// #     let (queue, mut waits) = (WorkQueue::new(limit), Vec::new());
+    /// #     queue.add("a");
+    /// #     queue.next().await.unwrap().retry();
+    /// #     for _ in 0..times {
+    /// #         let failed = tokio::time::Instant::now();
+    /// #         let item = queue.next().await.unwrap();
+    /// #         waits.push(failed.elapsed().as_secs());
+    /// #         item.retry();
+    /// #     }
+    /// #     waits
+    /// # }
+    /// # tokio::runtime::Builder::new_current_thread().enable_time().start_paused(true).build().unwrap().block_on(async {
+    /// let limit = RateLimit::fast_slow(Duration::from_secs(1), Duration::from_secs(60), 2);
+    /// // How many seconds an item waits that fails again and again.
+    /// assert_eq!(waits(limit, 4).await, [1, 1, 60, 60]);
+    /// # });
+    /// ```
     #[must_use]
     #[doc(alias = "ItemFastSlowRateLimiter")]
     #[doc(alias = "TypedItemFastSlowRateLimiter")]
@@ -76,6 +122,29 @@ impl RateLimit {
     }
 
     /// Over all items, one retry in each `every`, and `burst` at once after a quiet time: a token bucket.
+    ///
+    /// ```
+    /// use std::time::Duration;
+    /// use kube_informer::{RateLimit, WorkQueue};
+    ///
+    /// # async fn waits(limit: RateLimit, times: usize) -> Vec<u64> {
+    /// #     let (queue, mut waits) = (WorkQueue::new(limit), Vec::new());
+    /// #     queue.add("a");
+    /// #     queue.next().await.unwrap().retry();
+    /// #     for _ in 0..times {
+    /// #         let failed = tokio::time::Instant::now();
+    /// #         let item = queue.next().await.unwrap();
+    /// #         waits.push(failed.elapsed().as_secs());
+    /// #         item.retry();
+    /// #     }
+    /// #     waits
+    /// # }
+    /// # tokio::runtime::Builder::new_current_thread().enable_time().start_paused(true).build().unwrap().block_on(async {
+    /// let limit = RateLimit::bucket(Duration::from_secs(10), 2);
+    /// // How many seconds an item waits that fails again and again.
+    /// assert_eq!(waits(limit, 4).await, [0, 0, 10, 10]);
+    /// # });
+    /// ```
     #[must_use]
     #[doc(alias = "BucketRateLimiter")]
     #[doc(alias = "TypedBucketRateLimiter")]
@@ -90,10 +159,25 @@ impl RateLimit {
     ///
     /// ```
     /// use std::time::Duration;
-    /// use kube_informer::RateLimit;
+    /// use kube_informer::{RateLimit, WorkQueue};
     ///
-    /// let linear = RateLimit::custom(|failures| Duration::from_secs(1) * (failures + 1)).max_wait(Duration::from_secs(30));
-    /// # drop(linear);
+    /// # async fn waits(limit: RateLimit, times: usize) -> Vec<u64> {
+    /// #     let (queue, mut waits) = (WorkQueue::new(limit), Vec::new());
+    /// #     queue.add("a");
+    /// #     queue.next().await.unwrap().retry();
+    /// #     for _ in 0..times {
+    /// #         let failed = tokio::time::Instant::now();
+    /// #         let item = queue.next().await.unwrap();
+    /// #         waits.push(failed.elapsed().as_secs());
+    /// #         item.retry();
+    /// #     }
+    /// #     waits
+    /// # }
+    /// # tokio::runtime::Builder::new_current_thread().enable_time().start_paused(true).build().unwrap().block_on(async {
+    /// let linear = RateLimit::custom(|failures| Duration::from_secs(10) * (failures + 1)).max_wait(Duration::from_secs(30));
+    /// // How many seconds an item waits that fails again and again.
+    /// assert_eq!(waits(linear, 4).await, [10, 20, 30, 30]);
+    /// # });
     /// ```
     #[must_use]
     pub fn custom(wait: impl Fn(u32) -> Duration + Send + Sync + 'static) -> Self {
@@ -101,6 +185,30 @@ impl RateLimit {
     }
 
     /// The longer of the two waits; both are asked each time.
+    ///
+    /// ```
+    /// use std::time::Duration;
+    /// use kube_informer::{RateLimit, WorkQueue};
+    ///
+    /// # async fn waits(limit: RateLimit, times: usize) -> Vec<u64> {
+    /// #     let (queue, mut waits) = (WorkQueue::new(limit), Vec::new());
+    /// #     queue.add("a");
+    /// #     queue.next().await.unwrap().retry();
+    /// #     for _ in 0..times {
+    /// #         let failed = tokio::time::Instant::now();
+    /// #         let item = queue.next().await.unwrap();
+    /// #         waits.push(failed.elapsed().as_secs());
+    /// #         item.retry();
+    /// #     }
+    /// #     waits
+    /// # }
+    /// # tokio::runtime::Builder::new_current_thread().enable_time().start_paused(true).build().unwrap().block_on(async {
+    /// let limit = RateLimit::exponential(Duration::from_secs(1), Duration::from_secs(60));
+    /// let floor = RateLimit::custom(|_| Duration::from_secs(3));
+    /// // How many seconds an item waits that fails again and again.
+    /// assert_eq!(waits(limit.and(floor), 4).await, [3, 3, 4, 8]);
+    /// # });
+    /// ```
     #[must_use]
     #[doc(alias = "MaxOfRateLimiter")]
     #[doc(alias = "TypedMaxOfRateLimiter")]
@@ -110,6 +218,29 @@ impl RateLimit {
     }
 
     /// No wait longer than `max`.
+    ///
+    /// ```
+    /// use std::time::Duration;
+    /// use kube_informer::{RateLimit, WorkQueue};
+    ///
+    /// # async fn waits(limit: RateLimit, times: usize) -> Vec<u64> {
+    /// #     let (queue, mut waits) = (WorkQueue::new(limit), Vec::new());
+    /// #     queue.add("a");
+    /// #     queue.next().await.unwrap().retry();
+    /// #     for _ in 0..times {
+    /// #         let failed = tokio::time::Instant::now();
+    /// #         let item = queue.next().await.unwrap();
+    /// #         waits.push(failed.elapsed().as_secs());
+    /// #         item.retry();
+    /// #     }
+    /// #     waits
+    /// # }
+    /// # tokio::runtime::Builder::new_current_thread().enable_time().start_paused(true).build().unwrap().block_on(async {
+    /// let limit = RateLimit::exponential(Duration::from_secs(1), Duration::from_secs(1000));
+    /// // How many seconds an item waits that fails again and again.
+    /// assert_eq!(waits(limit.max_wait(Duration::from_secs(3)), 4).await, [1, 2, 3, 3]);
+    /// # });
+    /// ```
     #[must_use]
     #[doc(alias = "WithMaxWaitRateLimiter")]
     #[doc(alias = "TypedWithMaxWaitRateLimiter")]
