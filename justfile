@@ -22,11 +22,12 @@ lint:
     cargo clippy --workspace --all-targets --all-features --locked -- --deny warnings
     cargo clippy --manifest-path bench/Cargo.toml --target-dir target --all-targets -- --deny warnings
 
-# Unit, integration and documentation tests.
+# Unit, integration and documentation tests. The whole workspace is named each time, so that dependencies have the same features and
+# are built once.
 test:
-    cargo test --package kube-informer --all-features --locked --test metrics --test workqueue_metrics --test kube_runtime
-    cargo test --package kube-informer --all-features --locked --doc
     cargo test --workspace --locked
+    cargo test --workspace --all-features --locked --test metrics --test workqueue_metrics --test kube_runtime
+    cargo test --workspace --all-features --locked --doc
 
 # The commands that the README begins with.
 readme:
@@ -44,9 +45,9 @@ picture:
 doc:
     RUSTDOCFLAGS="--deny warnings" cargo doc --workspace --all-features --no-deps --document-private-items --locked
 
-# Licences, sources and duplicates of the dependencies.
+# Licences, sources and duplicates of the dependencies. Not optimised, the tool is built in half the time, and runs as fast as one can see.
 deny:
-    command -v cargo-deny >/dev/null || cargo install --locked cargo-deny --root target/tools
+    command -v cargo-deny >/dev/null || cargo install --debug --locked cargo-deny --root target/tools
     cargo deny --locked check bans licenses sources
 
 # Every crate that is to be published, packaged and built from its package. A library names no release of Kubernetes
@@ -75,10 +76,15 @@ sim seeds="10000":
     KUBE_INFORMER_SEEDS={{seeds}} cargo test --release -p kube-informer --test simulation
 
 # The real kube-apiserver as judge; needs Go. Everything, or some steps: `just e2e informer`, `just e2e informer/tokens`.
-e2e *steps:
-    cargo run --locked -p e2e -- {{steps}}
+e2e *steps: (build-e2e)
+    target/debug/e2e {{steps}}
+
+# With the features of `cargo test --workspace`, so that nothing is built twice.
+[private]
+build-e2e:
+    cargo build --locked --workspace --bin e2e --bin kubectl-informer --test conformance
 
 # The same with an older kube-apiserver as judge, by hand; its results are kept in e2e/results-old.md.
-e2e-old *steps:
-    cargo run --locked -p e2e -- --old {{steps}}
+e2e-old *steps: (build-e2e)
+    target/debug/e2e --old {{steps}}
     cp target/e2e/results-old.md e2e/results-old.md

@@ -4,12 +4,12 @@ use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
 
-use serde_json::Value;
 use tokio::io::{AsyncBufReadExt as _, BufReader};
 use tokio::process::{Child, Command};
 
 use crate::Error;
 use crate::binaries::Binaries;
+use crate::built::Built;
 
 /// `kubectl-informer`, built, and a kubectl that finds it.
 #[derive(Debug)]
@@ -20,19 +20,8 @@ pub(crate) struct Plugin {
 }
 
 impl Plugin {
-    pub(crate) async fn build(workspace: &Path, binaries: &Binaries) -> Result<Self, Error> {
-        let output = Command::new("cargo")
-            .args(["build", "--locked", "--package", "kubectl-informer", "--bin", "kubectl-informer"])
-            .args(["--message-format", "json-render-diagnostics"])
-            .current_dir(workspace)
-            .stderr(Stdio::inherit())
-            .kill_on_drop(true)
-            .output()
-            .await?;
-        let said = String::from_utf8(output.stdout)?;
-        let mut messages = said.lines().filter_map(|line| serde_json::from_str::<Value>(line).ok());
-        let program = messages.find_map(|message| message["executable"].as_str().map(PathBuf::from));
-        let program = program.ok_or("the command could not be built: see above")?;
+    pub(crate) fn new(built: &Built, binaries: &Binaries) -> Result<Self, Error> {
+        let program = built.command.clone();
         let own = program.parent().map(Path::to_owned).into_iter();
         let path =
             std::env::join_paths(own.chain(std::env::split_paths(&std::env::var_os("PATH").unwrap_or_default())))?;

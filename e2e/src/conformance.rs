@@ -3,15 +3,15 @@
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
 
-use serde_json::Value;
 use tokio::io::{AsyncBufReadExt as _, BufReader};
 use tokio::process::Command;
 
 use crate::Error;
+use crate::built::Built;
 use crate::choice::Release;
 use crate::control_plane::ControlPlane;
 
-/// The suite, built. It is run without cargo, so that nobody is left behind when it is killed.
+/// The suite, built.
 #[derive(Debug)]
 pub(crate) struct Conformance {
     workspace: PathBuf,
@@ -19,24 +19,8 @@ pub(crate) struct Conformance {
 }
 
 impl Conformance {
-    pub(crate) async fn build(workspace: &Path) -> Result<Self, Error> {
-        // With the features that the gate has built it with, so that it need not be built again.
-        let output = Command::new("cargo")
-            .args(["test", "--locked", "--workspace", "--test", "conformance", "--no-run"])
-            .args(["--message-format", "json-render-diagnostics"])
-            .current_dir(workspace)
-            .stderr(Stdio::inherit())
-            .kill_on_drop(true)
-            .output()
-            .await?;
-        let said = String::from_utf8(output.stdout)?;
-        let mut messages = said.lines().filter_map(|line| serde_json::from_str::<Value>(line).ok());
-        let program = messages.find_map(|message| {
-            let ours = message["target"]["name"] == "conformance";
-            message["executable"].as_str().filter(|_| ours).map(PathBuf::from)
-        });
-        let program = program.ok_or("the conformance suite could not be built: see above")?;
-        Ok(Self { workspace: workspace.to_owned(), program })
+    pub(crate) fn new(workspace: &Path, built: &Built) -> Self {
+        Self { workspace: workspace.to_owned(), program: built.conformance.clone() }
     }
 
     /// Judges the real server, and says how many cases passed.

@@ -8,6 +8,7 @@
 //! a control plane, until Ctrl-C. With `KUBECONFIG` an existing cluster is the judge: steps that kill something are left out.
 
 mod binaries;
+mod built;
 mod choice;
 mod clean_up;
 mod command;
@@ -30,7 +31,9 @@ use std::process::ExitCode;
 use tokio::signal::unix::{SignalKind, signal};
 
 use self::binaries::Binaries;
+use self::built::Built;
 use self::choice::{Choice, Release};
+use self::command::Plugin;
 use self::conformance::Conformance;
 use self::control_plane::ControlPlane;
 use self::results::Results;
@@ -84,15 +87,13 @@ async fn run(results: &Results) -> Result<(), Error> {
     let release = results.choice().release;
     let binaries = Binaries::ensure(&workspace, release).await?;
     // What no step wants need not be built.
-    let wants = |folder: [&str; 2]| folder.iter().any(|step| results.choice().wants(step));
-    let suite = match wants(["conformance/real", "conformance/embedded"]) {
-        true => Some(Conformance::build(&workspace).await?),
+    let steps = ["conformance/real", "conformance/embedded", "command/real", "command/embedded"];
+    let built = match steps.iter().any(|step| results.choice().wants(step)) {
+        true => Some(Built::ensure(&workspace).await?),
         false => None,
     };
-    let plugin = match wants(["command/real", "command/embedded"]) {
-        true => Some(command::Plugin::build(&workspace, &binaries).await?),
-        false => None,
-    };
+    let suite = built.as_ref().map(|built| Conformance::new(&workspace, built));
+    let plugin = built.as_ref().map(|built| Plugin::new(built, &binaries)).transpose()?;
     let mut control_plane = ControlPlane::start(&binaries).await?;
     let (version, etcd) = (control_plane.target().version().await?, control_plane.etcd_version().await?);
     results.fact("server", format!("kube-apiserver {version} with etcd v{etcd}, started for this run"))?;
@@ -124,10 +125,10 @@ async fn run(results: &Results) -> Result<(), Error> {
 
 /// The steps that a cluster which others use can bear.
 async fn run_on_existing(results: &Results, playground: &informer::Playground) -> Result<(), Error> {
-    results.skip("conformance/real", "is for a server that nobody else uses and that forgets every few seconds")?;
-    let suite = Conformance::build(&workspace()).await?;
+    results.skip("conformance/real", "is for a server that nobody else uses, without controllers")?;
+    let suite = Conformance::new(&workspace(), &Built::ensure(&workspace()).await?);
     results.step("conformance/embedded", suite.embedded()).await?;
-    for step in ["command/real", "command/embedded"] {
+    for step in ["kubectl", "command/real", "command/embedded"] {
         results.skip(step, "needs a kubectl of its own")?;
     }
     results.skip("programs/real", "is for a server that nobody else uses")?;
