@@ -45,7 +45,7 @@ picture:
 doc:
     RUSTDOCFLAGS="--deny warnings" cargo doc --workspace --all-features --no-deps --document-private-items --locked
 
-# Licences, sources and duplicates of the dependencies. Not optimised, the tool is built in half the time, and runs as fast as one can see.
+# Licences, sources and duplicates of the dependencies. The tool runs once: optimising it would take longer than it does.
 deny:
     command -v cargo-deny >/dev/null || cargo install --debug --locked cargo-deny --root target/tools
     cargo deny --locked check bans licenses sources

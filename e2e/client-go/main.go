@@ -23,6 +23,7 @@ import (
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/client-go/tools/clientcmd"
+	"k8s.io/klog/v2"
 )
 
 // stepAnnotation is what whoever drives the test writes anew with each change.
@@ -38,6 +39,12 @@ func main() {
 		fields     = flag.String("fields", "", "field selector")
 		resync     = flag.Duration("resync", 0, "resync period")
 	)
+	// At this level reflectors say why they wait.
+	klog.InitFlags(nil)
+	if err := flag.Set("v", "4"); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
 	flag.Parse()
 	if err := run(*kubeconfig, *resource, *kind, *namespace, *labels, *fields, *resync); err != nil {
 		fmt.Fprintln(os.Stderr, err)

@@ -16,8 +16,8 @@ use crate::credentials::{ADMIN, Credentials, ISSUER, NOBODY};
 use crate::program::Program;
 use crate::target::Target;
 
-/// How long a server may take to come up.
-const PATIENCE: Duration = Duration::from_secs(120);
+/// How long a server that runs may take to come up, on a machine with too much to do.
+const PATIENCE: Duration = Duration::from_secs(200);
 
 /// A control plane of our own: killed, and its data thrown away, when dropped.
 #[derive(Debug)]

@@ -4,11 +4,11 @@
 
 mod comparison;
 mod driver;
-mod link;
 mod ours;
 mod outcome;
 mod run;
 mod scenario;
+mod scene;
 mod server;
 mod theirs;
 mod transcript;

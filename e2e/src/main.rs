@@ -18,9 +18,9 @@ mod credentials;
 mod differential;
 mod informer;
 mod kubectl;
+mod link;
 mod program;
 mod programs;
-mod proxy;
 mod results;
 mod target;
 

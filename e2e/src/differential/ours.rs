@@ -22,8 +22,8 @@ pub(crate) struct Ours {
 }
 
 impl Ours {
-    /// Starts an informer of what the scenario says.
-    pub(crate) fn start(config: Config, scenario: &Scenario, namespace: &str) -> Result<Self, Error> {
+    /// Starts an informer of what the scenario says, with this one as its witness.
+    pub(crate) fn start(config: Config, scenario: &Scenario, namespace: &str, witness: Witness) -> Result<Self, Error> {
         let client = kube_informer::client(config)?;
         let mut builder = Informer::<DynamicObject>::builder_for(client, scenario.kind().resource());
         // Connections break here as fast as they are made: nobody wants to wait for what that comes to.
@@ -41,8 +41,8 @@ impl Ours {
         if let Some(period) = scenario.resync {
             builder = builder.resync(period);
         }
-        let informer = builder.build();
-        let witness = Witness::new("kube-informer");
+        let complaining = witness.clone();
+        let informer = builder.on_watch_error(move |error| complaining.complain(error)).build();
         let told = witness.clone();
         let handler = informer.on_event(move |event| match line(&event) {
             Ok(line) => told.tell(line),

@@ -9,20 +9,18 @@ use tokio::fs;
 
 use super::comparison::{self, Resync, Terms, Trial, Window};
 use super::driver::Driver;
-use super::link::{Link, Mode};
 use super::ours::Ours;
 use super::outcome::Outcome;
 use super::scenario::{Scenario, Trouble};
+use super::scene::Scene;
 use super::server::{Door, Server};
 use super::theirs::Theirs;
 use super::transcript::State;
 use crate::Error;
+use crate::link::{Link, Mode};
 
 /// Writes in a window.
 const WRITES: u32 = 40;
-
-/// How long an informer may take to connect again.
-const PATIENCE: Duration = Duration::from_secs(90);
 
 /// What all scenarios need.
 #[derive(Debug)]
@@ -35,9 +33,9 @@ pub(crate) struct Stage {
 }
 
 /// Both informers, each on a line of its own to the server.
-struct Run {
+struct Run<'a> {
+    scene: &'a Scene,
     driver: Driver,
-    links: [Link; 2],
     ours: Ours,
     theirs: Theirs,
     /// Of the faults alone: how many writes there are is a matter of time.
@@ -74,53 +72,57 @@ pub(crate) async fn run(
     let folder = stage.folder.join(scenario.slug());
     fs::create_dir_all(&folder).await?;
     let blame = |error: Error| format!("{}: {error}\n  see {}", scenario.name, folder.display());
-    let mut run = Run::begin(stage, scenario, seed, &folder).await.map_err(blame)?;
-    let played = match run.play(scenario, server).await {
-        Ok(()) => run.verdict(scenario).await,
-        Err(error) => Err(error),
+    let scene = Scene::open(scenario.name, stage.door.address().await?, &folder).await?;
+    let played = async {
+        let mut run = Run::begin(stage, scenario, seed, &folder, &scene).await?;
+        run.play(scenario, server).await?;
+        let agreement = run.verdict(scenario).await?;
+        scene.doing("stopping both informers");
+        let Run { driver, ours, theirs, .. } = run;
+        theirs.stop().await?;
+        ours.stop().await;
+        scene.doing("cleaning up");
+        driver.clean_up().await;
+        Ok((agreement, driver.writes))
     };
-    for witness in [&run.ours.witness, &run.theirs.witness] {
-        witness.write(&folder).await?;
-    }
-    let agreement = played.map_err(blame)?;
-    let cuts = [run.links[0].cuts(), run.links[1].cuts()];
-    let Run { driver, ours, theirs, .. } = run;
-    theirs.stop().await.map_err(blame)?;
-    ours.stop().await;
-    driver.clean_up().await;
-    Ok(Outcome { scenario: scenario.name, writes: driver.writes, cuts, agreement, took: began.elapsed() })
+    let (agreement, writes) = Box::pin(scene.watch_over(played)).await.map_err(blame)?;
+    let cuts = [scene.links[0].cuts(), scene.links[1].cuts()];
+    Ok(Outcome { scenario: scenario.name, writes, cuts, agreement, took: began.elapsed() })
 }
 
-impl Run {
+impl<'a> Run<'a> {
     /// Starts both informers while objects are being written.
-    async fn begin(stage: &Stage, scenario: &Scenario, seed: u64, folder: &Path) -> Result<Self, Error> {
-        let server = stage.door.address().await?;
-        let links = [Link::open(server).await?, Link::open(server).await?];
+    async fn begin(
+        stage: &Stage,
+        scenario: &Scenario,
+        seed: u64,
+        folder: &Path,
+        scene: &'a Scene,
+    ) -> Result<Self, Error> {
+        scene.doing("preparing");
         let keys = format!("e2e-{}-{:x}", scenario.slug(), std::process::id());
         let mut driver = Driver::prepare(stage.door.client().await?, scenario, &keys, seed).await?;
         driver.write(WRITES).await?;
         let namespace = driver.namespace();
-        let config = stage.door.through(links[0].address())?.config().await?;
-        let kubeconfig = stage.door.through(links[1].address())?.write(folder).await?;
-        let theirs = Theirs::start(&stage.program, &kubeconfig, scenario, &namespace, folder)?;
-        let ours = Ours::start(config, scenario, &namespace)?;
-        let mut run = Self {
-            driver,
-            links,
-            ours,
-            theirs,
-            dice: Pcg64Mcg::seed_from_u64(!seed),
-            windows: Vec::new(),
-            last_barrier: None,
-        };
+        let [our_link, their_link] = &scene.links;
+        let [our_witness, their_witness] = scene.witnesses.clone();
+        let config = stage.door.through(our_link.address())?.config().await?;
+        let kubeconfig = stage.door.through(their_link.address())?.write(folder).await?;
+        let theirs = Theirs::start(&stage.program, &kubeconfig, scenario, &namespace, their_witness)?;
+        let ours = Ours::start(config, scenario, &namespace, our_witness)?;
+        let dice = Pcg64Mcg::seed_from_u64(!seed);
+        let mut run = Self { scene, driver, ours, theirs, dice, windows: Vec::new(), last_barrier: None };
+        scene.doing("writing while both begin");
         for _ in 0..5 * WRITES {
             if run.ours.witness.has_synced() && run.theirs.witness.has_synced() {
                 break;
             }
             run.driver.write(1).await?;
         }
-        run.ours.witness.synced().await?;
-        run.theirs.witness.synced().await?;
+        for witness in &scene.witnesses {
+            scene.doing(format!("waiting until {} has synced", witness.name()));
+            witness.synced().await?;
+        }
         run.connected().await?;
         Ok(run)
     }
@@ -149,19 +151,21 @@ impl Run {
 
     /// Writes while both are connected.
     async fn connected(&mut self) -> Result<(), Error> {
+        self.scene.doing("writing while both are connected");
         self.driver.write(WRITES).await?;
         self.barrier(Terms::Connected).await
     }
 
     /// Writes while the connections of one or both break.
     async fn fault(&mut self, fault: Fault) -> Result<(), Error> {
+        self.scene.doing(format!("writing while connections break ({fault:?})"));
         let before = self.dice.random_range(0..WRITES);
         self.driver.write(before).await?;
         let chance = self.dice.random_range(0..6000);
         let links = match self.dice.random_range(0..3) {
-            0 => &self.links[..1],
-            1 => &self.links[1..],
-            _ => &self.links[..],
+            0 => &self.scene.links[..1],
+            1 => &self.scene.links[1..],
+            _ => &self.scene.links[..],
         };
         let each = |act: &dyn Fn(&Link)| links.iter().for_each(act);
         match fault {
@@ -182,7 +186,8 @@ impl Run {
             Fault::CutTwice => {
                 let accepted = counts(links, Link::accepted);
                 each(&Link::cut);
-                until_above(links, Link::accepted, &accepted).await?;
+                self.scene.doing("waiting until whoever was cut off connects again");
+                until_above(links, Link::accepted, &accepted).await;
                 match chance % 3 {
                     // A watch that brought nothing.
                     0 | 1 => until_quiet(links).await,
@@ -201,7 +206,8 @@ impl Run {
                 each(&|link| link.set(Mode::Slam));
                 each(&Link::cut);
                 self.driver.write(WRITES).await?;
-                until_above(links, Link::accepted, &accepted).await?;
+                self.scene.doing("waiting until whoever was cut off connects again");
+                until_above(links, Link::accepted, &accepted).await;
                 self.driver.write(WRITES).await?;
             }
             Fault::Stalled => {
@@ -218,23 +224,29 @@ impl Run {
 
     /// Writes while neither is connected, and lets the server forget what they would have to be told.
     async fn lost_history(&mut self, server: &mut Server<'_>) -> Result<(), Error> {
-        for link in &self.links {
+        self.scene.doing("writing while neither is connected");
+        for link in &self.scene.links {
             link.set(Mode::Refuse);
             link.cut();
         }
         self.driver.write(WRITES).await?;
+        self.scene.doing("letting the server lose its history");
         server.lose_history().await?;
         self.driver.served().await?;
+        self.scene.doing("writing what neither is told");
         self.driver.write(WRITES).await?;
-        self.links.iter().for_each(Link::heal);
+        self.scene.links.iter().for_each(Link::heal);
         self.barrier(Terms::Cut).await
     }
 
     /// Ends a window: both have heard of everything before.
     async fn barrier(&mut self, terms: Terms) -> Result<(), Error> {
         let barrier = self.driver.barrier().await?;
-        self.ours.witness.heard(&barrier).await?;
-        self.theirs.witness.heard(&barrier).await?;
+        for witness in &self.scene.witnesses {
+            let State { key, version, .. } = &barrier;
+            self.scene.doing(format!("waiting until {} hears of {key} at {version}", witness.name()));
+            witness.heard(&barrier).await?;
+        }
         self.windows.push(Window { end: barrier.version, terms });
         self.last_barrier = Some(barrier);
         Ok(())
@@ -242,17 +254,18 @@ impl Run {
 
     /// Compares what both have told.
     async fn verdict(&mut self, scenario: &Scenario) -> Result<comparison::Agreement, Error> {
-        let witnesses = [self.ours.witness.clone(), self.theirs.witness.clone()];
+        let [ours, theirs] = &self.scene.witnesses;
         let resync = if scenario.resync.is_some() { Resync::On } else { Resync::Off };
         if let (Resync::On, Some(last)) = (resync, &self.last_barrier) {
-            for witness in &witnesses {
+            for witness in [ours, theirs] {
+                self.scene.doing(format!("waiting until {} tells everything again", witness.name()));
                 // The second time round, the first has told everything.
                 witness.told_again(last, 2).await?;
             }
         }
+        self.scene.doing("reading both caches");
         self.ours.print_cache()?;
         self.theirs.print_cache().await?;
-        let [ours, theirs] = &witnesses;
         let keys = self.driver.keys();
         let trial = Trial {
             ours: ours.transcript(keys, &ours.cache().await?),
@@ -296,13 +309,8 @@ async fn until_quiet(links: &[Link]) {
     }
 }
 
-async fn until_above(links: &[Link], count: fn(&Link) -> usize, before: &[usize]) -> Result<(), Error> {
-    let began = Instant::now();
+async fn until_above(links: &[Link], count: fn(&Link) -> usize, before: &[usize]) {
     while !all_above(links, count, before) {
-        if began.elapsed() > PATIENCE {
-            return Err(format!("nobody connects again within {} s", PATIENCE.as_secs()).into());
-        }
         tokio::time::sleep(Duration::from_millis(5)).await;
     }
-    Ok(())
 }

@@ -23,13 +23,13 @@ pub(crate) struct Theirs {
 }
 
 impl Theirs {
-    /// Starts an informer of what the scenario says. What it has to complain of goes to a log in the folder.
+    /// Starts an informer of what the scenario says, with this one as its witness.
     pub(crate) fn start(
         program: &Path,
         kubeconfig: &Path,
         scenario: &Scenario,
         namespace: &str,
-        folder: &Path,
+        witness: Witness,
     ) -> Result<Self, Error> {
         let mut command = Command::new(program);
         command.arg(format!("-kubeconfig={}", kubeconfig.display())).arg(format!("-resource={}", scenario.resource()));
@@ -49,7 +49,7 @@ impl Theirs {
         if let Some(period) = scenario.resync {
             command.arg(format!("-resync={}ms", period.as_millis()));
         }
-        let log = folder.join("client-go.log");
+        let log = witness.log().to_owned();
         let mut child = command
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
@@ -60,7 +60,6 @@ impl Theirs {
         let (Some(input), Some(output)) = (child.stdin.take(), child.stdout.take()) else {
             return Err("a process without pipes".into());
         };
-        let witness = Witness::new("client-go");
         let told = witness.clone();
         tokio::spawn(async move {
             let mut lines = BufReader::new(output).lines();

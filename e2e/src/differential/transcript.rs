@@ -1,5 +1,7 @@
 //! What an informer told: the lines that both print.
 
+use std::fmt;
+
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 /// The annotation that every write of an object changes.
@@ -57,6 +59,23 @@ impl Line {
         match self {
             Self::Added { object, .. } | Self::Updated { object, .. } | Self::Deleted { object, .. } => Some(object),
             Self::Synced { .. } | Self::Cache { .. } => None,
+        }
+    }
+
+    /// Whether an object is told again without a change.
+    pub(crate) fn is_resync(&self) -> bool {
+        matches!(self, Self::Updated { old, object } if old == object)
+    }
+}
+
+impl fmt::Display for Line {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Added { object, .. } => write!(f, "added {} at {}", object.key, object.version),
+            Self::Updated { object, .. } => write!(f, "updated {} at {}", object.key, object.version),
+            Self::Deleted { object, .. } => write!(f, "deleted {} at {}", object.key, object.version),
+            Self::Synced { version } => write!(f, "synced to {version}"),
+            Self::Cache { objects } => write!(f, "a cache of {} objects", objects.len()),
         }
     }
 }

@@ -1,24 +1,46 @@
 //! An informer whose every word is written down.
 
+use std::fmt;
+use std::fs::File;
+use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::Duration;
 
-use tokio::fs;
+use serde::Serialize;
 use tokio::sync::watch;
+use tokio::time::Instant;
 
 use super::transcript::{Line, State, Transcript};
 use crate::Error;
-
-/// The longest that anything may take. Waits end as soon as what is waited for has come.
-const PATIENCE: Duration = Duration::from_secs(90);
 
 /// What an informer has told so far.
 #[derive(Debug, Clone)]
 pub(crate) struct Witness {
     name: &'static str,
-    lines: Arc<Mutex<Vec<Line>>>,
+    told: Arc<Mutex<Told>>,
+    /// What it complains of.
+    log: PathBuf,
     changed: watch::Sender<End>,
+}
+
+#[derive(Debug)]
+struct Told {
+    lines: Vec<Line>,
+    /// How many lines told something new.
+    news: usize,
+    began: Instant,
+    last: Instant,
+    /// Where each line is written when it is told.
+    file: File,
+}
+
+/// A line, as it is written down.
+#[derive(Debug, Serialize)]
+struct Written<'a> {
+    /// Seconds since the beginning.
+    at: f64,
+    #[serde(flatten)]
+    line: &'a Line,
 }
 
 /// Whether more may come.
@@ -29,14 +51,51 @@ enum End {
 }
 
 impl Witness {
-    pub(crate) fn new(name: &'static str) -> Self {
-        Self { name, lines: Arc::default(), changed: watch::Sender::new(End::NotYet) }
+    /// A witness that writes into a folder: what it tells, a JSON document a line, and what it complains of.
+    pub(crate) fn new(name: &'static str, folder: &Path) -> Result<Self, Error> {
+        let (began, file) = (Instant::now(), File::create(folder.join(format!("{name}.jsonl")))?);
+        let log = folder.join(format!("{name}.log"));
+        File::create(&log)?;
+        let told = Told { lines: Vec::new(), news: 0, began, last: began, file };
+        Ok(Self { name, told: Arc::new(Mutex::new(told)), log, changed: watch::Sender::new(End::NotYet) })
+    }
+
+    pub(crate) fn name(&self) -> &'static str {
+        self.name
     }
 
     /// Takes down a line.
     pub(crate) fn tell(&self, line: Line) {
-        self.lines().push(line);
-        self.changed.send_modify(|_| {});
+        let written = self.told().take_down(line);
+        self.changed.send_modify(|end| {
+            if let Err(error) = written {
+                *end = End::Over(format!("what it tells cannot be written down: {error}"));
+            }
+        });
+    }
+
+    /// Takes down what went wrong.
+    pub(crate) fn complain(&self, complaint: impl fmt::Display) {
+        let at = self.told().began.elapsed().as_secs_f64();
+        // It is only for people, who find the rest in what was told.
+        let log = File::options().append(true).open(&self.log);
+        drop(log.and_then(|mut log| writeln!(log, "{at:.3} s: {complaint}")));
+    }
+
+    /// Where complaints go.
+    pub(crate) fn log(&self) -> &Path {
+        &self.log
+    }
+
+    /// The last that went wrong.
+    pub(crate) fn last_complaint(&self) -> Option<String> {
+        let log = std::fs::read_to_string(&self.log).ok()?;
+        log.lines().next_back().map(str::to_owned)
+    }
+
+    /// How many lines told something new so far.
+    pub(crate) fn news(&self) -> usize {
+        self.told().news
     }
 
     /// Nothing more will come, for this reason.
@@ -45,7 +104,7 @@ impl Witness {
     }
 
     pub(crate) fn has_synced(&self) -> bool {
-        self.lines().iter().any(|line| matches!(line, Line::Synced { .. }))
+        self.told().lines.iter().any(|line| matches!(line, Line::Synced { .. }))
     }
 
     pub(crate) async fn synced(&self) -> Result<(), Error> {
@@ -76,41 +135,50 @@ impl Witness {
 
     /// What has been told of the objects of a trial, which all have keys that begin with this.
     pub(crate) fn transcript(&self, keys: &str, cache: &[State]) -> Transcript {
-        let lines = self.lines();
-        let ours = lines.iter().filter(|line| line.object().is_none_or(|object| object.key.starts_with(keys)));
+        let told = self.told();
+        let ours = told.lines.iter().filter(|line| line.object().is_none_or(|object| object.key.starts_with(keys)));
         Transcript {
             lines: ours.cloned().collect(),
             cache: cache.iter().filter(|state| state.key.starts_with(keys)).cloned().collect(),
         }
     }
 
-    /// Writes everything to a file, a JSON document a line.
-    pub(crate) async fn write(&self, folder: &Path) -> Result<PathBuf, Error> {
-        let lines: Result<Vec<String>, _> = self.lines().iter().map(serde_json::to_string).collect();
-        let path = folder.join(format!("{}.jsonl", self.name));
-        fs::write(&path, lines?.join("\n") + "\n").await?;
-        Ok(path)
-    }
-
     async fn wait<T>(&self, what: &str, mut found: impl FnMut(&[Line]) -> Option<T>) -> Result<T, Error> {
         let mut changed = self.changed.subscribe();
-        let wait = async {
-            loop {
-                let end = changed.borrow_and_update().clone();
-                if let Some(found) = found(&self.lines()) {
-                    return Ok(found);
-                }
-                if let End::Over(why) = end {
-                    return Err(format!("{} ended before it could {what}: {why}", self.name).into());
-                }
-                changed.changed().await?;
+        loop {
+            let end = changed.borrow_and_update().clone();
+            if let Some(found) = found(&self.told().lines) {
+                return Ok(found);
             }
-        };
-        let late = || format!("{} does not {what} within {} s", self.name, PATIENCE.as_secs());
-        tokio::time::timeout(PATIENCE, wait).await.map_err(|_| late())?
+            if let End::Over(why) = end {
+                return Err(format!("{} ended before it could {what}: {why}", self.name).into());
+            }
+            changed.changed().await?;
+        }
     }
 
-    fn lines(&self) -> MutexGuard<'_, Vec<Line>> {
-        self.lines.lock().unwrap_or_else(PoisonError::into_inner)
+    fn told(&self) -> MutexGuard<'_, Told> {
+        self.told.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Told {
+    fn take_down(&mut self, line: Line) -> Result<(), Error> {
+        self.last = Instant::now();
+        let at = self.last.duration_since(self.began).as_secs_f64();
+        let json = serde_json::to_string(&Written { at, line: &line })? + "\n";
+        self.file.write_all(json.as_bytes())?;
+        self.news += usize::from(!line.is_resync());
+        self.lines.push(line);
+        Ok(())
+    }
+}
+
+impl fmt::Display for Witness {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let told = self.told();
+        let Some(last) = told.lines.last() else { return write!(f, "{} has told nothing", self.name) };
+        let (lines, ago) = (told.lines.len(), told.last.elapsed().as_secs());
+        write!(f, "{} has told {lines} lines, the last {ago} s ago: {last}", self.name)
     }
 }

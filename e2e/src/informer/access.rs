@@ -11,7 +11,7 @@ use super::playground::{Playground, Query, bindings, config_maps};
 use super::watched::{Plain, Watched};
 use super::writer::Writer;
 use crate::Error;
-use crate::proxy::Proxy;
+use crate::link::Link;
 
 const SEED: u64 = 403;
 
@@ -20,7 +20,7 @@ pub(super) async fn run(playground: &Playground) -> Result<String, Error> {
     let mut writer = Writer::new(playground.client.clone(), SEED, vec![config_maps()], namespaces.clone());
     writer.write(30).await;
     let somebody = Somebody::new(playground).await?;
-    let (proxy, config) = Proxy::between(&somebody.config).await?;
+    let (link, config) = Link::between(&somebody.config).await?;
     let query = Query { namespaces: Some(namespaces), ..Query::default() };
     let watched = Watched::start("of somebody", kube_informer::client(config)?, &config_maps(), query, &Plain)?;
 
@@ -35,7 +35,7 @@ pub(super) async fn run(playground: &Playground) -> Result<String, Error> {
 
     somebody.revoke().await?;
     // A watch that is open stays open: the server looks only when it is opened.
-    proxy.cut();
+    link.cut();
     watched.degraded("that it is forbidden", ServerError::is_forbidden).await?;
     let before = watched.events();
     writer.write(30).await;

@@ -8,11 +8,11 @@ use super::playground::{Playground, Query, builtin, config_maps};
 use super::watched::{Plain, Watched};
 use crate::Error;
 use crate::control_plane::ControlPlane;
-use crate::proxy::Proxy;
+use crate::link::{Link, Mode};
 
 pub(super) async fn run(playground: &Playground, control_plane: &ControlPlane) -> Result<String, Error> {
     let namespace = playground.namespace("compaction").await?;
-    let (proxy, config) = Proxy::between(&playground.target.config).await?;
+    let (link, config) = Link::between(&playground.target.config).await?;
     let client = kube_informer::client(config)?;
     let query = Query { namespaces: Some(vec![namespace.clone()]), ..Query::default() };
     // Of events the server keeps no history of its own: etcd is asked, and etcd forgets.
@@ -33,7 +33,8 @@ pub(super) async fn run(playground: &Playground, control_plane: &ControlPlane) -
         one.agrees(playground).await?;
     }
 
-    proxy.close();
+    link.set(Mode::Slam);
+    link.cut();
     eventually("the watches are cut", async || {
         let cut = forgotten.errors.count() > 0 && remembered.errors.count() > 0;
         if cut { Ok(()) } else { Err("nothing has failed yet".to_owned()) }
@@ -46,7 +47,7 @@ pub(super) async fn run(playground: &Playground, control_plane: &ControlPlane) -
         playground.ask("DELETE", &format!("{}/goes", path(plural)), &serde_json::Value::Null).await?;
     }
     let revision = control_plane.compact().await?;
-    proxy.cut();
+    link.heal();
     let objects = forgotten.agrees(playground).await? + remembered.agrees(playground).await?;
     if !forgotten.errors.any(ServerError::is_expired) {
         return Err("the server remembered what it was made to forget".into());

@@ -16,7 +16,7 @@ use super::watched::{Eager, Watched};
 use super::writer::Writer;
 use crate::Error;
 use crate::credentials::{Credentials, ServiceAccount};
-use crate::proxy::Proxy;
+use crate::link::Link;
 
 const SEED: u64 = 401;
 /// Long enough to sync on a machine with too much to do.
@@ -34,13 +34,13 @@ pub(super) async fn run(playground: &Playground, credentials: &Credentials) -> R
 
     // As a program in the cluster has it, and as one that asks another program.
     let mut watched = Vec::new();
-    let mut proxies = Vec::new();
+    let mut links = Vec::new();
     for (name, auth_info) in [("with a token file", keys.in_a_file()?), ("with a program", keys.by_a_program()?)] {
-        let (proxy, mut config) = Proxy::between(&playground.target.config).await?;
+        let (link, mut config) = Link::between(&playground.target.config).await?;
         config.auth_info = auth_info;
         let query = Query { namespaces: Some(namespaces.clone()), ..Query::default() };
         watched.push(Watched::start(name, kube_informer::client(config)?, &config_maps(), query, &Eager)?);
-        proxies.push(proxy);
+        links.push(link);
     }
     for one in &watched {
         // The server may not yet know that the account may read.
@@ -57,7 +57,7 @@ pub(super) async fn run(playground: &Playground, credentials: &Credentials) -> R
     })
     .await?;
     // A watch that is open stays open: the server looks only when it is opened.
-    proxies.iter().for_each(Proxy::cut);
+    links.iter().for_each(Link::cut);
     for one in &watched {
         one.degraded("that it is not authorized", ServerError::is_unauthorized).await?;
     }

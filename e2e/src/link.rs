@@ -1,15 +1,18 @@
-//! The line between an informer and its server, which can be cut.
+//! The line between a client and a server, which can be cut without touching either.
 
+use std::fmt;
 use std::io;
 use std::net::{Ipv4Addr, SocketAddr};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, AtomicUsize, Ordering};
+use std::sync::{Arc, OnceLock};
 
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::tcp::{OwnedReadHalf, OwnedWriteHalf};
 use tokio::net::{TcpListener, TcpSocket, TcpStream};
 use tokio::sync::watch;
-use tokio::task::{JoinHandle, JoinSet};
+use tokio::task::{AbortHandle, JoinSet};
+
+use crate::Error;
 
 /// A port that passes every byte on to the server as it is, TLS and all, for as long as it is told to. Closed when dropped.
 #[derive(Debug)]
@@ -17,7 +20,7 @@ pub(crate) struct Link {
     address: SocketAddr,
     state: watch::Sender<State>,
     counts: Arc<Counts>,
-    task: JoinHandle<io::Result<()>>,
+    listening: AbortHandle,
 }
 
 /// What the line does with connections and bytes.
@@ -48,6 +51,8 @@ struct Counts {
     passed: AtomicUsize,
     /// After so many more bytes from the server everything is cut; negative for never.
     allowance: AtomicI64,
+    /// Why nobody listens any more.
+    broken: OnceLock<String>,
 }
 
 /// No byte is too many.
@@ -56,7 +61,7 @@ const UNLIMITED: i64 = i64::MIN;
 impl Link {
     /// Opens a port through which the server is reached.
     pub(crate) async fn open(server: SocketAddr) -> io::Result<Self> {
-        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await?;
+        let listener = bind((Ipv4Addr::LOCALHOST, 0).into())?.listen(BACKLOG)?;
         let address = listener.local_addr()?;
         let (state, _) = watch::channel(State { mode: Mode::Pass, cuts: 0 });
         let counts = Arc::new(Counts {
@@ -64,9 +69,30 @@ impl Link {
             cut: AtomicUsize::new(0),
             passed: AtomicUsize::new(0),
             allowance: AtomicI64::new(UNLIMITED),
+            broken: OnceLock::new(),
         });
-        let task = tokio::spawn(listen(server, listener, state.clone(), Arc::clone(&counts)));
-        Ok(Self { address, state, counts, task })
+        let (mode, counted) = (state.clone(), Arc::clone(&counts));
+        let listening = tokio::spawn(async move {
+            if let Err(error) = listen(server, listener, mode, &counted).await {
+                counted.broken.get_or_init(|| error.to_string());
+            }
+        });
+        Ok(Self { address, state, counts, listening: listening.abort_handle() })
+    }
+
+    /// A line to the server that a configuration names, and the configuration changed to use it.
+    pub(crate) async fn between(config: &kube::Config) -> Result<(Self, kube::Config), Error> {
+        let host = config.cluster_url.host().ok_or("the cluster's address has no host")?.to_owned();
+        let https = config.cluster_url.scheme_str() == Some("https");
+        let port = config.cluster_url.port_u16().unwrap_or(if https { 443 } else { 80 });
+        let bare = host.trim_matches(['[', ']']);
+        let server = tokio::net::lookup_host((bare, port)).await?.next().ok_or("the cluster's host is not known")?;
+        let link = Self::open(server).await?;
+        let mut config = config.clone();
+        let scheme = if https { "https" } else { "http" };
+        config.cluster_url = format!("{scheme}://{}", link.address).parse()?;
+        config.tls_server_name.get_or_insert(bare.to_owned());
+        Ok((link, config))
     }
 
     pub(crate) fn address(&self) -> SocketAddr {
@@ -112,8 +138,32 @@ impl Link {
 
 impl Drop for Link {
     fn drop(&mut self) {
-        self.task.abort();
+        self.listening.abort();
     }
+}
+
+impl fmt::Display for Link {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (accepted, cuts, passed) = (self.accepted(), self.cuts(), self.passed());
+        match self.counts.broken.get() {
+            Some(error) => write!(f, "its line is broken ({error})")?,
+            None => write!(f, "its line is set to {:?}", self.state.borrow().mode)?,
+        }
+        write!(f, ", {accepted} connections accepted, {cuts} cut, {passed} bytes from the server")
+    }
+}
+
+/// How many connections may wait to be accepted.
+const BACKLOG: u32 = 64;
+
+/// A socket that keeps its port, and refuses connections unless it listens. Beside it another one can be bound to the port, so that
+/// nobody else gets hold of it while the one follows the other.
+fn bind(address: SocketAddr) -> io::Result<TcpSocket> {
+    let socket = TcpSocket::new_v4()?;
+    socket.set_reuseaddr(true)?;
+    socket.set_reuseport(true)?;
+    socket.bind(address)?;
+    Ok(socket)
 }
 
 /// Accepts connections, or not.
@@ -121,22 +171,19 @@ async fn listen(
     server: SocketAddr,
     mut listener: TcpListener,
     state: watch::Sender<State>,
-    counts: Arc<Counts>,
+    counts: &Arc<Counts>,
 ) -> io::Result<()> {
     let address = listener.local_addr()?;
     let mut mode = state.subscribe();
     let mut connections = JoinSet::new();
     loop {
         if mode.borrow_and_update().mode == Mode::Refuse {
-            // A socket that is bound but does not listen keeps the port, and refuses.
+            let socket = bind(address)?;
             drop(listener);
-            let socket = TcpSocket::new_v4()?;
-            socket.set_reuseaddr(true)?;
-            socket.bind(address)?;
             if mode.wait_for(|state| state.mode != Mode::Refuse).await.is_err() {
                 return Ok(());
             }
-            listener = socket.listen(64)?;
+            listener = socket.listen(BACKLOG)?;
         }
         let client = tokio::select! {
             changed = mode.changed() => match changed {
@@ -151,7 +198,7 @@ async fn listen(
             counts.cut.fetch_add(1, Ordering::Relaxed);
             continue;
         }
-        connections.spawn(pass(client, server, state.clone(), Arc::clone(&counts)));
+        connections.spawn(pass(client, server, state.clone(), Arc::clone(counts)));
     }
 }
 
