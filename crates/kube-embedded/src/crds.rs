@@ -8,8 +8,8 @@ use tokio::time::Instant;
 use crate::cluster::Cluster;
 use crate::delete_options::DeleteOptions;
 use crate::kinds::{
-    Condition, Definition, GroupResource, Kind, Lifecycle, Registry, accept_names, initial_status, set_condition,
-    set_definition_defaults, stored_versions,
+    Condition, Definition, GroupResource, Kind, Lifecycle, Registry, Structure, accept_names, initial_status,
+    set_condition, set_definition_defaults, stored_versions,
 };
 use crate::metadata;
 use crate::negotiate::Form;
@@ -38,6 +38,19 @@ pub(crate) fn prepare_update(crd: &mut Value) {
 /// What is wrong with a definition.
 pub(crate) fn problems(crd: &Value) -> Vec<Cause> {
     Definition::parse(crd).err().unwrap_or_default()
+}
+
+/// What is to be said about a definition that can be served: what of its schemas is not looked at.
+pub(crate) fn warnings(crd: &Value) -> Vec<String> {
+    let mut warnings = Vec::new();
+    for version in crd["spec"]["versions"].as_array().into_iter().flatten() {
+        let structure = Structure::new(&version["schema"]["openAPIV3Schema"]);
+        warnings.extend(structure.unknown_formats());
+        warnings.extend(structure.unchecked_rules());
+    }
+    warnings.sort();
+    warnings.dedup();
+    warnings
 }
 
 /// What is wrong with a change of a definition.

@@ -27,7 +27,7 @@ pub(crate) use self::name_rule::NameRule;
 pub(crate) use self::prune::{prune, prune_struct};
 pub(crate) use self::registry::{GroupVersion, Registry};
 use self::schema::Struct;
-pub(crate) use self::structure::Structure;
+pub(crate) use self::structure::{Structure, Written};
 use crate::json::{self, Encoded};
 use crate::request::Verb;
 use crate::table::Columns;

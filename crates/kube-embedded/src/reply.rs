@@ -59,7 +59,7 @@ impl Reply {
     }
 
     pub(crate) fn with_warnings(mut self, warnings: Vec<String>) -> Self {
-        self.warnings = warnings;
+        self.warnings.splice(0..0, warnings);
         self
     }
 

@@ -297,7 +297,8 @@ async fn unknown_fields_are_warned_of() {
 async fn bodies_that_are_no_objects_are_refused() {
     let server = server().await;
     let client = Client::of(&server);
-    client.send(Method::POST, CONFIGMAPS, &[("content-type", "application/yaml")], "a: b").await.expect(415);
+    client.send(Method::POST, CONFIGMAPS, &[("content-type", "text/plain")], "a: b").await.expect(415);
+    client.send(Method::POST, CONFIGMAPS, &[("content-type", "application/yaml")], "a: b: c").await.expect(400);
     client.send(Method::POST, CONFIGMAPS, &[], "").await.expect(400);
     let wrong = client.post(CONFIGMAPS, &json!({"metadata": {"name": 1}})).await.expect(400);
     assert_eq!(

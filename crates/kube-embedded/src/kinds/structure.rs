@@ -1,14 +1,45 @@
 //! What a definition's schema says about its objects: unknown fields go, missing ones get their defaults, wrong ones are
-//! refused. Patterns, formats, combinations of schemas and CEL rules are not looked at.
+//! refused.
+
+mod check;
+mod formats;
+#[cfg(feature = "cel")]
+mod rules;
+#[cfg(not(feature = "cel"))]
+#[path = "structure/no_rules.rs"]
+mod rules;
 
 use serde_json::{Map, Value};
 
+use self::check::Patterns;
+use self::rules::Rules;
+use super::schema::Structs;
 use crate::json;
 use crate::status::Cause;
 
 /// The schema of one version of a custom kind.
 #[derive(Debug)]
-pub(crate) struct Structure(Value);
+pub(crate) struct Structure {
+    schema: Value,
+    patterns: Patterns,
+    rules: Rules,
+}
+
+/// What there is to say about an object.
+#[derive(Debug, Default)]
+pub(crate) struct Findings {
+    /// Why it is refused.
+    pub(crate) causes: Vec<Cause>,
+    /// What its writer is told all the same.
+    pub(crate) warnings: Vec<String>,
+}
+
+/// Which part of an object a write is about.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Written {
+    Whole,
+    Status,
+}
 
 /// Whether a place holds a whole object, whose type and metadata are not the schema's business.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -20,32 +51,122 @@ enum Place {
 impl Structure {
     /// The structure that an `openAPIV3Schema` describes.
     pub(crate) fn new(schema: &Value) -> Self {
-        Self(schema.clone())
+        Self { schema: schema.clone(), patterns: Patterns::of(schema), rules: Rules::of(schema) }
     }
 
     /// The schema as the definition has it.
     pub(crate) fn schema(&self) -> &Value {
-        &self.0
+        &self.schema
     }
 
     /// Takes out fields that the schema does not have; gives their paths.
     pub(crate) fn prune(&self, object: &mut Value) -> Vec<String> {
         let mut unknown = Vec::new();
-        prune(&self.0, object, Place::Object, "", &mut unknown);
+        prune(&self.schema, object, Place::Object, "", &mut unknown);
         unknown
     }
 
     /// Fills in the defaults of the schema.
     pub(crate) fn fill(&self, object: &mut Value) {
-        fill(&self.0, object);
+        fill(&self.schema, object);
     }
 
-    /// What is wrong with an object.
-    pub(crate) fn problems(&self, object: &Value) -> Vec<Cause> {
-        let mut causes = Vec::new();
-        check(&self.0, object, Place::Object, "", &mut causes);
+    /// Formats of the schema that nobody knows, as the real server tells of them.
+    pub(crate) fn unknown_formats(&self) -> Vec<String> {
+        let mut unknown = Vec::new();
+        formats::unknown(&self.schema, &mut unknown);
+        unknown.iter().map(|format| format!("unrecognized format {format:?}")).collect()
+    }
+
+    /// Rules of the schema that cannot be read, and so are not checked, each in a sentence.
+    pub(crate) fn unchecked_rules(&self) -> Vec<String> {
+        self.rules.unreadable()
+    }
+
+    /// What there is to say about a new object.
+    pub(crate) fn created(&self, object: &Value) -> Findings {
+        self.look(object, None, Written::Whole)
+    }
+
+    /// What there is to say about a change: what was wrong before may stay wrong, as long as it stays the same.
+    pub(crate) fn updated(&self, new: &Value, old: &Value, written: Written) -> Findings {
+        self.look(new, Some(old), written)
+    }
+
+    fn look(&self, object: &Value, old: Option<&Value>, written: Written) -> Findings {
+        let schema = &self.schema;
+        let mut causes = match written {
+            Written::Whole => check::problems(&self.patterns, schema, object, old, ""),
+            Written::Status => self.status_problems(object, old),
+        };
+        if written == Written::Whole {
+            check::embedded(schema, object, "", &mut causes);
+        }
+        let mut repeated = Vec::new();
+        check::repeated(schema, object, "", &mut repeated);
+        if let Some(old) = old.filter(|_| !repeated.is_empty()) {
+            let mut before = Vec::new();
+            check::repeated(schema, old, "", &mut before);
+            if !before.is_empty() {
+                repeated.clear();
+            }
+        }
+        causes.extend(repeated);
+        if self.rules.is_empty() {
+            return Findings { causes, warnings: Vec::new() };
+        }
+        if causes.iter().any(keeps_rules_from_being_checked) {
+            let why = "some validation rules were not checked because the object was invalid; correct the existing errors to \
+                       complete validation";
+            causes.push(Cause::invalid(check::NOWHERE, "null", why));
+            return Findings { causes, warnings: Vec::new() };
+        }
+        let verdict = self.rules.check(schema, object, old);
+        causes.extend(verdict.causes);
+        Findings { causes, warnings: verdict.warnings }
+    }
+
+    /// The status is looked at by itself: what is wrong with it is told without its name in front.
+    fn status_problems(&self, object: &Value, old: Option<&Value>) -> Vec<Cause> {
+        let Some(status) = object.get("status") else { return Vec::new() };
+        let (schema, old) = (&self.schema["properties"]["status"], old.and_then(|old| old.get("status")));
+        let mut causes = check::problems(&self.patterns, schema, status, old, "");
+        for cause in causes.iter_mut().filter(|cause| cause.field != check::NOWHERE) {
+            cause.field = joined("status", &cause.field).trim_end_matches('.').to_owned();
+        }
         causes
     }
+}
+
+/// Rules may count on values of the right types and sizes.
+fn keeps_rules_from_being_checked(cause: &Cause) -> bool {
+    matches!(
+        cause.reason,
+        "FieldValueNotSupported"
+            | "FieldValueRequired"
+            | "FieldValueTooLong"
+            | "FieldValueTooMany"
+            | "FieldValueTypeInvalid"
+    )
+}
+
+/// What an item of a list was before: items are told apart by keys, or not at all.
+fn counterpart<'v>(schema: &Value, item: &Value, old: Option<&'v Value>) -> Option<&'v Value> {
+    if schema["x-kubernetes-list-type"] != "map" {
+        return None;
+    }
+    let key = key_of(schema, item);
+    old?.as_array()?.iter().find(|old| key_of(schema, old) == key)
+}
+
+/// What an item of a list is told apart by.
+fn key_of(schema: &Value, item: &Value) -> Value {
+    let keys = schema["x-kubernetes-list-map-keys"].as_array().into_iter().flatten().filter_map(Value::as_str);
+    let mut keys = keys.peekable();
+    if keys.peek().is_none() {
+        return item.clone();
+    }
+    keys.filter_map(|key| Some((key.to_owned(), item.get(key)?.clone()))).collect::<Map<_, _>>().into()
 }
 
 fn prune(schema: &Value, value: &mut Value, place: Place, path: &str, unknown: &mut Vec<String>) {
@@ -60,22 +181,38 @@ fn prune(schema: &Value, value: &mut Value, place: Place, path: &str, unknown: &
             let whole = place == Place::Object || schema["x-kubernetes-embedded-resource"] == true;
             map.retain(|key, value| {
                 if whole && matches!(key.as_str(), "apiVersion" | "kind" | "metadata") {
+                    if place == Place::Field && key == "metadata" {
+                        prune_metadata(value, &joined(path, key), unknown);
+                    }
                     return true;
                 }
                 match known(schema, key) {
                     Some(schema) => {
-                        prune(schema, value, Place::Field, &join(path, key), unknown);
+                        prune(schema, value, Place::Field, &joined(path, key), unknown);
                         true
                     }
                     None if keeps_unknown || schema["additionalProperties"] == true => true,
                     None => {
-                        unknown.push(join(path, key));
+                        unknown.push(joined(path, key));
                         false
                     }
                 }
             });
         }
         Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {}
+    }
+}
+
+/// The metadata of an object within an object has the fields of any other.
+fn prune_metadata(metadata: &mut Value, path: &str, unknown: &mut Vec<String>) {
+    if let Value::Object(map) = metadata {
+        map.retain(|key, _| {
+            let known = Structs::object_meta().field(key).is_some();
+            if !known {
+                unknown.push(joined(path, key));
+            }
+            known
+        });
     }
 }
 
@@ -90,13 +227,16 @@ fn fill(schema: &Value, value: &mut Value) {
         Value::Array(items) => items.iter_mut().for_each(|item| fill(&schema["items"], item)),
         Value::Object(map) => {
             for (key, schema) in properties(schema) {
-                let Some(default) = schema.get("default") else { continue };
-                let missing = match map.get(key) {
-                    None => true,
-                    Some(value) => value.is_null() && schema["nullable"] != true,
+                let is_null = match map.get(key) {
+                    None => false,
+                    Some(value) if value.is_null() && schema["nullable"] != true => true,
+                    Some(_) => continue,
                 };
-                if missing {
-                    map.insert(key.clone(), default.clone());
+                match schema.get("default") {
+                    Some(default) => drop(map.insert(key.clone(), default.clone())),
+                    // Null where there can be no null is nothing.
+                    None if is_null => drop(map.remove(key)),
+                    None => {}
                 }
             }
             for (key, value) in map.iter_mut() {
@@ -109,135 +249,11 @@ fn fill(schema: &Value, value: &mut Value) {
     }
 }
 
-fn check(schema: &Value, value: &Value, place: Place, path: &str, causes: &mut Vec<Cause>) {
-    if value.is_null() && schema["nullable"] == true {
-        return;
-    }
-    if let Some(expected) = schema["type"].as_str().filter(|expected| !is_of_type(expected, value)) {
-        let found = type_of(value);
-        let why = format!("Invalid value: {found:?}: {path} in body must be of type {expected}: {found:?}");
-        causes.push(Cause::new("FieldValueTypeInvalid", path, why));
-        return;
-    }
-    if schema["x-kubernetes-int-or-string"] == true && !value.is_string() && value.as_i64().is_none() {
-        let found = type_of(value);
-        let why = format!("Invalid value: {found:?}: {path} in body must be of type integer,string: {found:?}");
-        causes.push(Cause::new("FieldValueTypeInvalid", path, why));
-        return;
-    }
-    match value {
-        Value::Object(map) => check_fields(schema, map, place, path, causes),
-        Value::Array(items) => {
-            check_count(schema, ("minItems", "maxItems"), "items", items.len(), path, causes);
-            for (at, item) in items.iter().enumerate() {
-                check(&schema["items"], item, Place::Field, &format!("{path}[{at}]"), causes);
-            }
-        }
-        Value::String(text) => check_length(schema, text, path, causes),
-        Value::Number(number) => check_range(schema, number.as_f64().unwrap_or_default(), value, path, causes),
-        Value::Null | Value::Bool(_) => {}
-    }
-    if let Some(allowed) = schema["enum"].as_array().filter(|allowed| !allowed.contains(value)) {
-        let shown: Vec<String> = allowed.iter().map(shown).collect();
-        causes.push(Cause::unsupported(path, self::shown(value), &shown.join(", ")));
-    }
-}
-
-fn check_fields(schema: &Value, map: &Map<String, Value>, place: Place, path: &str, causes: &mut Vec<Cause>) {
-    let whole = place == Place::Object || schema["x-kubernetes-embedded-resource"] == true;
-    let required = schema["required"].as_array().into_iter().flatten().filter_map(Value::as_str);
-    for name in required.filter(|name| !map.contains_key(*name)) {
-        causes.push(Cause::new("FieldValueRequired", join(path, name), "Required value"));
-    }
-    check_count(schema, ("minProperties", "maxProperties"), "properties", map.len(), path, causes);
-    for (key, value) in map {
-        if whole && matches!(key.as_str(), "apiVersion" | "kind" | "metadata") {
-            continue;
-        }
-        if let Some(schema) = known(schema, key) {
-            check(schema, value, Place::Field, &join(path, key), causes);
-        }
-    }
-}
-
-fn check_count(
-    schema: &Value,
-    (least, most): (&str, &str),
-    what: &str,
-    count: usize,
-    path: &str,
-    causes: &mut Vec<Cause>,
-) {
-    let count = count as u64;
-    if let Some(least) = schema[least].as_u64().filter(|least| count < *least) {
-        causes.push(Cause::invalid(path, count, format!("{path} in body should have at least {least} {what}")));
-    }
-    if let Some(most) = schema[most].as_u64().filter(|most| count > *most) {
-        let why = format!("Too many: {count}: must have at most {most} items");
-        causes.push(Cause::new("FieldValueTooMany", path, why));
-    }
-}
-
-fn check_length(schema: &Value, text: &str, path: &str, causes: &mut Vec<Cause>) {
-    let length = text.chars().count() as u64;
-    if let Some(least) = schema["minLength"].as_u64().filter(|least| length < *least) {
-        let why = format!("{path} in body should be at least {least} chars long");
-        causes.push(Cause::invalid(path, shown(&text.into()), why));
-    }
-    if let Some(most) = schema["maxLength"].as_u64().filter(|most| length > *most) {
-        let why = format!("Too long: may not be more than {most} bytes");
-        causes.push(Cause::new("FieldValueTooLong", path, why));
-    }
-}
-
-fn check_range(schema: &Value, number: f64, value: &Value, path: &str, causes: &mut Vec<Cause>) {
-    if let Some(least) = schema["minimum"].as_f64() {
-        let exclusive = schema["exclusiveMinimum"] == true;
-        if number < least || exclusive && number <= least {
-            let bound = if exclusive { "greater than" } else { "greater than or equal to" };
-            let why = format!("{path} in body should be {bound} {least}");
-            causes.push(Cause::invalid(path, shown(value), why));
-        }
-    }
-    if let Some(most) = schema["maximum"].as_f64() {
-        let exclusive = schema["exclusiveMaximum"] == true;
-        if number > most || exclusive && number >= most {
-            let bound = if exclusive { "less than" } else { "less than or equal to" };
-            let why = format!("{path} in body should be {bound} {most}");
-            causes.push(Cause::invalid(path, shown(value), why));
-        }
-    }
-}
-
-fn is_of_type(expected: &str, value: &Value) -> bool {
-    match expected {
-        "object" => value.is_object(),
-        "array" => value.is_array(),
-        "string" => value.is_string(),
-        "boolean" => value.is_boolean(),
-        "number" => value.is_number(),
-        "integer" => value.is_i64() || value.is_u64() || value.as_f64().is_some_and(|number| number.fract() == 0.0),
-        _ => true,
-    }
-}
-
-fn type_of(value: &Value) -> &'static str {
-    match value {
-        Value::Null => "null",
-        Value::Bool(_) => "boolean",
-        Value::Number(number) if number.is_f64() => "number",
-        Value::Number(_) => "integer",
-        Value::String(_) => "string",
-        Value::Array(_) => "array",
-        Value::Object(_) => "object",
-    }
-}
-
 fn properties(schema: &Value) -> impl Iterator<Item = (&String, &Value)> {
     schema["properties"].as_object().into_iter().flatten()
 }
 
-fn join(path: &str, key: &str) -> String {
+fn joined(path: &str, key: &str) -> String {
     if path.is_empty() { key.to_owned() } else { format!("{path}.{key}") }
 }
 
@@ -296,8 +312,8 @@ mod tests {
     #[test]
     fn wrong_values_are_told_one_by_one() {
         let told = |spec: Value| -> Vec<String> {
-            let causes = structure().problems(&json!({"metadata": {"name": "a"}, "spec": spec}));
-            causes.iter().map(|cause| format!("{}: {}", cause.field, cause.message)).collect()
+            let found = structure().created(&json!({"metadata": {"name": "a"}, "spec": spec}));
+            found.causes.iter().map(|cause| format!("{}: {}", cause.field, cause.message)).collect()
         };
         assert!(told(json!({"size": 3, "port": 80, "tags": ["a"]})).is_empty());
         assert_eq!(told(json!({})), ["spec.size: Required value"]);
@@ -310,8 +326,8 @@ mod tests {
             [
                 "spec.color: Unsupported value: \"green\": supported values: \"red\", \"blue\"",
                 "spec.size: Invalid value: 0: spec.size in body should be greater than or equal to 1",
-                "spec.tags: Too many: 3: must have at most 2 items",
                 "spec.tags[0]: Invalid value: \"\": spec.tags[0] in body should be at least 1 chars long",
+                "spec.tags: Too many: 3: must have at most 2 items",
             ]
         );
         assert_eq!(told(json!({"size": 1, "port": true})).len(), 1);

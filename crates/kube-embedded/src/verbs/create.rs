@@ -89,12 +89,13 @@ fn make(write: &Write<'_>, decoded: Decoded, origin: Origin) -> Result<Reply, St
         } else if kind.kind == "Job" && !kind.is_custom() {
             select_own_pods(&mut object);
         }
-        validate(write, &object)?;
+        let told = validate(write, &object)?;
+        let warnings = || warnings.iter().cloned().chain(told.iter().cloned()).collect();
         let name = metadata::text(&object, "name").to_owned();
         let key = write.key(&name);
         if write.is_dry_run() {
             if write.find(&key).is_none() {
-                return Ok(write.tried(201, object, None).with_warnings(warnings));
+                return Ok(write.tried(201, object, None).with_warnings(warnings()));
             }
         } else if version != 0 {
             return Err(Status::internal("resourceVersion should not be set on objects to be created"));
@@ -102,7 +103,7 @@ fn make(write: &Write<'_>, decoded: Decoded, origin: Origin) -> Result<Reply, St
             if kind.behaviour.lifecycle == Lifecycle::CustomResourceDefinition {
                 crds::created(write, stored.key());
             }
-            return Ok(Reply::new(201, Content::Object(stored)).with_warnings(warnings));
+            return Ok(Reply::new(201, Content::Object(stored)).with_warnings(warnings()));
         }
         taken = name;
     }
@@ -189,12 +190,15 @@ fn select_own_pods(job: &mut Value) {
     spec["selector"] = json!({"matchLabels": {"batch.kubernetes.io/controller-uid": uid}});
 }
 
-fn validate(write: &Write<'_>, object: &Value) -> Result<(), Status> {
+/// What is to be said about an object that can be made.
+fn validate(write: &Write<'_>, object: &Value) -> Result<Vec<String>, Status> {
     let kind = write.kind();
+    let mut warnings = Vec::new();
     let mut causes = match kind.behaviour.lifecycle {
         // A definition's name has rules of its own, which come with all others of its kind.
         Lifecycle::CustomResourceDefinition if !metadata::text(object, "name").is_empty() => {
             let own = crds::problems(object);
+            warnings = crds::warnings(object);
             let mut causes = validation::created(kind, object);
             causes.retain(|cause| !own.contains(cause));
             causes.extend(own);
@@ -203,10 +207,12 @@ fn validate(write: &Write<'_>, object: &Value) -> Result<(), Status> {
         _ => validation::created(kind, object),
     };
     if let Some(structure) = &kind.structure {
-        causes.extend(structure.problems(object));
+        let found = structure.created(object);
+        causes.extend(found.causes);
+        warnings.extend(found.warnings);
     }
     if causes.is_empty() {
-        return Ok(());
+        return Ok(warnings);
     }
     causes.dedup();
     Err(write.invalid(object, causes))

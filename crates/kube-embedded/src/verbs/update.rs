@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use crate::crds;
 use crate::decode::Decoded;
 use crate::kind_rules;
-use crate::kinds::{DAEMON_SET_GENERATION, Lifecycle, Part, PutMissing, UpdateVersion};
+use crate::kinds::{DAEMON_SET_GENERATION, Lifecycle, Part, PutMissing, UpdateVersion, Written};
 use crate::metadata;
 use crate::namespaces;
 use crate::ownership::{self, Author};
@@ -91,7 +91,7 @@ pub(crate) fn replace(
     check_version(write, existing, &new)?;
     write.place(&mut new)?;
     prepare(write, &mut new, old, facet);
-    validate(write, &new, old)?;
+    let warnings = validate(write, &new, old, facet)?;
     metadata::remove(&mut new, "resourceVersion");
     match write.authorship {
         Authorship::Manager(manager) => {
@@ -105,7 +105,7 @@ pub(crate) fn replace(
     }
     let ends = ends_with_it(write, &new, old);
     if write.is_dry_run() {
-        return Ok(Ok(write.tried(200, new, Some(existing))));
+        return Ok(Ok(write.tried(200, new, Some(existing)).with_warnings(warnings)));
     }
     if ends {
         let Ok(last) = write.take(existing) else { return Ok(Err(Outdated)) };
@@ -119,7 +119,7 @@ pub(crate) fn replace(
     {
         crds::updated(write, stored.key());
     }
-    Ok(Ok(Reply::ok(Content::Object(stored))))
+    Ok(Ok(Reply::ok(Content::Object(stored)).with_warnings(warnings)))
 }
 
 /// The name in the object must be that of the path.
@@ -244,18 +244,24 @@ fn count_template(new: &mut Value, old: &Value) {
     new["metadata"]["annotations"][DAEMON_SET_GENERATION] = json!(count.to_string());
 }
 
-fn validate(write: &Write<'_>, new: &Value, old: &Value) -> Result<(), Status> {
+/// What is to be said about a change that can be made.
+fn validate(write: &Write<'_>, new: &Value, old: &Value, facet: Facet) -> Result<Vec<String>, Status> {
+    let mut warnings = Vec::new();
     let mut causes = validation::updated(write.kind(), new, old);
     causes.extend(kind_rules::updated(write.kind(), new, old));
     if write.kind().behaviour.lifecycle == Lifecycle::CustomResourceDefinition {
         causes.extend(crds::update_problems(new, old));
+        if facet == Facet::Main {
+            warnings = crds::warnings(new);
+        }
     }
     if let Some(structure) = &write.kind().structure {
-        // What was wrong before may stay wrong: the definition may be younger than the object.
-        let known = structure.problems(old);
-        causes.extend(structure.problems(new).into_iter().filter(|cause| !known.contains(cause)));
+        let written = if facet == Facet::Status { Written::Status } else { Written::Whole };
+        let found = structure.updated(new, old, written);
+        causes.extend(found.causes);
+        warnings.extend(found.warnings);
     }
-    if causes.is_empty() { Ok(()) } else { Err(write.invalid(new, causes)) }
+    if causes.is_empty() { Ok(warnings) } else { Err(write.invalid(new, causes)) }
 }
 
 /// Whether an object that was to be deleted goes with this update, because nothing holds it any longer.

@@ -38,6 +38,7 @@ mod patches;
 mod protobuf;
 mod reviews;
 mod scales;
+mod schemas;
 mod selectors;
 mod tables;
 mod versions;
@@ -62,6 +63,7 @@ fn main() -> ExitCode {
             protobuf::CASES,
             reviews::CASES,
             scales::CASES,
+            schemas::CASES,
             selectors::CASES,
             tables::CASES,
             versions::CASES,

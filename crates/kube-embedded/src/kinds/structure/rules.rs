@@ -1,0 +1,396 @@
+//! The CEL rules of a schema (`x-kubernetes-validations`).
+
+use std::collections::HashMap;
+use std::sync::{Arc, LazyLock, OnceLock};
+
+use base64::Engine as _;
+use cel::objects::{Key, Map};
+use cel::{Context, Env, ExecutionError, Program};
+use serde_json::Value;
+
+use super::check::NOWHERE;
+use super::{counterpart, joined, shown};
+use crate::status::Cause;
+
+/// Words that CEL has for itself: fields of these names are called otherwise in rules.
+const RESERVED: [&str; 21] = [
+    "true",
+    "false",
+    "null",
+    "in",
+    "as",
+    "break",
+    "const",
+    "continue",
+    "else",
+    "for",
+    "function",
+    "if",
+    "import",
+    "let",
+    "loop",
+    "package",
+    "namespace",
+    "return",
+    "var",
+    "void",
+    "while",
+];
+
+/// The longest message that an expression may give.
+const LONGEST_MESSAGE: usize = 5 * 1024;
+
+/// What rules may call, beside what CEL has itself.
+static ENV: LazyLock<Arc<Env>> = LazyLock::new(|| {
+    let mut env = Env::stdlib();
+    for extension in [cel::extensions::strings, cel::extensions::lists, cel::extensions::math] {
+        // An extension that is not there leaves rules that use it unchecked, which is told when they run.
+        env.add_extension(extension).ok();
+    }
+    Arc::new(env)
+});
+
+/// The rules of a schema. Each expression is compiled when it is first needed.
+#[derive(Default)]
+pub(super) struct Rules {
+    programs: HashMap<String, OnceLock<Result<Program, String>>>,
+}
+
+impl std::fmt::Debug for Rules {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_list().entries(self.programs.keys()).finish()
+    }
+}
+
+/// What rules say about an object.
+#[derive(Debug, Default)]
+pub(super) struct Verdict {
+    pub(super) causes: Vec<Cause>,
+    /// What is wrong but was so before, and what could not be checked.
+    pub(super) warnings: Vec<String>,
+}
+
+impl Rules {
+    pub(super) fn of(schema: &Value) -> Self {
+        let mut rules = Self::default();
+        rules.gather(schema);
+        rules
+    }
+
+    fn gather(&mut self, schema: &Value) {
+        match schema {
+            Value::Object(map) => {
+                for rule in rules_of(schema) {
+                    for part in ["rule", "messageExpression"] {
+                        if let Some(text) = rule[part].as_str().filter(|text| !text.trim().is_empty()) {
+                            self.programs.entry(text.to_owned()).or_default();
+                        }
+                    }
+                }
+                map.values().for_each(|part| self.gather(part));
+            }
+            Value::Array(parts) => parts.iter().for_each(|part| self.gather(part)),
+            Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {}
+        }
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.programs.is_empty()
+    }
+
+    /// Why rules of the schema cannot be checked, for those that cannot even be read.
+    pub(super) fn unreadable(&self) -> Vec<String> {
+        let mut unreadable: Vec<String> = self
+            .programs
+            .keys()
+            .filter_map(|text| Some(unchecked(text, self.program(text)?.as_ref().err()?)))
+            .collect();
+        unreadable.sort();
+        unreadable
+    }
+
+    /// Holds an object against every rule.
+    pub(super) fn check(&self, schema: &Value, value: &Value, old: Option<&Value>) -> Verdict {
+        let mut verdict = Verdict::default();
+        self.walk(&Node { schema, path: "", is_root: true }, value, old, &mut verdict);
+        verdict
+    }
+
+    fn program(&self, text: &str) -> Option<&Result<Program, String>> {
+        let program = self.programs.get(text)?;
+        Some(program.get_or_init(|| ENV.compile(text).map_err(|error| error.to_string())))
+    }
+
+    fn walk(&self, node: &Node<'_>, value: &Value, old: Option<&Value>, verdict: &mut Verdict) {
+        let Node { schema, path, .. } = node;
+        if value.is_null() {
+            return;
+        }
+        for rule in rules_of(schema) {
+            self.apply(rule, node, value, old.filter(|old| !old.is_null()), verdict);
+        }
+        match value {
+            Value::Array(items) => {
+                for (at, item) in items.iter().enumerate() {
+                    let path = format!("{path}[{at}]");
+                    let node = Node { schema: &schema["items"], path: &path, is_root: false };
+                    self.walk(&node, item, counterpart(schema, item, old), verdict);
+                }
+            }
+            Value::Object(map) => {
+                for (key, value) in map {
+                    let other = schema.get("additionalProperties").filter(|other| other.is_object());
+                    let (schema, path) = match (schema["properties"].get(key), other) {
+                        (Some(schema), _) => (schema, joined(path, key)),
+                        (None, Some(schema)) => (schema, format!("{path}[{key}]")),
+                        (None, None) => continue,
+                    };
+                    let node = Node { schema, path: &path, is_root: false };
+                    self.walk(&node, value, old.and_then(|old| old.get(key)), verdict);
+                }
+            }
+            Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {}
+        }
+    }
+
+    fn apply(&self, rule: &Value, node: &Node<'_>, value: &Value, old: Option<&Value>, verdict: &mut Verdict) {
+        let text = rule["rule"].as_str().unwrap_or_default();
+        let program = match self.program(text) {
+            None => return,
+            Some(Ok(program)) => program,
+            Some(Err(why)) => {
+                verdict.warnings.push(unchecked(text, why));
+                return;
+            }
+        };
+        let is_transition = program.references().has_variable("oldSelf");
+        let is_optional = rule["optionalOldSelf"] == true;
+        if is_transition && old.is_none() && !is_optional {
+            return;
+        }
+        let mut context = Context::with_env(Arc::clone(&ENV));
+        context.add_variable_from_value("self", node.convert(value));
+        if is_transition {
+            let old = old.map(|old| node.convert(old));
+            let bound = if is_optional { optional(old) } else { old };
+            context.add_variable_from_value("oldSelf", bound.unwrap_or(cel::Value::Null));
+        }
+        match program.execute(&context) {
+            Ok(cel::Value::Bool(true)) => {}
+            Ok(cel::Value::Bool(false)) => {
+                let cause = self.cause(rule, node, value, &context);
+                // What has not changed may stay wrong.
+                match !is_transition && old == Some(value) {
+                    true => verdict.warnings.push(format!("{}: {}", cause.field, cause.message)),
+                    false => verdict.causes.push(cause),
+                }
+            }
+            Ok(other) => verdict.warnings.push(unchecked(text, &format!("it gives {}", other.type_of()))),
+            Err(error) => match in_go_words(&error) {
+                Some(error) => {
+                    let kind = node.schema["type"].as_str().unwrap_or_default();
+                    let rule = rule["message"].as_str().filter(|message| !message.is_empty()).unwrap_or(text).trim();
+                    let why = format!("{error} evaluating rule: {rule}");
+                    verdict.causes.push(Cause::invalid(node.place(), format!("{kind:?}"), why));
+                }
+                None => verdict.warnings.push(unchecked(text, &error.to_string())),
+            },
+        }
+    }
+
+    /// What is told of a value that a rule is false of.
+    fn cause(&self, rule: &Value, node: &Node<'_>, value: &Value, context: &Context<'_, '_>) -> Cause {
+        let said = |part: &str| rule[part].as_str().map(str::trim).filter(|text| !text.is_empty());
+        let told = rule["messageExpression"].as_str().and_then(|text| self.message(text, context));
+        let detail = told
+            .or_else(|| said("message").map(str::to_owned))
+            .unwrap_or_else(|| format!("failed rule: {}", said("rule").unwrap_or_default()));
+        let place = match rule["fieldPath"].as_str().filter(|path| !path.is_empty()) {
+            Some(below) => joined(node.path, below.trim_start_matches('.')),
+            None => node.place().to_owned(),
+        };
+        // Whole objects and lists are not shown.
+        let compound = matches!(node.schema["type"].as_str(), Some("object" | "array"));
+        match rule["reason"].as_str() {
+            Some("FieldValueForbidden") => Cause::forbidden(&place, detail),
+            Some("FieldValueRequired") => Cause::required(&place, detail),
+            Some("FieldValueDuplicate") if compound => Cause::new("FieldValueDuplicate", place, "Duplicate value"),
+            Some("FieldValueDuplicate") => {
+                Cause::new("FieldValueDuplicate", place, format!("Duplicate value: {}", shown(value)))
+            }
+            _ if compound => Cause::new("FieldValueInvalid", place, format!("Invalid value: {detail}")),
+            _ => Cause::invalid(&place, shown(value), detail),
+        }
+    }
+
+    /// What an expression says; `None` if it does not say anything of use.
+    fn message(&self, text: &str, context: &Context<'_, '_>) -> Option<String> {
+        let Some(Ok(program)) = self.program(text) else { return None };
+        match program.execute(context) {
+            Ok(cel::Value::String(message)) => {
+                let message = message.trim().to_owned();
+                let fits = !message.is_empty() && message.len() <= LONGEST_MESSAGE && !message.contains('\n');
+                fits.then_some(message)
+            }
+            _ => None,
+        }
+    }
+}
+
+/// A place in a schema, and where it leads to in an object.
+struct Node<'s> {
+    schema: &'s Value,
+    path: &'s str,
+    is_root: bool,
+}
+
+impl Node<'_> {
+    /// What failures call it.
+    fn place(&self) -> &str {
+        if self.path.is_empty() { NOWHERE } else { self.path }
+    }
+
+    /// A value as rules see it.
+    fn convert(&self, value: &Value) -> cel::Value {
+        convert(self.schema, value, self.is_root)
+    }
+}
+
+/// Why a rule is not checked, in a sentence for whoever wrote it.
+fn unchecked(rule: &str, why: &str) -> String {
+    let why = why.split_whitespace().collect::<Vec<_>>().join(" ");
+    format!("this server does not check the rule {rule:?}: {why}")
+}
+
+fn rules_of(schema: &Value) -> impl Iterator<Item = &Value> {
+    let rules = schema.get("x-kubernetes-validations").and_then(Value::as_array);
+    rules.into_iter().flatten().filter(|rule| rule.is_object())
+}
+
+/// An old value that may be missing.
+fn optional(value: Option<cel::Value>) -> Option<cel::Value> {
+    let mut context = Context::with_env(Arc::clone(&ENV));
+    let text = if value.is_some() { "optional.of(value)" } else { "optional.none()" };
+    context.add_variable_from_value("value", value.unwrap_or(cel::Value::Null));
+    ENV.compile(text).ok()?.execute(&context).ok()
+}
+
+/// A failure that is the object's own, as the real server tells it.
+fn in_go_words(error: &ExecutionError) -> Option<String> {
+    match error {
+        ExecutionError::NoSuchKey(key) => Some(format!("no such key: {key}")),
+        ExecutionError::DivisionByZero(_) => Some("division by zero".to_owned()),
+        ExecutionError::RemainderByZero(_) => Some("modulus by zero".to_owned()),
+        ExecutionError::IndexOutOfBounds(cel::Value::Int(index)) => Some(format!("index out of bounds: {index}")),
+        ExecutionError::Overflow(..) => Some("integer overflow".to_owned()),
+        _ => None,
+    }
+}
+
+fn convert(schema: &Value, value: &Value, is_root: bool) -> cel::Value {
+    match value {
+        Value::Null => cel::Value::Null,
+        Value::Bool(truth) => cel::Value::Bool(*truth),
+        Value::Number(number) => match number.as_i64() {
+            Some(whole) if schema["type"] != "number" => cel::Value::Int(whole),
+            _ => cel::Value::Float(number.as_f64().unwrap_or(f64::NAN)),
+        },
+        Value::String(text) => {
+            let bytes = (schema["format"] == "byte")
+                .then(|| base64::engine::general_purpose::STANDARD.decode(text).ok())
+                .flatten();
+            bytes.map_or_else(|| cel::Value::String(Arc::new(text.clone())), |bytes| cel::Value::Bytes(Arc::new(bytes)))
+        }
+        Value::Array(items) => {
+            let items = items.iter().map(|item| convert(&schema["items"], item, false)).collect();
+            cel::Value::List(Arc::new(items))
+        }
+        Value::Object(map) => {
+            let whole = is_root || schema["x-kubernetes-embedded-resource"] == true;
+            let other = schema.get("additionalProperties").filter(|other| other.is_object());
+            let fields = map.iter().filter_map(|(key, value)| {
+                let seen = match (schema["properties"].get(key), other) {
+                    (_, Some(other)) => (key.clone(), convert(other, value, false)),
+                    (_, None) if whole && key == "metadata" => (key.clone(), names(value)),
+                    (_, None) if whole && matches!(key.as_str(), "apiVersion" | "kind") => {
+                        (key.clone(), convert(&Value::Null, value, false))
+                    }
+                    (Some(schema), None) => (escaped(key), convert(schema, value, false)),
+                    // What the schema does not know, rules do not see.
+                    (None, None) => return None,
+                };
+                Some((Key::from(seen.0), seen.1))
+            });
+            cel::Value::Map(Map { map: Arc::new(fields.collect()) })
+        }
+    }
+}
+
+/// Of metadata rules see the names alone.
+fn names(metadata: &Value) -> cel::Value {
+    let names = ["name", "generateName"].into_iter();
+    let names = names.filter_map(|name| Some((name, metadata[name].as_str()?)));
+    let names = names.map(|(name, text)| (Key::from(name), cel::Value::String(Arc::new(text.to_owned()))));
+    cel::Value::Map(Map { map: Arc::new(names.collect()) })
+}
+
+/// A field's name as rules spell it.
+fn escaped(name: &str) -> String {
+    if RESERVED.contains(&name) {
+        return format!("__{name}__");
+    }
+    let name = name.replace("__", "__underscores__").replace('.', "__dot__");
+    name.replace('-', "__dash__").replace('/', "__slash__")
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn told(schema: &Value, value: &Value, old: Option<&Value>) -> (Vec<String>, Vec<String>) {
+        let verdict = Rules::of(schema).check(schema, value, old);
+        let causes = verdict.causes.iter().map(|cause| format!("{}: {}", cause.field, cause.message)).collect();
+        (causes, verdict.warnings)
+    }
+
+    #[test]
+    fn fields_are_called_as_cel_can_call_them() {
+        assert_eq!(escaped("a.b/c__d"), "a__dot__b__slash__c__underscores__d");
+        let schema = json!({
+            "type": "object", "properties": {"a-b": {"type": "integer"}, "namespace": {"type": "string"}},
+            "x-kubernetes-validations": [{"rule": "self.a__dash__b > 1 && self.__namespace__ == 'n'"}],
+        });
+        assert_eq!(told(&schema, &json!({"a-b": 2, "namespace": "n"}), None), (vec![], vec![]));
+        assert_eq!(told(&schema, &json!({"a-b": 1, "namespace": "n"}), None).0.len(), 1);
+    }
+
+    #[test]
+    fn what_cannot_be_checked_is_told_and_let_pass() {
+        for rule in ["self ==", "nobody.knows(self)", "self.size()", "quantity(self).isGreaterThan(quantity('1'))"] {
+            let schema = json!({"type": "string", "x-kubernetes-validations": [{"rule": rule}]});
+            let (causes, warnings) = told(&schema, &json!("a"), None);
+            assert!(causes.is_empty(), "{causes:?}");
+            assert!(warnings.iter().any(|warning| warning.contains(rule)), "{rule}: {warnings:?}");
+        }
+        let schema = json!({"type": "string", "x-kubernetes-validations": [{"rule": "self =="}]});
+        assert_eq!(Rules::of(&schema).unreadable().len(), 1);
+    }
+
+    #[test]
+    fn an_old_value_may_be_optional() {
+        let rule =
+            json!({"rule": "!oldSelf.hasValue() || self >= oldSelf.value()", "optionalOldSelf": true, "message": "up"});
+        let schema = json!({"type": "integer", "x-kubernetes-validations": [rule]});
+        assert_eq!(told(&schema, &json!(1), None), (vec![], vec![]));
+        assert_eq!(told(&schema, &json!(1), Some(&json!(2))).0, ["<nil>: Invalid value: 1: up"]);
+    }
+
+    #[test]
+    fn what_was_wrong_before_is_only_warned_of() {
+        let schema = json!({"type": "integer", "x-kubernetes-validations": [{"rule": "self > 5"}]});
+        let (causes, warnings) = told(&schema, &json!(1), Some(&json!(1)));
+        assert_eq!((causes, warnings), (vec![], vec!["<nil>: Invalid value: 1: failed rule: self > 5".to_owned()]));
+    }
+}
