@@ -10,24 +10,34 @@ default:
     @just --list
 
 # The whole gate: what CI runs.
-check: fmt lint test readme doc deny package budget
+check: fmt locks lint test readme doc deny package budget
 
 # The formatting, checked.
 fmt:
     cargo fmt --all --check
     cargo fmt --all --check --manifest-path bench/Cargo.toml
 
-# Clippy, warnings as errors; the measuring rig as well, whose lock file follows the dependencies of the crates it measures.
+# Both lock files against the manifests: the rig's goes stale with every dependency of the crates it measures. `just relock` mends it.
+locks:
+    cargo metadata --locked --format-version 1 > /dev/null
+    cargo metadata --locked --format-version 1 --manifest-path bench/Cargo.toml > /dev/null
+
+# The rig's lock file anew, after the dependencies of the crates changed.
+relock:
+    cargo update --workspace --manifest-path bench/Cargo.toml
+
+# Clippy, warnings as errors; the measuring rig as well.
 lint:
     cargo clippy --workspace --all-targets --all-features --locked -- --deny warnings
-    cargo clippy --manifest-path bench/Cargo.toml --target-dir target --all-targets -- --deny warnings
+    cargo clippy --manifest-path bench/Cargo.toml --target-dir target --all-targets --locked -- --deny warnings
 
 # Unit, integration and documentation tests. The whole workspace is named each time, so that dependencies have the same features and
-# are built once.
+# are built once; the rig's tests are built as the guard is.
 test:
     cargo test --workspace --locked
     cargo test --workspace --all-features --locked --test metrics --test workqueue_metrics --test kube_runtime
     cargo test --workspace --all-features --locked --doc
+    cargo test --release --locked --manifest-path bench/Cargo.toml --target-dir target --package budget --package rig --lib --bin soak
 
 # The commands that the README begins with.
 readme:
@@ -59,13 +69,23 @@ package:
 # Instructions and bytes of fixed work against their budgets: `just budget`, and `just budget write` to set them anew.
 budget what="check":
     .ci/valgrind
-    cargo build --release --manifest-path bench/Cargo.toml --target-dir target --package budget --package rig --bin budget
+    cargo build --release --locked --manifest-path bench/Cargo.toml --target-dir target --package budget --package rig --bin budget
     target/release/budget {{what}}
 
 # Side by side with client-go and kube-rs, e.g. `just bench --quick`; needs Go.
 bench *options:
-    cargo build --release --manifest-path bench/Cargo.toml --target-dir target
+    cargo build --release --locked --manifest-path bench/Cargo.toml --target-dir target
     target/release/bench {{options}}
+
+# More and more objects and handlers: whether cost grows with them and no faster; needs Go. `just growth --quick` to see that it runs.
+growth *options:
+    cargo build --release --locked --manifest-path bench/Cargo.toml --target-dir target
+    target/release/bench growth {{options}}
+
+# An hour beside a pretended cluster where things go wrong; fails unless memory is flat and nothing is lost. `just soak --for 2m` for less.
+soak *options:
+    cargo build --release --locked --manifest-path bench/Cargo.toml --target-dir target --package rig --bin soak
+    target/release/soak {{options}}
 
 # The benchmarks of one crate, e.g. `just microbench kube-informer --bench store`.
 microbench crate *options:
