@@ -6,6 +6,7 @@ import (
 	"runtime/debug"
 	"slices"
 	"strconv"
+	"strings"
 	"sync/atomic"
 	"time"
 
@@ -27,10 +28,10 @@ var resources = map[string]schema.GroupVersionResource{
 	"certificates":   {Group: "pki.acme.com", Version: "v1", Resource: "certificates"},
 }
 
-// newInformer makes an informer as one does. Settings: "protobuf", "json"; with "+gzip" answers may be compressed.
+// newInformer makes an informer as one does. Settings: "protobuf", "JSON"; with "+gzip" answers may be compressed.
 func newInformer(o options) (cache.SharedIndexInformer, error) {
-	config := &rest.Config{Host: "http://" + o.server, DisableCompression: o.setting != "protobuf+gzip" && o.setting != "json+gzip"}
-	if o.setting == "protobuf" || o.setting == "protobuf+gzip" {
+	config := &rest.Config{Host: "http://" + o.server, DisableCompression: !strings.HasSuffix(o.setting, "+gzip")}
+	if strings.HasPrefix(o.setting, "protobuf") {
 		config.ContentType = "application/vnd.kubernetes.protobuf"
 		config.AcceptContentTypes = "application/vnd.kubernetes.protobuf,application/json"
 	}
@@ -55,7 +56,7 @@ func newInformer(o options) (cache.SharedIndexInformer, error) {
 type drive struct {
 	o        options
 	control  control
-	tally    *tally
+	tallies  []*tally
 	informer cache.SharedIndexInformer
 	figures  map[string]float64
 	counted  counters
@@ -66,7 +67,7 @@ func client(o options) (map[string]float64, error) {
 	if err != nil {
 		return nil, err
 	}
-	d := &drive{o: o, control: control{o.server}, tally: newTally(), informer: informer, figures: map[string]float64{}}
+	d := &drive{o: o, control: control{o.server}, informer: informer, figures: map[string]float64{}}
 	switch o.scenario {
 	case "life":
 		err = d.life()
@@ -99,6 +100,11 @@ func (d *drive) life() error {
 			return err
 		}
 	}
+	if len(d.o.rates) > 0 {
+		if err := d.wakeUp(); err != nil {
+			return err
+		}
+	}
 	for _, rate := range d.o.rates {
 		delays, err := d.delays(rate)
 		if err != nil {
@@ -110,12 +116,16 @@ func (d *drive) life() error {
 }
 
 func (d *drive) firstList(handlers int) error {
-	d.tally.want(d.o.count * handlers)
+	d.tallies = nil
+	for range handlers {
+		d.tallies = append(d.tallies, newTally())
+	}
+	d.want(d.o.count)
 	d.figures["start.rss"] = resident()
 	forgetPeak()
 	before, start := cpu(), time.Now()
-	for range handlers {
-		if _, err := d.informer.AddEventHandler(d.handler()); err != nil {
+	for _, tally := range d.tallies {
+		if _, err := d.informer.AddEventHandler(handler(tally)); err != nil {
 			return err
 		}
 	}
@@ -135,7 +145,8 @@ func (d *drive) firstList(handlers int) error {
 	return d.wire("sync")
 }
 
-func (d *drive) handler() cache.ResourceEventHandler {
+// handler tells its own tally of every event, so that handlers do not wait for one another to count.
+func handler(tally *tally) cache.ResourceEventHandler {
 	var seen atomic.Int64
 	hear := func(object any) {
 		if tombstone, ok := object.(cache.DeletedFinalStateUnknown); ok {
@@ -143,7 +154,7 @@ func (d *drive) handler() cache.ResourceEventHandler {
 		}
 		meta := object.(metav1.Object)
 		seen.Store(int64(len(meta.GetNamespace()) + len(meta.GetName())))
-		d.tally.hear(func() uint64 { return version(meta) })
+		tally.hear(func() uint64 { return version(meta) })
 	}
 	return cache.ResourceEventHandlerFuncs{
 		AddFunc:    hear,
@@ -157,7 +168,7 @@ func (d *drive) updates() error {
 	if count == 0 {
 		return nil
 	}
-	d.tally.want(count)
+	d.want(count)
 	forgetPeak()
 	before, start := cpu(), time.Now()
 	if err := d.control.do("updates?count=%d", count); err != nil {
@@ -170,11 +181,15 @@ func (d *drive) updates() error {
 	d.figures["updates.keys.cpu"] = (cpu() - before).Seconds() / each
 	d.figures["updates.keys.wall"] = time.Since(start).Seconds() / each
 	d.figures["updates.keys.peak"] = peak()
-	return d.wire("updates")
+	if err := d.wire("updates"); err != nil {
+		return err
+	}
+	d.figures["updates.bytes"] /= float64(count)
+	return nil
 }
 
 func (d *drive) churn() error {
-	d.tally.want(2 * d.o.churn)
+	d.want(2 * d.o.churn)
 	before := cpu()
 	if err := d.control.do("churn?count=%d", d.o.churn); err != nil {
 		return err
@@ -190,7 +205,7 @@ func (d *drive) relist() error {
 	d.rest()
 	debug.FreeOSMemory()
 	d.figures["relist.before"] = resident()
-	d.tally.want(d.o.count)
+	d.want(d.o.count)
 	if err := d.control.ask(&d.counted, "counters?"); err != nil {
 		return err
 	}
@@ -211,7 +226,7 @@ func (d *drive) handlers() error {
 	if err := d.firstList(d.o.handlers); err != nil {
 		return err
 	}
-	d.tally.want(d.o.updates * d.o.handlers)
+	d.want(d.o.updates)
 	before := cpu()
 	if err := d.control.do("updates?count=%d", d.o.updates); err != nil {
 		return err
@@ -223,17 +238,26 @@ func (d *drive) handlers() error {
 	return nil
 }
 
+// wakeUp waits until changes come through again: after a relist a client may wait for a while before it watches.
+func (d *drive) wakeUp() error {
+	d.want(1)
+	if err := d.control.do("updates?count=%d", 1); err != nil {
+		return err
+	}
+	return d.wait("an update")
+}
+
 // delays are the times from the server's write to the handler's call, in microseconds, sorted.
 func (d *drive) delays(r rate) ([]float64, error) {
-	d.tally.time(r.count)
-	d.tally.want(r.count)
+	d.tallies[0].time(r.count)
+	d.want(r.count)
 	if err := d.control.do("rate?per_second=%d&count=%d", r.perSecond, r.count); err != nil {
 		return nil, err
 	}
 	if err := d.wait("updates at a rate"); err != nil {
 		return nil, err
 	}
-	heard := d.tally.timed()
+	heard := d.tallies[0].timed()
 	var written [][2]uint64
 	if err := d.control.ask(&written, "times?"); err != nil {
 		return nil, err
@@ -270,10 +294,19 @@ func (d *drive) rest() {
 }
 
 func (d *drive) wait(what string) error {
-	if d.tally.wait() {
-		return nil
+	for _, tally := range d.tallies {
+		if !tally.wait() {
+			return fmt.Errorf("%s did not come: heard %d in all", what, tally.heard.Load())
+		}
 	}
-	return fmt.Errorf("%s did not come: heard %d in all", what, d.tally.heard.Load())
+	return nil
+}
+
+// want wants so many events more than now for every handler: to be called before they can come.
+func (d *drive) want(more int) {
+	for _, tally := range d.tallies {
+		tally.want(more)
+	}
 }
 
 // wire notes what went over the wire since the last time.

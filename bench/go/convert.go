@@ -1,9 +1,11 @@
 package main
 
 import (
+	"bufio"
 	"bytes"
 	"encoding/binary"
 	"fmt"
+	"io"
 	"os"
 	"runtime"
 	"sync"
@@ -17,19 +19,73 @@ const (
 	placeholder = "7777777777"
 )
 
+// So many states are converted at a time: a large corpus need not fit into memory.
+const batch = 8192
+
 // convert makes a protobuf corpus of a JSON corpus, by the codecs of client-go itself. The format is described in rig/src/corpus.rs.
 func convert(in, out string) error {
-	bytesIn, err := os.ReadFile(in)
+	from, err := os.Open(in)
 	if err != nil {
 		return err
 	}
-	var states [][]byte
-	for at := header; at < len(bytesIn); {
-		length := int(binary.LittleEndian.Uint32(bytesIn[at:]))
-		states = append(states, bytesIn[at+8:at+8+length])
-		at += 8 + length
+	defer from.Close()
+	// Half a corpus would be taken for a whole one.
+	unfinished := out + ".unfinished"
+	to, err := os.Create(unfinished)
+	if err != nil {
+		return err
 	}
-	converted := make([][]byte, len(states))
+	defer to.Close()
+	reader, writer := bufio.NewReaderSize(from, 1<<20), bufio.NewWriterSize(to, 1<<20)
+	head := make([]byte, header)
+	if _, err := io.ReadFull(reader, head); err != nil {
+		return err
+	}
+	writer.Write(head)
+	for left := 2 * int(binary.LittleEndian.Uint32(head[16:])); left > 0; {
+		states := make([][]byte, min(left, batch))
+		left -= len(states)
+		for i := range states {
+			var numbers [8]byte
+			if _, err := io.ReadFull(reader, numbers[:]); err != nil {
+				return err
+			}
+			states[i] = make([]byte, binary.LittleEndian.Uint32(numbers[:]))
+			if _, err := io.ReadFull(reader, states[i]); err != nil {
+				return err
+			}
+		}
+		if err := convertAll(states); err != nil {
+			return err
+		}
+		for _, one := range states {
+			version := 0
+			if len(one) > 0 {
+				// The field's tag, its length, the ten digits.
+				version = bytes.Index(one, []byte("\x32\x0a"+placeholder)) + 2
+				if version < 2 {
+					return fmt.Errorf("an object without its version")
+				}
+			}
+			var numbers [8]byte
+			binary.LittleEndian.PutUint32(numbers[:], uint32(len(one)))
+			binary.LittleEndian.PutUint32(numbers[4:], uint32(version))
+			writer.Write(numbers[:])
+			writer.Write(one)
+		}
+	}
+	// The order of the objects is the same.
+	if _, err := io.Copy(writer, reader); err != nil {
+		return err
+	}
+	if err := writer.Flush(); err != nil {
+		return err
+	}
+	return os.Rename(unfinished, out)
+}
+
+// convertAll converts all of them in their places.
+func convertAll(states [][]byte) error {
 	var failure error
 	var mutex sync.Mutex
 	var group sync.WaitGroup
@@ -40,36 +96,16 @@ func convert(in, out string) error {
 				one, err := toProtobuf(states[i])
 				if err != nil {
 					mutex.Lock()
-					failure = fmt.Errorf("object %d: %w", i, err)
+					failure = err
 					mutex.Unlock()
 					return
 				}
-				converted[i] = one
+				states[i] = one
 			}
 		})
 	}
 	group.Wait()
-	if failure != nil {
-		return failure
-	}
-	var corpus bytes.Buffer
-	corpus.Write(bytesIn[:header])
-	for _, one := range converted {
-		version := 0
-		if len(one) > 0 {
-			// The field's tag, its length, the ten digits.
-			version = bytes.Index(one, []byte("\x32\x0a"+placeholder)) + 2
-			if version < 2 {
-				return fmt.Errorf("an object without its version")
-			}
-		}
-		var numbers [8]byte
-		binary.LittleEndian.PutUint32(numbers[:], uint32(len(one)))
-		binary.LittleEndian.PutUint32(numbers[4:], uint32(version))
-		corpus.Write(numbers[:])
-		corpus.Write(one)
-	}
-	return os.WriteFile(out, corpus.Bytes(), 0o644)
+	return failure
 }
 
 func toProtobuf(object []byte) ([]byte, error) {

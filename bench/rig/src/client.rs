@@ -19,8 +19,8 @@ mod reads;
 
 /// A client to be measured.
 pub trait Subject {
-    /// Begins to follow the work with so many handlers, each of which tells the tally of every event.
-    fn start(&mut self, ear: &Ear, handlers: u64);
+    /// Begins to follow the work with a handler for each of these, which is told of every event.
+    fn start(&mut self, ears: &[Ear]);
 
     /// How its cache is read, once it is full.
     fn reads(&self) -> Reads;
@@ -44,7 +44,7 @@ pub enum Depth {
     Both,
 }
 
-/// What handlers talk to.
+/// What a handler talks to. Each has its own, so that handlers do not wait for one another to count.
 #[derive(Debug, Clone, Default)]
 pub struct Ear {
     /// What they have heard.
@@ -74,7 +74,7 @@ pub type Figures = BTreeMap<String, f64>;
 pub fn run(options: &Options, subject: impl Subject) -> io::Result<()> {
     let mut drive = Drive {
         control: Control::new(&options.server),
-        ear: Ear::default(),
+        ears: Vec::new(),
         figures: Figures::new(),
         counted: Counters::default(),
         options: options.clone(),
@@ -92,7 +92,7 @@ pub fn run(options: &Options, subject: impl Subject) -> io::Result<()> {
 
 struct Drive<S> {
     control: Control,
-    ear: Ear,
+    ears: Vec<Ear>,
     figures: Figures,
     counted: Counters,
     options: Options,
@@ -110,6 +110,9 @@ impl<S: Subject> Drive<S> {
         if self.options.relist {
             self.relist()?;
         }
+        if !self.options.rates.is_empty() {
+            self.wake_up()?;
+        }
         for (per_second, count) in self.options.rates.clone() {
             let delays = self.delays(per_second, count, || {})?;
             self.percentiles(&format!("delay.{per_second}"), delays);
@@ -122,12 +125,13 @@ impl<S: Subject> Drive<S> {
     }
 
     fn first_list(&mut self, handlers: u64) -> io::Result<()> {
-        self.ear.go(self.options.depth);
-        self.ear.tally.want_in_all(self.options.count * handlers);
+        self.ears = (0..handlers).map(|_| Ear::default()).collect();
+        self.go(self.options.depth);
+        self.want(self.options.count);
         self.note("start.rss", process::resident());
         process::forget_peak();
         let (cpu, wall) = (process::cpu(), Instant::now());
-        self.subject.start(&self.ear, handlers);
+        self.subject.start(&self.ears);
         self.wait("the first list")?;
         self.note("sync.cpu", (process::cpu() - cpu).as_secs_f64());
         self.note("sync.wall", wall.elapsed().as_secs_f64());
@@ -148,8 +152,8 @@ impl<S: Subject> Drive<S> {
         if count == 0 {
             return Ok(());
         }
-        self.ear.go(depth);
-        self.ear.tally.want(count);
+        self.go(depth);
+        self.want(count);
         process::forget_peak();
         let (cpu, wall) = (process::cpu(), Instant::now());
         self.control.updates(count)?;
@@ -160,13 +164,16 @@ impl<S: Subject> Drive<S> {
         self.note(&format!("updates.{name}.peak"), process::peak());
         if depth == Depth::Keys {
             self.wire("updates")?;
+            if let Some(bytes) = self.figures.get_mut("updates.bytes") {
+                *bytes /= count as f64;
+            }
         }
         Ok(())
     }
 
     fn churn(&mut self) -> io::Result<()> {
         let count = self.options.churn;
-        self.ear.tally.want(2 * count);
+        self.want(2 * count);
         let cpu = process::cpu();
         self.control.churn(count)?;
         self.wait("deletions")?;
@@ -177,7 +184,7 @@ impl<S: Subject> Drive<S> {
     fn relist(&mut self) -> io::Result<()> {
         self.settle();
         self.note("relist.before", process::resident());
-        self.ear.tally.want(self.options.count);
+        self.want(self.options.count);
         self.counted = self.control.counters()?;
         process::forget_peak();
         let cpu = process::cpu();
@@ -224,7 +231,7 @@ impl<S: Subject> Drive<S> {
     fn handlers(&mut self) -> io::Result<()> {
         let (handlers, count) = (self.options.handlers, self.options.updates);
         self.first_list(handlers)?;
-        self.ear.tally.want(count * handlers);
+        self.want(count);
         let cpu = process::cpu();
         self.control.updates(count)?;
         self.wait("updates")?;
@@ -232,13 +239,21 @@ impl<S: Subject> Drive<S> {
         Ok(())
     }
 
+    /// Waits until changes come through again: after a relist a client may wait for a while before it watches.
+    fn wake_up(&self) -> io::Result<()> {
+        self.want(1);
+        self.control.updates(1)?;
+        self.wait("an update")
+    }
+
     /// The times from the server's write to the handler's call, in microseconds, sorted.
     fn delays(&self, per_second: u64, count: u64, end: impl FnOnce()) -> io::Result<Vec<f64>> {
-        self.ear.tally.time(count as usize);
-        self.ear.tally.want(count);
+        let Some(Ear { tally, .. }) = self.ears.first() else { return Ok(Vec::new()) };
+        tally.time(count as usize);
+        self.want(count);
         self.control.rate(per_second, count)?;
         let waited = self.wait("updates at a rate");
-        let heard: BTreeMap<u64, u64> = self.ear.tally.timed().into_iter().collect();
+        let heard: BTreeMap<u64, u64> = tally.timed().into_iter().collect();
         end();
         waited?;
         let written = self.control.times()?;
@@ -271,10 +286,20 @@ impl<S: Subject> Drive<S> {
     }
 
     fn wait(&self, what: &str) -> io::Result<()> {
-        if self.ear.tally.wait() {
-            return Ok(());
+        match self.ears.iter().find(|ear| !ear.tally.wait()) {
+            None => Ok(()),
+            Some(ear) => Err(io::Error::other(format!("{what} did not come: heard {} in all", ear.tally.heard()))),
         }
-        Err(io::Error::other(format!("{what} did not come: heard {} in all", self.ear.tally.heard())))
+    }
+
+    /// What handlers are to do.
+    fn go(&self, depth: Depth) {
+        self.ears.iter().for_each(|ear| ear.go(depth));
+    }
+
+    /// Every handler wants so many events more than now: to be called before they can come.
+    fn want(&self, more: u64) {
+        self.ears.iter().for_each(|ear| ear.tally.want(more));
     }
 
     /// What went over the wire since the last time.

@@ -1,38 +1,50 @@
 //! Objects in a file, as they go over the wire: JSON from the generator, and protobuf that the Go program makes of it.
 //!
 //! Little endian: eight bytes of magic, a `u64` that tells one content from another, the number of objects as `u32`; then for
-//! each object its two states, each a `u32` length, a `u32` offset of its ten digits of resourceVersion, and the bytes. A second
-//! state of no length is like the first.
+//! each object its two states, each a `u32` length, a `u32` offset of its ten digits of resourceVersion, and the bytes; a second
+//! state of no length is like the first. At the end, as a `u32` each, the objects in the order of their keys.
 
+use std::borrow::Cow;
 use std::fs::File;
 use std::hash::{DefaultHasher, Hasher};
-use std::io::{self, BufWriter, Read, Write};
+use std::io::{self, BufReader, BufWriter, Read, Write};
+use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 
 use kube_embedded::generate::{Generator, Sample};
 
 use crate::work::Work;
 
-const MAGIC: &[u8; 8] = b"corpus01";
+const MAGIC: &[u8; 8] = b"corpus02";
 const HEADER: usize = 20;
 
 /// What stands where a version goes: ten digits that nothing else in an object has.
 const PLACEHOLDER: u64 = 7_777_777_777;
 const SEED: u64 = 7;
+/// So many objects, from all over a corpus, tell its content.
+const TELLING: u64 = 64;
+/// What is larger stays in its file, where the system keeps of it what there is room for.
+const IN_MEMORY: u64 = 2 << 30;
 
 /// The least version; all have ten digits.
 pub const BASE_VERSION: u64 = 1_000_000_000;
 
-/// Objects, read.
+/// Objects, read, in the order of their keys.
 #[derive(Debug)]
 pub struct Corpus {
-    bytes: Vec<u8>,
+    bytes: Bytes,
     objects: Vec<[State; 2]>,
+}
+
+#[derive(Debug)]
+enum Bytes {
+    Memory(Vec<u8>),
+    File(File),
 }
 
 #[derive(Debug, Clone, Copy, Default)]
 struct State {
-    at: usize,
+    at: u64,
     len: usize,
     version_at: usize,
 }
@@ -40,31 +52,45 @@ struct State {
 impl Corpus {
     /// Reads a file.
     pub fn read(path: &Path) -> io::Result<Self> {
-        let mut bytes = Vec::new();
-        File::open(path)?.read_to_end(&mut bytes)?;
         let broken = || io::Error::new(io::ErrorKind::InvalidData, format!("{} is no corpus", path.display()));
-        if bytes.len() < HEADER || &bytes[..8] != MAGIC {
+        let file = File::open(path)?;
+        let size = file.metadata()?.len();
+        let mut reader = BufReader::with_capacity(1 << 20, &file);
+        let mut header = [0; HEADER];
+        reader.read_exact(&mut header)?;
+        if &header[..8] != MAGIC {
             return Err(broken());
         }
-        let number = |at: usize| {
-            let four = bytes.get(at..at + 4).and_then(|four| four.try_into().ok()).ok_or_else(broken)?;
-            io::Result::Ok(u32::from_le_bytes(four) as usize)
-        };
-        let count = number(16)?;
-        let mut objects = Vec::with_capacity(count);
-        let mut at = HEADER;
+        let mut bytes = (size <= IN_MEMORY).then(|| Vec::with_capacity(size as usize));
+        let count = u32::from_le_bytes(header[16..].try_into().expect("four bytes"));
+        let mut made = Vec::with_capacity(count as usize);
+        let mut at = 0;
         for _ in 0..count {
             let mut states = [State::default(); 2];
             for state in &mut states {
-                *state = State { at: at + 8, len: number(at)?, version_at: number(at + 4)? };
-                at += 8 + state.len;
+                let (len, version_at) = (number(&mut reader)?, number(&mut reader)?);
+                let start = bytes.as_ref().map_or(HEADER as u64 + at + 8, |bytes| bytes.len() as u64);
+                *state = State { at: start, len: len as usize, version_at: version_at as usize };
+                match &mut bytes {
+                    Some(bytes) => drop(io::copy(&mut (&mut reader).take(u64::from(len)), bytes)?),
+                    None => reader.seek_relative(i64::from(len))?,
+                }
+                at += 8 + u64::from(len);
             }
             if states[1].len == 0 {
                 states[1] = states[0];
             }
-            objects.push(states);
+            made.push(states);
         }
-        if at == bytes.len() { Ok(Self { bytes, objects }) } else { Err(broken()) }
+        let mut objects = Vec::with_capacity(made.len());
+        for _ in 0..count {
+            objects.push(*made.get(number(&mut reader)? as usize).ok_or_else(broken)?);
+        }
+        if HEADER as u64 + at + 4 * u64::from(count) != size {
+            return Err(broken());
+        }
+        drop(reader);
+        Ok(Self { bytes: bytes.map_or(Bytes::File(file), Bytes::Memory), objects })
     }
 
     /// How many objects.
@@ -72,11 +98,30 @@ impl Corpus {
         self.objects.len()
     }
 
-    /// An object in a state, and where its version stands in it.
-    pub fn object(&self, object: usize, state: usize) -> (&[u8], usize) {
-        let State { at, len, version_at } = self.objects[object][state];
-        (&self.bytes[at..at + len], version_at)
+    /// How many bytes an object has in a state.
+    pub fn len(&self, object: usize, state: usize) -> usize {
+        self.objects[object][state].len
     }
+
+    /// An object in a state, and where its version stands in it.
+    pub fn object(&self, object: usize, state: usize) -> (Cow<'_, [u8]>, usize) {
+        let State { at, len, version_at } = self.objects[object][state];
+        let bytes = match &self.bytes {
+            Bytes::Memory(bytes) => Cow::Borrowed(&bytes[at as usize..at as usize + len]),
+            Bytes::File(file) => {
+                let mut bytes = vec![0; len];
+                file.read_exact_at(&mut bytes, at).expect("the corpus stays where it is while it is served");
+                Cow::Owned(bytes)
+            }
+        };
+        (bytes, version_at)
+    }
+}
+
+fn number(reader: &mut impl Read) -> io::Result<u32> {
+    let mut four = [0; 4];
+    reader.read_exact(&mut four)?;
+    Ok(u32::from_le_bytes(four))
 }
 
 /// Where the corpus of so many objects lies, by form.
@@ -84,29 +129,37 @@ pub fn path(folder: &Path, work: Work, count: u64, form: &str) -> PathBuf {
     folder.join(format!("{work}-{count}.{form}"))
 }
 
-/// Makes the JSON corpus, unless there is the same already; where it is, and what tells its content.
+/// Makes the JSON corpus, unless there is the same already; where it is, and what tells its content. Objects are written as they are
+/// made, so that their number is limited by the disk alone.
 pub fn make(folder: &Path, work: Work, count: u64) -> io::Result<(PathBuf, u64)> {
     let cluster = Generator::new(SEED);
-    let mut objects: Vec<_> = (0..count).map(|index| work.states(cluster, index)).collect();
-    objects.sort_by(|(a, _), (b, _)| (a.namespace(), a.name()).cmp(&(b.namespace(), b.name())));
-    let mut content = Vec::new();
-    for (first, second) in &objects {
-        push(&mut content, Some(first))?;
-        push(&mut content, second.as_ref())?;
-    }
-    let mut hasher = DefaultHasher::new();
-    hasher.write(&content);
-    let hash = hasher.finish();
+    let telling = telling(cluster, work, count)?;
     let path = path(folder, work, count, "json");
-    if tag(&path) != Some(hash) {
-        let mut file = BufWriter::new(File::create(&path)?);
-        file.write_all(MAGIC)?;
-        file.write_all(&hash.to_le_bytes())?;
-        file.write_all(&u32::try_from(count).map_err(io::Error::other)?.to_le_bytes())?;
-        file.write_all(&content)?;
-        file.flush()?;
+    if tag(&path) == Some(telling) {
+        return Ok((path, telling));
     }
-    Ok((path, hash))
+    let unfinished = path.with_extension("unfinished");
+    let mut file = BufWriter::with_capacity(1 << 20, File::create(&unfinished)?);
+    file.write_all(MAGIC)?;
+    file.write_all(&telling.to_le_bytes())?;
+    file.write_all(&u32::try_from(count).map_err(io::Error::other)?.to_le_bytes())?;
+    let mut keys = Vec::with_capacity(count as usize);
+    let mut buffer = Vec::new();
+    for index in 0..count {
+        let (first, second) = work.states(cluster, index);
+        buffer.clear();
+        push(&mut buffer, Some(&first))?;
+        push(&mut buffer, second.as_ref())?;
+        file.write_all(&buffer)?;
+        keys.push((format!("{}/{}", first.namespace().unwrap_or_default(), first.name()), index as u32));
+    }
+    keys.sort_unstable();
+    for (_, index) in keys {
+        file.write_all(&index.to_le_bytes())?;
+    }
+    file.flush()?;
+    std::fs::rename(&unfinished, &path)?;
+    Ok((path, telling))
 }
 
 /// What tells the content of a corpus, if there is one.
@@ -114,6 +167,20 @@ pub fn tag(path: &Path) -> Option<u64> {
     let mut header = [0; HEADER];
     File::open(path).ok()?.read_exact(&mut header).ok()?;
     (&header[..8] == MAGIC).then(|| u64::from_le_bytes(header[8..16].try_into().expect("eight bytes")))
+}
+
+/// Some of the objects, from all over: whatever changes the generator changes one of them.
+fn telling(cluster: Generator, work: Work, count: u64) -> io::Result<u64> {
+    let mut hasher = DefaultHasher::new();
+    let mut buffer = Vec::new();
+    for nth in 0..TELLING.min(count) {
+        let (first, second) = work.states(cluster, nth * count / TELLING.min(count));
+        buffer.clear();
+        push(&mut buffer, Some(&first))?;
+        push(&mut buffer, second.as_ref())?;
+        hasher.write(&buffer);
+    }
+    Ok(hasher.finish())
 }
 
 fn push(out: &mut Vec<u8>, sample: Option<&Sample>) -> io::Result<()> {

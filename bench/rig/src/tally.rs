@@ -41,11 +41,6 @@ impl Tally {
         self.wanted.store(self.heard() + more, Ordering::Release);
     }
 
-    /// Wants this many events in all.
-    pub fn want_in_all(&self, all: u64) {
-        self.wanted.store(all, Ordering::Release);
-    }
-
     /// Waits for what is wanted; false if nothing has come for a long time.
     pub fn wait(&self) -> bool {
         const PATIENCE: Duration = Duration::from_secs(30);

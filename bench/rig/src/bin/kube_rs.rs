@@ -1,4 +1,5 @@
-//! kube-runtime's watcher and reflector, to be measured. Settings: `list` and `stream`, its two ways to list.
+//! kube-runtime's watcher and reflector, to be measured. Settings: `list` and `stream`, its two ways to list; with `+gzip` answers
+//! may be compressed.
 
 use std::fmt::Debug;
 use std::hash::Hash;
@@ -6,13 +7,15 @@ use std::hint::black_box;
 use std::sync::Arc;
 
 use futures_util::StreamExt;
+use futures_util::future::Either;
+use futures_util::stream::BoxStream;
 use k8s_openapi::api::core::v1::{ConfigMap, Event as CoreEvent, Pod};
 use k8s_openapi::api::discovery::v1::EndpointSlice;
 use kube::core::{ApiResource, DynamicObject, GroupVersionKind, Selector};
 use kube::runtime::reflector::{ObjectRef, Store, store::Writer};
 use kube::runtime::{WatchStreamExt, watcher};
 use kube::{Api, Client, Config, Resource, ResourceExt};
-use rig::client::{Depth, Ear, Options, Reads, SELECTED, Subject, run};
+use rig::client::{Depth, Ear, Options, Reads, SELECTED, Scenario, Subject, run};
 use rig::work::Work;
 use serde::de::DeserializeOwned;
 use tokio::runtime::Runtime;
@@ -21,32 +24,33 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let options = Options::parse()?;
     let runtime = Runtime::new()?;
     let mut config = Config::new(format!("http://{}", options.server).parse()?);
-    config.disable_compression = true;
+    config.disable_compression = !options.setting.ends_with("+gzip");
     let _entered = runtime.enter();
     let client = Client::try_from(config)?;
     match options.work {
         Work::Pods => {
             let node = |pod: &Pod| pod.spec.as_ref().and_then(|spec| spec.node_name.clone());
             let look = |pod: &Pod| pod.spec.as_ref().map_or(0, |spec| spec.containers.len());
-            follow(&options, runtime, Api::<Pod>::all(client), (), look, node)
+            let share = |writer: &Writer<Pod>| writer.subscribe().map(StreamExt::boxed);
+            follow(&options, runtime, Api::<Pod>::all(client), (), Ways { look, node, share })
         }
         Work::EndpointSlices => {
             let look = |slice: &EndpointSlice| slice.endpoints.as_ref().map_or(0, Vec::len);
-            follow(&options, runtime, Api::<EndpointSlice>::all(client), (), look, |_| None)
+            follow(&options, runtime, Api::<EndpointSlice>::all(client), (), Ways::looking(look))
         }
         Work::Events => {
             let look = |event: &CoreEvent| event.count.unwrap_or(0) as usize;
-            follow(&options, runtime, Api::<CoreEvent>::all(client), (), look, |_| None)
+            follow(&options, runtime, Api::<CoreEvent>::all(client), (), Ways::looking(look))
         }
         Work::ConfigMaps => {
             let look = |map: &ConfigMap| map.data.as_ref().map_or(0, std::collections::BTreeMap::len);
-            follow(&options, runtime, Api::<ConfigMap>::all(client), (), look, |_| None)
+            follow(&options, runtime, Api::<ConfigMap>::all(client), (), Ways::looking(look))
         }
         Work::Certificates => {
             let kind = GroupVersionKind::gvk("pki.acme.com", "v1", "Certificate");
             let resource = ApiResource::from_gvk_with_plural(&kind, "certificates");
             let look = |object: &DynamicObject| object.data["spec"]["dnsNames"].as_array().map_or(0, Vec::len);
-            follow(&options, runtime, Api::all_with(client, &resource), resource, look, |_| None)
+            follow(&options, runtime, Api::all_with(client, &resource), resource, Ways::looking(look))
         }
     }
 }
@@ -56,18 +60,28 @@ fn follow<K>(
     runtime: Runtime,
     api: Api<K>,
     kind: K::DynamicType,
-    look: fn(&K) -> usize,
-    node: fn(&K) -> Option<String>,
+    ways: Ways<K>,
 ) -> Result<(), Box<dyn std::error::Error>>
 where
     K: Resource + Clone + DeserializeOwned + Debug + Send + Sync + 'static,
     K::DynamicType: Eq + Hash + Clone + Send + Sync,
 {
-    let writer = Writer::<K>::new(kind.clone());
+    let writer = match options.scenario {
+        Scenario::Handlers => Writer::<K>::new_shared(BUFFER, kind.clone()),
+        _ => Writer::<K>::new(kind.clone()),
+    };
     let store = writer.as_reader();
     run(
         options,
-        KubeRs { streaming: options.setting == "stream", runtime, api, kind, store, writer: Some(writer), look, node },
+        KubeRs {
+            streaming: options.setting.starts_with("stream"),
+            runtime,
+            api,
+            kind,
+            store,
+            writer: Some(writer),
+            ways,
+        },
     )?;
     Ok(())
 }
@@ -82,8 +96,32 @@ where
     kind: K::DynamicType,
     store: Store<K>,
     writer: Option<Writer<K>>,
+    ways: Ways<K>,
+}
+
+/// So many events may wait for the slowest of several handlers.
+const BUFFER: usize = 1_024;
+
+/// What is done with objects of a kind.
+struct Ways<K: Resource + Clone + 'static>
+where
+    K::DynamicType: Eq + Hash + Clone,
+{
     look: fn(&K) -> usize,
     node: fn(&K) -> Option<String>,
+    /// One more stream of what changes, where the kind has them.
+    share: Share<K>,
+}
+
+type Share<K> = fn(&Writer<K>) -> Option<BoxStream<'static, Arc<K>>>;
+
+impl<K: Resource + Clone + 'static> Ways<K>
+where
+    K::DynamicType: Eq + Hash + Clone,
+{
+    fn looking(look: fn(&K) -> usize) -> Self {
+        Self { look, node: |_| None, share: |_| None }
+    }
 }
 
 impl<K> Subject for KubeRs<K>
@@ -91,13 +129,29 @@ where
     K: Resource + Clone + DeserializeOwned + Debug + Send + Sync + 'static,
     K::DynamicType: Eq + Hash + Clone + Send + Sync,
 {
-    /// There is one stream, and whoever reads it is the one handler.
-    fn start(&mut self, ear: &Ear, _handlers: u64) {
+    /// There is one stream, and whoever reads it is the one handler. Where handlers are counted, each has a stream of its own that
+    /// the first one feeds (`reflect_shared`, which tells of no deletions).
+    fn start(&mut self, ears: &[Ear]) {
         let config =
             if self.streaming { watcher::Config::default().streaming_lists() } else { watcher::Config::default() };
         let writer = self.writer.take().expect("it is started once");
-        let events = watcher(self.api.clone(), config).default_backoff().reflect(writer);
-        let ear = ear.clone();
+        let mut shared = 0;
+        for (ear, mut objects) in ears.iter().zip(std::iter::from_fn(|| (self.ways.share)(&writer))) {
+            let ear = ear.clone();
+            shared += 1;
+            self.runtime.spawn(async move {
+                while let Some(object) = objects.next().await {
+                    black_box(object.meta().name.as_deref());
+                    ear.tally.hear(|| version(&*object) as u64);
+                }
+            });
+        }
+        let ear = ears.first().filter(|_| shared == 0).cloned();
+        let events = watcher(self.api.clone(), config).default_backoff();
+        let events = match shared {
+            0 => Either::Left(events.reflect(writer)),
+            _ => Either::Right(events.reflect_shared(writer)),
+        };
         self.runtime.spawn(async move {
             let mut events = std::pin::pin!(events);
             while let Some(event) = events.next().await {
@@ -108,7 +162,9 @@ where
                         | watcher::Event::Delete(object),
                     ) => {
                         black_box(object.meta().name.as_deref());
-                        ear.tally.hear(|| version(&object) as u64);
+                        if let Some(ear) = &ear {
+                            ear.tally.hear(|| version(&object) as u64);
+                        }
                     }
                     Ok(_) => {}
                     Err(watcher::Error::WatchError(status)) if status.code == 410 => {}
@@ -123,9 +179,9 @@ where
         sorted.sort_by_cached_key(|object| (object.namespace(), object.name_any()));
         let refs: Vec<_> = sorted.iter().map(|object| ObjectRef::from_obj_with(&**object, self.kind.clone())).collect();
         let hash = sorted.iter().find_map(|object| object.labels().get(SELECTED).cloned()).unwrap_or_default();
-        let nodes: Vec<String> = self.store.state().iter().filter_map(|object| (self.node)(object)).collect();
+        let nodes: Vec<String> = self.store.state().iter().filter_map(|object| (self.ways.node)(object)).collect();
         let (count, refs) = (refs.len(), Arc::new(refs));
-        let (look, node) = (self.look, self.node);
+        let (look, node) = (self.ways.look, self.ways.node);
         let store = || self.store.clone();
         Reads {
             count,

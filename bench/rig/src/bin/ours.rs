@@ -1,4 +1,5 @@
-//! Our informer, to be measured. Settings: `plain`, `compact`, `decoded`; with `+gzip` answers may be compressed.
+//! Our informer, to be measured. Settings: `plain`, `compact`, `decoded`; with `+gzip` answers may be compressed. A setting of
+//! the wire is one more word and one more line in `informer`; the runner's `WIRES` has it measured beside the others.
 
 use std::hint::black_box;
 
@@ -7,7 +8,8 @@ use k8s_openapi::api::discovery::v1::EndpointSlice;
 use kube::core::{ApiResource, DynamicObject, GroupVersionKind};
 use kube::{Client, Config};
 use kube_informer::{
-    Backlog, Compression, Event, Index, Informer, Keep, Kind, Obj, Object, Overflow, Registration, Selector,
+    ApiListWatch, Backlog, Compression, Event, Index, Informer, Keep, Kind, Obj, Object, Overflow, Registration,
+    Selector,
 };
 use rig::client::{Depth, Ear, Options, Reads, SELECTED, Scenario, Subject, run};
 use rig::work::Work;
@@ -58,14 +60,18 @@ fn follow<K: Object>(
 }
 
 fn informer<K: Object>(options: &Options, client: Client, resource: ApiResource) -> Informer<K> {
-    let (keep, gzip) = options.setting.split_once('+').unwrap_or((&options.setting, ""));
-    let keep = match keep {
-        "plain" => Keep::Plain,
-        "decoded" => Keep::Decoded,
+    let mut words = options.setting.split('+');
+    let keep = match words.next() {
+        Some("plain") => Keep::Plain,
+        Some("decoded") => Keep::Decoded,
         _ => Keep::Compact,
     };
-    let compression = if gzip.is_empty() { Compression::None } else { Compression::Gzip };
-    Informer::builder_for(client, resource).keep(keep).source(|source| source.compression(compression)).build()
+    let wire = |source: ApiListWatch, word| match word {
+        "gzip" => source.compression(Compression::Gzip),
+        other => unreachable!("no such setting: {other}"),
+    };
+    let source = |source: ApiListWatch| words.fold(source.compression(Compression::None), wire);
+    Informer::builder_for(client, resource).keep(keep).source(source).build()
 }
 
 struct Ours<K> {
@@ -77,11 +83,11 @@ struct Ours<K> {
 }
 
 impl<K: Object> Subject for Ours<K> {
-    fn start(&mut self, ear: &Ear, handlers: u64) {
+    fn start(&mut self, ears: &[Ear]) {
         if self.options.scenario == Scenario::Reads {
             self.index = Some(self.informer.index_by_path("spec.nodeName".parse().expect("a path")));
         }
-        for _ in 0..handlers {
+        for ear in ears {
             let (ear, look) = (ear.clone(), self.look);
             // Every event is told, so that everybody does the same work.
             let backlog = Backlog::Every { limit: 1 << 20, overflow: Overflow::Coalesce };

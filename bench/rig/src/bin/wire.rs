@@ -17,7 +17,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let [json, protobuf] = [1, 2].map(|nth| std::env::args().nth(nth).unwrap_or_default());
     let (json, protobuf) = (Corpus::read(Path::new(&json))?, Corpus::read(Path::new(&protobuf))?);
     let each =
-        |corpus: &Corpus, f: &mut dyn FnMut(&[u8])| (0..corpus.count()).for_each(|nth| f(corpus.object(nth, 0).0));
+        |corpus: &Corpus, f: &mut dyn FnMut(&[u8])| (0..corpus.count()).for_each(|nth| f(&corpus.object(nth, 0).0));
     let mean = |corpus: &Corpus| {
         let mut bytes = 0;
         each(corpus, &mut |object| bytes += object.len());
@@ -44,13 +44,13 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         time(&protobuf, &mut |object| _ = black_box((metadata(object), object.to_vec()))),
     );
     for (name, corpus) in [("JSON", &json), ("protobuf", &protobuf)] {
-        let samples: Vec<&[u8]> =
+        let samples: Vec<_> =
             (0..corpus.count()).step_by(corpus.count().div_ceil(512)).map(|nth| corpus.object(nth, 0).0).collect();
         let dictionary = zstd::dict::from_samples(&samples, 110 << 10)?;
         let mut packer = zstd::bulk::Compressor::with_dictionary(3, &dictionary)?;
         let mut unpacker = zstd::bulk::Decompressor::with_dictionary(&dictionary)?;
         let packed: Vec<Vec<u8>> =
-            (0..corpus.count()).map(|nth| packer.compress(corpus.object(nth, 0).0)).collect::<Result<_, _>>()?;
+            (0..corpus.count()).map(|nth| packer.compress(&corpus.object(nth, 0).0)).collect::<Result<_, _>>()?;
         let bytes = packed.iter().map(Vec::len).sum::<usize>() / packed.len();
         let pack = time(corpus, &mut |object| _ = black_box(packer.compress(object)));
         let mut nth = 0;

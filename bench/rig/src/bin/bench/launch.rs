@@ -42,13 +42,14 @@ impl Workshop {
         let mut wanted: BTreeMap<(Work, u64), bool> = BTreeMap::new();
         for job in &plan.jobs {
             if let What::Follow { work, count, .. } = job.what {
-                *wanted.entry((work, count)).or_default() |= job.setting.starts_with("protobuf");
+                *wanted.entry((work, count)).or_default() |= wants_protobuf(&job.setting);
             }
         }
-        for ((work, count), wants_protobuf) in wanted {
+        for ((work, count), in_protobuf) in wanted {
+            eprintln!("making {count} {work}");
             let (json, tag) = corpus::make(&workshop.folder, work, count)?;
             let protobuf = workshop.corpus(work, count, "protobuf");
-            if wants_protobuf && corpus::tag(&protobuf) != Some(tag) {
+            if in_protobuf && corpus::tag(&protobuf) != Some(tag) {
                 eprintln!("converting {count} {work} to protobuf");
                 succeed(Command::new(&workshop.go).arg("convert").args([&json, &protobuf]))?;
             }
@@ -61,10 +62,10 @@ impl Workshop {
         let start = Instant::now();
         let figures = match &job.what {
             What::Follow { work, count, scenario, arguments } => {
-                let server = self.serve(*work, *count, job.setting)?;
+                let server = self.serve(*work, *count, &job.setting)?;
                 let mut client = self.client(job.who);
                 client.args(["--server", &server.address, "--work", work.plural(), "--scenario", scenario]);
-                client.args(["--count", &count.to_string(), "--setting", job.setting]).args(arguments);
+                client.args(["--count", &count.to_string(), "--setting", &job.setting]).args(arguments);
                 figures(&mut client)?
             }
             What::Queue { items } => {
@@ -93,7 +94,7 @@ impl Workshop {
 
     /// A replay server that has at hand what a client of this setting asks for.
     fn serve(&self, work: Work, count: u64, setting: &str) -> Result<Server, Box<dyn Error>> {
-        let form = if setting.starts_with("protobuf") { "protobuf" } else { "json" };
+        let form = if wants_protobuf(setting) { "protobuf" } else { "json" };
         let mut replay = Command::new(self.binaries.join("replay"));
         replay.args(["--work", work.plural()]).arg(format!("--{form}")).arg(self.corpus(work, count, form));
         replay.args(["--gzip", if setting.ends_with("+gzip") { "1" } else { "0" }]);
@@ -110,6 +111,11 @@ impl Workshop {
     fn corpus(&self, work: Work, count: u64, form: &str) -> PathBuf {
         corpus::path(&self.folder, work, count, form)
     }
+}
+
+/// Whether a client of this setting asks for protobuf.
+fn wants_protobuf(setting: &str) -> bool {
+    setting.split('+').any(|word| word == "protobuf")
 }
 
 struct Server {

@@ -1,4 +1,5 @@
 //! Runs everything, and writes a table, a plot and the raw figures: `just bench [--quick] [--only pods,queue] [--reps N] [--count N] [--out FOLDER]`.
+//! With `growth` as its first word it is more and more objects and handlers: `just growth`.
 //!
 //! Repetitions are interleaved: every client does its work once before any does it a second time.
 
@@ -7,12 +8,12 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use self::launch::Workshop;
-use self::machine::Machine;
-use self::plan::{Options, Plan};
+use self::plan::{Options, Plan, Question};
 use self::summary::{Run, Summary};
+use rig::machine::Machine;
 
+mod growth;
 mod launch;
-mod machine;
 mod plan;
 mod plot;
 mod summary;
@@ -41,20 +42,29 @@ fn measure() -> Result<(), Box<dyn std::error::Error>> {
             match workshop.run(job) {
                 Ok((figures, seconds)) => {
                     eprintln!("{seconds:6.1} s");
-                    runs.push(Run { group: job.group.to_owned(), name: job.name(), rep, figures });
+                    runs.push(Run { group: job.group.clone(), name: job.name(), rep, figures });
                 }
                 Err(error) => eprintln!(" FAILED: {error}"),
             }
         }
     }
+    runs.extend(summary::one_more_handler(&runs));
     let summary = Summary::of(&runs);
+    let (raw_name, page_name, plot_name, page, plot) = match options.question {
+        Question::SideBySide => {
+            ("raw.json", "README.md", "plot.svg", table::write(&summary, &machine, &options), plot::draw(&summary))
+        }
+        Question::Growth => {
+            let growth = growth::Growth::of(&summary, &options);
+            ("growth.json", "growth.md", "growth.svg", growth.page(&machine, &options), growth.draw())
+        }
+    };
     fs::create_dir_all(&options.out)?;
     let raw = serde_json::json!({ "machine": machine, "options": options.words, "runs": runs });
-    fs::write(options.out.join("raw.json"), serde_json::to_vec_pretty(&raw)?)?;
-    let table = table::write(&summary, &machine, &options);
-    fs::write(options.out.join("README.md"), &table)?;
-    fs::write(options.out.join("plot.svg"), plot::draw(&summary))?;
-    println!("{table}");
+    fs::write(options.out.join(raw_name), serde_json::to_vec_pretty(&raw)?)?;
+    fs::write(options.out.join(page_name), &page)?;
+    fs::write(options.out.join(plot_name), plot)?;
+    println!("{page}");
     let missing = plan.jobs.iter().any(|job| !runs.iter().any(|run| run.group == job.group && run.name == job.name()));
     if missing { Err("some clients did not finish their work".into()) } else { Ok(()) }
 }

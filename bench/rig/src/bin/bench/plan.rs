@@ -5,6 +5,8 @@ use std::path::{Path, PathBuf};
 
 use rig::work::Work;
 
+use crate::growth;
+
 /// Who is measured.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Who {
@@ -18,9 +20,9 @@ pub enum Who {
 /// One process to be run.
 #[derive(Debug, Clone)]
 pub struct Job {
-    pub group: &'static str,
+    pub group: String,
     pub who: Who,
-    pub setting: &'static str,
+    pub setting: String,
     pub what: What,
     pub reps: u32,
 }
@@ -45,9 +47,19 @@ impl Job {
     }
 }
 
+/// What is to be found out.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Question {
+    /// How everybody compares.
+    SideBySide,
+    /// What more objects and more handlers cost.
+    Growth,
+}
+
 /// The command line.
 #[derive(Debug)]
 pub struct Options {
+    pub question: Question,
     pub quick: bool,
     only: Vec<String>,
     reps: Option<u32>,
@@ -60,6 +72,7 @@ impl Options {
     pub fn parse(root: &Path) -> Result<Self, String> {
         let words: Vec<String> = env::args().skip(1).collect();
         let mut options = Self {
+            question: Question::SideBySide,
             quick: false,
             only: Vec::new(),
             reps: None,
@@ -71,6 +84,7 @@ impl Options {
         while let Some(word) = words.next() {
             let mut value = || words.next().ok_or_else(|| format!("{word} needs a value"));
             match word.as_str() {
+                "growth" => options.question = Question::Growth,
                 "--quick" => options.quick = true,
                 "--only" => options.only = value()?.split(',').map(str::to_owned).collect(),
                 "--reps" => options.reps = Some(value()?.parse().map_err(|_| "--reps is a number")?),
@@ -93,30 +107,29 @@ pub struct Plan {
     pub jobs: Vec<Job>,
 }
 
-pub const GO: &[(Who, &str)] = &[(Who::ClientGo, "protobuf")];
-const OURS: &[(Who, &str)] = &[(Who::Ours, "plain"), (Who::Ours, "compact")];
+type Client = (Who, String);
+
+/// What of ours is measured beside the peers, in each of these forms on the wire: JSON, and what else a client of ours can ask for.
+const KEEPS: [&str; 2] = ["plain", "compact"];
+pub const WIRES: &[&str] = &[""];
+
+/// So many handlers.
+pub const HANDLERS: [u64; 4] = [1, 4, 16, 64];
 
 impl Plan {
     pub fn new(options: &Options) -> Self {
         let mut plan = Self { jobs: Vec::new() };
-        let (count, scale) = if options.quick { (2_000, 10) } else { (options.count, 1) };
-        plan.pods(count, scale);
-        plan.decoding(count);
-        plan.gzip(count);
-        plan.reads(count);
-        plan.handlers(count, scale);
-        for (work, many) in [(Work::EndpointSlices, count), (Work::Events, count), (Work::Certificates, count)] {
-            plan.kind(work, many, 40_000 / scale);
+        match options.question {
+            Question::SideBySide => plan.side_by_side(options),
+            Question::Growth => plan.growth(options),
         }
-        plan.kind(Work::ConfigMaps, 1_000 / scale, 4_000 / scale);
-        plan.queues(1_000_000 / scale);
         let chosen = |job: &Job| {
             let name = format!("{} {}", job.group, job.name());
             options.only.is_empty()
                 || options
                     .only
                     .iter()
-                    .any(|only| job.group == only || name.contains(only.as_str()) && only.contains(' '))
+                    .any(|only| job.group == *only || name.contains(only.as_str()) && only.contains(' '))
         };
         plan.jobs.retain(chosen);
         for job in &mut plan.jobs {
@@ -129,10 +142,39 @@ impl Plan {
         self.jobs.iter().map(|job| job.reps).max().unwrap_or(0)
     }
 
+    fn side_by_side(&mut self, options: &Options) {
+        let (count, scale) = if options.quick { (2_000, 10) } else { (options.count, 1) };
+        self.pods(count, scale);
+        self.decoding(count);
+        self.gzip(count, scale);
+        self.reads(count);
+        self.handlers(count, scale);
+        for (work, many) in [(Work::EndpointSlices, count), (Work::Events, count), (Work::Certificates, count)] {
+            self.kind(work, many, 40_000 / scale);
+        }
+        self.kind(Work::ConfigMaps, 1_000 / scale, 4_000 / scale);
+        self.queues(1_000_000 / scale);
+    }
+
+    /// More and more objects, and more and more handlers. Peers go as far as memory does.
+    fn growth(&mut self, options: &Options) {
+        let scale = if options.quick { 10 } else { 1 };
+        for count in growth::COUNTS.map(|count| count / scale) {
+            let mut who = ours("");
+            if count <= growth::PEERS_TO {
+                who.extend(peers(&[(Who::ClientGo, "protobuf"), (Who::KubeRs, "stream")]));
+            }
+            let more =
+                [("updates", (30_000 / scale).to_string()), ("deeper", "0".to_owned()), ("settle", "2500".to_owned())];
+            self.follow(&growth::group(count), &who, Work::Pods, count, "life", &more);
+        }
+        self.handlers(options.count.min(5_000) / scale, scale);
+    }
+
     /// A whole life: first list, updates, deletions, relist, delays.
     fn pods(&mut self, count: u64, scale: u64) {
         let life = |updates: u64, settle: u64| {
-            let rates = format!("200x{},1000x{}", 500 / scale, 3_000 / scale);
+            let rates = format!("200x{},1000x{}", 1_000 / scale, 3_000 / scale);
             arguments(&[
                 ("updates", (updates / scale).to_string()),
                 ("churn", (count / 10).to_string()),
@@ -141,83 +183,108 @@ impl Plan {
                 ("settle", settle.to_string()),
             ])
         };
-        let mut add = |who, setting, updates, settle, reps| {
+        let mut add = |(who, setting): Client, updates, settle, reps| {
             let what = What::Follow { work: Work::Pods, count, scenario: "life", arguments: life(updates, settle) };
-            self.jobs.push(Job { group: "pods", who, setting, what, reps });
+            self.jobs.push(Job { group: "pods".to_owned(), who, setting, what, reps });
         };
-        // Fresh objects are packed once they have rested for a while: what that costs is to be seen.
-        add(Who::ClientGo, "protobuf", 100_000, 1_500, 3);
-        add(Who::Ours, "plain", 100_000, 1_500, 3);
-        add(Who::KubeRs, "stream", 100_000, 1_500, 3);
-        add(Who::Ours, "compact", 100_000, 6_000, 3);
-        add(Who::Ours, "decoded", 100_000, 1_500, 3);
+        add((Who::ClientGo, "protobuf".to_owned()), 100_000, 1_500, 3);
+        for client in ours("") {
+            // Fresh objects are packed once they have rested for a while: what that costs is to be seen.
+            let settle = if client.1.starts_with("compact") { 6_000 } else { 1_500 };
+            add(client, 100_000, settle, 3);
+        }
+        add((Who::KubeRs, "stream".to_owned()), 100_000, 1_500, 3);
+        add((Who::Ours, "decoded".to_owned()), 100_000, 1_500, 3);
         // Slow, and its price for an update is the same for all of them.
-        add(Who::ClientGo, "JSON", 10_000, 1_500, 2);
-        self.follow("pods", &[(Who::KubeRs, "list")], Work::Pods, count, "sync", &[("settle", "1500".to_owned())]);
+        add((Who::ClientGo, "JSON".to_owned()), 10_000, 1_500, 2);
+        let list = peers(&[(Who::KubeRs, "list")]);
+        self.follow("pods", &list, Work::Pods, count, "sync", &[("settle", "1500".to_owned())]);
     }
 
     /// The first list with a handler that reads every body. Others have decoded it anyway.
     fn decoding(&mut self, count: u64) {
         let more = [("depth", "new".to_owned()), ("settle", "1500".to_owned())];
-        self.follow("pods, decoding", OURS, Work::Pods, count, "sync", &more);
+        self.follow("pods, decoding", &ours(""), Work::Pods, count, "sync", &more);
     }
 
-    fn gzip(&mut self, count: u64) {
-        let who = [(Who::ClientGo, "protobuf+gzip"), (Who::Ours, "plain+gzip"), (Who::Ours, "compact+gzip")];
-        self.follow("pods, gzip", &who, Work::Pods, count, "sync", &[("settle", "1500".to_owned())]);
+    /// Compressed answers. kube-rs asks for none on a watch, and so for none of a streaming list.
+    fn gzip(&mut self, count: u64, scale: u64) {
+        let list = peers(&[(Who::KubeRs, "list+gzip")]);
+        self.follow("pods, gzip", &list, Work::Pods, count, "sync", &[("settle", "1500".to_owned())]);
+        let mut who = peers(&[(Who::ClientGo, "protobuf+gzip"), (Who::ClientGo, "JSON+gzip")]);
+        who.extend(ours("+gzip"));
+        let more =
+            [("updates", (10_000 / scale).to_string()), ("deeper", "0".to_owned()), ("settle", "1500".to_owned())];
+        self.follow("pods, gzip", &who, Work::Pods, count, "life", &more);
     }
 
     fn reads(&mut self, count: u64) {
-        let who = [&[(Who::ClientGo, "protobuf"), (Who::KubeRs, "stream")], OURS, &[(Who::Ours, "decoded")]].concat();
+        let mut who = peers(&[(Who::ClientGo, "protobuf"), (Who::KubeRs, "stream")]);
+        who.extend(ours(""));
+        who.push((Who::Ours, "decoded".to_owned()));
         let more = [("rates", "1000x2000".to_owned()), ("settle", "1500".to_owned())];
         self.follow("reads", &who, Work::Pods, count, "reads", &more);
     }
 
+    /// Handlers cost the same whatever the number of objects: there are few, so that their first list does not take long.
     fn handlers(&mut self, count: u64, scale: u64) {
-        for (group, handlers) in [("1 handler", 1), ("9 handlers", 9)] {
+        for handlers in HANDLERS {
             let more = [
                 ("handlers", handlers.to_string()),
-                ("updates", (50_000 / scale).to_string()),
+                ("updates", (20_000 / scale).to_string()),
                 ("settle", "500".to_owned()),
             ];
-            self.follow(
-                group,
-                &[(Who::ClientGo, "protobuf"), (Who::Ours, "plain")],
-                Work::Pods,
-                count,
-                "handlers",
-                &more,
-            );
+            let mut who = peers(&[(Who::ClientGo, "protobuf"), (Who::KubeRs, "stream")]);
+            who.extend(ours(""));
+            who.push((Who::Ours, "decoded".to_owned()));
+            self.follow(&handlers_group(handlers), &who, Work::Pods, count.min(5_000), "handlers", &more);
         }
     }
 
     fn kind(&mut self, work: Work, count: u64, updates: u64) {
-        let go = if work.has_protobuf() { GO } else { &[(Who::ClientGo, "JSON")] };
-        let who = [go, &[(Who::KubeRs, "stream")], OURS].concat();
+        let go = if work.has_protobuf() { "protobuf" } else { "JSON" };
+        let mut who = peers(&[(Who::ClientGo, go), (Who::KubeRs, "stream")]);
+        who.extend(ours("").into_iter().filter(|(_, setting)| work.has_protobuf() || !setting.contains("protobuf")));
         let more = [("updates", updates.to_string()), ("settle", "1500".to_owned())];
         self.follow(work.plural(), &who, work, count, "life", &more);
     }
 
     fn queues(&mut self, items: u64) {
         for who in [Who::ClientGo, Who::Ours, Who::Plain] {
-            self.jobs.push(Job { group: "queue", who, setting: "", what: What::Queue { items }, reps: 3 });
+            let (group, setting) = ("queue".to_owned(), String::new());
+            self.jobs.push(Job { group, who, setting, what: What::Queue { items }, reps: 3 });
         }
     }
 
     fn follow(
         &mut self,
-        group: &'static str,
-        who: &[(Who, &'static str)],
+        group: &str,
+        who: &[Client],
         work: Work,
         count: u64,
         scenario: &'static str,
         more: &[(&str, String)],
     ) {
-        for &(who, setting) in who {
+        for (who, setting) in who.iter().cloned() {
             let what = What::Follow { work, count, scenario, arguments: arguments(more) };
-            self.jobs.push(Job { group, who, setting, what, reps: 2 });
+            self.jobs.push(Job { group: group.to_owned(), who, setting, what, reps: 2 });
         }
     }
+}
+
+/// The group of clients with so many handlers.
+pub fn handlers_group(handlers: u64) -> String {
+    format!("{handlers} handlers")
+}
+
+fn peers(who: &[(Who, &str)]) -> Vec<Client> {
+    who.iter().map(|(who, setting)| (*who, (*setting).to_owned())).collect()
+}
+
+/// Ours, in every form on the wire, with this added to each setting.
+fn ours(more: &str) -> Vec<Client> {
+    let settings = WIRES.iter().flat_map(|wire| KEEPS.map(|keep| format!("{keep}{wire}{more}")));
+    settings.map(|setting| (Who::Ours, setting)).collect()
 }
 
 fn arguments(pairs: &[(&str, String)]) -> Vec<String> {

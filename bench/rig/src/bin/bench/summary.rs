@@ -5,6 +5,8 @@ use std::collections::BTreeMap;
 use rig::client::Figures;
 use serde::Serialize;
 
+use crate::plan::{HANDLERS, handlers_group};
+
 /// What one process measured.
 #[derive(Debug, Serialize)]
 pub struct Run {
@@ -27,6 +29,26 @@ pub struct Spread {
 pub struct Summary {
     spreads: BTreeMap<(String, String, String), Spread>,
 }
+
+/// What one more handler costs an event: from one handler to the most, by client and repetition.
+pub fn one_more_handler(runs: &[Run]) -> Vec<Run> {
+    let (few, many) = (HANDLERS[0], HANDLERS[HANDLERS.len() - 1]);
+    let cpu = |run: &Run| run.figures.get("handlers.cpu").copied();
+    let of = |handlers: u64| runs.iter().filter(move |run| run.group == handlers_group(handlers));
+    let mut found = Vec::new();
+    for run in of(many) {
+        let alone = of(few).find(|other| other.name == run.name && other.rep == run.rep);
+        if let (Some(all), Some(one)) = (cpu(run), alone.and_then(cpu)) {
+            let each = (all - one) / (many - few) as f64;
+            let figures = Figures::from([("handlers.more".to_owned(), each)]);
+            found.push(Run { group: ONE_MORE.to_owned(), name: run.name.clone(), rep: run.rep, figures });
+        }
+    }
+    found
+}
+
+/// The group of what [`one_more_handler`] finds.
+pub const ONE_MORE: &str = "one more handler";
 
 impl Summary {
     pub fn of(runs: &[Run]) -> Self {
@@ -57,6 +79,18 @@ impl Summary {
             .iter()
             .filter(|((in_group, name, what), _)| in_group == group && of_peer(name) && what == figure);
         medians.map(|(_, spread)| spread.median).min_by(f64::total_cmp)
+    }
+
+    /// The setting of a peer that is best in a figure, within these groups.
+    pub fn best_name(&self, groups: &[&str], peer: &str, figure: &str) -> Option<(&str, Spread)> {
+        let of_peer = |name: &str| name.strip_prefix(peer).is_some_and(|rest| rest.starts_with(' '));
+        let found = self
+            .spreads
+            .iter()
+            .filter(|((group, name, what), _)| groups.contains(&group.as_str()) && of_peer(name) && what == figure);
+        found
+            .min_by(|(_, a), (_, b)| a.median.total_cmp(&b.median))
+            .map(|((_, name, _), spread)| (name[peer.len()..].trim(), *spread))
     }
 
     /// The clients of a group.

@@ -4,9 +4,9 @@ use std::fmt::Write;
 
 use rig::work::Work;
 
-use crate::machine::Machine;
-use crate::plan::Options;
-use crate::summary::{Spread, Summary};
+use crate::plan::{Options, WIRES};
+use crate::summary::{ONE_MORE, Spread, Summary};
+use rig::machine::Machine;
 
 /// What is shown of the figures.
 pub struct Row {
@@ -27,14 +27,19 @@ pub struct Row {
 enum Measure {
     BetterPeer,
     ClientGo,
+    /// Nothing: it is a figure.
+    Itself,
 }
 
 #[derive(Clone, Copy)]
-enum Unit {
+pub enum Unit {
     Seconds,
     Micros,
     Nanos,
+    /// In millions of them.
     Bytes,
+    /// One by one.
+    PlainBytes,
     Number,
 }
 
@@ -51,6 +56,11 @@ impl Row {
     const fn goals_to_client_go(mut self, plain: f64, compact: f64) -> Self {
         self.measure = Measure::ClientGo;
         self.goals(plain, compact)
+    }
+
+    const fn at_most(mut self, most: f64) -> Self {
+        self.measure = Measure::Itself;
+        self.goals(most, most)
     }
 
     const fn peers(mut self, group: &'static str, figure: &'static str) -> Self {
@@ -72,6 +82,7 @@ pub const ROWS: &[Row] = &[
         .peers("pods", "sync.cpu")
         .goals(1.0 / 1.5, 1.0 / 1.5),
     row("pods, gzip", "sync.cpu", "CPU until synced, gzip on the wire", Unit::Seconds),
+    row("pods, gzip", "updates.keys.cpu", "CPU for an update, gzip on the wire", Unit::Micros),
     row("pods", "sync.wall", "time until synced", Unit::Seconds),
     row("pods", "updates.keys.cpu", "CPU for an update, handler reads keys", Unit::Micros).goals(0.1, 0.125),
     row("pods", "updates.new.cpu", "CPU for an update, handler decodes the new object", Unit::Micros)
@@ -88,6 +99,7 @@ pub const ROWS: &[Row] = &[
     row("pods", "relist.peak", "peak memory, relist", Unit::Bytes),
     row("pods", "delay.200.p50", "delay at 200/s, median", Unit::Micros),
     row("pods", "delay.200.p99", "delay at 200/s, 99 %", Unit::Micros).goals_to_client_go(1.0, 1.0),
+    row("pods", "delay.200.p999", "delay at 200/s, 99.9 %", Unit::Micros),
     row("pods", "delay.1000.p50", "delay at 1,000/s, median", Unit::Micros),
     row("pods", "delay.1000.p99", "delay at 1,000/s, 99 %", Unit::Micros).goals_to_client_go(1.0, 1.0),
     row("pods", "delay.1000.p999", "delay at 1,000/s, 99.9 %", Unit::Micros),
@@ -102,11 +114,18 @@ pub const ROWS: &[Row] = &[
     row("reads", "beside.list.delay.p99", "delay at 1,000/s, 99 %, two threads list everything", Unit::Micros),
     row("reads", "beside.get.reads", "gets in a second meanwhile (more is better)", Unit::Number),
     row("reads", "beside.list.reads", "lists in a second meanwhile (more is better)", Unit::Number),
-    row("1 handler", "handlers.cpu", "CPU for an update, 1 handler", Unit::Micros),
-    row("9 handlers", "handlers.cpu", "CPU for an update, 9 handlers", Unit::Micros),
+    row("1 handlers", "handlers.cpu", "CPU for an update, 1 handler", Unit::Micros),
+    row("4 handlers", "handlers.cpu", "CPU for an update, 4 handlers", Unit::Micros),
+    row("16 handlers", "handlers.cpu", "CPU for an update, 16 handlers", Unit::Micros),
+    row("64 handlers", "handlers.cpu", "CPU for an update, 64 handlers", Unit::Micros),
+    row(ONE_MORE, "handlers.more", "CPU for an event, one more handler", Unit::Micros).at_most(1.0),
     row("pods", "sync.bytes", "bytes on the wire, first list", Unit::Bytes),
     row("pods, gzip", "sync.bytes", "bytes on the wire, first list, gzip", Unit::Bytes),
+    row("pods", "updates.bytes", "bytes on the wire, an update", Unit::PlainBytes),
+    row("pods, gzip", "updates.bytes", "bytes on the wire, an update, gzip", Unit::PlainBytes),
+    row("pods", "relist.bytes", "bytes on the wire, relist", Unit::Bytes),
     row("pods", "sync.requests", "requests, first list", Unit::Number),
+    row("pods", "updates.requests", "requests, updates", Unit::Number),
     row("pods", "relist.requests", "requests, relist", Unit::Number),
 ];
 
@@ -141,17 +160,21 @@ fn page(out: &mut String, summary: &Summary, machine: &Machine, options: &Option
          What each figure means is in [the rig's page](../README.md). Raw figures are in `raw.json`.\n\n![ratios](plot.svg)\n",
         if options.quick { 2_000 } else { options.count }
     )?;
-    ratios(out, summary)?;
+    for wire in WIRES {
+        ratios(out, summary, wire)?;
+    }
+    best_settings(out, summary)?;
     absolutes(out, summary)?;
     kinds(out, summary)?;
     queues(out, summary)
 }
 
-/// Ours to each peer at its best setting.
-fn ratios(out: &mut String, summary: &Summary) -> std::fmt::Result {
+/// Ours, in one form on the wire, to each peer at its best setting.
+fn ratios(out: &mut String, summary: &Summary, wire: &str) -> std::fmt::Result {
+    let form = if wire.is_empty() { String::new() } else { format!(", ours over {}", wire.trim_start_matches('+')) };
     writeln!(
         out,
-        "## Ratios\n\nOurs to each peer at its best setting on that row. Goals are ratios to the better of the two, where nothing else is said.\n"
+        "## Ratios{form}\n\nOurs to each peer at its best setting on that row. Goals are ratios to the better of the two, where nothing else is said.\n"
     )?;
     writeln!(out, "| | plain / client-go | plain / kube-rs | goal | compact / client-go | compact / kube-rs | goal |")?;
     writeln!(out, "|---|---|---|---|---|---|---|")?;
@@ -160,17 +183,14 @@ fn ratios(out: &mut String, summary: &Summary) -> std::fmt::Result {
         let measure = match row.measure {
             Measure::BetterPeer => [go, kube].into_iter().flatten().min_by(f64::total_cmp),
             Measure::ClientGo => go,
-        };
-        let of = match row.measure {
-            Measure::BetterPeer => "",
-            Measure::ClientGo => " of client-go",
+            Measure::Itself => Some(1.0),
         };
         let mut cells = String::new();
         let mut shown = false;
         for (setting, goal) in
             [("plain", row.goals.map(|(plain, _)| plain)), ("compact", row.goals.map(|(_, compact)| compact))]
         {
-            let names = [format!("ours {setting}"), format!("ours {setting}+gzip")];
+            let names = [format!("ours {setting}{wire}"), format!("ours {setting}{wire}+gzip")];
             let ours = names.iter().find_map(|name| summary.get(row.group, name, row.figure));
             for peer in [go, kube] {
                 let ratio = ours.zip(peer).map(|(ours, peer)| ours.median / peer);
@@ -179,7 +199,12 @@ fn ratios(out: &mut String, summary: &Summary) -> std::fmt::Result {
             }
             let goal = goal.map(|goal| {
                 let reached = ours.zip(measure).map(|(ours, measure)| ours.median <= measure * goal);
-                format!("≤ {}{of} {}", ratio_text(goal), reached.map_or("", |reached| if reached { "✓" } else { "✗" }))
+                let goal = match row.measure {
+                    Measure::BetterPeer => ratio_text(goal),
+                    Measure::ClientGo => format!("{} of client-go", ratio_text(goal)),
+                    Measure::Itself => row.unit.show_one(goal),
+                };
+                format!("≤ {goal} {}", reached.map_or("", |reached| if reached { "✓" } else { "✗" }))
             });
             write!(cells, " {} |", goal.unwrap_or_default())?;
         }
@@ -190,24 +215,47 @@ fn ratios(out: &mut String, summary: &Summary) -> std::fmt::Result {
     writeln!(out)
 }
 
-fn absolutes(out: &mut String, summary: &Summary) -> std::fmt::Result {
-    const NAMES: [&str; 7] = [
-        "client-go protobuf",
-        "client-go JSON",
-        "kube-rs stream",
-        "kube-rs list",
-        "ours plain",
-        "ours compact",
-        "ours decoded",
+/// Which setting serves each peer best, compressed answers included.
+fn best_settings(out: &mut String, summary: &Summary) -> std::fmt::Result {
+    const GROUPS: [&str; 2] = ["pods", "pods, gzip"];
+    const FIGURES: [(&str, &str, Unit); 4] = [
+        ("sync.cpu", "CPU until synced", Unit::Seconds),
+        ("updates.keys.cpu", "CPU for an update", Unit::Micros),
+        ("held.rss", "memory held", Unit::Bytes),
+        ("sync.bytes", "bytes on the wire, first list", Unit::Bytes),
     ];
-    writeln!(out, "## Figures\n\n| | {} |", NAMES.join(" | "))?;
-    writeln!(out, "|---|{}", "---|".repeat(NAMES.len()))?;
+    if GROUPS.iter().any(|group| summary.names(group).is_empty()) {
+        return Ok(());
+    }
+    writeln!(
+        out,
+        "## Each at its best\n\nThe setting that is best on a row, of all that were measured, gzip included. Where nothing else is said, ratios are to \
+         the best setting without gzip: it costs CPU and saves bytes.\n"
+    )?;
+    writeln!(out, "| | client-go | kube-rs | ours |\n|---|---|---|---|")?;
+    for (figure, title, unit) in FIGURES {
+        let cell = |peer: &str| {
+            let best = summary.best_name(&GROUPS, peer, figure);
+            best.map_or_else(|| "–".to_owned(), |(name, spread)| format!("{name}: {}", unit.show(spread)))
+        };
+        writeln!(out, "| {title} | {} | {} | {} |", cell("client-go"), cell("kube-rs"), cell("ours"))?;
+    }
+    writeln!(out)
+}
+
+fn absolutes(out: &mut String, summary: &Summary) -> std::fmt::Result {
+    const PEERS: [&str; 4] = ["client-go protobuf", "client-go JSON", "kube-rs stream", "kube-rs list"];
+    let ours = WIRES.iter().flat_map(|wire| ["plain", "compact"].map(|keep| format!("ours {keep}{wire}")));
+    let mut names: Vec<String> = PEERS.iter().map(ToString::to_string).chain(ours).collect();
+    names.push("ours decoded".to_owned());
+    writeln!(out, "## Figures\n\n| | {} |", names.join(" | "))?;
+    writeln!(out, "|---|{}", "---|".repeat(names.len()))?;
     for row in ROWS {
         let cell = |name: &str| {
             let gzip = format!("{name}+gzip");
             [name, &gzip].into_iter().find_map(|name| summary.get(row.group, name, row.figure))
         };
-        let cells: Vec<_> = NAMES.iter().map(|name| cell(name)).collect();
+        let cells: Vec<_> = names.iter().map(|name| cell(name)).collect();
         if cells.iter().any(Option::is_some) {
             let cells: Vec<String> =
                 cells.into_iter().map(|cell| cell.map_or_else(|| "–".to_owned(), |cell| row.unit.show(cell))).collect();
@@ -218,11 +266,13 @@ fn absolutes(out: &mut String, summary: &Summary) -> std::fmt::Result {
 }
 
 fn kinds(out: &mut String, summary: &Summary) -> std::fmt::Result {
-    const FIGURES: [(&str, &str, Unit); 4] = [
+    const FIGURES: [(&str, &str, Unit); 6] = [
         ("sync.cpu", "CPU until synced", Unit::Seconds),
         ("updates.keys.cpu", "CPU for an update", Unit::Micros),
         ("updates.new.cpu", "CPU for an update, handler decodes", Unit::Micros),
         ("held.rss", "memory held", Unit::Bytes),
+        ("sync.peak_settled", "peak memory, first list", Unit::Bytes),
+        ("sync.bytes", "bytes on the wire, first list", Unit::Bytes),
     ];
     let works: Vec<Work> =
         Work::ALL.into_iter().filter(|work| *work != Work::Pods && !summary.names(work.plural()).is_empty()).collect();
@@ -287,6 +337,11 @@ fn queues(out: &mut String, summary: &Summary) -> std::fmt::Result {
 }
 
 impl Unit {
+    /// One figure.
+    pub fn show_one(self, value: f64) -> String {
+        self.show(Spread { median: value, least: value, most: value })
+    }
+
     fn show(self, spread: Spread) -> String {
         let (scale, unit) = match self {
             Self::Seconds => (1.0, " s"),
@@ -294,6 +349,7 @@ impl Unit {
             Self::Nanos if spread.median >= 10_000.0 => (1e3, " µs"),
             Self::Nanos => (1.0, " ns"),
             Self::Bytes => (1e6, " MB"),
+            Self::PlainBytes => (1.0, " bytes"),
             Self::Number => (1.0, ""),
         };
         let text = |value: f64| digits(value / scale);
@@ -305,7 +361,7 @@ impl Unit {
 }
 
 /// Three digits that matter.
-fn digits(value: f64) -> String {
+pub fn digits(value: f64) -> String {
     match value {
         value if value == 0.0 || value >= 100.0 => format!("{value:.0}"),
         value if value >= 10.0 => format!("{value:.1}"),

@@ -59,7 +59,7 @@ impl Wire {
                 out.extend_from_slice(br#"{"type":""#);
                 out.extend_from_slice(kind.as_bytes());
                 out.extend_from_slice(br#"","object":"#);
-                push_versioned(out, bytes, version_at, at.version);
+                push_versioned(out, &bytes, version_at, at.version);
                 out.extend_from_slice(b"}\n");
             }
             Format::Protobuf => {
@@ -68,7 +68,7 @@ impl Wire {
                     out,
                     kind,
                     &head,
-                    |out| push_versioned(out, bytes, version_at, at.version),
+                    |out| push_versioned(out, &bytes, version_at, at.version),
                     bytes.len(),
                 );
             }
@@ -171,9 +171,9 @@ impl Wire {
                 push_field(&mut list_meta, 1, b"");
                 push_field(&mut list_meta, 2, meta.version.to_string().as_bytes());
                 push_field(&mut list_meta, 3, meta.rest.as_ref().map_or("", |(token, _)| token).as_bytes());
-                let object = |at: &At| self.corpus.object(at.object as usize, usize::from(at.state));
+                let size = |at: &At| self.corpus.len(at.object as usize, usize::from(at.state));
                 let field = |len: usize| 1 + varint_len(len) + len;
-                let len = field(list_meta.len()) + items.iter().map(|at| field(object(at).0.len())).sum::<usize>();
+                let len = field(list_meta.len()) + items.iter().map(|at| field(size(at))).sum::<usize>();
                 out.extend_from_slice(&unknown_head(
                     self.work.api_version(),
                     &format!("{}List", self.work.kind()),
@@ -181,10 +181,10 @@ impl Wire {
                 ));
                 push_field(&mut out, 1, &list_meta);
                 for at in items {
-                    let (bytes, version_at) = object(at);
+                    let (bytes, version_at) = self.corpus.object(at.object as usize, usize::from(at.state));
                     out.push(2 << 3 | 2);
                     push_varint(&mut out, bytes.len());
-                    push_versioned(&mut out, bytes, version_at, at.version);
+                    push_versioned(&mut out, &bytes, version_at, at.version);
                     take_full(&mut out, CHUNK)?;
                 }
                 out.extend_from_slice(UNKNOWN_TAIL);

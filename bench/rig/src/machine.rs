@@ -6,6 +6,7 @@ use std::process::Command;
 
 use serde::Serialize;
 
+/// A machine, and the tools on it.
 #[derive(Debug, Serialize)]
 pub struct Machine {
     pub processor: String,
@@ -23,6 +24,7 @@ pub struct Machine {
 }
 
 impl Machine {
+    /// Looks around.
     pub fn look(root: &Path) -> Self {
         let read = |path: &str| fs::read_to_string(path).unwrap_or_default();
         let field = |text: &str, name: &str| {

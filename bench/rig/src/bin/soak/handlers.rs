@@ -1,0 +1,124 @@
+//! Handlers of all manners, each of which keeps a story.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::sync::atomic::AtomicU64;
+use std::time::Duration;
+
+use kube_informer::{Backlog, Event, Informer, Obj, Overflow, Registration};
+use serde_json::Value;
+use tokio::task::JoinHandle;
+
+use crate::informers::Watched;
+use crate::story::Story;
+
+/// How a handler listens.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Manner {
+    /// Every event, at once.
+    Every,
+    /// The latest state of each object.
+    Latest,
+    /// With little room, and too slow for a storm: it is told the difference.
+    Slow,
+    /// As a stream.
+    Stream,
+    /// Only objects of even versions, so that they come and go; everything again now and then.
+    Even,
+}
+
+impl Manner {
+    /// All of them.
+    pub const ALL: [Self; 5] = [Self::Every, Self::Slow, Self::Stream, Self::Even, Self::Latest];
+}
+
+/// A handler, and what it was told.
+pub struct Handler {
+    manner: Manner,
+    story: Story,
+    life: Life,
+}
+
+enum Life {
+    Registered(Registration),
+    Streaming(JoinHandle<()>),
+}
+
+impl Handler {
+    /// Adds a handler; it counts its events with all others.
+    pub fn add(watched: &Watched, manner: Manner, events: &Arc<AtomicU64>) -> Self {
+        let name = format!("a handler of {} ({manner:?})", watched.name);
+        let story = Story::new(name, watched.returns, Arc::clone(events));
+        let life = listen(&watched.informer, manner, story.clone());
+        Self { manner, story, life }
+    }
+
+    /// What it was told that cannot be.
+    pub fn wrong(&self) -> Option<String> {
+        self.story.wrong()
+    }
+
+    /// Whether it believes what the cache says.
+    pub fn agrees(&self, cached: &HashMap<String, u64>) -> Result<(), String> {
+        let believed = self.story.believed();
+        let hears = |version: u64| self.manner != Manner::Even || version.is_multiple_of(2);
+        for (key, version) in cached.iter().filter(|(_, version)| hears(**version)) {
+            if believed.get(key) != Some(version) {
+                return Err(format!(
+                    "{key} is {version}, and a handler ({:?}) believes {:?}",
+                    self.manner,
+                    believed.get(key)
+                ));
+            }
+        }
+        let wanted = cached.values().filter(|version| hears(**version)).count();
+        if believed.len() == wanted {
+            return Ok(());
+        }
+        Err(format!("{wanted} objects are there, and a handler ({:?}) believes in {}", self.manner, believed.len()))
+    }
+
+    /// Takes it away.
+    pub async fn end(self) {
+        match self.life {
+            Life::Registered(registration) => registration.remove().await,
+            Life::Streaming(task) => {
+                task.abort();
+                drop(task.await);
+            }
+        }
+    }
+}
+
+fn listen(informer: &Informer<Value>, manner: Manner, story: Story) -> Life {
+    let hear = move |event: Event<Value>| story.hear(&event);
+    let handler = informer.handler();
+    match manner {
+        Manner::Every => Life::Registered(handler.on_event(hear)),
+        Manner::Latest => Life::Registered(handler.backlog(Backlog::Latest).on_event(hear)),
+        Manner::Slow => {
+            let hear = Arc::new(hear);
+            let handler = handler.backlog(Backlog::Every { limit: 64, overflow: Overflow::Replay });
+            Life::Registered(handler.on_event_async(move |event| {
+                let hear = Arc::clone(&hear);
+                async move {
+                    tokio::time::sleep(Duration::from_millis(1)).await;
+                    hear(event);
+                }
+            }))
+        }
+        Manner::Stream => {
+            let mut events = handler.subscribe();
+            Life::Streaming(tokio::spawn(async move {
+                while let Some(event) = events.next().await {
+                    hear(event);
+                }
+            }))
+        }
+        Manner::Even => {
+            let even = |object: &Obj<Value>| object.version().number().is_some_and(|number| number.is_multiple_of(2));
+            let handler = handler.filter(even).resync(Duration::from_secs(20));
+            Life::Registered(handler.on_event(hear))
+        }
+    }
+}

@@ -1,0 +1,226 @@
+//! The informers that are soaked: one of each manner.
+
+use std::collections::{BTreeMap, HashMap};
+use std::sync::Arc;
+use std::time::Duration;
+
+use kube::Client;
+use kube::api::ListParams;
+use kube::core::{ApiResource, DynamicObject};
+use kube_informer::reflector::{BackoffSettings, Counters, Settings, Streaming};
+use kube_informer::{Compression, Discipline, Figures, Informer, InformerBuilder, Keep, Metrics, Version};
+use parking_lot::Mutex;
+use serde_json::Value;
+
+use crate::Error;
+use crate::host::Host;
+use crate::story::Return;
+
+/// An informer, and what it must agree with.
+pub struct Watched {
+    /// What it is, for messages.
+    pub name: &'static str,
+    /// The informer.
+    pub informer: Informer<Value>,
+    /// How objects come back to its handlers.
+    pub returns: Return,
+    /// The namespaces it is in, if not in all.
+    namespaces: Mutex<Option<Vec<String>>>,
+    drops_managed_fields: bool,
+}
+
+/// What all reflectors have done, by informer.
+#[derive(Debug, Clone, Default)]
+pub struct Tally(Arc<Mutex<HashMap<&'static str, Counters>>>);
+
+/// What they have done together.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Deeds {
+    /// Lists anew, for whatever reason.
+    pub relists: u64,
+    /// Watches opened.
+    pub watches: u64,
+    /// Watches found to be stalled.
+    pub stalls: u64,
+    /// Requests and watches that failed.
+    pub errors: u64,
+}
+
+struct Named(&'static str, Tally);
+
+impl Metrics for Named {
+    fn report(&self, _: &str, figures: &Figures) {
+        self.1.0.lock().insert(self.0, figures.reflector);
+    }
+
+    fn ended(&self, _: &str) {}
+}
+
+impl Tally {
+    /// What they have done together.
+    pub fn deeds(&self) -> Deeds {
+        self.0.lock().values().fold(Deeds::default(), |all, one| {
+            let again = one.relists;
+            let relists = again.expired
+                + again.too_large
+                + again.went_back
+                + again.server_error
+                + again.refused
+                + again.short_watches
+                + again.undecodable;
+            Deeds {
+                relists: all.relists + relists,
+                watches: all.watches + one.watches + one.streaming_lists,
+                stalls: all.stalls + one.stalls,
+                errors: all.errors + one.errors,
+            }
+        })
+    }
+}
+
+/// A kind as the cluster has it.
+pub fn resource(group: &str, kind: &str, plural: &str) -> ApiResource {
+    let version = "v1".to_owned();
+    let api_version = if group.is_empty() { version.clone() } else { format!("{group}/{version}") };
+    ApiResource { group: group.to_owned(), version, api_version, kind: kind.to_owned(), plural: plural.to_owned() }
+}
+
+/// All of them, started.
+pub fn start(client: &Client, tally: &Tally, namespaces: &[String]) -> Vec<Watched> {
+    let build = |name: &'static str, resource: ApiResource, dress: fn(Builder) -> Builder| {
+        let builder = Informer::<Value>::builder_for(client.clone(), resource).reflector(settings());
+        let informer = dress(builder).metrics(Named(name, tally.clone())).build();
+        Watched { name, informer, returns: Return::Newer, namespaces: Mutex::default(), drops_managed_fields: false }
+    };
+    let pods = || resource("", "Pod", "pods");
+    let mut all = vec![
+        build("pods, compact", pods(), |builder| builder),
+        build("pods, plain, some namespaces, keyed", pods(), |builder| {
+            builder.keep(Keep::Plain).queue(Discipline::Keyed)
+        }),
+        build("events, compact, keyed", resource("", "Event", "events"), |builder| builder.queue(Discipline::Keyed)),
+        build("replicasets, decoded, resync", resource("apps", "ReplicaSet", "replicasets"), |builder| {
+            builder.keep(Keep::Decoded).resync(Duration::from_secs(30))
+        }),
+        build("deployments, pages", resource("apps", "Deployment", "deployments"), |builder| {
+            builder.reflector(Settings { streaming: Streaming::Never, page_size: Some(50), ..settings() })
+        }),
+        build("nodes, compressed", resource("", "Node", "nodes"), |builder| {
+            builder.source(|source| source.compression(Compression::Gzip))
+        }),
+        build("leases, plain", resource("coordination.k8s.io", "Lease", "leases"), |builder| builder.keep(Keep::Plain)),
+        build("pods, without managedFields", pods(), Builder::drop_managed_fields),
+        build("configmaps, compact", resource("", "ConfigMap", "configmaps"), |builder| builder),
+    ];
+    all[7].drops_managed_fields = true;
+    all[1].returns = Return::Same;
+    all[1].move_to(namespaces);
+    all.iter().for_each(|watched| watched.informer.start());
+    all
+}
+
+type Builder = InformerBuilder<Value>;
+
+/// Less patient than by default, so that an hour sees as much as a day.
+fn settings() -> Settings {
+    Settings {
+        watch_timeout: Duration::from_secs(60),
+        quiet_after: Duration::from_secs(15),
+        probe_window: Duration::from_secs(5),
+        streaming_deadline: Duration::from_secs(5),
+        backoff: BackoffSettings { cap: Duration::from_secs(2), ..BackoffSettings::default() },
+        ..Settings::default()
+    }
+}
+
+impl Watched {
+    /// Goes to other namespaces.
+    pub fn move_to(&self, namespaces: &[String]) {
+        let mut now = self.namespaces.lock();
+        // It is nobody else's: no factory made it.
+        if self.informer.set_namespaces(namespaces.iter().map(String::as_str)).is_ok() {
+            *now = Some(namespaces.to_vec());
+        }
+    }
+
+    /// Whether an object of this key belongs here.
+    fn holds(&self, key: &str) -> bool {
+        let namespaces = self.namespaces.lock();
+        let namespace = key.split_once('/').map_or("", |(namespace, _)| namespace);
+        namespaces.as_ref().is_none_or(|all| all.iter().any(|one| one == namespace))
+    }
+
+    /// The versions in the cache.
+    pub fn cached(&self) -> HashMap<String, u64> {
+        let snapshot = self.informer.lister().snapshot();
+        let version = |version: &Version| version.number().unwrap_or(0);
+        snapshot.iter().map(|object| (object.key().to_string(), version(object.version()))).collect()
+    }
+
+    /// Whether the cache is as the server is, apart from what has changed since it was asked.
+    pub async fn agrees_by_and_large(&self, host: &Host) -> Result<usize, String> {
+        let resource = self.informer.resource();
+        let truth = host.truth(&resource.api_version, &resource.kind).await.map_err(|error| error.to_string())?;
+        let truth: HashMap<String, u64> = truth.into_iter().filter(|(key, _)| self.holds(key)).collect();
+        let newest = truth.values().copied().max().unwrap_or(0);
+        self.informer.wait_for(Version::from(newest)).await.map_err(|error| error.to_string())?;
+        let cached = self.cached();
+        for (key, version) in &truth {
+            match cached.get(key) {
+                Some(cached) if cached == version || *cached > newest => {}
+                Some(cached) => return Err(format!("{key} is {version} and cached as {cached}")),
+                None => return Err(format!("{key} of {version} is not cached")),
+            }
+        }
+        let gone = cached.iter().find(|(key, version)| !truth.contains_key(*key) && **version <= newest);
+        gone.map_or(Ok(truth.len()), |(key, version)| Err(format!("{key} of {version} is cached and gone")))
+    }
+
+    /// Whether the cache is, body by body, what a fresh LIST brings; of how many objects.
+    pub async fn equals_a_list(&self, client: &Client) -> Result<usize, Error> {
+        let path = <DynamicObject as kube::Resource>::url_path(self.informer.resource(), None);
+        let request = kube::core::Request::new(path).list(&ListParams::default())?;
+        let mut list: Value = serde_json::from_str(&client.request_text(request).await?)?;
+        let Value::Array(items) = list["items"].take() else { return Err("a list without items".into()) };
+        let truth: BTreeMap<String, Value> = items
+            .into_iter()
+            .map(|object| (key_of(&object), self.bare(object)))
+            .filter(|(key, _)| self.holds(key))
+            .collect();
+        let mut cached = BTreeMap::new();
+        for object in self.informer.lister().list() {
+            cached.insert(object.key().to_string(), self.bare(object.get()?.clone()));
+        }
+        for key in truth.keys().chain(cached.keys()) {
+            if truth.get(key) != cached.get(key) {
+                let version = |of: &BTreeMap<String, Value>| {
+                    of.get(key).map_or("nothing".to_owned(), |object| object["metadata"]["resourceVersion"].to_string())
+                };
+                return Err(format!("{key} is {} and cached as {}", version(&truth), version(&cached)).into());
+            }
+        }
+        Ok(truth.len())
+    }
+
+    /// What is left out where it goes without saying, or is not wanted.
+    fn bare(&self, mut object: Value) -> Value {
+        if let Some(fields) = object.as_object_mut() {
+            fields.remove("kind");
+            fields.remove("apiVersion");
+        }
+        if self.drops_managed_fields
+            && let Some(metadata) = object["metadata"].as_object_mut()
+        {
+            metadata.remove("managedFields");
+        }
+        object
+    }
+}
+
+fn key_of(object: &Value) -> String {
+    let text = |field: &str| object["metadata"][field].as_str().unwrap_or_default();
+    match text("namespace") {
+        "" => text("name").to_owned(),
+        namespace => format!("{namespace}/{}", text("name")),
+    }
+}
