@@ -7,7 +7,7 @@ use jiff::fmt::temporal::DateTimePrinter;
 use serde_json::{Map, Number, Value};
 
 use super::plan::{Of, Other, Part, Plan, Plans, Repeats};
-use super::wire::{Fields, Wire};
+use super::wire::{Fields, Varints, Wire};
 use super::{Unreadable, duration};
 
 /// How deep messages may nest, which is deeper than any object may.
@@ -29,14 +29,28 @@ pub(super) fn fill(object: &mut Map<String, Value>, plan: &Plan, bytes: &[u8], d
         let wrong = || wrong(part, wire);
         match (part.of, part.repeats, wire) {
             (Of::Embedded(inner), _, Wire::Bytes(bytes)) => fill(object, Plans::get().at(inner), bytes, depth + 1)?,
+            // A message that comes in parts is one.
+            (Of::Message(inner), Repeats::Once, Wire::Bytes(bytes)) => {
+                let within = object.entry(part.name).or_insert_with(|| Value::Object(Map::new()));
+                if let Value::Object(within) = within {
+                    fill(within, Plans::get().at(inner), bytes, depth + 1)?;
+                }
+            }
             (_, Repeats::Once, wire) => {
                 let value = value(part.of, wire, depth)?.ok_or_else(wrong)?;
                 object.insert(part.name.to_owned(), value);
             }
             (_, Repeats::List, wire) => {
-                let value = value(part.of, wire, depth)?.ok_or_else(wrong)?;
-                if let Value::Array(list) = object.entry(part.name).or_insert_with(|| Value::Array(Vec::new())) {
-                    list.push(value);
+                let list = object.entry(part.name).or_insert_with(|| Value::Array(Vec::new()));
+                let Value::Array(list) = list else { continue };
+                match (part.of, wire) {
+                    // Numbers may come packed.
+                    (Of::Int32 | Of::Int64 | Of::Bool, Wire::Bytes(packed)) => {
+                        for number in Varints(packed) {
+                            list.extend(value(part.of, Wire::Number(number?), depth)?);
+                        }
+                    }
+                    (of, wire) => list.push(value(of, wire, depth)?.ok_or_else(wrong)?),
                 }
             }
             (_, Repeats::Map, Wire::Bytes(entry)) => {

@@ -211,6 +211,22 @@ fn what_a_body_does_not_say_is_as_expected() {
     assert_eq!(read, json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "r"}}));
 }
 
+#[test]
+fn a_message_in_parts_is_one_and_numbers_may_be_packed() {
+    let mut pod = Vec::new();
+    push_message(&mut pod, 1, |out| push_bytes(out, 1, b"a"));
+    push_message(&mut pod, 1, |out| push_bytes(out, 3, b"ns"));
+    push_message(&mut pod, 2, |out| {
+        push_message(out, 14, |out| {
+            push_number(out, 4, 7);
+            push_bytes(out, 4, &[8, 0x80, 1]);
+        });
+    });
+    let read = read(&enclose("v1", "Pod", &pod), "", "").unwrap();
+    assert_eq!(read["metadata"], json!({"name": "a", "namespace": "ns"}));
+    assert_eq!(read["spec"]["securityContext"]["supplementalGroups"], json!([7, 8, 128]));
+}
+
 proptest::proptest! {
     #[test]
     fn whatever_a_kind_holds_comes_back(seed: u64, which in 0..everything().len()) {

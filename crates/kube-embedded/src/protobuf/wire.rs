@@ -95,6 +95,24 @@ impl<'b> Fields<'b> {
     }
 }
 
+/// Whole numbers, one after another.
+#[derive(Debug)]
+pub(super) struct Varints<'b>(pub(super) &'b [u8]);
+
+impl Iterator for Varints<'_> {
+    type Item = Result<u64, Unreadable>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        if self.0.is_empty() {
+            return None;
+        }
+        let mut rest = Fields(self.0);
+        let number = rest.varint();
+        self.0 = if number.is_ok() { rest.0 } else { &[] };
+        Some(number)
+    }
+}
+
 /// Appends a whole number.
 pub(super) fn push_varint(out: &mut Vec<u8>, mut number: u64) {
     while number >= 0x80 {

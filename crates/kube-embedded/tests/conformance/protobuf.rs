@@ -15,6 +15,7 @@ pub(crate) const CASES: &[Case] = &[
     case!(a_watch_fails_in_its_own_encoding, "watch: an ERROR event is a message too"),
     case!(metadata_alone_is_a_message, "PartialObjectMetadata(List), get, list and watch, also of v1beta1"),
     case!(failures_are_messages, "404, 400, 410, 409 and 405 are a Status in protobuf"),
+    case!(denials_are_messages, "401 and 403 are a Status in protobuf"),
     case!(a_failure_is_json_if_only_metadata_is_accepted, "PartialObjectMetadata alone: failures are JSON, pretty"),
     case!(writes_are_answered_in_protobuf, "create, update, patch, delete, deletecollection and dry runs"),
     case!(
@@ -302,6 +303,17 @@ async fn failures_are_messages(api: Api) {
     let answer = request.body("application/json", configmap("a")).send().await;
     let details = Message::details("a", "", "configmaps", "");
     says(&answer, 409, &Message::failure("configmaps \"a\" already exists", "AlreadyExists", Some(&details), 409));
+}
+
+async fn denials_are_messages(api: Api) {
+    let get = async |token: &str| {
+        api.request("GET", "/api/v1/pods").header("accept", PROTOBUF).token(Some(token)).send().await
+    };
+    let unknown = Message::failure("Unauthorized", "Unauthorized", None, 401);
+    says(&get("nobody-has-this-token").await, 401, &unknown);
+    let why = "pods is forbidden: User \"nobody\" cannot list resource \"pods\" in API group \"\" at the cluster scope";
+    let forbidden = Message::failure(why, "Forbidden", Some(&Message::details("", "", "pods", "")), 403);
+    says(&get(api.nobody_token()).await, 403, &forbidden);
 }
 
 async fn a_failure_is_json_if_only_metadata_is_accepted(api: Api) {
