@@ -24,9 +24,6 @@ use crate::reflector::{Settings, Whence};
 use crate::server_error::{Doing, Failure, ServerError};
 use crate::version::Version;
 
-/// Frames that cannot be read, this many times in a row, end the watch.
-const STRIKES: u32 = 3;
-
 /// Watches from a version on, without a cache: what the server tells, as it tells it.
 ///
 /// A watch that ends or breaks is opened again where it left off, after waits that grow, so that nothing is told twice and nothing is
@@ -416,7 +413,11 @@ impl Run {
 
     fn unreadable(&mut self, error: ServerError) -> Option<Result<WatchEvent<Untyped>, ServerError>> {
         self.strikes += 1;
-        if self.strikes >= STRIKES { Some(Err(self.over(error))) } else { self.failed(error) }
+        if self.strikes >= self.settings.relist_after_strikes {
+            Some(Err(self.over(error)))
+        } else {
+            self.failed(error)
+        }
     }
 
     fn failed(&mut self, error: ServerError) -> Option<Result<WatchEvent<Untyped>, ServerError>> {

@@ -20,6 +20,8 @@ pub struct Settings {
     pub streaming: Streaming,
     /// After how long without a new object a streaming list that has not said it is complete is given up for a LIST.
     pub streaming_deadline: Duration,
+    /// After how many streaming lists in a row that ended early LIST is used instead.
+    pub streaming_tries: u32,
     /// How many objects to ask for at once. Without it, as client-go does: 500, but all at once where the server answers from
     /// its cache.
     #[doc(alias("WatchListPageSize", "DisableChunking"))]
@@ -52,6 +54,11 @@ pub struct Settings {
     /// default: the server may have lost track of what it was to tell.
     #[doc(alias("MaxInternalErrorRetryDuration", "RetryWithDeadline", "NewRetryWithDeadline"))]
     pub internal_error_patience: Duration,
+    /// An internal error that comes so long after the one before has nothing to do with it.
+    pub internal_errors_apart: Duration,
+    /// After how many watches in a row that were too short, or in which something came that cannot be read, the list is made anew. A
+    /// [`RetryWatch`](crate::RetryWatch) then ends, if it was for the latter.
+    pub relist_after_strikes: u32,
     /// After how many failures in a row to open a watch, where the failure says nothing of the version, the list is made anew.
     pub relist_after_failures: u32,
 }
@@ -112,6 +119,7 @@ impl Default for Settings {
         Self {
             streaming: Streaming::default(),
             streaming_deadline: Duration::from_secs(30),
+            streaming_tries: 2,
             page_size: None,
             watch_timeout: Duration::from_secs(300),
             watch_overtime: Duration::from_secs(30),
@@ -125,6 +133,8 @@ impl Default for Settings {
             absent_retry: Duration::from_secs(300),
             longest_retry_after: Duration::from_secs(120),
             internal_error_patience: Duration::ZERO,
+            internal_errors_apart: Duration::from_secs(60),
+            relist_after_strikes: 3,
             relist_after_failures: 5,
         }
     }

@@ -14,9 +14,6 @@ use crate::object::{Obj, Untyped};
 use crate::server_error::{Doing, Failure, ServerError};
 use crate::version::Version;
 
-/// Streaming lists that ended early this many times in a row are given up for LIST.
-const EARLY_ENDS: u32 = 2;
-
 /// Whether the server can stream lists.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Support {
@@ -272,10 +269,11 @@ impl Machine {
         let error = self.error(Doing::StreamingList, Failure::EndedEarly);
         self.early_ends += 1;
         self.report(&error, step);
-        if self.early_ends >= EARLY_ENDS {
+        let given_up = self.early_ends >= self.settings.streaming_tries;
+        if given_up {
             self.support = Support::Suspect;
         }
-        if at_once || self.early_ends >= EARLY_ENDS {
+        if at_once || given_up {
             self.list_pages(step);
         } else {
             self.wait(Next::List, error, step);

@@ -12,12 +12,6 @@ use crate::list_watch::{WatchQuery, WatchStart};
 use crate::server_error::{Doing, Failure, ServerError};
 use crate::version::Version;
 
-/// Watches closed at once, or broken at the same frame, this many times in a row make a new list.
-const STRIKES: u32 = 3;
-
-/// An internal error this long after the one before has nothing to do with it.
-const UNRELATED: Duration = Duration::from_secs(60);
-
 /// A watch, open or being opened.
 #[derive(Debug)]
 pub(super) struct Watch {
@@ -177,7 +171,7 @@ impl Machine {
         let error = self.error(Doing::Watch, Failure::ShortWatch);
         self.report(&error, step);
         self.strikes.short += 1;
-        if self.strikes.short >= STRIKES {
+        if self.strikes.short >= self.settings.relist_after_strikes {
             self.strikes.short = 0;
             self.relist(RelistReason::ShortWatches, error, step);
         } else {
@@ -221,7 +215,7 @@ impl Machine {
     /// What comes cannot be read: once more from where we are, and in the end without what stands in the way.
     fn frame_strike(&mut self, error: ServerError, step: &mut Step<'_>) {
         self.strikes.frame += 1;
-        if self.strikes.frame >= STRIKES {
+        if self.strikes.frame >= self.settings.relist_after_strikes {
             self.strikes.frame = 0;
             self.relist(RelistReason::Undecodable, error, step);
         } else {
@@ -243,9 +237,9 @@ impl Machine {
 
     /// Whether another internal error is borne without a list.
     fn bears_internal_error(&mut self, now: Duration) -> bool {
-        let patience = self.settings.internal_error_patience;
+        let (patience, apart) = (self.settings.internal_error_patience, self.settings.internal_errors_apart);
         let first = match self.strikes.internal {
-            Some((first, last)) if now.saturating_sub(last) <= UNRELATED => first,
+            Some((first, last)) if now.saturating_sub(last) <= apart => first,
             _ => now,
         };
         let bears = !patience.is_zero() && now.saturating_sub(first) <= patience;

@@ -105,6 +105,16 @@ fn a_streaming_list_that_ends_early_is_tried_again_and_then_given_up() {
 }
 
 #[test]
+fn how_many_streaming_lists_may_end_early_can_be_set() {
+    let mut bench = Bench::new(Settings { streaming_tries: 1, ..Settings::default() });
+    bench.step(Input::Start);
+    bench.step(Input::Opened(Lane::Main));
+    bench.hear(Change::Added, "a", "3");
+    let words = bench.after(5.0).step(Input::Ended(Lane::Main));
+    assert_eq!(words.last().map(String::as_str), Some("list any by 500"));
+}
+
+#[test]
 fn a_streaming_list_that_is_closed_at_once_is_listed_without_delay() {
     let mut bench = streaming();
     bench.step(Input::Opened(Lane::Main));

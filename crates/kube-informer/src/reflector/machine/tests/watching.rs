@@ -55,6 +55,17 @@ fn watches_closed_at_once_wait_longer_and_longer_and_then_list() {
 }
 
 #[test]
+fn how_often_a_watch_may_close_at_once_before_a_list_is_made_can_be_set() {
+    let settings = Settings { relist_after_strikes: 1, streaming: Streaming::Never, ..Settings::default() };
+    let mut bench = Bench::new(settings);
+    bench.step(Input::Start);
+    bench.step(page_end("10", None));
+    bench.step(Input::Opened(Lane::Main));
+    bench.step(Input::Ended(Lane::Main));
+    assert_eq!(bench.tick().1, ["list from 10"]);
+}
+
+#[test]
 fn an_old_event_again_and_again_does_not_pass_for_progress() {
     let mut bench = Bench::watching_from("10");
     bench.hear(Change::Modified, "a", "10");
@@ -151,6 +162,24 @@ fn internal_errors_can_be_borne_for_a_while() {
         }
     }
     assert_eq!(borne, [true, true, false, true, true], "within the window, after it, and long after");
+}
+
+#[test]
+fn internal_errors_that_are_far_apart_are_each_the_first() {
+    let settings = Settings {
+        internal_error_patience: Duration::from_secs(30),
+        internal_errors_apart: Duration::from_secs(10),
+        streaming: Streaming::Never,
+        ..Settings::default()
+    };
+    let mut bench = Bench::new(settings);
+    bench.step(Input::Start);
+    bench.step(page_end("10", None));
+    for _ in 0..10 {
+        bench.step(Input::Opened(Lane::Main));
+        bench.after(20.0).step(Input::FailureFrame(Lane::Main, answered(500)));
+        assert_eq!(bench.tick().1, ["watch 10"]);
+    }
 }
 
 #[test]
