@@ -1,4 +1,4 @@
-//! Every public type has an example that runs, and so has every method whose name does not say it all.
+//! What the documentation promises is there: examples that run, a test for every guarantee, and the tests that `tests/README.md` names.
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on is to fail")]
 
@@ -91,6 +91,47 @@ fn every_public_method_has_an_example_or_is_obvious() {
     assert!(stale.is_empty(), "called obvious, but they have an example or are no more: {stale:?}");
 }
 
+#[test]
+fn every_guarantee_has_a_test_of_its_name() {
+    let text = fs::read_to_string(crate_folder().join("src/lib.rs")).unwrap();
+    let tests = fs::read_to_string(crate_folder().join("tests/guarantees.rs")).unwrap();
+    let promised: Vec<String> = text.lines().filter_map(guarantee).collect();
+    assert!(promised.len() >= 17, "{promised:?}");
+    let without: Vec<_> = promised.iter().filter(|name| !tests.contains(&format!("fn {name}()"))).collect();
+    assert!(without.is_empty(), "no test: {without:?}");
+}
+
+/// The name of the test of a numbered promise, whose beginning stands between asterisks.
+fn guarantee(line: &str) -> Option<String> {
+    let (number, rest) = line.strip_prefix("//! ")?.split_once(". *")?;
+    number.parse::<u32>().ok()?;
+    let (promise, _) = rest.split_once('*')?;
+    let words = promise.split(|c: char| !c.is_alphanumeric()).filter(|word| !word.is_empty());
+    Some(words.map(str::to_lowercase).collect::<Vec<_>>().join("_"))
+}
+
+#[test]
+fn every_test_that_the_tables_name_is_there() {
+    let mut files = Vec::new();
+    find(&crate_folder(), &mut files);
+    let code: Vec<String> = files.iter().map(|file| fs::read_to_string(file).unwrap()).collect();
+    let text = fs::read_to_string(crate_folder().join("tests/README.md")).unwrap();
+    let words = text.split('`').skip(1).step_by(2);
+    // Names of tests are sentences: four words at least.
+    let is_sentence = |word: &&str| {
+        word.matches('_').count() >= 3 && word.chars().all(|c| c == '_' || c.is_ascii_lowercase() || c.is_ascii_digit())
+    };
+    let named: BTreeSet<&str> = words.filter(is_sentence).collect();
+    assert!(named.len() > 150, "{}", named.len());
+    let is_there = |name: &str| code.iter().any(|text| text.contains(&format!("fn {name}(")));
+    let missing: Vec<_> = named.iter().filter(|name| !is_there(name)).collect();
+    assert!(missing.is_empty(), "not there: {missing:?}");
+}
+
+fn crate_folder() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).to_owned()
+}
+
 /// The source of the crate.
 struct Source {
     files: Vec<String>,
@@ -100,7 +141,7 @@ struct Source {
 
 impl Source {
     fn read() -> Self {
-        let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("src");
+        let folder = crate_folder().join("src");
         let mut files = Vec::new();
         find(&folder, &mut files);
         let mut public: BTreeSet<String> = exported(&fs::read_to_string(folder.join("lib.rs")).unwrap());
