@@ -12,6 +12,7 @@ mod next;
 mod platform;
 mod priority;
 mod rate_limit;
+mod running;
 #[cfg(test)]
 mod schedules;
 mod shared;

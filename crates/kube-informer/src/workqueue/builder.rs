@@ -8,6 +8,7 @@ use super::WorkQueue;
 use super::core::Core;
 use super::metrics::{QueueMetrics, default_metrics};
 use super::rate_limit::RateLimit;
+use super::running::Timing;
 use super::shared::Shared;
 
 /// The settings of a [`WorkQueue`], each with a default.
@@ -106,7 +107,9 @@ impl<T> WorkQueueBuilder<T> {
     #[must_use]
     pub fn build(self) -> WorkQueue<T> {
         let metrics = self.metrics.or_else(|| self.name.as_deref().and_then(default_metrics));
-        WorkQueue::from_shared(Shared::new(Core::new(self.rate_limit, self.longest_wait), self.name, metrics))
+        let timing = if metrics.is_some() { Timing::Wanted } else { Timing::NotWanted };
+        let core = Core::new(self.rate_limit, self.longest_wait, timing);
+        WorkQueue::from_shared(Shared::new(core, self.name, metrics))
     }
 }
 

@@ -7,7 +7,8 @@ use super::delays::Delays;
 use super::moment::Moment;
 use super::priority::Priority;
 use super::rate_limit::{Limiter, RateLimit};
-use super::slots::{Cause, List, Place, Slots};
+use super::running::{Running, Timing};
+use super::slots::{Cause, Found, List, Place, Slots};
 
 /// The state of a queue. Whoever calls it says what time it is, by [`advance`](Self::advance), before each call for which
 /// [time matters](Self::heeds_time).
@@ -16,12 +17,10 @@ pub(super) struct Core<T> {
     slots: Slots<T>,
     delays: Delays,
     ready: [List; Priority::COUNT],
-    running: List,
+    running: Running,
     idle: List,
     /// How many of those that run were added again.
     agains: usize,
-    /// The sum of the moments at which those that run were taken.
-    taken_at: u128,
     limiter: Limiter,
     longest_wait: Duration,
     /// Whether the last turn went to work that was overdue.
@@ -82,8 +81,10 @@ impl<T: Hash + Eq> Core<T> {
     /// Adds an item. This and the next two take it only if it is new.
     #[inline]
     pub(super) fn add(&mut self, item: &mut Option<T>, priority: Priority, cause: Cause) {
-        if let Some(slot) = self.slot_to_add(item) {
-            self.add_slot(slot, priority, cause);
+        match self.find_to_add(item) {
+            Some(Found::New(slot)) => self.add_new(slot, priority),
+            Some(Found::Known(slot)) => self.add_slot(slot, priority, cause),
+            None => {}
         }
     }
 
@@ -103,8 +104,12 @@ impl<T: Hash + Eq> Core<T> {
         }
     }
 
-    #[inline]
     fn slot_to_add(&mut self, item: &mut Option<T>) -> Option<u32> {
+        self.find_to_add(item).map(|(Found::New(slot) | Found::Known(slot))| slot)
+    }
+
+    #[inline]
+    fn find_to_add(&mut self, item: &mut Option<T>) -> Option<Found> {
         if self.is_closed() { None } else { self.slots.find_or_insert(item) }
     }
 
@@ -125,15 +130,14 @@ impl<T: Hash + Eq> Core<T> {
 }
 
 impl<T> Core<T> {
-    pub(super) fn new(limit: RateLimit, longest_wait: Duration) -> Self {
+    pub(super) fn new(limit: RateLimit, longest_wait: Duration, timing: Timing) -> Self {
         Self {
             slots: Slots::new(),
             delays: Delays::default(),
             ready: [const { List::new() }; Priority::COUNT],
-            running: List::new(),
+            running: Running::new(timing),
             idle: List::new(),
             agains: 0,
-            taken_at: 0,
             limiter: Limiter::new(limit),
             longest_wait,
             overdue_had_its_turn: false,
@@ -190,8 +194,7 @@ impl<T> Core<T> {
         let priority = std::mem::replace(&mut slot.priority, Priority::Low);
         let (failures, waited) = (slot.failures, self.now.nanos_since(slot.asked));
         (slot.place, slot.since) = (Place::Running, self.now);
-        self.taken_at += u128::from(self.now.nanos());
-        self.ready[priority as usize].remove(&mut self.slots, number);
+        self.ready[priority as usize].remove_first(&mut self.slots);
         self.running.push(&mut self.slots, number);
         Taken { slot: number, priority, failures, waited }
     }
@@ -202,7 +205,6 @@ impl<T> Core<T> {
     pub(super) fn end(&mut self, number: u32, verdict: Verdict, priority: Priority, left: &mut Option<T>) -> u64 {
         self.running.remove(&mut self.slots, number);
         let slot = self.slots.get_mut(number);
-        self.taken_at -= u128::from(slot.since.nanos());
         let worked = self.now.nanos_since(slot.since);
         slot.place = Place::Nowhere;
         let mut again = slot.again.take();
@@ -287,8 +289,8 @@ impl<T> Core<T> {
 
     /// How long those that run have been running: all together, and the longest.
     pub(super) fn unfinished(&self) -> (Duration, Duration) {
-        let all = (self.running() as u128 * u128::from(self.now.nanos())).saturating_sub(self.taken_at);
-        let longest = self.running.first().map(|slot| self.now.since(self.slots.get(slot).since));
+        let (all, first) = self.running.unfinished(&self.slots, self.now);
+        let longest = first.map(|since| self.now.since(since));
         (Duration::from_nanos(u64::try_from(all).unwrap_or(u64::MAX)), longest.unwrap_or_default())
     }
 
@@ -297,6 +299,13 @@ impl<T> Core<T> {
     }
 
     #[inline]
+    fn add_new(&mut self, number: u32, priority: Priority) {
+        let slot = self.slots.get_mut(number);
+        (slot.priority, slot.asked) = (priority, self.now);
+        self.counts.adds = self.counts.adds.wrapping_add(1);
+        self.make_ready(number);
+    }
+
     fn add_slot(&mut self, number: u32, priority: Priority, cause: Cause) {
         let slot = self.slots.get_mut(number);
         match slot.place {

@@ -53,6 +53,14 @@ pub(super) enum Cause {
     Fresh,
 }
 
+/// The slot of an item that is to be added.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum Found {
+    /// It was not known.
+    New(u32),
+    Known(u32),
+}
+
 /// Slots in the order in which they came. The links are in the slots, so that one can leave from the middle.
 #[derive(Debug)]
 pub(super) struct List {
@@ -88,7 +96,7 @@ impl<T: Hash + Eq> Slots<T> {
     /// The slot of the item, a new one if it has none. Takes the item only if it is new: dropping it otherwise is for the caller, who
     /// can do so without the lock.
     #[inline]
-    pub(super) fn find_or_insert(&mut self, item: &mut Option<T>) -> Option<u32> {
+    pub(super) fn find_or_insert(&mut self, item: &mut Option<T>) -> Option<Found> {
         let hash = self.hash(item.as_ref()?);
         let slots = &self.slots;
         let is_it = |number: &u32| {
@@ -96,7 +104,7 @@ impl<T: Hash + Eq> Slots<T> {
             slot.hash == hash && slot.item == *item
         };
         match self.table.entry(spread(hash), is_it, |number| spread(slots[*number as usize].hash)) {
-            Entry::Occupied(entry) => Some(*entry.get()),
+            Entry::Occupied(entry) => Some(Found::Known(*entry.get())),
             Entry::Vacant(entry) => {
                 let number = match self.free {
                     NONE => slots.len() as u32,
@@ -104,7 +112,7 @@ impl<T: Hash + Eq> Slots<T> {
                 };
                 entry.insert(number);
                 self.fill(number, hash, item.take());
-                Some(number)
+                Some(Found::New(number))
             }
         }
     }
@@ -247,6 +255,17 @@ impl List {
             last => slots.get_mut(last).after = number,
         }
         self.len += 1;
+    }
+
+    /// There is one.
+    #[inline]
+    pub(super) fn remove_first<T>(&mut self, slots: &mut Slots<T>) {
+        self.first = slots.get(self.first).after;
+        match self.first {
+            NONE => self.last = NONE,
+            first => slots.get_mut(first).before = NONE,
+        }
+        self.len -= 1;
     }
 
     #[inline]
