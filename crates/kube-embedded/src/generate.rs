@@ -31,14 +31,14 @@
 mod advance;
 pub(crate) mod app;
 pub(crate) mod course;
-mod dice;
+pub(crate) mod dice;
 mod fit;
 pub(crate) mod layout;
 mod life;
 mod managed_fields;
 mod namespace;
 mod node;
-mod pod;
+pub(crate) mod pod;
 mod pod_status;
 mod rollout;
 mod sample;

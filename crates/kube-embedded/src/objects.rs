@@ -125,6 +125,7 @@ pub struct Objects<'s> {
     cluster: &'s Cluster,
     view: View,
     namespace: Option<String>,
+    manager: Option<&'static str>,
 }
 
 impl<'s> Objects<'s> {
@@ -133,13 +134,19 @@ impl<'s> Objects<'s> {
         let (group, version) = api_version.split_once('/').unwrap_or(("", api_version));
         let kind = registry.by_kind(group, version, kind).ok_or_else(Status::unknown_resource)?;
         let stored = registry.stored(&kind.storage).unwrap_or_else(|| kind.clone());
-        Ok(Self { cluster, view: View::new(kind, stored, Form::Full, cluster.clock), namespace: None })
+        Ok(Self { cluster, view: View::new(kind, stored, Form::Full, cluster.clock), namespace: None, manager: None })
     }
 
     /// Chooses a namespace. It means nothing to kinds that are in none.
     #[must_use]
     pub fn namespace(mut self, namespace: &str) -> Self {
         self.namespace = Some(namespace.to_owned());
+        self
+    }
+
+    /// Writes in the name of a manager: what it changes is recorded as its own, as with a client's writes.
+    pub(crate) fn managed_by(mut self, manager: &'static str) -> Self {
+        self.manager = Some(manager);
         self
     }
 
@@ -267,7 +274,7 @@ impl<'s> Objects<'s> {
             view: &self.view,
             namespace,
             options: WriteOptions::default(),
-            authorship: Authorship::Unnoticed,
+            authorship: self.manager.map_or(Authorship::Unnoticed, Authorship::Manager),
         }
     }
 
@@ -303,19 +310,47 @@ impl<'s> Objects<'s> {
     }
 
     fn replace(&self, object: Value, facet: Facet) -> Result<Value, Status> {
+        self.replaced(object, facet).map(|reply| self.value(reply))
+    }
+
+    fn replaced(&self, object: Value, facet: Facet) -> Result<Reply, Status> {
         let object = self.conform(object)?;
         let namespace = self.place(&object.object);
         let name = metadata::text(&object.object, "name").to_owned();
-        update(&self.write(namespace.as_deref()), &name, object, facet).map(|reply| self.value(reply))
+        update(&self.write(namespace.as_deref()), &name, object, facet)
     }
 
-    pub(crate) fn load(&self, object: Value) -> Result<(), Status> {
+    /// Takes an object as it is, and tells the revision under which it is stored.
+    pub(crate) fn load(&self, object: Value) -> Result<u64, Status> {
         let object = self.conform(object)?;
         let namespace = self.place(&object.object);
         if let Some(namespace) = &namespace {
             namespaces::ensure(self.cluster, namespace)?;
         }
-        create::load(&self.write(namespace.as_deref()), object).map(drop)
+        create::load(&self.write(namespace.as_deref()), object).map(|reply| revision(&reply))
+    }
+
+    /// Creates an object, and tells the revision under which it is stored.
+    pub(crate) fn make(&self, object: Value) -> Result<u64, Status> {
+        let object = self.conform(object)?;
+        let namespace = self.place(&object.object);
+        create::create(&self.write(namespace.as_deref()), object).map(|reply| revision(&reply))
+    }
+
+    /// Replaces an object or a part of it, and tells the revision under which it is stored.
+    pub(crate) fn store(&self, object: Value, facet: Facet) -> Result<u64, Status> {
+        self.replaced(object, facet).map(|reply| revision(&reply))
+    }
+
+    /// Merges a patch into an object or a part of it, and tells the revision under which it is stored.
+    pub(crate) fn amend(&self, name: &str, merge: Value, facet: Facet) -> Result<u64, Status> {
+        let write = self.write(self.own_namespace());
+        patch::patch(&write, name, &Patch::Merge(merge), facet).map(|reply| revision(&reply))
+    }
+
+    /// The objects of which this is true, which is asked before they are read.
+    pub(crate) fn list_where(&self, fits: impl Fn(&Object) -> bool) -> Vec<Value> {
+        self.present().iter().filter(|object| fits(object)).map(|object| self.view.value(object)).collect()
     }
 
     fn present(&self) -> Vec<Arc<Object>> {
@@ -328,6 +363,14 @@ impl<'s> Objects<'s> {
             Content::Unsaved(object) => object,
             Content::Success(_) | Content::List(_) | Content::Other(_) => Value::Null,
         }
+    }
+}
+
+/// The revision of the object that was stored; 0 if none was.
+fn revision(reply: &Reply) -> u64 {
+    match &reply.content {
+        Content::Object(object) => object.revision(),
+        Content::Unsaved(_) | Content::Success(_) | Content::List(_) | Content::Other(_) => 0,
     }
 }
 

@@ -2,8 +2,12 @@
 //!
 //! A [`Pretend`] fills a [`Server`] with the [generator's](crate::generate) objects and then keeps them moving as the
 //! scheduler, the controllers and the kubelets of a real cluster would, events included. What happens follows from the
-//! seed alone; when it happens, from tokio's clock. Others may write too: pods they delete end and are replaced, deployments
-//! they scale get as many pods as they say.
+//! seed alone; when it happens, from tokio's clock.
+//!
+//! Others may write too. What they create is brought to life: deployments get replica sets, those get pods, pods get nodes and
+//! addresses and run, services get endpoint slices. Deployments that they scale, roll out, undo, pause or delete follow, pods that
+//! they delete end and are replaced, nodes that they cordon get no more pods. Pods that are not to be restarted succeed after a
+//! while. There are no other controllers: jobs, stateful sets and daemon sets stay as they were written.
 //!
 //! ```
 //! use kube_embedded::Server;
@@ -31,6 +35,7 @@ mod fleet;
 mod kubelet;
 mod news;
 mod onlooker;
+mod steward;
 #[cfg(test)]
 mod tests;
 mod times;
@@ -49,8 +54,9 @@ use crate::generate::layout::NOW;
 use crate::server::Server;
 use crate::status::Status;
 use onlooker::Onlooker;
+use steward::Steward;
 use world::World;
-use write::{Verb, Write};
+use write::{Author, Verb, Write};
 
 /// How often the cluster moves.
 const TICK: Duration = Duration::from_millis(50);
@@ -145,9 +151,11 @@ impl Builder {
         let shift = cluster.clock.now().as_second() - NOW;
         let began = Instant::now();
         let mut world = World::new(self.seed, self.size, self.rate);
+        let mut steward = Steward::new(self.seed);
+        steward.take_over(&cluster);
         let mut turn = 0;
         for object in world.populate().flatten() {
-            match Write::new(Verb::Create(object)).apply(&cluster, shift) {
+            match Write::new(Verb::Load(object)).apply(&cluster, shift) {
                 // The namespaces that every server has.
                 Err(status) if status.code() == 409 && turn < NAMESPACES => {}
                 other => drop(other?),
@@ -158,7 +166,7 @@ impl Builder {
             }
         }
         let writes = Arc::new(AtomicU64::new(0));
-        let task = tokio::spawn(live(world, cluster, Start { began, shift }, writes.clone()));
+        let task = tokio::spawn(live(world, steward, cluster, Start { began, shift }, writes.clone()));
         Ok(Pretend { task, writes })
     }
 }
@@ -173,7 +181,7 @@ struct Start {
     shift: i64,
 }
 
-async fn live(mut world: World, cluster: Arc<Cluster>, start: Start, count: Arc<AtomicU64>) {
+async fn live(mut world: World, mut steward: Steward, cluster: Arc<Cluster>, start: Start, count: Arc<AtomicU64>) {
     let Start { began, shift } = start;
     let mut onlooker = Onlooker::new(&cluster);
     let mut ticks = tokio::time::interval(TICK);
@@ -181,22 +189,30 @@ async fn live(mut world: World, cluster: Arc<Cluster>, start: Start, count: Arc<
     loop {
         let now = ticks.tick().await.duration_since(began);
         if let Some(onlooker) = &mut onlooker {
-            onlooker.look(&cluster, &mut world);
+            onlooker.look(&cluster, &mut world, &mut steward);
         }
-        for (nth, write) in world.step(now).into_iter().enumerate() {
-            let (pod, of_deployment) = (write.pod, write.is_of_deployment());
-            if let Some(onlooker) = &mut onlooker {
-                onlooker.note(&write.verb);
+        let mut writes = world.step(now);
+        writes.extend(steward.step(&cluster, &mut world));
+        for (nth, write) in writes.into_iter().enumerate() {
+            let (pod, doomed) = (write.pod, write.doomed().cloned());
+            if let (Some(onlooker), Some(doomed)) = (&mut onlooker, &doomed) {
+                onlooker.dies(doomed.clone());
             }
+            let author = write.author;
             match write.apply(&cluster, shift) {
                 Ok(revision) => {
                     count.fetch_add(1, Ordering::Relaxed);
-                    if let (true, Some(onlooker)) = (of_deployment, &mut onlooker) {
+                    if let (Author::Story, Some(onlooker)) = (author, &mut onlooker) {
                         onlooker.note_revision(revision);
                     }
                 }
                 // Somebody else deleted it: its controller makes another one.
-                Err(_) => pod.into_iter().for_each(|pod| world.lost(pod)),
+                Err(_) => {
+                    if let (Some(onlooker), Some(doomed)) = (&mut onlooker, &doomed) {
+                        onlooker.lives(doomed);
+                    }
+                    pod.into_iter().for_each(|pod| world.lost(pod));
+                }
             }
             if nth % TURN == TURN - 1 {
                 tokio::task::yield_now().await;

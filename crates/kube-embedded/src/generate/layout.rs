@@ -166,7 +166,7 @@ pub(super) fn namespaces() -> impl Iterator<Item = String> {
 #[derive(Debug)]
 pub(crate) struct NodeNames {
     pub(crate) name: String,
-    pub(super) ip: String,
+    pub(crate) ip: String,
 }
 
 impl NodeNames {

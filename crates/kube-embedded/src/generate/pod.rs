@@ -452,7 +452,7 @@ fn replica_suffix(seed: u64, workload: &Workload, replica: u64) -> String {
         .collect()
 }
 
-fn pod_ip(seed: u64, index: u64) -> String {
+pub(crate) fn pod_ip(seed: u64, index: u64) -> String {
     let scattered = (index.wrapping_mul(mix(seed ^ 2) | 1) ^ mix(seed ^ 3)) & 0x3f_ffff;
     format!("10.{}.{}.{}", 192 + (scattered >> 16), scattered >> 8 & 0xff, scattered & 0xff)
 }

@@ -8,6 +8,9 @@ use super::write::{PodRef, Target, Verb, Write};
 use crate::generate::app::{App, Counts, Member};
 use crate::generate::course::{Course, Stage};
 
+/// How many writes it comes to that a pod fails and recovers, and that another one takes its place.
+const RESTARTED: f64 = 7.0;
+const REPLACED: f64 = 18.0;
 /// How many old replica sets a deployment keeps.
 const HISTORY: usize = 2;
 
@@ -19,7 +22,18 @@ impl World {
             return;
         }
         let pod = self.pod_of(number);
-        match (self.below(100), pod) {
+        let chance = self.below(100);
+        // How many writes it comes to soon.
+        let cost = match chance {
+            0..62 => RESTARTED,
+            62..92 => REPLACED,
+            _ => REPLACED * self.deployments[number].wanted.div_ceil(4) as f64,
+        };
+        if !self.affords(cost) {
+            return;
+        }
+        let before = out.len();
+        match (chance, pod) {
             (0..38, Some(pod)) => self.fail(pod, Stage::Unready, out),
             (38..42, Some(pod)) => self.fail(pod, Stage::Crashing, out),
             (42..62, Some(pod)) => self.doubt(pod, out),
@@ -27,6 +41,9 @@ impl World {
             (62..92, _) => self.scale(number, out),
             (92.., _) => self.roll_out(number, out),
             (_, None) => {}
+        }
+        if out.len() > before {
+            self.owe(cost);
         }
     }
 
@@ -68,7 +85,7 @@ impl World {
         self.respecify(number, out);
         let latest = self.deployments[number].sets.len() - 1;
         let app = self.app(number, latest);
-        out.push(Write::new(Verb::Create(app.replica_set(&told, Some(now)))));
+        out.push(Write::new(Verb::Load(app.replica_set(&told, Some(now)))));
         self.keep(app);
     }
 
@@ -116,7 +133,7 @@ impl World {
         deployment.next_serial += 1;
         deployment.latest_mut().members.push(member);
         let pod = PodRef { app: number, serial: member.serial };
-        out.push(Write::of_pod(pod, Verb::Create(app.pod(&member))));
+        out.push(Write::of_pod(pod, Verb::Load(app.pod(&member))));
         let about = About {
             kind: "ReplicaSet",
             api_version: "apps/v1",

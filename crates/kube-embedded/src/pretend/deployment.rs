@@ -3,6 +3,7 @@
 use super::write::PodRef;
 use crate::generate::app::{Counts, FIRST_REVISION, Member};
 use crate::generate::course::Stage;
+use crate::generate::dice::mix;
 
 /// A deployment.
 #[derive(Debug)]
@@ -106,7 +107,7 @@ impl Deployment {
             |member: &&Member| matches!(member.course.stage, Stage::Ready | Stage::Unready | Stage::Crashing);
         self.members().filter(addressed).fold(0, |sum: u64, member| {
             let ready = u64::from(member.course.stage == Stage::Ready);
-            sum.wrapping_add((member.serial << 1 | ready).wrapping_add(1).wrapping_mul(0x9e37_79b9_7f4a_7c15))
+            sum.wrapping_add(mix(member.serial << 1 | ready))
         })
     }
 
@@ -161,6 +162,23 @@ mod tests {
         deployment.latest_mut().members = members(8..10, Stage::Creating);
         deployment.sets[0].members.truncate(6);
         assert_eq!(deployment.next_step(), Step { add: 2, remove: 0, retire: 0 });
+    }
+
+    #[test]
+    fn other_pods_that_serve_never_add_up_to_the_same() {
+        let serving = |stages: [Stage; 4]| {
+            let mut deployment = Deployment::new(0, members(0..4, Stage::Ready));
+            deployment
+                .latest_mut()
+                .members
+                .iter_mut()
+                .zip(stages)
+                .for_each(|(member, stage)| member.course.stage = stage);
+            deployment.serving()
+        };
+        let (up, down) = (Stage::Ready, Stage::Unready);
+        assert_ne!(serving([up, down, up, up]), serving([down, up, up, up]));
+        assert_ne!(serving([up, up, Stage::Creating, down]), serving([up, Stage::Creating, up, down]));
     }
 
     #[test]

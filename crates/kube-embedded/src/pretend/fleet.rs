@@ -1,5 +1,6 @@
 //! The nodes: what they are and how they show that they live.
 
+use std::collections::{HashMap, HashSet};
 use std::time::Duration;
 
 use serde_json::{Value, json};
@@ -19,11 +20,45 @@ pub(super) struct Fleet {
     nodes: u64,
     renewals: u64,
     heartbeats: u64,
+    numbers: HashMap<String, u64>,
+    /// Nodes that take no new pods.
+    cordoned: HashSet<u64>,
+}
+
+/// Whether a node takes new pods.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Cordon {
+    Open,
+    Closed,
 }
 
 impl Fleet {
     pub(super) fn new(seed: u64, nodes: u64) -> Self {
-        Self { seed, nodes, renewals: 0, heartbeats: 0 }
+        let numbers = (0..nodes).map(|node| (NodeNames::of(seed, node).name, node)).collect();
+        Self { seed, nodes, renewals: 0, heartbeats: 0, numbers, cordoned: HashSet::new() }
+    }
+
+    /// The number of a node, if it is one of ours.
+    pub(super) fn number_of(&self, name: &str) -> Option<u64> {
+        self.numbers.get(name).copied()
+    }
+
+    /// Somebody wants a node to take new pods, or none.
+    pub(super) fn set_cordon(&mut self, name: &str, cordon: Cordon) {
+        let Some(node) = self.number_of(name) else { return };
+        match cordon {
+            Cordon::Open => self.cordoned.remove(&node),
+            Cordon::Closed => self.cordoned.insert(node),
+        };
+    }
+
+    pub(super) fn is_cordoned(&self, node: u64) -> bool {
+        self.cordoned.contains(&node)
+    }
+
+    /// This node, or the next one after it that takes new pods.
+    pub(super) fn open_from(&self, node: u64) -> Option<u64> {
+        (0..self.nodes).map(|nth| (node + nth) % self.nodes).find(|node| !self.is_cordoned(*node))
     }
 
     pub(super) fn len(&self) -> u64 {

@@ -10,6 +10,7 @@ use crate::generate::layout::NodeNames;
 impl World {
     pub(super) fn bind(&mut self, pod: PodRef, out: &mut Vec<Write>) {
         let node = self.below(self.fleet.len());
+        let Some(node) = self.fleet.open_from(node) else { return self.later(4_000, 6_000, Act::Bind(pod)) };
         let Some((app, member)) = self.reach(pod, &[Stage::Made], Stage::Bound, |member| member.node = node) else {
             return;
         };

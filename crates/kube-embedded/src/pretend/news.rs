@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 
 use serde_json::{Value, json};
 
-use super::write::{Target, Verb, Write};
+use super::write::{Author, Target, Verb, Write};
 use crate::generate::app::time;
 
 /// What an event is about.
@@ -27,7 +27,7 @@ pub(super) struct News<'a> {
 }
 
 /// The events there are, oldest first.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(super) struct Archive {
     kept: VecDeque<Target>,
     limit: usize,
@@ -39,12 +39,21 @@ impl Archive {
         Self { kept: VecDeque::new(), limit, count: 0 }
     }
 
-    /// Writes an event, and takes away the oldest if there are too many.
+    /// Writes an event of the story, and takes away the oldest if there are too many.
     pub(super) fn tell(&mut self, now: i64, news: &News<'_>, out: &mut Vec<Write>) {
+        self.write(Author::Story, now, news, out);
+    }
+
+    /// Writes an event about what others brought, at a time of the server's own.
+    pub(super) fn announce(&mut self, now: i64, news: &News<'_>, out: &mut Vec<Write>) {
+        self.write(Author::Manager(news.component), now, news, out);
+    }
+
+    fn write(&mut self, author: Author, now: i64, news: &News<'_>, out: &mut Vec<Write>) {
         self.count += 1;
         // As client-go names them: the object, and a number that grows with time.
         let name = format!("{}.{:016x}", news.about.name, (now as u64) << 24 | self.count & 0xff_ffff);
-        out.push(Write::new(Verb::Create(event(&name, now, news))));
+        out.push(Write { verb: Verb::Load(event(&name, now, news)), pod: None, author });
         let namespace = news.about.namespace.to_owned();
         self.kept.push_back(Target { api_version: "v1", kind: "Event", namespace, name });
         if self.kept.len() > self.limit
@@ -57,7 +66,7 @@ impl Archive {
 
 fn event(name: &str, now: i64, news: &News<'_>) -> Value {
     let About { kind, api_version, namespace, name: object, uid } = news.about;
-    let warning = matches!(news.reason, "BackOff" | "Unhealthy");
+    let warning = matches!(news.reason, "BackOff" | "FailedScheduling" | "Unhealthy");
     let fields = ["count", "firstTimestamp", "involvedObject", "lastTimestamp", "message", "reason", "source", "type"];
     let fields: serde_json::Map<String, Value> = fields.iter().map(|field| (format!("f:{field}"), json!({}))).collect();
     json!({

@@ -1,24 +1,28 @@
-//! What others do to the cluster: the controllers see it and act on it.
+//! What others do to the cluster, read off the log of its objects.
 
 use std::collections::HashSet;
 
+use super::fleet::Cordon;
+use super::steward::{Place, Steward, Task, controlled_by};
 use super::world::World;
-use super::write::{Target, Verb};
+use super::write::Target;
 use crate::cluster::Cluster;
-use crate::metadata;
 use crate::storage::{Change, ChangeKind, TableId};
 
 /// How many changes are read at a time.
 const BATCH: usize = 256;
 
-/// Reads the log of pods and deployments, and tells its own writes from those of others.
+/// Reads the logs, and tells the writes of the story from those of others.
 #[derive(Debug)]
 pub(super) struct Onlooker {
-    pods: Log,
+    nodes: Log,
     deployments: Log,
-    /// Pods that the cluster itself is deleting, by namespace and name.
-    dying: HashSet<(String, String)>,
-    /// The revisions of what it wrote into deployments.
+    sets: Log,
+    pods: Log,
+    services: Log,
+    /// What the story itself is deleting.
+    dying: HashSet<Target>,
+    /// The revisions of what the story wrote.
     written: HashSet<u64>,
 }
 
@@ -29,69 +33,130 @@ struct Log {
 }
 
 impl Onlooker {
-    /// Begins with what happens from now on; `None` on a server without pods and deployments.
+    /// Begins with what happens from now on; `None` on a server without the kinds that a cluster is made of.
     pub(super) fn new(cluster: &Cluster) -> Option<Self> {
         let registry = cluster.registry();
         let cursor = cluster.storage.revision();
         let log =
             |group: &str, kind: &str| Some(Log { table: registry.by_kind(group, "v1", kind)?.storage.clone(), cursor });
         Some(Self {
-            pods: log("", "Pod")?,
+            nodes: log("", "Node")?,
             deployments: log("apps", "Deployment")?,
+            sets: log("apps", "ReplicaSet")?,
+            pods: log("", "Pod")?,
+            services: log("", "Service")?,
             dying: HashSet::new(),
             written: HashSet::new(),
         })
     }
 
-    /// Takes note of a write of the cluster itself, before it is made.
-    pub(super) fn note(&mut self, verb: &Verb) {
-        if let Verb::Delete(Target { kind: "Pod", namespace, name, .. }) = verb {
-            self.dying.insert((namespace.clone(), name.clone()));
-        }
+    /// Takes note that the story is about to delete something.
+    pub(super) fn dies(&mut self, target: Target) {
+        self.dying.insert(target);
     }
 
-    /// Takes note of the revision that a write of the cluster itself got.
+    /// It did not come to that.
+    pub(super) fn lives(&mut self, target: &Target) {
+        self.dying.remove(target);
+    }
+
+    /// Takes note of the revision that a write of the story got.
     pub(super) fn note_revision(&mut self, revision: u64) {
         self.written.insert(revision);
     }
 
-    /// Tells the world what others did since it looked last.
-    pub(super) fn look(&mut self, cluster: &Cluster, world: &mut World) {
-        for change in self.pods.read(cluster) {
-            let key = (change.object.key().namespace().unwrap_or_default(), change.object.key().name());
-            let own = (key.0.to_owned(), key.1.to_owned());
-            match change.kind {
-                ChangeKind::Deleted => {
-                    if !self.dying.remove(&own) {
-                        world.lost_named(key.0, key.1);
-                    }
-                }
-                ChangeKind::Updated if is_marked(&change) && !self.dying.contains(&own) => {
-                    self.dying.insert(own);
-                    world.told_to_end(key.0, key.1);
-                }
-                ChangeKind::Created | ChangeKind::Updated => {}
+    /// Tells the world and the steward what happened since it looked last.
+    pub(super) fn look(&mut self, cluster: &Cluster, world: &mut World, steward: &mut Steward) {
+        for change in self.nodes.read(cluster) {
+            if change.kind == ChangeKind::Updated && !self.written.contains(&change.revision()) {
+                let cordon = if change.object.to_value()["spec"]["unschedulable"] == true {
+                    Cordon::Closed
+                } else {
+                    Cordon::Open
+                };
+                world.fleet.set_cordon(change.object.key().name(), cordon);
             }
         }
         for change in self.deployments.read(cluster) {
-            let key = change.object.key();
-            let (namespace, name) = (key.namespace().unwrap_or_default(), key.name());
-            match change.kind {
-                ChangeKind::Deleted => world.deployment_gone(namespace, name),
-                ChangeKind::Updated if !self.written.contains(&change.revision()) => {
-                    let object = change.object.to_value();
-                    let wanted = object["spec"]["replicas"].as_u64();
-                    let generation = metadata::number(&object, "generation").and_then(|number| number.try_into().ok());
-                    if let (Some(wanted), Some(generation)) = (wanted, generation) {
-                        world.scaled(namespace, name, wanted, generation);
-                    }
-                }
-                ChangeKind::Created | ChangeKind::Updated => {}
+            let place = place(&change);
+            if change.kind == ChangeKind::Deleted {
+                world.let_go(&place.namespace, &place.name);
+            } else if !self.written.contains(&change.revision()) {
+                take_in_hand(place, world, steward);
             }
         }
-        // The log has been read to its end, so none of these will be met again.
+        for change in self.sets.read(cluster) {
+            let own =
+                change.kind == ChangeKind::Deleted && self.dying.remove(&target("apps/v1", "ReplicaSet", &change));
+            if own || self.written.contains(&change.revision()) {
+                continue;
+            }
+            if let Some(owner) = controlled_by(&change.object.to_value(), "Deployment") {
+                take_in_hand(owner, world, steward);
+            }
+            steward.add(Task::ReplicaSet(place(&change)));
+        }
+        for change in self.services.read(cluster) {
+            match change.kind {
+                ChangeKind::Deleted => steward.service_gone(&place(&change)),
+                ChangeKind::Created | ChangeKind::Updated if self.written.contains(&change.revision()) => {}
+                ChangeKind::Created | ChangeKind::Updated => steward.add(Task::Service(place(&change))),
+            }
+        }
+        for change in self.pods.read(cluster) {
+            self.look_at_pod(&change, world, steward);
+        }
+        // The logs have been read to their end, so none of these will be met again.
         self.written.clear();
     }
+
+    fn look_at_pod(&mut self, change: &Change, world: &mut World, steward: &mut Steward) {
+        let place = place(change);
+        steward.pod_changed(&place.namespace);
+        if self.written.contains(&change.revision()) {
+            return;
+        }
+        // A pod's name is that of its deployment, then a hash and a suffix.
+        let owner = place.name.rsplitn(3, '-').nth(2).unwrap_or_default();
+        if !world.tells_of(&place.namespace, owner) {
+            if let Some(owner) = controlled_by(&change.object.to_value(), "ReplicaSet") {
+                steward.add(Task::ReplicaSet(owner));
+            }
+            return steward.add(Task::Pod(place));
+        }
+        let target = target("v1", "Pod", change);
+        match change.kind {
+            ChangeKind::Deleted => {
+                if !self.dying.remove(&target) {
+                    world.lost_named(&place.namespace, &place.name);
+                }
+            }
+            ChangeKind::Updated if is_marked(change) && !self.dying.contains(&target) => {
+                self.dying.insert(target);
+                world.told_to_end(&place.namespace, &place.name);
+            }
+            ChangeKind::Created | ChangeKind::Updated => {}
+        }
+    }
+}
+
+/// A deployment that somebody has changed is theirs, and the service in front of it with it.
+fn take_in_hand(place: Place, world: &mut World, steward: &mut Steward) {
+    if world.tells_of(&place.namespace, &place.name) {
+        world.let_go(&place.namespace, &place.name);
+        steward.add(Task::Service(place.clone()));
+    }
+    steward.add(Task::Deployment(place));
+}
+
+fn place(change: &Change) -> Place {
+    let key = change.object.key();
+    Place { namespace: key.namespace().unwrap_or_default().to_owned(), name: key.name().to_owned() }
+}
+
+fn target(api_version: &'static str, kind: &'static str, change: &Change) -> Target {
+    let Place { namespace, name } = place(change);
+    Target { api_version, kind, namespace, name }
 }
 
 impl Log {

@@ -15,7 +15,7 @@ async fn lived(seed: u64, rate: f64, seconds: u64) -> Server {
     let server = Server::builder().in_process().start().await.unwrap();
     let mut world = World::new(seed, SIZE, rate);
     for object in world.populate().flatten().collect::<Vec<_>>() {
-        let result = Write::new(Verb::Create(object)).apply(server.cluster(), 0);
+        let result = Write::new(Verb::Load(object)).apply(server.cluster(), 0);
         assert!(result.is_ok() || result.is_err_and(|status| status.code() == 409), "seed {seed}");
     }
     let run = |world: &mut World, from: u64, to: u64| {
@@ -88,7 +88,7 @@ async fn what_a_deployment_says_of_its_pods_is_true_once_it_is_calm() {
 
 #[tokio::test(start_paused = true)]
 async fn everything_that_happens_in_a_cluster_happens() {
-    let server = lived(3, 80.0, 20).await;
+    let server = lived(3, 80.0, 40).await;
     let reasons: BTreeSet<String> =
         list(&server, "v1", "Event").iter().map(|event| text(event, "/reason").to_owned()).collect();
     let expected = ["BackOff", "Killing", "Pulling", "ScalingReplicaSet", "Scheduled", "Started", "SuccessfulCreate"];
@@ -112,14 +112,21 @@ fn the_same_seed_tells_the_same_story() {
 }
 
 #[test]
-fn it_writes_as_often_as_it_was_told_to() {
-    for rate in [5.0, 80.0] {
-        let mut world = World::new(1, SIZE, rate);
+fn it_writes_as_often_as_it_was_told_to_be_it_for_a_short_or_a_long_time() {
+    for (seed, rate) in [(1, 5.0), (2, 20.0), (3, 80.0), (4, 300.0)] {
+        let mut world = World::new(seed, Size::of_nodes(20), rate);
         drop(world.populate().collect::<Vec<_>>());
-        let writes: usize = (0..400).map(|tick| world.step(Duration::from_millis(tick * 50)).len()).sum();
-        // The leases of four nodes, every ten seconds.
-        let own = (writes - 4 * 2) as f64 / 20.0;
-        assert!((rate * 0.7..rate * 1.3).contains(&own), "{own} writes a second instead of {rate}");
+        let (mut ticks, mut writes) = (0, 0);
+        for seconds in [3, 10, 40] {
+            writes +=
+                (ticks..seconds * 20).map(|tick| world.step(Duration::from_millis(tick * 50)).len()).sum::<usize>();
+            ticks = seconds * 20;
+            // The leases of twenty nodes every ten seconds, and now and then a node's status.
+            let (own, asked) = (writes as f64 - 2.1 * seconds as f64, rate * seconds as f64);
+            // What has begun is not cut short.
+            let fits = (0.75 * asked - 30.0..1.2 * asked + 30.0).contains(&own);
+            assert!(fits, "seed {seed}: {own} writes instead of {asked} in {seconds} s");
+        }
     }
 }
 
@@ -145,31 +152,5 @@ async fn a_pod_that_somebody_else_removes_is_replaced() {
     }
     tokio::time::sleep(Duration::from_secs(40)).await;
     assert!(server.objects("v1", "Pod").unwrap().count() > 40);
-    cluster.stop().await;
-}
-
-#[tokio::test(start_paused = true)]
-async fn what_others_scale_and_delete_is_acted_upon() {
-    let server = Server::builder().in_process().start().await.unwrap();
-    let cluster = Pretend::builder().size(SIZE).rate(0.0).start(&server).await.unwrap();
-    tokio::time::sleep(Duration::from_secs(130)).await;
-    let deployment = &list(&server, "apps/v1", "Deployment")[0];
-    let (namespace, name) = (text(deployment, "/metadata/namespace"), text(deployment, "/metadata/name"));
-    let deployments = server.objects("apps/v1", "Deployment").unwrap().namespace(namespace);
-    let own =
-        |pod: &Value| text(pod, "/metadata/name").starts_with(name) && text(pod, "/metadata/namespace") == namespace;
-    let pods = || list(&server, "v1", "Pod").into_iter().filter(own).collect::<Vec<Value>>();
-    deployments.patch(name, &serde_json::json!({"spec": {"replicas": 9}})).unwrap();
-    tokio::time::sleep(Duration::from_secs(20)).await;
-    assert_eq!(pods().len(), 9);
-    let told = deployments.get(name).unwrap();
-    assert_eq!((&told["status"]["readyReplicas"], &told["spec"]["replicas"]), (&9.into(), &9.into()));
-    assert_eq!(told["status"]["observedGeneration"], told["metadata"]["generation"]);
-
-    let victim = text(&pods()[0], "/metadata/name").to_owned();
-    server.objects("v1", "Pod").unwrap().namespace(namespace).delete(&victim).unwrap();
-    tokio::time::sleep(Duration::from_secs(20)).await;
-    assert_eq!(pods().len(), 9);
-    assert!(pods().iter().all(|pod| text(pod, "/metadata/name") != victim));
     cluster.stop().await;
 }

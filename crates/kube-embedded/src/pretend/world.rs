@@ -1,6 +1,6 @@
 //! The pretended cluster itself: no server, no clock, no chance but its own.
 
-use std::collections::VecDeque;
+use std::collections::{HashMap, VecDeque};
 use std::time::Duration;
 
 use rand_pcg::Pcg64Mcg;
@@ -14,12 +14,16 @@ use super::fleet::Fleet;
 use super::news::{About, Archive, News};
 use super::write::{PodRef, Target, Verb, Write};
 use crate::generate::Generator;
-use crate::generate::app::{App, Counts, FIRST_REVISION, Member};
+use crate::generate::app::{App, FIRST_REVISION, Member};
 use crate::generate::course::Stage;
 use crate::generate::layout::NOW;
+use crate::generate::pod::pod_ip;
 
 /// So many templates are kept at hand: what happens to a deployment happens in bursts.
 const TEMPLATES: usize = 64;
+
+/// Within so many seconds most of what happens has had its consequences.
+const SOON: f64 = 5.0;
 
 /// The cluster, and what is under way in it.
 #[derive(Debug)]
@@ -27,6 +31,8 @@ pub(crate) struct World {
     pub(super) seed: u64,
     pub(super) fleet: Fleet,
     pub(super) deployments: Vec<Deployment>,
+    /// The numbers of the deployments, by namespace and name.
+    numbers: HashMap<(String, String), usize>,
     pub(super) agenda: Agenda,
     pub(super) archive: Archive,
     pub(super) now: Duration,
@@ -39,6 +45,8 @@ pub(crate) struct World {
     rate: f64,
     /// How many writes may still be made, at this rate. Below zero what is under way has used them up.
     credit: f64,
+    /// How many writes are still to come of what has happened, about.
+    owed: f64,
 }
 
 impl World {
@@ -48,6 +56,7 @@ impl World {
             seed,
             fleet: Fleet::new(seed, size.nodes.max(1)),
             deployments: Vec::new(),
+            numbers: HashMap::new(),
             agenda: Agenda::default(),
             archive: Archive::new((size.pods as usize).clamp(500, 20_000)),
             now: Duration::ZERO,
@@ -57,11 +66,13 @@ impl World {
             dice: Pcg64Mcg::new(u128::from(seed) << 64 | 0x7072_6574_656e_6421),
             rate,
             credit: 0.0,
+            owed: 0.0,
         };
         let (mut left, mut index) = (size.pods, 0);
         while left > 0 {
             let replicas = App::replicas(seed, index).min(left);
             let members = Vec::with_capacity(replicas as usize);
+            world.numbers.insert(App::key(seed, index), world.deployments.len());
             world.deployments.push(Deployment { wanted: replicas, ..Deployment::new(index, members) });
             left -= replicas;
             index += 1;
@@ -117,6 +128,8 @@ impl World {
         while let Some(act) = self.agenda.due(now) {
             self.act(act, &mut out);
         }
+        // What was expected and has not come by now will not come.
+        self.owed = (self.owed - out.len() as f64).max(0.0) * (-passed.as_secs_f64() / SOON).exp();
         // A world that was held up does not make up for it.
         self.credit = (self.credit + self.rate * passed.as_secs_f64() - out.len() as f64).min(self.rate.max(1.0));
         // Some chances come to nothing, because what they hit is busy already.
@@ -129,6 +142,16 @@ impl World {
         }
         self.fleet.beat(now, &mut out);
         out
+    }
+
+    /// Whether something may happen that comes to so many writes: with all that is under way they have to fit into the next seconds.
+    pub(super) fn affords(&self, writes: f64) -> bool {
+        self.owed + writes <= self.credit + (self.rate * SOON).max(writes)
+    }
+
+    /// So many writes will come of what has just happened.
+    pub(super) fn owe(&mut self, writes: f64) {
+        self.owed += writes;
     }
 
     /// From now on so many writes a second.
@@ -162,19 +185,13 @@ impl World {
         }
     }
 
-    /// Somebody wants so many pods of a deployment.
-    pub(super) fn scaled(&mut self, namespace: &str, name: &str, wanted: u64, generation: u64) {
-        if let Some(number) = self.find_deployment(namespace, name) {
-            let deployment = &mut self.deployments[number];
-            (deployment.wanted, deployment.generation) = (wanted, generation);
-            // Whatever was told of it is out of date.
-            deployment.told = Counts { wanted: u64::MAX, ..deployment.told };
-            self.attend(number, 50);
-        }
+    /// Whether a deployment is of the story still.
+    pub(super) fn tells_of(&self, namespace: &str, name: &str) -> bool {
+        self.find_deployment(namespace, name).is_some()
     }
 
-    /// A deployment was deleted. What becomes of its pods is the garbage collector's business.
-    pub(super) fn deployment_gone(&mut self, namespace: &str, name: &str) {
+    /// A deployment was deleted or is in other hands, and so are its pods.
+    pub(super) fn let_go(&mut self, namespace: &str, name: &str) {
         if let Some(number) = self.find_deployment(namespace, name) {
             let deployment = &mut self.deployments[number];
             deployment.attention = Attention::Never;
@@ -182,9 +199,15 @@ impl World {
         }
     }
 
+    /// An address that no pod has had yet.
+    pub(super) fn next_address(&mut self) -> String {
+        self.next_pod += 1;
+        pod_ip(self.seed, self.next_pod - 1)
+    }
+
     fn find_deployment(&self, namespace: &str, name: &str) -> Option<usize> {
-        let is_it = |deployment: &Deployment| App::key(self.seed, deployment.index) == (namespace.into(), name.into());
-        self.deployments.iter().position(is_it)
+        let number = *self.numbers.get(&(namespace.to_owned(), name.to_owned()))?;
+        (self.deployments[number].attention != Attention::Never).then_some(number)
     }
 
     fn find_pod(&mut self, namespace: &str, name: &str) -> Option<(PodRef, Target)> {

@@ -1,0 +1,284 @@
+//! Looks after what others bring into the cluster, and what of it they take in hand.
+//!
+//! The [world](super::world) tells a story of its own; whatever people do is not in it. Their deployments, replica sets, pods and
+//! services are looked after here, by what the controllers, the scheduler and the kubelets of a real cluster do: each looks at the
+//! objects as they are stored, and takes one step. A deployment of the story that somebody changes is in their hands from then on.
+
+mod book;
+mod deployment;
+mod part;
+mod pod;
+mod replica_set;
+mod service;
+
+use std::cmp::Reverse;
+use std::collections::{BTreeSet, BinaryHeap, HashSet};
+use std::time::Duration;
+
+use rand_pcg::Pcg64Mcg;
+use serde_json::Value;
+
+use super::world::World;
+use super::write::Write;
+use crate::cluster::Cluster;
+use crate::generate::layout::NodeNames;
+use crate::objects::Objects;
+use crate::storage::Object;
+use book::Book;
+use part::{controller, name, text};
+use pod::{Next, Node};
+
+/// So many nodes are tried for a pod, chance chooses which.
+const TRIES: u64 = 64;
+
+/// Where an object is.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub(super) struct Place {
+    pub(super) namespace: String,
+    pub(super) name: String,
+}
+
+/// Something to look at. Pods come first, so that what is above them sees them as they are.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub(super) enum Task {
+    Pod(Place),
+    ReplicaSet(Place),
+    Deployment(Place),
+    Service(Place),
+}
+
+/// What others brought.
+#[derive(Debug)]
+pub(super) struct Steward {
+    tasks: BTreeSet<Task>,
+    /// When something is to happen to which pod; those of one time in the order in which they were put down.
+    agenda: BinaryHeap<Reverse<(Duration, u64, Place)>>,
+    /// The pods that are in the agenda.
+    expected: HashSet<Place>,
+    /// The services that are looked after here.
+    services: BTreeSet<Place>,
+    count: u64,
+    dice: Pcg64Mcg,
+}
+
+impl Steward {
+    pub(super) fn new(seed: u64) -> Self {
+        Self {
+            tasks: BTreeSet::new(),
+            agenda: BinaryHeap::new(),
+            expected: HashSet::new(),
+            services: BTreeSet::new(),
+            count: 0,
+            dice: Pcg64Mcg::new(u128::from(seed) << 64 | 0x7374_6577_6172_6421),
+        }
+    }
+
+    /// Takes over everything that is there.
+    pub(super) fn take_over(&mut self, cluster: &Cluster) {
+        let mut all = |api_version: &str, kind: &str, task: fn(Place) -> Task| {
+            let objects = Objects::new(cluster, api_version, kind).map(|objects| objects.list());
+            objects.unwrap_or_default().iter().for_each(|object| self.add(task(Place::of(object))));
+        };
+        all("v1", "Pod", Task::Pod);
+        all("apps/v1", "ReplicaSet", Task::ReplicaSet);
+        all("apps/v1", "Deployment", Task::Deployment);
+        all("v1", "Service", Task::Service);
+    }
+
+    /// Has something looked at.
+    pub(super) fn add(&mut self, task: Task) {
+        if let Task::Service(place) = &task {
+            self.services.insert(place.clone());
+        }
+        self.tasks.insert(task);
+    }
+
+    pub(super) fn service_gone(&mut self, place: &Place) {
+        self.services.remove(place);
+    }
+
+    /// Has the services of a namespace looked at: one of its pods has changed.
+    pub(super) fn pod_changed(&mut self, namespace: &str) {
+        let first = Place { namespace: namespace.to_owned(), name: String::new() };
+        let own = self.services.range(first..).take_while(|place| place.namespace == namespace);
+        self.tasks.extend(own.cloned().map(Task::Service));
+    }
+
+    /// One step of everything whose time has come.
+    pub(super) fn step(&mut self, cluster: &Cluster, world: &mut World) -> Vec<Write> {
+        let mut due = Vec::new();
+        while let Some(Reverse((at, ..))) = self.agenda.peek()
+            && *at <= world.now
+        {
+            due.extend(self.agenda.pop().map(|Reverse((.., place))| place));
+        }
+        let tasks = std::mem::take(&mut self.tasks);
+        if due.is_empty() && tasks.is_empty() {
+            return Vec::new();
+        }
+        let now = cluster.clock.now();
+        let mut dice = self.dice.clone();
+        let mut archive = std::mem::take(&mut world.archive);
+        let mut book = Book {
+            now: now.as_second(),
+            time: cluster.clock.seconds(),
+            archive: &mut archive,
+            dice: &mut dice,
+            writes: Vec::new(),
+        };
+        for place in due {
+            self.expected.remove(&place);
+            self.act(cluster, world, &place, &mut book);
+        }
+        for task in tasks {
+            self.look(cluster, world, task, &mut book);
+        }
+        let writes = book.writes;
+        (self.dice, world.archive) = (dice, archive);
+        writes
+    }
+
+    fn look(&mut self, cluster: &Cluster, world: &World, task: Task, book: &mut Book<'_>) {
+        match task {
+            Task::Pod(place) => {
+                let Some(pod) = place.get(cluster, "v1", "Pod") else { return };
+                let Some(next) = Next::of(&pod) else { return };
+                if self.expected.contains(&place) {
+                    return;
+                }
+                let (from, to) = next.takes();
+                let after = Duration::from_millis(from + book.below(to - from));
+                self.expect(world.now + after, place);
+            }
+            Task::ReplicaSet(place) => {
+                let Some(set) = place.get(cluster, "apps/v1", "ReplicaSet") else { return };
+                let pods = place.owned(cluster, "v1", "Pod", &set);
+                for pod in &pods {
+                    if Next::of(pod).is_some() {
+                        self.tasks.insert(Task::Pod(Place::of(pod)));
+                    }
+                }
+                replica_set::reconcile(&set, &pods, book);
+            }
+            Task::Deployment(place) => {
+                let Some(deployment) = place.get(cluster, "apps/v1", "Deployment") else { return };
+                let sets = place.owned(cluster, "apps/v1", "ReplicaSet", &deployment);
+                self.tasks
+                    .extend(sets.iter().filter(|set| !is_settled(set)).map(|set| Task::ReplicaSet(Place::of(set))));
+                deployment::reconcile(&deployment, &sets, book);
+            }
+            Task::Service(place) => {
+                let Some(service) = place.get(cluster, "v1", "Service") else { return };
+                let Some(selector) = service::selector(&service) else { return };
+                let selected = |pod: &Object| selector.iter().all(|(key, value)| pod.labels().get(key) == Some(value));
+                let pods = place.list(cluster, "v1", "Pod", selected);
+                let named = |slice: &Object| slice.labels().get(service::SERVICE) == Some(&place.name);
+                let slices = place.list(cluster, "discovery.k8s.io/v1", "EndpointSlice", named);
+                service::reconcile(&service, &pods, &slices, book);
+            }
+        }
+    }
+
+    /// What was to happen to a pod happens, unless something else has happened to it meanwhile.
+    fn act(&mut self, cluster: &Cluster, world: &mut World, place: &Place, book: &mut Book<'_>) {
+        let Some(pod) = place.get(cluster, "v1", "Pod") else { return };
+        let Some(next) = Next::of(&pod) else { return };
+        let nodes = world.fleet.len();
+        if next == Next::Bind {
+            match find_node(cluster, world, &pod, book) {
+                Some(node) => pod::bind(&pod, &node, book),
+                None => {
+                    pod::leave_unbound(&pod, nodes, book);
+                    self.expect(world.now + pod::LOOK_AGAIN, place.clone());
+                }
+            }
+            return;
+        }
+        let host = node_named(world, text(&pod, "/spec/nodeName")).map(|node| node.ip).unwrap_or_default();
+        let ip = match next {
+            Next::Start | Next::Settle if text(&pod, "/status/podIP").is_empty() => {
+                match pod["spec"]["hostNetwork"] == true {
+                    true => host.clone(),
+                    false => world.next_address(),
+                }
+            }
+            _ => String::new(),
+        };
+        pod::live(&pod, next, &host, &ip, book);
+    }
+
+    fn expect(&mut self, at: Duration, place: Place) {
+        self.count += 1;
+        if self.expected.insert(place.clone()) {
+            self.agenda.push(Reverse((at, self.count, place)));
+        }
+    }
+}
+
+/// Whether a replica set has what it wants, as far as it has told.
+fn is_settled(set: &Value) -> bool {
+    let wanted = part::wanted(set);
+    ["/status/replicas", "/status/readyReplicas"].iter().all(|pointer| part::number(set, pointer) == wanted)
+        && set["status"]["observedGeneration"] == set["metadata"]["generation"]
+}
+
+/// Some node that a pod may run on.
+fn find_node(cluster: &Cluster, world: &World, pod: &Value, book: &mut Book<'_>) -> Option<Node> {
+    let (nodes, wanted) = (world.fleet.len(), pod.pointer("/spec/nodeSelector").and_then(Value::as_object));
+    let first = book.below(nodes);
+    for nth in 0..nodes.min(TRIES.max(u64::from(wanted.is_some()) * nodes)) {
+        let number = (first + nth) % nodes;
+        if world.fleet.is_cordoned(number) {
+            continue;
+        }
+        let NodeNames { name, ip } = NodeNames::of(world.seed, number);
+        let fits = wanted.is_none_or(|wanted| {
+            let node = Objects::new(cluster, "v1", "Node").and_then(|nodes| nodes.get(&name)).unwrap_or_default();
+            wanted.iter().all(|(key, value)| node["metadata"]["labels"][key] == *value)
+        });
+        if fits {
+            return Some(Node { name, ip });
+        }
+    }
+    None
+}
+
+fn node_named(world: &World, wanted: &str) -> Option<Node> {
+    let number = world.fleet.number_of(wanted)?;
+    let NodeNames { name, ip } = NodeNames::of(world.seed, number);
+    Some(Node { name, ip })
+}
+
+impl Place {
+    pub(super) fn of(object: &Value) -> Self {
+        Self { namespace: text(object, "/metadata/namespace").to_owned(), name: name(object).to_owned() }
+    }
+
+    fn get(&self, cluster: &Cluster, api_version: &str, kind: &str) -> Option<Value> {
+        Objects::new(cluster, api_version, kind).ok()?.namespace(&self.namespace).get(&self.name).ok()
+    }
+
+    fn list(&self, cluster: &Cluster, api_version: &str, kind: &str, fits: impl Fn(&Object) -> bool) -> Vec<Value> {
+        let objects = Objects::new(cluster, api_version, kind);
+        objects.map(|objects| objects.namespace(&self.namespace).list_where(fits)).unwrap_or_default()
+    }
+
+    /// The objects of its namespace that an object controls.
+    fn owned(&self, cluster: &Cluster, api_version: &str, kind: &str, owner: &Value) -> Vec<Value> {
+        let uid = text(owner, "/metadata/uid");
+        if uid.is_empty() {
+            return Vec::new();
+        }
+        let mentions = |object: &Object| object.metadata().windows(uid.len()).any(|part| part == uid.as_bytes());
+        let mut all = self.list(cluster, api_version, kind, mentions);
+        all.retain(|object| controller(object).is_some_and(|owner| owner["uid"] == uid));
+        all
+    }
+}
+
+/// The object that controls another one, if it is of this kind.
+pub(super) fn controlled_by(object: &Value, kind: &str) -> Option<Place> {
+    let owner = controller(object).filter(|owner| owner["kind"] == kind)?;
+    let namespace = text(object, "/metadata/namespace").to_owned();
+    Some(Place { namespace, name: owner["name"].as_str()?.to_owned() })
+}

@@ -1,0 +1,68 @@
+//! What the replica set controller does: as many pods as are wanted, and what is seen of them.
+
+use serde_json::{Value, json};
+
+use super::book::Book;
+use super::part::{is_ending, is_over, is_ready, name, target, text, unless_zero, wanted};
+use crate::pretend::write::Verb;
+
+const MANAGER: &str = "kube-controller-manager";
+const COMPONENT: &str = "replicaset-controller";
+/// So many pods are made or deleted at a time.
+const BURST: usize = 500;
+
+/// One step towards what a replica set says, given its pods.
+pub(super) fn reconcile(set: &Value, pods: &[Value], book: &mut Book<'_>) {
+    if is_ending(set) {
+        return;
+    }
+    let active: Vec<&Value> = pods.iter().filter(|pod| !is_ending(pod) && !is_over(pod)).collect();
+    let wanted = wanted(set) as usize;
+    for _ in active.len()..wanted.min(active.len() + BURST) {
+        let pod = pod_of(set, &book.suffix());
+        let message = format!("Created pod: {}", name(&pod));
+        book.write(MANAGER, Verb::Create(pod));
+        book.tell("ReplicaSet", "apps/v1", set, "SuccessfulCreate", message, COMPONENT);
+    }
+    let mut surplus = active.clone();
+    surplus.sort_by_key(|pod| std::cmp::Reverse(dispensable(pod)));
+    for pod in surplus.into_iter().take(active.len().saturating_sub(wanted).min(BURST)) {
+        book.write(MANAGER, Verb::Delete(target("v1", "Pod", pod)));
+        let message = format!("Deleted pod: {}", name(pod));
+        book.tell("ReplicaSet", "apps/v1", set, "SuccessfulDelete", message, COMPONENT);
+    }
+    let ready = active.iter().filter(|pod| is_ready(pod)).count() as u64;
+    let status = json!({
+        "observedGeneration": set["metadata"]["generation"],
+        "replicas": active.len(),
+        "fullyLabeledReplicas": unless_zero(active.len() as u64),
+        "readyReplicas": unless_zero(ready),
+        "availableReplicas": unless_zero(ready),
+    });
+    book.write(MANAGER, Verb::PatchStatus(target("apps/v1", "ReplicaSet", set), json!({"status": status})));
+}
+
+/// The greater, the sooner a pod can be spared: on no node, not ready, young.
+fn dispensable(pod: &Value) -> (bool, bool, &str, &str) {
+    (text(pod, "/spec/nodeName").is_empty(), !is_ready(pod), text(pod, "/metadata/creationTimestamp"), name(pod))
+}
+
+fn pod_of(set: &Value, suffix: &str) -> Value {
+    let (metadata, template) = (&set["metadata"], &set["spec"]["template"]);
+    json!({
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": {
+            "name": format!("{}-{suffix}", name(set)),
+            "generateName": format!("{}-", name(set)),
+            "namespace": metadata["namespace"],
+            "labels": template["metadata"]["labels"],
+            "annotations": template["metadata"]["annotations"],
+            "ownerReferences": [{
+                "apiVersion": "apps/v1", "kind": "ReplicaSet", "name": metadata["name"], "uid": metadata["uid"],
+                "controller": true, "blockOwnerDeletion": true,
+            }],
+        },
+        "spec": template["spec"],
+    })
+}
