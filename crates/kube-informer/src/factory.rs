@@ -9,14 +9,15 @@ use kube::core::{ApiResource, DynamicObject};
 pub use self::builder::{FactoryBuilder, SettingsConflict};
 pub use self::lookup::LookupError;
 pub use self::scope::Scope;
+pub use self::served::{Placing, Resources, Served};
 pub use self::sync::{FactorySyncError, Missing, NotSynced};
 
 use self::builder::Kinds;
-use self::discovery::Served;
-use self::registry::{Content, Placing, Registry};
+use self::registry::{Content, Registry};
 use self::sync::Awaited;
 use crate::informer::Informer;
 use crate::object::{Kind, Object, is_partial};
+use crate::server_error::ServerError;
 
 mod builder;
 mod definitions;
@@ -24,6 +25,7 @@ mod discovery;
 mod lookup;
 mod registry;
 mod scope;
+mod served;
 mod sync;
 
 /// One watch and one cache for each resource and [scope](Scope), however many parts of a program ask for it and under whatever type
@@ -249,9 +251,17 @@ impl Factory {
         Box::pin(async move { Ok(factory.look_up(&name).await?.resource()) })
     }
 
+    /// Everything that the server serves, to be asked for by name any number of times: two requests.
+    #[must_use]
+    #[doc(alias = "ServerPreferredResources")]
+    #[doc(alias = "ServerGroupsAndResources")]
+    pub fn resources(&self) -> BoxFuture<'static, Result<Resources, ServerError>> {
+        let client = self.registry.client.clone();
+        Box::pin(async move { discovery::discover(&client).await.map(Resources) })
+    }
+
     async fn look_up(&self, name: &str) -> Result<Served, LookupError> {
-        let served = discovery::discover(&self.registry.client).await?;
-        lookup::find(&served, name).cloned()
+        self.resources().await?.named(name).cloned()
     }
 
     fn shared<K: Object>(&self, resource: ApiResource, content: Content, placing: Placing) -> Informer<K> {

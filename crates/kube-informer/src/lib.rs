@@ -138,7 +138,8 @@ pub use self::delta_fifo::Discipline;
 pub use self::error::{DecodeError, NamespacesShared, ParseError, Stale, SyncError, WaitError};
 pub use self::event::{Event, FinalState, Origin};
 pub use self::factory::{
-    Factory, FactoryBuilder, FactorySyncError, LookupError, Missing, NotSynced, Scope, SettingsConflict,
+    Factory, FactoryBuilder, FactorySyncError, LookupError, Missing, NotSynced, Placing, Resources, Scope, Served,
+    SettingsConflict,
 };
 pub use self::handler::HandlerBuilder;
 pub use self::health::{Condition, Health};

@@ -6,11 +6,10 @@ use http::header::{ACCEPT, ACCEPT_ENCODING};
 use http_body_util::{BodyExt as _, Limited};
 use jiff::Timestamp;
 use kube::Client;
-use kube::core::ApiResource;
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 
-use super::registry::Placing;
+use super::served::{Placing, Served, Watching};
 use crate::server_error::{Doing, Failure, ServerError, answer};
 
 /// Larger than any server's, smaller than what would hurt.
@@ -19,40 +18,6 @@ const LARGEST: usize = 64 << 20;
 /// All groups in one document where the server can do that, otherwise what it has always done.
 const DOCUMENTS: &str = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList,\
                          application/json;g=apidiscovery.k8s.io;v=v2beta1;as=APIGroupDiscoveryList,application/json";
-
-/// A resource that the server serves, in one version.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Served {
-    pub(super) group: String,
-    pub(super) version: String,
-    pub(super) kind: String,
-    pub(super) plural: String,
-    pub(super) singular: String,
-    pub(super) short_names: Vec<String>,
-    pub(super) placing: Placing,
-    pub(super) watching: Watching,
-}
-
-/// Whether a resource can be listed and watched.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Watching {
-    Possible,
-    Impossible,
-}
-
-impl Served {
-    pub(super) fn resource(&self) -> ApiResource {
-        let Self { group, version, kind, plural, .. } = self;
-        let api_version = if group.is_empty() { version.clone() } else { format!("{group}/{version}") };
-        ApiResource {
-            group: group.clone(),
-            version: version.clone(),
-            api_version,
-            kind: kind.clone(),
-            plural: plural.clone(),
-        }
-    }
-}
 
 /// Asks for everything that is served, in the server's own order: what it prefers comes first.
 pub(super) async fn discover(client: &Client) -> Result<Vec<Served>, ServerError> {
@@ -162,6 +127,8 @@ struct GroupResource {
     verbs: Vec<String>,
     #[serde(default)]
     short_names: Vec<String>,
+    #[serde(default)]
+    categories: Vec<String>,
 }
 
 #[derive(Deserialize)]
@@ -203,6 +170,8 @@ struct OldResource {
     verbs: Vec<String>,
     #[serde(default)]
     short_names: Vec<String>,
+    #[serde(default)]
+    categories: Vec<String>,
 }
 
 impl Group {
@@ -227,6 +196,7 @@ impl GroupResource {
             kind,
             plural: self.resource,
             short_names: self.short_names,
+            categories: self.categories,
         })
     }
 }
@@ -253,6 +223,7 @@ impl OldResource {
             kind: self.kind,
             plural: self.name,
             short_names: self.short_names,
+            categories: self.categories,
         })
     }
 }

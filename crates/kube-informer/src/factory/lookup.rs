@@ -1,6 +1,6 @@
 //! Finding a resource by the name a person types.
 
-use super::discovery::{Served, Watching};
+use super::served::{Served, Watching};
 use crate::server_error::ServerError;
 
 /// How many names an error suggests at most.
@@ -57,7 +57,7 @@ pub(super) fn find<'a>(served: &'a [Served], name: &str) -> Result<&'a Served, L
         }
     }
     Err(match refused {
-        Some(refused) => LookupError::NotWatchable { resource: full_name(refused) },
+        Some(refused) => LookupError::NotWatchable { resource: refused.full_name() },
         None => LookupError::Unknown { name: name.to_owned(), suggestions: suggestions(served, base) },
     })
 }
@@ -115,12 +115,6 @@ fn is_version(text: &str) -> bool {
     staged.map_or_else(|| is_number(rest), |(major, minor)| is_number(major) && is_number(minor))
 }
 
-/// A resource with its group, as in `deployments.apps`.
-fn full_name(served: &Served) -> String {
-    let dot = if served.group.is_empty() { "" } else { "." };
-    format!("{}{dot}{}", served.plural, served.group)
-}
-
 fn suggestions(served: &[Served], name: &str) -> Vec<String> {
     let furthest = (name.chars().count() / 3).max(1);
     let distance = |served: &Served| {
@@ -131,7 +125,7 @@ fn suggestions(served: &[Served], name: &str) -> Vec<String> {
     };
     let watchable = served.iter().filter(|served| served.watching == Watching::Possible);
     let mut near: Vec<(usize, String)> =
-        watchable.filter_map(|served| Some((distance(served)?, full_name(served)))).collect();
+        watchable.filter_map(|served| Some((distance(served)?, served.full_name()))).collect();
     // Stable: of two that are as near, the one the server names first.
     near.sort_by_key(|(distance, _)| *distance);
     let mut suggestions: Vec<String> = Vec::new();
@@ -166,7 +160,7 @@ fn distance(one: &str, other: &str) -> usize {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::factory::registry::Placing;
+    use crate::factory::served::Placing;
 
     fn served(api_version: &str, kind: &str, plural: &str, short_names: &[&str]) -> Served {
         let (group, version) = api_version.rsplit_once('/').unwrap_or(("", api_version));
@@ -177,6 +171,7 @@ mod tests {
             plural: plural.to_owned(),
             singular: kind.to_ascii_lowercase(),
             short_names: short_names.iter().map(|&name| name.to_owned()).collect(),
+            categories: Vec::new(),
             placing: Placing::Namespaced,
             watching: Watching::Possible,
         }

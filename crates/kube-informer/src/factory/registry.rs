@@ -12,6 +12,7 @@ use tokio::runtime;
 use super::builder::Kinds;
 use super::definitions::Definitions;
 use super::scope::Scope;
+use super::served::Placing;
 use crate::controller::Shared;
 use crate::informer::{Core, InformerBuilder, Settings};
 use crate::list_watch::ApiListWatch;
@@ -58,13 +59,6 @@ struct Identity {
 pub(super) enum Content {
     Whole,
     Metadata,
-}
-
-/// Whether objects are in namespaces, as far as is known.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Placing {
-    Namespaced,
-    Cluster,
 }
 
 #[derive(Debug)]
