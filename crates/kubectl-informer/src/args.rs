@@ -18,7 +18,7 @@ use crate::span;
 
 const EXIT_CODES: &str = "\
 Exit codes:
-  0  done, or ended by Ctrl-C or SIGTERM
+  0  done; what runs until it is ended: ended by Ctrl-C or SIGTERM
   1  something failed
   2  the command line or the kubeconfig is wrong
   3  there is no such kind or object

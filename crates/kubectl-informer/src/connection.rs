@@ -8,6 +8,7 @@ use kube::config::{KubeConfigOptions, Kubeconfig};
 use kube::{Client, Config};
 
 use crate::failure::{Failure, causes};
+use crate::patience::limited;
 use crate::span;
 
 /// Which server, and as whom.
@@ -35,7 +36,7 @@ pub(crate) struct Connection {
     /// A group to impersonate; may be repeated
     #[arg(long = "as-group", value_name = "GROUP")]
     pub(crate) impersonate_groups: Vec<String>,
-    /// How long to wait for the server to answer one request, watches excepted; 0 is for ever
+    /// How long a single request may take, a watch until its answer begins; 0 is for ever. Without it, who waits for a server keeps trying
     #[arg(long, value_name = "TIME", default_value = "0", value_parser = span::parse)]
     pub(crate) request_timeout: Duration,
 }
@@ -64,6 +65,10 @@ impl Connection {
         let namespace = config.default_namespace.clone();
         let client = kube_informer::client(config)
             .map_err(|error| Failure::Other(format!("no client can be made of this kubeconfig: {}", causes(&error))))?;
+        let client = match request_timeout {
+            Some(timeout) => limited(client, &namespace, timeout),
+            None => client,
+        };
         Ok(Connected { client, namespace, request_timeout })
     }
 

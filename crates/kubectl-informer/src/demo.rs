@@ -20,7 +20,7 @@ use tokio::time::MissedTickBehavior;
 use crate::args::{Demo, What};
 use crate::connection::Connected;
 use crate::failure::{Failure, causes};
-use crate::kinds::Kinds;
+use crate::kinds;
 use crate::line::{Detail, Form, Style};
 use crate::mask::Secrets;
 use crate::output::{Output, OutputKind};
@@ -43,7 +43,7 @@ const HEADER: usize = 3;
 pub(crate) async fn run(args: Demo) -> Result<(), Failure> {
     let mut out = Output::new(args.color);
     let size = Size::of_nodes(args.size);
-    let server = Server::builder().seed(args.seed).start().await?;
+    let server = Server::builder().seed(args.seed).garbage_collection().namespace_deletion().start().await?;
     if out.kind == OutputKind::Stream || size.pods > 3_000 {
         say(&format!("making up a cluster of {} nodes and {} pods …", size.nodes, size.pods));
     }
@@ -64,7 +64,7 @@ async fn informers(server: &Server) -> Result<Vec<Watched>, Failure> {
     let address = server.url().parse().map_err(|error| Failure::Other(format!("{}: {error}", server.url())))?;
     let client = kube_informer::client(Config::new(address)).map_err(|error| Failure::Other(causes(&error)))?;
     let connected = Connected { client, namespace: "default".to_owned(), request_timeout: None };
-    let kinds = Kinds::ask(&connected).await?.find_all(&KINDS.map(str::to_owned))?;
+    let kinds = kinds::find(&connected, &KINDS.map(str::to_owned)).await?;
     let watched = kinds.into_iter().map(|kind| {
         let informer = Informer::builder_for(connected.client.clone(), kind.resource()).build();
         Watched { kind, informer }
@@ -92,7 +92,7 @@ struct Show {
 
 impl Show {
     fn new(args: &Demo, size: Size, kubeconfig: KubeconfigFile, watched: Vec<Watched>) -> Self {
-        let width = watched.iter().map(|watched| watched.kind.kind.len()).max().unwrap_or(0);
+        let width = watched.iter().map(|watched| watched.kind.kind().len()).max().unwrap_or(0);
         Self {
             title: format!("{} nodes, {} pods, {} writes/s, seed {}", size.nodes, size.pods, args.rate, args.seed),
             hint: format!("in a second terminal: kubectl --kubeconfig {} get pods -A", kubeconfig.0.display()),
@@ -166,7 +166,7 @@ impl Show {
             Event::Updated { .. } => What::Updated,
             Event::Deleted { .. } => What::Deleted,
         });
-        if QUIET.contains(&self.watched[number].kind.plural.as_str()) {
+        if QUIET.contains(&self.watched[number].kind.plural()) {
             return Ok(());
         }
         match out.kind {

@@ -39,22 +39,24 @@ impl Failure {
         matches!(self, Self::Unread)
     }
 
-    /// What a kube request came to, while doing something.
-    pub(crate) fn of_request(doing: &str, error: &kube::Error) -> Self {
-        match error {
-            kube::Error::Api(status) => match status.code {
-                401 => Self::Refused(format!(
-                    "{doing}: the server does not know you (401).\nCheck the user and token of your context: kubectl config view --minify"
-                )),
-                403 => Self::Refused(format!("{doing}: {}", status.message)),
-                404 => Self::NotFound(format!("{doing}: {}", status.message)),
-                code => Self::Other(format!("{doing}: the server answers {code}: {}", status.message)),
-            },
-            other => Self::Unreachable(format!(
-                "{doing}: {}.\nIs the server up, and is this the right context? kubectl config current-context",
-                causes(other)
-            )),
+    /// Why the server could not be asked what it serves.
+    pub(crate) fn of_discovery(error: &ServerError) -> Self {
+        let doing = "asking the server what it serves";
+        let said = || error.status().map(|status| status.message.clone()).unwrap_or_default();
+        match error.code() {
+            Some(401) => Self::Refused(format!("{doing}: {UNKNOWN_USER}")),
+            Some(403) => Self::Refused(format!("{doing}: {}", said())),
+            Some(404) => Self::NotFound(format!("{doing}: {}", said())),
+            Some(code) => Self::Other(format!("{doing}: the server answers {code}: {}", said())),
+            None => Self::of_silence(&error.to_string()),
         }
+    }
+
+    /// No server has answered.
+    pub(crate) fn of_silence(why: &str) -> Self {
+        Self::Unreachable(format!(
+            "{why}.\nIs the server up, and is this the right context? kubectl config current-context"
+        ))
     }
 
     /// Why an informer of a kind cannot sync.
@@ -68,9 +70,7 @@ impl Failure {
     /// What a server said to an informer of a kind.
     pub(crate) fn of_server(kind: &str, error: &ServerError) -> Self {
         match error.code() {
-            Some(401) => Self::Refused(format!(
-                "{kind}: the server does not know you (401).\nCheck the user and token of your context: kubectl config view --minify"
-            )),
+            Some(401) => Self::Refused(format!("{kind}: {UNKNOWN_USER}")),
             Some(403) => {
                 let said = error.status().map(|status| status.message.clone()).unwrap_or_default();
                 Self::Refused(format!(
@@ -82,6 +82,9 @@ impl Failure {
         }
     }
 }
+
+const UNKNOWN_USER: &str =
+    "the server does not know you (401).\nCheck the user and token of your context: kubectl config view --minify";
 
 /// An error and all that caused it.
 pub(crate) fn causes(error: &dyn std::error::Error) -> String {

@@ -8,7 +8,7 @@ use std::time::SystemTime;
 
 use http::Request;
 use kube_embedded::table::Columns;
-use kube_informer::{FieldPath, FieldSelector, Informer, Obj};
+use kube_informer::{Condition, FieldPath, FieldSelector, Informer, Obj, Placing, Served};
 use serde_json::{Value, json};
 
 pub(crate) use by::By;
@@ -18,7 +18,7 @@ use crate::args::{Get, GetForm};
 use crate::connection::Connected;
 use crate::failure::Failure;
 use crate::filter::Filter;
-use crate::kinds::{Kinds, Served};
+use crate::kinds::{self, singular_name};
 use crate::line::{Detail, Form, Style};
 use crate::mask::Secrets;
 use crate::output::Output;
@@ -29,7 +29,7 @@ use grid::{Grid, Look};
 
 pub(crate) async fn run(args: Get) -> Result<(), Failure> {
     let connected = args.connection.connect().await?;
-    let mut kinds = Kinds::ask(&connected).await?.find_all(std::slice::from_ref(&args.kind))?;
+    let mut kinds = kinds::find(&connected, std::slice::from_ref(&args.kind)).await?;
     let kind = match kinds.len() {
         1 => kinds.remove(0),
         _ => return Err(Failure::Usage(format!("{} means several kinds; get takes one", args.kind))),
@@ -69,9 +69,12 @@ async fn answer(args: &Get, connected: &Connected, watched: &Watched, question: 
         let mut reporters = tokio::task::JoinSet::new();
         reporters.spawn(progress::tell(name.clone(), watched.informer.clone()));
         reporters.spawn(news::tell(name.clone(), watched.informer.clone()));
-        let synced = watched.informer.synced().await;
+        let synced = tokio::select! {
+            synced = watched.informer.synced() => synced.map_err(|error| Failure::of_sync(&name, &error)),
+            why = silence(&watched.informer), if connected.request_timeout.is_some() => Err(Failure::of_silence(&why)),
+        };
         reporters.shutdown().await;
-        synced.map_err(|error| Failure::of_sync(&name, &error))?;
+        synced?;
     }
     let found = question.ask(watched)?;
     for name in &args.names {
@@ -85,6 +88,21 @@ async fn answer(args: &Get, connected: &Connected, watched: &Watched, question: 
     }
     out.flush()?;
     Ok(())
+}
+
+/// Why the server has not answered, as soon as it has not.
+async fn silence(informer: &Informer<Value>) -> String {
+    let mut health = informer.watch_health();
+    loop {
+        if let Condition::Degraded { cause, .. } = &health.borrow_and_update().condition
+            && cause.code().is_none()
+        {
+            return cause.to_string();
+        }
+        if health.changed().await.is_err() {
+            return std::future::pending().await;
+        }
+    }
 }
 
 fn show_table(args: &Get, grid: &Grid, found: &[Obj<Value>], out: &mut Output) -> Result<(), Failure> {
@@ -107,7 +125,7 @@ fn show_table(args: &Get, grid: &Grid, found: &[Obj<Value>], out: &mut Output) -
 fn show_objects(args: &Get, kind: &Served, found: &[Obj<Value>], out: &mut Output) -> Result<(), Failure> {
     if args.output == GetForm::Name {
         for object in found {
-            out.line(&format!("{}/{}", kind.singular_name(), object.name()))?;
+            out.line(&format!("{}/{}", singular_name(kind), object.name()))?;
         }
         return Ok(());
     }
@@ -129,10 +147,10 @@ fn show_objects(args: &Get, kind: &Served, found: &[Obj<Value>], out: &mut Outpu
 
 /// The columns of a kind: the server's own, what a definition asks for, or name and age.
 async fn grid(args: &Get, connected: &Connected, kind: &Served) -> Grid {
-    let columns = match Columns::built_in(&kind.group, &kind.version, &kind.plural) {
+    let columns = match Columns::built_in(kind.group(), kind.version(), kind.plural()) {
         Some(columns) => columns,
         None => {
-            let definition = format!("{}.{}", kind.plural, kind.group);
+            let definition = kind.full_name();
             let path = format!("/apis/apiextensions.k8s.io/v1/customresourcedefinitions/{definition}");
             let request = Request::get(path).body(Vec::new()).ok();
             let definition: Option<Value> = match request {
@@ -141,14 +159,14 @@ async fn grid(args: &Get, connected: &Connected, kind: &Served) -> Grid {
                 None => None,
             };
             definition
-                .and_then(|definition| Columns::custom(&definition, &kind.version))
+                .and_then(|definition| Columns::custom(&definition, kind.version()))
                 .unwrap_or_else(Columns::generic)
         }
     };
     let look = Look {
         wide: args.output == GetForm::Wide,
         headers: !args.no_headers,
-        namespaces: args.choice.all_namespaces && kind.scope == crate::kinds::Scope::Namespaced,
+        namespaces: args.choice.all_namespaces && kind.placing() == Placing::Namespaced,
     };
     Grid::new(columns, look)
 }
@@ -158,7 +176,15 @@ pub(crate) struct Question {
     names: Vec<String>,
     lookups: Vec<Lookup>,
     condition: Option<Filter>,
+    /// Whether what is wrong with the expression may quote the object.
+    quoting: Quoting,
     sort_by: Option<FieldPath>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Quoting {
+    Allowed,
+    Forbidden,
 }
 
 impl Question {
@@ -167,6 +193,10 @@ impl Question {
             names: args.names.clone(),
             lookups: args.by.iter().map(|by| by.look_up(&watched.informer)).collect(),
             condition: args.condition.clone(),
+            quoting: match args.choice.show_secrets || watched.kind.kind() != "Secret" {
+                true => Quoting::Allowed,
+                false => Quoting::Forbidden,
+            },
             sort_by: args.sort_by.clone(),
         }
     }
@@ -200,9 +230,21 @@ impl Question {
         Ok(named
             && match (&self.condition, object.get()) {
                 (None, _) => true,
-                (Some(condition), Ok(value)) => condition.fits(value).map_err(Failure::Usage)?,
+                (Some(condition), Ok(value)) => condition.fits(value).map_err(|why| self.misfit(object, why))?,
                 (Some(_), Err(_)) => false,
             })
+    }
+}
+
+impl Question {
+    /// What is wrong with the expression. It may quote values, and those of Secrets are nobody's business.
+    fn misfit(&self, object: &Obj<Value>, why: String) -> Failure {
+        match self.quoting {
+            Quoting::Allowed => Failure::Usage(why),
+            Quoting::Forbidden => {
+                Failure::Usage(format!("--where: cannot be asked of {}; --show-secrets tells why", object.key()))
+            }
+        }
     }
 }
 

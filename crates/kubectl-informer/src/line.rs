@@ -2,13 +2,13 @@
 
 use clap::ValueEnum;
 use jiff::Timestamp;
-use kube_informer::{DecodeError, Event, FinalState, Obj, Origin};
+use kube_informer::{DecodeError, Event, FinalState, Obj, Origin, Served};
 use serde_json::{Value, json};
 
 use crate::change::{headline, shown, summary};
 use crate::diff::{diff, path_text};
 use crate::failure::Failure;
-use crate::kinds::Served;
+use crate::kinds::singular_name;
 use crate::mask::Secrets;
 use crate::output::Output;
 use crate::paint::{Paint, Tone};
@@ -65,7 +65,7 @@ impl Style {
                 out.line("---")?;
                 out.write(&yaml::write(&self.whole(kind, event)).map_err(Failure::Other)?)?;
             }
-            Form::Name => out.line(&format!("{}/{}", kind.singular_name(), event.object().name()))?,
+            Form::Name => out.line(&format!("{}/{}", singular_name(kind), event.object().name()))?,
         }
         Ok(())
     }
@@ -81,7 +81,7 @@ impl Style {
             Ok(what) => what,
             Err(error) => format!("(cannot be read: {error})"),
         };
-        let name = kind.kind.to_lowercase();
+        let name = kind.kind().to_lowercase();
         let mut line = format!("{} {name:<2$} {}", paint.text(tone, sign), event.key(), self.kind_width);
         if self.form == Form::Wide {
             let origin = match event.origin() {
@@ -102,9 +102,9 @@ impl Style {
 
     fn what(&self, kind: &Served, event: &Event<Value>) -> Result<String, DecodeError> {
         Ok(match event {
-            Event::Added { object, .. } => headline(&kind.kind, object.get()?),
+            Event::Added { object, .. } => headline(kind.kind(), object.get()?),
             Event::Updated { origin: Origin::Resync, .. } => "(told again)".to_owned(),
-            Event::Updated { old, new, .. } => summary(&kind.kind, old.get()?, new.get()?, self.secrets),
+            Event::Updated { old, new, .. } => summary(kind.kind(), old.get()?, new.get()?, self.secrets),
             Event::Deleted { state: FinalState::Missed, .. } => "(missed while disconnected)".to_owned(),
             Event::Deleted { state: FinalState::Filtered, .. } => "(no longer selected)".to_owned(),
             Event::Deleted { .. } => String::new(),
@@ -117,7 +117,7 @@ impl Style {
         let (Ok(old), Ok(new)) = (old.get(), new.get()) else { return Vec::new() };
         let field = |each: &crate::diff::Difference<'_>| {
             let path = path_text(&each.path);
-            let (before, after) = match self.secrets.hides(&kind.kind, &path) {
+            let (before, after) = match self.secrets.hides(kind.kind(), &path) {
                 true => ("***".to_owned(), "***".to_owned()),
                 false => (shown(each.old), shown(each.new)),
             };
@@ -147,10 +147,10 @@ impl Style {
         if value.get("kind").is_none()
             && let Some(fields) = value.as_object_mut()
         {
-            fields.insert("kind".to_owned(), json!(kind.kind));
+            fields.insert("kind".to_owned(), json!(kind.kind()));
             fields.insert("apiVersion".to_owned(), json!(kind.resource().api_version));
         }
-        self.secrets.mask(&kind.kind, &mut value);
+        self.secrets.mask(kind.kind(), &mut value);
         value
     }
 }

@@ -16,6 +16,7 @@ mod manifests;
 mod mask;
 mod output;
 mod paint;
+mod patience;
 mod progress;
 mod say;
 mod screen;

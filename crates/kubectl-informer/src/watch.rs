@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use futures_util::stream::{BoxStream, SelectAll};
 use futures_util::{FutureExt as _, StreamExt as _, future};
-use kube_informer::{Event, Informer, Origin, Subscription};
+use kube_informer::{Event, Informer, InformerBuilder, Origin, Placing, Served, Subscription};
 use serde_json::Value;
 use tokio::task::JoinSet;
 use tokio::time::Instant;
@@ -15,7 +15,7 @@ use tokio::time::Instant;
 use crate::args::{Choice, Until, Watch, What};
 use crate::connection::Connected;
 use crate::failure::Failure;
-use crate::kinds::{Kinds, Scope, Served};
+use crate::kinds;
 use crate::line::{Detail, Form, Style};
 use crate::mask::Secrets;
 use crate::output::Output;
@@ -34,8 +34,17 @@ pub(crate) struct Watched {
 type Told = (usize, Event<Value>);
 
 pub(crate) async fn run(args: Watch) -> Result<(), Failure> {
+    let mut session = begin(&args, |builder| builder).await?;
+    let result = session.follow().await;
+    session.end().await;
+    result
+}
+
+type Builder = InformerBuilder<Value>;
+
+async fn begin(args: &Watch, also: impl Fn(Builder) -> Builder) -> Result<Session, Failure> {
     let connected = args.connection.connect().await?;
-    let kinds = Kinds::ask(&connected).await?.find_all(&args.kinds)?;
+    let kinds = kinds::find(&connected, &args.kinds).await?;
     let whole = args.diff || matches!(args.output, Form::Json | Form::Yaml);
     let watched: Vec<Watched> = kinds
         .into_iter()
@@ -48,19 +57,16 @@ pub(crate) async fn run(args: Watch) -> Result<(), Failure> {
                 settings = settings.resync(period);
             }
             let builder = Informer::builder_for(connected.client.clone(), kind.resource());
-            Watched { informer: builder.settings(settings).build(), kind }
+            Watched { informer: also(builder.settings(settings)).build(), kind }
         })
         .collect();
-    let mut session = Session::new(&args, watched);
-    let result = session.follow().await;
-    session.end().await;
-    result
+    Ok(Session::new(args, watched))
 }
 
 /// Which objects of a kind the command line means.
 pub(crate) fn select(connected: &Connected, choice: &Choice, kind: &Served) -> kube_informer::Settings<Value> {
     let mut settings = kube_informer::Settings::default();
-    if kind.scope == Scope::Namespaced && !choice.all_namespaces {
+    if kind.placing() == Placing::Namespaced && !choice.all_namespaces {
         settings = settings.namespace(choice.namespace.clone().unwrap_or_else(|| connected.namespace.clone()));
     }
     if let Some(labels) = &choice.selector {
@@ -97,7 +103,7 @@ impl Session {
             form: args.output,
             secrets: if args.choice.show_secrets { Secrets::Shown } else { Secrets::Masked },
             detail: if args.diff { Detail::Fields } else { Detail::Summary },
-            kind_width: watched.iter().map(|watched| watched.kind.kind.len()).max().unwrap_or(0),
+            kind_width: watched.iter().map(|watched| watched.kind.kind().len()).max().unwrap_or(0),
         };
         Self {
             watched,
@@ -204,4 +210,54 @@ async fn until(deadline: Option<Instant>) {
 /// A duration in seconds, as a summary has it.
 pub(crate) fn seconds(time: Duration) -> String {
     format!("{:.1} s", time.as_secs_f64())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::{Arc, Mutex};
+
+    use super::*;
+    use crate::args::{Cli, Command};
+    use clap::Parser as _;
+    use kube_embedded::Server;
+    use kube_informer::{Figures, Metrics};
+    use serde_json::json;
+
+    /// The last figures of an informer, and the most handlers it ever had.
+    #[derive(Debug, Clone, Default)]
+    struct Record(Arc<Mutex<(Figures, usize)>>);
+
+    impl Metrics for Record {
+        fn report(&self, _: &str, figures: &Figures) {
+            let mut record = self.0.lock().unwrap();
+            *record = (figures.clone(), record.1.max(figures.handlers.len()));
+        }
+
+        fn ended(&self, _: &str) {}
+    }
+
+    /// What the informer has done when the command has ended: objects held, decoded, handlers.
+    async fn done(server: &Server, args: &[&str]) -> (usize, u64, usize) {
+        let url = server.url();
+        let words = [&["kubectl-informer", "watch", "configmaps", "-A", "--server", &url], args].concat();
+        let Command::Watch(args) = Cli::parse_from(words).command else { panic!("a watch") };
+        let record = Record::default();
+        let mut session = begin(&args, |builder| builder.metrics(record.clone())).await.unwrap();
+        session.follow().await.unwrap();
+        session.end().await;
+        let (figures, handlers) = record.0.lock().unwrap().clone();
+        (figures.objects, figures.decodes, handlers)
+    }
+
+    #[tokio::test]
+    async fn waiting_for_a_full_cache_decodes_no_object_and_tells_nobody_of_any() {
+        let server = Server::builder().start().await.unwrap();
+        let map = |number: u32| {
+            let name = format!("map-{number}");
+            json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name, "namespace": "default"}, "data": {"k": "v"}})
+        };
+        server.load((0..20_000).map(map)).unwrap();
+        assert_eq!(done(&server, &["--no-initial", "--until", "synced"]).await, (20_000, 0, 0));
+        server.shutdown().await;
+    }
 }

@@ -16,7 +16,7 @@ fn without_a_cluster_there_is_a_hint_at_the_demo() {
 fn an_unknown_kind_brings_up_the_nearest_one() {
     let ran = Rig::new().run(&["watch", "deploymets"]);
     assert_eq!(ran.code, Some(3), "{ran:#?}");
-    assert_eq!(ran.err, "error: the server has no kind called \"deploymets\". Did you mean deployments?\n");
+    assert_eq!(ran.err, "error: the server has no resource named \"deploymets\"; did you mean deployments.apps?\n");
 }
 
 #[test]

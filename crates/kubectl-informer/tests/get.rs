@@ -153,12 +153,85 @@ fn into_a_pipe_a_live_table_prints_what_changed() {
     let rig = Rig::new();
     rig.config_map("a", "1");
     let mut live = Running::start(&mut rig.command(&["get", "cm", "--watch"]));
-    assert!(live.line().starts_with("a   1   "));
+    assert_eq!(live.line(), "NAME   DATA   AGE");
+    assert!(live.line().starts_with("a      1      "));
     rig.config_map("b", "1");
-    assert!(live.line().starts_with("b   1   "));
+    assert!(live.line().starts_with("b      1      "));
     rig.server.objects("v1", "ConfigMap").unwrap().delete("a").unwrap();
     let line = live.line();
-    assert!(line.starts_with("a   1   ") && line.ends_with("(gone)"), "{line}");
+    assert!(line.starts_with("a      1      ") && line.ends_with("(gone)"), "{line}");
     live.signal("INT");
     assert_eq!(live.end().0, Some(0));
+}
+
+#[test]
+fn nothing_that_is_got_of_a_secret_gives_it_away() {
+    let rig = Rig::new();
+    let secret = |value: &str| {
+        json!({
+            "apiVersion": "v1", "kind": "Secret", "data": {"password": value},
+            "metadata": {"name": "s", "namespace": "default",
+                "annotations": {"kubectl.kubernetes.io/last-applied-configuration": format!("{{\"data\":\"{value}\"}}")}},
+        })
+    };
+    const HIDDEN: &str = "aHVudGVyMg==";
+    rig.create(&secret(HIDDEN));
+    for args in [
+        &["-o", "json"][..],
+        &["-o", "yaml"],
+        &["-o", "wide"],
+        &["-o", "name"],
+        &["s", "-o", "yaml"],
+        &["--by", "data.password=aHVudGVyMg=="],
+        &["--sort-by", ".data.password", "-o", "json"],
+        &["--where", "data.password == 'aHVudGVyMg=='", "-o", "json"],
+        &["--watch", "--for", "50ms", "-o", "wide"],
+    ] {
+        let ran = rig.run(&[&["get", "secrets"], args].concat()).succeeded();
+        assert!(ran.out.contains('s') && !ran.out.contains(HIDDEN) && !ran.err.contains(HIDDEN), "{args:?}: {ran:#?}");
+    }
+    for expression in
+        ["data.password", "data.password > 3", "data.password + 1", "data.password.size().x", "int(data.password) > 1"]
+    {
+        let ran = rig.run(&["get", "secrets", "--where", expression]);
+        assert!(!ran.out.contains(HIDDEN) && !ran.err.contains(HIDDEN), "{expression}: {ran:#?}");
+        let watched = rig.run(&["get", "secrets", "--watch", "--for", "50ms", "--where", expression]);
+        assert!(!watched.out.contains(HIDDEN) && !watched.err.contains(HIDDEN), "{expression}: {watched:#?}");
+    }
+    let told = rig.run(&["get", "secrets", "s", "-o", "json", "--show-secrets"]).succeeded();
+    assert!(told.out.contains(HIDDEN), "{told:#?}");
+}
+
+#[test]
+fn a_server_that_does_not_answer_in_time_is_given_up_if_a_time_was_given() {
+    use kube_embedded::fault::{Fault, Rule};
+    let rig = rig();
+    rig.server.faults().inject(Rule::new(Fault::Delay(std::time::Duration::from_secs(3_600))).resource("", "pods"));
+    let ran = rig.run(&["get", "pods", "--request-timeout", "100ms"]);
+    assert_eq!((ran.code, ran.out.as_str()), (Some(5), ""), "{ran:#?}");
+    assert!(ran.err.contains("no full answer within 100ms") && ran.err.contains("Is the server up"), "{}", ran.err);
+}
+
+#[test]
+fn a_sync_that_takes_a_while_shows_how_far_it_is() {
+    use kube_embedded::fault::{Fault, Rule};
+    let rig = rig();
+    rig.server.faults().inject(Rule::new(Fault::StallAfterEvents(2)).resource("", "pods"));
+    let url = rig.server.url();
+    let mut live = Live::start(100, 20, &["get", "pods", "--server", &url]);
+    live.until(|lines| lines.iter().any(|line| line.starts_with("pods: 2 objects so far, ") && line.ends_with("/s")));
+    assert_eq!(live.interrupt(), None, "nothing to tell: a signal ends it as it ends any program");
+}
+
+#[test]
+fn a_live_table_is_sorted_too_and_has_no_colours_where_none_are_wanted() {
+    let rig = rig();
+    let url = rig.server.url();
+    let args = ["get", "pods", "--watch", "--server", &url, "--sort-by", "{.spec.nodeName}"];
+    let mut live = Live::start_with(100, 20, &args, &[("NO_COLOR", "1")]);
+    live.until(|lines| lines.iter().any(|line| line.starts_with("b ")));
+    let lines = live.terminal.lines();
+    assert_eq!(names(&lines.join("\n")), ["NAME", "a", "c", "b"]);
+    assert_eq!(live.interrupt(), Some(0));
+    assert!(live.terminal.cells().iter().flatten().all(|cell| cell.colour.0 == 0), "{:#?}", live.terminal.lines());
 }

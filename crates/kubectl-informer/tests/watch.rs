@@ -190,3 +190,36 @@ fn it_ends_after_the_time_it_was_given() {
     let ran = rig.run(&["watch", "cm", "--until", "for=50ms"]).succeeded();
     assert_eq!(ran.out, "");
 }
+
+#[test]
+fn everything_is_told_again_as_often_as_asked_for() {
+    let rig = Rig::new();
+    rig.config_map("a", "1");
+    let ran = rig.run(&["watch", "cm", "--resync", "20ms", "--until", "count=3"]).succeeded();
+    assert_eq!(
+        ran.out,
+        "+ configmap default/a\n~ configmap default/a  (told again)\n~ configmap default/a  (told again)\n"
+    );
+}
+
+#[test]
+fn only_some_of_what_happens_is_told_if_only_that_is_wanted() {
+    let rig = Rig::new();
+    rig.config_map("a", "1");
+    rig.config_map("b", "1");
+    let mut all = rig.spawn(&["watch", "cm"]);
+    let mut some = rig.spawn(&["watch", "cm", "--only", "added,deleted", "--no-initial", "--until", "count=2"]);
+    // Both have what is there once the first one has told it; the second one's watch is seen at the server.
+    all.line();
+    all.line();
+    while rig.server.watches().len() < 2 {
+        std::thread::yield_now();
+    }
+    rig.server.update(&config_map("a", "2")).unwrap();
+    rig.server.objects("v1", "ConfigMap").unwrap().delete("a").unwrap();
+    rig.config_map("c", "1");
+    assert_eq!((some.line(), some.line()), ("- configmap default/a".to_owned(), "+ configmap default/c".to_owned()));
+    assert_eq!(some.end().0, Some(0));
+    all.signal("INT");
+    assert_eq!(all.end().0, Some(0));
+}

@@ -25,8 +25,7 @@ impl FromStr for By {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
-        let split = || text.rsplit_once('=').or_else(|| text.split_once('='));
-        let Some((name, value)) = split() else {
+        let Some((name, value)) = text.split_once('=') else {
             return Err(
                 "write INDEX=VALUE, as in node=node-1, ip=10.0.0.1, label:app=web or spec.nodeName=node-1".to_owned()
             );

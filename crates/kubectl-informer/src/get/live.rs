@@ -7,8 +7,8 @@ use futures_util::FutureExt as _;
 use kube_informer::{Event, Obj, ObjectKey, Origin};
 use serde_json::Value;
 
-use super::Question;
 use super::grid::{Grid, widths};
+use super::{Question, Rank};
 use crate::args::Get;
 use crate::failure::Failure;
 use crate::output::{Output, OutputKind};
@@ -52,7 +52,14 @@ pub(crate) async fn run(
     reporters.spawn(progress::tell(name.clone(), watched.informer.clone()));
     reporters.spawn(news::tell(name.clone(), watched.informer.clone()));
     let mut synced = heard.fuse();
-    let mut table = Table { grid, question, rows: BTreeMap::new(), screen: Screen::default(), printed: Vec::new() };
+    let mut table = Table {
+        grid,
+        question,
+        rows: BTreeMap::new(),
+        screen: Screen::default(),
+        printed: Vec::new(),
+        widths: Vec::new(),
+    };
     let mut end = std::pin::pin!(signals::ended());
     let mut over = std::pin::pin!(async {
         match args.time {
@@ -94,8 +101,9 @@ struct Table<'a> {
     question: &'a Question,
     rows: BTreeMap<ObjectKey, Row>,
     screen: Screen,
-    /// Where nothing can be drawn twice: rows still to be printed.
+    /// Where nothing can be drawn twice: rows still to be printed, and how wide the columns have become.
     printed: Vec<Obj<Value>>,
+    widths: Vec<usize>,
 }
 
 impl Table<'_> {
@@ -150,16 +158,28 @@ impl Table<'_> {
         }
     }
 
-    /// As kubectl: a row for each change, and nothing is taken back.
+    /// As kubectl: the names of the columns, then a row for each change, and nothing is taken back.
     fn print(&mut self, out: &mut Output) -> Result<(), Failure> {
         let wall = SystemTime::now();
+        let mut rows = Vec::new();
         for object in self.printed.drain(..) {
-            let value = object.get().cloned().unwrap_or_default();
-            let mut row = self.grid.row(&value, wall);
-            if self.rows.get(object.key()).is_some_and(|row| matches!(row.state, State::Gone(_))) {
-                row.push("(gone)".to_owned());
+            let gone = self.rows.get(object.key()).is_some_and(|row| matches!(row.state, State::Gone(_)));
+            rows.push((object.get().map(|value| self.grid.row(value, wall)).unwrap_or_default(), gone));
+        }
+        if rows.is_empty() {
+            return Ok(());
+        }
+        let head = if self.widths.is_empty() { self.grid.head() } else { None };
+        let widest = widths(head.iter().chain(rows.iter().map(|(row, _)| row)));
+        self.widths.resize(self.widths.len().max(widest.len()), 0);
+        self.widths.iter_mut().zip(widest).for_each(|(known, new)| *known = new.max(*known));
+        let head = head.map(|head| (head, false));
+        for (row, gone) in head.iter().chain(&rows) {
+            let line = padded(row, &self.widths).join("   ");
+            match gone {
+                true => out.line(&format!("{line}   (gone)"))?,
+                false => out.line(line.trim_end())?,
             }
-            out.line(&row.join("   "))?;
         }
         self.rows.retain(|_, row| !matches!(row.state, State::Gone(_)));
         out.flush()?;
@@ -172,9 +192,12 @@ impl Table<'_> {
         self.rows.retain(|_, row| !matches!(row.state, State::Gone(since) if now.duration_since(since) > LINGERS));
         let room = Area::now().height.saturating_sub(3);
         let wall = SystemTime::now();
-        let shown: Vec<(&Row, Vec<String>)> = self
-            .rows
-            .values()
+        let mut rows: Vec<&Row> = self.rows.values().collect();
+        if let Some(path) = &self.question.sort_by {
+            rows.sort_by_cached_key(|row| Rank::of(row.object.value_at(path)));
+        }
+        let shown: Vec<(&Row, Vec<String>)> = rows
+            .into_iter()
             .take(room)
             .map(|row| (row, row.object.get().map(|value| self.grid.row(value, wall)).unwrap_or_default()))
             .collect();

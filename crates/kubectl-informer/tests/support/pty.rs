@@ -14,12 +14,18 @@ pub(crate) struct Live {
 
 impl Live {
     pub(crate) fn start(width: u16, height: u16, args: &[&str]) -> Self {
+        Self::start_with(width, height, args, &[])
+    }
+
+    /// With these in its environment.
+    pub(crate) fn start_with(width: u16, height: u16, args: &[&str], variables: &[(&str, &str)]) -> Self {
         let (pty, pts) = pty_process::blocking::open().expect("a terminal");
         pty.resize(pty_process::Size::new(height, width)).expect("resized");
         let command = pty_process::blocking::Command::new(env!("CARGO_BIN_EXE_kubectl-informer"))
             .args(args)
             .env_remove("NO_COLOR")
-            .env("TERM", "xterm");
+            .env("TERM", "xterm")
+            .envs(variables.iter().copied());
         let child = command.spawn(pts).expect("it starts");
         Self { child, pty, terminal: Terminal::new(usize::from(width), usize::from(height)) }
     }
