@@ -13,7 +13,7 @@ const OBVIOUS: &[(&str, &str)] = &[
     ("Body", "from_frames from_list from_stream"),
     ("DecodeError", "target"),
     ("Event", "added deleted is_deleted key old origin updated"),
-    ("Factory", "builder new"),
+    ("Factory", "builder new resources"),
     ("FactoryBuilder", "build kind"),
     ("FieldSelector", "everything is_everything named"),
     ("HandlerBuilder", "on_event_async subscribe"),
@@ -38,10 +38,12 @@ const OBVIOUS: &[(&str, &str)] = &[
     ("QueueMetrics", "added depth finished retried taken unfinished"),
     ("RateLimit", "none"),
     ("Relists", "total"),
+    ("Resources", "iter meant_by named"),
     ("RetryWatch", "after settings stream"),
     // The last one is of the hidden scope of deltas.
     ("Scope", "everything fields labels namespace namespaces covers"),
     ("Selector", "everything is_everything matches"),
+    ("Served", "categories full_name group is_watchable kind placing plural resource short_names singular version"),
     ("ServerError", "code doing failure is_connection_refused is_expired is_forbidden is_internal is_not_found \
         is_too_large_version is_too_many_requests is_unauthorized new"),
     ("ServerStatus", "of_json"),
