@@ -3,7 +3,7 @@
 use crate::Error;
 
 /// Every step.
-const STEPS: [&str; 18] = [
+const STEPS: [&str; 19] = [
     "conformance/real",
     "conformance/embedded",
     "kubectl",
@@ -21,6 +21,7 @@ const STEPS: [&str; 18] = [
     "informer/etcd-stopped",
     "differential/real",
     "differential/embedded",
+    "without-go",
     "clean-up",
 ];
 

@@ -1,5 +1,6 @@
 //! Nothing is left of a run that was interrupted, nor of one that failed.
 
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
 use std::time::Duration;
@@ -15,7 +16,7 @@ use crate::program::signal;
 
 const PATIENCE: Duration = Duration::from_secs(120);
 
-/// Runs control planes as processes of their own, and ends them in both ways.
+/// Runs control planes as processes of their own, and ends them in both ways; and a run that judges, in the middle of it.
 pub(crate) async fn run(release: Release) -> Result<String, Error> {
     let interrupted = Serving::start(release).await?;
     signal(interrupted.process()?, "INT").await?;
@@ -25,7 +26,62 @@ pub(crate) async fn run(release: Release) -> Result<String, Error> {
         signal(process, "KILL").await?;
     }
     failed.left_nothing("kube-apiserver has ended").await?;
-    Ok("interrupted by Ctrl-C, and failed because kube-apiserver was killed: no process and no file left".to_owned())
+    interrupted_while_judging(release).await?;
+    Ok("interrupted by Ctrl-C while serving and while judging, and failed because kube-apiserver was killed: no process and no file \
+        left"
+        .to_owned())
+}
+
+/// Interrupts a run while the conformance suite, one more process, is under way.
+async fn interrupted_while_judging(release: Release) -> Result<(), Error> {
+    // Whatever it starts inherits its environment: so it is found, whoever its parent is.
+    let folder = tempfile::TempDir::with_prefix("kube-e2e-judging-")?;
+    let mut command = e2e(release)?;
+    command.arg("conformance/real").env("TMPDIR", folder.path()).stdout(Stdio::null()).stderr(Stdio::piped());
+    let child = command.kill_on_drop(true).spawn()?;
+    let process = child.id().ok_or("the run has ended by itself")?;
+    let suite_runs = async {
+        while !heirs_of(folder.path()).await?.iter().any(|line| line.contains("/conformance-")) {
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+        Ok::<_, Error>(())
+    };
+    timeout(PATIENCE, suite_runs).await.map_err(|_| "the suite does not begin")??;
+    signal(process, "INT").await?;
+    let output = timeout(PATIENCE, child.wait_with_output()).await??;
+    let said = String::from_utf8_lossy(&output.stderr);
+    if output.status.code() != Some(1) || !said.contains("interrupted") {
+        return Err(format!("a run that judges ended with {}, saying {said:?}", output.status).into());
+    }
+    let left = heirs_of(folder.path()).await?;
+    if !left.is_empty() {
+        return Err(format!("a run that judges left {left:?}").into());
+    }
+    match fs::read_dir(folder.path()).await?.next_entry().await? {
+        Some(entry) => Err(format!("a run that judges left {}", entry.path().display()).into()),
+        None => Ok(()),
+    }
+}
+
+/// This program, as a process of its own.
+fn e2e(release: Release) -> Result<Command, Error> {
+    let mut command = Command::new(std::env::current_exe()?);
+    if release == Release::Old {
+        command.arg("--old");
+    }
+    Ok(command)
+}
+
+/// Without Go a run fails, and says what is missing and how to get it.
+pub(crate) async fn without_go(release: Release) -> Result<String, Error> {
+    let nowhere = tempfile::TempDir::with_prefix("kube-e2e-")?;
+    let output = e2e(release)?.arg("differential/real").env("PATH", nowhere.path()).output().await?;
+    let said = String::from_utf8_lossy(&output.stderr);
+    let tells = ["Go is missing", "https://go.dev/dl", "KUBECONFIG"].iter().all(|part| said.contains(part));
+    if output.status.code() != Some(1) || !tells {
+        return Err(format!("it ended with {}, saying {said:?}", output.status).into());
+    }
+    Ok("fails, and says how to get it".to_owned())
 }
 
 /// A run that only serves.
@@ -38,10 +94,7 @@ struct Serving {
 
 impl Serving {
     async fn start(release: Release) -> Result<Self, Error> {
-        let mut command = Command::new(std::env::current_exe()?);
-        if release == Release::Old {
-            command.arg("--old");
-        }
+        let mut command = e2e(release)?;
         let mut child =
             command.arg("serve").stdout(Stdio::piped()).stderr(Stdio::piped()).kill_on_drop(true).spawn()?;
         let mut said = BufReader::new(child.stdout.take().ok_or("no output")?).lines();
@@ -84,17 +137,30 @@ impl Serving {
 /// The processes of this name that were told of this folder.
 async fn processes_of(folder: &Path, name: &str) -> Result<Vec<u32>, Error> {
     let folder = folder.display().to_string();
-    let mut found = Vec::new();
+    let told = |(line, _): &(String, String)| {
+        line.contains(&folder) && line.split('\0').next().unwrap_or_default().ends_with(name)
+    };
+    Ok(processes().await?.into_iter().filter(|(_, process)| told(process)).map(|(process, _)| process).collect())
+}
+
+/// The command lines of processes that have inherited this folder for what is thrown away.
+async fn heirs_of(folder: &Path) -> Result<Vec<String>, Error> {
+    let variable = format!("TMPDIR={}", folder.display());
+    let inherited = |(_, environment): &(String, String)| environment.split('\0').any(|set| set == variable);
+    Ok(processes().await?.into_values().filter(inherited).map(|(line, _)| line.replace('\0', " ")).collect())
+}
+
+/// The command line and the environment of every process that we may see.
+async fn processes() -> Result<BTreeMap<u32, (String, String)>, Error> {
+    let mut found = BTreeMap::new();
     let mut all = fs::read_dir("/proc").await.map_err(|error| format!("reading /proc: {error}"))?;
     while let Some(entry) = all.next_entry().await? {
         let Some(process) = entry.file_name().to_str().and_then(|name| name.parse().ok()) else { continue };
-        // It may have ended meanwhile.
+        // It may have ended meanwhile, or be somebody else's.
         let Ok(line) = fs::read(entry.path().join("cmdline")).await else { continue };
-        let line = String::from_utf8_lossy(&line);
-        let program = line.split('\0').next().unwrap_or_default();
-        if line.contains(&folder) && program.ends_with(name) {
-            found.push(process);
-        }
+        let environment = fs::read(entry.path().join("environ")).await.unwrap_or_default();
+        let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+        found.insert(process, (text(&line), text(&environment)));
     }
     Ok(found)
 }

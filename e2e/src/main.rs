@@ -120,6 +120,7 @@ async fn run(results: &Results) -> Result<(), Error> {
     )?;
     informer::outages(results, &mut control_plane).await?;
     results.step("differential/real", differential::against_real(&workspace, &mut control_plane)).await?;
+    results.step("without-go", clean_up::without_go(release)).await?;
     results.step("clean-up", clean_up::run(release)).await
 }
 
