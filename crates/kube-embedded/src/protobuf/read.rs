@@ -123,6 +123,8 @@ fn value(of: Of, wire: Wire<'_>, depth: usize) -> Result<Option<Value>, Unreadab
             Some(json) => serde_json::from_slice(json).map_err(|_| Unreadable("no JSON within".into()))?,
             None => Value::Null,
         },
+        // A time that is nowhere, while one that says nothing about its seconds is at their beginning.
+        (Of::Time | Of::MicroTime, Wire::Bytes([])) => Value::Null,
         (Of::Time | Of::MicroTime, Wire::Bytes(bytes)) => time(of, &Parts::read(bytes)?)?,
         (Of::Duration, Wire::Bytes(bytes)) => duration::told(Parts::read(bytes)?.number(1).unwrap_or(0)).into(),
         (Of::Quantity, Wire::Bytes(bytes)) => {
@@ -145,7 +147,7 @@ fn low_half(number: u64) -> [u8; 4] {
 }
 
 fn time(of: Of, parts: &Parts<'_>) -> Result<Value, Unreadable> {
-    let Some(seconds) = parts.number(1) else { return Ok(Value::Null) };
+    let seconds = parts.number(1).unwrap_or(0);
     let nanos = i32::try_from(parts.number(2).unwrap_or(0)).unwrap_or(0);
     let (nanos, precision) = if of == Of::Time { (0, None) } else { (nanos / 1000 * 1000, Some(6)) };
     let time = Timestamp::new(seconds, nanos).map_err(|_| Unreadable("a time out of range".into()))?;
