@@ -13,12 +13,39 @@ pub(crate) enum Root {
     Apis,
 }
 
+/// Questions that are asked by creating an object that nobody keeps: group, singular name, kind and scope, in order.
+const QUESTIONS: [(&str, &str, &str, Scope); 5] = [
+    ("authentication.k8s.io", "selfsubjectreview", "SelfSubjectReview", Scope::Cluster),
+    ("authorization.k8s.io", "localsubjectaccessreview", "LocalSubjectAccessReview", Scope::Namespaced),
+    ("authorization.k8s.io", "selfsubjectaccessreview", "SelfSubjectAccessReview", Scope::Cluster),
+    ("authorization.k8s.io", "selfsubjectrulesreview", "SelfSubjectRulesReview", Scope::Cluster),
+    ("authorization.k8s.io", "subjectaccessreview", "SubjectAccessReview", Scope::Cluster),
+];
+
+/// Whether a group is the server's own.
+pub(crate) fn is_built_in(registry: &Registry, group: &str) -> bool {
+    registry.is_built_in_group(group) || QUESTIONS.iter().any(|question| question.0 == group)
+}
+
+/// What is served, with the groups of questions in their places.
+fn served(registry: &Registry) -> Vec<GroupVersion<'_>> {
+    let mut all = registry.group_versions();
+    let place = all.iter().position(|each| each.group == "autoscaling").unwrap_or(all.len());
+    let groups = ["authentication.k8s.io", "authorization.k8s.io"].into_iter();
+    all.splice(place..place, groups.map(|group| GroupVersion { group, version: "v1", kinds: Vec::new() }));
+    all
+}
+
+fn questions(group: &str) -> impl Iterator<Item = &'static (&'static str, &'static str, &'static str, Scope)> {
+    QUESTIONS.iter().filter(move |question| question.0 == group)
+}
+
 /// Everything below a root in one document, an `APIGroupDiscoveryList`.
 pub(crate) fn aggregated(registry: &Registry, root: Root) -> Vec<u8> {
     let mut out = Document::new();
     out.raw(r#"{"kind":"APIGroupDiscoveryList","apiVersion":"apidiscovery.k8s.io/v2","metadata":{},"items":["#);
     let below = |each: &GroupVersion<'_>| each.group.is_empty() == (root == Root::Api);
-    let versions: Vec<_> = registry.group_versions().into_iter().filter(below).collect();
+    let versions: Vec<_> = served(registry).into_iter().filter(below).collect();
     out.list(versions.chunk_by(|a, b| a.group == b.group), |out, versions| {
         out.raw(r#"{"metadata":{"#);
         if root == Root::Apis {
@@ -30,6 +57,12 @@ pub(crate) fn aggregated(registry: &Registry, root: Root) -> Vec<u8> {
             out.text("version", version.version);
             out.raw(r#","resources":["#);
             out.list(&version.kinds, |out, kind| out.aggregated_resource(kind));
+            out.list(questions(version.group), |out, (_, name, kind, scope)| {
+                let scope = if *scope == Scope::Namespaced { "Namespaced" } else { "Cluster" };
+                out.raw(&format!(
+                    r#"{{"resource":"{name}s","responseKind":{{"group":"","version":"","kind":"{kind}"}},"scope":"{scope}","singularResource":"{name}","verbs":["create"]}}"#
+                ));
+            });
             out.raw(r#"],"freshness":"Current"}"#);
         });
         out.raw("]}");
@@ -51,7 +84,7 @@ pub(crate) fn api_versions(server_address: &str) -> Vec<u8> {
 pub(crate) fn group_list(registry: &Registry) -> Vec<u8> {
     let mut out = Document::new();
     out.raw(r#"{"kind":"APIGroupList","apiVersion":"v1","groups":["#);
-    let versions: Vec<_> = registry.group_versions().into_iter().filter(|each| !each.group.is_empty()).collect();
+    let versions: Vec<_> = served(registry).into_iter().filter(|each| !each.group.is_empty()).collect();
     out.list(versions.chunk_by(|a, b| a.group == b.group), |out, versions| {
         out.raw("{");
         out.group(versions);
@@ -63,7 +96,7 @@ pub(crate) fn group_list(registry: &Registry) -> Vec<u8> {
 
 /// `/apis/GROUP`, if there is such a group.
 pub(crate) fn group(registry: &Registry, name: &str) -> Option<Vec<u8>> {
-    let all = registry.group_versions();
+    let all = served(registry);
     let versions: Vec<_> = all.into_iter().filter(|each| each.group == name && !name.is_empty()).collect();
     if versions.is_empty() {
         return None;
@@ -77,7 +110,7 @@ pub(crate) fn group(registry: &Registry, name: &str) -> Option<Vec<u8>> {
 
 /// `/api/v1` and `/apis/GROUP/VERSION`, if there is such a version.
 pub(crate) fn resource_list(registry: &Registry, group: &str, version: &str) -> Option<Vec<u8>> {
-    let all = registry.group_versions();
+    let all = served(registry);
     let served = all.into_iter().find(|each| each.group == group && each.version == version)?;
     let mut out = Document::new();
     out.raw(r#"{"kind":"APIResourceList","#);
@@ -87,6 +120,12 @@ pub(crate) fn resource_list(registry: &Registry, group: &str, version: &str) -> 
     out.text("groupVersion", &group_version(group, version));
     out.raw(r#","resources":["#);
     out.list(&served.kinds, |out, kind| out.resource(kind));
+    out.list(questions(group), |out, (_, name, kind, scope)| {
+        let namespaced = *scope == Scope::Namespaced;
+        out.raw(&format!(
+            r#"{{"name":"{name}s","singularName":"{name}","namespaced":{namespaced},"kind":"{kind}","verbs":["create"]}}"#
+        ));
+    });
     out.raw("]}");
     Some(out.0)
 }

@@ -1,5 +1,7 @@
 //! OpenAPI: what was recorded for the built-in kinds, without descriptions, and what definitions say about the others.
 
+mod version_2;
+
 use std::collections::BTreeMap;
 use std::io::Read as _;
 use std::sync::OnceLock;
@@ -18,6 +20,9 @@ use crate::reply;
 use crate::request::Head;
 
 const V3: &str = "/openapi/v3";
+
+/// What a real server tells about the built-in kinds in version 2, packed.
+const RECORDED_V2: &[u8] = include_bytes!("../data/openapi-v2.json.gz");
 
 /// One document and its tag.
 #[derive(Debug, Clone)]
@@ -38,7 +43,10 @@ pub(crate) fn answer(registry: &Registry, head: &Head, clock: Clock) -> Option<R
     let path = head.uri.path();
     if path == "/openapi/v2" {
         static V2: OnceLock<Document> = OnceLock::new();
-        let document = V2.get_or_init(|| Document::new(unpack(include_bytes!("../data/openapi-v2.json.gz"))));
+        if let Some(document) = version_2::document(registry) {
+            return Some(respond(&document, head, clock));
+        }
+        let document = V2.get_or_init(|| Document::new(unpack(RECORDED_V2)));
         return Some(respond(document, head, clock));
     }
     let rest = path.strip_prefix(V3)?;

@@ -117,7 +117,7 @@ fn document(shared: &Shared, registry: &Registry, head: &Head) -> Result<Respons
         Target::GroupVersion { group, version } => {
             let document =
                 discovery::resource_list(registry, group, version).ok_or_else(|| unknown(registry, group))?;
-            if registry.is_built_in_group(group) {
+            if discovery::is_built_in(registry, group) {
                 only_get(head)?;
                 routed(head)?;
             }
@@ -158,7 +158,7 @@ fn document_response(head: &Head, document: &[u8]) -> Result<Response<Body>, Ref
 
 /// What is answered for a resource or version that is not served: groups of the server's own know a Status.
 fn unknown(registry: &Registry, group: &str) -> Refusal {
-    match registry.is_built_in_group(group) {
+    match discovery::is_built_in(registry, group) {
         true => Refusal::Status(Status::unknown_resource()),
         false => PAGE_NOT_FOUND,
     }

@@ -27,7 +27,7 @@ fn every_document_is_the_one_a_real_server_answered() {
         };
         assert_eq!(text(document), expected, "{path}");
     }
-    assert_eq!(RECORDED.lines().count(), 42);
+    assert_eq!(RECORDED.lines().count(), 46);
 }
 
 #[test]

@@ -6,7 +6,9 @@ use super::compare::{Comparison, set_of};
 use super::fields::Fields;
 use super::kind_of::Type;
 use super::merge::{merge, prune};
-use crate::kinds::{Kind, Lifecycle, Part};
+use crate::convert::convert;
+use crate::json;
+use crate::kinds::{Kind, Lifecycle, Part, Registry};
 use crate::metadata;
 use crate::status::{Cause, Details, Status};
 
@@ -14,6 +16,10 @@ use crate::status::{Cause, Details, Status};
 const MOST_UPDATERS: usize = 10;
 const ANCIENT: &str = "ancient-changes";
 const BEFORE_FIRST_APPLY: &str = "before-first-apply";
+
+/// Whoever applies with kubectl, and what kubectl notes when it applies without the server's help.
+const KUBECTL: &str = "kubectl";
+const LAST_APPLIED: &str = "kubectl.kubernetes.io/last-applied-configuration";
 
 /// Fields that nobody owns, because the server sets them.
 const NOBODYS: [&[&str]; 11] = [
@@ -241,9 +247,14 @@ pub(crate) fn update(kind: &Kind, author: Author<'_>, old: &Value, new: &mut Val
         return;
     }
     let mut managers = if forget { Vec::new() } else { read(new) };
-    for manager in managers.iter_mut().filter(|manager| manager.api_version == kind.api_version()) {
-        manager.fields.subtract(&touched);
-        manager.fields.subtract(&comparison.removed);
+    if managers.is_empty() {
+        // Nobody has been noted so far, and a change is no reason to begin: only an apply is.
+        metadata::remove(new, "managedFields");
+        return;
+    }
+    let change = Change { kind, old: &bare(old), new: &bare(new), comparison: &comparison };
+    for manager in &mut managers {
+        change.withdraw_from(manager);
     }
     if !touched.is_empty() {
         let mine = Manager::new(author, Operation::Update, kind, touched);
@@ -256,6 +267,73 @@ pub(crate) fn update(kind: &Kind, author: Author<'_>, old: &Value, new: &mut Val
         }
     }
     write(new, managers);
+}
+
+/// A change of an object, as managers of each version of its kind see it.
+struct Change<'c> {
+    kind: &'c Kind,
+    old: &'c Value,
+    new: &'c Value,
+    /// In the version of the kind.
+    comparison: &'c Comparison,
+}
+
+impl Change<'_> {
+    /// What of a manager's fields changed.
+    fn touched(&self, manager: &Manager) -> Fields {
+        match self.in_words_of(manager) {
+            Words::Own => manager.fields.common(&self.comparison.touched()),
+            Words::Others(comparison) => manager.fields.common(&comparison.touched()),
+            Words::Unknown => Fields::default(),
+        }
+    }
+
+    /// Takes from a manager what changed.
+    fn withdraw_from(&self, manager: &mut Manager) {
+        let others;
+        let comparison = match self.in_words_of(manager) {
+            Words::Own => self.comparison,
+            Words::Others(comparison) => {
+                others = comparison;
+                &others
+            }
+            Words::Unknown => return,
+        };
+        manager.fields.subtract(&comparison.touched());
+        manager.fields.subtract(&comparison.removed);
+    }
+
+    fn in_words_of(&self, manager: &Manager) -> Words {
+        let kind = self.kind;
+        if manager.api_version == kind.api_version() {
+            return Words::Own;
+        }
+        let (group, version) = manager.api_version.split_once('/').unwrap_or(("", &manager.api_version));
+        if kind.is_custom() {
+            // Versions of a custom kind differ in nothing but their name.
+            return if group == kind.group { Words::Own } else { Words::Unknown };
+        }
+        let Some(other) =
+            Registry::new().find(group, version, &kind.plural).filter(|other| other.storage == kind.storage)
+        else {
+            return Words::Unknown;
+        };
+        let converted = |object: &Value| {
+            let mut object = object.clone();
+            convert(kind, &other, &mut object);
+            object
+        };
+        Words::Others(compared(&converted(self.old), &converted(self.new), &other))
+    }
+}
+
+/// In which version a manager's fields are told.
+enum Words {
+    Own,
+    /// In another, in which the change looks like this.
+    Others(Comparison),
+    /// In one that nobody knows: its fields stay.
+    Unknown,
 }
 
 /// What to do about fields that others own.
@@ -296,9 +374,9 @@ pub(crate) fn apply(
         let nobody = Author { manager: BEFORE_FIRST_APPLY, ..author };
         managers.push(Manager::new(Author { part: None, ..nobody }, Operation::Update, kind, fields));
     }
-    let mine = Manager::new(author, Operation::Apply, kind, set);
+    let mut mine = Manager::new(author, Operation::Apply, kind, set);
     let at = managers.iter().position(|manager| manager.is(&mine));
-    let last = at.map(|at| managers.remove(at).fields).unwrap_or_default();
+    let (last, time) = at.map(|at| managers.remove(at)).map_or_else(Default::default, |last| (last.fields, last.time));
     let mut object = merge(Some(&before), config, of);
     // Names and the like are nobody's, but they are said, and stay.
     let mut owned = said;
@@ -307,22 +385,64 @@ pub(crate) fn apply(
     }
     prune(&mut object, of, &last, &owned);
     let comparison = compared(&before, &object, kind);
-    let touched = comparison.touched();
+    if comparison.touched().is_empty() && comparison.removed.is_empty() {
+        // Nothing but owners changes: that is no time to remember.
+        mine.time = time;
+    }
+    let after = bare(&object);
+    let change = Change { kind, old: &before, new: &after, comparison: &comparison };
+    let client_side = match author.manager == KUBECTL {
+        true => applied_by_the_client(kind, &before).unwrap_or_default(),
+        false => Fields::default(),
+    };
     let refused: Vec<(String, Vec<String>)> = managers
         .iter()
-        .map(|manager| (manager.told(), manager.fields.common(&touched).paths()))
+        .map(|manager| {
+            let mut disputed = change.touched(manager);
+            disputed.subtract(&client_side);
+            (manager.told(), disputed.paths())
+        })
         .filter(|(_, paths)| !paths.is_empty())
         .collect();
     if conflicts == Conflicts::Refused && !refused.is_empty() {
         return Err(conflict(refused));
     }
     for manager in &mut managers {
-        manager.fields.subtract(&touched);
-        manager.fields.subtract(&comparison.removed);
+        change.withdraw_from(manager);
     }
     managers.push(mine);
     write(&mut object, managers);
+    if author.manager == KUBECTL {
+        note_what_is_applied(&mut object, config);
+    }
     Ok(object)
+}
+
+/// What kubectl applied by itself, before servers could, as far as it still is so: that may become the server's task
+/// without a dispute.
+fn applied_by_the_client(kind: &Kind, live: &Value) -> Option<Fields> {
+    let last = live["metadata"]["annotations"][LAST_APPLIED].as_str()?;
+    let last: Value = serde_json::from_str(last).ok()?;
+    if last["apiVersion"] != kind.api_version() {
+        return None;
+    }
+    let mut fields = set_of(&last, Type::of(kind)).ok()?;
+    let comparison = Comparison::of(&last, live, Type::of(kind));
+    fields.subtract(&comparison.touched());
+    fields.subtract(&comparison.removed);
+    Some(fields)
+}
+
+/// Keeps what kubectl notes for itself up to date, where it has noted anything.
+fn note_what_is_applied(object: &mut Value, config: &Value) {
+    let note = object["metadata"].get_mut("annotations").and_then(|annotations| annotations.get_mut(LAST_APPLIED));
+    let Some(note) = note.filter(|note| note.as_str().is_some_and(|note| !note.is_empty())) else { return };
+    let mut config = config.clone();
+    if let Some(annotations) = config["metadata"].get_mut("annotations").and_then(Value::as_object_mut) {
+        annotations.remove(LAST_APPLIED);
+    }
+    let text = String::from_utf8_lossy(&json::encode_sorted(&config)).into_owned();
+    *note = Value::String(text + "\n");
 }
 
 /// Whether two states differ in nothing but the times of their managers.

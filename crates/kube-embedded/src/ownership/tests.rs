@@ -74,6 +74,21 @@ fn sorted(value: &Value) -> Value {
     }
 }
 
+/// Whether all that a configuration says is so.
+fn holds(live: &Value, config: &Value) -> bool {
+    match (live, config) {
+        (Value::Object(live), Value::Object(config)) => {
+            config.iter().all(|(name, config)| live.get(name).is_some_and(|live| holds(live, config)))
+        }
+        (Value::Array(live), Value::Array(config)) => config.iter().all(|config| {
+            let same =
+                |live: &&Value| config.get("name").map_or(*live == config, |name| live.get("name") == Some(name));
+            live.iter().find(same).is_some_and(|live| holds(live, config))
+        }),
+        (live, config) => live == config,
+    }
+}
+
 fn container<'v>(pod: &'v Value, name: &str) -> Option<&'v Value> {
     pod["spec"]["containers"].as_array()?.iter().find(|container| container["name"] == name)
 }
@@ -127,6 +142,59 @@ proptest! {
             prop_assert_eq!(&live["spec"]["hostname"], "h");
             prop_assert_eq!(container(&live, "z").map(|container| &container["image"]), Some(&json!("mine")));
         }
+    }
+
+    #[test]
+    fn what_somebody_applied_stays_until_they_or_force_say_otherwise(
+        steps in proptest::collection::vec((0..3_usize, config()), 1..8),
+    ) {
+        let mut live: Option<Value> = None;
+        let mut said: [Option<Value>; 3] = [None, None, None];
+        for (who, config) in steps {
+            if let Some(next) = applied(["m1", "m2", "m3"][who], live.as_ref(), &config, Conflicts::Refused) {
+                live = Some(next);
+                said[who] = Some(config);
+            }
+            let live = live.as_ref().unwrap();
+            for config in said.iter().flatten() {
+                prop_assert!(holds(live, config), "{live}\nlost some of\n{config}");
+            }
+        }
+    }
+
+    #[test]
+    fn somebody_else_may_come_at_any_time(first in config(), second in config(), at in 0..3_usize) {
+        // The same two steps, with a manager that has nothing to do with them before, between or after.
+        let mut live: Option<Value> = None;
+        for step in 0..3 {
+            if step == at {
+                live = applied("mine", live.as_ref(), &unrelated(), Conflicts::Refused);
+            }
+            if let Some(config) = [&first, &second].get(step) {
+                live = applied("m1", live.as_ref(), config, Conflicts::Refused);
+            }
+        }
+        let alone = applied("m1", None, &first, Conflicts::Refused).unwrap();
+        let alone = applied("m1", Some(&alone), &second, Conflicts::Refused).unwrap();
+        let together = applied("mine", Some(&alone), &unrelated(), Conflicts::Refused).unwrap();
+        prop_assert_eq!(sorted(&live.unwrap()), sorted(&together));
+    }
+
+    #[test]
+    fn whoever_takes_everything_back_leaves_nothing_behind(config in config()) {
+        let before = applied("mine", None, &unrelated(), Conflicts::Refused).unwrap();
+        let during = applied("m1", Some(&before), &config, Conflicts::Refused).unwrap();
+        let nothing = json!({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "p"}});
+        let after = applied("m1", Some(&during), &nothing, Conflicts::Refused).unwrap();
+        let some = |value: &Value| match value {
+            Value::Object(map) if map.is_empty() => Value::Null,
+            Value::Array(items) if items.is_empty() => Value::Null,
+            other => other.clone(),
+        };
+        for part in ["labels", "annotations", "finalizers"] {
+            prop_assert_eq!(some(&after["metadata"][part]), some(&before["metadata"][part]), "{}", part);
+        }
+        prop_assert_eq!(&after["spec"], &before["spec"]);
     }
 
     #[test]

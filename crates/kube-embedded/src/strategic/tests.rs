@@ -77,6 +77,23 @@ proptest! {
     }
 
     #[test]
+    fn patches_of_different_items_may_come_in_any_order(object in some_pod(), one in "[x-z]", other in "[x-z]") {
+        let image = |name: &str, image: &str| json!({
+            "metadata": {"labels": {name: image}}, "spec": {"containers": [{"name": name, "image": image}]},
+        });
+        let (one, other) = (image("e", &one), image("f", &other));
+        let forth = merged(merged(object.clone(), one.clone()), other.clone());
+        let back = merged(merged(object, other), one);
+        let named = |of: &Value| {
+            let mut items = of["spec"]["containers"].as_array().unwrap().clone();
+            items.sort_by_key(ToString::to_string);
+            items
+        };
+        prop_assert_eq!(named(&forth), named(&back));
+        prop_assert_eq!(&forth["metadata"], &back["metadata"]);
+    }
+
+    #[test]
     fn an_object_patched_with_itself_stays(object in some_pod()) {
         prop_assert_eq!(merged(object.clone(), object.clone()), object);
     }

@@ -8,8 +8,14 @@ pub(crate) const CASES: &[Case] = &[
         fields_belong_to_whoever_set_them,
         "managedFields after creates, updates, patches, scales and applies of several managers, step by step"
     ),
+    case!(
+        what_kubectl_applied_may_become_the_servers_task,
+        "managers that applied on the client's side, none at all, rewritten by hand, of another version, step by step"
+    ),
+    case!(versions_of_a_custom_kind_have_managers_in_common, "a field changed in another version changes hands too"),
     case!(conflicts_name_fields_and_managers, "a 409 names every field and who owns it; force takes them"),
     case!(what_changes_nothing_leaves_no_trace, "an apply or a write that changes nothing keeps the version"),
+    case!(who_changes_nothing_has_no_time, "an apply that changes no value is noted without a time"),
     case!(an_object_with_nothing_to_own_has_no_managers, "no labels, no data: no managedFields"),
     case!(the_sender_is_the_manager, "without fieldManager the User-Agent up to its slash is"),
 ];
@@ -26,8 +32,53 @@ async fn fields_belong_to_whoever_set_them(api: Api) {
             body["spec"]["versions"][0]["subresources"] = json!({"status": {}});
         })
         .await;
+    follow(&api, lines, &ns.name, &kind.group).await;
+}
+
+async fn what_kubectl_applied_may_become_the_servers_task(api: Api) {
+    let ns = api.namespace().await;
+    follow(&api, include_str!("migrations.jsonl").lines(), &ns.name, "").await;
+}
+
+async fn versions_of_a_custom_kind_have_managers_in_common(api: Api) {
+    let ns = api.namespace().await;
+    let kind = api
+        .definition(|body| {
+            let mut second = body["spec"]["versions"][0].clone();
+            second["name"] = json!("v2");
+            second["storage"] = json!(false);
+            body["spec"]["versions"].as_array_mut().unwrap().push(second);
+        })
+        .await;
+    let second = kind.things(&ns).replace("/v1/", "/v2/");
+    api.eventually(&second, |answer| answer.code == 200).await;
+    let (first, second) = (format!("{}/a", kind.things(&ns)), format!("{second}/a"));
+    let made = kind.thing("a", json!({"spec": {"x": 1, "y": 1}}));
+    api.post(&format!("{}?fieldManager=m1", kind.things(&ns)), made).await.is(201);
+    api.patch(&format!("{second}?fieldManager=m2"), "merge-patch", json!({"spec": {"x": 2}})).await.is(200);
+    let shown = api.get(&first).await.is(200).json();
+    let entries = shown["metadata"]["managedFields"].as_array().unwrap();
+    let owners: Vec<_> = entries
+        .iter()
+        .map(|entry| (entry["manager"].as_str().unwrap(), entry["fieldsV1"]["f:spec"].to_string()))
+        .collect();
+    assert_eq!(owners, [("m1", r#"{".":{},"f:y":{}}"#.to_owned()), ("m2", r#"{"f:x":{}}"#.to_owned())]);
+    let config = json!({
+        "apiVersion": format!("{}/v1", kind.group), "kind": "Thing", "metadata": {"name": "a"}, "spec": {"x": 3},
+    });
+    let refused = api
+        .request("PATCH", &format!("{first}?fieldManager=m3"))
+        .body("application/apply-patch+yaml", config)
+        .send()
+        .await;
+    let message = format!("Apply failed with 1 conflict: conflict with \"m2\" using {}/v2: .spec.x", kind.group);
+    assert_eq!(refused.is(409).json()["message"], message);
+}
+
+/// Takes every step, and looks whether what comes of it is what was recorded.
+async fn follow(api: &Api, lines: impl Iterator<Item = &str>, namespace: &str, group: &str) {
     for line in lines {
-        let step: Value = serde_json::from_str(&line.replace("NS", &ns.name).replace("GROUP", &kind.group)).unwrap();
+        let step: Value = serde_json::from_str(&line.replace("NS", namespace).replace("GROUP", group)).unwrap();
         let text = |part: &str| step[part].as_str().unwrap_or_default();
         let mut request = api.request(text("method"), text("path"));
         if !step["body"].is_null() {
@@ -111,6 +162,17 @@ async fn what_changes_nothing_leaves_no_trace(api: Api) {
     let put = api.put(&ns.path("configmaps/a?fieldManager=m3"), made.text()).await;
     assert_eq!(put.is(200).text(), made.text());
     assert!(apply(&ns.path("configmaps/a?fieldManager=m2")).await.is(200).version() > made.version());
+}
+
+async fn who_changes_nothing_has_no_time(api: Api) {
+    let ns = api.namespace().await;
+    ns.create(json!({"metadata": {"name": "a"}, "data": {"k": "1"}})).await;
+    let config = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "a"}, "data": {"k": "1"}});
+    let request = api.request("PATCH", &ns.path("configmaps/a?fieldManager=m"));
+    let shared = request.body("application/apply-patch+yaml", config).send().await.is(200).json();
+    let entries = shared["metadata"]["managedFields"].as_array().unwrap();
+    assert_eq!((entries.len(), &entries[0]["manager"], entries[0].get("time")), (2, &json!("m"), None));
+    assert!(entries[1]["time"].is_string());
 }
 
 async fn an_object_with_nothing_to_own_has_no_managers(api: Api) {

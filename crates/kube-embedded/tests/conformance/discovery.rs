@@ -37,6 +37,7 @@ pub(crate) const CASES: &[Case] = &[
         "405: PUT and PATCH of collections, POST of objects, HEAD, OPTIONS and unknown methods"
     ),
     case!(all_namespaces_can_only_be_read, "POST and DELETE across namespaces and DELETE of all namespaces are 405"),
+    case!(questions_are_discovered, "reviews of access are listed with create as their only verb"),
 ];
 
 const AGGREGATED: &str = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList";
@@ -266,4 +267,21 @@ async fn all_namespaces_can_only_be_read(api: Api) {
             api.request(method, path).body("application/json", json!({"metadata": {"name": "a"}})).send().await;
         answer.says(405, &failure(NOT_ALLOWED));
     }
+}
+
+async fn questions_are_discovered(api: Api) {
+    let listed = api.get("/apis/authorization.k8s.io/v1").await;
+    listed.says(200, "{\"kind\":\"APIResourceList\",\"apiVersion\":\"v1\",\"groupVersion\":\"authorization.k8s.io/v1\",\"resources\":[{\"name\":\"localsubjectaccessreviews\",\"singularName\":\"localsubjectaccessreview\",\"namespaced\":true,\"kind\":\"LocalSubjectAccessReview\",\"verbs\":[\"create\"]},{\"name\":\"selfsubjectaccessreviews\",\"singularName\":\"selfsubjectaccessreview\",\"namespaced\":false,\"kind\":\"SelfSubjectAccessReview\",\"verbs\":[\"create\"]},{\"name\":\"selfsubjectrulesreviews\",\"singularName\":\"selfsubjectrulesreview\",\"namespaced\":false,\"kind\":\"SelfSubjectRulesReview\",\"verbs\":[\"create\"]},{\"name\":\"subjectaccessreviews\",\"singularName\":\"subjectaccessreview\",\"namespaced\":false,\"kind\":\"SubjectAccessReview\",\"verbs\":[\"create\"]}]}\n");
+    let authentication = api.get("/apis/authentication.k8s.io/v1").await.is(200).json();
+    assert_eq!(authentication["resources"][0]["name"], "selfsubjectreviews");
+    let groups = api.get("/apis").await.is(200).json();
+    let names: Vec<&str> =
+        groups["groups"].as_array().unwrap().iter().filter_map(|group| group["name"].as_str()).collect();
+    let at = names.iter().position(|name| *name == "authentication.k8s.io").unwrap();
+    assert_eq!(
+        names[at - 1..at + 3],
+        ["events.k8s.io", "authentication.k8s.io", "authorization.k8s.io", "autoscaling"]
+    );
+    api.get("/apis/authorization.k8s.io/v1/selfsubjectaccessreviews").await.is(405);
+    api.get("/apis/authorization.k8s.io/v1/nothing").await.is(404);
 }

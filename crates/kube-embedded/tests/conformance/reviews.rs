@@ -2,6 +2,8 @@
 
 use crate::harness::{Api, Case, case, failure};
 use serde_json::{Value, json};
+use std::time::Duration;
+use tokio::time::Instant;
 
 pub(crate) const CASES: &[Case] = &[
     case!(everybody_may_ask_what_they_may, "SelfSubjectAccessReview: yes for one, no for another"),
@@ -21,6 +23,7 @@ pub(crate) const CASES: &[Case] = &[
         definitions_are_described,
         "the OpenAPI document of a custom kind has its schema under its group, version and kind"
     ),
+    case!(custom_kinds_are_described_in_version_2, "/openapi/v2 describes custom kinds, without what it cannot say"),
 ];
 
 const SELF: &str = "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews";
@@ -145,4 +148,76 @@ async fn definitions_are_described(api: Api) {
     assert_eq!(schema["x-kubernetes-group-version-kind"], json!([identity]));
     let collection = format!("/apis/{}/v1/namespaces/{{namespace}}/things", kind.group);
     assert_eq!(document["paths"][collection]["post"]["x-kubernetes-group-version-kind"], identity);
+}
+
+async fn custom_kinds_are_described_in_version_2(api: Api) {
+    let spec = json!({
+        "type": "object", "required": ["size"],
+        "properties": {
+            "size": {"type": "integer", "minimum": 1, "default": 1},
+            "color": {"type": "string", "enum": ["red"], "nullable": true},
+            "port": {"x-kubernetes-int-or-string": true},
+            "free": {"type": "object", "x-kubernetes-preserve-unknown-fields": true},
+            "either": {"type": "object", "properties": {"a": {"type": "string"}}, "anyOf": [{"required": ["a"]}]},
+            "list": {
+                "type": "array", "x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": ["n"],
+                "items": {"type": "object", "required": ["n"], "properties": {"n": {"type": "string", "default": "d"}}},
+            },
+            "map": {"type": "object", "additionalProperties": {"type": "integer", "format": "int32"}},
+        },
+    });
+    let kind = api
+        .definition(|body| {
+            body["spec"]["versions"][0]["schema"]["openAPIV3Schema"] =
+                json!({"type": "object", "properties": {"spec": spec}});
+            body["spec"]["versions"][0]["subresources"] = json!({"status": {}});
+        })
+        .await;
+    let mut domain: Vec<&str> = kind.group.split('.').collect();
+    domain.reverse();
+    let name = format!("{}.v1.Thing", domain.join("."));
+    let deadline = Instant::now() + Duration::from_secs(30);
+    let document = loop {
+        let asked = api.request("GET", "/openapi/v2").header("accept", "application/json");
+        let document = asked.send().await.is(200).json();
+        if document["definitions"].get(&name).is_some() {
+            break document;
+        }
+        assert!(Instant::now() < deadline, "{name} is described soon");
+        tokio::time::sleep(Duration::from_millis(200)).await;
+    };
+    let definition = &document["definitions"][&name];
+    let shown = json!({
+        "type": "object", "required": ["size"],
+        "properties": {
+            "size": {"type": "integer", "minimum": 1},
+            "color": {"enum": ["red"]},
+            "port": {"x-kubernetes-int-or-string": true},
+            "free": {"x-kubernetes-preserve-unknown-fields": true},
+            "either": {"type": "object", "properties": {"a": {"type": "string"}}},
+            "list": {
+                "type": "array", "x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": ["n"],
+                "items": {"type": "object", "required": ["n"], "properties": {"n": {"type": "string"}}},
+            },
+            "map": {"type": "object", "additionalProperties": {"type": "integer", "format": "int32"}},
+        },
+    });
+    assert_eq!(definition["properties"]["spec"], shown);
+    assert_eq!(definition["properties"]["kind"]["type"], "string");
+    assert_eq!(
+        definition["properties"]["metadata"]["$ref"],
+        "#/definitions/io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta"
+    );
+    let identity = json!({"group": kind.group, "kind": "Thing", "version": "v1"});
+    assert_eq!(definition["x-kubernetes-group-version-kind"], json!([identity]));
+    assert_eq!(document["definitions"][format!("{name}List")]["required"], json!(["items"]));
+    let collection = format!("/apis/{}/v1/namespaces/{{namespace}}/things", kind.group);
+    let post = &document["paths"][&collection]["post"];
+    assert_eq!((&post["x-kubernetes-action"], &post["x-kubernetes-group-version-kind"]), (&json!("post"), &identity));
+    assert_eq!(post["parameters"][0]["schema"]["$ref"], format!("#/definitions/{name}"));
+    let one = document["paths"][format!("{collection}/{{name}}")].as_object().unwrap();
+    for method in ["get", "put", "patch", "delete"] {
+        assert!(one.contains_key(method), "{method}");
+    }
+    assert!(document["paths"].get(format!("{collection}/{{name}}/status")).is_some());
 }

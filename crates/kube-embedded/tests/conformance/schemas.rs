@@ -109,6 +109,10 @@ async fn follow(api: &Api, part: usize) {
         for (part, value) in step["object"].as_object().into_iter().flatten() {
             assert_eq!(&found[part], value, "{step}");
         }
+        if answer.code == 422 {
+            // A real server may have looked at an older state first, and warned of that.
+            continue;
+        }
         let warned: Vec<String> = step["warnings"].as_array().into_iter().flatten().map(text).collect();
         assert_eq!(warnings(&answer), warned, "{step}");
     }
