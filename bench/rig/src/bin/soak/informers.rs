@@ -29,6 +29,15 @@ pub struct Watched {
     drops_managed_fields: bool,
 }
 
+/// What a look at a cache and at its server found.
+#[derive(Debug, Default)]
+pub struct Look {
+    /// What had to be in the cache and was not.
+    pub missing: Vec<String>,
+    /// What is in the cache and no longer on the server: it may be about to go.
+    pub gone: HashMap<String, u64>,
+}
+
 /// What all reflectors have done, by informer.
 #[derive(Debug, Clone, Default)]
 pub struct Tally(Arc<Mutex<HashMap<&'static str, Counters>>>);
@@ -157,23 +166,47 @@ impl Watched {
         snapshot.iter().map(|object| (object.key().to_string(), version(object.version()))).collect()
     }
 
-    /// Whether the cache is as the server is, apart from what has changed since it was asked.
-    pub async fn agrees_by_and_large(&self, host: &Host) -> Result<usize, String> {
-        let resource = self.informer.resource();
-        let truth = host.truth(&resource.api_version, &resource.kind).await.map_err(|error| error.to_string())?;
-        let truth: HashMap<String, u64> = truth.into_iter().filter(|(key, _)| self.holds(key)).collect();
+    /// Compares the cache with the server, as far as that can be done while both move.
+    pub async fn look(&self, host: &Host) -> Result<Look, Error> {
+        let truth = self.truth(host).await?;
         let newest = truth.values().copied().max().unwrap_or(0);
-        self.informer.wait_for(Version::from(newest)).await.map_err(|error| error.to_string())?;
+        self.informer.wait_for(Version::from(newest)).await?;
         let cached = self.cached();
-        for (key, version) in &truth {
-            match cached.get(key) {
-                Some(cached) if cached == version || *cached > newest => {}
-                Some(cached) => return Err(format!("{key} is {version} and cached as {cached}")),
-                None => return Err(format!("{key} of {version} is not cached")),
-            }
+        let right =
+            |key: &str, version: u64| cached.get(key).is_some_and(|cached| *cached == version || *cached > newest);
+        let mut missing: HashMap<String, u64> = truth
+            .iter()
+            .filter(|(key, version)| !right(key, **version))
+            .map(|(key, version)| (key.clone(), *version))
+            .collect();
+        if !missing.is_empty() {
+            // What is still there as it was had to be in the cache in between.
+            let later = self.truth(host).await?;
+            missing.retain(|key, version| later.get(key) == Some(version));
         }
-        let gone = cached.iter().find(|(key, version)| !truth.contains_key(*key) && **version <= newest);
-        gone.map_or(Ok(truth.len()), |(key, version)| Err(format!("{key} of {version} is cached and gone")))
+        let gone = cached.iter().filter(|(key, version)| !truth.contains_key(*key) && **version <= newest);
+        Ok(Look {
+            gone: gone.map(|(key, version)| (key.clone(), *version)).collect(),
+            missing: missing
+                .into_iter()
+                .map(|(key, version)| {
+                    let found =
+                        cached.get(&key).map_or("not cached".to_owned(), |cached| format!("cached as {cached}"));
+                    format!("{key} is {version} and was {found} after {newest} was waited for")
+                })
+                .collect(),
+        })
+    }
+
+    async fn truth(&self, host: &Host) -> Result<HashMap<String, u64>, Error> {
+        let resource = self.informer.resource();
+        let truth = host.truth(&resource.api_version, &resource.kind).await?;
+        Ok(truth.into_iter().filter(|(key, _)| self.holds(key)).collect())
+    }
+
+    /// Whether its namespaces change: then objects are missing for a while that nobody has lost.
+    pub fn moves(&self) -> bool {
+        self.namespaces.lock().is_some()
     }
 
     /// Whether the cache is, body by body, what a fresh LIST brings; of how many objects.

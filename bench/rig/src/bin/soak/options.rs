@@ -16,6 +16,8 @@ pub struct Options {
     pub pods: u64,
     /// Writes in a second.
     pub rate: f64,
+    /// Reads in a second, bodies too.
+    pub reads: f64,
     /// What follows from chance follows from this.
     pub seed: u64,
     /// Where the page, the plot and the figures go.
@@ -38,6 +40,7 @@ impl Options {
             trouble: Duration::from_secs(12),
             pods: 1_000,
             rate: 80.0,
+            reads: 10.0,
             seed: 1,
             out: PathBuf::new(),
             note: String::new(),
@@ -52,6 +55,7 @@ impl Options {
                 "--trouble" => options.trouble = duration(&value()?)?,
                 "--pods" => options.pods = number(&value()?)?,
                 "--rate" => options.rate = number(&value()?)?,
+                "--reads" => options.reads = number(&value()?)?,
                 "--seed" => options.seed = number(&value()?)?,
                 "--out" => options.out = PathBuf::from(value()?),
                 "--note" => options.note = value()?,

@@ -17,7 +17,7 @@ use rig::process;
 use serde_json::Value;
 use tokio::runtime::{Handle, Runtime};
 use tokio::task::JoinHandle;
-use tokio::time::{Instant, interval, sleep, sleep_until, timeout};
+use tokio::time::{Instant, interval, sleep, sleep_until, timeout, timeout_at};
 
 use crate::Error;
 use crate::cluster::{PROBE, WRITTEN};
@@ -38,8 +38,6 @@ const REMOVAL: Duration = Duration::from_secs(25);
 const VISIT: Duration = Duration::from_secs(20);
 /// Every so often the caches are compared with the server; sooner where there is little time.
 const CHECK: Duration = Duration::from_secs(30);
-/// Every so often the caches are read.
-const READING: Duration = Duration::from_millis(100);
 /// After so long everything must have come, whatever went wrong.
 const PATIENCE: Duration = Duration::from_secs(90);
 
@@ -119,8 +117,10 @@ async fn soak(options: &Options) -> Result<Soaked, Error> {
         .map(|(at, manner)| (at, Handler::add(&watched[at], manner, &counts.events)))
         .collect();
     // What was read recently stays decoded, up to a limit: it is reached before the beginning, not little by little.
-    for pod in watched[0].informer.view::<Pod>().lister().list() {
-        pod.get()?;
+    if options.reads > 0.0 {
+        for pod in watched[0].informer.view::<Pod>().lister().list() {
+            pod.get()?;
+        }
     }
     let queue = Queue::start(&watched[0].informer, &counts);
     let lag = listen_for_lag(&watched[8].informer, &counts);
@@ -135,7 +135,7 @@ async fn soak(options: &Options) -> Result<Soaked, Error> {
         tokio::spawn(remove(Arc::clone(&watched), namespaces, until)),
         tokio::spawn(visit(client.clone(), counts.clone(), until)),
         tokio::spawn(compare(Arc::clone(&watched), host.clone(), counts.clone(), CHECK.min(options.time / 8), until)),
-        tokio::spawn(read(Arc::clone(&watched), until)),
+        tokio::spawn(read(Arc::clone(&watched), options.reads, until)),
     ];
     let mut lines = Vec::new();
     let mut before = (began, process::cpu(), host.figures().await?);
@@ -313,32 +313,54 @@ async fn pause(time: Duration, until: Instant) -> bool {
 async fn compare(watched: Arc<Vec<Watched>>, host: Host, counts: Counts, every: Duration, until: Instant) {
     while pause(every, until).await {
         for one in watched.iter() {
-            let start = Instant::now();
-            while let Err(wrong) = compare_once(one, &host).await {
-                if start.elapsed() > PATIENCE {
-                    counts.note(format!("{} has not been as the server is for {PATIENCE:?}: {wrong}", one.name));
-                    break;
-                }
-                sleep(Duration::from_millis(200)).await;
+            if let Err(wrong) = agrees(one, &host).await {
+                counts.note(format!("{} is not as the server is: {wrong}", one.name));
             }
             counts.comparisons.fetch_add(1, Ordering::Relaxed);
         }
     }
 }
 
-async fn compare_once(one: &Watched, host: &Host) -> Result<usize, String> {
-    let agreed = timeout(PATIENCE, one.agrees_by_and_large(host)).await;
-    agreed.unwrap_or_else(|_| Err(format!("it waited {PATIENCE:?} for a version")))
+/// Nothing may be missing at any look, unless the informer moves; and nothing that is gone may stay for long.
+async fn agrees(one: &Watched, host: &Host) -> Result<(), String> {
+    let start = Instant::now();
+    let mut before: Option<HashMap<String, u64>> = None;
+    loop {
+        let look = timeout(PATIENCE, one.look(host)).await;
+        let look =
+            look.map_err(|_| format!("it waited {PATIENCE:?} for a version"))?.map_err(|error| error.to_string())?;
+        let late = start.elapsed() > PATIENCE;
+        if let Some(missing) = look.missing.first().filter(|_| late || !one.moves()) {
+            return Err(format!("{missing}, and {} others", look.missing.len() - 1));
+        }
+        let still: HashMap<String, u64> = match before {
+            Some(before) => look.gone.into_iter().filter(|(key, version)| before.get(key) == Some(version)).collect(),
+            None => look.gone,
+        };
+        if still.is_empty() && look.missing.is_empty() {
+            return Ok(());
+        }
+        if let Some((key, version)) = still.iter().next().filter(|_| late) {
+            return Err(format!(
+                "for {PATIENCE:?} {key} of {version} is cached and gone, and {} others",
+                still.len() - 1
+            ));
+        }
+        before = Some(still);
+        sleep(Duration::from_millis(200)).await;
+    }
 }
 
 /// Somebody reads all the while.
-async fn read(watched: Arc<Vec<Watched>>, until: Instant) {
+async fn read(watched: Arc<Vec<Watched>>, per_second: f64, until: Instant) {
     let pods = watched[0].informer.view::<Pod>();
     let nodes = pods.index_by_path("spec.nodeName".parse().expect("it is a path"));
     let lister = pods.lister();
-    let mut ticks = interval(READING);
+    // Next to never where nobody is to read.
+    let mut ticks = interval(Duration::from_secs_f64(1.0 / per_second.max(1e-6)));
+    ticks.tick().await;
     for nth in 0_usize.. {
-        if ticks.tick().await > until + Duration::from_secs(2) {
+        if timeout_at(until + Duration::from_secs(2), ticks.tick()).await.is_err() {
             break;
         }
         let keys = lister.keys();
