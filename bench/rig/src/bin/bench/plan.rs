@@ -154,6 +154,12 @@ impl Plan {
         }
         self.kind(Work::ConfigMaps, 1_000 / scale, 4_000 / scale);
         self.queues(1_000_000 / scale);
+        // Slow, or between two others: once is enough.
+        let between =
+            |job: &Job| HANDLERS[1..HANDLERS.len() - 1].iter().any(|number| job.group == handlers_group(*number));
+        for job in self.jobs.iter_mut().filter(|job| job.setting == "JSON+gzip" || between(job)) {
+            job.reps = 1;
+        }
     }
 
     /// More and more objects, and more and more handlers. Peers go as far as memory does.
