@@ -74,9 +74,14 @@ impl Program {
         self.child.as_mut().map_or(Ok(None), Child::try_wait)
     }
 
+    /// All that it wrote.
+    pub(crate) async fn said(&self) -> String {
+        fs::read(self.log()).await.map(|log| String::from_utf8_lossy(&log).into_owned()).unwrap_or_default()
+    }
+
     /// The last that it wrote.
     pub(crate) async fn last_lines(&self) -> String {
-        let log = fs::read_to_string(self.log()).await.unwrap_or_default();
+        let log = self.said().await;
         let lines: Vec<&str> = log.lines().collect();
         lines[lines.len().saturating_sub(20)..].join("\n")
     }

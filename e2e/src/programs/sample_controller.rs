@@ -14,7 +14,7 @@ pub(crate) async fn run(stage: &Stage, programs: &Programs) -> Result<String, Er
     let definition = fs::read_to_string(programs.samples.join("crd-status-subresource.yaml")).await?;
     stage.post_yaml("/apis/apiextensions.k8s.io/v1/customresourcedefinitions", definition).await?;
     stage.served("foos.samplecontroller.k8s.io").await?;
-    let mut program = stage.start("sample-controller", &programs.sample_controller, &[])?;
+    let mut program = stage.start("sample-controller", &programs.sample_controller, &["-v", "8"])?;
     let example = fs::read_to_string(programs.samples.join("example-foo.yaml")).await?;
     let path = format!("/apis/samplecontroller.k8s.io/v1alpha1/namespaces/{NAMESPACE}/foos");
     stage.post_yaml(&path, example).await?;
@@ -82,6 +82,20 @@ pub(crate) async fn run(stage: &Stage, programs: &Programs) -> Result<String, Er
             .find(|event| event.data["reason"] == "ErrResourceExists" && event.data["type"] == "Warning"))
     };
     stage.eventually("a deployment of others is left alone", Some(&mut program), warned).await?;
+    let (sent, received) = in_protobuf(&program.said().await);
+    if sent == 0 || received == 0 {
+        return Err(format!("it sent {sent} bodies in protobuf and received {received} answers").into());
+    }
     end(program).await?;
-    Ok("deployment made, scaled, made again; status and events told".to_owned())
+    let how = format!("{sent} bodies and {received} answers in protobuf");
+    Ok(format!("deployment made, scaled, made again; status and events told; {how}"))
+}
+
+/// How many requests and answers had bodies in protobuf, by what client-go tells of their headers.
+fn in_protobuf(log: &str) -> (usize, usize) {
+    let count = |what: &str| {
+        let told = log.split("round_trippers.go").filter(|told| told.contains(what));
+        told.filter(|told| told.contains("\tContent-Type: application/vnd.kubernetes.protobuf")).count()
+    };
+    (count("] \"Request\""), count("] \"Response\""))
 }
