@@ -40,6 +40,15 @@ const RESERVED: [&str; 21] = [
 /// The longest message that an expression may give.
 const LONGEST_MESSAGE: usize = 5 * 1024;
 
+/// How many operators and brackets a rule may have: each may be one level of nesting, and the stack has an end.
+const MOST_OPERATORS: usize = 256;
+
+/// Rules with more than these are checked on a stack of their own.
+const FEW_OPERATORS: usize = 32;
+
+/// Memory is taken as it is used.
+const LARGE_STACK: usize = 256 * 1024 * 1024;
+
 /// What rules may call, beside what CEL has itself.
 static ENV: LazyLock<Arc<Env>> = LazyLock::new(|| {
     let mut env = Env::stdlib();
@@ -111,14 +120,23 @@ impl Rules {
 
     /// Holds an object against every rule.
     pub(super) fn check(&self, schema: &Value, value: &Value, old: Option<&Value>) -> Verdict {
-        let mut verdict = Verdict::default();
-        self.walk(&Node { schema, path: "", is_root: true }, value, old, &mut verdict);
-        verdict
+        let check = || {
+            let mut verdict = Verdict::default();
+            self.walk(&Node { schema, path: "", is_root: true }, value, old, &mut verdict);
+            verdict
+        };
+        if self.programs.keys().all(|text| operators(text) <= FEW_OPERATORS) {
+            return check();
+        }
+        with_room(check).unwrap_or_else(|why| Verdict {
+            causes: Vec::new(),
+            warnings: vec![format!("this server does not check the rules: {why}")],
+        })
     }
 
     fn program(&self, text: &str) -> Option<&Result<Program, String>> {
         let program = self.programs.get(text)?;
-        Some(program.get_or_init(|| ENV.compile(text).map_err(|error| error.to_string())))
+        Some(program.get_or_init(|| compile(text)))
     }
 
     fn walk(&self, node: &Node<'_>, value: &Value, old: Option<&Value>, verdict: &mut Verdict) {
@@ -256,6 +274,37 @@ impl Node<'_> {
     }
 }
 
+fn compile(text: &str) -> Result<Program, String> {
+    if operators(text) > MOST_OPERATORS {
+        return Err("it is too long".to_owned());
+    }
+    with_room(|| ENV.compile(text).map_err(|error| error.to_string())).unwrap_or_else(Err)
+}
+
+/// Does something on a large stack: a few brackets take a good part of a usual one.
+fn with_room<T: Send>(work: impl FnOnce() -> T + Send) -> Result<T, String> {
+    std::thread::scope(|scope| {
+        let thread = std::thread::Builder::new().stack_size(LARGE_STACK).spawn_scoped(scope, work);
+        thread.map_err(|error| error.to_string())?.join().map_err(|_| "it could not be worked out".to_owned())
+    })
+}
+
+/// How many operators and brackets there are outside of strings.
+fn operators(text: &str) -> usize {
+    let (mut count, mut quote) = (0, None);
+    let mut characters = text.chars();
+    while let Some(c) = characters.next() {
+        match (quote, c) {
+            (Some(_), '\\') => drop(characters.next()),
+            (Some(open), _) if open == c => quote = None,
+            (Some(_), _) => {}
+            (None, '"' | '\'') => quote = Some(c),
+            (None, _) => count += usize::from("([{!-+*/%.?&|=<>".contains(c)),
+        }
+    }
+    count
+}
+
 /// Why a rule is not checked, in a sentence for whoever wrote it.
 fn unchecked(rule: &str, why: &str) -> String {
     let why = why.split_whitespace().collect::<Vec<_>>().join(" ");
@@ -376,6 +425,27 @@ mod tests {
         }
         let schema = json!({"type": "string", "x-kubernetes-validations": [{"rule": "self =="}]});
         assert_eq!(Rules::of(&schema).unreadable().len(), 1);
+    }
+
+    #[test]
+    fn rules_that_go_too_deep_are_not_checked() {
+        for (opening, closing) in
+            [("(", ")"), ("[", "]"), ("!", ""), ("-", ""), ("self.a(", ")"), ("{1:", "}"), ("1+", "1")]
+        {
+            for depth in [30, 50, 250, 20_000] {
+                let rule = format!("{}self{} == self", opening.repeat(depth), closing.repeat(depth));
+                let schema = json!({"type": "string", "x-kubernetes-validations": [{"rule": rule}]});
+                told(&schema, &json!("a"), None);
+            }
+        }
+    }
+
+    proptest::proptest! {
+        #[test]
+        fn whatever_a_rule_is_it_is_answered(rule in "[a-z0-9 ().,?:'\"\\[\\]{}!&|=<>+*/%-]{0,40}|\\PC{0,20}") {
+            let schema = json!({"type": "string", "x-kubernetes-validations": [{"rule": rule}]});
+            told(&schema, &json!("a"), Some(&json!("b")));
+        }
     }
 
     #[test]
