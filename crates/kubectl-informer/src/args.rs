@@ -156,7 +156,7 @@ pub(crate) struct Get {
     /// Stay, and show what changes
     #[arg(short, long)]
     pub(crate) watch: bool,
-    /// With --watch: end after this time
+    /// With --watch: end so long after the table has become full
     #[arg(long = "for", value_name = "TIME", requires = "watch", value_parser = span::parse)]
     pub(crate) time: Option<Duration>,
     #[command(flatten)]

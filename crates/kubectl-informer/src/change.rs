@@ -16,13 +16,13 @@ pub(crate) fn headline(kind: &str, object: &Value) -> String {
     match kind {
         "Pod" => pod_headline(object),
         "Event" => {
-            let about = format!("{}/{}", text("/involvedObject/kind").to_lowercase(), text("/involvedObject/name"));
-            cut(&format!("{} {about}: {}", text("/reason"), text("/message")), 3 * LONGEST)
+            let about = text("/involvedObject/kind").to_lowercase();
+            cut(&format!("{about} {}: {}", text("/reason"), text("/message")), 3 * LONGEST)
         }
         "Node" => condition(object, "Ready").map_or_else(String::new, |status| format!("Ready={status}")),
         "Service" => format!("{} {}", text("/spec/type"), text("/spec/clusterIP")),
         "EndpointSlice" => {
-            format!("{} endpoints", object["endpoints"].as_array().map_or(0, Vec::len))
+            format!("{} endpoints ready", serving(object))
         }
         _ => match (object.pointer("/spec/replicas"), object.pointer("/status/readyReplicas")) {
             (Some(wanted), ready) => format!("{}/{wanted} ready", ready.unwrap_or(&Value::from(0))),
@@ -38,6 +38,9 @@ pub(crate) fn summary(kind: &str, old: &Value, new: &Value, secrets: Secrets) ->
     if mark(new) && !mark(old) {
         let grace = new.pointer("/metadata/deletionGracePeriodSeconds").and_then(Value::as_u64).unwrap_or(0);
         return format!("terminating, {grace} s of grace");
+    }
+    if kind == "EndpointSlice" && serving(old) != serving(new) {
+        return format!("{}→{} endpoints ready", serving(old), serving(new));
     }
     let mut telling: Vec<(u8, String)> = all
         .iter()
@@ -77,7 +80,13 @@ fn named(kind: &str, path: &str, difference: &Difference<'_>, secrets: Secrets) 
     if secrets.hides(kind, path) {
         return format!("{name} ***");
     }
-    match (difference.old, difference.new) {
+    // Where a number is zero, it is left out.
+    let zero = Value::from(0);
+    let (old, new) = match path.ends_with("eplicas") {
+        true => (difference.old.or(Some(&zero)), difference.new.or(Some(&zero))),
+        false => (difference.old, difference.new),
+    };
+    match (old, new) {
         (None, new) => format!("{name} {}", shown(new)),
         (Some(_), None) => format!("{name} gone"),
         (old, new) => format!("{name} {}→{}", shown(old), shown(new)),
@@ -90,6 +99,7 @@ fn rank(path: &str) -> u8 {
     match path {
         _ if path.ends_with("status.phase") || path.ends_with("nodeName") => 1,
         _ if ends(&["restartCount", "spec.replicas", "readyReplicas", ".image"]) => 2,
+        _ if ends(&["availableReplicas"]) => 7,
         _ if path.contains("conditions[Ready]") && path.ends_with(".status") => 3,
         _ if ends(&["podIP", "waiting.reason", "status.replicas"]) => 4,
         _ if path.contains("conditions[") && path.ends_with(".status") => 5,
@@ -123,6 +133,13 @@ fn pod_headline(pod: &Value) -> String {
         text.push_str(ip);
     }
     text
+}
+
+/// How many endpoints of a slice are ready, of how many.
+fn serving(slice: &Value) -> String {
+    let all = slice["endpoints"].as_array().map(Vec::as_slice).unwrap_or_default();
+    let ready = all.iter().filter(|endpoint| endpoint["conditions"]["ready"] == true).count();
+    format!("{ready}/{}", all.len())
 }
 
 fn condition<'v>(object: &'v Value, kind: &str) -> Option<&'v str> {
@@ -160,6 +177,16 @@ mod tests {
             Secrets::Masked,
         );
         assert_eq!(told, "renewTime renewed");
+    }
+
+    #[test]
+    fn what_is_counted_is_told_in_numbers() {
+        let slice =
+            |ready: bool| json!({"endpoints": [{"conditions": {"ready": true}}, {"conditions": {"ready": ready}}]});
+        assert_eq!(summary("EndpointSlice", &slice(true), &slice(false), Secrets::Masked), "2/2→1/2 endpoints ready");
+        let told =
+            summary("ReplicaSet", &json!({"status": {"readyReplicas": 1}}), &json!({"status": {}}), Secrets::Masked);
+        assert_eq!(told, "readyReplicas 1→0");
     }
 
     #[test]

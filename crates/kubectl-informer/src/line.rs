@@ -82,7 +82,7 @@ impl Style {
             Err(error) => format!("(cannot be read: {error})"),
         };
         let name = kind.kind().to_lowercase();
-        let mut line = format!("{} {name:<2$} {}", paint.text(tone, sign), event.key(), self.kind_width);
+        let mut line = format!("{} {name:<2$} {}", paint.text(tone, sign), shown_key(kind, event), self.kind_width);
         if self.form == Form::Wide {
             let origin = match event.origin() {
                 Origin::Initial => "initial",
@@ -152,6 +152,17 @@ impl Style {
         }
         self.secrets.mask(kind.kind(), &mut value);
         value
+    }
+}
+
+/// An object's namespace and name; of an event those of what it is about, for its own end in a number that tells nobody anything.
+fn shown_key(kind: &Served, event: &Event<Value>) -> String {
+    let key = event.key().to_string();
+    match key.rsplit_once('.') {
+        Some((about, number)) if kind.kind() == "Event" && number.bytes().all(|byte| byte.is_ascii_hexdigit()) => {
+            about.to_owned()
+        }
+        _ => key,
     }
 }
 

@@ -200,7 +200,8 @@ enum Flow {
     Ended,
 }
 
-async fn until(deadline: Option<Instant>) {
+/// Waits until this time, if there is one.
+pub(crate) async fn until(deadline: Option<Instant>) {
     match deadline {
         Some(deadline) => tokio::time::sleep_until(deadline).await,
         None => std::future::pending().await,

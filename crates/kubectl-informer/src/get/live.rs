@@ -14,7 +14,7 @@ use crate::failure::Failure;
 use crate::output::{Output, OutputKind};
 use crate::paint::{Paint, Tone};
 use crate::screen::{Area, Screen};
-use crate::watch::{Watched, news};
+use crate::watch::{Watched, news, until};
 use crate::{progress, signals};
 
 /// How long a change is marked, and how long a deleted row stays.
@@ -61,20 +61,16 @@ pub(crate) async fn run(
         widths: Vec::new(),
     };
     let mut end = std::pin::pin!(signals::ended());
-    let mut over = std::pin::pin!(async {
-        match args.time {
-            Some(time) => tokio::time::sleep(time).await,
-            None => std::future::pending().await,
-        }
-    });
+    let mut deadline = None;
     let mut draws = tokio::time::interval(DRAW);
     let result = loop {
         tokio::select! {
             biased;
             () = &mut end => break Ok(()),
-            () = &mut over => break Ok(()),
-            result = &mut synced => if let Err(error) = result {
-                break Err(Failure::of_sync(&name, &error));
+            () = until(deadline) => break Ok(()),
+            result = &mut synced => match result {
+                Ok(()) => deadline = args.time.map(|time| tokio::time::Instant::now() + time),
+                Err(error) => break Err(Failure::of_sync(&name, &error)),
             },
             _ = draws.tick() => table.draw(out)?,
             Some(event) = events.next() => {
