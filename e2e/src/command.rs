@@ -64,12 +64,45 @@ impl Plugin {
         let told = kubectl(&["informer", "get", "cm", "a", "--no-headers"]).await?;
         expect(told.starts_with("a "), &format!("the plugin's table: {told:?}"))?;
         kubectl(&["delete", "configmap", "a"]).await?;
+        self.control(&kubeconfig).await?;
         if let Some(id) = server.id() {
             Command::new("kill").args(["-TERM", &id.to_string()]).status().await?;
         }
         let status = server.wait().await?;
         expect(status.success(), &format!("an end in peace: {status}"))?;
         Ok(format!("{} pods on two nodes, read and written by kubectl", pods.lines().count() - 1))
+    }
+
+    /// What kubectl makes the controllers of a cluster do, they do: for a deployment of its own and for one of the story.
+    async fn control(&self, kubeconfig: &Path) -> Result<(), Error> {
+        let kubectl = |words: String| async move {
+            let words: Vec<&str> = words.split(' ').collect();
+            self.kubectl(kubeconfig, &words).await
+        };
+        kubectl("create deployment mine --image nginx:1.27 --replicas 2 --port 80".to_owned()).await?;
+        kubectl("expose deployment mine --port 80".to_owned()).await?;
+        let all =
+            kubectl("get deployments -A --no-headers -o custom-columns=:metadata.namespace,:metadata.name".to_owned())
+                .await?;
+        let others = all.lines().map(|line| line.split_whitespace().collect::<Vec<_>>().join(" "));
+        let other = others.into_iter().find(|key| !key.starts_with("default ")).ok_or("a deployment of the story")?;
+        for key in ["default mine", &other] {
+            let (namespace, name) = key.split_once(' ').ok_or("a namespace and a name")?;
+            let on = |rest: &str| kubectl(format!("-n {namespace} {}", rest.replace("NAME", name)));
+            let done = || on("rollout status deployment/NAME --timeout=60s");
+            done().await?;
+            on("set image deployment/NAME *=example.com/new:2").await?;
+            done().await?;
+            on("rollout undo deployment/NAME").await?;
+            done().await?;
+            on("scale deployment/NAME --replicas 3").await?;
+            done().await?;
+            let pods = on("get deployment NAME -o jsonpath={.status.readyReplicas}").await?;
+            expect(pods == "3", &format!("three pods of {name}: {pods:?}"))?;
+        }
+        kubectl("delete deployment mine --cascade=foreground --timeout=60s".to_owned()).await?;
+        let left = kubectl("get pods,replicasets -o name".to_owned()).await?;
+        expect(left.is_empty(), &format!("nothing left: {left:?}"))
     }
 
     /// Starts the server, and waits until it says that it serves.
