@@ -52,7 +52,7 @@ pub(crate) async fn run(args: Demo) -> Result<(), Failure> {
     let kubeconfig = KubeconfigFile::write(&server)?;
     let watched = informers(&server).await?;
     let mut show = Show::new(&args, size, kubeconfig, watched);
-    let result = show.run(&mut out, &server, args.time).await;
+    let result = show.run(&mut out, &server, &cluster, args.time).await;
     let result = result.and_then(|()| show.end(&mut out, &server, &cluster));
     future::join_all(show.watched.iter().map(|watched| watched.informer.shutdown())).await;
     cluster.stop().await;
@@ -81,6 +81,8 @@ struct Show {
     style: Style,
     screen: Screen,
     began: Instant,
+    /// How many writes the cluster had made by then.
+    written: u64,
     /// The latest events, newest last, and how many there were of each kind.
     events: VecDeque<(usize, Event<Value>)>,
     counts: Vec<u64>,
@@ -100,6 +102,7 @@ impl Show {
             style: Style { form: Form::Line, secrets: Secrets::Masked, detail: Detail::Summary, kind_width: width },
             screen: Screen::default(),
             began: Instant::now(),
+            written: 0,
             events: VecDeque::new(),
             counts: vec![0; watched.len()],
             totals: vec![0; watched.len()],
@@ -110,7 +113,13 @@ impl Show {
         }
     }
 
-    async fn run(&mut self, out: &mut Output, server: &Server, time: Option<Duration>) -> Result<(), Failure> {
+    async fn run(
+        &mut self,
+        out: &mut Output,
+        server: &Server,
+        cluster: &Pretend,
+        time: Option<Duration>,
+    ) -> Result<(), Failure> {
         let mut events: SelectAll<BoxStream<'static, (usize, Event<Value>)>> = SelectAll::new();
         for (number, watched) in self.watched.iter().enumerate() {
             events.push(watched.informer.subscribe().map(move |event| (number, event)).boxed());
@@ -123,7 +132,7 @@ impl Show {
             out.line(&self.hint)?;
         }
         self.look(server);
-        self.began = Instant::now();
+        (self.began, self.written) = (Instant::now(), cluster.writes());
         let mut end = std::pin::pin!(signals::ended());
         let mut over = std::pin::pin!(async {
             match time {
@@ -242,7 +251,7 @@ impl Show {
         out.line(&format!(
             "{added} added, {updated} updated, {deleted} deleted in {}, from {} writes; the server answered {} requests in all",
             seconds(self.began.elapsed()),
-            cluster.writes(),
+            cluster.writes() - self.written,
             server.request_count()
         ))?;
         out.flush()?;
