@@ -149,7 +149,6 @@ impl Builder {
     pub async fn start(self, server: &Server) -> Result<Pretend, Status> {
         let cluster = server.cluster().clone();
         let shift = cluster.clock.now().as_second() - NOW;
-        let began = Instant::now();
         let mut world = World::new(self.seed, self.size, self.rate);
         let mut steward = Steward::new(self.seed);
         steward.take_over(&cluster);
@@ -165,8 +164,10 @@ impl Builder {
                 tokio::task::yield_now().await;
             }
         }
+        // Making it up may have taken a while, which is not to be lived through all at once.
+        let start = Start { began: Instant::now(), shift: cluster.clock.now().as_second() - NOW };
         let writes = Arc::new(AtomicU64::new(0));
-        let task = tokio::spawn(live(world, steward, cluster, Start { began, shift }, writes.clone()));
+        let task = tokio::spawn(live(world, steward, cluster, start, writes.clone()));
         Ok(Pretend { task, writes })
     }
 }
