@@ -132,6 +132,8 @@ impl Show {
             out.line(&self.hint)?;
         }
         self.look(server);
+        // What was told until now is how the show begins.
+        while let Some(Some(_)) = events.next().now_or_never() {}
         (self.began, self.written) = (Instant::now(), cluster.writes());
         let mut end = std::pin::pin!(signals::ended());
         let mut over = std::pin::pin!(async {
