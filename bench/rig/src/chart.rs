@@ -27,7 +27,7 @@ pub enum Scale {
 pub struct Line {
     /// What it is.
     pub name: String,
-    /// Its points, from left to right.
+    /// Its points, from left to right. A line without any is not drawn, but keeps its colour from others.
     pub points: Vec<(f64, f64)>,
 }
 
@@ -94,8 +94,9 @@ impl Chart {
                 short(x)
             )?;
         }
-        for (nth, line) in self.lines.iter().enumerate() {
-            let colour = COLOURS[nth % COLOURS.len()];
+        let colours = COLOURS.iter().cycle();
+        let drawn = self.lines.iter().zip(colours).filter(|(line, _)| !line.points.is_empty());
+        for (nth, (line, colour)) in drawn.enumerate() {
             let path: Vec<String> =
                 line.points.iter().map(|&(x, y)| format!("{:.1},{:.1}", across(x), up(y))).collect();
             writeln!(out, r#"<polyline points="{}" fill="none" stroke="{colour}" stroke-width="2"/>"#, path.join(" "))?;

@@ -106,13 +106,13 @@ impl<'a> Growth<'a> {
         charts.push(self.chart("CPU for an update, µs, by the number of handlers".to_owned(), |name| {
             HANDLERS.iter().filter_map(|&handlers| Some((handlers as f64, self.handlers(handlers, name)?))).collect()
         }));
-        charts.retain(|chart| !chart.lines.is_empty());
+        charts.retain(|chart| chart.lines.iter().any(|line| !line.points.is_empty()));
         chart::draw(&charts)
     }
 
     fn chart(&self, title: String, points: impl Fn(&str) -> Vec<(f64, f64)>) -> Chart {
         let lines = self.names.iter().map(|name| Line { name: name.clone(), points: points(name) });
-        Chart { title, scale: Scale::Logarithmic, lines: lines.filter(|line| !line.points.is_empty()).collect() }
+        Chart { title, scale: Scale::Logarithmic, lines: lines.collect() }
     }
 
     fn write(&self, out: &mut String, machine: &Machine, options: &Options) -> std::fmt::Result {
