@@ -31,6 +31,8 @@ pub struct Sample {
     pub tasks: f64,
     /// Open sockets.
     pub connections: f64,
+    /// Objects in all caches.
+    pub objects: f64,
 }
 
 /// What has happened by the end of an interval, and how it was within it.
@@ -85,7 +87,7 @@ pub struct Recorder {
 
 impl Recorder {
     /// Begins to look, for about this time. So many sockets are no connections.
-    pub fn start(runtime: Handle, others: f64, time: Duration) -> Self {
+    pub fn start(runtime: Handle, others: f64, objects: impl Fn() -> usize + Send + 'static, time: Duration) -> Self {
         let samples = Arc::new(Mutex::new(Vec::with_capacity(time.as_secs() as usize + 16)));
         let stop = Arc::new(AtomicBool::new(false));
         let (into, stopped, began) = (Arc::clone(&samples), Arc::clone(&stop), Instant::now());
@@ -93,7 +95,8 @@ impl Recorder {
             while !stopped.load(Ordering::Relaxed) {
                 let at = began.elapsed().as_secs_f64();
                 let now = look(&runtime);
-                into.lock().push(Sample { at, connections: now.connections - others, ..now });
+                let (connections, objects) = (now.connections - others, objects() as f64);
+                into.lock().push(Sample { at, connections, objects, ..now });
                 thread::sleep(EVERY);
             }
         });
@@ -123,6 +126,7 @@ pub fn look(runtime: &Handle) -> Sample {
         heap: stats.bytes_allocated.saturating_sub(stats.bytes_deallocated) as f64,
         tasks: runtime.metrics().num_alive_tasks() as f64,
         connections: connections() as f64,
+        objects: 0.0,
     }
 }
 

@@ -128,7 +128,9 @@ async fn soak(options: &Options) -> Result<Soaked, Error> {
 
     let began = Instant::now();
     let until = began + options.time;
-    let recorder = Recorder::start(runtime.clone(), at_first.connections, options.time);
+    let all = Arc::clone(&watched);
+    let objects = move || all.iter().map(|one| one.informer.lister().count()).sum();
+    let recorder = Recorder::start(runtime.clone(), at_first.connections, objects, options.time);
     let trouble = tokio::spawn(troubles.clone().make(host.clone(), options.trouble, until));
     let rotating = tokio::spawn(rotate(Arc::clone(&watched), counts.clone(), until));
     let chores = vec![

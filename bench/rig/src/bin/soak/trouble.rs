@@ -27,6 +27,8 @@ const COURSE: [&str; 14] = [
     "fail garbled",
 ];
 const REFUSED: Duration = Duration::from_secs(2);
+/// Watches that stall are left alone for so long, so that it has to be noticed.
+const STALLED: Duration = Duration::from_secs(30);
 
 /// How often what has happened. A clone counts the same.
 #[derive(Debug, Clone, Default)]
@@ -57,6 +59,10 @@ impl Troubles {
                     host.ask("cut").await?;
                     sleep(REFUSED).await;
                     host.ask("accept").await?;
+                }
+                "fail stalled" => {
+                    self.failures.fetch_add(1, Ordering::Relaxed);
+                    sleep_until(until.min(Instant::now() + STALLED)).await;
                 }
                 _ if what.starts_with("fail") => drop(self.failures.fetch_add(1, Ordering::Relaxed)),
                 _ => {}
