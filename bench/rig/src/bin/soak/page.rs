@@ -13,7 +13,7 @@ use crate::run::Soaked;
 
 /// The figures, raw.
 pub fn raw(options: &Options, machine: &Machine, soaked: &Soaked) -> Value {
-    json!({ "machine": machine, "options": options.words, "lines": soaked.lines, "checks": soaked.checks })
+    json!({ "machine": machine, "options": quoted(&options.words), "lines": soaked.lines, "checks": soaked.checks })
 }
 
 /// The page.
