@@ -343,6 +343,6 @@ async fn what_the_cluster_writes_says_who_wrote_it() {
     };
     let expected = ["kube-controller-manager", "kube-scheduler", "kubelet"].map(str::to_owned);
     assert_eq!(managers(&calm.pods(&mine())[0]), BTreeSet::from(expected));
-    assert!(managers(&calm.deployment(&mine())).contains("kube-controller-manager"));
+    assert!(managers(&calm.sets(&mine())[0]).contains("kube-controller-manager"));
     calm.end().await;
 }
