@@ -14,9 +14,10 @@ pub(crate) use self::dictionary::Plain;
 pub(crate) use self::home::{Common, Home};
 pub(crate) use self::intern::Interner;
 pub(crate) use self::recent::{Decodings, Forgotten};
+pub(crate) use self::strip::PACKED;
 
 use self::training::Training;
-use crate::codec::{Extent, FieldCutter, Found, scan};
+use crate::codec::{Broken, Extent, FieldCutter, Found, Wire, protobuf, scan};
 use crate::error::DecodeError;
 use crate::object::{Body, Meta, Obj, Raw, Untyped};
 
@@ -174,27 +175,42 @@ impl Keeper {
     }
 
     /// Makes an object out of its bytes: finds its metadata, leaves out fields that are not wanted, and keeps the rest.
-    pub fn accept(&self, json: &Bytes, arrival: Arrival) -> Result<Obj<Untyped>, DecodeError> {
+    ///
+    /// The bytes are JSON, or protobuf in its envelope.
+    pub fn accept(&self, object: &Bytes, arrival: Arrival) -> Result<Obj<Untyped>, DecodeError> {
         let broken = |broken| DecodeError::broken::<Untyped>(broken);
         let cut;
-        let mut json = json;
+        let mut object = object;
         if !self.0.cutter.is_empty() {
-            cut = self.0.cutter.cut(json).map_err(broken)?;
-            json = &cut;
+            cut = self.0.cutter.cut(object).map_err(broken)?;
+            object = &cut;
         }
-        let json = json.trim_ascii();
-        let found = scan(json, Extent::Metadata).map_err(broken)?;
+        let ordered;
+        let mut body = match Wire::of(object) {
+            Wire::Json => object.trim_ascii(),
+            Wire::Protobuf => object,
+        };
+        let found = match scan(body, Extent::Metadata) {
+            Err(Broken::Protobuf) => {
+                // Its metadata may only stand in another order than servers write it in.
+                ordered = protobuf::canonical(object).map_err(broken)?;
+                body = &ordered;
+                scan(body, Extent::Metadata)
+            }
+            found => found,
+        };
+        let found = found.map_err(broken)?;
         let meta = Meta::of(&found, self.0.interner.as_ref()).map_err(broken)?;
         Ok(Obj::new(match (self.keep(), arrival) {
-            (Keep::Compact, Arrival::Listed) => self.listed(meta, &found, json),
-            (Keep::Compact, Arrival::Changed(now)) => self.changed(meta, json, now),
-            (Keep::Plain | Keep::Decoded, _) | (_, Arrival::InTransit) => self.plain(meta, json),
+            (Keep::Compact, Arrival::Listed) => self.listed(meta, &found, body),
+            (Keep::Compact, Arrival::Changed(now)) => self.changed(meta, body, now),
+            (Keep::Plain | Keep::Decoded, _) | (_, Arrival::InTransit) => self.plain(meta, body),
         }))
     }
 
-    fn plain(&self, meta: Meta, json: &[u8]) -> Arc<Raw> {
+    fn plain(&self, meta: Meta, body: &[u8]) -> Arc<Raw> {
         let home = Arc::clone(&self.0.packing.lock().home);
-        Arc::new(Raw::new(meta, home, Body::plain(json)))
+        Arc::new(Raw::new(meta, home, Body::plain(body)))
     }
 
     fn listed(&self, meta: Meta, found: &Found<'_>, json: &[u8]) -> Arc<Raw> {

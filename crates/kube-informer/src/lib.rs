@@ -133,7 +133,7 @@ mod until;
 mod version;
 mod workqueue;
 
-pub use self::codec::{ServerStatus, StatusCause, StatusDetails};
+pub use self::codec::{ServerStatus, StatusCause, StatusDetails, Wire};
 pub use self::delta_fifo::Discipline;
 pub use self::error::{DecodeError, NamespacesShared, ParseError, Stale, SyncError, WaitError};
 pub use self::event::{Event, FinalState, Origin};

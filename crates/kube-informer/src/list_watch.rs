@@ -54,11 +54,11 @@ mod query;
     "NewFakePVCControllerSource"
 ))]
 pub trait ListWatch: Send + Sync + 'static {
-    /// Asks for a list, or a page of one. The answer is the JSON of a list.
+    /// Asks for a list, or a page of one. The answer is the JSON of a list, unless it says [otherwise](Body::in_form).
     #[doc(alias("ListWithContext", "ListFunc", "ListWithContextFunc"))]
     fn list(&self, query: ListQuery) -> impl Future<Output = Result<Body, ServerError>> + Send;
 
-    /// Opens a watch. The answer is one JSON event on each line, until it ends.
+    /// Opens a watch. The answer is one JSON event on each line, until it ends, unless it says [otherwise](Body::in_form).
     #[doc(alias("Watch", "WatchWithContext", "WatchFunc", "WatchFuncWithContext"))]
     fn watch(&self, query: WatchQuery) -> impl Future<Output = Result<Body, ServerError>> + Send;
 }

@@ -189,7 +189,9 @@ impl<K> Obj<K> {
         self.raw.meta().deletion.as_deref()
     }
 
-    /// The object as the server sent it (without the fields that the informer was told to drop).
+    /// The object as JSON, as the server sent it (without the fields that the informer was told to drop). What came as
+    /// [protobuf](crate::Wire::Protobuf) is made into the JSON that the server would have sent; of an object that cannot be read, only
+    /// what names it is left.
     ///
     /// ```
     /// use kube_informer::Obj;

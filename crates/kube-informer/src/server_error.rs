@@ -10,7 +10,6 @@ use crate::codec::ServerStatus;
 
 pub(crate) mod answer;
 mod failure;
-mod protobuf;
 
 /// A request to a server, or the stream it answered with, has failed.
 ///

@@ -9,8 +9,8 @@ use std::path::{Path, PathBuf};
 /// Methods without an example of their own: the name says it all, or the example of the type shows it.
 #[rustfmt::skip]
 const OBVIOUS: &[(&str, &str)] = &[
-    ("ApiListWatch", "compression fields labels namespace new of"),
-    ("Body", "from_frames from_list from_stream"),
+    ("ApiListWatch", "compression fields labels namespace new of wire"),
+    ("Body", "from_frames from_list from_stream in_form"),
     ("DecodeError", "target"),
     ("Event", "added deleted is_deleted key old origin updated"),
     ("Factory", "builder new resources"),
@@ -48,7 +48,7 @@ const OBVIOUS: &[(&str, &str)] = &[
         is_too_large_version is_too_many_requests is_unauthorized new"),
     ("ServerStatus", "of_json"),
     // Setters that stand once, for `Settings` and for `InformerBuilder`.
-    ("Settings", "all_namespaces keep metrics namespace queue when_refused"),
+    ("Settings", "all_namespaces keep metrics namespace queue when_refused wire"),
     ("Snapshot", "count get iter namespace select"),
     ("Status", "contact_age"),
     ("Uid", "new"),

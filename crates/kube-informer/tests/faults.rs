@@ -12,7 +12,7 @@ use kube_embedded::access::Access;
 use kube_embedded::fault::{Fault, FaultHandle, Rule};
 use kube_embedded::{Server, Verb};
 use kube_informer::reflector::{Settings, Streaming};
-use kube_informer::{Backlog, Condition, Health, Informer, Obj, Registration};
+use kube_informer::{Backlog, Condition, Health, Informer, Obj, Registration, Wire};
 use support::{Story, cached, client, drained, key, put, remove, server, truth};
 use tokio::time::timeout;
 
@@ -29,13 +29,13 @@ struct Rig {
 
 impl Rig {
     /// Synced, with five objects.
-    async fn new() -> Self {
-        let rig = Self::unsynced(Settings::default(), &[]).await;
+    async fn new(wire: Wire) -> Self {
+        let rig = Self::unsynced(wire, Settings::default(), &[]).await;
         timeout(LONGEST, rig.maps.synced()).await.unwrap().unwrap();
         rig
     }
 
-    async fn unsynced(settings: Settings, rules: &[Rule]) -> Self {
+    async fn unsynced(wire: Wire, settings: Settings, rules: &[Rule]) -> Self {
         let server = server().await;
         for nth in 0..5 {
             put(&server, "default", &format!("m{nth}"), "1");
@@ -43,7 +43,7 @@ impl Rig {
         for rule in rules {
             server.faults().inject(rule.clone());
         }
-        let maps = Informer::<ConfigMap>::builder(client(&server)).reflector(settings).seed(7).build();
+        let maps = Informer::<ConfigMap>::builder(client(&server)).wire(wire).reflector(settings).seed(7).build();
         let told = |backlog| {
             let story = Story::default();
             (maps.handler().backlog(backlog).on_event(story.handler()), story)
@@ -90,13 +90,42 @@ impl Rig {
     }
 }
 
+/// Each test, with objects in both forms.
+macro_rules! on_both_wires {
+    ($($test:ident)*) => {
+        mod json {
+            $(#[tokio::test(start_paused = true)]
+            async fn $test() {
+                super::$test(super::Wire::Json).await;
+            })*
+        }
+
+        mod protobuf {
+            $(#[tokio::test(start_paused = true)]
+            async fn $test() {
+                super::$test(super::Wire::Protobuf).await;
+            })*
+        }
+    };
+}
+
+on_both_wires! {
+    a_410_in_the_middle_of_a_paged_list
+    a_cut_in_the_middle_of_a_frame_and_then_refused_connections
+    a_stall_and_then_a_410
+    a_streaming_list_without_its_end_and_then_429_on_the_list
+    a_duplicate_event_after_a_reconnect
+    a_backup_restored_during_a_cut
+    permission_revoked_during_a_relist
+    each_fault_alone_is_got_over
+}
+
 fn paged() -> Settings {
     Settings { streaming: Streaming::Never, page_size: Some(2), ..Settings::default() }
 }
 
-#[tokio::test(start_paused = true)]
-async fn a_410_in_the_middle_of_a_paged_list() {
-    let rig = Rig::unsynced(paged(), &[]).await;
+async fn a_410_in_the_middle_of_a_paged_list(wire: Wire) {
+    let rig = Rig::unsynced(wire, paged(), &[]).await;
     rig.maps.synced().await.unwrap();
     let expired = Rule::new(Fault::GoneAtOpen).verb(Verb::List).query_given("continue").once();
     let expired = rig.server.faults().inject(expired);
@@ -107,9 +136,8 @@ async fn a_410_in_the_middle_of_a_paged_list() {
     assert_eq!(expired.count(), 1);
 }
 
-#[tokio::test(start_paused = true)]
-async fn a_cut_in_the_middle_of_a_frame_and_then_refused_connections() {
-    let rig = Rig::new().await;
+async fn a_cut_in_the_middle_of_a_frame_and_then_refused_connections(wire: Wire) {
+    let rig = Rig::new(wire).await;
     let cut = rig.inject(Fault::CutWithinEvent(1), 1);
     rig.server.cut();
     rig.happen();
@@ -123,9 +151,8 @@ async fn a_cut_in_the_middle_of_a_frame_and_then_refused_connections() {
     assert_eq!(cut.count(), 1);
 }
 
-#[tokio::test(start_paused = true)]
-async fn a_stall_and_then_a_410() {
-    let rig = Rig::new().await;
+async fn a_stall_and_then_a_410(wire: Wire) {
+    let rig = Rig::new(wire).await;
     let stall = rig.inject(Fault::StallAfterEvents(0), 1);
     rig.server.cut();
     tokio::time::sleep(Duration::from_secs(1)).await;
@@ -136,19 +163,17 @@ async fn a_stall_and_then_a_410() {
     assert_eq!((stall.count(), gone.count()), (1, 1));
 }
 
-#[tokio::test(start_paused = true)]
-async fn a_streaming_list_without_its_end_and_then_429_on_the_list() {
+async fn a_streaming_list_without_its_end_and_then_429_on_the_list(wire: Wire) {
     let endless = Rule::new(Fault::OmitInitialEventsEnd).query("sendInitialEvents", "true");
     let busy = Rule::new(Fault::TooManyRequests).verb(Verb::List).times(3);
-    let rig = Rig::unsynced(Settings::default(), &[endless, busy]).await;
+    let rig = Rig::unsynced(wire, Settings::default(), &[endless, busy]).await;
     timeout(LONGEST, rig.maps.synced()).await.unwrap().unwrap();
     rig.happen();
     rig.converges().await;
 }
 
-#[tokio::test(start_paused = true)]
-async fn a_duplicate_event_after_a_reconnect() {
-    let rig = Rig::new().await;
+async fn a_duplicate_event_after_a_reconnect(wire: Wire) {
+    let rig = Rig::new(wire).await;
     let cut = rig.inject(Fault::CutAfterEvents(2), 1);
     rig.server.cut();
     tokio::time::sleep(Duration::from_secs(1)).await;
@@ -158,9 +183,8 @@ async fn a_duplicate_event_after_a_reconnect() {
     assert_eq!((cut.count(), duplicate.count()), (1, 1));
 }
 
-#[tokio::test(start_paused = true)]
-async fn a_backup_restored_during_a_cut() {
-    let rig = Rig::new().await;
+async fn a_backup_restored_during_a_cut(wire: Wire) {
+    let rig = Rig::new(wire).await;
     let backup = rig.server.backup();
     rig.happen();
     rig.maps.wait_until(key("default", "m9"), |map| map.is_some()).await.unwrap();
@@ -178,9 +202,8 @@ async fn a_backup_restored_during_a_cut() {
     rig.converges().await;
 }
 
-#[tokio::test(start_paused = true)]
-async fn permission_revoked_during_a_relist() {
-    let rig = Rig::new().await;
+async fn permission_revoked_during_a_relist(wire: Wire) {
+    let rig = Rig::new(wire).await;
     rig.happen();
     rig.server.set_access(Access::closed());
     rig.server.restart();
@@ -192,8 +215,7 @@ async fn permission_revoked_during_a_relist() {
 }
 
 /// Each fault of the server's, alone.
-#[tokio::test(start_paused = true)]
-async fn each_fault_alone_is_got_over() {
+async fn each_fault_alone_is_got_over(wire: Wire) {
     let faults = [
         Fault::Disconnect,
         Fault::status(500),
@@ -219,7 +241,7 @@ async fn each_fault_alone_is_got_over() {
     for fault in faults {
         for times in [1, 4] {
             // From the very first request on, ...
-            let rig = Rig::unsynced(Settings::default(), &[Rule::new(fault.clone()).times(times)]).await;
+            let rig = Rig::unsynced(wire, Settings::default(), &[Rule::new(fault.clone()).times(times)]).await;
             println!("{fault:?}, {times} times");
             let mut health = rig.maps.watch_health();
             drop(timeout(LONGEST, health.wait_for(Health::is_synced)).await.expect("it never syncs"));

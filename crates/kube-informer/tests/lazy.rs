@@ -1,7 +1,8 @@
-//! Nothing is decoded that nobody reads, and nothing twice.
+//! Nothing is decoded that nobody reads, and nothing twice. Half of the objects are JSON, half are protobuf.
 
 use bytes::Bytes;
 use k8s_openapi::api::core::v1::Pod;
+use kube_informer::codec::Envelope;
 use kube_informer::delta::{Delta, History, Relist, Scope};
 use kube_informer::keeper::{Arrival, Keeper, KeeperSettings};
 use kube_informer::store::Store;
@@ -10,13 +11,37 @@ use kube_informer::{Event, Index, Keep, Lister, Obj, Untyped, Version};
 const PODS: usize = 10_000;
 
 fn pod(keeper: &Keeper, number: usize, version: usize, arrival: Arrival) -> Obj<Untyped> {
+    let bytes = if number.is_multiple_of(2) { json(number, version) } else { protobuf(number, version) };
+    keeper.accept(&bytes, arrival).expect("a pod")
+}
+
+fn json(number: usize, version: usize) -> Bytes {
     let json = format!(
         r#"{{"kind":"Pod","apiVersion":"v1","metadata":{{"name":"web-{number}","namespace":"ns-{}","uid":"u{number}","resourceVersion":"{version}","labels":{{"app":"a{}"}}}},"spec":{{"nodeName":"node-{}","containers":[{{"name":"main","image":"a"}},{{"name":"side","image":"b"}}]}},"status":{{"phase":"Running"}}}}"#,
         number % 20,
         number % 100,
         number % 30,
     );
-    keeper.accept(&Bytes::from(json), arrival).expect("a pod")
+    json.into()
+}
+
+/// The same in protobuf, in which nothing here is longer than a length of one byte can tell.
+fn protobuf(number: usize, version: usize) -> Bytes {
+    let field =
+        |number: u8, bytes: &[u8]| [&[number << 3 | 2, u8::try_from(bytes.len()).expect("short")], bytes].concat();
+    let text = |number: u8, text: String| field(number, text.as_bytes());
+    let label = [text(1, "app".to_owned()), text(2, format!("a{}", number % 100))].concat();
+    let metadata = [
+        text(1, format!("web-{number}")),
+        text(3, format!("ns-{}", number % 20)),
+        text(5, format!("u{number}")),
+        text(6, version.to_string()),
+        field(11, &label),
+    ];
+    let container = |name: &[u8], image: &[u8]| field(2, &[field(1, name), field(2, image)].concat());
+    let spec = [container(b"main", b"a"), container(b"side", b"b"), text(10, format!("node-{}", number % 30))].concat();
+    let raw = [field(1, &metadata.concat()), field(2, &spec), field(3, &field(1, b"Running"))].concat();
+    Envelope { api_version: b"v1", kind: b"Pod", raw: &raw }.close().into()
 }
 
 /// A store with ten thousand pods, and ten thousand updates of them, in batches.

@@ -23,9 +23,15 @@ pub enum Broken {
     /// JSON, but not of an object with metadata and a name.
     #[error("no object with metadata and a name")]
     Shape,
+    /// Not protobuf.
+    #[error("malformed protobuf")]
+    Protobuf,
+    /// Protobuf of a kind that is not known here.
+    #[error("protobuf of an unknown kind")]
+    Kind,
 }
 
-/// The inside of a JSON string, as written.
+/// The inside of a string, as written.
 #[derive(Debug, Clone, Copy)]
 pub struct Text<'a> {
     raw: &'a [u8],
@@ -33,13 +39,23 @@ pub struct Text<'a> {
 }
 
 impl<'a> Text<'a> {
+    /// Text that stands as it is.
+    pub(super) fn of_bytes(raw: &'a [u8]) -> Self {
+        Self { raw, escapes: false }
+    }
+
+    /// Itself, unless it is empty.
+    pub(super) fn filled(self) -> Option<Self> {
+        (!self.raw.is_empty()).then_some(self)
+    }
+
     /// Whether this is `text`.
     #[must_use]
     pub fn is(&self, text: &str) -> bool {
         if self.escapes { self.read().is_ok_and(|read| read == text) } else { self.raw == text.as_bytes() }
     }
 
-    /// The bytes between the quotes, as written.
+    /// The bytes, as written between the quotes if there are any.
     #[must_use]
     pub fn raw(&self) -> &'a [u8] {
         self.raw

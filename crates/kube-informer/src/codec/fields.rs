@@ -5,6 +5,8 @@ use std::ops::{ControlFlow, Range};
 use bytes::Bytes;
 
 use super::cursor::{Broken, Cursor};
+use super::protobuf;
+use super::wire::Wire;
 use crate::path::{FieldPath, Step};
 
 /// Cuts fields out of objects without decoding them.
@@ -15,9 +17,9 @@ pub struct FieldCutter {
 
 /// What to cut below one place.
 #[derive(Debug, Clone, Default)]
-struct Node {
+pub(crate) struct Node {
     /// Everything at this place.
-    here: bool,
+    pub(super) here: bool,
     fields: Vec<(Box<str>, Node)>,
     elements: Vec<(usize, Node)>,
     every: Option<Box<Node>>,
@@ -44,7 +46,19 @@ impl FieldCutter {
     }
 
     /// The object without the fields, or as it is if it has none of them.
-    pub fn cut(&self, json: &Bytes) -> Result<Bytes, Broken> {
+    ///
+    /// Out of protobuf it may come as JSON, where only that can say what is left.
+    pub fn cut(&self, object: &Bytes) -> Result<Bytes, Broken> {
+        if self.is_empty() || Wire::of(object) == Wire::Json {
+            return self.cut_json(object);
+        }
+        match protobuf::cut(object, &self.root)? {
+            Some(cut) => Ok(cut.into()),
+            None => self.cut_json(&protobuf::to_json(object)?.into()),
+        }
+    }
+
+    fn cut_json(&self, json: &Bytes) -> Result<Bytes, Broken> {
         let mut cuts = Vec::new();
         if !self.is_empty() {
             Cutting { cursor: Cursor::new(json), cuts: &mut cuts }.value(&[&self.root], true)?;
@@ -78,6 +92,17 @@ impl Node {
             Step::Element(at) => child(&mut self.elements, *at),
             Step::Every => self.every.get_or_insert_default(),
         }
+    }
+
+    /// What to cut below a field.
+    pub(super) fn field(&self, name: &str) -> Option<&Self> {
+        self.fields.iter().find(|(field, _)| **field == *name).map(|(_, node)| node)
+    }
+
+    /// What to cut below an element.
+    pub(super) fn element(&self, nth: usize) -> impl Iterator<Item = &Self> {
+        let here = self.elements.iter().filter(move |(at, _)| *at == nth).map(|(_, node)| node);
+        here.chain(self.every.as_deref())
     }
 
     fn is_leaf(&self) -> bool {
@@ -136,13 +161,7 @@ impl Cutting<'_, '_> {
             if !self.cursor.element(&mut members)? {
                 return Ok(());
             }
-            let below: Vec<&Node> = nodes
-                .iter()
-                .flat_map(|node| {
-                    let here = node.elements.iter().filter(|(at, _)| *at == index).map(|(_, node)| node);
-                    here.chain(node.every.as_deref())
-                })
-                .collect();
+            let below: Vec<&Node> = nodes.iter().flat_map(|node| node.element(index)).collect();
             self.member(&below, begin, &mut comma, false)?;
             index += 1;
         }
@@ -226,17 +245,33 @@ impl Comma {
 }
 
 /// The first scalar at a path, as text.
-pub(crate) fn find(json: &[u8], path: &FieldPath) -> Option<String> {
+pub(crate) fn find(object: &[u8], path: &FieldPath) -> Option<String> {
+    if Wire::of(object) == Wire::Protobuf {
+        return protobuf::values_at(object, path, 1).pop();
+    }
     let mut found = None;
-    each_at(json, path, |value| {
+    each_at(object, path, |value| {
         found = Some(value);
         ControlFlow::Break(())
     });
     found
 }
 
-/// Every scalar at a path, as text, until `each` has enough. What is broken ends it.
-pub(crate) fn each_at(json: &[u8], path: &FieldPath, mut each: impl FnMut(String) -> ControlFlow<()>) {
+/// Every scalar at a path, as text. What is broken ends it.
+pub(crate) fn find_all(object: &[u8], path: &FieldPath) -> Vec<String> {
+    if Wire::of(object) == Wire::Protobuf {
+        return protobuf::values_at(object, path, usize::MAX);
+    }
+    let mut values = Vec::new();
+    each_at(object, path, |value| {
+        values.push(value);
+        ControlFlow::Continue(())
+    });
+    values
+}
+
+/// Every scalar at a path, as text, until `each` has enough.
+fn each_at(json: &[u8], path: &FieldPath, mut each: impl FnMut(String) -> ControlFlow<()>) {
     // A break and a breakage end it alike.
     let _ = each_below(&mut Cursor::new(json), path.steps(), true, &mut each);
 }

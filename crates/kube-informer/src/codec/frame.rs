@@ -24,6 +24,10 @@ pub struct FrameTooLong {
 }
 
 impl FrameTooLong {
+    pub(super) fn new(limit: usize) -> Self {
+        Self { limit }
+    }
+
     /// How long a frame may be.
     #[must_use]
     pub fn limit(&self) -> usize {

@@ -1,6 +1,8 @@
 //! The metadata of one object, found in its bytes.
 
 use super::cursor::{Broken, Cursor, Text};
+use super::protobuf;
+use super::wire::Wire;
 
 /// How far to look.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -31,7 +33,7 @@ pub struct Found<'a> {
     /// `metadata.generation`
     pub generation: Option<i64>,
     /// `metadata.deletionTimestamp`
-    pub deletion: Option<Text<'a>>,
+    pub deletion: Option<Deleted<'a>>,
     /// The bytes of `metadata.labels`.
     pub labels: Option<&'a [u8]>,
     /// The bytes of `metadata.annotations`.
@@ -40,10 +42,28 @@ pub struct Found<'a> {
     pub owners: Option<&'a [u8]>,
     /// Whether there was a `metadata` at all.
     pub has_metadata: bool,
+    /// In which form labels, annotations and owners are.
+    pub wire: Wire,
+}
+
+/// When deletion was asked for.
+#[derive(Debug, Clone, Copy)]
+pub enum Deleted<'a> {
+    /// As written.
+    Text(Text<'a>),
+    /// Since 1970.
+    Seconds(i64),
 }
 
 /// Scans an object for its metadata.
-pub fn scan(json: &[u8], extent: Extent) -> Result<Found<'_>, Broken> {
+pub fn scan(object: &[u8], extent: Extent) -> Result<Found<'_>, Broken> {
+    match Wire::of(object) {
+        Wire::Json => scan_json(object, extent),
+        Wire::Protobuf => protobuf::scan(object),
+    }
+}
+
+fn scan_json(json: &[u8], extent: Extent) -> Result<Found<'_>, Broken> {
     let mut found = Found::default();
     let mut cursor = Cursor::new(json);
     let mut members = cursor.object()?;
@@ -72,6 +92,39 @@ pub fn scan(json: &[u8], extent: Extent) -> Result<Found<'_>, Broken> {
 }
 
 impl<'a> Found<'a> {
+    /// Walks the labels.
+    pub(crate) fn each_label(&self, take: impl FnMut(Text<'a>, Text<'a>) -> Result<(), Broken>) -> Result<(), Broken> {
+        self.labels.map_or(Ok(()), |labels| self.each_string(labels, take))
+    }
+
+    /// Walks the annotations.
+    pub(crate) fn each_annotation(
+        &self,
+        take: impl FnMut(Text<'a>, Text<'a>) -> Result<(), Broken>,
+    ) -> Result<(), Broken> {
+        self.annotations.map_or(Ok(()), |annotations| self.each_string(annotations, take))
+    }
+
+    fn each_string(
+        &self,
+        bytes: &'a [u8],
+        take: impl FnMut(Text<'a>, Text<'a>) -> Result<(), Broken>,
+    ) -> Result<(), Broken> {
+        match self.wire {
+            Wire::Json => each_string(bytes, take),
+            Wire::Protobuf => protobuf::each_string(bytes, take),
+        }
+    }
+
+    /// Walks the owner references.
+    pub(crate) fn each_owner(&self, take: impl FnMut(OwnerFound<'a>) -> Result<(), Broken>) -> Result<(), Broken> {
+        match (self.owners, self.wire) {
+            (None, _) => Ok(()),
+            (Some(owners), Wire::Json) => each_owner(owners, take),
+            (Some(owners), Wire::Protobuf) => protobuf::each_owner(owners, take),
+        }
+    }
+
     fn metadata(&mut self, cursor: &mut Cursor<'a>) -> Result<(), Broken> {
         self.has_metadata = true;
         let mut members = cursor.object()?;
@@ -85,7 +138,7 @@ impl<'a> Found<'a> {
             } else if name.is("resourceVersion") {
                 self.version = cursor.text_or_skip()?;
             } else if name.is("deletionTimestamp") {
-                self.deletion = cursor.text_or_skip()?;
+                self.deletion = cursor.text_or_skip()?.map(Deleted::Text);
             } else if name.is("labels") {
                 self.labels = Some(cursor.value()?);
             } else if name.is("annotations") {
@@ -104,7 +157,7 @@ impl<'a> Found<'a> {
 }
 
 /// Walks the members of an object of strings, such as labels; members that are no strings are passed over.
-pub(crate) fn each_string<'a>(
+fn each_string<'a>(
     json: &'a [u8],
     mut take: impl FnMut(Text<'a>, Text<'a>) -> Result<(), Broken>,
 ) -> Result<(), Broken> {
@@ -132,10 +185,7 @@ pub(crate) struct OwnerFound<'a> {
 }
 
 /// Walks the owner references.
-pub(crate) fn each_owner<'a>(
-    json: &'a [u8],
-    mut take: impl FnMut(OwnerFound<'a>) -> Result<(), Broken>,
-) -> Result<(), Broken> {
+fn each_owner<'a>(json: &'a [u8], mut take: impl FnMut(OwnerFound<'a>) -> Result<(), Broken>) -> Result<(), Broken> {
     let mut cursor = Cursor::new(json);
     if cursor.peek()? != b'[' {
         return Ok(());

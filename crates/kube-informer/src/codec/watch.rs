@@ -4,7 +4,8 @@ use bytes::Bytes;
 use serde::Deserialize;
 
 use super::cursor::{Broken, Cursor, Text};
-use super::scan::{Extent, each_string, scan};
+use super::protobuf;
+use super::scan::{Extent, scan};
 use crate::version::Version;
 
 /// A frame of a watch, its object still bytes.
@@ -135,6 +136,11 @@ impl WatchFrame {
         };
         Ok(Self::Changed(change, frame.slice_ref(object)))
     }
+
+    /// Reads the same out of protobuf.
+    pub fn read_protobuf(frame: &Bytes) -> Result<Self, Broken> {
+        protobuf::read_frame(frame)
+    }
 }
 
 fn parts(frame: &[u8]) -> Result<(Text<'_>, &[u8]), Broken> {
@@ -162,15 +168,13 @@ fn to_the_end(rest: &[u8]) -> Result<&[u8], Broken> {
     if object.len() > 1 && object.ends_with(b"}") { Ok(object) } else { Err(Broken::Short) }
 }
 
-fn bookmark(object: &[u8]) -> Result<WatchFrame, Broken> {
+pub(super) fn bookmark(object: &[u8]) -> Result<WatchFrame, Broken> {
     let found = scan(object, Extent::Metadata)?;
     let version = Version::new(found.version.ok_or(Broken::Shape)?.read()?);
     let mut initial_events_end = false;
-    if let Some(annotations) = found.annotations {
-        each_string(annotations, |name, value| {
-            initial_events_end |= name.is(INITIAL_EVENTS_END) && value.is("true");
-            Ok(())
-        })?;
-    }
+    found.each_annotation(|name, value| {
+        initial_events_end |= name.is(INITIAL_EVENTS_END) && value.is("true");
+        Ok(())
+    })?;
     Ok(WatchFrame::Bookmark { version, initial_events_end })
 }

@@ -10,6 +10,7 @@ use kube::core::ApiResource;
 use super::Informer;
 use super::core::{Core, Identity, Sharing};
 use super::settings::{OnWatchError, Settings};
+use crate::codec::Wire;
 use crate::controller::{Clock, Controller, Parts, Reflect, Shared, Workplace};
 use crate::delta::Scope;
 use crate::delta_fifo::{Bounds, DeltaFifo};
@@ -186,6 +187,9 @@ impl<K: Object> InformerBuilder<K> {
                 }
                 if let Some(fields) = &settings.fields {
                     source = Box::new(source.fields(fields));
+                }
+                if settings.wire != Wire::default() {
+                    source = Box::new(source.wire(settings.wire));
                 }
                 SourceOf::Client(source)
             }

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use serde_json::Value;
 
-use crate::codec::FieldCutter;
+use crate::codec::{FieldCutter, Wire};
 use crate::delta::Scope;
 use crate::delta_fifo::Discipline;
 use crate::keeper::Keep;
@@ -71,6 +71,7 @@ pub struct Settings<K> {
     pub(crate) labels: Option<Selector>,
     pub(crate) fields: Option<FieldSelector>,
     pub(super) resync: Option<Duration>,
+    pub(super) wire: Wire,
     pub(super) keep: Keep,
     pub(super) drop_fields: Vec<FieldPath>,
     pub(super) keep_if: Option<KeepIf>,
@@ -95,6 +96,7 @@ impl<K> Default for Settings<K> {
             labels: None,
             fields: None,
             resync: None,
+            wire: Wire::default(),
             keep: Keep::default(),
             drop_fields: Vec::new(),
             keep_if: None,
@@ -117,13 +119,14 @@ impl<K> Settings<K> {
 
     /// The same settings for another view of the same objects.
     pub(crate) fn cast<V>(self) -> Settings<V> {
-        let Self { scopes, labels, fields, resync, keep, drop_fields, keep_if, transform, .. } = self;
+        let Self { scopes, labels, fields, resync, wire, keep, drop_fields, keep_if, transform, .. } = self;
         let Self { on_watch_error, when_refused, discipline, reflector, metrics, seed, .. } = self;
         Settings {
             scopes,
             labels,
             fields,
             resync,
+            wire,
             keep,
             drop_fields,
             keep_if,
@@ -147,13 +150,14 @@ impl<K> Settings<K> {
 
     /// The first setting in which the two differ: its name, ours, theirs.
     pub(crate) fn difference(&self, other: &Self) -> Option<Difference> {
-        let Self { scopes, labels, fields, resync, keep, drop_fields, keep_if, transform, .. } = self;
+        let Self { scopes, labels, fields, resync, wire, keep, drop_fields, keep_if, transform, .. } = self;
         let Self { on_watch_error, when_refused, discipline, reflector, metrics, seed, .. } = self;
         [
             differ("namespaces", scopes, &other.scopes),
             differ_if_set("labels", labels, &other.labels),
             differ_if_set("fields", fields, &other.fields),
             differ_if_set("resync", resync, &other.resync),
+            differ("wire", wire, &other.wire),
             differ("keep", keep, &other.keep),
             differ("drop_fields", drop_fields, &other.drop_fields),
             differ_in_place("keep_if", keep_if, &other.keep_if),
@@ -342,6 +346,11 @@ setters! {
     #[doc(alias("ResyncPeriod", "ShouldResync"))]
     fn resync(self, period: Duration) {
         self.resync = Some(period);
+    }
+
+    /// In which form the server is asked for objects ([`Wire::Json`]). Nothing happens to a source of one's own.
+    fn wire(self, wire: Wire) {
+        self.wire = wire;
     }
 
     /// How the bodies of objects are kept ([`Keep::Compact`]).

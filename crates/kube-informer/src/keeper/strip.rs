@@ -1,9 +1,9 @@
 //! Taking out of a body what is held beside it.
 
-use crate::codec::{Found, each_owner};
+use crate::codec::{Found, Wire, protobuf};
 use crate::object::Meta;
 
-/// Set in the first byte of a packed body, so that it is never the brace that a plain one begins with.
+/// Set in the first byte of a packed body, so that it is never the brace or the letter that a plain one begins with.
 pub(crate) const PACKED: u8 = 0x80;
 
 /// What can be taken out, in the order that servers write it; each is a bit of the first byte.
@@ -40,12 +40,13 @@ impl Part {
     }
 
     /// Writes it as servers do.
-    fn write(self, meta: &Meta, to: &mut Vec<u8>) {
+    fn write(self, meta: &Meta, wire: Wire, to: &mut Vec<u8>) {
         match self {
             Self::Name => to.extend_from_slice(meta.key.name().as_bytes()),
             Self::Namespace => to.extend_from_slice(meta.key.namespace().unwrap_or_default().as_bytes()),
             Self::Uid => meta.uid.iter().for_each(|uid| uid.write(to)),
             Self::Version => meta.version.write(to),
+            Self::Labels if wire == Wire::Protobuf => protobuf::put_labels(meta.labels().iter(), to),
             Self::Labels => {
                 to.push(b'{');
                 for (at, (key, value)) in meta.labels().iter().enumerate() {
@@ -86,7 +87,7 @@ impl Stripped {
             let place = part.place(found, owner).and_then(|bytes| Some((offset(json, bytes)?, bytes)));
             let Some((at, bytes)) = place.filter(|(at, _)| *at >= from) else { continue };
             self.part.clear();
-            part.write(meta, &mut self.part);
+            part.write(meta, found.wire, &mut self.part);
             if self.part != bytes {
                 continue;
             }
@@ -111,13 +112,15 @@ pub(crate) fn split_head(packed: &[u8]) -> Option<(&[u8], &[u8])> {
 /// Puts back what was taken out.
 pub(crate) fn restore(head: &[u8], mut rest: &[u8], meta: &Meta, to: &mut Vec<u8>) -> Option<()> {
     let (mask, mut gaps) = head.split_first()?;
+    // What a body begins with is never taken out.
+    let wire = Wire::of(rest);
     to.clear();
     for part in PARTS.into_iter().filter(|part| mask & part.bit() != 0) {
         let (gap, after) = read_number(gaps)?;
         gaps = after;
         let (before, behind) = rest.split_at_checked(gap)?;
         to.extend_from_slice(before);
-        part.write(meta, to);
+        part.write(meta, wire, to);
         rest = behind;
     }
     to.extend_from_slice(rest);
@@ -127,13 +130,11 @@ pub(crate) fn restore(head: &[u8], mut rest: &[u8], meta: &Meta, to: &mut Vec<u8
 fn first_owner<'a>(found: &Found<'a>) -> (Option<&'a [u8]>, Option<&'a [u8]>) {
     let mut first = None;
     // An unreadable list simply has no owner to take out.
-    let read = found.owners.map(|owners| {
-        each_owner(owners, |owner| {
-            first.get_or_insert((owner.name.map(|text| text.raw()), owner.uid.map(|text| text.raw())));
-            Ok(())
-        })
+    let read = found.each_owner(|owner| {
+        first.get_or_insert((owner.name.map(|text| text.raw()), owner.uid.map(|text| text.raw())));
+        Ok(())
     });
-    first.filter(|_| read == Some(Ok(()))).unwrap_or_default()
+    first.filter(|_| read == Ok(())).unwrap_or_default()
 }
 
 /// Where `part`, a slice of `whole`, begins.

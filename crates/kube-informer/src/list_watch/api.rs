@@ -16,7 +16,8 @@ use kube::{Client, Config};
 use super::ListWatch;
 use super::body::Body;
 use super::query::{Detail, ListQuery, Parameters, WatchQuery, WatchStart};
-use crate::codec::Gunzip;
+use crate::codec::protobuf::Table;
+use crate::codec::{Gunzip, Wire};
 use crate::key::ObjectKey;
 use crate::object::Kind;
 use crate::selector::FieldSelector;
@@ -65,6 +66,7 @@ pub struct ApiListWatch {
     selectors: Parameters,
     metadata_only: bool,
     compression: Compression,
+    wire: Wire,
     tweak: Option<Tweak>,
     /// Somebody between us and the server unpacks, and may do it wrongly.
     unpacked_below: Arc<AtomicBool>,
@@ -111,6 +113,7 @@ impl ApiListWatch {
             selectors: Parameters::default(),
             metadata_only: false,
             compression: Compression::default(),
+            wire: Wire::default(),
             tweak: None,
             unpacked_below: Arc::default(),
             what,
@@ -212,6 +215,13 @@ impl ApiListWatch {
         self
     }
 
+    /// In which form to ask for objects. Kinds whose protobuf is not known here are asked for as JSON.
+    #[must_use]
+    pub fn wire(mut self, wire: Wire) -> Self {
+        self.wire = wire;
+        self
+    }
+
     /// Changes the parameters of every request, after everything else.
     ///
     /// ```
@@ -247,10 +257,10 @@ impl ApiListWatch {
             let said = read_some(&mut body).await;
             return Err(error(answer::failure(parts.status, &parts.headers, &said, Timestamp::now())));
         }
-        if let Some(content_type) = no_json(&parts.headers) {
-            return Err(error(Failure::NotJson { content_type }));
+        match answered(&parts.headers) {
+            Ok(wire) => Ok(body.in_form(wire)),
+            Err(content_type) => Err(error(Failure::NotJson { content_type })),
         }
-        Ok(body)
     }
 
     /// Sends a request. A watch that was unpacked on its way to us is asked for again, this time not packed at all.
@@ -305,6 +315,17 @@ impl ApiListWatch {
         }))
     }
 
+    fn asks_for(&self) -> AsksFor {
+        if self.metadata_only {
+            return AsksFor::Metadata(self.wire);
+        }
+        let known = || Table::get().of_kind(&self.resource.api_version, &self.resource.kind).is_some();
+        AsksFor::Objects(match self.wire {
+            Wire::Protobuf if known() => Wire::Protobuf,
+            _ => Wire::Json,
+        })
+    }
+
     fn selected(&self, mut parameters: Parameters) -> Parameters {
         for name in ["labelSelector", "fieldSelector"] {
             if let Some(selector) = self.selectors.get(name) {
@@ -317,21 +338,34 @@ impl ApiListWatch {
 
 impl ListWatch for ApiListWatch {
     async fn list(&self, query: ListQuery) -> Result<Body, ServerError> {
-        let (doing, accept) = match (self.metadata_only, query.detail) {
-            (true, _) => (Doing::List, "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1"),
-            (false, Detail::Usual) => (Doing::List, "application/json"),
+        let (doing, accept) = match (query.detail, self.asks_for()) {
             // Only a wish: a server that cannot do it may send everything.
-            (false, Detail::Metadata) => {
+            (Detail::Metadata, AsksFor::Objects(_)) => {
                 (Doing::Probe, "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1,application/json")
             }
+            (_, AsksFor::Metadata(Wire::Json)) => {
+                (Doing::List, "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1")
+            }
+            (_, AsksFor::Metadata(Wire::Protobuf)) => (
+                Doing::List,
+                "application/vnd.kubernetes.protobuf;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1,\
+                 application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1;q=0.9",
+            ),
+            (_, AsksFor::Objects(Wire::Json)) => (Doing::List, "application/json"),
+            (_, AsksFor::Objects(Wire::Protobuf)) => (Doing::List, PROTOBUF_OR_JSON),
         };
         self.ask(doing, self.selected(query.parameters()), accept).await
     }
 
     async fn watch(&self, query: WatchQuery) -> Result<Body, ServerError> {
-        let accept = match self.metadata_only {
-            true => "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1",
-            false => "application/json",
+        let accept = match self.asks_for() {
+            AsksFor::Metadata(Wire::Json) => "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1",
+            AsksFor::Metadata(Wire::Protobuf) => {
+                "application/vnd.kubernetes.protobuf;as=PartialObjectMetadata;g=meta.k8s.io;v=v1,\
+                 application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1;q=0.9"
+            }
+            AsksFor::Objects(Wire::Json) => "application/json",
+            AsksFor::Objects(Wire::Protobuf) => PROTOBUF_OR_JSON,
         };
         let doing = match query.start {
             WatchStart::After(_) => Doing::Watch,
@@ -350,6 +384,14 @@ impl fmt::Debug for ApiListWatch {
             .finish_non_exhaustive()
     }
 }
+
+/// What is asked for, and in which form.
+enum AsksFor {
+    Objects(Wire),
+    Metadata(Wire),
+}
+
+const PROTOBUF_OR_JSON: &str = "application/vnd.kubernetes.protobuf,application/json;q=0.9";
 
 #[derive(Clone, Copy)]
 enum Encoding {
@@ -414,11 +456,16 @@ async fn read_some(body: &mut Body) -> Bytes {
     said.freeze()
 }
 
-/// What a body says it is, if that is no JSON.
-fn no_json(headers: &HeaderMap) -> Option<Box<str>> {
-    let content_type = headers.get(CONTENT_TYPE)?.to_str().ok()?;
-    let kind = content_type.split(';').next().unwrap_or_default().trim();
-    (!kind.ends_with("json")).then(|| kind.into())
+/// In which form a body is, by what it says; or else what it says.
+fn answered(headers: &HeaderMap) -> Result<Wire, Box<str>> {
+    let Some(content_type) = headers.get(CONTENT_TYPE).and_then(|value| value.to_str().ok()) else {
+        return Ok(Wire::Json);
+    };
+    match content_type.split(';').next().unwrap_or_default().trim() {
+        "application/vnd.kubernetes.protobuf" => Ok(Wire::Protobuf),
+        json if json.ends_with("json") => Ok(Wire::Json),
+        other => Err(other.into()),
+    }
 }
 
 /// Whether an answer was packed by the server and unpacked by somebody before it reached us.

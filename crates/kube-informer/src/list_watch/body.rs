@@ -7,6 +7,7 @@ use std::task::{Context, Poll};
 use bytes::{BufMut, Bytes, BytesMut};
 use futures_util::stream::{self, BoxStream, Stream, StreamExt};
 
+use crate::codec::Wire;
 use crate::server_error::ServerError;
 use crate::version::Version;
 
@@ -24,12 +25,27 @@ use crate::version::Version;
 /// assert!(bytes.starts_with(br#"{"kind":"List""#) && bytes.ends_with(br#""resourceVersion":"6"}}]}"#));
 /// # }
 /// ```
-pub struct Body(BoxStream<'static, Result<Bytes, ServerError>>);
+pub struct Body {
+    bytes: BoxStream<'static, Result<Bytes, ServerError>>,
+    wire: Wire,
+}
 
 impl Body {
     /// Bytes as a server sends them: the JSON of a list, or one JSON event on each line.
     pub fn from_stream(bytes: impl Stream<Item = Result<Bytes, ServerError>> + Send + 'static) -> Self {
-        Self(bytes.boxed())
+        Self { bytes: bytes.boxed(), wire: Wire::Json }
+    }
+
+    /// Says in which form the bytes are: with [`Wire::Protobuf`] a list in its envelope, or the frames of a watch, each after its
+    /// length.
+    #[must_use]
+    pub fn in_form(mut self, wire: Wire) -> Self {
+        self.wire = wire;
+        self
+    }
+
+    pub(crate) fn wire(&self) -> Wire {
+        self.wire
     }
 
     /// A whole list, out of the JSON of its objects.
@@ -62,7 +78,7 @@ impl Stream for Body {
     type Item = Result<Bytes, ServerError>;
 
     fn poll_next(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<Self::Item>> {
-        self.0.as_mut().poll_next(context)
+        self.bytes.as_mut().poll_next(context)
     }
 }
 

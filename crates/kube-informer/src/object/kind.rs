@@ -6,6 +6,7 @@ use k8s_openapi::ClusterResourceScope;
 use kube::core::ApiResource;
 use serde::de::DeserializeOwned;
 
+use crate::codec::{decode_protobuf, protobuf};
 use crate::error::DecodeError;
 
 /// A type that bodies can be read as: anything that serde can deserialize. There is nothing to implement.
@@ -45,6 +46,14 @@ impl<T: DeserializeOwned + Send + Sync + 'static> Object for T {
                 };
                 read.map_err(|error| DecodeError::of_json::<T>(&error, json))
             }
+            Encoded::Protobuf(object) => match decode_protobuf(object) {
+                Some(value) => Ok(value),
+                // What is wrong, and with which field, is told as of JSON; and some types can be read out of nothing else.
+                None => {
+                    let json = protobuf::to_json(object).map_err(DecodeError::broken::<T>)?;
+                    Self::decode(Encoded::Json(&json))
+                }
+            },
         }
     }
 }
@@ -64,6 +73,8 @@ impl<T: DeserializeOwned + Send + Sync + 'static> Object for T {
 pub enum Encoded<'a> {
     /// JSON text.
     Json(&'a [u8]),
+    /// Protobuf of a built-in kind, in the envelope that servers send: it begins with `k8s` and a zero.
+    Protobuf(&'a [u8]),
 }
 
 /// A type that says which resource it is of, so that an informer can be built from the type alone.

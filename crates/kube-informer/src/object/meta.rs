@@ -2,6 +2,7 @@
 
 use std::borrow::Cow;
 
+use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use parking_lot::Mutex;
 
@@ -9,7 +10,7 @@ use super::labels::Labels;
 use super::owner::{CONTROLS, Owners};
 use super::strings::{Gather, Strings};
 use super::uid::Uid;
-use crate::codec::{Broken, Found, Text, each_owner, each_string};
+use crate::codec::{Broken, Deleted, Found};
 use crate::keeper::Interner;
 use crate::key::ObjectKey;
 use crate::version::Version;
@@ -33,7 +34,6 @@ const NO_GENERATION: i64 = i64::MIN;
 impl Meta {
     /// Out of what a scan found. Label sets and owners are shared with other objects of the same store.
     pub(crate) fn of(found: &Found<'_>, interner: Option<&Mutex<Interner>>) -> Result<Self, Broken> {
-        let read = |text: Option<Text<'_>>| text.map(|text| text.read().map(Cow::into_owned)).transpose();
         let name = found.name.ok_or(Broken::Shape)?.read()?;
         let namespace = found.namespace.map_or(Ok(Cow::Borrowed("")), |text| text.read())?;
         let facts = gather(found)?.map(|facts| match interner {
@@ -45,9 +45,18 @@ impl Meta {
             uid: found.uid.map(|text| text.read().map(Uid::new)).transpose()?,
             version: found.version.map_or(Ok(Cow::Borrowed("")), |text| text.read()).map(Version::new)?,
             generation: found.generation.unwrap_or(NO_GENERATION),
-            deletion: read(found.deletion)?.and_then(|text| text.parse().ok()).map(|time| Box::new(Time(time))),
+            deletion: deleted(found)?.map(|time| Box::new(Time(time))),
             facts: facts.map(Strings::from),
         })
+    }
+
+    /// An object with nothing but what names it.
+    pub(super) fn to_json(&self) -> Vec<u8> {
+        let mut metadata = serde_json::json!({"name": self.key.name(), "resourceVersion": self.version.to_string()});
+        if let Some(namespace) = self.key.namespace() {
+            metadata["namespace"] = namespace.into();
+        }
+        serde_json::json!({ "metadata": metadata }).to_string().into()
     }
 
     pub(super) fn generation(&self) -> Option<i64> {
@@ -74,32 +83,35 @@ impl Meta {
     }
 }
 
+/// A time that is none is as if there were none.
+fn deleted(found: &Found<'_>) -> Result<Option<Timestamp>, Broken> {
+    Ok(match found.deletion {
+        None => None,
+        Some(Deleted::Text(text)) => text.read()?.parse().ok(),
+        Some(Deleted::Seconds(seconds)) => Timestamp::from_second(seconds).ok(),
+    })
+}
+
 /// The number of labels, the labels, the owners; none if there are neither.
 fn gather(found: &Found<'_>) -> Result<Option<Gather>, Broken> {
     let mut count = 0;
-    if let Some(labels) = found.labels {
-        each_string(labels, |_, _| {
-            count += 1;
-            Ok(())
-        })?;
-    }
+    found.each_label(|_, _| {
+        count += 1;
+        Ok(())
+    })?;
     let mut facts = Gather::default();
     facts.number(count).ok_or(Broken::Text)?;
     let none = facts.as_str().len();
-    if let Some(labels) = found.labels {
-        each_string(labels, |key, value| {
-            facts.push(&key.read()?).ok_or(Broken::Text)?;
-            facts.push(&value.read()?).ok_or(Broken::Text)
-        })?;
-    }
-    if let Some(owners) = found.owners {
-        each_owner(owners, |owner| {
-            for text in [owner.api_version, owner.kind, owner.name, owner.uid] {
-                let text = text.map_or(Ok(Cow::Borrowed("")), |text| text.read())?;
-                facts.push(&text).ok_or(Broken::Text)?;
-            }
-            facts.push(if owner.controls { CONTROLS } else { "" }).ok_or(Broken::Text)
-        })?;
-    }
+    found.each_label(|key, value| {
+        facts.push(&key.read()?).ok_or(Broken::Text)?;
+        facts.push(&value.read()?).ok_or(Broken::Text)
+    })?;
+    found.each_owner(|owner| {
+        for text in [owner.api_version, owner.kind, owner.name, owner.uid] {
+            let text = text.map_or(Ok(Cow::Borrowed("")), |text| text.read())?;
+            facts.push(&text).ok_or(Broken::Text)?;
+        }
+        facts.push(if owner.controls { CONTROLS } else { "" }).ok_or(Broken::Text)
+    })?;
     Ok(Some(facts).filter(|facts| facts.as_str().len() > none))
 }

@@ -1,6 +1,5 @@
 //! The object as the core holds it.
 
-use std::ops::ControlFlow;
 use std::sync::Arc;
 
 use bytes::Bytes;
@@ -9,9 +8,9 @@ use parking_lot::RwLock;
 use super::decoded::Decoded;
 use super::kind::{Encoded, Object};
 use super::meta::Meta;
-use crate::codec::{Extent, Found, each_at, each_string, find, scan};
+use crate::codec::{Extent, Found, Wire, find, find_all, protobuf, scan};
 use crate::error::DecodeError;
-use crate::keeper::{Decodings, Dictionary, Forgotten, Home, Keep, Plain};
+use crate::keeper::{Decodings, Dictionary, Forgotten, Home, Keep, PACKED, Plain};
 use crate::path::FieldPath;
 
 /// One object: the metadata that is always needed, and its bytes.
@@ -34,7 +33,8 @@ struct Holding {
     decodings: Decodings,
 }
 
-/// The bytes of an object: plain if they begin with a brace, else packed with the dictionary of the object's home.
+/// The bytes of an object: plain if they begin with the brace of JSON or the first letter of protobuf, else packed with the
+/// dictionary of the object's home.
 #[derive(Debug)]
 pub(crate) struct Body(Box<[u8]>);
 
@@ -54,53 +54,53 @@ impl Raw {
     }
 
     pub(super) fn json(&self) -> Bytes {
-        let holding = self.holding.read();
-        if holding.body.is_plain() {
-            return Bytes::copy_from_slice(&holding.body.0);
+        let plain = {
+            let holding = self.holding.read();
+            if Wire::of(&holding.body.0) == Wire::Json && holding.body.is_plain() {
+                return Bytes::copy_from_slice(&holding.body.0);
+            }
+            holding.plain(&self.meta)
+        };
+        match Wire::of(&plain) {
+            Wire::Json => Bytes::copy_from_slice(&plain),
+            Wire::Protobuf => protobuf::to_json(&plain).unwrap_or_else(|_| self.meta.to_json()).into(),
         }
-        let plain = holding.plain(&self.meta);
-        drop(holding);
-        Bytes::copy_from_slice(&plain)
     }
 
     pub(super) fn annotation(&self, key: &str) -> Option<String> {
-        self.with_plain(|json| {
-            let annotations = scan(json, Extent::Metadata).ok()?.annotations?;
+        self.with_plain(|body| {
             let mut found = None;
-            each_string(annotations, |name, value| {
-                if name.is(key) {
-                    found = Some(value.read()?.into_owned());
-                }
-                Ok(())
-            })
-            .ok()?;
-            found
+            let read = scan(body, Extent::Metadata).and_then(|all| {
+                all.each_annotation(|name, value| {
+                    if name.is(key) {
+                        found = Some(value.read()?.into_owned());
+                    }
+                    Ok(())
+                })
+            });
+            found.filter(|_| read.is_ok())
         })
     }
 
     pub(super) fn value_at(&self, path: &FieldPath) -> Option<String> {
-        self.with_plain(|json| find(json, path))
+        self.with_plain(|body| find(body, path))
     }
 
     pub(super) fn values_at(&self, path: &FieldPath) -> Vec<String> {
-        let mut values = Vec::new();
-        self.with_plain(|json| {
-            each_at(json, path, |value| {
-                values.push(value);
-                ControlFlow::Continue(())
-            });
-        });
-        values
+        self.with_plain(|body| find_all(body, path))
     }
 
-    /// Decodes, always. Gives the length of the JSON too.
+    /// Decodes, always. Gives the length of the JSON too, or what it would be about.
     pub(super) fn decode<K: Object>(&self) -> (Result<K, DecodeError>, usize) {
         let plain = {
             let holding = self.holding.read();
             holding.home.common().count_decode();
             holding.plain(&self.meta)
         };
-        (K::decode(Encoded::Json(&plain)), plain.len())
+        match Wire::of(&plain) {
+            Wire::Json => (K::decode(Encoded::Json(&plain)), plain.len()),
+            Wire::Protobuf => (K::decode(Encoded::Protobuf(&plain)), plain.len() * 7 / 5),
+        }
     }
 
     /// What has been decoded so far and is still held, or room for it.
@@ -181,9 +181,9 @@ impl Holding {
 }
 
 impl Body {
-    /// JSON as it is, which begins with a brace.
-    pub(crate) fn plain(json: &[u8]) -> Self {
-        Self(json.into())
+    /// As it is: JSON, or protobuf.
+    pub(crate) fn plain(body: &[u8]) -> Self {
+        Self(body.into())
     }
 
     /// Packed, if that saves anything.
@@ -197,6 +197,6 @@ impl Body {
     }
 
     fn is_plain(&self) -> bool {
-        self.0.first() == Some(&b'{')
+        self.0.first().is_none_or(|byte| byte & PACKED == 0)
     }
 }

@@ -8,7 +8,9 @@ use futures_util::future::BoxFuture;
 
 use super::step::{Frame, Input, Lane};
 use super::{Intake, Whence};
-use crate::codec::{Broken, Frames, LARGEST_OBJECT, ListSplitter, WatchFrame};
+use crate::codec::{
+    Broken, Frames, LARGEST_OBJECT, ListEnd, ListError, ListSplitter, ProtobufFrames, ProtobufList, WatchFrame, Wire,
+};
 use crate::list_watch::Body;
 use crate::server_error::{Doing, Failure, ServerError};
 
@@ -30,14 +32,51 @@ enum Stage {
 }
 
 enum Cutter {
-    List(ListSplitter),
+    List(Splitter),
     Watch(Frames),
+    ProtobufWatch(ProtobufFrames),
     Done,
+}
+
+/// A list in either form.
+enum Splitter {
+    Json(ListSplitter),
+    Protobuf(ProtobufList),
+}
+
+impl Splitter {
+    fn new(wire: Wire) -> Self {
+        match wire {
+            Wire::Json => Self::Json(ListSplitter::new(LARGEST_OBJECT)),
+            Wire::Protobuf => Self::Protobuf(ProtobufList::new(LARGEST_OBJECT)),
+        }
+    }
+
+    fn push(&mut self, bytes: Bytes) {
+        match self {
+            Self::Json(list) => list.push(bytes),
+            Self::Protobuf(list) => list.push(bytes),
+        }
+    }
+
+    fn next(&mut self) -> Option<Result<Bytes, ListError>> {
+        match self {
+            Self::Json(list) => list.next(),
+            Self::Protobuf(list) => list.next(),
+        }
+    }
+
+    fn finish(self) -> Result<ListEnd, ListError> {
+        match self {
+            Self::Json(list) => list.finish(),
+            Self::Protobuf(list) => list.finish(),
+        }
+    }
 }
 
 impl Flow {
     pub(crate) fn list(what: Arc<str>, answer: BoxFuture<'static, Result<Body, ServerError>>) -> Self {
-        let cutter = Cutter::List(ListSplitter::new(LARGEST_OBJECT));
+        let cutter = Cutter::List(Splitter::new(Wire::Json));
         Self { lane: Lane::Main, doing: Doing::List, what, stage: Stage::Asking(answer), cutter }
     }
 
@@ -61,20 +100,39 @@ impl Flow {
     pub(crate) fn decode(&mut self, whence: Whence, intake: &mut dyn Intake) -> Option<Input> {
         match &mut self.cutter {
             Cutter::List(splitter) => splitter.next().map(|item| match item {
-                Ok(json) => intake.accept(&json, Whence::List).map_or(Input::BadObject(self.lane), Input::Item),
+                Ok(object) => intake.accept(&object, Whence::List).map_or(Input::BadObject(self.lane), Input::Item),
                 Err(error) => Input::Failed(self.lane, self.error(error.into())),
             }),
             Cutter::Watch(frames) => frames.next().map(|frame| match frame {
-                Ok(frame) => self.frame(&frame, whence, intake),
+                Ok(frame) => self.frame(&frame, Wire::Json, whence, intake),
+                Err(error) => Input::Failed(self.lane, self.error(error.into())),
+            }),
+            Cutter::ProtobufWatch(frames) => frames.next().map(|frame| match frame {
+                Ok(frame) => self.frame(&frame, Wire::Protobuf, whence, intake),
                 Err(error) => Input::Failed(self.lane, self.error(error.into())),
             }),
             Cutter::Done => None,
         }
     }
 
-    fn frame(&self, frame: &Bytes, whence: Whence, intake: &mut dyn Intake) -> Input {
-        match WatchFrame::read(frame) {
-            Ok(WatchFrame::Changed(change, json)) => match intake.accept(&json, whence) {
+    /// The answer's form is known: cuts it accordingly.
+    fn opened(&mut self, wire: Wire) {
+        match (&self.cutter, wire) {
+            (Cutter::List(_), wire) => self.cutter = Cutter::List(Splitter::new(wire)),
+            (Cutter::Watch(_), Wire::Protobuf) => {
+                self.cutter = Cutter::ProtobufWatch(ProtobufFrames::new(LARGEST_OBJECT));
+            }
+            _ => {}
+        }
+    }
+
+    fn frame(&self, frame: &Bytes, wire: Wire, whence: Whence, intake: &mut dyn Intake) -> Input {
+        let frame = match wire {
+            Wire::Json => WatchFrame::read(frame),
+            Wire::Protobuf => WatchFrame::read_protobuf(frame),
+        };
+        match frame {
+            Ok(WatchFrame::Changed(change, object)) => match intake.accept(&object, whence) {
                 Ok(object) => Input::Frame(self.lane, Frame::Changed(change, object)),
                 Err(_) => Input::BadObject(self.lane),
             },
@@ -95,6 +153,7 @@ impl Flow {
         match &mut self.stage {
             Stage::Asking(answer) => match answer.await {
                 Ok(body) => {
+                    self.opened(body.wire());
                     self.stage = Stage::Reading(body);
                     Input::Opened(self.lane)
                 }
@@ -108,6 +167,7 @@ impl Flow {
                     match &mut self.cutter {
                         Cutter::List(splitter) => splitter.push(bytes),
                         Cutter::Watch(frames) => frames.push(bytes),
+                        Cutter::ProtobufWatch(frames) => frames.push(bytes),
                         Cutter::Done => {}
                     }
                     Input::Bytes(self.lane)
@@ -148,7 +208,10 @@ impl Flow {
                 Ok(None) => Input::Failed(self.lane, self.error(Failure::BodyCut("in the middle of a frame".into()))),
                 Err(error) => Input::Failed(self.lane, self.error(error.into())),
             },
-            Cutter::Watch(_) => Input::Ended(self.lane),
+            Cutter::ProtobufWatch(frames) if frames.is_within() => {
+                Input::Failed(self.lane, self.error(Failure::BodyCut("in the middle of a frame".into())))
+            }
+            Cutter::Watch(_) | Cutter::ProtobufWatch(_) => Input::Ended(self.lane),
             Cutter::Done => Input::Ended(self.lane),
         }
     }
@@ -165,7 +228,7 @@ pub(super) async fn read_revision(
 ) -> Result<crate::version::Version, ServerError> {
     let error = |failure| ServerError::new(Doing::Probe, Arc::clone(&what), failure);
     let mut body = answer.await?;
-    let mut splitter = ListSplitter::new(LARGEST_OBJECT);
+    let mut splitter = Splitter::new(body.wire());
     while let Some(bytes) = body.next().await {
         splitter.push(bytes?);
         while let Some(item) = splitter.next() {

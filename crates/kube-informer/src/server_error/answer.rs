@@ -7,8 +7,7 @@ use http::{HeaderMap, StatusCode};
 use jiff::Timestamp;
 
 use super::failure::{self, Failure};
-use super::protobuf;
-use crate::codec::ServerStatus;
+use crate::codec::{ServerStatus, protobuf};
 
 /// How many bytes of a failure's body are read.
 pub(crate) const LARGEST_FAILURE: usize = 64 << 10;

@@ -45,7 +45,7 @@ pub enum Failure {
         /// How long it may be.
         limit: usize,
     },
-    /// The answer is no JSON: some proxy's page, perhaps.
+    /// The answer is neither JSON nor what was asked for: some proxy's page, perhaps.
     NotJson {
         /// What it says it is.
         content_type: Box<str>,

@@ -1,0 +1,235 @@
+//! A message, read as serde reads JSON.
+
+use std::fmt;
+
+use serde::de::value::MapAccessDeserializer;
+use serde::de::{self, DeserializeSeed, Deserializer, MapAccess, Visitor};
+use serde::forward_to_deserialize_any;
+
+use super::DEEPEST;
+use super::envelope::Envelope;
+use super::table::{Field, MessageType, Repeats, Table, Type};
+use super::value::{Entries, List, Name, One, Run};
+use super::wire::{Datum, Fields};
+use crate::codec::Broken;
+
+/// Why a message could not be read. Says nothing of what stood there.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Fault {
+    Broken(Broken),
+    /// Fields do not stand in the order of their numbers: [`canonical`](super::canonical) puts them there.
+    Disorder,
+    /// It does not fit the type it is read as, or whoever reads has enough.
+    Shape,
+}
+
+impl fmt::Display for Fault {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a message that cannot be read")
+    }
+}
+
+impl std::error::Error for Fault {}
+
+impl de::Error for Fault {
+    fn custom<T: fmt::Display>(_: T) -> Self {
+        Self::Shape
+    }
+}
+
+impl From<Broken> for Fault {
+    fn from(broken: Broken) -> Self {
+        Self::Broken(broken)
+    }
+}
+
+/// A message on its way to a visitor, who sees what JSON would have shown: the same names, nothing that JSON leaves out.
+///
+/// Servers write fields in the order of their numbers, so that the parts of a list or a map stand together and nothing comes twice.
+/// Anything else is a [`Fault::Disorder`].
+pub(crate) struct Message<'de> {
+    frame: Frame<'de>,
+    /// The messages around it whose field it is while JSON sees one object.
+    outer: Vec<Frame<'de>>,
+    types: Types<'de>,
+    next: Next<'de>,
+    depth: u32,
+}
+
+struct Frame<'de> {
+    fields: Fields<'de>,
+    of: &'static MessageType,
+    last: u32,
+    /// A bit for each field that has been met.
+    met: u64,
+    /// How many of those that are null if not met have been looked at.
+    nulls: usize,
+}
+
+/// What an envelope says, which JSON has inside.
+enum Types<'de> {
+    ApiVersion(&'de str, &'de str),
+    Kind(&'de str),
+    Said,
+}
+
+/// The value that belongs to the name that was given out.
+enum Next<'de> {
+    Text(&'de str),
+    Null,
+    Value(&'static Field, Datum<'de>),
+}
+
+impl<'de> Message<'de> {
+    /// An object in its envelope.
+    pub(crate) fn of_object(bytes: &'de [u8]) -> Result<Self, Fault> {
+        let envelope = Envelope::open(bytes)?;
+        let (api_version, kind) = envelope.texts()?;
+        let of = Table::get().of_kind(api_version, kind).ok_or(Broken::Kind)?;
+        let mut message = Self::new(of, envelope.raw, 0)?;
+        message.types = Types::ApiVersion(api_version, kind);
+        Ok(message)
+    }
+
+    pub(super) fn new(of: &'static MessageType, bytes: &'de [u8], depth: u32) -> Result<Self, Fault> {
+        if depth > DEEPEST {
+            return Err(Broken::Deep.into());
+        }
+        Ok(Self { frame: Frame::new(of, bytes), outer: Vec::new(), types: Types::Said, next: Next::Null, depth })
+    }
+
+    /// Comes to the next field that JSON has.
+    #[inline]
+    fn advance(&mut self) -> Result<Option<&'de str>, Fault> {
+        match self.types {
+            Types::Said => {}
+            Types::ApiVersion(api_version, kind) => {
+                self.types = Types::Kind(kind);
+                self.next = Next::Text(api_version);
+                return Ok(Some("apiVersion"));
+            }
+            Types::Kind(kind) => {
+                self.types = Types::Said;
+                self.next = Next::Text(kind);
+                return Ok(Some("kind"));
+            }
+        }
+        loop {
+            let Some((number, wire)) = self.frame.fields.next()? else {
+                if let Some(field) = self.frame.next_null() {
+                    self.next = Next::Null;
+                    return Ok(Some(field.name));
+                }
+                match self.outer.pop() {
+                    Some(outer) => self.frame = outer,
+                    None => return Ok(None),
+                }
+                continue;
+            };
+            let frame = &mut self.frame;
+            if number < frame.last {
+                return Err(Fault::Disorder);
+            }
+            let Some((place, field)) = frame.of.field(number) else {
+                frame.last = number;
+                continue;
+            };
+            if number == frame.last {
+                return Err(Fault::Disorder);
+            }
+            frame.last = number;
+            frame.met |= 1 << place;
+            if let Type::Inline(inner) = field.of {
+                let Datum::Bytes(bytes) = wire else { return Err(Broken::Protobuf.into()) };
+                let inner = Frame::new(Table::get().at(inner), bytes);
+                self.outer.push(std::mem::replace(frame, inner));
+                continue;
+            }
+            if field.omit_zero && matches!(wire, Datum::Number(0) | Datum::Fixed(0) | Datum::Bytes([])) {
+                continue;
+            }
+            self.next = Next::Value(field, wire);
+            return Ok(Some(field.name));
+        }
+    }
+}
+
+impl<'de> Frame<'de> {
+    fn new(of: &'static MessageType, bytes: &'de [u8]) -> Self {
+        Self { fields: Fields::of(bytes), of, last: 0, met: 0, nulls: 0 }
+    }
+
+    fn next_null(&mut self) -> Option<&'static Field> {
+        loop {
+            let place = *self.of.nulls.get(self.nulls)?;
+            self.nulls += 1;
+            if self.met & (1 << place) == 0 {
+                return Some(self.of.at(place));
+            }
+        }
+    }
+}
+
+impl<'de> MapAccess<'de> for Message<'de> {
+    type Error = Fault;
+
+    fn next_key_seed<K: DeserializeSeed<'de>>(&mut self, seed: K) -> Result<Option<K::Value>, Fault> {
+        match self.advance()? {
+            Some(name) => seed.deserialize(Name(name)).map(Some),
+            None => Ok(None),
+        }
+    }
+
+    fn next_value_seed<V: DeserializeSeed<'de>>(&mut self, seed: V) -> Result<V::Value, Fault> {
+        let depth = self.depth;
+        let (field, wire) = match std::mem::replace(&mut self.next, Next::Null) {
+            Next::Text(text) => return seed.deserialize(One::text(text)),
+            Next::Null => return seed.deserialize(One { of: Type::Null, wire: Datum::Bytes(&[]), depth }),
+            Next::Value(field, wire) => (field, wire),
+        };
+        if field.repeats == Repeats::Once {
+            return seed.deserialize(One { of: field.of, wire, depth });
+        }
+        let mut run = Run { fields: &mut self.frame.fields, number: field.number, next: Some(wire) };
+        let value = match field.repeats {
+            Repeats::Map => seed.deserialize(Entries { run: &mut run, of: field.of, depth, value: None })?,
+            Repeats::List | Repeats::Once => seed.deserialize(List { run: &mut run, of: field.of, depth })?,
+        };
+        run.skip()?;
+        Ok(value)
+    }
+}
+
+impl<'de> Deserializer<'de> for Message<'de> {
+    type Error = Fault;
+
+    fn deserialize_any<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Fault> {
+        visitor.visit_map(self)
+    }
+
+    fn deserialize_option<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Fault> {
+        visitor.visit_some(self)
+    }
+
+    fn deserialize_newtype_struct<V: Visitor<'de>>(self, _: &'static str, visitor: V) -> Result<V::Value, Fault> {
+        visitor.visit_newtype_struct(self)
+    }
+
+    fn deserialize_enum<V: Visitor<'de>>(
+        self,
+        _: &'static str,
+        _: &'static [&'static str],
+        visitor: V,
+    ) -> Result<V::Value, Fault> {
+        visitor.visit_enum(MapAccessDeserializer::new(self))
+    }
+
+    fn deserialize_ignored_any<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Fault> {
+        visitor.visit_unit()
+    }
+
+    forward_to_deserialize_any! {
+        bool i8 i16 i32 i64 i128 u8 u16 u32 u64 u128 f32 f64 char str string bytes byte_buf unit unit_struct seq tuple
+        tuple_struct map struct identifier
+    }
+}

@@ -1,0 +1,396 @@
+//! The value of a field, read as serde reads JSON.
+
+use std::borrow::Cow;
+
+use serde::de::value::{CowStrDeserializer, MapAccessDeserializer};
+use serde::de::{
+    DeserializeSeed, Deserializer, Error as _, IntoDeserializer, MapAccess, SeqAccess, Unexpected, Visitor,
+};
+use serde::forward_to_deserialize_any;
+
+use super::message::{Fault, Message};
+use super::moment::{Moment, Precision, duration};
+use super::table::{Instead, Table, Type};
+use super::wire::{Datum, Fields, bytes_of};
+use super::{DEEPEST, base64};
+use crate::codec::Broken;
+
+/// The name of a field.
+pub(super) struct Name<'de>(pub(super) &'de str);
+
+impl<'de> Deserializer<'de> for Name<'de> {
+    type Error = Fault;
+
+    #[inline]
+    fn deserialize_any<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Fault> {
+        visitor.visit_borrowed_str(self.0)
+    }
+
+    fn deserialize_newtype_struct<V: Visitor<'de>>(self, _: &'static str, visitor: V) -> Result<V::Value, Fault> {
+        visitor.visit_newtype_struct(self)
+    }
+
+    fn deserialize_enum<V: Visitor<'de>>(
+        self,
+        _: &'static str,
+        _: &'static [&'static str],
+        visitor: V,
+    ) -> Result<V::Value, Fault> {
+        visitor.visit_enum(IntoDeserializer::<Fault>::into_deserializer(self.0))
+    }
+
+    forward_to_deserialize_any! {
+        bool i8 i16 i32 i64 i128 u8 u16 u32 u64 u128 f32 f64 char str string bytes byte_buf option unit unit_struct seq
+        tuple tuple_struct map struct identifier ignored_any
+    }
+}
+
+/// One value.
+#[derive(Clone, Copy)]
+pub(super) struct One<'de> {
+    pub(super) of: Type,
+    pub(super) wire: Datum<'de>,
+    pub(super) depth: u32,
+}
+
+impl<'de> One<'de> {
+    pub(super) fn text(text: &'de str) -> Self {
+        Self { of: Type::Text, wire: Datum::Bytes(text.as_bytes()), depth: 0 }
+    }
+
+    fn bytes(&self) -> Result<&'de [u8], Fault> {
+        match self.wire {
+            Datum::Bytes(bytes) => Ok(bytes),
+            Datum::Number(_) | Datum::Fixed(_) => Err(Broken::Protobuf.into()),
+        }
+    }
+
+    fn number(&self) -> Result<u64, Fault> {
+        match self.wire {
+            Datum::Number(number) => Ok(number),
+            Datum::Bytes(_) | Datum::Fixed(_) => Err(Broken::Protobuf.into()),
+        }
+    }
+
+    /// The JSON inside.
+    fn json(&self) -> Result<&'de [u8], Fault> {
+        let json = bytes_of(self.bytes()?, 1)?.unwrap_or_default();
+        Ok(if json.is_empty() { b"null" } else { json })
+    }
+
+    fn is_null(&self) -> Result<bool, Fault> {
+        Ok(match self.of {
+            Type::Null => true,
+            Type::Time | Type::MicroTime => self.bytes()?.is_empty(),
+            Type::Json => self.json()?.trim_ascii() == b"null",
+            Type::Either(Instead::List | Instead::Texts, _) => self.bytes()?.is_empty(),
+            _ => false,
+        })
+    }
+
+    fn time<V: Visitor<'de>>(&self, visitor: V, precision: Precision) -> Result<V::Value, Fault> {
+        let bytes = self.bytes()?;
+        if bytes.is_empty() {
+            return visitor.visit_unit();
+        }
+        let (mut fields, mut seconds, mut nanos) = (Fields::of(bytes), 0, 0);
+        while let Some(field) = fields.next()? {
+            match field {
+                (1, Datum::Number(number)) => seconds = number.cast_signed(),
+                (2, Datum::Number(number)) => nanos = i32::try_from(number).map_err(|_| Broken::Protobuf)?,
+                _ => {}
+            }
+        }
+        visitor.visit_str(Moment::of(seconds, nanos, precision).ok_or(Broken::Protobuf)?.as_str())
+    }
+
+    fn int_or_text<V: Visitor<'de>>(&self, visitor: V) -> Result<V::Value, Fault> {
+        let (mut fields, mut kind, mut int, mut text) = (Fields::of(self.bytes()?), 0, 0, &b""[..]);
+        while let Some(field) = fields.next()? {
+            match field {
+                (1, Datum::Number(number)) => kind = number,
+                (2, Datum::Number(number)) => int = number,
+                (3, Datum::Bytes(bytes)) => text = bytes,
+                _ => {}
+            }
+        }
+        if kind == 1 { visit_text(text, visitor) } else { visit_int(int, visitor) }
+    }
+
+    /// A message, or what stands in its place.
+    fn either<V: Visitor<'de>>(&self, instead: Instead, message: usize, visitor: V) -> Result<V::Value, Fault> {
+        let bytes = self.bytes()?;
+        let message_number = if instead == Instead::Bool { 2 } else { 1 };
+        let (mut fields, mut schema, mut allows, mut first) = (Fields::of(bytes), None, false, None);
+        loop {
+            let before = fields;
+            match fields.next()? {
+                Some((number, Datum::Bytes(bytes))) if number == message_number => schema = Some(bytes),
+                Some((1, Datum::Number(number))) => allows = number != 0,
+                Some((2, _)) => first = first.or(Some(before)),
+                Some(_) => {}
+                None => break,
+            }
+        }
+        let depth = self.depth + 1;
+        if let Some(mut fields) = first {
+            if depth > DEEPEST {
+                return Err(Broken::Deep.into());
+            }
+            let of = if instead == Instead::Texts { Type::Text } else { Type::Message(message) };
+            return visitor.visit_seq(List { run: &mut Run { fields: &mut fields, number: 2, next: None }, of, depth });
+        }
+        match (schema, instead) {
+            (Some(bytes), _) => visitor.visit_map(Message::new(Table::get().at(message), bytes, depth)?),
+            (None, Instead::Bool) => visitor.visit_bool(allows),
+            (None, Instead::List | Instead::Texts) => visitor.visit_unit(),
+        }
+    }
+
+    fn texts<V: Visitor<'de>>(&self, visitor: V) -> Result<V::Value, Fault> {
+        let mut fields = Fields::of(self.bytes()?);
+        visitor.visit_seq(List {
+            run: &mut Run { fields: &mut fields, number: 1, next: None },
+            of: Type::Text,
+            depth: self.depth,
+        })
+    }
+}
+
+fn text(bytes: &[u8]) -> Cow<'_, str> {
+    String::from_utf8_lossy(bytes)
+}
+
+#[inline]
+fn visit_text<'de, V: Visitor<'de>>(bytes: &'de [u8], visitor: V) -> Result<V::Value, Fault> {
+    match std::str::from_utf8(bytes) {
+        Ok(text) => visitor.visit_borrowed_str(text),
+        // As Go writes it in JSON.
+        Err(_) => visitor.visit_string(text(bytes).into_owned()),
+    }
+}
+
+fn visit_int<'de, V: Visitor<'de>>(number: u64, visitor: V) -> Result<V::Value, Fault> {
+    match number.cast_signed() {
+        negative @ ..0 => visitor.visit_i64(negative),
+        _ => visitor.visit_u64(number),
+    }
+}
+
+impl<'de> Deserializer<'de> for One<'de> {
+    type Error = Fault;
+
+    #[inline]
+    fn deserialize_any<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Fault> {
+        match self.of {
+            Type::Text => visit_text(self.bytes()?, visitor),
+            Type::Message(message) | Type::Inline(message) => {
+                visitor.visit_map(Message::new(Table::get().at(message), self.bytes()?, self.depth + 1)?)
+            }
+            Type::Int => visit_int(self.number()?, visitor),
+            Type::Bool => visitor.visit_bool(self.number()? != 0),
+            Type::Double => match self.wire {
+                Datum::Fixed(bits) => visit_double(f64::from_bits(bits), visitor),
+                Datum::Number(_) | Datum::Bytes(_) => Err(Broken::Protobuf.into()),
+            },
+            Type::Bytes => visitor.visit_string(base64::encode(self.bytes()?)),
+            Type::Time => self.time(visitor, Precision::Seconds),
+            Type::MicroTime => self.time(visitor, Precision::Micros),
+            Type::Duration => {
+                let (mut fields, mut nanos) = (Fields::of(self.bytes()?), 0);
+                while let Some(field) = fields.next()? {
+                    if let (1, Datum::Number(number)) = field {
+                        nanos = number.cast_signed();
+                    }
+                }
+                visitor.visit_string(duration(nanos))
+            }
+            Type::Quantity => visit_text(bytes_of(self.bytes()?, 1)?.unwrap_or(b"0"), visitor),
+            Type::IntOrText => self.int_or_text(visitor),
+            Type::Json => {
+                // Looked through once as a whole, which is quicker than string by string.
+                let json = std::str::from_utf8(self.json()?).map_err(|_| Broken::Text)?;
+                let mut json = serde_json::Deserializer::from_str(json);
+                let value = json.deserialize_any(visitor).map_err(|_| Fault::Shape)?;
+                json.end().map_err(|_| Fault::Shape)?;
+                Ok(value)
+            }
+            Type::Texts => self.texts(visitor),
+            Type::Either(instead, message) => self.either(instead, message, visitor),
+            Type::Null => visitor.visit_unit(),
+        }
+    }
+
+    fn deserialize_option<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Fault> {
+        if self.is_null()? { visitor.visit_none() } else { visitor.visit_some(self) }
+    }
+
+    fn deserialize_newtype_struct<V: Visitor<'de>>(self, _: &'static str, visitor: V) -> Result<V::Value, Fault> {
+        visitor.visit_newtype_struct(self)
+    }
+
+    fn deserialize_enum<V: Visitor<'de>>(
+        self,
+        name: &'static str,
+        variants: &'static [&'static str],
+        visitor: V,
+    ) -> Result<V::Value, Fault> {
+        match self.of {
+            Type::Text => visitor.visit_enum(CowStrDeserializer::<Fault>::new(text(self.bytes()?))),
+            Type::Message(message) => {
+                let message = Message::new(Table::get().at(message), self.bytes()?, self.depth + 1)?;
+                visitor.visit_enum(MapAccessDeserializer::new(message))
+            }
+            Type::Json => {
+                let mut json = serde_json::Deserializer::from_slice(self.json()?);
+                json.deserialize_enum(name, variants, visitor).map_err(|_| Fault::Shape)
+            }
+            _ => Err(Fault::invalid_type(Unexpected::Other("a value"), &visitor)),
+        }
+    }
+
+    fn deserialize_ignored_any<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Fault> {
+        visitor.visit_unit()
+    }
+
+    forward_to_deserialize_any! {
+        bool i8 i16 i32 i64 i128 u8 u16 u32 u64 u128 f32 f64 char str string bytes byte_buf unit unit_struct seq tuple
+        tuple_struct map struct identifier
+    }
+}
+
+/// A double as it is read out of the JSON that Go writes, where a whole number has no point.
+fn visit_double<'de, V: Visitor<'de>>(double: f64, visitor: V) -> Result<V::Value, Fault> {
+    const EXACT: f64 = 9_007_199_254_740_992.0;
+    if double.fract() == 0.0 && double.abs() < EXACT {
+        #[expect(clippy::cast_possible_truncation, reason = "whole, and smaller than 2^53")]
+        let whole = double as i64;
+        return visit_int(whole.cast_unsigned(), visitor);
+    }
+    visitor.visit_f64(double)
+}
+
+/// Fields of one number that stand together.
+pub(super) struct Run<'r, 'de> {
+    pub(super) fields: &'r mut Fields<'de>,
+    pub(super) number: u32,
+    pub(super) next: Option<Datum<'de>>,
+}
+
+impl<'de> Run<'_, 'de> {
+    #[inline]
+    fn next(&mut self) -> Result<Option<Datum<'de>>, Fault> {
+        match self.next.take() {
+            Some(wire) => Ok(Some(wire)),
+            None => Ok(self.fields.next_if(self.number)?),
+        }
+    }
+
+    /// Leaves out what nobody has read.
+    pub(super) fn skip(&mut self) -> Result<(), Fault> {
+        while self.next()?.is_some() {}
+        Ok(())
+    }
+}
+
+/// A list.
+pub(super) struct List<'r, 's, 'de> {
+    pub(super) run: &'s mut Run<'r, 'de>,
+    pub(super) of: Type,
+    pub(super) depth: u32,
+}
+
+impl<'de> SeqAccess<'de> for List<'_, '_, 'de> {
+    type Error = Fault;
+
+    fn next_element_seed<T: DeserializeSeed<'de>>(&mut self, seed: T) -> Result<Option<T::Value>, Fault> {
+        match self.run.next()? {
+            Some(wire) => seed.deserialize(One { of: self.of, wire, depth: self.depth }).map(Some),
+            None => Ok(None),
+        }
+    }
+}
+
+/// A map.
+pub(super) struct Entries<'r, 's, 'de> {
+    pub(super) run: &'s mut Run<'r, 'de>,
+    pub(super) of: Type,
+    pub(super) depth: u32,
+    /// That of the key which was given out.
+    pub(super) value: Option<Datum<'de>>,
+}
+
+impl<'de> MapAccess<'de> for Entries<'_, '_, 'de> {
+    type Error = Fault;
+
+    fn next_key_seed<K: DeserializeSeed<'de>>(&mut self, seed: K) -> Result<Option<K::Value>, Fault> {
+        let Some(wire) = self.run.next()? else { return Ok(None) };
+        let Datum::Bytes(entry) = wire else { return Err(Broken::Protobuf.into()) };
+        let (key, value) = entry_of(entry)?;
+        // What a map holds by default is not written.
+        self.value = Some(value.unwrap_or(match self.of {
+            Type::Int | Type::Bool => Datum::Number(0),
+            Type::Double => Datum::Fixed(0),
+            _ => Datum::Bytes(&[]),
+        }));
+        match std::str::from_utf8(key) {
+            Ok(key) => seed.deserialize(Name(key)).map(Some),
+            Err(_) => seed.deserialize(CowStrDeserializer::new(text(key))).map(Some),
+        }
+    }
+
+    fn next_value_seed<V: DeserializeSeed<'de>>(&mut self, seed: V) -> Result<V::Value, Fault> {
+        let wire = self.value.take().ok_or(Fault::Shape)?;
+        seed.deserialize(One { of: self.of, wire, depth: self.depth })
+    }
+}
+
+/// Key and value of an entry.
+pub(super) fn entry_of(entry: &[u8]) -> Result<(&[u8], Option<Datum<'_>>), Broken> {
+    let (mut fields, mut key, mut value) = (Fields::of(entry), &b""[..], None);
+    while let Some(field) = fields.next()? {
+        match field {
+            (1, Datum::Bytes(bytes)) => key = bytes,
+            (2, wire) => value = Some(wire),
+            _ => {}
+        }
+    }
+    Ok((key, value))
+}
+
+/// Lists and maps are themselves values.
+macro_rules! deserialize_as {
+    ($name:ident, $visit:ident) => {
+        impl<'de> Deserializer<'de> for $name<'_, '_, 'de> {
+            type Error = Fault;
+
+            fn deserialize_any<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Fault> {
+                visitor.$visit(self)
+            }
+
+            fn deserialize_option<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Fault> {
+                visitor.visit_some(self)
+            }
+
+            fn deserialize_newtype_struct<V: Visitor<'de>>(
+                self,
+                _: &'static str,
+                visitor: V,
+            ) -> Result<V::Value, Fault> {
+                visitor.visit_newtype_struct(self)
+            }
+
+            fn deserialize_ignored_any<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Fault> {
+                visitor.visit_unit()
+            }
+
+            forward_to_deserialize_any! {
+                bool i8 i16 i32 i64 i128 u8 u16 u32 u64 u128 f32 f64 char str string bytes byte_buf unit unit_struct seq
+                tuple tuple_struct map struct enum identifier
+            }
+        }
+    };
+}
+
+deserialize_as!(List, visit_seq);
+deserialize_as!(Entries, visit_map);

@@ -1,0 +1,83 @@
+//! Frames of a watch in protobuf: each after its length.
+
+use bytes::Bytes;
+
+use super::arriving::Arriving;
+use super::status::status;
+use super::wire::{Datum, Fields, bytes_of};
+use crate::codec::watch::bookmark;
+use crate::codec::{Broken, Change, FrameTooLong, WatchFrame};
+
+/// Cuts arriving bytes into frames.
+#[derive(Debug)]
+pub struct ProtobufFrames {
+    arriving: Arriving,
+    /// How long the frame is that has begun.
+    begun: Option<usize>,
+    limit: usize,
+}
+
+/// The bytes of a frame's length.
+const LENGTH: usize = 4;
+
+impl ProtobufFrames {
+    /// Frames of at most `limit` bytes.
+    #[must_use]
+    pub fn new(limit: usize) -> Self {
+        Self { arriving: Arriving::default(), begun: None, limit }
+    }
+
+    /// Takes the next chunk. The frames of the one before must have been taken.
+    pub fn push(&mut self, chunk: Bytes) {
+        self.arriving.push(chunk);
+    }
+
+    /// The next whole frame, or none until more bytes are pushed.
+    ///
+    /// After an error the stream is lost: where the next frame begins is not known.
+    #[expect(clippy::should_implement_trait, reason = "an iterator would seem to end when only the bytes at hand do")]
+    pub fn next(&mut self) -> Option<Result<Bytes, FrameTooLong>> {
+        let length = match self.begun {
+            Some(length) => length,
+            None => {
+                let bytes = self.arriving.take(LENGTH)?;
+                let length = u32::from_be_bytes(*bytes.first_chunk::<LENGTH>()?);
+                *self.begun.insert(usize::try_from(length).unwrap_or(usize::MAX))
+            }
+        };
+        if length > self.limit {
+            return Some(Err(FrameTooLong::new(self.limit)));
+        }
+        let frame = self.arriving.take(length)?;
+        self.begun = None;
+        Some(Ok(frame))
+    }
+
+    /// Whether the bytes so far end within a frame.
+    #[must_use]
+    pub fn is_within(&self) -> bool {
+        self.begun.is_some() || self.arriving.len() > 0
+    }
+}
+
+/// Reads an event: its type, and its object in an envelope.
+pub(crate) fn read_frame(frame: &Bytes) -> Result<WatchFrame, Broken> {
+    let (mut fields, mut kind, mut object) = (Fields::of(frame), None, None);
+    while let Some(field) = fields.next()? {
+        match field {
+            (1, Datum::Bytes(text)) => kind = Some(text),
+            (2, Datum::Bytes(extension)) => object = bytes_of(extension, 1)?,
+            _ => {}
+        }
+    }
+    let object = object.ok_or(Broken::Shape)?;
+    let change = match kind.ok_or(Broken::Shape)? {
+        b"ADDED" => Change::Added,
+        b"MODIFIED" => Change::Modified,
+        b"DELETED" => Change::Deleted,
+        b"BOOKMARK" => return bookmark(object),
+        b"ERROR" => return status(object).map(WatchFrame::Failed).ok_or(Broken::Shape),
+        _ => return Err(Broken::Shape),
+    };
+    Ok(WatchFrame::Changed(change, frame.slice_ref(object)))
+}
