@@ -1,5 +1,6 @@
-//! Our informer, to be measured. Settings: `plain`, `compact`, `decoded`; with `+gzip` answers may be compressed. A setting of
-//! the wire is one more word and one more line in `informer`; the runner's `WIRES` has it measured beside the others.
+//! Our informer, to be measured. Settings: `plain`, `compact`, `decoded`; with `+gzip` answers may be compressed, with
+//! `+protobuf` they are asked for in that form. A setting of the wire is one more word and one more line in `informer`; the runner's
+//! `WIRES` has it measured beside the others.
 
 use std::hint::black_box;
 
@@ -9,7 +10,7 @@ use kube::core::{ApiResource, DynamicObject, GroupVersionKind};
 use kube::{Client, Config};
 use kube_informer::{
     ApiListWatch, Backlog, Compression, Event, Index, Informer, Keep, Kind, Obj, Object, Overflow, Registration,
-    Selector,
+    Selector, Wire,
 };
 use rig::client::{Depth, Ear, Options, Reads, SELECTED, Scenario, Subject, run};
 use rig::work::Work;
@@ -68,6 +69,7 @@ fn informer<K: Object>(options: &Options, client: Client, resource: ApiResource)
     };
     let wire = |source: ApiListWatch, word| match word {
         "gzip" => source.compression(Compression::Gzip),
+        "protobuf" => source.wire(Wire::Protobuf),
         other => unreachable!("no such setting: {other}"),
     };
     let source = |source: ApiListWatch| words.fold(source.compression(Compression::None), wire);
