@@ -97,8 +97,7 @@ impl Plugin {
             done().await?;
             on("scale deployment/NAME --replicas 3").await?;
             done().await?;
-            let pods = on("get deployment NAME -o jsonpath={.status.readyReplicas}").await?;
-            expect(pods == "3", &format!("three pods of {name}: {pods:?}"))?;
+            on("wait deployment/NAME --for=jsonpath={.status.readyReplicas}=3 --timeout=60s").await?;
         }
         kubectl("delete deployment mine --cascade=foreground --timeout=60s".to_owned()).await?;
         let left = kubectl("get pods,replicasets -o name".to_owned()).await?;
