@@ -108,7 +108,8 @@ fn page(out: &mut String, options: &Options, machine: &Machine, soaked: &Soaked)
 pub fn draw(soaked: &Soaked) -> String {
     let line = |name: &str, figure: fn(&Line) -> f64| chart::Line {
         name: name.to_owned(),
-        points: soaked.lines.iter().map(|line| (line.at / 60.0, figure(line))).collect(),
+        // Where nothing came there is no lag.
+        points: soaked.lines.iter().map(|line| (line.at / 60.0, figure(line))).filter(|(_, y)| y.is_finite()).collect(),
     };
     let chart = |title: &str, lines| Chart { title: title.to_owned(), scale: Scale::Linear, lines };
     chart::draw(&[
