@@ -111,7 +111,7 @@ type Client = (Who, String);
 
 /// What of ours is measured beside the peers, in each of these forms on the wire: JSON, and what else a client of ours can ask for.
 const KEEPS: [&str; 2] = ["plain", "compact"];
-pub const WIRES: &[&str] = &[""];
+pub const WIRES: &[&str] = &["", "+protobuf"];
 
 /// So many handlers.
 pub const HANDLERS: [u64; 4] = [1, 4, 16, 64];
