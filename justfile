@@ -61,8 +61,10 @@ deny:
     cargo deny --locked check bans licenses sources
 
 # Every crate that is to be published, packaged and built from its package. A library names no release of Kubernetes
-# itself, so the build is told one.
+# itself, so the build is told one. Cargo takes what it unpacked of such packages before, in the same place and of the same
+# version, for these: that goes first.
 package:
+    rm -rf "${CARGO_HOME:-$HOME/.cargo}"/registry/src/-*/kube{-embedded,-informer,ctl-informer}-*
     K8S_OPENAPI_ENABLED_VERSION=1.37 cargo package --package kube-embedded --package kube-informer --package kubectl-informer --locked --allow-dirty
 
 # Both packages are named so that the features of dependencies, and with them the counts, are those of the whole rig.
