@@ -108,7 +108,7 @@ fn bodies() -> Work {
     let lister = Lister::<Pod>::new(filled(Keep::Compact).store.reader());
     Box::new(move || {
         let containers =
-            lister.list().iter().map(|pod| pod.get().map_or(0, |pod| pod.spec.iter().len())).sum::<usize>();
+            lister.sorted().iter().map(|pod| pod.get().map_or(0, |pod| pod.spec.iter().len())).sum::<usize>();
         Box::new(containers)
     })
 }
