@@ -48,7 +48,7 @@ pub(crate) enum Decodings {
     Further,
 }
 
-/// What is read once may take so many bytes: what fits a core's own cache. With 8 MB, decoding a pod takes half as long again.
+/// What is read once may take so many bytes: about what a core's own cache holds.
 const YOUNG: usize = 2 << 20;
 
 impl Recent {
