@@ -30,7 +30,7 @@ pub(crate) struct Structure {
 pub(crate) struct Findings {
     /// Why it is refused.
     pub(crate) causes: Vec<Cause>,
-    /// What its writer is told all the same.
+    /// What its writer is told all the same: of what was wrong before, and of rules that could not be checked.
     pub(crate) warnings: Vec<String>,
 }
 
@@ -121,9 +121,9 @@ impl Structure {
             causes.push(Cause::invalid(check::NOWHERE, "null", why));
             return Findings { causes, warnings: Vec::new() };
         }
-        let verdict = self.rules.check(schema, object, old);
-        causes.extend(verdict.causes);
-        Findings { causes, warnings: verdict.warnings }
+        let of_rules = self.rules.check(schema, object, old);
+        causes.extend(of_rules.causes);
+        Findings { causes, warnings: of_rules.warnings }
     }
 
     /// The status is looked at by itself: what is wrong with it is told without its name in front.

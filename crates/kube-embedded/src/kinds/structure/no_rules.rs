@@ -2,19 +2,12 @@
 
 use serde_json::Value;
 
-use crate::status::Cause;
+use super::Findings;
 
-/// The rules of a schema: how many there are.
+/// The rules of a schema, as they are written.
 #[derive(Debug, Default)]
 pub(super) struct Rules {
     found: Vec<String>,
-}
-
-/// What rules say about an object.
-#[derive(Debug, Default)]
-pub(super) struct Verdict {
-    pub(super) causes: Vec<Cause>,
-    pub(super) warnings: Vec<String>,
 }
 
 impl Rules {
@@ -46,7 +39,7 @@ impl Rules {
         self.found.iter().map(told).collect()
     }
 
-    pub(super) fn check(&self, _: &Value, _: &Value, _: Option<&Value>) -> Verdict {
-        Verdict::default()
+    pub(super) fn check(&self, _: &Value, _: &Value, _: Option<&Value>) -> Findings {
+        Findings::default()
     }
 }

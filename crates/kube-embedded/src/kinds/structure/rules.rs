@@ -9,7 +9,7 @@ use cel::{Context, Env, ExecutionError, Program};
 use serde_json::Value;
 
 use super::check::NOWHERE;
-use super::{counterpart, joined, shown};
+use super::{Findings, counterpart, joined, shown};
 use crate::status::Cause;
 
 /// Words that CEL has for itself: fields of these names are called otherwise in rules.
@@ -71,14 +71,6 @@ impl std::fmt::Debug for Rules {
     }
 }
 
-/// What rules say about an object.
-#[derive(Debug, Default)]
-pub(super) struct Verdict {
-    pub(super) causes: Vec<Cause>,
-    /// What is wrong but was so before, and what could not be checked.
-    pub(super) warnings: Vec<String>,
-}
-
 impl Rules {
     pub(super) fn of(schema: &Value) -> Self {
         let mut rules = Self::default();
@@ -119,16 +111,16 @@ impl Rules {
     }
 
     /// Holds an object against every rule.
-    pub(super) fn check(&self, schema: &Value, value: &Value, old: Option<&Value>) -> Verdict {
+    pub(super) fn check(&self, schema: &Value, value: &Value, old: Option<&Value>) -> Findings {
         let check = || {
-            let mut verdict = Verdict::default();
-            self.walk(&Node { schema, path: "", is_root: true }, value, old, &mut verdict);
-            verdict
+            let mut findings = Findings::default();
+            self.walk(&Node { schema, path: "", is_root: true }, value, old, &mut findings);
+            findings
         };
         if self.programs.keys().all(|text| operators(text) <= FEW_OPERATORS) {
             return check();
         }
-        with_room(check).unwrap_or_else(|why| Verdict {
+        with_room(check).unwrap_or_else(|why| Findings {
             causes: Vec::new(),
             warnings: vec![format!("this server does not check the rules: {why}")],
         })
@@ -139,20 +131,20 @@ impl Rules {
         Some(program.get_or_init(|| compile(text)))
     }
 
-    fn walk(&self, node: &Node<'_>, value: &Value, old: Option<&Value>, verdict: &mut Verdict) {
+    fn walk(&self, node: &Node<'_>, value: &Value, old: Option<&Value>, findings: &mut Findings) {
         let Node { schema, path, .. } = node;
         if value.is_null() {
             return;
         }
         for rule in rules_of(schema) {
-            self.apply(rule, node, value, old.filter(|old| !old.is_null()), verdict);
+            self.apply(rule, node, value, old.filter(|old| !old.is_null()), findings);
         }
         match value {
             Value::Array(items) => {
                 for (at, item) in items.iter().enumerate() {
                     let path = format!("{path}[{at}]");
                     let node = Node { schema: &schema["items"], path: &path, is_root: false };
-                    self.walk(&node, item, counterpart(schema, item, old), verdict);
+                    self.walk(&node, item, counterpart(schema, item, old), findings);
                 }
             }
             Value::Object(map) => {
@@ -164,20 +156,20 @@ impl Rules {
                         (None, None) => continue,
                     };
                     let node = Node { schema, path: &path, is_root: false };
-                    self.walk(&node, value, old.and_then(|old| old.get(key)), verdict);
+                    self.walk(&node, value, old.and_then(|old| old.get(key)), findings);
                 }
             }
             Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {}
         }
     }
 
-    fn apply(&self, rule: &Value, node: &Node<'_>, value: &Value, old: Option<&Value>, verdict: &mut Verdict) {
+    fn apply(&self, rule: &Value, node: &Node<'_>, value: &Value, old: Option<&Value>, findings: &mut Findings) {
         let text = rule["rule"].as_str().unwrap_or_default();
         let program = match self.program(text) {
             None => return,
             Some(Ok(program)) => program,
             Some(Err(why)) => {
-                verdict.warnings.push(unchecked(text, why));
+                findings.warnings.push(unchecked(text, why));
                 return;
             }
         };
@@ -199,19 +191,19 @@ impl Rules {
                 let cause = self.cause(rule, node, value, &context);
                 // What has not changed may stay wrong.
                 match !is_transition && old == Some(value) {
-                    true => verdict.warnings.push(format!("{}: {}", cause.field, cause.message)),
-                    false => verdict.causes.push(cause),
+                    true => findings.warnings.push(format!("{}: {}", cause.field, cause.message)),
+                    false => findings.causes.push(cause),
                 }
             }
-            Ok(other) => verdict.warnings.push(unchecked(text, &format!("it gives {}", other.type_of()))),
+            Ok(other) => findings.warnings.push(unchecked(text, &format!("it gives {}", other.type_of()))),
             Err(error) => match in_go_words(&error) {
                 Some(error) => {
                     let kind = node.schema["type"].as_str().unwrap_or_default();
                     let rule = rule["message"].as_str().filter(|message| !message.is_empty()).unwrap_or(text).trim();
                     let why = format!("{error} evaluating rule: {rule}");
-                    verdict.causes.push(Cause::invalid(node.place(), format!("{kind:?}"), why));
+                    findings.causes.push(Cause::invalid(node.place(), format!("{kind:?}"), why));
                 }
-                None => verdict.warnings.push(unchecked(text, &error.to_string())),
+                None => findings.warnings.push(unchecked(text, &error.to_string())),
             },
         }
     }
@@ -399,9 +391,9 @@ mod tests {
     use super::*;
 
     fn told(schema: &Value, value: &Value, old: Option<&Value>) -> (Vec<String>, Vec<String>) {
-        let verdict = Rules::of(schema).check(schema, value, old);
-        let causes = verdict.causes.iter().map(|cause| format!("{}: {}", cause.field, cause.message)).collect();
-        (causes, verdict.warnings)
+        let findings = Rules::of(schema).check(schema, value, old);
+        let causes = findings.causes.iter().map(|cause| format!("{}: {}", cause.field, cause.message)).collect();
+        (causes, findings.warnings)
     }
 
     #[test]
