@@ -1,8 +1,8 @@
 //! What it was measured on.
 
-use std::fs;
 use std::path::Path;
 use std::process::Command;
+use std::{fmt, fs};
 
 use serde::Serialize;
 
@@ -21,6 +21,18 @@ pub struct Machine {
     pub date: String,
     /// How busy the machine was when it began.
     pub load: String,
+}
+
+impl fmt::Display for Machine {
+    /// Where, when and with what something was measured.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { commit, date, processor, cores, memory_gib, kernel, load, rust, go, client_go, kube_rs } = self;
+        write!(
+            f,
+            "at commit {commit}, {date}, on {processor} ({cores} cores, {memory_gib} GiB, Linux {kernel}, load {load} at the start), \
+             with {rust}, {go}, client-go {client_go}, kube-runtime {kube_rs}"
+        )
+    }
 }
 
 impl Machine {

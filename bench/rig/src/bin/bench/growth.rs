@@ -119,20 +119,9 @@ impl<'a> Growth<'a> {
         writeln!(out, "# Growth\n")?;
         writeln!(
             out,
-            "Written by `just growth{}` at commit {}, {}, on {} ({} cores, {} GiB, Linux {}, load {} at the start), with {}, {}, client-go {}, kube-runtime {}. \
+            "Written by `just growth{}` {machine}. \
              Medians of interleaved repetitions. Raw figures are in `growth.json`.\n\n![growth](growth.svg)\n",
             options.words.iter().skip(1).map(|word| format!(" {word}")).collect::<String>(),
-            machine.commit,
-            machine.date,
-            machine.processor,
-            machine.cores,
-            machine.memory_gib,
-            machine.kernel,
-            machine.load,
-            machine.rust,
-            machine.go,
-            machine.client_go,
-            machine.kube_rs
         )?;
         self.objects(out)?;
         self.more_handlers(out)

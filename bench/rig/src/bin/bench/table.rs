@@ -138,22 +138,7 @@ pub fn write(summary: &Summary, machine: &Machine, options: &Options) -> String 
 
 fn page(out: &mut String, summary: &Summary, machine: &Machine, options: &Options) -> std::fmt::Result {
     writeln!(out, "# Side by side\n")?;
-    writeln!(
-        out,
-        "Written by `just bench {}` at commit {}, {}, on {} ({} cores, {} GiB, Linux {}, load {} at the start), with {}, {}, client-go {}, kube-runtime {}.",
-        options.words.join(" "),
-        machine.commit,
-        machine.date,
-        machine.processor,
-        machine.cores,
-        machine.memory_gib,
-        machine.kernel,
-        machine.load,
-        machine.rust,
-        machine.go,
-        machine.client_go,
-        machine.kube_rs
-    )?;
+    writeln!(out, "Written by `just bench {}` {machine}.", options.words.join(" "),)?;
     writeln!(
         out,
         "Medians of interleaved repetitions, in brackets the least and the most. {} pods from the generator. \
