@@ -237,8 +237,8 @@ impl FromStr for Until {
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   # A server with a living cluster, for kubectl in a second terminal
-  kubectl-informer apiserver --pretend --write-kubeconfig /tmp/pretend.yaml &
-  kubectl --kubeconfig /tmp/pretend.yaml get pods -A
+  kubectl-informer apiserver --pretend --write-kubeconfig pretend.yaml &
+  kubectl --kubeconfig pretend.yaml get pods -A
 
   # One that asks who is there; alice may read pods, and members of system:masters everything
   kubectl-informer apiserver --token-auth-file tokens.csv --allow 'alice get,list,watch pods'")]
