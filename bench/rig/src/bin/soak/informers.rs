@@ -8,7 +8,7 @@ use kube::Client;
 use kube::api::ListParams;
 use kube::core::{ApiResource, DynamicObject};
 use kube_informer::reflector::{BackoffSettings, Counters, Settings, Streaming};
-use kube_informer::{Compression, Discipline, Figures, Informer, InformerBuilder, Keep, Metrics, Version};
+use kube_informer::{Compression, Discipline, Figures, Informer, InformerBuilder, Keep, Metrics, Version, Wire};
 use parking_lot::Mutex;
 use serde_json::Value;
 
@@ -120,6 +120,7 @@ pub fn start(client: &Client, tally: &Tally, namespaces: &[String]) -> Vec<Watch
         build("leases, plain", resource("coordination.k8s.io", "Lease", "leases"), |builder| builder.keep(Keep::Plain)),
         build("pods, without managedFields", pods(), Builder::drop_managed_fields),
         build("configmaps, compact", resource("", "ConfigMap", "configmaps"), |builder| builder),
+        build("pods, over protobuf", pods(), |builder| builder.wire(Wire::Protobuf)),
     ];
     all[7].drops_managed_fields = true;
     all[1].returns = Return::Same;
