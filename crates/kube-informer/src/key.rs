@@ -30,7 +30,7 @@ use crate::error::ParseError;
 pub struct ObjectKey {
     text: Arc<str>,
     /// Where the name begins: 0 without a namespace, else one past the slash.
-    name_at: u32,
+    name_at: usize,
 }
 
 impl ObjectKey {
@@ -70,13 +70,13 @@ impl ObjectKey {
     #[must_use]
     #[doc(alias("Parts"))]
     pub fn namespace(&self) -> Option<&str> {
-        self.text.get(..(self.name_at as usize).checked_sub(1)?)
+        self.text.get(..self.name_at.checked_sub(1)?)
     }
 
     /// The name.
     #[must_use]
     pub fn name(&self) -> &str {
-        self.text.get(self.name_at as usize..).unwrap_or_default()
+        self.text.get(self.name_at..).unwrap_or_default()
     }
 
     /// The key as it is printed.
@@ -87,18 +87,15 @@ impl ObjectKey {
     }
 
     fn from_parts(namespace: &str, name: &str) -> Self {
-        // A namespace too long to be counted cannot come from a server; as plain text it still is a key of its own.
-        let name_at = u32::try_from(namespace.len() + 1).ok().filter(|_| !namespace.is_empty());
-        match name_at {
-            Some(name_at) => {
-                let mut text = String::with_capacity(namespace.len() + 1 + name.len());
-                text.push_str(namespace);
-                text.push('/');
-                text.push_str(name);
-                Self { text: text.into(), name_at }
-            }
-            None => Self::cluster(name),
+        if namespace.is_empty() {
+            return Self::cluster(name);
         }
+        let name_at = namespace.len() + 1;
+        let mut text = String::with_capacity(name_at + name.len());
+        text.push_str(namespace);
+        text.push('/');
+        text.push_str(name);
+        Self { text: text.into(), name_at }
     }
 }
 
