@@ -255,6 +255,7 @@ impl<T: Hash + Eq + Clone + Send + 'static> WorkQueue<T> {
     /// # });
     /// ```
     #[doc(alias = "Add")]
+    #[inline]
     pub fn add(&self, item: T) {
         self.add_as(item, Priority::High, Cause::Fresh);
     }
@@ -404,6 +405,7 @@ impl<T: Hash + Eq + Clone + Send + 'static> WorkQueue<T> {
         Next::new(&self.shared)
     }
 
+    #[inline]
     fn add_as(&self, item: T, priority: Priority, cause: Cause) {
         let time = if priority == Priority::High { Time::IfQueueHeedsIt } else { Time::Needed };
         let mut item = Some(item);

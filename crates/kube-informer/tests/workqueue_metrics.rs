@@ -1,9 +1,10 @@
 //! What a work queue reports, with client-go's meaning.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use kube_informer::{Origin, QueueMetrics, RateLimit, WorkQueue};
+use kube_informer::{Item, Origin, QueueMetrics, RateLimit, WorkQueue};
 use parking_lot::Mutex;
 use tokio::time::advance;
 
@@ -138,6 +139,47 @@ async fn reporting_does_not_keep_a_queue_alive() {
     tokio::time::sleep(10_000 * MS).await;
     assert!(recorder.seen().unfinished.is_empty());
     assert_eq!(Arc::strong_count(&recorder.0), 1);
+}
+
+/// Panics the first time it is told that an item was taken, by the one method or the other.
+struct Clumsy {
+    by_depth: bool,
+    panicked: AtomicBool,
+}
+
+impl Clumsy {
+    fn panic_once(&self) {
+        assert!(self.panicked.swap(true, Ordering::Relaxed), "clumsy");
+    }
+}
+
+impl QueueMetrics for Clumsy {
+    fn depth(&self, change: i64) {
+        if self.by_depth && change < 0 {
+            self.panic_once();
+        }
+    }
+
+    fn taken(&self, _: Duration) {
+        if !self.by_depth {
+            self.panic_once();
+        }
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_item_is_not_lost_with_a_listener_that_panics() {
+    for by_depth in [false, true] {
+        let clumsy = Clumsy { by_depth, panicked: AtomicBool::new(false) };
+        let queue = WorkQueue::builder().rate_limit(RateLimit::exponential(MS, MS)).metrics(clumsy).build();
+        queue.add("foo");
+        let worker = queue.clone();
+        let panicked = tokio::spawn(async move { worker.next().await.map(Item::forget) }).await.unwrap_err();
+        assert!(panicked.is_panic());
+        let item = tokio::time::timeout(1_000 * MS, queue.next()).await.expect("it comes back").unwrap();
+        assert_eq!((*item, item.attempts()), ("foo", 1));
+        item.forget();
+    }
 }
 
 /// What a queue with a name tells the `metrics` crate, if it is built in.

@@ -12,22 +12,26 @@ use super::slots::{Cause, Found, List, Place, Slots};
 
 /// The state of a queue. Whoever calls it says what time it is, by [`advance`](Self::advance), before each call for which
 /// [time matters](Self::heeds_time).
+///
+/// In this order, so that what every step changes lies together behind the lock: each line of it is fetched from the processor that had
+/// the queue before.
 #[derive(Debug)]
+#[repr(C)]
 pub(super) struct Core<T> {
+    ready: [List; Priority::COUNT],
+    counts: Counts,
+    /// Whether the last turn went to work that was overdue.
+    overdue_had_its_turn: bool,
+    phase: Phase,
+    running: Running,
     slots: Slots<T>,
     delays: Delays,
-    ready: [List; Priority::COUNT],
-    running: Running,
     idle: List,
     /// How many of those that run were added again.
     agains: usize,
     limiter: Limiter,
     longest_wait: Duration,
-    /// Whether the last turn went to work that was overdue.
-    overdue_had_its_turn: bool,
     now: Moment,
-    phase: Phase,
-    counts: Counts,
 }
 
 /// What has been counted since it was last asked for. Wraps, if nobody ever asks.

@@ -36,19 +36,21 @@ use super::shared::{Shared, Time};
 #[doc(alias = "Get")]
 #[doc(alias = "Done")]
 pub struct Item<T> {
-    queue: Arc<Shared<T>>,
+    /// Until it has its verdict.
+    queue: Option<Arc<Shared<T>>>,
     item: T,
     slot: u32,
     failures: u32,
-    priority: Priority,
-    ended: bool,
+    /// A [`Priority`], as a word. Every value of a word means something, so an `Option<Item>` has its mark apart. Within the item (where
+    /// an enum or a bool has values to spare) the mark would have items copied in pieces that overlap, and processors stall there.
+    priority: u64,
 }
 
 impl<T> Item<T> {
     #[inline]
     pub(super) fn new(queue: Arc<Shared<T>>, item: T, taken: Taken) -> Self {
         let Taken { slot, priority, failures, waited: _ } = taken;
-        Self { queue, item, slot, failures, priority, ended: false }
+        Self { queue: Some(queue), item, slot, failures, priority: priority as u64 }
     }
 
     /// How often it had failed, when it was taken, since it was last forgotten.
@@ -73,7 +75,7 @@ impl<T> Item<T> {
     /// ```
     #[must_use]
     pub fn priority(&self) -> Priority {
-        self.priority
+        Priority::from_word(self.priority)
     }
 
     /// It is done. Its failures are remembered, as client-go does: usually [`forget`](Self::forget) is meant.
@@ -143,13 +145,14 @@ impl<T> Item<T> {
 
     #[inline]
     fn end(&mut self, verdict: Verdict) {
-        self.ended = true;
+        let Some(queue) = self.queue.take() else { return };
         let timeless = matches!(verdict, Verdict::Done | Verdict::Forget) && self.failures == 0;
         let time = if timeless { Time::IfQueueHeedsIt } else { Time::Needed };
         // Dropped once the queue is unlocked.
         let mut left = None;
-        let worked = self.queue.step(time, |state| state.core.end(self.slot, verdict, self.priority, &mut left));
-        self.queue.report_finished(worked);
+        let priority = self.priority();
+        let worked = queue.step(time, |state| state.core.end(self.slot, verdict, priority, &mut left));
+        queue.report_finished(worked);
     }
 }
 
@@ -163,16 +166,14 @@ impl<T> Deref for Item<T> {
 
 impl<T> Drop for Item<T> {
     fn drop(&mut self) {
-        if !self.ended {
-            self.end(Verdict::Retry);
-        }
+        self.end(Verdict::Retry);
     }
 }
 
 impl<T: fmt::Debug> fmt::Debug for Item<T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let mut debug = f.debug_struct("Item");
-        debug.field("item", &self.item).field("attempts", &self.failures).field("priority", &self.priority);
+        debug.field("item", &self.item).field("attempts", &self.failures).field("priority", &self.priority());
         debug.finish_non_exhaustive()
     }
 }

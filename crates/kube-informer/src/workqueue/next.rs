@@ -5,9 +5,11 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 
+use super::core::{Taken, Verdict};
 use super::item::Item;
 use super::moment::Moment;
 use super::platform::Sleep;
+use super::priority::Priority;
 use super::shared::{Shared, Time};
 use super::waiters::{Ticket, Waiters};
 
@@ -32,42 +34,46 @@ pub struct Next<'a, T> {
     ticket: Option<Ticket>,
     /// While it keeps the queue's time.
     sleep: Option<Sleep>,
+    /// Of the item that it has taken, until it is handed out: who is woken or told in between may panic.
+    slot: Option<u32>,
 }
 
 impl<'a, T> Next<'a, T> {
     pub(super) fn new(queue: &'a Arc<Shared<T>>) -> Self {
-        Self { queue, ticket: None, sleep: None }
+        Self { queue, ticket: None, sleep: None, slot: None }
     }
 }
 
+/// What a look at the queue found.
+#[derive(Clone, Copy)]
+enum Look {
+    Found(Taken),
+    /// Nothing will ever be found.
+    Over,
+    /// Nothing yet: it will be woken, and has to sleep no longer than until then.
+    Wait(Option<Moment>),
+}
+
 impl<T: Clone> Next<'_, T> {
-    /// Looks for an item once. If there is none, it will be woken, or has to sleep until the moment returned.
+    /// Looks for an item once. What was found is put into `item` and from there into its place, with the lock or its release in between:
+    /// moved at once, its halves would be read back as a whole before they are written, where a processor stalls.
     #[inline]
-    fn look(&mut self, cx: &Context<'_>, found: &mut Poll<Option<Item<T>>>) -> Option<Moment> {
-        let queue = self.queue;
-        let mut waited = None;
-        let sleep_until = queue.step(Time::IfQueueHeedsIt, |state| {
+    fn look(&mut self, cx: &Context<'_>, item: &mut Option<T>) -> Look {
+        self.queue.step(Time::IfQueueHeedsIt, |state| {
             if let Some(first) = state.core.first() {
                 // Cloned before anything changes: it may panic.
-                let item = state.core.item(first.slot).clone();
+                *item = Some(state.core.item(first.slot).clone());
                 self.leave(&mut state.waiters);
-                let taken = state.core.take(first);
-                waited = Some(taken.waited);
-                *found = Poll::Ready(Some(Item::new(Arc::clone(queue), item, taken)));
-                return None;
+                self.slot = Some(first.slot);
+                return Look::Found(state.core.take(first));
             }
             if state.core.is_over() {
                 self.leave(&mut state.waiters);
-                *found = Poll::Ready(None);
-                return None;
+                return Look::Over;
             }
             let ticket = *self.ticket.get_or_insert_with(|| state.waiters.ticket());
-            state.waiters.wait(ticket, cx.waker().clone(), state.core.next_due())
-        });
-        if let Some(waited) = waited {
-            queue.report_taken(waited);
-        }
-        sleep_until
+            Look::Wait(state.waiters.wait(ticket, cx.waker().clone(), state.core.next_due()))
+        })
     }
 }
 
@@ -77,6 +83,12 @@ impl<T> Next<'_, T> {
         if let Some(ticket) = self.ticket.take() {
             waiters.leave(ticket);
         }
+    }
+
+    #[cold]
+    fn give_back(&self, slot: u32) {
+        let mut left = None;
+        self.queue.step(Time::Needed, |state| state.core.end(slot, Verdict::Retry, Priority::default(), &mut left));
     }
 }
 
@@ -88,18 +100,32 @@ impl<T: Clone + Send + 'static> Future for Next<'_, T> {
         // Work that is always there must not keep others from being polled.
         let budget = ready!(tokio::task::coop::poll_proceed(cx));
         self.queue.keep_reporting();
-        let mut found = Poll::Pending;
-        while let Some(due) = self.look(cx, &mut found) {
-            let sleep = self.queue.clock.sleep_until(due);
-            if self.sleep.insert(sleep).poll(cx).is_pending() {
-                return found;
+        let mut item = None;
+        let taken = loop {
+            match self.look(cx, &mut item) {
+                Look::Found(taken) => break Some(taken),
+                Look::Over => break None,
+                Look::Wait(None) => {
+                    self.sleep = None;
+                    return Poll::Pending;
+                }
+                Look::Wait(Some(due)) => {
+                    let sleep = self.queue.clock.sleep_until(due);
+                    if self.sleep.insert(sleep).poll(cx).is_pending() {
+                        return Poll::Pending;
+                    }
+                }
             }
+        };
+        budget.made_progress();
+        match (item, taken) {
+            (Some(item), Some(taken)) => {
+                self.queue.report_taken(taken.waited);
+                self.slot = None;
+                Poll::Ready(Some(Item::new(Arc::clone(self.queue), item, taken)))
+            }
+            _ => Poll::Ready(None),
         }
-        self.sleep = None;
-        if found.is_ready() {
-            budget.made_progress();
-        }
-        found
     }
 }
 
@@ -109,6 +135,9 @@ impl<T> Drop for Next<'_, T> {
         // It may have been woken for an item, or have kept the time: somebody else has to.
         if let Some(ticket) = self.ticket.take() {
             self.queue.step(Time::IfQueueHeedsIt, |state| state.waiters.leave(ticket));
+        }
+        if let Some(slot) = self.slot.take() {
+            self.give_back(slot);
         }
     }
 }

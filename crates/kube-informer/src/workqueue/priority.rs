@@ -32,4 +32,14 @@ impl Priority {
     pub(super) const DESCENDING: [Self; Self::COUNT] = [Self::High, Self::Normal, Self::Low];
     /// The ones that something may go before.
     pub(super) const HELD_BACK: [Self; 2] = [Self::Normal, Self::Low];
+
+    /// Of what `as u64` made.
+    #[inline]
+    pub(super) fn from_word(word: u64) -> Self {
+        match word {
+            0 => Self::Low,
+            1 => Self::Normal,
+            _ => Self::High,
+        }
+    }
 }

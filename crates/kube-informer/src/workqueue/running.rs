@@ -7,7 +7,7 @@ use super::slots::{List, Slots};
 #[derive(Debug)]
 pub(super) struct Running {
     count: usize,
-    times: Option<Times>,
+    times: Option<Box<Times>>,
 }
 
 /// Whether anybody will ask how long items have been running.
@@ -27,7 +27,7 @@ struct Times {
 
 impl Running {
     pub(super) fn new(timing: Timing) -> Self {
-        let times = (timing == Timing::Wanted).then(|| Times { order: List::new(), taken_at: 0 });
+        let times = (timing == Timing::Wanted).then(|| Box::new(Times { order: List::new(), taken_at: 0 }));
         Self { count: 0, times }
     }
 
@@ -45,7 +45,7 @@ impl Running {
     #[inline]
     pub(super) fn push<T>(&mut self, slots: &mut Slots<T>, number: u32) {
         self.count += 1;
-        if let Some(Times { order, taken_at }) = &mut self.times {
+        if let Some(Times { order, taken_at }) = self.times.as_deref_mut() {
             *taken_at += u128::from(slots.get(number).since.nanos());
             order.push(slots, number);
         }
@@ -54,7 +54,7 @@ impl Running {
     #[inline]
     pub(super) fn remove<T>(&mut self, slots: &mut Slots<T>, number: u32) {
         self.count -= 1;
-        if let Some(Times { order, taken_at }) = &mut self.times {
+        if let Some(Times { order, taken_at }) = self.times.as_deref_mut() {
             *taken_at -= u128::from(slots.get(number).since.nanos());
             order.remove(slots, number);
         }
@@ -62,7 +62,7 @@ impl Running {
 
     /// For how many nanoseconds they have been running, all together, and since when the first one.
     pub(super) fn unfinished<T>(&self, slots: &Slots<T>, now: Moment) -> (u128, Option<Moment>) {
-        let Some(Times { order, taken_at }) = &self.times else { return (0, None) };
+        let Some(Times { order, taken_at }) = self.times.as_deref() else { return (0, None) };
         let all = (self.count as u128 * u128::from(now.nanos())).saturating_sub(*taken_at);
         (all, order.first().map(|slot| slots.get(slot).since))
     }

@@ -66,17 +66,20 @@ pub(super) enum Found {
 pub(super) struct List {
     first: u32,
     last: u32,
-    len: usize,
+    len: u32,
 }
 
 /// Every item once, found by its hash or by the number of its slot.
+///
+/// In this order, what changes first: see [`Core`](super::core::Core).
 #[derive(Debug)]
+#[repr(C)]
 pub(super) struct Slots<T> {
+    /// The first free slot; the others follow by `after`.
+    free: u32,
     slots: Vec<Slot<T>>,
     table: HashTable<u32>,
     hasher: DefaultHashBuilder,
-    /// The first free slot; the others follow by `after`.
-    free: u32,
 }
 
 const NONE: u32 = u32::MAX;
@@ -126,7 +129,7 @@ impl<T: Hash + Eq> Slots<T> {
 
 impl<T> Slots<T> {
     pub(super) fn new() -> Self {
-        Self { slots: Vec::new(), table: HashTable::new(), hasher: DefaultHashBuilder::default(), free: NONE }
+        Self { free: NONE, slots: Vec::new(), table: HashTable::new(), hasher: DefaultHashBuilder::default() }
     }
 
     #[inline]
@@ -232,7 +235,7 @@ impl List {
 
     #[inline]
     pub(super) fn len(&self) -> usize {
-        self.len
+        self.len as usize
     }
 
     #[inline]
