@@ -100,6 +100,8 @@ impl<T: Clone + Send + 'static> Future for Next<'_, T> {
         // Work that is always there must not keep others from being polled.
         let budget = ready!(tokio::task::coop::poll_proceed(cx));
         self.queue.keep_reporting();
+        // For the item, if there is one: with the queue locked it would cost others, and right after that it would be waited for.
+        let queue = Arc::clone(self.queue);
         let mut item = None;
         let taken = loop {
             match self.look(cx, &mut item) {
@@ -122,7 +124,7 @@ impl<T: Clone + Send + 'static> Future for Next<'_, T> {
             (Some(item), Some(taken)) => {
                 self.queue.report_taken(taken.waited);
                 self.slot = None;
-                Poll::Ready(Some(Item::new(Arc::clone(self.queue), item, taken)))
+                Poll::Ready(Some(Item::new(queue, item, taken)))
             }
             _ => Poll::Ready(None),
         }
