@@ -10,6 +10,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/dynamic"
@@ -28,7 +29,8 @@ var resources = map[string]schema.GroupVersionResource{
 	"certificates":   {Group: "pki.acme.com", Version: "v1", Resource: "certificates"},
 }
 
-// newInformer makes an informer as one does. Settings: "protobuf", "JSON"; with "+gzip" answers may be compressed.
+// newInformer makes an informer as one does. Settings: "protobuf", "JSON"; with "+gzip" answers may be compressed,
+// with "+lean" managedFields are dropped by a transform.
 func newInformer(o options) (cache.SharedIndexInformer, error) {
 	config := &rest.Config{Host: "http://" + o.server, DisableCompression: !strings.HasSuffix(o.setting, "+gzip")}
 	if strings.HasPrefix(o.setting, "protobuf") {
@@ -50,7 +52,15 @@ func newInformer(o options) (cache.SharedIndexInformer, error) {
 	if err != nil {
 		return nil, err
 	}
-	return informer.Informer(), nil
+	if strings.HasSuffix(o.setting, "+lean") {
+		err = informer.Informer().SetTransform(func(object any) (any, error) {
+			if accessor, err := meta.Accessor(object); err == nil {
+				accessor.SetManagedFields(nil)
+			}
+			return object, nil
+		})
+	}
+	return informer.Informer(), err
 }
 
 type drive struct {

@@ -1,6 +1,6 @@
 //! Our informer, to be measured. Settings: `plain`, `compact`, `decoded`; with `+gzip` answers may be compressed, with
-//! `+protobuf` they are asked for in that form. A setting of the wire is one more word and one more line in `informer`; the runner's
-//! `WIRES` has it measured beside the others.
+//! `+protobuf` they are asked for in that form, with `+lean` managedFields are dropped. A setting of the wire is one more word and one
+//! more line in `informer`; the runner's `WIRES` has it measured beside the others.
 
 use std::hint::black_box;
 
@@ -68,12 +68,14 @@ fn informer<K: Object>(options: &Options, client: Client, resource: ApiResource)
         _ => Keep::Compact,
     };
     let wire = |source: ApiListWatch, word| match word {
+        "lean" => source,
         "gzip" => source.compression(Compression::Gzip),
         "protobuf" => source.wire(Wire::Protobuf),
         other => unreachable!("no such setting: {other}"),
     };
     let source = |source: ApiListWatch| words.fold(source.compression(Compression::None), wire);
-    Informer::builder_for(client, resource).keep(keep).source(source).build()
+    let builder = Informer::builder_for(client, resource).keep(keep).source(source);
+    if options.setting.ends_with("+lean") { builder.drop_managed_fields().build() } else { builder.build() }
 }
 
 struct Ours<K> {

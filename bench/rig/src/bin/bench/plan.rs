@@ -113,6 +113,9 @@ type Client = (Who, String);
 const KEEPS: [&str; 2] = ["plain", "compact"];
 pub const WIRES: &[&str] = &["", "+protobuf"];
 
+/// The group of clients that drop managedFields.
+pub const LEAN: &str = "pods, lean";
+
 /// So many handlers.
 pub const HANDLERS: [u64; 4] = [1, 4, 16, 64];
 
@@ -147,6 +150,7 @@ impl Plan {
         self.pods(count, scale);
         self.decoding(count);
         self.gzip(count, scale);
+        self.lean(count, scale);
         self.reads(count);
         self.handlers(count, scale);
         for (work, many) in [(Work::EndpointSlices, count), (Work::Events, count), (Work::Certificates, count)] {
@@ -222,6 +226,14 @@ impl Plan {
         let more =
             [("updates", (10_000 / scale).to_string()), ("deeper", "0".to_owned()), ("settle", "1500".to_owned())];
         self.follow("pods, gzip", &who, Work::Pods, count, "life", &more);
+    }
+
+    /// Half of a pod is managedFields, which few programs read.
+    fn lean(&mut self, count: u64, scale: u64) {
+        let mut who = peers(&[(Who::ClientGo, "protobuf+lean")]);
+        who.extend(ours("+lean"));
+        let more = [("updates", (30_000 / scale).to_string()), ("settle", "1500".to_owned())];
+        self.follow(LEAN, &who, Work::Pods, count, "life", &more);
     }
 
     fn reads(&mut self, count: u64) {
