@@ -21,6 +21,8 @@ pub(super) struct Slot<T> {
     before: u32,
     after: u32,
     hash: u32,
+    /// Where in the table it was put. It is elsewhere once the table has grown.
+    bucket: u32,
     pub(super) failures: u32,
     pub(super) place: Place,
     /// Whether it was added again while it runs.
@@ -113,8 +115,8 @@ impl<T: Hash + Eq> Slots<T> {
                     NONE => slots.len() as u32,
                     free => free,
                 };
-                entry.insert(number);
-                self.fill(number, hash, item.take());
+                let bucket = entry.insert(number).bucket_index() as u32;
+                self.fill(number, hash, bucket, item.take());
                 Some(Found::New(number))
             }
         }
@@ -150,8 +152,7 @@ impl<T> Slots<T> {
     /// Frees a slot that is in no list.
     #[inline]
     pub(super) fn remove(&mut self, number: u32) -> Option<T> {
-        let hash = self.get(number).hash;
-        if let Ok(entry) = self.table.find_entry(spread(hash), |other| *other == number) {
+        if let Some(Ok(entry)) = self.bucket(number).map(|bucket| self.table.get_bucket_entry(bucket)) {
             entry.remove();
         }
         let free = self.free;
@@ -162,13 +163,24 @@ impl<T> Slots<T> {
         item
     }
 
+    /// Where in the table a slot is. Looking where it was put takes no search: there is no waiting for one line of memory to know the next.
+    #[inline]
+    fn bucket(&self, number: u32) -> Option<usize> {
+        let slot = self.get(number);
+        let bucket = slot.bucket as usize;
+        if self.table.get_bucket(bucket) == Some(&number) {
+            return Some(bucket);
+        }
+        self.table.find_bucket_index(spread(slot.hash), |other| *other == number)
+    }
+
     /// Puts an item into the slot of that number, which is free or the one after the last.
     #[inline]
-    fn fill(&mut self, number: u32, hash: u32, item: Option<T>) {
+    fn fill(&mut self, number: u32, hash: u32, bucket: u32, item: Option<T>) {
         if let Some(slot) = self.slots.get_mut(number as usize) {
             self.free = slot.after;
             slot.item = item;
-            slot.hash = hash;
+            (slot.hash, slot.bucket) = (hash, bucket);
             slot.failures = 0;
             slot.place = Place::Nowhere;
             slot.again = None;
@@ -183,6 +195,7 @@ impl<T> Slots<T> {
             before: NONE,
             after: NONE,
             hash,
+            bucket,
             failures: 0,
             place: Place::Nowhere,
             again: None,
@@ -219,6 +232,7 @@ impl<T> Slots<T> {
             renumber(&mut list.last);
         }
         self.free = NONE;
+        // No hint of a bucket is true any more, and each is checked before it is used.
         let slots = &self.slots;
         self.table = HashTable::with_capacity(slots.len());
         for (number, slot) in (0..).zip(slots) {
