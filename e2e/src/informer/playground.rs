@@ -217,17 +217,31 @@ pub(super) fn config_maps() -> ApiResource {
     builtin("", "v1", "ConfigMap", "configmaps")
 }
 
-/// Objects by key, without what a list leaves out of its items and a watch does not.
+/// Objects by key, each [bare](bare).
 pub(super) fn by_key(objects: Vec<Value>) -> BTreeMap<String, Value> {
     objects.into_iter().map(|object| (key_of(&object), bare(object))).collect()
 }
 
+/// Without what a list leaves out of its items and a watch does not, and without times of creation that are null: older servers write
+/// them into the JSON of templates, and there is no telling it from their protobuf.
 pub(super) fn bare(mut object: Value) -> Value {
     if let Some(fields) = object.as_object_mut() {
         fields.remove("kind");
         fields.remove("apiVersion");
     }
+    drop_null_times(&mut object);
     object
+}
+
+fn drop_null_times(value: &mut Value) {
+    match value {
+        Value::Object(fields) => {
+            fields.retain(|name, value| name != "creationTimestamp" || !value.is_null());
+            fields.values_mut().for_each(drop_null_times);
+        }
+        Value::Array(items) => items.iter_mut().for_each(drop_null_times),
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {}
+    }
 }
 
 fn key_of(object: &Value) -> String {

@@ -268,11 +268,32 @@ pub(super) fn same(truth: &BTreeMap<String, Value>, cached: &BTreeMap<String, Va
         .filter(|key| truth.get(*key) != cached.get(*key))
         .map(|key| match (truth.get(key), cached.get(key)) {
             (Some(truth), Some(cached)) => {
-                format!("{key} is {} and cached as {}", version_of(truth), version_of(cached))
+                let (at, versions) = (first_difference(truth, cached), (version_of(truth), version_of(cached)));
+                format!("{key} is {} and cached as {}, which differs at {at}", versions.0, versions.1)
             }
             (Some(_), None) => format!("{key} is not cached"),
             (None, _) => format!("{key} is cached and gone"),
         })
         .collect();
     Err(differences.join("; "))
+}
+
+/// The path to where two objects differ first. Values are not shown: they may be secret.
+fn first_difference(one: &Value, other: &Value) -> String {
+    let part = |name: &str, one: Option<&Value>, other: Option<&Value>| match (one, other) {
+        (Some(one), Some(other)) if one == other => None,
+        (Some(one), Some(other)) => Some(format!("/{name}{}", first_difference(one, other))),
+        _ => Some(format!("/{name}")),
+    };
+    let mut parts = match (one, other) {
+        (Value::Object(one), Value::Object(other)) => {
+            let names: BTreeSet<&String> = one.keys().chain(other.keys()).collect();
+            names.into_iter().filter_map(|name| part(name, one.get(name), other.get(name))).collect()
+        }
+        (Value::Array(one), Value::Array(other)) => {
+            (0..one.len().max(other.len())).filter_map(|at| part(&at.to_string(), one.get(at), other.get(at))).collect()
+        }
+        _ => Vec::new(),
+    };
+    if parts.is_empty() { String::new() } else { parts.swap_remove(0) }
 }
