@@ -138,7 +138,7 @@ pub fn write(summary: &Summary, machine: &Machine, options: &Options) -> String 
 
 fn page(out: &mut String, summary: &Summary, machine: &Machine, options: &Options) -> std::fmt::Result {
     writeln!(out, "# Side by side\n")?;
-    writeln!(out, "Written by `just bench {}` {machine}.", options.words.join(" "),)?;
+    writeln!(out, "Written by `just bench {}` {machine}.", options.words.join(" "))?;
     writeln!(
         out,
         "Medians of interleaved repetitions, in brackets the least and the most. {} pods from the generator. \
@@ -251,6 +251,11 @@ fn absolutes(out: &mut String, summary: &Summary) -> std::fmt::Result {
     writeln!(out)
 }
 
+/// What to hold a figure of ours against: what a handler decodes, others have decoded before.
+fn of_peers(figure: &str) -> &str {
+    if figure == "updates.new.cpu" { "updates.keys.cpu" } else { figure }
+}
+
 /// Those that drop managedFields.
 fn lean(out: &mut String, summary: &Summary) -> std::fmt::Result {
     const FIGURES: [(&str, &str, Unit); 4] = [
@@ -265,9 +270,7 @@ fn lean(out: &mut String, summary: &Summary) -> std::fmt::Result {
     writeln!(out, "## Without managedFields\n\nHalf of a pod. Everybody drops them on arrival.\n")?;
     writeln!(out, "| | {peer} | {} |\n|---|---|{}", ours.join(" | "), "---|".repeat(ours.len()))?;
     for (figure, title, unit) in FIGURES {
-        // What a handler decodes, others have decoded before.
-        let of_peer = if figure == "updates.new.cpu" { "updates.keys.cpu" } else { figure };
-        let peer = summary.get(LEAN, peer, of_peer);
+        let peer = summary.get(LEAN, peer, of_peers(figure));
         write!(out, "| {title} | {} |", peer.map_or_else(|| "–".to_owned(), |cell| unit.show(cell)))?;
         for name in &ours {
             let ours = summary.get(LEAN, name, figure);
@@ -302,8 +305,6 @@ fn kinds(out: &mut String, summary: &Summary) -> std::fmt::Result {
     for work in works {
         for (figure, title, unit) in FIGURES {
             let group = work.plural();
-            // What a handler decodes, others have decoded before.
-            let of_peer = if figure == "updates.new.cpu" { "updates.keys.cpu" } else { figure };
             let find = |name: &str, figure: &str| {
                 summary
                     .names(group)
@@ -312,8 +313,8 @@ fn kinds(out: &mut String, summary: &Summary) -> std::fmt::Result {
                     .and_then(|name| summary.get(group, name, figure))
             };
             let cells = [
-                find("client-go", of_peer),
-                find("kube-rs", of_peer),
+                find("client-go", of_peers(figure)),
+                find("kube-rs", of_peers(figure)),
                 find("ours plain", figure),
                 find("ours compact", figure),
             ];
