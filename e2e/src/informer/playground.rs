@@ -217,7 +217,7 @@ pub(super) fn config_maps() -> ApiResource {
     builtin("", "v1", "ConfigMap", "configmaps")
 }
 
-/// Objects by key, each [bare](bare).
+/// Objects by key, each [bare].
 pub(super) fn by_key(objects: Vec<Value>) -> BTreeMap<String, Value> {
     objects.into_iter().map(|object| (key_of(&object), bare(object))).collect()
 }
