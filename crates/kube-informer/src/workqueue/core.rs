@@ -32,6 +32,8 @@ pub(super) struct Core<T> {
     limiter: Limiter,
     longest_wait: Duration,
     now: Moment,
+    /// When memory is given back that a flood has left, unless the next one comes before.
+    trim_at: Option<Moment>,
 }
 
 /// What has been counted since it was last asked for. Wraps, if nobody ever asks.
@@ -80,6 +82,9 @@ pub(super) enum Verdict {
 const REMEMBERED_FOR: Duration = Duration::from_secs(3600);
 /// and of no more items than this.
 const REMEMBERED: usize = 16_384;
+/// Memory that a flood has left is kept for the next one for so long. Without that, a queue that fills and empties again and again would
+/// get it page by page each time, which takes a third of all it does.
+const KEPT_FOR: Duration = Duration::from_secs(10);
 
 impl<T: Hash + Eq> Core<T> {
     /// Adds an item. This and the next two take it only if it is new.
@@ -146,6 +151,7 @@ impl<T> Core<T> {
             longest_wait,
             overdue_had_its_turn: false,
             now: Moment::START,
+            trim_at: None,
             phase: Phase::Open,
             counts: Counts::default(),
         }
@@ -157,10 +163,12 @@ impl<T> Core<T> {
     pub(super) fn heeds_time(&self) -> bool {
         !self.delays.is_empty()
             || !self.idle.is_empty()
+            || self.trim_at.is_some()
+            || self.slots.are_mostly_free()
             || Priority::HELD_BACK.iter().any(|priority| !self.ready[*priority as usize].is_empty())
     }
 
-    /// Tells the time; what is due becomes ready.
+    /// Tells the time; what is due becomes ready, and what was kept for too long goes.
     pub(super) fn advance(&mut self, now: Moment) {
         let now = now.max(self.now);
         while let Some((due, slot)) = self.delays.pop_due(now) {
@@ -173,6 +181,17 @@ impl<T> Core<T> {
         {
             self.idle.remove(&mut self.slots, slot);
             self.slots.remove(slot);
+        }
+        self.trim();
+    }
+
+    /// Gives memory back that a flood has left some time ago.
+    fn trim(&mut self) {
+        if !self.slots.are_mostly_free() {
+            self.trim_at = None;
+        } else if *self.trim_at.get_or_insert(self.now.after(KEPT_FOR)) <= self.now && self.running.is_empty() {
+            self.trim_at = None;
+            self.compact();
         }
     }
 
@@ -234,9 +253,6 @@ impl<T> Core<T> {
             self.make_ready(number);
         }
         *left = self.rest(number);
-        if self.running.is_empty() && self.slots.are_mostly_free() {
-            self.compact();
-        }
         worked
     }
 
@@ -410,7 +426,7 @@ impl<T> Core<T> {
         }
     }
 
-    /// Gives memory back after a flood, at a time when nobody holds the number of a slot.
+    /// Gives memory back, at a time when nobody holds the number of a slot.
     #[cold]
     fn compact(&mut self) {
         let [low, normal, high] = &mut self.ready;

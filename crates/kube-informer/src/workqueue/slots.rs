@@ -207,7 +207,7 @@ impl<T> Slots<T> {
     /// Whether so few of many slots are used that their memory should be given back.
     #[inline]
     pub(super) fn are_mostly_free(&self) -> bool {
-        self.slots.capacity() > WORTH_RETURNING && self.table.len() < self.slots.capacity() / 8
+        self.slots.capacity() > WORTH_RETURNING && self.table.len() < self.slots.capacity() / 16
     }
 
     /// Moves all slots together and gives memory back. Returns for each old number the new one. Nobody may hold a number meanwhile.
