@@ -317,7 +317,7 @@ impl<T: Hash + Eq + Clone + Send + 'static> WorkQueue<T> {
     /// ```
     #[doc(alias = "AddAfter")]
     pub fn add_after(&self, item: T, delay: Duration) {
-        let mut item = Some(item);
+        let mut item = self.shared.hashes.to_add(item);
         self.shared.step(Time::Needed, |state| state.core.add_after(&mut item, delay, Priority::High));
     }
 
@@ -337,7 +337,7 @@ impl<T: Hash + Eq + Clone + Send + 'static> WorkQueue<T> {
     #[doc(alias = "AddRateLimited")]
     #[doc(alias = "When")]
     pub fn retry(&self, item: T) {
-        let mut item = Some(item);
+        let mut item = self.shared.hashes.to_add(item);
         self.shared.step(Time::Needed, |state| state.core.retry(&mut item, Priority::High));
     }
 
@@ -355,6 +355,7 @@ impl<T: Hash + Eq + Clone + Send + 'static> WorkQueue<T> {
     /// ```
     #[doc(alias = "Forget")]
     pub fn forget(&self, item: &T) {
+        let item = self.shared.hashes.to_find(item);
         self.shared.step(Time::IfQueueHeedsIt, |state| state.core.forget(item));
     }
 
@@ -377,6 +378,7 @@ impl<T: Hash + Eq + Clone + Send + 'static> WorkQueue<T> {
     #[must_use]
     #[doc(alias = "NumRequeues")]
     pub fn attempts(&self, item: &T) -> u32 {
+        let item = self.shared.hashes.to_find(item);
         self.shared.look(|core| core.failures(item))
     }
 
@@ -408,7 +410,7 @@ impl<T: Hash + Eq + Clone + Send + 'static> WorkQueue<T> {
     #[inline]
     fn add_as(&self, item: T, priority: Priority, cause: Cause) {
         let time = if priority == Priority::High { Time::IfQueueHeedsIt } else { Time::Needed };
-        let mut item = Some(item);
+        let mut item = self.shared.hashes.to_add(item);
         self.shared.step(time, |state| state.core.add(&mut item, priority, cause));
     }
 }

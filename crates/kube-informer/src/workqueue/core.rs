@@ -1,6 +1,5 @@
 //! The rules of the queue, without a clock, a thread or a waker.
 
-use std::hash::Hash;
 use std::time::Duration;
 
 use super::delays::Delays;
@@ -8,7 +7,7 @@ use super::moment::Moment;
 use super::priority::Priority;
 use super::rate_limit::{Limiter, RateLimit};
 use super::running::{Running, Timing};
-use super::slots::{Cause, Found, List, Place, Slots};
+use super::slots::{Cause, Found, Hashed, List, Place, Slots};
 
 /// The state of a queue. Whoever calls it says what time it is, by [`advance`](Self::advance), before each call for which
 /// [time matters](Self::heeds_time).
@@ -86,10 +85,10 @@ const REMEMBERED: usize = 16_384;
 /// get it page by page each time, which takes a third of all it does.
 const KEPT_FOR: Duration = Duration::from_secs(10);
 
-impl<T: Hash + Eq> Core<T> {
+impl<T: Eq> Core<T> {
     /// Adds an item. This and the next two take it only if it is new.
     #[inline]
-    pub(super) fn add(&mut self, item: &mut Option<T>, priority: Priority, cause: Cause) {
+    pub(super) fn add(&mut self, item: &mut Hashed<Option<T>>, priority: Priority, cause: Cause) {
         match self.find_to_add(item) {
             Some(Found::New(slot)) => self.add_new(slot, priority),
             Some(Found::Known(slot)) => self.add_slot(slot, priority, cause),
@@ -97,7 +96,7 @@ impl<T: Hash + Eq> Core<T> {
         }
     }
 
-    pub(super) fn add_after(&mut self, item: &mut Option<T>, delay: Duration, priority: Priority) {
+    pub(super) fn add_after(&mut self, item: &mut Hashed<Option<T>>, delay: Duration, priority: Priority) {
         if let Some(slot) = self.slot_to_add(item) {
             self.counts.retries = self.counts.retries.wrapping_add(1);
             self.delay(slot, delay, priority);
@@ -105,7 +104,7 @@ impl<T: Hash + Eq> Core<T> {
     }
 
     /// Adds an item as one that has failed.
-    pub(super) fn retry(&mut self, item: &mut Option<T>, priority: Priority) {
+    pub(super) fn retry(&mut self, item: &mut Hashed<Option<T>>, priority: Priority) {
         if let Some(slot) = self.slot_to_add(item) {
             self.counts.retries = self.counts.retries.wrapping_add(1);
             let delay = self.fail(slot);
@@ -113,17 +112,17 @@ impl<T: Hash + Eq> Core<T> {
         }
     }
 
-    fn slot_to_add(&mut self, item: &mut Option<T>) -> Option<u32> {
+    fn slot_to_add(&mut self, item: &mut Hashed<Option<T>>) -> Option<u32> {
         self.find_to_add(item).map(|(Found::New(slot) | Found::Known(slot))| slot)
     }
 
     #[inline]
-    fn find_to_add(&mut self, item: &mut Option<T>) -> Option<Found> {
-        if self.is_closed() { None } else { self.slots.find_or_insert(item) }
+    fn find_to_add(&mut self, item: &mut Hashed<Option<T>>) -> Option<Found> {
+        if self.is_closed() { None } else { Some(self.slots.find_or_insert(item)) }
     }
 
     /// Forgets the failures of an item, nothing else.
-    pub(super) fn forget(&mut self, item: &T) {
+    pub(super) fn forget(&mut self, item: Hashed<&T>) {
         let Some(number) = self.slots.find(item) else { return };
         let slot = self.slots.get_mut(number);
         slot.failures = 0;
@@ -133,7 +132,7 @@ impl<T: Hash + Eq> Core<T> {
         }
     }
 
-    pub(super) fn failures(&self, item: &T) -> u32 {
+    pub(super) fn failures(&self, item: Hashed<&T>) -> u32 {
         self.slots.find(item).map_or(0, |slot| self.slots.get(slot).failures)
     }
 }

@@ -7,12 +7,14 @@ use std::time::Duration;
 use super::core::{Core, Counts};
 use super::metrics::QueueMetrics;
 use super::platform::{Clock, Mutex};
+use super::slots::Hashes;
 use super::waiters::Waiters;
 
 /// What all handles of a queue share.
 pub(super) struct Shared<T> {
     state: Mutex<State<T>>,
     pub(super) clock: Clock,
+    pub(super) hashes: Hashes,
     pub(super) name: Option<Box<str>>,
     metrics: Option<Metrics>,
 }
@@ -45,6 +47,7 @@ impl<T> Shared<T> {
         Self {
             state: Mutex::new(State { core, waiters: Waiters::default(), depth: 0 }),
             clock: Clock::new(),
+            hashes: Hashes::default(),
             name,
             metrics: metrics.map(|to| Metrics { to, reported: AtomicBool::new(false) }),
         }

@@ -81,16 +81,42 @@ pub(super) struct Slots<T> {
     free: u32,
     slots: Vec<Slot<T>>,
     table: HashTable<u32>,
-    hasher: DefaultHashBuilder,
+}
+
+/// An item, or whether there is one, with its hash: that takes a while, and is done before the queue is locked.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Hashed<I> {
+    hash: u32,
+    item: I,
+}
+
+/// How the items of a queue are hashed.
+#[derive(Debug, Default)]
+pub(super) struct Hashes(DefaultHashBuilder);
+
+impl Hashes {
+    #[inline]
+    pub(super) fn to_add<T: Hash>(&self, item: T) -> Hashed<Option<T>> {
+        Hashed { hash: self.of(&item), item: Some(item) }
+    }
+
+    pub(super) fn to_find<'a, T: Hash>(&self, item: &'a T) -> Hashed<&'a T> {
+        Hashed { hash: self.of(item), item }
+    }
+
+    #[inline]
+    fn of(&self, item: &impl Hash) -> u32 {
+        let hash = self.0.hash_one(item);
+        (hash ^ (hash >> 32)) as u32
+    }
 }
 
 const NONE: u32 = u32::MAX;
 /// Memory for fewer slots than this is kept.
 const WORTH_RETURNING: usize = 4096;
 
-impl<T: Hash + Eq> Slots<T> {
-    pub(super) fn find(&self, item: &T) -> Option<u32> {
-        let hash = self.hash(item);
+impl<T: Eq> Slots<T> {
+    pub(super) fn find(&self, Hashed { hash, item }: Hashed<&T>) -> Option<u32> {
         let is_it = |number: &u32| {
             let slot = &self.slots[*number as usize];
             slot.hash == hash && slot.item.as_ref() == Some(item)
@@ -101,15 +127,15 @@ impl<T: Hash + Eq> Slots<T> {
     /// The slot of the item, a new one if it has none. Takes the item only if it is new: dropping it otherwise is for the caller, who
     /// can do so without the lock.
     #[inline]
-    pub(super) fn find_or_insert(&mut self, item: &mut Option<T>) -> Option<Found> {
-        let hash = self.hash(item.as_ref()?);
+    pub(super) fn find_or_insert(&mut self, Hashed { hash, item }: &mut Hashed<Option<T>>) -> Found {
+        let hash = *hash;
         let slots = &self.slots;
         let is_it = |number: &u32| {
             let slot = &slots[*number as usize];
             slot.hash == hash && slot.item == *item
         };
         match self.table.entry(spread(hash), is_it, |number| spread(slots[*number as usize].hash)) {
-            Entry::Occupied(entry) => Some(Found::Known(*entry.get())),
+            Entry::Occupied(entry) => Found::Known(*entry.get()),
             Entry::Vacant(entry) => {
                 let number = match self.free {
                     NONE => slots.len() as u32,
@@ -117,21 +143,15 @@ impl<T: Hash + Eq> Slots<T> {
                 };
                 let bucket = entry.insert(number).bucket_index() as u32;
                 self.fill(number, hash, bucket, item.take());
-                Some(Found::New(number))
+                Found::New(number)
             }
         }
-    }
-
-    #[inline]
-    fn hash(&self, item: &T) -> u32 {
-        let hash = self.hasher.hash_one(item);
-        (hash ^ (hash >> 32)) as u32
     }
 }
 
 impl<T> Slots<T> {
     pub(super) fn new() -> Self {
-        Self { free: NONE, slots: Vec::new(), table: HashTable::new(), hasher: DefaultHashBuilder::default() }
+        Self { free: NONE, slots: Vec::new(), table: HashTable::new() }
     }
 
     #[inline]
