@@ -89,6 +89,66 @@ fn no_item_is_with_two_workers_and_none_that_was_added_is_missed() {
     });
 }
 
+/// Nobody asks the queue for anything but the next item, so that nobody but workers finds what found the queue locked.
+#[test]
+fn all_items_reach_a_worker_in_the_order_of_each_adder_whoever_had_the_queue() {
+    check(|| {
+        let queue = queue();
+        let adders = [0, 10].map(|first| {
+            let queue = queue.clone();
+            thread::spawn(move || (first..first + 5).for_each(|item| queue.add(item)))
+        });
+        let taken = block_on(async {
+            let mut taken = Vec::new();
+            while taken.len() < 10 {
+                let item = queue.next().await.expect("it goes on");
+                taken.push(*item);
+                item.forget();
+            }
+            taken
+        });
+        join(adders);
+        let of =
+            |first: u32| taken.iter().copied().filter(|item| (first..first + 10).contains(item)).collect::<Vec<_>>();
+        assert_eq!((of(0), of(10)), ((0..5).collect(), (10..15).collect()));
+    });
+}
+
+#[test]
+fn nobody_waits_beside_an_item_that_found_the_queue_locked() {
+    check(|| {
+        let queue = queue();
+        let workers = [0, 1].map(|_| {
+            let queue = queue.clone();
+            thread::spawn(move || block_on(async { queue.next().await.map(Item::forget) }))
+        });
+        let adders = [0, 1].map(|item| {
+            let queue = queue.clone();
+            thread::spawn(move || queue.add(item))
+        });
+        join(adders);
+        assert_eq!(join(workers), [Some(()), Some(())]);
+    });
+}
+
+#[test]
+fn whoever_has_added_something_finds_it_in_the_queue() {
+    check(|| {
+        let queue = queue();
+        let adders = [0, 10, 20].map(|first| {
+            let queue = queue.clone();
+            thread::spawn(move || {
+                for item in first..first + 3 {
+                    queue.add(item);
+                    assert!(queue.len() > (item - first) as usize);
+                }
+            })
+        });
+        join(adders);
+        assert_eq!(queue.len(), 9);
+    });
+}
+
 #[test]
 fn an_item_given_to_a_wait_that_is_given_up_goes_to_another() {
     check(|| {
