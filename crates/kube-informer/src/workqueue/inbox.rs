@@ -13,6 +13,9 @@ use super::slots::Hashed;
 /// order stays as it was, and what everybody else asks the queue is asked after all have been taken in.
 ///
 /// While a worker waits nothing is here: it would not be found. The queue is locked before its inbox, never after it.
+///
+/// On lines of the cache of its own: what others read beside it would be torn from them with each item.
+#[repr(align(128))]
 pub(super) struct Inbox<T> {
     /// How many there are, for those who have not locked it.
     len: AtomicUsize,
