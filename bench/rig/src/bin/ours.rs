@@ -1,5 +1,6 @@
 //! Our informer, to be measured. Settings: `plain`, `compact`, `decoded`; with `+gzip` answers may be compressed, with
-//! `+protobuf` they are asked for in that form, with `+lean` managedFields are dropped. A setting of the wire is one more word and one
+//! `+protobuf` they are asked for in that form, with `+lean` managedFields are dropped; `+mimalloc` is for
+//! `ours_mimalloc`, which is this program with another allocator. A setting of the wire is one more word and one
 //! more line in `informer`; the runner's `WIRES` has it measured beside the others.
 
 use std::hint::black_box;
@@ -16,7 +17,7 @@ use rig::client::{Depth, Ear, Options, Reads, SELECTED, Scenario, Subject, run};
 use rig::work::Work;
 use tokio::runtime::Runtime;
 
-fn main() -> Result<(), Box<dyn std::error::Error>> {
+pub(crate) fn main() -> Result<(), Box<dyn std::error::Error>> {
     let options = Options::parse()?;
     match options.work {
         Work::Pods => {
@@ -68,7 +69,7 @@ fn informer<K: Object>(options: &Options, client: Client, resource: ApiResource)
         _ => Keep::Compact,
     };
     let wire = |source: ApiListWatch, word| match word {
-        "lean" => source,
+        "lean" | "mimalloc" => source,
         "gzip" => source.compression(Compression::Gzip),
         "protobuf" => source.wire(Wire::Protobuf),
         other => unreachable!("no such setting: {other}"),

@@ -63,7 +63,7 @@ impl Workshop {
         let figures = match &job.what {
             What::Follow { work, count, scenario, arguments } => {
                 let server = self.serve(*work, *count, &job.setting)?;
-                let mut client = self.client(job.who);
+                let mut client = self.client(job.who, &job.setting);
                 client.args(["--server", &server.address, "--work", work.plural(), "--scenario", scenario]);
                 client.args(["--count", &count.to_string(), "--setting", &job.setting]).args(arguments);
                 figures(&mut client)?
@@ -80,7 +80,7 @@ impl Workshop {
         Ok((figures, start.elapsed().as_secs_f64()))
     }
 
-    fn client(&self, who: Who) -> Command {
+    fn client(&self, who: Who, setting: &str) -> Command {
         match who {
             Who::ClientGo => {
                 let mut go = Command::new(&self.go);
@@ -88,6 +88,7 @@ impl Workshop {
                 go
             }
             Who::KubeRs => Command::new(self.binaries.join("kube_rs")),
+            Who::Ours if setting.ends_with("+mimalloc") => Command::new(self.binaries.join("ours_mimalloc")),
             Who::Ours | Who::Plain => Command::new(self.binaries.join("ours")),
         }
     }

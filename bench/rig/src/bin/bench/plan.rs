@@ -115,6 +115,8 @@ pub const WIRES: &[&str] = &["", "+protobuf"];
 
 /// The group of clients that drop managedFields.
 pub const LEAN: &str = "pods, lean";
+/// The group in which ours have another allocator. Go brings its own.
+pub const MIMALLOC: &str = "pods, mimalloc";
 
 /// So many handlers.
 pub const HANDLERS: [u64; 4] = [1, 4, 16, 64];
@@ -151,6 +153,7 @@ impl Plan {
         self.decoding(count);
         self.gzip(count, scale);
         self.lean(count, scale);
+        self.mimalloc(count, scale);
         self.reads(count);
         self.handlers(count, scale);
         for (work, many) in [(Work::EndpointSlices, count), (Work::Events, count), (Work::Certificates, count)] {
@@ -234,6 +237,13 @@ impl Plan {
         who.extend(ours("+lean"));
         let more = [("updates", (30_000 / scale).to_string()), ("settle", "1500".to_owned())];
         self.follow(LEAN, &who, Work::Pods, count, "life", &more);
+    }
+
+    fn mimalloc(&mut self, count: u64, scale: u64) {
+        let mut who = peers(&[(Who::ClientGo, "protobuf")]);
+        who.extend(ours("+mimalloc"));
+        let more = [("updates", (30_000 / scale).to_string()), ("settle", "1500".to_owned())];
+        self.follow(MIMALLOC, &who, Work::Pods, count, "life", &more);
     }
 
     fn reads(&mut self, count: u64) {

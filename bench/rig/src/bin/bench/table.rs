@@ -4,7 +4,7 @@ use std::fmt::Write;
 
 use rig::work::Work;
 
-use crate::plan::{LEAN, Options, WIRES};
+use crate::plan::{LEAN, MIMALLOC, Options, WIRES};
 use crate::summary::{ONE_MORE, Spread, Summary};
 use rig::machine::Machine;
 
@@ -150,7 +150,14 @@ fn page(out: &mut String, summary: &Summary, machine: &Machine, options: &Option
     }
     best_settings(out, summary)?;
     absolutes(out, summary)?;
-    lean(out, summary)?;
+    apart(out, summary, LEAN, "Without managedFields", "Half of a pod. Everybody drops them on arrival.")?;
+    apart(
+        out,
+        summary,
+        MIMALLOC,
+        "With mimalloc",
+        "Ours in a program whose allocator is mimalloc; Go brings its own.",
+    )?;
     kinds(out, summary)?;
     queues(out, summary)
 }
@@ -256,24 +263,24 @@ fn of_peers(figure: &str) -> &str {
     if figure == "updates.new.cpu" { "updates.keys.cpu" } else { figure }
 }
 
-/// Those that drop managedFields.
-fn lean(out: &mut String, summary: &Summary) -> std::fmt::Result {
+/// A group with a table of its own.
+fn apart(out: &mut String, summary: &Summary, group: &str, title: &str, what: &str) -> std::fmt::Result {
     const FIGURES: [(&str, &str, Unit); 4] = [
         ("sync.cpu", "CPU until synced, handler reads keys", Unit::Seconds),
         ("updates.keys.cpu", "CPU for an update, handler reads keys", Unit::Micros),
         ("updates.new.cpu", "CPU for an update, handler decodes the new object", Unit::Micros),
         ("held.rss", "memory held", Unit::Bytes),
     ];
-    let names = summary.names(LEAN);
+    let names = summary.names(group);
     let (ours, peer): (Vec<&str>, Vec<&str>) = names.into_iter().partition(|name| name.starts_with("ours"));
     let Some(peer) = peer.first() else { return Ok(()) };
-    writeln!(out, "## Without managedFields\n\nHalf of a pod. Everybody drops them on arrival.\n")?;
+    writeln!(out, "## {title}\n\n{what}\n")?;
     writeln!(out, "| | {peer} | {} |\n|---|---|{}", ours.join(" | "), "---|".repeat(ours.len()))?;
-    for (figure, title, unit) in FIGURES {
-        let peer = summary.get(LEAN, peer, of_peers(figure));
-        write!(out, "| {title} | {} |", peer.map_or_else(|| "–".to_owned(), |cell| unit.show(cell)))?;
+    for (figure, row, unit) in FIGURES {
+        let peer = summary.get(group, peer, of_peers(figure));
+        write!(out, "| {row} | {} |", peer.map_or_else(|| "–".to_owned(), |cell| unit.show(cell)))?;
         for name in &ours {
-            let ours = summary.get(LEAN, name, figure);
+            let ours = summary.get(group, name, figure);
             let ratio = ours.zip(peer).map(|(ours, peer)| ratio_text(ours.median / peer.median));
             let shown = ours.zip(ratio).map(|(ours, ratio)| format!("{}, {ratio}", unit.show(ours)));
             write!(out, " {} |", shown.unwrap_or_else(|| "–".to_owned()))?;
