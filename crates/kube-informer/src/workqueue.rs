@@ -5,7 +5,6 @@ mod core;
 mod delays;
 mod drain;
 mod enqueue;
-mod inbox;
 mod item;
 mod metrics;
 mod moment;
@@ -410,11 +409,9 @@ impl<T: Hash + Eq + Clone + Send + 'static> WorkQueue<T> {
 
     #[inline]
     fn add_as(&self, item: T, priority: Priority, cause: Cause) {
+        let time = if priority == Priority::High { Time::IfQueueHeedsIt } else { Time::Needed };
         let mut item = self.shared.hashes.to_add(item);
-        match (priority, cause) {
-            (Priority::High, Cause::Fresh) => self.shared.add_fresh(item),
-            _ => self.shared.step(Time::Needed, |state| state.core.add(&mut item, priority, cause)),
-        }
+        self.shared.step(time, |state| state.core.add(&mut item, priority, cause));
     }
 }
 

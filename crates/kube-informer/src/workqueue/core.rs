@@ -121,18 +121,6 @@ impl<T: Eq> Core<T> {
         if self.is_closed() { None } else { Some(self.slots.find_or_insert(item)) }
     }
 
-    /// Adds an item because something happened.
-    #[inline]
-    pub(super) fn add_fresh(&mut self, item: &mut Hashed<Option<T>>) {
-        self.add(item, Priority::High, Cause::Fresh);
-    }
-
-    /// The same, with many. Those that are known already stay where they are.
-    pub(super) fn add_all(&mut self, items: &mut Vec<Hashed<Option<T>>>) {
-        items.iter_mut().for_each(|item| self.add_fresh(item));
-        items.retain(Hashed::is_there);
-    }
-
     /// Forgets the failures of an item, nothing else.
     pub(super) fn forget(&mut self, item: Hashed<&T>) {
         let Some(number) = self.slots.find(item) else { return };
@@ -204,12 +192,6 @@ impl<T> Core<T> {
             self.trim_at = None;
             self.compact();
         }
-    }
-
-    /// Whether something is ready that nothing could come before.
-    #[inline]
-    pub(super) fn has_fresh(&self) -> bool {
-        !self.ready[Priority::High as usize].is_empty()
     }
 
     /// The item whose turn it is.

@@ -151,7 +151,7 @@ impl<T> Item<T> {
         // Dropped once the queue is unlocked.
         let mut left = None;
         let priority = self.priority();
-        let worked = queue.step_by_inbox(time, |state| state.core.end(self.slot, verdict, priority, &mut left));
+        let worked = queue.step(time, |state| state.core.end(self.slot, verdict, priority, &mut left));
         queue.report_finished(worked);
     }
 }

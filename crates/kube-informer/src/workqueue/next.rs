@@ -59,26 +59,17 @@ impl<T: Clone> Next<'_, T> {
     /// moved at once, its halves would be read back as a whole before they are written, where a processor stalls.
     #[inline]
     fn look(&mut self, cx: &Context<'_>, item: &mut Option<T>) -> Look {
-        let mut doubles = Vec::new();
-        self.queue.step_by_inbox(Time::IfQueueHeedsIt, |state| {
-            loop {
-                if !state.core.has_fresh() {
-                    doubles.append(&mut self.queue.empty_inbox(state));
-                }
-                if let Some(first) = state.core.first() {
-                    // Cloned before anything changes: it may panic.
-                    *item = Some(state.core.item(first.slot).clone());
-                    self.leave(&mut state.waiters);
-                    self.slot = Some(first.slot);
-                    return Look::Found(state.core.take(first));
-                }
-                if state.core.is_over() {
-                    self.leave(&mut state.waiters);
-                    return Look::Over;
-                }
-                if self.queue.close_inbox() {
-                    break;
-                }
+        self.queue.step(Time::IfQueueHeedsIt, |state| {
+            if let Some(first) = state.core.first() {
+                // Cloned before anything changes: it may panic.
+                *item = Some(state.core.item(first.slot).clone());
+                self.leave(&mut state.waiters);
+                self.slot = Some(first.slot);
+                return Look::Found(state.core.take(first));
+            }
+            if state.core.is_over() {
+                self.leave(&mut state.waiters);
+                return Look::Over;
             }
             let ticket = *self.ticket.get_or_insert_with(|| state.waiters.ticket());
             Look::Wait(state.waiters.wait(ticket, cx.waker().clone(), state.core.next_due()))
@@ -145,7 +136,7 @@ impl<T> Drop for Next<'_, T> {
     fn drop(&mut self) {
         // It may have been woken for an item, or have kept the time: somebody else has to.
         if let Some(ticket) = self.ticket.take() {
-            self.queue.step_by_inbox(Time::IfQueueHeedsIt, |state| state.waiters.leave(ticket));
+            self.queue.step(Time::IfQueueHeedsIt, |state| state.waiters.leave(ticket));
         }
         if let Some(slot) = self.slot.take() {
             self.give_back(slot);

@@ -3,7 +3,7 @@
 //! The unit tests of this crate explore the schedules of the queue with shuttle, so there its lock is shuttle's, and time is moved by
 //! hand. Everything else that uses the queue in a test is an integration test, on tokio's paused time.
 
-pub(super) use self::here::{AtomicUsize, Clock, Mutex, MutexGuard, Sleep};
+pub(super) use self::here::{Clock, Mutex, Sleep};
 
 #[cfg(not(test))]
 mod here {
@@ -15,9 +15,7 @@ mod here {
 
     use crate::workqueue::moment::Moment;
 
-    pub(in crate::workqueue) use std::sync::atomic::AtomicUsize;
-
-    pub(in crate::workqueue) use parking_lot::{Mutex, MutexGuard};
+    pub(in crate::workqueue) use parking_lot::Mutex;
 
     #[derive(Debug)]
     pub(in crate::workqueue) struct Clock {
@@ -60,9 +58,6 @@ mod here {
 
     use crate::workqueue::moment::Moment;
 
-    pub(in crate::workqueue) use shuttle::sync::MutexGuard;
-    pub(in crate::workqueue) use shuttle::sync::atomic::AtomicUsize;
-
     #[derive(Debug)]
     pub(in crate::workqueue) struct Mutex<T>(shuttle::sync::Mutex<T>);
 
@@ -86,12 +81,8 @@ mod here {
             Self(shuttle::sync::Mutex::new(inner))
         }
 
-        pub(in crate::workqueue) fn lock(&self) -> MutexGuard<'_, T> {
+        pub(in crate::workqueue) fn lock(&self) -> shuttle::sync::MutexGuard<'_, T> {
             self.0.lock().unwrap()
-        }
-
-        pub(in crate::workqueue) fn try_lock(&self) -> Option<MutexGuard<'_, T>> {
-            self.0.try_lock().ok()
         }
     }
 

@@ -89,7 +89,6 @@ fn no_item_is_with_two_workers_and_none_that_was_added_is_missed() {
     });
 }
 
-/// Nobody asks the queue for anything but the next item, so that nobody but workers finds what found the queue locked.
 #[test]
 fn all_items_reach_a_worker_in_the_order_of_each_adder_whoever_had_the_queue() {
     check(|| {
@@ -115,7 +114,7 @@ fn all_items_reach_a_worker_in_the_order_of_each_adder_whoever_had_the_queue() {
 }
 
 #[test]
-fn nobody_waits_beside_an_item_that_found_the_queue_locked() {
+fn nobody_waits_beside_an_item() {
     check(|| {
         let queue = queue();
         let workers = [0, 1].map(|_| {
@@ -128,6 +127,40 @@ fn nobody_waits_beside_an_item_that_found_the_queue_locked() {
         });
         join(adders);
         assert_eq!(join(workers), [Some(()), Some(())]);
+    });
+}
+
+#[test]
+fn what_is_added_twice_before_its_turn_has_one_turn_whoever_had_the_queue() {
+    check(|| {
+        let queue = queue();
+        let adders = [[0, 0], [1, 1]].map(|items| {
+            let queue = queue.clone();
+            thread::spawn(move || items.into_iter().for_each(|item| queue.add(item)))
+        });
+        join(adders);
+        for _ in 0..2 {
+            block_on(queue.next()).expect("it goes on").forget();
+        }
+        assert!(queue.is_empty());
+    });
+}
+
+#[test]
+fn what_is_added_while_it_runs_runs_once_more_beside_a_worker_that_waits() {
+    check(|| {
+        let queue = queue();
+        queue.add(0);
+        let item = block_on(queue.next()).expect("it goes on");
+        let adders = [0, 0].map(|item| {
+            let queue = queue.clone();
+            thread::spawn(move || queue.add(item))
+        });
+        let other = worker(&queue);
+        join(adders);
+        item.forget();
+        block_on(queue.drain());
+        assert_eq!(join([other]), [1]);
     });
 }
 

@@ -5,16 +5,14 @@ use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 use super::core::{Core, Counts};
-use super::inbox::{Inbox, Letter};
 use super::metrics::QueueMetrics;
-use super::platform::{Clock, Mutex, MutexGuard};
-use super::slots::{Hashed, Hashes};
+use super::platform::{Clock, Mutex};
+use super::slots::Hashes;
 use super::waiters::Waiters;
 
 /// What all handles of a queue share.
 pub(super) struct Shared<T> {
     state: Mutex<State<T>>,
-    inbox: Inbox<T>,
     pub(super) clock: Clock,
     pub(super) hashes: Hashes,
     pub(super) name: Option<Box<str>>,
@@ -26,8 +24,6 @@ pub(super) struct Shared<T> {
 pub(super) struct State<T> {
     pub(super) core: Core<T>,
     pub(super) waiters: Waiters,
-    /// What the inbox held is here while it is put into the queue, and then what the queue had already.
-    batch: Vec<Letter<T>>,
     /// The depth that the metrics know of.
     depth: usize,
 }
@@ -51,8 +47,7 @@ const REPORT_UNFINISHED_EVERY: Duration = Duration::from_millis(500);
 impl<T> Shared<T> {
     pub(super) fn new(core: Core<T>, name: Option<Box<str>>, metrics: Option<Box<dyn QueueMetrics>>) -> Self {
         Self {
-            state: Mutex::new(State { core, waiters: Waiters::default(), batch: Vec::new(), depth: 0 }),
-            inbox: Inbox::new(),
+            state: Mutex::new(State { core, waiters: Waiters::default(), depth: 0 }),
             clock: Clock::new(),
             hashes: Hashes::default(),
             name,
@@ -64,36 +59,11 @@ impl<T> Shared<T> {
     #[inline]
     pub(super) fn step<R>(&self, time: Time, step: impl FnOnce(&mut State<T>) -> R) -> R {
         let mut state = self.state.lock();
-        let _doubles = self.empty_inbox(&mut state);
-        self.go_on(state, time, step)
-    }
-
-    /// The same, by those whom it does not concern what is in the inbox.
-    #[inline]
-    pub(super) fn step_by_inbox<R>(&self, time: Time, step: impl FnOnce(&mut State<T>) -> R) -> R {
-        self.go_on(self.state.lock(), time, step)
-    }
-
-    /// Puts what is in the inbox into the queue. Returns what is to be dropped once the queue is unlocked.
-    #[inline]
-    #[must_use]
-    pub(super) fn empty_inbox(&self, state: &mut State<T>) -> Vec<Letter<T>> {
-        if self.inbox.is_empty() { Vec::new() } else { self.take_in(state) }
-    }
-
-    #[inline(never)]
-    fn take_in(&self, state: &mut State<T>) -> Vec<Letter<T>> {
-        self.inbox.empty_into(&mut state.core, &mut state.batch);
-        if state.batch.is_empty() { Vec::new() } else { std::mem::take(&mut state.batch) }
-    }
-
-    #[inline]
-    fn go_on<R>(&self, mut state: MutexGuard<'_, State<T>>, time: Time, step: impl FnOnce(&mut State<T>) -> R) -> R {
         if time == Time::Needed || state.core.heeds_time() || self.metrics.is_some() {
             state.core.advance(self.clock.now());
         }
         let result = step(&mut state);
-        let State { core, waiters, batch: _, depth } = &mut *state;
+        let State { core, waiters, depth } = &mut *state;
         let wake = waiters.wake(core);
         let report = self.metrics.as_ref().map(|metrics| {
             let change = core.depth() as i64 - std::mem::replace(depth, core.depth()) as i64;
@@ -105,11 +75,6 @@ impl<T> Shared<T> {
             metrics.report(change, counts);
         }
         result
-    }
-
-    /// Sees to it that nothing is left in the inbox any more, where a worker that waits would not find it. False if something is there.
-    pub(super) fn close_inbox(&self) -> bool {
-        self.inbox.close_for_waiting()
     }
 
     /// Looks at the queue at the time it is.
@@ -139,30 +104,6 @@ impl<T> Shared<T> {
             metrics.to.unfinished(all, longest);
         }
         unfinished.is_some()
-    }
-}
-
-impl<T: Eq> Shared<T> {
-    /// Adds an item because something happened, without waiting for the queue if that can be helped. Metrics want to know of each at once.
-    #[inline]
-    pub(super) fn add_fresh(&self, mut item: Hashed<Option<T>>) {
-        let state = if self.inbox.is_empty() { self.state.try_lock() } else { None };
-        match state {
-            Some(state) => self.go_on(state, Time::IfQueueHeedsIt, |state| state.core.add_fresh(&mut item)),
-            None => self.add_later(item),
-        }
-    }
-
-    #[inline(never)]
-    fn add_later(&self, item: Hashed<Option<T>>) {
-        let put = if self.metrics.is_none() { self.inbox.put(item, Core::add_all) } else { Err(item) };
-        let Err(mut item) = put else { return };
-        self.step(Time::IfQueueHeedsIt, |state| {
-            if !state.waiters.are_there() {
-                self.inbox.open();
-            }
-            state.core.add_fresh(&mut item);
-        });
     }
 }
 

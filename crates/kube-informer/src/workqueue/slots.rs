@@ -90,12 +90,6 @@ pub(super) struct Hashed<I> {
     item: I,
 }
 
-impl<T> Hashed<Option<T>> {
-    pub(super) fn is_there(&self) -> bool {
-        self.item.is_some()
-    }
-}
-
 /// How the items of a queue are hashed.
 #[derive(Debug, Default)]
 pub(super) struct Hashes(DefaultHashBuilder);

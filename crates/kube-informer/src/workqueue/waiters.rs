@@ -62,11 +62,6 @@ impl Waiters {
         self.drains.retain(|(other, _)| *other != ticket);
     }
 
-    /// Whether any worker waits.
-    pub(super) fn are_there(&self) -> bool {
-        !self.workers.is_empty() || self.timekeeper.is_some()
-    }
-
     /// Whom to wake, given what the queue has now. Asked after every change of the queue and of the waiters. It wakes one worker
     /// only, who asks again when it has taken its item.
     #[inline]
