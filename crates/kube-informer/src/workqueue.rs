@@ -66,7 +66,7 @@ use crate::event::Origin;
 /// 6. Of equal [priority](Priority), what was added first goes first. Nothing is held back for ever.
 /// 7. The queue holds each item once, however often it is added: its memory is bounded by the number of different items.
 ///    It takes no more than 100 bytes for each of a million (beside what the item itself has on the heap), and gives memory back
-///    ten seconds after a flood, with the next thing that happens.
+///    ten seconds after a flood, with the next thing that happens while nothing is being worked on.
 ///
 /// These are client-go's rules. In some places it differs, because users suffer there:
 ///
