@@ -31,7 +31,7 @@ pub(super) struct Core<T> {
     limiter: Limiter,
     longest_wait: Duration,
     now: Moment,
-    /// When memory is given back that a flood has left, unless the next one comes before.
+    /// When memory is given back that a flood has left. As long as it is set time matters, so that the next flood is noticed, which unsets it.
     trim_at: Option<Moment>,
 }
 
@@ -118,7 +118,7 @@ impl<T: Eq> Core<T> {
 
     #[inline]
     fn find_to_add(&mut self, item: &mut Hashed<Option<T>>) -> Option<Found> {
-        if self.is_closed() { None } else { Some(self.slots.find_or_insert(item)) }
+        if self.is_closed() { None } else { self.slots.find_or_insert(item) }
     }
 
     /// Forgets the failures of an item, nothing else.

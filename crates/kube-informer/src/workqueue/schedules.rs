@@ -43,15 +43,23 @@ fn worker(queue: &WorkQueue<u32>) -> JoinHandle<usize> {
     })
 }
 
+/// A worker that takes one item.
+fn one_turn(queue: &WorkQueue<u32>) -> JoinHandle<Option<()>> {
+    let queue = queue.clone();
+    thread::spawn(move || block_on(async { queue.next().await.map(Item::forget) }))
+}
+
+fn adder(queue: &WorkQueue<u32>, items: impl IntoIterator<Item = u32> + Send + 'static) -> JoinHandle<()> {
+    let queue = queue.clone();
+    thread::spawn(move || items.into_iter().for_each(|item| queue.add(item)))
+}
+
 #[test]
 fn every_item_is_worked_on_whoever_adds_and_whoever_works() {
     check(|| {
         let queue = queue();
         let workers = [worker(&queue), worker(&queue), worker(&queue)];
-        let adders = [0, 10].map(|first| {
-            let queue = queue.clone();
-            thread::spawn(move || (first..first + 3).for_each(|item| queue.add(item)))
-        });
+        let adders = [adder(&queue, 0..3), adder(&queue, 10..13)];
         join(adders);
         queue.shutdown();
         assert_eq!(join(workers).iter().sum::<usize>(), 6);
@@ -90,13 +98,10 @@ fn no_item_is_with_two_workers_and_none_that_was_added_is_missed() {
 }
 
 #[test]
-fn all_items_reach_a_worker_in_the_order_of_each_adder_whoever_had_the_queue() {
+fn all_items_reach_a_worker_in_the_order_of_each_adder() {
     check(|| {
         let queue = queue();
-        let adders = [0, 10].map(|first| {
-            let queue = queue.clone();
-            thread::spawn(move || (first..first + 5).for_each(|item| queue.add(item)))
-        });
+        let adders = [adder(&queue, 0..5), adder(&queue, 10..15)];
         let taken = block_on(async {
             let mut taken = Vec::new();
             while taken.len() < 10 {
@@ -117,27 +122,18 @@ fn all_items_reach_a_worker_in_the_order_of_each_adder_whoever_had_the_queue() {
 fn nobody_waits_beside_an_item() {
     check(|| {
         let queue = queue();
-        let workers = [0, 1].map(|_| {
-            let queue = queue.clone();
-            thread::spawn(move || block_on(async { queue.next().await.map(Item::forget) }))
-        });
-        let adders = [0, 1].map(|item| {
-            let queue = queue.clone();
-            thread::spawn(move || queue.add(item))
-        });
+        let workers = [one_turn(&queue), one_turn(&queue)];
+        let adders = [adder(&queue, [0]), adder(&queue, [1])];
         join(adders);
         assert_eq!(join(workers), [Some(()), Some(())]);
     });
 }
 
 #[test]
-fn what_is_added_twice_before_its_turn_has_one_turn_whoever_had_the_queue() {
+fn what_is_added_twice_before_its_turn_has_one_turn_whoever_adds_beside_it() {
     check(|| {
         let queue = queue();
-        let adders = [[0, 0], [1, 1]].map(|items| {
-            let queue = queue.clone();
-            thread::spawn(move || items.into_iter().for_each(|item| queue.add(item)))
-        });
+        let adders = [adder(&queue, [0, 0]), adder(&queue, [1, 1])];
         join(adders);
         for _ in 0..2 {
             block_on(queue.next()).expect("it goes on").forget();
@@ -152,10 +148,7 @@ fn what_is_added_while_it_runs_runs_once_more_beside_a_worker_that_waits() {
         let queue = queue();
         queue.add(0);
         let item = block_on(queue.next()).expect("it goes on");
-        let adders = [0, 0].map(|item| {
-            let queue = queue.clone();
-            thread::spawn(move || queue.add(item))
-        });
+        let adders = [adder(&queue, [0]), adder(&queue, [0])];
         let other = worker(&queue);
         join(adders);
         item.forget();
@@ -200,10 +193,7 @@ fn an_item_given_to_a_wait_that_is_given_up_goes_to_another() {
                 });
             })
         };
-        let steady = {
-            let queue = queue.clone();
-            thread::spawn(move || block_on(async { queue.next().await.map(Item::forget) }))
-        };
+        let steady = one_turn(&queue);
         queue.add(0);
         join([fickle]);
         assert_eq!(join([steady]), [Some(())]);
@@ -216,10 +206,7 @@ fn a_worker_that_kept_the_time_and_leaves_is_replaced() {
         let queue = queue();
         queue.add_after(0, S);
         queue.add_after(1, 2 * S);
-        let workers = [0, 1].map(|_| {
-            let queue = queue.clone();
-            thread::spawn(move || block_on(async { queue.next().await.map(Item::forget) }))
-        });
+        let workers = [one_turn(&queue), one_turn(&queue)];
         queue.shared.clock.advance(S);
         // Time enough, in some of the schedules, for one of them to come and go.
         (0..20).for_each(|_| thread::yield_now());

@@ -83,7 +83,7 @@ pub(super) struct Slots<T> {
     table: HashTable<u32>,
 }
 
-/// An item, or whether there is one, with its hash: that takes a while, and is done before the queue is locked.
+/// An item with its hash: that takes a while, and is done before the queue is locked.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Hashed<I> {
     hash: u32,
@@ -127,7 +127,8 @@ impl<T: Eq> Slots<T> {
     /// The slot of the item, a new one if it has none. Takes the item only if it is new: dropping it otherwise is for the caller, who
     /// can do so without the lock.
     #[inline]
-    pub(super) fn find_or_insert(&mut self, Hashed { hash, item }: &mut Hashed<Option<T>>) -> Found {
+    pub(super) fn find_or_insert(&mut self, Hashed { hash, item }: &mut Hashed<Option<T>>) -> Option<Found> {
+        item.as_ref()?;
         let hash = *hash;
         let slots = &self.slots;
         let is_it = |number: &u32| {
@@ -135,7 +136,7 @@ impl<T: Eq> Slots<T> {
             slot.hash == hash && slot.item == *item
         };
         match self.table.entry(spread(hash), is_it, |number| spread(slots[*number as usize].hash)) {
-            Entry::Occupied(entry) => Found::Known(*entry.get()),
+            Entry::Occupied(entry) => Some(Found::Known(*entry.get())),
             Entry::Vacant(entry) => {
                 let number = match self.free {
                     NONE => slots.len() as u32,
@@ -143,7 +144,7 @@ impl<T: Eq> Slots<T> {
                 };
                 let bucket = entry.insert(number).bucket_index() as u32;
                 self.fill(number, hash, bucket, item.take());
-                Found::New(number)
+                Some(Found::New(number))
             }
         }
     }
