@@ -19,8 +19,6 @@ pub(super) struct Shared<T> {
     metrics: Option<Metrics>,
 }
 
-/// On lines of the cache of its own, so that nobody has it torn away by writing or reading what lies beside it.
-#[repr(align(128))]
 pub(super) struct State<T> {
     pub(super) core: Core<T>,
     pub(super) waiters: Waiters,
