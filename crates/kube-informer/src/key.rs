@@ -7,6 +7,7 @@ use std::str::FromStr;
 use std::sync::Arc;
 
 use crate::error::ParseError;
+use crate::scratch::with_scratch;
 
 /// Namespace and name of an object: what the store is keyed by.
 ///
@@ -90,12 +91,12 @@ impl ObjectKey {
         if namespace.is_empty() {
             return Self::cluster(name);
         }
-        let name_at = namespace.len() + 1;
-        let mut text = String::with_capacity(name_at + name.len());
-        text.push_str(namespace);
-        text.push('/');
-        text.push_str(name);
-        Self { text: text.into(), name_at }
+        with_scratch(|text| {
+            text.push_str(namespace);
+            text.push('/');
+            text.push_str(name);
+            Self { text: text.as_str().into(), name_at: namespace.len() + 1 }
+        })
     }
 }
 

@@ -124,6 +124,7 @@ mod path;
 mod processor;
 pub mod reflector;
 mod retry_watch;
+mod scratch;
 mod selector;
 mod server_error;
 #[doc(hidden)]

@@ -13,6 +13,7 @@ use super::uid::Uid;
 use crate::codec::{Broken, Deleted, Found};
 use crate::keeper::Interner;
 use crate::key::ObjectKey;
+use crate::scratch::with_scratch;
 use crate::version::Version;
 
 /// The metadata that is always at hand.
@@ -36,10 +37,10 @@ impl Meta {
     pub(crate) fn of(found: &Found<'_>, interner: Option<&Mutex<Interner>>) -> Result<Self, Broken> {
         let name = found.name.ok_or(Broken::Shape)?.read()?;
         let namespace = found.namespace.map_or(Ok(Cow::Borrowed("")), |text| text.read())?;
-        let facts = gather(found)?.map(|facts| match interner {
-            Some(interner) => interner.lock().intern(facts.as_str()),
-            None => facts.as_str().into(),
-        });
+        let facts = with_scratch(|facts| {
+            let any = gather(found, facts)?;
+            Ok(any.then(|| interner.map_or_else(|| facts.as_str().into(), |interner| interner.lock().intern(facts))))
+        })?;
         Ok(Self {
             key: ObjectKey::namespaced(namespace, name),
             uid: found.uid.map(|text| text.read().map(Uid::new)).transpose()?,
@@ -92,26 +93,27 @@ fn deleted(found: &Found<'_>) -> Result<Option<Timestamp>, Broken> {
     })
 }
 
-/// The number of labels, the labels, the owners; none if there are neither.
-fn gather(found: &Found<'_>) -> Result<Option<Gather>, Broken> {
+/// The number of labels, the labels, the owners. Says whether there are any.
+fn gather(found: &Found<'_>, into: &mut String) -> Result<bool, Broken> {
     let mut count = 0;
     found.each_label(|_, _| {
         count += 1;
         Ok(())
     })?;
-    let mut facts = Gather::default();
+    let mut facts = Gather::into(into);
     facts.number(count).ok_or(Broken::Text)?;
-    let none = facts.as_str().len();
     found.each_label(|key, value| {
         facts.push(&key.read()?).ok_or(Broken::Text)?;
         facts.push(&value.read()?).ok_or(Broken::Text)
     })?;
+    let mut any = count > 0;
     found.each_owner(|owner| {
+        any = true;
         for text in [owner.api_version, owner.kind, owner.name, owner.uid] {
             let text = text.map_or(Ok(Cow::Borrowed("")), |text| text.read())?;
             facts.push(&text).ok_or(Broken::Text)?;
         }
         facts.push(if owner.controls { CONTROLS } else { "" }).ok_or(Broken::Text)
     })?;
-    Ok(Some(facts).filter(|facts| facts.as_str().len() > none))
+    Ok(any)
 }

@@ -19,11 +19,15 @@ impl Strings {
     }
 }
 
-/// Gathers strings; kept and cleared between objects.
-#[derive(Debug, Default)]
-pub(crate) struct Gather(String);
+/// Gathers strings, one after the other.
+#[derive(Debug)]
+pub(crate) struct Gather<'a>(&'a mut String);
 
-impl Gather {
+impl<'a> Gather<'a> {
+    pub(crate) fn into(text: &'a mut String) -> Self {
+        Self(text)
+    }
+
     /// Adds a string, unless it is so long that nothing sane sent it.
     pub(crate) fn push(&mut self, text: &str) -> Option<()> {
         self.number(text.len())?;
@@ -42,10 +46,6 @@ impl Gather {
             return None;
         }
         Some(())
-    }
-
-    pub(crate) fn as_str(&self) -> &str {
-        &self.0
     }
 }
 
@@ -98,10 +98,11 @@ mod tests {
     fn strings_of_every_length_come_back() {
         let texts: Vec<String> =
             [0, 1, 127, 128, 2047, 2048, ONE - 1, ONE, ONE + 1, 3 * ONE + 7].map(|n| "x".repeat(n)).to_vec();
-        let mut gather = Gather::default();
+        let mut gathered = String::new();
+        let mut gather = Gather::into(&mut gathered);
         for text in &texts {
             gather.push(text).unwrap();
         }
-        assert!(Strings::from(Arc::from(gather.as_str())).iter().eq(texts.iter().map(String::as_str)));
+        assert!(Strings::from(Arc::from(gathered)).iter().eq(texts.iter().map(String::as_str)));
     }
 }
