@@ -16,12 +16,14 @@ pub(crate) use self::intern::Interner;
 pub(crate) use self::recent::{Decodings, Forgotten};
 pub(crate) use self::strip::PACKED;
 
+use self::headroom::Headroom;
 use self::training::Training;
 use crate::codec::{Broken, Extent, FieldCutter, Found, Wire, protobuf, scan};
 use crate::error::DecodeError;
 use crate::object::{Body, Meta, Obj, Raw, Untyped};
 
 mod dictionary;
+mod headroom;
 mod home;
 mod intern;
 mod recent;
@@ -125,7 +127,11 @@ struct Packing {
     again: VecDeque<Weak<Raw>>,
     /// When to look for those that are gone.
     sweep_at: usize,
+    headroom: Headroom,
 }
+
+/// What an object takes beside its body, about.
+const OVERHEAD: usize = 400;
 
 /// So many objects are packed again for a better dictionary, and no more.
 const MOST_PACKED_AGAIN: usize = 1 << 16;
@@ -204,12 +210,18 @@ impl Keeper {
         Ok(Obj::new(match (self.keep(), arrival) {
             (Keep::Compact, Arrival::Listed) => self.listed(meta, &found, body),
             (Keep::Compact, Arrival::Changed(now)) => self.changed(meta, body, now),
-            (Keep::Plain | Keep::Decoded, _) | (_, Arrival::InTransit) => self.plain(meta, body),
+            (Keep::Plain | Keep::Decoded, arrival) | (_, arrival @ Arrival::InTransit) => self.plain(meta, body, arrival),
         }))
     }
 
-    fn plain(&self, meta: Meta, body: &[u8]) -> Arc<Raw> {
-        let home = Arc::clone(&self.0.packing.lock().home);
+    fn plain(&self, meta: Meta, body: &[u8], arrival: Arrival) -> Arc<Raw> {
+        let home = {
+            let mut packing = self.0.packing.lock();
+            if arrival == Arrival::Listed {
+                packing.headroom.take(body.len() + OVERHEAD);
+            }
+            Arc::clone(&packing.home)
+        };
         Arc::new(Raw::new(meta, home, Body::plain(body)))
     }
 
@@ -219,6 +231,7 @@ impl Keeper {
         let stored = body.len();
         let raw = Arc::new(Raw::new(meta, Arc::clone(&home), body));
         let mut packing = self.0.packing.lock();
+        packing.headroom.take(stored + OVERHEAD);
         packing.training.saw(&raw);
         packing.training.packed(home.dictionary(), json.len(), stored);
         packing.pack_again_later(&Arc::downgrade(&raw));
@@ -326,6 +339,7 @@ impl Packing {
             fresh_bytes: 0,
             again: VecDeque::new(),
             sweep_at: FEWEST_TO_SWEEP,
+            headroom: Headroom::default(),
         }
     }
 
