@@ -142,7 +142,8 @@ impl Store {
     /// Applies deltas in order, builds a little of the indexes that were asked for, lets readers see the result, and says what to tell.
     pub fn apply(&mut self, deltas: impl IntoIterator<Item = Delta>) -> Events {
         self.adopt_tables();
-        let mut events = Events::default();
+        let deltas = deltas.into_iter();
+        let mut events = Events::with_room(deltas.size_hint().0);
         if self.is_sabotaged(Sabotage::EventBeforeStore) {
             self.publish();
         }

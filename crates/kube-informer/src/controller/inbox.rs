@@ -53,20 +53,26 @@ impl Inbox {
 #[derive(Debug, Clone)]
 pub(super) struct Slot(pub(super) Arc<Inbox>);
 
+impl Slot {
+    fn push(&self, delta: Delta) -> Result<(), Full> {
+        self.0.push(delta)?;
+        self.0.filled.notify_one();
+        Ok(())
+    }
+}
+
 impl DeltaSink for Slot {
-    async fn accept(&mut self, mut delta: Delta) -> Result<(), SinkClosed> {
-        loop {
+    async fn accept(&mut self, delta: Delta) -> Result<(), SinkClosed> {
+        let mut tried = self.push(delta);
+        while let Err(Full(delta)) = tried {
             let mut room = std::pin::pin!(self.0.room.notified());
-            // Listening before trying, so that room made in between is not missed.
+            // Listening before trying again, so that room made in between is not missed.
             room.as_mut().enable();
-            match self.0.push(delta) {
-                Ok(()) => {
-                    self.0.filled.notify_one();
-                    return Ok(());
-                }
-                Err(Full(back)) => delta = back,
+            tried = self.push(delta);
+            if tried.is_err() {
+                room.await;
             }
-            room.await;
         }
+        Ok(())
     }
 }

@@ -26,6 +26,11 @@ enum Part {
 }
 
 impl Events {
+    /// With room for so many.
+    pub(super) fn with_room(events: usize) -> Self {
+        Self { parts: VecDeque::with_capacity(events), len: 0 }
+    }
+
     pub(super) fn one(&mut self, event: Event<Untyped>) {
         self.len += 1;
         self.parts.push_back(Part::One(event));
