@@ -9,7 +9,7 @@ use crate::codec::{Extent, scan};
 use crate::object::Raw;
 
 /// How many objects a dictionary is trained on.
-const SAMPLES: usize = 512;
+const SAMPLES: usize = 256;
 /// The first dictionary comes when this many objects have been seen, ...
 const FIRST: u64 = 256;
 /// ... a better one when there are this many: a list is sorted, and its beginning is not like the rest.
@@ -20,7 +20,7 @@ const FEWEST: u64 = 32;
 const LARGEST_DICTIONARY: usize = 110 << 10;
 const SMALLEST_DICTIONARY: usize = 4 << 10;
 /// A dictionary is a twentieth of its samples, or it learns them by heart.
-const SAMPLES_PER_DICTIONARY: usize = 20;
+const SAMPLES_PER_DICTIONARY: usize = 12;
 /// One sample is at most this long.
 const LONGEST_SAMPLE: usize = 64 << 10;
 
