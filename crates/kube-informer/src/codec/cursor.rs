@@ -61,6 +61,14 @@ impl<'a> Text<'a> {
         self.raw
     }
 
+    /// The bytes of the text itself, escapes resolved. Whether they are UTF-8 is for the reader to check.
+    pub(crate) fn bytes(&self) -> Result<Cow<'a, [u8]>, Broken> {
+        if self.escapes {
+            return self.read().map(|text| Cow::Owned(text.into_owned().into_bytes()));
+        }
+        Ok(Cow::Borrowed(self.raw))
+    }
+
     /// The text itself, escapes resolved.
     pub fn read(&self) -> Result<Cow<'a, str>, Broken> {
         if self.escapes {

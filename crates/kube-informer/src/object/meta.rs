@@ -37,9 +37,11 @@ impl Meta {
     pub(crate) fn of(found: &Found<'_>, interner: Option<&Mutex<Interner>>) -> Result<Self, Broken> {
         let name = found.name.ok_or(Broken::Shape)?.read()?;
         let namespace = found.namespace.map_or(Ok(Cow::Borrowed("")), |text| text.read())?;
-        let facts = with_scratch(|facts| {
-            let any = gather(found, facts)?;
-            Ok(any.then(|| interner.map_or_else(|| facts.as_str().into(), |interner| interner.lock().intern(facts))))
+        let facts = with_scratch(|text| {
+            let mut bytes = std::mem::take(text).into_bytes();
+            let any = gather(found, &mut bytes)?;
+            *text = String::from_utf8(bytes).map_err(|_| Broken::Text)?;
+            Ok(any.then(|| interner.map_or_else(|| text.as_str().into(), |interner| interner.lock().intern(text))))
         })?;
         Ok(Self {
             key: ObjectKey::namespaced(namespace, name),
@@ -70,11 +72,7 @@ impl Meta {
     }
 
     pub(crate) fn labels(&self) -> Labels<'_> {
-        self.facts.as_ref().map_or_else(Labels::default, |facts| {
-            let mut strings = facts.iter();
-            let count = strings.number().unwrap_or_default();
-            Labels::new(&strings, count)
-        })
+        self.facts.as_ref().map_or_else(Labels::default, Strings::labels)
     }
 
     pub(crate) fn owners(&self) -> Owners<'_> {
@@ -94,26 +92,65 @@ fn deleted(found: &Found<'_>) -> Result<Option<Timestamp>, Broken> {
 }
 
 /// The number of labels, the labels, the owners. Says whether there are any.
-fn gather(found: &Found<'_>, into: &mut String) -> Result<bool, Broken> {
-    let mut count = 0;
-    found.each_label(|_, _| {
-        count += 1;
-        Ok(())
-    })?;
+fn gather(found: &Found<'_>, into: &mut Vec<u8>) -> Result<bool, Broken> {
+    // Where the number of labels will stand, which is one byte for all but a few objects.
+    into.push(0);
     let mut facts = Gather::into(into);
-    facts.number(count).ok_or(Broken::Text)?;
+    let mut count = 0;
     found.each_label(|key, value| {
-        facts.push(&key.read()?).ok_or(Broken::Text)?;
-        facts.push(&value.read()?).ok_or(Broken::Text)
+        count += 1;
+        facts.push(&key.bytes()?).ok_or(Broken::Text)?;
+        facts.push(&value.bytes()?).ok_or(Broken::Text)
     })?;
     let mut any = count > 0;
     found.each_owner(|owner| {
         any = true;
         for text in [owner.api_version, owner.kind, owner.name, owner.uid] {
-            let text = text.map_or(Ok(Cow::Borrowed("")), |text| text.read())?;
+            let text = text.map_or(Ok(Cow::default()), |text| text.bytes())?;
             facts.push(&text).ok_or(Broken::Text)?;
         }
-        facts.push(if owner.controls { CONTROLS } else { "" }).ok_or(Broken::Text)
+        facts.push(if owner.controls { CONTROLS.as_bytes() } else { b"" }).ok_or(Broken::Text)
     })?;
+    let mut number = Vec::new();
+    match u8::try_from(count) {
+        Ok(byte @ ..0x80) => into[0] = byte,
+        _ => {
+            Gather::into(&mut number).number(count).ok_or(Broken::Text)?;
+            into.splice(..1, number);
+        }
+    }
     Ok(any)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::codec::{Extent, scan};
+
+    fn labels(count: usize) -> String {
+        let labels: Vec<String> = (0..count).map(|n| format!(r#""k{n:04}":"v{n}""#)).collect();
+        format!(r#"{{"metadata":{{"name":"a","labels":{{{}}},"ownerReferences":[{{"name":"o"}}]}}}}"#, labels.join(","))
+    }
+
+    #[test]
+    fn any_number_of_labels_comes_back_with_the_owners_behind_them() {
+        for count in [0, 1, 127, 128, 129, 2048, 5000] {
+            let json = labels(count);
+            let meta = Meta::of(&scan(json.as_bytes(), Extent::Metadata).unwrap(), None).unwrap();
+            let read: Vec<String> = meta.labels().iter().map(|(key, value)| format!("{key}={value}")).collect();
+            let written: Vec<String> = (0..count).map(|n| format!("k{n:04}=v{n}")).collect();
+            assert_eq!(read, written);
+            assert_eq!(meta.owners().map(|owner| owner.name()).collect::<Vec<_>>(), ["o"]);
+        }
+    }
+
+    #[test]
+    fn text_that_is_no_text_is_refused_wherever_it_is_cut() {
+        // Half a character at the end of a key, the other half at the beginning of its value.
+        for (key, value) in [(&b"\xc3"[..], &b"\xa4"[..]), (b"a", b"\xff"), (b"\xa4", b"a")] {
+            let json = [br#"{"metadata":{"name":"a","labels":{""#, key, br#"":""#, value, br#""}}}"#].concat();
+            let found = scan(&json, Extent::Metadata).unwrap();
+            assert_eq!(Meta::of(&found, None).unwrap_err(), Broken::Text);
+        }
+    }
 }
