@@ -21,6 +21,7 @@ use self::reader::Shared;
 use self::sabotage::Sabotage;
 use self::scopes::{Scopes, is_older};
 use self::slots::Slots;
+use self::state::Spot;
 use crate::delta::{Delta, History, Relist, Scope};
 use crate::event::{Event, FinalState, Origin};
 use crate::index::AnyTable;
@@ -187,18 +188,18 @@ impl Store {
     fn changed(&mut self, object: Obj<Untyped>, events: &mut Events) {
         self.scopes.heard_of(object.key(), object.version());
         self.undoubt(object.key());
-        let held = self.state.get(object.key());
+        let spot = self.state.spot(object.key());
+        let held = self.state.get_at(spot, object.key());
         let stale = held.map_or_else(|| self.departed.old_news(&object).is_some(), |held| is_heard(&object, &held.raw));
         if stale {
             return;
         }
+        let held = held.cloned();
         let (key, uid, version) = (object.key().clone(), object.uid().cloned(), object.version().clone());
         match self.door.admit(object, Arrival::Changed(0)) {
             Some(object) => {
-                let before = self.put(&object, Origin::Live, events);
-                if matches!(before, Before::Untold)
-                    && let Some(slot) = self.state.get(&key).map(|held| held.slot)
-                {
+                let (slot, before) = self.put(&object, spot, held, Origin::Live, events);
+                if matches!(before, Before::Untold) {
                     for listing in &mut self.listings {
                         listing.take_untold(slot);
                     }
@@ -291,8 +292,9 @@ impl Store {
         let Some(object) = self.door.admit(object, Arrival::Listed) else {
             return self.filtered(&key, uid.as_ref(), &version, origin, events);
         };
-        let before = self.put(&object, origin, events);
-        let Some(slot) = self.state.get(&key).map(|held| held.slot) else { return };
+        let spot = self.state.spot(&key);
+        let held = self.state.get_at(spot, &key).cloned();
+        let (slot, before) = self.put(&object, spot, held, origin, events);
         self.listings[at].seen.set(slot);
         match before {
             Before::Told(old) => events.one(Event::Updated { old, new: object, origin }),
@@ -412,9 +414,16 @@ impl Store {
         }
     }
 
-    /// Puts an object in. If there is another one under its key, the end of that one is told.
-    fn put(&mut self, object: &Obj<Untyped>, origin: Origin, events: &mut Events) -> Before {
-        let mut held = self.state.get(object.key()).cloned();
+    /// Puts an object in, at its key's spot, where `held` is. If that is another one under its key, the end of it is told. Gives the
+    /// slot that the object has now.
+    fn put(
+        &mut self,
+        object: &Obj<Untyped>,
+        spot: Spot,
+        mut held: Option<Entry>,
+        origin: Origin,
+        events: &mut Events,
+    ) -> (u32, Before) {
         if held.as_ref().is_some_and(|held| !is_same(object, &held.raw)) {
             held = None;
             if let Some((last, told)) = self.take(object.key()) {
@@ -433,16 +442,19 @@ impl Store {
             }
             None => (self.slots.take(), self.label_sets.take(facts)),
         };
-        let place = self.state.place(object.key(), slot);
+        let place = spot.with_slot(slot);
         for table in self.every_table() {
             table.put(place, object);
         }
-        self.state.insert(place, Entry { raw: Arc::clone(object.raw()), labels, slot });
-        match held {
-            None => Before::Nothing,
-            Some(_) if self.listings.iter().any(|listing| listing.is_untold(slot)) => Before::Untold,
-            Some(held) => Before::Told(Obj::new(held.raw)),
-        }
+        let entry = Entry { raw: Arc::clone(object.raw()), labels, slot };
+        let Some(held) = held else {
+            self.state.insert(place, entry);
+            return (slot, Before::Nothing);
+        };
+        let lost = self.state.replace(place, entry);
+        debug_assert!(lost.is_none(), "what is held is there");
+        let untold = self.listings.iter().any(|listing| listing.is_untold(slot));
+        (slot, if untold { Before::Untold } else { Before::Told(Obj::new(held.raw)) })
     }
 
     /// Takes an object out. Gives its last state, and whether anybody has been told of it.

@@ -52,9 +52,30 @@ pub(crate) struct Place {
     pub(crate) slot: u32,
 }
 
+/// Where a key belongs: its hashes, so that they are made once for all that is done with it.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Spot {
+    space: u32,
+    name: u32,
+}
+
+impl Spot {
+    pub(super) fn with_slot(self, slot: u32) -> Place {
+        Place { space: self.space, name: self.name, slot }
+    }
+}
+
 impl State {
     pub(super) fn new(hashing: Hashing) -> Self {
-        Self { spaces: Trie::new(), len: 0, label_sets: 1, version: None, tables: Arc::new([]), hashing }
+        Self {
+            spaces: Trie::new(),
+            len: 0,
+            label_sets: 1,
+           
+            version: None,
+            tables: Arc::new([]),
+            hashing,
+        }
     }
 
     pub(crate) fn len(&self) -> usize {
@@ -111,8 +132,32 @@ impl State {
         self.tables.iter().find(|(other, _)| *other == id).map(|(_, table)| table)
     }
 
+    pub(super) fn spot(&self, key: &ObjectKey) -> Spot {
+        Spot { space: self.hash(key.namespace().unwrap_or_default()), name: self.hash(key.name()) }
+    }
+
+    pub(super) fn get_at(&self, spot: Spot, key: &ObjectKey) -> Option<&Entry> {
+        let namespace = key.namespace().unwrap_or_default();
+        let space = self.spaces.get(spot.space, |space| *space.namespace == *namespace)?;
+        space.entries.get(spot.name, |entry| entry.raw.meta().key.name() == key.name())
+    }
+
     pub(super) fn place(&self, key: &ObjectKey, slot: u32) -> Place {
-        Place { space: self.hash(key.namespace().unwrap_or_default()), name: self.hash(key.name()), slot }
+        self.spot(key).with_slot(slot)
+    }
+
+    /// Puts an entry in the place of the one that has its slot. Gives it back if there is none.
+    pub(super) fn replace(&mut self, place: Place, entry: Entry) -> Option<Entry> {
+        let namespace = entry.key().namespace().unwrap_or_default();
+        let space = self.spaces.get_mut(place.space, |space| *space.namespace == *namespace);
+        let held = space.and_then(|space| space.entries.get_mut(place.name, |other| other.slot == place.slot));
+        match held {
+            Some(held) => {
+                *held = entry;
+                None
+            }
+            None => Some(entry),
+        }
     }
 
     /// Puts an entry in, instead of the one of its key if there is one.

@@ -63,10 +63,9 @@ impl<T> Trie<T> {
 }
 
 impl<T: Clone> Trie<T> {
-    /// The value of this hash that passes the test, out of reach of all snapshots.
+    /// The value of this hash that passes the test, out of reach of all snapshots. For values that are there: a miss copies nodes
+    /// for nothing.
     pub(crate) fn get_mut(&mut self, hash: u32, same: impl Fn(&T) -> bool) -> Option<&mut T> {
-        // Looked up first, so that a miss copies nothing.
-        self.get(hash, &same)?;
         let (mut node, mut rest) = (&mut self.root, hash);
         loop {
             match node {
@@ -84,16 +83,14 @@ impl<T: Clone> Trie<T> {
 
     /// Puts a value in, and hands back the one it replaces: the one of this hash that passes the test.
     pub(crate) fn insert(&mut self, hash: u32, value: T, same: impl Fn(&T) -> bool) -> Option<T> {
-        match self.get_mut(hash, same) {
-            Some(old) => Some(std::mem::replace(old, value)),
-            None => {
-                if let Some(grown) = insert(&mut self.root, Item { hash, value }, hash, 0) {
-                    self.root = Node::Fan(cut(&grown, 0).into());
-                }
-                self.len += 1;
-                None
-            }
+        if self.get(hash, &same).is_some() {
+            return self.get_mut(hash, same).map(|old| std::mem::replace(old, value));
         }
+        if let Some(grown) = insert(&mut self.root, Item { hash, value }, hash, 0) {
+            self.root = Node::Fan(cut(&grown, 0).into());
+        }
+        self.len += 1;
+        None
     }
 
     /// Takes out the value of this hash that passes the test.
