@@ -7,15 +7,17 @@ use std::time::Duration;
 
 pub use self::snapshot::{ObjRef, Snapshot};
 
+use self::selection::Selection;
 use crate::delta::{Delta, History, Relist, Scope};
 use crate::error::Stale;
 use crate::informer::Core;
 use crate::key::ObjectKey;
 use crate::object::Obj;
 use crate::selector::Selector;
-use crate::store::{Entry, Reader, State, Store};
+use crate::store::{Reader, Store};
 use crate::version::Version;
 
+mod selection;
 mod snapshot;
 
 /// Reads a cache of objects of kind `K`. Cheap to clone.
@@ -128,7 +130,8 @@ impl<K> Lister<K> {
     pub fn select(&self, selector: &Selector) -> Vec<Obj<K>> {
         let state = self.reader.state();
         let mut all = Vec::new();
-        selected(&state, state.iter(), selector).for_each(|entry| all.push(entry.object().cast()));
+        let mut selection = Selection::new(selector, &state);
+        state.iter().filter(|entry| selection.takes(entry)).for_each(|entry| all.push(entry.object().cast()));
         all
     }
 
@@ -277,7 +280,8 @@ impl<K> NamespaceLister<K> {
     #[must_use]
     pub fn select(&self, selector: &Selector) -> Vec<Obj<K>> {
         let state = self.reader.state();
-        let all = state.namespace(&self.namespace).filter(|entry| selector.matches(&entry.raw.meta().labels()));
+        let mut selection = Selection::new(selector, &state);
+        let all = state.namespace(&self.namespace).filter(|entry| selection.takes(entry));
         all.map(|entry| entry.object().cast()).collect()
     }
 
@@ -292,19 +296,6 @@ impl<K> NamespaceLister<K> {
     pub fn count(&self) -> usize {
         self.reader.state().namespace_len(&self.namespace)
     }
-}
-
-/// The entries with such labels: each set of labels is tried once.
-fn selected<'a>(
-    state: &State,
-    entries: impl Iterator<Item = &'a Entry>,
-    selector: &Selector,
-) -> impl Iterator<Item = &'a Entry> {
-    let mut tried = vec![None; if selector.is_everything() { 0 } else { state.label_sets() }];
-    entries.filter(move |entry| match tried.get_mut(entry.labels as usize) {
-        Some(tried) => *tried.get_or_insert_with(|| selector.matches(&entry.raw.meta().labels())),
-        None => selector.matches(&entry.raw.meta().labels()),
-    })
 }
 
 fn sorted<K>(mut objects: Vec<Obj<K>>) -> Vec<Obj<K>> {

@@ -75,6 +75,17 @@ impl Selector {
     }
 }
 
+impl Selector {
+    /// The labels without which nothing is selected: of each key one of these values.
+    pub(crate) fn wanted(&self) -> impl Iterator<Item = (&str, &[Box<str>])> {
+        self.requirements.iter().filter_map(|Requirement { key, test }| match test {
+            Test::Equal(value) => Some((&**key, std::slice::from_ref(value))),
+            Test::In(values) => Some((&**key, values.as_slice())),
+            _ => None,
+        })
+    }
+}
+
 impl Test {
     fn passes(&self, value: Option<&str>) -> bool {
         let number = || value.and_then(parse::integer);

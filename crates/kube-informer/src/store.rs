@@ -10,6 +10,7 @@ pub use self::events::Events;
 pub use self::reader::Reader;
 
 pub(crate) use self::door::guarded;
+pub(crate) use self::marks::Sought;
 pub(crate) use self::state::{Entry, Hashing, Place, State};
 pub(crate) use self::trie::Trie;
 
@@ -37,6 +38,7 @@ mod door;
 mod events;
 mod label_sets;
 mod listing;
+mod marks;
 #[cfg(test)]
 mod model;
 mod reader;
@@ -517,6 +519,7 @@ impl Store {
             self.state.tables = self.tables.iter().filter_map(|(id, table)| Some((*id, table.frozen()?))).collect();
         }
         self.state.label_sets = self.label_sets.bound();
+        self.state.marks = self.label_sets.marks().clone();
         self.state.version = self.scopes.version();
         let before = self.shared.publish(self.state.clone());
         if Arc::strong_count(&before) > 1 {

@@ -6,7 +6,7 @@ use std::hash::Hash;
 use std::marker::PhantomData;
 use std::sync::Arc;
 
-use super::selected;
+use super::selection::Selection;
 use crate::index::Index;
 use crate::key::ObjectKey;
 use crate::object::{Labels, Obj, Owner, Uid};
@@ -53,7 +53,8 @@ impl<K> Snapshot<K> {
 
     /// All objects with such labels.
     pub fn select(&self, selector: &Selector) -> impl Iterator<Item = ObjRef<'_, K>> {
-        selected(&self.state, self.state.iter(), selector).map(ObjRef::new)
+        let mut selection = Selection::new(selector, &self.state);
+        self.state.iter().filter(move |entry| selection.takes(entry)).map(ObjRef::new)
     }
 
     /// All objects for which an index has this value, at the moment of the snapshot.

@@ -4,6 +4,7 @@ use std::hash::BuildHasher;
 
 use hashbrown::HashTable;
 
+use super::marks::{Mark, Marks};
 use super::state::Hashing;
 use crate::object::Strings;
 
@@ -15,6 +16,7 @@ const NONE: u32 = 0;
 pub(super) struct LabelSets {
     numbers: HashTable<Numbered>,
     free: Vec<u32>,
+    marks: Marks,
     hashing: Hashing,
 }
 
@@ -27,7 +29,7 @@ struct Numbered {
 
 impl LabelSets {
     pub(super) fn new(hashing: Hashing) -> Self {
-        Self { numbers: HashTable::new(), free: Vec::new(), hashing }
+        Self { numbers: HashTable::new(), free: Vec::new(), marks: Marks::default(), hashing }
     }
 
     /// The number of a set that one more object has.
@@ -39,6 +41,7 @@ impl LabelSets {
             return numbered.number;
         }
         let number = self.free.pop().unwrap_or_else(|| u32::try_from(self.numbers.len() + 1).unwrap_or(u32::MAX));
+        self.marks.set(number, Mark::of(&self.hashing, set.labels()));
         let numbered = Numbered { set: set.clone(), number, objects: 1 };
         self.numbers.insert_unique(hash, numbered, |numbered| self.hashing.hash_one(&numbered.set));
         number
@@ -54,6 +57,10 @@ impl LabelSets {
             let (numbered, _) = held.remove();
             self.free.push(numbered.number);
         }
+    }
+
+    pub(super) fn marks(&self) -> &Marks {
+        &self.marks
     }
 
     /// All numbers in use are below this.

@@ -5,6 +5,7 @@ use std::fmt;
 use std::hash::BuildHasher;
 use std::sync::Arc;
 
+use super::marks::Marks;
 use super::trie::Trie;
 use crate::key::ObjectKey;
 use crate::object::{Obj, Raw, Untyped};
@@ -21,6 +22,7 @@ pub(crate) struct State {
     pub(super) len: usize,
     /// All label sets have smaller numbers.
     pub(super) label_sets: usize,
+    pub(super) marks: Marks,
     pub(super) version: Option<Version>,
     pub(super) tables: Arc<[(usize, Arc<dyn Any + Send + Sync>)]>,
     pub(super) hashing: Hashing,
@@ -71,7 +73,7 @@ impl State {
             spaces: Trie::new(),
             len: 0,
             label_sets: 1,
-           
+            marks: Marks::default(),
             version: None,
             tables: Arc::new([]),
             hashing,
@@ -126,6 +128,11 @@ impl State {
 
     pub(crate) fn label_sets(&self) -> usize {
         self.label_sets
+    }
+
+    /// By the numbers of label sets.
+    pub(crate) fn marks(&self) -> &Marks {
+        &self.marks
     }
 
     pub(crate) fn table(&self, id: usize) -> Option<&Arc<dyn Any + Send + Sync>> {
