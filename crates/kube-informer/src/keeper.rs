@@ -210,7 +210,9 @@ impl Keeper {
         Ok(Obj::new(match (self.keep(), arrival) {
             (Keep::Compact, Arrival::Listed) => self.listed(meta, &found, body),
             (Keep::Compact, Arrival::Changed(now)) => self.changed(meta, body, now),
-            (Keep::Plain | Keep::Decoded, arrival) | (_, arrival @ Arrival::InTransit) => self.plain(meta, body, arrival),
+            (Keep::Plain | Keep::Decoded, arrival) | (_, arrival @ Arrival::InTransit) => {
+                self.plain(meta, body, arrival)
+            }
         }))
     }
 
