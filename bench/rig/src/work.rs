@@ -91,3 +91,6 @@ impl fmt::Display for Work {
         f.write_str(self.plural())
     }
 }
+
+/// What the name of a figure ends with where workers of ours ask for items themselves, instead of being called with them.
+pub const BY_HAND: &str = ", next and done by hand";

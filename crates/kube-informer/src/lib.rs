@@ -167,4 +167,4 @@ pub use self::store::Verdict;
 pub use self::subscription::{Registration, Subscription};
 pub use self::until::until;
 pub use self::version::Version;
-pub use self::workqueue::{Item, Next, Priority, QueueMetrics, RateLimit, WorkQueue, WorkQueueBuilder};
+pub use self::workqueue::{Item, Next, Outcome, Priority, QueueMetrics, RateLimit, WorkQueue, WorkQueueBuilder};

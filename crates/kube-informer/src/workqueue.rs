@@ -9,6 +9,7 @@ mod item;
 mod metrics;
 mod moment;
 mod next;
+mod outcome;
 mod platform;
 mod priority;
 mod rate_limit;
@@ -17,6 +18,7 @@ mod running;
 mod schedules;
 mod shared;
 mod slots;
+mod turn;
 mod waiters;
 
 use std::fmt;
@@ -29,6 +31,7 @@ use self::drain::Drain;
 pub use self::item::Item;
 pub use self::metrics::QueueMetrics;
 pub use self::next::Next;
+pub use self::outcome::Outcome;
 pub use self::priority::Priority;
 pub use self::rate_limit::RateLimit;
 use self::shared::{Shared, Time};
@@ -405,6 +408,42 @@ impl<T: Hash + Eq + Clone + Send + 'static> WorkQueue<T> {
     #[doc(alias = "Get")]
     pub fn next(&self) -> Next<'_, T> {
         Next::new(&self.shared)
+    }
+
+    /// A worker: calls this function with one item after the other, and does with each what the function says ([`Outcome`]), until the queue
+    /// is shut down and nothing is left. As many items are worked on at once as there are workers.
+    ///
+    /// ```
+    /// use kube_informer::{RateLimit, WorkQueue};
+    /// # use std::io;
+    /// # async fn reconcile(name: &str) -> io::Result<()> { if name == "b" { Err(io::Error::other("busy")) } else { Ok(()) } }
+    ///
+    /// # tokio::runtime::Builder::new_current_thread().enable_time().start_paused(true).build().unwrap().block_on(async {
+    /// let queue = WorkQueue::new(RateLimit::default());
+    /// let workers: Vec<_> = (0..4)
+    ///     .map(|_| tokio::spawn(queue.clone().work(|name: &'static str| async move { reconcile(name).await })))
+    ///     .collect();
+    /// ["a", "b", "c"].map(|name| queue.add(name));
+    /// # while queue.attempts(&"b") == 0 { tokio::task::yield_now().await; }
+    /// assert_eq!(queue.attempts(&"b"), 1, "it failed, and will be tried again");
+    ///
+    /// queue.drain().await;
+    /// for worker in workers {
+    ///     worker.await?;
+    /// }
+    /// # Ok::<_, tokio::task::JoinError>(())
+    /// # }).unwrap();
+    /// ```
+    ///
+    /// Work that panics has failed, and the worker goes on. So has work that is dropped half-way, with its worker. Whoever needs to know
+    /// more of an item than what it is, or to say how it went before the function ends, asks for it by [`next`](Self::next).
+    #[doc(alias("Reconciler", "Reconcile", "MaxConcurrentReconciles", "processNextWorkItem", "runWorker"))]
+    pub async fn work<F, W>(self, work: F)
+    where
+        F: FnMut(T) -> W,
+        W: Future<Output: Into<Outcome>>,
+    {
+        turn::work(self.shared, work).await;
     }
 
     #[inline]

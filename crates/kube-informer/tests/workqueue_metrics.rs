@@ -287,3 +287,33 @@ mod facade {
         );
     }
 }
+
+#[tokio::test(start_paused = true)]
+async fn a_function_is_reported_as_work_by_hand_is() {
+    let (by_hand, expected) = queue();
+    let (by_function, reported) = queue();
+    for queue in [&by_hand, &by_function] {
+        ["a", "b", "c"].map(|item| queue.add(item));
+    }
+    let hand = async {
+        while let Some(item) = by_hand.next().await {
+            tokio::time::sleep(MS).await;
+            if *item == "b" && item.attempts() == 0 { item.retry() } else { item.forget() }
+        }
+    };
+    let failures = by_function.clone();
+    let function = by_function.clone().work(move |item| {
+        let fails = item == "b" && failures.attempts(&item) == 0;
+        async move {
+            tokio::time::sleep(MS).await;
+            if fails { Err("busy") } else { Ok(()) }
+        }
+    });
+    let end = async {
+        tokio::time::sleep(10 * MS).await;
+        [&by_hand, &by_function].map(WorkQueue::shutdown);
+    };
+    tokio::join!(hand, function, end);
+    assert_eq!(reported.seen(), expected.seen());
+    assert_eq!((expected.seen().waited.len(), expected.seen().worked.len(), expected.seen().depth), (4, 4, 0));
+}

@@ -7,10 +7,11 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::Duration;
 
-use kube_informer::{ObjectKey, RateLimit, WorkQueue};
+use kube_informer::{ObjectKey, Outcome, RateLimit, WorkQueue};
 use parking_lot::{Condvar, Mutex};
 use rig::client::Figures;
 use rig::process;
+use rig::work::BY_HAND;
 use tokio::runtime::{Builder, Runtime};
 
 const KEYS: usize = 100_000;
@@ -96,18 +97,9 @@ impl Bench {
         });
         for workers in WORKERS {
             self.measure(&with_workers(workers), items, || {
-                let runtime =
-                    Builder::new_multi_thread().worker_threads(2).enable_time().build().expect("threads can be had");
-                let queue = WorkQueue::new(RateLimit::default());
-                let workers: Vec<_> = (0..workers).map(|_| runtime.spawn(work(queue.clone()))).collect();
-                all().for_each(|key| queue.add(key.clone()));
-                queue.shutdown();
-                runtime.block_on(async {
-                    for worker in workers {
-                        worker.await.expect("workers do not panic");
-                    }
-                });
+                with(workers, all(), |queue| queue.work(|_| std::future::ready(Outcome::Done)));
             });
+            self.measure(&format!("{}{BY_HAND}", with_workers(workers)), items, || with(workers, all(), by_hand));
         }
         self.measure("delayed adds", items, || {
             let queue = WorkQueue::new(RateLimit::default());
@@ -145,7 +137,24 @@ fn with_workers(workers: usize) -> String {
     format!("one adder, {workers} workers")
 }
 
-async fn work(queue: WorkQueue<ObjectKey>) {
+/// One thread adds, so many tasks on two others work.
+fn with<'a, W>(workers: usize, keys: impl Iterator<Item = &'a ObjectKey>, work: impl Fn(WorkQueue<ObjectKey>) -> W)
+where
+    W: Future<Output = ()> + Send + 'static,
+{
+    let runtime = Builder::new_multi_thread().worker_threads(2).enable_time().build().expect("threads can be had");
+    let queue = WorkQueue::new(RateLimit::default());
+    let workers: Vec<_> = (0..workers).map(|_| runtime.spawn(work(queue.clone()))).collect();
+    keys.for_each(|key| queue.add(key.clone()));
+    queue.shutdown();
+    runtime.block_on(async {
+        for worker in workers {
+            worker.await.expect("workers do not panic");
+        }
+    });
+}
+
+async fn by_hand(queue: WorkQueue<ObjectKey>) {
     while let Some(item) = queue.next().await {
         item.done();
     }

@@ -55,7 +55,7 @@ impl<'a> Gather<'a> {
         }
         let (first, second) = match number {
             ..ONE => (number, None),
-            ..LARGEST => (ONE + number / ONE, Some(number % ONE)),
+            ONE..LARGEST => (ONE + number / ONE, Some(number % ONE)),
             _ => return None,
         };
         for part in [Some(first), second].into_iter().flatten() {

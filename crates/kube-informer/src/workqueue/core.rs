@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use super::delays::Delays;
 use super::moment::Moment;
+use super::outcome::Outcome;
 use super::priority::Priority;
 use super::rate_limit::{Limiter, RateLimit};
 use super::running::{Running, Timing};
@@ -66,15 +67,6 @@ pub(super) struct Taken {
     pub(super) failures: u32,
     /// How long ago it was asked for, in nanoseconds.
     pub(super) waited: u64,
-}
-
-/// What a worker has to say about the item it was given.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Verdict {
-    Done,
-    Forget,
-    Retry,
-    RetryAfter(Duration),
 }
 
 /// The failures of an item that is neither queued, waiting nor running are remembered for so long,
@@ -224,18 +216,18 @@ impl<T> Core<T> {
     /// Takes an item back, with what the worker says about it and the priority it was taken with. Returns how long it ran, in
     /// nanoseconds, and in `left` the item if nothing is left to know about it.
     #[inline]
-    pub(super) fn end(&mut self, number: u32, verdict: Verdict, priority: Priority, left: &mut Option<T>) -> u64 {
+    pub(super) fn end(&mut self, number: u32, outcome: Outcome, priority: Priority, left: &mut Option<T>) -> u64 {
         self.running.remove(&mut self.slots, number);
         let slot = self.slots.get_mut(number);
         let worked = self.now.nanos_since(slot.since);
         slot.place = Place::Nowhere;
         let mut again = slot.again.take();
         self.agains -= usize::from(again.is_some());
-        match verdict {
-            Verdict::Forget => slot.failures = 0,
-            Verdict::Retry | Verdict::RetryAfter(_) if !self.is_closed() => {
+        match outcome {
+            Outcome::Forget => slot.failures = 0,
+            Outcome::Retry | Outcome::RetryAfter(_) if !self.is_closed() => {
                 self.counts.retries = self.counts.retries.wrapping_add(1);
-                let delay = if let Verdict::RetryAfter(delay) = verdict { delay } else { self.fail(number) };
+                let delay = if let Outcome::RetryAfter(delay) = outcome { delay } else { self.fail(number) };
                 let slot = self.slots.get_mut(number);
                 slot.priority = slot.priority.max(priority);
                 if again == Some(Cause::Repeat) && slot.failures > 0 {
@@ -246,7 +238,7 @@ impl<T> Core<T> {
                     self.delay(number, delay, priority);
                 }
             }
-            Verdict::Done | Verdict::Retry | Verdict::RetryAfter(_) => {}
+            Outcome::Done | Outcome::Retry | Outcome::RetryAfter(_) => {}
         }
         if again.is_some() {
             self.make_ready(number);

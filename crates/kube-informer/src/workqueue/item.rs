@@ -5,7 +5,8 @@ use std::ops::Deref;
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::core::{Taken, Verdict};
+use super::core::Taken;
+use super::outcome::Outcome;
 use super::priority::Priority;
 use super::shared::{Shared, Time};
 
@@ -91,13 +92,13 @@ impl<T> Item<T> {
     /// # });
     /// ```
     pub fn done(mut self) {
-        self.end(Verdict::Done);
+        self.end(Outcome::Done);
     }
 
     /// It is done, and its failures are forgotten.
     #[doc(alias = "Forget")]
     pub fn forget(mut self) {
-        self.end(Verdict::Forget);
+        self.end(Outcome::Forget);
     }
 
     /// It failed: it comes back when the queue's rate limit lets it, at once if it was added meanwhile because something happened.
@@ -119,7 +120,7 @@ impl<T> Item<T> {
     /// ```
     #[doc(alias = "AddRateLimited")]
     pub fn retry(mut self) {
-        self.end(Verdict::Retry);
+        self.end(Outcome::Retry);
     }
 
     /// It comes back after so long, at once if it was added meanwhile. This is no failure, and forgets none.
@@ -140,18 +141,18 @@ impl<T> Item<T> {
     #[doc(alias = "AddAfter")]
     #[doc(alias = "RequeueAfter")]
     pub fn retry_after(mut self, delay: Duration) {
-        self.end(Verdict::RetryAfter(delay));
+        self.end(Outcome::RetryAfter(delay));
     }
 
     #[inline]
-    fn end(&mut self, verdict: Verdict) {
+    fn end(&mut self, outcome: Outcome) {
         let Some(queue) = self.queue.take() else { return };
-        let timeless = matches!(verdict, Verdict::Done | Verdict::Forget) && self.failures == 0;
+        let timeless = matches!(outcome, Outcome::Done | Outcome::Forget) && self.failures == 0;
         let time = if timeless { Time::IfQueueHeedsIt } else { Time::Needed };
         // Dropped once the queue is unlocked.
         let mut left = None;
         let priority = self.priority();
-        let worked = queue.step(time, |state| state.core.end(self.slot, verdict, priority, &mut left));
+        let worked = queue.step(time, |state| state.core.end(self.slot, outcome, priority, &mut left));
         queue.report_finished(worked);
     }
 }
@@ -166,7 +167,7 @@ impl<T> Deref for Item<T> {
 
 impl<T> Drop for Item<T> {
     fn drop(&mut self) {
-        self.end(Verdict::Retry);
+        self.end(Outcome::Retry);
     }
 }
 

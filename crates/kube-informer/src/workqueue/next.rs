@@ -5,9 +5,10 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 
-use super::core::{Taken, Verdict};
+use super::core::Taken;
 use super::item::Item;
 use super::moment::Moment;
+use super::outcome::Outcome;
 use super::platform::Sleep;
 use super::priority::Priority;
 use super::shared::{Shared, Time};
@@ -88,23 +89,19 @@ impl<T> Next<'_, T> {
     #[cold]
     fn give_back(&self, slot: u32) {
         let mut left = None;
-        self.queue.step(Time::Needed, |state| state.core.end(slot, Verdict::Retry, Priority::default(), &mut left));
+        self.queue.step(Time::Needed, |state| state.core.end(slot, Outcome::Retry, Priority::default(), &mut left));
     }
 }
 
-impl<T: Clone + Send + 'static> Future for Next<'_, T> {
-    type Output = Option<Item<T>>;
-
+impl<T: Clone + Send + 'static> Next<'_, T> {
+    /// Waits for an item, puts it into `item` and says how it was taken; nothing if the queue is over.
     #[inline]
-    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
+    pub(super) fn poll_taken(&mut self, cx: &mut Context<'_>, item: &mut Option<T>) -> Poll<Option<Taken>> {
         // Work that is always there must not keep others from being polled.
         let budget = ready!(tokio::task::coop::poll_proceed(cx));
         self.queue.keep_reporting();
-        // For the item, if there is one: with the queue locked it would cost others, and right after that it would be waited for.
-        let queue = Arc::clone(self.queue);
-        let mut item = None;
         let taken = loop {
-            match self.look(cx, &mut item) {
+            match self.look(cx, item) {
                 Look::Found(taken) => break Some(taken),
                 Look::Over => break None,
                 Look::Wait(None) => {
@@ -120,14 +117,28 @@ impl<T: Clone + Send + 'static> Future for Next<'_, T> {
             }
         };
         budget.made_progress();
-        match (item, taken) {
-            (Some(item), Some(taken)) => {
-                self.queue.report_taken(taken.waited);
-                self.slot = None;
-                Poll::Ready(Some(Item::new(queue, item, taken)))
-            }
-            _ => Poll::Ready(None),
+        if let Some(taken) = &taken {
+            self.queue.report_taken(taken.waited);
         }
+        // From here on it is for whoever asked to give it back.
+        self.slot = None;
+        Poll::Ready(taken)
+    }
+}
+
+impl<T: Clone + Send + 'static> Future for Next<'_, T> {
+    type Output = Option<Item<T>>;
+
+    #[inline]
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
+        // For the item, if there is one: with the queue locked it would cost others, and right after that it would be waited for.
+        let queue = Arc::clone(self.queue);
+        let mut item = None;
+        let taken = ready!(self.poll_taken(cx, &mut item));
+        Poll::Ready(match (item, taken) {
+            (Some(item), Some(taken)) => Some(Item::new(queue, item, taken)),
+            _ => None,
+        })
     }
 }
 

@@ -54,6 +54,58 @@ fn adder(queue: &WorkQueue<u32>, items: impl IntoIterator<Item = u32> + Send + '
     thread::spawn(move || items.into_iter().for_each(|item| queue.add(item)))
 }
 
+/// The same, by a function.
+fn function(queue: &WorkQueue<u32>) -> JoinHandle<usize> {
+    let queue = queue.clone();
+    thread::spawn(move || {
+        let mut done = 0;
+        block_on(queue.work(|_| {
+            thread::yield_now();
+            done += 1;
+            async {}
+        }));
+        done
+    })
+}
+
+#[test]
+fn functions_work_on_every_item_beside_others() {
+    check(|| {
+        let queue = queue();
+        let workers = [function(&queue), worker(&queue), function(&queue)];
+        join([adder(&queue, 0..4), adder(&queue, 10..14)]);
+        queue.shutdown();
+        assert_eq!(join(workers).iter().sum::<usize>(), 8);
+    });
+}
+
+#[test]
+fn a_function_works_once_more_on_what_is_added_meanwhile_and_nobody_has_it_beside_it() {
+    check(|| {
+        let queue = queue();
+        let (running, seen, version) = <(Arc<AtomicUsize>, Arc<AtomicUsize>, Arc<AtomicUsize>)>::default();
+        let workers = [0, 1].map(|_| {
+            let (queue, running, seen, version) = (queue.clone(), running.clone(), seen.clone(), version.clone());
+            thread::spawn(move || {
+                block_on(queue.work(|_| {
+                    assert_eq!(running.fetch_add(1, Ordering::SeqCst), 0);
+                    thread::yield_now();
+                    seen.store(version.load(Ordering::SeqCst), Ordering::SeqCst);
+                    running.fetch_sub(1, Ordering::SeqCst);
+                    async {}
+                }));
+            })
+        });
+        for change in 1..4 {
+            version.store(change, Ordering::SeqCst);
+            queue.add(0);
+        }
+        queue.shutdown();
+        join(workers);
+        assert_eq!(seen.load(Ordering::SeqCst), 3, "the last change was worked on");
+    });
+}
+
 #[test]
 fn every_item_is_worked_on_whoever_adds_and_whoever_works() {
     check(|| {
