@@ -423,7 +423,7 @@ impl<T: Hash + Eq + Clone + Send + 'static> WorkQueue<T> {
     /// let workers: Vec<_> = (0..4)
     ///     .map(|_| tokio::spawn(queue.clone().work(|name: &'static str| async move { reconcile(name).await })))
     ///     .collect();
-    /// ["a", "b", "c"].map(|name| queue.add(name));
+    /// ["a", "b", "c"].into_iter().for_each(|name| queue.add(name));
     /// # while queue.attempts(&"b") == 0 { tokio::task::yield_now().await; }
     /// assert_eq!(queue.attempts(&"b"), 1, "it failed, and will be tried again");
     ///

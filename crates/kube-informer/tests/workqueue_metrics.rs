@@ -293,7 +293,7 @@ async fn a_function_is_reported_as_work_by_hand_is() {
     let (by_hand, expected) = queue();
     let (by_function, reported) = queue();
     for queue in [&by_hand, &by_function] {
-        ["a", "b", "c"].map(|item| queue.add(item));
+        ["a", "b", "c"].into_iter().for_each(|item| queue.add(item));
     }
     let hand = async {
         while let Some(item) = by_hand.next().await {
@@ -311,7 +311,7 @@ async fn a_function_is_reported_as_work_by_hand_is() {
     });
     let end = async {
         tokio::time::sleep(10 * MS).await;
-        [&by_hand, &by_function].map(WorkQueue::shutdown);
+        [&by_hand, &by_function].into_iter().for_each(WorkQueue::shutdown);
     };
     tokio::join!(hand, function, end);
     assert_eq!(reported.seen(), expected.seen());

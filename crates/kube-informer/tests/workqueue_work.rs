@@ -35,7 +35,7 @@ async fn each_outcome_does_what_it_says() {
 async fn items_come_in_their_order_and_fail_each_for_itself() {
     let queue = queue();
     let seen = Arc::new(Mutex::new(Vec::new()));
-    ["a", "b", "c"].map(|item| queue.add(item));
+    ["a", "b", "c"].into_iter().for_each(|item| queue.add(item));
     let tell = Arc::clone(&seen);
     let worker = tokio::spawn(queue.clone().work(move |item| {
         tell.lock().push(item);
@@ -55,7 +55,7 @@ async fn work_that_panics_has_failed_and_the_worker_goes_on() {
     let queue = queue();
     let runs = Arc::new(AtomicUsize::new(0));
     let count = Arc::clone(&runs);
-    ["at once", "later", "c"].map(|item| queue.add(item));
+    ["at once", "later", "c"].into_iter().for_each(|item| queue.add(item));
     let worker = tokio::spawn(queue.clone().work(move |item| {
         assert_ne!(item, "at once", "this test panics");
         let count = Arc::clone(&count);
@@ -98,7 +98,7 @@ async fn a_drain_waits_for_functions_which_then_end() {
             }
         }))
     });
-    ["a", "b", "c"].map(|item| queue.add(item));
+    ["a", "b", "c"].into_iter().for_each(|item| queue.add(item));
     queue.drain().await;
     assert_eq!(runs.load(Ordering::Relaxed), 3);
     for worker in workers {
