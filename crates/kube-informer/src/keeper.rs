@@ -210,18 +210,14 @@ impl Keeper {
         Ok(Obj::new(match (self.keep(), arrival) {
             (Keep::Compact, Arrival::Listed) => self.listed(meta, &found, body),
             (Keep::Compact, Arrival::Changed(now)) => self.changed(meta, body, now),
-            (Keep::Plain | Keep::Decoded, arrival) | (_, arrival @ Arrival::InTransit) => {
-                self.plain(meta, body, arrival)
-            }
+            (Keep::Plain | Keep::Decoded, _) | (_, Arrival::InTransit) => self.plain(meta, body),
         }))
     }
 
-    fn plain(&self, meta: Meta, body: &[u8], arrival: Arrival) -> Arc<Raw> {
+    fn plain(&self, meta: Meta, body: &[u8]) -> Arc<Raw> {
         let home = {
             let mut packing = self.0.packing.lock();
-            if arrival == Arrival::Listed {
-                packing.headroom.take(body.len() + OVERHEAD);
-            }
+            packing.headroom.take(body.len() + OVERHEAD);
             Arc::clone(&packing.home)
         };
         Arc::new(Raw::new(meta, home, Body::plain(body)))

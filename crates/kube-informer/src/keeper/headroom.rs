@@ -5,7 +5,7 @@ use std::hint::black_box;
 /// Lets the heap grow in larger steps than objects are long.
 ///
 /// glibc enlarges the heap of a thread by as many pages as it is asked for, each time with a call to the kernel: one for each object
-/// of a list, an eighth of all its CPU. Whoever asks for a larger piece and gives it back finds the pages there. Allocators that
+/// of a list, an eighth of all its CPU, and for every other update after it. Whoever asks for a larger piece and gives it back finds the pages there. Allocators that
 /// enlarge their heaps by more than that only hand out a piece and take it back.
 #[derive(Debug, Default)]
 pub(super) struct Headroom {
