@@ -131,7 +131,10 @@ impl<K> Lister<K> {
         let state = self.reader.state();
         let mut all = Vec::new();
         let mut selection = Selection::new(selector, &state);
-        state.iter().filter(|entry| selection.takes(entry)).for_each(|entry| all.push(entry.object().cast()));
+        state
+            .iter()
+            .filter(|entry| selection.takes_in_passing(entry))
+            .for_each(|entry| all.push(entry.object().cast()));
         all
     }
 
@@ -280,7 +283,7 @@ impl<K> NamespaceLister<K> {
     #[must_use]
     pub fn select(&self, selector: &Selector) -> Vec<Obj<K>> {
         let state = self.reader.state();
-        let mut selection = Selection::new(selector, &state);
+        let selection = Selection::new(selector, &state);
         let all = state.namespace(&self.namespace).filter(|entry| selection.takes(entry));
         all.map(|entry| entry.object().cast()).collect()
     }

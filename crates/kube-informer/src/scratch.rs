@@ -2,7 +2,7 @@
 
 use std::cell::Cell;
 
-/// Larger than any key or label set that a server takes; what has grown beyond is not kept.
+/// Far larger than keys and label sets usually are; what has grown beyond is not kept.
 const LARGEST_KEPT: usize = 64 << 10;
 
 thread_local! {

@@ -73,9 +73,7 @@ impl Selector {
     pub fn matches(&self, labels: &Labels<'_>) -> bool {
         self.requirements.iter().all(|requirement| requirement.test.passes(labels.get(&requirement.key)))
     }
-}
 
-impl Selector {
     /// The labels without which nothing is selected: of each key one of these values.
     pub(crate) fn wanted(&self) -> impl Iterator<Item = (&str, &[Box<str>])> {
         self.requirements.iter().filter_map(|Requirement { key, test }| match test {

@@ -453,8 +453,10 @@ impl Store {
             self.state.insert(place, entry);
             return (slot, Before::Nothing);
         };
-        let lost = self.state.replace(place, entry);
-        debug_assert!(lost.is_none(), "what is held is there");
+        if let Some(entry) = self.state.replace(place, entry) {
+            debug_assert!(false, "what is held is there");
+            self.state.insert(place, entry);
+        }
         let untold = self.listings.iter().any(|listing| listing.is_untold(slot));
         (slot, if untold { Before::Untold } else { Before::Told(Obj::new(held.raw)) })
     }

@@ -435,7 +435,8 @@ impl<T: Hash + Eq + Clone + Send + 'static> WorkQueue<T> {
     /// # }).unwrap();
     /// ```
     ///
-    /// Work that panics has failed, and the worker goes on. So has work that is dropped half-way, with its worker. Whoever needs to know
+    /// Work that panics has failed, and the worker goes on; a worker that is dropped while it works leaves a failure behind as well. (What panics
+    /// beside the work, such as a listener of the queue's metrics, ends the worker, and loses no item.) Whoever needs to know
     /// more of an item than what it is, or to say how it went before the function ends, asks for it by [`next`](Self::next).
     #[doc(alias("Reconciler", "Reconcile", "MaxConcurrentReconciles", "processNextWorkItem", "runWorker"))]
     pub async fn work<F, W>(self, work: F)

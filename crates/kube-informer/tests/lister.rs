@@ -87,6 +87,22 @@ fn selecting_from_a_hundred_thousand_objects_finds_all_of_them() {
 }
 
 #[test]
+fn a_snapshot_selects_by_the_labels_of_its_own_time() {
+    let mut store = Store::default();
+    let labels =
+        |app: &str, version: u64| Delta::Changed(labelled("n/a", "1", version, &format!(r#"{{"app":"{app}"}}"#)));
+    drop(store.apply([labels("old", 1)]));
+    let lister = Lister::<Untyped>::new(store.reader());
+    let snapshot = lister.snapshot();
+    // The number of the set that nobody has any more goes to the next new one.
+    drop(store.apply([labels("new", 2)]));
+    let selectors = ["app=old", "app=new"].map(|text| text.parse::<Selector>().unwrap());
+    assert_eq!(selectors.each_ref().map(|selector| snapshot.select(selector).count()), [1, 0]);
+    assert_eq!(selectors.each_ref().map(|selector| lister.select(selector).len()), [0, 1]);
+    assert_eq!(selectors.each_ref().map(|selector| lister.namespace("n").select(selector).len()), [0, 1]);
+}
+
+#[test]
 fn readers_never_see_half_of_a_batch() {
     let mut store = Store::default();
     let at = |version: u64| [changed("a", version), changed("n/b", version)];

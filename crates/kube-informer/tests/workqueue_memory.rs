@@ -82,5 +82,22 @@ fn a_million_items_take_less_than_a_hundred_bytes_each_and_their_memory_is_given
             end_all(&queue).await;
             assert_eq!(again.change().bytes_allocated, 0);
         }
+
+        // Memory is given back even if the one worker always has something.
+        (0..MILLION).for_each(|i| queue.add(key(i)));
+        let again = queue.clone();
+        let worker = tokio::spawn(queue.clone().work(move |item: Key| {
+            let last = item == key(MILLION - 1);
+            if last {
+                again.add(item);
+            }
+            tokio::time::sleep(Duration::from_secs(u64::from(last)))
+        }));
+        tokio::time::sleep(Duration::from_secs(20)).await;
+        assert_eq!((queue.len(), queue.running()), (0, 1));
+        let busy = held(&region);
+        println!("{busy} bytes for one that is always worked on");
+        assert!(busy < 1_000_000);
+        worker.abort();
     });
 }

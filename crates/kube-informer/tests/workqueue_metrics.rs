@@ -182,6 +182,28 @@ async fn an_item_is_not_lost_with_a_listener_that_panics() {
     }
 }
 
+#[tokio::test(start_paused = true)]
+async fn an_item_is_not_lost_with_a_listener_that_panics_between_two_turns_of_a_function() {
+    for by_depth in [false, true] {
+        // It is told of the first item by its own, and trips over the second.
+        let clumsy = Clumsy { by_depth, panicked: AtomicBool::new(true) };
+        let panicked = Arc::new(clumsy);
+        let queue =
+            WorkQueue::builder().rate_limit(RateLimit::exponential(MS, MS)).metrics(Arc::clone(&panicked)).build();
+        ["foo", "bar"].into_iter().for_each(|item| queue.add(item));
+        let trip = Arc::clone(&panicked);
+        let worker = tokio::spawn(queue.clone().work(move |_| {
+            trip.panicked.store(false, Ordering::Relaxed);
+            async {}
+        }));
+        assert!(worker.await.unwrap_err().is_panic());
+        let item = tokio::time::timeout(1_000 * MS, queue.next()).await.expect("it comes back").unwrap();
+        assert_eq!((*item, item.attempts()), ("bar", 1));
+        item.forget();
+        assert_eq!((queue.running(), queue.delayed(), queue.attempts(&"foo")), (0, 0, 0));
+    }
+}
+
 /// What a queue with a name tells the `metrics` crate, if it is built in.
 #[cfg(feature = "metrics")]
 mod facade {

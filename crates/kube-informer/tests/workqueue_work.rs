@@ -121,3 +121,52 @@ async fn work_that_is_always_there_lets_others_run() {
     queue.shutdown();
     worker.await.unwrap();
 }
+
+/// Breaks when it is cloned for the second time.
+#[derive(Debug, PartialEq, Eq, Hash)]
+struct Glass {
+    name: &'static str,
+    clones: Clones,
+}
+
+/// How often. Of no interest to anybody else.
+#[derive(Debug, Clone, Default)]
+struct Clones(Arc<AtomicUsize>);
+
+impl PartialEq for Clones {
+    fn eq(&self, _: &Self) -> bool {
+        true
+    }
+}
+
+impl Eq for Clones {}
+
+impl std::hash::Hash for Clones {
+    fn hash<H: std::hash::Hasher>(&self, _: &mut H) {}
+}
+
+impl Clone for Glass {
+    fn clone(&self) -> Self {
+        assert_ne!(self.clones.0.fetch_add(1, Ordering::Relaxed), 1, "this test panics");
+        Self { name: self.name, clones: self.clones.clone() }
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_item_that_breaks_between_two_turns_has_its_second_turn_all_the_same() {
+    let queue = WorkQueue::new(RateLimit::exponential(S, S));
+    let (glass, runs) = (Clones::default(), Arc::new(AtomicUsize::new(0)));
+    let (again, count) = (queue.clone(), Arc::clone(&runs));
+    let worker = tokio::spawn(queue.clone().work(move |item: Glass| {
+        if count.fetch_add(1, Ordering::Relaxed) == 0 {
+            again.add(Glass { name: "a", clones: item.clones });
+        }
+        async {}
+    }));
+    queue.add(Glass { name: "a", clones: glass.clone() });
+    settle().await;
+    assert_eq!(runs.load(Ordering::Relaxed), 2);
+    assert_eq!(glass.0.load(Ordering::Relaxed), 3, "it was cloned for the first turn, broke, and was cloned again");
+    queue.drain().await;
+    worker.await.unwrap();
+}

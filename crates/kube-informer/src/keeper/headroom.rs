@@ -5,8 +5,9 @@ use std::hint::black_box;
 /// Lets the heap grow in larger steps than objects are long.
 ///
 /// glibc enlarges the heap of a thread by as many pages as it is asked for, each time with a call to the kernel: one for each object
-/// of a list, an eighth of all its CPU, and for every other update after it. Whoever asks for a larger piece and gives it back finds the pages there. Allocators that
-/// enlarge their heaps by more than that only hand out a piece and take it back.
+/// of a list, an eighth of all its CPU, and one for two of the updates after it, until enough has been freed. Whoever asks for a larger
+/// piece and gives it back finds the pages there. Allocators that enlarge their heaps by more than that only hand out a piece and
+/// take it back.
 #[derive(Debug, Default)]
 pub(super) struct Headroom {
     left: usize,
@@ -16,7 +17,7 @@ pub(super) struct Headroom {
 const STEP: usize = 120 << 10;
 
 impl Headroom {
-    /// So many bytes are about to be allocated.
+    /// So many bytes are being allocated.
     pub(super) fn take(&mut self, bytes: usize) {
         if bytes > self.left {
             drop(black_box(Vec::<u8>::with_capacity(STEP)));

@@ -19,7 +19,7 @@ const FEWEST: u64 = 32;
 /// The size that pays for pods; smaller kinds get smaller ones.
 const LARGEST_DICTIONARY: usize = 110 << 10;
 const SMALLEST_DICTIONARY: usize = 4 << 10;
-/// A dictionary is a twentieth of its samples, or it learns them by heart.
+/// A dictionary is a twelfth of its samples, or it learns them by heart.
 const SAMPLES_PER_DICTIONARY: usize = 12;
 /// One sample is at most this long.
 const LONGEST_SAMPLE: usize = 64 << 10;

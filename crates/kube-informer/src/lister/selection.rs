@@ -3,9 +3,7 @@
 use crate::selector::Selector;
 use crate::store::{Entry, Sought, State};
 
-/// Tells which entries of a state have such labels.
-///
-/// Sets of labels that cannot be meant are passed over by their marks; of the others each is tried once.
+/// Tells which entries of a state have such labels. Sets of labels that cannot be meant are passed over by their marks.
 pub(super) struct Selection<'s, 'a> {
     selector: &'s Selector,
     state: &'a State,
@@ -19,12 +17,18 @@ impl<'s, 'a> Selection<'s, 'a> {
         Self { selector, state, sought: Sought::by(selector, state.hashing()), tried: Vec::new() }
     }
 
-    pub(super) fn takes(&mut self, entry: &Entry) -> bool {
-        if !self.sought.may_be(self.state.marks(), entry.labels) {
-            return false;
-        }
+    /// For a few entries.
+    pub(super) fn takes(&self, entry: &Entry) -> bool {
+        self.may_take(entry) && self.selector.matches(&entry.raw.meta().labels())
+    }
+
+    /// For a walk over everything: each set is tried once, and what came of it is kept for as many sets as there are.
+    pub(super) fn takes_in_passing(&mut self, entry: &Entry) -> bool {
         if self.selector.is_everything() {
             return true;
+        }
+        if !self.may_take(entry) {
+            return false;
         }
         if self.tried.is_empty() {
             self.tried.resize(self.state.label_sets(), None);
@@ -34,5 +38,9 @@ impl<'s, 'a> Selection<'s, 'a> {
             Some(tried) => *tried.get_or_insert_with(matches),
             None => matches(),
         }
+    }
+
+    fn may_take(&self, entry: &Entry) -> bool {
+        self.sought.may_be(self.state.marks(), entry.labels)
     }
 }

@@ -54,7 +54,7 @@ impl<K> Snapshot<K> {
     /// All objects with such labels.
     pub fn select(&self, selector: &Selector) -> impl Iterator<Item = ObjRef<'_, K>> {
         let mut selection = Selection::new(selector, &self.state);
-        self.state.iter().filter(move |entry| selection.takes(entry)).map(ObjRef::new)
+        self.state.iter().filter(move |entry| selection.takes_in_passing(entry)).map(ObjRef::new)
     }
 
     /// All objects for which an index has this value, at the moment of the snapshot.

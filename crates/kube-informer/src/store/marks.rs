@@ -35,7 +35,7 @@ impl Mark {
 /// How many marks lie together.
 const PAGE: usize = 512;
 
-/// The marks of all label sets, by their numbers. A clone is a snapshot: a write copies the page that a snapshot still holds.
+/// The marks of all label sets, by their numbers. A clone is a snapshot: the first write after it copies the list of pages and one page.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Marks(Arc<Vec<Arc<[Mark; PAGE]>>>);
 

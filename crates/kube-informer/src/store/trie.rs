@@ -63,8 +63,8 @@ impl<T> Trie<T> {
 }
 
 impl<T: Clone> Trie<T> {
-    /// The value of this hash that passes the test, out of reach of all snapshots. For values that are there: a miss copies nodes
-    /// for nothing.
+    /// The value of this hash that passes the test, out of reach of all snapshots. For values that are there, or are about to be put there:
+    /// a miss copies nodes too.
     pub(crate) fn get_mut(&mut self, hash: u32, same: impl Fn(&T) -> bool) -> Option<&mut T> {
         let (mut node, mut rest) = (&mut self.root, hash);
         loop {

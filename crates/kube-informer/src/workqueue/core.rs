@@ -186,6 +186,14 @@ impl<T> Core<T> {
         }
     }
 
+    /// The same, for a worker that goes from one item to the next: nobody else may ever find it between two.
+    #[inline]
+    pub(super) fn trim_between_turns(&mut self) {
+        if self.trim_at.is_some() {
+            self.trim();
+        }
+    }
+
     /// The item whose turn it is.
     #[inline]
     pub(super) fn first(&self) -> Option<First> {
@@ -223,11 +231,16 @@ impl<T> Core<T> {
         slot.place = Place::Nowhere;
         let mut again = slot.again.take();
         self.agains -= usize::from(again.is_some());
+        if matches!(outcome, Outcome::Forget | Outcome::RevisitAfter(_)) {
+            slot.failures = 0;
+        }
         match outcome {
-            Outcome::Forget => slot.failures = 0,
-            Outcome::Retry | Outcome::RetryAfter(_) if !self.is_closed() => {
+            Outcome::Retry | Outcome::RetryAfter(_) | Outcome::RevisitAfter(_) if !self.is_closed() => {
                 self.counts.retries = self.counts.retries.wrapping_add(1);
-                let delay = if let Outcome::RetryAfter(delay) = outcome { delay } else { self.fail(number) };
+                let delay = match outcome {
+                    Outcome::RetryAfter(delay) | Outcome::RevisitAfter(delay) => delay,
+                    _ => self.fail(number),
+                };
                 let slot = self.slots.get_mut(number);
                 slot.priority = slot.priority.max(priority);
                 if again == Some(Cause::Repeat) && slot.failures > 0 {
@@ -238,7 +251,7 @@ impl<T> Core<T> {
                     self.delay(number, delay, priority);
                 }
             }
-            Outcome::Done | Outcome::Retry | Outcome::RetryAfter(_) => {}
+            _ => {}
         }
         if again.is_some() {
             self.make_ready(number);

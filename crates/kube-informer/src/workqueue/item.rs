@@ -139,9 +139,28 @@ impl<T> Item<T> {
     /// # });
     /// ```
     #[doc(alias = "AddAfter")]
-    #[doc(alias = "RequeueAfter")]
     pub fn retry_after(mut self, delay: Duration) {
         self.end(Outcome::RetryAfter(delay));
+    }
+
+    /// It is done, and comes back after a while to be looked at again: its failures are [forgotten](Self::forget), as after any other success.
+    ///
+    /// Once the queue is shut down it does not come back.
+    ///
+    /// ```
+    /// use std::time::Duration;
+    /// use kube_informer::{RateLimit, WorkQueue};
+    ///
+    /// # tokio::runtime::Builder::new_current_thread().enable_time().start_paused(true).build().unwrap().block_on(async {
+    /// let queue = WorkQueue::new(RateLimit::default());
+    /// queue.retry("certificate"); // it failed once
+    /// queue.next().await.unwrap().revisit_after(Duration::from_secs(3600)); // now it is good for an hour
+    /// assert_eq!((queue.delayed(), queue.attempts(&"certificate")), (1, 0));
+    /// # });
+    /// ```
+    #[doc(alias = "RequeueAfter")]
+    pub fn revisit_after(mut self, delay: Duration) {
+        self.end(Outcome::RevisitAfter(delay));
     }
 
     #[inline]

@@ -5,7 +5,7 @@ use std::time::Duration;
 /// What is to become of an item that has been [worked](super::WorkQueue::work) on: the verdicts of an [`Item`](super::Item), as a value.
 ///
 /// Made of what functions usually return: nothing, or `Ok`, is [`Forget`](Self::Forget), unless it says more itself; any error is
-/// [`Retry`](Self::Retry).
+/// [`Retry`](Self::Retry). The error itself goes nowhere: to tell it is for the function.
 ///
 /// ```
 /// use std::time::Duration;
@@ -15,7 +15,7 @@ use std::time::Duration;
 ///     result.into()
 /// }
 /// assert_eq!(of(Err(std::fmt::Error)), Outcome::Retry);
-/// assert_eq!(of(Ok(Outcome::RetryAfter(Duration::from_secs(60)))), Outcome::RetryAfter(Duration::from_secs(60)));
+/// assert_eq!(of(Ok(Outcome::RevisitAfter(Duration::from_secs(60)))), Outcome::RevisitAfter(Duration::from_secs(60)));
 /// assert_eq!(Outcome::from(()), Outcome::Forget);
 /// assert_eq!(Outcome::from(Ok::<(), std::fmt::Error>(())), Outcome::Forget);
 /// ```
@@ -30,8 +30,11 @@ pub enum Outcome {
     Forget,
     /// It has failed and comes back when the rate limit lets it.
     Retry,
-    /// It is to come back after this time, which is no failure.
+    /// It is to come back after this time. This is no failure, and forgets none.
     RetryAfter(Duration),
+    /// It is done and its failures are forgotten; it is to come back after this time to be looked at again.
+    #[doc(alias = "RequeueAfter")]
+    RevisitAfter(Duration),
 }
 
 impl From<()> for Outcome {

@@ -1,6 +1,6 @@
 //! Working on one item after the other.
 
-use std::panic::AssertUnwindSafe;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
@@ -64,11 +64,14 @@ impl<'a, T: Clone> NextTurn<'a, T> {
         // Both are out here, so that the item goes back if whoever is woken panics.
         let (mut item, mut turn) = (None, None);
         before.end(|state| {
+            state.core.trim_between_turns();
             let Some(first) = state.core.first() else { return };
-            // Cloned before anything changes: it may panic.
-            item = Some(state.core.item(first.slot).clone());
-            let taken = state.core.take(first);
-            turn = Some((taken.waited, Turn::new(queue, taken)));
+            // One that cannot be cloned is left where it is: what has ended is yet to be told to those who wait.
+            item = catch_unwind(AssertUnwindSafe(|| state.core.item(first.slot).clone())).ok();
+            if item.is_some() {
+                let taken = state.core.take(first);
+                turn = Some((taken.waited, Turn::new(queue, taken)));
+            }
         });
         let (waited, turn) = turn?;
         queue.report_taken(waited);
@@ -112,7 +115,10 @@ where
         let working = AssertUnwindSafe(async { work(item).await.into() });
         match working.catch_unwind().await {
             Ok(outcome) => turn.outcome = outcome,
-            Err(_) => tracing::error!("work on an item panicked; it is tried again later"),
+            Err(_) => {
+                let queue = queue.name.as_deref().unwrap_or_default();
+                tracing::error!(queue, "work on an item panicked; it is tried again later");
+            }
         }
         before = Some(turn);
     }

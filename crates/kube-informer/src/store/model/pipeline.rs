@@ -229,6 +229,9 @@ impl Pipeline {
             let expected = sorted(ids(of_app));
             let selected = sorted(ids(&lister.select(selector)));
             ensure(selected == expected, || format!("app={app} selects other objects"))?;
+            ensure(snapshot.select(selector).count() == expected.len(), || format!("app={app} in a snapshot"))?;
+            let parts = ["", "a", "b"].map(|namespace| lister.namespace(namespace).select(selector)).concat();
+            ensure(sorted(ids(&parts)) == expected, || format!("app={app} in namespaces"))?;
             if let Some(index) = &self.index {
                 let indexed = sorted(ids(&index.get(*app)));
                 ensure(indexed == expected, || format!("the index of {app} has other objects"))?;
