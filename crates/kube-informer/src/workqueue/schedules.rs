@@ -80,33 +80,6 @@ fn functions_work_on_every_item_beside_others() {
 }
 
 #[test]
-fn a_function_works_once_more_on_what_is_added_meanwhile_and_nobody_has_it_beside_it() {
-    check(|| {
-        let queue = queue();
-        let (running, seen, version) = <(Arc<AtomicUsize>, Arc<AtomicUsize>, Arc<AtomicUsize>)>::default();
-        let workers = [0, 1].map(|_| {
-            let (queue, running, seen, version) = (queue.clone(), running.clone(), seen.clone(), version.clone());
-            thread::spawn(move || {
-                block_on(queue.work(|_| {
-                    assert_eq!(running.fetch_add(1, Ordering::SeqCst), 0);
-                    thread::yield_now();
-                    seen.store(version.load(Ordering::SeqCst), Ordering::SeqCst);
-                    running.fetch_sub(1, Ordering::SeqCst);
-                    async {}
-                }));
-            })
-        });
-        for change in 1..4 {
-            version.store(change, Ordering::SeqCst);
-            queue.add(0);
-        }
-        queue.shutdown();
-        join(workers);
-        assert_eq!(seen.load(Ordering::SeqCst), 3, "the last change was worked on");
-    });
-}
-
-#[test]
 fn every_item_is_worked_on_whoever_adds_and_whoever_works() {
     check(|| {
         let queue = queue();
@@ -118,34 +91,58 @@ fn every_item_is_worked_on_whoever_adds_and_whoever_works() {
     });
 }
 
-#[test]
-fn no_item_is_with_two_workers_and_none_that_was_added_is_missed() {
-    check(|| {
-        let queue = queue();
-        let running = Arc::new(AtomicUsize::new(0));
-        let seen = Arc::new(AtomicUsize::new(0));
-        let version = Arc::new(AtomicUsize::new(0));
+/// What workers look at, one at a time.
+#[derive(Clone, Default)]
+struct Sight {
+    version: Arc<AtomicUsize>,
+    seen: Arc<AtomicUsize>,
+    looking: Arc<AtomicUsize>,
+}
+
+impl Sight {
+    fn look(&self) {
+        assert_eq!(self.looking.fetch_add(1, Ordering::SeqCst), 0, "one at a time");
+        thread::yield_now();
+        self.seen.store(self.version.load(Ordering::SeqCst), Ordering::SeqCst);
+        self.looking.fetch_sub(1, Ordering::SeqCst);
+    }
+}
+
+/// Changes what two workers look at, and adds it each time.
+fn check_that_the_last_change_is_seen<W: Future<Output = ()> + 'static>(work: fn(WorkQueue<u32>, Sight) -> W) {
+    check(move || {
+        let (queue, sight) = (queue(), Sight::default());
         let workers = [0, 1].map(|_| {
-            let (queue, running, seen, version) = (queue.clone(), running.clone(), seen.clone(), version.clone());
-            thread::spawn(move || {
-                block_on(async {
-                    while let Some(item) = queue.next().await {
-                        assert_eq!(running.fetch_add(1, Ordering::SeqCst), 0);
-                        thread::yield_now();
-                        seen.store(version.load(Ordering::SeqCst), Ordering::SeqCst);
-                        running.fetch_sub(1, Ordering::SeqCst);
-                        item.forget();
-                    }
-                });
-            })
+            let (queue, sight) = (queue.clone(), sight.clone());
+            thread::spawn(move || block_on(work(queue, sight)))
         });
         for change in 1..4 {
-            version.store(change, Ordering::SeqCst);
+            sight.version.store(change, Ordering::SeqCst);
             queue.add(0);
         }
         queue.shutdown();
         join(workers);
-        assert_eq!(seen.load(Ordering::SeqCst), 3, "the last change was worked on");
+        assert_eq!(sight.seen.load(Ordering::SeqCst), 3, "the last change was worked on");
+    });
+}
+
+#[test]
+fn no_item_is_with_two_workers_and_none_that_was_added_is_missed() {
+    check_that_the_last_change_is_seen(|queue, sight| async move {
+        while let Some(item) = queue.next().await {
+            sight.look();
+            item.forget();
+        }
+    });
+}
+
+#[test]
+fn no_item_is_with_two_functions_and_none_that_was_added_is_missed() {
+    check_that_the_last_change_is_seen(|queue, sight| {
+        queue.work(move |_| {
+            sight.look();
+            async {}
+        })
     });
 }
 
