@@ -75,9 +75,10 @@ budget what="check":
     target/release/budget {{what}}
 
 # Side by side with client-go and kube-rs, e.g. `just bench --quick`; needs Go.
+[positional-arguments]
 bench *options:
     cargo build --release --locked --manifest-path bench/Cargo.toml --target-dir target
-    target/release/bench {{options}}
+    target/release/bench "$@"
 
 # More and more objects and handlers: whether cost grows with them and no faster; needs Go. `just growth --quick` to see that it runs.
 growth *options:

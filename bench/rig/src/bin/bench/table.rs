@@ -136,14 +136,23 @@ pub fn write(summary: &Summary, machine: &Machine, options: &Options) -> String 
     out
 }
 
+/// The way from the page to the rig's own.
+fn up(options: &Options) -> String {
+    let below = options.out.iter().rev().take_while(|part| *part != "bench").count();
+    "../".repeat(below)
+}
+
 fn page(out: &mut String, summary: &Summary, machine: &Machine, options: &Options) -> std::fmt::Result {
     writeln!(out, "# Side by side\n")?;
-    writeln!(out, "Written by `just bench {}` {machine}.", options.words.join(" "))?;
+    let quoted = |word: &String| if word.contains(' ') { format!("\"{word}\"") } else { word.clone() };
+    let words: Vec<String> = options.words.iter().map(quoted).collect();
+    writeln!(out, "Written by `just bench {}` {machine}.", words.join(" "))?;
     writeln!(
         out,
         "Medians of interleaved repetitions, in brackets the least and the most. {} pods from the generator. \
-         What each figure means is in [the rig's page](../README.md). Raw figures are in `raw.json`.\n\n![ratios](plot.svg)\n",
-        if options.quick { 2_000 } else { options.count }
+         What each figure means is in [the rig's page]({}README.md). Raw figures are in `raw.json`.\n\n![ratios](plot.svg)\n",
+        if options.quick { 2_000 } else { options.count },
+        up(options)
     )?;
     for wire in WIRES {
         ratios(out, summary, wire)?;
