@@ -234,24 +234,23 @@ impl<T> Core<T> {
         if matches!(outcome, Outcome::Forget | Outcome::RevisitAfter(_)) {
             slot.failures = 0;
         }
-        match outcome {
-            Outcome::Retry | Outcome::RetryAfter(_) | Outcome::RevisitAfter(_) if !self.is_closed() => {
-                self.counts.retries = self.counts.retries.wrapping_add(1);
-                let delay = match outcome {
-                    Outcome::RetryAfter(delay) | Outcome::RevisitAfter(delay) => delay,
-                    _ => self.fail(number),
-                };
-                let slot = self.slots.get_mut(number);
-                slot.priority = slot.priority.max(priority);
-                if again == Some(Cause::Repeat) && slot.failures > 0 {
-                    again = None;
-                }
-                if again.is_none() {
-                    let priority = std::mem::replace(&mut slot.priority, Priority::Low);
-                    self.delay(number, delay, priority);
-                }
+        let delay = match outcome {
+            Outcome::Done | Outcome::Forget => None,
+            _ if self.is_closed() => None,
+            Outcome::Retry => Some(self.fail(number)),
+            Outcome::RetryAfter(delay) | Outcome::RevisitAfter(delay) => Some(delay),
+        };
+        if let Some(delay) = delay {
+            self.counts.retries = self.counts.retries.wrapping_add(1);
+            let slot = self.slots.get_mut(number);
+            slot.priority = slot.priority.max(priority);
+            if again == Some(Cause::Repeat) && slot.failures > 0 {
+                again = None;
             }
-            _ => {}
+            if again.is_none() {
+                let priority = std::mem::replace(&mut slot.priority, Priority::Low);
+                self.delay(number, delay, priority);
+            }
         }
         if again.is_some() {
             self.make_ready(number);

@@ -8,7 +8,7 @@ use std::time::Duration;
 use super::core::Taken;
 use super::outcome::Outcome;
 use super::priority::Priority;
-use super::shared::{Shared, Time};
+use super::shared::Shared;
 
 /// An item that is ours until we say how it went.
 ///
@@ -165,14 +165,10 @@ impl<T> Item<T> {
 
     #[inline]
     fn end(&mut self, outcome: Outcome) {
-        let Some(queue) = self.queue.take() else { return };
-        let timeless = matches!(outcome, Outcome::Done | Outcome::Forget) && self.failures == 0;
-        let time = if timeless { Time::IfQueueHeedsIt } else { Time::Needed };
-        // Dropped once the queue is unlocked.
-        let mut left = None;
-        let priority = self.priority();
-        let worked = queue.step(time, |state| state.core.end(self.slot, outcome, priority, &mut left));
-        queue.report_finished(worked);
+        if let Some(queue) = self.queue.take() {
+            let taken = Taken { slot: self.slot, priority: self.priority(), failures: self.failures, waited: 0 };
+            queue.end(taken, outcome, |_| ());
+        }
     }
 }
 

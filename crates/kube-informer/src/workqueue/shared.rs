@@ -4,8 +4,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
-use super::core::{Core, Counts};
+use super::core::{Core, Counts, Taken};
 use super::metrics::QueueMetrics;
+use super::outcome::Outcome;
 use super::platform::{Clock, Mutex};
 use super::slots::Hashes;
 use super::waiters::Waiters;
@@ -72,6 +73,26 @@ impl<T> Shared<T> {
         if let Some((metrics, change, counts)) = report {
             metrics.report(change, counts);
         }
+        result
+    }
+
+    /// Takes an item back from its worker, and does something else in the same step.
+    #[inline]
+    pub(super) fn end<R>(
+        &self,
+        Taken { slot, priority, failures, .. }: Taken,
+        outcome: Outcome,
+        then: impl FnOnce(&mut State<T>) -> R,
+    ) -> R {
+        let timeless = matches!(outcome, Outcome::Done | Outcome::Forget) && failures == 0;
+        let time = if timeless { Time::IfQueueHeedsIt } else { Time::Needed };
+        // Dropped once the queue is unlocked.
+        let mut left = None;
+        let (worked, result) = self.step(time, |state| {
+            let worked = state.core.end(slot, outcome, priority, &mut left);
+            (worked, then(state))
+        });
+        self.report_finished(worked);
         result
     }
 

@@ -11,7 +11,7 @@ use tokio::task::coop;
 use super::core::Taken;
 use super::next::Next;
 use super::outcome::Outcome;
-use super::shared::{Shared, State, Time};
+use super::shared::{Shared, State};
 
 /// An item's turn with a worker that goes on to the next one. Ends with its outcome, wherever it is dropped.
 struct Turn<'a, T> {
@@ -28,18 +28,10 @@ impl<'a, T> Turn<'a, T> {
     }
 
     /// Ends it, and does something else in the same step.
-    fn end<R>(&mut self, then: impl FnOnce(&mut State<T>) -> R) -> Option<R> {
-        let Taken { slot, priority, failures, .. } = self.taken.take()?;
-        let timeless = matches!(self.outcome, Outcome::Done | Outcome::Forget) && failures == 0;
-        let time = if timeless { Time::IfQueueHeedsIt } else { Time::Needed };
-        // Dropped once the queue is unlocked.
-        let mut left = None;
-        let (worked, result) = self.queue.step(time, |state| {
-            let worked = state.core.end(slot, self.outcome, priority, &mut left);
-            (worked, then(state))
-        });
-        self.queue.report_finished(worked);
-        Some(result)
+    fn end(&mut self, then: impl FnOnce(&mut State<T>)) {
+        if let Some(taken) = self.taken.take() {
+            self.queue.end(taken, self.outcome, then);
+        }
     }
 }
 
