@@ -113,6 +113,7 @@ struct Shared {
     /// None for objects outside of any store, which share nothing.
     interner: Option<Mutex<Interner>>,
     packing: Mutex<Packing>,
+    headroom: Headroom,
 }
 
 /// The packing side, used by whoever brings objects in and whoever packs cold ones. Readers never come here.
@@ -127,11 +128,7 @@ struct Packing {
     again: VecDeque<Weak<Raw>>,
     /// When to look for those that are gone.
     sweep_at: usize,
-    headroom: Headroom,
 }
-
-/// What an object takes beside its body, about.
-const OVERHEAD: usize = 400;
 
 /// So many objects are packed again for a better dictionary, and no more.
 const MOST_PACKED_AGAIN: usize = 1 << 16;
@@ -176,6 +173,7 @@ impl Keeper {
             fresh_limit: settings.fresh_bytes,
             interner,
             packing: Mutex::new(Packing::new(&common)),
+            headroom: Headroom::default(),
             common,
         }))
     }
@@ -215,11 +213,8 @@ impl Keeper {
     }
 
     fn plain(&self, meta: Meta, body: &[u8]) -> Arc<Raw> {
-        let home = {
-            let mut packing = self.0.packing.lock();
-            packing.headroom.take(body.len() + OVERHEAD);
-            Arc::clone(&packing.home)
-        };
+        self.0.headroom.take(body.len());
+        let home = Arc::clone(&self.0.packing.lock().home);
         Arc::new(Raw::new(meta, home, Body::plain(body)))
     }
 
@@ -228,8 +223,8 @@ impl Keeper {
         let body = Body::packed(json, found, &meta, home.dictionary());
         let stored = body.len();
         let raw = Arc::new(Raw::new(meta, Arc::clone(&home), body));
+        self.0.headroom.take(stored);
         let mut packing = self.0.packing.lock();
-        packing.headroom.take(stored + OVERHEAD);
         packing.training.saw(&raw);
         packing.training.packed(home.dictionary(), json.len(), stored);
         packing.pack_again_later(&Arc::downgrade(&raw));
@@ -337,7 +332,6 @@ impl Packing {
             fresh_bytes: 0,
             again: VecDeque::new(),
             sweep_at: FEWEST_TO_SWEEP,
-            headroom: Headroom::default(),
         }
     }
 

@@ -1,6 +1,7 @@
 //! Room at the end of the heap.
 
 use std::hint::black_box;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 /// Lets the heap grow in larger steps than objects are long.
 ///
@@ -10,19 +11,25 @@ use std::hint::black_box;
 /// take it back.
 #[derive(Debug, Default)]
 pub(super) struct Headroom {
-    left: usize,
+    /// About: nothing is wrong with a step too many or too few.
+    left: AtomicUsize,
 }
 
 /// From 128 KB on glibc maps pages apart from its heaps.
 const STEP: usize = 120 << 10;
 
+/// What an object takes beside its body, about.
+const OVERHEAD: usize = 400;
+
 impl Headroom {
-    /// So many bytes are being allocated.
-    pub(super) fn take(&mut self, bytes: usize) {
-        if bytes > self.left {
+    /// An object with a body of so many bytes is being allocated.
+    pub(super) fn take(&self, bytes: usize) {
+        let bytes = bytes + OVERHEAD;
+        let mut left = self.left.load(Ordering::Relaxed);
+        if bytes > left {
             drop(black_box(Vec::<u8>::with_capacity(STEP)));
-            self.left = STEP;
+            left = STEP;
         }
-        self.left = self.left.saturating_sub(bytes);
+        self.left.store(left.saturating_sub(bytes), Ordering::Relaxed);
     }
 }
