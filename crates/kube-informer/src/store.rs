@@ -449,16 +449,13 @@ impl Store {
             table.put(place, object);
         }
         let entry = Entry { raw: Arc::clone(object.raw()), labels, slot };
-        let Some(held) = held else {
-            self.state.insert(place, entry);
-            return (slot, Before::Nothing);
+        self.state.insert(place, entry);
+        let before = match held {
+            None => Before::Nothing,
+            Some(_) if self.listings.iter().any(|listing| listing.is_untold(slot)) => Before::Untold,
+            Some(held) => Before::Told(Obj::new(held.raw)),
         };
-        if let Some(entry) = self.state.replace(place, entry) {
-            debug_assert!(false, "what is held is there");
-            self.state.insert(place, entry);
-        }
-        let untold = self.listings.iter().any(|listing| listing.is_untold(slot));
-        (slot, if untold { Before::Untold } else { Before::Told(Obj::new(held.raw)) })
+        (slot, before)
     }
 
     /// Takes an object out. Gives its last state, and whether anybody has been told of it.
@@ -520,7 +517,6 @@ impl Store {
         if changed || known != self.tables.len() {
             self.state.tables = self.tables.iter().filter_map(|(id, table)| Some((*id, table.frozen()?))).collect();
         }
-        self.state.label_sets = self.label_sets.bound();
         self.state.marks = self.label_sets.marks().clone();
         self.state.version = self.scopes.version();
         let before = self.shared.publish(self.state.clone());

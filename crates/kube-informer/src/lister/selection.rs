@@ -31,7 +31,7 @@ impl<'s, 'a> Selection<'s, 'a> {
             return false;
         }
         if self.tried.is_empty() {
-            self.tried.resize(self.state.label_sets(), None);
+            self.tried.resize(self.state.marks().bound(), None);
         }
         let matches = || self.selector.matches(&entry.raw.meta().labels());
         match self.tried.get_mut(entry.labels as usize) {

@@ -62,9 +62,4 @@ impl LabelSets {
     pub(super) fn marks(&self) -> &Marks {
         &self.marks
     }
-
-    /// All numbers in use are below this.
-    pub(super) fn bound(&self) -> usize {
-        self.numbers.len() + self.free.len() + 1
-    }
 }

@@ -49,6 +49,11 @@ impl Marks {
         Arc::make_mut(&mut pages[page])[at] = mark;
     }
 
+    /// All numbers that were given are below this.
+    pub(crate) fn bound(&self) -> usize {
+        self.0.len() * PAGE
+    }
+
     fn get(&self, number: u32) -> Mark {
         self.0.get(number as usize / PAGE).map_or(Mark::default(), |page| page[number as usize % PAGE])
     }

@@ -20,8 +20,7 @@ pub(crate) struct State {
     /// By the hash of the namespace.
     pub(super) spaces: Trie<Space>,
     pub(super) len: usize,
-    /// All label sets have smaller numbers.
-    pub(super) label_sets: usize,
+    /// By the numbers of label sets.
     pub(super) marks: Marks,
     pub(super) version: Option<Version>,
     pub(super) tables: Arc<[(usize, Arc<dyn Any + Send + Sync>)]>,
@@ -69,15 +68,7 @@ impl Spot {
 
 impl State {
     pub(super) fn new(hashing: Hashing) -> Self {
-        Self {
-            spaces: Trie::new(),
-            len: 0,
-            label_sets: 1,
-            marks: Marks::default(),
-            version: None,
-            tables: Arc::new([]),
-            hashing,
-        }
+        Self { spaces: Trie::new(), len: 0, marks: Marks::default(), version: None, tables: Arc::new([]), hashing }
     }
 
     pub(crate) fn len(&self) -> usize {
@@ -101,11 +92,15 @@ impl State {
     }
 
     pub(crate) fn get_named(&self, namespace: &str, name: &str) -> Option<&Entry> {
-        self.space(namespace)?.entries.get(self.hash(name), |entry| entry.raw.meta().key.name() == name)
+        named(self.space(namespace)?, self.hash(name), name)
     }
 
     pub(super) fn space(&self, namespace: &str) -> Option<&Space> {
-        self.spaces.get(self.hash(namespace), |space| *space.namespace == *namespace)
+        self.space_at(self.hash(namespace), namespace)
+    }
+
+    fn space_at(&self, hash: u32, namespace: &str) -> Option<&Space> {
+        self.spaces.get(hash, |space| *space.namespace == *namespace)
     }
 
     pub(crate) fn at(&self, place: Place) -> Option<&Entry> {
@@ -126,10 +121,6 @@ impl State {
         self.space(namespace).map_or(0, |space| space.entries.len())
     }
 
-    pub(crate) fn label_sets(&self) -> usize {
-        self.label_sets
-    }
-
     /// By the numbers of label sets.
     pub(crate) fn marks(&self) -> &Marks {
         &self.marks
@@ -144,27 +135,11 @@ impl State {
     }
 
     pub(super) fn get_at(&self, spot: Spot, key: &ObjectKey) -> Option<&Entry> {
-        let namespace = key.namespace().unwrap_or_default();
-        let space = self.spaces.get(spot.space, |space| *space.namespace == *namespace)?;
-        space.entries.get(spot.name, |entry| entry.raw.meta().key.name() == key.name())
+        named(self.space_at(spot.space, key.namespace().unwrap_or_default())?, spot.name, key.name())
     }
 
     pub(super) fn place(&self, key: &ObjectKey, slot: u32) -> Place {
         self.spot(key).with_slot(slot)
-    }
-
-    /// Puts an entry in the place of the one that has its slot. Gives it back if there is none.
-    pub(super) fn replace(&mut self, place: Place, entry: Entry) -> Option<Entry> {
-        let namespace = entry.key().namespace().unwrap_or_default();
-        let space = self.spaces.get_mut(place.space, |space| *space.namespace == *namespace);
-        let held = space.and_then(|space| space.entries.get_mut(place.name, |other| other.slot == place.slot));
-        match held {
-            Some(held) => {
-                *held = entry;
-                None
-            }
-            None => Some(entry),
-        }
     }
 
     /// Puts an entry in, instead of the one of its key if there is one.
@@ -184,17 +159,21 @@ impl State {
 
     pub(super) fn remove(&mut self, key: &ObjectKey) -> Option<Entry> {
         let namespace = key.namespace().unwrap_or_default();
-        let (space_hash, name_hash) = (self.hash(namespace), self.hash(key.name()));
-        self.get(key)?;
+        let spot = self.spot(key);
+        self.get_at(spot, key)?;
         let same = |space: &Space| *space.namespace == *namespace;
-        let space = self.spaces.get_mut(space_hash, same)?;
-        let old = space.entries.remove(name_hash, |entry| entry.raw.meta().key.name() == key.name());
+        let space = self.spaces.get_mut(spot.space, same)?;
+        let old = space.entries.remove(spot.name, |entry| entry.raw.meta().key.name() == key.name());
         if space.entries.is_empty() {
-            drop(self.spaces.remove(space_hash, same));
+            drop(self.spaces.remove(spot.space, same));
         }
         self.len -= usize::from(old.is_some());
         old
     }
+}
+
+fn named<'a>(space: &'a Space, hash: u32, name: &str) -> Option<&'a Entry> {
+    space.entries.get(hash, |entry| entry.raw.meta().key.name() == name)
 }
 
 impl Entry {

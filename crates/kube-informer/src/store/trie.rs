@@ -63,8 +63,8 @@ impl<T> Trie<T> {
 }
 
 impl<T: Clone> Trie<T> {
-    /// The value of this hash that passes the test, out of reach of all snapshots. For values that are there, or are about to be put there:
-    /// a miss copies nodes too.
+    /// The value of this hash that passes the test, out of reach of all snapshots. A miss copies the fans on its way, and no leaf: what
+    /// putting the value in copies as well.
     pub(crate) fn get_mut(&mut self, hash: u32, same: impl Fn(&T) -> bool) -> Option<&mut T> {
         let (mut node, mut rest) = (&mut self.root, hash);
         loop {
@@ -83,14 +83,16 @@ impl<T: Clone> Trie<T> {
 
     /// Puts a value in, and hands back the one it replaces: the one of this hash that passes the test.
     pub(crate) fn insert(&mut self, hash: u32, value: T, same: impl Fn(&T) -> bool) -> Option<T> {
-        if self.get(hash, &same).is_some() {
-            return self.get_mut(hash, same).map(|old| std::mem::replace(old, value));
+        match self.get_mut(hash, same) {
+            Some(old) => Some(std::mem::replace(old, value)),
+            None => {
+                if let Some(grown) = insert(&mut self.root, Item { hash, value }, hash, 0) {
+                    self.root = Node::Fan(cut(&grown, 0).into());
+                }
+                self.len += 1;
+                None
+            }
         }
-        if let Some(grown) = insert(&mut self.root, Item { hash, value }, hash, 0) {
-            self.root = Node::Fan(cut(&grown, 0).into());
-        }
-        self.len += 1;
-        None
     }
 
     /// Takes out the value of this hash that passes the test.
