@@ -111,10 +111,10 @@ fn gather(found: &Found<'_>, into: &mut Vec<u8>) -> Result<bool, Broken> {
         }
         facts.push(if owner.controls { CONTROLS.as_bytes() } else { b"" }).ok_or(Broken::Text)
     })?;
-    let mut number = Vec::new();
     match u8::try_from(count) {
         Ok(byte @ ..0x80) => into[0] = byte,
         _ => {
+            let mut number = Vec::new();
             Gather::into(&mut number).number(count).ok_or(Broken::Text)?;
             into.splice(..1, number);
         }
