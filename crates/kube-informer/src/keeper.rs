@@ -13,20 +13,29 @@ pub use self::training::Samples;
 pub(crate) use self::dictionary::Plain;
 pub(crate) use self::home::{Common, Home};
 pub(crate) use self::intern::Interner;
+pub(crate) use self::press::Press;
 pub(crate) use self::recent::{Decodings, Forgotten};
 pub(crate) use self::strip::PACKED;
 
+use self::families::{Families, Name};
 use self::headroom::Headroom;
+use self::press::Presses;
+use self::sizes::Sizes;
 use self::training::Training;
 use crate::codec::{Broken, Extent, FieldCutter, Found, Wire, protobuf, scan};
 use crate::error::DecodeError;
 use crate::object::{Body, Meta, Obj, Raw, Untyped};
 
 mod dictionary;
+mod difference;
+mod families;
 mod headroom;
 mod home;
 mod intern;
+mod number;
+mod press;
 mod recent;
+mod sizes;
 mod strip;
 mod training;
 
@@ -113,6 +122,7 @@ struct Shared {
     /// None for objects outside of any store, which share nothing.
     interner: Option<Mutex<Interner>>,
     packing: Mutex<Packing>,
+    presses: Presses,
     headroom: Headroom,
 }
 
@@ -121,6 +131,9 @@ struct Packing {
     /// Where new objects go.
     home: Arc<Home>,
     training: Training,
+    families: Families,
+    /// Of objects that were packed by themselves.
+    sizes: Sizes,
     /// Changed objects that are still plain, oldest first.
     fresh: VecDeque<Fresh>,
     fresh_bytes: usize,
@@ -173,6 +186,7 @@ impl Keeper {
             fresh_limit: settings.fresh_bytes,
             interner,
             packing: Mutex::new(Packing::new(&common)),
+            presses: Presses::default(),
             headroom: Headroom::default(),
             common,
         }))
@@ -218,16 +232,23 @@ impl Keeper {
         Arc::new(Raw::new(meta, home, Body::plain(body)))
     }
 
-    fn listed(&self, meta: Meta, found: &Found<'_>, json: &[u8]) -> Arc<Raw> {
-        let home = Arc::clone(&self.0.packing.lock().home);
-        let body = Body::packed(json, found, &meta, home.dictionary());
-        let stored = body.len();
-        let raw = Arc::new(Raw::new(meta, Arc::clone(&home), body));
+    fn listed(&self, meta: Meta, found: &Found<'_>, plain: &[u8]) -> Arc<Raw> {
+        let mut press = self.0.presses.take();
+        press.lay(plain, found, &meta);
+        let pressed = self.press(&mut press, &meta, plain.len());
+        let stored = pressed.body.as_ref().map_or(plain.len(), |body| body.len());
+        let body = pressed.body.map_or_else(|| Body::plain(plain), Body::packed);
+        let raw = Arc::new(Raw::new(meta, pressed.home, body));
         self.0.headroom.take(stored);
-        let mut packing = self.0.packing.lock();
-        packing.training.saw(&raw);
-        packing.training.packed(home.dictionary(), json.len(), stored);
-        packing.pack_again_later(&Arc::downgrade(&raw));
+        {
+            let mut packing = self.0.packing.lock();
+            packing.training.saw();
+            if matches!(pressed.how, How::Whole { .. }) {
+                packing.training.sample(&raw);
+            }
+            packing.pressed(&raw, plain.len(), stored, &pressed.how, &mut press);
+        }
+        self.0.presses.put(press);
         raw
     }
 
@@ -235,7 +256,8 @@ impl Keeper {
         let home = Arc::clone(&self.0.packing.lock().home);
         let raw = Arc::new(Raw::new(meta, home, Body::plain(json)));
         let mut packing = self.0.packing.lock();
-        packing.training.saw(&raw);
+        packing.training.saw();
+        packing.training.sample(&raw);
         packing.fresh.push_back(Fresh { since: now, bytes: json.len(), raw: Arc::downgrade(&raw) });
         packing.fresh_bytes += json.len();
         while packing.fresh_bytes > self.0.fresh_limit {
@@ -255,15 +277,15 @@ impl Keeper {
         packing.training.tick(now);
         while done.objects < budget {
             let cold = |fresh: &Fresh| fresh.since.saturating_add(self.0.cold_after) <= now;
-            let next = if packing.fresh.front().is_some_and(cold) {
-                packing.pop_fresh().map(|fresh| fresh.raw)
+            let packed = if packing.fresh.front().is_some_and(cold) {
+                packing.pop_fresh().map(|fresh| self.pack(&mut packing, &fresh.raw))
             } else if packing.training.expects_better() {
                 None
             } else {
-                packing.again.pop_front()
+                packing.again.pop_front().map(|raw| self.pack_again(&mut packing, &raw))
             };
-            let Some(raw) = next else { break };
-            done.objects += usize::from(self.pack(&mut packing, &raw));
+            let Some(packed) = packed else { break };
+            done.objects += usize::from(packed);
             // Whoever brings objects in comes first.
             MutexGuard::bump(&mut packing);
         }
@@ -277,14 +299,59 @@ impl Keeper {
         done
     }
 
+    /// Packs an object that is plain.
     fn pack(&self, packing: &mut MutexGuard<'_, Packing>, raw: &Weak<Raw>) -> bool {
-        let home = Arc::clone(&packing.home);
         // Ours may be the last handle of the object: it goes before the lock is taken again.
-        let sizes = MutexGuard::unlocked(packing, || raw.upgrade()?.pack(&home));
-        let Some((plain, stored)) = sizes else { return false };
-        packing.training.packed(home.dictionary(), plain, stored);
-        packing.pack_again_later(raw);
-        true
+        MutexGuard::unlocked(packing, || {
+            let Some(raw) = raw.upgrade() else { return false };
+            let mut press = self.0.presses.take();
+            let packed = raw.lay(None, &mut press).and_then(|plain| {
+                let pressed = self.press(&mut press, raw.meta(), plain);
+                let body = pressed.body?;
+                let stored = body.len();
+                raw.hold(Body::packed(body), pressed.home);
+                self.0.packing.lock().pressed(&raw, plain, stored, &pressed.how, &mut press);
+                Some(())
+            });
+            self.0.presses.put(press);
+            packed.is_some()
+        })
+    }
+
+    /// Packs an object by itself that a new dictionary packs better.
+    fn pack_again(&self, packing: &mut MutexGuard<'_, Packing>, raw: &Weak<Raw>) -> bool {
+        let home = Arc::clone(&packing.home);
+        MutexGuard::unlocked(packing, || {
+            let Some(raw) = raw.upgrade() else { return false };
+            let mut press = self.0.presses.take();
+            let packed = raw.lay(Some(&home), &mut press).and_then(|plain| {
+                let body = press.whole(home.dictionary()?, plain)?;
+                self.0.packing.lock().sizes.add(plain, body.len());
+                raw.hold(Body::packed(body), Arc::clone(&home));
+                Some(())
+            });
+            self.0.presses.put(press);
+            packed.is_some()
+        })
+    }
+
+    /// Packs what lies in the press.
+    fn press(&self, press: &mut Press, meta: &Meta, plain: usize) -> Pressed {
+        let (family, whole, like, limit) = {
+            let mut packing = self.0.packing.lock();
+            let family = packing.families.name(meta);
+            let like = packing.families.home(family, &self.0.common);
+            (family, Arc::clone(&packing.home), like, packing.sizes.worth(plain))
+        };
+        let missed = like.is_some();
+        if let Some(home) = like
+            && let Some(body) = press.difference(&home, limit)
+        {
+            return Pressed { body: Some(body), home, how: How::Difference(family) };
+        }
+        let body = whole.dictionary().and_then(|dictionary| press.whole(dictionary, plain));
+        let how = if body.is_some() { How::Whole { family, missed } } else { How::NotAtAll };
+        Pressed { body, home: whole, how }
     }
 
     /// Objects to train a dictionary with, if one is wanted. Training takes a tenth of a second: it is for the caller to say where.
@@ -302,7 +369,9 @@ impl Keeper {
             packing.training.installed();
             std::mem::replace(&mut packing.home, home)
         };
-        old.dictionary().retire();
+        if let Some(dictionary) = old.dictionary() {
+            dictionary.retire();
+        }
     }
 
     /// No dictionary came of the samples: too few, or too much alike. Asked for again when there are more.
@@ -323,15 +392,52 @@ impl Keeper {
     }
 }
 
+/// An object that went through a press.
+struct Pressed {
+    /// None if packing saves nothing.
+    body: Option<Box<[u8]>>,
+    home: Arc<Home>,
+    how: How,
+}
+
+enum How {
+    Difference(Name),
+    Whole {
+        family: Name,
+        /// A difference was tried, and not worth it.
+        missed: bool,
+    },
+    NotAtAll,
+}
+
 impl Packing {
     fn new(common: &Arc<Common>) -> Self {
         Self {
             home: Arc::new(Home::new(Dictionary::none(), Arc::clone(common))),
             training: Training::default(),
+            families: Families::default(),
+            sizes: Sizes::default(),
             fresh: VecDeque::new(),
             fresh_bytes: 0,
             again: VecDeque::new(),
             sweep_at: FEWEST_TO_SWEEP,
+        }
+    }
+
+    /// Takes note of an object that was packed.
+    fn pressed(&mut self, raw: &Arc<Raw>, plain: usize, stored: usize, how: &How, press: &mut Press) {
+        match *how {
+            How::Difference(family) => self.families.hit(family),
+            How::Whole { family, missed } => {
+                self.sizes.add(plain, stored);
+                self.training.packed(plain, stored);
+                self.pack_again_later(&Arc::downgrade(raw));
+                if press.makes_a_pattern() {
+                    self.families.whole(family, raw, missed);
+                    press.keep_as_pattern(raw);
+                }
+            }
+            How::NotAtAll => {}
         }
     }
 

@@ -27,13 +27,23 @@ fn keeper_with(set: impl FnOnce(&mut KeeperSettings)) -> Keeper {
     Keeper::new(settings)
 }
 
+/// A pod with an owner of its own.
 fn pod(number: usize, version: usize) -> Bytes {
+    owned(number, version, &format!("u{number}"))
+}
+
+/// A pod whose owner has others.
+fn sibling(number: usize, version: usize) -> Bytes {
+    owned(number, version, "u")
+}
+
+fn owned(number: usize, version: usize, owner: &str) -> Bytes {
     json!({
         "kind": "Pod", "apiVersion": "v1",
         "metadata": {
             "name": format!("web-{number}"), "namespace": "default", "resourceVersion": version.to_string(),
             "labels": {"app": "web"},
-            "ownerReferences": [{"apiVersion": "apps/v1", "kind": "ReplicaSet", "name": "web", "uid": "u", "controller": true}],
+            "ownerReferences": [{"apiVersion": "apps/v1", "kind": "ReplicaSet", "name": "web", "uid": owner, "controller": true}],
         },
         "spec": {"containers": [{"name": "main", "image": "registry.example/web:1.2.3", "args": [format!("--id={number}")]}]},
         "status": {"phase": "Running", "hostIP": format!("10.0.{}.{}", number / 250, number % 250)},
@@ -183,6 +193,66 @@ fn samples_that_teach_nothing_are_not_asked_for_in_a_loop() {
         keeper.pack_cold(tick, 10);
         assert!(keeper.wants_training().is_none());
     }
+}
+
+#[test]
+fn siblings_are_packed_as_what_they_differ_in() {
+    /// With what an owner gives all of its pods and nobody else has.
+    fn of(owner: usize, number: usize, version: usize) -> Bytes {
+        let words: Vec<_> = (1..40).map(|n| format!("{:x}", (owner * 41 + n).wrapping_mul(0x9e37_79b9_7f4a_7c15))).collect();
+        let plain = String::from_utf8(owned(number, version, &owner.to_string()).to_vec()).unwrap();
+        plain.replace("--id=", &words.join(" ")).into()
+    }
+    let (pod, sibling) = (|n, version| of(n, n, version), |n, version| of(0, n, version));
+    let keeper = keeper(Keep::Compact);
+    let weight = |objects: &[Obj<Untyped>]| objects.iter().map(Obj::weight).sum::<usize>() / objects.len();
+    let before: Vec<_> = (1..5000).map(|n| accept(&keeper, &pod(n, 1), Arrival::Listed)).collect();
+    assert_eq!(train(&keeper), 1);
+    let alone = weight(&(5000..6000).map(|n| accept(&keeper, &pod(n, 1), Arrival::Listed)).collect::<Vec<_>>());
+    let together: Vec<_> = (0..1000).map(|n| accept(&keeper, &sibling(n, 1), Arrival::Listed)).collect();
+    assert!(weight(&together) + 300 < alone, "{} and {alone} bytes", weight(&together));
+    assert!(together.iter().enumerate().all(|(n, object)| object.json() == sibling(n, 1)));
+    let changed: Vec<_> = (0..1000).map(|n| accept(&keeper, &sibling(n, 2), Arrival::Changed(0))).collect();
+    drop(before);
+    assert_eq!(keeper.pack_cold(10, 2000).objects, 1000);
+    assert!(weight(&changed) + 300 < alone, "{} and {alone} bytes", weight(&changed));
+    assert!(changed.iter().enumerate().all(|(n, object)| object.json() == sibling(n, 2)));
+}
+
+#[test]
+fn siblings_come_back_whatever_becomes_of_their_pattern() {
+    let keeper = keeper(Keep::Compact);
+    let mut siblings: Vec<_> = (0..100).map(|n| accept(&keeper, &sibling(n, 1), Arrival::Listed)).collect();
+    let pattern = siblings.remove(0);
+    let intact = |siblings: &[Obj<Untyped>]| siblings.iter().zip(1..).all(|(object, n)| object.json() == sibling(n, 1));
+    // Packed again with a dictionary ...
+    let others: Vec<_> = (0..5000).map(|n| accept(&keeper, &pod(n, 1), Arrival::Listed)).collect();
+    assert_eq!(train(&keeper), 1);
+    while keeper.pack_cold(1, 1000).objects > 0 {}
+    assert!(intact(&siblings) && pattern.json() == sibling(0, 1));
+    // ... which is worn and gone, ...
+    drop(others);
+    // ... and no longer in the store.
+    drop(pattern);
+    assert!(intact(&siblings));
+    let late = accept(&keeper, &sibling(100, 1), Arrival::Listed);
+    siblings.push(late);
+    assert!(intact(&siblings));
+}
+
+#[test]
+fn a_family_of_which_no_two_are_alike_is_packed_all_the_same() {
+    let keeper = keeper(Keep::Compact);
+    let note = |n: u64| -> Bytes {
+        let words: Vec<String> =
+            (0..200).map(|w| format!("{:x}", (n * 311 + w).wrapping_mul(0x9e37_79b9_7f4a_7c15))).collect();
+        let owner = json!([{"apiVersion": "v1", "kind": "Book", "name": "b", "uid": "b"}]);
+        json!({"kind":"Note","apiVersion":"x/v1","metadata":{"name":n.to_string(),"ownerReferences":owner},"text":words})
+            .to_string()
+            .into()
+    };
+    let held: Vec<_> = (0..300).map(|n| accept(&keeper, &note(n), Arrival::Listed)).collect();
+    assert!(held.iter().zip(0..).all(|(object, n)| object.weight() < note(n).len() && object.json() == note(n)));
 }
 
 #[test]
@@ -431,7 +501,7 @@ fn dropped_fields_are_gone_from_what_is_kept() {
 #[test]
 fn label_sets_are_held_once_for_all_objects_that_have_them() {
     let keeper = keeper(Keep::Plain);
-    let (a, b) = (accept(&keeper, &pod(1, 1), Arrival::Listed), accept(&keeper, &pod(2, 1), Arrival::Listed));
+    let (a, b) = (accept(&keeper, &sibling(1, 1), Arrival::Listed), accept(&keeper, &sibling(2, 1), Arrival::Listed));
     assert_eq!(a.label("app").unwrap().as_ptr(), b.label("app").unwrap().as_ptr());
     assert_eq!(a.controller().unwrap().uid().as_ptr(), b.controller().unwrap().uid().as_ptr());
 }

@@ -7,9 +7,10 @@ use std::ops::Deref;
 use parking_lot::Mutex;
 use zstd::zstd_safe::{self, CCtx, CParameter, DCtx, DDict, DParameter, DictAttachPref, FrameFormat};
 
-use super::strip::{Stripped, restore, split_head};
-use crate::codec::Found;
-use crate::object::Meta;
+use super::difference::apply;
+use super::home::{Home, Means};
+use super::strip::{restore, split_head};
+use crate::object::{Meta, Raw};
 
 /// The level that objects are packed at. Figures are in DESIGN.md.
 const LEVEL: i32 = 3;
@@ -36,14 +37,11 @@ enum Packers {
     Retired,
 }
 
-struct Packer {
-    context: CCtx<'static>,
-    stripped: Stripped,
-    buffer: Vec<u8>,
-}
+struct Packer(CCtx<'static>);
 
 pub(crate) struct Unpacker {
     context: DCtx<'static>,
+    pattern: Vec<u8>,
     stripped: Vec<u8>,
     buffer: Vec<u8>,
 }
@@ -81,23 +79,18 @@ impl Dictionary {
         self.bytes.is_empty()
     }
 
-    /// Packs what an object's metadata does not hold; none if that saves nothing.
-    pub(crate) fn pack(&self, plain: &[u8], found: &Found<'_>, meta: &Meta) -> Option<Box<[u8]>> {
+    /// Packs bytes into `to`, which is emptied first.
+    pub(super) fn compress(&self, bytes: &[u8], to: &mut Vec<u8>) -> Option<()> {
         let mut packer = self.packer()?;
-        let packed = packer.pack(plain, found, meta);
+        to.clear();
+        to.reserve(zstd_safe::compress_bound(bytes.len()));
+        let done = packer.0.compress2(to, bytes);
         if let Packers::Kept(kept) = &mut *self.packers.lock()
             && kept.len() < PACKERS
         {
             kept.push(packer);
         }
-        packed
-    }
-
-    /// Unpacks what was packed with this dictionary.
-    pub(crate) fn unpack(&self, packed: &[u8], meta: &Meta) -> Option<Plain> {
-        let mut unpacker = Unpacker::take()?;
-        unpacker.unpack(packed, self.unpacking.as_ref(), meta)?;
-        Some(Plain(Some(unpacker)))
+        done.ok().map(drop)
     }
 
     /// Nothing will be packed with it any more.
@@ -120,6 +113,13 @@ impl Dictionary {
 pub(crate) struct Plain(Option<Box<Unpacker>>);
 
 impl Plain {
+    /// What was packed in this home.
+    pub(crate) fn unpack(packed: &[u8], home: &Home, meta: &Meta) -> Option<Self> {
+        let mut unpacker = Unpacker::take()?;
+        unpacker.unpack(packed, home, meta)?;
+        Some(Self(Some(unpacker)))
+    }
+
     /// A copy of bytes that are plain already.
     pub(crate) fn copy(plain: &[u8]) -> Option<Self> {
         let mut unpacker = Unpacker::take()?;
@@ -139,12 +139,8 @@ impl Deref for Plain {
 
 impl Drop for Plain {
     fn drop(&mut self) {
-        if let Some(mut unpacker) = self.0.take() {
-            if unpacker.buffer.capacity() > LARGEST_KEPT {
-                (unpacker.buffer, unpacker.stripped) = (Vec::new(), Vec::new());
-            }
-            // A thread that is ending has no place for it any more.
-            let _: Result<(), _> = UNPACKER.try_with(|place| place.set(Some(unpacker)));
+        if let Some(unpacker) = self.0.take() {
+            unpacker.put();
         }
     }
 }
@@ -172,22 +168,7 @@ impl Packer {
         if !dictionary.is_empty() {
             context.load_dictionary(dictionary).ok()?;
         }
-        Some(Self { context, stripped: Stripped::default(), buffer: Vec::new() })
-    }
-
-    fn pack(&mut self, plain: &[u8], found: &Found<'_>, meta: &Meta) -> Option<Box<[u8]>> {
-        self.stripped.strip(plain, found, meta);
-        let Stripped { head, rest, .. } = &self.stripped;
-        self.buffer.clear();
-        self.buffer.reserve(zstd_safe::compress_bound(rest.len()));
-        self.context.compress2(&mut self.buffer, rest).ok()?;
-        let saves = head.len() + self.buffer.len() < plain.len();
-        let packed = saves.then(|| [head.as_slice(), &self.buffer].concat().into());
-        if self.buffer.capacity() > LARGEST_KEPT {
-            self.buffer = Vec::new();
-            self.stripped = Stripped::default();
-        }
-        packed
+        Some(Self(context))
     }
 }
 
@@ -195,26 +176,55 @@ impl Unpacker {
     fn new() -> Option<Box<Self>> {
         let mut context = DCtx::try_create()?;
         context.set_parameter(DParameter::Format(FrameFormat::Magicless)).ok()?;
-        Some(Box::new(Self { context, stripped: Vec::new(), buffer: Vec::new() }))
+        Some(Box::new(Self { context, pattern: Vec::new(), stripped: Vec::new(), buffer: Vec::new() }))
     }
 
-    fn take() -> Option<Box<Self>> {
+    pub(super) fn take() -> Option<Box<Self>> {
         UNPACKER.try_with(Cell::take).ok().flatten().or_else(Self::new)
     }
 
-    fn unpack(&mut self, packed: &[u8], dictionary: Option<&DDict<'static>>, meta: &Meta) -> Option<()> {
-        let (head, frame) = split_head(packed)?;
-        let len = plain_len(frame)?;
-        self.stripped.clear();
-        self.stripped.reserve(len);
-        let done = match dictionary {
-            Some(dictionary) => self.context.decompress_using_ddict(&mut self.stripped, frame, dictionary),
-            None => self.context.decompress(&mut self.stripped, frame),
-        };
-        if done != Ok(len) {
-            return None;
+    pub(super) fn put(mut self: Box<Self>) {
+        for buffer in [&mut self.pattern, &mut self.stripped, &mut self.buffer] {
+            if buffer.capacity() > LARGEST_KEPT {
+                *buffer = Vec::new();
+            }
         }
+        // A thread that is ending has no place for it any more.
+        let _: Result<(), _> = UNPACKER.try_with(|place| place.set(Some(self)));
+    }
+
+    /// Unpacks what a pattern's metadata does not hold.
+    pub(super) fn rest_of(&mut self, pattern: &Raw, to: &mut Vec<u8>) -> Option<()> {
+        pattern.with_packed(|packed, home| self.frame(split_head(packed)?.1, home.dictionary()?, to))
+    }
+
+    fn unpack(&mut self, packed: &[u8], home: &Home, meta: &Meta) -> Option<()> {
+        let (head, rest) = split_head(packed)?;
+        let mut stripped = std::mem::take(&mut self.stripped);
+        let unpacked = match home.means() {
+            Means::Dictionary(dictionary) => self.frame(rest, dictionary, &mut stripped),
+            Means::Pattern(pattern) => {
+                let mut bytes = std::mem::take(&mut self.pattern);
+                stripped.clear();
+                let unpacked = self.rest_of(pattern, &mut bytes).and_then(|()| apply(&bytes, rest, &mut stripped));
+                self.pattern = bytes;
+                unpacked
+            }
+        };
+        self.stripped = stripped;
+        unpacked?;
         restore(head, &self.stripped, meta, &mut self.buffer)
+    }
+
+    fn frame(&mut self, frame: &[u8], dictionary: &Dictionary, to: &mut Vec<u8>) -> Option<()> {
+        let len = plain_len(frame)?;
+        to.clear();
+        to.reserve(len);
+        let done = match &dictionary.unpacking {
+            Some(dictionary) => self.context.decompress_using_ddict(to, frame, dictionary),
+            None => self.context.decompress(to, frame),
+        };
+        (done == Ok(len)).then_some(())
     }
 }
 

@@ -6,14 +6,24 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use super::Keep;
 use super::dictionary::Dictionary;
 use super::recent::Recent;
+use crate::object::Raw;
 
-/// Where an object belongs: the dictionary it was packed with, and what it shares with all objects of its store.
+/// Where an object belongs: what it was packed with, and what it shares with all objects of its store.
 ///
-/// One pointer of each object leads here. It stays alive as long as an object packed with its dictionary.
+/// One pointer of each object leads here. It stays alive as long as an object packed with the same.
 #[derive(Debug)]
 pub(crate) struct Home {
-    dictionary: Dictionary,
+    means: Means,
     common: Arc<Common>,
+}
+
+/// What objects are packed with.
+#[derive(Debug)]
+pub(crate) enum Means {
+    /// Boxed: patterns have many homes.
+    Dictionary(Box<Dictionary>),
+    /// An object that is packed with a dictionary, or with none yet: others are told as differences from it. It may have left the store.
+    Pattern(Arc<Raw>),
 }
 
 /// What all objects of one store have in common, whichever dictionary they were packed with.
@@ -26,11 +36,29 @@ pub(crate) struct Common {
 
 impl Home {
     pub(super) fn new(dictionary: Dictionary, common: Arc<Common>) -> Self {
-        Self { dictionary, common }
+        Self { means: Means::Dictionary(Box::new(dictionary)), common }
     }
 
-    pub(crate) fn dictionary(&self) -> &Dictionary {
-        &self.dictionary
+    pub(super) fn of_pattern(pattern: Arc<Raw>, common: Arc<Common>) -> Self {
+        Self { means: Means::Pattern(pattern), common }
+    }
+
+    pub(super) fn means(&self) -> &Means {
+        &self.means
+    }
+
+    pub(super) fn dictionary(&self) -> Option<&Dictionary> {
+        match &self.means {
+            Means::Dictionary(dictionary) => Some(dictionary),
+            Means::Pattern(_) => None,
+        }
+    }
+
+    pub(super) fn pattern(&self) -> Option<&Arc<Raw>> {
+        match &self.means {
+            Means::Dictionary(_) => None,
+            Means::Pattern(pattern) => Some(pattern),
+        }
     }
 
     pub(crate) fn common(&self) -> &Arc<Common> {

@@ -1,5 +1,6 @@
 //! Taking out of a body what is held beside it.
 
+use super::number::{read_number, write_number};
 use crate::codec::{Found, Wire, protobuf};
 use crate::object::Meta;
 
@@ -143,41 +144,10 @@ fn offset(whole: &[u8], part: &[u8]) -> Option<usize> {
     (at + part.len() <= whole.len()).then_some(at)
 }
 
-/// Seven bits a byte, lowest first.
-fn write_number(mut number: usize, to: &mut Vec<u8>) {
-    while number >= 0x80 {
-        to.push((number & 0x7f) as u8 | 0x80);
-        number >>= 7;
-    }
-    to.push(number as u8);
-}
-
-fn read_number(bytes: &[u8]) -> Option<(usize, &[u8])> {
-    let mut number = 0;
-    for (at, byte) in bytes.iter().enumerate().take(9) {
-        number |= usize::from(byte & 0x7f) << (7 * at);
-        if byte & 0x80 == 0 {
-            return Some((number, &bytes[at + 1..]));
-        }
-    }
-    None
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::codec::{Extent, scan};
-
-    #[test]
-    fn numbers_of_every_length_come_back() {
-        for number in [0, 1, 127, 128, 300, 16_383, 16_384, 1 << 40] {
-            let mut bytes = Vec::new();
-            write_number(number, &mut bytes);
-            bytes.push(7);
-            assert_eq!(read_number(&bytes), Some((number, &[7][..])));
-        }
-        assert_eq!(read_number(&[0xff; 20]), None);
-    }
 
     #[test]
     fn what_can_be_written_back_is_taken_out() {

@@ -9,13 +9,15 @@ use crate::codec::{Extent, scan};
 use crate::object::Raw;
 
 /// How many objects a dictionary is trained on.
-const SAMPLES: usize = 256;
+const SAMPLES: usize = 128;
 /// The first dictionary comes when this many objects have been seen, ...
 const FIRST: u64 = 256;
 /// ... a better one when there are this many: a list is sorted, and its beginning is not like the rest.
 const SECOND: u64 = 4096;
-/// With fewer than this, there is nothing to learn.
+/// With fewer than this, there is nothing to learn, ...
 const FEWEST: u64 = 32;
+/// ... and neither with so few that are not told as differences from others.
+const FEWEST_SAMPLES: usize = 8;
 /// The size that pays for pods; smaller kinds get smaller ones.
 const LARGEST_DICTIONARY: usize = 110 << 10;
 const SMALLEST_DICTIONARY: usize = 4 << 10;
@@ -28,6 +30,8 @@ const LONGEST_SAMPLE: usize = 64 << 10;
 #[derive(Debug, Default)]
 pub(super) struct Training {
     seen: u64,
+    /// How many of them might have been samples.
+    sampled: u64,
     /// When it was last looked at, and how much had been seen by then.
     looked: (Tick, u64),
     reservoir: Vec<Weak<Raw>>,
@@ -58,24 +62,29 @@ struct Asked {
 }
 
 impl Training {
-    /// Counts an object in, and holds on to a fair choice of them.
-    pub(super) fn saw(&mut self, raw: &Arc<Raw>) {
+    /// Counts an object in.
+    pub(super) fn saw(&mut self) {
         self.seen += 1;
         self.idle = false;
+    }
+
+    /// Holds on to a fair choice of those that a dictionary is for.
+    pub(super) fn sample(&mut self, raw: &Arc<Raw>) {
+        self.sampled += 1;
         if self.reservoir.len() < SAMPLES {
             self.reservoir.push(Arc::downgrade(raw));
             return;
         }
         // A fair reservoir needs numbers that look random, not ones that are: the same objects train the same dictionary.
-        let at = scatter(self.seen) % self.seen;
+        let at = scatter(self.sampled) % self.sampled;
         if let Some(place) = usize::try_from(at).ok().and_then(|at| self.reservoir.get_mut(at)) {
             *place = Arc::downgrade(raw);
         }
     }
 
     /// Takes note of what packing an object came to.
-    pub(super) fn packed(&mut self, dictionary: &Dictionary, plain: usize, stored: usize) {
-        if !dictionary.is_empty() {
+    pub(super) fn packed(&mut self, plain: usize, stored: usize) {
+        if self.stage != Stage::None {
             self.gauge.add(plain, stored);
         }
     }
@@ -109,7 +118,7 @@ impl Training {
             Stage::First => self.seen >= SECOND || self.idle,
             Stage::Settled => self.gauge.worn,
         };
-        due && self.seen >= self.not_before
+        due && self.seen >= self.not_before && self.reservoir.len() >= FEWEST_SAMPLES
     }
 
     pub(super) fn take_samples(&mut self) -> Option<Samples> {

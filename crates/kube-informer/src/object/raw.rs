@@ -8,9 +8,9 @@ use parking_lot::RwLock;
 use super::decoded::Decoded;
 use super::kind::{Encoded, Object};
 use super::meta::Meta;
-use crate::codec::{Extent, Found, Wire, find, find_all, protobuf, scan};
+use crate::codec::{Extent, Wire, find, find_all, protobuf, scan};
 use crate::error::DecodeError;
-use crate::keeper::{Decodings, Dictionary, Forgotten, Home, Keep, PACKED, Plain};
+use crate::keeper::{Decodings, Forgotten, Home, Keep, PACKED, Plain, Press};
 use crate::path::FieldPath;
 
 /// One object: the metadata that is always needed, and its bytes.
@@ -33,8 +33,8 @@ struct Holding {
     decodings: Decodings,
 }
 
-/// The bytes of an object: plain if they begin with the brace of JSON or the first letter of protobuf, else packed with the
-/// dictionary of the object's home.
+/// The bytes of an object: plain if they begin with the brace of JSON or the first letter of protobuf, else packed as the object's
+/// home has it.
 #[derive(Debug)]
 pub(crate) struct Body(Box<[u8]>);
 
@@ -143,24 +143,36 @@ impl Raw {
         Forgotten::Gone(holding.decoded.take())
     }
 
-    /// Packs the body for this home. Gives its plain and its packed size, or none if it already is.
-    pub(crate) fn pack(&self, home: &Arc<Home>) -> Option<(usize, usize)> {
-        let plain = {
-            let holding = self.holding.read();
-            if !holding.body.is_plain() && Arc::ptr_eq(&holding.home, home) {
-                return None;
-            }
-            holding.plain(&self.meta)
+    /// Lays the body into a press, unless it is packed already, for this home if one is given. Gives its plain length.
+    pub(crate) fn lay(&self, home: Option<&Arc<Home>>, press: &mut Press) -> Option<usize> {
+        let holding = self.holding.read();
+        let unpacked;
+        let plain: &[u8] = if holding.body.is_plain() {
+            // Copied piece by piece: readers do not mind the lock, and once is enough.
+            &holding.body.0
+        } else if home.is_none_or(|home| Arc::ptr_eq(&holding.home, home)) {
+            return None;
+        } else {
+            unpacked = holding.plain(&self.meta);
+            &unpacked
         };
-        let found = scan(&plain, Extent::Metadata).unwrap_or_default();
-        let packed = Body(home.dictionary().pack(&plain, &found, &self.meta)?);
-        let sizes = (plain.len(), packed.len());
+        press.lay(plain, &scan(plain, Extent::Metadata).unwrap_or_default(), &self.meta);
+        Some(plain.len())
+    }
+
+    /// Holds the body like this from now on: the same bytes, packed.
+    pub(crate) fn hold(&self, body: Body, home: Arc<Home>) {
         let before = {
             let mut holding = self.holding.write();
-            (std::mem::replace(&mut holding.body, packed), std::mem::replace(&mut holding.home, Arc::clone(home)))
+            (std::mem::replace(&mut holding.body, body), std::mem::replace(&mut holding.home, home))
         };
         drop(before);
-        Some(sizes)
+    }
+
+    /// Hands the packed bytes and their home to `read`.
+    pub(crate) fn with_packed<T>(&self, read: impl FnOnce(&[u8], &Home) -> T) -> T {
+        let holding = self.holding.read();
+        read(&holding.body.0, &holding.home)
     }
 
     pub(super) fn weight(&self) -> usize {
@@ -174,9 +186,9 @@ impl Holding {
         let plain = if self.body.is_plain() {
             Plain::copy(&self.body.0)
         } else {
-            self.home.dictionary().unpack(&self.body.0, meta)
+            Plain::unpack(&self.body.0, &self.home, meta)
         };
-        plain.expect("packed by ourselves, with this dictionary and metadata")
+        plain.expect("packed by ourselves, in this home and with this metadata")
     }
 }
 
@@ -186,9 +198,9 @@ impl Body {
         Self(body.into())
     }
 
-    /// Packed, if that saves anything.
-    pub(crate) fn packed(json: &[u8], found: &Found<'_>, meta: &Meta, dictionary: &Dictionary) -> Self {
-        Self(dictionary.pack(json, found, meta).unwrap_or_else(|| json.into()))
+    /// Packed.
+    pub(crate) fn packed(body: Box<[u8]>) -> Self {
+        Self(body)
     }
 
     /// How many bytes are held.

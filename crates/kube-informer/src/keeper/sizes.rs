@@ -1,0 +1,32 @@
+//! What objects come to when they are packed by themselves.
+
+/// Plain and packed bytes, the later ones counting more.
+#[derive(Debug, Default)]
+pub(super) struct Sizes {
+    plain: u64,
+    packed: u64,
+}
+
+/// Both are halved here, so that what was packed long ago is forgotten.
+const ENOUGH: u64 = 1 << 24;
+
+/// As long as nothing is known, a difference may be so much shorter than what it stands for.
+const FIRST_GUESS: u64 = 8;
+
+impl Sizes {
+    pub(super) fn add(&mut self, plain: usize, packed: usize) {
+        self.plain += plain as u64;
+        self.packed += packed as u64;
+        if self.plain >= ENOUGH {
+            self.plain /= 2;
+            self.packed /= 2;
+        }
+    }
+
+    /// How long a difference is worth keeping: three quarters of what the object would come to by itself.
+    pub(super) fn worth(&self, plain: usize) -> usize {
+        let plain = plain as u64;
+        let expected = (plain * self.packed).checked_div(self.plain).unwrap_or(plain / FIRST_GUESS);
+        (expected * 3 / 4) as usize
+    }
+}
