@@ -19,7 +19,7 @@ pub(crate) use self::strip::PACKED;
 
 use self::families::{Families, Name};
 use self::headroom::Headroom;
-use self::press::Presses;
+use self::press::{Laid, Presses};
 use self::sizes::Sizes;
 use self::training::Training;
 use crate::codec::{Broken, Extent, FieldCutter, Found, Wire, protobuf, scan};
@@ -220,9 +220,9 @@ impl Keeper {
         let found = found.map_err(broken)?;
         let meta = Meta::of(&found, self.0.interner.as_ref()).map_err(broken)?;
         Ok(Obj::new(match (self.keep(), arrival) {
-            (Keep::Compact, Arrival::Listed) => self.listed(meta, &found, body),
+            (_, Arrival::Listed) => self.listed(meta, &found, body),
             (Keep::Compact, Arrival::Changed(now)) => self.changed(meta, body, now),
-            (Keep::Plain | Keep::Decoded, _) | (_, Arrival::InTransit) => self.plain(meta, body),
+            (Keep::Plain | Keep::Decoded, Arrival::Changed(_)) | (_, Arrival::InTransit) => self.plain(meta, body),
         }))
     }
 
@@ -234,19 +234,27 @@ impl Keeper {
 
     fn listed(&self, meta: Meta, found: &Found<'_>, plain: &[u8]) -> Arc<Raw> {
         let mut press = self.0.presses.take();
-        press.lay(plain, found, &meta);
-        let pressed = self.press(&mut press, &meta, plain.len());
-        let stored = pressed.body.as_ref().map_or(plain.len(), |body| body.len());
+        let laid = match self.keep() {
+            Keep::Compact => {
+                press.lay(plain, found, &meta);
+                Laid::Stripped
+            }
+            Keep::Plain | Keep::Decoded => Laid::Plain(plain),
+        };
+        let pressed = self.press(&mut press, laid, &meta, plain.len());
         let body = pressed.body.map_or_else(|| Body::plain(plain), Body::packed);
+        let stored = body.len();
         let raw = Arc::new(Raw::new(meta, pressed.home, body));
         self.0.headroom.take(stored);
         {
             let mut packing = self.0.packing.lock();
             packing.training.saw();
-            if matches!(pressed.how, How::Whole { .. }) {
+            if matches!(pressed.how, How::Packed { .. }) {
                 packing.training.sample(&raw);
             }
-            packing.pressed(&raw, plain.len(), stored, &pressed.how, &mut press);
+            packing.pressed(&raw, (plain.len(), stored), pressed.family, pressed.how, |raw| {
+                press.keep_as_pattern(laid, raw)
+            });
         }
         self.0.presses.put(press);
         raw
@@ -306,11 +314,12 @@ impl Keeper {
             let Some(raw) = raw.upgrade() else { return false };
             let mut press = self.0.presses.take();
             let packed = raw.lay(None, &mut press).and_then(|plain| {
-                let pressed = self.press(&mut press, raw.meta(), plain);
-                let body = pressed.body?;
-                let stored = body.len();
-                raw.hold(Body::packed(body), pressed.home);
-                self.0.packing.lock().pressed(&raw, plain, stored, &pressed.how, &mut press);
+                let pressed = self.press(&mut press, Laid::Stripped, raw.meta(), plain);
+                let body = Body::packed(pressed.body?);
+                let sizes = (plain, body.len());
+                raw.hold(body, pressed.home);
+                let keep = |raw: &Arc<Raw>| press.keep_as_pattern(Laid::Stripped, raw);
+                self.0.packing.lock().pressed(&raw, sizes, pressed.family, pressed.how, keep);
                 Some(())
             });
             self.0.presses.put(press);
@@ -335,9 +344,9 @@ impl Keeper {
         })
     }
 
-    /// Packs what lies in the press.
-    fn press(&self, press: &mut Press, meta: &Meta, plain: usize) -> Pressed {
-        let (family, whole, like, limit) = {
+    /// Packs what was laid: as a difference from a sibling if that is worth it, else as the policy has it.
+    fn press(&self, press: &mut Press, laid: Laid<'_>, meta: &Meta, plain: usize) -> Pressed {
+        let (family, home, like, limit) = {
             let mut packing = self.0.packing.lock();
             let family = packing.families.name(meta);
             let like = packing.families.home(family, &self.0.common);
@@ -345,13 +354,18 @@ impl Keeper {
         };
         let missed = like.is_some();
         if let Some(home) = like
-            && let Some(body) = press.difference(&home, limit)
+            && let Some(body) = press.difference(laid, &home, limit)
         {
-            return Pressed { body: Some(body), home, how: How::Difference(family) };
+            return Pressed { body: Some(body), home, family, how: How::Difference };
         }
-        let body = whole.dictionary().and_then(|dictionary| press.whole(dictionary, plain));
-        let how = if body.is_some() { How::Whole { family, missed } } else { How::NotAtAll };
-        Pressed { body, home: whole, how }
+        let (body, how) = match laid {
+            Laid::Plain(_) => (None, How::AsItIs { missed }),
+            Laid::Stripped => match home.dictionary().and_then(|dictionary| press.whole(dictionary, plain)) {
+                Some(body) => (Some(body), How::Packed { missed }),
+                None => (None, How::NotWorthIt),
+            },
+        };
+        Pressed { body, home, family, how }
     }
 
     /// Objects to train a dictionary with, if one is wanted. Training takes a tenth of a second: it is for the caller to say where.
@@ -394,20 +408,27 @@ impl Keeper {
 
 /// An object that went through a press.
 struct Pressed {
-    /// None if packing saves nothing.
+    /// None if it stays as it is.
     body: Option<Box<[u8]>>,
     home: Arc<Home>,
+    family: Name,
     how: How,
 }
 
+/// How an object is kept. `missed` says that a difference was tried, and not worth it.
+#[derive(Clone, Copy)]
 enum How {
-    Difference(Name),
-    Whole {
-        family: Name,
-        /// A difference was tried, and not worth it.
+    Difference,
+    /// With the dictionary.
+    Packed {
         missed: bool,
     },
-    NotAtAll,
+    /// The policy packs nothing.
+    AsItIs {
+        missed: bool,
+    },
+    /// Packing it saves nothing.
+    NotWorthIt,
 }
 
 impl Packing {
@@ -424,20 +445,29 @@ impl Packing {
         }
     }
 
-    /// Takes note of an object that was packed.
-    fn pressed(&mut self, raw: &Arc<Raw>, plain: usize, stored: usize, how: &How, press: &mut Press) {
-        match *how {
-            How::Difference(family) => self.families.hit(family),
-            How::Whole { family, missed } => {
-                self.sizes.add(plain, stored);
+    /// Takes note of an object that went through a press, and of its plain and stored sizes. Those that others can be told from
+    /// are handed to `keep`, which says whether they will do.
+    fn pressed(
+        &mut self,
+        raw: &Arc<Raw>,
+        (plain, stored): (usize, usize),
+        family: Name,
+        how: How,
+        keep: impl FnOnce(&Arc<Raw>) -> bool,
+    ) {
+        let missed = match how {
+            How::Difference => return self.families.hit(family),
+            How::NotWorthIt => return,
+            How::AsItIs { missed } => missed,
+            How::Packed { missed } => {
                 self.training.packed(plain, stored);
                 self.pack_again_later(&Arc::downgrade(raw));
-                if press.makes_a_pattern() {
-                    self.families.whole(family, raw, missed);
-                    press.keep_as_pattern(raw);
-                }
+                missed
             }
-            How::NotAtAll => {}
+        };
+        self.sizes.add(plain, stored);
+        if keep(raw) {
+            self.families.whole(family, raw, missed);
         }
     }
 

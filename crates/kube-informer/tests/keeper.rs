@@ -199,7 +199,8 @@ fn samples_that_teach_nothing_are_not_asked_for_in_a_loop() {
 fn siblings_are_packed_as_what_they_differ_in() {
     /// With what an owner gives all of its pods and nobody else has.
     fn of(owner: usize, number: usize, version: usize) -> Bytes {
-        let words: Vec<_> = (1..40).map(|n| format!("{:x}", (owner * 41 + n).wrapping_mul(0x9e37_79b9_7f4a_7c15))).collect();
+        let words: Vec<_> =
+            (1..40).map(|n| format!("{:x}", (owner * 41 + n).wrapping_mul(0x9e37_79b9_7f4a_7c15))).collect();
         let plain = String::from_utf8(owned(number, version, &owner.to_string()).to_vec()).unwrap();
         plain.replace("--id=", &words.join(" ")).into()
     }

@@ -10,7 +10,7 @@ use zstd::zstd_safe::{self, CCtx, CParameter, DCtx, DDict, DParameter, DictAttac
 use super::difference::apply;
 use super::home::{Home, Means};
 use super::strip::{restore, split_head};
-use crate::object::{Meta, Raw};
+use crate::object::{Held, Meta, Raw};
 
 /// The level that objects are packed at. Figures are in DESIGN.md.
 const LEVEL: i32 = 3;
@@ -193,9 +193,16 @@ impl Unpacker {
         let _: Result<(), _> = UNPACKER.try_with(|place| place.set(Some(self)));
     }
 
-    /// Unpacks what a pattern's metadata does not hold.
+    /// What others are told as differences from: a plain body, or what was packed of it.
     pub(super) fn rest_of(&mut self, pattern: &Raw, to: &mut Vec<u8>) -> Option<()> {
-        pattern.with_packed(|packed, home| self.frame(split_head(packed)?.1, home.dictionary()?, to))
+        pattern.with_body(|body, home| match body {
+            Held::Plain(plain) => {
+                to.clear();
+                to.extend_from_slice(plain);
+                Some(())
+            }
+            Held::Packed(packed) => self.frame(split_head(packed)?.1, home.dictionary()?, to),
+        })
     }
 
     fn unpack(&mut self, packed: &[u8], home: &Home, meta: &Meta) -> Option<()> {

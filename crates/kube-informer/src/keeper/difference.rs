@@ -21,6 +21,8 @@ const STEP: usize = 8;
 const LOOK_FURTHER: usize = 12;
 /// No better one is looked for than this.
 const LONG_COPY: usize = 64;
+/// So few bytes at the end are not worth looking for.
+const SHORT_END: usize = 48;
 /// Own bytes that came before are told by number, so many of them back.
 const REMEMBERED: usize = 32;
 /// Shorter ones are not worth a number.
@@ -127,6 +129,9 @@ impl Pattern {
         if let Some(len) = self.along(new, &further, WINDOW, place) {
             return Some((len, place + len));
         }
+        if new.len() <= SHORT_END {
+            return None;
+        }
         self.index();
         self.look_up(new, place, within)
     }
@@ -134,7 +139,11 @@ impl Pattern {
     /// After how many bytes of `new`, those in `window` from `skipped` on, it is like the pattern from `from` on.
     #[inline]
     fn along(&self, new: &[u8], window: &[u8; WINDOW], skipped: usize, from: usize) -> Option<usize> {
-        let runs = runs(alike(window, &self::window(&self.bytes, from + skipped, OUTSIDE_PATTERN)));
+        let alike = match tail(&self.bytes, from + skipped).first_chunk() {
+            Some(there) => alike(window, there),
+            None => alike(window, &self::window(&self.bytes, from + skipped, OUTSIDE_PATTERN)),
+        };
+        let runs = runs(alike);
         let len = runs.trailing_zeros() as usize;
         if len == WINDOW {
             return None;
@@ -307,12 +316,18 @@ impl Alphabet {
     }
 
     fn write(&self, bytes: &[u8], to: &mut Vec<u8>) {
-        to.extend(bytes.chunks(2).map(|two| two.iter().rev().fold(0, |byte, of| byte << 4 | self.codes[usize::from(*of)])));
+        let code = |byte: u8| self.codes[usize::from(byte)];
+        let (pairs, odd) = bytes.as_chunks::<2>();
+        to.extend(pairs.iter().map(|&[first, second]| code(first) | code(second) << 4));
+        to.extend(odd.iter().map(|byte| code(*byte)));
     }
 
     fn read(&self, bytes: &[u8], len: usize, to: &mut Vec<u8>) {
-        let end = to.len() + len;
-        to.extend(bytes.iter().flat_map(|two| [two & 0xf, two >> 4].map(|code| self.characters[usize::from(code)])));
+        let (at, end) = (to.len(), to.len() + len);
+        to.resize(at + 2 * bytes.len(), 0);
+        for (pair, byte) in to[at..].as_chunks_mut::<2>().0.iter_mut().zip(bytes) {
+            *pair = [byte & 0xf, byte >> 4].map(|code| self.characters[usize::from(code)]);
+        }
         to.truncate(end);
     }
 }
@@ -358,12 +373,15 @@ fn runs(mut bits: u64) -> u64 {
 #[inline]
 fn common(a: &[u8], b: &[u8]) -> usize {
     let both = a.len().min(b.len());
-    let (a_words, a_rest) = a[..both].as_chunks::<8>();
-    let (b_words, b_rest) = b[..both].as_chunks::<8>();
+    let (a, b) = (&a[..both], &b[..both]);
+    let blocks = a.as_chunks::<32>().0.iter().zip(b.as_chunks::<32>().0).take_while(|(a, b)| a == b).count();
+    let alike = 32 * blocks;
+    let (a_words, a_rest) = a[alike..].as_chunks::<8>();
+    let (b_words, b_rest) = b[alike..].as_chunks::<8>();
     for (at, (a, b)) in a_words.iter().zip(b_words).enumerate() {
         let differ = u64::from_le_bytes(*a) ^ u64::from_le_bytes(*b);
         if differ != 0 {
-            return 8 * at + (differ.trailing_zeros() / 8) as usize;
+            return alike + 8 * at + (differ.trailing_zeros() / 8) as usize;
         }
     }
     both - a_rest.len() + a_rest.iter().zip(b_rest).take_while(|(a, b)| a == b).count()
@@ -421,7 +439,8 @@ mod tests {
 
     #[test]
     fn siblings_differ_in_little() {
-        let (a, b) = (pod("web-x", "10.238.192.219", "e7576561f8bd2bc8"), pod("web-y", "10.64.22.7", "9e3d5447089a110a"));
+        let (a, b) =
+            (pod("web-x", "10.238.192.219", "e7576561f8bd2bc8"), pod("web-y", "10.64.22.7", "9e3d5447089a110a"));
         let written = difference(a.as_bytes(), b.as_bytes(), 1000).unwrap();
         // A letter, sixteen digits in eight bytes, an address in five and twice again, and what says where.
         assert!(written.len() < 40, "{}", written.len());
@@ -429,7 +448,8 @@ mod tests {
 
     #[test]
     fn what_has_moved_is_found() {
-        let words: Vec<String> = (0..400_u64).map(|n| format!("\"{:x}\"", n.wrapping_mul(0x9e37_79b9_7f4a_7c15))).collect();
+        let words: Vec<String> =
+            (0..400_u64).map(|n| format!("\"{:x}\"", n.wrapping_mul(0x9e37_79b9_7f4a_7c15))).collect();
         let moved = [&words[200..], &words[..200]].concat();
         let written = difference(words.join(",").as_bytes(), moved.join(",").as_bytes(), 10_000).unwrap();
         assert!(written.len() < 100, "{}", written.len());
@@ -456,7 +476,11 @@ mod tests {
     /// A text, and what became of it: pieces changed, taken out, put in, moved.
     fn relatives() -> impl Strategy<Value = (Vec<u8>, Vec<u8>)> {
         let piece = prop_oneof![
-            "[0-9a-f]{0,70}", "[0-9.:TZ-]{0,20}", "(\"f:[a-z]{1,6}\":\\{\\},){1,6}", "[ -~]{0,30}", "a{0,200}",
+            "[0-9a-f]{0,70}",
+            "[0-9.:TZ-]{0,20}",
+            "(\"f:[a-z]{1,6}\":\\{\\},){1,6}",
+            "[ -~]{0,30}",
+            "a{0,200}",
         ];
         (prop::collection::vec(piece, 1..20), any::<u64>()).prop_map(|(pieces, seed)| {
             let before = pieces.concat().into_bytes();

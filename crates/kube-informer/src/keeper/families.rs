@@ -6,7 +6,7 @@ use std::sync::{Arc, Weak};
 use hashbrown::{DefaultHashBuilder, HashTable};
 
 use super::home::{Common, Home};
-use crate::object::{Meta, Raw};
+use crate::object::{Meta, Owner, Raw};
 
 /// Which of the objects of one owner the others are packed as differences from. Objects without an owner are one family.
 ///
@@ -46,7 +46,7 @@ impl Default for Families {
 
 impl Families {
     pub(super) fn name(&self, meta: &Meta) -> Name {
-        let owner = meta.owners().find(|owner| owner.is_controller()).or_else(|| meta.owners().next());
+        let owner = meta.owners().find(Owner::is_controller).or_else(|| meta.owners().next());
         Name(self.hasher.hash_one(owner.map(|owner| owner.uid())))
     }
 

@@ -7,7 +7,7 @@ use parking_lot::Mutex;
 use super::dictionary::{Dictionary, Unpacker};
 use super::difference::{LONGEST_PATTERN, Pattern};
 use super::home::Home;
-use super::strip::Stripped;
+use super::strip::{NOTHING_LEFT_OUT, Stripped};
 use crate::codec::Found;
 use crate::object::{Meta, Raw};
 
@@ -27,16 +27,25 @@ pub(crate) struct Press {
     whose: Weak<Raw>,
 }
 
+/// What is to be packed.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum Laid<'a> {
+    /// An object as it is.
+    Plain(&'a [u8]),
+    /// An object that was laid into the press, without what its metadata holds.
+    Stripped,
+}
+
 /// Presses that nobody uses.
 #[derive(Debug, Default)]
-pub(super) struct Presses(Mutex<Vec<Box<Press>>>);
+pub(super) struct Presses(Mutex<Vec<Press>>);
 
 impl Presses {
-    pub(super) fn take(&self) -> Box<Press> {
+    pub(super) fn take(&self) -> Press {
         self.0.lock().pop().unwrap_or_default()
     }
 
-    pub(super) fn put(&self, press: Box<Press>) {
+    pub(super) fn put(&self, press: Press) {
         let mut kept = self.0.lock();
         if kept.len() < PRESSES && press.size() <= LARGEST_KEPT {
             kept.push(press);
@@ -51,7 +60,7 @@ impl Press {
     }
 
     /// Packs it as a difference from the pattern that lives in this home. None if that takes more than `limit` bytes.
-    pub(super) fn difference(&mut self, home: &Home, limit: usize) -> Option<Box<[u8]>> {
+    pub(super) fn difference(&mut self, laid: Laid<'_>, home: &Home, limit: usize) -> Option<Box<[u8]>> {
         let pattern = home.pattern()?;
         if !std::ptr::eq(Weak::as_ptr(&self.whose), Arc::as_ptr(pattern)) {
             self.whose = Weak::new();
@@ -61,7 +70,10 @@ impl Press {
             unpacked?;
             self.whose = Arc::downgrade(pattern);
         }
-        let Stripped { head, rest, .. } = &self.stripped;
+        let (head, rest) = match laid {
+            Laid::Plain(plain) => (NOTHING_LEFT_OUT, plain),
+            Laid::Stripped => (self.stripped.head.as_slice(), self.stripped.rest.as_slice()),
+        };
         self.packed.clear();
         self.packed.extend_from_slice(head);
         self.pattern.write(rest, limit.checked_sub(head.len())?, &mut self.packed)?;
@@ -76,15 +88,22 @@ impl Press {
         saves.then(|| [head.as_slice(), &self.packed].concat().into())
     }
 
-    /// What was packed last is the pattern now, and its bytes are at hand.
-    pub(super) fn keep_as_pattern(&mut self, raw: &Arc<Raw>) {
-        std::mem::swap(self.pattern.begin(), &mut self.stripped.rest);
+    /// What was laid last is the pattern now, if it makes one, and its bytes are at hand.
+    pub(super) fn keep_as_pattern(&mut self, laid: Laid<'_>, raw: &Arc<Raw>) -> bool {
+        let len = match laid {
+            Laid::Plain(plain) => plain.len(),
+            Laid::Stripped => self.stripped.rest.len(),
+        };
+        if len > LONGEST_PATTERN {
+            return false;
+        }
+        let bytes = self.pattern.begin();
+        match laid {
+            Laid::Plain(plain) => bytes.extend_from_slice(plain),
+            Laid::Stripped => std::mem::swap(bytes, &mut self.stripped.rest),
+        }
         self.whose = Arc::downgrade(raw);
-    }
-
-    /// Whether others can be told from it.
-    pub(super) fn makes_a_pattern(&self) -> bool {
-        self.stripped.rest.len() <= LONGEST_PATTERN
+        true
     }
 
     fn size(&self) -> usize {

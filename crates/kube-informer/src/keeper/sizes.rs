@@ -23,10 +23,11 @@ impl Sizes {
         }
     }
 
-    /// How long a difference is worth keeping: three quarters of what the object would come to by itself.
+    /// How long a difference may be to be worth keeping: three quarters of what the object would come to by itself, and at most
+    /// a quarter of what it is.
     pub(super) fn worth(&self, plain: usize) -> usize {
         let plain = plain as u64;
         let expected = (plain * self.packed).checked_div(self.plain).unwrap_or(plain / FIRST_GUESS);
-        (expected * 3 / 4) as usize
+        (expected * 3 / 4).min(plain / 4) as usize
     }
 }
