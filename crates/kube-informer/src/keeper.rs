@@ -1,6 +1,5 @@
 //! How bodies are kept: the policies, and the one type that carries them out.
 
-use std::collections::VecDeque;
 use std::fmt;
 use std::sync::{Arc, LazyLock, Weak};
 
@@ -17,11 +16,9 @@ pub(crate) use self::press::Press;
 pub(crate) use self::recent::{Decodings, Forgotten};
 pub(crate) use self::strip::PACKED;
 
-use self::families::{Families, Name};
 use self::headroom::Headroom;
+use self::packing::{Fresh, How, Packing, Pressed};
 use self::press::{Laid, Presses};
-use self::sizes::Sizes;
-use self::training::Training;
 use crate::codec::{Broken, Extent, FieldCutter, Found, Wire, protobuf, scan};
 use crate::error::DecodeError;
 use crate::object::{Body, Meta, Obj, Raw, Untyped};
@@ -33,6 +30,7 @@ mod headroom;
 mod home;
 mod intern;
 mod number;
+mod packing;
 mod press;
 mod recent;
 mod sizes;
@@ -124,33 +122,6 @@ struct Shared {
     packing: Mutex<Packing>,
     presses: Presses,
     headroom: Headroom,
-}
-
-/// The packing side, used by whoever brings objects in and whoever packs cold ones. Readers never come here.
-struct Packing {
-    /// Where new objects go.
-    home: Arc<Home>,
-    training: Training,
-    families: Families,
-    /// Of objects that were packed by themselves.
-    sizes: Sizes,
-    /// Changed objects that are still plain, oldest first.
-    fresh: VecDeque<Fresh>,
-    fresh_bytes: usize,
-    /// Objects packed while a better dictionary was still to come.
-    again: VecDeque<Weak<Raw>>,
-    /// When to look for those that are gone.
-    sweep_at: usize,
-}
-
-/// So many objects are packed again for a better dictionary, and no more.
-const MOST_PACKED_AGAIN: usize = 1 << 16;
-const FEWEST_TO_SWEEP: usize = 1 << 10;
-
-struct Fresh {
-    since: Tick,
-    bytes: usize,
-    raw: Weak<Raw>,
 }
 
 /// What a step of packing did.
@@ -297,10 +268,7 @@ impl Keeper {
             // Whoever brings objects in comes first.
             MutexGuard::bump(&mut packing);
         }
-        if packing.again.is_empty() {
-            packing.again = VecDeque::new();
-            packing.sweep_at = FEWEST_TO_SWEEP;
-        }
+        packing.shrink();
         // A cache too small for a dictionary is as good as it gets: nobody need come back for it.
         let again = if packing.training.rests() { 0 } else { packing.again.len() };
         done.waiting = packing.fresh.len() + again;
@@ -403,92 +371,6 @@ impl Keeper {
     #[must_use]
     pub fn keep(&self) -> Keep {
         self.0.common.keep()
-    }
-}
-
-/// An object that went through a press.
-struct Pressed {
-    /// None if it stays as it is.
-    body: Option<Box<[u8]>>,
-    home: Arc<Home>,
-    family: Name,
-    how: How,
-}
-
-/// How an object is kept. `missed` says that a difference was tried, and not worth it.
-#[derive(Clone, Copy)]
-enum How {
-    Difference,
-    /// With the dictionary.
-    Packed {
-        missed: bool,
-    },
-    /// The policy packs nothing.
-    AsItIs {
-        missed: bool,
-    },
-    /// Packing it saves nothing.
-    NotWorthIt,
-}
-
-impl Packing {
-    fn new(common: &Arc<Common>) -> Self {
-        Self {
-            home: Arc::new(Home::new(Dictionary::none(), Arc::clone(common))),
-            training: Training::default(),
-            families: Families::default(),
-            sizes: Sizes::default(),
-            fresh: VecDeque::new(),
-            fresh_bytes: 0,
-            again: VecDeque::new(),
-            sweep_at: FEWEST_TO_SWEEP,
-        }
-    }
-
-    /// Takes note of an object that went through a press, and of its plain and stored sizes. Those that others can be told from
-    /// are handed to `keep`, which says whether they will do.
-    fn pressed(
-        &mut self,
-        raw: &Arc<Raw>,
-        (plain, stored): (usize, usize),
-        family: Name,
-        how: How,
-        keep: impl FnOnce(&Arc<Raw>) -> bool,
-    ) {
-        let missed = match how {
-            How::Difference => return self.families.hit(family),
-            How::NotWorthIt => return,
-            How::AsItIs { missed } => missed,
-            How::Packed { missed } => {
-                self.training.packed(plain, stored);
-                self.pack_again_later(&Arc::downgrade(raw));
-                missed
-            }
-        };
-        self.sizes.add(plain, stored);
-        if keep(raw) {
-            self.families.whole(family, raw, missed);
-        }
-    }
-
-    /// Takes note of an object that a dictionary still to come will pack better, if one is.
-    fn pack_again_later(&mut self, raw: &Weak<Raw>) {
-        if !self.training.expects_better() {
-            return;
-        }
-        if self.again.len() >= self.sweep_at {
-            self.again.retain(|raw| raw.strong_count() > 0);
-            self.sweep_at = (2 * self.again.len()).max(FEWEST_TO_SWEEP);
-        }
-        if self.again.len() < MOST_PACKED_AGAIN {
-            self.again.push_back(Weak::clone(raw));
-        }
-    }
-
-    fn pop_fresh(&mut self) -> Option<Fresh> {
-        let fresh = self.fresh.pop_front()?;
-        self.fresh_bytes = self.fresh_bytes.saturating_sub(fresh.bytes);
-        Some(fresh)
     }
 }
 

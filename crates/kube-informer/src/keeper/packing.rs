@@ -1,0 +1,133 @@
+//! What the packing side of a keeper knows.
+
+use std::collections::VecDeque;
+use std::sync::{Arc, Weak};
+
+use super::Tick;
+use super::dictionary::Dictionary;
+use super::families::{Families, Name};
+use super::home::{Common, Home};
+use super::sizes::Sizes;
+use super::training::Training;
+use crate::object::Raw;
+
+/// The packing side, used by whoever brings objects in and whoever packs cold ones. Readers never come here.
+pub(super) struct Packing {
+    /// Where new objects go.
+    pub(super) home: Arc<Home>,
+    pub(super) training: Training,
+    pub(super) families: Families,
+    /// Of objects that were packed by themselves.
+    pub(super) sizes: Sizes,
+    /// Changed objects that are still plain, oldest first.
+    pub(super) fresh: VecDeque<Fresh>,
+    pub(super) fresh_bytes: usize,
+    /// Objects packed while a better dictionary was still to come.
+    pub(super) again: VecDeque<Weak<Raw>>,
+    /// When to look for those that are gone.
+    sweep_at: usize,
+}
+
+/// So many objects are packed again for a better dictionary, and no more.
+const MOST_PACKED_AGAIN: usize = 1 << 16;
+const FEWEST_TO_SWEEP: usize = 1 << 10;
+
+pub(super) struct Fresh {
+    pub(super) since: Tick,
+    pub(super) bytes: usize,
+    pub(super) raw: Weak<Raw>,
+}
+
+/// An object that went through a press.
+pub(super) struct Pressed {
+    /// None if it stays as it is.
+    pub(super) body: Option<Box<[u8]>>,
+    pub(super) home: Arc<Home>,
+    pub(super) family: Name,
+    pub(super) how: How,
+}
+
+/// How an object is kept. `missed` says that a difference was tried, and not worth it.
+#[derive(Clone, Copy)]
+pub(super) enum How {
+    Difference,
+    /// With the dictionary.
+    Packed {
+        missed: bool,
+    },
+    /// The policy packs nothing.
+    AsItIs {
+        missed: bool,
+    },
+    /// Packing it saves nothing.
+    NotWorthIt,
+}
+
+impl Packing {
+    pub(super) fn new(common: &Arc<Common>) -> Self {
+        Self {
+            home: Arc::new(Home::new(Dictionary::none(), Arc::clone(common))),
+            training: Training::default(),
+            families: Families::default(),
+            sizes: Sizes::default(),
+            fresh: VecDeque::new(),
+            fresh_bytes: 0,
+            again: VecDeque::new(),
+            sweep_at: FEWEST_TO_SWEEP,
+        }
+    }
+
+    /// Takes note of an object that went through a press, and of its plain and stored sizes. Those that others can be told from
+    /// are handed to `keep`, which says whether they will do.
+    pub(super) fn pressed(
+        &mut self,
+        raw: &Arc<Raw>,
+        (plain, stored): (usize, usize),
+        family: Name,
+        how: How,
+        keep: impl FnOnce(&Arc<Raw>) -> bool,
+    ) {
+        let missed = match how {
+            How::Difference => return self.families.hit(family),
+            How::NotWorthIt => return,
+            How::AsItIs { missed } => missed,
+            How::Packed { missed } => {
+                self.training.packed(plain, stored);
+                self.pack_again_later(&Arc::downgrade(raw));
+                missed
+            }
+        };
+        self.sizes.add(plain, stored);
+        if keep(raw) {
+            self.families.whole(family, raw, missed);
+        }
+    }
+
+    /// Takes note of an object that a dictionary still to come will pack better, if one is.
+    fn pack_again_later(&mut self, raw: &Weak<Raw>) {
+        if !self.training.expects_better() {
+            return;
+        }
+        if self.again.len() >= self.sweep_at {
+            self.again.retain(|raw| raw.strong_count() > 0);
+            self.sweep_at = (2 * self.again.len()).max(FEWEST_TO_SWEEP);
+        }
+        if self.again.len() < MOST_PACKED_AGAIN {
+            self.again.push_back(Weak::clone(raw));
+        }
+    }
+
+    /// Gives back what a long line took.
+    pub(super) fn shrink(&mut self) {
+        if self.again.is_empty() {
+            self.again = VecDeque::new();
+            self.sweep_at = FEWEST_TO_SWEEP;
+        }
+    }
+
+    pub(super) fn pop_fresh(&mut self) -> Option<Fresh> {
+        let fresh = self.fresh.pop_front()?;
+        self.fresh_bytes = self.fresh_bytes.saturating_sub(fresh.bytes);
+        Some(fresh)
+    }
+}
