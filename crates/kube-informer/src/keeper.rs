@@ -17,8 +17,9 @@ pub(crate) use self::recent::{Decodings, Forgotten};
 pub(crate) use self::strip::PACKED;
 
 use self::headroom::Headroom;
-use self::packing::{Fresh, How, Packing, Pressed};
+use self::packing::{Fresh, How, Packing, Pressed, Told};
 use self::press::{Laid, Presses};
+use self::sizes::Sizes;
 use crate::codec::{Broken, Extent, FieldCutter, Found, Wire, protobuf, scan};
 use crate::error::DecodeError;
 use crate::object::{Body, Meta, Obj, Raw, Untyped};
@@ -59,7 +60,7 @@ pub enum Keep {
     /// Compressed against a dictionary that is trained on the objects themselves. A pod of 8 KB takes a little more than one.
     #[default]
     Compact,
-    /// As the server sent them.
+    /// As the server sent them, but for siblings in a list, which are told as what they differ in.
     Plain,
     /// As the server sent them, and beside that decoded, once somebody has read them: for kinds whose every object is read all
     /// the time.
@@ -191,9 +192,11 @@ impl Keeper {
         let found = found.map_err(broken)?;
         let meta = Meta::of(&found, self.0.interner.as_ref()).map_err(broken)?;
         Ok(Obj::new(match (self.keep(), arrival) {
-            (_, Arrival::Listed) => self.listed(meta, &found, body),
+            (Keep::Compact | Keep::Plain, Arrival::Listed) if self.0.interner.is_some() => {
+                self.listed(meta, &found, body)
+            }
             (Keep::Compact, Arrival::Changed(now)) => self.changed(meta, body, now),
-            (Keep::Plain | Keep::Decoded, Arrival::Changed(_)) | (_, Arrival::InTransit) => self.plain(meta, body),
+            _ => self.plain(meta, body),
         }))
     }
 
@@ -212,22 +215,22 @@ impl Keeper {
             }
             Keep::Plain | Keep::Decoded => Laid::Plain(plain),
         };
-        let pressed = self.press(&mut press, laid, &meta, plain.len());
-        let body = pressed.body.map_or_else(|| Body::plain(plain), Body::packed);
+        let Pressed { body, home, told } = self.press(&mut press, laid, &meta, plain.len());
+        let body = body.map_or_else(|| Body::plain(plain), Body::packed);
         let stored = body.len();
-        let raw = Arc::new(Raw::new(meta, pressed.home, body));
+        let raw = Arc::new(Raw::new(meta, home, body));
         self.0.headroom.take(stored);
-        {
-            let mut packing = self.0.packing.lock();
-            packing.training.saw();
-            if matches!(pressed.how, How::Packed { .. }) {
-                packing.training.sample(&raw);
-            }
-            packing.pressed(&raw, (plain.len(), stored), pressed.family, pressed.how, |raw| {
-                press.keep_as_pattern(laid, raw)
-            });
+        if told.makes_a_pattern {
+            press.keep_as_pattern(laid, &raw);
         }
         self.0.presses.put(press);
+        let mut packing = self.0.packing.lock();
+        packing.training.saw();
+        if told.how == How::Packed {
+            packing.training.sample(&raw);
+        }
+        packing.pressed(&raw, told, (plain.len(), stored));
+        drop(packing);
         raw
     }
 
@@ -282,12 +285,14 @@ impl Keeper {
             let Some(raw) = raw.upgrade() else { return false };
             let mut press = self.0.presses.take();
             let packed = raw.lay(None, &mut press).and_then(|plain| {
-                let pressed = self.press(&mut press, Laid::Stripped, raw.meta(), plain);
-                let body = Body::packed(pressed.body?);
-                let sizes = (plain, body.len());
-                raw.hold(body, pressed.home);
-                let keep = |raw: &Arc<Raw>| press.keep_as_pattern(Laid::Stripped, raw);
-                self.0.packing.lock().pressed(&raw, sizes, pressed.family, pressed.how, keep);
+                let Pressed { body, home, told } = self.press(&mut press, Laid::Stripped, raw.meta(), plain);
+                let body = Body::packed(body?);
+                let stored = body.len();
+                raw.hold(body, home);
+                if told.makes_a_pattern {
+                    press.keep_as_pattern(Laid::Stripped, &raw);
+                }
+                self.0.packing.lock().pressed(&raw, told, (plain, stored));
                 Some(())
             });
             self.0.presses.put(press);
@@ -317,23 +322,25 @@ impl Keeper {
         let (family, home, like, limit) = {
             let mut packing = self.0.packing.lock();
             let family = packing.families.name(meta);
-            let like = packing.families.home(family, &self.0.common);
+            let like = packing.families.home(family, &meta.key, &self.0.common);
             (family, Arc::clone(&packing.home), like, packing.sizes.worth(plain))
         };
         let missed = like.is_some();
         if let Some(home) = like
             && let Some(body) = press.difference(laid, &home, limit)
         {
-            return Pressed { body: Some(body), home, family, how: How::Difference };
+            let told = Told { family, how: How::Difference, missed: false, makes_a_pattern: false };
+            return Pressed { body: Some(body), home, told };
         }
         let (body, how) = match laid {
-            Laid::Plain(_) => (None, How::AsItIs { missed }),
+            Laid::Plain(_) => (None, How::AsItIs),
             Laid::Stripped => match home.dictionary().and_then(|dictionary| press.whole(dictionary, plain)) {
-                Some(body) => (Some(body), How::Packed { missed }),
+                Some(body) => (Some(body), How::Packed),
                 None => (None, How::NotWorthIt),
             },
         };
-        Pressed { body, home, family, how }
+        let makes_a_pattern = how != How::NotWorthIt && press.makes_a_pattern(laid);
+        Pressed { body, home, told: Told { family, how, missed, makes_a_pattern } }
     }
 
     /// Objects to train a dictionary with, if one is wanted. Training takes a tenth of a second: it is for the caller to say where.
@@ -349,6 +356,7 @@ impl Keeper {
         let old = {
             let mut packing = self.0.packing.lock();
             packing.training.installed();
+            packing.sizes = Sizes::default();
             std::mem::replace(&mut packing.home, home)
         };
         if let Some(dictionary) = old.dictionary() {

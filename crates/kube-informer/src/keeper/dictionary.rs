@@ -211,11 +211,17 @@ impl Unpacker {
         let unpacked = match home.means() {
             Means::Dictionary(dictionary) => self.frame(rest, dictionary, &mut stripped),
             Means::Pattern(pattern) => {
-                let mut bytes = std::mem::take(&mut self.pattern);
                 stripped.clear();
-                let unpacked = self.rest_of(pattern, &mut bytes).and_then(|()| apply(&bytes, rest, &mut stripped));
-                self.pattern = bytes;
-                unpacked
+                pattern.with_body(|body, home| match body {
+                    Held::Plain(plain) => apply(plain, rest, &mut stripped),
+                    Held::Packed(packed) => {
+                        let mut bytes = std::mem::take(&mut self.pattern);
+                        let unpacked = self.frame(split_head(packed)?.1, home.dictionary()?, &mut bytes);
+                        let unpacked = unpacked.and_then(|()| apply(&bytes, rest, &mut stripped));
+                        self.pattern = bytes;
+                        unpacked
+                    }
+                })
             }
         };
         self.stripped = stripped;

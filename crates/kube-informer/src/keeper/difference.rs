@@ -69,8 +69,9 @@ impl Pattern {
         &mut self.bytes
     }
 
-    pub(super) fn bytes(&self) -> &[u8] {
-        &self.bytes
+    /// How much memory it takes, about.
+    pub(super) fn size(&self) -> usize {
+        self.bytes.capacity() + 2 * self.before.capacity()
     }
 
     /// Appends to `out` how `new` differs. None if that takes more than `limit` bytes: what is in `out` then means nothing.
@@ -87,7 +88,7 @@ impl Pattern {
             }
             // Own bytes take half a byte at least.
             let left = end.checked_sub(out.len())?.saturating_mul(2);
-            let (len, to) = self.meet(&new[at..], place, left).unwrap_or((new.len() - at, place));
+            let (len, to) = self.meet(&new[at..], place, left).unwrap_or((new.len() - at, place + new.len() - at));
             let moved = to as isize - (place + len) as isize;
             write_own(new, at, len, moved != 0, &mut own, out);
             if moved != 0 {
@@ -139,18 +140,18 @@ impl Pattern {
     /// After how many bytes of `new`, those in `window` from `skipped` on, it is like the pattern from `from` on.
     #[inline]
     fn along(&self, new: &[u8], window: &[u8; WINDOW], skipped: usize, from: usize) -> Option<usize> {
-        let alike = match tail(&self.bytes, from + skipped).first_chunk() {
-            Some(there) => alike(window, there),
-            None => alike(window, &self::window(&self.bytes, from + skipped, OUTSIDE_PATTERN)),
+        let (alike, there) = match tail(&self.bytes, from + skipped).first_chunk() {
+            Some(there) => (alike(window, there), new.len() >= skipped + WINDOW),
+            None => (alike(window, &self::window(&self.bytes, from + skipped, OUTSIDE_PATTERN)), false),
         };
-        let runs = runs(alike);
-        let len = runs.trailing_zeros() as usize;
-        if len == WINDOW {
+        let at = runs(alike).trailing_zeros() as usize;
+        if at == WINDOW {
             return None;
         }
-        let len = skipped + len;
-        let whole = len - skipped <= WINDOW - SHORTEST_COPY;
-        (whole || common(tail(new, len), tail(&self.bytes, from + len)) >= SHORTEST_COPY).then_some(len)
+        let len = skipped + at;
+        // What lies outside of a window, or stands for what is not there, may look alike.
+        let seen = there && at <= WINDOW - SHORTEST_COPY;
+        (seen || common(tail(new, len), tail(&self.bytes, from + len)) >= SHORTEST_COPY).then_some(len)
     }
 
     fn index(&mut self) {
@@ -168,7 +169,7 @@ impl Pattern {
     }
 
     fn look_up(&self, new: &[u8], place: usize, within: usize) -> Option<(usize, usize)> {
-        let mut best: Option<(usize, usize, usize)> = None;
+        let mut best: Option<(isize, usize, usize)> = None;
         let mut until = within;
         for at in 0.. {
             let Some(wanted) = word(new, at).filter(|_| at < until) else { break };
@@ -186,7 +187,7 @@ impl Pattern {
                 let len = back + common(&new[at..], &self.bytes[from..]);
                 // A longer copy is better, own bytes and a jump are worse.
                 let jump = from.abs_diff(place + at).min(2048) / 64;
-                let worth = (2048 + len).saturating_sub(jump + at - back);
+                let worth = len as isize - (jump + at - back) as isize;
                 if len >= SHORTEST_COPY && best.is_none_or(|(most, ..)| worth > most) {
                     until = if len >= LONG_COPY { at + 1 } else { until.min(at + LOOK_FURTHER) };
                     best = Some((worth, at - back, from - back));
@@ -465,6 +466,30 @@ mod tests {
     }
 
     #[test]
+    fn what_stands_for_missing_bytes_is_not_taken_for_them() {
+        let (begin, middle) = (*b"0123456789", [b'x'; 30]);
+        let with = |end: [u8; 12]| [&begin[..], &middle, &end].concat();
+        assert!(difference(&with([OUTSIDE_NEW; 12]), b"0123456789yz", 100).is_some());
+        assert!(difference(&with([OUTSIDE_PATTERN; 12]), b"0123456789yz", 100).is_some());
+        for outside in [OUTSIDE_NEW, OUTSIDE_PATTERN] {
+            let new = [&begin[..], &[outside; 20]].concat();
+            assert!(difference(&begin, &new, 30).is_some());
+            assert!(difference(&[&new[..], &middle].concat(), &new, 30).is_some());
+        }
+    }
+
+    #[test]
+    fn a_long_copy_is_found_behind_many_own_bytes() {
+        let noise = |from: u64, len: u64| -> Vec<u8> {
+            (from..from + len).flat_map(|n| n.wrapping_mul(0x9e37_79b9_7f4a_7c15).to_le_bytes()).collect()
+        };
+        let pattern = noise(1, 1000);
+        let new = [noise(1 << 40, 500), pattern[16..30].to_vec(), pattern[2000..].to_vec()].concat();
+        let written = difference(&pattern, &new, 10_000).unwrap();
+        assert!(written.len() < 4100, "{}", written.len());
+    }
+
+    #[test]
     fn broken_differences_are_refused() {
         let pattern = [b'a'; 20];
         let far = [0, 1 << 3 | 1, b'x', 200, 1, 5];
@@ -475,23 +500,28 @@ mod tests {
 
     /// A text, and what became of it: pieces changed, taken out, put in, moved.
     fn relatives() -> impl Strategy<Value = (Vec<u8>, Vec<u8>)> {
-        let piece = prop_oneof![
+        let text = prop_oneof![
             "[0-9a-f]{0,70}",
             "[0-9.:TZ-]{0,20}",
             "(\"f:[a-z]{1,6}\":\\{\\},){1,6}",
             "[ -~]{0,30}",
             "a{0,200}",
         ];
+        let filler = prop_oneof![Just(OUTSIDE_NEW), Just(OUTSIDE_PATTERN)];
+        let piece = prop_oneof![
+            5 => text.prop_map(String::into_bytes),
+            1 => (filler, 0_usize..40).prop_map(|(byte, len)| vec![byte; len]),
+        ];
         (prop::collection::vec(piece, 1..20), any::<u64>()).prop_map(|(pieces, seed)| {
-            let before = pieces.concat().into_bytes();
+            let before = pieces.concat();
             let mut after = Vec::new();
             for (at, piece) in pieces.iter().enumerate() {
                 match seed.rotate_left(3 * at as u32) & 7 {
                     0 => {}
-                    1 => after.extend(piece.bytes().rev()),
-                    2 => after.extend_from_slice(pieces[at / 2].as_bytes()),
-                    3 => after.extend_from_slice(format!("{at}{piece}").as_bytes()),
-                    _ => after.extend_from_slice(piece.as_bytes()),
+                    1 => after.extend(piece.iter().rev()),
+                    2 => after.extend_from_slice(&pieces[at / 2]),
+                    3 => after.extend_from_slice(&[at.to_string().as_bytes(), piece].concat()),
+                    _ => after.extend_from_slice(piece),
                 }
             }
             (before, after)

@@ -6,6 +6,7 @@ use std::sync::{Arc, Weak};
 use hashbrown::{DefaultHashBuilder, HashTable};
 
 use super::home::{Common, Home};
+use crate::key::ObjectKey;
 use crate::object::{Meta, Owner, Raw};
 
 /// Which of the objects of one owner the others are packed as differences from. Objects without an owner are one family.
@@ -35,8 +36,8 @@ struct Family {
 }
 
 const SMALLEST_SWEEP: usize = 64;
-/// At least one of so many objects is tried.
-const MOST_PASSED_OVER: u32 = 6;
+/// Further ones do not count: one of 63 objects is always tried.
+const MOST_MISSES: u32 = 6;
 
 impl Default for Families {
     fn default() -> Self {
@@ -50,35 +51,42 @@ impl Families {
         Name(self.hasher.hash_one(owner.map(|owner| owner.uid())))
     }
 
-    /// Where an object of this family may be packed as a difference.
-    pub(super) fn home(&mut self, name: Name, common: &Arc<Common>) -> Option<Arc<Home>> {
-        let family = self.table.find_mut(name.0, |family| family.name == name)?;
+    /// Where an object of this family, with this key, may be told as a difference.
+    pub(super) fn home(&mut self, name: Name, key: &ObjectKey, common: &Arc<Common>) -> Option<Arc<Home>> {
+        let family = self.family(name)?;
         if family.pass_over > 0 {
             family.pass_over -= 1;
             return None;
         }
-        family.home.upgrade().or_else(|| {
-            let home = Arc::new(Home::of_pattern(family.pattern.upgrade()?, Arc::clone(common)));
-            family.home = Arc::downgrade(&home);
-            Some(home)
-        })
+        if let Some(home) = family.home.upgrade() {
+            return Some(home);
+        }
+        // An object that is alone would keep its own past alive.
+        let pattern = family.pattern.upgrade().filter(|pattern| pattern.meta().key != *key)?;
+        let home = Arc::new(Home::of_pattern(pattern, Arc::clone(common)));
+        family.home = Arc::downgrade(&home);
+        Some(home)
     }
 
     /// A difference was worth it.
     pub(super) fn hit(&mut self, name: Name) {
-        if let Some(family) = self.table.find_mut(name.0, |family| family.name == name) {
+        if let Some(family) = self.family(name) {
             family.misses = 0;
         }
     }
 
-    /// An object was packed by itself: it is the pattern for those that follow, because lists and changes have neighbours in time.
-    pub(super) fn whole(&mut self, name: Name, raw: &Arc<Raw>, missed: bool) {
+    /// A difference was not worth it.
+    pub(super) fn missed(&mut self, name: Name) {
+        if let Some(family) = self.family(name) {
+            family.misses = family.misses.saturating_add(1);
+            family.pass_over = ((1_u32 << u32::from(family.misses).min(MOST_MISSES)) - 2) as u8;
+        }
+    }
+
+    /// An object that is held by itself: the pattern for those that follow, because lists and changes have neighbours in time.
+    pub(super) fn pattern(&mut self, name: Name, raw: &Arc<Raw>) {
         let (pattern, home) = (Arc::downgrade(raw), Weak::new());
-        if let Some(family) = self.table.find_mut(name.0, |family| family.name == name) {
-            if missed {
-                family.misses = family.misses.saturating_add(1);
-                family.pass_over = ((1_u32 << u32::from(family.misses).min(MOST_PASSED_OVER)) - 2) as u8;
-            }
+        if let Some(family) = self.family(name) {
             (family.pattern, family.home) = (pattern, home);
             return;
         }
@@ -87,6 +95,10 @@ impl Families {
         }
         let family = Family { name, pattern, home, misses: 0, pass_over: 0 };
         self.table.insert_unique(name.0, family, |family| family.name.0);
+    }
+
+    fn family(&mut self, name: Name) -> Option<&mut Family> {
+        self.table.find_mut(name.0, |family| family.name == name)
     }
 
     fn sweep(&mut self) {
@@ -107,8 +119,8 @@ mod tests {
         Arc::new(Common::new(Keep::Compact, 0))
     }
 
-    fn raw(owner: usize, common: &Arc<Common>) -> Arc<Raw> {
-        let json = format!(r#"{{"metadata":{{"name":"a","ownerReferences":[{{"name":"o","uid":"{owner}"}}]}}}}"#);
+    fn raw(name: &str, owner: usize, common: &Arc<Common>) -> Arc<Raw> {
+        let json = format!(r#"{{"metadata":{{"name":"{name}","ownerReferences":[{{"name":"o","uid":"{owner}"}}]}}}}"#);
         let meta = Meta::of(&scan(json.as_bytes(), Extent::Metadata).unwrap(), None).unwrap();
         let home = Arc::new(Home::new(Dictionary::none(), Arc::clone(common)));
         Arc::new(Raw::new(meta, home, Body::plain(json.as_bytes())))
@@ -117,25 +129,36 @@ mod tests {
     #[test]
     fn a_pattern_lives_as_long_as_those_that_are_told_from_it() {
         let (common, mut families) = (common(), Families::default());
-        let pattern = raw(1, &common);
-        let name = families.name(pattern.meta());
-        assert!(families.home(name, &common).is_none());
-        families.whole(name, &pattern, false);
-        let sibling = families.home(name, &common).unwrap();
+        let (pattern, sibling) = (raw("a", 1, &common), raw("b", 1, &common));
+        let (name, key) = (families.name(pattern.meta()), &sibling.meta().key);
+        assert!(families.home(name, key, &common).is_none());
+        families.pattern(name, &pattern);
+        let home = families.home(name, key, &common).unwrap();
         let gone = Arc::downgrade(&pattern);
         drop(pattern);
-        assert!(Arc::ptr_eq(&sibling, &families.home(name, &common).unwrap()));
-        drop(sibling);
+        assert!(Arc::ptr_eq(&home, &families.home(name, key, &common).unwrap()));
+        drop(home);
         assert_eq!(gone.strong_count(), 0);
-        assert!(families.home(name, &common).is_none());
+        assert!(families.home(name, key, &common).is_none());
+    }
+
+    #[test]
+    fn an_object_is_told_from_its_own_past_only_if_others_are() {
+        let (common, mut families) = (common(), Families::default());
+        let (pattern, sibling) = (raw("a", 1, &common), raw("b", 1, &common));
+        let name = families.name(pattern.meta());
+        families.pattern(name, &pattern);
+        assert!(families.home(name, &pattern.meta().key, &common).is_none());
+        let _home = families.home(name, &sibling.meta().key, &common).unwrap();
+        assert!(families.home(name, &pattern.meta().key, &common).is_some());
     }
 
     #[test]
     fn families_that_have_died_out_do_not_pile_up() {
         let (common, mut families) = (common(), Families::default());
         for owner in 0..10_000 {
-            let raw = raw(owner, &common);
-            families.whole(families.name(raw.meta()), &raw, false);
+            let raw = raw("a", owner, &common);
+            families.pattern(families.name(raw.meta()), &raw);
         }
         assert!(families.table.len() <= 2 * SMALLEST_SWEEP, "{}", families.table.len());
     }
@@ -143,17 +166,19 @@ mod tests {
     #[test]
     fn the_more_often_it_was_in_vain_the_more_seldom_it_is_tried() {
         let (common, mut families) = (common(), Families::default());
-        let pattern = raw(1, &common);
-        let name = families.name(pattern.meta());
+        let (pattern, sibling) = (raw("a", 1, &common), raw("b", 1, &common));
+        let (name, key) = (families.name(pattern.meta()), &sibling.meta().key);
         let mut tried = 0;
         for _ in 0..1000 {
-            let missed = families.home(name, &common).is_some();
-            tried += usize::from(missed);
-            families.whole(name, &pattern, missed);
+            if families.home(name, key, &common).is_some() {
+                tried += 1;
+                families.missed(name);
+            }
+            families.pattern(name, &pattern);
         }
         assert!((15..30).contains(&tried), "{tried}");
-        while families.home(name, &common).is_none() {}
+        while families.home(name, key, &common).is_none() {}
         families.hit(name);
-        assert!((0..10).all(|_| families.home(name, &common).is_some()));
+        assert!((0..10).all(|_| families.home(name, key, &common).is_some()));
     }
 }

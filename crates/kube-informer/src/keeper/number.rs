@@ -15,7 +15,7 @@ pub(super) fn write_number(mut number: usize, to: &mut Vec<u8>) {
 pub(super) fn read_number(bytes: &[u8]) -> Option<(usize, &[u8])> {
     let mut number = 0;
     for (at, byte) in bytes.iter().enumerate().take(9) {
-        number |= usize::from(byte & 0x7f) << (7 * at);
+        number |= usize::from(byte & 0x7f).checked_shl(7 * at as u32)?;
         if byte & 0x80 == 0 {
             return Some((number, &bytes[at + 1..]));
         }
@@ -29,7 +29,7 @@ mod tests {
 
     #[test]
     fn numbers_of_every_length_come_back() {
-        for number in [0, 1, 127, 128, 300, 16_383, 16_384, 1 << 40] {
+        for number in [0, 1, 127, 128, 300, 16_383, 16_384, usize::MAX >> 4] {
             let mut bytes = Vec::new();
             write_number(number, &mut bytes);
             bytes.push(7);

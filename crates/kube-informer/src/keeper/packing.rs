@@ -39,26 +39,34 @@ pub(super) struct Fresh {
 }
 
 /// An object that went through a press.
+#[derive(Debug)]
 pub(super) struct Pressed {
     /// None if it stays as it is.
     pub(super) body: Option<Box<[u8]>>,
     pub(super) home: Arc<Home>,
-    pub(super) family: Name,
-    pub(super) how: How,
+    pub(super) told: Told,
 }
 
-/// How an object is kept. `missed` says that a difference was tried, and not worth it.
-#[derive(Clone, Copy)]
+/// What is to be known of it.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Told {
+    pub(super) family: Name,
+    pub(super) how: How,
+    /// A difference was tried, and not worth it.
+    pub(super) missed: bool,
+    /// Others can be told from it.
+    pub(super) makes_a_pattern: bool,
+}
+
+/// How an object is held.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum How {
+    /// As what it differs in from another.
     Difference,
-    /// With the dictionary.
-    Packed {
-        missed: bool,
-    },
+    /// Packed, with a dictionary if there is one.
+    Packed,
     /// The policy packs nothing.
-    AsItIs {
-        missed: bool,
-    },
+    AsItIs,
     /// Packing it saves nothing.
     NotWorthIt,
 }
@@ -77,29 +85,26 @@ impl Packing {
         }
     }
 
-    /// Takes note of an object that went through a press, and of its plain and stored sizes. Those that others can be told from
-    /// are handed to `keep`, which says whether they will do.
-    pub(super) fn pressed(
-        &mut self,
-        raw: &Arc<Raw>,
-        (plain, stored): (usize, usize),
-        family: Name,
-        how: How,
-        keep: impl FnOnce(&Arc<Raw>) -> bool,
-    ) {
-        let missed = match how {
-            How::Difference => return self.families.hit(family),
-            How::NotWorthIt => return,
-            How::AsItIs { missed } => missed,
-            How::Packed { missed } => {
-                self.training.packed(plain, stored);
+    /// Takes note of an object that went through a press, and of its plain and stored sizes.
+    pub(super) fn pressed(&mut self, raw: &Arc<Raw>, pressed: Told, (plain, stored): (usize, usize)) {
+        let Told { family, how, missed, makes_a_pattern } = pressed;
+        match how {
+            How::Difference => self.families.hit(family),
+            How::Packed => {
+                if self.training.has_dictionary() {
+                    self.sizes.add(plain, stored);
+                    self.training.packed(plain, stored);
+                }
                 self.pack_again_later(&Arc::downgrade(raw));
-                missed
             }
-        };
-        self.sizes.add(plain, stored);
-        if keep(raw) {
-            self.families.whole(family, raw, missed);
+            How::AsItIs => self.sizes.add(plain, stored),
+            How::NotWorthIt => {}
+        }
+        if missed {
+            self.families.missed(family);
+        }
+        if makes_a_pattern {
+            self.families.pattern(family, raw);
         }
     }
 

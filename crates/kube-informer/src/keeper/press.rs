@@ -88,25 +88,26 @@ impl Press {
         saves.then(|| [head.as_slice(), &self.packed].concat().into())
     }
 
-    /// What was laid last is the pattern now, if it makes one, and its bytes are at hand.
-    pub(super) fn keep_as_pattern(&mut self, laid: Laid<'_>, raw: &Arc<Raw>) -> bool {
-        let len = match laid {
-            Laid::Plain(plain) => plain.len(),
-            Laid::Stripped => self.stripped.rest.len(),
-        };
-        if len > LONGEST_PATTERN {
-            return false;
-        }
+    /// What was laid last is the pattern now, and its bytes are at hand.
+    pub(super) fn keep_as_pattern(&mut self, laid: Laid<'_>, raw: &Arc<Raw>) {
         let bytes = self.pattern.begin();
         match laid {
             Laid::Plain(plain) => bytes.extend_from_slice(plain),
             Laid::Stripped => std::mem::swap(bytes, &mut self.stripped.rest),
         }
         self.whose = Arc::downgrade(raw);
-        true
+    }
+
+    /// Whether others can be told from it.
+    pub(super) fn makes_a_pattern(&self, laid: Laid<'_>) -> bool {
+        let len = match laid {
+            Laid::Plain(plain) => plain.len(),
+            Laid::Stripped => self.stripped.rest.len(),
+        };
+        len <= LONGEST_PATTERN
     }
 
     fn size(&self) -> usize {
-        self.stripped.rest.capacity() + self.packed.capacity() + self.pattern.bytes().len()
+        self.stripped.rest.capacity() + self.packed.capacity() + self.pattern.size()
     }
 }

@@ -68,7 +68,7 @@ impl Training {
         self.idle = false;
     }
 
-    /// Holds on to a fair choice of those that a dictionary is for.
+    /// Holds on to a fair choice of those that a dictionary may be for.
     pub(super) fn sample(&mut self, raw: &Arc<Raw>) {
         self.sampled += 1;
         if self.reservoir.len() < SAMPLES {
@@ -82,11 +82,13 @@ impl Training {
         }
     }
 
-    /// Takes note of what packing an object came to.
+    /// Takes note of what packing an object with a dictionary came to.
     pub(super) fn packed(&mut self, plain: usize, stored: usize) {
-        if self.stage != Stage::None {
-            self.gauge.add(plain, stored);
-        }
+        self.gauge.add(plain, stored);
+    }
+
+    pub(super) fn has_dictionary(&self) -> bool {
+        self.stage != Stage::None
     }
 
     /// Looks whether anything has come since an earlier moment.
