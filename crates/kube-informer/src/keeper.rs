@@ -18,7 +18,7 @@ pub(crate) use self::strip::PACKED;
 
 use self::headroom::Headroom;
 use self::packing::{Fresh, How, Packing, Pressed, Told};
-use self::press::{Laid, Presses};
+use self::press::Presses;
 use self::sizes::Sizes;
 use crate::codec::{Broken, Extent, FieldCutter, Found, Wire, protobuf, scan};
 use crate::error::DecodeError;
@@ -60,7 +60,7 @@ pub enum Keep {
     /// Compressed against a dictionary that is trained on the objects themselves. A pod of 8 KB takes a little more than one.
     #[default]
     Compact,
-    /// As the server sent them, but for siblings in a list, which are told as what they differ in.
+    /// As the server sent them.
     Plain,
     /// As the server sent them, and beside that decoded, once somebody has read them: for kinds whose every object is read all
     /// the time.
@@ -208,20 +208,14 @@ impl Keeper {
 
     fn listed(&self, meta: Meta, found: &Found<'_>, plain: &[u8]) -> Arc<Raw> {
         let mut press = self.0.presses.take();
-        let laid = match self.keep() {
-            Keep::Compact => {
-                press.lay(plain, found, &meta);
-                Laid::Stripped
-            }
-            Keep::Plain | Keep::Decoded => Laid::Plain(plain),
-        };
-        let Pressed { body, home, told } = self.press(&mut press, laid, &meta, plain.len());
+        press.lay(plain, found, &meta);
+        let Pressed { body, home, told } = self.press(&mut press, &meta, plain.len());
         let body = body.map_or_else(|| Body::plain(plain), Body::packed);
         let stored = body.len();
         let raw = Arc::new(Raw::new(meta, home, body));
         self.0.headroom.take(stored);
         if told.makes_a_pattern {
-            press.keep_as_pattern(laid, &raw);
+            press.keep_as_pattern(&raw);
         }
         self.0.presses.put(press);
         let mut packing = self.0.packing.lock();
@@ -285,12 +279,12 @@ impl Keeper {
             let Some(raw) = raw.upgrade() else { return false };
             let mut press = self.0.presses.take();
             let packed = raw.lay(None, &mut press).and_then(|plain| {
-                let Pressed { body, home, told } = self.press(&mut press, Laid::Stripped, raw.meta(), plain);
+                let Pressed { body, home, told } = self.press(&mut press, raw.meta(), plain);
                 let body = Body::packed(body?);
                 let stored = body.len();
                 raw.hold(body, home);
                 if told.makes_a_pattern {
-                    press.keep_as_pattern(Laid::Stripped, &raw);
+                    press.keep_as_pattern(&raw);
                 }
                 self.0.packing.lock().pressed(&raw, told, (plain, stored));
                 Some(())
@@ -317,8 +311,8 @@ impl Keeper {
         })
     }
 
-    /// Packs what was laid: as a difference from a sibling if that is worth it, else as the policy has it.
-    fn press(&self, press: &mut Press, laid: Laid<'_>, meta: &Meta, plain: usize) -> Pressed {
+    /// Packs what was laid into the press: as a difference from a sibling if that is worth it, else by itself.
+    fn press(&self, press: &mut Press, meta: &Meta, plain: usize) -> Pressed {
         let (family, home, like, limit) = {
             let mut packing = self.0.packing.lock();
             let family = packing.families.name(meta);
@@ -327,19 +321,14 @@ impl Keeper {
         };
         let missed = like.is_some();
         if let Some(home) = like
-            && let Some(body) = press.difference(laid, &home, limit)
+            && let Some(body) = press.difference(&home, limit)
         {
             let told = Told { family, how: How::Difference, missed: false, makes_a_pattern: false };
             return Pressed { body: Some(body), home, told };
         }
-        let (body, how) = match laid {
-            Laid::Plain(_) => (None, How::AsItIs),
-            Laid::Stripped => match home.dictionary().and_then(|dictionary| press.whole(dictionary, plain)) {
-                Some(body) => (Some(body), How::Packed),
-                None => (None, How::NotWorthIt),
-            },
-        };
-        let makes_a_pattern = how != How::NotWorthIt && press.makes_a_pattern(laid);
+        let body = home.dictionary().and_then(|dictionary| press.whole(dictionary, plain));
+        let how = if body.is_some() { How::Packed } else { How::NotWorthIt };
+        let makes_a_pattern = body.is_some() && press.makes_a_pattern();
         Pressed { body, home, told: Told { family, how, missed, makes_a_pattern } }
     }
 

@@ -15,7 +15,7 @@ pub use self::uid::Uid;
 pub(crate) use self::decoded::Decoded;
 pub(crate) use self::kind::is_partial;
 pub(crate) use self::meta::Meta;
-pub(crate) use self::raw::{Body, Held, Raw};
+pub(crate) use self::raw::{Body, Raw};
 pub(crate) use self::strings::Strings;
 
 use crate::error::DecodeError;

@@ -10,7 +10,7 @@ use zstd::zstd_safe::{self, CCtx, CParameter, DCtx, DDict, DParameter, DictAttac
 use super::difference::apply;
 use super::home::{Home, Means};
 use super::strip::{restore, split_head};
-use crate::object::{Held, Meta, Raw};
+use crate::object::{Meta, Raw};
 
 /// The level that objects are packed at. Figures are in DESIGN.md.
 const LEVEL: i32 = 3;
@@ -193,16 +193,9 @@ impl Unpacker {
         let _: Result<(), _> = UNPACKER.try_with(|place| place.set(Some(self)));
     }
 
-    /// What others are told as differences from: a plain body, or what was packed of it.
+    /// Unpacks what others are told as differences from: a pattern without what its metadata holds.
     pub(super) fn rest_of(&mut self, pattern: &Raw, to: &mut Vec<u8>) -> Option<()> {
-        pattern.with_body(|body, home| match body {
-            Held::Plain(plain) => {
-                to.clear();
-                to.extend_from_slice(plain);
-                Some(())
-            }
-            Held::Packed(packed) => self.frame(split_head(packed)?.1, home.dictionary()?, to),
-        })
+        pattern.with_packed(|packed, home| self.frame(split_head(packed)?.1, home.dictionary()?, to))
     }
 
     fn unpack(&mut self, packed: &[u8], home: &Home, meta: &Meta) -> Option<()> {
@@ -211,17 +204,11 @@ impl Unpacker {
         let unpacked = match home.means() {
             Means::Dictionary(dictionary) => self.frame(rest, dictionary, &mut stripped),
             Means::Pattern(pattern) => {
+                let mut bytes = std::mem::take(&mut self.pattern);
                 stripped.clear();
-                pattern.with_body(|body, home| match body {
-                    Held::Plain(plain) => apply(plain, rest, &mut stripped),
-                    Held::Packed(packed) => {
-                        let mut bytes = std::mem::take(&mut self.pattern);
-                        let unpacked = self.frame(split_head(packed)?.1, home.dictionary()?, &mut bytes);
-                        let unpacked = unpacked.and_then(|()| apply(&bytes, rest, &mut stripped));
-                        self.pattern = bytes;
-                        unpacked
-                    }
-                })
+                let unpacked = self.rest_of(pattern, &mut bytes).and_then(|()| apply(&bytes, rest, &mut stripped));
+                self.pattern = bytes;
+                unpacked
             }
         };
         self.stripped = stripped;

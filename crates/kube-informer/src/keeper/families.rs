@@ -83,7 +83,7 @@ impl Families {
         }
     }
 
-    /// An object that is held by itself: the pattern for those that follow, because lists and changes have neighbours in time.
+    /// An object that is packed by itself: the pattern for those that follow, because lists and changes have neighbours in time.
     pub(super) fn pattern(&mut self, name: Name, raw: &Arc<Raw>) {
         let (pattern, home) = (Arc::downgrade(raw), Weak::new());
         if let Some(family) = self.family(name) {

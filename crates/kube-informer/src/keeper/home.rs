@@ -22,7 +22,7 @@ pub(crate) struct Home {
 pub(crate) enum Means {
     /// Boxed: patterns have many homes.
     Dictionary(Box<Dictionary>),
-    /// An object that is held by itself: others are told as differences from it. It may have left the store.
+    /// An object that is packed by itself: others are told as differences from it. It may have left the store.
     Pattern(Arc<Raw>),
 }
 

@@ -65,8 +65,6 @@ pub(super) enum How {
     Difference,
     /// Packed, with a dictionary if there is one.
     Packed,
-    /// The policy packs nothing.
-    AsItIs,
     /// Packing it saves nothing.
     NotWorthIt,
 }
@@ -97,7 +95,6 @@ impl Packing {
                 }
                 self.pack_again_later(&Arc::downgrade(raw));
             }
-            How::AsItIs => self.sizes.add(plain, stored),
             How::NotWorthIt => {}
         }
         if missed {

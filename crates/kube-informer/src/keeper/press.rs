@@ -7,7 +7,7 @@ use parking_lot::Mutex;
 use super::dictionary::{Dictionary, Unpacker};
 use super::difference::{LONGEST_PATTERN, Pattern};
 use super::home::Home;
-use super::strip::{NOTHING_LEFT_OUT, Stripped};
+use super::strip::Stripped;
 use crate::codec::Found;
 use crate::object::{Meta, Raw};
 
@@ -25,15 +25,6 @@ pub(crate) struct Press {
     pattern: Pattern,
     /// Whose bytes the pattern has. Siblings follow one another in a list.
     whose: Weak<Raw>,
-}
-
-/// What is to be packed.
-#[derive(Debug, Clone, Copy)]
-pub(super) enum Laid<'a> {
-    /// An object as it is.
-    Plain(&'a [u8]),
-    /// An object that was laid into the press, without what its metadata holds.
-    Stripped,
 }
 
 /// Presses that nobody uses.
@@ -60,7 +51,7 @@ impl Press {
     }
 
     /// Packs it as a difference from the pattern that lives in this home. None if that takes more than `limit` bytes.
-    pub(super) fn difference(&mut self, laid: Laid<'_>, home: &Home, limit: usize) -> Option<Box<[u8]>> {
+    pub(super) fn difference(&mut self, home: &Home, limit: usize) -> Option<Box<[u8]>> {
         let pattern = home.pattern()?;
         if !std::ptr::eq(Weak::as_ptr(&self.whose), Arc::as_ptr(pattern)) {
             self.whose = Weak::new();
@@ -70,10 +61,7 @@ impl Press {
             unpacked?;
             self.whose = Arc::downgrade(pattern);
         }
-        let (head, rest) = match laid {
-            Laid::Plain(plain) => (NOTHING_LEFT_OUT, plain),
-            Laid::Stripped => (self.stripped.head.as_slice(), self.stripped.rest.as_slice()),
-        };
+        let Stripped { head, rest, .. } = &self.stripped;
         self.packed.clear();
         self.packed.extend_from_slice(head);
         self.pattern.write(rest, limit.checked_sub(head.len())?, &mut self.packed)?;
@@ -88,23 +76,15 @@ impl Press {
         saves.then(|| [head.as_slice(), &self.packed].concat().into())
     }
 
-    /// What was laid last is the pattern now, and its bytes are at hand.
-    pub(super) fn keep_as_pattern(&mut self, laid: Laid<'_>, raw: &Arc<Raw>) {
-        let bytes = self.pattern.begin();
-        match laid {
-            Laid::Plain(plain) => bytes.extend_from_slice(plain),
-            Laid::Stripped => std::mem::swap(bytes, &mut self.stripped.rest),
-        }
+    /// What was packed last is the pattern now, and its bytes are at hand.
+    pub(super) fn keep_as_pattern(&mut self, raw: &Arc<Raw>) {
+        std::mem::swap(self.pattern.begin(), &mut self.stripped.rest);
         self.whose = Arc::downgrade(raw);
     }
 
     /// Whether others can be told from it.
-    pub(super) fn makes_a_pattern(&self, laid: Laid<'_>) -> bool {
-        let len = match laid {
-            Laid::Plain(plain) => plain.len(),
-            Laid::Stripped => self.stripped.rest.len(),
-        };
-        len <= LONGEST_PATTERN
+    pub(super) fn makes_a_pattern(&self) -> bool {
+        self.stripped.rest.len() <= LONGEST_PATTERN
     }
 
     fn size(&self) -> usize {

@@ -7,9 +7,6 @@ use crate::object::Meta;
 /// Set in the first byte of a packed body, so that it is never the brace or the letter that a plain one begins with.
 pub(crate) const PACKED: u8 = 0x80;
 
-/// What a packed body begins with of which nothing was taken out.
-pub(crate) const NOTHING_LEFT_OUT: &[u8] = &[PACKED];
-
 /// What can be taken out, in the order that servers write it; each is a bit of the first byte.
 #[derive(Debug, Clone, Copy)]
 enum Part {

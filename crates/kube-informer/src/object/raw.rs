@@ -38,13 +38,6 @@ struct Holding {
 #[derive(Debug)]
 pub(crate) struct Body(Box<[u8]>);
 
-/// How a body is held.
-#[derive(Debug, Clone, Copy)]
-pub(crate) enum Held<'a> {
-    Plain(&'a [u8]),
-    Packed(&'a [u8]),
-}
-
 impl Raw {
     pub(crate) fn new(meta: Meta, home: Arc<Home>, body: Body) -> Self {
         Self { meta, holding: RwLock::new(Holding { body, home, decoded: None, decodings: Decodings::First }) }
@@ -176,11 +169,10 @@ impl Raw {
         drop(before);
     }
 
-    /// Hands the body, as it is held, and its home to `read`.
-    pub(crate) fn with_body<T>(&self, read: impl FnOnce(Held<'_>, &Home) -> T) -> T {
+    /// Hands the packed bytes and their home to `read`.
+    pub(crate) fn with_packed<T>(&self, read: impl FnOnce(&[u8], &Home) -> T) -> T {
         let holding = self.holding.read();
-        let body = if holding.body.is_plain() { Held::Plain(&holding.body.0) } else { Held::Packed(&holding.body.0) };
-        read(body, &holding.home)
+        read(&holding.body.0, &holding.home)
     }
 
     pub(super) fn weight(&self) -> usize {
