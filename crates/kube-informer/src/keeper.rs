@@ -192,11 +192,9 @@ impl Keeper {
         let found = found.map_err(broken)?;
         let meta = Meta::of(&found, self.0.interner.as_ref()).map_err(broken)?;
         Ok(Obj::new(match (self.keep(), arrival) {
-            (Keep::Compact | Keep::Plain, Arrival::Listed) if self.0.interner.is_some() => {
-                self.listed(meta, &found, body)
-            }
+            (Keep::Compact, Arrival::Listed) => self.listed(meta, &found, body),
             (Keep::Compact, Arrival::Changed(now)) => self.changed(meta, body, now),
-            _ => self.plain(meta, body),
+            (Keep::Plain | Keep::Decoded, _) | (_, Arrival::InTransit) => self.plain(meta, body),
         }))
     }
 

@@ -247,7 +247,8 @@ fn what_is_kept_plain_or_decoded_or_in_no_store_keeps_no_other_object_alive() {
     let accepted = |n| keepers.each_ref().map(|keeper| accept(keeper, &sibling(n, 1), Arrival::Listed));
     let loose = |n| Obj::<Untyped>::from_json(sibling(n, 1)).unwrap();
     let all = (0..10).flat_map(|n| accepted(n).into_iter().chain([loose(n)]));
-    assert!(all.into_iter().all(|object| object.weight() > object.json().len()));
+    // Beside their bytes they hold metadata, and nothing is packed.
+    assert!(all.into_iter().all(|object| object.weight() > object.json().len() + 100));
 }
 
 #[test]
