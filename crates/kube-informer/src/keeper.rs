@@ -278,14 +278,14 @@ impl Keeper {
             let mut press = self.0.presses.take();
             let packed = raw.lay(None, &mut press).and_then(|plain| {
                 let Pressed { body, home, told } = self.press(&mut press, raw.meta(), plain);
-                let body = Body::packed(body?);
-                let stored = body.len();
-                raw.hold(body, home);
+                let stored = body.as_ref().map_or(plain, |body| body.len());
+                let packed = body.map(|body| raw.hold(Body::packed(body), home));
+                // A pattern only once it is packed: others are told from what is held of it.
                 if told.makes_a_pattern {
                     press.keep_as_pattern(&raw);
                 }
                 self.0.packing.lock().pressed(&raw, told, (plain, stored));
-                Some(())
+                packed
             });
             self.0.presses.put(press);
             packed.is_some()
