@@ -16,6 +16,7 @@ pub(crate) use self::order::canonical;
 pub(crate) use self::status::status;
 pub(crate) use self::table::Table;
 pub(crate) use self::watch::read_frame;
+pub(crate) use self::wire::{put_varint, varint};
 
 mod arriving;
 mod base64;

@@ -5,7 +5,7 @@
 
 use wide::u8x16;
 
-use super::number::{read_number, write_number};
+use super::number::{take_number, write_number};
 
 /// Copies are worth it from here on: jumping costs two bytes or three, and shorter ones are met by chance.
 const SHORTEST_COPY: usize = 12;
@@ -263,12 +263,6 @@ fn write_own(new: &[u8], at: usize, len: usize, moved: bool, own: &mut Remembere
         Some(alphabet) => alphabet.write(bytes, out),
         None => out.extend_from_slice(bytes),
     }
-}
-
-fn take_number(bytes: &mut &[u8]) -> Option<usize> {
-    let (number, rest) = read_number(bytes)?;
-    *bytes = rest;
-    Some(number)
 }
 
 /// Where the last own bytes stand, and how many each time.

@@ -1,6 +1,6 @@
 //! Taking out of a body what is held beside it.
 
-use super::number::{read_number, write_number};
+use super::number::{take_number, write_number};
 use crate::codec::{Found, Wire, protobuf};
 use crate::object::Meta;
 
@@ -105,7 +105,7 @@ impl Stripped {
 pub(crate) fn split_head(packed: &[u8]) -> Option<(&[u8], &[u8])> {
     let mut rest = packed.get(1..)?;
     for _ in 0..(packed[0] & !PACKED).count_ones() {
-        rest = read_number(rest)?.1;
+        take_number(&mut rest)?;
     }
     Some(packed.split_at(packed.len() - rest.len()))
 }
@@ -117,8 +117,7 @@ pub(crate) fn restore(head: &[u8], mut rest: &[u8], meta: &Meta, to: &mut Vec<u8
     let wire = Wire::of(rest);
     to.clear();
     for part in PARTS.into_iter().filter(|part| mask & part.bit() != 0) {
-        let (gap, after) = read_number(gaps)?;
-        gaps = after;
+        let gap = take_number(&mut gaps)?;
         let (before, behind) = rest.split_at_checked(gap)?;
         to.extend_from_slice(before);
         part.write(meta, wire, to);

@@ -79,7 +79,7 @@ pub(super) fn bytes_of(message: &[u8], number: u32) -> Result<Option<&[u8]>, Bro
 }
 
 #[inline]
-pub(super) fn varint(rest: &mut &[u8]) -> Result<u64, Broken> {
+pub(crate) fn varint(rest: &mut &[u8]) -> Result<u64, Broken> {
     if let [byte @ 0..0x80, further @ ..] = rest {
         let number = u64::from(*byte);
         *rest = further;
@@ -100,7 +100,8 @@ fn long_varint(rest: &mut &[u8]) -> Result<u64, Broken> {
     Err(Broken::Protobuf)
 }
 
-pub(super) fn put_varint(to: &mut Vec<u8>, mut number: u64) {
+#[inline]
+pub(crate) fn put_varint(to: &mut Vec<u8>, mut number: u64) {
     while number >= 0x80 {
         to.push(number as u8 | 0x80);
         number >>= 7;
