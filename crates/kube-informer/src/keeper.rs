@@ -16,6 +16,7 @@ pub(crate) use self::press::Press;
 pub(crate) use self::recent::{Decodings, Forgotten};
 pub(crate) use self::strip::PACKED;
 
+use self::families::Name;
 use self::headroom::Headroom;
 use self::packing::{Fresh, How, Packing, Pressed, Told};
 use self::press::Presses;
@@ -272,50 +273,56 @@ impl Keeper {
 
     /// Packs an object that is plain.
     fn pack(&self, packing: &mut MutexGuard<'_, Packing>, raw: &Weak<Raw>) -> bool {
-        // Ours may be the last handle of the object: it goes before the lock is taken again.
-        MutexGuard::unlocked(packing, || {
-            let Some(raw) = raw.upgrade() else { return false };
-            let mut press = self.0.presses.take();
-            let packed = raw.lay(None, &mut press).and_then(|plain| {
-                let Pressed { body, home, told } = self.press(&mut press, raw.meta(), plain);
-                let stored = body.as_ref().map_or(plain, |body| body.len());
-                let packed = body.map(|body| raw.hold(Body::packed(body), home));
-                // A pattern only once it is packed: others are told from what is held of it.
-                if told.makes_a_pattern {
-                    press.keep_as_pattern(&raw);
-                }
-                self.0.packing.lock().pressed(&raw, told, (plain, stored));
-                packed
-            });
-            self.0.presses.put(press);
-            packed.is_some()
+        self.with_press(packing, raw, |raw, press| {
+            let plain = raw.lay(None, press)?;
+            let Pressed { body, home, told } = self.press(press, raw.meta(), plain);
+            let stored = body.as_ref().map_or(plain, |body| body.len());
+            let packed = body.map(|body| raw.hold(Body::packed(body), home));
+            // A pattern only once it is packed: others are told from what is held of it.
+            if told.makes_a_pattern {
+                press.keep_as_pattern(raw);
+            }
+            self.0.packing.lock().pressed(raw, told, (plain, stored));
+            packed
         })
     }
 
     /// Packs an object by itself that a new dictionary packs better.
     fn pack_again(&self, packing: &mut MutexGuard<'_, Packing>, raw: &Weak<Raw>) -> bool {
         let home = Arc::clone(&packing.home);
+        self.with_press(packing, raw, |raw, press| {
+            let plain = raw.lay(Some(&home), press)?;
+            let body = press.whole(home.dictionary()?, plain)?;
+            self.0.packing.lock().sizes.add(plain, body.len());
+            raw.hold(Body::packed(body), Arc::clone(&home));
+            Some(())
+        })
+    }
+
+    /// Says whether something was done with the object, if it is still there. The packing side is not locked meanwhile.
+    fn with_press(
+        &self,
+        packing: &mut MutexGuard<'_, Packing>,
+        raw: &Weak<Raw>,
+        work: impl FnOnce(&Arc<Raw>, &mut Press) -> Option<()>,
+    ) -> bool {
+        // Ours may be the last handle of the object: it goes before the lock is taken again.
         MutexGuard::unlocked(packing, || {
             let Some(raw) = raw.upgrade() else { return false };
             let mut press = self.0.presses.take();
-            let packed = raw.lay(Some(&home), &mut press).and_then(|plain| {
-                let body = press.whole(home.dictionary()?, plain)?;
-                self.0.packing.lock().sizes.add(plain, body.len());
-                raw.hold(Body::packed(body), Arc::clone(&home));
-                Some(())
-            });
+            let done = work(&raw, &mut press);
             self.0.presses.put(press);
-            packed.is_some()
+            done.is_some()
         })
     }
 
     /// Packs what was laid into the press: as a difference from a sibling if that is worth it, else by itself.
     fn press(&self, press: &mut Press, meta: &Meta, plain: usize) -> Pressed {
-        let (family, home, like, limit) = {
+        let family = Name::of(meta);
+        let (home, like, limit) = {
             let mut packing = self.0.packing.lock();
-            let family = packing.families.name(meta);
             let like = packing.families.home(family, &meta.key, &self.0.common);
-            (family, Arc::clone(&packing.home), like, packing.sizes.worth(plain))
+            (Arc::clone(&packing.home), like, packing.sizes.worth(plain))
         };
         let missed = like.is_some();
         if let Some(home) = like

@@ -1,9 +1,9 @@
 //! Objects that are likely to be much alike.
 
-use std::hash::BuildHasher;
+use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::{Arc, Weak};
 
-use hashbrown::{DefaultHashBuilder, HashTable};
+use hashbrown::HashTable;
 
 use super::home::{Common, Home};
 use crate::key::ObjectKey;
@@ -15,7 +15,6 @@ use crate::object::{Meta, Owner, Raw};
 #[derive(Debug)]
 pub(super) struct Families {
     table: HashTable<Family>,
-    hasher: DefaultHashBuilder,
     sweep_at: usize,
 }
 
@@ -41,16 +40,21 @@ const MOST_MISSES: u32 = 6;
 
 impl Default for Families {
     fn default() -> Self {
-        Self { table: HashTable::new(), hasher: DefaultHashBuilder::default(), sweep_at: SMALLEST_SWEEP }
+        Self { table: HashTable::new(), sweep_at: SMALLEST_SWEEP }
+    }
+}
+
+impl Name {
+    /// The owner's: the one that controls the object, else the first.
+    pub(super) fn of(meta: &Meta) -> Self {
+        let owner = meta.owners().find(Owner::is_controller).or_else(|| meta.owners().next());
+        let mut hasher = DefaultHasher::new();
+        owner.map(|owner| owner.uid()).hash(&mut hasher);
+        Self(hasher.finish())
     }
 }
 
 impl Families {
-    pub(super) fn name(&self, meta: &Meta) -> Name {
-        let owner = meta.owners().find(Owner::is_controller).or_else(|| meta.owners().next());
-        Name(self.hasher.hash_one(owner.map(|owner| owner.uid())))
-    }
-
     /// Where an object of this family, with this key, may be told as a difference.
     pub(super) fn home(&mut self, name: Name, key: &ObjectKey, common: &Arc<Common>) -> Option<Arc<Home>> {
         let family = self.family(name)?;
@@ -130,7 +134,7 @@ mod tests {
     fn a_pattern_lives_as_long_as_those_that_are_told_from_it() {
         let (common, mut families) = (common(), Families::default());
         let (pattern, sibling) = (raw("a", 1, &common), raw("b", 1, &common));
-        let (name, key) = (families.name(pattern.meta()), &sibling.meta().key);
+        let (name, key) = (Name::of(pattern.meta()), &sibling.meta().key);
         assert!(families.home(name, key, &common).is_none());
         families.pattern(name, &pattern);
         let home = families.home(name, key, &common).unwrap();
@@ -146,7 +150,7 @@ mod tests {
     fn an_object_is_told_from_its_own_past_only_if_others_are() {
         let (common, mut families) = (common(), Families::default());
         let (pattern, sibling) = (raw("a", 1, &common), raw("b", 1, &common));
-        let name = families.name(pattern.meta());
+        let name = Name::of(pattern.meta());
         families.pattern(name, &pattern);
         assert!(families.home(name, &pattern.meta().key, &common).is_none());
         let _home = families.home(name, &sibling.meta().key, &common).unwrap();
@@ -158,7 +162,7 @@ mod tests {
         let (common, mut families) = (common(), Families::default());
         for owner in 0..10_000 {
             let raw = raw("a", owner, &common);
-            families.pattern(families.name(raw.meta()), &raw);
+            families.pattern(Name::of(raw.meta()), &raw);
         }
         assert!(families.table.len() <= 2 * SMALLEST_SWEEP, "{}", families.table.len());
     }
@@ -167,7 +171,7 @@ mod tests {
     fn the_more_often_it_was_in_vain_the_more_seldom_it_is_tried() {
         let (common, mut families) = (common(), Families::default());
         let (pattern, sibling) = (raw("a", 1, &common), raw("b", 1, &common));
-        let (name, key) = (families.name(pattern.meta()), &sibling.meta().key);
+        let (name, key) = (Name::of(pattern.meta()), &sibling.meta().key);
         let mut tried = 0;
         for _ in 0..1000 {
             if families.home(name, key, &common).is_some() {
