@@ -9,12 +9,12 @@ use parking_lot::{Mutex, MutexGuard};
 pub use self::dictionary::Dictionary;
 pub use self::training::Samples;
 
-pub(crate) use self::dictionary::Plain;
 pub(crate) use self::home::{Common, Home};
 pub(crate) use self::intern::Interner;
 pub(crate) use self::press::Press;
 pub(crate) use self::recent::{Decodings, Forgotten};
 pub(crate) use self::strip::PACKED;
+pub(crate) use self::unpacker::Plain;
 
 use self::families::Name;
 use self::headroom::Headroom;
@@ -38,6 +38,7 @@ mod recent;
 mod sizes;
 mod strip;
 mod training;
+mod unpacker;
 
 /// How an informer keeps the bodies of its objects.
 ///

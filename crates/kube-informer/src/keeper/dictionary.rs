@@ -1,25 +1,15 @@
-//! Packing and unpacking against a dictionary.
+//! What objects have in common, and packing with it.
 
-use std::cell::Cell;
 use std::fmt;
-use std::ops::Deref;
 
 use parking_lot::Mutex;
-use zstd::zstd_safe::{self, CCtx, CParameter, DCtx, DDict, DParameter, DictAttachPref, FrameFormat};
-
-use super::difference::apply;
-use super::home::{Home, Means};
-use super::strip::{restore, split_head};
-use crate::object::{Meta, Raw};
+use zstd::zstd_safe::{self, CCtx, CParameter, DDict, DictAttachPref, FrameFormat};
 
 /// The level that objects are packed at. Figures are in DESIGN.md.
 const LEVEL: i32 = 3;
 
 /// Packers kept between objects: one for whoever brings objects in, one for whoever packs cold ones.
 const PACKERS: usize = 2;
-
-/// What every zstd frame begins with. Ours are kept without: four bytes of a thousand.
-const MAGIC: [u8; 4] = zstd_safe::MAGICNUMBER.to_le_bytes();
 
 /// A dictionary that objects are packed against, or none yet.
 ///
@@ -38,21 +28,6 @@ enum Packers {
 }
 
 struct Packer(CCtx<'static>);
-
-pub(crate) struct Unpacker {
-    context: DCtx<'static>,
-    pattern: Vec<u8>,
-    stripped: Vec<u8>,
-    buffer: Vec<u8>,
-}
-
-/// An unpacker's buffer larger than this is not kept.
-const LARGEST_KEPT: usize = 1 << 20;
-
-thread_local! {
-    // One for each thread that reads bodies. A pool behind a lock would have every reader pass through it twice.
-    static UNPACKER: Cell<Option<Box<Unpacker>>> = const { Cell::new(None) };
-}
 
 impl Dictionary {
     /// A dictionary that has been trained; none if zstd does not take it for one.
@@ -93,6 +68,11 @@ impl Dictionary {
         done.ok().map(drop)
     }
 
+    /// To unpack with, unless there is none.
+    pub(super) fn unpacking(&self) -> Option<&DDict<'static>> {
+        self.unpacking.as_ref()
+    }
+
     /// Nothing will be packed with it any more.
     pub(crate) fn retire(&self) {
         let packers = std::mem::replace(&mut *self.packers.lock(), Packers::Retired);
@@ -106,48 +86,6 @@ impl Dictionary {
             return Some(packer);
         }
         Packer::new(&self.bytes)
-    }
-}
-
-/// Plain bytes, in a buffer that goes back to its thread.
-pub(crate) struct Plain(Option<Box<Unpacker>>);
-
-impl Plain {
-    /// What was packed in this home.
-    pub(crate) fn unpack(packed: &[u8], home: &Home, meta: &Meta) -> Option<Self> {
-        let mut unpacker = Unpacker::take()?;
-        unpacker.unpack(packed, home, meta)?;
-        Some(Self(Some(unpacker)))
-    }
-
-    /// A copy of bytes that are plain already.
-    pub(crate) fn copy(plain: &[u8]) -> Option<Self> {
-        let mut unpacker = Unpacker::take()?;
-        unpacker.buffer.clear();
-        unpacker.buffer.extend_from_slice(plain);
-        Some(Self(Some(unpacker)))
-    }
-}
-
-impl Deref for Plain {
-    type Target = [u8];
-
-    fn deref(&self) -> &[u8] {
-        self.0.as_ref().map_or(&[], |unpacker| &unpacker.buffer)
-    }
-}
-
-impl Drop for Plain {
-    fn drop(&mut self) {
-        if let Some(unpacker) = self.0.take() {
-            unpacker.put();
-        }
-    }
-}
-
-impl fmt::Debug for Plain {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Plain").field("len", &self.len()).finish()
     }
 }
 
@@ -170,73 +108,6 @@ impl Packer {
         }
         Some(Self(context))
     }
-}
-
-impl Unpacker {
-    fn new() -> Option<Box<Self>> {
-        let mut context = DCtx::try_create()?;
-        context.set_parameter(DParameter::Format(FrameFormat::Magicless)).ok()?;
-        Some(Box::new(Self { context, pattern: Vec::new(), stripped: Vec::new(), buffer: Vec::new() }))
-    }
-
-    pub(super) fn take() -> Option<Box<Self>> {
-        UNPACKER.try_with(Cell::take).ok().flatten().or_else(Self::new)
-    }
-
-    pub(super) fn put(mut self: Box<Self>) {
-        for buffer in [&mut self.pattern, &mut self.stripped, &mut self.buffer] {
-            if buffer.capacity() > LARGEST_KEPT {
-                *buffer = Vec::new();
-            }
-        }
-        // A thread that is ending has no place for it any more.
-        let _: Result<(), _> = UNPACKER.try_with(|place| place.set(Some(self)));
-    }
-
-    /// Unpacks what others are told as differences from: a pattern without what its metadata holds.
-    pub(super) fn rest_of(&mut self, pattern: &Raw, to: &mut Vec<u8>) -> Option<()> {
-        pattern.with_packed(|packed, home| self.frame(split_head(packed)?.1, home.dictionary()?, to))
-    }
-
-    fn unpack(&mut self, packed: &[u8], home: &Home, meta: &Meta) -> Option<()> {
-        let (head, rest) = split_head(packed)?;
-        let mut stripped = std::mem::take(&mut self.stripped);
-        let unpacked = match home.means() {
-            Means::Dictionary(dictionary) => self.frame(rest, dictionary, &mut stripped),
-            Means::Pattern(pattern) => {
-                let mut bytes = std::mem::take(&mut self.pattern);
-                stripped.clear();
-                let unpacked = self.rest_of(pattern, &mut bytes).and_then(|()| apply(&bytes, rest, &mut stripped));
-                self.pattern = bytes;
-                unpacked
-            }
-        };
-        self.stripped = stripped;
-        unpacked?;
-        restore(head, &self.stripped, meta, &mut self.buffer)
-    }
-
-    fn frame(&mut self, frame: &[u8], dictionary: &Dictionary, to: &mut Vec<u8>) -> Option<()> {
-        let len = plain_len(frame)?;
-        to.clear();
-        to.reserve(len);
-        let done = match &dictionary.unpacking {
-            Some(dictionary) => self.context.decompress_using_ddict(to, frame, dictionary),
-            None => self.context.decompress(to, frame),
-        };
-        (done == Ok(len)).then_some(())
-    }
-}
-
-/// How long a packed object is when plain: its frame says so.
-fn plain_len(packed: &[u8]) -> Option<usize> {
-    // A frame's header has at most 18 bytes.
-    let mut head = [0; 18];
-    let tail = packed.len().min(head.len() - MAGIC.len());
-    head[..MAGIC.len()].copy_from_slice(&MAGIC);
-    head[MAGIC.len()..][..tail].copy_from_slice(&packed[..tail]);
-    let len = zstd_safe::get_frame_content_size(&head[..MAGIC.len() + tail]).ok()??;
-    usize::try_from(len).ok()
 }
 
 impl fmt::Debug for Dictionary {

@@ -4,18 +4,16 @@ use std::sync::{Arc, Weak};
 
 use parking_lot::Mutex;
 
-use super::dictionary::{Dictionary, Unpacker};
+use super::dictionary::Dictionary;
 use super::difference::{LONGEST_PATTERN, Pattern};
 use super::home::Home;
 use super::strip::Stripped;
+use super::unpacker::{LARGEST_KEPT, Unpacker};
 use crate::codec::Found;
 use crate::object::{Meta, Raw};
 
 /// Presses kept between objects: one for whoever brings objects in, one for whoever packs cold ones.
 const PRESSES: usize = 2;
-
-/// Buffers larger than this are not kept.
-const LARGEST_KEPT: usize = 1 << 20;
 
 /// Packs objects, one after the other: as differences from a pattern, or with a dictionary.
 #[derive(Debug, Default)]
