@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::sync::watch;
-use tokio::task::JoinHandle;
+use tokio::task::{self, JoinHandle};
 use tokio::time::Instant;
 use tracing::Instrument as _;
 
@@ -28,6 +28,10 @@ mod shared;
 
 /// How long readers are given to let go of a state before it is looked at again.
 const TIDY: Duration = Duration::from_secs(1);
+
+/// From so many deltas on, a batch is followed by whoever else has something to do. Where more keep coming than handlers can be told, they
+/// would otherwise find thousands of events at once, and old states that no processor has at hand any more.
+const TURN: usize = 8;
 
 /// Takes deltas out of the queue, applies them to the store, lets readers see the result, and then tells the handlers.
 ///
@@ -131,12 +135,13 @@ impl Controller {
         self.follow_wishes().await;
         let batch = self.inbox.pop();
         if !batch.is_empty() {
+            let turn = batch.len() >= TURN;
             self.apply(batch);
-            return tokio::task::coop::consume_budget().await;
+            return if turn { task::yield_now().await } else { task::coop::consume_budget().await };
         }
         if self.store.is_building() {
             self.build_indexes();
-            return tokio::task::yield_now().await;
+            return task::yield_now().await;
         }
         let stirs = self.shared.stirs();
         if stirs != self.stirs {

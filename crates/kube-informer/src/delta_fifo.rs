@@ -59,8 +59,8 @@ impl Default for Bounds {
     }
 }
 
-/// The largest batch that is handed out.
-pub const LARGEST_BATCH: usize = 1_000;
+/// The largest batch that is handed out: what handlers hear soon, while a processor still has it at hand.
+pub const LARGEST_BATCH: usize = 128;
 
 /// A bounded queue of deltas with one of two disciplines. Nothing waits in here: a full queue hands the delta back, and it is for
 /// the reflector to wait until [`pop`](Self::pop) has made room, so that back-pressure reaches the server instead of memory.

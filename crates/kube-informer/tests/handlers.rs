@@ -9,6 +9,7 @@ use std::time::Duration;
 use futures_util::StreamExt as _;
 use k8s_openapi::api::core::v1::ConfigMap;
 use kube_embedded::Server;
+use kube_informer::delta_fifo::LARGEST_BATCH;
 use kube_informer::{Backlog, Event, Informer, Origin, Overflow, Registration, SyncError};
 use support::{Story, client, drained, key, line, put, remove, server, truth};
 use tokio::sync::{Notify, mpsc};
@@ -119,6 +120,23 @@ async fn a_full_queue_that_replays_tells_the_difference_as_a_list_would() {
         ["+ default/in-hand", "~ default/a (Relist)", "- default/b Missed (Relist)", "+ default/c (Relist)"]
     );
     assert_eq!(slow.story.believed(), truth(&server));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_handler_that_is_quick_has_its_turn_within_a_burst_and_hears_every_event_of_it() {
+    let server = server().await;
+    let maps = informer(&server);
+    let story = Story::default();
+    let backlog = Backlog::Every { limit: 2 * LARGEST_BATCH, overflow: Overflow::Replay };
+    let handler = maps.handler().backlog(backlog).on_event(story.handler());
+    maps.start();
+    maps.synced().await.unwrap();
+    let burst: Vec<_> = (0..10 * LARGEST_BATCH).map(|nth| nth.to_string()).collect();
+    let versions: Vec<_> = burst.iter().map(|name| put(&server, "default", name, "1")).collect();
+    maps.wait_for(versions[versions.len() - 1].clone()).await.unwrap();
+    drained(&handler).await;
+    let told: Vec<_> = burst.iter().map(|name| format!("+ default/{name}")).collect();
+    assert_eq!(story.take(), told);
 }
 
 /// client-go: a running callback goes on, what waits for it is discarded.
