@@ -28,7 +28,7 @@ use crate::event::{Event, FinalState, Origin};
 use crate::index::AnyTable;
 use crate::keeper::Arrival;
 use crate::key::ObjectKey;
-use crate::object::{Obj, Raw, Uid, Untyped};
+use crate::object::{Obj, Raw, Untyped};
 use crate::processor::{Run, RunOf};
 use crate::version::Version;
 
@@ -197,9 +197,8 @@ impl Store {
             return;
         }
         let held = held.cloned();
-        let (key, uid, version) = (object.key().clone(), object.uid().cloned(), object.version().clone());
         match self.door.admit(object, Arrival::Changed(0)) {
-            Some(object) => {
+            Ok(object) => {
                 let (slot, before) = self.put(&object, spot, held, Origin::Live, events);
                 if matches!(before, Before::Untold) {
                     for listing in &mut self.listings {
@@ -211,7 +210,7 @@ impl Store {
                     Before::Nothing | Before::Untold => Event::Added { object, origin: Origin::Live },
                 });
             }
-            None => self.filtered(&key, uid.as_ref(), &version, Origin::Live, events),
+            Err(object) => self.filtered(&object, Origin::Live, events),
         }
     }
 
@@ -260,7 +259,9 @@ impl Store {
         let listing = &mut self.listings[at];
         listing.doubted.remove(object.key());
         let went_back = listing.went_back();
-        match self.state.get(object.key()) {
+        let spot = self.state.spot(object.key());
+        let held = self.state.get_at(spot, object.key());
+        match held {
             Some(held) => {
                 let shown = !listing.seen.set(held.slot);
                 let known = is_same(&object, &held.raw) && *object.version() == held.raw.meta().version;
@@ -284,25 +285,24 @@ impl Store {
             }
             None => {}
         }
-        self.let_in(at, object, events);
+        let held = held.cloned();
+        self.let_in(at, object, spot, held, events);
     }
 
-    /// Takes an object as this list shows it.
-    fn let_in(&mut self, at: usize, object: Obj<Untyped>, events: &mut Events) {
+    /// Takes an object as this list shows it, at its key's spot, where `held` is.
+    fn let_in(&mut self, at: usize, object: Obj<Untyped>, spot: Spot, held: Option<Entry>, events: &mut Events) {
         let origin = self.listings[at].origin;
-        let (key, uid, version) = (object.key().clone(), object.uid().cloned(), object.version().clone());
-        let Some(object) = self.door.admit(object, Arrival::Listed) else {
-            return self.filtered(&key, uid.as_ref(), &version, origin, events);
+        let object = match self.door.admit(object, Arrival::Listed) {
+            Ok(object) => object,
+            Err(object) => return self.filtered(&object, origin, events),
         };
-        let spot = self.state.spot(&key);
-        let held = self.state.get_at(spot, &key).cloned();
         let (slot, before) = self.put(&object, spot, held, origin, events);
         self.listings[at].seen.set(slot);
         match before {
             Before::Told(old) => events.one(Event::Updated { old, new: object, origin }),
             Before::Untold => {}
             Before::Nothing => {
-                self.listings[at].add_untold(key, slot);
+                self.listings[at].add_untold(spot.with_slot(slot));
                 if self.is_sabotaged(Sabotage::DoubleAdd) {
                     events.one(Event::Added { object, origin });
                 }
@@ -344,7 +344,9 @@ impl Store {
                 None => self.departed.old_news(&object),
             };
             if known.is_some_and(|known| is_older(object.version(), known) && !is_older(version, known)) {
-                self.let_in(at, object, events);
+                let spot = self.state.spot(object.key());
+                let held = self.state.get_at(spot, object.key()).cloned();
+                self.let_in(at, object, spot, held, events);
             }
         }
     }
@@ -380,7 +382,7 @@ impl Store {
     }
 
     fn tell_untold(&self, listing: &Listing, events: &mut Events) {
-        let untold = listing.untold().filter_map(|key| self.state.get(key));
+        let untold = listing.untold().filter_map(|place| self.state.at(place));
         events.added(untold.map(|entry| Arc::clone(&entry.raw)).collect(), listing.origin);
     }
 
@@ -404,8 +406,9 @@ impl Store {
         events.again(self.state.iter().filter(told).map(|entry| Arc::clone(&entry.raw)).collect());
     }
 
-    /// The door has left out an object of this key.
-    fn filtered(&mut self, key: &ObjectKey, uid: Option<&Uid>, version: &Version, origin: Origin, events: &mut Events) {
+    /// The door has left out this object.
+    fn filtered(&mut self, object: &Obj<Untyped>, origin: Origin, events: &mut Events) {
+        let (key, uid, version) = (object.key(), object.uid(), object.version());
         // Noted even if it was not there: an earlier state that would pass may still come.
         self.departed.note(key, uid, version);
         let Some((last, told)) = self.take(key) else { return };

@@ -1,18 +1,19 @@
 //! Every delta, in order.
 
 use std::collections::VecDeque;
+use std::hash::BuildHasher as _;
 
-use hashbrown::HashSet;
+use hashbrown::{DefaultHashBuilder, HashSet};
 
 use super::spare;
 use crate::delta::Delta;
-use crate::key::ObjectKey;
 
 #[derive(Debug, Default)]
 pub(super) struct Ordered {
     queue: VecDeque<Delta>,
-    /// Of the batch being filled; kept for its memory.
-    seen: HashSet<ObjectKey>,
+    /// Hashes of the keys in the batch being filled; kept for its memory. Two keys of one hash only make two batches.
+    seen: HashSet<u64>,
+    hashing: DefaultHashBuilder,
 }
 
 impl Ordered {
@@ -21,17 +22,10 @@ impl Ordered {
     }
 
     pub(super) fn pop(&mut self, most: usize) -> Vec<Delta> {
-        self.seen.clear();
-        let batches = |delta: &Delta| delta.key().is_some_and(|key| self.seen.insert(key.clone()));
-        let mut count = self
-            .queue
-            .iter()
-            .take(most)
-            .take_while({
-                let mut batches = batches;
-                move |delta| batches(delta)
-            })
-            .count();
+        let Self { queue, seen, hashing } = self;
+        seen.clear();
+        let batches = |delta: &&Delta| delta.key().is_some_and(|key| seen.insert(hashing.hash_one(key)));
+        let mut count = queue.iter().take(most).take_while(batches).count();
         if count == 0 && !self.queue.is_empty() {
             count = 1;
         }

@@ -69,11 +69,15 @@ impl Door {
         Self { transform: Some((Box::new(f), keeper)), ..self }
     }
 
-    pub(super) fn admit(&self, object: Obj<Untyped>, arrival: Arrival) -> Option<Obj<Untyped>> {
-        let object = self.transformed(object, arrival)?;
-        let Some(keep_if) = &self.keep_if else { return Some(object) };
-        let keeps = guarded("keep_if", || keep_if(&object)).unwrap_or(true);
-        keeps.then_some(object)
+    /// The object as it is let in; or as it came, if it is left out.
+    pub(super) fn admit(&self, object: Obj<Untyped>, arrival: Arrival) -> Result<Obj<Untyped>, Obj<Untyped>> {
+        if self.keep_if.is_none() && self.transform.is_none() {
+            return Ok(object);
+        }
+        let keeps = |kept: &Obj<Untyped>| {
+            self.keep_if.as_ref().is_none_or(|keep_if| guarded("keep_if", || keep_if(kept)).unwrap_or(true))
+        };
+        self.transformed(object.clone(), arrival).filter(keeps).ok_or(object)
     }
 
     /// The object as it would have been let in, whatever a test says: for the last state of one that was in.

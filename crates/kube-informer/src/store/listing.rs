@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use super::state::Place;
 use crate::delta::{History, Relist};
 use crate::event::Origin;
 use crate::key::ObjectKey;
@@ -15,8 +16,8 @@ pub(super) struct Listing {
     pub(super) relist: Relist,
     pub(super) origin: Origin,
     pub(super) seen: Bits,
-    /// New keys in the order of the list. Those whose bit is gone have been told of or have left.
-    untold: Vec<(ObjectKey, u32)>,
+    /// Where new objects are, in the order of the list. Those whose bit is gone have been told of or have left.
+    untold: Vec<Place>,
     untold_bits: Bits,
     /// Objects that the list showed in a state from before the one that was known. Old news if the list itself is older than what was
     /// known; if it is not, a server that went back and has gone on since: its end will tell. None, as a rule.
@@ -49,16 +50,16 @@ impl Listing {
         };
         self.relist = Relist { history, ..relist };
         self.seen = Bits::default();
-        self.untold.retain(|(_, slot)| self.untold_bits.has(*slot));
+        self.untold.retain(|place| self.untold_bits.has(place.slot));
     }
 
     pub(super) fn went_back(&self) -> bool {
         self.relist.history == History::WentBack
     }
 
-    pub(super) fn add_untold(&mut self, key: ObjectKey, slot: u32) {
-        if self.untold_bits.set(slot) {
-            self.untold.push((key, slot));
+    pub(super) fn add_untold(&mut self, place: Place) {
+        if self.untold_bits.set(place.slot) {
+            self.untold.push(place);
         }
     }
 
@@ -72,8 +73,8 @@ impl Listing {
     }
 
     /// All of which nobody has been told, in the order of the list.
-    pub(super) fn untold(&self) -> impl Iterator<Item = &ObjectKey> {
-        self.untold.iter().filter(|(_, slot)| self.untold_bits.has(*slot)).map(|(key, _)| key)
+    pub(super) fn untold(&self) -> impl Iterator<Item = Place> {
+        self.untold.iter().filter(|place| self.untold_bits.has(place.slot)).copied()
     }
 }
 
