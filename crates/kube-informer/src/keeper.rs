@@ -17,7 +17,7 @@ pub(crate) use self::strip::PACKED;
 pub(crate) use self::unpacker::Plain;
 
 use self::families::Name;
-use self::headroom::Headroom;
+use self::headroom::make_room;
 use self::packing::{Fresh, How, Packing, Pressed, Told};
 use self::press::Presses;
 use self::sizes::Sizes;
@@ -124,7 +124,6 @@ struct Shared {
     interner: Option<Mutex<Interner>>,
     packing: Mutex<Packing>,
     presses: Presses,
-    headroom: Headroom,
 }
 
 /// What a step of packing did.
@@ -161,7 +160,6 @@ impl Keeper {
             interner,
             packing: Mutex::new(Packing::new(&common)),
             presses: Presses::default(),
-            headroom: Headroom::default(),
             common,
         }))
     }
@@ -201,7 +199,7 @@ impl Keeper {
     }
 
     fn plain(&self, meta: Meta, body: &[u8]) -> Arc<Raw> {
-        self.0.headroom.take(body.len());
+        make_room(body.len());
         let home = Arc::clone(&self.0.packing.lock().home);
         Arc::new(Raw::new(meta, home, Body::plain(body)))
     }
@@ -213,7 +211,7 @@ impl Keeper {
         let body = body.map_or_else(|| Body::plain(plain), Body::packed);
         let stored = body.len();
         let raw = Arc::new(Raw::new(meta, home, body));
-        self.0.headroom.take(stored);
+        make_room(stored);
         if told.makes_a_pattern {
             press.keep_as_pattern(&raw);
         }
