@@ -6,7 +6,7 @@ use parking_lot::Mutex;
 use zstd::zstd_safe::{self, CCtx, CParameter, DDict, DictAttachPref, FrameFormat};
 
 /// The level that objects are packed at. Figures are in DESIGN.md.
-const LEVEL: i32 = 3;
+const LEVEL: i32 = 1;
 
 /// Packers kept between objects: one for whoever brings objects in, one for whoever packs cold ones.
 const PACKERS: usize = 2;
