@@ -100,6 +100,9 @@ impl Default for KeeperSettings {
     }
 }
 
+/// By how many bytes changed objects may exceed their limit until there is time to pack them: about what is received at once.
+const AHEAD: usize = 1 << 20;
+
 /// Makes objects out of bytes and keeps them by one policy. Shared by everything that belongs to one store.
 #[derive(Clone)]
 pub struct Keeper(Arc<Shared>);
@@ -168,6 +171,25 @@ impl Keeper {
     ///
     /// The bytes are JSON, or protobuf in its envelope.
     pub fn accept(&self, object: &Bytes, arrival: Arrival) -> Result<Obj<Untyped>, DecodeError> {
+        self.take_in(object, arrival, self.0.fresh_limit)
+    }
+
+    /// As [`accept`](Self::accept), for whoever soon lets it [catch up](Self::catch_up): no object waits until others are packed.
+    pub(crate) fn accept_ahead(&self, object: &Bytes, arrival: Arrival) -> Result<Obj<Untyped>, DecodeError> {
+        self.take_in(object, arrival, self.0.fresh_limit.saturating_add(AHEAD))
+    }
+
+    /// Whether more objects wait to be packed than should.
+    pub(crate) fn is_behind(&self) -> bool {
+        self.0.packing.lock().fresh_bytes > self.0.fresh_limit
+    }
+
+    /// Packs what should not wait any longer.
+    pub(crate) fn catch_up(&self) {
+        self.pack_down_to(self.0.fresh_limit, &mut self.0.packing.lock());
+    }
+
+    fn take_in(&self, object: &Bytes, arrival: Arrival, most: usize) -> Result<Obj<Untyped>, DecodeError> {
         let broken = |broken| DecodeError::broken::<Untyped>(broken);
         let cut;
         let mut object = object;
@@ -193,7 +215,7 @@ impl Keeper {
         let meta = Meta::of(&found, self.0.interner.as_ref()).map_err(broken)?;
         Ok(Obj::new(match (self.keep(), arrival) {
             (Keep::Compact, Arrival::Listed) => self.listed(meta, &found, body),
-            (Keep::Compact, Arrival::Changed(now)) => self.changed(meta, body, now),
+            (Keep::Compact, Arrival::Changed(now)) => self.changed(meta, body, now, most),
             (Keep::Plain | Keep::Decoded, _) | (_, Arrival::InTransit) => self.plain(meta, body),
         }))
     }
@@ -226,7 +248,7 @@ impl Keeper {
         raw
     }
 
-    fn changed(&self, meta: Meta, json: &[u8], now: Tick) -> Arc<Raw> {
+    fn changed(&self, meta: Meta, json: &[u8], now: Tick, most: usize) -> Arc<Raw> {
         let home = Arc::clone(&self.0.packing.lock().home);
         let raw = Arc::new(Raw::new(meta, home, Body::plain(json)));
         let mut packing = self.0.packing.lock();
@@ -234,11 +256,16 @@ impl Keeper {
         packing.training.sample(&raw);
         packing.fresh.push_back(Fresh { since: now, bytes: json.len(), raw: Arc::downgrade(&raw) });
         packing.fresh_bytes += json.len();
-        while packing.fresh_bytes > self.0.fresh_limit {
-            let Some(oldest) = packing.pop_fresh() else { break };
-            self.pack(&mut packing, &oldest.raw);
-        }
+        self.pack_down_to(most, &mut packing);
         raw
+    }
+
+    /// Packs the oldest until no more than so many bytes wait.
+    fn pack_down_to(&self, most: usize, packing: &mut MutexGuard<'_, Packing>) {
+        while packing.fresh_bytes > most {
+            let Some(oldest) = packing.pop_fresh() else { break };
+            self.pack(packing, &oldest.raw);
+        }
     }
 
     /// Packs at most `budget` objects that have been left alone, or that a new dictionary would pack better.

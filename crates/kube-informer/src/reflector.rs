@@ -106,6 +106,43 @@ type OnError = Box<dyn FnMut(&ServerError) + Send>;
 pub trait Intake: Send {
     /// Makes an object out of its JSON.
     fn accept(&mut self, json: &Bytes, whence: Whence) -> Result<Obj<Untyped>, DecodeError>;
+
+    /// Whether something is left to do that nobody need wait for.
+    fn is_behind(&self) -> bool {
+        false
+    }
+
+    /// Does it. Called when all that was received has been told, before more is.
+    ///
+    /// ```
+    /// use bytes::Bytes;
+    /// use kube_informer::reflector::{Intake, Whence};
+    /// use kube_informer::{DecodeError, Obj, Untyped};
+    ///
+    /// /// Hands out objects at once, and files them later.
+    /// #[derive(Default)]
+    /// struct Filing {
+    ///     unfiled: Vec<Obj<Untyped>>,
+    ///     filed: Vec<String>,
+    /// }
+    ///
+    /// impl Intake for Filing {
+    ///     fn accept(&mut self, json: &Bytes, _: Whence) -> Result<Obj<Untyped>, DecodeError> {
+    ///         let object = Obj::from_json(json.clone())?;
+    ///         self.unfiled.push(object.clone());
+    ///         Ok(object)
+    ///     }
+    ///
+    ///     fn is_behind(&self) -> bool {
+    ///         !self.unfiled.is_empty()
+    ///     }
+    ///
+    ///     fn catch_up(&mut self) {
+    ///         self.filed.extend(self.unfiled.drain(..).map(|object| object.name().to_owned()));
+    ///     }
+    /// }
+    /// ```
+    fn catch_up(&mut self) {}
 }
 
 impl<F> Intake for F
@@ -146,12 +183,21 @@ impl Reflector {
         settings: Settings,
         intake: impl Intake + 'static,
     ) -> Self {
-        let what = what.into();
+        Self::boxed(what.into(), scope, source, settings, Box::new(intake))
+    }
+
+    pub(crate) fn boxed(
+        what: Arc<str>,
+        scope: Scope,
+        source: impl ListWatch,
+        settings: Settings,
+        intake: Box<dyn Intake>,
+    ) -> Self {
         Self {
             source: Source::new(source),
             machine: Machine::new(Arc::clone(&what), scope, settings),
             what,
-            intake: Box::new(intake),
+            intake,
             on_error: None,
             lookout: None,
             status: watch::Sender::new(Status::new()),
@@ -274,6 +320,11 @@ impl<S: DeltaSink> Run<S> {
                 self.step(input).await?;
             }
             self.publish();
+            if self.intake.is_behind() {
+                // Those who are told come first, also where there is one thread for all.
+                tokio::task::yield_now().await;
+                self.intake.catch_up();
+            }
             let input = self.wait().await;
             self.step(input).await?;
             if self.machine.due().is_some_and(|due| due <= self.now()) {

@@ -20,6 +20,7 @@ const OBVIOUS: &[(&str, &str)] = &[
     ("Index", "count get"),
     ("Informer", "lister resource start"),
     ("InformerBuilder", "build start"),
+    ("Intake", "is_behind"),
     ("Item", "attempts forget"),
     ("Kind", "in_namespaces metadata_only resource"),
     ("Labels", "get is_empty iter len"),

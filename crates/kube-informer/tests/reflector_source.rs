@@ -12,10 +12,10 @@ use bytes::Bytes;
 use futures_util::{StreamExt, stream};
 use k8s_openapi::api::core::v1::ConfigMap;
 use kube_informer::delta::{Delta, Scope};
-use kube_informer::reflector::{Reflector, Settings, State, Streaming};
+use kube_informer::reflector::{Intake, Reflector, Settings, State, Streaming, Whence};
 use kube_informer::{
-    ApiListWatch, Body, Doing, Failure, Frame, ListQuery, ListVersion, ListWatch, ServerError, Version, WatchQuery,
-    WatchStart,
+    ApiListWatch, Body, DecodeError, Doing, Failure, Frame, ListQuery, ListVersion, ListWatch, Obj, ServerError,
+    Untyped, Version, WatchQuery, WatchStart,
 };
 use rig::{Rig, intake, map, server};
 use tokio::sync::mpsc;
@@ -133,6 +133,49 @@ async fn what_a_source_says_is_told_in_its_order() {
     let words = told(Arc::clone(&source), paged(), 10).await;
     assert_eq!(words, ["begun", "listed a", "ended 1", "changed b", "changed a", "bookmark 9", "deleted a"]);
     assert_eq!(source.asked(), ["list \"0\"", "watch Version(1)"]);
+}
+
+/// An intake that is behind after every object, and notes what happens.
+struct Behind(Arc<Mutex<Vec<String>>>, usize);
+
+impl Intake for Behind {
+    fn accept(&mut self, json: &Bytes, _: Whence) -> Result<Obj<Untyped>, DecodeError> {
+        self.1 += 1;
+        Obj::from_json(json.clone())
+    }
+
+    fn is_behind(&self) -> bool {
+        self.1 > 0
+    }
+
+    fn catch_up(&mut self) {
+        self.0.lock().unwrap().push(format!("caught up with {}", self.1));
+        self.1 = 0;
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_was_received_is_heard_before_the_intake_catches_up() {
+    let frames = ["b", "c"].map(|name| [&br#"{"type":"ADDED","object":"#[..], &thing(name, 2), b"}\n"].concat());
+    let body = Body::from_stream(stream::iter([Ok(frames.concat().into())]).chain(stream::pending()));
+    let source = Script::new([list("1", &[])], [Answer::Body(body)]);
+    let notes: Arc<Mutex<Vec<String>>> = Arc::default();
+    let intake = Behind(Arc::clone(&notes), 0);
+    let (sender, mut deltas) = mpsc::channel(1_000);
+    let reflector = Reflector::new("things", Scope::Everything, source, paged(), intake).seed(1);
+    let running = tokio::spawn(reflector.run(sender));
+    let heard = Arc::clone(&notes);
+    let hearing = tokio::spawn(async move {
+        while let Some(delta) = deltas.recv().await {
+            if let Delta::Changed(object) = delta {
+                heard.lock().unwrap().push(format!("heard of {}", object.name()));
+            }
+        }
+    });
+    tokio::time::sleep(Duration::from_secs(1)).await;
+    running.abort();
+    hearing.await.unwrap();
+    assert_eq!(*notes.lock().unwrap(), ["heard of b", "heard of c", "caught up with 2"]);
 }
 
 #[tokio::test(start_paused = true)]

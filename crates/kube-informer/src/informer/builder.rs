@@ -14,10 +14,11 @@ use crate::codec::Wire;
 use crate::controller::{Clock, Controller, Parts, Reflect, Shared, Workplace};
 use crate::delta::Scope;
 use crate::delta_fifo::{Bounds, DeltaFifo};
+use crate::error::DecodeError;
 use crate::keeper::{Arrival, Keeper, KeeperSettings};
 use crate::list_watch::{ApiListWatch, ListWatch};
 use crate::metrics::Reporter;
-use crate::object::Object;
+use crate::object::{Obj, Object, Untyped};
 use crate::processor::CheckPeriod;
 use crate::reflector::{self, Intake, Lookout, Reflector, Whence};
 use crate::store::{Door, Store};
@@ -76,9 +77,8 @@ impl<K: Object> InformerBuilder<K> {
 
     pub(super) fn of_source(source: impl ListWatch, resource: ApiResource) -> Self {
         let source = Arc::new(source);
-        let reflect = move |what: Arc<str>, scope, settings, mut intake: Box<dyn Intake>| {
-            let intake = move |json: &Bytes, whence: Whence| intake.accept(json, whence);
-            Reflector::new(what, scope, Arc::clone(&source), settings, intake)
+        let reflect = move |what: Arc<str>, scope, settings, intake: Box<dyn Intake>| {
+            Reflector::boxed(what, scope, Arc::clone(&source), settings, intake)
         };
         Self::new(resource, SourceOf::Own(Box::new(reflect)))
     }
@@ -258,15 +258,8 @@ struct Wiring {
 impl Wiring {
     fn reflect(self) -> Reflect {
         Box::new(move |scope| {
-            let (keeper, clock, transforms) = (self.keeper.clone(), self.clock.clone(), self.transforms);
-            let intake = move |json: &Bytes, whence| {
-                let arrival = match whence {
-                    _ if transforms => Arrival::InTransit,
-                    Whence::List => Arrival::Listed,
-                    Whence::Watch => Arrival::Changed(clock.now()),
-                };
-                keeper.accept(json, arrival)
-            };
+            let intake =
+                Keeping { keeper: self.keeper.clone(), clock: self.clock.clone(), transforms: self.transforms };
             let what = Arc::clone(&self.what);
             let mut reflector = match &self.source {
                 SourceOf::Own(own) => own(what, scope.clone(), self.settings, Box::new(intake)),
@@ -292,6 +285,32 @@ impl Wiring {
                 None => reflector,
             }
         })
+    }
+}
+
+/// Makes objects as the informer's keeper has them.
+struct Keeping {
+    keeper: Keeper,
+    clock: Clock,
+    transforms: bool,
+}
+
+impl Intake for Keeping {
+    fn accept(&mut self, json: &Bytes, whence: Whence) -> Result<Obj<Untyped>, DecodeError> {
+        let arrival = match whence {
+            _ if self.transforms => Arrival::InTransit,
+            Whence::List => Arrival::Listed,
+            Whence::Watch => Arrival::Changed(self.clock.now()),
+        };
+        self.keeper.accept_ahead(json, arrival)
+    }
+
+    fn is_behind(&self) -> bool {
+        self.keeper.is_behind()
+    }
+
+    fn catch_up(&mut self) {
+        self.keeper.catch_up();
     }
 }
 
