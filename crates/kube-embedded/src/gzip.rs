@@ -19,6 +19,20 @@ fn encoder() -> GzEncoder<Vec<u8>> {
     GzEncoder::new(Vec::with_capacity(CHUNK), LEVEL)
 }
 
+/// What stands at the end of everything that was flushed: a block of no bytes.
+const FLUSHED: [u8; 4] = [0, 0, 0xff, 0xff];
+
+/// Ends a member, flushed.
+///
+/// One flush may not be enough: flate2 has room for 32 KB when it asks for one, and where that does not do it asks for the rest, but for no flush.
+fn flushed(mut member: GzEncoder<Vec<u8>>) -> io::Result<Vec<u8>> {
+    member.flush()?;
+    while !member.get_ref().ends_with(&FLUSHED) {
+        member.flush()?;
+    }
+    member.finish()
+}
+
 /// Compresses a whole body.
 pub(crate) fn gzip(bytes: &[u8]) -> Vec<u8> {
     let mut encoder = encoder();
@@ -59,9 +73,7 @@ impl<B> GzipMembers<B> {
     }
 
     fn close(&mut self) -> Option<Bytes> {
-        let mut member = self.member.take()?;
-        member.flush().expect("writing to memory does not fail");
-        Some(member.finish().expect("writing to memory does not fail").into())
+        Some(flushed(self.member.take()?).expect("writing to memory does not fail").into())
     }
 }
 
@@ -97,6 +109,31 @@ impl<B: http_body::Body<Data = Bytes, Error = io::Error>> http_body::Body for Gz
                     return Poll::Ready(this.close().map(|bytes| Ok(Frame::data(bytes))));
                 }
             }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// An empty last block, and the checksum.
+    const END: usize = 2 + 8;
+
+    #[test]
+    fn a_member_is_flushed_to_its_last_byte_however_long_it_is() {
+        let mut state = 1_u64;
+        let digits: Vec<u8> = std::iter::repeat_with(|| {
+            state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+            b"0123456789abcdef"[(state >> 60) as usize]
+        })
+        .take(300_000)
+        .collect();
+        for length in (1..digits.len()).step_by(19_000) {
+            let mut member = encoder();
+            member.write_all(&digits[..length]).unwrap();
+            let member = flushed(member).unwrap();
+            assert!(member[..member.len() - END].ends_with(&FLUSHED), "{length}");
         }
     }
 }
