@@ -188,9 +188,13 @@ fn packed(wire: &Wire, history: &History) -> Vec<u8> {
 }
 
 /// Ends a member of a stream. Flushed before it is closed, as the real server does: Go's reader hands out the last bytes of a member
-/// that just ends only when the next one begins.
+/// that just ends only when the next one begins. And flushed until that has been done: where 32 KB do not do, flate2 asks for the rest, but
+/// for no flush.
 fn member(mut packer: GzEncoder<Vec<u8>>) -> io::Result<Vec<u8>> {
     packer.flush()?;
+    while !packer.get_ref().ends_with(&[0, 0, 0xff, 0xff]) {
+        packer.flush()?;
+    }
     packer.finish()
 }
 
