@@ -59,7 +59,7 @@ mod unpacker;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 #[non_exhaustive]
 pub enum Keep {
-    /// Compressed against a dictionary that is trained on the objects themselves. A pod of 8 KB takes a little more than one.
+    /// Compressed: against a dictionary that is trained on the objects themselves, or as what siblings differ in. A pod of 8 KB takes about one.
     #[default]
     Compact,
     /// As the server sent them.
@@ -405,5 +405,31 @@ impl Keeper {
 impl fmt::Debug for Keeper {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Keeper").field("keep", &self.keep()).field("decodes", &self.decodes()).finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn who_is_ahead_of_the_packing_is_so_by_no_more_than_is_allowed_and_catches_up() {
+        let keeper = Keeper::new(KeeperSettings { fresh_bytes: 0, ..KeeperSettings::default() });
+        let held: Vec<_> = (0..30_000)
+            .map(|n| {
+                let json = format!(
+                    r#"{{"metadata":{{"name":"a{n}"}},"data":{{"text":"{}"}}}}"#,
+                    "of no importance ".repeat(4)
+                );
+                keeper.accept_ahead(&json.into(), Arrival::Changed(0)).unwrap()
+            })
+            .collect();
+        let waiting = keeper.0.packing.lock().fresh_bytes;
+        assert!((AHEAD / 2..=AHEAD).contains(&waiting), "{waiting}");
+        assert!(keeper.is_behind());
+        keeper.catch_up();
+        assert!(!keeper.is_behind());
+        assert_eq!(keeper.0.packing.lock().fresh_bytes, 0);
+        drop(held);
     }
 }
