@@ -18,8 +18,8 @@ mod running;
 mod schedules;
 mod shared;
 mod slots;
-mod turn;
 mod waiters;
+mod worker;
 
 use std::fmt;
 use std::hash::Hash;
@@ -444,7 +444,7 @@ impl<T: Hash + Eq + Clone + Send + 'static> WorkQueue<T> {
         F: FnMut(T) -> W,
         W: Future<Output: Into<Outcome>>,
     {
-        turn::work(self.shared, work).await;
+        worker::work(self.shared, work).await;
     }
 
     #[inline]

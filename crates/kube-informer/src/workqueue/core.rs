@@ -207,8 +207,9 @@ impl<T> Core<T> {
         self.slots.item(slot)
     }
 
-    /// Hands out the item whose turn it is.
-    #[inline]
+    /// Hands out the item whose turn it is. What it says of it is put together where it is wanted: read as a whole right after it was written
+    /// in parts, a processor would stall on it.
+    #[inline(always)]
     pub(super) fn take(&mut self, first: First) -> Taken {
         self.overdue_had_its_turn = first.overdue;
         let number = first.slot;
@@ -224,7 +225,7 @@ impl<T> Core<T> {
     /// Takes an item back, with what the worker says about it and the priority it was taken with. Returns how long it ran, in
     /// nanoseconds, and in `left` the item if nothing is left to know about it.
     #[inline]
-    pub(super) fn end(&mut self, number: u32, outcome: Outcome, priority: Priority, left: &mut Option<T>) -> u64 {
+    pub(super) fn end(&mut self, number: u32, outcome: &Outcome, priority: Priority, left: &mut Option<T>) -> u64 {
         self.running.remove(&mut self.slots, number);
         let slot = self.slots.get_mut(number);
         let worked = self.now.nanos_since(slot.since);
@@ -234,7 +235,7 @@ impl<T> Core<T> {
         if matches!(outcome, Outcome::Forget | Outcome::RevisitAfter(_)) {
             slot.failures = 0;
         }
-        let delay = match outcome {
+        let delay = match *outcome {
             Outcome::Done | Outcome::Forget => None,
             _ if self.is_closed() => None,
             Outcome::Retry => Some(self.fail(number)),

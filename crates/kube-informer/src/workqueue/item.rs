@@ -167,7 +167,7 @@ impl<T> Item<T> {
     fn end(&mut self, outcome: Outcome) {
         if let Some(queue) = self.queue.take() {
             let taken = Taken { slot: self.slot, priority: self.priority(), failures: self.failures, waited: 0 };
-            queue.end(taken, outcome, |_| ());
+            queue.end(taken, &outcome, |_| ());
         }
     }
 }

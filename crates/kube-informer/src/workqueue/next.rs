@@ -89,7 +89,7 @@ impl<T> Next<'_, T> {
     #[cold]
     fn give_back(&self, slot: u32) {
         let mut left = None;
-        self.queue.step(Time::Needed, |state| state.core.end(slot, Outcome::Retry, Priority::default(), &mut left));
+        self.queue.step(Time::Needed, |state| state.core.end(slot, &Outcome::Retry, Priority::default(), &mut left));
     }
 }
 
@@ -117,6 +117,7 @@ impl<T: Clone + Send + 'static> Next<'_, T> {
             }
         };
         budget.made_progress();
+        self.sleep = None;
         if let Some(taken) = &taken {
             self.queue.report_taken(taken.waited);
         }

@@ -81,7 +81,7 @@ impl<T> Shared<T> {
     pub(super) fn end<R>(
         &self,
         Taken { slot, priority, failures, .. }: Taken,
-        outcome: Outcome,
+        outcome: &Outcome,
         then: impl FnOnce(&mut State<T>) -> R,
     ) -> R {
         let timeless = matches!(outcome, Outcome::Done | Outcome::Forget) && failures == 0;
