@@ -11,6 +11,7 @@ import (
 const (
 	keyCount  = 100_000
 	queueRuns = 3
+	atATime   = 1_000
 )
 
 // queue measures the work queue: nanoseconds of CPU time for each item, the least of several runs (rig/src/bin/queue.rs).
@@ -60,8 +61,8 @@ func queue(o options) map[string]float64 {
 		}
 	})
 	for _, workers := range []int{1, 2, 8} {
-		measure(fmt.Sprintf("one adder, %d workers", workers), o.items, func(queue work) {
-			var group sync.WaitGroup
+		measure(fmt.Sprintf("one adder, %d workers, 1,000 at a time", workers), o.items, func(queue work) {
+			var group, round sync.WaitGroup
 			for range workers {
 				group.Go(func() {
 					for {
@@ -70,12 +71,18 @@ func queue(o options) map[string]float64 {
 							return
 						}
 						queue.Done(key)
+						round.Done()
 					}
 				})
 			}
 			for i := range o.items {
+				if i%atATime == 0 {
+					round.Wait()
+					round.Add(atATime)
+				}
 				queue.Add(keys[i%keyCount])
 			}
+			round.Wait()
 			queue.ShutDown()
 			group.Wait()
 		})

@@ -5,6 +5,7 @@
 
 use std::collections::VecDeque;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use kube_informer::{ObjectKey, Outcome, RateLimit, WorkQueue};
@@ -13,8 +14,12 @@ use rig::client::Figures;
 use rig::process;
 use rig::work::BY_HAND;
 use tokio::runtime::{Builder, Runtime};
+use tokio::sync::Notify;
 
 const KEYS: usize = 100_000;
+/// Where one adds while others work: so many are added, then their end is waited for. So each of them has its turn. Without that whoever is
+/// faster, adder or worker, decides how many are added again before they had one, and how much there is to do.
+const AT_A_TIME: usize = 1_000;
 const RUNS: usize = 3;
 const WORKERS: [usize; 3] = [1, 2, 8];
 
@@ -51,12 +56,25 @@ impl Bench {
         });
         for workers in WORKERS {
             self.measure(&with_workers(workers), items, || {
-                let queue = Plain::default();
+                let (queue, left) = (Plain::default(), AtomicUsize::new(0));
+                let adder = std::thread::current();
                 std::thread::scope(|scope| {
                     for _ in 0..workers {
-                        scope.spawn(|| while queue.next().is_some() {});
+                        scope.spawn(|| {
+                            while queue.next().is_some() {
+                                if left.fetch_sub(1, Ordering::AcqRel) == 1 {
+                                    adder.unpark();
+                                }
+                            }
+                        });
                     }
-                    all().for_each(|key| queue.add(key.clone()));
+                    for some in keys.chunks(AT_A_TIME).cycle().take(items / AT_A_TIME) {
+                        left.store(some.len(), Ordering::Release);
+                        some.iter().for_each(|key| queue.add(key.clone()));
+                        while left.load(Ordering::Acquire) > 0 {
+                            std::thread::park();
+                        }
+                    }
                     queue.close();
                 });
             });
@@ -96,10 +114,9 @@ impl Bench {
             });
         });
         for workers in WORKERS {
-            self.measure(&with_workers(workers), items, || {
-                with(workers, all(), |queue| queue.work(|_| std::future::ready(Outcome::Done)));
-            });
-            self.measure(&format!("{}{BY_HAND}", with_workers(workers)), items, || with(workers, all(), by_hand));
+            let rounds = items / AT_A_TIME;
+            self.measure(&with_workers(workers), items, || with(workers, &keys, rounds, by_function));
+            self.measure(&format!("{}{BY_HAND}", with_workers(workers)), items, || with(workers, &keys, rounds, by_hand));
         }
         self.measure("delayed adds", items, || {
             let queue = WorkQueue::new(RateLimit::default());
@@ -134,29 +151,65 @@ impl Bench {
 }
 
 fn with_workers(workers: usize) -> String {
-    format!("one adder, {workers} workers")
+    format!("one adder, {workers} workers, 1,000 at a time")
 }
 
-/// One thread adds, so many tasks on two others work.
-fn with<'a, W>(workers: usize, keys: impl Iterator<Item = &'a ObjectKey>, work: impl Fn(WorkQueue<ObjectKey>) -> W)
-where
+/// Those of which the end is waited for.
+#[derive(Default)]
+struct Round {
+    left: AtomicUsize,
+    over: Notify,
+}
+
+impl Round {
+    fn one_is_done(&self) {
+        if self.left.fetch_sub(1, Ordering::AcqRel) == 1 {
+            self.over.notify_one();
+        }
+    }
+}
+
+/// One task adds, so many others work, on two threads.
+fn with<W>(
+    workers: usize,
+    keys: &Arc<[ObjectKey]>,
+    rounds: usize,
+    work: impl Fn(WorkQueue<ObjectKey>, Arc<Round>) -> W,
+) where
     W: Future<Output = ()> + Send + 'static,
 {
     let runtime = Builder::new_multi_thread().worker_threads(2).enable_time().build().expect("threads can be had");
-    let queue = WorkQueue::new(RateLimit::default());
-    let workers: Vec<_> = (0..workers).map(|_| runtime.spawn(work(queue.clone()))).collect();
-    keys.for_each(|key| queue.add(key.clone()));
-    queue.shutdown();
+    let (queue, round) = (WorkQueue::new(RateLimit::default()), Arc::new(Round::default()));
+    let workers: Vec<_> = (0..workers).map(|_| runtime.spawn(work(queue.clone(), Arc::clone(&round)))).collect();
+    let keys = Arc::clone(keys);
+    let adder = runtime.spawn(async move {
+        for some in keys.chunks(AT_A_TIME).cycle().take(rounds) {
+            round.left.store(some.len(), Ordering::Release);
+            some.iter().for_each(|key| queue.add(key.clone()));
+            round.over.notified().await;
+        }
+        queue.shutdown();
+    });
     runtime.block_on(async {
+        adder.await.expect("the adder does not panic");
         for worker in workers {
             worker.await.expect("workers do not panic");
         }
     });
 }
 
-async fn by_hand(queue: WorkQueue<ObjectKey>) {
+async fn by_function(queue: WorkQueue<ObjectKey>, round: Arc<Round>) {
+    let work = |_| {
+        round.one_is_done();
+        std::future::ready(Outcome::Done)
+    };
+    queue.work(work).await;
+}
+
+async fn by_hand(queue: WorkQueue<ObjectKey>, round: Arc<Round>) {
     while let Some(item) = queue.next().await {
         item.done();
+        round.one_is_done();
     }
 }
 
