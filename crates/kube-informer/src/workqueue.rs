@@ -2,6 +2,7 @@
 
 mod builder;
 mod core;
+mod crowd;
 mod delays;
 mod drain;
 mod enqueue;

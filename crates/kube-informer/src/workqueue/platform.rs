@@ -9,13 +9,44 @@ pub(super) use self::here::{Clock, Mutex, Sleep};
 mod here {
     use std::pin::Pin;
     use std::task::{Context, Poll};
+    use std::thread;
     use std::time::Duration;
 
+    use parking_lot::MutexGuard;
     use tokio::time::Instant;
 
+    use crate::workqueue::crowd::{Crowd, Manners};
     use crate::workqueue::moment::Moment;
 
-    pub(in crate::workqueue) use parking_lot::Mutex;
+    #[derive(Debug)]
+    pub(in crate::workqueue) struct Mutex<T> {
+        inner: parking_lot::Mutex<T>,
+        crowd: Crowd,
+        start: std::time::Instant,
+    }
+
+    /// How long to step aside, about: a thread that sleeps does so for half as long again, or longer.
+    const ASIDE: Duration = Duration::from_micros(20);
+
+    impl<T> Mutex<T> {
+        pub(in crate::workqueue) fn new(inner: T) -> Self {
+            let (crowd, start) = (Crowd::default(), std::time::Instant::now());
+            Self { inner: parking_lot::Mutex::new(inner), crowd, start }
+        }
+
+        #[inline]
+        pub(in crate::workqueue) fn lock(&self) -> MutexGuard<'_, T> {
+            self.inner.try_lock().unwrap_or_else(|| self.meet())
+        }
+
+        #[cold]
+        fn meet(&self) -> MutexGuard<'_, T> {
+            if self.crowd.meet(Moment::START.after(self.start.elapsed())) == Manners::StepAside {
+                thread::sleep(ASIDE);
+            }
+            self.inner.lock()
+        }
+    }
 
     #[derive(Debug)]
     pub(in crate::workqueue) struct Clock {
