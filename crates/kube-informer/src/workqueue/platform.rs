@@ -18,7 +18,9 @@ mod here {
     use crate::workqueue::crowd::{Crowd, Manners};
     use crate::workqueue::moment::Moment;
 
+    /// On lines of the cache of its own: those who have the queue and those who count its handles would take them from each other.
     #[derive(Debug)]
+    #[repr(align(64))]
     pub(in crate::workqueue) struct Mutex<T> {
         inner: parking_lot::Mutex<T>,
         crowd: Crowd,
