@@ -86,6 +86,11 @@ impl<T> Next<'_, T> {
         }
     }
 
+    /// Keeps nobody's time any longer.
+    pub(super) fn rest(&mut self) {
+        self.sleep = None;
+    }
+
     #[cold]
     fn give_back(&self, slot: u32) {
         let mut left = None;
@@ -117,7 +122,6 @@ impl<T: Clone + Send + 'static> Next<'_, T> {
             }
         };
         budget.made_progress();
-        self.sleep = None;
         if let Some(taken) = &taken {
             self.queue.report_taken(taken.waited);
         }

@@ -78,6 +78,7 @@ impl<T: Clone + Send + 'static> Worker<'_, T> {
             }
         }
         self.taken = ready!(self.next.poll_taken(cx, &mut self.item));
+        self.next.rest();
         Poll::Ready(self.taken.is_some())
     }
 }
