@@ -116,7 +116,8 @@ impl Bench {
         for workers in WORKERS {
             let rounds = items / AT_A_TIME;
             self.measure(&with_workers(workers), items, || with(workers, &keys, rounds, by_function));
-            self.measure(&format!("{}{BY_HAND}", with_workers(workers)), items, || with(workers, &keys, rounds, by_hand));
+            let by_hand_too = format!("{}{BY_HAND}", with_workers(workers));
+            self.measure(&by_hand_too, items, || with(workers, &keys, rounds, by_hand));
         }
         self.measure("delayed adds", items, || {
             let queue = WorkQueue::new(RateLimit::default());
@@ -170,12 +171,8 @@ impl Round {
 }
 
 /// One task adds, so many others work, on two threads.
-fn with<W>(
-    workers: usize,
-    keys: &Arc<[ObjectKey]>,
-    rounds: usize,
-    work: impl Fn(WorkQueue<ObjectKey>, Arc<Round>) -> W,
-) where
+fn with<W>(workers: usize, keys: &Arc<[ObjectKey]>, rounds: usize, work: impl Fn(WorkQueue<ObjectKey>, Arc<Round>) -> W)
+where
     W: Future<Output = ()> + Send + 'static,
 {
     let runtime = Builder::new_multi_thread().worker_threads(2).enable_time().build().expect("threads can be had");
