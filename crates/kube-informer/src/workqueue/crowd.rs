@@ -14,7 +14,7 @@ use super::moment::Moment;
 pub(super) struct Crowd {
     /// When two met, in nanoseconds.
     last: AtomicU64,
-    /// How often since then and before, with little time in between.
+    /// How many have followed each other with little time in between, the last one included.
     meetings: AtomicU32,
 }
 
@@ -29,7 +29,7 @@ pub(super) enum Manners {
 
 /// Meetings with less time in between are one crowd,
 const SOON: Duration = Duration::from_nanos(300);
-/// if there are so many of them.
+/// if there are more of them than this.
 const CROWD: u32 = 4;
 
 impl Crowd {
@@ -73,7 +73,7 @@ mod tests {
         let crowd = Crowd::default();
         let mut now = Moment::START;
         for _ in 0..100 {
-            for _ in 0..CROWD - 1 {
+            for _ in 0..CROWD {
                 now = now.after(Duration::from_nanos(200));
                 assert_eq!(crowd.meet(now), Manners::Wait);
             }

@@ -27,7 +27,7 @@ mod here {
         start: std::time::Instant,
     }
 
-    /// How long to step aside, about: a thread that sleeps does so for half as long again, or longer.
+    /// How long to step aside, at least: Linux lets a thread sleep some 50 µs longer than it asked for.
     const ASIDE: Duration = Duration::from_micros(20);
 
     impl<T> Mutex<T> {
