@@ -16,6 +16,7 @@ pub(crate) use self::trie::Trie;
 
 use self::building::Building;
 use self::departed::Departed;
+use self::draft::Draft;
 use self::label_sets::LabelSets;
 use self::listing::Listing;
 use self::reader::Shared;
@@ -35,6 +36,7 @@ use crate::version::Version;
 mod building;
 mod departed;
 mod door;
+mod draft;
 mod events;
 mod label_sets;
 mod listing;
@@ -69,7 +71,7 @@ mod trie;
 pub struct Store {
     shared: Arc<Shared>,
     /// Within `apply` ahead of what readers see.
-    state: State,
+    state: Draft,
     /// States that readers looked at when they were replaced. Held, so that it is never a reader who has to take one apart.
     retired: Vec<Arc<State>>,
     slots: Slots,
@@ -111,7 +113,7 @@ impl Store {
             retired: Vec::new(),
             slots: Slots::default(),
             label_sets: LabelSets::new(state.hashing().clone()),
-            state,
+            state: Draft::new(state),
             tables: Vec::new(),
             building: Vec::new(),
             scopes: Scopes::default(),
@@ -144,6 +146,7 @@ impl Store {
 
     /// Applies deltas in order, builds a little of the indexes that were asked for, lets readers see the result, and says what to tell.
     pub fn apply(&mut self, deltas: impl IntoIterator<Item = Delta>) -> Events {
+        self.state.catch_up();
         self.adopt_tables();
         let deltas = deltas.into_iter();
         let mut events = Events::with_room(deltas.size_hint().0);
@@ -166,11 +169,16 @@ impl Store {
         !self.building.is_empty()
     }
 
-    /// Takes apart what readers have let go of. To be called when the events have been told and nothing else is to be done, and
+    /// Makes ready for the next [`apply`](Self::apply), and takes apart what readers have let go of. To be called when the events have been told and nothing else is to be done, and
     /// again later as long as there are [`Leftovers`].
     pub fn tidy(&mut self) -> Leftovers {
-        self.retired.retain(|state| Arc::strong_count(state) > 1);
+        self.state.catch_up();
+        self.take_apart();
         if self.retired.is_empty() { Leftovers::None } else { Leftovers::Some }
+    }
+
+    fn take_apart(&mut self) {
+        self.retired.retain(|state| Arc::strong_count(state) > 1);
     }
 
     fn fold(&mut self, delta: Delta, events: &mut Events) {
@@ -452,7 +460,10 @@ impl Store {
             table.put(place, object);
         }
         let entry = Entry { raw: Arc::clone(object.raw()), labels, slot };
-        self.state.insert(place, entry);
+        match origin {
+            Origin::Initial | Origin::Relist if held.is_none() => self.state.fill(place, entry),
+            _ => self.state.put(place, entry),
+        }
         let before = match held {
             None => Before::Nothing,
             Some(_) if self.listings.iter().any(|listing| listing.is_untold(slot)) => Before::Untold,
@@ -463,8 +474,7 @@ impl Store {
 
     /// Takes an object out. Gives its last state, and whether anybody has been told of it.
     fn take(&mut self, key: &ObjectKey) -> Option<(Obj<Untyped>, bool)> {
-        let entry = self.state.remove(key)?;
-        let place = self.state.place(key, entry.slot);
+        let (place, entry) = self.state.remove(key)?;
         for table in self.every_table() {
             table.remove(place);
         }
@@ -518,16 +528,12 @@ impl Store {
         let known = self.state.tables.len();
         let changed = self.tables.iter_mut().fold(false, |changed, (_, table)| table.freeze() | changed);
         if changed || known != self.tables.len() {
-            self.state.tables = self.tables.iter().filter_map(|(id, table)| Some((*id, table.frozen()?))).collect();
+            self.state.set_tables(self.tables.iter().filter_map(|(id, table)| Some((*id, table.frozen()?))).collect());
         }
-        self.state.marks = self.label_sets.marks().clone();
-        self.state.version = self.scopes.version();
-        let before = self.shared.publish(self.state.clone());
-        if Arc::strong_count(&before) > 1 {
-            self.retired.push(before);
-        }
+        let marks = self.label_sets.marks().clone();
+        self.retired.extend(self.state.publish(&self.shared, marks, self.scopes.version()));
         if self.retired.len() > MOST_RETIRED {
-            self.tidy();
+            self.take_apart();
         }
     }
 }

@@ -65,7 +65,7 @@ impl Reader {
 
     /// The state of this moment, to be kept.
     pub(crate) fn snapshot(&self) -> Arc<State> {
-        self.shared.state.load_full()
+        self.shared.state()
     }
 
     /// Hands an index to the writer, which begins to build it when it next applies anything.
@@ -81,6 +81,12 @@ impl Shared {
         Self { state: ArcSwap::from_pointee(state), waiting: Mutex::default(), next_index: AtomicUsize::new(0) }
     }
 
+    /// The state that readers see now.
+    pub(super) fn state(&self) -> Arc<State> {
+        self.state.load_full()
+    }
+
+    /// Lets readers see this state, and gives the one that they saw before.
     pub(super) fn publish(&self, state: State) -> Arc<State> {
         self.state.swap(Arc::new(state))
     }

@@ -23,9 +23,12 @@ pub(crate) struct State {
     /// By the numbers of label sets.
     pub(super) marks: Marks,
     pub(super) version: Option<Version>,
-    pub(super) tables: Arc<[(usize, Arc<dyn Any + Send + Sync>)]>,
+    pub(super) tables: Tables,
     pub(super) hashing: Hashing,
 }
+
+/// Indexes by their numbers.
+pub(super) type Tables = Arc<[(usize, Arc<dyn Any + Send + Sync>)]>;
 
 /// The objects of one namespace; those without one are in the namespace of no name.
 #[derive(Debug, Clone)]
@@ -143,33 +146,56 @@ impl State {
     }
 
     /// Puts an entry in, instead of the one of its key if there is one.
-    pub(super) fn insert(&mut self, place: Place, entry: Entry) {
-        let raw = Arc::clone(&entry.raw);
-        let key = &raw.meta().key;
-        let namespace = key.namespace().unwrap_or_default();
-        let same = |space: &Space| *space.namespace == *namespace;
-        if self.spaces.get(place.space, same).is_none() {
-            self.spaces.insert(place.space, Space { namespace: namespace.into(), entries: Trie::new() }, same);
-        }
-        let space = self.spaces.get_mut(place.space, same).expect("put in if it was not there");
-        let slot = place.slot;
-        let old = space.entries.insert(place.name, entry, |other| other.slot == slot);
-        self.len += usize::from(old.is_none());
+    pub(super) fn put(&mut self, place: Place, entry: Entry) {
+        self.len += usize::from(put(&mut self.spaces, place, entry).is_none());
     }
 
-    pub(super) fn remove(&mut self, key: &ObjectKey) -> Option<Entry> {
-        let namespace = key.namespace().unwrap_or_default();
+    /// Takes out the entry of this key, and says where it was.
+    pub(super) fn remove(&mut self, key: &ObjectKey) -> Option<(Place, Entry)> {
         let spot = self.spot(key);
-        self.get_at(spot, key)?;
-        let same = |space: &Space| *space.namespace == *namespace;
-        let space = self.spaces.get_mut(spot.space, same)?;
-        let old = space.entries.remove(spot.name, |entry| entry.raw.meta().key.name() == key.name());
-        if space.entries.is_empty() {
-            drop(self.spaces.remove(spot.space, same));
-        }
-        self.len -= usize::from(old.is_some());
-        old
+        let place = spot.with_slot(self.get_at(spot, key)?.slot);
+        let entry = remove(&mut self.spaces, place)?;
+        self.len -= 1;
+        Some((place, entry))
     }
+}
+
+/// One step from one state to the next.
+#[derive(Debug)]
+pub(super) enum Change {
+    Put(Place, Entry),
+    Removed(Place),
+}
+
+impl Change {
+    pub(super) fn make(self, spaces: &mut Trie<Space>) {
+        drop(match self {
+            Self::Put(place, entry) => put(spaces, place, entry),
+            Self::Removed(place) => remove(spaces, place),
+        });
+    }
+}
+
+fn put(spaces: &mut Trie<Space>, place: Place, entry: Entry) -> Option<Entry> {
+    let namespace = entry.key().namespace().unwrap_or_default();
+    if let Some(space) = spaces.get_mut(place.space, |space| *space.namespace == *namespace) {
+        return space.entries.insert(place.name, entry, |other| other.slot == place.slot);
+    }
+    let mut space = Space { namespace: namespace.into(), entries: Trie::new() };
+    space.entries.insert(place.name, entry, |_| false);
+    spaces.insert(place.space, space, |_| false);
+    None
+}
+
+fn remove(spaces: &mut Trie<Space>, place: Place) -> Option<Entry> {
+    // Slots are unique, so no name need be compared, not even the namespace's.
+    let same = |entry: &Entry| entry.slot == place.slot;
+    let space = spaces.get_mut(place.space, |space| space.entries.get(place.name, same).is_some())?;
+    let old = space.entries.remove(place.name, same);
+    if space.entries.is_empty() {
+        drop(spaces.remove(place.space, |space| space.entries.is_empty()));
+    }
+    old
 }
 
 fn named<'a>(space: &'a Space, hash: u32, name: &str) -> Option<&'a Entry> {
