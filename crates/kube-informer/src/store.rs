@@ -14,6 +14,7 @@ pub(crate) use self::marks::Sought;
 pub(crate) use self::state::{Entry, Hashing, Place, State};
 pub(crate) use self::trie::Trie;
 
+use self::ahead::look_ahead;
 use self::building::Building;
 use self::departed::Departed;
 use self::draft::Draft;
@@ -33,6 +34,7 @@ use crate::object::{Obj, Raw, Untyped};
 use crate::processor::{Run, RunOf};
 use crate::version::Version;
 
+mod ahead;
 mod building;
 mod departed;
 mod door;
@@ -148,13 +150,17 @@ impl Store {
     pub fn apply(&mut self, deltas: impl IntoIterator<Item = Delta>) -> Events {
         self.state.catch_up();
         self.adopt_tables();
-        let deltas = deltas.into_iter();
+        let mut deltas = deltas.into_iter();
         let mut events = Events::with_room(deltas.size_hint().0);
         if self.is_sabotaged(Sabotage::EventBeforeStore) {
             self.publish();
         }
-        for delta in deltas {
-            self.fold(delta, &mut events);
+        loop {
+            let next: Vec<Delta> = deltas.by_ref().take(LOOKED_AT_AHEAD).collect();
+            if next.is_empty() {
+                break;
+            }
+            self.fold_all(next, &mut events);
         }
         self.build_tables();
         if !self.is_sabotaged(Sabotage::EventBeforeStore) {
@@ -181,12 +187,23 @@ impl Store {
         self.retired.retain(|state| Arc::strong_count(state) > 1);
     }
 
-    fn fold(&mut self, delta: Delta, events: &mut Events) {
+    fn fold_all(&mut self, deltas: Vec<Delta>, events: &mut Events) {
+        let spot = |delta: &Delta| Some(self.state.spot(delta.key()?));
+        let spots: Vec<Option<Spot>> = deltas.iter().map(spot).collect();
+        look_ahead(&self.state.spaces, spots.iter().copied().flatten());
+        for (delta, spot) in deltas.into_iter().zip(spots) {
+            self.fold(delta, spot, events);
+        }
+    }
+
+    /// The spot is that of its key, if it has one.
+    fn fold(&mut self, delta: Delta, spot: Option<Spot>, events: &mut Events) {
+        let at = |object: &Obj<Untyped>| spot.unwrap_or_else(|| self.state.spot(object.key()));
         match delta {
-            Delta::Changed(object) => self.changed(object, events),
+            Delta::Changed(object) => self.changed(at(&object), object, events),
             Delta::Deleted(object) => self.deleted(object, events),
             Delta::RelistBegun(relist) => self.relist_begun(relist),
-            Delta::Listed(object) => self.listed(object, events),
+            Delta::Listed(object) => self.listed(at(&object), object, events),
             Delta::RelistEnded { scope, version } => self.relist_ended(&scope, &version, events),
             Delta::RelistAbandoned(scope) => self.relist_abandoned(&scope, events),
             Delta::ScopeLeft(scope) => self.scope_left(&scope, events),
@@ -195,10 +212,9 @@ impl Store {
         }
     }
 
-    fn changed(&mut self, object: Obj<Untyped>, events: &mut Events) {
+    fn changed(&mut self, spot: Spot, object: Obj<Untyped>, events: &mut Events) {
         self.scopes.heard_of(object.key(), object.version());
         self.undoubt(object.key());
-        let spot = self.state.spot(object.key());
         let held = self.state.get_at(spot, object.key());
         let stale = held.map_or_else(|| self.departed.old_news(&object).is_some(), |held| is_heard(&object, &held.raw));
         if stale {
@@ -260,14 +276,13 @@ impl Store {
         }
     }
 
-    fn listed(&mut self, object: Obj<Untyped>, events: &mut Events) {
+    fn listed(&mut self, spot: Spot, object: Obj<Untyped>, events: &mut Events) {
         let Some(at) = self.listings.iter().position(|listing| listing.relist.scope.covers(object.key())) else {
-            return self.changed(object, events);
+            return self.changed(spot, object, events);
         };
         let listing = &mut self.listings[at];
         listing.doubted.remove(object.key());
         let went_back = listing.went_back();
-        let spot = self.state.spot(object.key());
         let held = self.state.get_at(spot, object.key());
         match held {
             Some(held) => {
@@ -550,6 +565,10 @@ pub enum Leftovers {
 /// How many objects a late index looks at between two deltas or batches of them. A function that decodes takes a tenth of a
 /// millisecond for each.
 const BUILT_AT_ONCE: usize = 64;
+
+/// How many objects are looked at side by side: enough to wait for memory once instead of many times, and few enough to be still at hand
+/// when it is their turn.
+const LOOKED_AT_AHEAD: usize = 64;
 
 /// How many states may be held before they are tidied up even in between.
 const MOST_RETIRED: usize = 64;

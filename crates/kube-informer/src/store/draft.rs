@@ -3,6 +3,7 @@
 use std::ops::Deref;
 use std::sync::Arc;
 
+use super::ahead::look_ahead;
 use super::marks::Marks;
 use super::reader::Shared;
 use super::state::{Change, Entry, Place, Space, State, Tables};
@@ -88,6 +89,7 @@ impl Draft {
         if self.changes.as_ref().is_none_or(|changes| !changes.is_empty()) {
             return;
         }
+        look_ahead(&spaces, lacks.iter().map(Change::spot));
         for change in lacks.drain(..) {
             change.make(&mut spaces);
         }

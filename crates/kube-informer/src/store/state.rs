@@ -59,8 +59,8 @@ pub(crate) struct Place {
 /// Where a key belongs: its hashes, so that they are made once for all that is done with it.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Spot {
-    space: u32,
-    name: u32,
+    pub(super) space: u32,
+    pub(super) name: u32,
 }
 
 impl Spot {
@@ -168,6 +168,11 @@ pub(super) enum Change {
 }
 
 impl Change {
+    pub(super) fn spot(&self) -> Spot {
+        let (Self::Put(place, _) | Self::Removed(place)) = self;
+        Spot { space: place.space, name: place.name }
+    }
+
     pub(super) fn make(self, spaces: &mut Trie<Space>) {
         drop(match self {
             Self::Put(place, entry) => put(spaces, place, entry),

@@ -55,6 +55,11 @@ impl<T> Trie<T> {
         }
     }
 
+    /// The way to the values of this hash.
+    pub(crate) fn walk(&self, hash: u32) -> Walk<'_, T> {
+        Walk { node: &self.root, hash, rest: hash }
+    }
+
     pub(crate) fn iter(&self) -> Iter<'_, T> {
         let mut iter = Iter { above: Vec::new(), items: [].iter() };
         iter.enter(&self.root);
@@ -110,6 +115,36 @@ impl<T> Clone for Node<T> {
         match self {
             Self::Leaf(items) => Self::Leaf(Arc::clone(items)),
             Self::Fan(children) => Self::Fan(Arc::clone(children)),
+        }
+    }
+}
+
+/// A look at one value, a step at a time.
+#[derive(Debug)]
+pub(crate) struct Walk<'a, T> {
+    node: &'a Node<T>,
+    hash: u32,
+    /// The bits of the hash that are left.
+    rest: u32,
+}
+
+impl<'a, T> Walk<'a, T> {
+    /// Whether there was a step to take.
+    pub(crate) fn step(&mut self) -> bool {
+        match self.node {
+            Node::Fan(children) => {
+                self.node = &children[turn(children.len(), &mut self.rest)];
+                true
+            }
+            Node::Leaf(_) => false,
+        }
+    }
+
+    /// A value of this hash, once there are no more steps.
+    pub(crate) fn end(&self) -> Option<&'a T> {
+        match self.node {
+            Node::Leaf(items) => place(items, self.hash, |_| true).map(|at| &items[at].value),
+            Node::Fan(_) => None,
         }
     }
 }
@@ -307,6 +342,9 @@ mod tests {
                     prop_assert_eq!(trie.insert(hash(key), (key, value), same).map(|old| old.1), map.insert(key, value));
                 }
                 prop_assert_eq!(trie.get(hash(key), same).map(|entry| entry.1), map.get(&key).copied());
+                let mut walk = trie.walk(hash(key));
+                while walk.step() {}
+                prop_assert_eq!(walk.end(), trie.get(hash(key), |_| true));
                 if at % 200 == 0 {
                     snapshots.push((trie.clone(), map.clone()));
                 }
