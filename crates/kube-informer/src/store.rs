@@ -1,5 +1,6 @@
 //! The fold: deltas in, events out, and the state that readers see.
 
+use std::iter::repeat;
 use std::sync::Arc;
 
 use foldhash::SharedSeed;
@@ -8,6 +9,7 @@ use hashbrown::HashSet;
 pub use self::door::{Door, Verdict};
 pub use self::events::Events;
 pub use self::reader::Reader;
+pub use self::retired::Leftovers;
 
 pub(crate) use self::door::guarded;
 pub(crate) use self::marks::Sought;
@@ -21,6 +23,7 @@ use self::draft::Draft;
 use self::label_sets::LabelSets;
 use self::listing::Listing;
 use self::reader::Shared;
+use self::retired::Retired;
 use self::sabotage::Sabotage;
 use self::scopes::{Scopes, is_older};
 use self::slots::Slots;
@@ -46,6 +49,7 @@ mod marks;
 #[cfg(test)]
 mod model;
 mod reader;
+mod retired;
 mod sabotage;
 mod scopes;
 mod slots;
@@ -74,8 +78,7 @@ pub struct Store {
     shared: Arc<Shared>,
     /// Within `apply` ahead of what readers see.
     state: Draft,
-    /// States that readers looked at when they were replaced. Held, so that it is never a reader who has to take one apart.
-    retired: Vec<Arc<State>>,
+    retired: Retired,
     slots: Slots,
     label_sets: LabelSets,
     tables: Vec<(usize, Box<dyn AnyTable>)>,
@@ -112,7 +115,7 @@ impl Store {
         let state = State::new(hashing);
         Self {
             shared: Arc::new(Shared::new(state.clone())),
-            retired: Vec::new(),
+            retired: Retired::default(),
             slots: Slots::default(),
             label_sets: LabelSets::new(state.hashing().clone()),
             state: Draft::new(state),
@@ -175,33 +178,30 @@ impl Store {
         !self.building.is_empty()
     }
 
-    /// Makes ready for the next [`apply`](Self::apply), and takes apart what readers have let go of. To be called when the events have been told and nothing else is to be done, and
-    /// again later as long as there are [`Leftovers`].
+    /// Makes ready for the next [`apply`](Self::apply), and frees a little of what readers have let go of. To be called when the
+    /// events have been told and nothing else is to be done, and again later as long as there are [`Leftovers`].
     pub fn tidy(&mut self) -> Leftovers {
         self.state.catch_up();
-        self.take_apart();
-        if self.retired.is_empty() { Leftovers::None } else { Leftovers::Some }
-    }
-
-    fn take_apart(&mut self) {
-        self.retired.retain(|state| Arc::strong_count(state) > 1);
+        self.retired.tidy()
     }
 
     fn fold_all(&mut self, deltas: Vec<Delta>, events: &mut Events) {
-        let spot = |delta: &Delta| Some(self.state.spot(delta.key()?));
-        let spots: Vec<Option<Spot>> = deltas.iter().map(spot).collect();
-        look_ahead(&self.state.spaces, spots.iter().copied().flatten());
-        for (delta, spot) in deltas.into_iter().zip(spots) {
+        let mut spots = Vec::new();
+        if deltas.len() > 1 {
+            spots.extend(deltas.iter().map(|delta| Some(self.state.spot(delta.key()?))));
+            look_ahead(&self.state.spaces, spots.iter().copied().flatten());
+        }
+        for (delta, spot) in deltas.into_iter().zip(spots.into_iter().chain(repeat(None))) {
             self.fold(delta, spot, events);
         }
     }
 
-    /// The spot is that of its key, if it has one.
+    /// The spot is that of its key, if it has been made already.
     fn fold(&mut self, delta: Delta, spot: Option<Spot>, events: &mut Events) {
         let at = |object: &Obj<Untyped>| spot.unwrap_or_else(|| self.state.spot(object.key()));
         match delta {
             Delta::Changed(object) => self.changed(at(&object), object, events),
-            Delta::Deleted(object) => self.deleted(object, events),
+            Delta::Deleted(object) => self.deleted(at(&object), object, events),
             Delta::RelistBegun(relist) => self.relist_begun(relist),
             Delta::Listed(object) => self.listed(at(&object), object, events),
             Delta::RelistEnded { scope, version } => self.relist_ended(&scope, &version, events),
@@ -238,16 +238,16 @@ impl Store {
         }
     }
 
-    fn deleted(&mut self, object: Obj<Untyped>, events: &mut Events) {
+    fn deleted(&mut self, spot: Spot, object: Obj<Untyped>, events: &mut Events) {
         self.scopes.heard_of(object.key(), object.version());
         self.undoubt(object.key());
         // Not even noted if it was never here: a keyed queue would not have brought it, and both are to tell the same.
-        let Some(held) = self.state.get(object.key()) else { return };
+        let Some(held) = self.state.get_at(spot, object.key()) else { return };
         if is_older(object.version(), &held.raw.meta().version) {
             return;
         }
         let same = is_same(&object, &held.raw);
-        let Some((last, told)) = self.take(object.key()) else { return };
+        let Some((last, told)) = self.take(spot, object.key()) else { return };
         self.departed.note(object.key(), object.uid(), object.version());
         self.departed.note(last.key(), last.uid(), object.version());
         if !told || self.is_sabotaged(Sabotage::LostTombstone) {
@@ -345,7 +345,7 @@ impl Store {
         }
         for key in missing {
             let untold = self.state.get(&key).is_some_and(|held| listing.take_untold(held.slot));
-            let Some((last, told)) = self.take(&key) else { continue };
+            let Some((last, told)) = self.take(self.state.spot(&key), &key) else { continue };
             self.departed.note(last.key(), last.uid(), version);
             if told && !untold {
                 events.one(Event::Deleted { last, state: FinalState::Missed, origin: listing.origin });
@@ -412,7 +412,7 @@ impl Store {
     fn scope_left(&mut self, scope: &Scope, events: &mut Events) {
         let keys: Vec<ObjectKey> = self.in_scope(scope).map(|entry| entry.key().clone()).collect();
         for key in keys {
-            if let Some((last, true)) = self.take(&key) {
+            if let Some((last, true)) = self.take(self.state.spot(&key), &key) {
                 events.one(Event::Deleted { last, state: FinalState::Filtered, origin: Origin::Live });
             }
         }
@@ -434,7 +434,7 @@ impl Store {
         let (key, uid, version) = (object.key(), object.uid(), object.version());
         // Noted even if it was not there: an earlier state that would pass may still come.
         self.departed.note(key, uid, version);
-        let Some((last, told)) = self.take(key) else { return };
+        let Some((last, told)) = self.take(self.state.spot(key), key) else { return };
         self.departed.note(last.key(), last.uid(), version);
         if told {
             let state = if last.uid() == uid { FinalState::Filtered } else { FinalState::Missed };
@@ -454,7 +454,7 @@ impl Store {
     ) -> (u32, Before) {
         if held.as_ref().is_some_and(|held| !is_same(object, &held.raw)) {
             held = None;
-            if let Some((last, told)) = self.take(object.key()) {
+            if let Some((last, told)) = self.take(spot, object.key()) {
                 self.departed.note(last.key(), last.uid(), object.version());
                 if told {
                     events.one(Event::Deleted { last, state: FinalState::Missed, origin });
@@ -476,7 +476,7 @@ impl Store {
         }
         let entry = Entry { raw: Arc::clone(object.raw()), labels, slot };
         match origin {
-            Origin::Initial | Origin::Relist if held.is_none() => self.state.fill(place, entry),
+            Origin::Initial if held.is_none() => self.state.fill(place, entry),
             _ => self.state.put(place, entry),
         }
         let before = match held {
@@ -488,8 +488,8 @@ impl Store {
     }
 
     /// Takes an object out. Gives its last state, and whether anybody has been told of it.
-    fn take(&mut self, key: &ObjectKey) -> Option<(Obj<Untyped>, bool)> {
-        let (place, entry) = self.state.remove(key)?;
+    fn take(&mut self, spot: Spot, key: &ObjectKey) -> Option<(Obj<Untyped>, bool)> {
+        let (place, entry) = self.state.remove(spot, key)?;
         for table in self.every_table() {
             table.remove(place);
         }
@@ -546,20 +546,10 @@ impl Store {
             self.state.set_tables(self.tables.iter().filter_map(|(id, table)| Some((*id, table.frozen()?))).collect());
         }
         let marks = self.label_sets.marks().clone();
-        self.retired.extend(self.state.publish(&self.shared, marks, self.scopes.version()));
-        if self.retired.len() > MOST_RETIRED {
-            self.take_apart();
+        if let Some(before) = self.state.publish(&self.shared, marks, self.scopes.version()) {
+            self.retired.add(before);
         }
     }
-}
-
-/// Whether readers still look at states that have been replaced.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Leftovers {
-    /// All that is held is the present state.
-    None,
-    /// Tidying up later will free more.
-    Some,
 }
 
 /// How many objects a late index looks at between two deltas or batches of them. A function that decodes takes a tenth of a
@@ -569,9 +559,6 @@ const BUILT_AT_ONCE: usize = 64;
 /// How many objects are looked at side by side: enough to wait for memory once instead of many times, and few enough to be still at hand
 /// when it is their turn.
 const LOOKED_AT_AHEAD: usize = 64;
-
-/// How many states may be held before they are tidied up even in between.
-const MOST_RETIRED: usize = 64;
 
 /// What was under a key.
 enum Before {

@@ -6,8 +6,9 @@ use std::sync::Arc;
 use super::ahead::look_ahead;
 use super::marks::Marks;
 use super::reader::Shared;
-use super::state::{Change, Entry, Place, Space, State, Tables};
+use super::state::{Change, Entry, Place, Space, Spot, State, Tables};
 use super::trie::Trie;
+use crate::delta_fifo::LARGEST_BATCH;
 use crate::key::ObjectKey;
 use crate::version::Version;
 
@@ -21,7 +22,7 @@ use crate::version::Version;
 pub(super) struct Draft {
     state: State,
     former: Option<Former>,
-    /// Those that readers do not see yet, in order; none if they are too many to be made twice.
+    /// Those that readers do not see yet, in order; none if they are too many to be made twice, or not worth it.
     changes: Option<Vec<Change>>,
 }
 
@@ -33,8 +34,8 @@ struct Former {
     lacks: Vec<Change>,
 }
 
-/// The controller applies half as many at a time.
-const MOST_CHANGES: usize = 256;
+/// A delta makes two changes if it is of another object under the same key.
+const MOST_CHANGES: usize = 2 * LARGEST_BATCH;
 
 impl Draft {
     pub(super) fn new(state: State) -> Self {
@@ -53,9 +54,9 @@ impl Draft {
         self.state.put(place, entry);
     }
 
-    /// Takes out the entry of this key.
-    pub(super) fn remove(&mut self, key: &ObjectKey) -> Option<(Place, Entry)> {
-        let (place, entry) = self.state.remove(key)?;
+    /// Takes out the entry of this key, and says where it was.
+    pub(super) fn remove(&mut self, spot: Spot, key: &ObjectKey) -> Option<(Place, Entry)> {
+        let (place, entry) = self.state.remove(spot, key)?;
         self.note(|| Change::Removed(place));
         Some((place, entry))
     }
@@ -64,21 +65,20 @@ impl Draft {
         self.state.tables = tables;
     }
 
-    /// Lets readers see it. Gives the state that they saw before if somebody still looks at it.
+    /// Lets readers see it. Gives the state that they saw before, unless it is to be written to.
     pub(super) fn publish(&mut self, to: &Shared, marks: Marks, version: Option<Version>) -> Option<Arc<State>> {
         self.state.marks = marks;
         self.state.version = version;
         let before = to.publish(self.state.clone());
-        let changes = self.changes.replace(Vec::new());
+        // Two steps behind, if it has not caught up.
+        self.former = None;
+        let Some(lacks) = self.changes.replace(Vec::new()) else { return Some(before) };
         match Arc::try_unwrap(before) {
             Ok(before) => {
-                self.former = changes.map(|lacks| Former { spaces: before.spaces, lacks });
+                self.former = Some(Former { spaces: before.spaces, lacks });
                 None
             }
-            Err(before) => {
-                self.former = None;
-                Some(before)
-            }
+            Err(before) => Some(before),
         }
     }
 
@@ -89,7 +89,9 @@ impl Draft {
         if self.changes.as_ref().is_none_or(|changes| !changes.is_empty()) {
             return;
         }
-        look_ahead(&spaces, lacks.iter().map(Change::spot));
+        if lacks.len() > 1 {
+            look_ahead(&spaces, lacks.iter().map(Change::spot));
+        }
         for change in lacks.drain(..) {
             change.make(&mut spaces);
         }
@@ -152,6 +154,10 @@ mod tests {
             self.version
         }
 
+        fn remove(&mut self, number: u32) -> bool {
+            self.draft.remove(self.draft.spot(&key(number)), &key(number)).is_some()
+        }
+
         fn publish(&mut self) -> Option<Arc<State>> {
             self.draft.publish(&self.shared, Marks::default(), None)
         }
@@ -179,7 +185,7 @@ mod tests {
                 match what {
                     0..4 => drop(map.insert(number, written.put(number, Draft::put))),
                     4 => drop(map.insert(number, written.put(number, Draft::fill))),
-                    5 => prop_assert_eq!(written.draft.remove(&key(number)).is_some(), map.remove(&number).is_some()),
+                    5 => prop_assert_eq!(written.remove(number), map.remove(&number).is_some()),
                     6 => written.draft.catch_up(),
                     7 => drop(looked_at.pop()),
                     _ => {

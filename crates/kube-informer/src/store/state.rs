@@ -151,8 +151,7 @@ impl State {
     }
 
     /// Takes out the entry of this key, and says where it was.
-    pub(super) fn remove(&mut self, key: &ObjectKey) -> Option<(Place, Entry)> {
-        let spot = self.spot(key);
+    pub(super) fn remove(&mut self, spot: Spot, key: &ObjectKey) -> Option<(Place, Entry)> {
         let place = spot.with_slot(self.get_at(spot, key)?.slot);
         let entry = remove(&mut self.spaces, place)?;
         self.len -= 1;

@@ -1,5 +1,6 @@
 //! The structure the store stands on: a trie of shared nodes over hashes.
 
+use std::mem;
 use std::slice;
 use std::sync::Arc;
 
@@ -33,7 +34,7 @@ struct Item<T> {
 
 impl<T> Trie<T> {
     pub(crate) fn new() -> Self {
-        Self { root: Node::Leaf([].into()), len: 0 }
+        Self { root: Node::default(), len: 0 }
     }
 
     pub(crate) fn len(&self) -> usize {
@@ -89,7 +90,7 @@ impl<T: Clone> Trie<T> {
     /// Puts a value in, and hands back the one it replaces: the one of this hash that passes the test.
     pub(crate) fn insert(&mut self, hash: u32, value: T, same: impl Fn(&T) -> bool) -> Option<T> {
         match self.get_mut(hash, same) {
-            Some(old) => Some(std::mem::replace(old, value)),
+            Some(old) => Some(mem::replace(old, value)),
             None => {
                 if let Some(grown) = insert(&mut self.root, Item { hash, value }, hash, 0) {
                     self.root = Node::Fan(cut(&grown, 0).into());
@@ -146,6 +147,53 @@ impl<'a, T> Walk<'a, T> {
             Node::Leaf(items) => place(items, self.hash, |_| true).map(|at| &items[at].value),
             Node::Fan(_) => None,
         }
+    }
+}
+
+/// Tries that are freed a node at a time.
+#[derive(Debug)]
+pub(crate) struct Remains<T>(Vec<Node<T>>);
+
+impl<T> Default for Remains<T> {
+    fn default() -> Self {
+        Self(Vec::new())
+    }
+}
+
+impl<T> Remains<T> {
+    pub(crate) fn add(&mut self, trie: Trie<T>) {
+        self.0.push(trie.root);
+    }
+
+    /// Frees a node, unless others hold it, and with a leaf its values, after a last look at each. Whether there was one.
+    pub(crate) fn free_one(&mut self, last_look: impl FnMut(&mut T)) -> bool {
+        let Some(mut node) = self.0.pop() else { return false };
+        match &mut node {
+            Node::Leaf(items) => {
+                Arc::get_mut(items).into_iter().flatten().map(|item| &mut item.value).for_each(last_look);
+            }
+            Node::Fan(children) => {
+                let children = Arc::get_mut(children).into_iter().flatten();
+                self.0.extend(children.filter(|child| child.is_last()).map(mem::take));
+            }
+        }
+        true
+    }
+}
+
+impl<T> Node<T> {
+    /// Whether nobody else holds this node.
+    fn is_last(&self) -> bool {
+        1 == match self {
+            Self::Leaf(items) => Arc::strong_count(items),
+            Self::Fan(children) => Arc::strong_count(children),
+        }
+    }
+}
+
+impl<T> Default for Node<T> {
+    fn default() -> Self {
+        Self::Leaf(Arc::default())
     }
 }
 

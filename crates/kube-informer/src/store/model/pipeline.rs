@@ -17,7 +17,7 @@ use crate::lister::Lister;
 use crate::object::{Obj, Uid, Untyped};
 use crate::selector::Selector;
 use crate::store::sabotage::Sabotage;
-use crate::store::{Door, Reader, Store};
+use crate::store::{Door, Reader, State, Store};
 use crate::version::Version;
 
 /// One thing that was told of a key.
@@ -43,6 +43,8 @@ pub(super) struct Pipeline {
     scoped: bool,
     listings: usize,
     version: Option<Version>,
+    /// What somebody looked at, and goes on looking at.
+    snapshot: Option<(Arc<State>, Vec<Id>)>,
 }
 
 impl Pipeline {
@@ -67,6 +69,7 @@ impl Pipeline {
             scoped: false,
             listings: 0,
             version: None,
+            snapshot: None,
         }
     }
 
@@ -99,7 +102,14 @@ impl Pipeline {
         let same = ids(expected.values().copied()) == ids(&cached);
         ensure(same, || format!("the server has\n{expected:#?}\nthe cache has\n{cached:#?}"))?;
         self.check_known()?;
+        self.check_snapshot()?;
         self.check_reads()
+    }
+
+    /// A state is as it was, however much was written since.
+    fn check_snapshot(&self) -> Result<(), String> {
+        let same = self.snapshot.as_ref().is_none_or(|(state, seen)| states(state) == *seen);
+        ensure(same, || "a snapshot has changed".to_owned())
     }
 
     fn consume(&mut self, dice: &mut Dice) -> Result<(), String> {
@@ -132,6 +142,15 @@ impl Pipeline {
         self.went_back &= self.listings > 0;
         if dice.one_in(6) {
             self.check_reads()?;
+        }
+        if dice.one_in(2) {
+            _ = self.store.tidy();
+        }
+        if dice.one_in(4) {
+            self.check_snapshot()?;
+            let state = self.reader.snapshot();
+            let seen = states(&state);
+            self.snapshot = dice.one_in(2).then_some((state, seen));
         }
         Ok(())
     }
@@ -259,6 +278,10 @@ fn id(object: &Obj<Untyped>) -> Id {
 
 fn ids<'a>(objects: impl IntoIterator<Item = &'a Obj<Untyped>>) -> Vec<Id> {
     objects.into_iter().map(id).collect()
+}
+
+fn states(state: &State) -> Vec<Id> {
+    state.iter().map(|entry| id(&entry.object())).collect()
 }
 
 fn sorted(mut ids: Vec<Id>) -> Vec<Id> {

@@ -1,0 +1,99 @@
+//! States that have been replaced.
+
+use std::mem;
+use std::sync::Arc;
+
+use super::state::{Entry, Space, State};
+use super::trie::{Remains, Trie};
+
+/// States that readers do not see any more, on their way out.
+#[derive(Debug, Default)]
+pub(super) struct Retired {
+    /// Those that a reader may still look at. Held, so that it is never a reader who has to take one apart.
+    looked_at: Vec<Arc<State>>,
+    /// What is left of the others: a state may be the last to hold nearly all of its nodes, and freeing them all at once would take
+    /// milliseconds.
+    spaces: Remains<Space>,
+    entries: Remains<Entry>,
+}
+
+/// How many nodes are freed at a time: more than a batch replaces, in less than a millisecond.
+const FREED_AT_ONCE: usize = 1024;
+
+/// How many states may be held before they are tidied up even in between.
+const MOST_LOOKED_AT: usize = 64;
+
+impl Retired {
+    pub(super) fn add(&mut self, state: Arc<State>) {
+        self.looked_at.push(state);
+        if self.looked_at.len() > MOST_LOOKED_AT {
+            self.tidy();
+        }
+    }
+
+    /// Frees a little of what nobody looks at any more.
+    pub(super) fn tidy(&mut self) -> Leftovers {
+        for state in mem::take(&mut self.looked_at) {
+            match Arc::try_unwrap(state) {
+                Ok(state) => self.spaces.add(state.spaces),
+                Err(state) => self.looked_at.push(state),
+            }
+        }
+        let freed = (0..FREED_AT_ONCE).take_while(|_| self.free_one()).count();
+        if freed == FREED_AT_ONCE || !self.looked_at.is_empty() { Leftovers::Some } else { Leftovers::None }
+    }
+
+    /// Whether there was a node to free.
+    fn free_one(&mut self) -> bool {
+        let entries = &mut self.entries;
+        entries.free_one(|_| {})
+            || self.spaces.free_one(|space| entries.add(mem::replace(&mut space.entries, Trie::new())))
+    }
+}
+
+/// Whether there is more to tidy up.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Leftovers {
+    /// All that is held is the present state.
+    None,
+    /// Tidying up later will free more: readers still look at states that have been replaced, or those are too large to be freed at once.
+    Some,
+}
+
+#[cfg(test)]
+mod tests {
+    use foldhash::SharedSeed;
+
+    use super::*;
+    use crate::object::Obj;
+    use crate::store::state::Hashing;
+
+    #[test]
+    fn a_large_state_is_freed_a_little_at_a_time_once_nobody_looks_at_it() {
+        let mut state = State::new(Hashing::with_seed(5, SharedSeed::global_fixed()));
+        let objects: Vec<Obj> = (0..40_000)
+            .map(|n| Obj::from_json(format!(r#"{{"metadata":{{"namespace":"ns{}","name":"o{n}"}}}}"#, n % 7)).unwrap())
+            .collect();
+        for (slot, object) in (0..).zip(&objects) {
+            let entry = Entry { raw: Arc::clone(object.raw()), labels: 0, slot };
+            state.put(state.place(object.key(), slot), entry);
+        }
+        let held = || objects.iter().map(|object| Arc::strong_count(object.raw()) - 1).sum::<usize>();
+        let mut retired = Retired::default();
+        let reader = Arc::new(state.clone());
+        retired.add(Arc::clone(&reader));
+        assert_eq!((retired.tidy(), held()), (Leftovers::Some, 40_000), "a reader looks at it");
+        drop(reader);
+        assert_eq!((retired.tidy(), held()), (Leftovers::None, 40_000), "it shares everything with another state");
+        retired.add(Arc::new(state));
+        let mut before = held();
+        for _ in 0..3 {
+            assert_eq!(retired.tidy(), Leftovers::Some);
+            let now = held();
+            assert!(now < before && before - now <= FREED_AT_ONCE * 17, "{before} became {now}");
+            before = now;
+        }
+        while retired.tidy() == Leftovers::Some {}
+        assert_eq!(held(), 0);
+    }
+}
