@@ -136,6 +136,7 @@ fn read(c: &mut Criterion) {
 /// The 99th percentile of applying one change while 16 threads list everything in a loop, beside two controls: the same threads
 /// spinning, and the same threads listing another store, which costs the writer its cache and nothing else. The writer is busy
 /// (one change after another) or paced (it sleeps between bursts, so that its first change finds cold caches whoever filled them).
+/// What tidying up after each change takes stands beside it.
 fn contention(_: &mut Criterion) {
     let keeper = keeper(Keep::Plain);
     let (mut store, other) = (filled(&keeper), filled(&keeper));
@@ -153,30 +154,43 @@ fn contention(_: &mut Criterion) {
     let mut next = updates(&keeper, &mut version);
     for (writer, pause) in [("busy", None), ("paced", Some(Duration::from_micros(200)))] {
         // Interleaved, so that what else the machine does hits every row alike.
-        let mut figures = vec![(Vec::new(), Vec::new()); rows.len()];
+        let mut figures = vec![[const { Vec::new() }; 4]; rows.len()];
         for _ in 0..ROUNDS {
-            for ((_, work), (medians, tails)) in rows.iter().zip(&mut figures) {
-                let taken = beside(*work, || next(64), &mut store, pause);
-                medians.push(taken[taken.len() / 2].as_nanos() as f64 / 1000.0);
-                tails.push(taken[taken.len() * 99 / 100].as_nanos() as f64 / 1000.0);
+            for ((_, work), [applied, applied_99, tidied, tidied_99]) in rows.iter().zip(&mut figures) {
+                let mut taken = beside(*work, || next(64), &mut store, pause);
+                for (of, medians, tails) in
+                    [(&mut taken.applied, applied, applied_99), (&mut taken.tidied, tidied, tidied_99)]
+                {
+                    of.sort_unstable();
+                    medians.push(of[of.len() / 2].as_nanos() as f64 / 1000.0);
+                    tails.push(of[of.len() * 99 / 100].as_nanos() as f64 / 1000.0);
+                }
             }
         }
         println!("apply one change, {writer} writer, us: median of {ROUNDS} rounds (least to most)");
-        for ((what, _), (medians, tails)) in rows.iter().zip(&mut figures) {
-            println!("{what:<24} p50 {:<24} p99 {}", spread(medians), spread(tails));
+        for ((what, _), figures) in rows.iter().zip(&mut figures) {
+            let [p50, p99, tidied, tidied_99] = figures.each_mut().map(|figures| spread(figures));
+            println!("{what:<24} p50 {p50:<22} p99 {p99:<24} tidying p50 {tidied:<22} p99 {tidied_99}");
         }
     }
 }
 
-/// How long each change takes to apply while 16 threads do some work, in order.
+/// How long each change took, and tidying up after it.
+#[derive(Default)]
+struct Taken {
+    applied: Vec<Duration>,
+    tidied: Vec<Duration>,
+}
+
+/// How long changes take while 16 threads do some work.
 fn beside(
     work: &(dyn Fn() + Sync),
     mut next: impl FnMut() -> Vec<Delta>,
     store: &mut Store,
     pause: Option<Duration>,
-) -> Vec<Duration> {
+) -> Taken {
     let stop = AtomicBool::new(false);
-    let mut taken = Vec::new();
+    let mut taken = Taken::default();
     std::thread::scope(|scope| {
         for _ in 0..READERS {
             scope.spawn(|| {
@@ -190,9 +204,11 @@ fn beside(
             for delta in next() {
                 let start = Instant::now();
                 let events = store.apply([delta]);
-                taken.push(start.elapsed());
+                taken.applied.push(start.elapsed());
                 drop(events);
+                let start = Instant::now();
                 store.tidy();
+                taken.tidied.push(start.elapsed());
             }
             if let Some(pause) = pause {
                 std::thread::sleep(pause);
@@ -200,7 +216,6 @@ fn beside(
         }
         stop.store(true, Ordering::Relaxed);
     });
-    taken.sort_unstable();
     taken
 }
 

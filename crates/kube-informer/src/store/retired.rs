@@ -17,8 +17,8 @@ pub(super) struct Retired {
     entries: Remains<Entry>,
 }
 
-/// How many nodes are freed at a time: more than a batch replaces, in less than a millisecond.
-const FREED_AT_ONCE: usize = 1024;
+/// How many nodes are freed at a time: as many as a batch may replace.
+const FREED_AT_ONCE: usize = 512;
 
 /// How many states may be held before they are tidied up even in between.
 const MOST_LOOKED_AT: usize = 64;
