@@ -14,7 +14,7 @@ pub(super) fn look_ahead(spaces: &Trie<Space>, spots: impl Iterator<Item = Spot>
     let walk = |spot: Spot| Some(spaces.get(spot.space, |_| true)?.entries.walk(spot.name));
     let mut walks: Vec<Walk<'_, Entry>> = spots.filter_map(walk).collect();
     while walks.iter_mut().fold(false, |any, walk| walk.step() | any) {}
-    let entries: Vec<&Entry> = walks.iter().filter_map(Walk::end).collect();
+    let entries: Vec<&Entry> = walks.iter().filter_map(|walk| walk.end(|_| true)).collect();
     // What is asked of them is of no matter, only that they have been touched.
     let metadata = entries.iter().filter(|entry| entry.raw.meta().version.is_empty()).count();
     let names = entries.iter().filter(|entry| entry.key().as_str().ends_with('/')).count();

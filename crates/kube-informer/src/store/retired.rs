@@ -17,16 +17,16 @@ pub(super) struct Retired {
     entries: Remains<Entry>,
 }
 
-/// How many nodes are freed at a time: as many as a batch may replace.
+/// How many nodes are freed at a time: about as many as a batch may replace.
 const FREED_AT_ONCE: usize = 512;
 
-/// How many states may be held before they are tidied up even in between.
-const MOST_LOOKED_AT: usize = 64;
+/// How many states may be held before they are tidied up even in between, and how many may wait to be freed.
+const MOST: usize = 64;
 
 impl Retired {
     pub(super) fn add(&mut self, state: Arc<State>) {
         self.looked_at.push(state);
-        if self.looked_at.len() > MOST_LOOKED_AT {
+        if self.looked_at.len() > MOST {
             self.tidy();
         }
     }
@@ -39,8 +39,14 @@ impl Retired {
                 Err(state) => self.looked_at.push(state),
             }
         }
-        let freed = (0..FREED_AT_ONCE).take_while(|_| self.free_one()).count();
-        if freed == FREED_AT_ONCE || !self.looked_at.is_empty() { Leftovers::Some } else { Leftovers::None }
+        let mut freed = 0;
+        while freed < FREED_AT_ONCE || self.spaces.len() > MOST {
+            if !self.free_one() {
+                return if self.looked_at.is_empty() { Leftovers::None } else { Leftovers::Some };
+            }
+            freed += 1;
+        }
+        Leftovers::Some
     }
 
     /// Whether there was a node to free.
@@ -66,7 +72,7 @@ mod tests {
 
     use super::*;
     use crate::object::Obj;
-    use crate::store::state::Hashing;
+    use crate::store::state::{Hashing, Place};
 
     #[test]
     fn a_large_state_is_freed_a_little_at_a_time_once_nobody_looks_at_it() {
@@ -95,5 +101,21 @@ mod tests {
         }
         while retired.tidy() == Leftovers::Some {}
         assert_eq!(held(), 0);
+    }
+
+    #[test]
+    fn large_states_that_come_faster_than_they_are_freed_do_not_pile_up() {
+        let object: Obj = Obj::from_json(r#"{"metadata":{"name":"a"}}"#).unwrap();
+        let mut retired = Retired::default();
+        for _ in 0..500 {
+            let mut state = State::new(Hashing::with_seed(5, SharedSeed::global_fixed()));
+            for slot in 0..200_u32 {
+                let place = Place { space: 0, name: slot.wrapping_mul(0x9e37_79b1), slot };
+                state.put(place, Entry { raw: Arc::clone(object.raw()), labels: 0, slot });
+            }
+            retired.add(Arc::new(state));
+        }
+        let states = Arc::strong_count(object.raw()) / 200;
+        assert!(states <= 2 * MOST + 2, "{states} are held");
     }
 }
