@@ -7,7 +7,7 @@ use std::hint::black_box;
 use std::path::Path;
 
 use k8s_openapi::api::core::v1::Pod;
-use kube_informer::codec::{Extent, FieldCutter, scan};
+use kube_informer::codec::{Envelope, Extent, FieldCutter, decode_protobuf, scan};
 use rig::corpus::Corpus;
 use rig::process;
 
@@ -61,19 +61,28 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         println!("{name} packed: {bytes} bytes an object, {pack:.1} us to pack, {unpack:.1} us to unpack");
     }
     let cutter = FieldCutter::new(["metadata.managedFields".parse()?]);
-    let cut: Vec<_> =
-        (0..json.count()).map(|nth| cutter.cut(&json.object(nth, 0).0.to_vec().into())).collect::<Result<_, _>>()?;
-    let mut nth = 0;
-    println!(
-        "decoded into a Pod, us: JSON {:.1}; JSON without managedFields ({} bytes) {:.1}",
-        time(&json, &mut |object| drop(black_box(serde_json::from_slice::<Pod>(object)))),
-        cut.iter().flatten().count() / cut.len(),
-        time(&json, &mut |_| {
-            drop(black_box(serde_json::from_slice::<Pod>(&cut[nth % cut.len()])));
-            nth += 1;
-        }),
-    );
+    let whole = |raw: &[u8]| Envelope { api_version: b"v1", kind: b"Pod", raw }.close();
+    type Decode = fn(&[u8]) -> Option<Pod>;
+    let forms: [(&str, &Corpus, Vec<Vec<u8>>, Decode); 2] = [
+        ("JSON", &json, objects(&json, <[u8]>::to_vec), |object| serde_json::from_slice(object).ok()),
+        ("protobuf", &protobuf, objects(&protobuf, whole), |object| decode_protobuf(object)),
+    ];
+    for (name, corpus, objects, decode) in forms {
+        let lean = objects.iter().map(|object| cutter.cut(&object.clone().into())).collect::<Result<Vec<_>, _>>()?;
+        let bytes = lean.iter().flatten().count() / lean.len();
+        let each = |bodies: &[&[u8]]| {
+            let mut bodies = bodies.iter().cycle();
+            time(corpus, &mut |_| assert!(black_box(bodies.next().and_then(|body| decode(body))).is_some()))
+        };
+        let full = each(&objects.iter().map(|object| &object[..]).collect::<Vec<_>>());
+        let less = each(&lean.iter().map(|object| &object[..]).collect::<Vec<_>>());
+        println!("{name} decoded into a Pod, us: {full:.1}; without managedFields ({bytes} bytes) {less:.1}");
+    }
     Ok(())
+}
+
+fn objects(corpus: &Corpus, whole: impl Fn(&[u8]) -> Vec<u8>) -> Vec<Vec<u8>> {
+    (0..corpus.count()).map(|nth| whole(&corpus.object(nth, 0).0)).collect()
 }
 
 /// What is always needed of an object, borrowed from its bytes.
