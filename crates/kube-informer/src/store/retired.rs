@@ -11,7 +11,9 @@ use super::trie::{Remains, Trie};
 pub(super) struct Retired {
     /// Those that a reader may still look at. Held, so that it is never a reader who has to take one apart.
     looked_at: Vec<Arc<State>>,
-    /// What is left of the others: a state may be the last to hold nearly all of its nodes, and freeing them all at once would take
+    /// The others, except for one.
+    waiting: Vec<Trie<Space>>,
+    /// What is left of that one: a state may be the last to hold nearly all of its nodes, and freeing them all at once would take
     /// milliseconds.
     spaces: Remains<Space>,
     entries: Remains<Entry>,
@@ -35,12 +37,12 @@ impl Retired {
     pub(super) fn tidy(&mut self) -> Leftovers {
         for state in mem::take(&mut self.looked_at) {
             match Arc::try_unwrap(state) {
-                Ok(state) => self.spaces.add(state.spaces),
+                Ok(state) => self.waiting.push(state.spaces),
                 Err(state) => self.looked_at.push(state),
             }
         }
         let mut freed = 0;
-        while freed < FREED_AT_ONCE || self.spaces.len() > MOST {
+        while freed < FREED_AT_ONCE || self.waiting.len() > MOST {
             if !self.free_one() {
                 return if self.looked_at.is_empty() { Leftovers::None } else { Leftovers::Some };
             }
@@ -49,11 +51,15 @@ impl Retired {
         Leftovers::Some
     }
 
-    /// Whether there was a node to free.
+    /// Takes a step towards having freed everything. Whether there was one to take.
     fn free_one(&mut self) -> bool {
-        let entries = &mut self.entries;
-        entries.free_one(|_| {})
-            || self.spaces.free_one(|space| entries.add(mem::replace(&mut space.entries, Trie::new())))
+        let Self { waiting, spaces, entries, .. } = self;
+        if entries.free_one(|_| {})
+            || spaces.free_one(|space| entries.add(mem::replace(&mut space.entries, Trie::new())))
+        {
+            return true;
+        }
+        waiting.pop().map(|next| spaces.add(next)).is_some()
     }
 }
 
@@ -74,16 +80,42 @@ mod tests {
     use crate::object::Obj;
     use crate::store::state::{Hashing, Place};
 
-    #[test]
-    fn a_large_state_is_freed_a_little_at_a_time_once_nobody_looks_at_it() {
+    fn state_of(objects: &[Obj]) -> State {
         let mut state = State::new(Hashing::with_seed(5, SharedSeed::global_fixed()));
-        let objects: Vec<Obj> = (0..40_000)
-            .map(|n| Obj::from_json(format!(r#"{{"metadata":{{"namespace":"ns{}","name":"o{n}"}}}}"#, n % 7)).unwrap())
-            .collect();
-        for (slot, object) in (0..).zip(&objects) {
+        for (slot, object) in (0..).zip(objects) {
             let entry = Entry { raw: Arc::clone(object.raw()), labels: 0, slot };
             state.put(state.place(object.key(), slot), entry);
         }
+        state
+    }
+
+    fn objects(count: u32, namespaces: u32) -> Vec<Obj> {
+        let json = |n| format!(r#"{{"metadata":{{"namespace":"ns{}","name":"o{n}"}}}}"#, n % namespaces);
+        (0..count).map(|n| Obj::from_json(json(n)).unwrap()).collect()
+    }
+
+    #[test]
+    fn a_large_state_is_freed_a_little_at_a_time_beside_many_small_ones() {
+        let objects = objects(40_000, 64);
+        let held = || objects.iter().map(|object| Arc::strong_count(object.raw()) - 1).sum::<usize>();
+        let mut retired = Retired::default();
+        for _ in 0..MOST - 4 {
+            retired.add(Arc::new(state_of(&objects[..1])));
+        }
+        retired.add(Arc::new(state_of(&objects)));
+        let mut before = held();
+        while retired.tidy() == Leftovers::Some {
+            let now = held();
+            assert!(before - now <= FREED_AT_ONCE * 17, "{before} became {now}");
+            before = now;
+        }
+        assert_eq!(held(), 0);
+    }
+
+    #[test]
+    fn a_large_state_is_freed_a_little_at_a_time_once_nobody_looks_at_it() {
+        let objects = objects(40_000, 7);
+        let state = state_of(&objects);
         let held = || objects.iter().map(|object| Arc::strong_count(object.raw()) - 1).sum::<usize>();
         let mut retired = Retired::default();
         let reader = Arc::new(state.clone());

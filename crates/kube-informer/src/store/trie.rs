@@ -161,11 +161,6 @@ impl<T> Remains<T> {
         self.0.push(trie.root);
     }
 
-    /// How many nodes there are whose children have not been looked at.
-    pub(crate) fn len(&self) -> usize {
-        self.0.len()
-    }
-
     /// Frees a node, unless others hold it, and with a leaf its values, after a last look at each. Whether there was one.
     pub(crate) fn free_one(&mut self, last_look: impl FnMut(&mut T)) -> bool {
         let Some(mut node) = self.0.pop() else { return false };
