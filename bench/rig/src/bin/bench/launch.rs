@@ -66,7 +66,7 @@ impl Workshop {
                 let mut client = self.client(job.who, &job.setting);
                 client.args(["--server", &server.address, "--work", work.plural(), "--scenario", scenario]);
                 client.args(["--count", &count.to_string(), "--setting", &job.setting]).args(arguments);
-                touch_memory(*count);
+                touch_memory(fs::metadata(self.corpus(*work, *count, form_of(&job.setting)))?.len());
                 figures(&mut client)?
             }
             What::Queue { items } => {
@@ -96,7 +96,7 @@ impl Workshop {
 
     /// A replay server that has at hand what a client of this setting asks for.
     fn serve(&self, work: Work, count: u64, setting: &str) -> Result<Server, Box<dyn Error>> {
-        let form = if wants_protobuf(setting) { "protobuf" } else { "json" };
+        let form = form_of(setting);
         let mut replay = Command::new(self.binaries.join("replay"));
         replay.args(["--work", work.plural()]).arg(format!("--{form}")).arg(self.corpus(work, count, form));
         replay.args(["--gzip", if setting.ends_with("+gzip") { "1" } else { "0" }]);
@@ -118,12 +118,16 @@ impl Workshop {
 /// Has the host of a virtual machine hand out as much memory as a client may need, which the kernel then gives to that client.
 ///
 /// Memory that nobody has used for a while goes back to the host, and who touches it next pays for it: the same list takes three times
-/// the CPU or not, whoever asks for it.
-fn touch_memory(objects: u64) {
-    const AN_OBJECT: u64 = 60_000;
+/// the CPU or not, whoever asks for it. The most that one of pods has held is seven times its corpus.
+fn touch_memory(corpus: u64) {
     const MOST: u64 = 6 << 30;
-    let bytes = objects.saturating_mul(AN_OBJECT).min(MOST);
+    let bytes = corpus.saturating_mul(7).min(MOST);
     drop(std::hint::black_box(vec![1_u8; usize::try_from(bytes).unwrap_or(0)]));
+}
+
+/// The corpus that a client of this setting asks for.
+fn form_of(setting: &str) -> &'static str {
+    if wants_protobuf(setting) { "protobuf" } else { "json" }
 }
 
 /// Whether a client of this setting asks for protobuf.
