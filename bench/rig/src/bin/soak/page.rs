@@ -30,8 +30,8 @@ fn page(out: &mut String, options: &Options, machine: &Machine, soaked: &Soaked)
     writeln!(out, "# A soak\n")?;
     writeln!(
         out,
-        "Written by `just soak {}` at commit {}, {}, on {} ({} cores, {} GiB, Linux {}), with {}. The machine's load was {:.1} to {:.1}. {}\n",
-        quoted(&options.words),
+        "Written by `{}` at commit {}, {}, on {} ({} cores, {} GiB, Linux {}), with {}. The machine's load was {:.1} to {:.1}. {}\n",
+        format!("just soak {}", quoted(&options.words)).trim_end(),
         machine.commit,
         machine.date,
         machine.processor,
