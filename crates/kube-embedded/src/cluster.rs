@@ -6,11 +6,11 @@ use std::time::Duration;
 use parking_lot::RwLock;
 
 use crate::clock::Clock;
-use crate::custom_tables::CustomTables;
-use crate::dice::Dice;
+use crate::controllers::namespaces;
+use crate::http::status::Status;
+use crate::kinds::custom_tables::CustomTables;
 use crate::kinds::{Kind, Registry};
-use crate::namespaces;
-use crate::status::Status;
+use crate::rng::Dice;
 use crate::storage::{Storage, Window};
 
 /// What can be set about the server's behaviour in time and size. The defaults are those of the real server.

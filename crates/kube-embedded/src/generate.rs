@@ -169,7 +169,7 @@ impl Generator {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::json::{encode_as_is, encode_sorted};
+    use crate::encoding::json::{encode_as_is, encode_sorted};
     use crate::kinds::Registry;
 
     #[test]

@@ -2,6 +2,8 @@
 
 mod behaviour;
 mod builtin;
+pub(crate) mod convert;
+pub(crate) mod custom_tables;
 mod definition;
 mod definition_status;
 mod field_labels;
@@ -11,6 +13,7 @@ mod quantity;
 mod registry;
 pub(crate) mod schema;
 mod structure;
+pub mod table;
 
 use std::borrow::Cow;
 use std::sync::OnceLock;
@@ -28,9 +31,9 @@ pub(crate) use self::prune::{prune, prune_struct};
 pub(crate) use self::registry::{GroupVersion, Registry};
 use self::schema::Struct;
 pub(crate) use self::structure::{Structure, Written};
-use crate::json::{self, Encoded};
-use crate::request::Verb;
-use crate::table::Columns;
+use self::table::Columns;
+use crate::encoding::json::{self, Encoded};
+use crate::http::request::Verb;
 
 /// The annotation that counts the changes of a `DaemonSet`'s template.
 pub(crate) const DAEMON_SET_GENERATION: &str = "deprecated.daemonset.template.generation";

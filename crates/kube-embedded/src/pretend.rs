@@ -51,8 +51,8 @@ use tokio::time::{Instant, MissedTickBehavior};
 
 use crate::cluster::Cluster;
 use crate::generate::layout::NOW;
+use crate::http::status::Status;
 use crate::server::Server;
-use crate::status::Status;
 use onlooker::Onlooker;
 use steward::Steward;
 use world::World;

@@ -9,19 +9,19 @@ use std::time::Duration;
 use parking_lot::RwLock;
 use tokio::task::JoinHandle;
 
-use crate::access::Access;
+use crate::api::access::Access;
 use crate::cluster::{Chore, Cluster, FirstAccess, Settings};
-use crate::crds;
-use crate::fault::Faults;
-use crate::garbage;
-use crate::kubeconfig;
-use crate::lifecycle::Lifecycle;
-use crate::listener::{Gate, Listener};
-use crate::namespace_deletion;
-use crate::request_log::{OpenWatch, RequestLog, Seen};
-use crate::service::{Service, Shared};
+use crate::controllers::crds;
+use crate::controllers::garbage;
+use crate::controllers::namespace_deletion;
+use crate::faults::Faults;
+use crate::faults::request_log::{OpenWatch, RequestLog, Seen};
+use crate::http::kubeconfig;
+use crate::http::lifecycle::Lifecycle;
+use crate::http::listener::{Gate, Listener};
+use crate::http::service::{Service, Shared};
+use crate::http::tls::Tls;
 use crate::storage;
-use crate::tls::Tls;
 
 /// An API server in the process.
 ///

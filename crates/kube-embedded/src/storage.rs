@@ -5,8 +5,11 @@
 //! for anybody and one event is held and encoded once, however many watch it.
 
 mod change;
+pub(crate) mod continue_token;
 mod key;
+pub(crate) mod latest;
 mod object;
+pub(crate) mod selector;
 mod table;
 #[cfg(test)]
 mod tests;
@@ -22,7 +25,6 @@ pub(crate) use self::change::{Change, ChangeKind, FrameKind};
 pub(crate) use self::key::{Key, Span};
 pub(crate) use self::object::{Draft, Labels, Object};
 use self::table::Table;
-use crate::latest;
 
 /// A table's name: versions of one kind share a table; so do core events and those of `events.k8s.io`.
 pub(crate) type TableId = crate::kinds::GroupResource;

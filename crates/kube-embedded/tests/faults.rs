@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use http::Method;
 use http_body_util::{BodyExt as _, Full};
-use kube_embedded::fault::{Fault, Rule};
+use kube_embedded::faults::{Fault, Rule};
 use kube_embedded::{Server, Verb};
 use serde_json::json;
 use support::Client;

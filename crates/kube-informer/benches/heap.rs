@@ -11,8 +11,8 @@ use std::time::{Duration, Instant};
 use bytes::Bytes;
 use kube_embedded::generate::{Generator, Sample};
 use kube_informer::Keep;
-use kube_informer::delta::{Delta, History, Relist, Scope};
-use kube_informer::keeper::{Arrival, Keeper, KeeperSettings, Samples};
+use kube_informer::body::{Arrival, Keeper, KeeperSettings, Samples};
+use kube_informer::store::{Delta, History, Relist, Scope};
 use kube_informer::store::{Door, Store};
 use stats_alloc::{INSTRUMENTED_SYSTEM, Region, StatsAlloc};
 

@@ -6,9 +6,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use criterion::{BatchSize, Criterion, Throughput, criterion_group, criterion_main};
-use kube_informer::delta::{Delta, History, Relist, Scope};
-use kube_informer::keeper::{Arrival, Keeper, KeeperSettings};
+use kube_informer::body::{Arrival, Keeper, KeeperSettings};
 use kube_informer::store::Store;
+use kube_informer::store::{Delta, History, Relist, Scope};
 use kube_informer::{Index, Keep, Lister, Obj, ObjectKey, Selector, Untyped, Version};
 
 const PODS: u64 = 100_000;

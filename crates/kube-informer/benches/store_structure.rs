@@ -17,7 +17,7 @@ use arc_swap::ArcSwap;
 use hashbrown::{DefaultHashBuilder, HashMap, HashTable};
 use parking_lot::{Mutex, RwLock};
 
-#[path = "../src/store/trie.rs"]
+#[path = "../src/store/hamt.rs"]
 mod trie;
 
 use trie::Trie;

@@ -7,25 +7,21 @@ use kube::Client;
 use kube::core::{ApiResource, DynamicObject};
 
 pub use self::builder::{FactoryBuilder, SettingsConflict};
-pub use self::lookup::LookupError;
 pub use self::scope::Scope;
-pub use self::served::{Placing, Resources, Served};
 pub use self::sync::{FactorySyncError, Missing, NotSynced};
+use crate::client::{LookupError, Placing, Resources, Served, discovery};
 
 use self::builder::Kinds;
 use self::registry::{Content, Registry};
 use self::sync::Awaited;
+use crate::client::ServerError;
 use crate::informer::Informer;
 use crate::object::{Kind, Object, is_partial};
-use crate::server_error::ServerError;
 
 mod builder;
 mod definitions;
-mod discovery;
-mod lookup;
 mod registry;
 mod scope;
-mod served;
 mod sync;
 
 /// One watch and one cache for each resource and [scope](Scope), however many parts of a program ask for it and under whatever type
@@ -309,7 +305,7 @@ impl Factory {
     /// # let client = kube::Client::new(server.service(), "default");
     /// # tokio::time::pause();
     /// use k8s_openapi::api::core::v1::{ConfigMap, Secret};
-    /// use kube_embedded::fault::{Fault, Rule};
+    /// use kube_embedded::faults::{Fault, Rule};
     /// use kube_informer::Factory;
     ///
     /// server.faults().inject(Rule::new(Fault::status(403)).resource("", "secrets"));

@@ -11,25 +11,33 @@ use kube::Client;
 use kube::core::{ApiResource, PartialObjectMeta};
 
 pub use self::builder::InformerBuilder;
+pub use self::error::{NamespacesShared, Stale, SyncError, WaitError};
+pub use self::handler::HandlerBuilder;
+pub use self::index::Index;
+pub use self::lister::{Lister, NamespaceLister, ObjRef, Snapshot};
 pub use self::settings::{Settings, WhenRefused};
+pub use self::subscription::{Registration, Subscription};
 
 pub(crate) use self::core::{Core, Standing};
 
-use crate::delta::Scope;
-use crate::error::NamespacesShared;
-use crate::event::Event;
-use crate::handler::HandlerBuilder;
-use crate::index::Index;
-use crate::list_watch::ListWatch;
-use crate::lister::Lister;
-use crate::object::{Kind, Obj, Object};
-use crate::path::FieldPath;
-use crate::subscription::{Registration, Subscription};
+use crate::body::Obj;
+use crate::client::ListWatch;
+use crate::object::FieldPath;
+use crate::object::{Kind, Object};
+use crate::store::Event;
+use crate::store::Scope;
 
 mod builder;
 mod core;
+mod error;
+mod handler;
+mod index;
+#[cfg(feature = "kube-runtime")]
+mod kube_runtime;
+mod lister;
 mod settings;
-mod waiting;
+mod subscription;
+mod wait;
 
 /// A watched, indexed, local cache of the objects of one kind. Cheap to clone.
 ///

@@ -95,76 +95,43 @@
 //! knows of it at once: see [`Health::last_contact`].
 
 #[doc(hidden)]
+pub mod body;
+mod client;
+#[doc(hidden)]
 pub mod codec;
-mod controller;
-#[doc(hidden)]
-pub mod delta;
-#[doc(hidden)]
-pub mod delta_fifo;
-mod error;
-mod event;
 mod factory;
 pub mod guide;
-mod handler;
-mod health;
-mod index;
 mod informer;
-#[doc(hidden)]
-pub mod keeper;
-mod key;
-#[cfg(feature = "kube-runtime")]
-mod kube_runtime;
-mod list_watch;
-mod lister;
-mod loose;
-mod metrics;
 mod object;
-mod pager;
-mod path;
-mod processor;
+mod one_shot;
+#[doc(hidden)]
+pub mod pipeline;
 pub mod reflector;
-mod retry_watch;
-mod scratch;
-mod selector;
-mod server_error;
 #[doc(hidden)]
 pub mod store;
-mod subscription;
-mod until;
-mod version;
 mod workqueue;
 
+pub use self::body::{Keep, Obj, Untyped};
+pub use self::client::{
+    ApiListWatch, Body, Bookmarks, Compression, Detail, Doing, Failure, Frame, ListQuery, ListVersion, ListWatch,
+    LookupError, Parameters, Placing, Resources, Served, ServerError, WatchQuery, WatchStart, client,
+};
 pub use self::codec::{ServerStatus, StatusCause, StatusDetails, Wire};
-pub use self::delta_fifo::Discipline;
-pub use self::error::{DecodeError, NamespacesShared, ParseError, Stale, SyncError, WaitError};
-pub use self::event::{Event, FinalState, Origin};
-pub use self::factory::{
-    Factory, FactoryBuilder, FactorySyncError, LookupError, Missing, NotSynced, Placing, Resources, Scope, Served,
-    SettingsConflict,
+pub use self::factory::{Factory, FactoryBuilder, FactorySyncError, Missing, NotSynced, Scope, SettingsConflict};
+pub use self::informer::{
+    HandlerBuilder, Index, Informer, InformerBuilder, Lister, NamespaceLister, NamespacesShared, ObjRef, Registration,
+    Settings, Snapshot, Stale, Subscription, SyncError, WaitError, WhenRefused,
 };
-pub use self::handler::HandlerBuilder;
-pub use self::health::{Condition, Health};
-pub use self::index::Index;
-pub use self::informer::{Informer, InformerBuilder, Settings, WhenRefused};
-pub use self::keeper::Keep;
-pub use self::key::ObjectKey;
-pub use self::list_watch::{
-    ApiListWatch, Body, Bookmarks, Compression, Detail, Frame, ListQuery, ListVersion, ListWatch, Parameters,
-    WatchQuery, WatchStart, client,
+pub use self::object::{
+    DecodeError, Encoded, FieldPath, FieldSelector, Kind, Labels, Object, ObjectKey, Owner, ParseError, Selector, Uid,
+    Version,
 };
-pub use self::lister::{Lister, NamespaceLister, ObjRef, Snapshot};
+pub use self::one_shot::{List, Pager, RetryWatch, WatchEvent, WatchStream, until};
+pub use self::pipeline::delta_fifo::Discipline;
+pub use self::pipeline::health::{Condition, Health};
 #[cfg(feature = "metrics")]
-pub use self::metrics::Facade;
-pub use self::metrics::{Figures, HandlerFigures, Metrics};
-pub use self::object::{Encoded, Kind, Labels, Obj, Object, Owner, Uid, Untyped};
-pub use self::pager::{List, Pager};
-pub use self::path::FieldPath;
-pub use self::processor::{Backlog, Overflow};
-pub use self::retry_watch::{RetryWatch, WatchEvent, WatchStream};
-pub use self::selector::{FieldSelector, Selector};
-pub use self::server_error::{Doing, Failure, ServerError};
-pub use self::store::Verdict;
-pub use self::subscription::{Registration, Subscription};
-pub use self::until::until;
-pub use self::version::Version;
+pub use self::pipeline::metrics::Facade;
+pub use self::pipeline::metrics::{Figures, HandlerFigures, Metrics};
+pub use self::pipeline::processor::{Backlog, Overflow};
+pub use self::store::{Event, FinalState, Origin, Verdict};
 pub use self::workqueue::{Item, Next, Outcome, Priority, QueueMetrics, RateLimit, WorkQueue, WorkQueueBuilder};

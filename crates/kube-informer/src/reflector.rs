@@ -12,27 +12,27 @@ use futures_util::{FutureExt, StreamExt};
 use tokio::sync::watch;
 use tokio::time::Instant;
 
-pub(crate) use self::lookout::{Lookout, Sight};
+pub(crate) use self::definition_watch::{Lookout, Sight};
 pub use self::settings::{BackoffSettings, Settings, Streaming};
 pub use self::sink::{DeltaSink, SinkClosed};
 pub use self::status::{Counters, RelistReason, Relists, State, Status, Synced};
 
-use self::dice::Dice;
 use self::flow::{Flow, read_revision};
 use self::machine::{Machine, Step};
+use self::rng::Dice;
 use self::step::{Action, Input, Lane};
-use crate::delta::{Delta, Scope};
-use crate::error::DecodeError;
-use crate::list_watch::{ListWatch, Source, WatchQuery, WatchStart};
-use crate::object::{Obj, Untyped};
-use crate::server_error::{Doing, ServerError};
-use crate::version::Version;
+use crate::body::{Obj, Untyped};
+use crate::client::{Doing, ServerError};
+use crate::client::{ListWatch, Source, WatchQuery, WatchStart};
+use crate::object::DecodeError;
+use crate::object::Version;
+use crate::store::{Delta, Scope};
 
 pub(crate) mod backoff;
-pub(crate) mod dice;
+mod definition_watch;
 pub(crate) mod flow;
-mod lookout;
 mod machine;
+pub(crate) mod rng;
 pub(crate) mod settings;
 mod sink;
 mod status;
@@ -58,7 +58,7 @@ pub(crate) mod step;
 /// #     }))?;
 /// # }
 /// use k8s_openapi::api::core::v1::ConfigMap;
-/// use kube_informer::delta::{Delta, Scope};
+/// use kube_informer::store::{Delta, Scope};
 /// use kube_informer::reflector::{Reflector, Settings, Whence};
 /// use kube_informer::{ApiListWatch, Obj};
 ///
@@ -233,7 +233,7 @@ impl Reflector {
     /// # let server = kube_embedded::Server::builder().in_process().start().await?;
     /// # let client = kube::Client::new(server.service(), "default");
     /// use k8s_openapi::api::core::v1::ConfigMap;
-    /// use kube_informer::delta::{Delta, Scope};
+    /// use kube_informer::store::{Delta, Scope};
     /// use kube_informer::reflector::{Reflector, Settings, Synced, Whence};
     /// use kube_informer::{ApiListWatch, Obj};
     ///

@@ -6,55 +6,59 @@ use std::sync::Arc;
 use foldhash::SharedSeed;
 use hashbrown::HashSet;
 
-pub use self::door::{Door, Verdict};
+pub use self::delta::{Delta, History, Relist, Scope};
+pub use self::event::{Event, FinalState, Origin};
 pub use self::events::Events;
+pub use self::ingest::{Door, Verdict};
 pub use self::reader::Reader;
-pub use self::retired::Leftovers;
+pub use self::reclaim::Leftovers;
 
-pub(crate) use self::door::guarded;
-pub(crate) use self::marks::Sought;
+pub(crate) use self::hamt::Trie;
+pub(crate) use self::ingest::guarded;
+pub(crate) use self::label_bloom::Sought;
 pub(crate) use self::state::{Entry, Hashing, Place, State};
-pub(crate) use self::trie::Trie;
 
-use self::ahead::look_ahead;
-use self::building::Building;
-use self::departed::Departed;
-use self::draft::Draft;
+use self::double_buffer::Draft;
+use self::index_build::Building;
+use self::index_table::AnyTable;
 use self::label_sets::LabelSets;
 use self::listing::Listing;
+use self::prefetch::look_ahead;
+use self::progress::{Scopes, is_older};
 use self::reader::Shared;
-use self::retired::Retired;
+use self::reclaim::Retired;
 use self::sabotage::Sabotage;
-use self::scopes::{Scopes, is_older};
 use self::slots::Slots;
 use self::state::Spot;
-use crate::delta::{Delta, History, Relist, Scope};
-use crate::event::{Event, FinalState, Origin};
-use crate::index::AnyTable;
-use crate::keeper::Arrival;
-use crate::key::ObjectKey;
-use crate::object::{Obj, Raw, Untyped};
-use crate::processor::{Run, RunOf};
-use crate::version::Version;
+use self::tombstones::Departed;
+use crate::body::Arrival;
+use crate::body::{Obj, Raw, Untyped};
+use crate::object::ObjectKey;
+use crate::object::Version;
+use crate::pipeline::processor::{Run, RunOf};
 
-mod ahead;
-mod building;
-mod departed;
-mod door;
-mod draft;
+#[doc(hidden)]
+pub mod delta;
+mod double_buffer;
+pub(crate) mod event;
 mod events;
+mod hamt;
+mod index_build;
+pub(crate) mod index_table;
+mod ingest;
+mod label_bloom;
 mod label_sets;
 mod listing;
-mod marks;
 #[cfg(test)]
 mod model;
+mod prefetch;
+mod progress;
 mod reader;
-mod retired;
+mod reclaim;
 mod sabotage;
-mod scopes;
 mod slots;
 mod state;
-mod trie;
+mod tombstones;
 
 /// The store, for its one writer. Everybody else has a [`Reader`].
 ///

@@ -37,7 +37,7 @@ pub use self::priority::Priority;
 pub use self::rate_limit::RateLimit;
 use self::shared::{Shared, Time};
 use self::slots::Cause;
-use crate::event::Origin;
+use crate::store::Origin;
 
 /// A queue of items to be worked on: usually keys of objects, or anything that can be hashed. Clones are handles of the same queue.
 ///

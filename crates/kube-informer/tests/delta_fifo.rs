@@ -3,8 +3,8 @@
 mod objects;
 
 use kube_informer::Version;
-use kube_informer::delta::{Delta, Scope};
-use kube_informer::delta_fifo::{Bounds, DeltaFifo, Discipline, Full, LARGEST_BATCH};
+use kube_informer::pipeline::delta_fifo::{Bounds, DeltaFifo, Discipline, Full, LARGEST_BATCH};
+use kube_informer::store::{Delta, Scope};
 use objects::{begun, changed, deleted, ended, list, listed};
 
 const BOTH: [Discipline; 2] = [Discipline::Ordered, Discipline::Keyed];

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use kube::core::{ApiResource, DynamicObject, GroupVersionKind};
 use kube_embedded::access::{Access, Rule};
-use kube_embedded::fault::{Fault, Rule as FaultRule};
+use kube_embedded::faults::{Fault, Rule as FaultRule};
 use kube_embedded::{Server, Verb};
 use kube_informer::{Factory, Informer, NotSynced, ObjectKey, WhenRefused};
 use serde_json::json;

@@ -10,7 +10,7 @@ use k8s_openapi::api::core::v1::{ConfigMap, Pod, Secret};
 use kube_embedded::Server;
 use kube_embedded::Verb;
 use kube_embedded::access::{Access, Rule, User};
-use kube_embedded::fault::{Fault, Rule as FaultRule};
+use kube_embedded::faults::{Fault, Rule as FaultRule};
 use kube_informer::{Condition, Factory, NotSynced, SyncError, WhenRefused};
 use support::{client, key, put, server};
 

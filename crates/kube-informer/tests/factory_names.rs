@@ -5,7 +5,7 @@
 mod support;
 
 use kube::Client;
-use kube_embedded::fault::{Fault, Rule};
+use kube_embedded::faults::{Fault, Rule};
 use kube_informer::{Factory, LookupError};
 use serde_json::json;
 use support::{client, put, server};

@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use k8s_openapi::api::core::v1::ConfigMap;
 use kube_embedded::access::Access;
-use kube_embedded::fault::{Fault, FaultHandle, Rule};
+use kube_embedded::faults::{Fault, FaultHandle, Rule};
 use kube_embedded::{Server, Verb};
 use kube_informer::reflector::{Settings, Streaming};
 use kube_informer::{Backlog, Condition, Health, Informer, Obj, Registration, Wire};

@@ -10,8 +10,8 @@ use std::thread;
 use std::time::Duration;
 
 use bytes::Bytes;
-use kube_informer::delta::Delta;
-use kube_informer::keeper::{Arrival, Keeper, KeeperSettings};
+use kube_informer::body::{Arrival, Keeper, KeeperSettings};
+use kube_informer::store::Delta;
 use kube_informer::store::Store;
 use kube_informer::{Index, Lister, Obj, Untyped};
 use objects::{begun, deleted, ended};

@@ -9,7 +9,7 @@ use std::time::Duration;
 use futures_util::StreamExt as _;
 use k8s_openapi::api::core::v1::ConfigMap;
 use kube_embedded::Server;
-use kube_informer::delta_fifo::LARGEST_BATCH;
+use kube_informer::pipeline::delta_fifo::LARGEST_BATCH;
 use kube_informer::{Backlog, Event, Informer, Origin, Overflow, Registration, SyncError};
 use support::{Story, client, drained, key, line, put, remove, server, truth};
 use tokio::sync::{Notify, mpsc};

@@ -5,7 +5,7 @@ mod objects;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use kube_informer::delta::Delta;
+use kube_informer::store::Delta;
 use kube_informer::store::Store;
 use kube_informer::{Index, Lister, Obj, ObjectKey, Untyped};
 use objects::{deleted, labelled};

@@ -8,8 +8,8 @@ use std::thread;
 
 use bytes::Bytes;
 use json::{any_resource, config};
-use kube_informer::delta::Delta;
-use kube_informer::keeper::{Arrival, Dictionary, Keeper, KeeperSettings, Samples};
+use kube_informer::body::{Arrival, Dictionary, Keeper, KeeperSettings, Samples};
+use kube_informer::store::Delta;
 use kube_informer::store::{Door, Store};
 use kube_informer::{Keep, Obj, ObjectKey, Untyped, Verdict};
 use proptest::prelude::*;

@@ -2,10 +2,10 @@
 
 use bytes::Bytes;
 use k8s_openapi::api::core::v1::Pod;
+use kube_informer::body::{Arrival, Keeper, KeeperSettings};
 use kube_informer::codec::Envelope;
-use kube_informer::delta::{Delta, History, Relist, Scope};
-use kube_informer::keeper::{Arrival, Keeper, KeeperSettings};
 use kube_informer::store::Store;
+use kube_informer::store::{Delta, History, Relist, Scope};
 use kube_informer::{Event, Index, Keep, Lister, Obj, Untyped, Version};
 
 const PODS: usize = 10_000;

@@ -4,7 +4,7 @@ mod objects;
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use kube_informer::delta::Delta;
+use kube_informer::store::Delta;
 use kube_informer::store::Store;
 use kube_informer::{Lister, Obj, ObjectKey, Selector, Untyped};
 use objects::{changed, labelled};

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use futures_util::{StreamExt, TryStreamExt};
 use k8s_openapi::api::core::v1::ConfigMap;
-use kube_embedded::fault::{Fault, Rule};
+use kube_embedded::faults::{Fault, Rule};
 use kube_embedded::{Server, Verb};
 use kube_informer::{ApiListWatch, Failure, ListVersion, Pager};
 use support::{client, put, server};

@@ -13,10 +13,10 @@ use http::Request;
 use http_body_util::BodyExt as _;
 use kube::core::DynamicObject;
 use kube_embedded::Server;
+use kube_informer::body::{Arrival, Keeper, KeeperSettings};
 use kube_informer::codec::{
     Change, Envelope, FieldCutter, ListError, ProtobufFrames, ProtobufList, WatchFrame, decode_protobuf,
 };
-use kube_informer::keeper::{Arrival, Keeper, KeeperSettings};
 use kube_informer::{Encoded, FieldPath, Keep, Obj, Object, Untyped};
 use proptest::prelude::*;
 use serde::Deserialize;
@@ -25,7 +25,7 @@ use serde_json::{Map, Value, json};
 
 /// What a real server answered for objects of every kind: JSON and protobuf.
 fn recorded() -> Vec<(Value, Bytes)> {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../kube-embedded/src/protobuf/recorded.jsonl");
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../kube-embedded/src/encoding/protobuf/recorded.jsonl");
     let text = std::fs::read_to_string(path).unwrap();
     let all = text.lines().map(|line| {
         let mut recorded: Value = serde_json::from_str(line).unwrap();

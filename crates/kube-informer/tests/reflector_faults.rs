@@ -8,10 +8,10 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use kube_embedded::Verb;
-use kube_embedded::fault::{Fault, Rule};
+use kube_embedded::faults::{Fault, Rule};
 use kube_informer::Failure;
-use kube_informer::delta::History;
 use kube_informer::reflector::{Settings, State, Streaming};
+use kube_informer::store::History;
 use rig::{Rig, map, server};
 
 fn paged() -> Settings {
@@ -214,7 +214,7 @@ async fn a_page_that_expired_makes_one_list_without_pages() {
     let settings = Settings { page_size: Some(10), ..paged() };
     let source = kube_informer::ApiListWatch::of::<k8s_openapi::api::core::v1::ConfigMap>(rig::client(&server))
         .tweak(|parameters| parameters.remove("resourceVersion"));
-    let mut rig = Rig::start_on(server, settings, kube_informer::delta::Scope::Everything, source);
+    let mut rig = Rig::start_on(server, settings, kube_informer::store::Scope::Everything, source);
     rig.until("listed", |rig| rig.ended() == 1).await;
     assert_eq!(rig.cache(), rig.truth());
     let queries: Vec<String> = rig.requests().into_iter().map(|seen| seen.query).collect();

@@ -7,8 +7,8 @@ use std::time::Duration;
 use k8s_openapi::api::core::v1::ConfigMap;
 use kube::core::{ApiResource, PartialObjectMeta};
 use kube_informer::ApiListWatch;
-use kube_informer::delta::{History, Scope};
 use kube_informer::reflector::{Settings, State, Streaming};
+use kube_informer::store::{History, Scope};
 use rig::{Rig, client, map, server};
 use serde_json::json;
 

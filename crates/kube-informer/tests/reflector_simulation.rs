@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use kube_embedded::Verb;
-use kube_embedded::fault::{Fault, Rule};
+use kube_embedded::faults::{Fault, Rule};
 use kube_informer::reflector::{Settings, Streaming};
 use rand::{Rng, RngExt, SeedableRng};
 use rand_pcg::Pcg64;

@@ -11,8 +11,8 @@ use std::time::Duration;
 use bytes::Bytes;
 use futures_util::{StreamExt, stream};
 use k8s_openapi::api::core::v1::ConfigMap;
-use kube_informer::delta::{Delta, Scope};
 use kube_informer::reflector::{Intake, Reflector, Settings, State, Streaming, Whence};
+use kube_informer::store::{Delta, Scope};
 use kube_informer::{
     ApiListWatch, Body, DecodeError, Doing, Failure, Frame, ListQuery, ListVersion, ListWatch, Obj, ServerError,
     Untyped, Version, WatchQuery, WatchStart,

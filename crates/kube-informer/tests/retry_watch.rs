@@ -10,7 +10,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use futures_util::{StreamExt, stream};
 use k8s_openapi::api::core::v1::ConfigMap;
-use kube_embedded::fault::{Fault, Rule};
+use kube_embedded::faults::{Fault, Rule};
 use kube_embedded::{Server, Verb};
 use kube_informer::reflector::Settings;
 use kube_informer::{

@@ -17,7 +17,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use k8s_openapi::api::core::v1::ConfigMap;
-use kube_embedded::fault::{Fault, Rule};
+use kube_embedded::faults::{Fault, Rule};
 use kube_embedded::{Backup, Server, Verb};
 use kube_informer::reflector::{Settings, Streaming};
 use kube_informer::{Backlog, Discipline, Event, Informer, Keep, Overflow, Registration};

@@ -5,9 +5,9 @@ mod objects;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use kube_informer::delta::{Delta, History, Relist};
-use kube_informer::delta_fifo::{Bounds, DeltaFifo, Discipline};
-use kube_informer::keeper::{Keeper, KeeperSettings};
+use kube_informer::body::{Keeper, KeeperSettings};
+use kube_informer::pipeline::delta_fifo::{Bounds, DeltaFifo, Discipline};
+use kube_informer::store::{Delta, History, Relist};
 use kube_informer::store::{Door, Store};
 use kube_informer::{ObjectKey, Verdict, Version};
 use objects::{
@@ -43,7 +43,7 @@ fn a_first_list_is_told_when_it_is_complete_and_in_its_order() {
 #[test]
 fn an_empty_first_list_completes_the_store() {
     let mut store = Store::default();
-    let everything = kube_informer::delta::Scope::Everything;
+    let everything = kube_informer::store::Scope::Everything;
     drop(store.apply([begun()]));
     assert!(!store.is_complete(&everything));
     assert!(told(store.apply([ended(1)])).is_empty());
@@ -184,7 +184,7 @@ fn what_only_a_broken_list_showed_goes_without_a_word() {
 #[test]
 fn an_abandoned_list_tells_what_it_brought_and_deletes_nothing() {
     let mut store = store_of(5, &[("a", 1)]);
-    let everything = kube_informer::delta::Scope::Everything;
+    let everything = kube_informer::store::Scope::Everything;
     let events = told(store.apply([begun(), listed("c", 6), Delta::RelistAbandoned(everything)]));
     assert_eq!(events, ["+ c v6 Relist"]);
     assert_eq!(versions(&store), ["a v1", "c v6"]);
@@ -360,7 +360,7 @@ fn the_version_of_the_store_follows_what_it_hears() {
     assert_eq!(version(&store).as_deref(), Some("8"), "the version of the deletion");
     drop(store.apply([changed("b", 9), changed("c", 10)]));
     assert_eq!(version(&store).as_deref(), Some("10"), "the last of a batch");
-    let everything = kube_informer::delta::Scope::Everything;
+    let everything = kube_informer::store::Scope::Everything;
     drop(store.apply([Delta::Bookmark { scope: everything, version: Version::from(20) }]));
     assert_eq!(version(&store).as_deref(), Some("20"));
     drop(store.apply([changed("b", 9)]));

@@ -204,7 +204,7 @@ fn nothing_that_is_got_of_a_secret_gives_it_away() {
 
 #[test]
 fn a_server_that_does_not_answer_in_time_is_given_up_if_a_time_was_given() {
-    use kube_embedded::fault::{Fault, Rule};
+    use kube_embedded::faults::{Fault, Rule};
     let rig = rig();
     rig.server.faults().inject(Rule::new(Fault::Delay(std::time::Duration::from_secs(3_600))).resource("", "pods"));
     let ran = rig.run(&["get", "pods", "--request-timeout", "100ms"]);
@@ -214,7 +214,7 @@ fn a_server_that_does_not_answer_in_time_is_given_up_if_a_time_was_given() {
 
 #[test]
 fn a_sync_that_takes_a_while_shows_how_far_it_is() {
-    use kube_embedded::fault::{Fault, Rule};
+    use kube_embedded::faults::{Fault, Rule};
     let rig = rig();
     rig.server.faults().inject(Rule::new(Fault::StallAfterEvents(2)).resource("", "pods"));
     let url = rig.server.url();

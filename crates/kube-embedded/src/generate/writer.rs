@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use crate::escape::push_string;
+use crate::encoding::escape::push_string;
 
 /// A JSON document being written. Commas come by themselves.
 #[derive(Debug, Default)]

@@ -8,7 +8,7 @@ use super::{
     Behaviour, Cache, Counts, DeleteReply, Generation, GroupResource, InitialStatus, Kind, Lifecycle, NameRule, Part,
     Propagation, PutMissing, ScalePaths, Schema, Scope, Selectable, Subresource, Text, UpdateVersion,
 };
-use crate::request::Verb;
+use crate::http::request::Verb;
 
 const JOB_DELETE_WARNING: &str = "child pods are preserved by default when jobs are deleted; set propagationPolicy=Background to \
                                   remove them or set propagationPolicy=Orphan to suppress this warning";

@@ -4,14 +4,14 @@ use std::sync::{Arc, OnceLock};
 
 use serde_json::Value;
 
+use super::table::Columns;
 use super::{
     Behaviour, Cache, Counts, DeleteReply, Generation, GroupResource, InitialStatus, Kind, Lifecycle, NameRule, Part,
     Propagation, PutMissing, ScalePaths, Schema, Scope, Selectable, Structure, Subresource, Text, UpdateVersion,
 };
-use crate::json;
-use crate::request::Verb;
-use crate::status::Cause;
-use crate::table::Columns;
+use crate::encoding::json;
+use crate::http::request::Verb;
+use crate::http::status::Cause;
 
 const MOST_SELECTABLE_FIELDS: usize = 8;
 

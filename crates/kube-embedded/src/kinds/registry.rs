@@ -8,7 +8,7 @@ use serde_json::Value;
 
 use super::builtin::BuiltIns;
 use super::{Definition, GroupResource, Kind};
-use crate::status::Cause;
+use crate::http::status::Cause;
 
 /// The built-in kinds and those of the `CustomResourceDefinition`s. A value: a change makes a new one.
 #[derive(Debug, Clone, Default)]

@@ -14,8 +14,8 @@ use serde_json::{Map, Value};
 use self::check::Patterns;
 use self::rules::Rules;
 use super::schema::Structs;
-use crate::json;
-use crate::status::Cause;
+use crate::encoding::json;
+use crate::http::status::Cause;
 
 /// The schema of one version of a custom kind.
 #[derive(Debug)]

@@ -20,9 +20,9 @@ use serde_json::Value;
 
 use super::world::World;
 use super::write::Write;
+use crate::api::objects::Objects;
 use crate::cluster::Cluster;
 use crate::generate::layout::NodeNames;
-use crate::objects::Objects;
 use crate::storage::Object;
 use book::Book;
 use part::{controller, name, text};

@@ -3,10 +3,10 @@
 use serde_json::Value;
 
 use super::times::shift;
+use crate::api::objects::Objects;
+use crate::api::verbs::update::Facet;
 use crate::cluster::Cluster;
-use crate::objects::Objects;
-use crate::status::Status;
-use crate::verbs::update::Facet;
+use crate::http::status::Status;
 
 /// One write.
 #[derive(Debug, Clone, PartialEq)]

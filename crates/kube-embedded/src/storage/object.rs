@@ -7,9 +7,9 @@ use bytes::Bytes;
 use serde_json::Value;
 
 use super::key::Key;
-use crate::json::{self, Encoded};
+use crate::encoding::json::{self, Encoded};
+use crate::encoding::protobuf;
 use crate::kinds::Kind;
-use crate::protobuf;
 
 /// An object's labels, sorted by name.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]

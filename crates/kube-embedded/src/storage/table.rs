@@ -8,9 +8,9 @@ use tokio::time::Instant;
 
 use super::change::{Change, ChangeKind};
 use super::key::{Key, Span};
+use super::latest;
 use super::object::{Draft, Object};
 use super::{Expect, Lost, Outdated, Snapshot};
-use crate::latest;
 
 /// The objects of one resource.
 #[derive(Debug)]

@@ -9,9 +9,9 @@ use proptest::prelude::*;
 use serde_json::json;
 use tokio::time::Instant;
 
+use super::latest::Gone;
 use super::{ChangeKind, Draft, Expect, Key, Lost, Outdated, Span, Storage, TableId, Window};
 use crate::kinds::{Kind, Registry};
-use crate::latest::Gone;
 
 fn pods() -> Arc<Kind> {
     Registry::new().find("", "v1", "pods").expect("pods are built in")

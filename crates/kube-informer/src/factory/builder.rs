@@ -10,8 +10,8 @@ use kube::core::{ApiResource, DynamicObject};
 
 use super::Factory;
 use super::registry::{Content, Registry, Sources};
+use crate::client::ApiListWatch;
 use crate::informer::Settings;
-use crate::list_watch::ApiListWatch;
 use crate::object::{Kind, Object, is_partial};
 
 /// A factory to be. See [`Factory::builder`].

@@ -9,12 +9,12 @@ use kube::core::{ApiResource, DynamicObject, PartialObjectMeta};
 use parking_lot::Mutex;
 use tokio::time::{Instant, sleep_until};
 
-use crate::controller::Shared;
-use crate::error::SyncError;
+use crate::informer::Subscription;
+use crate::informer::SyncError;
 use crate::informer::{Core, Informer};
-use crate::key::ObjectKey;
+use crate::object::ObjectKey;
+use crate::pipeline::controller::Shared;
 use crate::reflector::{Lookout, Sight};
-use crate::subscription::Subscription;
 
 /// How long to go without, where definitions may not be watched.
 const REFUSED_FOR: Duration = Duration::from_secs(600);

@@ -12,10 +12,10 @@ use tokio::runtime;
 use super::builder::Kinds;
 use super::definitions::Definitions;
 use super::scope::Scope;
-use super::served::Placing;
-use crate::controller::Shared;
+use crate::client::ApiListWatch;
+use crate::client::discovery::served::Placing;
 use crate::informer::{Core, InformerBuilder, Settings};
-use crate::list_watch::ApiListWatch;
+use crate::pipeline::controller::Shared;
 
 /// The caches of a factory, held weakly: they live as long as somebody uses them.
 pub(super) struct Registry {

@@ -4,9 +4,9 @@ use std::collections::BTreeSet;
 use std::fmt;
 use std::sync::Arc;
 
-use crate::delta;
 use crate::informer::Settings;
-use crate::selector::{FieldSelector, Selector};
+use crate::object::{FieldSelector, Selector};
+use crate::store::delta;
 
 /// Which objects of a resource: of which namespaces, with which labels and fields. Everything, unless said otherwise.
 ///

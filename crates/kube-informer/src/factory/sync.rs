@@ -11,9 +11,9 @@ use tokio::time::timeout;
 
 use super::registry::Live;
 use super::scope::Scope;
-use crate::health::Health;
+use crate::client::ServerError;
 use crate::informer::{Core, Standing};
-use crate::server_error::ServerError;
+use crate::pipeline::health::Health;
 
 /// How long a wait for informers that nobody has started goes without a word.
 const PATIENCE: Duration = Duration::from_secs(10);

@@ -10,17 +10,18 @@ use kube::core::ApiResource;
 use super::Informer;
 use super::core::{Core, Identity, Sharing};
 use super::settings::{OnWatchError, Settings};
+use crate::body::{Arrival, Keeper, KeeperSettings};
+use crate::body::{Obj, Untyped};
+use crate::client::{ApiListWatch, ListWatch};
 use crate::codec::Wire;
-use crate::controller::{Clock, Controller, Parts, Reflect, Shared, Workplace};
-use crate::delta::Scope;
-use crate::delta_fifo::{Bounds, DeltaFifo};
-use crate::error::DecodeError;
-use crate::keeper::{Arrival, Keeper, KeeperSettings};
-use crate::list_watch::{ApiListWatch, ListWatch};
-use crate::metrics::Reporter;
-use crate::object::{Obj, Object, Untyped};
-use crate::processor::CheckPeriod;
+use crate::object::DecodeError;
+use crate::object::Object;
+use crate::pipeline::controller::{Clock, Controller, Parts, Reflect, Shared, Workplace};
+use crate::pipeline::delta_fifo::{Bounds, DeltaFifo};
+use crate::pipeline::metrics::Reporter;
+use crate::pipeline::processor::CheckPeriod;
 use crate::reflector::{self, Intake, Lookout, Reflector, Whence};
+use crate::store::Scope;
 use crate::store::{Door, Store};
 
 /// An informer to be. See [`Informer::builder`].

@@ -11,16 +11,16 @@ use tokio::runtime;
 use tokio::time::{Instant, timeout};
 
 use super::settings::WhenRefused;
-use crate::controller::{Controller, Progress, Shared};
-use crate::delta::Scope;
-use crate::error::{NamespacesShared, Stale, SyncError, WaitError};
-use crate::health::{Condition, Health};
-use crate::key::ObjectKey;
-use crate::object::{Obj, Raw, Untyped};
-use crate::processor::{Mailbox, Newcomer};
-use crate::server_error::ServerError;
+use super::{NamespacesShared, Stale, SyncError, WaitError};
+use crate::body::{Obj, Raw, Untyped};
+use crate::client::ServerError;
+use crate::object::ObjectKey;
+use crate::object::Version;
+use crate::pipeline::controller::{Controller, Progress, Shared};
+use crate::pipeline::health::{Condition, Health};
+use crate::pipeline::processor::{Mailbox, Newcomer};
 use crate::store::Reader;
-use crate::version::Version;
+use crate::store::Scope;
 
 /// How long a wait for an informer that nobody has started goes without a word.
 const PATIENCE: Duration = Duration::from_secs(10);

@@ -6,16 +6,17 @@ use std::time::Duration;
 
 use serde_json::Value;
 
+use crate::body::Keep;
+use crate::body::{Obj, Untyped};
+use crate::client::ServerError;
 use crate::codec::{FieldCutter, Wire};
-use crate::delta::Scope;
-use crate::delta_fifo::Discipline;
-use crate::keeper::Keep;
-use crate::metrics::Metrics;
-use crate::object::{Obj, Object, Untyped};
-use crate::path::FieldPath;
+use crate::object::FieldPath;
+use crate::object::Object;
+use crate::object::{FieldSelector, Selector};
+use crate::pipeline::delta_fifo::Discipline;
+use crate::pipeline::metrics::Metrics;
 use crate::reflector;
-use crate::selector::{FieldSelector, Selector};
-use crate::server_error::ServerError;
+use crate::store::Scope;
 use crate::store::Verdict;
 
 /// Whether a refusal of the server (401, 403, 404) ends a wait for the first list.
@@ -26,7 +27,7 @@ use crate::store::Verdict;
 /// # let server = kube_embedded::Server::builder().in_process().start().await?;
 /// # let client = kube::Client::new(server.service(), "default");
 /// use k8s_openapi::api::core::v1::ConfigMap;
-/// use kube_embedded::fault::{Fault, Rule};
+/// use kube_embedded::faults::{Fault, Rule};
 /// use kube_informer::{Informer, WhenRefused};
 ///
 /// # tokio::time::pause();
@@ -475,7 +476,7 @@ setters! {
     /// # let client = kube::Client::new(server.service(), "default");
     /// # tokio::time::pause();
     /// # use k8s_openapi::api::core::v1::ConfigMap;
-    /// # use kube_embedded::fault::{Fault, Rule};
+    /// # use kube_embedded::faults::{Fault, Rule};
     /// # use kube_informer::Informer;
     /// # server.faults().inject(Rule::new(Fault::status(500)).times(2));
     /// let (tell, told) = std::sync::mpsc::channel();

@@ -6,8 +6,8 @@ use k8s_openapi::ClusterResourceScope;
 use kube::core::ApiResource;
 use serde::de::DeserializeOwned;
 
+use super::DecodeError;
 use crate::codec::{decode_protobuf, protobuf};
-use crate::error::DecodeError;
 
 /// A type that bodies can be read as: anything that serde can deserialize. There is nothing to implement.
 ///

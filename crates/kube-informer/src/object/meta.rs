@@ -6,15 +6,15 @@ use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use parking_lot::Mutex;
 
+use super::ObjectKey;
+use super::Version;
 use super::labels::Labels;
 use super::owner::{CONTROLS, Owners};
 use super::strings::{Gather, Strings};
 use super::uid::Uid;
+use super::with_scratch;
+use crate::body::Interner;
 use crate::codec::{Broken, Deleted, Found};
-use crate::keeper::Interner;
-use crate::key::ObjectKey;
-use crate::scratch::with_scratch;
-use crate::version::Version;
 
 /// The metadata that is always at hand.
 #[derive(Debug)]
@@ -54,7 +54,7 @@ impl Meta {
     }
 
     /// An object with nothing but what names it.
-    pub(super) fn to_json(&self) -> Vec<u8> {
+    pub(crate) fn to_json(&self) -> Vec<u8> {
         let mut metadata = serde_json::json!({"name": self.key.name(), "resourceVersion": self.version.to_string()});
         if let Some(namespace) = self.key.namespace() {
             metadata["namespace"] = namespace.into();
@@ -62,7 +62,7 @@ impl Meta {
         serde_json::json!({ "metadata": metadata }).to_string().into()
     }
 
-    pub(super) fn generation(&self) -> Option<i64> {
+    pub(crate) fn generation(&self) -> Option<i64> {
         Some(self.generation).filter(|generation| *generation != NO_GENERATION)
     }
 

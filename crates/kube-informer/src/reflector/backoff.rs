@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use super::settings::BackoffSettings;
-use crate::server_error::ServerError;
+use crate::client::ServerError;
 
 /// Waits that grow with each failure, whatever its kind, and begin anew only after a time without any.
 #[derive(Debug, Clone)]

@@ -8,11 +8,11 @@ use futures_util::future::BoxFuture;
 
 use super::step::{Frame, Input, Lane};
 use super::{Intake, Whence};
+use crate::client::Body;
+use crate::client::{Doing, Failure, ServerError};
 use crate::codec::{
     Broken, Frames, LARGEST_OBJECT, ListEnd, ListError, ListSplitter, ProtobufFrames, ProtobufList, WatchFrame, Wire,
 };
-use crate::list_watch::Body;
-use crate::server_error::{Doing, Failure, ServerError};
 
 /// A list or a watch, from the request to the end of its answer.
 pub(crate) struct Flow {
@@ -225,7 +225,7 @@ impl Flow {
 pub(super) async fn read_revision(
     what: Arc<str>,
     answer: BoxFuture<'static, Result<Body, ServerError>>,
-) -> Result<crate::version::Version, ServerError> {
+) -> Result<crate::object::Version, ServerError> {
     let error = |failure| ServerError::new(Doing::Probe, Arc::clone(&what), failure);
     let mut body = answer.await?;
     let mut splitter = Splitter::new(body.wire());

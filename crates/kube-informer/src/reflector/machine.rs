@@ -7,21 +7,21 @@ use tokio::time::Instant;
 
 use self::absence::Absence;
 use self::listing::{Paged, Streamed, Support};
-use self::silence::{Quiet, Revised};
+use self::staleness::{Quiet, Revised};
 use self::watching::{Strikes, Watch};
 use super::backoff::Backoff;
-use super::dice::Dice;
+use super::rng::Dice;
 use super::settings::{Settings, Streaming};
 use super::status::{Counters, RelistReason, State, Status, Synced};
 use super::step::{Action, Input, Lane};
-use crate::delta::{Delta, History, Relist, Scope};
-use crate::list_watch::{ListQuery, ListVersion};
-use crate::server_error::{Doing, Failure, ServerError};
-use crate::version::Version;
+use crate::client::{Doing, Failure, ServerError};
+use crate::client::{ListQuery, ListVersion};
+use crate::object::Version;
+use crate::store::{Delta, History, Relist, Scope};
 
 mod absence;
 mod listing;
-mod silence;
+mod staleness;
 #[cfg(test)]
 mod tests;
 mod watching;
@@ -448,6 +448,6 @@ fn may_be_another_server(cause: &ServerError) -> bool {
 fn revision_query() -> ListQuery {
     let mut query = ListQuery::new(ListVersion::Latest);
     query.limit = Some(1);
-    query.detail = crate::list_watch::Detail::Metadata;
+    query.detail = crate::client::Detail::Metadata;
     query
 }

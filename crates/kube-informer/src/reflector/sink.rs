@@ -4,14 +4,14 @@ use std::future::Future;
 
 use tokio::sync::mpsc;
 
-use crate::delta::Delta;
+use crate::store::Delta;
 
 /// Takes the reflector's deltas, in order.
 ///
 /// While it has no room it keeps the reflector waiting, which then reads nothing: back-pressure reaches the server instead of memory.
 ///
 /// ```
-/// use kube_informer::delta::Delta;
+/// use kube_informer::store::Delta;
 /// use kube_informer::reflector::{DeltaSink, SinkClosed};
 ///
 /// /// Counts, and keeps nothing.
@@ -35,7 +35,7 @@ pub trait DeltaSink: Send {
 /// ```
 /// # #[tokio::main(flavor = "current_thread")]
 /// # async fn main() {
-/// use kube_informer::delta::{Delta, Scope};
+/// use kube_informer::store::{Delta, Scope};
 /// use kube_informer::reflector::{DeltaSink as _, SinkClosed};
 ///
 /// let (mut deltas, receiver) = tokio::sync::mpsc::channel(1);

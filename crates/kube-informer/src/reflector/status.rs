@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
-use crate::server_error::ServerError;
-use crate::version::Version;
+use crate::client::ServerError;
+use crate::object::Version;
 
 /// A reflector, seen from outside.
 ///

@@ -1,12 +1,12 @@
 //! What goes into the machine and what comes out of it.
 
-use super::lookout::Sight;
+use super::definition_watch::Sight;
+use crate::body::{Obj, Untyped};
+use crate::client::ServerError;
+use crate::client::{ListQuery, WatchQuery};
 use crate::codec::{Broken, Change, ListEnd};
-use crate::delta::Delta;
-use crate::list_watch::{ListQuery, WatchQuery};
-use crate::object::{Obj, Untyped};
-use crate::server_error::ServerError;
-use crate::version::Version;
+use crate::object::Version;
+use crate::store::Delta;
 
 /// Something that happened.
 #[derive(Debug)]

@@ -4,9 +4,9 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 use std::vec;
 
-use crate::event::{Event, Origin};
-use crate::object::{Obj, Raw, Untyped};
-use crate::processor::{News, Run, RunOf};
+use super::{Event, Origin};
+use crate::body::{Obj, Raw, Untyped};
+use crate::pipeline::processor::{News, Run, RunOf};
 
 /// What to tell handlers, in order. Readers already see all of it.
 ///

@@ -4,7 +4,7 @@ use std::hash::BuildHasher;
 
 use hashbrown::HashTable;
 
-use super::marks::{Mark, Marks};
+use super::label_bloom::{Mark, Marks};
 use super::state::Hashing;
 use crate::object::Strings;
 

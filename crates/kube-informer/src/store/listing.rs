@@ -2,11 +2,11 @@
 
 use std::collections::BTreeMap;
 
+use super::Origin;
 use super::state::Place;
-use crate::delta::{History, Relist};
-use crate::event::Origin;
-use crate::key::ObjectKey;
-use crate::object::{Obj, Untyped};
+use super::{History, Relist};
+use crate::body::{Obj, Untyped};
+use crate::object::ObjectKey;
 
 /// Which entries a list has shown so far, by slot, and which of them nobody has been told of.
 ///

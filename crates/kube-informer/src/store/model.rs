@@ -9,9 +9,9 @@ use self::dice::Dice;
 use self::pipeline::Pipeline;
 use self::reflector::Reflector;
 use self::server::Server;
+use super::Scope;
 use super::sabotage::Sabotage;
-use crate::delta::Scope;
-use crate::delta_fifo::Discipline;
+use crate::pipeline::delta_fifo::Discipline;
 
 mod dice;
 mod pipeline;

@@ -8,11 +8,11 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use arc_swap::{ArcSwap, Guard};
 use parking_lot::Mutex;
 
+use super::index_table::AnyTable;
 use super::state::State;
-use crate::index::AnyTable;
-use crate::key::ObjectKey;
-use crate::object::{Obj, Untyped};
-use crate::version::Version;
+use crate::body::{Obj, Untyped};
+use crate::object::ObjectKey;
+use crate::object::Version;
 
 /// Reads a store. Never waits for the writer and never makes it wait; every read answers from one state.
 #[derive(Clone)]

@@ -5,11 +5,11 @@ use std::fmt;
 use std::hash::BuildHasher;
 use std::sync::Arc;
 
-use super::marks::Marks;
-use super::trie::Trie;
-use crate::key::ObjectKey;
-use crate::object::{Obj, Raw, Untyped};
-use crate::version::Version;
+use super::hamt::Trie;
+use super::label_bloom::Marks;
+use crate::body::{Obj, Raw, Untyped};
+use crate::object::ObjectKey;
+use crate::object::Version;
 
 /// Keyed afresh for each store, so that nobody can choose names that collide; or from a seed, so that seeds replay.
 pub(crate) type Hashing = foldhash::fast::SeedableRandomState;

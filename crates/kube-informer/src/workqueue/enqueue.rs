@@ -5,8 +5,8 @@ use std::hash::Hash;
 use super::WorkQueue;
 use super::priority::Priority;
 use super::slots::Cause;
-use crate::event::{Event, Origin};
-use crate::key::ObjectKey;
+use crate::object::ObjectKey;
+use crate::store::{Event, Origin};
 
 impl WorkQueue<ObjectKey> {
     /// A handler for an informer that adds the key of whatever an event is about: added, updated or deleted, a deletion that was

@@ -2,7 +2,7 @@
 
 #![allow(dead_code, reason = "every test file takes what it needs")]
 
-use kube_informer::delta::{Delta, History, Relist, Scope};
+use kube_informer::store::{Delta, History, Relist, Scope};
 use kube_informer::store::{Events, Store};
 use kube_informer::{Event, Obj, Untyped, Version};
 

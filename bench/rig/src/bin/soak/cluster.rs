@@ -6,7 +6,7 @@
 use std::io::{self, BufRead, Write};
 use std::time::Duration;
 
-use kube_embedded::fault::{Fault, Rule};
+use kube_embedded::faults::{Fault, Rule};
 use kube_embedded::pretend::{Pretend, Size};
 use kube_embedded::{Server, Verb};
 use rig::process;

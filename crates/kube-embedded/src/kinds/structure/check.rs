@@ -7,7 +7,7 @@ use serde_json::{Map, Value};
 
 use super::formats;
 use super::{joined, properties, shown};
-use crate::status::Cause;
+use crate::http::status::Cause;
 
 /// What cannot be said of a field is said of nothing.
 pub(super) const NOWHERE: &str = "<nil>";

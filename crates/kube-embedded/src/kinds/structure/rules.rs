@@ -10,7 +10,7 @@ use serde_json::Value;
 
 use super::check::NOWHERE;
 use super::{Findings, counterpart, joined, shown};
-use crate::status::Cause;
+use crate::http::status::Cause;
 
 /// Words that CEL has for itself: fields of these names are called otherwise in rules.
 const RESERVED: [&str; 21] = [

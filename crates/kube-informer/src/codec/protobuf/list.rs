@@ -2,11 +2,11 @@
 
 use bytes::Bytes;
 
-use super::arriving::{Arriving, Head};
 use super::envelope::{Envelope, MAGIC};
+use super::incremental::{Arriving, Head};
 use super::wire::{Datum, Fields};
 use crate::codec::{Broken, ListEnd, ListError};
-use crate::version::Version;
+use crate::object::Version;
 
 /// Cuts the body of a LIST into its items, one by one, while it arrives. Never holds more than one item.
 ///

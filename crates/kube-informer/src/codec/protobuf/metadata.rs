@@ -3,7 +3,7 @@
 use super::envelope::Envelope;
 use super::value::entry_of;
 use super::wire::{Datum, Fields};
-use crate::codec::scan::{Deleted, Found, OwnerFound};
+use crate::codec::json::scan::{Deleted, Found, OwnerFound};
 use crate::codec::{Broken, Text, Wire};
 
 /// Scans an object for its metadata. Nothing behind it is looked at.

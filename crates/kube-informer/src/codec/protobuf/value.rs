@@ -9,8 +9,8 @@ use serde::de::{
 use serde::forward_to_deserialize_any;
 
 use super::message::{Fault, Message};
-use super::moment::{Moment, Precision, duration};
 use super::table::{Instead, Table, Type};
+use super::timestamp::{Moment, Precision, duration};
 use super::wire::{Datum, Fields, bytes_of};
 use super::{DEEPEST, base64};
 use crate::codec::Broken;

@@ -2,10 +2,10 @@
 
 use bytes::Bytes;
 
-use super::arriving::Arriving;
+use super::incremental::Arriving;
 use super::status::status;
 use super::wire::{Datum, Fields, bytes_of};
-use crate::codec::watch::bookmark;
+use crate::codec::json::watch::bookmark;
 use crate::codec::{Broken, Change, FrameTooLong, WatchFrame};
 
 /// Cuts arriving bytes into frames.

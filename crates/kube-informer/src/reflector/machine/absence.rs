@@ -1,11 +1,11 @@
 //! A resource that the server does not know: not yet, or no longer.
 
-use super::super::lookout::Sight;
 use super::super::status::Synced;
 use super::super::step::Action;
 use super::{Machine, Phase, Step, Told};
-use crate::delta::Delta;
-use crate::server_error::ServerError;
+use crate::client::ServerError;
+use crate::reflector::definition_watch::Sight;
+use crate::store::Delta;
 
 /// What is known of a resource that the server may not know.
 #[derive(Debug, Default)]

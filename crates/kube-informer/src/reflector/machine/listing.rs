@@ -7,12 +7,12 @@ use super::super::status::Synced;
 use super::super::step::{Action, Frame};
 use super::watching::Watch;
 use super::{From, Machine, Next, Phase, Step, Told, raise};
+use crate::body::{Obj, Untyped};
+use crate::client::{Doing, Failure, ServerError};
+use crate::client::{ListQuery, ListVersion, WatchQuery, WatchStart};
 use crate::codec::{Broken, Change, ListEnd};
-use crate::delta::{Delta, History};
-use crate::list_watch::{ListQuery, ListVersion, WatchQuery, WatchStart};
-use crate::object::{Obj, Untyped};
-use crate::server_error::{Doing, Failure, ServerError};
-use crate::version::Version;
+use crate::object::Version;
+use crate::store::{Delta, History};
 
 /// Whether the server can stream lists.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -1,9 +1,9 @@
 //! The machine, step by step, without a clock.
 
 use super::*;
+use crate::body::{Obj, Untyped};
+use crate::client::{Detail, WatchQuery, WatchStart};
 use crate::codec::{Broken, Change, ListEnd, ServerStatus};
-use crate::list_watch::{Detail, WatchQuery, WatchStart};
-use crate::object::{Obj, Untyped};
 use crate::reflector::settings::BackoffSettings;
 use crate::reflector::step::Frame;
 

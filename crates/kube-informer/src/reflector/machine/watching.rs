@@ -4,13 +4,13 @@ use std::time::Duration;
 
 use super::super::status::RelistReason;
 use super::super::step::{Action, Frame};
-use super::silence::Doubt;
+use super::staleness::Doubt;
 use super::{Machine, Next, Phase, Step};
+use crate::client::{Doing, Failure, ServerError};
+use crate::client::{WatchQuery, WatchStart};
 use crate::codec::{Broken, Change};
-use crate::delta::Delta;
-use crate::list_watch::{WatchQuery, WatchStart};
-use crate::server_error::{Doing, Failure, ServerError};
-use crate::version::Version;
+use crate::object::Version;
+use crate::store::Delta;
 
 /// A watch, open or being opened.
 #[derive(Debug)]

@@ -8,17 +8,18 @@ use hashbrown::HashSet;
 use super::dice::Dice;
 use super::reflector::Reflector;
 use super::server::Server;
-use crate::delta::{Delta, History, Scope};
-use crate::delta_fifo::{Bounds, DeltaFifo, Discipline, Full};
-use crate::event::{Event, FinalState, Origin};
-use crate::index::Index;
-use crate::key::ObjectKey;
-use crate::lister::Lister;
-use crate::object::{Obj, Uid, Untyped};
-use crate::selector::Selector;
+use crate::body::{Obj, Untyped};
+use crate::informer::Index;
+use crate::informer::Lister;
+use crate::object::ObjectKey;
+use crate::object::Selector;
+use crate::object::Uid;
+use crate::object::Version;
+use crate::pipeline::delta_fifo::{Bounds, DeltaFifo, Discipline, Full};
 use crate::store::sabotage::Sabotage;
+use crate::store::{Delta, History, Scope};
 use crate::store::{Door, Reader, State, Store};
-use crate::version::Version;
+use crate::store::{Event, FinalState, Origin};
 
 /// One thing that was told of a key.
 pub(super) type Told = (&'static str, Id, Origin);

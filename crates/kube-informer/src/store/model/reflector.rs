@@ -2,9 +2,9 @@
 
 use super::dice::Dice;
 use super::server::Server;
-use crate::delta::{Delta, History, Relist, Scope};
-use crate::object::{Obj, Untyped};
-use crate::version::Version;
+use crate::body::{Obj, Untyped};
+use crate::object::Version;
+use crate::store::{Delta, History, Relist, Scope};
 
 #[derive(Debug)]
 pub(super) struct Reflector {

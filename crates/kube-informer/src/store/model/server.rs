@@ -3,9 +3,9 @@
 use std::collections::BTreeMap;
 
 use super::dice::Dice;
-use crate::delta::Delta;
-use crate::key::ObjectKey;
-use crate::object::{Obj, Untyped};
+use crate::body::{Obj, Untyped};
+use crate::object::ObjectKey;
+use crate::store::Delta;
 
 #[derive(Debug)]
 pub(super) struct Server {

@@ -1,5 +1,5 @@
 use super::*;
-use crate::reflector::lookout::Sight;
+use crate::reflector::definition_watch::Sight;
 
 /// Asked for a list, and told that there is no such resource.
 fn unknown_to_the_server() -> Bench {

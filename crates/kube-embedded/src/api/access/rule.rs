@@ -1,0 +1,186 @@
+//! Which requests a rule is about.
+
+use serde_json::{Value, json};
+
+use super::User;
+use super::attributes::{Action, Attributes};
+use crate::http::request::Verb;
+
+/// Which requests are allowed or denied. A new one means all of them, by everybody; each method narrows it down.
+///
+/// Named several times, users and groups, verbs, resources, namespaces, names and paths are alternatives: a rule with
+/// two verbs means either. A rule with a resource, a namespace or a name is about resources only, one with a path about
+/// other paths only.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[must_use = "a rule does nothing until it is allowed or denied"]
+pub struct Rule {
+    users: Vec<String>,
+    groups: Vec<String>,
+    verbs: Vec<Verb>,
+    resources: Vec<Resource>,
+    namespaces: Vec<String>,
+    names: Vec<String>,
+    paths: Vec<String>,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Resource {
+    group: String,
+    resource: String,
+    subresource: Option<String>,
+}
+
+impl Rule {
+    /// Everything, by everybody.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// By this user.
+    pub fn user(mut self, name: impl Into<String>) -> Self {
+        self.users.push(name.into());
+        self
+    }
+
+    /// By members of this group.
+    pub fn group(mut self, group: impl Into<String>) -> Self {
+        self.groups.push(group.into());
+        self
+    }
+
+    /// With this verb. A path is only ever asked for with a method, of which `get`, `patch` and `delete` are verbs too.
+    pub fn verb(mut self, verb: Verb) -> Self {
+        self.verbs.push(verb);
+        self
+    }
+
+    /// With one of these verbs.
+    pub fn verbs(mut self, verbs: impl IntoIterator<Item = Verb>) -> Self {
+        self.verbs.extend(verbs);
+        self
+    }
+
+    /// Of this resource: its group (`""` for the core group) and its plural, written as roles write it.
+    ///
+    /// `pods` does not mean `pods/log`; `*` means every resource and subresource, `pods/*` every subresource of pods,
+    /// `*/status` the status of everything. The group may be `*` too.
+    pub fn resource(mut self, group: impl Into<String>, resource: &str) -> Self {
+        let (resource, subresource) = match resource.split_once('/') {
+            Some((resource, subresource)) => (resource, Some(subresource.to_owned())),
+            None => (resource, None),
+        };
+        self.resources.push(Resource { group: group.into(), resource: resource.to_owned(), subresource });
+        self
+    }
+
+    /// In this namespace. Nothing at the cluster's scope is meant then.
+    pub fn namespace(mut self, namespace: impl Into<String>) -> Self {
+        self.namespaces.push(namespace.into());
+        self
+    }
+
+    /// Of the object with this name. Requests for a whole collection are not meant then, unless a field selector fixes
+    /// the name.
+    pub fn name(mut self, name: impl Into<String>) -> Self {
+        self.names.push(name.into());
+        self
+    }
+
+    /// Of this path, which is no resource: `/metrics`, or with a star at its end all that begin so.
+    pub fn path(mut self, path: impl Into<String>) -> Self {
+        self.paths.push(path.into());
+        self
+    }
+
+    pub(super) fn fits(&self, attributes: &Attributes<'_>) -> bool {
+        self.fits_user(attributes.user) && self.fits_action(&attributes.action)
+    }
+
+    pub(super) fn fits_user(&self, user: &User) -> bool {
+        self.users.is_empty() && self.groups.is_empty()
+            || self.users.iter().any(|name| name == user.name())
+            || self.groups.iter().any(|group| user.groups().contains(group))
+    }
+
+    /// What it says about resources, as reviews list it.
+    pub(super) fn on_resources(&self) -> Vec<Value> {
+        if !self.paths.is_empty() {
+            return Vec::new();
+        }
+        let verbs = self.verb_names();
+        let named = |mut rule: Value| {
+            if !self.names.is_empty() {
+                rule["resourceNames"] = json!(self.names);
+            }
+            rule
+        };
+        if self.resources.is_empty() {
+            return vec![named(json!({"verbs": verbs, "apiGroups": ["*"], "resources": ["*"]}))];
+        }
+        let resources = self.resources.iter().map(|Resource { group, resource, subresource }| {
+            let resource = match subresource {
+                Some(subresource) => format!("{resource}/{subresource}"),
+                None => resource.clone(),
+            };
+            named(json!({"verbs": verbs, "apiGroups": [group], "resources": [resource]}))
+        });
+        resources.collect()
+    }
+
+    /// What it says about other paths.
+    pub(super) fn on_paths(&self) -> Option<Value> {
+        if !(self.resources.is_empty() && self.namespaces.is_empty() && self.names.is_empty()) {
+            return None;
+        }
+        let paths = if self.paths.is_empty() { vec!["*".to_owned()] } else { self.paths.clone() };
+        Some(json!({"verbs": self.verb_names(), "nonResourceURLs": paths}))
+    }
+
+    fn verb_names(&self) -> Vec<&'static str> {
+        if self.verbs.is_empty() { vec!["*"] } else { self.verbs.iter().map(|verb| verb.name()).collect() }
+    }
+
+    fn fits_action(&self, action: &Action<'_>) -> bool {
+        match action {
+            Action::Path { method, path } => {
+                let about_resources =
+                    !(self.resources.is_empty() && self.namespaces.is_empty() && self.names.is_empty());
+                let verb = self.verbs.is_empty() || self.verbs.iter().any(|verb| verb.name() == *method);
+                let path = self.paths.is_empty() || self.paths.iter().any(|pattern| path_fits(pattern, path));
+                !about_resources && verb && path
+            }
+            Action::Resource { verb, group, resource, subresource, namespace, name } => {
+                let any = |wanted: &[String], is: &Option<&str>| {
+                    wanted.is_empty() || is.is_some_and(|is| wanted.iter().any(|wanted| wanted == is))
+                };
+                let resource = |wanted: &Resource| wanted.fits(group, resource, *subresource);
+                self.paths.is_empty()
+                    && (self.verbs.is_empty() || verb.is_some_and(|verb| self.verbs.contains(&verb)))
+                    && (self.resources.is_empty() || self.resources.iter().any(resource))
+                    && any(&self.namespaces, namespace)
+                    && any(&self.names, name)
+            }
+        }
+    }
+}
+
+impl Resource {
+    fn fits(&self, group: &str, resource: &str, subresource: Option<&str>) -> bool {
+        let star_or = |pattern: &str, word: &str| pattern == "*" || pattern == word;
+        star_or(&self.group, group)
+            && star_or(&self.resource, resource)
+            && match (self.subresource.as_deref(), subresource) {
+                (None, None) => true,
+                (None, Some(_)) => self.resource == "*",
+                (Some(_), None) => false,
+                (Some(pattern), Some(subresource)) => star_or(pattern, subresource),
+            }
+    }
+}
+
+fn path_fits(pattern: &str, path: &str) -> bool {
+    match pattern.strip_suffix('*') {
+        Some(prefix) => path.starts_with(prefix),
+        None => path == pattern,
+    }
+}

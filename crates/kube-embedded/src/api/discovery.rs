@@ -1,0 +1,276 @@
+//! Discovery: the documents that tell clients what is served.
+
+use crate::encoding::escape::push_string;
+use crate::http::request::Verb;
+use crate::kinds::{GroupVersion, Kind, Part, Registry, Scope, Text};
+
+/// The two roots of the API.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Root {
+    /// `/api`: the core group.
+    Api,
+    /// `/apis`: all other groups.
+    Apis,
+}
+
+/// Questions that are asked by creating an object that nobody keeps: group, singular name, kind and scope, in order.
+const QUESTIONS: [(&str, &str, &str, Scope); 5] = [
+    ("authentication.k8s.io", "selfsubjectreview", "SelfSubjectReview", Scope::Cluster),
+    ("authorization.k8s.io", "localsubjectaccessreview", "LocalSubjectAccessReview", Scope::Namespaced),
+    ("authorization.k8s.io", "selfsubjectaccessreview", "SelfSubjectAccessReview", Scope::Cluster),
+    ("authorization.k8s.io", "selfsubjectrulesreview", "SelfSubjectRulesReview", Scope::Cluster),
+    ("authorization.k8s.io", "subjectaccessreview", "SubjectAccessReview", Scope::Cluster),
+];
+
+/// Whether a group is the server's own.
+pub(crate) fn is_built_in(registry: &Registry, group: &str) -> bool {
+    registry.is_built_in_group(group) || QUESTIONS.iter().any(|question| question.0 == group)
+}
+
+/// What is served, with the groups of questions in their places.
+fn served(registry: &Registry) -> Vec<GroupVersion<'_>> {
+    let mut all = registry.group_versions();
+    let place = all.iter().position(|each| each.group == "autoscaling").unwrap_or(all.len());
+    let groups = ["authentication.k8s.io", "authorization.k8s.io"].into_iter();
+    all.splice(place..place, groups.map(|group| GroupVersion { group, version: "v1", kinds: Vec::new() }));
+    all
+}
+
+fn questions(group: &str) -> impl Iterator<Item = &'static (&'static str, &'static str, &'static str, Scope)> {
+    QUESTIONS.iter().filter(move |question| question.0 == group)
+}
+
+/// Everything below a root in one document, an `APIGroupDiscoveryList`.
+pub(crate) fn aggregated(registry: &Registry, root: Root) -> Vec<u8> {
+    let mut out = Document::new();
+    out.raw(r#"{"kind":"APIGroupDiscoveryList","apiVersion":"apidiscovery.k8s.io/v2","metadata":{},"items":["#);
+    let below = |each: &GroupVersion<'_>| each.group.is_empty() == (root == Root::Api);
+    let versions: Vec<_> = served(registry).into_iter().filter(below).collect();
+    out.list(versions.chunk_by(|a, b| a.group == b.group), |out, versions| {
+        out.raw(r#"{"metadata":{"#);
+        if root == Root::Apis {
+            out.text("name", versions[0].group);
+        }
+        out.raw(r#"},"versions":["#);
+        out.list(versions, |out, version| {
+            out.raw("{");
+            out.text("version", version.version);
+            out.raw(r#","resources":["#);
+            out.list(&version.kinds, |out, kind| out.aggregated_resource(kind));
+            out.list(questions(version.group), |out, (_, name, kind, scope)| {
+                let scope = if *scope == Scope::Namespaced { "Namespaced" } else { "Cluster" };
+                out.raw(&format!(
+                    r#"{{"resource":"{name}s","responseKind":{{"group":"","version":"","kind":"{kind}"}},"scope":"{scope}","singularResource":"{name}","verbs":["create"]}}"#
+                ));
+            });
+            out.raw(r#"],"freshness":"Current"}"#);
+        });
+        out.raw("]}");
+    });
+    out.raw("]}");
+    out.0
+}
+
+/// `/api` as older clients read it.
+pub(crate) fn api_versions(server_address: &str) -> Vec<u8> {
+    let mut out = Document::new();
+    out.raw(r#"{"kind":"APIVersions","versions":["v1"],"serverAddressByClientCIDRs":[{"clientCIDR":"0.0.0.0/0","#);
+    out.text("serverAddress", server_address);
+    out.raw("}]}");
+    out.0
+}
+
+/// `/apis` as older clients read it.
+pub(crate) fn group_list(registry: &Registry) -> Vec<u8> {
+    let mut out = Document::new();
+    out.raw(r#"{"kind":"APIGroupList","apiVersion":"v1","groups":["#);
+    let versions: Vec<_> = served(registry).into_iter().filter(|each| !each.group.is_empty()).collect();
+    out.list(versions.chunk_by(|a, b| a.group == b.group), |out, versions| {
+        out.raw("{");
+        out.group(versions);
+        out.raw("}");
+    });
+    out.raw("]}");
+    out.0
+}
+
+/// `/apis/GROUP`, if there is such a group.
+pub(crate) fn group(registry: &Registry, name: &str) -> Option<Vec<u8>> {
+    let all = served(registry);
+    let versions: Vec<_> = all.into_iter().filter(|each| each.group == name && !name.is_empty()).collect();
+    if versions.is_empty() {
+        return None;
+    }
+    let mut out = Document::new();
+    out.raw(r#"{"kind":"APIGroup","apiVersion":"v1","#);
+    out.group(&versions);
+    out.raw("}");
+    Some(out.0)
+}
+
+/// `/api/v1` and `/apis/GROUP/VERSION`, if there is such a version.
+pub(crate) fn resource_list(registry: &Registry, group: &str, version: &str) -> Option<Vec<u8>> {
+    let all = served(registry);
+    let served = all.into_iter().find(|each| each.group == group && each.version == version)?;
+    let mut out = Document::new();
+    out.raw(r#"{"kind":"APIResourceList","#);
+    if !group.is_empty() {
+        out.raw(r#""apiVersion":"v1","#);
+    }
+    out.text("groupVersion", &group_version(group, version));
+    out.raw(r#","resources":["#);
+    out.list(&served.kinds, |out, kind| out.resource(kind));
+    out.list(questions(group), |out, (_, name, kind, scope)| {
+        let namespaced = *scope == Scope::Namespaced;
+        out.raw(&format!(
+            r#"{{"name":"{name}s","singularName":"{name}","namespaced":{namespaced},"kind":"{kind}","verbs":["create"]}}"#
+        ));
+    });
+    out.raw("]}");
+    Some(out.0)
+}
+
+fn group_version(group: &str, version: &str) -> String {
+    if group.is_empty() { version.to_owned() } else { format!("{group}/{version}") }
+}
+
+/// JSON in the making, in the key order of the Go structs.
+struct Document(Vec<u8>);
+
+impl Document {
+    fn new() -> Self {
+        Document(Vec::with_capacity(4096))
+    }
+
+    fn raw(&mut self, json: &str) {
+        self.0.extend_from_slice(json.as_bytes());
+    }
+
+    fn text(&mut self, key: &str, value: &str) {
+        push_string(&mut self.0, key);
+        self.raw(":");
+        push_string(&mut self.0, value);
+    }
+
+    fn list<T>(&mut self, items: impl IntoIterator<Item = T>, mut write: impl FnMut(&mut Self, T)) {
+        for (at, item) in items.into_iter().enumerate() {
+            if at > 0 {
+                self.raw(",");
+            }
+            write(self, item);
+        }
+    }
+
+    fn group(&mut self, versions: &[GroupVersion<'_>]) {
+        let pair = |out: &mut Self, each: &GroupVersion<'_>| {
+            out.raw("{");
+            out.text("groupVersion", &group_version(each.group, each.version));
+            out.raw(",");
+            out.text("version", each.version);
+            out.raw("}");
+        };
+        self.text("name", versions[0].group);
+        self.raw(r#","versions":["#);
+        self.list(versions, pair);
+        self.raw(r#"],"preferredVersion":"#);
+        pair(self, &versions[0]);
+    }
+
+    fn aggregated_resource(&mut self, kind: &Kind) {
+        self.raw("{");
+        self.text("resource", &kind.plural);
+        self.response_kind(kind);
+        self.raw(",");
+        self.text("scope", if kind.scope == Scope::Namespaced { "Namespaced" } else { "Cluster" });
+        self.raw(",");
+        self.text("singularResource", &kind.singular);
+        self.verbs(&kind.verbs);
+        self.words("shortNames", &kind.short_names);
+        self.words("categories", &kind.categories);
+        if !kind.subresources.is_empty() {
+            self.raw(r#","subresources":["#);
+            self.list(&kind.subresources, |out, sub| {
+                out.raw("{");
+                out.text("subresource", sub.part.as_str());
+                match sub.part {
+                    Part::Scale => {
+                        out.raw(r#","responseKind":{"group":"autoscaling","version":"v1","kind":"Scale"}"#);
+                    }
+                    Part::Status | Part::Finalize => out.response_kind(kind),
+                }
+                out.verbs(&sub.verbs);
+                out.raw("}");
+            });
+            self.raw("]");
+        }
+        self.raw("}");
+    }
+
+    /// Built-in kinds leave group and version to the document's place.
+    fn response_kind(&mut self, kind: &Kind) {
+        let (group, version) = if kind.is_custom() { (&*kind.group, &*kind.version) } else { ("", "") };
+        self.raw(r#","responseKind":{"#);
+        self.text("group", group);
+        self.raw(",");
+        self.text("version", version);
+        self.raw(",");
+        self.text("kind", &kind.kind);
+        self.raw("}");
+    }
+
+    fn resource(&mut self, kind: &Kind) {
+        self.raw("{");
+        self.text("name", &kind.plural);
+        self.raw(",");
+        self.text("singularName", &kind.singular);
+        self.namespaced(kind);
+        self.verbs(&kind.verbs);
+        self.words("shortNames", &kind.short_names);
+        self.words("categories", &kind.categories);
+        if !kind.storage_version_hash.is_empty() {
+            self.raw(",");
+            self.text("storageVersionHash", &kind.storage_version_hash);
+        }
+        self.raw("}");
+        for sub in &kind.subresources {
+            self.raw(",{");
+            self.text("name", &format!("{}/{}", kind.plural, sub.part.as_str()));
+            self.raw(r#","singularName":"""#);
+            match sub.part {
+                Part::Scale => {
+                    let namespaced = kind.scope == Scope::Namespaced;
+                    self.raw(&format!(
+                        r#","namespaced":{namespaced},"group":"autoscaling","version":"v1","kind":"Scale""#
+                    ));
+                }
+                Part::Status | Part::Finalize => self.namespaced(kind),
+            }
+            self.verbs(&sub.verbs);
+            self.raw("}");
+        }
+    }
+
+    fn namespaced(&mut self, kind: &Kind) {
+        let namespaced = kind.scope == Scope::Namespaced;
+        self.raw(&format!(r#","namespaced":{namespaced},"#));
+        self.text("kind", &kind.kind);
+    }
+
+    fn verbs(&mut self, verbs: &[Verb]) {
+        self.raw(r#","verbs":["#);
+        self.list(verbs, |out, verb| push_string(&mut out.0, verb.name()));
+        self.raw("]");
+    }
+
+    /// A list of words, left out when empty.
+    fn words(&mut self, key: &str, words: &[Text]) {
+        if !words.is_empty() {
+            self.raw(&format!(r#","{key}":["#));
+            self.list(words, |out, word| push_string(&mut out.0, word));
+            self.raw("]");
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

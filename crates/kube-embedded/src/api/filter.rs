@@ -1,0 +1,65 @@
+//! Which objects of a collection a request is about.
+
+use std::sync::Arc;
+
+use super::view::View;
+use crate::http::query::ListOptions;
+use crate::http::status::Status;
+use crate::kinds::Kind;
+use crate::storage::selector::{FieldSelector, LabelSelector};
+use crate::storage::{Object, Span};
+
+/// A collection narrowed by selectors that the kind supports.
+#[derive(Debug, Clone)]
+pub(crate) struct Filter {
+    span: Span,
+    labels: LabelSelector,
+    fields: FieldSelector,
+}
+
+/// The selectors of a request, read but not yet held against a kind.
+#[derive(Debug, Clone)]
+pub(crate) struct Selectors {
+    labels: LabelSelector,
+    fields: FieldSelector,
+}
+
+impl Selectors {
+    pub(crate) fn parse(labels: &str, fields: &str) -> Result<Self, Status> {
+        Ok(Self { labels: LabelSelector::parse(labels)?, fields: FieldSelector::parse(fields)? })
+    }
+
+    pub(crate) fn of(options: &ListOptions) -> Result<Self, Status> {
+        Self::parse(&options.label_selector, &options.field_selector)
+    }
+}
+
+impl Filter {
+    /// Holds selectors against the kind: a field it does not know is refused.
+    pub(crate) fn new(kind: &Kind, namespace: Option<&str>, selectors: Selectors) -> Result<Self, Status> {
+        for term in selectors.fields.terms() {
+            kind.selectable_field(&term.field).map_err(Status::bad_request)?;
+        }
+        Ok(Self { span: Span::of(namespace), labels: selectors.labels, fields: selectors.fields })
+    }
+
+    /// The keys that can match at all.
+    pub(crate) fn span(&self) -> &Span {
+        &self.span
+    }
+
+    /// Whether it selects anything beyond its span.
+    pub(crate) fn is_everything(&self) -> bool {
+        self.labels.is_everything() && self.fields.is_everything()
+    }
+
+    /// The one object it is about, if it names one.
+    pub(crate) fn name(&self) -> Option<&str> {
+        self.fields.fixed("metadata.name")
+    }
+
+    pub(crate) fn matches(&self, view: &View, object: &Arc<Object>) -> bool {
+        self.labels.matches(object.labels())
+            && self.fields.terms().iter().all(|term| term.accepts(&view.field(object, &term.field)))
+    }
+}

@@ -1,0 +1,383 @@
+//! Reading and writing objects without HTTP.
+
+use std::sync::Arc;
+
+use serde::Serialize;
+use serde_json::Value;
+
+use super::delete_options::DeleteOptions;
+use super::verbs::delete::delete;
+use super::verbs::patch::{self, Patch};
+use super::verbs::update::{Facet, update};
+use super::verbs::{create, get};
+use super::view::View;
+use super::write::{Authorship, Write};
+use super::write_options::{FieldValidation, WriteOptions};
+use crate::admission::decode::{self, Decoded};
+use crate::admission::metadata;
+use crate::cluster::Cluster;
+use crate::controllers::namespaces;
+use crate::http::negotiate::Form;
+use crate::http::reply::{Content, Reply};
+use crate::http::status::Status;
+use crate::kinds::{Kind, Part, Registry, Scope};
+use crate::server::Server;
+use crate::storage::{Key, Object, Span};
+
+/// The namespace of objects that name none.
+const DEFAULT_NAMESPACE: &str = "default";
+
+impl Server {
+    /// Creates an object, exactly as a POST would, and gives it as it was stored.
+    ///
+    /// Its kind is what its `apiVersion` and `kind` say, its namespace what its metadata says or else `default`.
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # use serde_json::json;
+    /// let server = kube_embedded::Server::builder().in_process().start().await?;
+    /// let made = server.create(&json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "a"}}))?;
+    /// assert_eq!(made["metadata"]["namespace"], "default");
+    /// assert_eq!(server.objects("v1", "ConfigMap")?.count(), 1);
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// What a client would get.
+    pub fn create(&self, object: &impl Serialize) -> Result<Value, Status> {
+        let (objects, object) = self.addressed(object)?;
+        objects.create(&object)
+    }
+
+    /// Replaces an object, exactly as a PUT would, and gives it as it was stored.
+    ///
+    /// # Errors
+    ///
+    /// What a client would get.
+    pub fn update(&self, object: &impl Serialize) -> Result<Value, Status> {
+        let (objects, object) = self.addressed(object)?;
+        objects.update(&object)
+    }
+
+    /// Replaces the status of an object, exactly as a PUT of its status would, and gives the object as it was stored.
+    ///
+    /// # Errors
+    ///
+    /// What a client would get.
+    pub fn update_status(&self, object: &impl Serialize) -> Result<Value, Status> {
+        let (objects, object) = self.addressed(object)?;
+        objects.update_status(&object)
+    }
+
+    /// The objects of a kind, such as `objects("apps/v1", "Deployment")`.
+    ///
+    /// # Errors
+    ///
+    /// 404 for a kind that is not served.
+    pub fn objects(&self, api_version: &str, kind: &str) -> Result<Objects<'_>, Status> {
+        Objects::new(self.cluster(), api_version, kind)
+    }
+
+    /// Takes many objects as they are, as if from a backup, and gives how many there were.
+    ///
+    /// Unlike with [`Server::create`] what they say about themselves stays: status, uid, generation, time of creation.
+    /// What is missing is filled in; so are namespaces that do not exist.
+    ///
+    /// # Errors
+    ///
+    /// At the first object that cannot be taken; those before it stay.
+    pub fn load(&self, objects: impl IntoIterator<Item = Value>) -> Result<usize, Status> {
+        let mut known: Option<(String, String, Objects<'_>)> = None;
+        let mut count = 0;
+        for object in objects {
+            let (api_version, kind) = (said(&object, "apiVersion"), said(&object, "kind"));
+            let objects = match known.take() {
+                Some((v, k, objects)) if v == api_version && k == kind => objects,
+                _ => self.objects(api_version, kind)?,
+            };
+            let (api_version, kind) = (api_version.to_owned(), kind.to_owned());
+            objects.load(object)?;
+            known = Some((api_version, kind, objects));
+            count += 1;
+        }
+        Ok(count)
+    }
+
+    fn addressed(&self, object: &impl Serialize) -> Result<(Objects<'_>, Value), Status> {
+        let object = to_value(object)?;
+        let objects = self.objects(said(&object, "apiVersion"), said(&object, "kind"))?;
+        Ok((objects, object))
+    }
+}
+
+/// The objects of one kind.
+///
+/// Objects are looked up by name in the namespace chosen with [`Objects::namespace`], or else in `default`; lists and
+/// counts are of the namespace chosen, or else of all of them.
+///
+/// Writes from here say nothing about who owns which field: `metadata.managedFields` is kept as it is given. Clients' writes
+/// are recorded there as the real server records them.
+#[derive(Debug, Clone)]
+pub struct Objects<'s> {
+    cluster: &'s Cluster,
+    view: View,
+    namespace: Option<String>,
+    manager: Option<&'static str>,
+}
+
+impl<'s> Objects<'s> {
+    pub(crate) fn new(cluster: &'s Cluster, api_version: &str, kind: &str) -> Result<Self, Status> {
+        let registry: Arc<Registry> = cluster.registry();
+        let (group, version) = api_version.split_once('/').unwrap_or(("", api_version));
+        let kind = registry.by_kind(group, version, kind).ok_or_else(Status::unknown_resource)?;
+        let stored = registry.stored(&kind.storage).unwrap_or_else(|| kind.clone());
+        Ok(Self { cluster, view: View::new(kind, stored, Form::Full, cluster.clock), namespace: None, manager: None })
+    }
+
+    /// Chooses a namespace. It means nothing to kinds that are in none.
+    #[must_use]
+    pub fn namespace(mut self, namespace: &str) -> Self {
+        self.namespace = Some(namespace.to_owned());
+        self
+    }
+
+    /// Writes in the name of a manager: what it changes is recorded as its own, as with a client's writes.
+    pub(crate) fn managed_by(mut self, manager: &'static str) -> Self {
+        self.manager = Some(manager);
+        self
+    }
+
+    /// Creates an object.
+    ///
+    /// # Errors
+    ///
+    /// What a client would get.
+    pub fn create(&self, object: &impl Serialize) -> Result<Value, Status> {
+        let object = self.conform(to_value(object)?)?;
+        let namespace = self.place(&object.object);
+        create::create(&self.write(namespace.as_deref()), object).map(|reply| self.value(reply))
+    }
+
+    /// Replaces an object.
+    ///
+    /// # Errors
+    ///
+    /// What a client would get.
+    pub fn update(&self, object: &impl Serialize) -> Result<Value, Status> {
+        self.replace(to_value(object)?, Facet::Main)
+    }
+
+    /// Replaces the status of an object.
+    ///
+    /// # Errors
+    ///
+    /// What a client would get.
+    pub fn update_status(&self, object: &impl Serialize) -> Result<Value, Status> {
+        if self.kind().subresource(Part::Status).is_none() {
+            return Err(Status::unknown_resource());
+        }
+        self.replace(to_value(object)?, Facet::Status)
+    }
+
+    /// Merges a patch into an object: what is null goes, the rest is set.
+    ///
+    /// # Errors
+    ///
+    /// What a client would get.
+    pub fn patch(&self, name: &str, merge: &impl Serialize) -> Result<Value, Status> {
+        let merge = Patch::Merge(to_value(merge)?);
+        let namespace = self.own_namespace();
+        patch::patch(&self.write(namespace), name, &merge, Facet::Main).map(|reply| self.value(reply))
+    }
+
+    /// Merges a patch into the status of an object.
+    ///
+    /// # Errors
+    ///
+    /// What a client would get.
+    pub fn patch_status(&self, name: &str, merge: &impl Serialize) -> Result<Value, Status> {
+        if self.kind().subresource(Part::Status).is_none() {
+            return Err(Status::unknown_resource());
+        }
+        let merge = Patch::Merge(to_value(merge)?);
+        let namespace = self.own_namespace();
+        patch::patch(&self.write(namespace), name, &merge, Facet::Status).map(|reply| self.value(reply))
+    }
+
+    /// Deletes an object. It is gone thereafter, or marked as being deleted if something holds it.
+    ///
+    /// # Errors
+    ///
+    /// What a client would get.
+    pub fn delete(&self, name: &str) -> Result<(), Status> {
+        delete(&self.write(self.own_namespace()), name, &DeleteOptions::default()).map(drop)
+    }
+
+    /// Deletes an object without grace.
+    pub(crate) fn remove(&self, name: &str) -> Result<(), Status> {
+        let options = DeleteOptions { grace_seconds: Some(0), ..DeleteOptions::default() };
+        delete(&self.write(self.own_namespace()), name, &options).map(drop)
+    }
+
+    /// Deletes every object of the namespace chosen, or of all of them, and gives how many there were.
+    ///
+    /// # Errors
+    ///
+    /// What a client would get.
+    pub fn delete_all(&self) -> Result<usize, Status> {
+        let objects = self.present();
+        for object in &objects {
+            match delete(&self.write(object.key().namespace()), object.key().name(), &DeleteOptions::default()) {
+                Ok(_) => {}
+                Err(status) if status.code() == 404 => {}
+                Err(status) => return Err(status),
+            }
+        }
+        Ok(objects.len())
+    }
+
+    /// One object.
+    ///
+    /// # Errors
+    ///
+    /// 404 if there is none of that name.
+    pub fn get(&self, name: &str) -> Result<Value, Status> {
+        let key = Key::new(self.own_namespace(), name);
+        get::find(self.cluster, self.kind(), &key).map(|object| self.view.value(&object))
+    }
+
+    /// All objects, in the order of their namespaces and names.
+    #[must_use]
+    pub fn list(&self) -> Vec<Value> {
+        self.present().iter().map(|object| self.view.value(object)).collect()
+    }
+
+    /// How many objects there are.
+    #[must_use]
+    pub fn count(&self) -> usize {
+        match self.chosen() {
+            None => self.cluster.storage.count(&self.kind().storage),
+            Some(_) => self.present().len(),
+        }
+    }
+
+    fn kind(&self) -> &Kind {
+        &self.view.kind
+    }
+
+    fn write<'w>(&'w self, namespace: Option<&'w str>) -> Write<'w> {
+        Write {
+            cluster: self.cluster,
+            view: &self.view,
+            namespace,
+            options: WriteOptions::default(),
+            authorship: self.manager.map_or(Authorship::Unnoticed, Authorship::Manager),
+        }
+    }
+
+    /// The namespace that was chosen, if that means anything.
+    fn chosen(&self) -> Option<&str> {
+        self.namespace.as_deref().filter(|_| self.kind().scope == Scope::Namespaced)
+    }
+
+    /// The namespace of an object that is only named.
+    fn own_namespace(&self) -> Option<&str> {
+        match self.kind().scope {
+            Scope::Cluster => None,
+            Scope::Namespaced => Some(self.namespace.as_deref().unwrap_or(DEFAULT_NAMESPACE)),
+        }
+    }
+
+    /// The namespace of an object that may say so itself.
+    fn place(&self, object: &Value) -> Option<String> {
+        let own = self.own_namespace()?;
+        Some(match (&self.namespace, metadata::text(object, "namespace")) {
+            (None, said) if !said.is_empty() => said.to_owned(),
+            _ => own.to_owned(),
+        })
+    }
+
+    fn conform(&self, mut object: Value) -> Result<Decoded, Status> {
+        if !object.is_object() {
+            return Err(Status::bad_request(format!("a {} is an object", self.kind().kind)));
+        }
+        object["apiVersion"] = self.kind().api_version().into();
+        object["kind"] = (*self.kind().kind).into();
+        decode::conform(self.kind(), object, &[], FieldValidation::Ignore)
+    }
+
+    fn replace(&self, object: Value, facet: Facet) -> Result<Value, Status> {
+        self.replaced(object, facet).map(|reply| self.value(reply))
+    }
+
+    fn replaced(&self, object: Value, facet: Facet) -> Result<Reply, Status> {
+        let object = self.conform(object)?;
+        let namespace = self.place(&object.object);
+        let name = metadata::text(&object.object, "name").to_owned();
+        update(&self.write(namespace.as_deref()), &name, object, facet)
+    }
+
+    /// Takes an object as it is, and tells the revision under which it is stored.
+    pub(crate) fn load(&self, object: Value) -> Result<u64, Status> {
+        let object = self.conform(object)?;
+        let namespace = self.place(&object.object);
+        if let Some(namespace) = &namespace {
+            namespaces::ensure(self.cluster, namespace)?;
+        }
+        create::load(&self.write(namespace.as_deref()), object).map(|reply| revision(&reply))
+    }
+
+    /// Creates an object, and tells the revision under which it is stored.
+    pub(crate) fn make(&self, object: Value) -> Result<u64, Status> {
+        let object = self.conform(object)?;
+        let namespace = self.place(&object.object);
+        create::create(&self.write(namespace.as_deref()), object).map(|reply| revision(&reply))
+    }
+
+    /// Replaces an object or a part of it, and tells the revision under which it is stored.
+    pub(crate) fn store(&self, object: Value, facet: Facet) -> Result<u64, Status> {
+        self.replaced(object, facet).map(|reply| revision(&reply))
+    }
+
+    /// Merges a patch into an object or a part of it, and tells the revision under which it is stored.
+    pub(crate) fn amend(&self, name: &str, merge: Value, facet: Facet) -> Result<u64, Status> {
+        let write = self.write(self.own_namespace());
+        patch::patch(&write, name, &Patch::Merge(merge), facet).map(|reply| revision(&reply))
+    }
+
+    /// The objects of which this is true, which is asked before they are read.
+    pub(crate) fn list_where(&self, fits: impl Fn(&Object) -> bool) -> Vec<Value> {
+        self.present().iter().filter(|object| fits(object)).map(|object| self.view.value(object)).collect()
+    }
+
+    fn present(&self) -> Vec<Arc<Object>> {
+        self.cluster.storage.list(&self.kind().storage, &Span::of(self.chosen())).objects
+    }
+
+    fn value(&self, reply: Reply) -> Value {
+        match reply.content {
+            Content::Object(object) => self.view.value(&object),
+            Content::Unsaved(object) => object,
+            Content::Success(_) | Content::List(_) | Content::Other(_) => Value::Null,
+        }
+    }
+}
+
+/// The revision of the object that was stored; 0 if none was.
+fn revision(reply: &Reply) -> u64 {
+    match &reply.content {
+        Content::Object(object) => object.revision(),
+        Content::Unsaved(_) | Content::Success(_) | Content::List(_) | Content::Other(_) => 0,
+    }
+}
+
+fn to_value(object: &impl Serialize) -> Result<Value, Status> {
+    serde_json::to_value(object).map_err(|error| Status::bad_request(error.to_string()))
+}
+
+fn said<'v>(object: &'v Value, name: &str) -> &'v str {
+    object[name].as_str().unwrap_or_default()
+}

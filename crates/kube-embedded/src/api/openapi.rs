@@ -1,0 +1,219 @@
+//! OpenAPI: what was recorded for the built-in kinds, without descriptions, and what definitions say about the others.
+
+mod version_2;
+
+use std::collections::BTreeMap;
+use std::io::Read as _;
+use std::sync::OnceLock;
+
+use flate2::read::GzDecoder;
+use http::header::{CACHE_CONTROL, CONTENT_TYPE, ETAG, EXPIRES, LOCATION, VARY};
+use http::{HeaderValue, Response, StatusCode};
+use jiff::ToSpan as _;
+use ring::digest::{SHA512, digest};
+use serde_json::{Map, Value, json};
+
+use crate::clock::Clock;
+use crate::http::body::Body;
+use crate::http::reply;
+use crate::http::request::Head;
+use crate::kinds::{Kind, Registry, Scope};
+
+const V3: &str = "/openapi/v3";
+
+/// What a real server tells about the built-in kinds in version 2, packed.
+const RECORDED_V2: &[u8] = include_bytes!("../../data/openapi-v2.json.gz");
+
+/// One document and its tag.
+#[derive(Debug, Clone)]
+struct Document {
+    json: Vec<u8>,
+    hash: String,
+}
+
+impl Document {
+    fn new(json: Vec<u8>) -> Self {
+        let hash = digest(&SHA512, &json).as_ref().iter().map(|byte| format!("{byte:02X}")).collect();
+        Self { json, hash }
+    }
+}
+
+/// The document at a path, if there is one.
+pub(crate) fn answer(registry: &Registry, head: &Head, clock: Clock) -> Option<Response<Body>> {
+    let path = head.uri.path();
+    if path == "/openapi/v2" {
+        static V2: OnceLock<Document> = OnceLock::new();
+        if let Some(document) = version_2::document(registry) {
+            return Some(respond(&document, head, clock));
+        }
+        let document = V2.get_or_init(|| Document::new(unpack(RECORDED_V2)));
+        return Some(respond(document, head, clock));
+    }
+    let rest = path.strip_prefix(V3)?;
+    if rest.trim_matches('/').is_empty() {
+        let mut response = reply::response(200, "text/plain; charset=utf-8");
+        *response.body_mut() = Body::whole(index(registry));
+        return Some(response);
+    }
+    let place = rest.strip_prefix('/')?;
+    let custom = custom(registry, place);
+    let found = custom.as_ref().or_else(|| built_in().get(place));
+    Some(match found {
+        Some(document) => respond(document, head, clock),
+        None => {
+            let mut response = reply::response(404, "");
+            response.headers_mut().remove(CONTENT_TYPE);
+            response
+        }
+    })
+}
+
+/// A document, to be kept for ever by those who know its hash.
+fn respond(document: &Document, head: &Head, clock: Clock) -> Response<Body> {
+    let mut response = reply::response(200, "application/json");
+    let tag = HeaderValue::try_from(format!("\"{}\"", document.hash));
+    let headers = response.headers_mut();
+    headers.insert(VARY, HeaderValue::from_static("Accept"));
+    if let Ok(tag) = tag {
+        headers.insert(ETAG, tag);
+    }
+    match head.query.get("hash") {
+        Some(hash) if hash != document.hash => {
+            let right = format!("{}?hash={}", head.uri.path(), document.hash);
+            if let Ok(right) = HeaderValue::try_from(right) {
+                headers.insert(LOCATION, right);
+            }
+            *response.status_mut() = StatusCode::MOVED_PERMANENTLY;
+            return response;
+        }
+        Some(_) => {
+            headers.insert(CACHE_CONTROL, HeaderValue::from_static("public, immutable"));
+            let expires = clock.now().checked_add((365 * 24).hours()).unwrap_or_else(|_| clock.now());
+            let text = jiff::fmt::rfc2822::DateTimePrinter::new().timestamp_to_rfc9110_string(&expires).ok();
+            if let Some(expires) = text.and_then(|text| text.replace("GMT", "UTC").parse().ok()) {
+                headers.insert(EXPIRES, expires);
+            }
+        }
+        None => {}
+    }
+    *response.body_mut() = Body::whole(document.json.clone());
+    response
+}
+
+/// The documents of the built-in kinds, by their paths.
+fn built_in() -> &'static BTreeMap<String, Document> {
+    static DOCUMENTS: OnceLock<BTreeMap<String, Document>> = OnceLock::new();
+    DOCUMENTS.get_or_init(|| {
+        // One a line: its path, a tab, the document.
+        let all = String::from_utf8_lossy(&unpack(include_bytes!("../../data/openapi-v3.txt.gz"))).into_owned();
+        let documents = all.lines().filter_map(|line| line.split_once('\t'));
+        documents.map(|(path, document)| (path.to_owned(), Document::new(document.as_bytes().to_vec()))).collect()
+    })
+}
+
+fn unpack(packed: &[u8]) -> Vec<u8> {
+    let mut plain = Vec::new();
+    GzDecoder::new(packed).read_to_end(&mut plain).expect("the recorded documents were packed whole");
+    plain
+}
+
+/// Where each document is.
+fn index(registry: &Registry) -> Vec<u8> {
+    let mut hashes: BTreeMap<String, String> =
+        built_in().iter().map(|(path, document)| (path.clone(), document.hash.clone())).collect();
+    for version in registry.group_versions() {
+        let place = format!("apis/{}/{}", version.group, version.version);
+        if let Some(document) = custom(registry, &place) {
+            hashes.insert(place, document.hash);
+        }
+    }
+    let paths: Vec<String> = hashes
+        .iter()
+        .map(|(path, hash)| format!(r#""{path}":{{"serverRelativeURL":"{V3}/{path}?hash={hash}"}}"#))
+        .collect();
+    format!(r#"{{"paths":{{{}}}}}"#, paths.join(",")).into_bytes()
+}
+
+/// The document of a group and version that definitions brought.
+fn custom(registry: &Registry, place: &str) -> Option<Document> {
+    let (group, version) = place.strip_prefix("apis/")?.split_once('/')?;
+    let versions = registry.group_versions();
+    let served = versions.iter().find(|each| each.group == group && each.version == version)?;
+    let kinds: Vec<&Kind> = served.kinds.iter().filter(|kind| kind.is_custom()).map(|kind| &***kind).collect();
+    if kinds.is_empty() {
+        return None;
+    }
+    let (mut paths, mut schemas) = (Map::new(), shared_schemas());
+    for kind in kinds {
+        describe(kind, &mut paths, &mut schemas);
+    }
+    let document = json!({
+        "openapi": "3.0.0",
+        "info": {"title": "Kubernetes CRD Swagger", "version": "v0.1.0"},
+        "paths": paths,
+        "components": {"schemas": schemas},
+    });
+    serde_json::to_vec(&document).ok().map(Document::new)
+}
+
+/// The schemas of metadata, which every kind refers to.
+fn shared_schemas() -> Map<String, Value> {
+    const META: &str = "io.k8s.apimachinery.pkg.apis.meta.v1.";
+    static SHARED: OnceLock<Map<String, Value>> = OnceLock::new();
+    let shared = SHARED.get_or_init(|| {
+        let apps = built_in().get("apis/apps/v1").map(|document| document.json.as_slice()).unwrap_or_default();
+        let apps: Value = serde_json::from_slice(apps).unwrap_or_default();
+        let all = apps["components"]["schemas"].as_object().cloned().unwrap_or_default();
+        all.into_iter().filter(|(name, _)| name.starts_with(META)).collect()
+    });
+    shared.clone()
+}
+
+fn describe(kind: &Kind, paths: &mut Map<String, Value>, schemas: &mut Map<String, Value>) {
+    let meta = |name: &str| {
+        let reference = format!("#/components/schemas/io.k8s.apimachinery.pkg.apis.meta.v1.{name}");
+        json!({"allOf": [{"$ref": reference}]})
+    };
+    let mut domain: Vec<&str> = kind.group.split('.').collect();
+    domain.reverse();
+    let name = format!("{}.{}", domain.join("."), kind.version);
+    let identity = json!({"group": kind.group, "kind": kind.kind, "version": kind.version});
+    let mut schema = kind.structure.as_ref().map_or_else(|| json!({}), |structure| structure.schema().clone());
+    schema["x-kubernetes-group-version-kind"] = json!([identity]);
+    if schema["properties"].is_object() || schema["x-kubernetes-preserve-unknown-fields"] != true {
+        schema["properties"]["apiVersion"] = json!({"type": "string"});
+        schema["properties"]["kind"] = json!({"type": "string"});
+        schema["properties"]["metadata"] = meta("ObjectMeta");
+    }
+    let list = json!({
+        "type": "object", "required": ["items"],
+        "properties": {
+            "apiVersion": {"type": "string"}, "kind": {"type": "string"}, "metadata": meta("ListMeta"),
+            "items": {"type": "array", "items": {"$ref": format!("#/components/schemas/{name}.{}", kind.kind)}},
+        },
+        "x-kubernetes-group-version-kind":
+            [{"group": kind.group, "kind": kind.list_kind, "version": kind.version}],
+    });
+    schemas.insert(format!("{name}.{}", kind.kind), schema);
+    schemas.insert(format!("{name}.{}", kind.list_kind), list);
+    let scope = if kind.scope == Scope::Namespaced { "/namespaces/{namespace}" } else { "" };
+    let collection = format!("/apis/{}/{}{scope}/{}", kind.group, kind.version, kind.plural);
+    let reference = json!({"$ref": format!("#/components/schemas/{name}.{}", kind.kind)});
+    let answer = json!({"200": {"description": "OK", "content": {"application/json": {"schema": reference}}}});
+    let parameters: Vec<Value> = ["dryRun", "fieldManager", "fieldValidation"]
+        .iter()
+        .map(|name| json!({"name": name, "in": "query", "schema": {"type": "string", "uniqueItems": true}}))
+        .collect();
+    let operation = |action: &str, parameters: &[Value]| {
+        json!({
+            "x-kubernetes-action": action, "x-kubernetes-group-version-kind": identity,
+            "parameters": parameters, "responses": answer,
+        })
+    };
+    let one = json!({
+        "get": operation("get", &[]), "put": operation("put", &parameters),
+        "patch": operation("patch", &parameters), "delete": operation("delete", &[]),
+    });
+    paths.insert(format!("{collection}/{{name}}"), one);
+    paths.insert(collection, json!({"get": operation("list", &[]), "post": operation("post", &parameters)}));
+}

@@ -1,0 +1,438 @@
+//! Which part of the server answers a request.
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use http::header::USER_AGENT;
+use http::{Method, Response};
+use tokio::time::Instant;
+
+use super::access::User;
+use super::delete_options::DeleteOptions;
+use super::discovery::{self, Root};
+use super::openapi;
+use super::paths;
+use super::review;
+use super::verbs::patch::Patch;
+use super::verbs::update::Facet;
+use super::verbs::watch::{Watch, is_streaming_list};
+use super::verbs::{apply, create, delete, delete_collection, get, list, patch, scale, update};
+use super::view::View;
+use super::write::{Authorship, Write};
+use super::write_options::{OptionsOf, WriteOptions};
+use crate::admission::decode;
+use crate::admission::ownership::Conflicts;
+use crate::cluster::Cluster;
+use crate::encoding::protobuf;
+use crate::faults::request_log::OpenWatch;
+use crate::http::body::{Body, StreamBody};
+use crate::http::negotiate::{Encoding, Form, Place, Served, Unacceptable, Wish, check_table};
+use crate::http::query::{ListOptions, ListVerb, parse_duration};
+use crate::http::reply::{self, Content, Reply};
+use crate::http::request::{Head, ResourcePath, Target, Verb};
+use crate::http::request_body::{Binary, json_body};
+use crate::http::service::Shared;
+use crate::http::status::Status;
+use crate::kinds::{Kind, Part, Registry, Scope};
+use crate::storage::Key;
+
+/// An answer that a request does not get what it asked for.
+#[derive(Debug)]
+pub(crate) enum Refusal {
+    Status(Status),
+    /// Pages of the real server's outer layers, which know no Status.
+    Text(u16, &'static str),
+}
+
+impl From<Status> for Refusal {
+    fn from(status: Status) -> Self {
+        Self::Status(status)
+    }
+}
+
+/// What a request is answered with.
+#[derive(Debug)]
+pub(crate) struct Answer {
+    pub(crate) response: Response<Body>,
+    pub(crate) compression: Compression,
+}
+
+/// What is still to be done to a body.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Compression {
+    /// Nothing.
+    AsIs,
+    /// It is a stream to be compressed, one member for each flush.
+    PerFlush,
+}
+
+impl From<Response<Body>> for Answer {
+    fn from(response: Response<Body>) -> Self {
+        Self { response, compression: Compression::AsIs }
+    }
+}
+
+const PAGE_NOT_FOUND: Refusal = Refusal::Text(404, "404 page not found\n");
+
+/// Answers a request.
+pub(crate) async fn route(shared: &Arc<Shared>, head: &Head, user: &User, body: Bytes) -> Result<Answer, Refusal> {
+    let registry = shared.cluster.registry();
+    match &head.target {
+        Target::Resource(path) if review::is_one(path) => {
+            if head.method != Method::POST {
+                return Err(Status::method_not_allowed().into());
+            }
+            let api_version = format!("{}/{}", path.group, path.version);
+            let expected = Binary::Of { api_version: &api_version, kind: review::kind(path) };
+            let body = json_body(&head.headers, &body, expected)?;
+            let reviewed = review::review(shared, path, user, &body)?;
+            Ok(reply::document(201, &reviewed, &head.wish, head.wish.writing).into())
+        }
+        Target::Resource(path) => resource(shared, &registry, head, path, body).await,
+        _ => document(shared, &registry, head).map(Answer::from),
+    }
+}
+
+/// Answers a request that is about no resource.
+fn document(shared: &Shared, registry: &Registry, head: &Head) -> Result<Response<Body>, Refusal> {
+    match &head.target {
+        Target::Groups { core } => {
+            let root = if *core { Root::Api } else { Root::Apis };
+            if *core {
+                only_get(head)?;
+            }
+            if let Some(encoding) = head.wish.aggregated {
+                return Ok(paths::aggregated(registry, root, &head.headers, encoding));
+            }
+            let document = match root {
+                Root::Api => discovery::api_versions(&shared.address()),
+                Root::Apis => discovery::group_list(registry),
+            };
+            if *core {
+                routed(head)?;
+            }
+            document_response(head, &document)
+        }
+        Target::Group(group) => document_response(head, &discovery::group(registry, group).ok_or(PAGE_NOT_FOUND)?),
+        Target::GroupVersion { group, version } => {
+            let document =
+                discovery::resource_list(registry, group, version).ok_or_else(|| unknown(registry, group))?;
+            if discovery::is_built_in(registry, group) {
+                only_get(head)?;
+                routed(head)?;
+            }
+            document_response(head, &document)
+        }
+        Target::Path | Target::Resource(_) => {
+            if paths::is_read_only(head.uri.path()) {
+                only_get(head)?;
+            }
+            if let Some(response) = openapi::answer(registry, head, shared.cluster.clock) {
+                return Ok(response);
+            }
+            paths::answer(head)?.ok_or(PAGE_NOT_FOUND)
+        }
+    }
+}
+
+/// Refuses other methods. Many documents of the real server do not care how they are asked for.
+fn only_get(head: &Head) -> Result<(), Status> {
+    if head.method == Method::GET { Ok(()) } else { Err(Status::method_not_allowed()) }
+}
+
+/// Refuses media types that nobody knows, where the real server has a route of its own for a document.
+fn routed(head: &Head) -> Result<(), Status> {
+    match head.form {
+        Err(Unacceptable::Media) => Err(Unacceptable::Media.status(Place::Object)),
+        _ => Ok(()),
+    }
+}
+
+/// A discovery document, which has no other form than its own.
+fn document_response(head: &Head, document: &[u8]) -> Result<Response<Body>, Refusal> {
+    match head.wish.plain {
+        Some(writing) => Ok(reply::document(200, document, &head.wish, writing)),
+        None => Err(Unacceptable::Transform.status(Place::Object).into()),
+    }
+}
+
+/// What is answered for a resource or version that is not served: groups of the server's own know a Status.
+fn unknown(registry: &Registry, group: &str) -> Refusal {
+    match discovery::is_built_in(registry, group) {
+        true => Refusal::Status(Status::unknown_resource()),
+        false => PAGE_NOT_FOUND,
+    }
+}
+
+async fn resource(
+    shared: &Arc<Shared>,
+    registry: &Registry,
+    head: &Head,
+    path: &ResourcePath,
+    body: Bytes,
+) -> Result<Answer, Refusal> {
+    let kind = find(registry, path)?;
+    let verb = verb(&kind, head, path)?;
+    let place = match verb {
+        Verb::List | Verb::Watch => Place::Collection,
+        _ => Place::Object,
+    };
+    let (wish, form) = match kind.is_custom() {
+        true => Wish::read(&head.headers, &head.query, Served::Custom),
+        false => (head.wish, head.form),
+    };
+    let form = form.map_err(|unacceptable| unacceptable.status(place))?;
+    let stored = registry.stored(&kind.storage).unwrap_or_else(|| kind.clone());
+    check_table(form, &head.query)?;
+    let view = View::new(kind, stored, form, shared.cluster.clock).encoded(wish.writing.encoding);
+    let namespace = path.namespace.as_deref();
+    let cluster = &shared.cluster;
+    match verb {
+        Verb::Get if path.subresource.as_deref() == Some(Part::Scale.as_str()) => {
+            let key = Key::new(namespace, path.name.as_deref().unwrap_or_default());
+            let object = get::get(cluster, &view.kind, &key, head.query.text("resourceVersion"), None).await?;
+            let shown = scale::show(&view.kind, &view.value(&object))?;
+            Ok(Reply::ok(shown).respond(&view, &wish).into())
+        }
+        Verb::Get => {
+            let key = Key::new(namespace, path.name.as_deref().unwrap_or_default());
+            let object = get::get(cluster, &view.kind, &key, head.query.text("resourceVersion"), None).await?;
+            if matches!(form, Form::MetadataList(_)) {
+                return Err(match view.kind.is_custom() {
+                    true => Status::internal("content is not a list").into(),
+                    false => wrong_form("PartialObjectMetadataList", "not a list", &view.kind).into(),
+                });
+            }
+            Ok(deprecated(Reply::ok(Content::Object(object)), &view.kind).respond(&view, &wish).into())
+        }
+        Verb::List => {
+            let options = ListOptions::parse(&head.query, ListVerb::List)?;
+            let within = request_timeout(head)?;
+            cluster.custom_tables.admit_list(&view.kind.storage, &options)?;
+            let listing = list::list(cluster, &view, namespace, &options, within).await?;
+            if matches!(form, Form::Metadata(_)) {
+                return Err(wrong_form("PartialObjectMetadata", "a list", &view.kind).into());
+            }
+            if view.encoding == Encoding::Protobuf {
+                listing.prepare(&view).await;
+            }
+            Ok(deprecated(Reply::ok(Content::List(listing)), &view.kind).respond(&view, &wish).into())
+        }
+        Verb::Watch => watch(shared, head, path, view).await,
+        Verb::Create | Verb::Update | Verb::Patch | Verb::Delete | Verb::DeleteCollection => {
+            if verb == Verb::DeleteCollection && matches!(form, Form::Metadata(_)) {
+                return Err(wrong_form("PartialObjectMetadata", "a list", &view.kind).into());
+            }
+            let reply = change(cluster, registry, verb, head, path, &view, &body).await?;
+            Ok(deprecated(reply, &view.kind).respond(&view, &wish).into())
+        }
+    }
+}
+
+/// An answer with the warning that a kind on its way out carries.
+fn deprecated(mut reply: Reply, kind: &Kind) -> Reply {
+    reply.warnings.extend(kind.behaviour.deprecation.map(str::to_owned));
+    reply
+}
+
+/// The longest name of a manager that is taken from a client's own.
+const LONGEST_MANAGER: usize = 128;
+
+/// Whose the fields are that a request changes: as it says, or else as its sender calls itself.
+fn manager(head: &Head) -> &str {
+    match head.query.text("fieldManager") {
+        "" => {
+            let agent = head.headers.get(USER_AGENT).and_then(|agent| agent.to_str().ok()).unwrap_or_default();
+            let name = agent.split('/').next().unwrap_or_default();
+            let end = (0..=name.len().min(LONGEST_MANAGER)).rev().find(|end| name.is_char_boundary(*end));
+            match &name[..end.unwrap_or(0)] {
+                "" => "unknown",
+                name => name,
+            }
+        }
+        manager => manager,
+    }
+}
+
+/// Answers a request that writes.
+async fn change(
+    cluster: &Cluster,
+    registry: &Registry,
+    verb: Verb,
+    head: &Head,
+    path: &ResourcePath,
+    view: &View,
+    body: &[u8],
+) -> Result<Reply, Status> {
+    let namespace = path.namespace.as_deref();
+    let name = path.name.as_deref().unwrap_or_default();
+    let authorship = Authorship::Manager(manager(head));
+    let binary = match view.kind.is_custom() {
+        true => Binary::Refused,
+        false => Binary::Of { api_version: view.kind.api_version(), kind: &view.kind.kind },
+    };
+    let facet = Facet::of(path.subresource.as_deref().and_then(Part::parse));
+    match verb {
+        Verb::Update if facet == Facet::Scale => {
+            let expected = Binary::Of { api_version: "autoscaling/v1", kind: "Scale" };
+            let body = json_body(&head.headers, body, expected)?;
+            let options = WriteOptions::parse(&head.query, OptionsOf::Update)?;
+            scale::update(&Write { cluster, view, namespace, options, authorship }, name, &body)
+        }
+        Verb::Patch if facet == Facet::Scale => {
+            let patch = Patch::parse(&view.kind, &head.headers, body)?;
+            let options = WriteOptions::parse(&head.query, OptionsOf::Patch)?;
+            scale::patch(&Write { cluster, view, namespace, options, authorship }, name, &patch)
+        }
+        Verb::Create | Verb::Update => {
+            let body = json_body(&head.headers, body, binary)?;
+            let of = if verb == Verb::Create { OptionsOf::Create } else { OptionsOf::Update };
+            let options = WriteOptions::parse(&head.query, of)?;
+            let decoded = decode::decode(registry, &view.kind, &body, options.field_validation)?;
+            let write = Write { cluster, view, namespace, options, authorship };
+            match verb {
+                Verb::Create => create::create(&write, decoded),
+                _ => update::update(&write, name, decoded, facet),
+            }
+        }
+        Verb::Patch => {
+            let patch = Patch::parse(&view.kind, &head.headers, body)?;
+            if let Patch::Apply(config) = &patch {
+                let options = WriteOptions::parse(&head.query, OptionsOf::Apply)?;
+                let conflicts = if head.query.flag("force") { Conflicts::Forced } else { Conflicts::Refused };
+                let write = Write { cluster, view, namespace, options, authorship };
+                return apply::apply(&write, name, config, facet, conflicts);
+            }
+            let options = WriteOptions::parse(&head.query, OptionsOf::Patch)?;
+            patch::patch(&Write { cluster, view, namespace, options, authorship }, name, &patch, facet)
+        }
+        _ => {
+            let body = match body.is_empty() {
+                true => body.into(),
+                false => json_body(&head.headers, body, Binary::Options)?,
+            };
+            let options = DeleteOptions::parse(&head.query, &body)?;
+            let dry_run = WriteOptions { dry_run: options.dry_run, ..WriteOptions::default() };
+            let write = Write { cluster, view, namespace, options: dry_run, authorship: Authorship::Unnoticed };
+            match verb {
+                Verb::Delete => delete::delete(&write, name, &options),
+                _ => {
+                    let list_options = ListOptions::parse(&head.query, ListVerb::List)?;
+                    delete_collection::delete_collection(&write, &list_options, &options).await
+                }
+            }
+        }
+    }
+}
+
+async fn watch(shared: &Arc<Shared>, head: &Head, path: &ResourcePath, view: View) -> Result<Answer, Refusal> {
+    let mut options = ListOptions::parse(&head.query, ListVerb::Watch)?;
+    if let Some(name) = &path.name {
+        fix_name(&mut options, name)?;
+    }
+    shared.cluster.custom_tables.admit_watch(&view.kind.storage)?;
+    let compressed = head.wish.gzip && is_streaming_list(&options);
+    let content_type = match view.encoding {
+        Encoding::Json => "application/json",
+        Encoding::Protobuf => protobuf::STREAM,
+    };
+    let watch = Watch::open(shared.cluster.clone(), view, path.namespace.as_deref(), &options).await?;
+    let open = shared.log.open(OpenWatch {
+        path: head.uri.path().to_owned(),
+        query: head.uri.query().unwrap_or_default().to_owned(),
+        since: Instant::now(),
+    });
+    let stream = StreamBody::new(watch.into_stream(shared.lifecycle.lifetime()), open);
+    let mut response = reply::response(200, content_type);
+    *response.body_mut() = Body::stream(stream);
+    let compression = if compressed { Compression::PerFlush } else { Compression::AsIs };
+    if compressed {
+        reply::compressed(&mut response);
+    }
+    Ok(Answer { response, compression })
+}
+
+/// The old watch path of one object: its name is a field selector that the query may repeat but not contradict.
+fn fix_name(options: &mut ListOptions, name: &str) -> Result<(), Status> {
+    if options.field_selector.is_empty() {
+        options.field_selector = format!("metadata.name={name}");
+        return Ok(());
+    }
+    let given = crate::storage::selector::FieldSelector::parse(&options.field_selector)?;
+    match given.fixed("metadata.name") {
+        Some(given) if given == name => Ok(()),
+        _ => Err(Status::bad_request("fieldSelector metadata.name doesn't match requested name")),
+    }
+}
+
+/// The kind at a path, in a place where it can be.
+fn find(registry: &Registry, path: &ResourcePath) -> Result<Arc<Kind>, Refusal> {
+    let unknown = || unknown(registry, &path.group);
+    let kind = registry.find(&path.group, &path.version, &path.resource).ok_or_else(unknown)?;
+    let in_place = match kind.scope {
+        Scope::Cluster => path.namespace.is_none(),
+        Scope::Namespaced => path.namespace.is_some() || path.name.is_none(),
+    };
+    let part_exists = match path.subresource.as_deref() {
+        None => true,
+        Some(part) => Part::parse(part).is_some_and(|part| kind.subresource(part).is_some()),
+    };
+    match (in_place, part_exists, path.name.as_deref()) {
+        (true, true, _) => Ok(kind),
+        // Of a custom resource the real server misses the object rather than its part.
+        (true, false, Some(name)) if kind.is_custom() => Err(Status::not_found(&kind.group, &kind.plural, name).into()),
+        _ => Err(unknown()),
+    }
+}
+
+/// The verb, if the kind has it in this place.
+fn verb(kind: &Kind, head: &Head, path: &ResourcePath) -> Result<Verb, Refusal> {
+    let refused = || Refusal::Status(Status::method_not_allowed());
+    let custom = kind.is_custom();
+    if matches!(head.method, Method::HEAD | Method::OPTIONS) && !custom {
+        return Err(refused());
+    }
+    let verb = head.verb().ok_or_else(refused)?;
+    match (verb, &path.name) {
+        (Verb::Create, Some(_)) => return Err(refused()),
+        (Verb::Update, None) if custom => return Err(Status::bad_request("name must be provided").into()),
+        (Verb::Update | Verb::Patch, None) => return Err(refused()),
+        (Verb::Create, None) if kind.scope == Scope::Namespaced && path.namespace.is_none() => {
+            return Err(if custom { PAGE_NOT_FOUND } else { refused() });
+        }
+        (Verb::DeleteCollection, None) if kind.scope == Scope::Namespaced && path.namespace.is_none() => {
+            return Err(refused());
+        }
+        _ => {}
+    }
+    let served = match path.subresource.as_deref().and_then(Part::parse) {
+        // Discovery no longer shows the writes of a kind whose definition is being deleted, but they still come this far.
+        None => custom || kind.serves(verb),
+        Some(part) => kind.subresource(part).is_some_and(|sub| sub.verbs.contains(&verb)),
+    };
+    if served { Ok(verb) } else { Err(refused()) }
+}
+
+/// The time that a client gives a request.
+fn request_timeout(head: &Head) -> Result<Option<std::time::Duration>, Status> {
+    match head.query.text("timeout") {
+        "" => Ok(None),
+        text => parse_duration(text).map(Some).ok_or_else(|| {
+            let why = format!("invalid timeout specified in the request URL - time: invalid duration {text:?}");
+            Status::bad_request(why)
+        }),
+    }
+}
+
+/// 406: the metadata of a list was asked for as that of an object, or the other way round.
+fn wrong_form(wanted: &str, is: &str, kind: &Kind) -> Status {
+    let go_type = match is {
+        _ if kind.is_custom() => "unstructured.UnstructuredList".to_owned(),
+        is => {
+            let package = if kind.group.is_empty() { "core" } else { kind.group.split('.').next().unwrap_or_default() };
+            format!("{package}.{}", if is == "a list" { &kind.list_kind } else { &kind.kind })
+        }
+    };
+    let message = format!("you requested {wanted}, but the requested object is {is} (*{go_type})");
+    Status::new(406, "NotAcceptable", message)
+}

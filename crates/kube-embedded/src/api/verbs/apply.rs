@@ -1,0 +1,77 @@
+//! Applying a configuration: what it says is so, whoever else has a say keeps theirs.
+
+use serde_json::Value;
+
+use super::create::create;
+use super::update::{Facet, check_name, replace};
+use crate::admission::decode::{self, Decoded};
+use crate::admission::metadata;
+use crate::admission::ownership::{self, Author, Conflicts};
+use crate::api::write::{Authorship, Write};
+use crate::http::reply::Reply;
+use crate::http::status::Status;
+
+/// Applies a configuration.
+///
+/// # Errors
+///
+/// 400 for what is no configuration of the kind, 404 for a part of a missing object, 409 if others own what it changes,
+/// and all those of a create and an update.
+pub(crate) fn apply(
+    write: &Write<'_>,
+    name: &str,
+    config: &Value,
+    facet: Facet,
+    conflicts: Conflicts,
+) -> Result<Reply, Status> {
+    let kind = write.kind();
+    check_type(write, config)?;
+    if !metadata::list(config, "managedFields").is_empty() {
+        return Err(Status::bad_request("metadata.managedFields must be nil"));
+    }
+    let mut config = config.clone();
+    if metadata::text(&config, "name").is_empty() {
+        if !config["metadata"].is_object() {
+            config["metadata"] = serde_json::json!({});
+        }
+        metadata::set(&mut config, "name", name);
+    }
+    check_name(name, &config)?;
+    let Authorship::Manager(manager) = write.authorship else { return Err(Status::unknown_resource()) };
+    let settled = write.settled();
+    let key = write.key(name);
+    loop {
+        let time = write.cluster.clock.seconds();
+        let author = Author { manager, time: &time, part: facet.part() };
+        let existing = write.find(&key);
+        let live = existing.as_ref().map(|existing| write.view.value(existing));
+        let applied = ownership::apply(kind, author, live.as_ref(), &config, conflicts)?;
+        let (Some(existing), Some(old)) = (existing, live) else {
+            if facet != Facet::Main {
+                return Err(write.not_found(name));
+            }
+            let decoded = decode::conform(kind, applied, &[], write.options.field_validation)?;
+            match create(&settled, decoded) {
+                // Somebody else was faster.
+                Err(status) if status.reason() == "AlreadyExists" && write.find(&key).is_some() => continue,
+                made => return made,
+            }
+        };
+        let Decoded { object, warnings } = decode::conform_patched(kind, applied, write.options.field_validation)?;
+        if let Ok(reply) = replace(&settled, &existing, &old, object, facet)? {
+            return Ok(reply.with_warnings(warnings));
+        }
+    }
+}
+
+/// A configuration says what it is of.
+fn check_type(write: &Write<'_>, config: &Value) -> Result<(), Status> {
+    let kind = write.kind();
+    let said = |part: &str| config[part].as_str().unwrap_or_default();
+    let (version, name) = (said("apiVersion"), said("kind"));
+    if version == kind.api_version() && name == kind.kind {
+        return Ok(());
+    }
+    let (group, version) = version.split_once('/').unwrap_or(("", version));
+    Err(Status::bad_request(format!("invalid object type: {group}/{version}, Kind={name}")))
+}

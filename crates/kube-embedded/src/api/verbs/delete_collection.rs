@@ -1,0 +1,31 @@
+//! Removing every object that a list would show.
+
+use super::delete::delete;
+use super::list;
+use crate::api::delete_options::DeleteOptions;
+use crate::api::write::Write;
+use crate::http::query::ListOptions;
+use crate::http::reply::{Content, Reply};
+use crate::http::status::Status;
+
+/// Deletes a collection; the answer is the list of what was deleted, as it was before.
+///
+/// # Errors
+///
+/// Those of a list and of a deletion. An object that is already gone is none.
+pub(crate) async fn delete_collection(
+    write: &Write<'_>,
+    list_options: &ListOptions,
+    options: &DeleteOptions,
+) -> Result<Reply, Status> {
+    let listing = list::list(write.cluster, write.view, write.namespace, list_options, None).await?;
+    for object in &listing.objects {
+        let one = Write { namespace: object.key().namespace(), ..*write };
+        match delete(&one, object.key().name(), options) {
+            Ok(_) => {}
+            Err(status) if status.code() == 404 => {}
+            Err(status) => return Err(status),
+        }
+    }
+    Ok(Reply::ok(Content::List(listing)))
+}

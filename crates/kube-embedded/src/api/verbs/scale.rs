@@ -1,0 +1,147 @@
+//! The scale of an object: how many replicas are wanted and there, whatever kind it is.
+
+use serde_json::{Value, json};
+
+use super::patch::Patch;
+use super::update::{Facet, check_name, replace};
+use crate::admission::decode;
+use crate::admission::metadata;
+use crate::api::write::Write;
+use crate::encoding::json;
+use crate::http::reply::{Content, Reply};
+use crate::http::status::{Cause, Status};
+use crate::kinds::table::cells::words::{NoSelector, selector};
+use crate::kinds::{Kind, ScalePaths};
+
+/// The scale of an object, written out.
+///
+/// # Errors
+///
+/// 500 if its selector makes no sense.
+pub(crate) fn show(kind: &Kind, object: &Value) -> Result<Content, Status> {
+    scale(kind, object).map(|scale| Content::Other(encode(&scale)))
+}
+
+/// Sets how many replicas are wanted.
+///
+/// # Errors
+///
+/// 400, 404, 409 and 422 as the real server has them.
+pub(crate) fn update(write: &Write<'_>, name: &str, body: &[u8]) -> Result<Reply, Status> {
+    let (wanted, _) = decode::parse(body)
+        .map_err(|why| Status::bad_request(format!("couldn't get version/kind; json parse error: {why}")))?;
+    set(write, name, |_| Ok(wanted.clone()))
+}
+
+/// Patches how many replicas are wanted.
+///
+/// # Errors
+///
+/// Those of an update, and those of a patch that does not fit.
+pub(crate) fn patch(write: &Write<'_>, name: &str, patch: &Patch) -> Result<Reply, Status> {
+    set(write, name, |scale| {
+        let mut patched = scale.clone();
+        patch.apply(write.kind(), &mut patched)?;
+        Ok(patched)
+    })
+}
+
+fn set(write: &Write<'_>, name: &str, change: impl Fn(&Value) -> Result<Value, Status>) -> Result<Reply, Status> {
+    let kind = write.kind();
+    let Some(paths) = &kind.scale else { return Err(Status::unknown_resource()) };
+    let key = write.key(name);
+    loop {
+        let existing = write.find(&key).ok_or_else(|| write.not_found(name))?;
+        let old = write.view.value(&existing);
+        let wanted = change(&scale(kind, &old)?)?;
+        check_name(name, &wanted)?;
+        let replicas = replicas(name, &wanted)?;
+        let mut new = old.clone();
+        match metadata::text(&wanted, "resourceVersion") {
+            "" => metadata::set(&mut new, "resourceVersion", existing.revision().to_string()),
+            version => metadata::set(&mut new, "resourceVersion", version),
+        }
+        *place(&mut new, &paths.wanted) = replicas.into();
+        if let Ok(reply) = replace(write, &existing, &old, new, Facet::Scale)? {
+            let content = match reply.content {
+                Content::Object(object) => show(kind, &write.view.value(&object))?,
+                Content::Unsaved(object) => show(kind, &object)?,
+                other => other,
+            };
+            return Ok(Reply { content, ..reply });
+        }
+    }
+}
+
+fn replicas(name: &str, scale: &Value) -> Result<i64, Status> {
+    let replicas = match &scale["spec"]["replicas"] {
+        Value::Null => 0,
+        Value::Number(number) if number.is_i64() => number.as_i64().unwrap_or(0),
+        other => {
+            let found = decode::name_of(other);
+            let why =
+                format!("json: cannot unmarshal {found} into Go struct field ScaleSpec.spec.replicas of type int32");
+            return Err(Status::bad_request(format!("Scale in version \"v1\" cannot be handled as a Scale: {why}")));
+        }
+    };
+    if replicas >= 0 {
+        return Ok(replicas);
+    }
+    let cause = Cause::invalid("spec.replicas", replicas, "must be greater than or equal to 0");
+    Err(Status::invalid("autoscaling", "Scale", name, vec![cause]))
+}
+
+fn scale(kind: &Kind, object: &Value) -> Result<Value, Status> {
+    let Some(ScalePaths { wanted, present, selector: by }) = &kind.scale else {
+        return Err(Status::unknown_resource());
+    };
+    let found = |path: &[String]| path.iter().try_fold(object, |at, part| at.get(part)).unwrap_or(&Value::Null);
+    let number = |path: &[String]| found(path).as_i64().unwrap_or(0);
+    let selected = match found(by) {
+        Value::String(text) => text.clone(),
+        // The oldest of these kinds selects by plain labels.
+        labels if kind.kind == "ReplicationController" => selector(&json!({"matchLabels": labels})).unwrap_or_default(),
+        object => selector(object).map_err(|NoSelector| Status::internal("invalid label selector"))?,
+    };
+    let mut scale = json!({
+        "kind": "Scale", "apiVersion": "autoscaling/v1", "metadata": {},
+        "spec": {"replicas": number(wanted)},
+        "status": {"replicas": number(present)},
+    });
+    if !selected.is_empty() {
+        scale["status"]["selector"] = selected.into();
+    }
+    for part in ["name", "namespace", "uid", "resourceVersion", "creationTimestamp"] {
+        if let Some(value) = metadata::part(object, part) {
+            scale["metadata"][part] = value.clone();
+        }
+    }
+    Ok(scale)
+}
+
+/// A scale in the order of its Go struct.
+fn encode(scale: &Value) -> Vec<u8> {
+    let mut spec = scale["spec"].clone();
+    // Nought is left out.
+    if spec["replicas"] == 0 {
+        spec = json!({});
+    }
+    let mut out = br#"{"kind":"Scale","apiVersion":"autoscaling/v1","metadata":"#.to_vec();
+    out.extend_from_slice(&json::encode_metadata(&scale["metadata"]));
+    out.extend_from_slice(br#","spec":"#);
+    out.extend_from_slice(&json::encode_sorted(&spec));
+    out.extend_from_slice(br#","status":"#);
+    out.extend_from_slice(&json::encode_sorted(&scale["status"]));
+    out.push(b'}');
+    out
+}
+
+/// The value at a path, made if it is not there.
+fn place<'v>(object: &'v mut Value, path: &[String]) -> &'v mut Value {
+    path.iter().fold(object, |at, part| {
+        if !at.is_object() {
+            *at = json!({});
+        }
+        &mut at[part.as_str()]
+    })
+}

@@ -1,0 +1,274 @@
+//! Replacing an object, or its status, or a namespace's finalizers.
+
+use std::sync::Arc;
+
+use serde_json::{Value, json};
+
+use super::create::create;
+use crate::admission::decode::Decoded;
+use crate::admission::kind_rules;
+use crate::admission::metadata;
+use crate::admission::ownership::{self, Author};
+use crate::admission::validation;
+use crate::api::write::{Authorship, Write, keep, registry_path};
+use crate::controllers::crds;
+use crate::controllers::namespaces;
+use crate::controllers::services;
+use crate::http::query::parse_uint;
+use crate::http::reply::{Content, Reply};
+use crate::http::status::{Cause, Status};
+use crate::kinds::{DAEMON_SET_GENERATION, Lifecycle, Part, PutMissing, UpdateVersion, Written};
+use crate::storage::{Expect, Object, Outdated};
+
+const MODIFIED: &str = "the object has been modified; please apply your changes to the latest version and try again";
+
+/// What part of an object a write is about.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Facet {
+    /// All but the status, where that is a part of its own.
+    Main,
+    Status,
+    /// The finalizers in a namespace's spec.
+    Finalize,
+    /// The number of replicas, as another kind of object.
+    Scale,
+}
+
+impl Facet {
+    /// The part that it is, if it is not the whole.
+    pub(crate) fn part(self) -> Option<Part> {
+        match self {
+            Self::Main => None,
+            Self::Status => Some(Part::Status),
+            Self::Finalize => Some(Part::Finalize),
+            Self::Scale => Some(Part::Scale),
+        }
+    }
+
+    pub(crate) fn of(part: Option<Part>) -> Self {
+        match part {
+            None => Self::Main,
+            Some(Part::Status) => Self::Status,
+            Some(Part::Finalize) => Self::Finalize,
+            Some(Part::Scale) => Self::Scale,
+        }
+    }
+}
+
+/// Replaces an object.
+///
+/// # Errors
+///
+/// 400, 404, 409, 422 and 500 as the real server has them.
+pub(crate) fn update(write: &Write<'_>, name: &str, decoded: Decoded, facet: Facet) -> Result<Reply, Status> {
+    let Decoded { object, warnings } = decoded;
+    check_name(name, &object)?;
+    let key = write.key(name);
+    loop {
+        let Some(existing) = write.find(&key) else {
+            if facet == Facet::Main && write.kind().behaviour.put_missing == PutMissing::Creates {
+                return create(write, Decoded { object, warnings });
+            }
+            return Err(write.not_found(name));
+        };
+        let old = write.view.value(&existing);
+        check_uid(write, name, &object, &old)?;
+        let reply = replace(write, &existing, &old, object.clone(), facet)?;
+        if let Ok(reply) = reply {
+            return Ok(reply.with_warnings(warnings));
+        }
+    }
+}
+
+/// Replaces an object by another state of it, unless somebody else was faster.
+pub(crate) fn replace(
+    write: &Write<'_>,
+    existing: &Arc<Object>,
+    old: &Value,
+    mut new: Value,
+    facet: Facet,
+) -> Result<Result<Reply, Outdated>, Status> {
+    check_version(write, existing, &new)?;
+    write.place(&mut new)?;
+    prepare(write, &mut new, old, facet);
+    let warnings = validate(write, &new, old, facet)?;
+    metadata::remove(&mut new, "resourceVersion");
+    match write.authorship {
+        Authorship::Manager(manager) => {
+            let time = write.cluster.clock.seconds();
+            ownership::update(write.kind(), Author { manager, time: &time, part: facet.part() }, old, &mut new);
+        }
+        Authorship::Settled if ownership::differ_in_times_only(old, &new) => {
+            metadata::keep(&mut new, "managedFields", old);
+        }
+        Authorship::Settled | Authorship::Unnoticed => {}
+    }
+    let ends = ends_with_it(write, &new, old);
+    if write.is_dry_run() {
+        return Ok(Ok(write.tried(200, new, Some(existing)).with_warnings(warnings)));
+    }
+    if ends {
+        let Ok(last) = write.take(existing) else { return Ok(Err(Outdated)) };
+        crds::removed(write.cluster, write.kind(), &last);
+        return Ok(Ok(write.tried(200, new, Some(existing))));
+    }
+    let stored = write.put(Expect::Revision(existing.revision()), existing.key().clone(), &new);
+    let Ok(stored) = stored else { return Ok(Err(Outdated)) };
+    if write.kind().behaviour.lifecycle == Lifecycle::CustomResourceDefinition
+        && stored.revision() != existing.revision()
+    {
+        crds::updated(write, stored.key());
+    }
+    Ok(Ok(Reply::ok(Content::Object(stored)).with_warnings(warnings)))
+}
+
+/// The name in the object must be that of the path.
+pub(crate) fn check_name(name: &str, object: &Value) -> Result<(), Status> {
+    let own = metadata::text(object, "name");
+    if own.is_empty() {
+        let why = format!("the name of the object ({name} based on URL) was undeterminable: name must be provided");
+        return Err(Status::bad_request(why));
+    }
+    if own != name {
+        let why = format!("the name of the object ({own}) does not match the name on the URL ({name})");
+        return Err(Status::bad_request(why));
+    }
+    Ok(())
+}
+
+/// A uid in an update is a condition.
+fn check_uid(write: &Write<'_>, name: &str, new: &Value, old: &Value) -> Result<(), Status> {
+    let (expected, found) = (metadata::text(new, "uid"), metadata::text(old, "uid"));
+    if expected.is_empty() || expected == found {
+        return Ok(());
+    }
+    let path = registry_path(write.kind(), &write.key(name));
+    let why = format!(
+        "StorageError: invalid object, Code: 4, Key: {path}, ResourceVersion: 0, AdditionalErrorMsg: Precondition failed: \
+         UID in precondition: {expected}, UID in object meta: {found}"
+    );
+    Err(write.conflict(name, &why))
+}
+
+/// A version in an update is a condition; some kinds insist on one.
+fn check_version(write: &Write<'_>, existing: &Object, new: &Value) -> Result<(), Status> {
+    let name = existing.key().name();
+    let version = match metadata::text(new, "resourceVersion") {
+        "" => 0,
+        text => parse_uint(text).map_err(Status::internal)?,
+    };
+    let kind = write.kind();
+    match (version, kind.behaviour.update_version) {
+        (0, UpdateVersion::Optional) => Ok(()),
+        (0, UpdateVersion::Required) => {
+            let cause = Cause::invalid("metadata.resourceVersion", 0, "must be specified for an update");
+            Err(Status::invalid(&kind.group, &kind.plural, name, vec![cause]))
+        }
+        (version, _) if version == existing.revision() => Ok(()),
+        _ => Err(write.conflict(name, MODIFIED)),
+    }
+}
+
+/// Takes from the old object what an update cannot change.
+fn prepare(write: &Write<'_>, new: &mut Value, old: &Value, facet: Facet) {
+    let kind = write.kind();
+    for name in ["creationTimestamp", "generation"] {
+        metadata::keep(new, name, old);
+    }
+    if metadata::text(new, "uid").is_empty() {
+        metadata::keep(new, "uid", old);
+    }
+    metadata::remove(new, "selfLink");
+    if metadata::is_deleting(old) {
+        metadata::keep(new, "deletionTimestamp", old);
+    }
+    if metadata::part(new, "deletionGracePeriodSeconds").is_none() {
+        metadata::keep(new, "deletionGracePeriodSeconds", old);
+    }
+    match facet {
+        Facet::Main | Facet::Scale => {
+            if kind.subresource(Part::Status).is_some() {
+                keep(new, "status", old);
+            }
+            match kind.behaviour.lifecycle {
+                Lifecycle::Namespace => {
+                    namespaces::label(new);
+                    namespaces::keep_finalizers(new, old);
+                }
+                Lifecycle::DaemonSet => count_template(new, old),
+                Lifecycle::Plain if kind.kind == "Service" && kind.group.is_empty() => services::keep_address(new, old),
+                Lifecycle::CustomResourceDefinition => crds::prepare_update(new),
+                Lifecycle::Plain | Lifecycle::Pod => {}
+            }
+            if kind.behaviour.generation.counts(old, new) {
+                let generation = metadata::number(old, "generation").unwrap_or(0);
+                metadata::set(new, "generation", generation + 1);
+            }
+        }
+        Facet::Status => prepare_status(write, new, old),
+        Facet::Finalize => {
+            let finalizers = new["spec"].get("finalizers").cloned();
+            keep(new, "spec", old);
+            keep(new, "status", old);
+            namespaces::set_finalizers(new, finalizers);
+        }
+    }
+}
+
+/// A write of the status leaves everything else alone, and of the metadata what the kind says.
+fn prepare_status(write: &Write<'_>, new: &mut Value, old: &Value) {
+    let kind = write.kind();
+    let parts: Vec<String> =
+        [&*new, old].iter().filter_map(|object| object.as_object()).flat_map(|object| object.keys().cloned()).collect();
+    for part in parts.iter().filter(|part| !matches!(part.as_str(), "metadata" | "status" | "kind" | "apiVersion")) {
+        keep(new, part, old);
+    }
+    let version = metadata::part(new, "resourceVersion").cloned();
+    match (&*kind.group, &*kind.plural) {
+        ("apiextensions.k8s.io" | "apiregistration.k8s.io", _) => keep(new, "metadata", old),
+        _ if kind.is_custom() => keep(new, "metadata", old),
+        ("apps", "deployments") => metadata::keep(new, "labels", old),
+        ("", "pods") => metadata::keep(new, "ownerReferences", old),
+        _ => {}
+    }
+    if let Some(version) = version {
+        metadata::set(new, "resourceVersion", version);
+    }
+}
+
+/// A `DaemonSet` counts the changes of its template in an annotation.
+fn count_template(new: &mut Value, old: &Value) {
+    let before =
+        old["metadata"]["annotations"][DAEMON_SET_GENERATION].as_str().and_then(|text| text.parse::<i64>().ok());
+    let count = before.unwrap_or(0) + i64::from(new["spec"]["template"] != old["spec"]["template"]);
+    new["metadata"]["annotations"][DAEMON_SET_GENERATION] = json!(count.to_string());
+}
+
+/// What is to be said about a change that can be made.
+fn validate(write: &Write<'_>, new: &Value, old: &Value, facet: Facet) -> Result<Vec<String>, Status> {
+    let mut warnings = Vec::new();
+    let mut causes = validation::updated(write.kind(), new, old);
+    causes.extend(kind_rules::updated(write.kind(), new, old));
+    if write.kind().behaviour.lifecycle == Lifecycle::CustomResourceDefinition {
+        causes.extend(crds::update_problems(new, old));
+        if facet == Facet::Main {
+            warnings = crds::warnings(new);
+        }
+    }
+    if let Some(structure) = &write.kind().structure {
+        let written = if facet == Facet::Status { Written::Status } else { Written::Whole };
+        let found = structure.updated(new, old, written);
+        causes.extend(found.causes);
+        warnings.extend(found.warnings);
+    }
+    if causes.is_empty() { Ok(warnings) } else { Err(write.invalid(new, causes)) }
+}
+
+/// Whether an object that was to be deleted goes with this update, because nothing holds it any longer.
+fn ends_with_it(write: &Write<'_>, new: &Value, old: &Value) -> bool {
+    let held =
+        !metadata::finalizers(new).is_empty() || metadata::number(old, "deletionGracePeriodSeconds").unwrap_or(0) > 0;
+    let held_as_namespace =
+        write.kind().behaviour.lifecycle == Lifecycle::Namespace && !namespaces::finalizers(new).is_empty();
+    metadata::is_deleting(old) && !held && !held_as_namespace
+}

@@ -1,0 +1,411 @@
+//! Following a collection.
+
+use std::io;
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::Bytes;
+use futures_util::{Stream, stream};
+use tokio::time::{Instant, sleep_until};
+
+use crate::api::filter::{Filter, Selectors};
+use crate::api::tabulate::Headers;
+use crate::api::view::{View, push_metadata};
+use crate::cluster::Cluster;
+use crate::encoding::json::Encoded;
+use crate::encoding::protobuf;
+use crate::http::lifecycle::{Ending, Lifetime};
+use crate::http::negotiate::{Encoding, Form};
+use crate::http::query::{InitialEvents, ListOptions, parse_version};
+use crate::http::status::Status;
+use crate::storage::latest::Receiver;
+use crate::storage::{Change, ChangeKind, FrameKind, Lost, Object};
+
+/// About how many bytes are sent at a time.
+const CHUNK: usize = 64 * 1024;
+
+/// How many changes are taken out of the log at a time.
+const BATCH: usize = 256;
+
+/// How long after the initial events the first bookmark may come.
+const FIRST_BOOKMARK: Duration = Duration::from_secs(1);
+
+/// How long before its end a watch is told how far it came.
+const LAST_BOOKMARK: Duration = Duration::from_secs(2);
+
+/// A watch that was accepted.
+#[derive(Debug)]
+pub(crate) struct Watch {
+    cluster: Arc<Cluster>,
+    view: View,
+    filter: Filter,
+    /// Objects still to be told as the initial state, last one first.
+    initial: Vec<Arc<Object>>,
+    state: State,
+    /// Everything up to here has been told or was there before.
+    cursor: u64,
+    /// A bookmark must be beyond this.
+    started: u64,
+    end_mark: EndMark,
+    bookmarks: Bookmarks,
+    deadline: Instant,
+    changed: Receiver<u64>,
+    /// Whether the columns of a table are still to be told.
+    headers: Headers,
+}
+
+#[derive(Debug)]
+enum State {
+    Initial,
+    Live,
+    /// One more frame, and then the end.
+    Failing(Status),
+    Ended,
+}
+
+/// Whether the end of the initial events is marked.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum EndMark {
+    Send,
+    Omit,
+}
+
+/// When the next bookmark may be sent.
+#[derive(Debug, Clone, Copy)]
+enum Bookmarks {
+    Never,
+    At(Instant),
+}
+
+/// Whether a watch of these options begins with the present state and marks its end: the ones the real server
+/// compresses.
+pub(crate) fn is_streaming_list(options: &ListOptions) -> bool {
+    let promoted =
+        matches!(options.resource_version.as_str(), "" | "0") && options.initial_events == InitialEvents::Default;
+    options.bookmarks && (promoted || options.initial_events == InitialEvents::Send)
+}
+
+impl Watch {
+    /// Opens a watch. Waits, as the real server does, for a version it is to begin with.
+    pub(crate) async fn open(
+        cluster: Arc<Cluster>,
+        view: View,
+        namespace: Option<&str>,
+        options: &ListOptions,
+    ) -> Result<Self, Status> {
+        let kind = view.kind.clone();
+        let filter = Filter::new(&kind, namespace, Selectors::of(options)?)?;
+        let version = match options.resource_version.as_str() {
+            "" => None,
+            text => Some(parse_version(text).map_err(Status::internal)?),
+        };
+        let now = Instant::now();
+        let deadline = now + options.watch_timeout.unwrap_or_else(|| random_timeout(&cluster));
+        let storage = &cluster.storage;
+        let table = &kind.storage;
+        let changed = storage.follow(table);
+        let wants_initial = match options.initial_events {
+            InitialEvents::Send => true,
+            InitialEvents::Skip => false,
+            InitialEvents::Default => matches!(version, None | Some(0)),
+        };
+        let mut state = if wants_initial { State::Initial } else { State::Live };
+        let mut initial = Vec::new();
+        let cursor = match version {
+            _ if wants_initial => {
+                let reached = cluster.reach(&kind, version.unwrap_or(0), None).await;
+                let snapshot = match version {
+                    None => storage.list(table, filter.span()),
+                    Some(version) if storage.cached_revision(table) < version => storage.list(table, filter.span()),
+                    Some(_) => storage.list_cached(table, filter.span()),
+                };
+                match reached {
+                    Ok(()) => initial = snapshot.objects,
+                    Err(status) => state = State::Failing(status),
+                }
+                initial.retain(|object| filter.matches(&view, object));
+                initial.reverse();
+                snapshot.revision
+            }
+            None => storage.progress(table),
+            Some(0) => storage.cached_revision(table),
+            Some(version) => {
+                if let Err(Lost::Compacted { oldest }) = storage.can_watch_from(table, version) {
+                    state = State::Failing(too_old(&view, version, oldest));
+                }
+                version
+            }
+        };
+        let bookmarks = match options.bookmarks && !kind.is_uncached() {
+            true => {
+                let first = if wants_initial { FIRST_BOOKMARK } else { cluster.settings.bookmark_interval };
+                Bookmarks::At((now + first).min(last_bookmark(now, deadline)))
+            }
+            false => Bookmarks::Never,
+        };
+        // Its time was over before the consistent read that it begins with could be made.
+        if version.is_none() && wants_initial && options.watch_timeout == Some(Duration::ZERO) && !kind.is_uncached() {
+            state = State::Failing(Status::new(500, "InternalError", "context deadline exceeded"));
+        }
+        // A list form makes no sense for single objects: the real server sends nothing and ends.
+        if matches!(view.form, Form::MetadataList(_)) {
+            state = State::Ended;
+        }
+        let end_mark = if is_streaming_list(options) { EndMark::Send } else { EndMark::Omit };
+        Ok(Self {
+            cluster,
+            view,
+            filter,
+            initial,
+            state,
+            cursor,
+            started: cursor,
+            end_mark,
+            bookmarks,
+            deadline,
+            changed,
+            headers: Headers::Shown,
+        })
+    }
+
+    /// The frames, a chunk at a time, until the watch or the server's life is over.
+    pub(crate) fn into_stream(self, lifetime: Lifetime) -> impl Stream<Item = io::Result<Bytes>> + Send {
+        stream::unfold(Some((self, lifetime)), async |open| {
+            let (mut watch, mut lifetime) = open?;
+            tokio::select! {
+                biased;
+                ending = lifetime.ended() => match ending {
+                    Ending::Closed => None,
+                    Ending::Cut => Some((Err(io::ErrorKind::ConnectionReset.into()), None)),
+                },
+                chunk = watch.next() => Some((Ok(chunk?), Some((watch, lifetime)))),
+            }
+        })
+    }
+
+    /// The next frames; `None` when the watch is over.
+    async fn next(&mut self) -> Option<Bytes> {
+        loop {
+            match &self.state {
+                State::Initial => {
+                    if let Some(chunk) = self.initial_chunk() {
+                        return Some(chunk);
+                    }
+                }
+                State::Live => {
+                    if let Some(chunk) = self.changes() {
+                        return Some(chunk);
+                    }
+                    if let State::Live = self.state
+                        && let Some(bookmark) = self.wait().await
+                    {
+                        return Some(bookmark);
+                    }
+                }
+                State::Failing(status) => {
+                    let frame = error_frame(status, self.view.encoding);
+                    self.state = State::Ended;
+                    return Some(frame);
+                }
+                State::Ended => return None,
+            }
+        }
+    }
+
+    /// A part of the initial state; the last part carries the mark of its end.
+    fn initial_chunk(&mut self) -> Option<Bytes> {
+        let mut out = Vec::new();
+        while let Some(object) = self.initial.pop() {
+            let shown = self.show(&object);
+            push_frame(&mut out, self.view.encoding, FrameKind::Added.name(), &shown);
+            if out.len() >= CHUNK {
+                return Some(out.into());
+            }
+        }
+        self.state = State::Live;
+        if self.end_mark == EndMark::Send {
+            let headers = std::mem::replace(&mut self.headers, Headers::Left);
+            let end = &self.view.kind.bookmark().initial_events_end;
+            push_bookmark(&mut out, &self.view, end, self.cursor, headers);
+        }
+        (!out.is_empty()).then(|| out.into())
+    }
+
+    /// What happened since the cursor. Ends the watch if it lags too far or the log no longer reaches back.
+    fn changes(&mut self) -> Option<Bytes> {
+        let mut out = Vec::new();
+        loop {
+            self.changed.mark_seen();
+            let Ok((changes, waiting)) = self.cluster.storage.changes(&self.view.kind.storage, self.cursor, BATCH)
+            else {
+                self.state = State::Ended;
+                break;
+            };
+            if waiting > self.cluster.settings.watch_backlog {
+                self.state = State::Ended;
+                break;
+            }
+            let Some(last) = changes.last() else { break };
+            self.cursor = last.revision();
+            for change in &changes {
+                if let Some(frame) = self.frame(change) {
+                    out.extend_from_slice(&frame);
+                }
+            }
+            if out.len() >= CHUNK {
+                break;
+            }
+        }
+        (!out.is_empty()).then(|| out.into())
+    }
+
+    /// An object as this watch shows it, now.
+    fn show(&mut self, object: &Arc<Object>) -> Bytes {
+        match self.view.form {
+            Form::Table(version, _) => {
+                let headers = std::mem::replace(&mut self.headers, Headers::Left);
+                self.view.table(version, object, headers).into()
+            }
+            _ => self.view.show(object),
+        }
+    }
+
+    /// What this watch is told of a change, if it is its business.
+    fn frame(&mut self, change: &Change) -> Option<Bytes> {
+        if !self.filter.span().contains(change.object.key()) {
+            return None;
+        }
+        let seen = |object: &Arc<Object>| self.filter.matches(&self.view, object);
+        let before = change.previous.as_ref().is_some_and(seen);
+        let kind = match (change.kind, before) {
+            (ChangeKind::Deleted, true) => FrameKind::Deleted,
+            (ChangeKind::Deleted, false) => return None,
+            (ChangeKind::Created | ChangeKind::Updated, before) => match (before, seen(&change.object)) {
+                (false, true) => FrameKind::Added,
+                (true, true) => FrameKind::Modified,
+                (true, false) => FrameKind::Deleted,
+                (false, false) => return None,
+            },
+        };
+        // Leaving a selector is told with what was there before, under the new version.
+        let object = || match (kind, change.kind, &change.previous) {
+            (FrameKind::Deleted, ChangeKind::Updated, Some(previous)) => Arc::new(previous.under(change.revision())),
+            _ => change.object.clone(),
+        };
+        let encoding = self.view.encoding;
+        let framed = |shown: Bytes| {
+            let mut out = Vec::new();
+            push_frame(&mut out, encoding, kind.name(), &shown);
+            Bytes::from(out)
+        };
+        Some(match self.view.is_fleeting() {
+            true => framed(self.show(&object())),
+            false => change.frame(kind, &self.view, || framed(self.view.show(&object()))),
+        })
+    }
+
+    /// Waits until there is something to do; gives a bookmark if it is time for one.
+    async fn wait(&mut self) -> Option<Bytes> {
+        let bookmark_at = match self.bookmarks {
+            Bookmarks::At(at) => at,
+            Bookmarks::Never => self.deadline + Duration::from_secs(1),
+        };
+        tokio::select! {
+            biased;
+            changed = self.changed.changed() => {
+                if changed.is_err() {
+                    self.state = State::Ended;
+                }
+                None
+            }
+            () = sleep_until(self.deadline) => {
+                self.state = State::Ended;
+                None
+            }
+            () = sleep_until(bookmark_at) => self.bookmark(),
+        }
+    }
+
+    /// A bookmark, if there is anything to tell: an idle kind sends none.
+    fn bookmark(&mut self) -> Option<Bytes> {
+        let now = Instant::now();
+        let interval = self.cluster.settings.bookmark_interval;
+        let before_end = last_bookmark(now, self.deadline);
+        let next = match now >= before_end {
+            true => now + Duration::from_secs(1),
+            false => (now + interval).min(before_end),
+        };
+        self.bookmarks = Bookmarks::At(next);
+        // Read before the changes: whatever came up to here is told before the bookmark says so.
+        let reached = self.cluster.storage.cached_revision(&self.view.kind.storage);
+        let told = self.changes();
+        if reached <= self.started || !matches!(self.state, State::Live) {
+            return told;
+        }
+        let mut out = told.map(Vec::from).unwrap_or_default();
+        let headers = std::mem::replace(&mut self.headers, Headers::Left);
+        push_bookmark(&mut out, &self.view, &self.view.kind.bookmark().plain, reached, headers);
+        Some(out.into())
+    }
+}
+
+/// When a watch is told for the last time how far it came.
+fn last_bookmark(now: Instant, deadline: Instant) -> Instant {
+    deadline - LAST_BOOKMARK.min(deadline.saturating_duration_since(now))
+}
+
+fn random_timeout(cluster: &Cluster) -> Duration {
+    let least = cluster.settings.min_watch_timeout;
+    least + least.mul_f64(cluster.dice.fraction())
+}
+
+fn too_old(view: &View, asked: u64, oldest: u64) -> Status {
+    Status::expired(match view.kind.is_uncached() {
+        true => "The resourceVersion for the provided watch is too old.".to_owned(),
+        false => format!("too old resource version: {asked} ({oldest})"),
+    })
+}
+
+/// Appends an event, whose object is as its view shows it.
+fn push_frame(out: &mut Vec<u8>, encoding: Encoding, kind: &str, object: &[u8]) {
+    match encoding {
+        Encoding::Json => {
+            out.extend_from_slice(b"{\"type\":\"");
+            out.extend_from_slice(kind.as_bytes());
+            out.extend_from_slice(b"\",\"object\":");
+            out.extend_from_slice(object);
+            out.extend_from_slice(b"}\n");
+        }
+        Encoding::Protobuf => protobuf::push_frame(out, kind, object),
+    }
+}
+
+fn push_bookmark(out: &mut Vec<u8>, view: &View, bookmark: &Encoded, revision: u64, headers: Headers) {
+    let bytes = bookmark.at_version(&revision.to_string());
+    let object = || serde_json::from_slice(&bytes).unwrap_or_default();
+    let shown = match (view.encoding, view.form) {
+        (Encoding::Json, Form::Table(..)) => view.unsaved_table(&object(), headers),
+        (Encoding::Json, Form::Metadata(version) | Form::MetadataList(version)) => {
+            let start = bookmark.metadata().start;
+            let digits = bytes.len() - bookmark.head().len() - bookmark.tail().len();
+            let mut shown = Vec::new();
+            push_metadata(&mut shown, version, &bytes[start..bookmark.metadata().end + digits]);
+            shown
+        }
+        (Encoding::Protobuf, _) => view.show_unsaved(&object()),
+        (Encoding::Json, Form::Full) => bytes,
+    };
+    push_frame(out, view.encoding, "BOOKMARK", &shown);
+}
+
+/// A failure as the last event of a stream, whatever its other events are.
+pub(crate) fn error_frame(status: &Status, encoding: Encoding) -> Bytes {
+    let json = status.to_json();
+    let shown = match encoding {
+        Encoding::Json => json,
+        Encoding::Protobuf => protobuf::transcode(&json).unwrap_or_default(),
+    };
+    let mut out = Vec::new();
+    push_frame(&mut out, encoding, "ERROR", &shown);
+    out.into()
+}

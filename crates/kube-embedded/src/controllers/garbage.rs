@@ -1,0 +1,353 @@
+//! Garbage collection: objects whose owners are gone go too.
+//!
+//! The collector reads the log of every table, as a watch does, and keeps only who owns whom. Whether an owner is really
+//! gone it asks the store, just before it acts.
+
+mod graph;
+
+use std::collections::{BTreeSet, HashMap, VecDeque};
+use std::sync::Arc;
+
+use serde_json::Value;
+
+use self::graph::{Graph, Node, Traits};
+use crate::admission::metadata::{self, FOREGROUND, ORPHAN};
+use crate::api::delete_options::{DeleteOptions, Policy};
+use crate::api::verbs::delete::delete;
+use crate::api::verbs::update::{Facet, replace};
+use crate::api::view::View;
+use crate::api::write::{Authorship, Write};
+use crate::api::write_options::WriteOptions;
+use crate::cluster::Cluster;
+use crate::http::negotiate::Form;
+use crate::kinds::{Registry, Scope};
+use crate::storage::{Change, ChangeKind, Key, Object, Span, TableId};
+
+/// How many changes are read from a table at a time.
+const BATCH: usize = 256;
+
+/// How many objects are looked at before others get their turn.
+const TURN: usize = 256;
+
+/// Something to look at, by the uid of the object.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+enum Task {
+    /// Does it still have an owner?
+    Dependent(String),
+    /// It waits for its dependents to go.
+    Foreground(String),
+    /// It waits for its dependents to be freed.
+    Orphan(String),
+}
+
+/// What became of the owners of an object.
+#[derive(Debug, Default)]
+struct Owners {
+    /// There, and there to stay.
+    solid: usize,
+    /// Gone.
+    dangling: Vec<String>,
+    /// Waiting for its dependents to go.
+    waiting: Vec<String>,
+}
+
+/// Collects garbage for ever.
+pub(crate) async fn collect(cluster: &Cluster) {
+    let mut revisions = cluster.storage.revisions();
+    let mut collector = Collector::default();
+    loop {
+        revisions.mark_seen();
+        collector.read(cluster);
+        while collector.work(cluster) {
+            tokio::task::yield_now().await;
+            collector.read(cluster);
+        }
+        if revisions.changed().await.is_err() {
+            return;
+        }
+    }
+}
+
+#[derive(Debug, Default)]
+struct Collector {
+    graph: Graph,
+    cursors: HashMap<TableId, u64>,
+    queue: VecDeque<Task>,
+    queued: BTreeSet<Task>,
+}
+
+impl Collector {
+    /// Takes note of everything that happened.
+    fn read(&mut self, cluster: &Cluster) {
+        let revision = cluster.storage.revision();
+        if self.cursors.values().any(|cursor| *cursor > revision) {
+            // The server went back to an earlier state: nothing is known any more.
+            *self = Self::default();
+        }
+        for table in cluster.storage.tables() {
+            let Some(mut cursor) = self.cursors.get(&table).copied() else {
+                self.read_all(cluster, &table);
+                continue;
+            };
+            loop {
+                let Ok((changes, _)) = cluster.storage.changes(&table, cursor, BATCH) else {
+                    self.read_all(cluster, &table);
+                    break;
+                };
+                let Some(last) = changes.last() else { break };
+                cursor = last.revision();
+                for change in &changes {
+                    self.note(&table, change);
+                }
+                self.cursors.insert(table.clone(), cursor);
+            }
+        }
+    }
+
+    /// Takes note of a table as it is.
+    fn read_all(&mut self, cluster: &Cluster, table: &TableId) {
+        let snapshot = cluster.storage.list(table, &Span::everything());
+        let present: Vec<Traits> = snapshot.objects.iter().map(Traits::of).collect();
+        let uids: BTreeSet<&str> = present.iter().map(|traits| traits.uid.as_str()).collect();
+        for gone in self.graph.of_table(table).into_iter().filter(|uid| !uids.contains(uid.as_str())) {
+            self.gone(&gone);
+        }
+        for (object, traits) in snapshot.objects.iter().zip(present.clone()) {
+            self.there(table, object, traits);
+        }
+        self.cursors.insert(table.clone(), snapshot.revision);
+    }
+
+    fn note(&mut self, table: &TableId, change: &Change) {
+        let traits = Traits::of(&change.object);
+        match change.kind {
+            ChangeKind::Deleted => self.gone(&traits.uid),
+            ChangeKind::Created | ChangeKind::Updated => self.there(table, &change.object, traits),
+        }
+    }
+
+    fn there(&mut self, table: &TableId, object: &Arc<Object>, traits: Traits) {
+        let uid = traits.uid.clone();
+        if !traits.owners.is_empty() {
+            self.add(Task::Dependent(uid.clone()));
+        }
+        if traits.waits_for(FOREGROUND) {
+            self.add(Task::Foreground(uid.clone()));
+            // All of them can go now, not only those that hold it.
+            for dependent in self.graph.dependents(&uid) {
+                self.add(Task::Dependent(dependent));
+            }
+        }
+        if traits.waits_for(ORPHAN) {
+            self.add(Task::Orphan(uid));
+        }
+        let node = Node { table: table.clone(), key: object.key().clone(), traits };
+        for owner in self.graph.put(node) {
+            self.add(Task::Foreground(owner));
+        }
+    }
+
+    fn gone(&mut self, uid: &str) {
+        for dependent in self.graph.dependents(uid) {
+            self.add(Task::Dependent(dependent));
+        }
+        for owner in self.graph.remove(uid) {
+            self.add(Task::Foreground(owner));
+        }
+    }
+
+    fn add(&mut self, task: Task) {
+        if self.queued.insert(task.clone()) {
+            self.queue.push_back(task);
+        }
+    }
+
+    /// Does a turn's work; gives whether there was any.
+    fn work(&mut self, cluster: &Cluster) -> bool {
+        let registry = cluster.registry();
+        let mut done = 0;
+        while done < TURN {
+            let Some(task) = self.queue.pop_front() else { break };
+            self.queued.remove(&task);
+            let actor = Actor { cluster, registry: &registry, graph: &self.graph };
+            match &task {
+                Task::Dependent(uid) => actor.look_at_owners(uid),
+                Task::Foreground(uid) => actor.look_at_dependents(uid),
+                Task::Orphan(uid) => actor.free_dependents(uid),
+            }
+            done += 1;
+        }
+        done > 0
+    }
+}
+
+/// Acts on what the collector knows.
+struct Actor<'c> {
+    cluster: &'c Cluster,
+    registry: &'c Registry,
+    graph: &'c Graph,
+}
+
+impl Actor<'_> {
+    /// Deletes an object that has lost its last owner, and lets go of those that are gone while others stay.
+    fn look_at_owners(&self, uid: &str) {
+        let Some((node, object)) = self.find(uid) else { return };
+        if metadata::is_deleting(&object) {
+            return;
+        }
+        let owners = self.owners(&node.key, &object);
+        if owners.dangling.is_empty() && owners.waiting.is_empty() {
+            return;
+        }
+        if owners.solid > 0 {
+            let lost: Vec<String> = owners.dangling.into_iter().chain(owners.waiting).collect();
+            self.disown(node, &lost);
+            return;
+        }
+        let finalizers = metadata::finalizers(&object);
+        let dependents = self.graph.dependents(uid);
+        let has_dependents = !dependents.is_empty();
+        let waits = |uid: &String| self.graph.get(uid).is_some_and(|node| node.traits.waits_for(FOREGROUND));
+        if !owners.waiting.is_empty() && dependents.iter().any(waits) {
+            // They wait for one another in a circle: somebody must give way.
+            self.amend(node, give_way);
+        }
+        let policy = if !owners.waiting.is_empty() && has_dependents || finalizers.contains(&FOREGROUND) {
+            Policy::Foreground
+        } else if finalizers.contains(&ORPHAN) {
+            Policy::Orphan
+        } else {
+            Policy::Background
+        };
+        let options = DeleteOptions { uid: Some(uid.to_owned()), policy: Some(policy), ..DeleteOptions::default() };
+        // It may be gone by now, or another one by that name: then there is nothing to do.
+        self.with(node, |write| drop(delete(write, node.key.name(), &options)));
+    }
+
+    /// Lets an owner go once none of its dependents holds it.
+    fn look_at_dependents(&self, uid: &str) {
+        let Some((node, object)) = self.find(uid) else { return };
+        if !metadata::is_deleting(&object) || !metadata::finalizers(&object).contains(&FOREGROUND) {
+            return;
+        }
+        if !self.graph.is_blocked(uid) {
+            self.amend(node, |object| remove_finalizer(object, FOREGROUND));
+        }
+    }
+
+    /// Frees the dependents of an owner, and lets it go.
+    fn free_dependents(&self, uid: &str) {
+        let Some((node, object)) = self.find(uid) else { return };
+        if !metadata::is_deleting(&object) || !metadata::finalizers(&object).contains(&ORPHAN) {
+            return;
+        }
+        let owner = [uid.to_owned()];
+        for dependent in self.graph.dependents(uid) {
+            if let Some((dependent, _)) = self.find(&dependent) {
+                self.disown(dependent, &owner);
+            }
+        }
+        self.amend(node, |object| remove_finalizer(object, ORPHAN));
+    }
+
+    /// What is at a node's place now, if it is still the same object.
+    fn find(&self, uid: &str) -> Option<(&Node, Value)> {
+        let node = self.graph.get(uid)?;
+        let object = self.cluster.storage.get(&node.table, &node.key)?.to_value();
+        (metadata::text(&object, "uid") == uid).then_some((node, object))
+    }
+
+    fn owners(&self, key: &Key, object: &Value) -> Owners {
+        let mut owners = Owners::default();
+        for reference in metadata::list(object, "ownerReferences") {
+            let uid = reference["uid"].as_str().unwrap_or_default().to_owned();
+            match self.owner(key, reference) {
+                None => owners.solid += 1,
+                Some(None) => owners.dangling.push(uid),
+                Some(Some(owner)) if metadata::text(&owner, "uid") != uid => owners.dangling.push(uid),
+                Some(Some(owner)) => {
+                    let waits = metadata::is_deleting(&owner) && metadata::finalizers(&owner).contains(&FOREGROUND);
+                    if waits { owners.waiting.push(uid) } else { owners.solid += 1 }
+                }
+            }
+        }
+        owners
+    }
+
+    /// What a reference leads to. `None` if that cannot be told: then the owner is taken to be there.
+    #[expect(clippy::option_option, reason = "not known and not there are different things")]
+    fn owner(&self, dependent: &Key, reference: &Value) -> Option<Option<Value>> {
+        let text = |name: &str| reference[name].as_str().unwrap_or_default();
+        let api_version = text("apiVersion");
+        let (group, version) = api_version.split_once('/').unwrap_or(("", api_version));
+        let kind = self.registry.by_kind(group, version, text("kind"))?;
+        let key = match kind.scope {
+            Scope::Cluster => Key::new(None, text("name")),
+            Scope::Namespaced => Key::new(Some(dependent.namespace()?), text("name")),
+        };
+        Some(self.cluster.storage.get(&kind.storage, &key).map(|owner| owner.to_value()))
+    }
+
+    /// Takes owners out of an object's references.
+    fn disown(&self, node: &Node, owners: &[String]) {
+        self.amend(node, |object| {
+            let kept: Vec<Value> = metadata::list(object, "ownerReferences")
+                .iter()
+                .filter(|reference| !owners.iter().any(|owner| reference["uid"] == **owner))
+                .cloned()
+                .collect();
+            match kept.is_empty() {
+                true => metadata::remove(object, "ownerReferences"),
+                false => metadata::set(object, "ownerReferences", kept),
+            }
+        });
+    }
+
+    /// Changes an object as an update would, however often somebody else is faster.
+    fn amend(&self, node: &Node, change: impl Fn(&mut Value)) {
+        self.with(node, |write| {
+            loop {
+                let Some(existing) = write.find(&node.key) else { return };
+                let old = write.view.value(&existing);
+                if metadata::text(&old, "uid") != node.traits.uid {
+                    return;
+                }
+                let mut new = old.clone();
+                change(&mut new);
+                match replace(write, &existing, &old, new, Facet::Main) {
+                    Ok(Err(_)) => {}
+                    Ok(Ok(_)) | Err(_) => return,
+                }
+            }
+        });
+    }
+
+    /// Writes where a node is.
+    fn with(&self, node: &Node, act: impl FnOnce(&Write<'_>)) {
+        let Some(kind) = self.registry.stored(&node.table) else { return };
+        let view = View::new(kind.clone(), kind, Form::Full, self.cluster.clock);
+        let namespace = node.key.namespace();
+        act(&Write {
+            cluster: self.cluster,
+            view: &view,
+            namespace,
+            options: WriteOptions::default(),
+            authorship: Authorship::Unnoticed,
+        });
+    }
+}
+
+/// Lets an object hold none of its owners.
+fn give_way(object: &mut Value) {
+    let references = object["metadata"]["ownerReferences"].as_array_mut().into_iter().flatten();
+    for reference in references {
+        if reference["blockOwnerDeletion"] == true {
+            reference["blockOwnerDeletion"] = false.into();
+        }
+    }
+}
+
+fn remove_finalizer(object: &mut Value, finalizer: &str) {
+    let kept = metadata::finalizers(object).into_iter().filter(|each| *each != finalizer).map(str::to_owned).collect();
+    metadata::set_finalizers(object, kept);
+}

@@ -1,0 +1,119 @@
+//! A body with faults.
+
+use std::fmt;
+use std::io;
+use std::pin::Pin;
+use std::task::{Context, Poll, ready};
+use std::time::Duration;
+
+use bytes::Bytes;
+use http_body::Frame;
+use tokio::time::{Sleep, sleep};
+
+use super::Fault;
+use super::editor::{Edited, Editor, Stop};
+use crate::http::lifecycle::{Ending, Lifetime};
+use crate::http::negotiate::Encoding;
+
+/// Between the last bytes and a broken connection, so that these bytes reach the client: whatever is still queued in the
+/// server is lost with the connection.
+const BEFORE_CUT: Duration = Duration::from_millis(20);
+
+/// A body with faults.
+///
+/// Frames must be told apart, so a stream that is to be compressed must be wrapped before it is.
+pub(crate) struct FaultyBody<B> {
+    inner: Pin<Box<B>>,
+    editor: Editor,
+    state: State,
+    lifetime: Option<Lifetime>,
+}
+
+enum State {
+    New,
+    Open,
+    Cutting(Pin<Box<Sleep>>),
+    /// Until the server itself ends.
+    Stalled(Pin<Box<dyn Future<Output = Ending> + Send>>),
+    Ended,
+}
+
+impl<B> FaultyBody<B> {
+    /// A stalled body lasts as long as `lifetime`.
+    pub(crate) fn new(
+        inner: B,
+        faults: impl IntoIterator<Item = Fault>,
+        encoding: Encoding,
+        lifetime: Lifetime,
+    ) -> Self {
+        let editor = Editor::new(faults, encoding);
+        Self { inner: Box::pin(inner), editor, state: State::New, lifetime: Some(lifetime) }
+    }
+
+    /// Goes where the edit leads, and says what is to be sent.
+    fn follow(&mut self, edited: Edited) -> Option<Bytes> {
+        match edited.stop {
+            None => self.state = State::Open,
+            Some(Stop::End) => self.state = State::Ended,
+            Some(Stop::Cut) => self.state = State::Cutting(Box::pin(sleep(BEFORE_CUT))),
+            Some(Stop::Stall) => {
+                let lifetime = self.lifetime.take();
+                self.state = State::Stalled(Box::pin(async move {
+                    match lifetime {
+                        Some(mut lifetime) => lifetime.ended().await,
+                        None => std::future::pending().await,
+                    }
+                }));
+            }
+        }
+        (!edited.bytes.is_empty()).then_some(edited.bytes)
+    }
+}
+
+impl<B: http_body::Body<Data = Bytes, Error = io::Error>> http_body::Body for FaultyBody<B> {
+    type Data = Bytes;
+    type Error = io::Error;
+
+    fn poll_frame(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, io::Error>>> {
+        let this = &mut *self;
+        loop {
+            let edited = match &mut this.state {
+                State::New => this.editor.begin(),
+                State::Open => match ready!(this.inner.as_mut().poll_frame(cx)) {
+                    Some(Ok(frame)) => match frame.into_data() {
+                        Ok(data) => this.editor.push(data),
+                        Err(other) => return Poll::Ready(Some(Ok(other))),
+                    },
+                    Some(Err(error)) => {
+                        this.state = State::Ended;
+                        return Poll::Ready(Some(Err(error)));
+                    }
+                    None => this.editor.finish(),
+                },
+                State::Cutting(pause) => {
+                    ready!(pause.as_mut().poll(cx));
+                    this.state = State::Ended;
+                    return Poll::Ready(Some(Err(io::ErrorKind::ConnectionReset.into())));
+                }
+                State::Stalled(ended) => {
+                    let ending = ready!(ended.as_mut().poll(cx));
+                    this.state = State::Ended;
+                    return Poll::Ready(match ending {
+                        Ending::Closed => None,
+                        Ending::Cut => Some(Err(io::ErrorKind::ConnectionReset.into())),
+                    });
+                }
+                State::Ended => return Poll::Ready(None),
+            };
+            if let Some(bytes) = this.follow(edited) {
+                return Poll::Ready(Some(Ok(Frame::data(bytes))));
+            }
+        }
+    }
+}
+
+impl<B> fmt::Debug for FaultyBody<B> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("FaultyBody").field("editor", &self.editor).finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,105 @@
+//! What clients did: the requests seen, and the watches that are open.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::sync::Arc;
+
+use parking_lot::Mutex;
+use tokio::time::Instant;
+
+use crate::http::request::Verb;
+
+/// How many requests are remembered.
+const REMEMBERED: usize = 10_000;
+
+/// A request that the server answered.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Seen {
+    /// The HTTP method.
+    pub method: String,
+    /// The path.
+    pub path: String,
+    /// The query string, as it came.
+    pub query: String,
+    /// The verb, for requests about resources.
+    pub verb: Option<Verb>,
+    /// The user that sent it.
+    pub user: String,
+    /// The status code of the answer; `None` if the connection was dropped instead.
+    pub code: Option<u16>,
+    /// When it came.
+    pub at: Instant,
+}
+
+/// A watch that is open.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct OpenWatch {
+    /// The path.
+    pub path: String,
+    /// The query string, as it came.
+    pub query: String,
+    /// Since when it is open.
+    pub since: Instant,
+}
+
+/// The server's memory of its clients.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct RequestLog(Arc<Mutex<Memory>>);
+
+#[derive(Debug, Default)]
+struct Memory {
+    requests: VecDeque<Seen>,
+    total: u64,
+    watches: BTreeMap<u64, OpenWatch>,
+    next_watch: u64,
+}
+
+impl RequestLog {
+    pub(crate) fn add(&self, seen: Seen) {
+        let mut memory = self.0.lock();
+        memory.total += 1;
+        if memory.requests.len() == REMEMBERED {
+            memory.requests.pop_front();
+        }
+        memory.requests.push_back(seen);
+    }
+
+    pub(crate) fn requests(&self) -> Vec<Seen> {
+        self.0.lock().requests.iter().cloned().collect()
+    }
+
+    pub(crate) fn total(&self) -> u64 {
+        self.0.lock().total
+    }
+
+    pub(crate) fn forget(&self) {
+        self.0.lock().requests.clear();
+    }
+
+    pub(crate) fn watches(&self) -> Vec<OpenWatch> {
+        self.0.lock().watches.values().cloned().collect()
+    }
+
+    /// Notes a watch as open for as long as the result lives.
+    pub(crate) fn open(&self, watch: OpenWatch) -> WatchOpen {
+        let mut memory = self.0.lock();
+        let id = memory.next_watch;
+        memory.next_watch += 1;
+        memory.watches.insert(id, watch);
+        WatchOpen { log: self.clone(), id }
+    }
+}
+
+/// Keeps a watch in the list of open ones.
+#[derive(Debug)]
+pub(crate) struct WatchOpen {
+    log: RequestLog,
+    id: u64,
+}
+
+impl Drop for WatchOpen {
+    fn drop(&mut self) {
+        self.log.0.lock().watches.remove(&self.id);
+    }
+}

@@ -1,0 +1,188 @@
+//! The socket: accepting connections, refusing them for a while, cutting them, and joining them all at the end.
+
+use std::io;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
+use hyper_util::server::conn::auto;
+use hyper_util::service::TowerToHyperService;
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::net::{TcpListener, TcpSocket, TcpStream};
+use tokio::sync::watch;
+use tokio::task::{JoinHandle, JoinSet};
+use tokio_rustls::TlsAcceptor;
+
+use super::lifecycle::{Ending, Lifetime};
+use super::service::{Service, Shared};
+
+/// How long connections may take to end by themselves when the server shuts down.
+const GRACE: Duration = Duration::from_secs(2);
+
+/// The most connections waiting to be accepted.
+const WAITING: u32 = 1024;
+
+/// Whether the socket listens.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Gate {
+    Open,
+    Closed,
+}
+
+/// A listening socket and the task that serves it.
+#[derive(Debug)]
+pub(crate) struct Listener {
+    address: SocketAddr,
+    gate: watch::Sender<Gate>,
+    /// What the task has done about the gate.
+    state: watch::Receiver<Gate>,
+    task: JoinHandle<()>,
+}
+
+impl Listener {
+    pub(crate) fn start(address: SocketAddr, tls: Option<TlsAcceptor>, shared: Arc<Shared>) -> io::Result<Self> {
+        let socket = bind(address)?;
+        let address = socket.local_addr()?;
+        let (gate, wanted) = watch::channel(Gate::Open);
+        let (done, state) = watch::channel(Gate::Open);
+        let task = tokio::spawn(serve(socket, address, tls, shared, wanted, done));
+        Ok(Self { address, gate, state, task })
+    }
+
+    pub(crate) fn address(&self) -> SocketAddr {
+        self.address
+    }
+
+    /// Opens or closes the socket, and waits until that is done.
+    pub(crate) async fn set(&self, gate: Gate) {
+        self.gate.send_replace(gate);
+        let mut state = self.state.clone();
+        // An error means that the server is gone, and with it the socket.
+        drop(state.wait_for(|state| *state == gate).await);
+    }
+
+    /// Waits until no connection is left. The lifecycle must have been closed before.
+    pub(crate) async fn join(&mut self) {
+        // The task ends by itself; it panics only if we have a bug, which its own message tells.
+        drop((&mut self.task).await);
+    }
+}
+
+impl Drop for Listener {
+    fn drop(&mut self) {
+        self.task.abort();
+    }
+}
+
+fn bind(address: SocketAddr) -> io::Result<TcpListener> {
+    let socket = if address.is_ipv4() { TcpSocket::new_v4() } else { TcpSocket::new_v6() }?;
+    // Needed to listen on the same port again after refusing for a while.
+    socket.set_reuseaddr(true)?;
+    socket.bind(address)?;
+    socket.listen(WAITING)
+}
+
+async fn serve(
+    socket: TcpListener,
+    address: SocketAddr,
+    tls: Option<TlsAcceptor>,
+    shared: Arc<Shared>,
+    mut wanted: watch::Receiver<Gate>,
+    done: watch::Sender<Gate>,
+) {
+    let mut socket = Some(socket);
+    let mut connections = JoinSet::new();
+    let mut closing = shared.lifecycle.closing();
+    loop {
+        tokio::select! {
+            biased;
+            () = closing.ended() => break,
+            changed = wanted.changed() => {
+                if changed.is_err() {
+                    break;
+                }
+                let gate = *wanted.borrow_and_update();
+                match gate {
+                    Gate::Closed => socket = None,
+                    Gate::Open if socket.is_none() => match bind(address) {
+                        Ok(bound) => socket = Some(bound),
+                        Err(error) => tracing::error!(%address, %error, "cannot listen again"),
+                    },
+                    Gate::Open => {}
+                }
+                done.send_replace(gate);
+            }
+            accepted = accept(socket.as_ref()) => match accepted {
+                Ok(stream) => {
+                    let connection = connection(stream, tls.clone(), shared.clone(), shared.lifecycle.lifetime());
+                    connections.spawn(connection);
+                }
+                // Too many open files and the like: not ours to solve, but not a reason to stop either.
+                Err(error) => tracing::warn!(%error, "accepting a connection failed"),
+            },
+            Some(_) = connections.join_next(), if !connections.is_empty() => {}
+        }
+    }
+    drop(socket);
+    let all = async { while connections.join_next().await.is_some() {} };
+    if tokio::time::timeout(GRACE, all).await.is_err() {
+        connections.shutdown().await;
+    }
+}
+
+async fn accept(socket: Option<&TcpListener>) -> io::Result<TcpStream> {
+    match socket {
+        Some(socket) => socket.accept().await.map(|(stream, _)| stream),
+        None => std::future::pending().await,
+    }
+}
+
+async fn connection(stream: TcpStream, tls: Option<TlsAcceptor>, shared: Arc<Shared>, mut lifetime: Lifetime) {
+    // Watch events are small and must not wait for more of them.
+    drop(stream.set_nodelay(true));
+    match tls {
+        None => http(stream, shared, lifetime).await,
+        Some(tls) => {
+            let accepted = tokio::select! {
+                accepted = tls.accept(stream) => accepted,
+                _ = lifetime.ended() => return,
+            };
+            match accepted {
+                Ok(stream) => http(stream, shared, lifetime).await,
+                Err(error) => tracing::debug!(%error, "TLS handshake failed"),
+            }
+        }
+    }
+}
+
+async fn http<S>(stream: S, shared: Arc<Shared>, mut lifetime: Lifetime)
+where
+    S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
+{
+    let mut server = auto::Builder::new(TokioExecutor::new());
+    server.http1().timer(TokioTimer::new()).half_close(false);
+    server
+        .http2()
+        .timer(TokioTimer::new())
+        .max_concurrent_streams(100)
+        .initial_stream_window_size(256 * 1024)
+        .initial_connection_window_size(1024 * 1024)
+        .max_frame_size(256 * 1024);
+    let service = TowerToHyperService::new(Service::new(shared));
+    let serving = server.serve_connection(TokioIo::new(stream), service);
+    tokio::pin!(serving);
+    let ended = tokio::select! {
+        ended = serving.as_mut() => ended,
+        ending = lifetime.ended() => match ending {
+            Ending::Cut => return,
+            Ending::Closed => {
+                serving.as_mut().graceful_shutdown();
+                serving.await
+            }
+        },
+    };
+    if let Err(error) = ended {
+        tracing::debug!(%error, "a connection ended early");
+    }
+}

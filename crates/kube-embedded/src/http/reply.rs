@@ -1,0 +1,263 @@
+//! Answers: what a verb found or did, and how it goes over the wire.
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use http::header::{CACHE_CONTROL, CONTENT_ENCODING, CONTENT_LENGTH, CONTENT_TYPE, RETRY_AFTER, VARY};
+use http::{HeaderName, HeaderValue, Response, StatusCode};
+use serde_json::Value;
+
+use super::body::Body;
+use super::gzip;
+use super::negotiate::{Encoding, Form, Layout, Wish, Writing, indent};
+use super::status::{Details, Status};
+use crate::api::verbs::list::Listing;
+use crate::api::view::View;
+use crate::encoding::protobuf;
+use crate::storage::Object;
+
+/// Bodies beyond this are compressed for clients that like it.
+const GZIP_BEYOND: usize = 128 * 1024;
+
+/// Bodies up to this say how long they are.
+const SIZED_UP_TO: usize = 2048;
+
+const WARNING: HeaderName = HeaderName::from_static("warning");
+const FLOW_SCHEMA: HeaderName = HeaderName::from_static("x-kubernetes-pf-flowschema-uid");
+const PRIORITY_LEVEL: HeaderName = HeaderName::from_static("x-kubernetes-pf-prioritylevel-uid");
+
+/// What a verb answers.
+#[derive(Debug)]
+pub(crate) struct Reply {
+    pub(crate) code: u16,
+    pub(crate) content: Content,
+    /// Each goes into a `Warning` header of its own.
+    pub(crate) warnings: Vec<String>,
+}
+
+/// The content of an answer.
+#[derive(Debug)]
+pub(crate) enum Content {
+    /// An object as it is stored.
+    Object(Arc<Object>),
+    /// An object of the view's kind that is not stored, as a dry run has it: written as it stands.
+    Unsaved(Value),
+    /// An object of some other kind than the view's, as JSON.
+    Other(Vec<u8>),
+    /// A `Status` of success.
+    Success(Details),
+    List(Listing),
+}
+
+impl Reply {
+    pub(crate) fn new(code: u16, content: Content) -> Self {
+        Self { code, content, warnings: Vec::new() }
+    }
+
+    pub(crate) fn ok(content: Content) -> Self {
+        Self::new(200, content)
+    }
+
+    pub(crate) fn with_warnings(mut self, warnings: Vec<String>) -> Self {
+        self.warnings.splice(0..0, warnings);
+        self
+    }
+
+    /// The answer on the wire.
+    pub(crate) fn respond(self, view: &View, wish: &Wish) -> Response<Body> {
+        let mut response = match self.content {
+            Content::Object(object) => shown(self.code, view.show(&object), wish),
+            Content::Unsaved(value) => shown(self.code, view.show_unsaved(&value).into(), wish),
+            Content::Other(json) => match view.form {
+                Form::Metadata(_) | Form::MetadataList(_) => {
+                    let object = serde_json::from_slice(&json).unwrap_or_default();
+                    shown(self.code, view.show_unsaved(&object).into(), wish)
+                }
+                Form::Full | Form::Table(..) => document(self.code, &json, wish, wish.writing),
+            },
+            Content::Success(details) => document(self.code, &success(&details), wish, wish.writing),
+            Content::List(listing) => list_response(listing, view, wish),
+        };
+        for warning in &self.warnings {
+            // A warning is quoted once more: its own quotes and backslashes are escaped.
+            let quoted = warning.replace('\\', "\\\\").replace('"', "\\\"");
+            if let Ok(value) = HeaderValue::from_str(&format!("299 - \"{quoted}\"")) {
+                response.headers_mut().append(WARNING, value);
+            }
+        }
+        response
+    }
+}
+
+fn success(details: &Details) -> Vec<u8> {
+    let mut out = br#"{"kind":"Status","apiVersion":"v1","metadata":{},"status":"Success","details":"#.to_vec();
+    details.push_json(&mut out);
+    out.push(b'}');
+    out
+}
+
+/// A whole document, which comes as JSON, in the form in which it is to be written.
+pub(crate) fn document(code: u16, json: &[u8], wish: &Wish, writing: Writing) -> Response<Body> {
+    match writing.encoding {
+        Encoding::Json => json_response(code, json, wish, writing.layout),
+        Encoding::Protobuf => match protobuf::transcode(json) {
+            Some(bytes) => whole(code, protobuf::MEDIA, bytes, wish),
+            None => json_response(code, json, wish, writing.layout),
+        },
+    }
+}
+
+/// What a view shows of an object.
+fn shown(code: u16, bytes: Bytes, wish: &Wish) -> Response<Body> {
+    match wish.writing.encoding {
+        Encoding::Json => json_response(code, &bytes, wish, wish.writing.layout),
+        Encoding::Protobuf => whole(code, protobuf::MEDIA, bytes.into(), wish),
+    }
+}
+
+/// A whole JSON document: laid out and ended.
+pub(crate) fn json_response(code: u16, json: &[u8], wish: &Wish, layout: Layout) -> Response<Body> {
+    let body = match layout {
+        Layout::Pretty => indent(json),
+        Layout::Compact => {
+            let mut body = Vec::with_capacity(json.len() + 1);
+            body.extend_from_slice(json);
+            body.push(b'\n');
+            body
+        }
+    };
+    whole(code, JSON, body, wish)
+}
+
+const JSON: &str = "application/json";
+
+/// A whole body, compressed if that pays.
+fn whole(code: u16, content_type: &'static str, body: Vec<u8>, wish: &Wish) -> Response<Body> {
+    let mut response = response(code, content_type);
+    if wish.gzip && body.len() > GZIP_BEYOND {
+        compressed(&mut response);
+        *response.body_mut() = Body::whole(gzip::gzip(&body));
+        return response;
+    }
+    sized(&mut response, body);
+    response
+}
+
+/// Sets a body. Short ones tell their length, longer ones come in chunks, as from the real server.
+fn sized(response: &mut Response<Body>, body: Vec<u8>) {
+    if body.len() <= SIZED_UP_TO {
+        response.headers_mut().insert(CONTENT_LENGTH, body.len().into());
+        *response.body_mut() = Body::whole(body);
+    } else {
+        *response.body_mut() = Body::chunks(std::iter::once(body.into()));
+    }
+}
+
+fn list_response(listing: Listing, view: &View, wish: &Wish) -> Response<Body> {
+    match view.encoding {
+        Encoding::Json => {
+            let chunks = listing.write(view.clone());
+            if wish.writing.layout == Layout::Pretty {
+                let json: Vec<u8> = chunks.flatten().collect();
+                return json_response(200, &json, wish, Layout::Pretty);
+            }
+            chunked(JSON, chunks.chain(std::iter::once(Bytes::from_static(b"\n"))), wish)
+        }
+        Encoding::Protobuf => chunked(protobuf::MEDIA, listing.write_messages(view), wish),
+    }
+}
+
+/// A body that is made while it is sent. Short ones are put together; of long ones only a chunk is ever there.
+fn chunked(
+    content_type: &'static str,
+    mut chunks: impl Iterator<Item = Bytes> + Send + 'static,
+    wish: &Wish,
+) -> Response<Body> {
+    let mut start = Vec::new();
+    for chunk in chunks.by_ref() {
+        start.extend_from_slice(&chunk);
+        if start.len() > GZIP_BEYOND {
+            let mut response = response(200, content_type);
+            let body = std::iter::once(Bytes::from(start)).chain(chunks);
+            *response.body_mut() = if wish.gzip {
+                compressed(&mut response);
+                Body::chunks(gzip::gzip_chunks(body))
+            } else {
+                Body::chunks(body)
+            };
+            return response;
+        }
+    }
+    whole(200, content_type, start, wish)
+}
+
+pub(crate) fn compressed(response: &mut Response<Body>) {
+    response.headers_mut().insert(CONTENT_ENCODING, HeaderValue::from_static("gzip"));
+    response.headers_mut().insert(VARY, HeaderValue::from_static("Accept-Encoding"));
+}
+
+/// How a response is encoded.
+pub(crate) fn encoding_of(response: &Response<Body>) -> Encoding {
+    let content_type = response.headers().get(CONTENT_TYPE).map(HeaderValue::as_bytes).unwrap_or_default();
+    match content_type.starts_with(protobuf::MEDIA.as_bytes()) {
+        true => Encoding::Protobuf,
+        false => Encoding::Json,
+    }
+}
+
+/// A failure on the wire.
+pub(crate) fn failure(status: &Status, wish: &Wish) -> Response<Body> {
+    let mut response = match status.is_bare() {
+        // It comes from a layer that knows nothing of media types.
+        true => {
+            let mut json = status.to_json();
+            json.push(b'\n');
+            whole(status.code(), "text/plain; charset=utf-8", json, wish)
+        }
+        false => document(status.code(), &status.to_json(), wish, wish.failure()),
+    };
+    if let Some(seconds) = status.retry_after() {
+        response.headers_mut().insert(RETRY_AFTER, seconds.into());
+    }
+    response
+}
+
+/// A failure on the wire that came before the request was looked at: who sent it was unknown, or may not send it.
+pub(crate) fn denial(status: &Status, wish: &Wish) -> Response<Body> {
+    let mut response = failure(status, wish);
+    match status.code() {
+        // Refused before it came to be queued.
+        401 => {
+            response.headers_mut().remove(FLOW_SCHEMA);
+            response.headers_mut().remove(PRIORITY_LEVEL);
+        }
+        403 => no_sniffing(&mut response),
+        _ => {}
+    }
+    response
+}
+
+/// Plain text, as the parts of the real server that know no Status answer.
+pub(crate) fn text_response(code: u16, text: &'static str) -> Response<Body> {
+    let mut response = response(code, "text/plain; charset=utf-8");
+    no_sniffing(&mut response);
+    sized(&mut response, text.as_bytes().to_vec());
+    response
+}
+
+fn no_sniffing(response: &mut Response<Body>) {
+    let name = HeaderName::from_static("x-content-type-options");
+    response.headers_mut().insert(name, HeaderValue::from_static("nosniff"));
+}
+
+/// An empty response with the headers that all of them have.
+pub(crate) fn response(code: u16, content_type: &'static str) -> Response<Body> {
+    let mut response = Response::new(Body::empty());
+    *response.status_mut() = StatusCode::from_u16(code).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
+    let headers = response.headers_mut();
+    headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-cache, private"));
+    headers.insert(CONTENT_TYPE, HeaderValue::from_static(content_type));
+    headers.insert(FLOW_SCHEMA, HeaderValue::from_static("6f1e8a52-2d39-4e43-9b0e-3f2f2f1f7c10"));
+    headers.insert(PRIORITY_LEVEL, HeaderValue::from_static("b5b1a2c7-0c57-4b52-8a63-4c1de9a1d9f4"));
+    response
+}

@@ -1,0 +1,198 @@
+//! The server as a tower service: one request in, one answer out.
+
+use std::io;
+use std::pin::Pin;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, OnceLock};
+use std::task::{Context, Poll};
+
+use bytes::Bytes;
+use http::header::{AUTHORIZATION, DATE};
+use http::{HeaderName, HeaderValue, Request, Response};
+use http_body_util::{BodyExt as _, LengthLimitError, Limited};
+use parking_lot::RwLock;
+use tokio::time::Instant;
+
+use super::body::Body;
+use super::gzip::GzipMembers;
+use super::lifecycle::Lifecycle;
+use super::negotiate::{Served, Wish};
+use super::query::Query;
+use super::reply;
+use super::request::{Head, Target};
+use super::status::Status;
+use crate::api::access::{Access, Action, Attributes, User, Wanted};
+use crate::api::route::{Compression, Refusal, route};
+use crate::cluster::Cluster;
+use crate::faults::request_log::{RequestLog, Seen};
+use crate::faults::{self, Faults, FaultyBody};
+
+type BoxError = Box<dyn std::error::Error + Send + Sync>;
+type BoxFuture<T> = Pin<Box<dyn Future<Output = T> + Send>>;
+
+const AUDIT_ID: HeaderName = HeaderName::from_static("audit-id");
+
+/// What all connections share.
+#[derive(Debug)]
+pub(crate) struct Shared {
+    pub(crate) cluster: Arc<Cluster>,
+    pub(crate) lifecycle: Lifecycle,
+    pub(crate) log: RequestLog,
+    /// Whether connections are refused, which in the process means requests.
+    pub(crate) refusing: AtomicBool,
+    pub(crate) access: RwLock<Arc<Access>>,
+    pub(crate) faults: Faults,
+    /// The host and port of the socket, once there is one.
+    pub(crate) address: OnceLock<String>,
+}
+
+impl Shared {
+    /// Where clients are told the server is.
+    pub(crate) fn address(&self) -> String {
+        self.address.get().cloned().unwrap_or_else(|| "kube-embedded.invalid".to_owned())
+    }
+}
+
+/// The server without a socket: a [`tower::Service`] that a `kube::Client` can be made of.
+///
+/// Cheap to clone. It waits only through tokio's clock, so tests on it can pause time.
+#[derive(Debug, Clone)]
+pub struct Service {
+    shared: Arc<Shared>,
+}
+
+impl Service {
+    pub(crate) fn new(shared: Arc<Shared>) -> Self {
+        Self { shared }
+    }
+}
+
+impl<B> tower::Service<Request<B>> for Service
+where
+    B: http_body::Body + Send + 'static,
+    B::Data: Send,
+    B::Error: Into<BoxError>,
+{
+    type Response = Response<Body>;
+    type Error = io::Error;
+    type Future = BoxFuture<Result<Response<Body>, io::Error>>;
+
+    fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), io::Error>> {
+        Poll::Ready(Ok(()))
+    }
+
+    fn call(&mut self, request: Request<B>) -> Self::Future {
+        let shared = self.shared.clone();
+        Box::pin(async move { handle(&shared, request).await })
+    }
+}
+
+async fn handle<B>(shared: &Arc<Shared>, request: Request<B>) -> io::Result<Response<Body>>
+where
+    B: http_body::Body + Send + 'static,
+    B::Data: Send,
+    B::Error: Into<BoxError>,
+{
+    if shared.refusing.load(Ordering::Relaxed) {
+        return Err(io::ErrorKind::ConnectionRefused.into());
+    }
+    let (parts, body) = request.into_parts();
+    let query = Query::parse(parts.uri.query().unwrap_or_default());
+    let (wish, form) = Wish::read(&parts.headers, &query, Served::BuiltIn);
+    let target = Target::parse(parts.uri.path());
+    let head = Head { method: parts.method, uri: parts.uri, headers: parts.headers, query, target, wish, form };
+    let access = shared.access.read().clone();
+    let authorization = head.headers.get(AUTHORIZATION).and_then(|value| value.to_str().ok());
+    let user = access.authenticate(authorization).and_then(|user| impersonated(&access, user, &head));
+    let seen = Seen {
+        method: head.method.to_string(),
+        path: head.uri.path().to_owned(),
+        query: head.uri.query().unwrap_or_default().to_owned(),
+        verb: head.verb(),
+        user: user.as_ref().map(|user| user.name().to_owned()).unwrap_or_default(),
+        code: None,
+        at: Instant::now(),
+    };
+    let verdict = shared.faults.decide(&faults::Request::new(&head, &seen.user));
+    if !verdict.delay.is_zero() {
+        tokio::time::sleep(verdict.delay).await;
+    }
+    if let Some(answer) = verdict.answer {
+        let Some(response) = answer.respond(&head.wish) else {
+            shared.log.add(seen);
+            return Err(io::ErrorKind::ConnectionReset.into());
+        };
+        return Ok(finish(shared, seen, response));
+    }
+    let answer = match permitted(&access, user, &head) {
+        Ok(user) => match read(body, shared.cluster.settings.max_request_bytes).await {
+            Ok(body) => route(shared, &head, &user, body).await,
+            Err(status) => Err(status.into()),
+        },
+        Err(status) => Ok(reply::denial(&status, &head.wish).into()),
+    };
+    let (response, compression) = match answer {
+        Ok(answer) => (answer.response, answer.compression),
+        Err(Refusal::Status(status)) => (reply::failure(&status, &head.wish), Compression::AsIs),
+        Err(Refusal::Text(code, text)) => (reply::text_response(code, text), Compression::AsIs),
+    };
+    let encoding = reply::encoding_of(&response);
+    let response = response.map(|body| {
+        // Faults are about what is said, not about how it is packed.
+        let body = match verdict.stream {
+            faults if faults.is_empty() => body,
+            faults => Body::stream(FaultyBody::new(body, faults, encoding, shared.lifecycle.lifetime())),
+        };
+        match compression {
+            Compression::AsIs => body,
+            Compression::PerFlush => Body::stream(GzipMembers::new(body)),
+        }
+    });
+    Ok(finish(shared, seen, response))
+}
+
+/// Gives an answer its identity, and remembers the request.
+fn finish(shared: &Shared, seen: Seen, mut response: Response<Body>) -> Response<Body> {
+    let audit_id = HeaderValue::try_from(shared.cluster.dice.uid()).expect("a uuid is a header value");
+    response.headers_mut().insert(AUDIT_ID, audit_id);
+    response.headers_mut().insert(DATE, shared.cluster.clock.http_date());
+    if seen.method == "HEAD" {
+        *response.body_mut() = Body::empty();
+    }
+    shared.log.add(Seen { code: Some(response.status().as_u16()), ..seen });
+    response
+}
+
+/// The sender, if they may do what the request wants, which is asked before whether there is such a thing.
+fn permitted(access: &Access, user: Result<User, Status>, head: &Head) -> Result<User, Status> {
+    let wanted = Wanted::read(head);
+    let user = user?;
+    access.check(&Attributes { user: &user, action: wanted.action(head) })?;
+    Ok(user)
+}
+
+/// Whom the sender acts as, if they want to be somebody else and may.
+fn impersonated(access: &Access, user: User, head: &Head) -> Result<User, Status> {
+    let headers = &head.headers;
+    let Some(name) = headers.get("impersonate-user").and_then(|name| name.to_str().ok()) else { return Ok(user) };
+    let wanted = Attributes { user: &user, action: Action::on("", "users").name(name) };
+    if access.check(&wanted).is_err() {
+        let wanted = Wanted::read(head);
+        return Err(Attributes { user: &user, action: wanted.action(head) }.forbidden_as_another());
+    }
+    let groups = headers.get_all("impersonate-group").iter().filter_map(|group| group.to_str().ok());
+    Ok(groups.fold(User::new(name), User::group).authenticated())
+}
+
+/// Reads a request's body, up to the server's limit.
+async fn read<B>(body: B, limit: usize) -> Result<Bytes, Status>
+where
+    B: http_body::Body,
+    B::Error: Into<BoxError>,
+{
+    match Limited::new(body, limit).collect().await {
+        Ok(body) => Ok(body.to_bytes()),
+        Err(error) if error.is::<LengthLimitError>() => Err(Status::body_too_large(limit)),
+        Err(error) => Err(Status::bad_request(error.to_string())),
+    }
+}

@@ -1,0 +1,155 @@
+//! Continue tokens: where a paged list goes on, and in which revision.
+
+use base64::Engine as _;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use serde::Deserialize;
+use serde_json::Value;
+
+use crate::http::status::Status;
+
+/// The revision a page is to be read in.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum PageRevision {
+    /// That of the first page.
+    At(u64),
+    /// The latest: what a token handed out with a 410 asks for.
+    Latest,
+}
+
+/// A token, decoded.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct ContinueToken {
+    pub(crate) revision: PageRevision,
+    /// The first key that may be read, relative to the collection that is listed.
+    pub(crate) start: String,
+}
+
+impl ContinueToken {
+    /// The token that goes on after a key. Kinds with a watch cache put a slash before it, the others do not.
+    pub(crate) fn after(key: &str, revision: u64, cached: bool) -> String {
+        let slash = if cached { "/" } else { "" };
+        Self::encode(revision.to_string(), &format!("{slash}{key}\0"))
+    }
+
+    /// The token that goes with a 410: the rest of the list, in whatever revision there is then.
+    pub(crate) fn rest(&self) -> String {
+        Self::encode("-1", &self.start)
+    }
+
+    fn encode(revision: impl AsRef<str>, start: &str) -> String {
+        let mut json = format!("{{\"v\":\"meta.k8s.io/v1\",\"rv\":{},\"start\":", revision.as_ref()).into_bytes();
+        crate::encoding::escape::push_string(&mut json, start);
+        json.push(b'}');
+        URL_SAFE_NO_PAD.encode(json)
+    }
+
+    pub(crate) fn parse(token: &str) -> Result<Self, Status> {
+        Self::decode(token)
+            .map_err(|why| Status::bad_request(format!("invalid continue token: continue key is not valid: {why}")))
+    }
+
+    fn decode(token: &str) -> Result<Self, String> {
+        #[derive(Deserialize)]
+        struct Wire {
+            #[serde(default)]
+            v: String,
+            #[serde(default)]
+            rv: i64,
+            #[serde(default)]
+            start: String,
+        }
+        let json = decode_base64(token)?;
+        // Go tells of the value's type where serde tells of the field: settle for its syntax errors and shapes.
+        let value: Value = serde_json::from_slice(&json).map_err(|error| go_syntax_error(&json, &error))?;
+        let wire: Wire = serde_json::from_value(value).map_err(|error| error.to_string())?;
+        if wire.v != "meta.k8s.io/v1" {
+            return Err(format!("server does not recognize this encoded version {}", wire.v));
+        }
+        if wire.rv == 0 {
+            return Err("incorrect encoded start resourceVersion (version meta.k8s.io/v1)".into());
+        }
+        if wire.start.is_empty() {
+            return Err("encoded start key empty (version meta.k8s.io/v1)".into());
+        }
+        let start = wire.start.strip_prefix('/').unwrap_or(&wire.start);
+        // A key is a plain path: whatever cleaning would change does not come from us.
+        let bare = start.strip_suffix('\0').unwrap_or(start);
+        if bare.split('/').any(|part| matches!(part, "" | "." | "..")) {
+            return Err(wire.start);
+        }
+        let revision = u64::try_from(wire.rv).map_or(PageRevision::Latest, PageRevision::At);
+        Ok(Self { revision, start: start.to_owned() })
+    }
+}
+
+/// Base64 with Go's error words.
+fn decode_base64(token: &str) -> Result<Vec<u8>, String> {
+    URL_SAFE_NO_PAD.decode(token).map_err(|error| {
+        let at = match error {
+            base64::DecodeError::InvalidByte(at, _) | base64::DecodeError::InvalidLastSymbol { offset: at, .. } => at,
+            // A group of four that is too short is told by where it begins.
+            _ => token.len() - token.len() % 4,
+        };
+        format!("illegal base64 data at input byte {at}")
+    })
+}
+
+/// The message of Go's JSON decoder for text that is no JSON.
+fn go_syntax_error(json: &[u8], error: &serde_json::Error) -> String {
+    if error.is_eof() {
+        return "unexpected end of JSON input".into();
+    }
+    let at = error.column().saturating_sub(1);
+    let found = json.get(at).map_or('?', |byte| *byte as char);
+    match at {
+        0 => format!("invalid character {found:?} looking for beginning of value"),
+        _ => format!("invalid character {found:?} after object key:value pair"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn a_token_is_spelled_as_the_real_server_spells_it() {
+        let token = ContinueToken::after("c1", 275, true);
+        let json = URL_SAFE_NO_PAD.decode(&token).unwrap();
+        assert_eq!(json, br#"{"v":"meta.k8s.io/v1","rv":275,"start":"/c1\u0000"}"#);
+    }
+
+    #[test]
+    fn wrong_tokens_are_refused_in_the_real_servers_words() {
+        let why = |json: &str| {
+            let error = ContinueToken::parse(&URL_SAFE_NO_PAD.encode(json)).unwrap_err();
+            let message = error.message().to_owned();
+            message.strip_prefix("invalid continue token: continue key is not valid: ").unwrap().to_owned()
+        };
+        assert_eq!(why(r#"{"v":"x"}"#), "server does not recognize this encoded version x");
+        let no_revision = "incorrect encoded start resourceVersion (version meta.k8s.io/v1)";
+        assert_eq!(why(r#"{"v":"meta.k8s.io/v1","start":"a"}"#), no_revision);
+        assert_eq!(why(r#"{"v":"meta.k8s.io/v1","rv":1}"#), "encoded start key empty (version meta.k8s.io/v1)");
+        assert_eq!(why(r#"{"v":"meta.k8s.io/v1","rv":1,"start":"/../x"}"#), "/../x");
+        assert!(ContinueToken::parse("!").unwrap_err().message().ends_with("illegal base64 data at input byte 0"));
+    }
+
+    proptest! {
+        #[test]
+        fn a_token_comes_back_as_it_went(key in "[a-z0-9.-]{1,20}(/[a-z0-9-]{1,20})?", revision in 1..i64::MAX as u64, cached: bool) {
+            prop_assume!(key.split('/').all(|part| part != "." && part != ".."));
+            let token = ContinueToken::parse(&ContinueToken::after(&key, revision, cached)).unwrap();
+            prop_assert_eq!(token.revision, PageRevision::At(revision));
+            prop_assert_eq!(&token.start, &format!("{key}\0"));
+            let rest = ContinueToken::parse(&token.rest()).unwrap();
+            prop_assert_eq!(rest.revision, PageRevision::Latest);
+            prop_assert_eq!(rest.start, token.start);
+        }
+
+        #[test]
+        fn no_token_makes_it_panic(bytes: Vec<u8>, text: String) {
+            drop(ContinueToken::parse(&URL_SAFE_NO_PAD.encode(bytes)));
+            drop(ContinueToken::parse(&text));
+        }
+    }
+}

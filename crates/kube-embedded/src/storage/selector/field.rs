@@ -1,0 +1,148 @@
+//! Field selectors: `status.phase=Running,spec.nodeName!=n1`.
+
+use crate::http::status::Status;
+
+/// A field selector, not yet checked against what a kind supports; the empty one matches everything.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(crate) struct FieldSelector(Vec<Term>);
+
+/// One comparison.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Term {
+    pub(crate) field: String,
+    pub(crate) value: String,
+    pub(crate) wanted: Wanted,
+}
+
+/// Whether the value is the one that is wanted or the one that is not.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Wanted {
+    Equal,
+    Different,
+}
+
+impl FieldSelector {
+    pub(crate) fn parse(text: &str) -> Result<Self, Status> {
+        let mut terms = Vec::new();
+        for part in split_unescaped(text) {
+            if part.is_empty() {
+                continue;
+            }
+            let term = term(part)
+                .ok_or_else(|| Status::bad_request(format!("invalid selector: '{text}'; can't understand '{part}'")))?;
+            terms.push(term.map_err(Status::bad_request)?);
+        }
+        Ok(Self(terms))
+    }
+
+    pub(crate) fn is_everything(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    pub(crate) fn terms(&self) -> &[Term] {
+        &self.0
+    }
+
+    /// The value a field is fixed to, if it is.
+    pub(crate) fn fixed(&self, field: &str) -> Option<&str> {
+        let term = self.0.iter().find(|term| term.field == field && term.wanted == Wanted::Equal)?;
+        Some(&term.value)
+    }
+}
+
+impl Term {
+    /// Whether an object with this value of the field satisfies the term.
+    pub(crate) fn accepts(&self, value: &str) -> bool {
+        (value == self.value) == (self.wanted == Wanted::Equal)
+    }
+}
+
+/// Splits at commas that no backslash precedes.
+fn split_unescaped(text: &str) -> Vec<&str> {
+    let mut parts = Vec::new();
+    let (mut from, mut escaped) = (0, false);
+    for (at, c) in text.char_indices() {
+        match c {
+            _ if escaped => escaped = false,
+            '\\' => escaped = true,
+            ',' => {
+                parts.push(&text[from..at]);
+                from = at + 1;
+            }
+            _ => {}
+        }
+    }
+    parts.push(&text[from..]);
+    parts
+}
+
+fn term(part: &str) -> Option<Result<Term, String>> {
+    for (at, _) in part.char_indices() {
+        let rest = &part[at..];
+        let found = [("!=", Wanted::Different), ("==", Wanted::Equal), ("=", Wanted::Equal)]
+            .into_iter()
+            .find(|(operator, _)| rest.starts_with(operator));
+        if let Some((operator, wanted)) = found {
+            let value = unescape(&rest[operator.len()..]);
+            return Some(value.map(|value| Term { field: part[..at].to_owned(), value, wanted }));
+        }
+    }
+    None
+}
+
+fn unescape(value: &str) -> Result<String, String> {
+    let mut out = String::with_capacity(value.len());
+    let mut escaped = false;
+    for c in value.chars() {
+        match c {
+            '\\' | ',' | '=' if escaped => out.push(c),
+            _ if escaped => return Err(format!("invalid field selector: invalid escape sequence: \\{c}")),
+            '\\' => {
+                escaped = true;
+                continue;
+            }
+            ',' | '=' => return Err(format!("invalid field selector: unescaped character in value: {c}")),
+            _ => out.push(c),
+        }
+        escaped = false;
+    }
+    if escaped {
+        return Err("invalid field selector: invalid escape sequence: \\".into());
+    }
+    Ok(out)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn the_three_forms_compare() {
+        let selector = FieldSelector::parse("a=1,b==2,c!=3").unwrap();
+        let value = |field: &str| match field {
+            "a" => "1",
+            "b" => "2",
+            _ => "4",
+        };
+        assert!(selector.terms().iter().all(|term| term.accepts(value(&term.field))));
+        assert_eq!(selector.fixed("a"), Some("1"));
+        assert_eq!(selector.fixed("c"), None);
+    }
+
+    #[test]
+    fn what_is_no_selector_is_refused() {
+        let error = FieldSelector::parse("x").unwrap_err();
+        assert_eq!((error.code(), error.message()), (400, "invalid selector: 'x'; can't understand 'x'"));
+        assert!(FieldSelector::parse("").unwrap().is_everything());
+        assert_eq!(FieldSelector::parse("a=b\\,c").unwrap().fixed("a"), Some("b,c"));
+    }
+
+    proptest! {
+        #[test]
+        fn no_selector_makes_it_panic(text in "\\PC{0,40}", symbols in "[a-z=!,\\\\]{0,30}") {
+            drop(FieldSelector::parse(&text));
+            drop(FieldSelector::parse(&symbols));
+        }
+    }
+}

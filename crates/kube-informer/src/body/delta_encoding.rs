@@ -1,0 +1,542 @@
+//! An object written as what it differs in from another one.
+//!
+//! Copies from the pattern and bytes of its own take turns: how many to copy, then how many of its own times eight, with how these
+//! are written and whether the pattern goes on elsewhere than behind as many of its own; the bytes; where it goes on, relative to that.
+
+use wide::u8x16;
+
+use super::varint::{take_number, write_number};
+
+/// Copies are worth it from here on: jumping costs two bytes or three, and shorter ones are met by chance.
+const SHORTEST_COPY: usize = 12;
+/// So many bytes are compared at once.
+const WINDOW: usize = 64;
+/// How far things may have moved to be found without the index: an address with other digits.
+const NEAR: usize = 4;
+/// Of eight equal bytes so many places are looked at, ...
+const LONGEST_CHAIN: usize = 4;
+/// ... every eighth has been written down, ...
+const STEP: usize = 8;
+/// ... and from a first match on so many further bytes are tried for a better one.
+const LOOK_FURTHER: usize = 12;
+/// No better one is looked for than this.
+const LONG_COPY: usize = 64;
+/// So few bytes at the end are not worth looking for.
+const SHORT_END: usize = 48;
+/// Own bytes that came before are told by number, so many of them back.
+const REMEMBERED: usize = 32;
+/// Shorter ones are not worth a number.
+const SHORTEST_REMEMBERED: usize = 3;
+
+/// The longest pattern: its places, counted in steps, have sixteen bits.
+pub(super) const LONGEST_PATTERN: usize = STEP * NOWHERE as usize;
+const NOWHERE: u16 = u16::MAX;
+const HASH_BITS: u32 = 11;
+
+/// How own bytes are written. Two of an alphabet of sixteen fit into one byte.
+const PLAIN: usize = 0;
+const HEX: usize = 1;
+const NUMBERS: usize = 2;
+/// Not at all: as own bytes before them.
+const AGAIN: usize = 3;
+
+static HEX_DIGITS: Alphabet = Alphabet::new(b"0123456789abcdef");
+/// Of times, addresses and versions.
+static NUMBER_SIGNS: Alphabet = Alphabet::new(b"0123456789.-:TZ\"");
+
+/// What objects are written as differences from, and where to find what in it.
+#[derive(Debug)]
+pub(super) struct Pattern {
+    bytes: Vec<u8>,
+    /// Made when it is first needed: most objects differ in nothing that has moved.
+    indexed: bool,
+    /// By hash, the last place; by place, the one before it with the same hash.
+    last: Box<[u16; 1 << HASH_BITS]>,
+    before: Vec<u16>,
+}
+
+impl Default for Pattern {
+    fn default() -> Self {
+        Self { bytes: Vec::new(), indexed: false, last: Box::new([NOWHERE; 1 << HASH_BITS]), before: Vec::new() }
+    }
+}
+
+impl Pattern {
+    /// To be filled with other bytes.
+    pub(super) fn begin(&mut self) -> &mut Vec<u8> {
+        self.indexed = false;
+        self.bytes.clear();
+        &mut self.bytes
+    }
+
+    /// How much memory it takes, about.
+    pub(super) fn size(&self) -> usize {
+        self.bytes.capacity() + 2 * self.before.capacity()
+    }
+
+    /// Appends to `out` how `new` differs. None if that takes more than `limit` bytes: what is in `out` then means nothing.
+    pub(super) fn write(&mut self, new: &[u8], limit: usize, out: &mut Vec<u8>) -> Option<()> {
+        let end = out.len() + limit;
+        let (mut at, mut place) = (0, 0);
+        let mut own = Remembered::default();
+        loop {
+            let copied = common(&new[at..], tail(&self.bytes, place));
+            (at, place) = (at + copied, place + copied);
+            write_number(copied, out);
+            if at == new.len() {
+                return (out.len() <= end).then_some(());
+            }
+            // Own bytes take half a byte at least.
+            let left = end.checked_sub(out.len())?.saturating_mul(2);
+            let (len, to) = self.meet(&new[at..], place, left).unwrap_or((new.len() - at, place + new.len() - at));
+            let moved = to as isize - (place + len) as isize;
+            write_own(new, at, len, moved != 0, &mut own, out);
+            if moved != 0 {
+                write_number(((moved << 1) ^ (moved >> (isize::BITS - 1))).cast_unsigned(), out);
+            }
+            (at, place) = (at + len, to);
+            if out.len() > end {
+                return None;
+            }
+            if at == new.len() {
+                return Some(());
+            }
+        }
+    }
+
+    /// After how many bytes of `new`, and where in the pattern, the two are alike again. Its first byte differs from that at `place`.
+    fn meet(&mut self, new: &[u8], place: usize, within: usize) -> Option<(usize, usize)> {
+        let window = window(new, 0, OUTSIDE_NEW);
+        if let Some(len) = self.along(new, &window, 0, place) {
+            return Some((len, place + len));
+        }
+        let mut met: Option<(usize, usize)> = None;
+        let mut consider = |from: Option<usize>| {
+            let Some(from) = from else { return };
+            if let Some(len) = self.along(new, &window, 0, from)
+                && met.is_none_or(|(least, _)| len < least)
+            {
+                met = Some((len, from + len));
+            }
+        };
+        for by in 1..=NEAR {
+            consider(Some(place + by));
+            consider(place.checked_sub(by));
+        }
+        if met.is_some() {
+            return met;
+        }
+        let further = self::window(new, WINDOW, OUTSIDE_NEW);
+        if let Some(len) = self.along(new, &further, WINDOW, place) {
+            return Some((len, place + len));
+        }
+        if new.len() <= SHORT_END {
+            return None;
+        }
+        self.index();
+        self.look_up(new, place, within)
+    }
+
+    /// After how many bytes of `new`, those in `window` from `skipped` on, it is like the pattern from `from` on.
+    #[inline]
+    fn along(&self, new: &[u8], window: &[u8; WINDOW], skipped: usize, from: usize) -> Option<usize> {
+        let (alike, there) = match tail(&self.bytes, from + skipped).first_chunk() {
+            Some(there) => (alike(window, there), new.len() >= skipped + WINDOW),
+            None => (alike(window, &self::window(&self.bytes, from + skipped, OUTSIDE_PATTERN)), false),
+        };
+        let at = runs(alike).trailing_zeros() as usize;
+        if at == WINDOW {
+            return None;
+        }
+        let len = skipped + at;
+        // What lies outside of a window, or stands for what is not there, may look alike.
+        let seen = there && at <= WINDOW - SHORTEST_COPY;
+        (seen || common(tail(new, len), tail(&self.bytes, from + len)) >= SHORTEST_COPY).then_some(len)
+    }
+
+    fn index(&mut self) {
+        if self.indexed {
+            return;
+        }
+        self.indexed = true;
+        self.last.fill(NOWHERE);
+        self.before.clear();
+        let words = self.bytes.as_chunks::<STEP>().0;
+        self.before.extend(words.iter().enumerate().map(|(step, word)| {
+            let last = &mut self.last[hash(u64::from_le_bytes(*word))];
+            std::mem::replace(last, step as u16)
+        }));
+    }
+
+    fn look_up(&self, new: &[u8], place: usize, within: usize) -> Option<(usize, usize)> {
+        let mut best: Option<(isize, usize, usize)> = None;
+        let mut until = within;
+        for at in 0.. {
+            let Some(wanted) = word(new, at).filter(|_| at < until) else { break };
+            let mut step = self.last[hash(wanted)];
+            for _ in 0..LONGEST_CHAIN {
+                if step == NOWHERE {
+                    break;
+                }
+                let from = usize::from(step) * STEP;
+                step = self.before[usize::from(step)];
+                if word(&self.bytes, from) != Some(wanted) {
+                    continue;
+                }
+                let back = common_back(&new[..at], &self.bytes[..from]);
+                let len = back + common(&new[at..], &self.bytes[from..]);
+                // A longer copy is better, own bytes and a jump are worse.
+                let jump = from.abs_diff(place + at).min(2048) / 64;
+                let worth = len as isize - (jump + at - back) as isize;
+                if len >= SHORTEST_COPY && best.is_none_or(|(most, ..)| worth > most) {
+                    until = if len >= LONG_COPY { at + 1 } else { until.min(at + LOOK_FURTHER) };
+                    best = Some((worth, at - back, from - back));
+                }
+            }
+        }
+        best.map(|(_, len, to)| (len, to))
+    }
+}
+
+/// Appends to `to` what was written as a difference from `pattern`.
+pub(super) fn apply(pattern: &[u8], mut difference: &[u8], to: &mut Vec<u8>) -> Option<()> {
+    let mut place = 0;
+    let mut own = Remembered::default();
+    while !difference.is_empty() {
+        let copied = take_number(&mut difference)?;
+        to.extend_from_slice(pattern.get(place..)?.get(..copied)?);
+        place += copied;
+        if difference.is_empty() {
+            break;
+        }
+        let token = take_number(&mut difference)?;
+        let (mut len, written, moved) = (token >> 3, token >> 1 & 3, token & 1 == 1);
+        if written == AGAIN {
+            let (at, before) = own.back(len)?;
+            to.extend_from_within(at..at.checked_add(before)?);
+            len = before;
+        } else {
+            own.push(to.len(), len);
+            let alphabet = match written {
+                HEX => Some(&HEX_DIGITS),
+                NUMBERS => Some(&NUMBER_SIGNS),
+                _ => None,
+            };
+            let bytes = if alphabet.is_some() { len.div_ceil(2) } else { len };
+            let (bytes, rest) = difference.split_at_checked(bytes)?;
+            difference = rest;
+            match alphabet {
+                Some(alphabet) => alphabet.read(bytes, len, to),
+                None => to.extend_from_slice(bytes),
+            }
+        }
+        place = place.checked_add(len)?;
+        if moved {
+            let by = take_number(&mut difference)?;
+            place = place.checked_add_signed((by >> 1).cast_signed() ^ -(by & 1).cast_signed())?;
+        }
+    }
+    Some(())
+}
+
+fn write_own(new: &[u8], at: usize, len: usize, moved: bool, own: &mut Remembered, out: &mut Vec<u8>) {
+    let bytes = &new[at..at + len];
+    let moved = usize::from(moved);
+    if len >= SHORTEST_REMEMBERED
+        && let Some(back) = own.find(|(at, length)| length == len && &new[at..at + length] == bytes)
+    {
+        write_number(back << 3 | AGAIN << 1 | moved, out);
+        return;
+    }
+    own.push(at, len);
+    let (written, alphabet) = if len < SHORTEST_REMEMBERED {
+        (PLAIN, None)
+    } else if HEX_DIGITS.has(bytes) {
+        (HEX, Some(&HEX_DIGITS))
+    } else if NUMBER_SIGNS.has(bytes) {
+        (NUMBERS, Some(&NUMBER_SIGNS))
+    } else {
+        (PLAIN, None)
+    };
+    write_number(len << 3 | written << 1 | moved, out);
+    match alphabet {
+        Some(alphabet) => alphabet.write(bytes, out),
+        None => out.extend_from_slice(bytes),
+    }
+}
+
+/// Where the last own bytes stand, and how many each time.
+#[derive(Debug, Default)]
+struct Remembered {
+    places: [(usize, usize); REMEMBERED],
+    count: usize,
+}
+
+impl Remembered {
+    fn push(&mut self, at: usize, len: usize) {
+        self.places[self.count % REMEMBERED] = (at, len);
+        self.count += 1;
+    }
+
+    fn back(&self, by: usize) -> Option<(usize, usize)> {
+        (by < REMEMBERED.min(self.count)).then(|| self.places[(self.count - 1 - by) % REMEMBERED])
+    }
+
+    fn find(&self, is: impl Fn((usize, usize)) -> bool) -> Option<usize> {
+        (0..REMEMBERED.min(self.count)).find(|by| is(self.places[(self.count - 1 - by) % REMEMBERED]))
+    }
+}
+
+/// Sixteen characters, half a byte each.
+struct Alphabet {
+    characters: &'static [u8; 16],
+    codes: [u8; 256],
+}
+
+impl Alphabet {
+    const FOREIGN: u8 = 0xff;
+
+    const fn new(characters: &'static [u8; 16]) -> Self {
+        let mut codes = [Self::FOREIGN; 256];
+        let mut code = 0;
+        while code < 16 {
+            codes[characters[code as usize] as usize] = code;
+            code += 1;
+        }
+        Self { characters, codes }
+    }
+
+    fn has(&self, bytes: &[u8]) -> bool {
+        bytes.iter().fold(0, |all, byte| all | self.codes[usize::from(*byte)]) != Self::FOREIGN
+    }
+
+    fn write(&self, bytes: &[u8], to: &mut Vec<u8>) {
+        let code = |byte: u8| self.codes[usize::from(byte)];
+        let (pairs, odd) = bytes.as_chunks::<2>();
+        to.extend(pairs.iter().map(|&[first, second]| code(first) | code(second) << 4));
+        to.extend(odd.iter().map(|byte| code(*byte)));
+    }
+
+    fn read(&self, bytes: &[u8], len: usize, to: &mut Vec<u8>) {
+        let (at, end) = (to.len(), to.len() + len);
+        to.resize(at + 2 * bytes.len(), 0);
+        for (pair, byte) in to[at..].as_chunks_mut::<2>().0.iter_mut().zip(bytes) {
+            *pair = [byte & 0xf, byte >> 4].map(|code| self.characters[usize::from(code)]);
+        }
+        to.truncate(end);
+    }
+}
+
+/// What stands for bytes that are not there: not the same on both sides.
+const OUTSIDE_NEW: u8 = 0xfe;
+const OUTSIDE_PATTERN: u8 = 0xff;
+
+#[inline]
+fn window(bytes: &[u8], at: usize, outside: u8) -> [u8; WINDOW] {
+    let there = tail(bytes, at);
+    if let Some(window) = there.first_chunk() {
+        return *window;
+    }
+    let mut window = [outside; WINDOW];
+    window[..there.len()].copy_from_slice(there);
+    window
+}
+
+/// A bit for each byte that is the same.
+#[inline]
+fn alike(a: &[u8; WINDOW], b: &[u8; WINDOW]) -> u64 {
+    let (a, b) = (a.as_chunks::<16>().0, b.as_chunks::<16>().0);
+    let mut bits = 0;
+    for (at, (a, b)) in a.iter().zip(b).enumerate() {
+        let alike = u8x16::new(*a).simd_eq(u8x16::new(*b)).to_bitmask();
+        bits |= u64::from(alike as u16) << (16 * at);
+    }
+    bits
+}
+
+/// A bit for each place where as many follow one another as a copy is worth. What lies behind the window is taken to follow.
+#[inline]
+fn runs(mut bits: u64) -> u64 {
+    const { assert!(SHORTEST_COPY == 1 + 1 + 2 + 4 + 4) }
+    for by in [1, 2, 4, 4] {
+        bits &= (bits >> by) | !(u64::MAX >> by);
+    }
+    bits
+}
+
+/// How many bytes two begin with alike.
+#[inline]
+fn common(a: &[u8], b: &[u8]) -> usize {
+    let both = a.len().min(b.len());
+    let (a, b) = (&a[..both], &b[..both]);
+    let blocks = a.as_chunks::<32>().0.iter().zip(b.as_chunks::<32>().0).take_while(|(a, b)| a == b).count();
+    let alike = 32 * blocks;
+    let (a_words, a_rest) = a[alike..].as_chunks::<8>();
+    let (b_words, b_rest) = b[alike..].as_chunks::<8>();
+    for (at, (a, b)) in a_words.iter().zip(b_words).enumerate() {
+        let differ = u64::from_le_bytes(*a) ^ u64::from_le_bytes(*b);
+        if differ != 0 {
+            return alike + 8 * at + (differ.trailing_zeros() / 8) as usize;
+        }
+    }
+    both - a_rest.len() + a_rest.iter().zip(b_rest).take_while(|(a, b)| a == b).count()
+}
+
+/// How many bytes two end with alike.
+fn common_back(a: &[u8], b: &[u8]) -> usize {
+    a.iter().rev().zip(b.iter().rev()).take_while(|(a, b)| a == b).count()
+}
+
+#[inline]
+fn tail(bytes: &[u8], at: usize) -> &[u8] {
+    bytes.get(at..).unwrap_or_default()
+}
+
+#[inline]
+fn word(bytes: &[u8], at: usize) -> Option<u64> {
+    bytes.get(at..)?.first_chunk().copied().map(u64::from_le_bytes)
+}
+
+#[inline]
+fn hash(word: u64) -> usize {
+    (word.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> (u64::BITS - HASH_BITS)) as usize
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn difference(pattern: &[u8], new: &[u8], limit: usize) -> Option<Vec<u8>> {
+        let mut made = Pattern::default();
+        made.begin().extend_from_slice(pattern);
+        let mut out = b"head".to_vec();
+        made.write(new, limit, &mut out)?;
+        assert!(out.len() <= limit + 4);
+        let mut back = b"there".to_vec();
+        apply(pattern, &out[4..], &mut back).expect("written by ourselves");
+        assert_eq!(back, [b"there", new].concat());
+        Some(out.split_off(4))
+    }
+
+    fn pod(name: &str, address: &str, id: &str) -> String {
+        format!(
+            r#"{{"metadata":{{"name":"{name}","annotations":{{"address":"{address}/32"}}}},"spec":{{"image":"registry.example/shop/checkout:v1.2.3","id":"{id}"}},"status":{{"startTime":"2026-05-16T00:39:07Z","podIP":"{address}","podIPs":[{{"ip":"{address}"}}],"phase":"Running"}}}}"#
+        )
+    }
+
+    #[test]
+    fn what_is_the_same_takes_one_number() {
+        let pod = pod("a", "10.0.0.1", "e7576561f8bd2bc8");
+        assert_eq!(difference(pod.as_bytes(), pod.as_bytes(), 100).unwrap().len(), 2);
+    }
+
+    #[test]
+    fn siblings_differ_in_little() {
+        let (a, b) =
+            (pod("web-x", "10.238.192.219", "e7576561f8bd2bc8"), pod("web-y", "10.64.22.7", "9e3d5447089a110a"));
+        let written = difference(a.as_bytes(), b.as_bytes(), 1000).unwrap();
+        // A letter, sixteen digits in eight bytes, an address in five and twice again, and what says where.
+        assert!(written.len() < 40, "{}", written.len());
+    }
+
+    #[test]
+    fn what_has_moved_is_found() {
+        let words: Vec<String> =
+            (0..400_u64).map(|n| format!("\"{:x}\"", n.wrapping_mul(0x9e37_79b9_7f4a_7c15))).collect();
+        let moved = [&words[200..], &words[..200]].concat();
+        let written = difference(words.join(",").as_bytes(), moved.join(",").as_bytes(), 10_000).unwrap();
+        assert!(written.len() < 100, "{}", written.len());
+    }
+
+    #[test]
+    fn what_is_not_alike_is_given_up() {
+        let noise = |from: u64| -> Vec<u8> {
+            (from..from + 1000).flat_map(|n| n.wrapping_mul(0x9e37_79b9_7f4a_7c15).to_le_bytes()).collect()
+        };
+        assert_eq!(difference(&noise(1), &noise(1 << 40), 1000), None);
+        assert!(difference(&noise(1), &noise(1 << 40), 10_000).is_some());
+    }
+
+    #[test]
+    fn what_stands_for_missing_bytes_is_not_taken_for_them() {
+        let (begin, middle) = (*b"0123456789", [b'x'; 30]);
+        let with = |end: [u8; 12]| [&begin[..], &middle, &end].concat();
+        assert!(difference(&with([OUTSIDE_NEW; 12]), b"0123456789yz", 100).is_some());
+        assert!(difference(&with([OUTSIDE_PATTERN; 12]), b"0123456789yz", 100).is_some());
+        for outside in [OUTSIDE_NEW, OUTSIDE_PATTERN] {
+            let new = [&begin[..], &[outside; 20]].concat();
+            assert!(difference(&begin, &new, 30).is_some());
+            assert!(difference(&[&new[..], &middle].concat(), &new, 30).is_some());
+        }
+    }
+
+    #[test]
+    fn a_long_copy_is_found_behind_many_own_bytes() {
+        let noise = |from: u64, len: u64| -> Vec<u8> {
+            (from..from + len).flat_map(|n| n.wrapping_mul(0x9e37_79b9_7f4a_7c15).to_le_bytes()).collect()
+        };
+        let pattern = noise(1, 1000);
+        let new = [noise(1 << 40, 500), pattern[16..30].to_vec(), pattern[2000..].to_vec()].concat();
+        let written = difference(&pattern, &new, 10_000).unwrap();
+        assert!(written.len() < 4100, "{}", written.len());
+    }
+
+    #[test]
+    fn broken_differences_are_refused() {
+        let pattern = [b'a'; 20];
+        let far = [0, 1 << 3 | 1, b'x', 200, 1, 5];
+        for broken in [&[21][..], &[1, 5 << 3, b'x'], &[1, AGAIN as u8 * 2], &far, &[0xff; 12]] {
+            assert_eq!(apply(&pattern, broken, &mut Vec::new()), None, "{broken:?}");
+        }
+    }
+
+    /// A text, and what became of it: pieces changed, taken out, put in, moved.
+    fn relatives() -> impl Strategy<Value = (Vec<u8>, Vec<u8>)> {
+        let text = prop_oneof![
+            "[0-9a-f]{0,70}",
+            "[0-9.:TZ-]{0,20}",
+            "(\"f:[a-z]{1,6}\":\\{\\},){1,6}",
+            "[ -~]{0,30}",
+            "a{0,200}",
+        ];
+        let filler = prop_oneof![Just(OUTSIDE_NEW), Just(OUTSIDE_PATTERN)];
+        let piece = prop_oneof![
+            5 => text.prop_map(String::into_bytes),
+            1 => (filler, 0_usize..40).prop_map(|(byte, len)| vec![byte; len]),
+        ];
+        (prop::collection::vec(piece, 1..20), any::<u64>()).prop_map(|(pieces, seed)| {
+            let before = pieces.concat();
+            let mut after = Vec::new();
+            for (at, piece) in pieces.iter().enumerate() {
+                match seed.rotate_left(3 * at as u32) & 7 {
+                    0 => {}
+                    1 => after.extend(piece.iter().rev()),
+                    2 => after.extend_from_slice(&pieces[at / 2]),
+                    3 => after.extend_from_slice(&[at.to_string().as_bytes(), piece].concat()),
+                    _ => after.extend_from_slice(piece),
+                }
+            }
+            (before, after)
+        })
+    }
+
+    proptest! {
+        #[test]
+        fn any_two_texts_come_back((before, after) in relatives(), limit in 0_usize..3000) {
+            difference(&before, &after, limit);
+            difference(&after, &before, limit);
+        }
+
+        #[test]
+        fn any_bytes_come_back(before in prop::collection::vec(any::<u8>(), 0..300), after in prop::collection::vec(0_u8..3, 0..300)) {
+            difference(&before, &after, 4000).expect("room enough");
+        }
+
+        #[test]
+        fn no_bytes_are_too_broken_to_be_read(pattern in prop::collection::vec(any::<u8>(), 0..50), bytes in prop::collection::vec(any::<u8>(), 0..50)) {
+            let _: Option<()> = apply(&pattern, &bytes, &mut Vec::new());
+        }
+    }
+}

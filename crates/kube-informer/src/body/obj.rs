@@ -1,0 +1,340 @@
+//! The object as users hold it: metadata at hand, body on demand.
+
+use std::fmt;
+use std::marker::PhantomData;
+use std::sync::{Arc, OnceLock};
+
+use bytes::Bytes;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
+
+use super::decoded::Decoded;
+use super::raw::Raw;
+use super::{Arrival, Keeper};
+use crate::object::{DecodeError, FieldPath, Labels, Object, ObjectKey, Owner, Uid, Version};
+
+/// An object of a cache, or of an event.
+///
+/// Key, version, labels, owners and the like are at hand and cost nothing. The body is bytes until somebody asks: [`get`](Self::get)
+/// decodes it into `K` on first use, at most once for this handle, its clones, and all handlers and indexes of one event.
+/// `K` is any type that serde can read: a `k8s_openapi` type, a derived one, `DynamicObject`, or a small struct with only the
+/// fields that are needed (which is also the fast way, since serde skips the rest).
+///
+/// ```
+/// use k8s_openapi::api::core::v1::ConfigMap;
+/// use kube_informer::Obj;
+///
+/// let map = Obj::<ConfigMap>::from_json(
+///     r#"{"kind":"ConfigMap","apiVersion":"v1","metadata":{"name":"a","namespace":"b","labels":{"app":"web"}},"data":{"k":"v"}}"#,
+/// )?;
+/// assert_eq!(map.key().to_string(), "b/a");
+/// assert_eq!(map.label("app"), Some("web"));
+/// assert_eq!(map.get()?.data.as_ref().unwrap()["k"], "v");
+/// # Ok::<_, kube_informer::DecodeError>(())
+/// ```
+pub struct Obj<K = Untyped> {
+    raw: Arc<Raw>,
+    decoded: OnceLock<Arc<Decoded>>,
+    kind: PhantomData<fn() -> K>,
+}
+
+/// The kind of an object nobody has named a type for: what the core moves.
+///
+/// ```
+/// use k8s_openapi::api::core::v1::ConfigMap;
+/// use kube_informer::Obj;
+///
+/// let object: Obj = Obj::from_json(r#"{"metadata":{"name":"a"},"data":{"k":"v"}}"#)?;
+/// assert_eq!(object.name(), "a", "metadata needs no type");
+/// assert_eq!(object.view::<ConfigMap>().get()?.data.as_ref().unwrap()["k"], "v");
+/// # Ok::<_, kube_informer::DecodeError>(())
+/// ```
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Untyped {}
+
+impl<K> Obj<K> {
+    /// Namespace and name.
+    #[must_use]
+    #[doc(alias("ObjectToName", "MetaObjectToName"))]
+    pub fn key(&self) -> &ObjectKey {
+        &self.raw.meta().key
+    }
+
+    /// The name.
+    #[must_use]
+    pub fn name(&self) -> &str {
+        self.key().name()
+    }
+
+    /// The namespace, unless the object has none.
+    #[must_use]
+    pub fn namespace(&self) -> Option<&str> {
+        self.key().namespace()
+    }
+
+    /// The uid: two objects of one key and different uids are not the same object.
+    #[must_use]
+    pub fn uid(&self) -> Option<&Uid> {
+        self.raw.meta().uid.as_ref()
+    }
+
+    /// The `resourceVersion`.
+    #[must_use]
+    pub fn version(&self) -> &Version {
+        &self.raw.meta().version
+    }
+
+    /// The generation, which the server counts up when the wish (the spec) changes.
+    ///
+    /// ```
+    /// use kube_informer::Event;
+    ///
+    /// /// Whether the wish changed, and not only what has become of it so far.
+    /// fn is_wish<K>(event: &Event<K>) -> bool {
+    ///     event.old().is_none_or(|old| old.generation() != event.object().generation())
+    /// }
+    /// # use kube_informer::{Obj, Origin, Untyped};
+    /// # let state = |generation| Obj::<Untyped>::from_json(format!(r#"{{"metadata":{{"name":"a","generation":{generation}}}}}"#)).unwrap();
+    /// assert!(is_wish(&Event::updated(state(1), state(2), Origin::Live)));
+    /// assert!(!is_wish(&Event::updated(state(2), state(2), Origin::Live)));
+    /// ```
+    #[must_use]
+    pub fn generation(&self) -> Option<i64> {
+        self.raw.meta().generation()
+    }
+
+    /// The labels.
+    #[must_use]
+    pub fn labels(&self) -> Labels<'_> {
+        self.raw.meta().labels()
+    }
+
+    /// The value of one label.
+    #[must_use]
+    pub fn label(&self, key: &str) -> Option<&str> {
+        self.labels().get(key)
+    }
+
+    /// The value of one annotation. Annotations are read out of the bytes each time they are asked for.
+    ///
+    /// ```
+    /// use kube_informer::Obj;
+    ///
+    /// let object: Obj = Obj::from_json(r#"{"metadata":{"name":"a","annotations":{"example.com/owner":"us"}}}"#)?;
+    /// assert_eq!(object.annotation("example.com/owner").as_deref(), Some("us"));
+    /// # Ok::<_, kube_informer::DecodeError>(())
+    /// ```
+    #[must_use]
+    pub fn annotation(&self, key: &str) -> Option<String> {
+        self.raw.annotation(key)
+    }
+
+    /// The owners.
+    pub fn owners(&self) -> impl Iterator<Item = Owner<'_>> {
+        self.raw.meta().owners()
+    }
+
+    /// The one owner that controls this object.
+    ///
+    /// ```
+    /// use kube_informer::Obj;
+    ///
+    /// let pod: Obj = Obj::from_json(
+    ///     r#"{"metadata":{"name":"web-1","ownerReferences":[
+    ///         {"apiVersion":"v1","kind":"ConfigMap","name":"settings","uid":"u1"},
+    ///         {"apiVersion":"apps/v1","kind":"ReplicaSet","name":"web","uid":"u2","controller":true}]}}"#,
+    /// )?;
+    /// assert_eq!(pod.owners().count(), 2);
+    /// assert_eq!(pod.controller().unwrap().name(), "web");
+    /// # Ok::<_, kube_informer::DecodeError>(())
+    /// ```
+    #[must_use]
+    pub fn controller(&self) -> Option<Owner<'_>> {
+        self.owners().find(Owner::is_controller)
+    }
+
+    /// When deletion was asked for; finalizers or a grace period may keep the object alive past that.
+    ///
+    /// ```
+    /// use kube_informer::Obj;
+    ///
+    /// let going: Obj = Obj::from_json(
+    ///     r#"{"metadata":{"name":"a","deletionTimestamp":"2026-01-02T03:04:05Z","finalizers":["example.com/wait"]}}"#,
+    /// )?;
+    /// assert!(going.deletion_timestamp().is_some());
+    /// # Ok::<_, kube_informer::DecodeError>(())
+    /// ```
+    #[must_use]
+    pub fn deletion_timestamp(&self) -> Option<&Time> {
+        self.raw.meta().deletion.as_deref()
+    }
+
+    /// The object as JSON, as the server sent it (without the fields that the informer was told to drop). What came as
+    /// [protobuf](crate::Wire::Protobuf) is made into the JSON that the server would have sent; of an object that cannot be read, only
+    /// what names it is left.
+    ///
+    /// ```
+    /// use kube_informer::Obj;
+    ///
+    /// let object: Obj = Obj::from_json(r#"{"metadata":{"name":"a"},"data":{"k":"v"}}"#)?;
+    /// let value: serde_json::Value = serde_json::from_slice(&object.json())?;
+    /// assert_eq!(value["data"]["k"], "v");
+    /// # Ok::<_, Box<dyn std::error::Error>>(())
+    /// ```
+    #[must_use]
+    pub fn json(&self) -> Bytes {
+        self.raw.json()
+    }
+
+    /// The scalar at a path as text, found without decoding: a string without its quotes, a number or a boolean as written.
+    /// None where there is nothing, null, an object or a list. With `[*]` in the path, the first one found.
+    ///
+    /// ```
+    /// use kube_informer::Obj;
+    ///
+    /// let pod: Obj = Obj::from_json(r#"{"metadata":{"name":"a"},"spec":{"nodeName":"n1","priority":7,"containers":[{"name":"main"}]}}"#)?;
+    /// assert_eq!(pod.value_at(&"spec.nodeName".parse()?).as_deref(), Some("n1"));
+    /// assert_eq!(pod.value_at(&"spec.priority".parse()?).as_deref(), Some("7"));
+    /// assert_eq!(pod.value_at(&"spec.containers[*].name".parse()?).as_deref(), Some("main"));
+    /// assert_eq!(pod.value_at(&"spec.containers".parse()?), None);
+    /// # Ok::<_, Box<dyn std::error::Error>>(())
+    /// ```
+    #[must_use]
+    pub fn value_at(&self, path: &FieldPath) -> Option<String> {
+        self.raw.value_at(path)
+    }
+
+    /// Every scalar at a path as text, as [`value_at`](Self::value_at) gives the first: for paths with `[*]`.
+    ///
+    /// ```
+    /// use kube_informer::Obj;
+    ///
+    /// let pod: Obj = Obj::from_json(r#"{"metadata":{"name":"a"},"status":{"podIPs":[{"ip":"10.0.0.1"},{"ip":"fd00::1"}]}}"#)?;
+    /// assert_eq!(pod.values_at(&"status.podIPs[*].ip".parse()?), ["10.0.0.1", "fd00::1"]);
+    /// # Ok::<_, Box<dyn std::error::Error>>(())
+    /// ```
+    #[must_use]
+    pub fn values_at(&self, path: &FieldPath) -> Vec<String> {
+        self.raw.values_at(path)
+    }
+
+    /// The same object read as another type. Clones and views share what has been decoded.
+    ///
+    /// ```
+    /// use k8s_openapi::api::core::v1::ConfigMap;
+    /// use kube_informer::Obj;
+    ///
+    /// #[derive(serde::Deserialize)]
+    /// struct Colour { data: Data }
+    /// #[derive(serde::Deserialize)]
+    /// struct Data { colour: String }
+    ///
+    /// let map = Obj::<ConfigMap>::from_json(r#"{"metadata":{"name":"a"},"data":{"colour":"blue"}}"#)?;
+    /// assert_eq!(map.view::<Colour>().get()?.data.colour, "blue");
+    /// # Ok::<_, kube_informer::DecodeError>(())
+    /// ```
+    #[must_use]
+    pub fn view<V: Object>(&self) -> Obj<V> {
+        self.share()
+    }
+
+    /// An object outside of any cache, for tests: its bytes as a server would send them.
+    ///
+    /// ```
+    /// use k8s_openapi::api::core::v1::Pod;
+    /// use kube_informer::Obj;
+    ///
+    /// let pod = Obj::<Pod>::from_json(r#"{"metadata":{"name":"a"},"spec":"odd"}"#)?;
+    /// assert_eq!(pod.name(), "a", "a body that fits no type is an object all the same");
+    /// assert!(Obj::<Pod>::from_json(r#"{"metadata":{}}"#).is_err(), "one without a name is not");
+    /// # Ok::<_, kube_informer::DecodeError>(())
+    /// ```
+    pub fn from_json(json: impl Into<Bytes>) -> Result<Self, DecodeError> {
+        Keeper::loose().accept(&json.into(), Arrival::Listed).map(Obj::cast)
+    }
+
+    pub(crate) fn new(raw: Arc<Raw>) -> Self {
+        Self { raw, decoded: OnceLock::new(), kind: PhantomData }
+    }
+
+    pub(crate) fn raw(&self) -> &Arc<Raw> {
+        &self.raw
+    }
+
+    /// The same handle under another type: nothing but the phantom changes.
+    #[doc(hidden)]
+    #[must_use]
+    pub fn cast<V>(self) -> Obj<V> {
+        Obj { raw: self.raw, decoded: self.decoded, kind: PhantomData }
+    }
+
+    /// A second handle, sharing what this one decodes.
+    pub(crate) fn share<V>(&self) -> Obj<V> {
+        let decoded = Arc::clone(self.decoded.get_or_init(|| self.raw.decoded()));
+        Obj { raw: Arc::clone(&self.raw), decoded: OnceLock::from(decoded), kind: PhantomData }
+    }
+
+    /// A handle that shares nothing with this one, as a store gives them out.
+    #[doc(hidden)]
+    #[must_use]
+    pub fn fresh_handle(&self) -> Self {
+        Self::new(Arc::clone(&self.raw))
+    }
+
+    /// What holding this object costs, roughly: what queues are bounded by.
+    #[doc(hidden)]
+    #[must_use]
+    pub fn weight(&self) -> usize {
+        self.raw.weight()
+    }
+}
+
+impl<K: Object> Obj<K> {
+    /// The body. Decoded on first use; a body that does not fit `K` is an error of whoever reads it, and of nobody else.
+    ///
+    /// ```
+    /// use k8s_openapi::api::core::v1::ConfigMap;
+    /// use kube_informer::Obj;
+    ///
+    /// let map = Obj::<ConfigMap>::from_json(r#"{"metadata":{"name":"a"},"data":{"k":"v"}}"#)?;
+    /// assert_eq!(map.get()?.data.as_ref().unwrap()["k"], "v");
+    ///
+    /// let odd = Obj::<ConfigMap>::from_json(r#"{"metadata":{"name":"b"},"data":{"k":7}}"#)?;
+    /// assert_eq!(odd.get().unwrap_err().path().unwrap().to_string(), "data.k");
+    /// # Ok::<_, kube_informer::DecodeError>(())
+    /// ```
+    pub fn get(&self) -> Result<&K, DecodeError> {
+        let decoded = self.decoded.get_or_init(|| self.raw.decoded());
+        decoded.get_or_decode(&self.raw)
+    }
+
+    /// The body, to be kept longer than this handle. Shares the decoding with [`get`](Self::get).
+    ///
+    /// ```
+    /// use std::sync::Arc;
+    /// use k8s_openapi::api::core::v1::ConfigMap;
+    /// use kube_informer::Obj;
+    ///
+    /// let map = Obj::<ConfigMap>::from_json(r#"{"metadata":{"name":"a"},"data":{"k":"v"}}"#)?;
+    /// let body: Arc<ConfigMap> = map.to_arc()?;
+    /// assert!(std::ptr::eq(&*body, map.get()?), "decoded once");
+    /// drop(map);
+    /// assert_eq!(body.data.as_ref().unwrap()["k"], "v");
+    /// # Ok::<_, kube_informer::DecodeError>(())
+    /// ```
+    pub fn to_arc(&self) -> Result<Arc<K>, DecodeError> {
+        let decoded = self.decoded.get_or_init(|| self.raw.decoded());
+        decoded.arc_or_decode(&self.raw)
+    }
+}
+
+impl<K> Clone for Obj<K> {
+    fn clone(&self) -> Self {
+        self.share()
+    }
+}
+
+impl<K> fmt::Debug for Obj<K> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Obj").field("key", self.key()).field("version", self.version()).finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,18 @@
+//! The way to a server: list and watch requests, their errors, and discovery.
+//!
+//! Uses `codec` and `object`. Everything that reaches the network goes through here.
+
+pub use self::discovery::lookup::LookupError;
+pub use self::discovery::served::{Placing, Resources, Served};
+pub use self::list_watch::{
+    ApiListWatch, Body, Bookmarks, Compression, Detail, Frame, ListQuery, ListVersion, ListWatch, Parameters,
+    WatchQuery, WatchStart, client,
+};
+pub use self::server_error::{Doing, Failure, ServerError};
+
+pub(crate) use self::list_watch::Source;
+pub(crate) use self::server_error::answer;
+
+pub(crate) mod discovery;
+mod list_watch;
+mod server_error;

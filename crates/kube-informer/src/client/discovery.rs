@@ -1,0 +1,242 @@
+//! What the server serves.
+
+use bytes::Bytes;
+use http::Request;
+use http::header::{ACCEPT, ACCEPT_ENCODING};
+use http_body_util::{BodyExt as _, Limited};
+use jiff::Timestamp;
+use kube::Client;
+use serde::Deserialize;
+use serde::de::DeserializeOwned;
+
+use self::served::{Placing, Served, Watching};
+use super::{Doing, Failure, ServerError, answer};
+
+/// Larger than any server's, smaller than what would hurt.
+const LARGEST: usize = 64 << 20;
+
+/// All groups in one document where the server can do that, otherwise what it has always done.
+const DOCUMENTS: &str = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList,\
+                         application/json;g=apidiscovery.k8s.io;v=v2beta1;as=APIGroupDiscoveryList,application/json";
+
+/// Asks for everything that is served, in the server's own order: what it prefers comes first.
+pub(crate) async fn discover(client: &Client) -> Result<Vec<Served>, ServerError> {
+    let mut served = Vec::new();
+    for root in ["/api", "/apis"] {
+        match get::<Root>(client, root).await? {
+            Root::Groups(groups) => served.extend(groups.items.into_iter().flat_map(Group::served)),
+            Root::CoreVersions { versions } => {
+                for version in versions {
+                    served.extend(of_version(client, "", &version, &format!("/api/{version}")).await?);
+                }
+            }
+            Root::OtherGroups { groups } => {
+                for (group, version) in groups.iter().flat_map(NamedGroup::in_order) {
+                    served.extend(of_version(client, group, version, &format!("/apis/{group}/{version}")).await?);
+                }
+            }
+        }
+    }
+    Ok(served)
+}
+
+/// The resources of one version of a group. One that cannot be had, as when whoever serves it is down, hides no other.
+async fn of_version(client: &Client, group: &str, version: &str, path: &str) -> Result<Vec<Served>, ServerError> {
+    match get::<Resources>(client, path).await {
+        Ok(list) => Ok(list.resources.into_iter().filter_map(|resource| resource.served(group, version)).collect()),
+        Err(error) if error.status().is_some() => {
+            tracing::debug!(%error, path, "a group could not be discovered");
+            Ok(Vec::new())
+        }
+        Err(error) => Err(error),
+    }
+}
+
+async fn get<T: DeserializeOwned>(client: &Client, path: &str) -> Result<T, ServerError> {
+    let body = fetch(client, path).await.map_err(|failure| ServerError::new(Doing::Discover, "resources", failure))?;
+    serde_json::from_slice(&body).map_err(|_| {
+        let kind = format!("no discovery document at {path}").into();
+        ServerError::new(Doing::Discover, "resources", Failure::NotAList { kind })
+    })
+}
+
+async fn fetch(client: &Client, path: &str) -> Result<Bytes, Failure> {
+    let request = Request::get(path)
+        .header(ACCEPT, DOCUMENTS)
+        .header(ACCEPT_ENCODING, "identity")
+        .body(kube::client::Body::empty())
+        .map_err(|error| Failure::Request(error.to_string().into()))?;
+    let response = client.send(request).await.map_err(|error| Failure::of_kube(&error))?;
+    let (parts, body) = response.into_parts();
+    let body = Limited::new(body, LARGEST).collect().await;
+    let body = body.map_err(|error| Failure::BodyCut(error.to_string().into()))?.to_bytes();
+    if parts.status.is_success() {
+        return Ok(body);
+    }
+    let said = &body[..body.len().min(answer::LARGEST_FAILURE)];
+    Err(answer::failure(parts.status, &parts.headers, said, Timestamp::now()))
+}
+
+#[derive(Deserialize)]
+#[serde(tag = "kind")]
+enum Root {
+    #[serde(rename = "APIGroupDiscoveryList")]
+    Groups(Groups),
+    #[serde(rename = "APIVersions")]
+    CoreVersions { versions: Vec<String> },
+    #[serde(rename = "APIGroupList")]
+    OtherGroups { groups: Vec<NamedGroup> },
+}
+
+#[derive(Deserialize)]
+struct Groups {
+    items: Vec<Group>,
+}
+
+#[derive(Deserialize)]
+struct Group {
+    #[serde(default)]
+    metadata: Name,
+    #[serde(default)]
+    versions: Vec<GroupVersion>,
+}
+
+#[derive(Deserialize, Default)]
+struct Name {
+    #[serde(default)]
+    name: String,
+}
+
+#[derive(Deserialize)]
+struct GroupVersion {
+    version: String,
+    #[serde(default)]
+    resources: Vec<GroupResource>,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct GroupResource {
+    resource: String,
+    response_kind: Option<ResponseKind>,
+    #[serde(default)]
+    scope: String,
+    #[serde(default)]
+    singular_resource: String,
+    #[serde(default)]
+    verbs: Vec<String>,
+    #[serde(default)]
+    short_names: Vec<String>,
+    #[serde(default)]
+    categories: Vec<String>,
+}
+
+#[derive(Deserialize)]
+struct ResponseKind {
+    #[serde(default)]
+    kind: String,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct NamedGroup {
+    name: String,
+    #[serde(default)]
+    versions: Vec<NamedVersion>,
+    preferred_version: Option<NamedVersion>,
+}
+
+#[derive(Deserialize)]
+struct NamedVersion {
+    version: String,
+}
+
+#[derive(Deserialize)]
+struct Resources {
+    #[serde(default)]
+    resources: Vec<OldResource>,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct OldResource {
+    name: String,
+    #[serde(default)]
+    singular_name: String,
+    #[serde(default)]
+    namespaced: bool,
+    kind: String,
+    #[serde(default)]
+    verbs: Vec<String>,
+    #[serde(default)]
+    short_names: Vec<String>,
+    #[serde(default)]
+    categories: Vec<String>,
+}
+
+impl Group {
+    fn served(self) -> impl Iterator<Item = Served> {
+        let group = self.metadata.name;
+        self.versions.into_iter().flat_map(move |version| {
+            let (group, name) = (group.clone(), version.version);
+            version.resources.into_iter().filter_map(move |resource| resource.served(&group, &name))
+        })
+    }
+}
+
+impl GroupResource {
+    fn served(self, group: &str, version: &str) -> Option<Served> {
+        let kind = self.response_kind?.kind;
+        Some(Served {
+            group: group.to_owned(),
+            version: version.to_owned(),
+            singular: singular(self.singular_resource, &kind),
+            placing: if self.scope == "Namespaced" { Placing::Namespaced } else { Placing::Cluster },
+            watching: watching(&self.verbs),
+            kind,
+            plural: self.resource,
+            short_names: self.short_names,
+            categories: self.categories,
+        })
+    }
+}
+
+impl NamedGroup {
+    /// Group and version, the preferred version first.
+    fn in_order(&self) -> impl Iterator<Item = (&str, &str)> {
+        let preferred = self.preferred_version.as_ref().map(|preferred| preferred.version.as_str());
+        let others = self.versions.iter().map(|version| version.version.as_str());
+        let others = others.filter(move |version| Some(*version) != preferred);
+        preferred.into_iter().chain(others).map(|version| (self.name.as_str(), version))
+    }
+}
+
+impl OldResource {
+    /// None for a part of a resource, such as `pods/log`.
+    fn served(self, group: &str, version: &str) -> Option<Served> {
+        (!self.name.contains('/')).then(|| Served {
+            group: group.to_owned(),
+            version: version.to_owned(),
+            singular: singular(self.singular_name, &self.kind),
+            placing: if self.namespaced { Placing::Namespaced } else { Placing::Cluster },
+            watching: watching(&self.verbs),
+            kind: self.kind,
+            plural: self.name,
+            short_names: self.short_names,
+            categories: self.categories,
+        })
+    }
+}
+
+/// Servers of before 1.27 do not tell the singular of built-in kinds.
+fn singular(said: String, kind: &str) -> String {
+    if said.is_empty() { kind.to_ascii_lowercase() } else { said }
+}
+
+fn watching(verbs: &[String]) -> Watching {
+    let has = |wanted: &str| verbs.iter().any(|verb| verb == wanted);
+    if has("list") && has("watch") { Watching::Possible } else { Watching::Impossible }
+}
+
+pub(crate) mod lookup;
+pub(crate) mod served;

@@ -1,0 +1,202 @@
+//! The resources that a server serves.
+
+use kube::core::ApiResource;
+
+use super::lookup::{self, LookupError};
+
+/// Whether the objects of a resource are in namespaces.
+///
+/// ```
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// # let server = kube_embedded::Server::builder().in_process().start().await?;
+/// # let client = kube::Client::new(server.service(), "default");
+/// use kube_informer::{Factory, Placing};
+///
+/// let served = Factory::new(client).resources().await?;
+/// assert_eq!(served.named("pods")?.placing(), Placing::Namespaced);
+/// assert_eq!(served.named("nodes")?.placing(), Placing::Cluster);
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Placing {
+    /// Each is in a namespace.
+    Namespaced,
+    /// They are in none.
+    Cluster,
+}
+
+/// A resource that a server serves, in one version.
+///
+/// ```
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// # let server = kube_embedded::Server::builder().in_process().start().await?;
+/// # let client = kube::Client::new(server.service(), "default");
+/// use kube_informer::Factory;
+///
+/// let served = Factory::new(client).resources().await?;
+/// let deployments = served.named("deploy")?;
+/// assert_eq!((deployments.kind(), deployments.plural(), deployments.singular()), ("Deployment", "deployments", "deployment"));
+/// assert_eq!((deployments.full_name().as_str(), deployments.short_names()), ("deployments.apps", ["deploy".to_owned()].as_slice()));
+/// assert_eq!(deployments.resource().api_version, "apps/v1");
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[doc(alias = "APIResource")]
+pub struct Served {
+    pub(crate) group: String,
+    pub(crate) version: String,
+    pub(crate) kind: String,
+    pub(crate) plural: String,
+    pub(crate) singular: String,
+    pub(crate) short_names: Vec<String>,
+    pub(crate) categories: Vec<String>,
+    pub(crate) placing: Placing,
+    pub(crate) watching: Watching,
+}
+
+/// Whether a resource can be listed and watched.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Watching {
+    Possible,
+    Impossible,
+}
+
+impl Served {
+    /// What an informer of it asks for.
+    #[must_use]
+    pub fn resource(&self) -> ApiResource {
+        let Self { group, version, kind, plural, .. } = self;
+        let api_version = if group.is_empty() { version.clone() } else { format!("{group}/{version}") };
+        ApiResource {
+            group: group.clone(),
+            version: version.clone(),
+            api_version,
+            kind: kind.clone(),
+            plural: plural.clone(),
+        }
+    }
+
+    /// Its name with its group, as permissions and people have it: `pods`, `deployments.apps`.
+    #[must_use]
+    pub fn full_name(&self) -> String {
+        let dot = if self.group.is_empty() { "" } else { "." };
+        format!("{}{dot}{}", self.plural, self.group)
+    }
+
+    /// Its group; empty for the first one there was.
+    #[must_use]
+    pub fn group(&self) -> &str {
+        &self.group
+    }
+
+    /// Its version.
+    #[must_use]
+    pub fn version(&self) -> &str {
+        &self.version
+    }
+
+    /// The kind of its objects.
+    #[must_use]
+    pub fn kind(&self) -> &str {
+        &self.kind
+    }
+
+    /// Its name, in the plural and in small letters.
+    #[must_use]
+    pub fn plural(&self) -> &str {
+        &self.plural
+    }
+
+    /// Its name in the singular and in small letters.
+    #[must_use]
+    pub fn singular(&self) -> &str {
+        &self.singular
+    }
+
+    /// Other names of it, for people in a hurry.
+    #[must_use]
+    pub fn short_names(&self) -> &[String] {
+        &self.short_names
+    }
+
+    /// The names of several resources together, such as `all`, that stand for it too.
+    #[must_use]
+    pub fn categories(&self) -> &[String] {
+        &self.categories
+    }
+
+    /// Whether its objects are in namespaces.
+    #[must_use]
+    pub fn placing(&self) -> Placing {
+        self.placing
+    }
+
+    /// Whether there can be an informer of it: it can be listed and watched.
+    #[must_use]
+    pub fn is_watchable(&self) -> bool {
+        self.watching == Watching::Possible
+    }
+}
+
+/// Everything that a server serves, as it was when [`Factory::resources`](crate::Factory::resources) asked.
+///
+/// ```
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// # let server = kube_embedded::Server::builder().in_process().start().await?;
+/// # let client = kube::Client::new(server.service(), "default");
+/// use kube_informer::Factory;
+///
+/// let served = Factory::new(client).resources().await?;
+/// assert_eq!(served.named("cm")?.full_name(), "configmaps");
+/// assert!(served.meant_by("all")?.iter().any(|resource| resource.kind() == "ReplicaSet"));
+/// let unknown = served.named("configmsap").unwrap_err();
+/// assert_eq!(unknown.to_string(), "the server has no resource named \"configmsap\"; did you mean configmaps?");
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[doc(alias = "RESTMapper")]
+pub struct Resources(pub(crate) Vec<Served>);
+
+impl Resources {
+    /// The resource that a person means by a name. See [`Factory::resource_named`](crate::Factory::resource_named).
+    ///
+    /// # Errors
+    ///
+    /// If there is none of that name, or it cannot be watched.
+    pub fn named(&self, name: &str) -> Result<&Served, LookupError> {
+        lookup::find(&self.0, name)
+    }
+
+    /// The resources that a person means by a word: the one of that name, or else all of that category, in the versions that the
+    /// server prefers.
+    ///
+    /// # Errors
+    ///
+    /// If there is none, or it cannot be watched.
+    pub fn meant_by(&self, word: &str) -> Result<Vec<&Served>, LookupError> {
+        let error = match self.named(word) {
+            Ok(found) => return Ok(vec![found]),
+            Err(error) => error,
+        };
+        let mut all: Vec<&Served> = Vec::new();
+        let is_in =
+            |served: &&Served| served.categories.iter().any(|category| category.eq_ignore_ascii_case(word.trim()));
+        for served in self.0.iter().filter(is_in).filter(|served| served.is_watchable()) {
+            if !all.iter().any(|known| known.group == served.group && known.plural == served.plural) {
+                all.push(served);
+            }
+        }
+        if all.is_empty() { Err(error) } else { Ok(all) }
+    }
+
+    /// Every resource in every version, in the server's own order: what it prefers comes first.
+    pub fn iter(&self) -> impl Iterator<Item = &Served> {
+        self.0.iter()
+    }
+}

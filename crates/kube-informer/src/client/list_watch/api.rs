@@ -1,0 +1,475 @@
+//! Listing and watching on a `kube::Client`.
+
+use std::fmt;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use bytes::{Bytes, BytesMut};
+use futures_util::stream::{self, StreamExt};
+use http::header::{ACCEPT, ACCEPT_ENCODING, CONTENT_ENCODING, CONTENT_TYPE, HeaderMap, HeaderValue, VARY};
+use http::{Request, Response};
+use http_body_util::BodyExt;
+use jiff::Timestamp;
+use kube::core::{ApiResource, DynamicObject, Resource};
+use kube::{Client, Config};
+
+use super::ListWatch;
+use super::body::Body;
+use super::query::{Detail, ListQuery, Parameters, WatchQuery, WatchStart};
+use crate::client::server_error::answer::{self, LARGEST_FAILURE};
+use crate::client::{Doing, Failure, ServerError};
+use crate::codec::protobuf::Table;
+use crate::codec::{Gunzip, Wire};
+use crate::object::FieldSelector;
+use crate::object::Kind;
+use crate::object::ObjectKey;
+
+/// A `kube::Client` for informers: without retries of its own and without decompression of its own.
+///
+/// A client with kube's usual settings works too. But its middleware repeats requests that were answered with 429, 503 or 504 up to
+/// fifteen times, waiting up to minutes in between, before the informer hears of it: health, `on_watch_error` and metrics show an
+/// outage late, and backoff is applied twice. This cannot be switched off on a client that is already made.
+/// Where kube's `gzip` feature is on, its middleware also reads only the first part of a compressed watch; we notice and then watch
+/// without compression.
+///
+/// ```no_run
+/// # async fn run() -> Result<(), Box<dyn std::error::Error>> {
+/// let client = kube_informer::client(kube::Config::infer().await?)?;
+/// # Ok(())
+/// # }
+/// ```
+pub fn client(mut config: Config) -> Result<Client, kube::Error> {
+    config.default_retry = false;
+    config.disable_compression = true;
+    Client::try_from(config)
+}
+
+/// One resource of an API server: all of it, or one namespace.
+///
+/// ```
+/// use k8s_openapi::api::core::v1::Pod;
+/// use kube_informer::{ApiListWatch, Kind};
+///
+/// # fn source(client: kube::Client) -> ApiListWatch {
+/// ApiListWatch::new(client, Pod::resource())
+///     .namespace("kube-system")
+///     .labels("tier=control-plane")
+///     .tweak(|parameters| parameters.set("shardSelector", "…"))
+/// # }
+/// ```
+#[derive(Clone)]
+#[doc(alias("NewListWatchFromClient", "NewFilteredListWatchFromClient"))]
+pub struct ApiListWatch {
+    client: Client,
+    resource: Arc<ApiResource>,
+    namespace: Option<Arc<str>>,
+    selectors: Parameters,
+    metadata_only: bool,
+    compression: Compression,
+    wire: Wire,
+    tweak: Option<Tweak>,
+    /// Somebody between us and the server unpacks, and may do it wrongly.
+    unpacked_below: Arc<AtomicBool>,
+    what: Arc<str>,
+}
+
+type Tweak = Arc<dyn Fn(&mut Parameters) + Send + Sync>;
+
+/// Whether answers may be compressed.
+///
+/// ```
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// # let server = kube_embedded::Server::builder().in_process().start().await?;
+/// # let client = kube::Client::new(server.service(), "default");
+/// use k8s_openapi::api::core::v1::ConfigMap;
+/// use kube_informer::{Compression, Informer};
+///
+/// // The server is next door: bytes are cheaper than unpacking them.
+/// let maps = Informer::<ConfigMap>::builder(client).source(|source| source.compression(Compression::None)).start();
+/// maps.synced().await?;
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+#[non_exhaustive]
+pub enum Compression {
+    /// With gzip: large lists and watches then take a tenth of the bytes.
+    #[default]
+    Gzip,
+    /// Not at all: for fast networks.
+    None,
+}
+
+impl ApiListWatch {
+    /// All of a resource.
+    #[must_use]
+    pub fn new(client: Client, resource: ApiResource) -> Self {
+        let what = resource.plural.as_str().into();
+        Self {
+            client,
+            resource: Arc::new(resource),
+            namespace: None,
+            selectors: Parameters::default(),
+            metadata_only: false,
+            compression: Compression::default(),
+            wire: Wire::default(),
+            tweak: None,
+            unpacked_below: Arc::default(),
+            what,
+        }
+    }
+
+    /// All of the resource that a type is of; metadata alone for `PartialObjectMeta`.
+    #[must_use]
+    pub fn of<K: Kind>(client: Client) -> Self {
+        let source = Self::new(client, K::resource());
+        if K::metadata_only() { source.metadata_only() } else { source }
+    }
+
+    /// One namespace of it. For a set of namespaces there is one source each.
+    #[must_use]
+    pub fn namespace(mut self, namespace: impl Into<Arc<str>>) -> Self {
+        let namespace = namespace.into();
+        self.what = format!("{} in namespace {namespace}", self.resource.plural).into();
+        self.namespace = Some(namespace);
+        self
+    }
+
+    /// Only what has these labels.
+    #[must_use]
+    pub fn labels(mut self, selector: impl fmt::Display) -> Self {
+        self.selectors.set("labelSelector", selector.to_string());
+        self
+    }
+
+    /// Only what has these fields.
+    #[must_use]
+    pub fn fields(mut self, selector: impl fmt::Display) -> Self {
+        self.selectors.set("fieldSelector", selector.to_string());
+        self
+    }
+
+    /// One object alone: its namespace, and nothing but its name.
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let server = kube_embedded::Server::builder().in_process().start().await?;
+    /// # let client = kube::Client::new(server.service(), "default");
+    /// # for name in ["a", "b"] {
+    /// #     server.create(&serde_json::json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name}}))?;
+    /// # }
+    /// use k8s_openapi::api::core::v1::ConfigMap;
+    /// use kube_informer::{ApiListWatch, ObjectKey, Pager};
+    ///
+    /// let one = ApiListWatch::of::<ConfigMap>(client).object(&ObjectKey::namespaced("default", "a"));
+    /// let list = Pager::<ConfigMap>::new(one).list().await?;
+    /// assert_eq!(list.objects.len(), 1);
+    /// # Ok(())
+    /// # }
+    /// ```
+    #[must_use]
+    pub fn object(self, key: &ObjectKey) -> Self {
+        let named = self.fields(FieldSelector::named(key.name()));
+        match key.namespace() {
+            Some(namespace) => named.namespace(namespace),
+            None => named,
+        }
+    }
+
+    /// Only the metadata of objects: the server leaves the rest out.
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let server = kube_embedded::Server::builder().in_process().start().await?;
+    /// # let client = kube::Client::new(server.service(), "default");
+    /// # for (name, app, ip) in [("a", "web", "10.0.0.1"), ("b", "db", "10.0.0.2")] {
+    /// #     let metadata = serde_json::json!({"name": name, "labels": {"app": app}});
+    /// #     server.create(&serde_json::json!({
+    /// #         "apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": {"ip": ip},
+    /// #     }))?;
+    /// # }
+    /// use k8s_openapi::api::core::v1::ConfigMap;
+    /// use kube::core::PartialObjectMeta;
+    /// use kube_informer::{ApiListWatch, Pager};
+    ///
+    /// let maps = ApiListWatch::of::<ConfigMap>(client).metadata_only();
+    /// let list = Pager::<PartialObjectMeta>::new(maps).list().await?;
+    /// assert_eq!(list.objects[0].label("app"), Some("web"));
+    /// assert_eq!(list.objects[0].value_at(&"data.ip".parse()?), None);
+    /// # Ok(())
+    /// # }
+    /// ```
+    #[must_use]
+    pub fn metadata_only(mut self) -> Self {
+        self.metadata_only = true;
+        self
+    }
+
+    /// Whether answers may be compressed.
+    #[must_use]
+    pub fn compression(mut self, compression: Compression) -> Self {
+        self.compression = compression;
+        self
+    }
+
+    /// In which form to ask for objects. Kinds whose protobuf is not known here are asked for as JSON.
+    #[must_use]
+    pub fn wire(mut self, wire: Wire) -> Self {
+        self.wire = wire;
+        self
+    }
+
+    /// Changes the parameters of every request, after everything else.
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let server = kube_embedded::Server::builder().in_process().start().await?;
+    /// # let client = kube::Client::new(server.service(), "default");
+    /// # for name in ["a", "b"] {
+    /// #     server.create(&serde_json::json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name}}))?;
+    /// # }
+    /// use k8s_openapi::api::core::v1::ConfigMap;
+    /// use kube_informer::{ApiListWatch, Pager};
+    ///
+    /// let maps = ApiListWatch::of::<ConfigMap>(client).tweak(|parameters| parameters.set("fieldSelector", "metadata.name=b"));
+    /// assert_eq!(Pager::<ConfigMap>::new(maps).list().await?.objects.len(), 1);
+    /// # Ok(())
+    /// # }
+    /// ```
+    #[must_use]
+    #[doc(alias = "TweakListOptions")]
+    pub fn tweak(mut self, tweak: impl Fn(&mut Parameters) + Send + Sync + 'static) -> Self {
+        self.tweak = Some(Arc::new(tweak));
+        self
+    }
+
+    async fn ask(&self, doing: Doing, parameters: Parameters, accept: &'static str) -> Result<Body, ServerError> {
+        let error = |failure| ServerError::new(doing, Arc::clone(&self.what), failure);
+        let response = self.send(doing, parameters, accept).await.map_err(error)?;
+        let (parts, body) = response.into_parts();
+        let encoding = Encoding::of(&parts.headers).map_err(error)?;
+        let mut body = self.plain(doing, body, encoding);
+        if !parts.status.is_success() {
+            let said = read_some(&mut body).await;
+            return Err(error(answer::failure(parts.status, &parts.headers, &said, Timestamp::now())));
+        }
+        match answered(&parts.headers) {
+            Ok(wire) => Ok(body.in_form(wire)),
+            Err(content_type) => Err(error(Failure::NotJson { content_type })),
+        }
+    }
+
+    /// Sends a request. A watch that was unpacked on its way to us is asked for again, this time not packed at all.
+    async fn send(
+        &self,
+        doing: Doing,
+        mut parameters: Parameters,
+        accept: &'static str,
+    ) -> Result<Response<kube::client::Body>, Failure> {
+        if let Some(tweak) = &self.tweak {
+            tweak(&mut parameters);
+        }
+        let path = DynamicObject::url_path(&self.resource, self.namespace.as_deref());
+        let uri = format!("{path}?{}", parameters.encode());
+        loop {
+            let compression = match self.compression {
+                Compression::Gzip if !self.unpacked_below.load(Ordering::Relaxed) => Compression::Gzip,
+                _ => Compression::None,
+            };
+            let accept_encoding = match compression {
+                Compression::Gzip => "gzip",
+                Compression::None => "identity",
+            };
+            let request = Request::get(&uri)
+                .header(ACCEPT, accept)
+                .header(ACCEPT_ENCODING, accept_encoding)
+                .body(kube::client::Body::empty())
+                .map_err(|error| Failure::Request(error.to_string().into()))?;
+            let response = self.client.send(request).await.map_err(|error| Failure::of_kube(&error))?;
+            let watch = matches!(doing, Doing::Watch | Doing::StreamingList);
+            if !watch || compression == Compression::None || !was_unpacked(response.headers()) {
+                return Ok(response);
+            }
+            self.unpacked_below.store(true, Ordering::Relaxed);
+        }
+    }
+
+    /// The bytes of an answer, unpacked.
+    fn plain(&self, doing: Doing, body: kube::client::Body, encoding: Encoding) -> Body {
+        let what = Arc::clone(&self.what);
+        let gunzip = match encoding {
+            Encoding::Identity => None,
+            Encoding::Gzip => Some(Box::default()),
+        };
+        let reading = Reading::Open { body, gunzip };
+        Body::from_stream(stream::unfold(reading, move |reading| {
+            let what = Arc::clone(&what);
+            async move {
+                let (bytes, reading) = reading.next().await?;
+                Some((bytes.map_err(|failure| ServerError::new(doing, what, failure)), reading))
+            }
+        }))
+    }
+
+    fn asks_for(&self) -> AsksFor {
+        if self.metadata_only {
+            return AsksFor::Metadata(self.wire);
+        }
+        let known = || Table::get().of_kind(&self.resource.api_version, &self.resource.kind).is_some();
+        AsksFor::Objects(match self.wire {
+            Wire::Protobuf if known() => Wire::Protobuf,
+            _ => Wire::Json,
+        })
+    }
+
+    fn selected(&self, mut parameters: Parameters) -> Parameters {
+        for name in ["labelSelector", "fieldSelector"] {
+            if let Some(selector) = self.selectors.get(name) {
+                parameters.set(name, selector);
+            }
+        }
+        parameters
+    }
+}
+
+impl ListWatch for ApiListWatch {
+    async fn list(&self, query: ListQuery) -> Result<Body, ServerError> {
+        let (doing, accept) = match (query.detail, self.asks_for()) {
+            // Only a wish: a server that cannot do it may send everything.
+            (Detail::Metadata, AsksFor::Objects(_)) => {
+                (Doing::Probe, "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1,application/json")
+            }
+            (_, AsksFor::Metadata(Wire::Json)) => {
+                (Doing::List, "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1")
+            }
+            (_, AsksFor::Metadata(Wire::Protobuf)) => (
+                Doing::List,
+                "application/vnd.kubernetes.protobuf;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1,\
+                 application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1;q=0.9",
+            ),
+            (_, AsksFor::Objects(Wire::Json)) => (Doing::List, "application/json"),
+            (_, AsksFor::Objects(Wire::Protobuf)) => (Doing::List, PROTOBUF_OR_JSON),
+        };
+        self.ask(doing, self.selected(query.parameters()), accept).await
+    }
+
+    async fn watch(&self, query: WatchQuery) -> Result<Body, ServerError> {
+        let accept = match self.asks_for() {
+            AsksFor::Metadata(Wire::Json) => "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1",
+            AsksFor::Metadata(Wire::Protobuf) => {
+                "application/vnd.kubernetes.protobuf;as=PartialObjectMetadata;g=meta.k8s.io;v=v1,\
+                 application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1;q=0.9"
+            }
+            AsksFor::Objects(Wire::Json) => "application/json",
+            AsksFor::Objects(Wire::Protobuf) => PROTOBUF_OR_JSON,
+        };
+        let doing = match query.start {
+            WatchStart::After(_) => Doing::Watch,
+            WatchStart::Everything { .. } => Doing::StreamingList,
+        };
+        self.ask(doing, self.selected(query.parameters()), accept).await
+    }
+}
+
+impl fmt::Debug for ApiListWatch {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ApiListWatch")
+            .field("what", &self.what)
+            .field("selectors", &self.selectors)
+            .field("metadata_only", &self.metadata_only)
+            .finish_non_exhaustive()
+    }
+}
+
+/// What is asked for, and in which form.
+enum AsksFor {
+    Objects(Wire),
+    Metadata(Wire),
+}
+
+const PROTOBUF_OR_JSON: &str = "application/vnd.kubernetes.protobuf,application/json;q=0.9";
+
+#[derive(Clone, Copy)]
+enum Encoding {
+    Identity,
+    Gzip,
+}
+
+impl Encoding {
+    fn of(headers: &HeaderMap) -> Result<Self, Failure> {
+        match headers.get(CONTENT_ENCODING).map(HeaderValue::as_bytes) {
+            None | Some(b"" | b"identity") => Ok(Self::Identity),
+            Some(b"gzip" | b"x-gzip") => Ok(Self::Gzip),
+            Some(_) => Err(Failure::Gzip),
+        }
+    }
+}
+
+/// An answer that is being read.
+enum Reading {
+    Open { body: kube::client::Body, gunzip: Option<Box<Gunzip>> },
+    Over,
+}
+
+impl Reading {
+    async fn next(self) -> Option<(Result<Bytes, Failure>, Self)> {
+        let Self::Open { mut body, mut gunzip } = self else { return None };
+        loop {
+            if let Some(plain) = gunzip.as_mut().and_then(|gunzip| gunzip.next()) {
+                return Some(match plain {
+                    Ok(plain) => (Ok(plain), Self::Open { body, gunzip }),
+                    Err(error) => (Err(error.into()), Self::Over),
+                });
+            }
+            match body.frame().await {
+                Some(Ok(frame)) => {
+                    let Ok(bytes) = frame.into_data() else { continue };
+                    match &mut gunzip {
+                        Some(gunzip) => gunzip.push(bytes),
+                        None => return Some((Ok(bytes), Self::Open { body, gunzip })),
+                    }
+                }
+                Some(Err(error)) => return Some((Err(Failure::of_body(&error)), Self::Over)),
+                None => {
+                    let broken_off = gunzip.and_then(|gunzip| gunzip.finish().err())?;
+                    return Some((Err(Failure::BodyCut(broken_off.to_string().into())), Self::Over));
+                }
+            }
+        }
+    }
+}
+
+/// The beginning of an answer that is no success, as far as it can be had.
+async fn read_some(body: &mut Body) -> Bytes {
+    let mut said = BytesMut::new();
+    while let Some(Ok(bytes)) = body.next().await {
+        let room = LARGEST_FAILURE - said.len();
+        said.extend_from_slice(&bytes[..bytes.len().min(room)]);
+        if bytes.len() >= room {
+            break;
+        }
+    }
+    said.freeze()
+}
+
+/// In which form a body is, by what it says; or else what it says.
+fn answered(headers: &HeaderMap) -> Result<Wire, Box<str>> {
+    let Some(content_type) = headers.get(CONTENT_TYPE).and_then(|value| value.to_str().ok()) else {
+        return Ok(Wire::Json);
+    };
+    match content_type.split(';').next().unwrap_or_default().trim() {
+        "application/vnd.kubernetes.protobuf" => Ok(Wire::Protobuf),
+        json if json.ends_with("json") => Ok(Wire::Json),
+        other => Err(other.into()),
+    }
+}
+
+/// Whether an answer was packed by the server and unpacked by somebody before it reached us.
+fn was_unpacked(headers: &HeaderMap) -> bool {
+    !headers.contains_key(CONTENT_ENCODING)
+        && headers.get_all(VARY).iter().any(|value| value.as_bytes().eq_ignore_ascii_case(b"accept-encoding"))
+}

@@ -1,0 +1,277 @@
+//! What is asked of a source.
+
+use std::time::Duration;
+
+use crate::object::Version;
+
+/// What list is wanted. Which resource, namespace and selectors, the source knows.
+///
+/// ```
+/// use kube_informer::{ListQuery, ListVersion};
+///
+/// let mut query = ListQuery::new(ListVersion::Any);
+/// query.limit = Some(500);
+/// assert!(query.continue_token.is_none(), "the first page");
+/// ```
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct ListQuery {
+    /// How new it must be.
+    pub version: ListVersion,
+    /// The most objects on a page; none for all at once.
+    pub limit: Option<u32>,
+    /// The token of the page before. The server then goes on with the version of that page, and none is to be named.
+    pub continue_token: Option<String>,
+    /// How much of each object.
+    pub detail: Detail,
+}
+
+/// How new a list must be.
+///
+/// ```
+/// use kube_informer::{ListVersion, Version};
+///
+/// // What a source of one's own may make of it: only one that is behind has to fetch anything.
+/// fn is_enough(wanted: &ListVersion, have: &Version) -> bool {
+///     match wanted {
+///         ListVersion::Any => true,
+///         ListVersion::NotOlderThan(version) => have >= version,
+///         _ => false,
+///     }
+/// }
+/// assert!(is_enough(&ListVersion::NotOlderThan(Version::from(7)), &Version::from(9)));
+/// assert!(!is_enough(&ListVersion::Latest, &Version::from(9)));
+/// ```
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum ListVersion {
+    /// The newest there is.
+    Latest,
+    /// Whatever the server has at hand.
+    Any,
+    /// At least as new as this.
+    NotOlderThan(Version),
+}
+
+/// How much of each object is wanted.
+///
+/// ```
+/// use kube_informer::{Detail, ListQuery, ListVersion};
+///
+/// let query = ListQuery::new(ListVersion::Latest);
+/// assert_eq!(query.detail, Detail::Usual);
+/// ```
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+#[non_exhaustive]
+pub enum Detail {
+    /// As much as the source was made for.
+    #[default]
+    Usual,
+    /// Metadata is enough: nobody will look further.
+    Metadata,
+}
+
+/// What watch is wanted.
+///
+/// ```
+/// use std::time::Duration;
+/// use kube_informer::{Bookmarks, Version, WatchQuery, WatchStart};
+///
+/// let query = WatchQuery::new(WatchStart::After(Version::from(7)), Duration::from_secs(300));
+/// assert_eq!(query.bookmarks, Bookmarks::Wanted);
+/// ```
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct WatchQuery {
+    /// Where it begins.
+    pub start: WatchStart,
+    /// Whether bookmarks are wanted.
+    pub bookmarks: Bookmarks,
+    /// When the server is to end it.
+    pub timeout: Duration,
+}
+
+/// Where a watch begins.
+///
+/// ```
+/// use kube_informer::WatchStart;
+///
+/// // What a source that cannot stream lists looks at first.
+/// fn is_streaming_list(start: &WatchStart) -> bool {
+///     matches!(start, WatchStart::Everything { .. })
+/// }
+/// assert!(is_streaming_list(&WatchStart::Everything { not_older_than: None }));
+/// ```
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum WatchStart {
+    /// With what happened after this version.
+    After(Version),
+    /// With everything there is, at least as new as this version, or the newest there is. A bookmark marks the end of it
+    /// (a streaming list).
+    Everything {
+        /// How new.
+        not_older_than: Option<Version>,
+    },
+}
+
+/// Whether a watch is to tell, now and then, how far it has come.
+///
+/// ```
+/// use std::time::Duration;
+/// use kube_informer::{Bookmarks, Version, WatchQuery, WatchStart};
+///
+/// let mut query = WatchQuery::new(WatchStart::After(Version::from(7)), Duration::from_secs(300));
+/// query.bookmarks = Bookmarks::Unwanted;
+/// ```
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+pub enum Bookmarks {
+    /// It is.
+    #[default]
+    Wanted,
+    /// It is not.
+    Unwanted,
+}
+
+impl ListQuery {
+    /// A list of this version, all at once.
+    #[must_use]
+    pub fn new(version: ListVersion) -> Self {
+        Self { version, limit: None, continue_token: None, detail: Detail::Usual }
+    }
+
+    /// The parameters of the request.
+    pub(super) fn parameters(&self) -> Parameters {
+        let mut parameters = Parameters::default();
+        if let Some(limit) = self.limit {
+            parameters.set("limit", limit.to_string());
+        }
+        if let Some(token) = &self.continue_token {
+            parameters.set("continue", token);
+            return parameters;
+        }
+        match &self.version {
+            ListVersion::Latest => {}
+            ListVersion::Any => parameters.set("resourceVersion", "0"),
+            ListVersion::NotOlderThan(version) => {
+                parameters.set("resourceVersion", version.to_string());
+                // With a limit, the version alone would mean exactly that version.
+                parameters.set("resourceVersionMatch", "NotOlderThan");
+            }
+        }
+        parameters
+    }
+}
+
+impl WatchQuery {
+    /// A watch with bookmarks.
+    #[must_use]
+    pub fn new(start: WatchStart, timeout: Duration) -> Self {
+        Self { start, bookmarks: Bookmarks::Wanted, timeout }
+    }
+
+    /// The parameters of the request.
+    pub(super) fn parameters(&self) -> Parameters {
+        let mut parameters = Parameters::default();
+        parameters.set("watch", "true");
+        if self.bookmarks == Bookmarks::Wanted {
+            parameters.set("allowWatchBookmarks", "true");
+        }
+        match &self.start {
+            WatchStart::After(version) => parameters.set("resourceVersion", version.to_string()),
+            WatchStart::Everything { not_older_than } => {
+                if let Some(version) = not_older_than {
+                    parameters.set("resourceVersion", version.to_string());
+                }
+                parameters.set("resourceVersionMatch", "NotOlderThan");
+                parameters.set("sendInitialEvents", "true");
+            }
+        }
+        parameters.set("timeoutSeconds", self.timeout.as_secs().to_string());
+        parameters
+    }
+}
+
+/// The parameters of a request, each name once, in order.
+///
+/// ```
+/// use kube_informer::Parameters;
+///
+/// let mut parameters = Parameters::default();
+/// parameters.set("limit", "500");
+/// parameters.set("limit", "50");
+/// assert_eq!(parameters.get("limit"), Some("50"));
+/// parameters.remove("limit");
+/// assert_eq!(parameters.get("limit"), None);
+/// ```
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Parameters(Vec<(String, String)>);
+
+impl Parameters {
+    /// The value of a parameter.
+    #[must_use]
+    pub fn get(&self, name: &str) -> Option<&str> {
+        self.0.iter().find(|(known, _)| known == name).map(|(_, value)| &**value)
+    }
+
+    /// Sets a parameter, in place of one of the same name.
+    pub fn set(&mut self, name: impl Into<String>, value: impl Into<String>) {
+        let (name, value) = (name.into(), value.into());
+        match self.0.iter_mut().find(|(known, _)| *known == name) {
+            Some((_, old)) => *old = value,
+            None => self.0.push((name, value)),
+        }
+    }
+
+    /// Leaves a parameter out.
+    pub fn remove(&mut self, name: &str) {
+        self.0.retain(|(known, _)| known != name);
+    }
+
+    /// As they stand in a URL.
+    pub(super) fn encode(&self) -> String {
+        form_urlencoded::Serializer::new(String::new()).extend_pairs(&self.0).finish()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn list(version: ListVersion, limit: Option<u32>) -> String {
+        ListQuery { limit, ..ListQuery::new(version) }.parameters().encode()
+    }
+
+    #[test]
+    fn any_version_is_asked_for_with_a_limit_too() {
+        assert_eq!(list(ListVersion::Any, Some(500)), "limit=500&resourceVersion=0");
+        assert_eq!(list(ListVersion::Latest, None), "");
+    }
+
+    #[test]
+    fn a_list_not_older_never_means_exactly_that_version() {
+        let version = ListVersion::NotOlderThan(Version::new("7"));
+        assert_eq!(list(version, Some(4)), "limit=4&resourceVersion=7&resourceVersionMatch=NotOlderThan");
+    }
+
+    #[test]
+    fn a_further_page_names_no_version() {
+        let mut query = ListQuery::new(ListVersion::Any);
+        query.continue_token = Some("a b".to_owned());
+        assert_eq!(query.parameters().encode(), "continue=a+b");
+    }
+
+    #[test]
+    fn a_streaming_list_asks_for_initial_events_not_older() {
+        let start = WatchStart::Everything { not_older_than: None };
+        assert_eq!(
+            WatchQuery::new(start, Duration::from_secs(300)).parameters().encode(),
+            "watch=true&allowWatchBookmarks=true&resourceVersionMatch=NotOlderThan&sendInitialEvents=true&timeoutSeconds=300"
+        );
+        let query = WatchQuery::new(WatchStart::After(Version::new("9")), Duration::from_secs(1));
+        assert_eq!(
+            query.parameters().encode(),
+            "watch=true&allowWatchBookmarks=true&resourceVersion=9&timeoutSeconds=1"
+        );
+    }
+}

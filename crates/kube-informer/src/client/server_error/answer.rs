@@ -1,0 +1,157 @@
+//! Making sense of an answer that is no success.
+
+use std::time::Duration;
+
+use http::header::{CONTENT_TYPE, RETRY_AFTER};
+use http::{HeaderMap, StatusCode};
+use jiff::Timestamp;
+
+use super::failure::{self, Failure};
+use crate::codec::{ServerStatus, protobuf};
+
+/// How many bytes of a failure's body are read.
+pub(crate) const LARGEST_FAILURE: usize = 64 << 10;
+
+/// How much of a server's own words is kept.
+const LONGEST_MESSAGE: usize = 1_000;
+
+/// What an answer other than success says, in whatever form it says so.
+pub(crate) fn failure(code: StatusCode, headers: &HeaderMap, body: &[u8], now: Timestamp) -> Failure {
+    let status = status(code, headers, body);
+    let retry_after = headers
+        .get(RETRY_AFTER)
+        .and_then(|value| value.to_str().ok())
+        .and_then(|value| parse_retry_after(value, now))
+        .or_else(|| failure::retry_after(&status));
+    Failure::Answered { status: Box::new(status), retry_after }
+}
+
+fn status(code: StatusCode, headers: &HeaderMap, body: &[u8]) -> ServerStatus {
+    let mut status = ServerStatus::of_json(body)
+        .filter(|status| !status.message.is_empty() || !status.reason.is_empty())
+        .or_else(|| protobuf::status(body))
+        .unwrap_or_else(|| ServerStatus { message: words(headers, body), ..ServerStatus::default() });
+    // What HTTP says is what happened, whatever the body claims.
+    status.code = code.as_u16();
+    if status.reason.is_empty() {
+        code.canonical_reason().unwrap_or_default().split(' ').for_each(|word| status.reason.push_str(word));
+    }
+    shorten(&mut status.message);
+    status
+}
+
+/// What a body that is no status says. Nothing of a JSON body is repeated, since it may be an object, and nothing of a page.
+fn words(headers: &HeaderMap, body: &[u8]) -> String {
+    let content_type = headers.get(CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or_default();
+    let text = body.trim_ascii();
+    if text.is_empty() {
+        return String::new();
+    }
+    let markup = content_type.contains("html") || text.starts_with(b"<");
+    if markup {
+        return format!("(a page of {} bytes, probably of a proxy)", body.len());
+    }
+    let json = content_type.contains("json") || text.starts_with(b"{") || text.starts_with(b"[");
+    if json || !(content_type.is_empty() || content_type.starts_with("text/plain")) {
+        return format!("(a body of {} bytes that is no Status)", body.len());
+    }
+    let first = text.split(|byte| *byte == b'\n').next().unwrap_or_default();
+    String::from_utf8_lossy(first).trim().chars().filter(|letter| !letter.is_control()).collect()
+}
+
+fn shorten(text: &mut String) {
+    if text.len() > LONGEST_MESSAGE {
+        let end = (0..=LONGEST_MESSAGE).rev().find(|at| text.is_char_boundary(*at)).unwrap_or(0);
+        text.truncate(end);
+        text.push('…');
+    }
+}
+
+/// `Retry-After` is a number of seconds, or a date.
+fn parse_retry_after(value: &str, now: Timestamp) -> Option<Duration> {
+    let value = value.trim();
+    if let Ok(seconds) = value.parse() {
+        return Some(Duration::from_secs(seconds));
+    }
+    let date = jiff::fmt::rfc2822::DateTimeParser::new().parse_timestamp(value).ok()?;
+    Some(Duration::try_from(date.duration_since(now)).unwrap_or_default())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::client::{Doing, ServerError};
+
+    fn error(code: u16, headers: &[(&'static str, &'static str)], body: &[u8]) -> ServerError {
+        let code = StatusCode::from_u16(code).unwrap();
+        let headers = headers.iter().map(|(name, value)| (name.parse().unwrap(), value.parse().unwrap())).collect();
+        let now = "2026-11-15T12:00:00Z".parse().unwrap();
+        ServerError::new(Doing::List, "pods", failure(code, &headers, body, now))
+    }
+
+    #[test]
+    fn the_servers_own_status_is_told() {
+        let error =
+            error(403, &[], br#"{"kind":"Status","message":"pods is forbidden","reason":"Forbidden","code":403}"#);
+        assert!(error.is_forbidden());
+        assert_eq!(error.to_string(), "listing pods: the server answered 403 Forbidden: pods is forbidden");
+    }
+
+    #[test]
+    fn retry_after_comes_from_the_header_or_from_the_status() {
+        let seconds = |seconds| Some(Duration::from_secs(seconds));
+        assert_eq!(error(429, &[("retry-after", "7")], b"").retry_after(), seconds(7));
+        let dated = [("retry-after", "Sun, 15 Nov 2026 12:00:30 GMT")];
+        assert_eq!(error(503, &dated, b"").retry_after(), seconds(30));
+        let past = [("retry-after", "Sun, 15 Nov 2026 11:00:30 GMT")];
+        assert_eq!(error(503, &past, b"").retry_after(), seconds(0));
+        let status = br#"{"message":"storage is (re)initializing","reason":"TooManyRequests","details":{"retryAfterSeconds":3}}"#;
+        assert_eq!(error(429, &[], status).retry_after(), seconds(3));
+        assert_eq!(error(429, &[("retry-after", "soon")], b"").retry_after(), None);
+    }
+
+    #[test]
+    fn plain_words_are_told_and_pages_are_not() {
+        let plain = error(
+            429,
+            &[("content-type", "text/plain; charset=utf-8")],
+            b"Too many requests, please try again later.\n",
+        );
+        assert_eq!(
+            plain.to_string(),
+            "listing pods: the server answered 429 TooManyRequests: Too many requests, please try again later."
+        );
+        let page = error(502, &[("content-type", "text/html")], b"<html><title>Bad Gateway</title></html>");
+        assert_eq!(
+            page.to_string(),
+            "listing pods: the server answered 502 BadGateway: (a page of 39 bytes, probably of a proxy)"
+        );
+    }
+
+    #[test]
+    fn nothing_of_an_object_is_told() {
+        for headers in [&[("content-type", "application/json")][..], &[], &[("content-type", "application/yaml")]] {
+            let error = error(500, headers, br#"{"kind":"Secret","data":{"password":"aHVudGVyMg=="}}"#);
+            assert!(!format!("{error} {error:?}").contains("aHVudGVyMg"), "{error}");
+        }
+    }
+
+    #[test]
+    fn a_too_large_version_is_known_in_all_its_historic_shapes() {
+        let shapes: [&[u8]; 3] = [
+            br#"{"reason":"Timeout","details":{"causes":[{"reason":"ResourceVersionTooLarge","message":"Too large resource version"}]},"code":504}"#,
+            br#"{"reason":"Timeout","details":{"causes":[{"message":"Too large resource version"}]},"code":504}"#,
+            br#"{"message":"Timeout: Too large resource version: 9, current: 2","reason":"Timeout","code":504}"#,
+        ];
+        for shape in shapes {
+            assert!(error(504, &[], shape).is_too_large_version());
+        }
+        assert!(!error(504, &[], br#"{"message":"slow","reason":"Timeout","code":504}"#).is_too_large_version());
+    }
+
+    #[test]
+    fn long_words_are_cut_at_a_letter() {
+        let error = error(500, &[], "ä".repeat(5_000).as_bytes());
+        assert!(error.status().unwrap().message.chars().count() < 600);
+    }
+}

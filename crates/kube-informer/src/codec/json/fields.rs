@@ -1,0 +1,373 @@
+//! Dropping fields, and finding some, by path.
+
+use std::ops::{ControlFlow, Range};
+
+use bytes::Bytes;
+
+use super::cursor::{Broken, Cursor};
+use crate::codec::protobuf;
+use crate::codec::wire::Wire;
+use crate::object::{FieldPath, Step};
+
+/// Cuts fields out of objects without decoding them.
+#[derive(Debug, Clone, Default)]
+pub struct FieldCutter {
+    root: Node,
+}
+
+/// What to cut below one place.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Node {
+    /// Everything at this place.
+    pub(in crate::codec) here: bool,
+    fields: Vec<(Box<str>, Node)>,
+    elements: Vec<(usize, Node)>,
+    every: Option<Box<Node>>,
+}
+
+impl FieldCutter {
+    /// Cuts what these paths lead to.
+    pub fn new(paths: impl IntoIterator<Item = FieldPath>) -> Self {
+        let mut root = Node::default();
+        for path in paths {
+            let mut node = &mut root;
+            for step in path.steps() {
+                node = node.below(step);
+            }
+            node.here = true;
+        }
+        Self { root }
+    }
+
+    /// Whether there is nothing to cut.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.root.is_leaf()
+    }
+
+    /// The object without the fields, or as it is if it has none of them.
+    ///
+    /// Out of protobuf it may come as JSON, where only that can say what is left.
+    pub fn cut(&self, object: &Bytes) -> Result<Bytes, Broken> {
+        if self.is_empty() || Wire::of(object) == Wire::Json {
+            return self.cut_json(object);
+        }
+        match protobuf::cut(object, &self.root)? {
+            Some(cut) => Ok(cut.into()),
+            None => self.cut_json(&protobuf::to_json(object)?.into()),
+        }
+    }
+
+    fn cut_json(&self, json: &Bytes) -> Result<Bytes, Broken> {
+        let mut cuts = Vec::new();
+        if !self.is_empty() {
+            Cutting { cursor: Cursor::new(json), cuts: &mut cuts }.value(&[&self.root], true)?;
+        }
+        if cuts.is_empty() {
+            return Ok(json.clone());
+        }
+        let gone: usize = cuts.iter().map(Range::len).sum();
+        let mut kept = Vec::with_capacity(json.len().saturating_sub(gone));
+        let mut from = 0;
+        for cut in cuts {
+            kept.extend_from_slice(json.get(from..cut.start).unwrap_or_default());
+            from = cut.end;
+        }
+        kept.extend_from_slice(&json[from..]);
+        Ok(kept.into())
+    }
+}
+
+impl Node {
+    fn below(&mut self, step: &Step) -> &mut Self {
+        fn child<T: PartialEq>(children: &mut Vec<(T, Node)>, key: T) -> &mut Node {
+            let at = children.iter().position(|(k, _)| *k == key).unwrap_or_else(|| {
+                children.push((key, Node::default()));
+                children.len() - 1
+            });
+            &mut children[at].1
+        }
+        match step {
+            Step::Field(name) => child(&mut self.fields, name.clone()),
+            Step::Element(at) => child(&mut self.elements, *at),
+            Step::Every => self.every.get_or_insert_default(),
+        }
+    }
+
+    /// What to cut below a field.
+    pub(in crate::codec) fn field(&self, name: &str) -> Option<&Self> {
+        self.fields.iter().find(|(field, _)| **field == *name).map(|(_, node)| node)
+    }
+
+    /// What to cut below an element.
+    pub(in crate::codec) fn element(&self, nth: usize) -> impl Iterator<Item = &Self> {
+        let here = self.elements.iter().filter(move |(at, _)| *at == nth).map(|(_, node)| node);
+        here.chain(self.every.as_deref())
+    }
+
+    fn is_leaf(&self) -> bool {
+        self.fields.is_empty() && self.elements.is_empty() && self.every.is_none()
+    }
+}
+
+struct Cutting<'a, 'b> {
+    cursor: Cursor<'a>,
+    /// What to leave out, in order.
+    cuts: &'b mut Vec<Range<usize>>,
+}
+
+impl Cutting<'_, '_> {
+    /// Walks a value of which `nodes` want something cut. `last` says that nothing behind the value is of interest.
+    fn value(&mut self, nodes: &[&Node], last: bool) -> Result<(), Broken> {
+        match self.cursor.peek()? {
+            b'{' if nodes.iter().any(|node| !node.fields.is_empty()) => self.object(nodes, last),
+            b'[' if nodes.iter().any(|node| !node.elements.is_empty() || node.every.is_some()) => self.list(nodes),
+            _ => self.cursor.skip(),
+        }
+    }
+
+    fn object(&mut self, nodes: &[&Node], last: bool) -> Result<(), Broken> {
+        // Names are unique in what servers send: once each wanted one has been met, the rest is left as it is.
+        let mut wanted = Wanted::new(nodes);
+        let mut members = self.cursor.object()?;
+        let mut comma = Comma::new(self.cursor.at());
+        loop {
+            if last && wanted.all_met() && comma.settled() {
+                return Ok(());
+            }
+            self.cursor.peek()?;
+            let begin = self.member_begin()?;
+            let Some(name) = self.cursor.field(&mut members)? else {
+                return Ok(());
+            };
+            let below: Vec<&Node> = nodes
+                .iter()
+                .flat_map(|node| &node.fields)
+                .enumerate()
+                .filter(|(_, (field, _))| name.is(field))
+                .map(|(ordinal, (_, node))| wanted.met(ordinal, node))
+                .collect();
+            self.member(&below, begin, &mut comma, last && wanted.all_met())?;
+        }
+    }
+
+    fn list(&mut self, nodes: &[&Node]) -> Result<(), Broken> {
+        let mut members = self.cursor.list()?;
+        let mut comma = Comma::new(self.cursor.at());
+        let mut index = 0;
+        loop {
+            self.cursor.peek()?;
+            let begin = self.member_begin()?;
+            if !self.cursor.element(&mut members)? {
+                return Ok(());
+            }
+            let below: Vec<&Node> = nodes.iter().flat_map(|node| node.element(index)).collect();
+            self.member(&below, begin, &mut comma, false)?;
+            index += 1;
+        }
+    }
+
+    /// Where the next member begins, behind its comma.
+    fn member_begin(&mut self) -> Result<usize, Broken> {
+        let mut ahead = self.cursor.clone();
+        if ahead.peek()? == b',' {
+            ahead.expect(b',')?;
+            ahead.peek()?;
+        }
+        Ok(ahead.at())
+    }
+
+    /// Walks one member's value, and cuts the member if it is to go.
+    fn member(&mut self, below: &[&Node], begin: usize, comma: &mut Comma, last: bool) -> Result<(), Broken> {
+        if let Some(open) = comma.open.take() {
+            // The member before went, and nothing stands before it: its comma goes too.
+            self.cuts.push(open..begin);
+        }
+        if below.iter().any(|node| node.here) {
+            self.cursor.skip()?;
+            let end = self.cursor.at();
+            if comma.kept {
+                self.cuts.push(comma.end..end);
+            } else {
+                self.cuts.push(begin..end);
+                comma.open = Some(end);
+            }
+        } else {
+            if below.is_empty() {
+                self.cursor.skip()?;
+            } else {
+                self.value(below, last)?;
+            }
+            comma.kept = true;
+        }
+        comma.end = self.cursor.at();
+        Ok(())
+    }
+}
+
+/// Which of the wanted fields have not been met, a bit for each; with more than 64 of them all of an object is walked.
+struct Wanted(u64);
+
+impl Wanted {
+    fn new(nodes: &[&Node]) -> Self {
+        let count: usize = nodes.iter().map(|node| node.fields.len()).sum();
+        Self(if count > 63 { u64::MAX } else { (1 << count) - 1 })
+    }
+
+    fn met<'a>(&mut self, ordinal: usize, node: &'a Node) -> &'a Node {
+        self.0 &= !(1_u64.checked_shl(ordinal as u32).unwrap_or(0));
+        node
+    }
+
+    fn all_met(&self) -> bool {
+        self.0 == 0
+    }
+}
+
+/// Which comma goes with a member that is cut.
+struct Comma {
+    /// Whether a member before was kept: then the comma before the cut one goes with it.
+    kept: bool,
+    /// Where the last member ended.
+    end: usize,
+    /// Where a cut member ended whose following comma must go.
+    open: Option<usize>,
+}
+
+impl Comma {
+    fn new(at: usize) -> Self {
+        Self { kept: false, end: at, open: None }
+    }
+
+    fn settled(&self) -> bool {
+        self.open.is_none()
+    }
+}
+
+/// The first scalar at a path, as text.
+pub(crate) fn find(object: &[u8], path: &FieldPath) -> Option<String> {
+    if Wire::of(object) == Wire::Protobuf {
+        return protobuf::values_at(object, path, 1).pop();
+    }
+    let mut found = None;
+    each_at(object, path, |value| {
+        found = Some(value);
+        ControlFlow::Break(())
+    });
+    found
+}
+
+/// Every scalar at a path, as text. What is broken ends it.
+pub(crate) fn find_all(object: &[u8], path: &FieldPath) -> Vec<String> {
+    if Wire::of(object) == Wire::Protobuf {
+        return protobuf::values_at(object, path, usize::MAX);
+    }
+    let mut values = Vec::new();
+    each_at(object, path, |value| {
+        values.push(value);
+        ControlFlow::Continue(())
+    });
+    values
+}
+
+/// Every scalar at a path, as text, until `each` has enough.
+fn each_at(json: &[u8], path: &FieldPath, mut each: impl FnMut(String) -> ControlFlow<()>) {
+    // A break and a breakage end it alike.
+    let _ = each_below(&mut Cursor::new(json), path.steps(), true, &mut each);
+}
+
+/// Breaks off when `each` had enough, or when nothing can follow: `last` says that nothing behind the value is of interest.
+/// Otherwise leaves the cursor behind the value.
+fn each_below(
+    cursor: &mut Cursor<'_>,
+    steps: &[Step],
+    last: bool,
+    each: &mut dyn FnMut(String) -> ControlFlow<()>,
+) -> Result<ControlFlow<()>, Broken> {
+    let byte = cursor.peek()?;
+    match (steps.split_first(), byte) {
+        (None, b'"') => Ok(each(cursor.text()?.read()?.into_owned())),
+        (None, b'{' | b'[') => cursor.skip().map(|()| ControlFlow::Continue(())),
+        (None, _) => {
+            let value = std::str::from_utf8(cursor.value()?).map_err(|_| Broken::Text)?;
+            Ok(if value == "null" { ControlFlow::Continue(()) } else { each(value.to_owned()) })
+        }
+        (Some((Step::Field(wanted), rest)), b'{') => {
+            let mut members = cursor.object()?;
+            while let Some(name) = cursor.field(&mut members)? {
+                if name.is(wanted) {
+                    // Names are unique in what servers send.
+                    if each_below(cursor, rest, last, each)?.is_break() || last {
+                        return Ok(ControlFlow::Break(()));
+                    }
+                } else {
+                    cursor.skip()?;
+                }
+            }
+            Ok(ControlFlow::Continue(()))
+        }
+        (Some((step @ (Step::Element(_) | Step::Every), rest)), b'[') => {
+            let mut elements = cursor.list()?;
+            let mut index = 0;
+            while cursor.element(&mut elements)? {
+                if matches!(step, Step::Every) || *step == Step::Element(index) {
+                    let last = last && matches!(step, Step::Element(_));
+                    if each_below(cursor, rest, last, each)?.is_break() || last {
+                        return Ok(ControlFlow::Break(()));
+                    }
+                } else {
+                    cursor.skip()?;
+                }
+                index += 1;
+            }
+            Ok(ControlFlow::Continue(()))
+        }
+        (Some(_), _) => cursor.skip().map(|()| ControlFlow::Continue(())),
+    }
+}
+
+/// The way to the innermost value that covers this byte.
+pub(crate) fn path_to(json: &[u8], at: usize) -> Option<FieldPath> {
+    let mut cursor = Cursor::new(json);
+    let mut steps = Vec::new();
+    while let Ok(Some(step)) = step_to(&mut cursor, at) {
+        steps.push(step);
+    }
+    FieldPath::of_steps(steps)
+}
+
+/// One step down towards a byte; leaves the cursor before the value that covers it.
+fn step_to(cursor: &mut Cursor<'_>, at: usize) -> Result<Option<Step>, Broken> {
+    let covers = |cursor: &mut Cursor<'_>| {
+        let mut ahead = cursor.clone();
+        ahead.skip()?;
+        let covers = at < ahead.at();
+        if !covers {
+            *cursor = ahead;
+        }
+        Ok::<_, Broken>(covers)
+    };
+    match cursor.peek()? {
+        b'{' => {
+            let mut members = cursor.object()?;
+            while let Some(name) = cursor.field(&mut members)? {
+                if covers(cursor)? {
+                    return Ok(Some(Step::Field(name.read()?.into())));
+                }
+            }
+            Ok(None)
+        }
+        b'[' => {
+            let mut elements = cursor.list()?;
+            let mut index = 0;
+            while cursor.element(&mut elements)? {
+                if covers(cursor)? {
+                    return Ok(Some(Step::Element(index)));
+                }
+                index += 1;
+            }
+            Ok(None)
+        }
+        _ => Ok(None),
+    }
+}

@@ -1,0 +1,219 @@
+//! The metadata of one object, found in its bytes.
+
+use super::cursor::{Broken, Cursor, Text};
+use crate::codec::protobuf;
+use crate::codec::wire::Wire;
+
+/// How far to look.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Extent {
+    /// Until metadata begins: kind and apiVersion, if they come first.
+    Types,
+    /// Until metadata has been read. Kind and apiVersion are found if they come first, as every server writes them.
+    Metadata,
+    /// To the object's end.
+    Whole,
+}
+
+/// What a scan found. Fields of a wrong type are passed over: the object stays visible, reading its body will tell.
+#[derive(Debug, Clone, Default)]
+pub struct Found<'a> {
+    /// The kind.
+    pub kind: Option<Text<'a>>,
+    /// The apiVersion.
+    pub api_version: Option<Text<'a>>,
+    /// `metadata.name`
+    pub name: Option<Text<'a>>,
+    /// `metadata.namespace`
+    pub namespace: Option<Text<'a>>,
+    /// `metadata.uid`
+    pub uid: Option<Text<'a>>,
+    /// `metadata.resourceVersion`
+    pub version: Option<Text<'a>>,
+    /// `metadata.generation`
+    pub generation: Option<i64>,
+    /// `metadata.deletionTimestamp`
+    pub deletion: Option<Deleted<'a>>,
+    /// The bytes of `metadata.labels`.
+    pub labels: Option<&'a [u8]>,
+    /// The bytes of `metadata.annotations`.
+    pub annotations: Option<&'a [u8]>,
+    /// The bytes of `metadata.ownerReferences`.
+    pub owners: Option<&'a [u8]>,
+    /// Whether there was a `metadata` at all.
+    pub has_metadata: bool,
+    /// In which form labels, annotations and owners are.
+    pub wire: Wire,
+}
+
+/// When deletion was asked for.
+#[derive(Debug, Clone, Copy)]
+pub enum Deleted<'a> {
+    /// As written.
+    Text(Text<'a>),
+    /// Since 1970.
+    Seconds(i64),
+}
+
+/// Scans an object for its metadata.
+pub fn scan(object: &[u8], extent: Extent) -> Result<Found<'_>, Broken> {
+    match Wire::of(object) {
+        Wire::Json => scan_json(object, extent),
+        Wire::Protobuf => protobuf::scan(object),
+    }
+}
+
+fn scan_json(json: &[u8], extent: Extent) -> Result<Found<'_>, Broken> {
+    let mut found = Found::default();
+    let mut cursor = Cursor::new(json);
+    let mut members = cursor.object()?;
+    while let Some(name) = cursor.field(&mut members)? {
+        if name.is("metadata") {
+            if extent == Extent::Types {
+                break;
+            }
+            if cursor.peek()? == b'{' {
+                found.metadata(&mut cursor)?;
+            } else {
+                cursor.skip()?;
+            }
+            if extent == Extent::Metadata {
+                break;
+            }
+        } else if name.is("kind") {
+            found.kind = cursor.text_or_skip()?;
+        } else if name.is("apiVersion") {
+            found.api_version = cursor.text_or_skip()?;
+        } else {
+            cursor.skip()?;
+        }
+    }
+    Ok(found)
+}
+
+impl<'a> Found<'a> {
+    /// Walks the labels.
+    pub(crate) fn each_label(&self, take: impl FnMut(Text<'a>, Text<'a>) -> Result<(), Broken>) -> Result<(), Broken> {
+        self.labels.map_or(Ok(()), |labels| self.each_string(labels, take))
+    }
+
+    /// Walks the annotations.
+    pub(crate) fn each_annotation(
+        &self,
+        take: impl FnMut(Text<'a>, Text<'a>) -> Result<(), Broken>,
+    ) -> Result<(), Broken> {
+        self.annotations.map_or(Ok(()), |annotations| self.each_string(annotations, take))
+    }
+
+    fn each_string(
+        &self,
+        bytes: &'a [u8],
+        take: impl FnMut(Text<'a>, Text<'a>) -> Result<(), Broken>,
+    ) -> Result<(), Broken> {
+        match self.wire {
+            Wire::Json => each_string(bytes, take),
+            Wire::Protobuf => protobuf::each_string(bytes, take),
+        }
+    }
+
+    /// Walks the owner references.
+    pub(crate) fn each_owner(&self, take: impl FnMut(OwnerFound<'a>) -> Result<(), Broken>) -> Result<(), Broken> {
+        match (self.owners, self.wire) {
+            (None, _) => Ok(()),
+            (Some(owners), Wire::Json) => each_owner(owners, take),
+            (Some(owners), Wire::Protobuf) => protobuf::each_owner(owners, take),
+        }
+    }
+
+    fn metadata(&mut self, cursor: &mut Cursor<'a>) -> Result<(), Broken> {
+        self.has_metadata = true;
+        let mut members = cursor.object()?;
+        while let Some(name) = cursor.field(&mut members)? {
+            if name.is("name") {
+                self.name = cursor.text_or_skip()?;
+            } else if name.is("namespace") {
+                self.namespace = cursor.text_or_skip()?;
+            } else if name.is("uid") {
+                self.uid = cursor.text_or_skip()?;
+            } else if name.is("resourceVersion") {
+                self.version = cursor.text_or_skip()?;
+            } else if name.is("deletionTimestamp") {
+                self.deletion = cursor.text_or_skip()?.map(Deleted::Text);
+            } else if name.is("labels") {
+                self.labels = Some(cursor.value()?);
+            } else if name.is("annotations") {
+                self.annotations = Some(cursor.value()?);
+            } else if name.is("ownerReferences") {
+                self.owners = Some(cursor.value()?);
+            } else if name.is("generation") {
+                let value = cursor.value()?;
+                self.generation = std::str::from_utf8(value).ok().and_then(|text| text.parse().ok());
+            } else {
+                cursor.skip()?;
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Walks the members of an object of strings, such as labels; members that are no strings are passed over.
+fn each_string<'a>(
+    json: &'a [u8],
+    mut take: impl FnMut(Text<'a>, Text<'a>) -> Result<(), Broken>,
+) -> Result<(), Broken> {
+    let mut cursor = Cursor::new(json);
+    if cursor.peek()? != b'{' {
+        return Ok(());
+    }
+    let mut members = cursor.object()?;
+    while let Some(name) = cursor.field(&mut members)? {
+        if let Some(value) = cursor.text_or_skip()? {
+            take(name, value)?;
+        }
+    }
+    Ok(())
+}
+
+/// One owner reference as written.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct OwnerFound<'a> {
+    pub(crate) api_version: Option<Text<'a>>,
+    pub(crate) kind: Option<Text<'a>>,
+    pub(crate) name: Option<Text<'a>>,
+    pub(crate) uid: Option<Text<'a>>,
+    pub(crate) controls: bool,
+}
+
+/// Walks the owner references.
+fn each_owner<'a>(json: &'a [u8], mut take: impl FnMut(OwnerFound<'a>) -> Result<(), Broken>) -> Result<(), Broken> {
+    let mut cursor = Cursor::new(json);
+    if cursor.peek()? != b'[' {
+        return Ok(());
+    }
+    let mut elements = cursor.list()?;
+    while cursor.element(&mut elements)? {
+        if cursor.peek()? != b'{' {
+            cursor.skip()?;
+            continue;
+        }
+        let mut owner = OwnerFound::default();
+        let mut members = cursor.object()?;
+        while let Some(name) = cursor.field(&mut members)? {
+            if name.is("apiVersion") {
+                owner.api_version = cursor.text_or_skip()?;
+            } else if name.is("kind") {
+                owner.kind = cursor.text_or_skip()?;
+            } else if name.is("name") {
+                owner.name = cursor.text_or_skip()?;
+            } else if name.is("uid") {
+                owner.uid = cursor.text_or_skip()?;
+            } else if name.is("controller") {
+                owner.controls = cursor.value()? == b"true";
+            } else {
+                cursor.skip()?;
+            }
+        }
+        take(owner)?;
+    }
+    Ok(())
+}

@@ -1,0 +1,175 @@
+//! Skipping a value by blocks.
+
+use wide::u8x16;
+
+use super::cursor::Broken;
+use crate::codec::DEEPEST;
+
+const BLOCK: usize = 64;
+
+/// Skips the rest of an object or a list whose opening bracket has been read, however the bytes are cut.
+///
+/// 64 bytes at a time are turned into bit masks of quotes, backslashes and brackets; a running xor over the quotes marks what is
+/// inside strings, and counting the brackets outside of them gives the depth. Whether brackets match in kind is not looked at:
+/// whoever decodes the value will see it.
+#[derive(Debug, Clone)]
+pub struct Skip {
+    depth: u32,
+    /// All ones while inside a string.
+    inside: u64,
+    /// One if the next byte is escaped.
+    escaped: u64,
+}
+
+impl Default for Skip {
+    fn default() -> Self {
+        Self { depth: 1, inside: 0, escaped: 0 }
+    }
+}
+
+impl Skip {
+    /// Takes more bytes. Says where the value ends in them (one past its closing bracket), or none if it goes on.
+    pub fn feed(&mut self, bytes: &[u8]) -> Result<Option<usize>, Broken> {
+        let (blocks, tail) = bytes.as_chunks::<BLOCK>();
+        let mut at = 0;
+        for block in blocks {
+            if let Some(end) = self.block(block, BLOCK)? {
+                return Ok(Some(at + end));
+            }
+            at += BLOCK;
+        }
+        if !tail.is_empty() {
+            let mut block = [b' '; BLOCK];
+            for (to, from) in block.iter_mut().zip(tail) {
+                *to = *from;
+            }
+            return Ok(self.block(&block, tail.len())?.map(|end| at + end));
+        }
+        Ok(None)
+    }
+
+    #[inline]
+    fn block(&mut self, block: &[u8; BLOCK], len: usize) -> Result<Option<usize>, Broken> {
+        let masks = Masks::of(block);
+        let escaped = self.escape(masks.backslashes, len);
+        let inside = running_xor(masks.quotes & !escaped) ^ self.inside;
+        // The sign bit, spread over the word.
+        self.inside = ((inside as i64) >> 63) as u64;
+
+        let (opens, closes) = (masks.opens & !inside, masks.closes & !inside);
+        let closing = closes.count_ones();
+        if closing < self.depth {
+            self.depth += opens.count_ones();
+            if self.depth > DEEPEST {
+                return Err(Broken::Deep);
+            }
+            self.depth -= closing;
+            return Ok(None);
+        }
+        self.by_bits(opens, closes)
+    }
+
+    /// Marks what backslashes escape, and remembers whether the byte after the last one is.
+    #[inline]
+    fn escape(&mut self, backslashes: u64, len: usize) -> u64 {
+        let mut escaped = self.escaped;
+        self.escaped = 0;
+        let mut rest = backslashes & !escaped;
+        while rest != 0 {
+            let at = rest.trailing_zeros();
+            if at as usize + 1 == len {
+                self.escaped = 1;
+                break;
+            }
+            let next = 2 << at;
+            escaped |= next;
+            rest &= !(next | (next >> 1));
+        }
+        escaped
+    }
+
+    /// The value may end in this block: bracket by bracket.
+    fn by_bits(&mut self, opens: u64, closes: u64) -> Result<Option<usize>, Broken> {
+        let mut brackets = opens | closes;
+        while brackets != 0 {
+            let at = brackets.trailing_zeros();
+            if closes >> at & 1 == 1 {
+                self.depth -= 1;
+                if self.depth == 0 {
+                    return Ok(Some(at as usize + 1));
+                }
+            } else {
+                self.depth += 1;
+                if self.depth > DEEPEST {
+                    return Err(Broken::Deep);
+                }
+            }
+            brackets &= brackets - 1;
+        }
+        Ok(None)
+    }
+}
+
+/// Which of 64 bytes are what, a bit for each.
+struct Masks {
+    quotes: u64,
+    backslashes: u64,
+    opens: u64,
+    closes: u64,
+}
+
+impl Masks {
+    #[inline]
+    fn of(block: &[u8; BLOCK]) -> Self {
+        let mut masks = Self { quotes: 0, backslashes: 0, opens: 0, closes: 0 };
+        for (i, lane) in block.as_chunks::<16>().0.iter().enumerate() {
+            let bytes = u8x16::new(*lane);
+            // `[` and `{`, `]` and `}` differ in one bit.
+            let folded = bytes | u8x16::splat(0x20);
+            let bits = |mask: u8x16| u64::from(mask.to_bitmask()) << (16 * i);
+            masks.quotes |= bits(bytes.simd_eq(u8x16::splat(b'"')));
+            masks.backslashes |= bits(bytes.simd_eq(u8x16::splat(b'\\')));
+            masks.opens |= bits(folded.simd_eq(u8x16::splat(b'{')));
+            masks.closes |= bits(folded.simd_eq(u8x16::splat(b'}')));
+        }
+        masks
+    }
+}
+
+/// Each bit: the xor of itself and all bits below.
+#[inline]
+fn running_xor(mut bits: u64) -> u64 {
+    for step in [1, 2, 4, 8, 16, 32] {
+        bits ^= bits << step;
+    }
+    bits
+}
+
+/// Where the string that `bytes` begins within ends (the place of its closing quote), and whether there are escapes in it.
+#[inline]
+pub(super) fn string_end(bytes: &[u8]) -> Option<(usize, bool)> {
+    let (mut at, mut escapes) = (0, false);
+    loop {
+        at += first_special(bytes.get(at..)?)?;
+        if bytes[at] == b'"' {
+            return Some((at, escapes));
+        }
+        escapes = true;
+        at += 2;
+    }
+}
+
+/// The place of the first quote or backslash.
+#[inline]
+fn first_special(bytes: &[u8]) -> Option<usize> {
+    let (lanes, tail) = bytes.as_chunks::<16>();
+    for (i, lane) in lanes.iter().enumerate() {
+        let lane = u8x16::new(*lane);
+        let found = (lane.simd_eq(u8x16::splat(b'"')) | lane.simd_eq(u8x16::splat(b'\\'))).to_bitmask();
+        if found != 0 {
+            return Some(i * 16 + found.trailing_zeros() as usize);
+        }
+    }
+    let at = tail.iter().position(|byte| matches!(byte, b'"' | b'\\'))?;
+    Some(lanes.len() * 16 + at)
+}

@@ -1,0 +1,117 @@
+//! What ends a wait for an informer, or makes its cache too old to read.
+
+use std::time::Duration;
+
+use crate::client::ServerError;
+
+/// An informer has not synced, and will not by waiting.
+///
+/// A refusal need not be the end: the informer keeps trying, and a later wait can succeed.
+///
+/// ```
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// # let server = kube_embedded::Server::builder().in_process().start().await?;
+/// # let client = kube::Client::new(server.service(), "default");
+/// use k8s_openapi::api::core::v1::ConfigMap;
+/// use kube_embedded::faults::{Fault, Rule};
+/// use kube_informer::{Informer, SyncError};
+///
+/// server.faults().inject(Rule::new(Fault::status(403)).times(5));
+/// let maps = Informer::<ConfigMap>::builder(client).start();
+/// match maps.synced().await {
+///     Err(SyncError::Refused(cause)) => assert!(cause.is_forbidden()),
+///     other => panic!("{other:?}"),
+/// }
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Debug, Clone, thiserror::Error)]
+#[non_exhaustive]
+#[doc(alias("SyncResult"))]
+pub enum SyncError {
+    /// The server refuses: credentials (401), permission (403), or it does not know the resource (404).
+    /// Whether this ends a wait can be [set](crate::InformerBuilder::when_refused).
+    #[error("the cache cannot be filled: {0}")]
+    Refused(ServerError),
+    /// The informer has stopped, or the handler was removed.
+    #[error("the informer has stopped, or the handler was removed")]
+    Stopped,
+}
+
+/// A version or a state of an object will not come by waiting.
+///
+/// ```
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// # let server = kube_embedded::Server::builder().in_process().start().await?;
+/// # let client = kube::Client::new(server.service(), "default");
+/// use k8s_openapi::api::core::v1::ConfigMap;
+/// use kube_informer::{Informer, Version, WaitError};
+///
+/// let maps = Informer::<ConfigMap>::builder(client).start();
+/// let far = maps.wait_for(Version::from(1_000_000));
+/// maps.shutdown().await;
+/// assert_eq!(far.await, Err(WaitError::Stopped));
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum WaitError {
+    /// The informer has stopped.
+    #[error("the informer has stopped")]
+    Stopped,
+    /// The server went back in time, as after a restored backup: versions from before mean nothing any more.
+    #[error("the server went back in time: versions from before mean nothing any more")]
+    WentBack,
+}
+
+/// The namespaces of an informer out of a [`Factory`](crate::Factory) stay as they are: others may hold it who count on them.
+///
+/// ```
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// # let server = kube_embedded::Server::builder().in_process().start().await?;
+/// # let client = kube::Client::new(server.service(), "default");
+/// use k8s_openapi::api::core::v1::ConfigMap;
+/// use kube_informer::Factory;
+///
+/// let factory = Factory::builder(client).build()?;
+/// let maps = factory.informer::<ConfigMap>();
+/// assert!(maps.set_namespaces(["default"]).is_err());
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("the informer of {resource} is shared, so its namespaces stay as they are: ask the factory for others")]
+pub struct NamespacesShared {
+    pub(crate) resource: Box<str>,
+}
+
+/// The cache has not heard of the server for too long.
+///
+/// ```
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// # let server = kube_embedded::Server::builder().in_process().start().await?;
+/// # let client = kube::Client::new(server.service(), "default");
+/// use std::time::Duration;
+/// use k8s_openapi::api::core::v1::ConfigMap;
+/// use kube_informer::{Informer, Stale};
+///
+/// let maps = Informer::<ConfigMap>::builder(client).build();
+/// let fresh = maps.lister().fresh_within(Duration::from_secs(60));
+/// assert_eq!(fresh.err(), Some(Stale { age: None }), "it has not even been started");
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("{}", match .age {
+    Some(age) => format!("the server was last heard of {:.1} s ago", age.as_secs_f64()),
+    None => "the cache has not been filled yet".to_owned(),
+})]
+pub struct Stale {
+    /// How long ago the server was last heard of; none if the cache has not been filled yet.
+    pub age: Option<Duration>,
+}

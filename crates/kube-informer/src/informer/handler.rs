@@ -1,0 +1,248 @@
+//! Handlers: how they are to be told, and the task that calls them.
+
+use std::fmt;
+use std::future::Future;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures_util::FutureExt as _;
+
+use super::Core;
+use super::subscription::{Registration, Subscription};
+use crate::body::Obj;
+use crate::pipeline::processor::{Backlog, Mailbox, Newcomer, Settle, Sieve, Wish};
+use crate::store::Event;
+
+/// A handler to be: what it is told of, how much may wait for it, and how often it hears everything again.
+///
+/// Made by [`Informer::handler`](crate::Informer::handler); ends in one of [`on_event`](Self::on_event),
+/// [`on_event_async`](Self::on_event_async) and [`subscribe`](Self::subscribe).
+///
+/// ```
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// # use k8s_openapi::api::core::v1::ConfigMap;
+/// # use serde_json::json;
+/// # let server = kube_embedded::Server::builder().in_process().start().await?;
+/// # for (name, tier) in [("a", "gold"), ("b", "tin")] {
+/// #     let metadata = json!({"name": name, "labels": {"tier": tier}});
+/// #     server.create(&json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata}))?;
+/// # }
+/// # let client = kube::Client::new(server.service(), "default");
+/// # let maps = kube_informer::Informer::<ConfigMap>::builder(client).start();
+/// use kube_informer::Backlog;
+///
+/// // Of gold alone, and of each object only the latest state, however slow we are.
+/// let gold = maps
+///     .handler()
+///     .filter(|map| map.label("tier") == Some("gold"))
+///     .backlog(Backlog::Latest)
+///     .on_event(|event| assert_eq!(event.key().name(), "a"));
+/// gold.synced().await?;
+/// gold.remove().await;
+/// # Ok(())
+/// # }
+/// ```
+#[must_use = "a handler is told only once it is given something to call"]
+pub struct HandlerBuilder<K> {
+    core: Arc<Core>,
+    sieve: Option<Sieve<K>>,
+    backlog: Backlog,
+    resync: Wish,
+}
+
+impl<K: Send + 'static> HandlerBuilder<K> {
+    pub(crate) fn new(core: Arc<Core>) -> Self {
+        Self { core, sieve: None, backlog: Backlog::default(), resync: Wish::default() }
+    }
+
+    /// Tells only of objects that pass a test, which must depend on nothing but the object.
+    ///
+    /// An object that begins to pass is [`Added`](Event::Added); one that ceases to is [`Deleted`](Event::Deleted), with
+    /// [`FinalState::Filtered`](crate::FinalState::Filtered). The test runs on the handler's own task.
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let server = kube_embedded::Server::builder().in_process().start().await?;
+    /// # let client = kube::Client::new(server.service(), "default");
+    /// # for (name, app, ip) in [("a", "web", "10.0.0.1"), ("b", "db", "10.0.0.2")] {
+    /// #     let metadata = serde_json::json!({"name": name, "labels": {"app": app}});
+    /// #     server.create(&serde_json::json!({
+    /// #         "apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": {"ip": ip},
+    /// #     }))?;
+    /// # }
+    /// # use k8s_openapi::api::core::v1::ConfigMap;
+    /// use kube_informer::{Event, FinalState, Informer};
+    ///
+    /// let maps = Informer::<ConfigMap>::builder(client).start();
+    /// let mut events = maps.handler().filter(|map| map.label("app") == Some("web")).subscribe();
+    /// assert_eq!(events.next().await.unwrap().key().name(), "a");
+    ///
+    /// let other = serde_json::json!({"metadata": {"labels": {"app": "cache"}}});
+    /// server.objects("v1", "ConfigMap")?.patch("a", &other)?;
+    /// assert!(matches!(events.next().await, Some(Event::Deleted { state: FinalState::Filtered, .. })));
+    /// assert_eq!(maps.lister().count(), 2, "it is still there");
+    /// # Ok(())
+    /// # }
+    /// ```
+    #[doc(alias = "FilteringResourceEventHandler")]
+    #[doc(alias("TypedFilteringResourceEventHandler"))]
+    pub fn filter(mut self, test: impl Fn(&Obj<K>) -> bool + Send + Sync + 'static) -> Self {
+        self.sieve = Some(Sieve::new(test));
+        self
+    }
+
+    /// How much may wait for the handler.
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let server = kube_embedded::Server::builder().in_process().start().await?;
+    /// # let client = kube::Client::new(server.service(), "default");
+    /// # for name in ["a"] {
+    /// #     server.create(&serde_json::json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name}}))?;
+    /// # }
+    /// # use k8s_openapi::api::core::v1::ConfigMap;
+    /// use kube_informer::{Backlog, Informer, Version};
+    ///
+    /// let maps = Informer::<ConfigMap>::builder(client).start();
+    /// let mut events = maps.handler().backlog(Backlog::Latest).subscribe();
+    /// assert!(events.next().await.is_some());
+    /// let mut last = Version::from(0);
+    /// for nth in 1..=3 {
+    ///     let patched = server.objects("v1", "ConfigMap")?.patch("a", &serde_json::json!({"data": {"nth": nth.to_string()}}))?;
+    ///     last = Version::new(patched["metadata"]["resourceVersion"].as_str().unwrap());
+    /// }
+    /// maps.wait_for(last).await?;
+    /// assert_eq!(events.backlog(), 1, "one event for the three changes");
+    /// assert_eq!(events.next().await.unwrap().object().value_at(&"data.nth".parse()?).as_deref(), Some("3"));
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn backlog(mut self, backlog: Backlog) -> Self {
+        self.backlog = backlog;
+        self
+    }
+
+    /// Tells the handler everything again this often, instead of [as often as the informer does](crate::Informer#resync); zero for
+    /// never.
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let server = kube_embedded::Server::builder().in_process().start().await?;
+    /// # let client = kube::Client::new(server.service(), "default");
+    /// # tokio::time::pause();
+    /// # for name in ["a"] {
+    /// #     server.create(&serde_json::json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name}}))?;
+    /// # }
+    /// # use k8s_openapi::api::core::v1::ConfigMap;
+    /// use std::time::Duration;
+    /// use kube_informer::Informer;
+    ///
+    /// let maps = Informer::<ConfigMap>::builder(client).resync(Duration::from_secs(60)).start();
+    /// let mut often = maps.subscribe();
+    /// let mut once = maps.handler().resync(Duration::ZERO).subscribe();
+    /// for _ in 0..10 {
+    ///     assert!(often.next().await.is_some());
+    /// }
+    /// assert!(once.next().await.is_some());
+    /// assert_eq!(once.backlog(), 0);
+    /// # Ok(())
+    /// # }
+    /// ```
+    #[doc(alias("ResyncPeriod"))]
+    pub fn resync(mut self, period: Duration) -> Self {
+        self.resync = if period.is_zero() { Wish::Never } else { Wish::Every(period) };
+        self
+    }
+
+    /// Calls a function with every event, one after the other, on a task of its own.
+    ///
+    /// A function that panics has heard the event; the panic is counted, and the next event comes. One that blocks blocks a thread
+    /// of the runtime: use [`on_event_async`](Self::on_event_async) to wait for something.
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let server = kube_embedded::Server::builder().in_process().start().await?;
+    /// # let client = kube::Client::new(server.service(), "default");
+    /// # for name in ["a", "b"] {
+    /// #     server.create(&serde_json::json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name}}))?;
+    /// # }
+    /// # use k8s_openapi::api::core::v1::ConfigMap;
+    /// # use kube_informer::Informer;
+    /// # std::panic::set_hook(Box::new(|_| ()));
+    /// let maps = Informer::<ConfigMap>::builder(client).start();
+    /// let clumsy = maps.handler().on_event(|event| assert_ne!(event.key().name(), "a"));
+    /// clumsy.synced().await?; // it has heard of both
+    /// assert_eq!(clumsy.panics(), 1);
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn on_event(self, mut handle: impl FnMut(Event<K>) + Send + 'static) -> Registration {
+        self.spawn(|mut events, mailbox| async move {
+            while let Some(event) = events.next().await {
+                if catch_unwind(AssertUnwindSafe(|| handle(event))).is_err() {
+                    mailbox.panicked();
+                }
+                tokio::task::coop::consume_budget().await;
+            }
+        })
+    }
+
+    /// Calls an asynchronous function with every event, and waits for it before the next.
+    pub fn on_event_async<F>(self, mut handle: impl FnMut(Event<K>) -> F + Send + 'static) -> Registration
+    where
+        F: Future<Output = ()> + Send + 'static,
+    {
+        self.spawn(|mut events, mailbox| async move {
+            while let Some(event) = events.next().await {
+                let handled = match catch_unwind(AssertUnwindSafe(|| handle(event))) {
+                    Ok(handling) => AssertUnwindSafe(handling).catch_unwind().await,
+                    Err(panic) => Err(panic),
+                };
+                if handled.is_err() {
+                    mailbox.panicked();
+                }
+                tokio::task::coop::consume_budget().await;
+            }
+        })
+    }
+
+    /// The events as a stream.
+    pub fn subscribe(self) -> Subscription<K> {
+        let mailbox = Arc::new(Mailbox::new(self.backlog, Settle::AtOnce));
+        self.core.admit(Newcomer { mailbox: Arc::clone(&mailbox), resync: self.resync });
+        Subscription::new(mailbox, self.sieve, Some(self.core))
+    }
+
+    fn spawn<F>(self, run: impl FnOnce(Subscription<K>, Arc<Mailbox>) -> F) -> Registration
+    where
+        F: Future<Output = ()> + Send + 'static,
+    {
+        let mailbox = Arc::new(Mailbox::new(self.backlog, Settle::OnReturn));
+        // The task does not keep the informer alive: whoever holds the registration does.
+        let events = Subscription::new(Arc::clone(&mailbox), self.sieve, None);
+        let running = run(events, Arc::clone(&mailbox));
+        let handled = Arc::clone(&mailbox);
+        self.core.spawn_handler(Arc::clone(&mailbox), async move {
+            handled.handled_here();
+            running.await;
+        });
+        self.core.admit(Newcomer { mailbox: Arc::clone(&mailbox), resync: self.resync });
+        Registration::new(mailbox, self.core)
+    }
+}
+
+impl<K> fmt::Debug for HandlerBuilder<K> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("HandlerBuilder")
+            .field("backlog", &self.backlog)
+            .field("resync", &self.resync)
+            .field("filter", &self.sieve.is_some())
+            .finish_non_exhaustive()
+    }
+}

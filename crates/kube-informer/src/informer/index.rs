@@ -1,0 +1,247 @@
+//! Indexes: objects by whatever a function finds in them.
+
+use std::borrow::Borrow;
+use std::fmt;
+use std::hash::{BuildHasher, Hash};
+use std::marker::PhantomData;
+use std::sync::Arc;
+
+use crate::body::{Obj, Untyped};
+use crate::object::FieldPath;
+use crate::object::Object;
+use crate::object::ObjectKey;
+use crate::store::index_table::{Bucket, Function, Table};
+use crate::store::{Entry, Reader, State, Trie, guarded};
+
+/// Finds objects of kind `K` by values of type `V`.
+///
+/// An index may be made before or after there is anything in the cache, and is complete from the start: until the cache has built
+/// it, a little at a time so that changes need not wait, it answers by looking at every object. It goes with the last of its handles.
+///
+/// Each answer is of one moment, the same for index and objects. A function that panics finds nothing in the object it was given.
+///
+/// ```
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// # let server = kube_embedded::Server::builder().in_process().start().await?;
+/// # let client = kube::Client::new(server.service(), "default");
+/// # for (name, app, ip) in [("a", "web", "10.0.0.1"), ("b", "db", "10.0.0.2")] {
+/// #     server.create(&serde_json::json!({
+/// #         "apiVersion": "v1", "kind": "ConfigMap",
+/// #         "metadata": {"name": name, "namespace": "default", "labels": {"app": app}}, "data": {"ip": ip},
+/// #     }))?;
+/// # }
+/// use std::net::IpAddr;
+/// use k8s_openapi::api::core::v1::ConfigMap;
+/// use kube_informer::{Index, Informer, Obj};
+///
+/// fn ip(map: &Obj<ConfigMap>) -> Option<IpAddr> {
+///     map.get().ok()?.data.as_ref()?.get("ip")?.parse().ok()
+/// }
+/// let maps = Informer::<ConfigMap>::builder(client).start();
+/// let by_ip: Index<ConfigMap, IpAddr> = maps.index(ip);
+/// maps.synced().await?;
+/// assert_eq!(by_ip.get(&IpAddr::from([10, 0, 0, 2]))[0].name(), "b");
+/// # Ok(())
+/// # }
+/// ```
+#[must_use = "an index that nobody holds is taken down"]
+pub struct Index<K, V> {
+    reader: Reader,
+    id: usize,
+    function: Arc<Function<V>>,
+    /// Gone when the last handle is: the writer then drops the table.
+    wanted: Arc<()>,
+    kind: PhantomData<fn() -> K>,
+}
+
+impl<K, V: Hash + Eq + Send + Sync + 'static> Index<K, V> {
+    /// An index over what a function finds. It runs once for each change of an object, and what it decodes is decoded for the
+    /// handlers of that change as well.
+    ///
+    /// The function returns anything that can be iterated. What it returns may not borrow from the object: `collect` it into a
+    /// `Vec`.
+    #[doc(hidden)]
+    pub fn new<I>(reader: &Reader, function: impl Fn(&Obj<K>) -> I + Send + Sync + 'static) -> Self
+    where
+        K: Object,
+        I: IntoIterator<Item = V>,
+    {
+        Self::over(reader, move |object| function(&object.share()).into_iter().collect())
+    }
+
+    fn over(reader: &Reader, function: impl Fn(&Obj<Untyped>) -> Vec<V> + Send + Sync + 'static) -> Self {
+        let function: Arc<Function<V>> =
+            Arc::new(move |object| guarded("index", || function(object)).unwrap_or_default());
+        let wanted = Arc::new(());
+        let hashing = reader.state().hashing().clone();
+        let table = Table::new(Arc::clone(&function), Arc::downgrade(&wanted), hashing);
+        let id = reader.add_table(Box::new(table));
+        Self { reader: reader.clone(), id, function, wanted, kind: PhantomData }
+    }
+
+    /// All objects that have this value, in no particular order.
+    #[doc(alias("ByIndex", "ByTypedIndex", "TypedIndex"))]
+    pub fn get<Q: Hash + Eq + ?Sized>(&self, value: &Q) -> Vec<Obj<K>>
+    where
+        V: Borrow<Q>,
+    {
+        let mut found = Vec::new();
+        self.each(&self.reader.state(), value, |entry| found.push(entry.object().cast()));
+        found
+    }
+
+    /// The keys of all objects that have this value, in no particular order.
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let server = kube_embedded::Server::builder().in_process().start().await?;
+    /// # let client = kube::Client::new(server.service(), "default");
+    /// # for (name, app, ip) in [("a", "web", "10.0.0.1"), ("b", "db", "10.0.0.2")] {
+    /// #     let metadata = serde_json::json!({"name": name, "labels": {"app": app}});
+    /// #     server.create(&serde_json::json!({
+    /// #         "apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": {"ip": ip},
+    /// #     }))?;
+    /// # }
+    /// # use k8s_openapi::api::core::v1::ConfigMap;
+    /// use kube_informer::{Informer, ObjectKey};
+    ///
+    /// let maps = Informer::<ConfigMap>::builder(client).start();
+    /// let by_app = maps.index_by_label("app");
+    /// maps.synced().await?;
+    /// assert_eq!(by_app.keys("web"), [ObjectKey::namespaced("default", "a")]);
+    /// # Ok(())
+    /// # }
+    /// ```
+    #[doc(alias("IndexKeys"))]
+    pub fn keys<Q: Hash + Eq + ?Sized>(&self, value: &Q) -> Vec<ObjectKey>
+    where
+        V: Borrow<Q>,
+    {
+        let mut found = Vec::new();
+        self.each(&self.reader.state(), value, |entry| found.push(entry.key().clone()));
+        found
+    }
+
+    /// How many objects have this value.
+    pub fn count<Q: Hash + Eq + ?Sized>(&self, value: &Q) -> usize
+    where
+        V: Borrow<Q>,
+    {
+        let state = self.reader.state();
+        if let Some(table) = self.table(&state) {
+            return self.bucket(&state, table, value).map_or(0, |bucket| bucket.members.len());
+        }
+        let mut count = 0;
+        self.each(&state, value, |_| count += 1);
+        count
+    }
+
+    /// All values that any object has, each once and in no particular order.
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let server = kube_embedded::Server::builder().in_process().start().await?;
+    /// # let client = kube::Client::new(server.service(), "default");
+    /// # for (name, app, ip) in [("a", "web", "10.0.0.1"), ("b", "db", "10.0.0.2")] {
+    /// #     let metadata = serde_json::json!({"name": name, "labels": {"app": app}});
+    /// #     server.create(&serde_json::json!({
+    /// #         "apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": {"ip": ip},
+    /// #     }))?;
+    /// # }
+    /// # use k8s_openapi::api::core::v1::ConfigMap;
+    /// # use kube_informer::Informer;
+    /// let maps = Informer::<ConfigMap>::builder(client).start();
+    /// let by_app = maps.index_by_label("app");
+    /// maps.synced().await?;
+    /// let mut apps = by_app.values();
+    /// apps.sort();
+    /// assert_eq!(apps, ["db", "web"]);
+    /// # Ok(())
+    /// # }
+    /// ```
+    #[must_use]
+    #[doc(alias("ListIndexFuncValues"))]
+    pub fn values(&self) -> Vec<V>
+    where
+        V: Clone,
+    {
+        let state = self.reader.state();
+        match self.table(&state) {
+            Some(table) => table.iter().map(|bucket| V::clone(&bucket.value)).collect(),
+            None => {
+                let all: hashbrown::HashSet<V> =
+                    state.iter().flat_map(|entry| (self.function)(&entry.object())).collect();
+                all.into_iter().collect()
+            }
+        }
+    }
+
+    pub(crate) fn each<'s, Q: Hash + Eq + ?Sized>(&self, state: &'s State, value: &Q, mut f: impl FnMut(&'s Entry))
+    where
+        V: Borrow<Q>,
+    {
+        match self.table(state) {
+            Some(table) => {
+                let members = self.bucket(state, table, value).into_iter().flat_map(|bucket| &bucket.members);
+                members.filter_map(|place| state.at(*place)).for_each(f);
+            }
+            None => {
+                let has = |entry: &&Entry| (self.function)(&entry.object()).iter().any(|has| has.borrow() == value);
+                state.iter().filter(has).for_each(&mut f);
+            }
+        }
+    }
+
+    fn table<'s>(&self, state: &'s State) -> Option<&'s Trie<Bucket<V>>> {
+        state.table(self.id)?.downcast_ref()
+    }
+
+    fn bucket<'s, Q: Hash + Eq + ?Sized>(
+        &self,
+        state: &State,
+        table: &'s Trie<Bucket<V>>,
+        value: &Q,
+    ) -> Option<&'s Bucket<V>>
+    where
+        V: Borrow<Q>,
+    {
+        let hash = state.hashing().hash_one(value) as u32;
+        table.get(hash, |bucket| V::borrow(&bucket.value) == value)
+    }
+}
+
+impl<K> Index<K, String> {
+    /// An index by the value of one label. Nothing is decoded for it.
+    #[doc(hidden)]
+    pub fn by_label(reader: &Reader, label: impl Into<String>) -> Self {
+        let label = label.into();
+        Self::over(reader, move |object| object.label(&label).map(str::to_owned).into_iter().collect())
+    }
+
+    /// An index by the values at a path: with `[*]` in it, all of them. Nothing is decoded for it.
+    #[doc(hidden)]
+    pub fn by_path(reader: &Reader, path: FieldPath) -> Self {
+        Self::over(reader, move |object| object.values_at(&path))
+    }
+}
+
+impl<K, V> Clone for Index<K, V> {
+    fn clone(&self) -> Self {
+        Self {
+            reader: self.reader.clone(),
+            id: self.id,
+            function: Arc::clone(&self.function),
+            wanted: Arc::clone(&self.wanted),
+            kind: PhantomData,
+        }
+    }
+}
+
+impl<K, V> fmt::Debug for Index<K, V> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Index").field("id", &self.id).finish_non_exhaustive()
+    }
+}

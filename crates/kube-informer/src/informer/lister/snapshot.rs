@@ -1,0 +1,233 @@
+//! One moment of the cache, to be walked.
+
+use std::borrow::Borrow;
+use std::fmt;
+use std::hash::Hash;
+use std::marker::PhantomData;
+use std::sync::Arc;
+
+use super::selection::Selection;
+use crate::body::Obj;
+use crate::informer::Index;
+use crate::object::ObjectKey;
+use crate::object::Selector;
+use crate::object::Version;
+use crate::object::{Labels, Owner, Uid};
+use crate::store::{Entry, State};
+
+/// Everything in a cache at one moment: objects, and what indexes say of them.
+///
+/// ```
+/// use kube_informer::{Lister, Obj, Untyped};
+///
+/// let named = |name| Obj::<Untyped>::from_json(format!(r#"{{"metadata":{{"name":"{name}"}}}}"#)).unwrap();
+/// let snapshot = Lister::fixed([named("a"), named("b")]).snapshot();
+/// let mut names: Vec<&str> = snapshot.iter().map(|object| object.name()).collect();
+/// names.sort();
+/// assert_eq!(names, ["a", "b"]);
+/// ```
+pub struct Snapshot<K> {
+    state: Arc<State>,
+    kind: PhantomData<fn() -> K>,
+}
+
+impl<K> Snapshot<K> {
+    pub(super) fn new(state: Arc<State>) -> Self {
+        Self { state, kind: PhantomData }
+    }
+
+    /// The object of this key.
+    #[must_use]
+    pub fn get(&self, key: &ObjectKey) -> Option<ObjRef<'_, K>> {
+        self.state.get(key).map(ObjRef::new)
+    }
+
+    /// All objects.
+    pub fn iter(&self) -> impl Iterator<Item = ObjRef<'_, K>> {
+        self.state.iter().map(ObjRef::new)
+    }
+
+    /// All objects of a namespace.
+    pub fn namespace(&self, namespace: &str) -> impl Iterator<Item = ObjRef<'_, K>> + use<'_, K> {
+        self.state.namespace(namespace).map(ObjRef::new)
+    }
+
+    /// All objects with such labels.
+    pub fn select(&self, selector: &Selector) -> impl Iterator<Item = ObjRef<'_, K>> {
+        let mut selection = Selection::new(selector, &self.state);
+        self.state.iter().filter(move |entry| selection.takes_in_passing(entry)).map(ObjRef::new)
+    }
+
+    /// All objects for which an index has this value, at the moment of the snapshot.
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let server = kube_embedded::Server::builder().in_process().start().await?;
+    /// # let client = kube::Client::new(server.service(), "default");
+    /// # for (name, app, ip) in [("a", "web", "10.0.0.1"), ("b", "db", "10.0.0.2")] {
+    /// #     let metadata = serde_json::json!({"name": name, "labels": {"app": app}});
+    /// #     server.create(&serde_json::json!({
+    /// #         "apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": {"ip": ip},
+    /// #     }))?;
+    /// # }
+    /// # use k8s_openapi::api::core::v1::ConfigMap;
+    /// # use kube_informer::Informer;
+    /// let maps = Informer::<ConfigMap>::builder(client).start();
+    /// let by_app = maps.index_by_label("app");
+    /// maps.synced().await?;
+    /// let snapshot = maps.lister().snapshot();
+    /// server.objects("v1", "ConfigMap")?.delete_all()?;
+    /// assert_eq!(snapshot.indexed(&by_app, "web")[0].name(), "a");
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn indexed<V, Q>(&self, index: &Index<K, V>, value: &Q) -> Vec<ObjRef<'_, K>>
+    where
+        V: Hash + Eq + Send + Sync + Borrow<Q> + 'static,
+        Q: Hash + Eq + ?Sized,
+    {
+        let mut found = Vec::new();
+        index.each(&self.state, value, |entry| found.push(ObjRef::new(entry)));
+        found
+    }
+
+    /// How many objects there are.
+    #[must_use]
+    pub fn count(&self) -> usize {
+        self.state.len()
+    }
+
+    /// The version of the cache; none until its first list is complete.
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let server = kube_embedded::Server::builder().in_process().start().await?;
+    /// # let client = kube::Client::new(server.service(), "default");
+    /// # for name in ["a"] {
+    /// #     server.create(&serde_json::json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name}}))?;
+    /// # }
+    /// # use k8s_openapi::api::core::v1::ConfigMap;
+    /// # use kube_informer::Informer;
+    /// let maps = Informer::<ConfigMap>::builder(client).build();
+    /// assert_eq!(maps.lister().snapshot().version(), None);
+    /// maps.start();
+    /// maps.synced().await?;
+    /// assert_eq!(maps.lister().snapshot().version(), Some(&server.revision().into()));
+    /// # Ok(())
+    /// # }
+    /// ```
+    #[must_use]
+    #[doc(alias("LastStoreSyncResourceVersion"))]
+    pub fn version(&self) -> Option<&Version> {
+        self.state.version()
+    }
+}
+
+/// An object of a [`Snapshot`], borrowed.
+///
+/// ```
+/// use kube_informer::{Lister, Obj, Untyped};
+///
+/// let web = Obj::<Untyped>::from_json(r#"{"metadata":{"name":"a","labels":{"app":"web"}}}"#)?;
+/// let snapshot = Lister::fixed([web]).snapshot();
+/// let longest = snapshot.iter().max_by_key(|object| object.name().len()).unwrap();
+/// assert_eq!(longest.key().to_string(), "a");
+/// # Ok::<_, kube_informer::DecodeError>(())
+/// ```
+pub struct ObjRef<'a, K> {
+    entry: &'a Entry,
+    kind: PhantomData<fn() -> K>,
+}
+
+impl<'a, K> ObjRef<'a, K> {
+    fn new(entry: &'a Entry) -> Self {
+        Self { entry, kind: PhantomData }
+    }
+
+    /// Namespace and name.
+    #[must_use]
+    pub fn key(&self) -> &'a ObjectKey {
+        self.entry.key()
+    }
+
+    /// The name.
+    #[must_use]
+    pub fn name(&self) -> &'a str {
+        self.key().name()
+    }
+
+    /// The namespace, unless the object has none.
+    #[must_use]
+    pub fn namespace(&self) -> Option<&'a str> {
+        self.key().namespace()
+    }
+
+    /// The uid.
+    #[must_use]
+    pub fn uid(&self) -> Option<&'a Uid> {
+        self.entry.raw.meta().uid.as_ref()
+    }
+
+    /// The `resourceVersion`.
+    #[must_use]
+    pub fn version(&self) -> &'a Version {
+        &self.entry.raw.meta().version
+    }
+
+    /// The labels.
+    #[must_use]
+    pub fn labels(&self) -> Labels<'a> {
+        self.entry.raw.meta().labels()
+    }
+
+    /// The value of one label.
+    #[must_use]
+    pub fn label(&self, key: &str) -> Option<&'a str> {
+        self.labels().get(key)
+    }
+
+    /// The owners.
+    pub fn owners(&self) -> impl Iterator<Item = Owner<'a>> + use<'a, K> {
+        self.entry.raw.meta().owners()
+    }
+
+    /// A handle to keep, and to read the body with.
+    ///
+    /// ```
+    /// use k8s_openapi::api::core::v1::ConfigMap;
+    /// use kube_informer::{Lister, Obj};
+    ///
+    /// let map = Obj::<ConfigMap>::from_json(r#"{"metadata":{"name":"a"},"data":{"k":"v"}}"#)?;
+    /// let snapshot = Lister::fixed([map]).snapshot();
+    /// let kept = snapshot.iter().next().map(|map| map.to_obj()).unwrap();
+    /// drop(snapshot);
+    /// assert_eq!(kept.get()?.data.as_ref().unwrap()["k"], "v");
+    /// # Ok::<_, kube_informer::DecodeError>(())
+    /// ```
+    #[must_use]
+    pub fn to_obj(&self) -> Obj<K> {
+        self.entry.object().cast()
+    }
+}
+
+impl<K> Clone for ObjRef<'_, K> {
+    fn clone(&self) -> Self {
+        *self
+    }
+}
+
+impl<K> Copy for ObjRef<'_, K> {}
+
+impl<K> fmt::Debug for ObjRef<'_, K> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ObjRef").field("key", self.key()).field("version", self.version()).finish_non_exhaustive()
+    }
+}
+
+impl<K> fmt::Debug for Snapshot<K> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Snapshot").field("state", &self.state).finish()
+    }
+}

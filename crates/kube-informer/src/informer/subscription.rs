@@ -1,0 +1,429 @@
+//! Hearing of changes: as a stream, or as long as a registration is held.
+
+use std::fmt;
+use std::future::poll_fn;
+use std::marker::PhantomData;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll, ready};
+
+use futures_util::Stream;
+use futures_util::future::BoxFuture;
+use tokio::sync::watch;
+
+use super::Core;
+use super::SyncError;
+use crate::pipeline::processor::{Mailbox, Sieve, Stage};
+use crate::store::Event;
+
+/// A stream of events.
+///
+/// It begins with the present state, marked [`Initial`](crate::Origin::Initial), and goes on with every change after it. It ends when
+/// the informer stops. Dropping it ends the subscription. A subscription keeps its informer alive.
+///
+/// What is not taken waits, as its [`Backlog`](crate::Backlog) says; nobody else ever waits for it.
+///
+/// ```
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// # use k8s_openapi::api::core::v1::ConfigMap;
+/// # use serde_json::json;
+/// # let server = kube_embedded::Server::builder().in_process().start().await?;
+/// # for (name, tier) in [("a", "gold"), ("b", "tin")] {
+/// #     let metadata = json!({"name": name, "labels": {"tier": tier}});
+/// #     server.create(&json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata}))?;
+/// # }
+/// # let client = kube::Client::new(server.service(), "default");
+/// # let maps = kube_informer::Informer::<ConfigMap>::builder(client).start();
+/// let mut events = maps.subscribe();
+/// let mut names = Vec::new();
+/// while let Some(event) = events.next().await {
+///     names.push(event.key().name().to_owned());
+///     if names.len() == 2 {
+///         maps.shutdown().await; // ends the stream
+///     }
+/// }
+/// names.sort();
+/// assert_eq!(names, ["a", "b"]);
+/// # Ok(())
+/// # }
+/// ```
+#[must_use = "dropping a subscription ends it"]
+pub struct Subscription<K> {
+    mailbox: Arc<Mailbox>,
+    sieve: Option<Sieve<K>>,
+    core: Option<Arc<Core>>,
+    kind: PhantomData<fn() -> K>,
+}
+
+impl<K> Subscription<K> {
+    /// `core` is what the subscription keeps alive.
+    pub(crate) fn new(mailbox: Arc<Mailbox>, sieve: Option<Sieve<K>>, core: Option<Arc<Core>>) -> Self {
+        Self { mailbox, sieve, core, kind: PhantomData }
+    }
+
+    /// The next event; none when the informer has stopped.
+    ///
+    /// Cancel safe: an event is either returned or still there.
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let server = kube_embedded::Server::builder().in_process().start().await?;
+    /// # let client = kube::Client::new(server.service(), "default");
+    /// # for name in ["a"] {
+    /// #     server.create(&serde_json::json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name}}))?;
+    /// # }
+    /// # use k8s_openapi::api::core::v1::ConfigMap;
+    /// # use kube_informer::Informer;
+    /// let maps = Informer::<ConfigMap>::builder(client).start();
+    /// let mut events = maps.subscribe();
+    /// assert_eq!(events.next().await.unwrap().key().name(), "a");
+    /// maps.shutdown().await;
+    /// assert!(events.next().await.is_none());
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub async fn next(&mut self) -> Option<Event<K>> {
+        poll_fn(|cx| self.poll(cx)).await
+    }
+
+    /// Completes when everything that was there at the beginning has been taken out of the stream.
+    ///
+    /// Fails if the informer stops before that, or if [waiting cannot help](SyncError).
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let server = kube_embedded::Server::builder().in_process().start().await?;
+    /// # let client = kube::Client::new(server.service(), "default");
+    /// # for name in ["a", "b"] {
+    /// #     server.create(&serde_json::json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name}}))?;
+    /// # }
+    /// # use k8s_openapi::api::core::v1::ConfigMap;
+    /// # use kube_informer::Informer;
+    /// let maps = Informer::<ConfigMap>::builder(client).start();
+    /// let mut events = maps.subscribe();
+    /// let synced = events.synced();
+    /// let reader = tokio::spawn(async move {
+    ///     while let Some(event) = events.next().await {
+    ///         println!("{}", event.key());
+    ///     }
+    /// });
+    /// synced.await?; // the reader has both
+    /// # reader.abort();
+    /// # Ok(())
+    /// # }
+    /// ```
+    #[must_use]
+    #[doc(alias("HasSyncedChecker"))]
+    pub fn synced(&self) -> BoxFuture<'static, Result<(), SyncError>> {
+        heard(&self.mailbox, self.core.clone())
+    }
+
+    /// How many events wait to be taken.
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let server = kube_embedded::Server::builder().in_process().start().await?;
+    /// # let client = kube::Client::new(server.service(), "default");
+    /// # for name in ["a", "b"] {
+    /// #     server.create(&serde_json::json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name}}))?;
+    /// # }
+    /// # use k8s_openapi::api::core::v1::ConfigMap;
+    /// # use kube_informer::Informer;
+    /// let maps = Informer::<ConfigMap>::builder(client).start();
+    /// let mut events = maps.subscribe();
+    /// assert!(events.next().await.is_some());
+    /// assert_eq!(events.backlog(), 1);
+    /// # Ok(())
+    /// # }
+    /// ```
+    #[must_use]
+    pub fn backlog(&self) -> usize {
+        self.mailbox.waiting()
+    }
+
+    fn poll(&mut self, cx: &mut Context<'_>) -> Poll<Option<Event<K>>> {
+        loop {
+            let Some(event) = ready!(self.mailbox.poll_take(cx)) else { return Poll::Ready(None) };
+            let event = event.cast();
+            let passed = match &mut self.sieve {
+                Some(sieve) => sieve.pass(event),
+                None => Some(event),
+            };
+            if passed.is_some() {
+                return Poll::Ready(passed);
+            }
+        }
+    }
+}
+
+impl<K> Stream for Subscription<K> {
+    type Item = Event<K>;
+
+    fn poll_next(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Event<K>>> {
+        self.get_mut().poll(cx)
+    }
+}
+
+impl<K> Drop for Subscription<K> {
+    fn drop(&mut self) {
+        self.mailbox.end();
+    }
+}
+
+impl<K> fmt::Debug for Subscription<K> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Subscription").field("backlog", &self.backlog()).finish_non_exhaustive()
+    }
+}
+
+/// A handler that is being told. Dropping this removes the handler.
+///
+/// `let _ = informer.on_event(…)` drops it at once: keep it in a variable, or [`detach`](Self::detach) it. A registration keeps its
+/// informer alive.
+///
+/// ```
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// # let server = kube_embedded::Server::builder().in_process().start().await?;
+/// # let client = kube::Client::new(server.service(), "default");
+/// # for (name, app, ip) in [("a", "web", "10.0.0.1"), ("b", "db", "10.0.0.2")] {
+/// #     server.create(&serde_json::json!({
+/// #         "apiVersion": "v1", "kind": "ConfigMap",
+/// #         "metadata": {"name": name, "namespace": "default", "labels": {"app": app}}, "data": {"ip": ip},
+/// #     }))?;
+/// # }
+/// use k8s_openapi::api::core::v1::ConfigMap;
+/// use kube_informer::Informer;
+///
+/// let maps = Informer::<ConfigMap>::builder(client).start();
+/// let watcher = maps.on_event(|event| println!("{}", event.key()));
+/// watcher.synced().await?;
+/// watcher.remove().await; // and it has returned from its last event
+/// maps.on_event(|_| println!("something changed")).detach();
+/// # Ok(())
+/// # }
+/// ```
+#[must_use = "dropping a registration removes the handler: keep it, or detach() it"]
+#[doc(alias = "ResourceEventHandlerRegistration")]
+#[doc(alias("RemoveEventHandler", "ShutDownEventHandler"))]
+pub struct Registration {
+    mailbox: Arc<Mailbox>,
+    core: Option<Arc<Core>>,
+    on_drop: OnDrop,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum OnDrop {
+    Remove,
+    Leave,
+}
+
+impl Registration {
+    pub(crate) fn new(mailbox: Arc<Mailbox>, core: Arc<Core>) -> Self {
+        Self { mailbox, core: Some(core), on_drop: OnDrop::Remove }
+    }
+
+    /// Completes when the cache is full and the handler has returned from all that was there at the beginning.
+    ///
+    /// Fails if the handler is removed or the informer stops before that, or if [waiting cannot help](SyncError). A handler that
+    /// panicked on an event has heard it.
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let server = kube_embedded::Server::builder().in_process().start().await?;
+    /// # let client = kube::Client::new(server.service(), "default");
+    /// # for name in ["a", "b"] {
+    /// #     server.create(&serde_json::json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name}}))?;
+    /// # }
+    /// # use k8s_openapi::api::core::v1::ConfigMap;
+    /// # use kube_informer::Informer;
+    /// let (tell, told) = std::sync::mpsc::channel();
+    /// let maps = Informer::<ConfigMap>::builder(client).start();
+    /// maps.synced().await?; // the cache is full: nobody need have heard of it
+    /// let handler = maps.on_event(move |event| tell.send(event.key().clone()).unwrap_or_default());
+    /// handler.synced().await?;
+    /// assert_eq!(told.try_iter().count(), 2);
+    /// # Ok(())
+    /// # }
+    /// ```
+    #[must_use]
+    pub fn synced(&self) -> BoxFuture<'static, Result<(), SyncError>> {
+        heard(&self.mailbox, self.core.clone())
+    }
+
+    /// How many events wait for the handler.
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let server = kube_embedded::Server::builder().in_process().start().await?;
+    /// # let client = kube::Client::new(server.service(), "default");
+    /// # for name in ["a", "b", "c"] {
+    /// #     server.create(&serde_json::json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name}}))?;
+    /// # }
+    /// # use k8s_openapi::api::core::v1::ConfigMap;
+    /// # use kube_informer::Informer;
+    /// let (begin, begun) = tokio::sync::watch::channel(false);
+    /// let maps = Informer::<ConfigMap>::builder(client).start();
+    /// let slow = maps.on_event_async(move |_| {
+    ///     let mut begun = begun.clone();
+    ///     async move { drop(begun.wait_for(|begun| *begun).await) }
+    /// });
+    /// while slow.backlog() != 2 {
+    ///     tokio::task::yield_now().await; // it has the first, and two wait
+    /// }
+    /// begin.send(true)?;
+    /// slow.synced().await?;
+    /// assert_eq!(slow.backlog(), 0);
+    /// # Ok(())
+    /// # }
+    /// ```
+    #[must_use]
+    pub fn backlog(&self) -> usize {
+        self.mailbox.waiting()
+    }
+
+    /// How often the handler has panicked.
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let server = kube_embedded::Server::builder().in_process().start().await?;
+    /// # let client = kube::Client::new(server.service(), "default");
+    /// # for name in ["a", "b"] {
+    /// #     server.create(&serde_json::json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name}}))?;
+    /// # }
+    /// # use k8s_openapi::api::core::v1::ConfigMap;
+    /// # use kube_informer::Informer;
+    /// # std::panic::set_hook(Box::new(|_| ()));
+    /// let maps = Informer::<ConfigMap>::builder(client).start();
+    /// let clumsy = maps.on_event(|_| panic!("always"));
+    /// clumsy.synced().await?;
+    /// assert_eq!(clumsy.panics(), 2);
+    /// # Ok(())
+    /// # }
+    /// ```
+    #[must_use]
+    pub fn panics(&self) -> u64 {
+        self.mailbox.panics()
+    }
+
+    /// Removes the handler, and waits until it has returned from what it is doing. What waited for it is not told any more.
+    ///
+    /// From within the handler itself it does not wait, since that would be for ever.
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let server = kube_embedded::Server::builder().in_process().start().await?;
+    /// # let client = kube::Client::new(server.service(), "default");
+    /// # for name in ["a"] {
+    /// #     server.create(&serde_json::json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name}}))?;
+    /// # }
+    /// # use k8s_openapi::api::core::v1::ConfigMap;
+    /// # use kube_informer::Informer;
+    /// use std::sync::Arc;
+    ///
+    /// let seen = Arc::new(());
+    /// let maps = Informer::<ConfigMap>::builder(client).start();
+    /// let handler = maps.on_event({
+    ///     let seen = Arc::clone(&seen);
+    ///     move |_| assert!(Arc::strong_count(&seen) > 1)
+    /// });
+    /// handler.synced().await?;
+    /// handler.remove().await;
+    /// assert_eq!(Arc::strong_count(&seen), 1, "it is called no more, and what it held is free");
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub async fn remove(self) {
+        let mailbox = Arc::clone(&self.mailbox);
+        drop(self);
+        if mailbox.is_handled_here() {
+            return;
+        }
+        let mut stage = mailbox.stage();
+        // The sender is in the mailbox, which we hold.
+        drop(stage.wait_for(|stage| *stage == Stage::Ended).await);
+    }
+
+    /// Leaves the handler where it is until the informer stops. No longer keeps the informer alive.
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let server = kube_embedded::Server::builder().in_process().start().await?;
+    /// # let client = kube::Client::new(server.service(), "default");
+    /// # for name in ["a"] {
+    /// #     server.create(&serde_json::json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name}}))?;
+    /// # }
+    /// # use k8s_openapi::api::core::v1::ConfigMap;
+    /// # use kube_informer::Informer;
+    /// let (tell, mut told) = tokio::sync::mpsc::unbounded_channel();
+    /// let maps = Informer::<ConfigMap>::builder(client).start();
+    /// maps.on_event(move |event| tell.send(event.key().clone()).unwrap_or_default()).detach();
+    /// assert!(told.recv().await.is_some());
+    /// drop(maps); // the last handle: the informer stops, and the handler goes with it
+    /// assert!(told.recv().await.is_none());
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn detach(mut self) {
+        self.on_drop = OnDrop::Leave;
+    }
+}
+
+impl Drop for Registration {
+    fn drop(&mut self) {
+        if self.on_drop == OnDrop::Leave {
+            return;
+        }
+        if !self.mailbox.has_heard_anything() && !self.mailbox.is_closed() {
+            tracing::warn!(
+                "a handler is removed before its first event: was its registration meant to be kept, or detached?"
+            );
+        }
+        self.mailbox.close();
+        if let Some(core) = &self.core {
+            core.forget_unstarted();
+        }
+    }
+}
+
+impl fmt::Debug for Registration {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Registration").field("backlog", &self.backlog()).finish_non_exhaustive()
+    }
+}
+
+/// Waits until a handler has heard its beginning, or never will.
+fn heard(mailbox: &Arc<Mailbox>, core: Option<Arc<Core>>) -> BoxFuture<'static, Result<(), SyncError>> {
+    let mut stage = mailbox.stage();
+    let informer = core.map(|core| core.synced());
+    Box::pin(async move {
+        let hopeless = async {
+            match informer {
+                Some(synced) => synced.await,
+                None => Ok(()),
+            }
+        };
+        tokio::select! {
+            biased;
+            heard = passed_beginning(&mut stage) => heard,
+            // That the cache is full says nothing of the handler.
+            Err(error) = hopeless => Err(error),
+        }
+    })
+}
+
+async fn passed_beginning(stage: &mut watch::Receiver<Stage>) -> Result<(), SyncError> {
+    match stage.wait_for(|stage| *stage != Stage::Beginning).await.as_deref() {
+        Ok(Stage::Synced) => Ok(()),
+        Ok(Stage::Beginning | Stage::Ended) | Err(_) => Err(SyncError::Stopped),
+    }
+}

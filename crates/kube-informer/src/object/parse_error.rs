@@ -1,0 +1,21 @@
+//! Text that cannot be parsed.
+
+/// Text that is not what it was parsed as: a key, a selector, a path.
+///
+/// ```
+/// use kube_informer::{ParseError, Selector};
+///
+/// let error: ParseError = "app in (".parse::<Selector>().unwrap_err();
+/// assert!(!error.to_string().is_empty());
+/// ```
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{message}")]
+pub struct ParseError {
+    message: Box<str>,
+}
+
+impl ParseError {
+    pub(crate) fn new(message: impl Into<Box<str>>) -> Self {
+        Self { message: message.into() }
+    }
+}

@@ -1,0 +1,182 @@
+//! The queue between reflector and controller.
+
+use std::fmt;
+
+use hashbrown::HashSet;
+
+use self::keyed::Keyed;
+use self::ordered::Ordered;
+use crate::object::ObjectKey;
+use crate::store::Delta;
+
+mod keyed;
+mod ordered;
+
+/// How the queue treats several deltas of one object.
+///
+/// ```
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// # let server = kube_embedded::Server::builder().in_process().start().await?;
+/// # let client = kube::Client::new(server.service(), "default");
+/// use k8s_openapi::api::core::v1::ConfigMap;
+/// use kube_informer::{Discipline, Informer};
+///
+/// // client-go's DeltaFIFO, as it was before 1.36.
+/// let maps = Informer::<ConfigMap>::builder(client).queue(Discipline::Keyed).start();
+/// maps.synced().await?;
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+#[non_exhaustive]
+#[doc(alias("Queue", "QueueWithBatch"))]
+pub enum Discipline {
+    /// Every delta is kept, in the server's order across objects.
+    #[default]
+    #[doc(alias = "RealFIFO")]
+    #[doc(alias("NewRealFIFO", "NewRealFIFOWithOptions", "RealFIFOOptions"))]
+    Ordered,
+    /// Deltas gather at their object's place in line while the controller lags. Consecutive deletes become one, and a delete of
+    /// an object that nobody knows is dropped.
+    #[doc(alias = "DeltaFIFO")]
+    #[doc(alias("NewDeltaFIFO", "NewDeltaFIFOWithOptions", "DeltaFIFOOptions"))]
+    Keyed,
+}
+
+/// How much a queue may hold. The bytes may be exceeded by one delta, or nothing large would ever pass.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Bounds {
+    /// How many deltas.
+    pub deltas: usize,
+    /// How many bytes, roughly.
+    pub bytes: usize,
+}
+
+impl Default for Bounds {
+    fn default() -> Self {
+        Self { deltas: 2_000, bytes: 16 << 20 }
+    }
+}
+
+/// The largest batch that is handed out: what handlers hear soon, while a processor still has it at hand.
+pub const LARGEST_BATCH: usize = 128;
+
+/// A bounded queue of deltas with one of two disciplines. Nothing waits in here: a full queue hands the delta back, and it is for
+/// the reflector to wait until [`pop`](Self::pop) has made room, so that back-pressure reaches the server instead of memory.
+pub struct DeltaFifo {
+    lane: Lane,
+    bounds: Bounds,
+    deltas: usize,
+    bytes: usize,
+    is_known: Known,
+}
+
+/// Asks whether the store has an object of this key.
+pub type Known = Box<dyn Fn(&ObjectKey) -> bool + Send + Sync>;
+
+/// The queue has no room: here is the delta back.
+#[derive(Debug)]
+pub struct Full(pub Delta);
+
+enum Lane {
+    Ordered(Ordered),
+    Keyed(Keyed),
+}
+
+impl DeltaFifo {
+    /// An empty queue. `is_known` asks the store that the deltas go to; only the keyed discipline does.
+    #[must_use]
+    pub fn new(discipline: Discipline, bounds: Bounds, is_known: Known) -> Self {
+        let lane = match discipline {
+            Discipline::Ordered => Lane::Ordered(Ordered::default()),
+            Discipline::Keyed => Lane::Keyed(Keyed::default()),
+        };
+        Self { lane, bounds, deltas: 0, bytes: 0, is_known }
+    }
+
+    /// Queues a delta, or hands it back if there is no room.
+    pub fn push(&mut self, delta: Delta) -> Result<(), Full> {
+        if !self.has_room() {
+            return Err(Full(delta));
+        }
+        let weight = delta.weight();
+        let kept = match &mut self.lane {
+            Lane::Ordered(ordered) => {
+                ordered.push(delta);
+                true
+            }
+            Lane::Keyed(keyed) => keyed.push(delta, &self.is_known),
+        };
+        if kept {
+            self.deltas += 1;
+            self.bytes += weight;
+        }
+        Ok(())
+    }
+
+    /// The next deltas to apply, in order: at most [`LARGEST_BATCH`], none of them about the same object unless its deltas have
+    /// gathered. A delta that is about no single object comes alone. Empty if nothing is queued.
+    ///
+    /// What was popped is taken to be applied before the next call.
+    pub fn pop(&mut self) -> Vec<Delta> {
+        let batch = match &mut self.lane {
+            Lane::Ordered(ordered) => ordered.pop(LARGEST_BATCH),
+            Lane::Keyed(keyed) => keyed.pop(LARGEST_BATCH),
+        };
+        self.deltas -= batch.len();
+        self.bytes -= batch.iter().map(Delta::weight).sum::<usize>().min(self.bytes);
+        if self.deltas == 0 {
+            // An object may weigh less when it leaves than when it came: it is packed in between.
+            self.bytes = 0;
+        }
+        batch
+    }
+
+    /// Whether another delta would be taken.
+    #[must_use]
+    pub fn has_room(&self) -> bool {
+        self.deltas == 0 || (self.deltas < self.bounds.deltas && self.bytes < self.bounds.bytes)
+    }
+
+    /// How many deltas are queued.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.deltas
+    }
+
+    /// Whether nothing is queued.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.deltas == 0
+    }
+
+    /// How many bytes are queued, roughly.
+    #[must_use]
+    pub fn bytes(&self) -> usize {
+        self.bytes
+    }
+}
+
+impl fmt::Debug for DeltaFifo {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let discipline = match self.lane {
+            Lane::Ordered(_) => Discipline::Ordered,
+            Lane::Keyed(_) => Discipline::Keyed,
+        };
+        f.debug_struct("DeltaFifo")
+            .field("discipline", &discipline)
+            .field("deltas", &self.deltas)
+            .field("bytes", &self.bytes)
+            .finish_non_exhaustive()
+    }
+}
+
+/// Fills in which objects a resync need not tell: those with something queued.
+fn spare(delta: &mut Delta, queued: impl Iterator<Item = ObjectKey>) {
+    if let Delta::Resync { except } = delta {
+        let mut all: HashSet<ObjectKey> = except.drain(..).collect();
+        all.extend(queued);
+        except.extend(all);
+    }
+}

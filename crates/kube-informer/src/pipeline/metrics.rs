@@ -1,0 +1,193 @@
+//! Figures for those who watch over informers.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::time::Instant;
+
+use super::processor::Standing;
+use crate::reflector::Counters;
+use crate::store::guarded;
+
+#[cfg(feature = "metrics")]
+mod facade;
+
+#[cfg(feature = "metrics")]
+pub use self::facade::Facade;
+
+/// Takes the figures of informers, every ten seconds and when something of note happens.
+///
+/// With the feature `metrics` there is one for the crate of that name.
+///
+/// ```
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// # let server = kube_embedded::Server::builder().in_process().start().await?;
+/// # let client = kube::Client::new(server.service(), "default");
+/// use k8s_openapi::api::core::v1::ConfigMap;
+/// use kube_informer::{Figures, Informer, Metrics};
+///
+/// struct Lines;
+///
+/// impl Metrics for Lines {
+///     fn report(&self, informer: &str, figures: &Figures) {
+///         println!("{informer}: {} objects in {} bytes", figures.objects, figures.bytes);
+///     }
+///     fn ended(&self, informer: &str) {
+///         println!("{informer} has ended");
+///     }
+/// }
+/// let maps = Informer::<ConfigMap>::builder(client).metrics(Lines).start();
+/// maps.synced().await?;
+/// # Ok(())
+/// # }
+/// ```
+#[doc(alias("InformerMetricsProvider", "SetInformerMetricsProvider"))]
+pub trait Metrics: Send + Sync + 'static {
+    /// The figures of an informer, named after its resource.
+    fn report(&self, informer: &str, figures: &Figures);
+
+    /// A handler has gone: nothing more is to be shown of it.
+    fn handler_ended(&self, informer: &str, handler: usize) {
+        let _ = (informer, handler);
+    }
+
+    /// The informer has ended: nothing more is to be shown of it. Its handlers have gone before.
+    fn ended(&self, informer: &str);
+}
+
+/// The figures of an informer. Those of the past only grow.
+///
+/// ```
+/// use kube_informer::Figures;
+///
+/// fn backlog(figures: &Figures) -> usize {
+///     figures.handlers.iter().map(|handler| handler.backlog).sum()
+/// }
+/// assert_eq!(backlog(&Figures::default()), 0);
+/// ```
+#[derive(Debug, Clone, Default, PartialEq)]
+#[non_exhaustive]
+pub struct Figures {
+    /// Objects in the cache.
+    pub objects: usize,
+    /// Bytes that they take, roughly.
+    pub bytes: usize,
+    /// Bodies decoded so far.
+    pub decodes: u64,
+    /// Deltas applied so far.
+    pub deltas: u64,
+    /// Events told so far, whatever the number of handlers.
+    pub events: u64,
+    /// Deltas that wait to be applied.
+    pub queue_deltas: usize,
+    /// Their bytes, roughly.
+    pub queue_bytes: usize,
+    /// One for each handler there is, in the order in which they were added.
+    pub handlers: Vec<HandlerFigures>,
+    /// What the reflector has done so far: lists, watches, relists by reason, stalls, errors.
+    pub reflector: Counters,
+    /// How long ago the server was last heard of.
+    pub last_contact_age: Option<Duration>,
+}
+
+/// The figures of a handler.
+///
+/// ```
+/// use std::time::Duration;
+/// use kube_informer::HandlerFigures;
+///
+/// fn is_stuck(handler: &HandlerFigures) -> bool {
+///     handler.backlog > 0 && handler.lag > Duration::from_secs(60)
+/// }
+/// assert!(!is_stuck(&HandlerFigures::default()));
+/// ```
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct HandlerFigures {
+    /// Which of the informer's handlers it is: they are counted from 0 as they are added, and no number comes again.
+    pub handler: usize,
+    /// Events that wait for it.
+    pub backlog: usize,
+    /// For how long something has been waiting all the time.
+    pub lag: Duration,
+    /// How often its queue was full.
+    pub overflows: u64,
+    /// How often it panicked.
+    pub panics: u64,
+}
+
+impl From<(usize, Standing)> for HandlerFigures {
+    fn from((handler, standing): (usize, Standing)) -> Self {
+        let Standing { waiting, lag, overflows, panics } = standing;
+        Self { handler, backlog: waiting, lag, overflows, panics }
+    }
+}
+
+/// How often figures are reported.
+const PERIOD: Duration = Duration::from_secs(10);
+
+/// Reports one informer.
+pub(crate) struct Reporter {
+    metrics: Arc<dyn Metrics>,
+    informer: Box<str>,
+    next: Option<Instant>,
+    /// The handlers that were reported last.
+    handlers: Vec<usize>,
+}
+
+impl Reporter {
+    pub(crate) fn new(metrics: Arc<dyn Metrics>, informer: &str) -> Self {
+        Self { metrics, informer: informer.into(), next: None, handlers: Vec::new() }
+    }
+
+    pub(crate) fn due(&self) -> Instant {
+        self.next.unwrap_or_else(Instant::now)
+    }
+
+    pub(crate) fn report(&mut self, now: Instant, figures: &Figures) {
+        self.next = Some(now + PERIOD);
+        let handlers: Vec<usize> = figures.handlers.iter().map(|handler| handler.handler).collect();
+        let before = std::mem::replace(&mut self.handlers, handlers);
+        self.handlers_ended(before.into_iter().filter(|handler| !self.handlers.contains(handler)));
+        guarded("metrics", || self.metrics.report(&self.informer, figures));
+    }
+
+    fn handlers_ended(&self, handlers: impl Iterator<Item = usize>) {
+        for handler in handlers {
+            guarded("metrics", || self.metrics.handler_ended(&self.informer, handler));
+        }
+    }
+}
+
+impl Drop for Reporter {
+    fn drop(&mut self) {
+        if self.next.is_some() {
+            self.handlers_ended(self.handlers.iter().copied());
+            guarded("metrics", || self.metrics.ended(&self.informer));
+        }
+    }
+}
+
+/// What two reflectors have done together.
+pub(crate) fn sum(one: Counters, other: &Counters) -> Counters {
+    let (mut all, relists) = (one, &other.relists);
+    all.lists += other.lists;
+    all.streaming_lists += other.streaming_lists;
+    all.watches += other.watches;
+    all.listed += other.listed;
+    all.changes += other.changes;
+    all.bookmarks += other.bookmarks;
+    all.errors += other.errors;
+    all.decode_errors += other.decode_errors;
+    all.probes += other.probes;
+    all.stalls += other.stalls;
+    all.relists.expired += relists.expired;
+    all.relists.too_large += relists.too_large;
+    all.relists.went_back += relists.went_back;
+    all.relists.server_error += relists.server_error;
+    all.relists.refused += relists.refused;
+    all.relists.short_watches += relists.short_watches;
+    all.relists.undecodable += relists.undecodable;
+    all
+}

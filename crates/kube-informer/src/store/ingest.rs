@@ -1,0 +1,115 @@
+//! Who is let into the store, and how changed.
+
+use std::fmt;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
+use serde_json::Value;
+
+use crate::body::{Arrival, Keeper};
+use crate::body::{Obj, Untyped};
+
+/// What to do with an object that has been transformed.
+///
+/// ```
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// # let server = kube_embedded::Server::builder().in_process().start().await?;
+/// # let client = kube::Client::new(server.service(), "default");
+/// # for (name, app, ip) in [("a", "web", "10.0.0.1"), ("b", "db", "10.0.0.2")] {
+/// #     server.create(&serde_json::json!({
+/// #         "apiVersion": "v1", "kind": "ConfigMap",
+/// #         "metadata": {"name": name, "namespace": "default", "labels": {"app": app}}, "data": {"ip": ip},
+/// #     }))?;
+/// # }
+/// use k8s_openapi::api::core::v1::ConfigMap;
+/// use kube_informer::{Informer, Verdict};
+///
+/// let maps = Informer::<ConfigMap>::builder(client)
+///     .transform(|map| {
+///         map["data"] = serde_json::Value::Null;
+///         if map["metadata"]["name"] == "b" { Verdict::Drop } else { Verdict::Keep }
+///     })
+///     .start();
+/// maps.synced().await?;
+/// assert_eq!(maps.lister().count(), 1);
+/// assert!(maps.lister().list()[0].get()?.data.is_none());
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Verdict {
+    /// Keep it.
+    Keep,
+    /// Leave it out. If the cache had it, it is deleted from it, as [`Filtered`](crate::FinalState::Filtered).
+    Drop,
+}
+
+type KeepIf = Box<dyn Fn(&Obj<Untyped>) -> bool + Send + Sync>;
+type Transform = Box<dyn Fn(&mut Value) -> Verdict + Send + Sync>;
+
+/// The user's functions on the way in. Each object that is new or changed passes once; one that a list shows unchanged not at all.
+/// A function that panics is as one that was not there.
+#[derive(Default)]
+pub struct Door {
+    keep_if: Option<KeepIf>,
+    transform: Option<(Transform, Keeper)>,
+}
+
+impl Door {
+    /// Lets in only what passes the test.
+    #[must_use]
+    pub fn keep_if(self, test: impl Fn(&Obj<Untyped>) -> bool + Send + Sync + 'static) -> Self {
+        Self { keep_if: Some(Box::new(test)), ..self }
+    }
+
+    /// Changes what comes in, and may leave it out. The keeper makes objects of what it makes; what comes in need not be kept, and is
+    /// best [in transit](Arrival::InTransit).
+    #[must_use]
+    pub fn transform(self, keeper: Keeper, f: impl Fn(&mut Value) -> Verdict + Send + Sync + 'static) -> Self {
+        Self { transform: Some((Box::new(f), keeper)), ..self }
+    }
+
+    /// The object as it is let in; or as it came, if it is left out.
+    pub(super) fn admit(&self, object: Obj<Untyped>, arrival: Arrival) -> Result<Obj<Untyped>, Obj<Untyped>> {
+        if self.keep_if.is_none() && self.transform.is_none() {
+            return Ok(object);
+        }
+        let keeps = |kept: &Obj<Untyped>| {
+            self.keep_if.as_ref().is_none_or(|keep_if| guarded("keep_if", || keep_if(kept)).unwrap_or(true))
+        };
+        self.transformed(object.clone(), arrival).filter(keeps).ok_or(object)
+    }
+
+    /// The object as it would have been let in, whatever a test says: for the last state of one that was in.
+    pub(super) fn transformed(&self, object: Obj<Untyped>, arrival: Arrival) -> Option<Obj<Untyped>> {
+        let Some((transform, keeper)) = &self.transform else { return Some(object) };
+        let json = object.json();
+        let changed = match serde_json::from_slice::<Value>(&json) {
+            Err(_) => None,
+            Ok(mut value) => match guarded("transform", || transform(&mut value)) {
+                Some(Verdict::Drop) => return None,
+                Some(Verdict::Keep) => serde_json::to_vec(&value).ok(),
+                None => None,
+            },
+        };
+        let kept = changed.and_then(|changed| keeper.accept(&changed.into(), arrival).ok());
+        // One that has lost its name, or taken another, is not let pass for the object it was.
+        let kept = kept.filter(|kept| kept.key() == object.key());
+        Some(kept.or_else(|| keeper.accept(&json, arrival).ok()).unwrap_or(object))
+    }
+}
+
+/// Runs a user's function; one that panics gives nothing.
+pub(crate) fn guarded<T>(what: &str, run: impl FnOnce() -> T) -> Option<T> {
+    let result = catch_unwind(AssertUnwindSafe(run));
+    result.map_err(|_| tracing::error!("{what}: the function panicked; the cache goes on without its answer")).ok()
+}
+
+impl fmt::Debug for Door {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Door")
+            .field("keep_if", &self.keep_if.is_some())
+            .field("transform", &self.transform.is_some())
+            .finish()
+    }
+}

@@ -1,0 +1,63 @@
+//! How far each part of the resource has been heard.
+
+use super::{History, Scope};
+use crate::object::ObjectKey;
+use crate::object::Version;
+
+/// The scopes that have been listed completely, each with the version up to which it is known.
+#[derive(Debug, Default)]
+pub(super) struct Scopes(Vec<(Scope, Version)>);
+
+impl Scopes {
+    pub(super) fn is_complete(&self, scope: &Scope) -> bool {
+        self.0.iter().any(|(other, _)| other == scope)
+    }
+
+    pub(super) fn completed(&mut self, scope: &Scope, version: &Version, history: History) {
+        match self.0.iter_mut().find(|(other, _)| other == scope) {
+            Some((_, known)) => {
+                if history == History::WentBack || !is_older(version, known) {
+                    *known = version.clone();
+                }
+            }
+            None => self.0.push((scope.clone(), version.clone())),
+        }
+    }
+
+    pub(super) fn left(&mut self, scope: &Scope) {
+        self.0.retain(|(other, _)| other != scope);
+    }
+
+    pub(super) fn reached(&mut self, scope: &Scope, version: &Version) {
+        self.advance(version, |other| other == scope);
+    }
+
+    pub(super) fn heard_of(&mut self, key: &ObjectKey, version: &Version) {
+        self.advance(version, |scope| scope.covers(key));
+    }
+
+    fn advance(&mut self, version: &Version, concerns: impl Fn(&Scope) -> bool) {
+        if version.is_empty() {
+            return;
+        }
+        for (_, known) in self.0.iter_mut().filter(|(scope, _)| concerns(scope)) {
+            if !is_older(version, known) {
+                *known = version.clone();
+            }
+        }
+    }
+
+    /// The version up to which everything is known.
+    pub(super) fn version(&self) -> Option<Version> {
+        let mut all = self.0.iter().map(|(_, version)| version);
+        let first = all.next()?;
+        let least = all.try_fold(first, |least, other| {
+            least.partial_cmp(other).map(|order| if order.is_gt() { other } else { least })
+        });
+        least.cloned()
+    }
+}
+
+pub(super) fn is_older(version: &Version, than: &Version) -> bool {
+    version < than
+}
