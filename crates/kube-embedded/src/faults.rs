@@ -25,7 +25,7 @@
 
 mod body;
 mod editor;
-mod faults;
+mod injected;
 mod request;
 mod rule;
 
@@ -34,7 +34,7 @@ use std::time::Duration;
 use bytes::Bytes;
 
 pub(crate) use body::FaultyBody;
-pub use faults::{FaultHandle, Faults};
+pub use injected::{FaultHandle, Faults};
 pub use request::Request;
 pub use rule::Rule;
 

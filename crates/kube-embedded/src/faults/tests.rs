@@ -5,7 +5,7 @@ use http_body::Frame;
 use http_body_util::BodyExt as _;
 use tokio::time::{Instant, timeout};
 
-use super::faults::{Answer, Verdict};
+use super::injected::{Answer, Verdict};
 use super::*;
 use crate::encoding::protobuf;
 use crate::http::lifecycle::Lifecycle;
