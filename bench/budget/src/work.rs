@@ -6,9 +6,9 @@ use bytes::Bytes;
 use futures_util::FutureExt;
 use k8s_openapi::api::core::v1::Pod;
 use kube_embedded::generate::Generator;
+use kube_informer::body::{Arrival, Keeper, KeeperSettings};
 use kube_informer::codec::{Frames, LARGEST_OBJECT, ListSplitter, WatchFrame};
 use kube_informer::store::{Delta, History, Relist, Scope};
-use kube_informer::body::{Arrival, Keeper, KeeperSettings};
 use kube_informer::store::{Door, Store};
 use kube_informer::{Index, Keep, Lister, ObjectKey, RateLimit, Selector, WorkQueue};
 
