@@ -6,10 +6,10 @@ use bytes::Bytes;
 use futures_util::FutureExt;
 use k8s_openapi::api::core::v1::Pod;
 use kube_embedded::generate::Generator;
-use kube_informer::body::{Arrival, Keeper, KeeperSettings};
+use kube_informer::body::{Arrival, BodyEncoder, BodyEncoderSettings};
 use kube_informer::codec::{Frames, LARGEST_OBJECT, ListSplitter, WatchFrame};
-use kube_informer::store::{Delta, History, Relist, Scope};
-use kube_informer::store::{Door, Store};
+use kube_informer::store::{Delta, History, Relist, WatchScope};
+use kube_informer::store::{Ingest, Store};
 use kube_informer::{Index, Keep, Lister, ObjectKey, RateLimit, Selector, WorkQueue};
 
 /// What work leaves behind, to be weighed.
@@ -133,41 +133,41 @@ fn queue() -> Work {
 
 /// A keeper and a store.
 struct Cache {
-    keeper: Keeper,
+    encoder: BodyEncoder,
     store: Store,
 }
 
 fn filled(keep: Keep) -> Cache {
     let mut cache = Cache::new(keep);
     cache.list(&list_body(0));
-    if let Some(samples) = cache.keeper.wants_training() {
-        cache.keeper.install(samples.train().expect("there are enough"));
+    if let Some(samples) = cache.encoder.wants_training() {
+        cache.encoder.install(samples.train().expect("there are enough"));
     }
     cache
 }
 
 impl Cache {
     fn new(keep: Keep) -> Self {
-        let mut settings = KeeperSettings::default();
+        let mut settings = BodyEncoderSettings::default();
         settings.keep = keep;
-        Self { keeper: Keeper::new(settings), store: Store::new(Door::default()) }
+        Self { encoder: BodyEncoder::new(settings), store: Store::new(Ingest::default()) }
     }
 
     fn list(&mut self, chunks: &[Bytes]) {
-        let begun = Delta::RelistBegun(Relist { scope: Scope::Everything, history: History::Continues });
+        let begun = Delta::RelistBegun(Relist { scope: WatchScope::Everything, history: History::Continues });
         self.apply([begun]);
         let mut splitter = ListSplitter::new(LARGEST_OBJECT);
         for chunk in chunks {
             splitter.push(chunk.clone());
             let mut batch = Vec::new();
             while let Some(item) = splitter.next() {
-                let object = self.keeper.accept(&item.expect("a list"), Arrival::Listed).expect("a pod");
+                let object = self.encoder.accept(&item.expect("a list"), Arrival::Listed).expect("a pod");
                 batch.push(Delta::Listed(object));
             }
             self.apply(batch);
         }
         let version = splitter.finish().ok().and_then(|end| end.version).expect("a whole list");
-        self.apply([Delta::RelistEnded { scope: Scope::Everything, version }]);
+        self.apply([Delta::RelistEnded { scope: WatchScope::Everything, version }]);
     }
 
     fn watch(&mut self, chunks: &[Bytes]) {
@@ -177,11 +177,11 @@ impl Cache {
             let mut batch = Vec::new();
             while let Some(frame) = frames.next() {
                 let Ok(WatchFrame::Changed(_, json)) = WatchFrame::read(&frame.expect("a frame")) else { continue };
-                batch.push(Delta::Changed(self.keeper.accept(&json, Arrival::Changed(0)).expect("a pod")));
+                batch.push(Delta::Changed(self.encoder.accept(&json, Arrival::Changed(0)).expect("a pod")));
             }
             self.apply(batch);
         }
-        while self.keeper.pack_cold(100, 1_000).objects > 0 {}
+        while self.encoder.pack_cold(100, 1_000).objects > 0 {}
     }
 
     fn apply(&mut self, deltas: impl IntoIterator<Item = Delta>) {

@@ -10,7 +10,7 @@ use crate::controllers::namespaces;
 use crate::http::status::Status;
 use crate::kinds::custom_tables::CustomTables;
 use crate::kinds::{Kind, Registry};
-use crate::rng::Dice;
+use crate::rng::Rng;
 use crate::storage::{Storage, Window};
 
 /// What can be set about the server's behaviour in time and size. The defaults are those of the real server.
@@ -75,7 +75,7 @@ pub(crate) struct Cluster {
     pub(crate) storage: Storage,
     pub(crate) clock: Clock,
     pub(crate) settings: Settings,
-    pub(crate) dice: Dice,
+    pub(crate) rng: Rng,
     pub(crate) custom_tables: CustomTables,
     registry: RwLock<Arc<Registry>>,
 }
@@ -85,7 +85,7 @@ impl Cluster {
         let cluster = Self {
             storage: Storage::new(settings.window),
             clock: Clock::start(),
-            dice: Dice::new(settings.seed),
+            rng: Rng::new(settings.seed),
             custom_tables: CustomTables::default(),
             settings,
             registry: RwLock::new(Arc::new(Registry::new())),

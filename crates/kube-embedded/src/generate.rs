@@ -31,7 +31,6 @@
 mod advance;
 pub(crate) mod app;
 pub(crate) mod course;
-pub(crate) mod dice;
 mod fit;
 pub(crate) mod layout;
 mod life;
@@ -40,6 +39,7 @@ mod namespace;
 mod node;
 pub(crate) mod pod;
 mod pod_status;
+pub(crate) mod rng;
 mod rollout;
 mod sample;
 mod service;

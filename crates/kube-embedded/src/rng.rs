@@ -7,9 +7,9 @@ use uuid::Builder;
 
 /// The server's source of chance: with a seed, the same requests in the same order give the same names and uids.
 #[derive(Debug)]
-pub(crate) struct Dice(Mutex<Pcg64Mcg>);
+pub(crate) struct Rng(Mutex<Pcg64Mcg>);
 
-impl Dice {
+impl Rng {
     pub(crate) fn new(seed: Option<u64>) -> Self {
         Self(Mutex::new(Pcg64Mcg::seed_from_u64(seed.unwrap_or_else(rand::random))))
     }
@@ -22,8 +22,8 @@ impl Dice {
     /// The suffix of a generated name: five letters that spell no words.
     pub(crate) fn suffix(&self) -> String {
         const LETTERS: &[u8] = b"bcdfghjklmnpqrstvwxz2456789";
-        let mut dice = self.0.lock();
-        (0..5).map(|_| LETTERS[dice.random_range(0..LETTERS.len())] as char).collect()
+        let mut rng = self.0.lock();
+        (0..5).map(|_| LETTERS[rng.random_range(0..LETTERS.len())] as char).collect()
     }
 
     /// A number from 0 up to, not including, 1.

@@ -7,7 +7,7 @@ use bytes::Bytes;
 use criterion::{BatchSize, BenchmarkId, Criterion, Throughput, criterion_group, criterion_main};
 use k8s_openapi::api::core::v1::Pod;
 use kube_embedded::generate::Generator;
-use kube_informer::body::{Arrival, Keeper, KeeperSettings};
+use kube_informer::body::{Arrival, BodyEncoder, BodyEncoderSettings};
 use kube_informer::codec::{Extent, FieldCutter, Frames, LARGEST_OBJECT, ListSplitter, Skip, WatchFrame, scan};
 use kube_informer::{Keep, Obj, Untyped};
 use serde::Deserialize;
@@ -65,7 +65,7 @@ fn scanning(c: &mut Criterion) {
     let mut next = in_turn(&pods);
     group.bench_function("whole", |b| b.iter(|| scan(next(), Extent::Whole).map(|found| found.has_metadata)));
     let path = "spec.nodeName".parse().expect("a path");
-    let objects = accepted(&keeper(Keep::Plain), &pods);
+    let objects = accepted(&encoder(Keep::Plain), &pods);
     let mut next = in_turn(&objects);
     group.bench_function("value at spec.nodeName", |b| b.iter(|| next().value_at(&path)));
     group.finish();
@@ -129,38 +129,38 @@ fn cutting(c: &mut Criterion) {
     group.finish();
 }
 
-fn keeper(keep: Keep) -> Keeper {
-    let mut settings = KeeperSettings::default();
+fn encoder(keep: Keep) -> BodyEncoder {
+    let mut settings = BodyEncoderSettings::default();
     settings.keep = keep;
     settings.recent_bytes = 0;
-    Keeper::new(settings)
+    BodyEncoder::new(settings)
 }
 
-fn accepted(keeper: &Keeper, pods: &[Bytes]) -> Vec<Obj<Untyped>> {
-    pods.iter().map(|pod| keeper.accept(pod, Arrival::Listed).expect("a pod")).collect()
+fn accepted(encoder: &BodyEncoder, pods: &[Bytes]) -> Vec<Obj<Untyped>> {
+    pods.iter().map(|pod| encoder.accept(pod, Arrival::Listed).expect("a pod")).collect()
 }
 
 /// A keeper whose dictionary is settled, and 5,000 objects packed with it.
-fn settled(keep: Keep, pods: &[Bytes]) -> (Keeper, Vec<Obj<Untyped>>) {
-    let keeper = keeper(keep);
-    let objects = accepted(&keeper, pods);
+fn settled(keep: Keep, pods: &[Bytes]) -> (BodyEncoder, Vec<Obj<Untyped>>) {
+    let encoder = encoder(keep);
+    let objects = accepted(&encoder, pods);
     for tick in 0..100 {
-        keeper.pack_cold(tick, 1000);
-        while let Some(samples) = keeper.wants_training() {
-            keeper.install(samples.train().expect("a dictionary"));
+        encoder.pack_cold(tick, 1000);
+        while let Some(samples) = encoder.wants_training() {
+            encoder.install(samples.train().expect("a dictionary"));
         }
     }
-    (keeper, objects)
+    (encoder, objects)
 }
 
 fn keeping(c: &mut Criterion) {
     let pods = pods(5000);
     let mut group = c.benchmark_group("keep one pod");
     for keep in [Keep::Plain, Keep::Compact] {
-        let (keeper, objects) = settled(keep, &pods);
+        let (encoder, objects) = settled(keep, &pods);
         let mut next = in_turn(&pods);
-        group.bench_with_input(BenchmarkId::new("accept", format!("{keep:?}")), &keeper, |b, keeper| {
-            b.iter_batched(&mut next, |pod| keeper.accept(pod, Arrival::Listed), BatchSize::SmallInput);
+        group.bench_with_input(BenchmarkId::new("accept", format!("{keep:?}")), &encoder, |b, encoder| {
+            b.iter_batched(&mut next, |pod| encoder.accept(pod, Arrival::Listed), BatchSize::SmallInput);
         });
         let mut next = in_turn(&objects);
         group.bench_function(BenchmarkId::new("json", format!("{keep:?}")), |b| b.iter(|| next().json()));
@@ -180,8 +180,8 @@ fn keeping(c: &mut Criterion) {
     let mut next = in_turn(&pods);
     group.bench_function("serde Pod", |b| b.iter(|| serde_json::from_slice::<Pod>(next())));
 
-    let keeper = Keeper::new(KeeperSettings::default());
-    let objects = accepted(&keeper, &pods[..500]);
+    let encoder = BodyEncoder::new(BodyEncoderSettings::default());
+    let objects = accepted(&encoder, &pods[..500]);
     let mut next = in_turn(&objects);
     group.bench_function("get Pod again and again", |b| {
         b.iter(|| next().fresh_handle().cast::<Pod>().get().map(|pod| pod.metadata.name.is_some()));

@@ -11,9 +11,9 @@ use std::time::{Duration, Instant};
 use bytes::Bytes;
 use kube_embedded::generate::{Generator, Sample};
 use kube_informer::Keep;
-use kube_informer::body::{Arrival, Keeper, KeeperSettings, Samples};
+use kube_informer::body::{Arrival, BodyEncoder, BodyEncoderSettings, Samples};
 use kube_informer::store::{Delta, History, Relist, Scope};
-use kube_informer::store::{Door, Store};
+use kube_informer::store::{Ingest, Store};
 use stats_alloc::{INSTRUMENTED_SYSTEM, Region, StatsAlloc};
 
 #[global_allocator]
@@ -121,7 +121,7 @@ fn hold(keep: Keep, pods: &[Sample]) -> Row {
 
 /// A keeper and a store.
 struct Cache {
-    keeper: Keeper,
+    encoder: BodyEncoder,
     store: Store,
     listed: usize,
     training: Option<(usize, Samples)>,
@@ -131,11 +131,11 @@ struct Cache {
 
 impl Cache {
     fn new(keep: Keep) -> Self {
-        let mut settings = KeeperSettings::default();
+        let mut settings = BodyEncoderSettings::default();
         settings.keep = keep;
         Self {
-            keeper: Keeper::new(settings),
-            store: Store::new(Door::default()),
+            encoder: BodyEncoder::new(settings),
+            store: Store::new(Ingest::default()),
             listed: 0,
             training: None,
             accept: Duration::ZERO,
@@ -154,15 +154,17 @@ impl Cache {
 
     fn list(&mut self, json: Bytes) {
         let start = Instant::now();
-        let object = self.keeper.accept(&json, Arrival::Listed).expect("a pod");
+        let object = self.encoder.accept(&json, Arrival::Listed).expect("a pod");
         self.accept += start.elapsed();
         drop(json);
         drop(self.store.apply([Delta::Listed(object)]));
         self.listed += 1;
         match self.training.take() {
-            None => self.training = self.keeper.wants_training().map(|samples| (self.listed + TRAINING_TAKES, samples)),
+            None => {
+                self.training = self.encoder.wants_training().map(|samples| (self.listed + TRAINING_TAKES, samples))
+            }
             Some((due, samples)) if due > self.listed => self.training = Some((due, samples)),
-            Some((_, samples)) => self.keeper.install(samples.train().expect("a dictionary")),
+            Some((_, samples)) => self.encoder.install(samples.train().expect("a dictionary")),
         }
     }
 
@@ -170,12 +172,12 @@ impl Cache {
     fn settle(&mut self) {
         for tick in 0.. {
             let start = Instant::now();
-            let step = self.keeper.pack_cold(tick, 1000);
+            let step = self.encoder.pack_cold(tick, 1000);
             self.packing.0 += start.elapsed();
             self.packing.1 += u32::try_from(step.objects).expect("a budget");
             let training = self.training.take().map(|(_, samples)| samples);
-            if let Some(samples) = training.or_else(|| self.keeper.wants_training()) {
-                self.keeper.install(samples.train().expect("a dictionary"));
+            if let Some(samples) = training.or_else(|| self.encoder.wants_training()) {
+                self.encoder.install(samples.train().expect("a dictionary"));
             } else if step.waiting == 0 && tick > 3 {
                 break;
             }

@@ -6,9 +6,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use criterion::{BatchSize, Criterion, Throughput, criterion_group, criterion_main};
-use kube_informer::body::{Arrival, Keeper, KeeperSettings};
+use kube_informer::body::{Arrival, BodyEncoder, BodyEncoderSettings};
 use kube_informer::store::Store;
-use kube_informer::store::{Delta, History, Relist, Scope};
+use kube_informer::store::{Delta, History, Relist, WatchScope};
 use kube_informer::{Index, Keep, Lister, Obj, ObjectKey, Selector, Untyped, Version};
 
 const PODS: u64 = 100_000;
@@ -16,7 +16,7 @@ const READERS: usize = 16;
 const ROUNDS: usize = 7;
 
 /// Small pods: what a body holds is nothing to the store.
-fn pod(keeper: &Keeper, number: u64, version: u64, arrival: Arrival) -> Obj<Untyped> {
+fn pod(encoder: &BodyEncoder, number: u64, version: u64, arrival: Arrival) -> Obj<Untyped> {
     let json = format!(
         r#"{{"kind":"Pod","apiVersion":"v1","metadata":{{"name":"deployment-{number:06}-7c9f5b{:05}","namespace":"namespace-{:04}","uid":"0b2f3c4d-5e6f-7081-92a3-{number:012x}","resourceVersion":"{version}","labels":{{"app":"app-{}","pod-template-hash":"{:08x}"}}}},"spec":{{"nodeName":"node-{}"}},"status":{{"phase":"Running"}}}}"#,
         number * 7919 % 99_991,
@@ -25,32 +25,32 @@ fn pod(keeper: &Keeper, number: u64, version: u64, arrival: Arrival) -> Obj<Unty
         number % 5_000,
         number % 1_000,
     );
-    keeper.accept(&json.into(), arrival).expect("a pod")
+    encoder.accept(&json.into(), arrival).expect("a pod")
 }
 
-fn keeper(keep: Keep) -> Keeper {
-    let mut settings = KeeperSettings::default();
+fn encoder(keep: Keep) -> BodyEncoder {
+    let mut settings = BodyEncoderSettings::default();
     settings.keep = keep;
-    Keeper::new(settings)
+    BodyEncoder::new(settings)
 }
 
-fn filled(keeper: &Keeper) -> Store {
+fn filled(encoder: &BodyEncoder) -> Store {
     let mut store = Store::default();
-    let begun = Delta::RelistBegun(Relist { scope: Scope::Everything, history: History::Continues });
+    let begun = Delta::RelistBegun(Relist { scope: WatchScope::Everything, history: History::Continues });
     drop(store.apply([begun]));
     for from in (0..PODS).step_by(1_000) {
-        drop(store.apply((from..from + 1_000).map(|n| Delta::Listed(pod(keeper, n, n + 1, Arrival::Listed)))));
+        drop(store.apply((from..from + 1_000).map(|n| Delta::Listed(pod(encoder, n, n + 1, Arrival::Listed)))));
     }
-    drop(store.apply([Delta::RelistEnded { scope: Scope::Everything, version: Version::from(PODS) }]));
+    drop(store.apply([Delta::RelistEnded { scope: WatchScope::Everything, version: Version::from(PODS) }]));
     store
 }
 
 /// Updates in a scattered order, with versions that only grow.
-fn updates<'a>(keeper: &'a Keeper, version: &'a mut u64) -> impl FnMut(usize) -> Vec<Delta> + 'a {
+fn updates<'a>(encoder: &'a BodyEncoder, version: &'a mut u64) -> impl FnMut(usize) -> Vec<Delta> + 'a {
     move |count| {
         let mut next = || {
             *version += 1;
-            Delta::Changed(pod(keeper, *version * 7_919 % PODS, *version, Arrival::Changed(0)))
+            Delta::Changed(pod(encoder, *version * 7_919 % PODS, *version, Arrival::Changed(0)))
         };
         (0..count).map(|_| next()).collect()
     }
@@ -58,12 +58,12 @@ fn updates<'a>(keeper: &'a Keeper, version: &'a mut u64) -> impl FnMut(usize) ->
 
 fn apply(c: &mut Criterion) {
     for keep in [Keep::Plain, Keep::Compact, Keep::Decoded] {
-        let keeper = keeper(keep);
-        let mut store = filled(&keeper);
+        let encoder = encoder(keep);
+        let mut store = filled(&encoder);
         let mut version = PODS;
         let mut group = c.benchmark_group(format!("apply, {keep:?}"));
         for size in [1, 100] {
-            let mut next = updates(&keeper, &mut version);
+            let mut next = updates(&encoder, &mut version);
             group.throughput(Throughput::Elements(size as u64));
             let run = |batch: Vec<Delta>, store: &mut Store| store.apply(batch).for_each(drop);
             group.bench_function(format!("batches of {size}"), |b| {
@@ -74,7 +74,7 @@ fn apply(c: &mut Criterion) {
             Index::by_label(&store.reader(), "app"),
             Index::by_path(&store.reader(), "spec.nodeName".parse().expect("a path")),
         ];
-        let mut next = updates(&keeper, &mut version);
+        let mut next = updates(&encoder, &mut version);
         group.throughput(Throughput::Elements(100));
         group.bench_function("batches of 100, two indexes", |b| {
             b.iter_batched(|| next(100), |batch| store.apply(batch).for_each(drop), BatchSize::SmallInput);
@@ -83,11 +83,11 @@ fn apply(c: &mut Criterion) {
 }
 
 fn relist(c: &mut Criterion) {
-    let keeper = keeper(Keep::Plain);
-    let mut store = filled(&keeper);
-    let items: Vec<_> = (0..PODS).map(|n| Delta::Listed(pod(&keeper, n, n + 1, Arrival::Listed))).collect();
-    let begun = Delta::RelistBegun(Relist { scope: Scope::Everything, history: History::Continues });
-    let ended = Delta::RelistEnded { scope: Scope::Everything, version: Version::from(PODS) };
+    let encoder = encoder(Keep::Plain);
+    let mut store = filled(&encoder);
+    let items: Vec<_> = (0..PODS).map(|n| Delta::Listed(pod(&encoder, n, n + 1, Arrival::Listed))).collect();
+    let begun = Delta::RelistBegun(Relist { scope: WatchScope::Everything, history: History::Continues });
+    let ended = Delta::RelistEnded { scope: WatchScope::Everything, version: Version::from(PODS) };
     let mut group = c.benchmark_group("relist of 100,000 unchanged");
     group.sample_size(10).throughput(Throughput::Elements(PODS));
     group.bench_function("apply", |b| {
@@ -103,8 +103,8 @@ fn relist(c: &mut Criterion) {
 
 fn read(c: &mut Criterion) {
     for keep in [Keep::Plain, Keep::Compact, Keep::Decoded] {
-        let keeper = keeper(keep);
-        let mut store = filled(&keeper);
+        let encoder = encoder(keep);
+        let mut store = filled(&encoder);
         let lister = Lister::<Untyped>::new(store.reader());
         let by_app: Index<Untyped, String> = Index::by_label(&store.reader(), "app");
         drop(store.apply([]));
@@ -138,8 +138,8 @@ fn read(c: &mut Criterion) {
 /// (one change after another) or paced (it sleeps between bursts, so that its first change finds cold caches whoever filled them).
 /// What tidying up after each change takes stands beside it.
 fn contention(_: &mut Criterion) {
-    let keeper = keeper(Keep::Plain);
-    let (mut store, other) = (filled(&keeper), filled(&keeper));
+    let encoder = encoder(Keep::Plain);
+    let (mut store, other) = (filled(&encoder), filled(&encoder));
     let (lister, elsewhere) = (Lister::<Untyped>::new(store.reader()), Lister::<Untyped>::new(other.reader()));
     let rows: [(&str, &(dyn Fn() + Sync)); 5] = [
         ("16 threads spin", &|| (0..20_000).for_each(|n| _ = black_box(n))),
@@ -151,7 +151,7 @@ fn contention(_: &mut Criterion) {
         ("16 get from this store", &|| drop(black_box(lister.get(&ObjectKey::cluster("none"))))),
     ];
     let mut version = PODS;
-    let mut next = updates(&keeper, &mut version);
+    let mut next = updates(&encoder, &mut version);
     for (writer, pause) in [("busy", None), ("paced", Some(Duration::from_micros(200)))] {
         // Interleaved, so that what else the machine does hits every row alike.
         let mut figures = vec![[const { Vec::new() }; 4]; rows.len()];

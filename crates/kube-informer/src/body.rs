@@ -81,7 +81,7 @@ pub type Tick = u64;
 /// What a keeper is made with.
 #[derive(Debug, Clone)]
 #[non_exhaustive]
-pub struct KeeperSettings {
+pub struct BodyEncoderSettings {
     /// The policy.
     pub keep: Keep,
     /// Fields to leave out of every object.
@@ -94,7 +94,7 @@ pub struct KeeperSettings {
     pub fresh_bytes: usize,
 }
 
-impl Default for KeeperSettings {
+impl Default for BodyEncoderSettings {
     fn default() -> Self {
         Self {
             keep: Keep::default(),
@@ -111,7 +111,7 @@ const AHEAD: usize = 1 << 20;
 
 /// Makes objects out of bytes and keeps them by one policy. Shared by everything that belongs to one store.
 #[derive(Clone)]
-pub struct Keeper(Arc<Shared>);
+pub struct BodyEncoder(Arc<Shared>);
 
 /// Where an object came from, which says whether it is likely to change again soon.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -144,23 +144,23 @@ pub struct Packed {
     pub waiting: usize,
 }
 
-impl Keeper {
+impl BodyEncoder {
     /// A keeper with nothing in it.
     #[must_use]
-    pub fn new(settings: KeeperSettings) -> Self {
+    pub fn new(settings: BodyEncoderSettings) -> Self {
         Self::with_interner(settings, Some(Mutex::default()))
     }
 
     /// For objects outside of any store.
     pub(crate) fn loose() -> &'static Self {
-        static LOOSE: LazyLock<Keeper> = LazyLock::new(|| {
-            let settings = KeeperSettings { keep: Keep::Plain, recent_bytes: 0, ..KeeperSettings::default() };
-            Keeper::with_interner(settings, None)
+        static LOOSE: LazyLock<BodyEncoder> = LazyLock::new(|| {
+            let settings = BodyEncoderSettings { keep: Keep::Plain, recent_bytes: 0, ..BodyEncoderSettings::default() };
+            BodyEncoder::with_interner(settings, None)
         });
         &LOOSE
     }
 
-    fn with_interner(settings: KeeperSettings, interner: Option<Mutex<Interner>>) -> Self {
+    fn with_interner(settings: BodyEncoderSettings, interner: Option<Mutex<Interner>>) -> Self {
         let common = Arc::new(Common::new(settings.keep, settings.recent_bytes));
         Self(Arc::new(Shared {
             cutter: settings.drop_fields,
@@ -408,9 +408,12 @@ impl Keeper {
     }
 }
 
-impl fmt::Debug for Keeper {
+impl fmt::Debug for BodyEncoder {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Keeper").field("keep", &self.keep()).field("decodes", &self.decodes()).finish_non_exhaustive()
+        f.debug_struct("BodyEncoder")
+            .field("keep", &self.keep())
+            .field("decodes", &self.decodes())
+            .finish_non_exhaustive()
     }
 }
 
@@ -420,22 +423,22 @@ mod tests {
 
     #[test]
     fn who_is_ahead_of_the_packing_is_so_by_no_more_than_is_allowed_and_catches_up() {
-        let keeper = Keeper::new(KeeperSettings { fresh_bytes: 0, ..KeeperSettings::default() });
+        let encoder = BodyEncoder::new(BodyEncoderSettings { fresh_bytes: 0, ..BodyEncoderSettings::default() });
         let held: Vec<_> = (0..30_000)
             .map(|n| {
                 let json = format!(
                     r#"{{"metadata":{{"name":"a{n}"}},"data":{{"text":"{}"}}}}"#,
                     "of no importance ".repeat(4)
                 );
-                keeper.accept_ahead(&json.into(), Arrival::Changed(0)).unwrap()
+                encoder.accept_ahead(&json.into(), Arrival::Changed(0)).unwrap()
             })
             .collect();
-        let waiting = keeper.0.packing.lock().fresh_bytes;
+        let waiting = encoder.0.packing.lock().fresh_bytes;
         assert!((AHEAD / 2..=AHEAD).contains(&waiting), "{waiting}");
-        assert!(keeper.is_behind());
-        keeper.catch_up();
-        assert!(!keeper.is_behind());
-        assert_eq!(keeper.0.packing.lock().fresh_bytes, 0);
+        assert!(encoder.is_behind());
+        encoder.catch_up();
+        assert!(!encoder.is_behind());
+        assert_eq!(encoder.0.packing.lock().fresh_bytes, 0);
         drop(held);
     }
 }

@@ -72,7 +72,7 @@ mod sync;
 /// An informer of a kind that does not exist asks again and again, up to every 30 seconds. Meanwhile a wait for it [fails], or
 /// [goes on](crate::WhenRefused::Wait), as set. Sooner than by asking again it learns of the kind where the definitions of custom
 /// resources may be watched: they are, metadata only and once for all informers, as long as any of them waits for its kind. While
-/// there is no definition the informer rests, and asks only every [five minutes](crate::reflector::Settings::absent_retry). When a
+/// there is no definition the informer rests, and asks only every [five minutes](crate::reflector::ReflectorSettings::absent_retry). When a
 /// definition goes, its objects are told to be deleted, and the informer rests until it comes back.
 ///
 /// [fails]: Self::synced
@@ -295,7 +295,7 @@ impl Factory {
     /// Completes when the cache of every informer is full that is held now. Waits for [`start`](Self::start) too.
     ///
     /// Fails where waiting cannot help: when an informer has stopped, or the server refuses it what it asks for, as for missing
-    /// permissions or kinds that do not exist, unless it is [set](crate::Settings::when_refused) to wait for those. The error names
+    /// permissions or kinds that do not exist, unless it is [set](crate::InformerSettings::when_refused) to wait for those. The error names
     /// every cache that is not full, and why. Informers keep trying, and a later wait can succeed.
     ///
     /// ```

@@ -15,17 +15,17 @@ pub use self::error::{NamespacesShared, Stale, SyncError, WaitError};
 pub use self::handler::HandlerBuilder;
 pub use self::index::Index;
 pub use self::lister::{Lister, NamespaceLister, ObjRef, Snapshot};
-pub use self::settings::{Settings, WhenRefused};
+pub use self::settings::{InformerSettings, WhenRefused};
 pub use self::subscription::{Registration, Subscription};
 
-pub(crate) use self::core::{Core, Standing};
+pub(crate) use self::core::{Core, SyncStatus};
 
 use crate::body::Obj;
 use crate::client::ListWatch;
 use crate::object::FieldPath;
 use crate::object::{Kind, Object};
 use crate::store::Event;
-use crate::store::Scope;
+use crate::store::WatchScope;
 
 mod builder;
 mod core;
@@ -159,7 +159,7 @@ impl<K: Object> Informer<K> {
     /// # #[tokio::main(flavor = "current_thread")]
     /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
     /// use k8s_openapi::api::core::v1::ConfigMap;
-    /// use kube_informer::reflector::{Settings, Streaming};
+    /// use kube_informer::reflector::{ReflectorSettings, Streaming};
     /// use kube_informer::{Body, Frame, Informer, Kind, ListQuery, ListWatch, ServerError, Version, WatchQuery};
     ///
     /// /// Has one object, which never changes.
@@ -176,7 +176,7 @@ impl<K: Object> Informer<K> {
     ///     }
     /// }
     /// // Its watches do not begin with everything.
-    /// let settings = Settings { streaming: Streaming::Never, ..Settings::default() };
+    /// let settings = ReflectorSettings { streaming: Streaming::Never, ..ReflectorSettings::default() };
     /// let maps = Informer::<ConfigMap>::builder_from(OneMap, ConfigMap::resource()).reflector(settings).start();
     /// maps.synced().await?;
     /// assert_eq!(maps.lister().list()[0].name(), "a");
@@ -570,10 +570,10 @@ where
 }
 
 /// Each namespace once.
-fn scopes(namespaces: impl IntoIterator<Item: Into<Arc<str>>>) -> Vec<Scope> {
-    let mut scopes: Vec<Scope> = Vec::new();
+fn scopes(namespaces: impl IntoIterator<Item: Into<Arc<str>>>) -> Vec<WatchScope> {
+    let mut scopes: Vec<WatchScope> = Vec::new();
     for namespace in namespaces {
-        let scope = Scope::Namespace(namespace.into());
+        let scope = WatchScope::Namespace(namespace.into());
         if !scopes.contains(&scope) {
             scopes.push(scope);
         }

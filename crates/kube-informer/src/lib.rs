@@ -119,8 +119,8 @@ pub use self::client::{
 pub use self::codec::{ServerStatus, StatusCause, StatusDetails, Wire};
 pub use self::factory::{Factory, FactoryBuilder, FactorySyncError, Missing, NotSynced, Scope, SettingsConflict};
 pub use self::informer::{
-    HandlerBuilder, Index, Informer, InformerBuilder, Lister, NamespaceLister, NamespacesShared, ObjRef, Registration,
-    Settings, Snapshot, Stale, Subscription, SyncError, WaitError, WhenRefused,
+    HandlerBuilder, Index, Informer, InformerBuilder, InformerSettings, Lister, NamespaceLister, NamespacesShared,
+    ObjRef, Registration, Snapshot, Stale, Subscription, SyncError, WaitError, WhenRefused,
 };
 pub use self::object::{
     DecodeError, Encoded, FieldPath, FieldSelector, Kind, Labels, Object, ObjectKey, Owner, ParseError, Selector, Uid,

@@ -12,21 +12,21 @@ use futures_util::{FutureExt, StreamExt};
 use tokio::sync::watch;
 use tokio::time::Instant;
 
-pub(crate) use self::definition_watch::{Lookout, Sight};
-pub use self::settings::{BackoffSettings, Settings, Streaming};
+pub(crate) use self::definition_watch::{DefinitionState, DefinitionWatch};
+pub use self::settings::{BackoffSettings, ReflectorSettings, Streaming};
 pub use self::sink::{DeltaSink, SinkClosed};
-pub use self::status::{Counters, RelistReason, Relists, State, Status, Synced};
+pub use self::status::{Counters, ReflectorState, ReflectorStatus, RelistReason, Relists, Synced};
 
 use self::flow::{Flow, read_revision};
 use self::machine::{Machine, Step};
-use self::rng::Dice;
+use self::rng::Rng;
 use self::step::{Action, Input, Lane};
 use crate::body::{Obj, Untyped};
 use crate::client::{Doing, ServerError};
 use crate::client::{ListWatch, Source, WatchQuery, WatchStart};
 use crate::object::DecodeError;
 use crate::object::Version;
-use crate::store::{Delta, Scope};
+use crate::store::{Delta, WatchScope};
 
 pub(crate) mod backoff;
 mod definition_watch;
@@ -58,13 +58,13 @@ pub(crate) mod step;
 /// #     }))?;
 /// # }
 /// use k8s_openapi::api::core::v1::ConfigMap;
-/// use kube_informer::store::{Delta, Scope};
-/// use kube_informer::reflector::{Reflector, Settings, Whence};
+/// use kube_informer::store::{Delta, WatchScope};
+/// use kube_informer::reflector::{Reflector, ReflectorSettings, ObjectSource};
 /// use kube_informer::{ApiListWatch, Obj};
 ///
-/// let intake = |json: &bytes::Bytes, _: Whence| Obj::from_json(json.clone());
+/// let intake = |json: &bytes::Bytes, _: ObjectSource| Obj::from_json(json.clone());
 /// let source = ApiListWatch::of::<ConfigMap>(client);
-/// let reflector = Reflector::new("configmaps", Scope::Everything, source, Settings::default(), intake);
+/// let reflector = Reflector::new("configmaps", WatchScope::Everything, source, ReflectorSettings::default(), intake);
 /// let (sink, mut deltas) = tokio::sync::mpsc::channel(100);
 /// let running = tokio::spawn(reflector.run(sink));
 /// assert!(matches!(deltas.recv().await, Some(Delta::RelistBegun(_))));
@@ -79,9 +79,9 @@ pub struct Reflector {
     machine: Machine,
     intake: Box<dyn Intake>,
     on_error: Option<OnError>,
-    lookout: Option<Arc<dyn Lookout>>,
-    status: watch::Sender<Status>,
-    dice: Dice,
+    definition_watch: Option<Arc<dyn DefinitionWatch>>,
+    status: watch::Sender<ReflectorStatus>,
+    rng: Rng,
 }
 
 type OnError = Box<dyn FnMut(&ServerError) + Send>;
@@ -90,14 +90,14 @@ type OnError = Box<dyn FnMut(&ServerError) + Send>;
 ///
 /// ```
 /// use bytes::Bytes;
-/// use kube_informer::reflector::{Intake, Whence};
+/// use kube_informer::reflector::{Intake, ObjectSource};
 /// use kube_informer::{DecodeError, Obj, Untyped};
 ///
 /// /// Counts what comes in.
 /// struct Counted(u64);
 ///
 /// impl Intake for Counted {
-///     fn accept(&mut self, json: &Bytes, _: Whence) -> Result<Obj<Untyped>, DecodeError> {
+///     fn accept(&mut self, json: &Bytes, _: ObjectSource) -> Result<Obj<Untyped>, DecodeError> {
 ///         self.0 += 1;
 ///         Obj::from_json(json.clone())
 ///     }
@@ -105,7 +105,7 @@ type OnError = Box<dyn FnMut(&ServerError) + Send>;
 /// ```
 pub trait Intake: Send {
     /// Makes an object out of its JSON.
-    fn accept(&mut self, json: &Bytes, whence: Whence) -> Result<Obj<Untyped>, DecodeError>;
+    fn accept(&mut self, json: &Bytes, source: ObjectSource) -> Result<Obj<Untyped>, DecodeError>;
 
     /// Whether something is left to do that nobody need wait for.
     fn is_behind(&self) -> bool {
@@ -116,7 +116,7 @@ pub trait Intake: Send {
     ///
     /// ```
     /// use bytes::Bytes;
-    /// use kube_informer::reflector::{Intake, Whence};
+    /// use kube_informer::reflector::{Intake, ObjectSource};
     /// use kube_informer::{DecodeError, Obj, Untyped};
     ///
     /// /// Hands out objects at once, and files them later.
@@ -127,7 +127,7 @@ pub trait Intake: Send {
     /// }
     ///
     /// impl Intake for Filing {
-    ///     fn accept(&mut self, json: &Bytes, _: Whence) -> Result<Obj<Untyped>, DecodeError> {
+    ///     fn accept(&mut self, json: &Bytes, _: ObjectSource) -> Result<Obj<Untyped>, DecodeError> {
     ///         let object = Obj::from_json(json.clone())?;
     ///         self.unfiled.push(object.clone());
     ///         Ok(object)
@@ -147,25 +147,25 @@ pub trait Intake: Send {
 
 impl<F> Intake for F
 where
-    F: FnMut(&Bytes, Whence) -> Result<Obj<Untyped>, DecodeError> + Send,
+    F: FnMut(&Bytes, ObjectSource) -> Result<Obj<Untyped>, DecodeError> + Send,
 {
-    fn accept(&mut self, json: &Bytes, whence: Whence) -> Result<Obj<Untyped>, DecodeError> {
-        self(json, whence)
+    fn accept(&mut self, json: &Bytes, source: ObjectSource) -> Result<Obj<Untyped>, DecodeError> {
+        self(json, source)
     }
 }
 
 /// What an object came in.
 ///
 /// ```
-/// use kube_informer::reflector::Whence;
+/// use kube_informer::reflector::ObjectSource;
 ///
-/// fn is_fresh(whence: Whence) -> bool {
-///     whence == Whence::Watch
+/// fn is_fresh(whence: ObjectSource) -> bool {
+///     whence == ObjectSource::Watch
 /// }
-/// assert!(!is_fresh(Whence::List));
+/// assert!(!is_fresh(ObjectSource::List));
 /// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Whence {
+pub enum ObjectSource {
     /// A list, streamed or not: it may have been as it is for long.
     List,
     /// A watch: it has just changed.
@@ -178,9 +178,9 @@ impl Reflector {
     #[doc(alias("NewReflector", "NewNamedReflector", "NewReflectorWithOptions", "TypeDescription"))]
     pub fn new(
         what: impl Into<Arc<str>>,
-        scope: Scope,
+        scope: WatchScope,
         source: impl ListWatch,
-        settings: Settings,
+        settings: ReflectorSettings,
         intake: impl Intake + 'static,
     ) -> Self {
         Self::boxed(what.into(), scope, source, settings, Box::new(intake))
@@ -188,9 +188,9 @@ impl Reflector {
 
     pub(crate) fn boxed(
         what: Arc<str>,
-        scope: Scope,
+        scope: WatchScope,
         source: impl ListWatch,
-        settings: Settings,
+        settings: ReflectorSettings,
         intake: Box<dyn Intake>,
     ) -> Self {
         Self {
@@ -199,9 +199,9 @@ impl Reflector {
             what,
             intake,
             on_error: None,
-            lookout: None,
-            status: watch::Sender::new(Status::new()),
-            dice: Dice::random(),
+            definition_watch: None,
+            status: watch::Sender::new(ReflectorStatus::new()),
+            rng: Rng::random(),
         }
     }
 
@@ -213,15 +213,15 @@ impl Reflector {
     }
 
     /// Has somebody look out for the resource while the server does not know it.
-    pub(crate) fn lookout(mut self, lookout: Arc<dyn Lookout>) -> Self {
-        self.lookout = Some(lookout);
+    pub(crate) fn definition_watch(mut self, definition_watch: Arc<dyn DefinitionWatch>) -> Self {
+        self.definition_watch = Some(definition_watch);
         self
     }
 
     /// Fixes what is otherwise left to chance: how long watches and waits last.
     #[must_use]
     pub fn seed(mut self, seed: u64) -> Self {
-        self.dice = Dice::seeded(seed);
+        self.rng = Rng::seeded(seed);
         self
     }
 
@@ -233,13 +233,13 @@ impl Reflector {
     /// # let server = kube_embedded::Server::builder().in_process().start().await?;
     /// # let client = kube::Client::new(server.service(), "default");
     /// use k8s_openapi::api::core::v1::ConfigMap;
-    /// use kube_informer::store::{Delta, Scope};
-    /// use kube_informer::reflector::{Reflector, Settings, Synced, Whence};
+    /// use kube_informer::store::{Delta, WatchScope};
+    /// use kube_informer::reflector::{Reflector, ReflectorSettings, Synced, ObjectSource};
     /// use kube_informer::{ApiListWatch, Obj};
     ///
-    /// let intake = |json: &bytes::Bytes, _: Whence| Obj::from_json(json.clone());
+    /// let intake = |json: &bytes::Bytes, _: ObjectSource| Obj::from_json(json.clone());
     /// let source = ApiListWatch::of::<ConfigMap>(client);
-    /// let reflector = Reflector::new("configmaps", Scope::Everything, source, Settings::default(), intake);
+    /// let reflector = Reflector::new("configmaps", WatchScope::Everything, source, ReflectorSettings::default(), intake);
     /// let mut status = reflector.status();
     /// let (sink, _deltas) = tokio::sync::mpsc::channel::<Delta>(100);
     /// let running = tokio::spawn(reflector.run(sink));
@@ -249,24 +249,24 @@ impl Reflector {
     /// # }
     /// ```
     #[must_use]
-    pub fn status(&self) -> watch::Receiver<Status> {
+    pub fn status(&self) -> watch::Receiver<ReflectorStatus> {
         self.status.subscribe()
     }
 
     /// Lists and watches until the sink is closed or this future is dropped.
     #[doc(alias("RunWithContext", "ListAndWatch", "ListAndWatchWithContext"))]
     pub async fn run(self, sink: impl DeltaSink) {
-        let Self { source, what, machine, intake, on_error, lookout, status, dice } = self;
+        let Self { source, what, machine, intake, on_error, definition_watch, status, rng } = self;
         let mut run = Run {
             source,
             what,
             machine,
             intake,
             on_error,
-            lookout,
+            definition_watch,
             sights: None,
             status: Publisher(status),
-            dice,
+            rng,
             started: Instant::now(),
             main: None,
             beside: None,
@@ -292,11 +292,11 @@ struct Run<S> {
     machine: Machine,
     intake: Box<dyn Intake>,
     on_error: Option<OnError>,
-    lookout: Option<Arc<dyn Lookout>>,
+    definition_watch: Option<Arc<dyn DefinitionWatch>>,
     /// What is seen of the resource, while the server does not know it.
-    sights: Option<Fuse<BoxStream<'static, Sight>>>,
+    sights: Option<Fuse<BoxStream<'static, DefinitionState>>>,
     status: Publisher,
-    dice: Dice,
+    rng: Rng,
     started: Instant,
     main: Option<Flow>,
     beside: Option<Second>,
@@ -336,11 +336,11 @@ impl<S: DeltaSink> Run<S> {
 
     /// What can be read out of the bytes at hand.
     fn decode(&mut self) -> Option<Input> {
-        let whence = if self.machine.is_listing() { Whence::List } else { Whence::Watch };
-        let main = self.main.as_mut().and_then(|flow| flow.decode(whence, &mut *self.intake));
+        let source = if self.machine.is_listing() { ObjectSource::List } else { ObjectSource::Watch };
+        let main = self.main.as_mut().and_then(|flow| flow.decode(source, &mut *self.intake));
         main.or_else(|| {
             let second = self.beside.as_mut().filter(|second| !second.held)?;
-            second.flow.decode(Whence::Watch, &mut *self.intake)
+            second.flow.decode(ObjectSource::Watch, &mut *self.intake)
         })
     }
 
@@ -364,7 +364,7 @@ impl<S: DeltaSink> Run<S> {
     /// Lets the machine take a step, and does what it says.
     async fn step(&mut self, input: Input) -> Result<(), SinkClosed> {
         let mut actions = std::mem::take(&mut self.actions);
-        let mut step = Step { now: self.now(), dice: &mut self.dice, actions: &mut actions };
+        let mut step = Step { now: self.now(), rng: &mut self.rng, actions: &mut actions };
         self.machine.step(input, &mut step);
         let mut done = Ok(());
         for action in actions.drain(..) {
@@ -402,7 +402,9 @@ impl<S: DeltaSink> Run<S> {
                     second.held = true;
                 }
             }
-            Action::LookOut => self.sights = self.lookout.as_ref().map(|lookout| lookout.look().fuse()),
+            Action::LookOut => {
+                self.sights = self.definition_watch.as_ref().map(|definition_watch| definition_watch.look().fuse())
+            }
             Action::LookAway => self.sights = None,
             Action::CloseBeside => {
                 self.beside = None;
@@ -424,7 +426,7 @@ impl<S: DeltaSink> Run<S> {
             }
             accepting.await?;
         }
-        let mut step = Step { now: self.now(), dice: &mut self.dice, actions: &mut Vec::new() };
+        let mut step = Step { now: self.now(), rng: &mut self.rng, actions: &mut Vec::new() };
         self.machine.step(Input::Resumed, &mut step);
         Ok(())
     }
@@ -454,11 +456,11 @@ impl<S: DeltaSink> Run<S> {
 }
 
 /// Tells that it is over when the reflector is dropped, wherever it was.
-struct Publisher(watch::Sender<Status>);
+struct Publisher(watch::Sender<ReflectorStatus>);
 
 impl Drop for Publisher {
     fn drop(&mut self) {
-        self.0.send_modify(|status| status.state = State::Stopped);
+        self.0.send_modify(|status| status.state = ReflectorState::Stopped);
     }
 }
 

@@ -6,36 +6,36 @@ use std::sync::Arc;
 use foldhash::SharedSeed;
 use hashbrown::HashSet;
 
-pub use self::delta::{Delta, History, Relist, Scope};
+pub use self::delta::{Delta, History, Relist, WatchScope};
 pub use self::event::{Event, FinalState, Origin};
 pub use self::events::Events;
-pub use self::ingest::{Door, Verdict};
+pub use self::ingest::{Ingest, Verdict};
 pub use self::reader::Reader;
-pub use self::reclaim::Leftovers;
+pub use self::reclaim::ReclaimStatus;
 
-pub(crate) use self::hamt::Trie;
+pub(crate) use self::hamt::Hamt;
 pub(crate) use self::ingest::guarded;
-pub(crate) use self::label_bloom::Sought;
-pub(crate) use self::state::{Entry, Hashing, Place, State};
+pub(crate) use self::label_bloom::BloomQuery;
+pub(crate) use self::state::{Hashing, SlotRef, StoreEntry, StoreState};
 
-use self::double_buffer::Draft;
-use self::index_build::Building;
+use self::double_buffer::DoubleBuffer;
+use self::index_build::IndexBuild;
 use self::index_table::AnyTable;
 use self::label_sets::LabelSets;
 use self::listing::Listing;
 use self::prefetch::look_ahead;
-use self::progress::{Scopes, is_older};
+use self::progress::{Progress, is_older};
 use self::reader::Shared;
-use self::reclaim::Retired;
+use self::reclaim::Reclaimer;
 use self::sabotage::Sabotage;
 use self::slots::Slots;
-use self::state::Spot;
-use self::tombstones::Departed;
+use self::state::KeyHashes;
+use self::tombstones::Tombstones;
 use crate::body::Arrival;
 use crate::body::{Obj, Raw, Untyped};
 use crate::object::ObjectKey;
 use crate::object::Version;
-use crate::pipeline::processor::{Run, RunOf};
+use crate::pipeline::processor::{BatchKind, Run};
 
 #[doc(hidden)]
 pub mod delta;
@@ -74,60 +74,60 @@ mod tombstones;
 /// - A list is compared as it comes in, so there are never two copies of the cache. Changes are told at once. New objects can be
 ///   read at once, but are told only when the list is complete and the deletions it showed have been told. The version moves then.
 /// - A list that is broken off and begun again, or abandoned, leaves nothing untold and deletes nothing.
-/// - An object that the [`Door`] leaves out was never there; one that was in the store is deleted, as [`FinalState::Filtered`].
+/// - An object that the [`Ingest`] leaves out was never there; one that was in the store is deleted, as [`FinalState::Filtered`].
 #[derive(Debug)]
 #[doc(alias = "ThreadSafeStore")]
 #[doc(alias = "Indexer")]
 pub struct Store {
     shared: Arc<Shared>,
     /// Within `apply` ahead of what readers see.
-    state: Draft,
-    retired: Retired,
+    state: DoubleBuffer,
+    retired: Reclaimer,
     slots: Slots,
     label_sets: LabelSets,
     tables: Vec<(usize, Box<dyn AnyTable>)>,
     /// Those that readers do not see yet.
-    building: Vec<Building>,
-    scopes: Scopes,
+    building: Vec<IndexBuild>,
+    scopes: Progress,
     listings: Vec<Listing>,
-    departed: Departed,
-    door: Door,
+    departed: Tombstones,
+    door: Ingest,
     #[cfg(test)]
     sabotage: Option<Sabotage>,
 }
 
 impl Default for Store {
     fn default() -> Self {
-        Self::new(Door::default())
+        Self::new(Ingest::default())
     }
 }
 
 impl Store {
     /// An empty store.
     #[must_use]
-    pub fn new(door: Door) -> Self {
+    pub fn new(door: Ingest) -> Self {
         Self::hashed(door, Hashing::random())
     }
 
     /// An empty store in which the order of objects depends on nothing but their keys and this seed.
     #[must_use]
-    pub fn seeded(door: Door, seed: u64) -> Self {
+    pub fn seeded(door: Ingest, seed: u64) -> Self {
         Self::hashed(door, Hashing::with_seed(seed, SharedSeed::global_fixed()))
     }
 
-    fn hashed(door: Door, hashing: Hashing) -> Self {
-        let state = State::new(hashing);
+    fn hashed(door: Ingest, hashing: Hashing) -> Self {
+        let state = StoreState::new(hashing);
         Self {
             shared: Arc::new(Shared::new(state.clone())),
-            retired: Retired::default(),
+            retired: Reclaimer::default(),
             slots: Slots::default(),
             label_sets: LabelSets::new(state.hashing().clone()),
-            state: Draft::new(state),
+            state: DoubleBuffer::new(state),
             tables: Vec::new(),
             building: Vec::new(),
-            scopes: Scopes::default(),
+            scopes: Progress::default(),
             listings: Vec::new(),
-            departed: Departed::default(),
+            departed: Tombstones::default(),
             door,
             #[cfg(test)]
             sabotage: None,
@@ -142,15 +142,15 @@ impl Store {
 
     /// Whether this scope has been listed completely.
     #[must_use]
-    pub fn is_complete(&self, scope: &Scope) -> bool {
+    pub fn is_complete(&self, scope: &WatchScope) -> bool {
         self.scopes.is_complete(scope)
     }
 
     /// Everything that has been told of so far: what a handler that comes late has to hear first.
     pub(crate) fn present(&self) -> Run {
-        let told = |entry: &&Entry| !self.listings.iter().any(|listing| listing.is_untold(entry.slot));
+        let told = |entry: &&StoreEntry| !self.listings.iter().any(|listing| listing.is_untold(entry.slot));
         let objects = self.state.iter().filter(told).map(|entry| Arc::clone(&entry.raw)).collect();
-        Run::new(objects, RunOf::Added(Origin::Initial))
+        Run::new(objects, BatchKind::Added(Origin::Initial))
     }
 
     /// Applies deltas in order, builds a little of the indexes that were asked for, lets readers see the result, and says what to tell.
@@ -183,8 +183,8 @@ impl Store {
     }
 
     /// Makes ready for the next [`apply`](Self::apply), and frees a little of what readers have let go of. To be called when the
-    /// events have been told and nothing else is to be done, and again later as long as there are [`Leftovers`].
-    pub fn tidy(&mut self) -> Leftovers {
+    /// events have been told and nothing else is to be done, and again later as long as there are [`ReclaimStatus`].
+    pub fn tidy(&mut self) -> ReclaimStatus {
         self.state.catch_up();
         self.retired.tidy()
     }
@@ -201,7 +201,7 @@ impl Store {
     }
 
     /// The spot is that of its key, if it has been made already.
-    fn fold(&mut self, delta: Delta, spot: Option<Spot>, events: &mut Events) {
+    fn fold(&mut self, delta: Delta, spot: Option<KeyHashes>, events: &mut Events) {
         let at = |object: &Obj<Untyped>| spot.unwrap_or_else(|| self.state.spot(object.key()));
         match delta {
             Delta::Changed(object) => self.changed(at(&object), object, events),
@@ -216,7 +216,7 @@ impl Store {
         }
     }
 
-    fn changed(&mut self, spot: Spot, object: Obj<Untyped>, events: &mut Events) {
+    fn changed(&mut self, spot: KeyHashes, object: Obj<Untyped>, events: &mut Events) {
         self.scopes.heard_of(object.key(), object.version());
         self.undoubt(object.key());
         let held = self.state.get_at(spot, object.key());
@@ -242,7 +242,7 @@ impl Store {
         }
     }
 
-    fn deleted(&mut self, spot: Spot, object: Obj<Untyped>, events: &mut Events) {
+    fn deleted(&mut self, spot: KeyHashes, object: Obj<Untyped>, events: &mut Events) {
         self.scopes.heard_of(object.key(), object.version());
         self.undoubt(object.key());
         // Not even noted if it was never here: a keyed queue would not have brought it, and both are to tell the same.
@@ -280,7 +280,7 @@ impl Store {
         }
     }
 
-    fn listed(&mut self, spot: Spot, object: Obj<Untyped>, events: &mut Events) {
+    fn listed(&mut self, spot: KeyHashes, object: Obj<Untyped>, events: &mut Events) {
         let Some(at) = self.listings.iter().position(|listing| listing.relist.scope.covers(object.key())) else {
             return self.changed(spot, object, events);
         };
@@ -317,7 +317,14 @@ impl Store {
     }
 
     /// Takes an object as this list shows it, at its key's spot, where `held` is.
-    fn let_in(&mut self, at: usize, object: Obj<Untyped>, spot: Spot, held: Option<Entry>, events: &mut Events) {
+    fn let_in(
+        &mut self,
+        at: usize,
+        object: Obj<Untyped>,
+        spot: KeyHashes,
+        held: Option<StoreEntry>,
+        events: &mut Events,
+    ) {
         let origin = self.listings[at].origin;
         let object = match self.door.admit(object, Arrival::Listed) {
             Ok(object) => object,
@@ -337,7 +344,7 @@ impl Store {
         }
     }
 
-    fn relist_ended(&mut self, scope: &Scope, version: &Version, events: &mut Events) {
+    fn relist_ended(&mut self, scope: &WatchScope, version: &Version, events: &mut Events) {
         self.settle_doubts(scope, version, events);
         let Some(mut listing) = self.take_listing(scope) else { return };
         let missing: Vec<ObjectKey> = match self.is_sabotaged(Sabotage::NoMissedDeletes) {
@@ -363,7 +370,7 @@ impl Store {
 
     /// A complete list that is not older than what was known, and yet shows an earlier state, is of a server that went back and has gone
     /// on since: what it shows is how things are.
-    fn settle_doubts(&mut self, scope: &Scope, version: &Version, events: &mut Events) {
+    fn settle_doubts(&mut self, scope: &WatchScope, version: &Version, events: &mut Events) {
         let Some(at) = self.listings.iter().position(|listing| listing.relist.scope == *scope) else { return };
         for object in std::mem::take(&mut self.listings[at].doubted).into_values() {
             let known = match self.state.get(object.key()) {
@@ -387,19 +394,19 @@ impl Store {
 
     /// What the list has not shown, but for what was heard of since: that the list could not know.
     fn missing(&self, listing: &Listing, version: &Version) -> Vec<ObjectKey> {
-        let later = |entry: &Entry| !listing.went_back() && is_older(version, &entry.raw.meta().version);
+        let later = |entry: &StoreEntry| !listing.went_back() && is_older(version, &entry.raw.meta().version);
         let missing =
             self.in_scope(&listing.relist.scope).filter(|entry| !listing.seen.has(entry.slot) && !later(entry));
         missing.map(|entry| entry.key().clone()).collect()
     }
 
-    fn relist_abandoned(&mut self, scope: &Scope, events: &mut Events) {
+    fn relist_abandoned(&mut self, scope: &WatchScope, events: &mut Events) {
         if let Some(listing) = self.take_listing(scope) {
             self.tell_untold(&listing, events);
         }
     }
 
-    fn take_listing(&mut self, scope: &Scope) -> Option<Listing> {
+    fn take_listing(&mut self, scope: &WatchScope) -> Option<Listing> {
         let at = self.listings.iter().position(|listing| listing.relist.scope == *scope)?;
         let listing = self.listings.swap_remove(at);
         if self.listings.is_empty() {
@@ -413,7 +420,7 @@ impl Store {
         events.added(untold.map(|entry| Arc::clone(&entry.raw)).collect(), listing.origin);
     }
 
-    fn scope_left(&mut self, scope: &Scope, events: &mut Events) {
+    fn scope_left(&mut self, scope: &WatchScope, events: &mut Events) {
         let keys: Vec<ObjectKey> = self.in_scope(scope).map(|entry| entry.key().clone()).collect();
         for key in keys {
             if let Some((last, true)) = self.take(self.state.spot(&key), &key) {
@@ -427,7 +434,7 @@ impl Store {
 
     fn resync(&self, except: Vec<ObjectKey>, events: &mut Events) {
         let except: HashSet<ObjectKey> = except.into_iter().collect();
-        let told = |entry: &&Entry| {
+        let told = |entry: &&StoreEntry| {
             !except.contains(entry.key()) && !self.listings.iter().any(|listing| listing.is_untold(entry.slot))
         };
         events.again(self.state.iter().filter(told).map(|entry| Arc::clone(&entry.raw)).collect());
@@ -451,8 +458,8 @@ impl Store {
     fn put(
         &mut self,
         object: &Obj<Untyped>,
-        spot: Spot,
-        mut held: Option<Entry>,
+        spot: KeyHashes,
+        mut held: Option<StoreEntry>,
         origin: Origin,
         events: &mut Events,
     ) -> (u32, Before) {
@@ -478,7 +485,7 @@ impl Store {
         for table in self.every_table() {
             table.put(place, object);
         }
-        let entry = Entry { raw: Arc::clone(object.raw()), labels, slot };
+        let entry = StoreEntry { raw: Arc::clone(object.raw()), labels, slot };
         match origin {
             Origin::Initial if held.is_none() => self.state.fill(place, entry),
             _ => self.state.put(place, entry),
@@ -492,7 +499,7 @@ impl Store {
     }
 
     /// Takes an object out. Gives its last state, and whether anybody has been told of it.
-    fn take(&mut self, spot: Spot, key: &ObjectKey) -> Option<(Obj<Untyped>, bool)> {
+    fn take(&mut self, spot: KeyHashes, key: &ObjectKey) -> Option<(Obj<Untyped>, bool)> {
         let (place, entry) = self.state.remove(spot, key)?;
         for table in self.every_table() {
             table.remove(place);
@@ -507,23 +514,23 @@ impl Store {
         Some((Obj::new(entry.raw), !untold))
     }
 
-    fn in_scope(&self, scope: &Scope) -> Box<dyn Iterator<Item = &Entry> + '_> {
+    fn in_scope(&self, scope: &WatchScope) -> Box<dyn Iterator<Item = &StoreEntry> + '_> {
         match scope {
-            Scope::Everything => Box::new(self.state.iter()),
-            Scope::Namespace(namespace) => Box::new(self.state.namespace(namespace)),
+            WatchScope::Everything => Box::new(self.state.iter()),
+            WatchScope::Namespace(namespace) => Box::new(self.state.namespace(namespace)),
         }
     }
 
     fn adopt_tables(&mut self) {
         for (id, table) in self.shared.waiting() {
-            self.building.push(Building::new(id, table, &self.state));
+            self.building.push(IndexBuild::new(id, table, &self.state));
         }
         self.tables.retain(|(_, table)| table.is_wanted());
         self.building.retain(|building| building.table.is_wanted());
     }
 
     fn build_tables(&mut self) {
-        let built = |building: &mut Building| building.advance(&self.state, BUILT_AT_ONCE);
+        let built = |building: &mut IndexBuild| building.advance(&self.state, BUILT_AT_ONCE);
         self.tables.extend(self.building.extract_if(.., built).map(|building| (building.id, building.table)));
     }
 

@@ -88,7 +88,7 @@ fn searchable() -> BTreeSet<String> {
         for entry in fs::read_dir(folder).unwrap() {
             let path = entry.unwrap().path();
             // What is in the documentation of nobody.
-            let hidden = ["store", "codec", "delta", "processor", "controller"];
+            let hidden = ["codec", "processor", "controller", "model"];
             if hidden.contains(&path.file_stem().unwrap().to_str().unwrap()) {
                 continue;
             }

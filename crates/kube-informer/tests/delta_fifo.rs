@@ -4,7 +4,7 @@ mod objects;
 
 use kube_informer::Version;
 use kube_informer::pipeline::delta_fifo::{Bounds, DeltaFifo, Discipline, Full, LARGEST_BATCH};
-use kube_informer::store::{Delta, Scope};
+use kube_informer::store::{Delta, WatchScope};
 use objects::{begun, changed, deleted, ended, list, listed};
 
 const BOTH: [Discipline; 2] = [Discipline::Ordered, Discipline::Keyed];
@@ -176,7 +176,7 @@ fn a_resync_is_one_delta_behind_earlier_ones_and_spares_what_is_queued() {
 fn a_bookmark_keeps_its_place() {
     for discipline in BOTH {
         let mut queue = queue(discipline);
-        let bookmark = Delta::Bookmark { scope: Scope::Everything, version: Version::from(2) };
+        let bookmark = Delta::Bookmark { scope: WatchScope::Everything, version: Version::from(2) };
         push(&mut queue, [changed("a", 1), bookmark, changed("a", 3)]);
         assert_eq!(batches(&mut queue), ["a1", "bookmark", "a3"]);
     }

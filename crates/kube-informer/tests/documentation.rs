@@ -48,8 +48,8 @@ const OBVIOUS: &[(&str, &str)] = &[
     ("ServerError", "code doing failure is_connection_refused is_expired is_forbidden is_internal is_not_found \
         is_too_large_version is_too_many_requests is_unauthorized new"),
     ("ServerStatus", "of_json"),
-    // Setters that stand once, for `Settings` and for `InformerBuilder`.
-    ("Settings", "all_namespaces keep metrics namespace queue when_refused wire"),
+    // Setters that stand once, for `ReflectorSettings` and for `InformerBuilder`.
+    ("ReflectorSettings", "all_namespaces keep metrics namespace queue when_refused wire"),
     ("Snapshot", "count get iter namespace select"),
     ("Status", "contact_age"),
     ("Uid", "new"),
@@ -242,7 +242,7 @@ struct Block {
 impl Block {
     fn begun_by(line: &str) -> Option<Self> {
         if line == "setters! {" {
-            return Some(Self { of: "Settings".to_owned(), begin: "" });
+            return Some(Self { of: "ReflectorSettings".to_owned(), begin: "" });
         }
         if let Some(rest) = line.strip_prefix("pub trait ") {
             return Some(Self { of: first_name(rest), begin: "" });

@@ -205,7 +205,7 @@ async fn namespaces_are_for_kinds_that_are_in_some() {
     let client = client(&server);
     let factory = Factory::builder(client)
         .defaults(|all| all.namespace("default"))
-        .kind_for::<DynamicObject>(&Namespace::resource(), kube_informer::Settings::all_namespaces)
+        .kind_for::<DynamicObject>(&Namespace::resource(), kube_informer::InformerSettings::all_namespaces)
         .build()
         .unwrap();
     let nodes = factory.informer::<Node>();

@@ -11,7 +11,7 @@ use k8s_openapi::api::core::v1::ConfigMap;
 use kube_embedded::access::Access;
 use kube_embedded::faults::{Fault, FaultHandle, Rule};
 use kube_embedded::{Server, Verb};
-use kube_informer::reflector::{Settings, Streaming};
+use kube_informer::reflector::{ReflectorSettings, Streaming};
 use kube_informer::{Backlog, Condition, Health, Informer, Obj, Registration, Wire};
 use support::{Story, cached, client, drained, key, put, remove, server, truth};
 use tokio::time::timeout;
@@ -30,12 +30,12 @@ struct Rig {
 impl Rig {
     /// Synced, with five objects.
     async fn new(wire: Wire) -> Self {
-        let rig = Self::unsynced(wire, Settings::default(), &[]).await;
+        let rig = Self::unsynced(wire, ReflectorSettings::default(), &[]).await;
         timeout(LONGEST, rig.maps.synced()).await.unwrap().unwrap();
         rig
     }
 
-    async fn unsynced(wire: Wire, settings: Settings, rules: &[Rule]) -> Self {
+    async fn unsynced(wire: Wire, settings: ReflectorSettings, rules: &[Rule]) -> Self {
         let server = server().await;
         for nth in 0..5 {
             put(&server, "default", &format!("m{nth}"), "1");
@@ -120,8 +120,8 @@ on_both_wires! {
     each_fault_alone_is_got_over
 }
 
-fn paged() -> Settings {
-    Settings { streaming: Streaming::Never, page_size: Some(2), ..Settings::default() }
+fn paged() -> ReflectorSettings {
+    ReflectorSettings { streaming: Streaming::Never, page_size: Some(2), ..ReflectorSettings::default() }
 }
 
 async fn a_410_in_the_middle_of_a_paged_list(wire: Wire) {
@@ -166,7 +166,7 @@ async fn a_stall_and_then_a_410(wire: Wire) {
 async fn a_streaming_list_without_its_end_and_then_429_on_the_list(wire: Wire) {
     let endless = Rule::new(Fault::OmitInitialEventsEnd).query("sendInitialEvents", "true");
     let busy = Rule::new(Fault::TooManyRequests).verb(Verb::List).times(3);
-    let rig = Rig::unsynced(wire, Settings::default(), &[endless, busy]).await;
+    let rig = Rig::unsynced(wire, ReflectorSettings::default(), &[endless, busy]).await;
     timeout(LONGEST, rig.maps.synced()).await.unwrap().unwrap();
     rig.happen();
     rig.converges().await;
@@ -241,7 +241,7 @@ async fn each_fault_alone_is_got_over(wire: Wire) {
     for fault in faults {
         for times in [1, 4] {
             // From the very first request on, ...
-            let rig = Rig::unsynced(wire, Settings::default(), &[Rule::new(fault.clone()).times(times)]).await;
+            let rig = Rig::unsynced(wire, ReflectorSettings::default(), &[Rule::new(fault.clone()).times(times)]).await;
             println!("{fault:?}, {times} times");
             let mut health = rig.maps.watch_health();
             drop(timeout(LONGEST, health.wait_for(Health::is_synced)).await.expect("it never syncs"));

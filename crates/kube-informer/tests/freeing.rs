@@ -10,7 +10,7 @@ use std::thread;
 use std::time::Duration;
 
 use bytes::Bytes;
-use kube_informer::body::{Arrival, Keeper, KeeperSettings};
+use kube_informer::body::{Arrival, BodyEncoder, BodyEncoderSettings};
 use kube_informer::store::Delta;
 use kube_informer::store::Store;
 use kube_informer::{Index, Lister, Obj, Untyped};
@@ -65,14 +65,14 @@ fn witness() -> Witness {
 /// kube-rs frees everything that a relist replaced while it holds the lock that every reader needs.
 #[test]
 fn nothing_is_freed_under_a_lock_that_readers_need() {
-    let mut settings = KeeperSettings::default();
+    let mut settings = BodyEncoderSettings::default();
     settings.recent_bytes = 1 << 10;
-    let keeper = Keeper::new(settings);
+    let encoder = BodyEncoder::new(settings);
     let object = |name: u64, version: u64| -> Obj<Untyped> {
         let json = format!(
             r#"{{"metadata":{{"name":"o{name}","uid":"o{name}","resourceVersion":"{version}"}},"value":"{version}"}}"#
         );
-        keeper.accept(&Bytes::from(json), Arrival::Listed).expect("well-formed")
+        encoder.accept(&Bytes::from(json), Arrival::Listed).expect("well-formed")
     };
     let mut store = Store::default();
     let index = |store: &Store| -> Index<Body, Value> {

@@ -12,7 +12,7 @@ use k8s_openapi::api::core::v1::ConfigMap;
 use kube::core::PartialObjectMeta;
 use kube_embedded::faults::{Fault, Rule};
 use kube_embedded::{Server, Verb};
-use kube_informer::reflector::{Settings, Streaming};
+use kube_informer::reflector::{ReflectorSettings, Streaming};
 use kube_informer::{
     Condition, Discipline, Figures, Health, Informer, Keep, Kind as _, Metrics, Obj, ServerError, Stale, SyncError,
     Verdict, WhenRefused,
@@ -449,7 +449,8 @@ async fn a_list_that_is_under_way_shows_how_far_it_is() {
     for nth in 0..5 {
         put(&server, "default", &format!("m{nth}"), "1");
     }
-    let settings = Settings { streaming: Streaming::Never, page_size: Some(2), ..Settings::default() };
+    let settings =
+        ReflectorSettings { streaming: Streaming::Never, page_size: Some(2), ..ReflectorSettings::default() };
     let maps = Informer::<ConfigMap>::builder(client(&server)).reflector(settings).start();
     maps.synced().await.unwrap();
     // The first list came whole, out of the server's cache; the one after a 410 comes in pages.

@@ -8,23 +8,23 @@ use std::thread;
 
 use bytes::Bytes;
 use json::{any_resource, config};
-use kube_informer::body::{Arrival, Dictionary, Keeper, KeeperSettings, Samples};
+use kube_informer::body::{Arrival, BodyEncoder, BodyEncoderSettings, Dictionary, Samples};
 use kube_informer::store::Delta;
-use kube_informer::store::{Door, Store};
+use kube_informer::store::{Ingest, Store};
 use kube_informer::{Keep, Obj, ObjectKey, Untyped, Verdict};
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
-fn keeper(keep: Keep) -> Keeper {
-    let mut settings = KeeperSettings::default();
+fn encoder(keep: Keep) -> BodyEncoder {
+    let mut settings = BodyEncoderSettings::default();
     settings.keep = keep;
-    Keeper::new(settings)
+    BodyEncoder::new(settings)
 }
 
-fn keeper_with(set: impl FnOnce(&mut KeeperSettings)) -> Keeper {
-    let mut settings = KeeperSettings::default();
+fn keeper_with(set: impl FnOnce(&mut BodyEncoderSettings)) -> BodyEncoder {
+    let mut settings = BodyEncoderSettings::default();
     set(&mut settings);
-    Keeper::new(settings)
+    BodyEncoder::new(settings)
 }
 
 /// A pod with an owner of its own.
@@ -52,17 +52,17 @@ fn owned(number: usize, version: usize, owner: &str) -> Bytes {
     .into()
 }
 
-fn accept(keeper: &Keeper, json: &Bytes, arrival: Arrival) -> Obj<Untyped> {
-    keeper.accept(json, arrival).expect("an object")
+fn accept(encoder: &BodyEncoder, json: &Bytes, arrival: Arrival) -> Obj<Untyped> {
+    encoder.accept(json, arrival).expect("an object")
 }
 
 /// Runs all training that is wanted, as a shell would on another thread.
-fn train(keeper: &Keeper) -> usize {
+fn train(encoder: &BodyEncoder) -> usize {
     let mut times = 0;
-    while let Some(samples) = keeper.wants_training() {
+    while let Some(samples) = encoder.wants_training() {
         match samples.train() {
-            Some(dictionary) => keeper.install(dictionary),
-            None => keeper.training_failed(),
+            Some(dictionary) => encoder.install(dictionary),
+            None => encoder.training_failed(),
         }
         times += 1;
     }
@@ -76,9 +76,9 @@ proptest! {
     fn every_policy_gives_back_the_bytes_it_was_given(objects in prop::collection::vec(any_resource(), 1..5)) {
         for keep in [Keep::Compact, Keep::Plain, Keep::Decoded] {
             for arrival in [Arrival::Listed, Arrival::Changed(0)] {
-                let keeper = keeper(keep);
-                let held: Vec<_> = objects.iter().map(|object| accept(&keeper, &object.text.clone().into(), arrival)).collect();
-                keeper.pack_cold(100, 100);
+                let encoder = encoder(keep);
+                let held: Vec<_> = objects.iter().map(|object| accept(&encoder, &object.text.clone().into(), arrival)).collect();
+                encoder.pack_cold(100, 100);
                 for (held, object) in held.iter().zip(&objects) {
                     prop_assert_eq!(held.json(), object.text.as_bytes());
                     prop_assert_eq!(&*held.view::<Value>().to_arc().unwrap(), &object.value);
@@ -101,12 +101,12 @@ proptest! {
 }
 
 /// A keeper that has settled on a dictionary for pods.
-static SETTLED: LazyLock<Keeper> = LazyLock::new(|| {
-    let keeper = keeper(Keep::Compact);
-    let held: Vec<_> = (0..5000).map(|n| accept(&keeper, &pod(n, 1), Arrival::Listed)).collect();
-    assert_eq!(train(&keeper), 1);
+static SETTLED: LazyLock<BodyEncoder> = LazyLock::new(|| {
+    let encoder = encoder(Keep::Compact);
+    let held: Vec<_> = (0..5000).map(|n| accept(&encoder, &pod(n, 1), Arrival::Listed)).collect();
+    assert_eq!(train(&encoder), 1);
     drop(held);
-    keeper
+    encoder
 });
 
 proptest! {
@@ -124,74 +124,74 @@ proptest! {
 
 #[test]
 fn a_dictionary_that_stops_paying_is_replaced() {
-    let keeper = keeper(Keep::Compact);
-    let mut held: Vec<_> = (0..8000).map(|n| accept(&keeper, &pod(n, 1), Arrival::Listed)).collect();
-    assert_eq!(train(&keeper), 1);
-    held.extend((8000..12_000).map(|n| accept(&keeper, &pod(n, 1), Arrival::Listed)));
-    assert!(keeper.wants_training().is_none(), "it pays");
+    let encoder = encoder(Keep::Compact);
+    let mut held: Vec<_> = (0..8000).map(|n| accept(&encoder, &pod(n, 1), Arrival::Listed)).collect();
+    assert_eq!(train(&encoder), 1);
+    held.extend((8000..12_000).map(|n| accept(&encoder, &pod(n, 1), Arrival::Listed)));
+    assert!(encoder.wants_training().is_none(), "it pays");
     let other = |n: u64| -> Bytes {
         let words: Vec<String> =
             (0..20).map(|w| format!("{:x}", (n * 31 + w).wrapping_mul(0x9e37_79b9_7f4a_7c15))).collect();
         json!({"kind":"Note","apiVersion":"x/v1","metadata":{"name":n.to_string()},"text":words}).to_string().into()
     };
-    held.extend((0..3000).map(|n| accept(&keeper, &other(n), Arrival::Listed)));
-    let samples = keeper.wants_training().expect("it no longer pays");
-    keeper.install(samples.train().unwrap());
+    held.extend((0..3000).map(|n| accept(&encoder, &other(n), Arrival::Listed)));
+    let samples = encoder.wants_training().expect("it no longer pays");
+    encoder.install(samples.train().unwrap());
     assert!(held[..12_000].iter().enumerate().step_by(97).all(|(n, object)| object.json() == pod(n, 1)));
     assert!((0..3000).step_by(97).all(|n| held[12_000 + n as usize].json() == other(n)));
 }
 
 #[test]
 fn objects_packed_before_during_and_after_training_all_come_back() {
-    let keeper = keeper(Keep::Compact);
-    let mut held: Vec<_> = (0..600).map(|n| accept(&keeper, &pod(n, 1), Arrival::Listed)).collect();
-    let samples = keeper.wants_training().expect("enough objects to train on");
-    assert!(keeper.wants_training().is_none(), "one training at a time");
-    held.extend((600..1000).map(|n| accept(&keeper, &pod(n, 1), Arrival::Listed)));
-    keeper.install(samples.train().unwrap());
-    held.extend((1000..5000).map(|n| accept(&keeper, &pod(n, 1), Arrival::Listed)));
-    assert_eq!(train(&keeper), 1, "a second one when there is more to learn from");
-    held.extend((5000..5100).map(|n| accept(&keeper, &pod(n, 1), Arrival::Listed)));
+    let encoder = encoder(Keep::Compact);
+    let mut held: Vec<_> = (0..600).map(|n| accept(&encoder, &pod(n, 1), Arrival::Listed)).collect();
+    let samples = encoder.wants_training().expect("enough objects to train on");
+    assert!(encoder.wants_training().is_none(), "one training at a time");
+    held.extend((600..1000).map(|n| accept(&encoder, &pod(n, 1), Arrival::Listed)));
+    encoder.install(samples.train().unwrap());
+    held.extend((1000..5000).map(|n| accept(&encoder, &pod(n, 1), Arrival::Listed)));
+    assert_eq!(train(&encoder), 1, "a second one when there is more to learn from");
+    held.extend((5000..5100).map(|n| accept(&encoder, &pod(n, 1), Arrival::Listed)));
     let intact = |held: &[Obj<Untyped>]| held.iter().enumerate().all(|(n, object)| object.json() == pod(n, 1));
     assert!(intact(&held));
-    while keeper.pack_cold(1, 1000).objects > 0 {}
-    assert_eq!(keeper.pack_cold(1, 1000).waiting, 0);
+    while encoder.pack_cold(1, 1000).objects > 0 {}
+    assert_eq!(encoder.pack_cold(1, 1000).waiting, 0);
     assert!(intact(&held));
-    assert_eq!(keeper.decodes(), 0);
+    assert_eq!(encoder.decodes(), 0);
 }
 
 #[test]
 fn a_small_cache_gets_its_dictionary_once_it_stops_growing() {
-    let keeper = keeper(Keep::Compact);
-    let held: Vec<_> = (0..100).map(|n| accept(&keeper, &pod(n, 1), Arrival::Listed)).collect();
-    keeper.pack_cold(1, 10);
-    assert_eq!(train(&keeper), 0);
-    keeper.pack_cold(2, 10);
-    assert_eq!(train(&keeper), 1);
-    keeper.pack_cold(3, 10);
-    keeper.pack_cold(4, 1000);
-    assert_eq!(train(&keeper), 0, "nothing new, nothing to learn");
+    let encoder = encoder(Keep::Compact);
+    let held: Vec<_> = (0..100).map(|n| accept(&encoder, &pod(n, 1), Arrival::Listed)).collect();
+    encoder.pack_cold(1, 10);
+    assert_eq!(train(&encoder), 0);
+    encoder.pack_cold(2, 10);
+    assert_eq!(train(&encoder), 1);
+    encoder.pack_cold(3, 10);
+    encoder.pack_cold(4, 1000);
+    assert_eq!(train(&encoder), 0, "nothing new, nothing to learn");
     assert!(held.iter().enumerate().all(|(n, object)| object.json() == pod(n, 1)));
 }
 
 #[test]
 fn a_tiny_cache_at_rest_waits_for_nothing() {
-    let keeper = keeper(Keep::Compact);
-    let _held: Vec<_> = (0..10).map(|n| accept(&keeper, &pod(n, 1), Arrival::Listed)).collect();
-    assert_eq!(keeper.pack_cold(1, 10).waiting, 10, "more may come");
-    assert_eq!(keeper.pack_cold(2, 10).waiting, 0);
-    assert!(keeper.wants_training().is_none());
+    let encoder = encoder(Keep::Compact);
+    let _held: Vec<_> = (0..10).map(|n| accept(&encoder, &pod(n, 1), Arrival::Listed)).collect();
+    assert_eq!(encoder.pack_cold(1, 10).waiting, 10, "more may come");
+    assert_eq!(encoder.pack_cold(2, 10).waiting, 0);
+    assert!(encoder.wants_training().is_none());
 }
 
 #[test]
 fn samples_that_teach_nothing_are_not_asked_for_in_a_loop() {
-    let keeper = keeper(Keep::Compact);
-    let _held: Vec<_> = (0..300).map(|n| accept(&keeper, &pod(n, 1), Arrival::Listed)).collect();
-    assert!(keeper.wants_training().is_some());
-    keeper.training_failed();
+    let encoder = encoder(Keep::Compact);
+    let _held: Vec<_> = (0..300).map(|n| accept(&encoder, &pod(n, 1), Arrival::Listed)).collect();
+    assert!(encoder.wants_training().is_some());
+    encoder.training_failed();
     for tick in 0..10 {
-        keeper.pack_cold(tick, 10);
-        assert!(keeper.wants_training().is_none());
+        encoder.pack_cold(tick, 10);
+        assert!(encoder.wants_training().is_none());
     }
 }
 
@@ -205,46 +205,46 @@ fn siblings_are_packed_as_what_they_differ_in() {
         plain.replace("--id=", &words.join(" ")).into()
     }
     let (pod, sibling) = (|n, version| of(n, n, version), |n, version| of(0, n, version));
-    let keeper = keeper(Keep::Compact);
+    let encoder = encoder(Keep::Compact);
     let weight = |objects: &[Obj<Untyped>]| objects.iter().map(Obj::weight).sum::<usize>() / objects.len();
-    let before: Vec<_> = (1..5000).map(|n| accept(&keeper, &pod(n, 1), Arrival::Listed)).collect();
-    assert_eq!(train(&keeper), 1);
-    let alone = weight(&(5000..6000).map(|n| accept(&keeper, &pod(n, 1), Arrival::Listed)).collect::<Vec<_>>());
-    let together: Vec<_> = (0..1000).map(|n| accept(&keeper, &sibling(n, 1), Arrival::Listed)).collect();
+    let before: Vec<_> = (1..5000).map(|n| accept(&encoder, &pod(n, 1), Arrival::Listed)).collect();
+    assert_eq!(train(&encoder), 1);
+    let alone = weight(&(5000..6000).map(|n| accept(&encoder, &pod(n, 1), Arrival::Listed)).collect::<Vec<_>>());
+    let together: Vec<_> = (0..1000).map(|n| accept(&encoder, &sibling(n, 1), Arrival::Listed)).collect();
     assert!(weight(&together) + 300 < alone, "{} and {alone} bytes", weight(&together));
     assert!(together.iter().enumerate().all(|(n, object)| object.json() == sibling(n, 1)));
-    let changed: Vec<_> = (0..1000).map(|n| accept(&keeper, &sibling(n, 2), Arrival::Changed(0))).collect();
+    let changed: Vec<_> = (0..1000).map(|n| accept(&encoder, &sibling(n, 2), Arrival::Changed(0))).collect();
     drop(before);
-    assert_eq!(keeper.pack_cold(10, 2000).objects, 1000);
+    assert_eq!(encoder.pack_cold(10, 2000).objects, 1000);
     assert!(weight(&changed) + 300 < alone, "{} and {alone} bytes", weight(&changed));
     assert!(changed.iter().enumerate().all(|(n, object)| object.json() == sibling(n, 2)));
 }
 
 #[test]
 fn siblings_come_back_whatever_becomes_of_their_pattern() {
-    let keeper = keeper(Keep::Compact);
-    let mut siblings: Vec<_> = (0..100).map(|n| accept(&keeper, &sibling(n, 1), Arrival::Listed)).collect();
+    let encoder = encoder(Keep::Compact);
+    let mut siblings: Vec<_> = (0..100).map(|n| accept(&encoder, &sibling(n, 1), Arrival::Listed)).collect();
     let pattern = siblings.remove(0);
     let intact = |siblings: &[Obj<Untyped>]| siblings.iter().zip(1..).all(|(object, n)| object.json() == sibling(n, 1));
     // Packed again with a dictionary ...
-    let others: Vec<_> = (0..5000).map(|n| accept(&keeper, &pod(n, 1), Arrival::Listed)).collect();
-    assert_eq!(train(&keeper), 1);
-    while keeper.pack_cold(1, 1000).objects > 0 {}
+    let others: Vec<_> = (0..5000).map(|n| accept(&encoder, &pod(n, 1), Arrival::Listed)).collect();
+    assert_eq!(train(&encoder), 1);
+    while encoder.pack_cold(1, 1000).objects > 0 {}
     assert!(intact(&siblings) && pattern.json() == sibling(0, 1));
     // ... which is worn and gone, ...
     drop(others);
     // ... and no longer in the store.
     drop(pattern);
     assert!(intact(&siblings));
-    let late = accept(&keeper, &sibling(100, 1), Arrival::Listed);
+    let late = accept(&encoder, &sibling(100, 1), Arrival::Listed);
     siblings.push(late);
     assert!(intact(&siblings));
 }
 
 #[test]
 fn what_is_kept_plain_or_decoded_or_in_no_store_keeps_no_other_object_alive() {
-    let keepers = [keeper(Keep::Plain), keeper(Keep::Decoded)];
-    let accepted = |n| keepers.each_ref().map(|keeper| accept(keeper, &sibling(n, 1), Arrival::Listed));
+    let keepers = [encoder(Keep::Plain), encoder(Keep::Decoded)];
+    let accepted = |n| keepers.each_ref().map(|encoder| accept(encoder, &sibling(n, 1), Arrival::Listed));
     let loose = |n| Obj::<Untyped>::from_json(sibling(n, 1)).unwrap();
     let all = (0..10).flat_map(|n| accepted(n).into_iter().chain([loose(n)]));
     // Beside their bytes they hold metadata, and nothing is packed.
@@ -253,7 +253,7 @@ fn what_is_kept_plain_or_decoded_or_in_no_store_keeps_no_other_object_alive() {
 
 #[test]
 fn a_family_of_which_no_two_are_alike_is_packed_all_the_same() {
-    let keeper = keeper(Keep::Compact);
+    let encoder = encoder(Keep::Compact);
     let note = |n: u64| -> Bytes {
         let words: Vec<String> =
             (0..200).map(|w| format!("{:x}", (n * 311 + w).wrapping_mul(0x9e37_79b9_7f4a_7c15))).collect();
@@ -262,62 +262,62 @@ fn a_family_of_which_no_two_are_alike_is_packed_all_the_same() {
             .to_string()
             .into()
     };
-    let held: Vec<_> = (0..300).map(|n| accept(&keeper, &note(n), Arrival::Listed)).collect();
+    let held: Vec<_> = (0..300).map(|n| accept(&encoder, &note(n), Arrival::Listed)).collect();
     assert!(held.iter().zip(0..).all(|(object, n)| object.weight() < note(n).len() && object.json() == note(n)));
 }
 
 #[test]
 fn a_changed_object_is_packed_only_when_it_has_been_left_alone() {
-    let keeper = keeper_with(|settings| settings.cold_after = 5);
-    let first = accept(&keeper, &pod(1, 1), Arrival::Changed(10));
-    let second = accept(&keeper, &pod(1, 2), Arrival::Changed(12));
+    let encoder = keeper_with(|settings| settings.cold_after = 5);
+    let first = accept(&encoder, &pod(1, 1), Arrival::Changed(10));
+    let second = accept(&encoder, &pod(1, 2), Arrival::Changed(12));
     drop(first);
-    assert_eq!(keeper.pack_cold(14, 10).objects, 0);
-    assert_eq!(keeper.pack_cold(16, 10).objects, 0, "the one that was cold is gone");
-    assert_eq!(keeper.pack_cold(17, 10).objects, 1);
+    assert_eq!(encoder.pack_cold(14, 10).objects, 0);
+    assert_eq!(encoder.pack_cold(16, 10).objects, 0, "the one that was cold is gone");
+    assert_eq!(encoder.pack_cold(17, 10).objects, 1);
     assert_eq!(second.json(), pod(1, 2));
 }
 
 #[test]
 fn changed_objects_do_not_wait_without_bound() {
-    let keeper = keeper_with(|settings| settings.fresh_bytes = 10_000);
-    let held: Vec<_> = (0..200).map(|n| accept(&keeper, &pod(n, 1), Arrival::Changed(0))).collect();
+    let encoder = keeper_with(|settings| settings.fresh_bytes = 10_000);
+    let held: Vec<_> = (0..200).map(|n| accept(&encoder, &pod(n, 1), Arrival::Changed(0))).collect();
     let plain = pod(0, 1).len();
-    let waiting = keeper.pack_cold(0, 0).waiting;
+    let waiting = encoder.pack_cold(0, 0).waiting;
     // All others went into the queue of those that a dictionary would pack better.
     assert!(waiting <= 200);
-    assert!(keeper.pack_cold(100, 1000).objects <= 10_000 / plain + 1);
+    assert!(encoder.pack_cold(100, 1000).objects <= 10_000 / plain + 1);
     assert!(held.iter().enumerate().all(|(n, object)| object.json() == pod(n, 1)));
 }
 
 #[test]
 fn what_is_to_be_packed_again_does_not_pile_up_where_nobody_trains() {
-    let keeper = keeper_with(|settings| settings.fresh_bytes = 0);
+    let encoder = keeper_with(|settings| settings.fresh_bytes = 0);
     for version in 0..20_000 {
-        drop(accept(&keeper, &pod(1, version), Arrival::Changed(0)));
+        drop(accept(&encoder, &pod(1, version), Arrival::Changed(0)));
     }
-    assert!(keeper.pack_cold(0, 0).waiting <= 2048);
+    assert!(encoder.pack_cold(0, 0).waiting <= 2048);
 }
 
 #[test]
 fn a_step_of_packing_keeps_to_its_budget() {
-    let keeper = keeper(Keep::Compact);
-    let _held: Vec<_> = (0..20).map(|n| accept(&keeper, &pod(n, 1), Arrival::Changed(0))).collect();
-    assert_eq!(keeper.pack_cold(100, 7).objects, 7);
-    assert_eq!(keeper.pack_cold(100, 70).objects, 13);
+    let encoder = encoder(Keep::Compact);
+    let _held: Vec<_> = (0..20).map(|n| accept(&encoder, &pod(n, 1), Arrival::Changed(0))).collect();
+    assert_eq!(encoder.pack_cold(100, 7).objects, 7);
+    assert_eq!(encoder.pack_cold(100, 70).objects, 13);
 }
 
 #[test]
 fn nothing_is_decoded_for_metadata() {
-    let keeper = keeper(Keep::Compact);
+    let encoder = encoder(Keep::Compact);
     for n in 0..1000 {
-        let object = accept(&keeper, &pod(n, 1), Arrival::Changed(0));
+        let object = accept(&encoder, &pod(n, 1), Arrival::Changed(0));
         assert_eq!(object.label("app"), Some("web"));
         assert_eq!(object.controller().unwrap().kind(), "ReplicaSet");
         assert_eq!(object.annotation("none"), None);
         assert_eq!(object.value_at(&"status.phase".parse().unwrap()).as_deref(), Some("Running"));
     }
-    assert_eq!(keeper.decodes(), 0);
+    assert_eq!(encoder.decodes(), 0);
 }
 
 #[test]
@@ -330,10 +330,10 @@ fn all_handles_of_one_event_share_one_decode_for_each_view() {
     struct Status {
         phase: String,
     }
-    let keeper = keeper_with(|settings| settings.recent_bytes = 0);
+    let encoder = keeper_with(|settings| settings.recent_bytes = 0);
     for n in 0..200 {
-        let event = accept(&keeper, &pod(n, 1), Arrival::Changed(0));
-        let before = keeper.decodes();
+        let event = accept(&encoder, &pod(n, 1), Arrival::Changed(0));
+        let before = encoder.decodes();
         thread::scope(|scope| {
             for _ in 0..4 {
                 let (full, part) = (event.view::<Value>(), event.view::<Phase>());
@@ -344,7 +344,7 @@ fn all_handles_of_one_event_share_one_decode_for_each_view() {
                 });
             }
         });
-        assert_eq!(keeper.decodes() - before, 2);
+        assert_eq!(encoder.decodes() - before, 2);
     }
 }
 
@@ -395,26 +395,26 @@ fn full_types_refuse_metadata_alone() {
 
 #[test]
 fn bodies_read_again_and_again_are_decoded_once() {
-    let keeper = keeper(Keep::Compact);
-    let stored: Vec<_> = (0..100).map(|n| accept(&keeper, &pod(n, 1), Arrival::Listed)).collect();
+    let encoder = encoder(Keep::Compact);
+    let stored: Vec<_> = (0..100).map(|n| accept(&encoder, &pod(n, 1), Arrival::Listed)).collect();
     for _ in 0..10 {
         for object in &stored {
             // As a lister would give it out: a handle of its own.
             assert!(object.fresh_handle().view::<Value>().get().is_ok());
         }
     }
-    assert_eq!(keeper.decodes(), 100);
+    assert_eq!(encoder.decodes(), 100);
 }
 
 #[test]
 fn recently_decoded_bodies_are_bounded_and_those_in_use_stay() {
     let one = 5 * pod(0, 1).len() + 200;
-    let keeper = keeper_with(|settings| settings.recent_bytes = 20 * one);
-    let stored: Vec<_> = (0..1000).map(|n| accept(&keeper, &pod(n, 1), Arrival::Listed)).collect();
+    let encoder = keeper_with(|settings| settings.recent_bytes = 20 * one);
+    let stored: Vec<_> = (0..1000).map(|n| accept(&encoder, &pod(n, 1), Arrival::Listed)).collect();
     let read = |n: usize| {
-        let before = keeper.decodes();
+        let before = encoder.decodes();
         assert!(stored[n].fresh_handle().view::<Value>().get().is_ok());
-        keeper.decodes() - before
+        encoder.decodes() - before
     };
     assert_eq!(read(0) + read(0), 1);
     let again: u64 = (1..1000)
@@ -429,23 +429,23 @@ fn recently_decoded_bodies_are_bounded_and_those_in_use_stay() {
 
 #[test]
 fn bodies_read_once_leave_little_behind_and_those_read_in_rounds_stay_from_the_second_on() {
-    let decodes_in_a_round = |keeper: &Keeper, stored: &[Obj<Untyped>]| {
-        let before = keeper.decodes();
+    let decodes_in_a_round = |encoder: &BodyEncoder, stored: &[Obj<Untyped>]| {
+        let before = encoder.decodes();
         let bodies: Vec<_> = stored
             .iter()
             .map(|object| Arc::downgrade(&object.fresh_handle().view::<Value>().to_arc().unwrap()))
             .collect();
         let alive = bodies.iter().filter(|body| body.strong_count() > 0).count();
-        (keeper.decodes() - before, alive)
+        (encoder.decodes() - before, alive)
     };
-    let keeper = keeper(Keep::Plain);
-    let stored: Vec<_> = (0..2000).map(|n| accept(&keeper, &pod(n, 1), Arrival::Listed)).collect();
+    let encoder = encoder(Keep::Plain);
+    let stored: Vec<_> = (0..2000).map(|n| accept(&encoder, &pod(n, 1), Arrival::Listed)).collect();
     let one = 5 * pod(0, 1).len();
-    let (decodes, alive) = decodes_in_a_round(&keeper, &stored);
+    let (decodes, alive) = decodes_in_a_round(&encoder, &stored);
     assert_eq!(decodes, stored.len() as u64);
     assert!(alive > 0 && alive * one < 3 << 20, "{alive} bodies of {one} bytes are held after one round");
-    assert!(decodes_in_a_round(&keeper, &stored).0 > 0);
-    assert_eq!(decodes_in_a_round(&keeper, &stored), (0, stored.len()));
+    assert!(decodes_in_a_round(&encoder, &stored).0 > 0);
+    assert_eq!(decodes_in_a_round(&encoder, &stored), (0, stored.len()));
 }
 
 #[test]
@@ -458,11 +458,11 @@ fn decoded_stays_with_the_object() {
             serde::de::IgnoredAny::deserialize(deserializer).map(|_| Self)
         }
     }
-    let keeper = keeper_with(|settings| {
+    let encoder = keeper_with(|settings| {
         settings.keep = Keep::Decoded;
         settings.recent_bytes = 0;
     });
-    let stored: Vec<_> = (0..50).map(|n| accept(&keeper, &pod(n, 1), Arrival::Listed)).collect();
+    let stored: Vec<_> = (0..50).map(|n| accept(&encoder, &pod(n, 1), Arrival::Listed)).collect();
     for _ in 0..3 {
         for object in &stored {
             assert!(object.fresh_handle().view::<Counted>().get().is_ok());
@@ -473,8 +473,8 @@ fn decoded_stays_with_the_object() {
 
 #[test]
 fn an_object_that_is_transformed_is_kept_once_and_only_as_it_became() {
-    let keeper = keeper(Keep::Compact);
-    let door = Door::default().transform(keeper.clone(), |value| {
+    let encoder = encoder(Keep::Compact);
+    let door = Ingest::default().transform(encoder.clone(), |value| {
         value["spec"]["long"] = "long ".repeat(1000).into();
         match value["metadata"]["name"].as_str() {
             Some("web-1") => panic!("so it was told"),
@@ -484,14 +484,14 @@ fn an_object_that_is_transformed_is_kept_once_and_only_as_it_became() {
     let mut store = Store::new(door);
     let (plain, key) = (pod(0, 1).len(), |number: usize| ObjectKey::namespaced("default", format!("web-{number}")));
     for number in 0..255 {
-        let object = accept(&keeper, &pod(number, number + 1), Arrival::InTransit);
+        let object = accept(&encoder, &pod(number, number + 1), Arrival::InTransit);
         assert!(object.weight() > plain, "not packed on its way");
         drop(store.apply([Delta::Changed(object)]));
     }
-    assert!(keeper.wants_training().is_none(), "each counts once");
-    drop(store.apply([Delta::Changed(accept(&keeper, &pod(255, 256), Arrival::InTransit))]));
-    assert!(keeper.wants_training().is_some());
-    assert_eq!(keeper.pack_cold(10, 1_000).objects, 256, "each is packed once");
+    assert!(encoder.wants_training().is_none(), "each counts once");
+    drop(store.apply([Delta::Changed(accept(&encoder, &pod(255, 256), Arrival::InTransit))]));
+    assert!(encoder.wants_training().is_some());
+    assert_eq!(encoder.pack_cold(10, 1_000).objects, 256, "each is packed once");
     let held = store.reader().get(&key(0)).unwrap();
     assert!(held.json().len() > 5_000 && held.weight() < 1_000);
     let untouched = store.reader().get(&key(1)).unwrap();
@@ -500,10 +500,10 @@ fn an_object_that_is_transformed_is_kept_once_and_only_as_it_became() {
 
 #[test]
 fn dropped_fields_are_gone_from_what_is_kept() {
-    let keeper = keeper_with(|settings| {
+    let encoder = keeper_with(|settings| {
         settings.drop_fields = kube_informer::codec::FieldCutter::new(["spec.containers[*].args".parse().unwrap()]);
     });
-    let object = accept(&keeper, &pod(7, 1), Arrival::Listed);
+    let object = accept(&encoder, &pod(7, 1), Arrival::Listed);
     let value: Value = serde_json::from_slice(&object.json()).unwrap();
     assert_eq!(value["spec"]["containers"][0].get("args"), None);
     assert_eq!(value["spec"]["containers"][0]["name"], "main");
@@ -511,8 +511,8 @@ fn dropped_fields_are_gone_from_what_is_kept() {
 
 #[test]
 fn label_sets_are_held_once_for_all_objects_that_have_them() {
-    let keeper = keeper(Keep::Plain);
-    let (a, b) = (accept(&keeper, &sibling(1, 1), Arrival::Listed), accept(&keeper, &sibling(2, 1), Arrival::Listed));
+    let encoder = encoder(Keep::Plain);
+    let (a, b) = (accept(&encoder, &sibling(1, 1), Arrival::Listed), accept(&encoder, &sibling(2, 1), Arrival::Listed));
     assert_eq!(a.label("app").unwrap().as_ptr(), b.label("app").unwrap().as_ptr());
     assert_eq!(a.controller().unwrap().uid().as_ptr(), b.controller().unwrap().uid().as_ptr());
 }
@@ -520,7 +520,7 @@ fn label_sets_are_held_once_for_all_objects_that_have_them() {
 #[test]
 fn a_handle_is_three_words_and_the_keeper_can_be_shared() {
     fn shared<T: Send + Sync + Clone>() {}
-    shared::<Keeper>();
+    shared::<BodyEncoder>();
     shared::<Obj<Value>>();
     fn sent<T: Send>() {}
     sent::<Samples>();

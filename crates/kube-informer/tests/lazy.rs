@@ -2,17 +2,17 @@
 
 use bytes::Bytes;
 use k8s_openapi::api::core::v1::Pod;
-use kube_informer::body::{Arrival, Keeper, KeeperSettings};
+use kube_informer::body::{Arrival, BodyEncoder, BodyEncoderSettings};
 use kube_informer::codec::Envelope;
 use kube_informer::store::Store;
-use kube_informer::store::{Delta, History, Relist, Scope};
+use kube_informer::store::{Delta, History, Relist, WatchScope};
 use kube_informer::{Event, Index, Keep, Lister, Obj, Untyped, Version};
 
 const PODS: usize = 10_000;
 
-fn pod(keeper: &Keeper, number: usize, version: usize, arrival: Arrival) -> Obj<Untyped> {
+fn pod(encoder: &BodyEncoder, number: usize, version: usize, arrival: Arrival) -> Obj<Untyped> {
     let bytes = if number.is_multiple_of(2) { json(number, version) } else { protobuf(number, version) };
-    keeper.accept(&bytes, arrival).expect("a pod")
+    encoder.accept(&bytes, arrival).expect("a pod")
 }
 
 fn json(number: usize, version: usize) -> Bytes {
@@ -45,26 +45,26 @@ fn protobuf(number: usize, version: usize) -> Bytes {
 }
 
 /// A store with ten thousand pods, and ten thousand updates of them, in batches.
-fn history(keeper: &Keeper) -> impl Iterator<Item = Vec<Delta>> {
-    let begun = Delta::RelistBegun(Relist { scope: Scope::Everything, history: History::Continues });
-    let ended = Delta::RelistEnded { scope: Scope::Everything, version: Version::from(PODS as u64) };
-    let listed = (0..PODS).map(|n| Delta::Listed(pod(keeper, n, n + 1, Arrival::Listed)));
-    let updates = (0..PODS).map(|n| Delta::Changed(pod(keeper, n, PODS + n + 1, Arrival::Changed(0))));
+fn history(encoder: &BodyEncoder) -> impl Iterator<Item = Vec<Delta>> {
+    let begun = Delta::RelistBegun(Relist { scope: WatchScope::Everything, history: History::Continues });
+    let ended = Delta::RelistEnded { scope: WatchScope::Everything, version: Version::from(PODS as u64) };
+    let listed = (0..PODS).map(|n| Delta::Listed(pod(encoder, n, n + 1, Arrival::Listed)));
+    let updates = (0..PODS).map(|n| Delta::Changed(pod(encoder, n, PODS + n + 1, Arrival::Changed(0))));
     let all: Vec<_> = [begun].into_iter().chain(listed).chain([ended]).chain(updates).collect();
     let batches: Vec<_> = all.chunks(500).map(<[_]>::to_vec).collect();
     batches.into_iter()
 }
 
-fn keeper(keep: Keep) -> Keeper {
-    let mut settings = KeeperSettings::default();
+fn encoder(keep: Keep) -> BodyEncoder {
+    let mut settings = BodyEncoderSettings::default();
     settings.keep = keep;
-    Keeper::new(settings)
+    BodyEncoder::new(settings)
 }
 
 #[test]
 fn what_reads_only_metadata_decodes_no_body() {
     for keep in [Keep::Plain, Keep::Compact, Keep::Decoded] {
-        let keeper = keeper(keep);
+        let encoder = encoder(keep);
         let mut store = Store::default();
         let lister = Lister::<Pod>::new(store.reader());
         let by_app: Index<Pod, String> = Index::by_label(&store.reader(), "app");
@@ -72,7 +72,7 @@ fn what_reads_only_metadata_decodes_no_body() {
         let by_image: Index<Pod, String> = Index::by_path(&store.reader(), "spec.containers[*].image".parse().unwrap());
         let by_key: Index<Pod, char> = Index::new(&store.reader(), |pod: &Obj<Pod>| pod.name().chars().last());
         let mut read = 0;
-        for batch in history(&keeper) {
+        for batch in history(&encoder) {
             for event in store.apply(batch) {
                 read += event.key().as_str().len()
                     + event.object().labels().len()
@@ -84,25 +84,25 @@ fn what_reads_only_metadata_decodes_no_body() {
         assert_eq!((by_image.count("a"), by_image.count("b")), (PODS, PODS));
         assert_eq!(lister.select(&"app in (a1,a2)".parse().unwrap()).len(), 200);
         assert_eq!(lister.sorted().len(), PODS);
-        assert_eq!(keeper.decodes(), 0, "{keep:?}");
+        assert_eq!(encoder.decodes(), 0, "{keep:?}");
     }
 }
 
 #[test]
 fn two_handlers_and_an_index_that_read_the_body_decode_it_once_for_an_event() {
-    let keeper = keeper(Keep::Compact);
+    let encoder = encoder(Keep::Compact);
     let mut store = Store::default();
     let phase = |pod: &Obj<Pod>| pod.get().ok()?.status.as_ref()?.phase.clone();
     let _by_phase: Index<Pod, String> = Index::new(&store.reader(), phase);
-    drop(store.apply((0..100).map(|n| Delta::Changed(pod(&keeper, n, n + 1, Arrival::Changed(0))))));
-    let before = keeper.decodes();
+    drop(store.apply((0..100).map(|n| Delta::Changed(pod(&encoder, n, n + 1, Arrival::Changed(0))))));
+    let before = encoder.decodes();
     let mut events = 0;
-    for event in store.apply((0..100).map(|n| Delta::Changed(pod(&keeper, n, 1000 + n, Arrival::Changed(0))))) {
+    for event in store.apply((0..100).map(|n| Delta::Changed(pod(&encoder, n, 1000 + n, Arrival::Changed(0))))) {
         let handlers: [Event<Untyped>; 2] = [event.clone(), event.clone()];
         for handler in &handlers {
             assert_eq!(phase(&handler.object().view::<Pod>()).as_deref(), Some("Running"));
         }
         events += 1;
     }
-    assert_eq!((events, keeper.decodes() - before), (100, 100));
+    assert_eq!((events, encoder.decodes() - before), (100, 100));
 }

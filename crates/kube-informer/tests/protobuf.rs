@@ -13,7 +13,7 @@ use http::Request;
 use http_body_util::BodyExt as _;
 use kube::core::DynamicObject;
 use kube_embedded::Server;
-use kube_informer::body::{Arrival, Keeper, KeeperSettings};
+use kube_informer::body::{Arrival, BodyEncoder, BodyEncoderSettings};
 use kube_informer::codec::{
     Change, Envelope, FieldCutter, ListError, ProtobufFrames, ProtobufList, WatchFrame, decode_protobuf,
 };
@@ -160,26 +160,26 @@ fn managed_fields_and_annotations_are_dropped_without_json() {
 #[test]
 fn a_packed_object_is_the_same_again_and_both_forms_can_be_held_together() {
     let all = recorded();
-    let mut settings = KeeperSettings::default();
+    let mut settings = BodyEncoderSettings::default();
     settings.keep = Keep::Compact;
-    let keeper = Keeper::new(settings);
+    let encoder = BodyEncoder::new(settings);
     let mut objects = Vec::new();
     for round in 0..3 {
         for (object, protobuf) in &all {
             let bytes = if round == 1 { Bytes::from(object.to_string()) } else { protobuf.clone() };
             let arrival = if round == 2 { Arrival::Changed(0) } else { Arrival::Listed };
-            objects.push((object, keeper.accept(&bytes, arrival).unwrap()));
+            objects.push((object, encoder.accept(&bytes, arrival).unwrap()));
         }
     }
-    let samples = keeper.wants_training();
+    let samples = encoder.wants_training();
     let dictionary = samples.or_else(|| {
-        keeper.pack_cold(10, usize::MAX);
-        keeper.pack_cold(11, usize::MAX);
-        keeper.wants_training()
+        encoder.pack_cold(10, usize::MAX);
+        encoder.pack_cold(11, usize::MAX);
+        encoder.wants_training()
     });
-    keeper.install(dictionary.unwrap().train().unwrap());
-    keeper.pack_cold(20, usize::MAX);
-    keeper.pack_cold(21, usize::MAX);
+    encoder.install(dictionary.unwrap().train().unwrap());
+    encoder.pack_cold(20, usize::MAX);
+    encoder.pack_cold(21, usize::MAX);
     for (object, kept) in &objects {
         assert_eq!(serde_json::from_slice::<Value>(&kept.json()).unwrap(), **object);
         assert_eq!(kept.view::<DynamicObject>().get().unwrap(), &serde_json::from_value((*object).clone()).unwrap());

@@ -10,12 +10,12 @@ use bytes::Bytes;
 use kube_embedded::Verb;
 use kube_embedded::faults::{Fault, Rule};
 use kube_informer::Failure;
-use kube_informer::reflector::{Settings, State, Streaming};
+use kube_informer::reflector::{ReflectorSettings, ReflectorState, Streaming};
 use kube_informer::store::History;
 use rig::{Rig, map, server};
 
-fn paged() -> Settings {
-    Settings { streaming: Streaming::Never, ..Settings::default() }
+fn paged() -> ReflectorSettings {
+    ReflectorSettings { streaming: Streaming::Never, ..ReflectorSettings::default() }
 }
 
 /// Watches that are no streaming lists.
@@ -71,7 +71,7 @@ fn every_fault() -> Vec<Fault> {
 }
 
 /// Some things happen, while every request of one sort fails, a few times over.
-async fn converges_under(fault: Fault, on: fn(Fault) -> Rule, settings: Settings, times: u64) {
+async fn converges_under(fault: Fault, on: fn(Fault) -> Rule, settings: ReflectorSettings, times: u64) {
     let server = server().await;
     server.create(&map("before")).unwrap();
     server.faults().inject(on(fault.clone()).times(times));
@@ -104,7 +104,7 @@ async fn converges_under(fault: Fault, on: fn(Fault) -> Rule, settings: Settings
 async fn the_cache_converges_whatever_befalls_streaming_lists() {
     for fault in every_fault() {
         for times in [1, 3] {
-            converges_under(fault.clone(), on_stream, Settings::default(), times).await;
+            converges_under(fault.clone(), on_stream, ReflectorSettings::default(), times).await;
         }
     }
 }
@@ -130,7 +130,7 @@ async fn the_cache_converges_whatever_befalls_lists() {
 #[tokio::test(start_paused = true)]
 async fn the_cache_converges_whatever_befalls_every_request() {
     for fault in every_fault() {
-        converges_under(fault.clone(), Rule::new, Settings::default(), 4).await;
+        converges_under(fault.clone(), Rule::new, ReflectorSettings::default(), 4).await;
     }
 }
 
@@ -141,12 +141,12 @@ async fn a_streaming_list_that_never_ends_its_first_phase_is_listed_after_its_de
     let server = server().await;
     server.create(&map("a")).unwrap();
     server.faults().inject(on_stream(Fault::OmitInitialEventsEnd));
-    let mut rig = Rig::start(server, Settings::default());
+    let mut rig = Rig::start(server, ReflectorSettings::default());
     rig.converges().await;
     assert_eq!(rig.kinds_of_requests()[..2], ["stream", "list"]);
     assert!(rig.started.elapsed() < Duration::from_secs(31));
     assert!(matches!(rig.errors.lock().unwrap()[0].failure(), Failure::NoInitialEventsEnd { .. }));
-    rig.until("watching", |rig| matches!(rig.status.borrow().state, State::Watching)).await;
+    rig.until("watching", |rig| matches!(rig.status.borrow().state, ReflectorState::Watching)).await;
     rig.put("b");
     rig.server.restart();
     rig.put("c");
@@ -160,7 +160,7 @@ async fn no_end_mark_and_then_too_many_lists_is_waited_out() {
     server.create(&map("a")).unwrap();
     server.faults().inject(on_stream(Fault::OmitInitialEventsEnd));
     server.faults().inject(on_list(Fault::TooManyRequests).times(5));
-    let mut rig = Rig::start(server, Settings::default());
+    let mut rig = Rig::start(server, ReflectorSettings::default());
     rig.converges().await;
     assert_eq!(rig.kinds_of_requests().iter().filter(|kind| **kind == "list").count(), 6);
 }
@@ -170,7 +170,7 @@ async fn too_many_requests_of_a_streaming_list_are_tried_again_and_nothing_is_li
     let server = server().await;
     server.create(&map("a")).unwrap();
     server.faults().inject(on_stream(Fault::TooManyRequests).times(2));
-    let mut rig = Rig::start(server, Settings::default());
+    let mut rig = Rig::start(server, ReflectorSettings::default());
     rig.converges().await;
     assert_eq!(rig.kinds_of_requests(), ["stream", "stream", "stream"]);
 }
@@ -180,7 +180,7 @@ async fn streaming_lists_that_close_at_once_make_no_hot_loop() {
     let server = server().await;
     server.create(&map("a")).unwrap();
     server.faults().inject(on_stream(Fault::EndAfterEvents(0)));
-    let mut rig = Rig::start(server, Settings::default());
+    let mut rig = Rig::start(server, ReflectorSettings::default());
     rig.converges().await;
     rig.pass(600).await;
     assert!(rig.requests().len() < 20, "{:?}", rig.kinds_of_requests());
@@ -190,7 +190,7 @@ async fn streaming_lists_that_close_at_once_make_no_hot_loop() {
 
 #[tokio::test(start_paused = true)]
 async fn waits_between_failing_lists_grow_to_the_cap_and_stay_there() {
-    for settings in [Settings::default(), paged()] {
+    for settings in [ReflectorSettings::default(), paged()] {
         let server = server().await;
         server.faults().inject(Rule::new(Fault::status(500)));
         let rig = Rig::start(server, settings);
@@ -211,10 +211,10 @@ async fn a_page_that_expired_makes_one_list_without_pages() {
         server.create(&map(&format!("m{nth}"))).unwrap();
     }
     server.faults().inject(Rule::new(Fault::status(410)).query_given("continue"));
-    let settings = Settings { page_size: Some(10), ..paged() };
+    let settings = ReflectorSettings { page_size: Some(10), ..paged() };
     let source = kube_informer::ApiListWatch::of::<k8s_openapi::api::core::v1::ConfigMap>(rig::client(&server))
         .tweak(|parameters| parameters.remove("resourceVersion"));
-    let mut rig = Rig::start_on(server, settings, kube_informer::store::Scope::Everything, source);
+    let mut rig = Rig::start_on(server, settings, kube_informer::store::WatchScope::Everything, source);
     rig.until("listed", |rig| rig.ended() == 1).await;
     assert_eq!(rig.cache(), rig.truth());
     let queries: Vec<String> = rig.requests().into_iter().map(|seen| seen.query).collect();
@@ -232,7 +232,7 @@ async fn gone_at_the_opening_of_a_watch_makes_a_new_list() {
     server.faults().inject(on_watch(Fault::GoneAtOpen).times(3));
     let mut rig = Rig::start(server, paged());
     rig.converges().await;
-    rig.until("watching", |rig| matches!(rig.status.borrow().state, State::Watching)).await;
+    rig.until("watching", |rig| matches!(rig.status.borrow().state, ReflectorState::Watching)).await;
     let kinds = rig.kinds_of_requests();
     assert_eq!(kinds, ["list", "watch", "list", "watch", "list", "watch", "list", "watch"]);
     assert_eq!(rig.counters().relists.expired, 3);
@@ -258,7 +258,7 @@ async fn too_many_requests_of_a_watch_never_make_a_list() {
     let server = server().await;
     server.faults().inject(on_watch(Fault::TooManyRequests).times(4));
     let mut rig = Rig::start(server, paged());
-    rig.until("watching", |rig| matches!(rig.status.borrow().state, State::Watching)).await;
+    rig.until("watching", |rig| matches!(rig.status.borrow().state, ReflectorState::Watching)).await;
     assert_eq!(rig.kinds_of_requests(), ["list", "watch", "watch", "watch", "watch", "watch"]);
     let gaps = rig.gaps("watch");
     assert!(gaps.iter().all(|gap| *gap >= 0.99), "as long as the server asks: {gaps:?}");
@@ -270,7 +270,7 @@ async fn a_stalled_watch_is_found_out_and_replaced_without_a_list() {
     server.create(&map("a")).unwrap();
     server.faults().inject(on_watch(Fault::StallAfterEvents(1)).once());
     let mut rig = Rig::start(server, paged());
-    rig.until("watching", |rig| matches!(rig.status.borrow().state, State::Watching)).await;
+    rig.until("watching", |rig| matches!(rig.status.borrow().state, ReflectorState::Watching)).await;
     rig.change("a", 1);
     rig.converges().await;
     let stalled = tokio::time::Instant::now();
@@ -292,7 +292,7 @@ async fn a_stall_and_then_an_expired_version_make_a_new_list() {
     server.create(&map("a")).unwrap();
     server.faults().inject(on_watch(Fault::StallAfterEvents(0)).once());
     let mut rig = Rig::start(server, paged());
-    rig.until("watching", |rig| matches!(rig.status.borrow().state, State::Watching)).await;
+    rig.until("watching", |rig| matches!(rig.status.borrow().state, ReflectorState::Watching)).await;
     rig.change("a", 1);
     rig.server.compact_now();
     rig.put("b");
@@ -326,7 +326,7 @@ async fn cut_within_a_frame_and_then_refused_is_waited_out() {
     server.faults().inject(on_watch(Fault::CutWithinEvent(1)).once());
     server.faults().inject(on_watch(Fault::Disconnect).after(1).times(6));
     let mut rig = Rig::start(server, paged());
-    rig.until("watching", |rig| matches!(rig.status.borrow().state, State::Watching)).await;
+    rig.until("watching", |rig| matches!(rig.status.borrow().state, ReflectorState::Watching)).await;
     rig.change("a", 1);
     rig.change("a", 2);
     rig.converges().await;
@@ -341,7 +341,7 @@ async fn an_event_told_twice_is_told_to_handlers_once() {
     server.create(&map("a")).unwrap();
     server.faults().inject(on_watch(Fault::DuplicateAfterEvents(1)));
     let mut rig = Rig::start(server, paged());
-    rig.until("watching", |rig| matches!(rig.status.borrow().state, State::Watching)).await;
+    rig.until("watching", |rig| matches!(rig.status.borrow().state, ReflectorState::Watching)).await;
     rig.change("a", 1);
     rig.converges().await;
     rig.server.cut();
@@ -354,13 +354,13 @@ async fn an_event_told_twice_is_told_to_handlers_once() {
 async fn permission_revoked_during_a_relist_is_told_and_waited_out() {
     let server = server().await;
     server.create(&map("a")).unwrap();
-    let mut rig = Rig::synced(server, Settings::default()).await;
+    let mut rig = Rig::synced(server, ReflectorSettings::default()).await;
     rig.server.faults().inject(Rule::new(Fault::status(403)).times(12));
     rig.delete("a");
     rig.server.restart();
     rig.until(
         "forbidden",
-        |rig| matches!(&rig.status.borrow().state, State::Waiting { cause, .. } if cause.is_forbidden()),
+        |rig| matches!(&rig.status.borrow().state, ReflectorState::Waiting { cause, .. } if cause.is_forbidden()),
     )
     .await;
     assert!(rig.cache().contains_key("default/a"), "nothing is taken away meanwhile");
@@ -374,7 +374,7 @@ async fn an_object_that_cannot_be_read_is_counted_and_the_rest_goes_on() {
     let nameless = Bytes::from_static(b"{\"type\":\"MODIFIED\",\"object\":{\"metadata\":{\"labels\":{}}}}\n");
     server.faults().inject(on_watch(Fault::GarbageAfterEvents(0, nameless)).once());
     let mut rig = Rig::start(server, paged());
-    rig.until("watching", |rig| matches!(rig.status.borrow().state, State::Watching)).await;
+    rig.until("watching", |rig| matches!(rig.status.borrow().state, ReflectorState::Watching)).await;
     rig.change("a", 1);
     rig.converges().await;
     assert_eq!(rig.kinds_of_requests(), ["list", "watch"]);
@@ -387,7 +387,7 @@ async fn garbage_in_a_watch_opens_it_again_from_where_it_was() {
     server.create(&map("a")).unwrap();
     server.faults().inject(on_watch(Fault::GarbageAfterEvents(1, Bytes::from_static(b"<html>oh no</html>\n"))).once());
     let mut rig = Rig::start(server, paged());
-    rig.until("watching", |rig| matches!(rig.status.borrow().state, State::Watching)).await;
+    rig.until("watching", |rig| matches!(rig.status.borrow().state, ReflectorState::Watching)).await;
     rig.change("a", 1);
     rig.change("a", 2);
     rig.converges().await;

@@ -7,18 +7,18 @@ use std::time::Duration;
 use k8s_openapi::api::core::v1::ConfigMap;
 use kube::core::{ApiResource, PartialObjectMeta};
 use kube_informer::ApiListWatch;
-use kube_informer::reflector::{Settings, State, Streaming};
-use kube_informer::store::{History, Scope};
+use kube_informer::reflector::{ReflectorSettings, ReflectorState, Streaming};
+use kube_informer::store::{History, WatchScope};
 use rig::{Rig, client, map, server};
 use serde_json::json;
 
-fn paged() -> Settings {
-    Settings { streaming: Streaming::Never, ..Settings::default() }
+fn paged() -> ReflectorSettings {
+    ReflectorSettings { streaming: Streaming::Never, ..ReflectorSettings::default() }
 }
 
 #[tokio::test(start_paused = true)]
 async fn one_streaming_list_is_all_it_takes() {
-    let mut rig = Rig::start(server().await, Settings::default());
+    let mut rig = Rig::start(server().await, ReflectorSettings::default());
     rig.put("a");
     rig.converges().await;
     rig.put("b");
@@ -51,7 +51,7 @@ async fn a_list_of_any_version_and_a_watch_from_there_are_all_it_takes_without_s
 
 #[tokio::test(start_paused = true)]
 async fn a_day_of_quiet_costs_watch_renewals_and_a_few_probes() {
-    let mut rig = Rig::synced(server().await, Settings::default()).await;
+    let mut rig = Rig::synced(server().await, ReflectorSettings::default()).await;
     rig.put("a");
     rig.converges().await;
     rig.server.forget_requests();
@@ -68,7 +68,7 @@ async fn a_day_of_quiet_costs_watch_renewals_and_a_few_probes() {
 
 #[tokio::test(start_paused = true)]
 async fn a_cut_connection_is_made_again_without_a_list() {
-    let mut rig = Rig::synced(server().await, Settings::default()).await;
+    let mut rig = Rig::synced(server().await, ReflectorSettings::default()).await;
     rig.server.cut();
     rig.put("a");
     rig.converges().await;
@@ -79,7 +79,7 @@ async fn a_cut_connection_is_made_again_without_a_list() {
 
 #[tokio::test(start_paused = true)]
 async fn after_a_restart_the_list_is_made_anew_and_misses_nothing() {
-    for settings in [Settings::default(), paged()] {
+    for settings in [ReflectorSettings::default(), paged()] {
         let mut rig = Rig::synced(server().await, settings).await;
         for name in ["a", "b", "c"] {
             rig.put(name);
@@ -100,7 +100,7 @@ async fn after_a_restart_the_list_is_made_anew_and_misses_nothing() {
 
 #[tokio::test(start_paused = true)]
 async fn a_restored_backup_is_noticed_and_told() {
-    for settings in [Settings::default(), paged()] {
+    for settings in [ReflectorSettings::default(), paged()] {
         let mut rig = Rig::synced(server().await, settings).await;
         rig.put("a");
         rig.put("b");
@@ -115,7 +115,7 @@ async fn a_restored_backup_is_noticed_and_told() {
         rig.converges().await;
         assert_eq!(rig.relists().last(), Some(&History::WentBack));
         assert_eq!(rig.counters().relists.went_back, 1);
-        rig.until("watching", |rig| matches!(rig.status.borrow().state, State::Watching)).await;
+        rig.until("watching", |rig| matches!(rig.status.borrow().state, ReflectorState::Watching)).await;
         assert!(rig.status.borrow().version.clone().unwrap() < before);
         rig.change("a", 2);
         rig.converges().await;
@@ -124,7 +124,7 @@ async fn a_restored_backup_is_noticed_and_told() {
 
 #[tokio::test(start_paused = true)]
 async fn a_restored_backup_that_others_write_to_is_noticed_too() {
-    let mut rig = Rig::synced(server().await, Settings::default()).await;
+    let mut rig = Rig::synced(server().await, ReflectorSettings::default()).await;
     rig.put("a");
     rig.converges().await;
     let backup = rig.server.backup();
@@ -139,7 +139,7 @@ async fn a_restored_backup_that_others_write_to_is_noticed_too() {
 
 #[tokio::test(start_paused = true)]
 async fn an_outage_is_waited_out_with_fewer_and_fewer_tries() {
-    let mut rig = Rig::synced(server().await, Settings::default()).await;
+    let mut rig = Rig::synced(server().await, ReflectorSettings::default()).await;
     rig.put("a");
     rig.converges().await;
     rig.server.refuse().await;
@@ -148,7 +148,7 @@ async fn an_outage_is_waited_out_with_fewer_and_fewer_tries() {
     rig.pass(3_600).await;
     let tries = rig.errors.lock().unwrap().len();
     assert!((120..=250).contains(&tries), "{tries} tries in an hour");
-    let State::Waiting { cause, until } = rig.status.borrow().state.clone() else {
+    let ReflectorState::Waiting { cause, until } = rig.status.borrow().state.clone() else {
         panic!("{:?}", rig.status.borrow())
     };
     assert!(cause.is_connection_refused());
@@ -182,7 +182,7 @@ async fn a_new_kind_that_is_not_ready_is_asked_for_again() {
         plural: "widgets".to_owned(),
     };
     let source = ApiListWatch::new(client(&server), resource);
-    let mut rig = Rig::start_on(server, Settings::default(), Scope::Everything, source);
+    let mut rig = Rig::start_on(server, ReflectorSettings::default(), WatchScope::Everything, source);
     rig.until("listed", |rig| rig.ended() == 1).await;
     rig.server.create(&json!({"apiVersion": "example.io/v1", "kind": "Widget", "metadata": {"name": "w"}})).unwrap();
     rig.until("heard of", |rig| rig.cache().len() == 1).await;
@@ -203,7 +203,7 @@ async fn one_namespace_and_its_labels_can_be_all_there_is() {
     server.create(&labelled("b", "other", "db")).unwrap();
     server.create(&labelled("c", "default", "web")).unwrap();
     let source = ApiListWatch::of::<ConfigMap>(client(&server)).namespace("other").labels("app=web");
-    let mut rig = Rig::start_on(server, paged(), Scope::Namespace("other".into()), source);
+    let mut rig = Rig::start_on(server, paged(), WatchScope::Namespace("other".into()), source);
     rig.until("listed", |rig| rig.ended() == 1).await;
     assert_eq!(rig.cache().keys().collect::<Vec<_>>(), ["other/a"]);
     rig.server.create(&labelled("d", "other", "web")).unwrap();
@@ -215,7 +215,7 @@ async fn metadata_alone_can_be_reflected() {
     let server = server().await;
     server.create(&map("a")).unwrap();
     let source = ApiListWatch::of::<PartialObjectMeta<ConfigMap>>(client(&server));
-    let mut rig = Rig::start_on(server, Settings::default(), Scope::Everything, source);
+    let mut rig = Rig::start_on(server, ReflectorSettings::default(), WatchScope::Everything, source);
     rig.converges().await;
     rig.change("a", 1);
     rig.converges().await;
@@ -228,11 +228,11 @@ async fn pages_make_one_list() {
     for nth in 0..25 {
         server.create(&map(&format!("m{nth:02}"))).unwrap();
     }
-    let settings = Settings { page_size: Some(10), ..paged() };
+    let settings = ReflectorSettings { page_size: Some(10), ..paged() };
     // Any version is answered at once whatever the limit, so the first list is one for the newest.
     let source =
         ApiListWatch::of::<ConfigMap>(client(&server)).tweak(|parameters| parameters.remove("resourceVersion"));
-    let mut rig = Rig::start_on(server, settings, Scope::Everything, source);
+    let mut rig = Rig::start_on(server, settings, WatchScope::Everything, source);
     rig.until("listed", |rig| rig.ended() == 1).await;
     assert_eq!(rig.cache(), rig.truth());
     assert!(rig.counters().lists >= 3, "{:?}", rig.counters());
@@ -241,9 +241,9 @@ async fn pages_make_one_list() {
 
 #[tokio::test(start_paused = true)]
 async fn dropping_it_leaves_no_connection_and_says_so() {
-    let mut rig = Rig::synced(server().await, Settings::default()).await;
+    let mut rig = Rig::synced(server().await, ReflectorSettings::default()).await;
     assert_eq!(rig.server.watches().len(), 1);
     rig.stop().await;
-    assert!(matches!(rig.status.borrow().state, State::Stopped));
+    assert!(matches!(rig.status.borrow().state, ReflectorState::Stopped));
     assert!(rig.server.watches().is_empty());
 }

@@ -9,7 +9,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use kube_embedded::Verb;
 use kube_embedded::faults::{Fault, Rule};
-use kube_informer::reflector::{Settings, Streaming};
+use kube_informer::reflector::{ReflectorSettings, Streaming};
 use rand::{Rng, RngExt, SeedableRng};
 use rand_pcg::Pcg64;
 use rig::{Rig, server};
@@ -48,10 +48,10 @@ fn play(seed: u64) -> Vec<String> {
 /// Gives everything that was told and asked.
 async fn simulate(seed: u64) -> Vec<String> {
     let mut dice = Pcg64::seed_from_u64(seed);
-    let settings = Settings {
+    let settings = ReflectorSettings {
         streaming: if dice.random_bool(0.5) { Streaming::Preferred } else { Streaming::Never },
         page_size: dice.random_bool(0.3).then(|| dice.random_range(1..5)),
-        ..Settings::default()
+        ..ReflectorSettings::default()
     };
     let mut rig = Rig::start(server().await, settings);
     let mut made = 0;

@@ -11,8 +11,8 @@ use std::time::Duration;
 use bytes::Bytes;
 use futures_util::{StreamExt, stream};
 use k8s_openapi::api::core::v1::ConfigMap;
-use kube_informer::reflector::{Intake, Reflector, Settings, State, Streaming, Whence};
-use kube_informer::store::{Delta, Scope};
+use kube_informer::reflector::{Intake, ObjectSource, Reflector, ReflectorSettings, ReflectorState, Streaming};
+use kube_informer::store::{Delta, WatchScope};
 use kube_informer::{
     ApiListWatch, Body, DecodeError, Doing, Failure, Frame, ListQuery, ListVersion, ListWatch, Obj, ServerError,
     Untyped, Version, WatchQuery, WatchStart,
@@ -95,14 +95,14 @@ fn watch(frames: impl IntoIterator<Item = Frame>) -> Answer {
     Answer::Body(Body::from_frames(stream::iter(frames).chain(stream::pending())))
 }
 
-fn paged() -> Settings {
-    Settings { streaming: Streaming::Never, ..Settings::default() }
+fn paged() -> ReflectorSettings {
+    ReflectorSettings { streaming: Streaming::Never, ..ReflectorSettings::default() }
 }
 
 /// What a reflector tells on this source, in short words, for as long as nothing changes.
-async fn told(source: Arc<Script>, settings: Settings, seconds: u64) -> Vec<String> {
+async fn told(source: Arc<Script>, settings: ReflectorSettings, seconds: u64) -> Vec<String> {
     let (sender, mut deltas) = mpsc::channel(1_000);
-    let reflector = Reflector::new("things", Scope::Everything, source, settings, intake()).seed(1);
+    let reflector = Reflector::new("things", WatchScope::Everything, source, settings, intake()).seed(1);
     let running = tokio::time::timeout(Duration::from_secs(seconds), reflector.run(sender));
     assert!(running.await.is_err(), "it ran for as long as it was let");
     let mut words = Vec::new();
@@ -139,7 +139,7 @@ async fn what_a_source_says_is_told_in_its_order() {
 struct Behind(Arc<Mutex<Vec<String>>>, usize);
 
 impl Intake for Behind {
-    fn accept(&mut self, json: &Bytes, _: Whence) -> Result<Obj<Untyped>, DecodeError> {
+    fn accept(&mut self, json: &Bytes, _: ObjectSource) -> Result<Obj<Untyped>, DecodeError> {
         self.1 += 1;
         Obj::from_json(json.clone())
     }
@@ -162,7 +162,7 @@ async fn what_was_received_is_heard_before_the_intake_catches_up() {
     let notes: Arc<Mutex<Vec<String>>> = Arc::default();
     let intake = Behind(Arc::clone(&notes), 0);
     let (sender, mut deltas) = mpsc::channel(1_000);
-    let reflector = Reflector::new("things", Scope::Everything, source, paged(), intake).seed(1);
+    let reflector = Reflector::new("things", WatchScope::Everything, source, paged(), intake).seed(1);
     let running = tokio::spawn(reflector.run(sender));
     let heard = Arc::clone(&notes);
     let hearing = tokio::spawn(async move {
@@ -182,7 +182,7 @@ async fn what_was_received_is_heard_before_the_intake_catches_up() {
 async fn a_source_that_cannot_stream_is_listed() {
     let streamed = Answer::Error(Failure::Request("no streaming here".into()));
     let source = Script::new([list("1", &[thing("a", 1)])], [streamed, watch([])]);
-    assert_eq!(told(source, Settings::default(), 10).await, ["begun", "listed a", "ended 1"]);
+    assert_eq!(told(source, ReflectorSettings::default(), 10).await, ["begun", "listed a", "ended 1"]);
 }
 
 #[tokio::test(start_paused = true)]
@@ -192,7 +192,7 @@ async fn a_streaming_list_that_breaks_off_leaves_nothing_half_told() {
         Err(ServerError::new(Doing::StreamingList, "things", Failure::BodyCut("reset".into()))),
     ]));
     let source = Script::new([list("5", &[thing("b", 5)])], [Answer::Body(half), watch([])]);
-    let words = told(source, Settings::default(), 10).await;
+    let words = told(source, ReflectorSettings::default(), 10).await;
     assert_eq!(words, ["begun", "listed a", "abandoned", "begun", "listed b", "ended 5"]);
 }
 
@@ -212,7 +212,7 @@ async fn a_watch_that_ends_in_the_middle_of_a_frame_did_not_end_well() {
     let source = Script::new([list("1", &[])], [Answer::Body(half), watch([])]);
     let errors: Arc<Mutex<Vec<ServerError>>> = Arc::default();
     let told = Arc::clone(&errors);
-    let reflector = Reflector::new("things", Scope::Everything, Arc::clone(&source), paged(), intake())
+    let reflector = Reflector::new("things", WatchScope::Everything, Arc::clone(&source), paged(), intake())
         .on_error(move |error| told.lock().unwrap().push(error.clone()));
     let (sender, _deltas) = mpsc::channel(10);
     let running = tokio::time::timeout(Duration::from_secs(10), reflector.run(sender));
@@ -279,7 +279,7 @@ async fn an_end_mark_that_says_false_ends_nothing() {
     for (lines, words) in [(&lines[..1], vec![]), (&lines[..], vec!["begun", "ended 7"])] {
         let body = Body::from_stream(stream::iter(lines.to_vec()).chain(stream::pending()));
         let source = Script::new([], [Answer::Body(body)]);
-        assert_eq!(told(source, Settings::default(), 10).await, words);
+        assert_eq!(told(source, ReflectorSettings::default(), 10).await, words);
     }
 }
 
@@ -300,7 +300,7 @@ async fn an_object_that_is_kept_does_not_keep_what_it_came_in() {
     let page = Bytes::from_owner(Page(json.into_bytes(), Arc::clone(&alive)));
     let source = Script::new([Answer::Body(Body::from_stream(stream::iter([Ok(page)])))], [watch([])]);
     let (sender, mut deltas) = mpsc::channel(10);
-    let reflector = Reflector::new("things", Scope::Everything, source, paged(), intake());
+    let reflector = Reflector::new("things", WatchScope::Everything, source, paged(), intake());
     let running = tokio::spawn(reflector.run(sender));
     let mut kept = Vec::new();
     loop {
@@ -319,7 +319,7 @@ async fn an_object_that_is_kept_does_not_keep_what_it_came_in() {
 async fn one_that_is_stopped_before_it_began_has_asked_nothing() {
     let source = Script::new([], []);
     let (sender, _deltas) = mpsc::channel(1);
-    let reflector = Reflector::new("things", Scope::Everything, Arc::clone(&source), paged(), intake());
+    let reflector = Reflector::new("things", WatchScope::Everything, Arc::clone(&source), paged(), intake());
     let status = reflector.status();
     drop(reflector.run(sender));
     assert!(source.asked().is_empty());
@@ -329,7 +329,7 @@ async fn one_that_is_stopped_before_it_began_has_asked_nothing() {
 #[tokio::test(start_paused = true)]
 async fn a_source_that_never_answers_is_asked_again_but_not_often() {
     let source = Script::new([], []);
-    assert!(told(Arc::clone(&source), Settings::default(), 3_600).await.is_empty());
+    assert!(told(Arc::clone(&source), ReflectorSettings::default(), 3_600).await.is_empty());
     let asked = source.asked().len();
     assert!((40..=90).contains(&asked), "{asked} requests in an hour");
 }
@@ -351,7 +351,7 @@ async fn a_sink_without_room_keeps_the_source_waiting_and_nothing_is_held_agains
     }));
     let source = Script::new([Answer::Body(body)], [watch([])]);
     let (sender, mut deltas) = mpsc::channel(1);
-    let reflector = Reflector::new("things", Scope::Everything, source, paged(), intake());
+    let reflector = Reflector::new("things", WatchScope::Everything, source, paged(), intake());
     let status = reflector.status();
     let running = tokio::spawn(reflector.run(sender));
     tokio::time::sleep(Duration::from_secs(3_600)).await;
@@ -377,11 +377,11 @@ async fn a_sink_without_room_keeps_the_source_waiting_and_nothing_is_held_agains
 async fn it_ends_when_nobody_takes_deltas_any_more() {
     let source = Script::new([list("1", &[thing("a", 1)])], [watch([])]);
     let (sender, deltas) = mpsc::channel(1);
-    let reflector = Reflector::new("things", Scope::Everything, source, paged(), intake());
+    let reflector = Reflector::new("things", WatchScope::Everything, source, paged(), intake());
     let status = reflector.status();
     drop(deltas);
     reflector.run(sender).await;
-    assert!(matches!(status.borrow().state, State::Stopped));
+    assert!(matches!(status.borrow().state, ReflectorState::Stopped));
 }
 
 /// Counts what is asked of another source.
@@ -405,7 +405,7 @@ async fn a_source_around_another_one_is_a_source() {
     server.create(&map("a")).unwrap();
     let asked = Arc::new(AtomicUsize::new(0));
     let source = Counting(ApiListWatch::of::<ConfigMap>(rig::client(&server)), Arc::clone(&asked));
-    let mut rig = Rig::start_on(server, Settings::default(), Scope::Everything, source);
+    let mut rig = Rig::start_on(server, ReflectorSettings::default(), WatchScope::Everything, source);
     rig.converges().await;
     assert_eq!(asked.load(Ordering::Relaxed), 1);
 }
@@ -419,8 +419,8 @@ async fn over_a_real_socket_it_is_the_same() {
     let config = kube::Config::new(server.url().parse().unwrap());
     let source = ApiListWatch::of::<ConfigMap>(kube_informer::client(config).unwrap());
     let quick = kube_informer::reflector::BackoffSettings { cap: Duration::from_millis(50), ..Default::default() };
-    let settings = Settings { backoff: quick, ..Settings::default() };
-    let mut rig = Rig::start_on(server, settings, Scope::Everything, source);
+    let settings = ReflectorSettings { backoff: quick, ..ReflectorSettings::default() };
+    let mut rig = Rig::start_on(server, settings, WatchScope::Everything, source);
     rig.converges().await;
     rig.server.cut();
     rig.change("m3", 1);

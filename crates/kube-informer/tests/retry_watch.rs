@@ -12,7 +12,7 @@ use futures_util::{StreamExt, stream};
 use k8s_openapi::api::core::v1::ConfigMap;
 use kube_embedded::faults::{Fault, Rule};
 use kube_embedded::{Server, Verb};
-use kube_informer::reflector::Settings;
+use kube_informer::reflector::ReflectorSettings;
 use kube_informer::{
     ApiListWatch, Body, Doing, Failure, Frame, ListQuery, ListWatch, RetryWatch, ServerError, Version, WatchEvent,
     WatchQuery, WatchStart, WatchStream,
@@ -96,7 +96,7 @@ async fn a_watch_that_breaks_goes_on_where_it_was_whatever_breaks_it() {
         put(&server, "default", "before", "1");
         server.faults().inject(Rule::new(fault.clone()).verb(Verb::Watch).times(2));
         // Within what the server remembers, also where only a watch's own end helps.
-        let settings = Settings { watch_timeout: Duration::from_secs(30), ..Settings::default() };
+        let settings = ReflectorSettings { watch_timeout: Duration::from_secs(30), ..ReflectorSettings::default() };
         let mut events = watch(&server, server.revision()).settings(settings).stream();
         for nth in 0..6 {
             put(&server, "default", &format!("map-{nth}"), "1");

@@ -19,7 +19,7 @@ use std::time::Duration;
 use k8s_openapi::api::core::v1::ConfigMap;
 use kube_embedded::faults::{Fault, Rule};
 use kube_embedded::{Backup, Server, Verb};
-use kube_informer::reflector::{Settings, Streaming};
+use kube_informer::reflector::{ReflectorSettings, Streaming};
 use kube_informer::{Backlog, Discipline, Event, Informer, Keep, Overflow, Registration};
 use rand::{RngExt as _, SeedableRng as _};
 use rand_pcg::Pcg64Mcg;
@@ -195,7 +195,7 @@ impl Simulation {
                 .create(&json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}}))
                 .expect("a namespace");
         }
-        let mut settings = Settings::default();
+        let mut settings = ReflectorSettings::default();
         if rng.random_bool(0.4) {
             settings.streaming = Streaming::Never;
         }

@@ -5,10 +5,10 @@ mod objects;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use kube_informer::body::{Keeper, KeeperSettings};
+use kube_informer::body::{BodyEncoder, BodyEncoderSettings};
 use kube_informer::pipeline::delta_fifo::{Bounds, DeltaFifo, Discipline};
 use kube_informer::store::{Delta, History, Relist};
-use kube_informer::store::{Door, Store};
+use kube_informer::store::{Ingest, Store};
 use kube_informer::{ObjectKey, Verdict, Version};
 use objects::{
     begun, changed, deleted, ended, labelled, list, listed, namespace, object, object_of, store_of, told, went_back,
@@ -43,7 +43,7 @@ fn a_first_list_is_told_when_it_is_complete_and_in_its_order() {
 #[test]
 fn an_empty_first_list_completes_the_store() {
     let mut store = Store::default();
-    let everything = kube_informer::store::Scope::Everything;
+    let everything = kube_informer::store::WatchScope::Everything;
     drop(store.apply([begun()]));
     assert!(!store.is_complete(&everything));
     assert!(told(store.apply([ended(1)])).is_empty());
@@ -184,7 +184,7 @@ fn what_only_a_broken_list_showed_goes_without_a_word() {
 #[test]
 fn an_abandoned_list_tells_what_it_brought_and_deletes_nothing() {
     let mut store = store_of(5, &[("a", 1)]);
-    let everything = kube_informer::store::Scope::Everything;
+    let everything = kube_informer::store::WatchScope::Everything;
     let events = told(store.apply([begun(), listed("c", 6), Delta::RelistAbandoned(everything)]));
     assert_eq!(events, ["+ c v6 Relist"]);
     assert_eq!(versions(&store), ["a v1", "c v6"]);
@@ -292,7 +292,7 @@ fn a_deletion_of_an_object_never_seen_is_not_told() {
 
 #[test]
 fn an_object_the_door_leaves_out_was_never_there_and_one_that_was_is_deleted() {
-    let door = Door::default().keep_if(|object| object.label("keep") != Some("no"));
+    let door = Ingest::default().keep_if(|object| object.label("keep") != Some("no"));
     let mut store = Store::new(door);
     let at = |version, keep: &str| labelled("a", "u", version, &format!(r#"{{"keep":"{keep}"}}"#));
     assert!(told(store.apply([Delta::Changed(at(1, "no"))])).is_empty());
@@ -307,8 +307,8 @@ fn an_object_the_door_leaves_out_was_never_there_and_one_that_was_is_deleted() {
 fn each_object_is_transformed_once_and_its_missed_end_not_at_all() {
     let calls = Arc::new(AtomicUsize::new(0));
     let counted = Arc::clone(&calls);
-    let keeper = Keeper::new(KeeperSettings::default());
-    let door = Door::default().transform(keeper, move |value| {
+    let encoder = BodyEncoder::new(BodyEncoderSettings::default());
+    let door = Ingest::default().transform(encoder, move |value| {
         counted.fetch_add(1, Ordering::Relaxed);
         let count = value["metadata"]["labels"]["count"].as_str().map_or(0, |count| count.parse().unwrap());
         value["metadata"]["labels"]["count"] = json!((count + 1).to_string());
@@ -326,8 +326,8 @@ fn each_object_is_transformed_once_and_its_missed_end_not_at_all() {
 
 #[test]
 fn a_door_that_panics_is_as_one_that_is_not_there() {
-    let keeper = Keeper::new(KeeperSettings::default());
-    let door = Door::default().keep_if(|_| panic!("keep_if")).transform(keeper, |_| panic!("transform"));
+    let encoder = BodyEncoder::new(BodyEncoderSettings::default());
+    let door = Ingest::default().keep_if(|_| panic!("keep_if")).transform(encoder, |_| panic!("transform"));
     let mut store = Store::new(door);
     assert_eq!(told(store.apply([changed("a", 1)])), ["+ a v1 Live"]);
     assert_eq!(told(store.apply([changed("a", 2)])), ["~ a v1 v2 Live"]);
@@ -360,7 +360,7 @@ fn the_version_of_the_store_follows_what_it_hears() {
     assert_eq!(version(&store).as_deref(), Some("8"), "the version of the deletion");
     drop(store.apply([changed("b", 9), changed("c", 10)]));
     assert_eq!(version(&store).as_deref(), Some("10"), "the last of a batch");
-    let everything = kube_informer::store::Scope::Everything;
+    let everything = kube_informer::store::WatchScope::Everything;
     drop(store.apply([Delta::Bookmark { scope: everything, version: Version::from(20) }]));
     assert_eq!(version(&store).as_deref(), Some("20"));
     drop(store.apply([changed("b", 9)]));

@@ -12,7 +12,7 @@ use k8s_openapi::api::core::v1::ConfigMap;
 use kube::Client;
 use kube::core::{ApiResource, DynamicObject, PartialObjectMeta};
 use kube_embedded::Server;
-use kube_informer::reflector::{Settings, Streaming};
+use kube_informer::reflector::{ReflectorSettings, Streaming};
 use kube_informer::{Informer, Keep, Kind as _, Object, Verdict, Wire};
 use serde_json::{Value, json};
 use support::{key, put, remove, server};
@@ -45,7 +45,7 @@ async fn caches_over_both_wires_are_the_same_all_along() {
         for streaming in [Streaming::Preferred, Streaming::Never] {
             let informer = |wire| {
                 let (client, seen) = client(&server);
-                let settings = Settings { streaming, page_size: Some(2), ..Settings::default() };
+                let settings = ReflectorSettings { streaming, page_size: Some(2), ..ReflectorSettings::default() };
                 let maps = Informer::<ConfigMap>::builder(client).wire(wire).keep(keep).reflector(settings).start();
                 (maps, seen)
             };

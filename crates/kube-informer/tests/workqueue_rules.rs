@@ -236,10 +236,10 @@ mod guard {
         let queue = queue();
         let next = |queue: Queue| tokio::spawn(async move { queue.next().await.map(|item| *item) });
         queue.add_after("foo", S);
-        let keeper = next(queue.clone());
+        let encoder = next(queue.clone());
         let other = next(queue.clone());
         tokio::task::yield_now().await;
-        keeper.abort();
+        encoder.abort();
         let start = Instant::now();
         assert_eq!(other.await.unwrap(), Some("foo"));
         assert_eq!(start.elapsed(), S);

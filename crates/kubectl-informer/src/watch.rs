@@ -64,8 +64,8 @@ async fn begin(args: &Watch, also: impl Fn(Builder) -> Builder) -> Result<Sessio
 }
 
 /// Which objects of a kind the command line means.
-pub(crate) fn select(connected: &Connected, choice: &Choice, kind: &Served) -> kube_informer::Settings<Value> {
-    let mut settings = kube_informer::Settings::default();
+pub(crate) fn select(connected: &Connected, choice: &Choice, kind: &Served) -> kube_informer::InformerSettings<Value> {
+    let mut settings = kube_informer::InformerSettings::default();
     if kind.placing() == Placing::Namespaced && !choice.all_namespaces {
         settings = settings.namespace(choice.namespace.clone().unwrap_or_else(|| connected.namespace.clone()));
     }

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use kube::Config;
 use kube::core::DynamicObject;
-use kube_informer::reflector::{BackoffSettings, Settings};
+use kube_informer::reflector::{BackoffSettings, ReflectorSettings};
 use kube_informer::{Event, FinalState, Informer, Obj, Origin, Registration};
 
 use super::scenario::Scenario;
@@ -28,7 +28,7 @@ impl Ours {
         let mut builder = Informer::<DynamicObject>::builder_for(client, scenario.kind().resource());
         // Connections break here as fast as they are made: nobody wants to wait for what that comes to.
         let backoff = BackoffSettings { cap: Duration::from_secs(2), ..BackoffSettings::default() };
-        builder = builder.reflector(Settings { backoff, ..Settings::default() });
+        builder = builder.reflector(ReflectorSettings { backoff, ..ReflectorSettings::default() });
         if scenario.is_of_one_namespace() {
             builder = builder.namespace(namespace);
         }

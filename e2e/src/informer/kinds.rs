@@ -3,7 +3,7 @@
 use futures_util::{StreamExt as _, TryStreamExt as _, stream};
 use kube::core::ApiResource;
 use kube::discovery::{Discovery, Scope, verbs};
-use kube_informer::reflector::{Settings, Streaming};
+use kube_informer::reflector::{ReflectorSettings, Streaming};
 use kube_informer::{InformerBuilder, Object, Wire};
 use serde_json::{Map, Value, json};
 
@@ -31,7 +31,11 @@ struct InPages;
 
 impl Shape for InPages {
     fn shape<K: Object>(&self, builder: InformerBuilder<K>) -> InformerBuilder<K> {
-        builder.reflector(Settings { streaming: Streaming::Never, page_size: Some(2), ..Settings::default() })
+        builder.reflector(ReflectorSettings {
+            streaming: Streaming::Never,
+            page_size: Some(2),
+            ..ReflectorSettings::default()
+        })
     }
 }
 

@@ -1,6 +1,6 @@
 //! Servers that go and come back while somebody writes.
 
-use kube_informer::reflector::{Settings, Streaming};
+use kube_informer::reflector::{ReflectorSettings, Streaming};
 use kube_informer::{Backlog, InformerBuilder, Object, ServerError};
 
 use super::patience::eventually;
@@ -18,11 +18,11 @@ struct InPages;
 
 impl Shape for InPages {
     fn shape<K: Object>(&self, builder: InformerBuilder<K>) -> InformerBuilder<K> {
-        builder.reflector(Settings {
+        builder.reflector(ReflectorSettings {
             streaming: Streaming::Never,
             page_size: Some(5),
             backoff: eager(),
-            ..Settings::default()
+            ..ReflectorSettings::default()
         })
     }
 }

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use kube::Client;
 use kube::core::{ApiResource, DynamicObject, PartialObjectMeta};
-use kube_informer::reflector::{BackoffSettings, Counters, Settings};
+use kube_informer::reflector::{BackoffSettings, Counters, ReflectorSettings};
 use kube_informer::{
     Backlog, Condition, Figures, Index, Informer, InformerBuilder, Metrics, Object, Registration, ServerError,
 };
@@ -94,7 +94,7 @@ pub(super) struct Eager;
 
 impl Shape for Eager {
     fn shape<K: Object>(&self, builder: InformerBuilder<K>) -> InformerBuilder<K> {
-        builder.reflector(Settings { backoff: eager(), ..Settings::default() })
+        builder.reflector(ReflectorSettings { backoff: eager(), ..ReflectorSettings::default() })
     }
 }
 

@@ -1,7 +1,7 @@
 //! Random writes: every way of watching agrees with LIST and with `kubectl`.
 
 use kube::core::ApiResource;
-use kube_informer::reflector::{Settings, Streaming};
+use kube_informer::reflector::{ReflectorSettings, Streaming};
 use kube_informer::{Backlog, Compression, Discipline, InformerBuilder, Keep, Object, ObjectKey, Selector};
 use serde_json::Value;
 
@@ -22,7 +22,11 @@ struct Paged;
 impl Shape for Paged {
     fn shape<K: Object>(&self, builder: InformerBuilder<K>) -> InformerBuilder<K> {
         builder
-            .reflector(Settings { streaming: Streaming::Never, page_size: Some(3), ..Settings::default() })
+            .reflector(ReflectorSettings {
+                streaming: Streaming::Never,
+                page_size: Some(3),
+                ..ReflectorSettings::default()
+            })
             .queue(Discipline::Keyed)
             .keep(Keep::Plain)
             .resync(std::time::Duration::from_secs(1))

@@ -67,7 +67,7 @@ fn free(cluster: &Cluster) -> Option<Ipv4Addr> {
     (0..DRAWS)
         .map(|_| {
             // Neither the network's own address nor its last.
-            let host = 1 + (cluster.dice.fraction() * 65_533.0) as u16;
+            let host = 1 + (cluster.rng.fraction() * 65_533.0) as u16;
             let [high, low] = host.to_be_bytes();
             Ipv4Addr::new(NETWORK[0], NETWORK[1], high, low)
         })

@@ -2,8 +2,8 @@
 
 use serde_json::{Map, Value, json};
 
-use super::dice::{Dice, Domain, mix};
 use super::layout::NOW;
+use super::rng::{Domain, SampleRng, mix};
 use super::writer::rfc3339;
 
 /// Every so many steps the first container fails and is started again.
@@ -23,7 +23,7 @@ pub(super) fn advance(seed: u64, pod: &mut Value, step: u64) {
     if let Some(first) = status.get_mut("containerStatuses").and_then(|statuses| statuses.get_mut(0)) {
         first["ready"] = json!(ready);
         if step % STEPS_TO_RESTART == STEPS_TO_RESTART - 1 {
-            restart(first, &time, &Dice::new(identity, Domain::Container, step).sha256());
+            restart(first, &time, &SampleRng::new(identity, Domain::Container, step).sha256());
         }
     }
 }

@@ -3,9 +3,9 @@
 use serde_json::{Value, json};
 
 use super::course::{Course, Stage};
-use super::dice::{Dice, Domain, mix};
 use super::layout::{Block, Owner, Place};
 use super::pod::{Pod, template};
+use super::rng::{Domain, SampleRng, mix};
 use super::workload::Workload;
 use super::writer::rfc3339;
 use super::{rollout, service};
@@ -224,10 +224,10 @@ impl App {
 
 /// Another template under the same name: a new image, and so a new replica set.
 fn revise(workload: &mut Workload, seed: u64, index: u64, rolled_out: i64) {
-    let mut dice = Dice::new(seed, Domain::Workload, index);
-    workload.hash = dice.suffix(10);
+    let mut rng = SampleRng::new(seed, Domain::Workload, index);
+    workload.hash = rng.suffix(10);
     workload.controller_name = format!("{}-{}", workload.name, workload.hash);
-    workload.controller_uid = dice.uuid();
+    workload.controller_uid = rng.uuid();
     workload.rolled_out = rolled_out;
     for (key, value) in &mut workload.labels {
         if key == "pod-template-hash" {
@@ -236,13 +236,13 @@ fn revise(workload: &mut Workload, seed: u64, index: u64, rolled_out: i64) {
     }
     for (key, value) in &mut workload.annotations {
         if key == "acme.com/git-commit" {
-            *value = dice.hex(40);
+            *value = rng.hex(40);
         }
     }
     let main = &mut workload.containers[0];
     let repository = main.image.rsplit_once(':').map_or(main.image.as_str(), |(repository, _)| repository).to_owned();
-    main.image = format!("{repository}:main-{}", dice.hex(12));
-    main.image_id = format!("{repository}@sha256:{}", dice.sha256());
+    main.image = format!("{repository}:main-{}", rng.hex(12));
+    main.image_id = format!("{repository}@sha256:{}", rng.sha256());
 }
 
 /// What these managers would write, they have not written yet.

@@ -1,7 +1,7 @@
 //! Makes a workload's pods as large as pods are.
 
-use super::dice::Dice;
 use super::layout::Owner;
+use super::rng::SampleRng;
 use super::words;
 use super::workload::{Env, EnvValue, Spread, Token, VolumeSource, Workload};
 
@@ -63,7 +63,7 @@ impl Workload {
         let more = if matches!(self.owner, Owner::Job { .. }) { 300 } else { 0 };
         let bytes = bytes + more;
         let Some(mut excess) = bytes.checked_sub(LARGEST as usize) else {
-            let wanted = self.owner.dice(seed ^ 0x7369_7a65).within(SMALLEST, LARGEST) as usize;
+            let wanted = self.owner.rng(seed ^ 0x7369_7a65).within(SMALLEST, LARGEST) as usize;
             self.add_env(seed, wanted.saturating_sub(bytes));
             return Fit::Good;
         };
@@ -138,12 +138,12 @@ impl Workload {
     }
 
     fn add_env(&mut self, seed: u64, bytes: usize) {
-        let mut dice = self.owner.dice(seed ^ 0x656e_7600);
+        let mut rng = self.owner.rng(seed ^ 0x656e_7600);
         let env = &mut self.containers[0].env;
         let mut left = bytes;
         loop {
-            let name = format!("{}_{}", dice.pick(words::ENV_SUBJECTS), dice.pick(words::ENV_PROPERTIES));
-            let value = env_value(&mut dice, &self.name, &name);
+            let name = format!("{}_{}", rng.pick(words::ENV_SUBJECTS), rng.pick(words::ENV_PROPERTIES));
+            let value = env_value(&mut rng, &self.name, &name);
             let value_bytes = match &value {
                 EnvValue::Plain(text) => text.len(),
                 EnvValue::Field(_) | EnvValue::Secret { .. } => 90 + self.name.len(),
@@ -164,41 +164,41 @@ fn retain<T>(items: &mut Vec<T>, keep: impl FnMut(&T) -> bool) -> usize {
     before - items.len()
 }
 
-fn env_value(dice: &mut Dice, workload: &str, name: &str) -> EnvValue {
-    if dice.percent(15) {
-        return EnvValue::Secret { name: format!("{workload}-credentials"), key: dice.pick(words::SECRET_KEYS) };
+fn env_value(rng: &mut SampleRng, workload: &str, name: &str) -> EnvValue {
+    if rng.percent(15) {
+        return EnvValue::Secret { name: format!("{workload}-credentials"), key: rng.pick(words::SECRET_KEYS) };
     }
-    let service = dice.pick(&words::COMPONENTS);
+    let service = rng.pick(&words::COMPONENTS);
     let property = words::ENV_PROPERTIES.iter().find(|property| name.ends_with(*property)).copied().unwrap_or("URL");
     EnvValue::Plain(match property {
         "URL" | "ENDPOINT" => format!(
             "https://{service}-{}.{}-{}.svc.cluster.local:{}/v{}",
-            dice.pick(words::DEPLOYMENT_ROLES),
-            dice.pick(words::TEAMS),
-            dice.pick(words::STAGES),
-            dice.within(3_000, 9_999),
-            dice.within(1, 4)
+            rng.pick(words::DEPLOYMENT_ROLES),
+            rng.pick(words::TEAMS),
+            rng.pick(words::STAGES),
+            rng.within(3_000, 9_999),
+            rng.within(1, 4)
         ),
-        "HOST" => format!("{service}-{}.{}.eu-central-1.rds.amazonaws.com", dice.pick(words::STAGES), dice.suffix(12)),
-        "PORT" => dice.within(1_024, 32_767).to_string(),
-        "TOPIC" | "GROUP_ID" | "PREFIX" => format!("{service}.{}.v{}", dice.pick(words::STAGES), dice.within(1, 9)),
-        "BUCKET" => format!("acme-{service}-{}", dice.hex(8)),
-        "ACCOUNT_ID" => dice.within(100_000_000_000, 999_999_999_999).to_string(),
+        "HOST" => format!("{service}-{}.{}.eu-central-1.rds.amazonaws.com", rng.pick(words::STAGES), rng.suffix(12)),
+        "PORT" => rng.within(1_024, 32_767).to_string(),
+        "TOPIC" | "GROUP_ID" | "PREFIX" => format!("{service}.{}.v{}", rng.pick(words::STAGES), rng.within(1, 9)),
+        "BUCKET" => format!("acme-{service}-{}", rng.hex(8)),
+        "ACCOUNT_ID" => rng.within(100_000_000_000, 999_999_999_999).to_string(),
         "BROKERS" => {
-            format!("b-1.{service}.{}.c{}.kafka.eu-central-1.amazonaws.com:9094", dice.suffix(6), dice.within(2, 9))
+            format!("b-1.{service}.{}.c{}.kafka.eu-central-1.amazonaws.com:9094", rng.suffix(6), rng.within(2, 9))
         }
-        "CLIENT_ID" | "TENANT_ID" => dice.uuid(),
+        "CLIENT_ID" | "TENANT_ID" => rng.uuid(),
         "DSN" => format!(
             "https://{}@o{}.ingest.sentry.io/{}",
-            dice.hex(32),
-            dice.within(100_000, 999_999),
-            dice.within(1_000_000, 9_999_999)
+            rng.hex(32),
+            rng.within(100_000, 999_999),
+            rng.within(1_000_000, 9_999_999)
         ),
         "ROLE_ARN" => {
-            format!("arn:aws:iam::{}:role/{service}-{}", dice.within(100_000_000_000, 999_999_999_999), dice.hex(6))
+            format!("arn:aws:iam::{}:role/{service}-{}", rng.within(100_000_000_000, 999_999_999_999), rng.hex(6))
         }
-        "REVISION" => dice.hex(40),
+        "REVISION" => rng.hex(40),
         "CA_PATH" => format!("/etc/tls/{service}-ca.crt"),
-        _ => dice.within(1, 60_000).to_string(),
+        _ => rng.within(1, 60_000).to_string(),
     })
 }

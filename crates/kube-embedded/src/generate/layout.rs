@@ -6,7 +6,7 @@
 
 use std::ops::Range;
 
-use super::dice::{Dice, Domain, mix};
+use super::rng::{Domain, SampleRng, mix};
 use super::words;
 
 pub(super) const PODS_IN_BLOCK: u64 = 64;
@@ -36,10 +36,10 @@ impl Owner {
         Self::Deployment { block: index / DEPLOYMENTS_IN_BLOCK, role: index % DEPLOYMENTS_IN_BLOCK }
     }
 
-    pub(super) fn dice(self, seed: u64) -> Dice {
+    pub(super) fn rng(self, seed: u64) -> SampleRng {
         match self {
-            Self::DaemonSet { which } => Dice::new(seed, Domain::DaemonSet, which as u64),
-            _ => Dice::new(seed, Domain::Workload, self.number()),
+            Self::DaemonSet { which } => SampleRng::new(seed, Domain::DaemonSet, which as u64),
+            _ => SampleRng::new(seed, Domain::Workload, self.number()),
         }
     }
 
@@ -84,9 +84,9 @@ impl Owner {
             Self::DaemonSet { which } => return words::DAEMON_SETS[which].2.to_owned(),
             Self::Deployment { block, .. } | Self::StatefulSet { block, .. } | Self::Job { block, .. } => block,
         };
-        let mut dice = Dice::new(seed, Domain::Namespace, block);
-        let team = dice.pick_skewed(words::TEAMS);
-        let stage = self.dice(seed).pick_skewed(words::STAGES);
+        let mut rng = SampleRng::new(seed, Domain::Namespace, block);
+        let team = rng.pick_skewed(words::TEAMS);
+        let stage = self.rng(seed).pick_skewed(words::STAGES);
         format!("{team}-{stage}")
     }
 }
@@ -109,7 +109,7 @@ impl Place {
         }
         let (owner, replica) = Block::of(seed, block).owner_at(position);
         let pool = block / NODES_IN_POOL;
-        let node = pool * NODES_IN_POOL + Dice::new(seed, Domain::Node, index).below(NODES_IN_POOL);
+        let node = pool * NODES_IN_POOL + SampleRng::new(seed, Domain::Node, index).below(NODES_IN_POOL);
         Self { owner, replica, node }
     }
 }
@@ -123,13 +123,13 @@ pub(super) struct Block {
 
 impl Block {
     pub(super) fn of(seed: u64, number: u64) -> Self {
-        let mut dice = Dice::new(seed, Domain::Block, number);
+        let mut rng = SampleRng::new(seed, Domain::Block, number);
         let mut replicas = [1; WORKLOADS_IN_BLOCK as usize];
         let spare = PODS_IN_BLOCK - DAEMONS_IN_BLOCK - WORKLOADS_IN_BLOCK;
         let slots: [usize; WORKLOADS_IN_BLOCK as usize] = std::array::from_fn(|slot| slot);
         for _ in 0..spare {
             // Skewed, so that a few deployments are large and most are small; then rotated, so that it is not always the same.
-            let slot = dice.pick_skewed(&slots);
+            let slot = rng.pick_skewed(&slots);
             replicas[(slot + number as usize * 3) % slots.len()] += 1;
         }
         let mut end = DAEMONS_IN_BLOCK;

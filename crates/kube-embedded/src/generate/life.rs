@@ -1,7 +1,7 @@
 //! What has happened to a pod so far: the part of it that differs between two updates.
 
-use super::dice::{Dice, Domain, mix};
 use super::layout::{NOW, Owner};
+use super::rng::{Domain, SampleRng, mix};
 use super::workload::Workload;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -56,24 +56,28 @@ const STEPS_IN_ROUND: u64 = 4;
 const STEPS_IN_STAGE: u64 = 32;
 
 impl Life {
-    pub(super) fn new(seed: u64, workload: &Workload, index: u64, replica: u64, step: u64, dice: &mut Dice) -> Self {
-        let created = if dice.percent(30) {
-            workload.rolled_out + dice.below((NOW - workload.rolled_out - 900).max(1) as u64) as i64
+    pub(super) fn new(
+        seed: u64,
+        workload: &Workload,
+        index: u64,
+        replica: u64,
+        step: u64,
+        rng: &mut SampleRng,
+    ) -> Self {
+        let created = if rng.percent(30) {
+            workload.rolled_out + rng.below((NOW - workload.rolled_out - 900).max(1) as u64) as i64
         } else {
-            workload.rolled_out + (replica * 7 + dice.below(12)) as i64
+            workload.rolled_out + (replica * 7 + rng.below(12)) as i64
         };
-        let sandboxed = created + dice.within(1, 6) as i64;
-        let initialized = if workload.init.is_empty() {
-            created + dice.below(2) as i64
-        } else {
-            sandboxed + dice.within(2, 40) as i64
-        };
-        let started = sandboxed.max(initialized) + dice.within(1, 25) as i64;
-        let ready = started + dice.within(3, 60) as i64;
-        let first = first_phase(workload, dice);
+        let sandboxed = created + rng.within(1, 6) as i64;
+        let initialized =
+            if workload.init.is_empty() { created + rng.below(2) as i64 } else { sandboxed + rng.within(2, 40) as i64 };
+        let started = sandboxed.max(initialized) + rng.within(1, 25) as i64;
+        let ready = started + rng.within(3, 60) as i64;
+        let first = first_phase(workload, rng);
         let earlier_restarts = match first {
-            Phase::Crashing => dice.within(4, 900),
-            Phase::Running if dice.percent(35) => dice.within(1, 9),
+            Phase::Crashing => rng.within(4, 900),
+            Phase::Running if rng.percent(35) => rng.within(1, 9),
             _ => 0,
         };
 
@@ -95,14 +99,14 @@ impl Life {
         };
         let containers = (workload.init.len() + workload.containers.len()) as u64;
         let restarted = (restarts > 0).then(|| {
-            let last = failed_at_step.map_or_else(|| ready + dice.within(60, 600) as i64, at);
+            let last = failed_at_step.map_or_else(|| ready + rng.within(60, 600) as i64, at);
             Restart {
                 at: last,
-                began: last - dice.within(20, 40) as i64,
-                ended: last - dice.within(1, 10) as i64,
+                began: last - rng.within(20, 40) as i64,
+                ended: last - rng.within(1, 10) as i64,
                 exit_code: match phase {
                     Phase::Crashing => 1,
-                    _ => dice.pick(&[1, 137, 2, 255]),
+                    _ => rng.pick(&[1, 137, 2, 255]),
                 },
                 container_id: container_id(seed, index, 0, restarts - 1),
             }
@@ -112,7 +116,7 @@ impl Life {
             Phase::Crashing => restarted.as_ref().map_or(ready, |restart| restart.ended),
             _ => ready,
         };
-        let finished = started + dice.within(10, 3_000) as i64;
+        let finished = started + rng.within(10, 3_000) as i64;
         let touched = match (step, phase) {
             (0, Phase::Succeeded) => finished + 1,
             (0, _) => restarted.as_ref().map_or(ready, |restart| restart.at.max(ready)),
@@ -132,7 +136,7 @@ impl Life {
             container_ids: (0..containers)
                 .map(|n| container_id(seed, index, n, if n == 0 { restarts } else { 0 }))
                 .collect(),
-            shipped: (phase == Phase::Succeeded).then(|| dice.within(2_000, 900_000) + step * 4_096),
+            shipped: (phase == Phase::Succeeded).then(|| rng.within(2_000, 900_000) + step * 4_096),
             stage: (step >= STEPS_IN_STAGE && phase != Phase::Crashing).then_some(if step / STEPS_IN_STAGE % 2 == 1 {
                 "canary"
             } else {
@@ -151,8 +155,8 @@ impl Life {
     }
 }
 
-fn first_phase(workload: &Workload, dice: &mut Dice) -> Phase {
-    match (workload.owner, dice.below(100)) {
+fn first_phase(workload: &Workload, rng: &mut SampleRng) -> Phase {
+    match (workload.owner, rng.below(100)) {
         (_, 0..2) => Phase::Pending,
         (Owner::Job { .. }, 2..85) => Phase::Succeeded,
         (_, 2..4) => Phase::Crashing,
@@ -162,6 +166,6 @@ fn first_phase(workload: &Workload, dice: &mut Dice) -> Phase {
 
 /// The main container is number 0.
 pub(super) fn container_id(seed: u64, pod: u64, container: u64, restarts: u64) -> String {
-    let sha = Dice::new(seed ^ mix(container << 32 | restarts), Domain::Container, pod).sha256();
+    let sha = SampleRng::new(seed ^ mix(container << 32 | restarts), Domain::Container, pod).sha256();
     format!("containerd://{sha}")
 }

@@ -1,7 +1,7 @@
 //! A node, as its kubelet reports it.
 
-use super::dice::{Dice, Domain};
 use super::layout::{NOW, NodeNames};
+use super::rng::{Domain, SampleRng};
 use super::rollout::version;
 use super::sample::Sample;
 use super::words;
@@ -9,19 +9,19 @@ use super::writer::Writer;
 
 pub(super) fn write(seed: u64, index: u64) -> Sample {
     let names = NodeNames::of(seed, index);
-    let mut dice = Dice::new(seed ^ 0x6e6f_6465, Domain::Node, index);
-    let dice = &mut dice;
-    let created = NOW - dice.within(86_400, 90 * 86_400) as i64;
-    let heartbeat = NOW - dice.below(300) as i64;
-    let zone = format!("eu-central-1{}", dice.pick(words::ZONES));
-    let size = dice.pick(&["m7i.4xlarge", "m7i.8xlarge", "r7g.4xlarge", "c7i.8xlarge"]);
+    let mut rng = SampleRng::new(seed ^ 0x6e6f_6465, Domain::Node, index);
+    let rng = &mut rng;
+    let created = NOW - rng.within(86_400, 90 * 86_400) as i64;
+    let heartbeat = NOW - rng.below(300) as i64;
+    let zone = format!("eu-central-1{}", rng.pick(words::ZONES));
+    let size = rng.pick(&["m7i.4xlarge", "m7i.8xlarge", "r7g.4xlarge", "c7i.8xlarge"]);
     let mut w = Writer::with_capacity(8_192);
     w.object(|w| {
         w.text("kind", "Node");
         w.text("apiVersion", "v1");
         w.object_at("metadata", |w| {
             w.text("name", &names.name);
-            w.given("uid", &dice.uuid());
+            w.given("uid", &rng.uuid());
             w.given("resourceVersion", &version(heartbeat).to_string());
             w.time("creationTimestamp", created);
             w.texts(
@@ -32,7 +32,7 @@ pub(super) fn write(seed: u64, index: u64) -> Sample {
                     ("kubernetes.io/arch", "amd64"),
                     ("kubernetes.io/hostname", names.name.as_str()),
                     ("kubernetes.io/os", "linux"),
-                    ("node.acme.com/pool", dice.pick(&["general", "memory-optimised"])),
+                    ("node.acme.com/pool", rng.pick(&["general", "memory-optimised"])),
                     ("node.kubernetes.io/instance-type", size),
                     ("topology.kubernetes.io/region", "eu-central-1"),
                     ("topology.kubernetes.io/zone", zone.as_str()),
@@ -66,9 +66,9 @@ pub(super) fn write(seed: u64, index: u64) -> Sample {
             });
         });
         w.object_at("spec", |w| {
-            w.joined("providerID", &["aws:///", &zone, "/i-0", &dice.hex(16)]);
+            w.joined("providerID", &["aws:///", &zone, "/i-0", &rng.hex(16)]);
         });
-        w.object_at("status", |w| status(w, dice, &names, created, heartbeat));
+        w.object_at("status", |w| status(w, rng, &names, created, heartbeat));
     });
     Sample::cluster("/api/v1", "nodes", &names.name, w)
 }
@@ -80,8 +80,8 @@ const CONDITIONS: [(&str, &str, &str, &str); 4] = [
     ("Ready", "True", "KubeletReady", "kubelet is posting ready status"),
 ];
 
-fn status(w: &mut Writer, dice: &mut Dice, names: &NodeNames, created: i64, heartbeat: i64) {
-    let memory = dice.within(62_000_000, 130_000_000);
+fn status(w: &mut Writer, rng: &mut SampleRng, names: &NodeNames, created: i64, heartbeat: i64) {
+    let memory = rng.within(62_000_000, 130_000_000);
     for (key, reserved) in [("capacity", 0), ("allocatable", 1_400_000)] {
         w.object_at(key, |w| {
             w.text("cpu", if reserved == 0 { "16" } else { "15890m" });
@@ -113,9 +113,9 @@ fn status(w: &mut Writer, dice: &mut Dice, names: &NodeNames, created: i64, hear
     });
     w.raw("daemonEndpoints", r#"{"kubeletEndpoint":{"Port":10250}}"#);
     w.object_at("nodeInfo", |w| {
-        w.text("machineID", &dice.hex(32));
-        w.text("systemUUID", &dice.uuid());
-        w.text("bootID", &dice.uuid());
+        w.text("machineID", &rng.hex(32));
+        w.text("systemUUID", &rng.uuid());
+        w.text("bootID", &rng.uuid());
         w.text("kernelVersion", "6.12.40-63.114.amzn2023.x86_64");
         w.text("osImage", "Amazon Linux 2023.9.20260511");
         w.text("containerRuntimeVersion", "containerd://2.1.4");
@@ -125,12 +125,12 @@ fn status(w: &mut Writer, dice: &mut Dice, names: &NodeNames, created: i64, hear
         w.text("architecture", "amd64");
     });
     w.array_at("images", |w| {
-        for _ in 0..dice.within(12, 30) {
-            let component = dice.pick(&words::COMPONENTS);
-            let repository = format!("{}/{}/{component}", dice.pick(words::REGISTRIES), dice.pick(words::TEAMS));
+        for _ in 0..rng.within(12, 30) {
+            let component = rng.pick(&words::COMPONENTS);
+            let repository = format!("{}/{}/{component}", rng.pick(words::REGISTRIES), rng.pick(words::TEAMS));
             w.object(|w| {
-                w.array_at("names", |w| w.item(&format!("{repository}@sha256:{}", dice.sha256())));
-                w.number("sizeBytes", dice.within(4_000_000, 900_000_000));
+                w.array_at("names", |w| w.item(&format!("{repository}@sha256:{}", rng.sha256())));
+                w.number("sizeBytes", rng.within(4_000_000, 900_000_000));
             });
         }
     });

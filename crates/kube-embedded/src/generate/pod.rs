@@ -1,9 +1,9 @@
 //! A pod as the API server sends it.
 
-use super::dice::{Dice, Domain, mix};
 use super::fit::Fit;
 use super::layout::{NodeNames, Owner, Place};
 use super::life::{Life, Phase};
+use super::rng::{Domain, SampleRng, mix};
 use super::sample::Sample;
 use super::workload::{
     Check, Container, Env, EnvValue, MountAccess, Probe, Resources, Spread, Token, VolumeSource, Workload,
@@ -43,18 +43,18 @@ const MOST_FITTINGS: usize = 4;
 
 impl<'a> Pod<'a> {
     pub(super) fn new(seed: u64, workload: &'a Workload, index: u64, place: Place, step: u64) -> Self {
-        let mut dice = Dice::new(seed, Domain::Pod, index);
+        let mut rng = SampleRng::new(seed, Domain::Pod, index);
         let controller = &workload.controller_name;
         let name = match workload.owner {
             Owner::StatefulSet { .. } => format!("{controller}-{}", place.replica),
             _ => format!("{controller}-{}", replica_suffix(seed, workload, place.replica)),
         };
-        let uid = dice.uuid();
+        let uid = rng.uuid();
         let node = NodeNames::of(seed, place.node);
         let ip = if workload.host_network() { node.ip.clone() } else { pod_ip(seed, index) };
-        let token_volume = (workload.token == Token::Mounted).then(|| format!("kube-api-access-{}", dice.suffix(5)));
-        let sandbox = dice.sha256();
-        let life = Life::new(seed, workload, index, place.replica, step, &mut dice);
+        let token_volume = (workload.token == Token::Mounted).then(|| format!("kube-api-access-{}", rng.suffix(5)));
+        let sandbox = rng.sha256();
+        let life = Life::new(seed, workload, index, place.replica, step, &mut rng);
         // Revisions grow with time: a busy cluster writes some forty a second.
         let version = ((life.touched - 1_700_000_000) as u64 * 40 + mix(index) % 40) * 3;
 
@@ -438,10 +438,10 @@ fn probe(w: &mut Writer, probe: &Probe) {
 fn replica_suffix(seed: u64, workload: &Workload, replica: u64) -> String {
     const LETTERS: &[u8; 27] = b"bcdfghjklmnpqrstvwxz2456789";
     const ALL: u64 = 27_u64.pow(5);
-    let mut dice = workload.owner.dice(seed ^ 0x7375_6666);
-    let offset = dice.below(ALL);
+    let mut rng = workload.owner.rng(seed ^ 0x7375_6666);
+    let offset = rng.below(ALL);
     // A factor without a common divisor makes every replica's number its own.
-    let factor = dice.below(ALL / 3) * 3 + 1;
+    let factor = rng.below(ALL / 3) * 3 + 1;
     let mut number = (offset + replica % ALL * factor) % ALL;
     (0..5)
         .map(|_| {

@@ -1,8 +1,8 @@
 //! Services in front of deployments, and the endpoint slices behind them.
 
-use super::dice::mix;
 use super::layout::{Block, NodeNames, Owner, Place};
 use super::pod::{Pod, template};
+use super::rng::mix;
 use super::rollout::version;
 use super::sample::Sample;
 use super::workload::Workload;
@@ -15,7 +15,7 @@ pub(super) fn service(seed: u64, index: u64) -> Sample {
 
 /// The service of the deployment with this number and this template.
 pub(super) fn service_of(seed: u64, index: u64, workload: &Workload) -> Sample {
-    let mut dice = workload.owner.dice(seed ^ 0x7376_6300);
+    let mut rng = workload.owner.rng(seed ^ 0x7376_6300);
     let address = {
         let scattered = (index.wrapping_mul(mix(seed ^ 5) | 1) ^ mix(seed ^ 6)) & 0xf_ffff;
         format!("172.{}.{}.{}", 16 + (scattered >> 16), scattered >> 8 & 0xff, scattered & 0xff)
@@ -60,7 +60,7 @@ pub(super) fn service_of(seed: u64, index: u64, workload: &Workload) -> Sample {
             w.text("clusterIP", &address);
             w.array_at("clusterIPs", |w| w.item(&address));
             w.text("type", "ClusterIP");
-            w.text("sessionAffinity", if dice.percent(10) { "ClientIP" } else { "None" });
+            w.text("sessionAffinity", if rng.percent(10) { "ClientIP" } else { "None" });
             w.raw("ipFamilies", r#"["IPv4"]"#);
             w.text("ipFamilyPolicy", "SingleStack");
             w.text("internalTrafficPolicy", "Cluster");
@@ -84,8 +84,8 @@ pub(super) fn endpoint_slice(seed: u64, index: u64) -> Sample {
 
 /// The endpoint slice behind a template's service, with these pods.
 pub(super) fn endpoint_slice_of<'a>(seed: u64, workload: &Workload, pods: impl Iterator<Item = Pod<'a>>) -> Sample {
-    let mut dice = workload.owner.dice(seed ^ 0x6570_7300);
-    let name = format!("{}-{}", workload.name, dice.suffix(5));
+    let mut rng = workload.owner.rng(seed ^ 0x6570_7300);
+    let name = format!("{}-{}", workload.name, rng.suffix(5));
     let mut w = Writer::with_capacity(4_096);
     w.object(|w| {
         w.text("kind", "EndpointSlice");
@@ -94,9 +94,9 @@ pub(super) fn endpoint_slice_of<'a>(seed: u64, workload: &Workload, pods: impl I
             w.text("name", &name);
             w.joined("generateName", &[&workload.name, "-"]);
             w.text("namespace", &workload.namespace);
-            w.given("uid", &dice.uuid());
+            w.given("uid", &rng.uuid());
             w.given("resourceVersion", &version(workload.rolled_out + 60).to_string());
-            w.number("generation", dice.within(3, 900));
+            w.number("generation", rng.within(3, 900));
             w.time("creationTimestamp", workload.created);
             w.texts(
                 "labels",
@@ -147,5 +147,5 @@ fn endpoint(w: &mut Writer, pod: &Pod<'_>, node: &NodeNames) {
 }
 
 fn service_uid(seed: u64, workload: &Workload) -> String {
-    workload.owner.dice(seed ^ 0x7376_6301).uuid()
+    workload.owner.rng(seed ^ 0x7376_6301).uuid()
 }

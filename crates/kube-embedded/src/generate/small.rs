@@ -1,8 +1,8 @@
 //! What there is many of and little in: events and custom resources. And what is large: config maps.
 
-use super::dice::{Dice, Domain};
 use super::layout::{NOW, Owner, Place};
 use super::pod::{Pod, template};
+use super::rng::{Domain, SampleRng};
 use super::rollout::version;
 use super::sample::Sample;
 use super::words;
@@ -10,14 +10,14 @@ use super::writer::Writer;
 
 /// An event about the pod with the same number.
 pub(super) fn event(seed: u64, index: u64) -> Sample {
-    let mut dice = Dice::new(seed, Domain::Event, index);
+    let mut rng = SampleRng::new(seed, Domain::Event, index);
     let place = Place::of_pod(seed, index);
     let workload = template(seed, place.owner);
     let pod = Pod::new(seed, &workload, index, place, 0);
-    let (reason, kind, message) = dice.pick(words::EVENT_REASONS);
-    let name = format!("{}.{}", pod.name, dice.hex(16));
-    let first = NOW - dice.below(3_600) as i64;
-    let count = if kind == "Warning" { dice.within(1, 400) } else { 1 };
+    let (reason, kind, message) = rng.pick(words::EVENT_REASONS);
+    let name = format!("{}.{}", pod.name, rng.hex(16));
+    let first = NOW - rng.below(3_600) as i64;
+    let count = if kind == "Warning" { rng.within(1, 400) } else { 1 };
     let mut w = Writer::with_capacity(1_536);
     w.object(|w| {
         w.text("kind", "Event");
@@ -25,7 +25,7 @@ pub(super) fn event(seed: u64, index: u64) -> Sample {
         w.object_at("metadata", |w| {
             w.text("name", &name);
             w.text("namespace", &workload.namespace);
-            w.given("uid", &dice.uuid());
+            w.given("uid", &rng.uuid());
             w.given("resourceVersion", &version(first).to_string());
             w.time("creationTimestamp", first);
             w.array_at("managedFields", |w| {
@@ -73,22 +73,22 @@ pub(super) fn event(seed: u64, index: u64) -> Sample {
 /// A `Certificate` of a made-up group, about 1 KB: custom resources have all their keys sorted.
 pub(super) fn custom_resource(seed: u64, index: u64) -> Sample {
     let owner = Owner::deployment(index);
-    let mut dice = Dice::new(seed, Domain::CustomResource, index);
+    let mut rng = SampleRng::new(seed, Domain::CustomResource, index);
     let (service, namespace) = (owner.name(seed), owner.namespace(seed));
     let name = format!("{service}-tls");
-    let issued = NOW - dice.below(60 * 86_400) as i64;
+    let issued = NOW - rng.below(60 * 86_400) as i64;
     let mut w = Writer::with_capacity(1_536);
     w.object(|w| {
         w.text("apiVersion", "pki.acme.com/v1");
         w.text("kind", "Certificate");
         w.object_at("metadata", |w| {
             w.time("creationTimestamp", issued - 90 * 86_400);
-            w.number("generation", dice.within(1, 5));
+            w.number("generation", rng.within(1, 5));
             w.texts("labels", [("app.kubernetes.io/managed-by", "pki-operator"), ("app.kubernetes.io/name", &service)]);
             w.text("name", &name);
             w.text("namespace", &namespace);
             w.given("resourceVersion", &version(issued).to_string());
-            w.given("uid", &dice.uuid());
+            w.given("uid", &rng.uuid());
         });
         w.object_at("spec", |w| {
             w.array_at("dnsNames", |w| {
@@ -97,9 +97,9 @@ pub(super) fn custom_resource(seed: u64, index: u64) -> Sample {
                 }
             });
             w.text("duration", "2160h0m0s");
-            w.text("issuer", dice.pick(&["internal-ca", "letsencrypt", "vault"]));
-            w.text("privateKey", dice.pick(&["ECDSA-256", "RSA-2048", "Ed25519"]));
-            w.joined("secretName", &[&name, "-", &dice.suffix(5)]);
+            w.text("issuer", rng.pick(&["internal-ca", "letsencrypt", "vault"]));
+            w.text("privateKey", rng.pick(&["ECDSA-256", "RSA-2048", "Ed25519"]));
+            w.joined("secretName", &[&name, "-", &rng.suffix(5)]);
         });
         w.object_at("status", |w| {
             w.array_at("conditions", |w| {
@@ -111,11 +111,11 @@ pub(super) fn custom_resource(seed: u64, index: u64) -> Sample {
                     w.text("type", "Ready");
                 });
             });
-            w.text("fingerprint", &dice.sha256());
+            w.text("fingerprint", &rng.sha256());
             w.time("notAfter", issued + 90 * 86_400);
             w.time("notBefore", issued);
-            w.number("revision", dice.within(1, 30));
-            w.text("serialNumber", &dice.hex(32));
+            w.number("revision", rng.within(1, 30));
+            w.text("serialNumber", &rng.hex(32));
         });
     });
     Sample::namespaced("/apis/pki.acme.com/v1", "certificates", &namespace, &name, w)
@@ -124,7 +124,7 @@ pub(super) fn custom_resource(seed: u64, index: u64) -> Sample {
 /// A config map of about `bytes` bytes: configuration files, as charts and dashboards make them.
 pub(super) fn config_map(seed: u64, index: u64, bytes: usize) -> Sample {
     let owner = Owner::deployment(index);
-    let mut dice = Dice::new(seed, Domain::ConfigMap, index);
+    let mut rng = SampleRng::new(seed, Domain::ConfigMap, index);
     let namespace = owner.namespace(seed);
     let name = format!("{}-config", owner.name(seed));
     let mut w = Writer::with_capacity(bytes + 1_024);
@@ -134,34 +134,34 @@ pub(super) fn config_map(seed: u64, index: u64, bytes: usize) -> Sample {
         w.object_at("metadata", |w| {
             w.text("name", &name);
             w.text("namespace", &namespace);
-            w.given("uid", &dice.uuid());
-            let written = NOW - dice.below(28 * 86_400) as i64;
+            w.given("uid", &rng.uuid());
+            let written = NOW - rng.below(28 * 86_400) as i64;
             w.given("resourceVersion", &version(written).to_string());
             w.time("creationTimestamp", written);
         });
         w.object_at("data", |w| {
             let files = bytes.div_ceil(32_768).max(1);
             for file in 0..files {
-                w.text(&format!("rules-{file:03}.yaml"), &rules(&mut dice, bytes / files));
+                w.text(&format!("rules-{file:03}.yaml"), &rules(&mut rng, bytes / files));
             }
         });
     });
     Sample::namespaced("/api/v1", "configmaps", &namespace, &name, w)
 }
 
-fn rules(dice: &mut Dice, bytes: usize) -> String {
+fn rules(rng: &mut SampleRng, bytes: usize) -> String {
     let mut out = String::with_capacity(bytes + 256);
     out.push_str("groups:\n");
     while out.len() < bytes {
-        let service = dice.pick(&words::COMPONENTS);
-        let role = dice.pick(words::DEPLOYMENT_ROLES);
-        let (flag, largest) = dice.pick(words::FLAGS);
+        let service = rng.pick(&words::COMPONENTS);
+        let role = rng.pick(words::DEPLOYMENT_ROLES);
+        let (flag, largest) = rng.pick(words::FLAGS);
         out.push_str(&format!(
             "  - service: {service}-{role}\n    route: /v{}/{service}/{}\n    {flag}: {}\n    owner: {}\n",
-            dice.within(1, 4),
-            dice.suffix(8),
-            dice.within(1, largest),
-            dice.pick(words::TEAMS),
+            rng.within(1, 4),
+            rng.suffix(8),
+            rng.within(1, largest),
+            rng.pick(words::TEAMS),
         ));
     }
     out

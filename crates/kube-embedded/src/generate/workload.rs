@@ -1,7 +1,7 @@
 //! What all pods of one owner have in common: the template.
 
-use super::dice::Dice;
 use super::layout::{NOW, Owner};
+use super::rng::SampleRng;
 use super::words;
 
 #[derive(Debug, Clone)]
@@ -140,14 +140,14 @@ pub(super) enum Spread {
 
 impl Workload {
     pub(super) fn new(seed: u64, owner: Owner) -> Self {
-        let mut dice = owner.dice(seed);
-        let dice = &mut dice;
+        let mut rng = owner.rng(seed);
+        let rng = &mut rng;
         let name = owner.name(seed);
-        let created = NOW - dice.within(30 * 86_400, 500 * 86_400) as i64;
-        let rolled_out = NOW - dice.within(3_600, 28 * 86_400) as i64;
+        let created = NOW - rng.within(30 * 86_400, 500 * 86_400) as i64;
+        let rolled_out = NOW - rng.within(3_600, 28 * 86_400) as i64;
         let hash = match owner {
-            Owner::Deployment { .. } => dice.suffix(10),
-            _ => dice.suffix(9),
+            Owner::Deployment { .. } => rng.suffix(10),
+            _ => rng.suffix(9),
         };
         let cron_minute = rolled_out / 60 / 60 * 60;
         let controller_name = match owner {
@@ -159,8 +159,8 @@ impl Workload {
             owner,
             namespace: owner.namespace(seed),
             controller_name,
-            controller_uid: dice.uuid(),
-            parent_uid: dice.uuid(),
+            controller_uid: rng.uuid(),
+            parent_uid: rng.uuid(),
             hash,
             created,
             rolled_out,
@@ -171,7 +171,7 @@ impl Workload {
             volumes: Vec::new(),
             spread: match owner {
                 Owner::DaemonSet { .. } => Spread::OneNode,
-                _ => dice.pick(&[
+                _ => rng.pick(&[
                     Spread::Anywhere,
                     Spread::Anywhere,
                     Spread::Anywhere,
@@ -179,29 +179,29 @@ impl Workload {
                     Spread::EvenOverZones,
                 ]),
             },
-            security: dice.percent(30).then(|| dice.pick(&[1000, 1001, 10001, 65532, 65534])),
-            grace: dice.pick(&[30, 30, 30, 60, 45, 120]),
+            security: rng.percent(30).then(|| rng.pick(&[1000, 1001, 10001, 65532, 65534])),
+            grace: rng.pick(&[30, 30, 30, 60, 45, 120]),
             priority: match owner {
                 Owner::DaemonSet { .. } => Some("system-node-critical"),
-                _ => dice.percent(20).then(|| dice.pick(&["business-critical", "batch-low"])),
+                _ => rng.percent(20).then(|| rng.pick(&["business-critical", "batch-low"])),
             },
-            node_selector: dice.percent(20).then(|| {
-                dice.pick(&[
+            node_selector: rng.percent(20).then(|| {
+                rng.pick(&[
                     ("kubernetes.io/os", "linux"),
                     ("node.acme.com/pool", "general"),
                     ("node.acme.com/pool", "memory-optimised"),
                     ("kubernetes.io/arch", "arm64"),
                 ])
             }),
-            tolerated: dice.percent(10).then(|| dice.pick(&[("dedicated", "batch"), ("spot", "true")])),
-            pull_secret: dice.percent(30).then(|| dice.pick(&["regcred", "acme-registry"])),
-            token: if dice.percent(40) { Token::Withheld } else { Token::Mounted },
+            tolerated: rng.percent(10).then(|| rng.pick(&[("dedicated", "batch"), ("spot", "true")])),
+            pull_secret: rng.percent(30).then(|| rng.pick(&["regcred", "acme-registry"])),
+            token: if rng.percent(40) { Token::Withheld } else { Token::Mounted },
             name,
         };
-        workload.add_labels(dice);
-        workload.add_annotations(dice);
-        workload.add_volumes(dice);
-        workload.add_containers(dice);
+        workload.add_labels(rng);
+        workload.add_annotations(rng);
+        workload.add_volumes(rng);
+        workload.add_containers(rng);
         workload
     }
 
@@ -215,13 +215,13 @@ impl Workload {
         }
     }
 
-    fn add_labels(&mut self, dice: &mut Dice) {
+    fn add_labels(&mut self, rng: &mut SampleRng) {
         let mut labels = Vec::with_capacity(10);
         match self.owner {
             Owner::DaemonSet { .. } => {
                 labels.push(("k8s-app".to_owned(), self.name.clone()));
                 labels.push(("controller-revision-hash".to_owned(), self.hash.clone()));
-                labels.push(("pod-template-generation".to_owned(), dice.within(1, 40).to_string()));
+                labels.push(("pod-template-generation".to_owned(), rng.within(1, 40).to_string()));
             }
             Owner::Deployment { .. } => labels.push(("pod-template-hash".to_owned(), self.hash.clone())),
             Owner::StatefulSet { .. } => {
@@ -234,76 +234,76 @@ impl Workload {
                 labels.push(("job-name".to_owned(), self.controller_name.clone()));
             }
         }
-        if dice.percent(35) {
+        if rng.percent(35) {
             labels.push(("app.kubernetes.io/name".to_owned(), self.name.clone()));
             labels.push(("app.kubernetes.io/instance".to_owned(), format!("{}-{}", self.name, self.namespace)));
-            labels.push(("app.kubernetes.io/version".to_owned(), version(dice)));
-            labels.push(("app.kubernetes.io/managed-by".to_owned(), dice.pick(&["Helm", "argocd", "flux"]).to_owned()));
-            if dice.percent(40) {
-                labels.push(("helm.sh/chart".to_owned(), format!("{}-{}", self.name, version(dice))));
+            labels.push(("app.kubernetes.io/version".to_owned(), version(rng)));
+            labels.push(("app.kubernetes.io/managed-by".to_owned(), rng.pick(&["Helm", "argocd", "flux"]).to_owned()));
+            if rng.percent(40) {
+                labels.push(("helm.sh/chart".to_owned(), format!("{}-{}", self.name, version(rng))));
             }
         } else {
             labels.push(("app".to_owned(), self.name.clone()));
-            labels.push(("tier".to_owned(), dice.pick(&["frontend", "backend", "data", "batch"]).to_owned()));
-            labels.push(("version".to_owned(), version(dice)));
+            labels.push(("tier".to_owned(), rng.pick(&["frontend", "backend", "data", "batch"]).to_owned()));
+            labels.push(("version".to_owned(), version(rng)));
         }
-        if dice.percent(25) {
-            labels.push(("team".to_owned(), dice.pick(words::TEAMS).to_owned()));
-            labels.push(("cost-center".to_owned(), format!("cc-{}", dice.within(1_000, 9_999))));
+        if rng.percent(25) {
+            labels.push(("team".to_owned(), rng.pick(words::TEAMS).to_owned()));
+            labels.push(("cost-center".to_owned(), format!("cc-{}", rng.within(1_000, 9_999))));
         }
         labels.sort();
         self.labels = labels;
     }
 
-    fn add_annotations(&mut self, dice: &mut Dice) {
+    fn add_annotations(&mut self, rng: &mut SampleRng) {
         let mut annotations = Vec::with_capacity(6);
-        annotations.push(("acme.com/git-commit".to_owned(), dice.hex(40)));
-        if dice.percent(40) {
-            let run = dice.within(10_000_000, 99_999_999);
+        annotations.push(("acme.com/git-commit".to_owned(), rng.hex(40)));
+        if rng.percent(40) {
+            let run = rng.within(10_000_000, 99_999_999);
             annotations.push(("acme.com/pipeline".to_owned(), format!("https://ci.acme.com/{}/runs/{run}", self.name)));
         }
-        let first = dice.below(words::CHECKSUMS.len() as u64);
-        for number in first..first + dice.within(2, 4) {
+        let first = rng.below(words::CHECKSUMS.len() as u64);
+        for number in first..first + rng.within(2, 4) {
             let of = words::CHECKSUMS[(number % words::CHECKSUMS.len() as u64) as usize];
-            annotations.push((format!("checksum/{of}"), dice.sha256()));
+            annotations.push((format!("checksum/{of}"), rng.sha256()));
         }
-        if dice.percent(25) {
+        if rng.percent(25) {
             annotations
-                .push(("prometheus.io/path".to_owned(), dice.pick(&["/metrics", "/actuator/prometheus"]).to_owned()));
-            annotations.push(("prometheus.io/port".to_owned(), dice.pick(&["9090", "8080", "9102"]).to_owned()));
+                .push(("prometheus.io/path".to_owned(), rng.pick(&["/metrics", "/actuator/prometheus"]).to_owned()));
+            annotations.push(("prometheus.io/port".to_owned(), rng.pick(&["9090", "8080", "9102"]).to_owned()));
             annotations.push(("prometheus.io/scrape".to_owned(), "true".to_owned()));
         }
-        if dice.percent(30) {
-            let time = super::writer::rfc3339(self.rolled_out - dice.within(1, 5) as i64);
+        if rng.percent(30) {
+            let time = super::writer::rfc3339(self.rolled_out - rng.within(1, 5) as i64);
             annotations.push((
                 "kubectl.kubernetes.io/restartedAt".to_owned(),
                 String::from_utf8_lossy(&time).replace('Z', "+02:00"),
             ));
         }
-        if dice.percent(25) {
+        if rng.percent(25) {
             annotations.push(("kubectl.kubernetes.io/default-container".to_owned(), "app".to_owned()));
         }
         annotations.sort();
         self.annotations = annotations;
     }
 
-    fn add_volumes(&mut self, dice: &mut Dice) {
+    fn add_volumes(&mut self, rng: &mut SampleRng) {
         if let Owner::DaemonSet { which } = self.owner {
             self.volumes.push(Volume { name: "lib-modules", source: VolumeSource::HostPath { path: "/lib/modules" } });
             if which % 2 == 0 {
                 self.volumes.push(Volume { name: "var-log", source: VolumeSource::HostPath { path: "/var/log" } });
             }
         }
-        if dice.percent(35) {
+        if rng.percent(35) {
             let source = VolumeSource::ConfigMap { name: format!("{}-config", self.name) };
             self.volumes.push(Volume { name: "config", source });
         }
-        if dice.percent(20) {
+        if rng.percent(20) {
             let source = VolumeSource::Secret { name: format!("{}-tls", self.name) };
             self.volumes.push(Volume { name: "tls", source });
         }
-        if dice.percent(25) {
-            let memory_limit = dice.percent(30).then(|| dice.pick(&["64Mi", "256Mi", "1Gi"]));
+        if rng.percent(25) {
+            let memory_limit = rng.percent(30).then(|| rng.pick(&["64Mi", "256Mi", "1Gi"]));
             self.volumes.push(Volume { name: "tmp", source: VolumeSource::EmptyDir { memory_limit } });
         }
         if matches!(self.owner, Owner::StatefulSet { .. }) {
@@ -311,23 +311,23 @@ impl Workload {
         }
     }
 
-    fn add_containers(&mut self, dice: &mut Dice) {
-        let count = dice.pick(&[1, 1, 1, 1, 1, 2, 2, 2, 3, 4]);
-        let main = self.main_container(dice);
+    fn add_containers(&mut self, rng: &mut SampleRng) {
+        let count = rng.pick(&[1, 1, 1, 1, 1, 2, 2, 2, 3, 4]);
+        let main = self.main_container(rng);
         self.containers.push(main);
-        let first = dice.below(words::SIDECARS.len() as u64);
+        let first = rng.below(words::SIDECARS.len() as u64);
         for number in 1..count {
             let sidecar = words::SIDECARS[((first + number * 3) % words::SIDECARS.len() as u64) as usize];
-            let sidecar = self.sidecar(dice, sidecar);
+            let sidecar = self.sidecar(rng, sidecar);
             self.containers.push(sidecar);
         }
         if count > 3 {
             self.strip();
         }
-        if count < 3 && dice.percent(12) {
-            let (name, repository) = dice.pick(words::INIT_CONTAINERS);
-            let (image, image_id) = image(dice, repository);
-            let script = format!("until nc -z {}-db 5432; do sleep {}; done", self.name, dice.within(1, 5));
+        if count < 3 && rng.percent(12) {
+            let (name, repository) = rng.pick(words::INIT_CONTAINERS);
+            let (image, image_id) = image(rng, repository);
+            let script = format!("until nc -z {}-db 5432; do sleep {}; done", self.name, rng.within(1, 5));
             self.init.push(Container {
                 name: name.to_owned(),
                 image,
@@ -336,7 +336,7 @@ impl Workload {
                 args: Vec::new(),
                 ports: Vec::new(),
                 env: Vec::new(),
-                resources: Some(resources(dice)),
+                resources: Some(resources(rng)),
                 liveness: None,
                 readiness: None,
                 mounts: self.mounts(1),
@@ -345,43 +345,43 @@ impl Workload {
         }
     }
 
-    fn main_container(&self, dice: &mut Dice) -> Container {
+    fn main_container(&self, rng: &mut SampleRng) -> Container {
         let (name, repository, port) = if let Owner::DaemonSet { which } = self.owner {
             let (name, repository, _, port) = words::DAEMON_SETS[which];
             (name.to_owned(), repository.to_owned(), port)
         } else {
             let team = self.namespace.rsplit_once('-').map_or("platform", |(team, _)| team);
-            let repository = format!("{}/{team}/{}", dice.pick(words::REGISTRIES), self.name);
-            let name = if dice.percent(50) { "app".to_owned() } else { self.name.clone() };
-            (name, repository, dice.pick(&[8080, 8000, 3000, 5000, 9000, 8443]))
+            let repository = format!("{}/{team}/{}", rng.pick(words::REGISTRIES), self.name);
+            let name = if rng.percent(50) { "app".to_owned() } else { self.name.clone() };
+            (name, repository, rng.pick(&[8080, 8000, 3000, 5000, 9000, 8443]))
         };
-        let (image, image_id) = image(dice, &repository);
+        let (image, image_id) = image(rng, &repository);
         let mut ports = vec![("http", port)];
-        if dice.percent(30) {
-            ports.push(("metrics", dice.pick(&[9090, 9102, 9464])));
+        if rng.percent(30) {
+            ports.push(("metrics", rng.pick(&[9090, 9102, 9464])));
         }
         let mut env = Vec::new();
         for (name, path) in [("POD_NAME", "metadata.name"), ("POD_IP", "status.podIP")] {
-            if dice.percent(25) {
+            if rng.percent(25) {
                 env.push(Env { name: name.to_owned(), value: EnvValue::Field(path) });
             }
         }
-        let command = match dice.pick(words::LANGUAGES) {
+        let command = match rng.pick(words::LANGUAGES) {
             "java" => vec![
                 "java".to_owned(),
-                format!("-Xmx{}m", dice.within(2, 60) * 64),
+                format!("-Xmx{}m", rng.within(2, 60) * 64),
                 "-jar".to_owned(),
                 "/app/app.jar".to_owned(),
             ],
             "node" => vec!["node".to_owned(), "--enable-source-maps".to_owned(), "dist/main.js".to_owned()],
-            "python" => vec!["gunicorn".to_owned(), format!("--workers={}", dice.within(1, 16)), "app.wsgi".to_owned()],
+            "python" => vec!["gunicorn".to_owned(), format!("--workers={}", rng.within(1, 16)), "app.wsgi".to_owned()],
             _ => Vec::new(),
         };
-        let mut args = vec![format!("--log-level={}", dice.pick(&["info", "debug", "warn"]))];
-        let first = dice.below(words::FLAGS.len() as u64);
-        for number in 0..dice.within(8, 18) {
+        let mut args = vec![format!("--log-level={}", rng.pick(&["info", "debug", "warn"]))];
+        let first = rng.below(words::FLAGS.len() as u64);
+        for number in 0..rng.within(8, 18) {
             let (flag, largest) = words::FLAGS[((first + number * 7) % words::FLAGS.len() as u64) as usize];
-            args.push(format!("--{flag}={}", dice.within(1, largest)));
+            args.push(format!("--{flag}={}", rng.within(1, largest)));
         }
         let probed = !matches!(self.owner, Owner::Job { .. });
         Container {
@@ -392,25 +392,25 @@ impl Workload {
             args,
             ports,
             env,
-            resources: Some(resources(dice)),
-            liveness: (probed && dice.percent(30)).then(|| probe(dice, port)),
-            readiness: (probed && dice.percent(50)).then(|| probe(dice, port)),
+            resources: Some(resources(rng)),
+            liveness: (probed && rng.percent(30)).then(|| probe(rng, port)),
+            readiness: (probed && rng.percent(50)).then(|| probe(rng, port)),
             mounts: self.mounts(self.volumes.len()),
-            hardened: dice.percent(15),
+            hardened: rng.percent(15),
         }
     }
 
-    fn sidecar(&self, dice: &mut Dice, (name, repository, port): (&'static str, &'static str, u64)) -> Container {
-        let (image, image_id) = image(dice, repository);
+    fn sidecar(&self, rng: &mut SampleRng, (name, repository, port): (&'static str, &'static str, u64)) -> Container {
+        let (image, image_id) = image(rng, repository);
         Container {
             name: name.to_owned(),
             image,
             image_id,
             command: Vec::new(),
-            args: vec![format!("--upstream=127.0.0.1:{}", dice.within(3_000, 9_000))],
+            args: vec![format!("--upstream=127.0.0.1:{}", rng.within(3_000, 9_000))],
             ports: vec![("sidecar", port)],
             env: Vec::new(),
-            resources: Some(resources(dice)),
+            resources: Some(resources(rng)),
             liveness: None,
             readiness: None,
             mounts: Vec::new(),
@@ -433,41 +433,41 @@ impl Workload {
     }
 }
 
-fn image(dice: &mut Dice, repository: &str) -> (String, String) {
-    let tag = if dice.percent(50) { version(dice) } else { format!("main-{}", dice.hex(12)) };
-    (format!("{repository}:{tag}"), format!("{repository}@sha256:{}", dice.sha256()))
+fn image(rng: &mut SampleRng, repository: &str) -> (String, String) {
+    let tag = if rng.percent(50) { version(rng) } else { format!("main-{}", rng.hex(12)) };
+    (format!("{repository}:{tag}"), format!("{repository}@sha256:{}", rng.sha256()))
 }
 
-fn version(dice: &mut Dice) -> String {
-    format!("v{}.{}.{}", dice.below(8), dice.below(40), dice.below(20))
+fn version(rng: &mut SampleRng) -> String {
+    format!("v{}.{}.{}", rng.below(8), rng.below(40), rng.below(20))
 }
 
-fn resources(dice: &mut Dice) -> Resources {
-    let cpu = dice.pick(&["10m", "25m", "50m", "100m", "150m", "200m", "250m", "500m", "750m", "1", "2"]);
+fn resources(rng: &mut SampleRng) -> Resources {
+    let cpu = rng.pick(&["10m", "25m", "50m", "100m", "150m", "200m", "250m", "500m", "750m", "1", "2"]);
     let memory =
-        dice.pick(&["32Mi", "64Mi", "100Mi", "128Mi", "192Mi", "256Mi", "384Mi", "512Mi", "768Mi", "1Gi", "2Gi"]);
-    let limit = match dice.below(3) {
+        rng.pick(&["32Mi", "64Mi", "100Mi", "128Mi", "192Mi", "256Mi", "384Mi", "512Mi", "768Mi", "1Gi", "2Gi"]);
+    let limit = match rng.below(3) {
         0 => None,
         1 => Some((cpu.to_owned(), memory.to_owned())),
-        _ => Some((dice.pick(&["1500m", "3", "4"]).to_owned(), dice.pick(&["3Gi", "4Gi", "6000Mi"]).to_owned())),
+        _ => Some((rng.pick(&["1500m", "3", "4"]).to_owned(), rng.pick(&["3Gi", "4Gi", "6000Mi"]).to_owned())),
     };
     Resources { cpu: cpu.to_owned(), memory: memory.to_owned(), limit }
 }
 
-fn probe(dice: &mut Dice, port: u64) -> Probe {
-    let check = match dice.below(10) {
+fn probe(rng: &mut SampleRng, port: u64) -> Probe {
+    let check = match rng.below(10) {
         0 => Check::Exec { command: vec!["/bin/grpc_health_probe".to_owned(), format!("-addr=:{port}")] },
         1 | 2 => Check::Tcp { port },
         _ => Check::Http {
-            path: dice.pick(&["/healthz", "/readyz", "/livez", "/health", "/actuator/health"]),
+            path: rng.pick(&["/healthz", "/readyz", "/livez", "/health", "/actuator/health"]),
             port: "http",
         },
     };
     Probe {
         check,
-        initial_delay: dice.pick(&[5, 10, 15, 20, 30, 60]),
-        timeout: dice.within(1, 10),
-        period: dice.pick(&[5, 10, 15, 20, 30]),
-        failures: dice.within(2, 6),
+        initial_delay: rng.pick(&[5, 10, 15, 20, 30, 60]),
+        timeout: rng.within(1, 10),
+        period: rng.pick(&[5, 10, 15, 20, 30]),
+        failures: rng.within(2, 6),
     }
 }

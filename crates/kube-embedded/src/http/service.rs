@@ -153,7 +153,7 @@ where
 
 /// Gives an answer its identity, and remembers the request.
 fn finish(shared: &Shared, seen: Seen, mut response: Response<Body>) -> Response<Body> {
-    let audit_id = HeaderValue::try_from(shared.cluster.dice.uid()).expect("a uuid is a header value");
+    let audit_id = HeaderValue::try_from(shared.cluster.rng.uid()).expect("a uuid is a header value");
     response.headers_mut().insert(AUDIT_ID, audit_id);
     response.headers_mut().insert(DATE, shared.cluster.clock.http_date());
     if seen.method == "HEAD" {

@@ -3,7 +3,7 @@
 use super::write::PodRef;
 use crate::generate::app::{Counts, FIRST_REVISION, Member};
 use crate::generate::course::Stage;
-use crate::generate::dice::mix;
+use crate::generate::rng::mix;
 
 /// A deployment.
 #[derive(Debug)]

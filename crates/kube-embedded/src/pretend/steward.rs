@@ -58,7 +58,7 @@ pub(super) struct Steward {
     /// The services that are looked after here.
     services: BTreeSet<Place>,
     count: u64,
-    dice: Pcg64Mcg,
+    rng: Pcg64Mcg,
 }
 
 impl Steward {
@@ -69,7 +69,7 @@ impl Steward {
             expected: HashSet::new(),
             services: BTreeSet::new(),
             count: 0,
-            dice: Pcg64Mcg::new(u128::from(seed) << 64 | 0x7374_6577_6172_6421),
+            rng: Pcg64Mcg::new(u128::from(seed) << 64 | 0x7374_6577_6172_6421),
         }
     }
 
@@ -117,13 +117,13 @@ impl Steward {
             return Vec::new();
         }
         let now = cluster.clock.now();
-        let mut dice = self.dice.clone();
+        let mut rng = self.rng.clone();
         let mut archive = std::mem::take(&mut world.archive);
         let mut book = Book {
             now: now.as_second(),
             time: cluster.clock.seconds(),
             archive: &mut archive,
-            dice: &mut dice,
+            rng: &mut rng,
             writes: Vec::new(),
         };
         for place in due {
@@ -134,7 +134,7 @@ impl Steward {
             self.look(cluster, world, task, &mut book);
         }
         let writes = book.writes;
-        (self.dice, world.archive) = (dice, archive);
+        (self.rng, world.archive) = (rng, archive);
         writes
     }
 

@@ -41,7 +41,7 @@ pub(crate) struct World {
     /// Pods that have been told to end.
     pub(super) ending: VecDeque<Target>,
     templates: VecDeque<App>,
-    dice: Pcg64Mcg,
+    rng: Pcg64Mcg,
     rate: f64,
     /// How many writes may still be made, at this rate. Below zero what is under way has used them up.
     credit: f64,
@@ -63,7 +63,7 @@ impl World {
             next_pod: 0,
             ending: VecDeque::new(),
             templates: VecDeque::new(),
-            dice: Pcg64Mcg::new(u128::from(seed) << 64 | 0x7072_6574_656e_6421),
+            rng: Pcg64Mcg::new(u128::from(seed) << 64 | 0x7072_6574_656e_6421),
             rate,
             credit: 0.0,
             owed: 0.0,
@@ -261,7 +261,7 @@ impl World {
     }
 
     pub(super) fn below(&mut self, limit: u64) -> u64 {
-        let product = u128::from(self.dice.next_u64()) * u128::from(limit);
+        let product = u128::from(self.rng.next_u64()) * u128::from(limit);
         u64::try_from(product >> 64).unwrap_or(0)
     }
 

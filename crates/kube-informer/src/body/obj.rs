@@ -9,7 +9,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 
 use super::decoded::Decoded;
 use super::raw::Raw;
-use super::{Arrival, Keeper};
+use super::{Arrival, BodyEncoder};
 use crate::object::{DecodeError, FieldPath, Labels, Object, ObjectKey, Owner, Uid, Version};
 
 /// An object of a cache, or of an event.
@@ -249,7 +249,7 @@ impl<K> Obj<K> {
     /// # Ok::<_, kube_informer::DecodeError>(())
     /// ```
     pub fn from_json(json: impl Into<Bytes>) -> Result<Self, DecodeError> {
-        Keeper::loose().accept(&json.into(), Arrival::Listed).map(Obj::cast)
+        BodyEncoder::loose().accept(&json.into(), Arrival::Listed).map(Obj::cast)
     }
 
     pub(crate) fn new(raw: Arc<Raw>) -> Self {

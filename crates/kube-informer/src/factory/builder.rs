@@ -11,7 +11,7 @@ use kube::core::{ApiResource, DynamicObject};
 use super::Factory;
 use super::registry::{Content, Registry, Sources};
 use crate::client::ApiListWatch;
-use crate::informer::Settings;
+use crate::informer::InformerSettings;
 use crate::object::{Kind, Object, is_partial};
 
 /// A factory to be. See [`Factory::builder`].
@@ -47,13 +47,13 @@ pub struct FactoryBuilder {
 struct Change {
     what: What,
     who: Box<str>,
-    settings: Box<dyn FnOnce(Settings<DynamicObject>) -> Settings<DynamicObject> + Send>,
+    settings: Box<dyn FnOnce(InformerSettings<DynamicObject>) -> InformerSettings<DynamicObject> + Send>,
 }
 
 /// What is set for each kind.
 #[derive(Debug, Default)]
 pub(super) struct Kinds {
-    defaults: Settings<DynamicObject>,
+    defaults: InformerSettings<DynamicObject>,
     by_kind: HashMap<What, Chosen>,
 }
 
@@ -67,7 +67,7 @@ struct What {
 
 #[derive(Debug)]
 struct Chosen {
-    settings: Settings<DynamicObject>,
+    settings: InformerSettings<DynamicObject>,
     who: Box<str>,
 }
 
@@ -116,7 +116,7 @@ impl FactoryBuilder {
     /// What holds for every kind that has no settings of its own, and what those begin with.
     ///
     /// Namespaces are for kinds that are in some. A kind that is known only at run time and in none is to be given
-    /// [`all_namespaces`](Settings::all_namespaces).
+    /// [`all_namespaces`](InformerSettings::all_namespaces).
     ///
     /// ```
     /// # #[tokio::main(flavor = "current_thread")]
@@ -141,7 +141,10 @@ impl FactoryBuilder {
     #[doc(alias = "WithTransform")]
     #[doc(alias = "WithNamespace")]
     #[doc(alias = "SharedInformerOption")]
-    pub fn defaults(mut self, settings: impl FnOnce(Settings<DynamicObject>) -> Settings<DynamicObject>) -> Self {
+    pub fn defaults(
+        mut self,
+        settings: impl FnOnce(InformerSettings<DynamicObject>) -> InformerSettings<DynamicObject>,
+    ) -> Self {
         self.kinds.defaults = settings(self.kinds.defaults);
         self
     }
@@ -153,7 +156,10 @@ impl FactoryBuilder {
     /// for `transform` and `keep_if`, which may look into bodies.
     #[doc(alias = "ByObject")]
     #[doc(alias = "WithCustomResyncConfig")]
-    pub fn kind<K: Kind>(self, settings: impl FnOnce(Settings<K>) -> Settings<K> + Send + 'static) -> Self {
+    pub fn kind<K: Kind>(
+        self,
+        settings: impl FnOnce(InformerSettings<K>) -> InformerSettings<K> + Send + 'static,
+    ) -> Self {
         let content = if K::metadata_only() { Content::Metadata } else { Content::Whole };
         self.change(&K::resource(), content, type_name::<K>().into(), settings)
     }
@@ -177,7 +183,7 @@ impl FactoryBuilder {
     pub fn kind_for<K: Object>(
         self,
         resource: &ApiResource,
-        settings: impl FnOnce(Settings<K>) -> Settings<K> + Send + 'static,
+        settings: impl FnOnce(InformerSettings<K>) -> InformerSettings<K> + Send + 'static,
     ) -> Self {
         let content = if is_partial::<K>() { Content::Metadata } else { Content::Whole };
         let who = format!("{} {}", resource.api_version, resource.kind);
@@ -189,9 +195,9 @@ impl FactoryBuilder {
         resource: &ApiResource,
         content: Content,
         who: Box<str>,
-        settings: impl FnOnce(Settings<K>) -> Settings<K> + Send + 'static,
+        settings: impl FnOnce(InformerSettings<K>) -> InformerSettings<K> + Send + 'static,
     ) -> Self {
-        let settings = Box::new(|defaults: Settings<DynamicObject>| settings(defaults.cast()).cast());
+        let settings = Box::new(|defaults: InformerSettings<DynamicObject>| settings(defaults.cast()).cast());
         self.changes.push(Change { what: What::new(resource, content), who, settings });
         self
     }
@@ -251,7 +257,7 @@ impl Kinds {
         })
     }
 
-    pub(super) fn settings(&self, resource: &ApiResource, content: Content) -> Settings<DynamicObject> {
+    pub(super) fn settings(&self, resource: &ApiResource, content: Content) -> InformerSettings<DynamicObject> {
         let chosen = |content| self.by_kind.get(&What::new(resource, content)).map(|chosen| chosen.settings.clone());
         let whole = || chosen(Content::Whole).unwrap_or_else(|| self.defaults.clone());
         match content {

@@ -14,7 +14,7 @@ use crate::informer::SyncError;
 use crate::informer::{Core, Informer};
 use crate::object::ObjectKey;
 use crate::pipeline::controller::Shared;
-use crate::reflector::{Lookout, Sight};
+use crate::reflector::{DefinitionState, DefinitionWatch};
 
 /// How long to go without, where definitions may not be watched.
 const REFUSED_FOR: Duration = Duration::from_secs(600);
@@ -43,7 +43,7 @@ impl Definitions {
     }
 
     /// Somebody to look out for this resource, if it is one that may have a definition: its group then has a dot in it.
-    pub(super) fn lookout(self: &Arc<Self>, resource: &ApiResource) -> Option<Arc<dyn Lookout>> {
+    pub(super) fn definition_watch(self: &Arc<Self>, resource: &ApiResource) -> Option<Arc<dyn DefinitionWatch>> {
         let ApiResource { group, plural, .. } = resource;
         let name = ObjectKey::cluster(format!("{plural}.{group}"));
         group.contains('.').then(|| Arc::new(One { definitions: Arc::clone(self), name }) as _)
@@ -92,8 +92,8 @@ enum Looking {
     Hearing(Subscription<Definition>),
 }
 
-impl Lookout for One {
-    fn look(&self) -> BoxStream<'static, Sight> {
+impl DefinitionWatch for One {
+    fn look(&self) -> BoxStream<'static, DefinitionState> {
         let Self { definitions, name } = self;
         let beginning = match definitions.refused_until() {
             Some(until) => Looking::Refused(until),
@@ -104,7 +104,11 @@ impl Lookout for One {
     }
 }
 
-async fn look_on(mut looking: Looking, definitions: Arc<Definitions>, name: ObjectKey) -> Option<(Sight, Looking)> {
+async fn look_on(
+    mut looking: Looking,
+    definitions: Arc<Definitions>,
+    name: ObjectKey,
+) -> Option<(DefinitionState, Looking)> {
     loop {
         looking = match looking {
             Looking::Refused(until) => {
@@ -118,7 +122,7 @@ async fn look_on(mut looking: Looking, definitions: Arc<Definitions>, name: Obje
                     Err(SyncError::Refused(_)) => {
                         let until = Instant::now() + REFUSED_FOR;
                         definitions.refused(until);
-                        return Some((Sight::Unknown, Looking::Refused(until)));
+                        return Some((DefinitionState::Unknown, Looking::Refused(until)));
                     }
                     Err(SyncError::Stopped) => return None,
                 }
@@ -126,13 +130,13 @@ async fn look_on(mut looking: Looking, definitions: Arc<Definitions>, name: Obje
                 let events = all.handler().filter(move |definition| *definition.key() == its_name).subscribe();
                 // One that is there is the first event.
                 if all.lister().get(&name).is_none() {
-                    return Some((Sight::Absent, Looking::Hearing(events)));
+                    return Some((DefinitionState::Absent, Looking::Hearing(events)));
                 }
                 Looking::Hearing(events)
             }
             Looking::Hearing(mut events) => {
                 let event = events.next().await?;
-                let sight = if event.is_deleted() { Sight::Absent } else { Sight::Present };
+                let sight = if event.is_deleted() { DefinitionState::Absent } else { DefinitionState::Present };
                 return Some((sight, Looking::Hearing(events)));
             }
         }

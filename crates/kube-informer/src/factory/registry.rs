@@ -14,7 +14,7 @@ use super::definitions::Definitions;
 use super::scope::Scope;
 use crate::client::ApiListWatch;
 use crate::client::discovery::served::Placing;
-use crate::informer::{Core, InformerBuilder, Settings};
+use crate::informer::{Core, InformerBuilder, InformerSettings};
 use crate::pipeline::controller::Shared;
 
 /// The caches of a factory, held weakly: they live as long as somebody uses them.
@@ -127,10 +127,10 @@ impl Registry {
         }
     }
 
-    fn build(&self, resource: ApiResource, content: Content, settings: Settings<DynamicObject>) -> Arc<Core> {
-        let lookout = self.definitions.lookout(&resource);
+    fn build(&self, resource: ApiResource, content: Content, settings: InformerSettings<DynamicObject>) -> Arc<Core> {
+        let definition_watch = self.definitions.definition_watch(&resource);
         let mut builder = InformerBuilder::of_client(self.client.clone(), resource).settings(settings);
-        builder = builder.shared().lookout(lookout);
+        builder = builder.shared().definition_watch(definition_watch);
         if content == Content::Metadata {
             builder = builder.metadata_only();
         }

@@ -4,9 +4,9 @@ use std::collections::BTreeSet;
 use std::fmt;
 use std::sync::Arc;
 
-use crate::informer::Settings;
+use crate::informer::InformerSettings;
 use crate::object::{FieldSelector, Selector};
-use crate::store::delta;
+use crate::store::WatchScope;
 
 /// Which objects of a resource: of which namespaces, with which labels and fields. Everything, unless said otherwise.
 ///
@@ -63,10 +63,10 @@ impl Scope {
         self
     }
 
-    pub(super) fn of<K>(settings: &Settings<K>) -> Self {
-        let one = |scope: &delta::Scope| match scope {
-            delta::Scope::Everything => None,
-            delta::Scope::Namespace(namespace) => Some(Arc::clone(namespace)),
+    pub(super) fn of<K>(settings: &InformerSettings<K>) -> Self {
+        let one = |scope: &WatchScope| match scope {
+            WatchScope::Everything => None,
+            WatchScope::Namespace(namespace) => Some(Arc::clone(namespace)),
         };
         Self {
             namespaces: settings.scopes.iter().map(one).collect(),
@@ -75,10 +75,10 @@ impl Scope {
         }
     }
 
-    pub(super) fn applied_to<K>(&self, mut settings: Settings<K>) -> Settings<K> {
+    pub(super) fn applied_to<K>(&self, mut settings: InformerSettings<K>) -> InformerSettings<K> {
         settings.scopes = match &self.namespaces {
-            None => vec![delta::Scope::Everything],
-            Some(namespaces) => namespaces.iter().cloned().map(delta::Scope::Namespace).collect(),
+            None => vec![WatchScope::Everything],
+            Some(namespaces) => namespaces.iter().cloned().map(WatchScope::Namespace).collect(),
         };
         settings.labels = Some(self.labels.clone()).filter(|labels| !labels.is_everything());
         settings.fields = Some(self.fields.clone()).filter(|fields| !fields.is_everything());

@@ -12,7 +12,7 @@ use tokio::time::timeout;
 use super::registry::Live;
 use super::scope::Scope;
 use crate::client::ServerError;
-use crate::informer::{Core, Standing};
+use crate::informer::{Core, SyncStatus};
 use crate::pipeline::health::Health;
 
 /// How long a wait for informers that nobody has started goes without a word.
@@ -157,12 +157,12 @@ impl One {
         // Before looking, so that what comes after is not missed.
         self.health.mark_unchanged();
         let cause = match self.core.upgrade()?.standing() {
-            Standing::Synced => return None,
-            Standing::NotStarted => NotSynced::NotStarted,
-            Standing::Listing { objects, remaining } => NotSynced::Listing { objects, remaining },
-            Standing::Failing(cause) => NotSynced::Failing(cause),
-            Standing::Refused(cause) => NotSynced::Refused(cause),
-            Standing::Stopped => NotSynced::Stopped,
+            SyncStatus::Synced => return None,
+            SyncStatus::NotStarted => NotSynced::NotStarted,
+            SyncStatus::Listing { objects, remaining } => NotSynced::Listing { objects, remaining },
+            SyncStatus::Failing(cause) => NotSynced::Failing(cause),
+            SyncStatus::Refused(cause) => NotSynced::Refused(cause),
+            SyncStatus::Stopped => NotSynced::Stopped,
         };
         Some(Missing { resource: self.resource.clone(), scope: self.scope.clone(), cause })
     }

@@ -9,20 +9,20 @@ use kube::core::ApiResource;
 
 use super::Informer;
 use super::core::{Core, Identity, Sharing};
-use super::settings::{OnWatchError, Settings};
-use crate::body::{Arrival, Keeper, KeeperSettings};
+use super::settings::{InformerSettings, OnWatchError};
+use crate::body::{Arrival, BodyEncoder, BodyEncoderSettings};
 use crate::body::{Obj, Untyped};
 use crate::client::{ApiListWatch, ListWatch};
 use crate::codec::Wire;
 use crate::object::DecodeError;
 use crate::object::Object;
-use crate::pipeline::controller::{Clock, Controller, Parts, Reflect, Shared, Workplace};
+use crate::pipeline::controller::{Clock, Controller, MaintenanceMode, Parts, Reflect, Shared};
 use crate::pipeline::delta_fifo::{Bounds, DeltaFifo};
 use crate::pipeline::metrics::Reporter;
 use crate::pipeline::processor::CheckPeriod;
-use crate::reflector::{self, Intake, Lookout, Reflector, Whence};
-use crate::store::Scope;
-use crate::store::{Door, Store};
+use crate::reflector::{self, DefinitionWatch, Intake, ObjectSource, Reflector};
+use crate::store::WatchScope;
+use crate::store::{Ingest, Store};
 
 /// An informer to be. See [`Informer::builder`].
 ///
@@ -54,11 +54,11 @@ use crate::store::{Door, Store};
 #[must_use = "an informer is made by build() or start()"]
 #[doc(alias("SharedIndexInformerOptions", "InformerOptions"))]
 pub struct InformerBuilder<K> {
-    pub(super) settings: Settings<K>,
+    pub(super) settings: InformerSettings<K>,
     resource: ApiResource,
     source: SourceOf,
     sharing: Sharing,
-    lookout: Option<Arc<dyn Lookout>>,
+    definition_watch: Option<Arc<dyn DefinitionWatch>>,
 }
 
 /// Where objects come from.
@@ -69,7 +69,7 @@ enum SourceOf {
 }
 
 /// Makes a reflector on a source whose type only this knows.
-type Own = Box<dyn Fn(Arc<str>, Scope, reflector::Settings, Box<dyn Intake>) -> Reflector + Send + Sync>;
+type Own = Box<dyn Fn(Arc<str>, WatchScope, reflector::ReflectorSettings, Box<dyn Intake>) -> Reflector + Send + Sync>;
 
 impl<K: Object> InformerBuilder<K> {
     pub(crate) fn of_client(client: Client, resource: ApiResource) -> Self {
@@ -93,7 +93,7 @@ impl<K: Object> InformerBuilder<K> {
     }
 
     fn new(resource: ApiResource, source: SourceOf) -> Self {
-        Self { settings: Settings::default(), resource, source, sharing: Sharing::No, lookout: None }
+        Self { settings: InformerSettings::default(), resource, source, sharing: Sharing::No, definition_watch: None }
     }
 
     /// Says that it is a factory's, and so perhaps somebody else's too.
@@ -103,8 +103,8 @@ impl<K: Object> InformerBuilder<K> {
     }
 
     /// Has somebody look out for the resource while the server does not know it.
-    pub(crate) fn lookout(mut self, lookout: Option<Arc<dyn Lookout>>) -> Self {
-        self.lookout = lookout;
+    pub(crate) fn definition_watch(mut self, definition_watch: Option<Arc<dyn DefinitionWatch>>) -> Self {
+        self.definition_watch = definition_watch;
         self
     }
 
@@ -119,15 +119,15 @@ impl<K: Object> InformerBuilder<K> {
     /// #     server.create(&serde_json::json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name}}))?;
     /// # }
     /// # use k8s_openapi::api::core::v1::ConfigMap;
-    /// use kube_informer::{Informer, Settings};
+    /// use kube_informer::{Informer, InformerSettings};
     ///
-    /// let maps = Informer::<ConfigMap>::builder(client).namespace("kube-system").settings(Settings::default()).start();
+    /// let maps = Informer::<ConfigMap>::builder(client).namespace("kube-system").settings(InformerSettings::default()).start();
     /// maps.synced().await?;
     /// assert_eq!(maps.lister().count(), 2, "of every namespace");
     /// # Ok(())
     /// # }
     /// ```
-    pub fn settings(mut self, settings: Settings<K>) -> Self {
+    pub fn settings(mut self, settings: InformerSettings<K>) -> Self {
         self.settings = settings;
         self
     }
@@ -160,16 +160,16 @@ impl<K: Object> InformerBuilder<K> {
     /// The informer, which does nothing until it is [started](Informer::start).
     #[must_use]
     pub fn build(self) -> Informer<K> {
-        let Self { settings, resource, source, sharing, lookout } = self;
-        let keeper = Keeper::new(KeeperSettings {
+        let Self { settings, resource, source, sharing, definition_watch } = self;
+        let encoder = BodyEncoder::new(BodyEncoderSettings {
             keep: settings.keep,
             drop_fields: settings.cutter(),
-            ..KeeperSettings::default()
+            ..BodyEncoderSettings::default()
         });
-        let mut door = Door::default();
+        let mut door = Ingest::default();
         let transforms = settings.transform.is_some();
         if let Some(transform) = settings.transform {
-            door = door.transform(keeper.clone(), move |value| transform(value));
+            door = door.transform(encoder.clone(), move |value| transform(value));
         }
         if let Some(keep_if) = settings.keep_if {
             door = door.keep_if(move |object| keep_if(object));
@@ -202,9 +202,9 @@ impl<K: Object> InformerBuilder<K> {
             source,
             settings: settings.reflector,
             on_error: settings.on_watch_error,
-            lookout,
+            definition_watch,
             seed: settings.seed,
-            keeper: keeper.clone(),
+            encoder: encoder.clone(),
             transforms,
             clock: clock.clone(),
         };
@@ -216,9 +216,9 @@ impl<K: Object> InformerBuilder<K> {
                 Box::new(move |key| known.state().get(key).is_some()),
             ),
             store,
-            keeper,
+            encoder,
             clock,
-            workplace: if settings.seed.is_some() { Workplace::Here } else { Workplace::Elsewhere },
+            mode: if settings.seed.is_some() { MaintenanceMode::Inline } else { MaintenanceMode::SpawnBlocking },
             check: CheckPeriod::new(settings.resync),
             reflect: wiring.reflect(),
             reporter: settings.metrics.map(|metrics| Reporter::new(metrics, resource.plural.as_str())),
@@ -246,11 +246,11 @@ impl<K: Object> InformerBuilder<K> {
 struct Wiring {
     what: Arc<str>,
     source: SourceOf,
-    settings: reflector::Settings,
+    settings: reflector::ReflectorSettings,
     on_error: Option<OnWatchError>,
-    lookout: Option<Arc<dyn Lookout>>,
+    definition_watch: Option<Arc<dyn DefinitionWatch>>,
     seed: Option<u64>,
-    keeper: Keeper,
+    encoder: BodyEncoder,
     /// Whether other objects are made of those that come: then these are not worth packing.
     transforms: bool,
     clock: Clock,
@@ -260,13 +260,13 @@ impl Wiring {
     fn reflect(self) -> Reflect {
         Box::new(move |scope| {
             let intake =
-                Keeping { keeper: self.keeper.clone(), clock: self.clock.clone(), transforms: self.transforms };
+                Keeping { encoder: self.encoder.clone(), clock: self.clock.clone(), transforms: self.transforms };
             let what = Arc::clone(&self.what);
             let mut reflector = match &self.source {
                 SourceOf::Own(own) => own(what, scope.clone(), self.settings, Box::new(intake)),
                 SourceOf::Client(source) => {
                     let mut source = ApiListWatch::clone(source);
-                    if let Scope::Namespace(namespace) = scope {
+                    if let WatchScope::Namespace(namespace) = scope {
                         source = source.namespace(Arc::clone(namespace));
                     }
                     Reflector::new(what, scope.clone(), source, self.settings, intake)
@@ -278,8 +278,8 @@ impl Wiring {
                     crate::store::guarded("on_watch_error", || on_error(error));
                 });
             }
-            if let Some(lookout) = &self.lookout {
-                reflector = reflector.lookout(Arc::clone(lookout));
+            if let Some(definition_watch) = &self.definition_watch {
+                reflector = reflector.definition_watch(Arc::clone(definition_watch));
             }
             match self.seed {
                 Some(seed) => reflector.seed(seed),
@@ -291,27 +291,27 @@ impl Wiring {
 
 /// Makes objects as the informer's keeper has them.
 struct Keeping {
-    keeper: Keeper,
+    encoder: BodyEncoder,
     clock: Clock,
     transforms: bool,
 }
 
 impl Intake for Keeping {
-    fn accept(&mut self, json: &Bytes, whence: Whence) -> Result<Obj<Untyped>, DecodeError> {
-        let arrival = match whence {
+    fn accept(&mut self, json: &Bytes, source: ObjectSource) -> Result<Obj<Untyped>, DecodeError> {
+        let arrival = match source {
             _ if self.transforms => Arrival::InTransit,
-            Whence::List => Arrival::Listed,
-            Whence::Watch => Arrival::Changed(self.clock.now()),
+            ObjectSource::List => Arrival::Listed,
+            ObjectSource::Watch => Arrival::Changed(self.clock.now()),
         };
-        self.keeper.accept_ahead(json, arrival)
+        self.encoder.accept_ahead(json, arrival)
     }
 
     fn is_behind(&self) -> bool {
-        self.keeper.is_behind()
+        self.encoder.is_behind()
     }
 
     fn catch_up(&mut self) {
-        self.keeper.catch_up();
+        self.encoder.catch_up();
     }
 }
 

@@ -16,11 +16,11 @@ use crate::body::{Obj, Raw, Untyped};
 use crate::client::ServerError;
 use crate::object::ObjectKey;
 use crate::object::Version;
-use crate::pipeline::controller::{Controller, Progress, Shared};
+use crate::pipeline::controller::{Controller, Shared, SyncProgress};
 use crate::pipeline::health::{Condition, Health};
-use crate::pipeline::processor::{Mailbox, Newcomer};
+use crate::pipeline::processor::{Mailbox, NewHandler};
 use crate::store::Reader;
-use crate::store::Scope;
+use crate::store::WatchScope;
 
 /// How long a wait for an informer that nobody has started goes without a word.
 const PATIENCE: Duration = Duration::from_secs(10);
@@ -51,7 +51,7 @@ pub(super) enum Sharing {
 
 /// How far an informer is from being synced.
 #[derive(Debug)]
-pub(crate) enum Standing {
+pub(crate) enum SyncStatus {
     Synced,
     NotStarted,
     Listing {
@@ -97,27 +97,27 @@ impl Core {
         matches!(*self.life.lock(), Life::Stopped)
     }
 
-    pub(crate) fn standing(&self) -> Standing {
+    pub(crate) fn standing(&self) -> SyncStatus {
         let started = match *self.life.lock() {
             Life::Idle(_) => false,
             Life::Running(_) => true,
-            Life::Stopped => return Standing::Stopped,
+            Life::Stopped => return SyncStatus::Stopped,
         };
         if self.is_synced() {
-            return Standing::Synced;
+            return SyncStatus::Synced;
         }
         let health = self.health();
         match (health.refused, self.identity.when_refused) {
-            (Some(cause), WhenRefused::Fail) => return Standing::Refused(cause),
-            (Some(cause), WhenRefused::Wait) => return Standing::Failing(cause),
+            (Some(cause), WhenRefused::Fail) => return SyncStatus::Refused(cause),
+            (Some(cause), WhenRefused::Wait) => return SyncStatus::Failing(cause),
             (None, _) => {}
         }
         match health.condition {
-            Condition::Degraded { cause, .. } => Standing::Failing(cause),
-            Condition::Listing { objects, remaining } => Standing::Listing { objects, remaining },
-            Condition::Stopped => Standing::Stopped,
-            Condition::Idle | Condition::Synced if started => Standing::Listing { objects: 0, remaining: None },
-            Condition::Idle | Condition::Synced => Standing::NotStarted,
+            Condition::Degraded { cause, .. } => SyncStatus::Failing(cause),
+            Condition::Listing { objects, remaining } => SyncStatus::Listing { objects, remaining },
+            Condition::Stopped => SyncStatus::Stopped,
+            Condition::Idle | Condition::Synced if started => SyncStatus::Listing { objects: 0, remaining: None },
+            Condition::Idle | Condition::Synced => SyncStatus::NotStarted,
         }
     }
 
@@ -159,8 +159,8 @@ impl Core {
         Box::pin(async move { shared.all_ended().await })
     }
 
-    pub(crate) fn admit(&self, newcomer: Newcomer) {
-        self.shared.admit(newcomer);
+    pub(crate) fn admit(&self, new_handler: NewHandler) {
+        self.shared.admit(new_handler);
     }
 
     /// Lets a handler run: from now on, or from the start.
@@ -198,7 +198,7 @@ impl Core {
         });
     }
 
-    pub(super) fn want(&self, scopes: Vec<Scope>) -> Result<(), NamespacesShared> {
+    pub(super) fn want(&self, scopes: Vec<WatchScope>) -> Result<(), NamespacesShared> {
         match self.identity.sharing {
             Sharing::No => self.shared.want(scopes),
             Sharing::ByFactory => return Err(NamespacesShared { resource: self.resource().plural.as_str().into() }),
@@ -303,8 +303,8 @@ impl Core {
     /// Looks at the store whenever it has changed, once it is complete, until `look` finds something.
     async fn follow<T>(
         &self,
-        progress: &mut tokio::sync::watch::Receiver<Progress>,
-        mut look: impl FnMut(&Progress) -> Option<T>,
+        progress: &mut tokio::sync::watch::Receiver<SyncProgress>,
+        mut look: impl FnMut(&SyncProgress) -> Option<T>,
     ) -> Result<T, WaitError> {
         loop {
             let now = progress.borrow_and_update().clone();

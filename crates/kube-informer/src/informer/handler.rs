@@ -11,7 +11,7 @@ use futures_util::FutureExt as _;
 use super::Core;
 use super::subscription::{Registration, Subscription};
 use crate::body::Obj;
-use crate::pipeline::processor::{Backlog, Mailbox, Newcomer, Settle, Sieve, Wish};
+use crate::pipeline::processor::{Backlog, EventFilter, Mailbox, NewHandler, ResyncChoice, Settle};
 use crate::store::Event;
 
 /// A handler to be: what it is told of, how much may wait for it, and how often it hears everything again.
@@ -47,14 +47,14 @@ use crate::store::Event;
 #[must_use = "a handler is told only once it is given something to call"]
 pub struct HandlerBuilder<K> {
     core: Arc<Core>,
-    sieve: Option<Sieve<K>>,
+    filter: Option<EventFilter<K>>,
     backlog: Backlog,
-    resync: Wish,
+    resync: ResyncChoice,
 }
 
 impl<K: Send + 'static> HandlerBuilder<K> {
     pub(crate) fn new(core: Arc<Core>) -> Self {
-        Self { core, sieve: None, backlog: Backlog::default(), resync: Wish::default() }
+        Self { core, filter: None, backlog: Backlog::default(), resync: ResyncChoice::default() }
     }
 
     /// Tells only of objects that pass a test, which must depend on nothing but the object.
@@ -90,7 +90,7 @@ impl<K: Send + 'static> HandlerBuilder<K> {
     #[doc(alias = "FilteringResourceEventHandler")]
     #[doc(alias("TypedFilteringResourceEventHandler"))]
     pub fn filter(mut self, test: impl Fn(&Obj<K>) -> bool + Send + Sync + 'static) -> Self {
-        self.sieve = Some(Sieve::new(test));
+        self.filter = Some(EventFilter::new(test));
         self
     }
 
@@ -155,7 +155,7 @@ impl<K: Send + 'static> HandlerBuilder<K> {
     /// ```
     #[doc(alias("ResyncPeriod"))]
     pub fn resync(mut self, period: Duration) -> Self {
-        self.resync = if period.is_zero() { Wish::Never } else { Wish::Every(period) };
+        self.resync = if period.is_zero() { ResyncChoice::Never } else { ResyncChoice::Every(period) };
         self
     }
 
@@ -215,8 +215,8 @@ impl<K: Send + 'static> HandlerBuilder<K> {
     /// The events as a stream.
     pub fn subscribe(self) -> Subscription<K> {
         let mailbox = Arc::new(Mailbox::new(self.backlog, Settle::AtOnce));
-        self.core.admit(Newcomer { mailbox: Arc::clone(&mailbox), resync: self.resync });
-        Subscription::new(mailbox, self.sieve, Some(self.core))
+        self.core.admit(NewHandler { mailbox: Arc::clone(&mailbox), resync: self.resync });
+        Subscription::new(mailbox, self.filter, Some(self.core))
     }
 
     fn spawn<F>(self, run: impl FnOnce(Subscription<K>, Arc<Mailbox>) -> F) -> Registration
@@ -225,14 +225,14 @@ impl<K: Send + 'static> HandlerBuilder<K> {
     {
         let mailbox = Arc::new(Mailbox::new(self.backlog, Settle::OnReturn));
         // The task does not keep the informer alive: whoever holds the registration does.
-        let events = Subscription::new(Arc::clone(&mailbox), self.sieve, None);
+        let events = Subscription::new(Arc::clone(&mailbox), self.filter, None);
         let running = run(events, Arc::clone(&mailbox));
         let handled = Arc::clone(&mailbox);
         self.core.spawn_handler(Arc::clone(&mailbox), async move {
             handled.handled_here();
             running.await;
         });
-        self.core.admit(Newcomer { mailbox: Arc::clone(&mailbox), resync: self.resync });
+        self.core.admit(NewHandler { mailbox: Arc::clone(&mailbox), resync: self.resync });
         Registration::new(mailbox, self.core)
     }
 }
@@ -242,7 +242,7 @@ impl<K> fmt::Debug for HandlerBuilder<K> {
         f.debug_struct("HandlerBuilder")
             .field("backlog", &self.backlog)
             .field("resync", &self.resync)
-            .field("filter", &self.sieve.is_some())
+            .field("filter", &self.filter.is_some())
             .finish_non_exhaustive()
     }
 }

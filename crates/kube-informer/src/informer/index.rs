@@ -11,7 +11,7 @@ use crate::object::FieldPath;
 use crate::object::Object;
 use crate::object::ObjectKey;
 use crate::store::index_table::{Bucket, Function, Table};
-use crate::store::{Entry, Reader, State, Trie, guarded};
+use crate::store::{Hamt, Reader, StoreEntry, StoreState, guarded};
 
 /// Finds objects of kind `K` by values of type `V`.
 ///
@@ -179,8 +179,12 @@ impl<K, V: Hash + Eq + Send + Sync + 'static> Index<K, V> {
         }
     }
 
-    pub(crate) fn each<'s, Q: Hash + Eq + ?Sized>(&self, state: &'s State, value: &Q, mut f: impl FnMut(&'s Entry))
-    where
+    pub(crate) fn each<'s, Q: Hash + Eq + ?Sized>(
+        &self,
+        state: &'s StoreState,
+        value: &Q,
+        mut f: impl FnMut(&'s StoreEntry),
+    ) where
         V: Borrow<Q>,
     {
         match self.table(state) {
@@ -189,20 +193,21 @@ impl<K, V: Hash + Eq + Send + Sync + 'static> Index<K, V> {
                 members.filter_map(|place| state.at(*place)).for_each(f);
             }
             None => {
-                let has = |entry: &&Entry| (self.function)(&entry.object()).iter().any(|has| has.borrow() == value);
+                let has =
+                    |entry: &&StoreEntry| (self.function)(&entry.object()).iter().any(|has| has.borrow() == value);
                 state.iter().filter(has).for_each(&mut f);
             }
         }
     }
 
-    fn table<'s>(&self, state: &'s State) -> Option<&'s Trie<Bucket<V>>> {
+    fn table<'s>(&self, state: &'s StoreState) -> Option<&'s Hamt<Bucket<V>>> {
         state.table(self.id)?.downcast_ref()
     }
 
     fn bucket<'s, Q: Hash + Eq + ?Sized>(
         &self,
-        state: &State,
-        table: &'s Trie<Bucket<V>>,
+        state: &StoreState,
+        table: &'s Hamt<Bucket<V>>,
         value: &Q,
     ) -> Option<&'s Bucket<V>>
     where

@@ -14,7 +14,7 @@ use crate::body::Obj;
 use crate::object::ObjectKey;
 use crate::object::Selector;
 use crate::object::Version;
-use crate::store::{Delta, History, Relist, Scope};
+use crate::store::{Delta, History, Relist, WatchScope};
 use crate::store::{Reader, Store};
 
 mod selection;
@@ -75,7 +75,7 @@ impl<K> Lister<K> {
     #[must_use]
     pub fn fixed(objects: impl IntoIterator<Item = Obj<K>>) -> Self {
         let mut store = Store::default();
-        let scope = Scope::Everything;
+        let scope = WatchScope::Everything;
         let begun = Delta::RelistBegun(Relist { scope: scope.clone(), history: History::Continues });
         let listed = objects.into_iter().map(|object| Delta::Listed(object.cast()));
         let ended = Delta::RelistEnded { scope, version: Version::from(0) };

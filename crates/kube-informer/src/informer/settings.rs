@@ -16,8 +16,8 @@ use crate::object::{FieldSelector, Selector};
 use crate::pipeline::delta_fifo::Discipline;
 use crate::pipeline::metrics::Metrics;
 use crate::reflector;
-use crate::store::Scope;
 use crate::store::Verdict;
+use crate::store::WatchScope;
 
 /// Whether a refusal of the server (401, 403, 404) ends a wait for the first list.
 ///
@@ -56,10 +56,10 @@ pub enum WhenRefused {
 /// # let client = kube::Client::new(server.service(), "default");
 /// use std::time::Duration;
 /// use k8s_openapi::api::core::v1::ConfigMap;
-/// use kube_informer::{Informer, Settings};
+/// use kube_informer::{Informer, InformerSettings};
 ///
-/// fn ours() -> Settings<ConfigMap> {
-///     Settings::default().resync(Duration::from_secs(600)).drop_managed_fields()
+/// fn ours() -> InformerSettings<ConfigMap> {
+///     InformerSettings::default().resync(Duration::from_secs(600)).drop_managed_fields()
 /// }
 /// let maps = Informer::<ConfigMap>::builder(client).settings(ours()).start();
 /// maps.synced().await?;
@@ -67,8 +67,8 @@ pub enum WhenRefused {
 /// # }
 /// ```
 #[must_use = "settings do nothing until an informer is built with them"]
-pub struct Settings<K> {
-    pub(crate) scopes: Vec<Scope>,
+pub struct InformerSettings<K> {
+    pub(crate) scopes: Vec<WatchScope>,
     pub(crate) labels: Option<Selector>,
     pub(crate) fields: Option<FieldSelector>,
     pub(super) resync: Option<Duration>,
@@ -80,7 +80,7 @@ pub struct Settings<K> {
     pub(super) on_watch_error: Option<OnWatchError>,
     pub(super) when_refused: WhenRefused,
     pub(super) discipline: Discipline,
-    pub(super) reflector: reflector::Settings,
+    pub(super) reflector: reflector::ReflectorSettings,
     pub(super) metrics: Option<Arc<dyn Metrics>>,
     pub(super) seed: Option<u64>,
     kind: std::marker::PhantomData<fn() -> K>,
@@ -90,10 +90,10 @@ pub(super) type KeepIf = Arc<dyn Fn(&Obj<Untyped>) -> bool + Send + Sync>;
 pub(super) type Transform = Arc<dyn Fn(&mut Value) -> Verdict + Send + Sync>;
 pub(super) type OnWatchError = Arc<dyn Fn(&ServerError) + Send + Sync>;
 
-impl<K> Default for Settings<K> {
+impl<K> Default for InformerSettings<K> {
     fn default() -> Self {
         Self {
-            scopes: vec![Scope::Everything],
+            scopes: vec![WatchScope::Everything],
             labels: None,
             fields: None,
             resync: None,
@@ -105,7 +105,7 @@ impl<K> Default for Settings<K> {
             on_watch_error: None,
             when_refused: WhenRefused::default(),
             discipline: Discipline::default(),
-            reflector: reflector::Settings::default(),
+            reflector: reflector::ReflectorSettings::default(),
             metrics: None,
             seed: None,
             kind: std::marker::PhantomData,
@@ -113,16 +113,16 @@ impl<K> Default for Settings<K> {
     }
 }
 
-impl<K> Settings<K> {
+impl<K> InformerSettings<K> {
     pub(super) fn cutter(&self) -> FieldCutter {
         FieldCutter::new(self.drop_fields.iter().cloned())
     }
 
     /// The same settings for another view of the same objects.
-    pub(crate) fn cast<V>(self) -> Settings<V> {
+    pub(crate) fn cast<V>(self) -> InformerSettings<V> {
         let Self { scopes, labels, fields, resync, wire, keep, drop_fields, keep_if, transform, .. } = self;
         let Self { on_watch_error, when_refused, discipline, reflector, metrics, seed, .. } = self;
-        Settings {
+        InformerSettings {
             scopes,
             labels,
             fields,
@@ -203,7 +203,7 @@ fn differ_in_place<F: ?Sized>(
     (place(ours) != place(theirs)).then(|| (name, shown(ours, "one"), shown(theirs, "another")))
 }
 
-impl<K> Clone for Settings<K> {
+impl<K> Clone for InformerSettings<K> {
     fn clone(&self) -> Self {
         Self {
             scopes: self.scopes.clone(),
@@ -219,10 +219,10 @@ impl<K> Clone for Settings<K> {
     }
 }
 
-/// Writes each setter once, for [`Settings`] and for the builder that carries them.
+/// Writes each setter once, for [`InformerSettings`] and for the builder that carries them.
 macro_rules! setters {
     ($($(#[$meta:meta])* fn $name:ident($self:ident $(, $arg:ident: $type:ty)*) $body:block)*) => {
-        impl<K: Object> Settings<K> {
+        impl<K: Object> InformerSettings<K> {
             $($(#[$meta])* pub fn $name(mut $self $(, $arg: $type)*) -> Self { $body $self })*
         }
 
@@ -238,7 +238,7 @@ macro_rules! setters {
 setters! {
     /// Only one namespace (all of them).
     fn namespace(self, namespace: impl Into<Arc<str>>) {
-        self.scopes = vec![Scope::Namespace(namespace.into())];
+        self.scopes = vec![WatchScope::Namespace(namespace.into())];
     }
 
     /// Only these namespaces, each listed and watched on its own, in one cache. They can be
@@ -268,7 +268,7 @@ setters! {
 
     /// All namespaces, whatever was said before; for kinds that are in none as well.
     fn all_namespaces(self) {
-        self.scopes = vec![Scope::Everything];
+        self.scopes = vec![WatchScope::Everything];
     }
 
     /// Only objects with such labels. The server selects; an object that no longer matches is deleted from the cache.
@@ -512,17 +512,17 @@ setters! {
     /// # let client = kube::Client::new(server.service(), "default");
     /// # use k8s_openapi::api::core::v1::ConfigMap;
     /// use kube_informer::Informer;
-    /// use kube_informer::reflector::{Settings, Streaming};
+    /// use kube_informer::reflector::{ReflectorSettings, Streaming};
     ///
     /// // LIST, then WATCH, as against servers that do not stream lists.
-    /// let settings = Settings { streaming: Streaming::Never, ..Settings::default() };
+    /// let settings = ReflectorSettings { streaming: Streaming::Never, ..ReflectorSettings::default() };
     /// let maps = Informer::<ConfigMap>::builder(client).reflector(settings).start();
     /// maps.synced().await?;
     /// assert!(!server.requests()[0].query.contains("watch=true"));
     /// # Ok(())
     /// # }
     /// ```
-    fn reflector(self, settings: reflector::Settings) {
+    fn reflector(self, settings: reflector::ReflectorSettings) {
         self.reflector = settings;
     }
 
@@ -559,9 +559,9 @@ setters! {
     }
 }
 
-impl<K> fmt::Debug for Settings<K> {
+impl<K> fmt::Debug for InformerSettings<K> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Settings")
+        f.debug_struct("InformerSettings")
             .field("scopes", &self.scopes)
             .field("labels", &self.labels)
             .field("fields", &self.fields)

@@ -13,7 +13,7 @@ use tokio::sync::watch;
 
 use super::Core;
 use super::SyncError;
-use crate::pipeline::processor::{Mailbox, Sieve, Stage};
+use crate::pipeline::processor::{EventFilter, Mailbox, Stage};
 use crate::store::Event;
 
 /// A stream of events.
@@ -51,15 +51,15 @@ use crate::store::Event;
 #[must_use = "dropping a subscription ends it"]
 pub struct Subscription<K> {
     mailbox: Arc<Mailbox>,
-    sieve: Option<Sieve<K>>,
+    filter: Option<EventFilter<K>>,
     core: Option<Arc<Core>>,
     kind: PhantomData<fn() -> K>,
 }
 
 impl<K> Subscription<K> {
     /// `core` is what the subscription keeps alive.
-    pub(crate) fn new(mailbox: Arc<Mailbox>, sieve: Option<Sieve<K>>, core: Option<Arc<Core>>) -> Self {
-        Self { mailbox, sieve, core, kind: PhantomData }
+    pub(crate) fn new(mailbox: Arc<Mailbox>, filter: Option<EventFilter<K>>, core: Option<Arc<Core>>) -> Self {
+        Self { mailbox, filter, core, kind: PhantomData }
     }
 
     /// The next event; none when the informer has stopped.
@@ -149,8 +149,8 @@ impl<K> Subscription<K> {
         loop {
             let Some(event) = ready!(self.mailbox.poll_take(cx)) else { return Poll::Ready(None) };
             let event = event.cast();
-            let passed = match &mut self.sieve {
-                Some(sieve) => sieve.pass(event),
+            let passed = match &mut self.filter {
+                Some(filter) => filter.pass(event),
                 None => Some(event),
             };
             if passed.is_some() {

@@ -5,14 +5,14 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 
-use crate::body::{Arrival, Keeper};
+use crate::body::{Arrival, BodyEncoder};
 use crate::body::{Obj, Untyped};
 use crate::object::DecodeError;
-use crate::reflector::Whence;
+use crate::reflector::ObjectSource;
 
 /// An object that nobody keeps.
-pub(crate) fn accept(json: &Bytes, _: Whence) -> Result<Obj<Untyped>, DecodeError> {
-    Keeper::loose().accept(json, Arrival::Listed)
+pub(crate) fn accept(json: &Bytes, _: ObjectSource) -> Result<Obj<Untyped>, DecodeError> {
+    BodyEncoder::loose().accept(json, Arrival::Listed)
 }
 
 /// What errors call objects of a type: its name without the modules it is in.

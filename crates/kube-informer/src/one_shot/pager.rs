@@ -20,7 +20,7 @@ use crate::object::Version;
 use crate::reflector::flow::Flow;
 use crate::reflector::settings::PAGE;
 use crate::reflector::step::Input;
-use crate::reflector::{Settings, Whence};
+use crate::reflector::{ObjectSource, ReflectorSettings};
 
 /// Lists in pages, so that neither the server nor we have to hold everything at once. Keeps nothing and watches nothing.
 ///
@@ -57,7 +57,7 @@ use crate::reflector::{Settings, Whence};
 pub struct Pager<K> {
     source: Source,
     query: ListQuery,
-    settings: Settings,
+    settings: ReflectorSettings,
     ahead: Ahead,
     kind: PhantomData<fn() -> K>,
 }
@@ -96,7 +96,7 @@ impl<K: Object> Pager<K> {
     pub(crate) fn of_source(source: Source) -> Self {
         let mut query = ListQuery::new(ListVersion::Latest);
         query.limit = Some(PAGE);
-        Self { source, query, settings: Settings::default(), ahead: Ahead::Not, kind: PhantomData }
+        Self { source, query, settings: ReflectorSettings::default(), ahead: Ahead::Not, kind: PhantomData }
     }
 
     /// The most objects on a page.
@@ -252,7 +252,7 @@ impl<K> fmt::Debug for Pager<K> {
 struct Pages {
     source: Source,
     what: Arc<str>,
-    settings: Settings,
+    settings: ReflectorSettings,
     query: ListQuery,
     place: Place,
     /// Of the first page, which is that of all.
@@ -278,7 +278,7 @@ impl Pages {
                 Place::Asking { flow, patience } => (flow, patience),
                 Place::Over => return None,
             };
-            let input = match flow.decode(Whence::List, &mut accept) {
+            let input = match flow.decode(ObjectSource::List, &mut accept) {
                 Some(input) => Ok(input),
                 None => timeout(*patience, flow.next()).await,
             };

@@ -21,9 +21,9 @@ use crate::object::Object;
 use crate::object::Version;
 use crate::reflector::backoff::Backoff;
 use crate::reflector::flow::Flow;
-use crate::reflector::rng::Dice;
+use crate::reflector::rng::Rng;
 use crate::reflector::step::{Frame, Input, Lane};
-use crate::reflector::{Settings, Whence};
+use crate::reflector::{ObjectSource, ReflectorSettings};
 
 /// Watches from a version on, without a cache: what the server tells, as it tells it.
 ///
@@ -64,7 +64,7 @@ use crate::reflector::{Settings, Whence};
 pub struct RetryWatch<K> {
     source: Source,
     version: Version,
-    settings: Settings,
+    settings: ReflectorSettings,
     on_error: Option<OnError>,
     kind: PhantomData<fn() -> K>,
 }
@@ -81,11 +81,11 @@ impl<K: Object> RetryWatch<K> {
     }
 
     pub(crate) fn of_source(source: Source, version: Version) -> Self {
-        Self { source, version, settings: Settings::default(), on_error: None, kind: PhantomData }
+        Self { source, version, settings: ReflectorSettings::default(), on_error: None, kind: PhantomData }
     }
 
     /// How it waits, and how long its watches last: of a reflector's settings those that a watch without lists can use.
-    pub fn settings(mut self, settings: Settings) -> Self {
+    pub fn settings(mut self, settings: ReflectorSettings) -> Self {
         self.settings = settings;
         self
     }
@@ -133,7 +133,7 @@ impl<K: Object> RetryWatch<K> {
             settings,
             on_error,
             backoff: Backoff::new(settings.backoff),
-            dice: Dice::random(),
+            rng: Rng::random(),
             begun,
             place: if is_none(&version) { Place::Nowhere } else { Place::Closed { until: begun } },
             strikes: 0,
@@ -271,10 +271,10 @@ impl<K> WatchEvent<K> {
 struct Run {
     source: Source,
     what: Arc<str>,
-    settings: Settings,
+    settings: ReflectorSettings,
     on_error: Option<OnError>,
     backoff: Backoff,
-    dice: Dice,
+    rng: Rng,
     begun: Instant,
     place: Place,
     /// Frames in a row that could not be read.
@@ -317,7 +317,7 @@ impl Run {
                 Place::Open(open) => open,
                 Place::Over => return None,
             };
-            let input = match open.flow.decode(Whence::Watch, &mut accept) {
+            let input = match open.flow.decode(ObjectSource::Watch, &mut accept) {
                 Some(input) => Ok(input),
                 None => timeout_at(open.due, open.flow.next()).await,
             };
@@ -333,7 +333,7 @@ impl Run {
 
     fn open(&mut self) {
         let from = self.reached.lock().clone();
-        let lasts = self.settings.watch_lasts(self.dice.roll());
+        let lasts = self.settings.watch_lasts(self.rng.roll());
         let answer = self.source.watch(WatchQuery::new(WatchStart::After(from.clone()), lasts));
         let flow = Flow::watch(Lane::Main, Doing::Watch, Arc::clone(&self.what), answer);
         let asked = Instant::now();
@@ -426,7 +426,7 @@ impl Run {
             return Some(Err(self.over(error)));
         }
         self.tell(&error);
-        let (now, chance) = (self.begun.elapsed(), self.dice.roll());
+        let (now, chance) = (self.begun.elapsed(), self.rng.roll());
         let wait = self.backoff.after(&error, now, chance, self.settings.longest_retry_after);
         self.place = Place::Closed { until: Instant::now() + wait };
         None

@@ -14,9 +14,9 @@ use crate::client::{ListWatch, Source};
 use crate::object::ObjectKey;
 use crate::object::Version;
 use crate::object::{Object, Uid};
-use crate::reflector::Settings;
+use crate::reflector::ReflectorSettings;
 use crate::reflector::backoff::Backoff;
-use crate::reflector::rng::Dice;
+use crate::reflector::rng::Rng;
 
 /// Completes when an object, or its absence, passes a test, with the object: one list, then one watch, and nothing kept.
 ///
@@ -135,19 +135,19 @@ impl<T> Waiting<T> {
 /// Waits that grow.
 struct Patience {
     backoff: Backoff,
-    dice: Dice,
+    rng: Rng,
     begun: Instant,
     longest_retry_after: Duration,
 }
 
 impl Patience {
     fn new() -> Self {
-        let Settings { backoff, longest_retry_after, .. } = Settings::default();
-        Self { backoff: Backoff::new(backoff), dice: Dice::random(), begun: Instant::now(), longest_retry_after }
+        let ReflectorSettings { backoff, longest_retry_after, .. } = ReflectorSettings::default();
+        Self { backoff: Backoff::new(backoff), rng: Rng::random(), begun: Instant::now(), longest_retry_after }
     }
 
     async fn wait(&mut self, error: &ServerError) {
-        let wait = self.backoff.after(error, self.begun.elapsed(), self.dice.roll(), self.longest_retry_after);
+        let wait = self.backoff.after(error, self.begun.elapsed(), self.rng.roll(), self.longest_retry_after);
         sleep(wait).await;
     }
 }

@@ -9,18 +9,18 @@ use tokio::task::{self, JoinHandle};
 use tokio::time::Instant;
 use tracing::Instrument as _;
 
-pub(crate) use self::maintenance::{Clock, Workplace};
-pub(crate) use self::shared::{Alive, Progress, Shared, Stop};
+pub(crate) use self::maintenance::{Clock, MaintenanceMode};
+pub(crate) use self::shared::{Alive, Shared, Stop, SyncProgress};
 
 use self::inbox::{Inbox, Slot};
-use self::maintenance::Housework;
+use self::maintenance::Maintenance;
 use super::delta_fifo::{DeltaFifo, Full};
 use super::metrics::{Figures, HandlerFigures, Reporter, sum};
 use super::processor::{CheckPeriod, Completeness, Processor};
-use crate::body::Keeper;
-use crate::reflector::{Counters, Reflector, Status};
-use crate::store::{Delta, History, Scope};
-use crate::store::{Leftovers, Store};
+use crate::body::BodyEncoder;
+use crate::reflector::{Counters, Reflector, ReflectorStatus};
+use crate::store::{Delta, History, WatchScope};
+use crate::store::{ReclaimStatus, Store};
 
 mod inbox;
 mod maintenance;
@@ -42,13 +42,13 @@ pub(crate) struct Controller {
     store: Store,
     processor: Processor,
     inbox: Arc<Inbox>,
-    housework: Housework,
+    maintenance: Maintenance,
     reflect: Reflect,
     reflecting: Vec<Reflecting>,
     /// Which wishes have been carried out.
     generation: Option<u64>,
     /// Scopes that are being listed after the server went back.
-    going_back: Vec<Scope>,
+    going_back: Vec<WatchScope>,
     resync_at: Option<Instant>,
     /// When readers may have let go of states that have been replaced.
     tidy_at: Option<Instant>,
@@ -68,12 +68,12 @@ struct Counted {
 }
 
 /// Makes the reflector of a scope.
-pub(crate) type Reflect = Box<dyn Fn(&Scope) -> Reflector + Send + Sync>;
+pub(crate) type Reflect = Box<dyn Fn(&WatchScope) -> Reflector + Send + Sync>;
 
 /// A reflector at work.
 struct Reflecting {
-    scope: Scope,
-    status: watch::Receiver<Status>,
+    scope: WatchScope,
+    status: watch::Receiver<ReflectorStatus>,
     task: JoinHandle<()>,
 }
 
@@ -81,9 +81,9 @@ struct Reflecting {
 pub(crate) struct Parts {
     pub(crate) store: Store,
     pub(crate) fifo: DeltaFifo,
-    pub(crate) keeper: Keeper,
+    pub(crate) encoder: BodyEncoder,
     pub(crate) clock: Clock,
-    pub(crate) workplace: Workplace,
+    pub(crate) mode: MaintenanceMode,
     pub(crate) check: CheckPeriod,
     pub(crate) reflect: Reflect,
     pub(crate) reporter: Option<Reporter>,
@@ -97,7 +97,7 @@ impl Controller {
             store: parts.store,
             processor: Processor::new(parts.check),
             inbox: Arc::new(Inbox::new(parts.fifo)),
-            housework: Housework::new(parts.keeper, parts.clock, parts.workplace),
+            maintenance: Maintenance::new(parts.encoder, parts.clock, parts.mode),
             reflect: parts.reflect,
             reflecting: Vec::new(),
             generation: None,
@@ -157,19 +157,19 @@ impl Controller {
             () = until(self.resync_at) => self.resync(),
             () = until(self.tidy_at) => self.tidy(Instant::now()),
             () = until(self.reporter.as_ref().map(Reporter::due)) => self.report(),
-            () = self.housework.due() => self.housework.work(Instant::now(), || self.shared.alive()),
+            () = self.maintenance.due() => self.maintenance.work(Instant::now(), || self.shared.alive()),
         }
     }
 
     fn admit_newcomers(&mut self) {
-        let newcomers = self.shared.take_newcomers();
-        if newcomers.is_empty() {
+        let new_handlers = self.shared.take_newcomers();
+        if new_handlers.is_empty() {
             return;
         }
         let (now, present) = (Instant::now(), self.store.present());
         let complete = self.completeness();
-        for newcomer in newcomers {
-            self.processor.admit(newcomer, present.clone(), complete, now);
+        for new_handler in new_handlers {
+            self.processor.admit(new_handler, present.clone(), complete, now);
         }
     }
 
@@ -181,12 +181,12 @@ impl Controller {
         self.counted.events += events.len() as u64;
         self.processor.tell(events.into_news(), now);
         self.advance(now);
-        self.housework.stirred(now, || self.shared.alive());
+        self.maintenance.stirred(now, || self.shared.alive());
         self.tidy(now);
     }
 
     fn tidy(&mut self, now: Instant) {
-        self.tidy_at = (self.store.tidy() == Leftovers::Some).then(|| now + TIDY);
+        self.tidy_at = (self.store.tidy() == ReclaimStatus::Pending).then(|| now + TIDY);
     }
 
     /// Lets those who wait know how far the store has come.
@@ -280,14 +280,14 @@ impl Controller {
         self.shared.publish_health();
     }
 
-    fn reflect(&self, scope: &Scope) -> Reflecting {
+    fn reflect(&self, scope: &WatchScope) -> Reflecting {
         let reflector = (self.reflect)(scope);
         let status = reflector.status();
         let (mut watched, shared, alive) = (status.clone(), Arc::clone(&self.shared), self.shared.alive());
         let slot = Slot(Arc::clone(&self.inbox));
         let namespace = match scope {
-            Scope::Everything => "",
-            Scope::Namespace(namespace) => namespace,
+            WatchScope::Everything => "",
+            WatchScope::Namespace(namespace) => namespace,
         };
         let span = tracing::info_span!(parent: &self.span, "reflector", namespace);
         let reflecting = async move {
@@ -314,7 +314,7 @@ impl Controller {
         let figures = Figures {
             objects: state.len(),
             bytes: state.iter().map(|entry| entry.object().weight()).sum(),
-            decodes: self.housework.decodes(),
+            decodes: self.maintenance.decodes(),
             deltas: self.counted.deltas,
             events: self.counted.events,
             queue_deltas,
@@ -333,7 +333,7 @@ impl Controller {
         for reflecting in &mut self.reflecting {
             reflecting.end().await;
         }
-        self.housework.finish().await;
+        self.maintenance.finish().await;
         self.shared.ended();
     }
 }

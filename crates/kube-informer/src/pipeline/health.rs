@@ -6,7 +6,7 @@ use tokio::time::Instant;
 
 use crate::client::ServerError;
 use crate::object::Version;
-use crate::reflector::{self, Status};
+use crate::reflector::{self, ReflectorStatus};
 
 /// How an informer fares, at one moment.
 ///
@@ -140,14 +140,14 @@ impl Health {
     }
 
     /// What several reflectors come to.
-    pub(crate) fn of(statuses: &[Status], synced: bool, version: Option<Version>) -> Self {
+    pub(crate) fn of(statuses: &[ReflectorStatus], synced: bool, version: Option<Version>) -> Self {
         let mut condition = if synced { Condition::Synced } else { Condition::Listing { objects: 0, remaining: None } };
         for status in statuses {
             condition = worse(condition, &status.state);
         }
         let unsynced = statuses.iter().filter(|status| status.synced == reflector::Synced::No);
         let mut refused = unsynced.filter_map(|status| match &status.state {
-            reflector::State::Waiting { cause, .. } if is_refusal(cause) => Some(cause.clone()),
+            reflector::ReflectorState::Waiting { cause, .. } if is_refusal(cause) => Some(cause.clone()),
             _ => None,
         });
         Self {
@@ -161,20 +161,23 @@ impl Health {
 }
 
 /// What `condition` becomes if another part of the informer is in this state.
-fn worse(condition: Condition, state: &reflector::State) -> Condition {
+fn worse(condition: Condition, state: &reflector::ReflectorState) -> Condition {
     match (condition, state) {
         (degraded @ Condition::Degraded { .. }, _) => degraded,
-        (_, reflector::State::Waiting { cause, until }) => {
+        (_, reflector::ReflectorState::Waiting { cause, until }) => {
             Condition::Degraded { cause: cause.clone(), next_try: *until }
         }
-        (Condition::Listing { objects, remaining }, reflector::State::Listing { objects: more, remaining: left }) => {
+        (
+            Condition::Listing { objects, remaining },
+            reflector::ReflectorState::Listing { objects: more, remaining: left },
+        ) => {
             let remaining = match (remaining, left) {
                 (Some(a), Some(b)) => Some(a + b),
                 (one, other) => one.or(*other),
             };
             Condition::Listing { objects: objects + more, remaining }
         }
-        (_, reflector::State::Listing { objects, remaining }) => {
+        (_, reflector::ReflectorState::Listing { objects, remaining }) => {
             Condition::Listing { objects: *objects, remaining: *remaining }
         }
         (condition, _) => condition,

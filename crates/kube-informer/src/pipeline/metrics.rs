@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
-use super::processor::Standing;
+use super::processor::MailboxStats;
 use crate::reflector::Counters;
 use crate::store::guarded;
 
@@ -117,9 +117,9 @@ pub struct HandlerFigures {
     pub panics: u64,
 }
 
-impl From<(usize, Standing)> for HandlerFigures {
-    fn from((handler, standing): (usize, Standing)) -> Self {
-        let Standing { waiting, lag, overflows, panics } = standing;
+impl From<(usize, MailboxStats)> for HandlerFigures {
+    fn from((handler, standing): (usize, MailboxStats)) -> Self {
+        let MailboxStats { waiting, lag, overflows, panics } = standing;
         Self { handler, backlog: waiting, lag, overflows, panics }
     }
 }

@@ -6,13 +6,13 @@ use tokio::time::Instant;
 
 pub use self::backlog::{Backlog, Overflow};
 
-pub(crate) use self::backlog::{Run, RunOf};
-pub(crate) use self::event_filter::Sieve;
-pub(crate) use self::mailbox::{Mailbox, Settle, Stage, Standing};
-pub(crate) use self::resync::{CheckPeriod, Wish};
+pub(crate) use self::backlog::{BatchKind, Run};
+pub(crate) use self::event_filter::EventFilter;
+pub(crate) use self::mailbox::{Mailbox, MailboxStats, Settle, Stage};
+pub(crate) use self::resync::{CheckPeriod, ResyncChoice};
 
 use self::backlog::Queue;
-use self::resync::Due;
+use self::resync::ResyncTimer;
 use crate::store::Event;
 
 mod backlog;
@@ -38,7 +38,7 @@ struct Handler {
     /// How many came before it.
     nth: usize,
     mailbox: Arc<Mailbox>,
-    due: Option<Due>,
+    due: Option<ResyncTimer>,
     /// It hears of the resync under way.
     resyncing: bool,
     /// Everything that was there at the beginning is in its mailbox.
@@ -47,9 +47,9 @@ struct Handler {
 
 /// A handler that is to be told from now on.
 #[derive(Debug)]
-pub(crate) struct Newcomer {
+pub(crate) struct NewHandler {
     pub(crate) mailbox: Arc<Mailbox>,
-    pub(crate) resync: Wish,
+    pub(crate) resync: ResyncChoice,
 }
 
 /// Something to tell to every handler.
@@ -77,16 +77,16 @@ impl Processor {
     }
 
     /// From the next event on this handler is told everything. `present` is everything that was told before.
-    pub(crate) fn admit(&mut self, newcomer: Newcomer, present: Run, store: Completeness, now: Instant) {
-        let due = Due::new(self.check.admit(newcomer.resync), now);
+    pub(crate) fn admit(&mut self, new_handler: NewHandler, present: Run, store: Completeness, now: Instant) {
+        let due = ResyncTimer::new(self.check.admit(new_handler.resync), now);
         let begun = store == Completeness::Complete;
-        newcomer.mailbox.fill(now, |mailbox| {
+        new_handler.mailbox.fill(now, |mailbox| {
             mailbox.push_run(present);
             if begun {
                 mailbox.push_synced();
             }
         });
-        self.handlers.push(Handler { nth: self.admitted, mailbox: newcomer.mailbox, due, resyncing: false, begun });
+        self.handlers.push(Handler { nth: self.admitted, mailbox: new_handler.mailbox, due, resyncing: false, begun });
         self.admitted += 1;
     }
 
@@ -117,7 +117,7 @@ impl Processor {
     }
 
     /// How each handler is doing, by its number.
-    pub(crate) fn standings(&self, now: Instant) -> impl Iterator<Item = (usize, Standing)> {
+    pub(crate) fn standings(&self, now: Instant) -> impl Iterator<Item = (usize, MailboxStats)> {
         let handlers = self.handlers.iter().filter(|handler| !handler.mailbox.is_closed());
         handlers.map(move |handler| (handler.nth, handler.mailbox.standing(now)))
     }

@@ -4,7 +4,7 @@ use futures_util::stream::BoxStream;
 
 /// Whether a resource is defined, as far as can be seen.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub(crate) enum Sight {
+pub(crate) enum DefinitionState {
     /// Nothing can be said.
     #[default]
     Unknown,
@@ -15,7 +15,7 @@ pub(crate) enum Sight {
 }
 
 /// Looks out for a resource that the server does not know.
-pub(crate) trait Lookout: Send + Sync {
+pub(crate) trait DefinitionWatch: Send + Sync {
     /// What is seen, whenever that changes. Looking ends when the stream is dropped.
-    fn look(&self) -> BoxStream<'static, Sight>;
+    fn look(&self) -> BoxStream<'static, DefinitionState>;
 }

@@ -7,7 +7,7 @@ use futures_util::StreamExt;
 use futures_util::future::BoxFuture;
 
 use super::step::{Frame, Input, Lane};
-use super::{Intake, Whence};
+use super::{Intake, ObjectSource};
 use crate::client::Body;
 use crate::client::{Doing, Failure, ServerError};
 use crate::codec::{
@@ -97,18 +97,20 @@ impl Flow {
     }
 
     /// What can be read out of the bytes at hand.
-    pub(crate) fn decode(&mut self, whence: Whence, intake: &mut dyn Intake) -> Option<Input> {
+    pub(crate) fn decode(&mut self, source: ObjectSource, intake: &mut dyn Intake) -> Option<Input> {
         match &mut self.cutter {
             Cutter::List(splitter) => splitter.next().map(|item| match item {
-                Ok(object) => intake.accept(&object, Whence::List).map_or(Input::BadObject(self.lane), Input::Item),
+                Ok(object) => {
+                    intake.accept(&object, ObjectSource::List).map_or(Input::BadObject(self.lane), Input::Item)
+                }
                 Err(error) => Input::Failed(self.lane, self.error(error.into())),
             }),
             Cutter::Watch(frames) => frames.next().map(|frame| match frame {
-                Ok(frame) => self.frame(&frame, Wire::Json, whence, intake),
+                Ok(frame) => self.frame(&frame, Wire::Json, source, intake),
                 Err(error) => Input::Failed(self.lane, self.error(error.into())),
             }),
             Cutter::ProtobufWatch(frames) => frames.next().map(|frame| match frame {
-                Ok(frame) => self.frame(&frame, Wire::Protobuf, whence, intake),
+                Ok(frame) => self.frame(&frame, Wire::Protobuf, source, intake),
                 Err(error) => Input::Failed(self.lane, self.error(error.into())),
             }),
             Cutter::Done => None,
@@ -126,13 +128,13 @@ impl Flow {
         }
     }
 
-    fn frame(&self, frame: &Bytes, wire: Wire, whence: Whence, intake: &mut dyn Intake) -> Input {
+    fn frame(&self, frame: &Bytes, wire: Wire, source: ObjectSource, intake: &mut dyn Intake) -> Input {
         let frame = match wire {
             Wire::Json => WatchFrame::read(frame),
             Wire::Protobuf => WatchFrame::read_protobuf(frame),
         };
         match frame {
-            Ok(WatchFrame::Changed(change, object)) => match intake.accept(&object, whence) {
+            Ok(WatchFrame::Changed(change, object)) => match intake.accept(&object, source) {
                 Ok(object) => Input::Frame(self.lane, Frame::Changed(change, object)),
                 Err(_) => Input::BadObject(self.lane),
             },

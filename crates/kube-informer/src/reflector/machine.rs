@@ -10,14 +10,14 @@ use self::listing::{Paged, Streamed, Support};
 use self::staleness::{Quiet, Revised};
 use self::watching::{Strikes, Watch};
 use super::backoff::Backoff;
-use super::rng::Dice;
-use super::settings::{Settings, Streaming};
-use super::status::{Counters, RelistReason, State, Status, Synced};
+use super::rng::Rng;
+use super::settings::{ReflectorSettings, Streaming};
+use super::status::{Counters, ReflectorState, ReflectorStatus, RelistReason, Synced};
 use super::step::{Action, Input, Lane};
 use crate::client::{Doing, Failure, ServerError};
 use crate::client::{ListQuery, ListVersion};
 use crate::object::Version;
-use crate::store::{Delta, History, Relist, Scope};
+use crate::store::{Delta, History, Relist, WatchScope};
 
 mod absence;
 mod listing;
@@ -44,8 +44,8 @@ mod watching;
 /// the newest version for one that is not to be had, a new watch for one that broke after a healthy time.
 #[derive(Debug)]
 pub(crate) struct Machine {
-    settings: Settings,
-    scope: Scope,
+    settings: ReflectorSettings,
+    scope: WatchScope,
     what: Arc<str>,
     phase: Phase,
     /// The version reached.
@@ -121,7 +121,7 @@ enum Told {
 #[derive(Debug)]
 pub(crate) struct Step<'a> {
     pub(crate) now: Duration,
-    pub(crate) dice: &'a mut Dice,
+    pub(crate) rng: &'a mut Rng,
     pub(crate) actions: &'a mut Vec<Action>,
 }
 
@@ -132,7 +132,7 @@ impl Step<'_> {
 }
 
 impl Machine {
-    pub(crate) fn new(what: Arc<str>, scope: Scope, settings: Settings) -> Self {
+    pub(crate) fn new(what: Arc<str>, scope: WatchScope, settings: ReflectorSettings) -> Self {
         Self {
             settings,
             scope,
@@ -211,7 +211,7 @@ impl Machine {
     }
 
     /// What can be seen of it from outside, except for the state, which is seldom looked at.
-    pub(crate) fn show(&self, started: Instant, status: &mut Status) {
+    pub(crate) fn show(&self, started: Instant, status: &mut ReflectorStatus) {
         status.version.clone_from(&self.version);
         status.synced = self.synced;
         status.last_contact = self.last_contact.map(|at| started + at);
@@ -219,15 +219,21 @@ impl Machine {
     }
 
     /// What it is doing.
-    pub(crate) fn state(&self, started: Instant) -> State {
+    pub(crate) fn state(&self, started: Instant) -> ReflectorState {
         match &self.phase {
-            Phase::Idle => State::Idle,
-            Phase::Streaming(streamed) => State::Listing { objects: streamed.arriving.objects, remaining: None },
-            Phase::Listing(paged) => State::Listing { objects: paged.arriving.objects, remaining: paged.remaining },
-            Phase::Asking { .. } => State::Listing { objects: 0, remaining: None },
-            Phase::Opening(_) => State::Opening,
-            Phase::Watching(_) => State::Watching,
-            Phase::Waiting { until, cause, .. } => State::Waiting { cause: cause.clone(), until: started + *until },
+            Phase::Idle => ReflectorState::Idle,
+            Phase::Streaming(streamed) => {
+                ReflectorState::Listing { objects: streamed.arriving.objects, remaining: None }
+            }
+            Phase::Listing(paged) => {
+                ReflectorState::Listing { objects: paged.arriving.objects, remaining: paged.remaining }
+            }
+            Phase::Asking { .. } => ReflectorState::Listing { objects: 0, remaining: None },
+            Phase::Opening(_) => ReflectorState::Opening,
+            Phase::Watching(_) => ReflectorState::Watching,
+            Phase::Waiting { until, cause, .. } => {
+                ReflectorState::Waiting { cause: cause.clone(), until: started + *until }
+            }
         }
     }
 
@@ -340,7 +346,7 @@ impl Machine {
         self.doubted |= may_be_another_server(&cause);
         self.abandon(step);
         self.note_absence(&cause);
-        let wait = self.backoff.after(&cause, step.now, step.dice.roll(), self.settings.longest_retry_after);
+        let wait = self.backoff.after(&cause, step.now, step.rng.roll(), self.settings.longest_retry_after);
         self.leave_phase(step);
         step.act(Action::Close);
         self.phase = Phase::Waiting { next, until: step.now + wait, cause };

@@ -4,9 +4,9 @@ use std::hash::{BuildHasher, RandomState};
 
 /// Numbers that nobody can foresee, or the same ones each time from a seed. Nothing depends on how good they are.
 #[derive(Debug, Clone)]
-pub(crate) struct Dice(u64);
+pub(crate) struct Rng(u64);
 
-impl Dice {
+impl Rng {
     pub(crate) fn seeded(seed: u64) -> Self {
         Self(seed)
     }

@@ -9,13 +9,13 @@ pub(crate) const PAGE: u32 = 500;
 ///
 /// ```
 /// use std::time::Duration;
-/// use kube_informer::reflector::Settings;
+/// use kube_informer::reflector::ReflectorSettings;
 ///
-/// let settings = Settings { quiet_after: Duration::from_secs(20), ..Settings::default() };
+/// let settings = ReflectorSettings { quiet_after: Duration::from_secs(20), ..ReflectorSettings::default() };
 /// ```
 #[derive(Debug, Clone, Copy, PartialEq)]
 #[doc(alias("ReflectorOptions"))]
-pub struct Settings {
+pub struct ReflectorSettings {
     /// Whether the first list is asked for as a watch that begins with everything.
     pub streaming: Streaming,
     /// After how long without a new object a streaming list that has not said it is complete is given up for a LIST.
@@ -66,10 +66,10 @@ pub struct Settings {
 /// Whether to use streaming lists.
 ///
 /// ```
-/// use kube_informer::reflector::{Settings, Streaming};
+/// use kube_informer::reflector::{ReflectorSettings, Streaming};
 ///
 /// // LIST from the start, as against servers that are known not to stream.
-/// let settings = Settings { streaming: Streaming::Never, ..Settings::default() };
+/// let settings = ReflectorSettings { streaming: Streaming::Never, ..ReflectorSettings::default() };
 /// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 #[non_exhaustive]
@@ -86,10 +86,10 @@ pub enum Streaming {
 ///
 /// ```
 /// use std::time::Duration;
-/// use kube_informer::reflector::{BackoffSettings, Settings};
+/// use kube_informer::reflector::{BackoffSettings, ReflectorSettings};
 ///
 /// let backoff = BackoffSettings { cap: Duration::from_secs(5), ..BackoffSettings::default() };
-/// let settings = Settings { backoff, ..Settings::default() };
+/// let settings = ReflectorSettings { backoff, ..ReflectorSettings::default() };
 /// ```
 #[derive(Debug, Clone, Copy, PartialEq)]
 #[doc(alias("Backoff"))]
@@ -106,7 +106,7 @@ pub struct BackoffSettings {
     pub reset_after: Duration,
 }
 
-impl Settings {
+impl ReflectorSettings {
     /// How long a watch is to last: seconds, as that is all a server takes. `chance` is between 0 and 1.
     pub(crate) fn watch_lasts(&self, chance: f64) -> Duration {
         let least = self.watch_timeout;
@@ -114,7 +114,7 @@ impl Settings {
     }
 }
 
-impl Default for Settings {
+impl Default for ReflectorSettings {
     fn default() -> Self {
         Self {
             streaming: Streaming::default(),

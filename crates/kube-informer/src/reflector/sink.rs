@@ -35,12 +35,12 @@ pub trait DeltaSink: Send {
 /// ```
 /// # #[tokio::main(flavor = "current_thread")]
 /// # async fn main() {
-/// use kube_informer::store::{Delta, Scope};
+/// use kube_informer::store::{Delta, WatchScope};
 /// use kube_informer::reflector::{DeltaSink as _, SinkClosed};
 ///
 /// let (mut deltas, receiver) = tokio::sync::mpsc::channel(1);
 /// drop(receiver);
-/// assert_eq!(deltas.accept(Delta::ScopeLeft(Scope::Everything)).await, Err(SinkClosed));
+/// assert_eq!(deltas.accept(Delta::ScopeLeft(WatchScope::Everything)).await, Err(SinkClosed));
 /// # }
 /// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]

@@ -10,17 +10,17 @@ use crate::object::Version;
 /// A reflector, seen from outside.
 ///
 /// ```
-/// use kube_informer::reflector::{State, Status, Synced};
+/// use kube_informer::reflector::{ReflectorState, ReflectorStatus, Synced};
 ///
-/// fn is_current(status: &Status) -> bool {
-///     status.synced == Synced::Yes && matches!(status.state, State::Watching)
+/// fn is_current(status: &ReflectorStatus) -> bool {
+///     status.synced == Synced::Yes && matches!(status.state, ReflectorState::Watching)
 /// }
 /// ```
 #[derive(Debug, Clone)]
 #[non_exhaustive]
-pub struct Status {
+pub struct ReflectorStatus {
     /// What it is doing.
-    pub state: State,
+    pub state: ReflectorState,
     /// The version it has reached. Goes back only after the server did.
     #[doc(alias("LastSyncResourceVersion"))]
     pub version: Option<Version>,
@@ -35,20 +35,20 @@ pub struct Status {
 /// What a reflector is doing.
 ///
 /// ```
-/// use kube_informer::reflector::State;
+/// use kube_informer::reflector::ReflectorState;
 ///
-/// fn line(state: &State) -> String {
+/// fn line(state: &ReflectorState) -> String {
 ///     match state {
-///         State::Waiting { cause, .. } => format!("waiting: {cause}"),
-///         State::Listing { objects, .. } => format!("{objects} objects so far"),
+///         ReflectorState::Waiting { cause, .. } => format!("waiting: {cause}"),
+///         ReflectorState::Listing { objects, .. } => format!("{objects} objects so far"),
 ///         other => format!("{other:?}"),
 ///     }
 /// }
-/// assert_eq!(line(&State::Listing { objects: 3, remaining: None }), "3 objects so far");
+/// assert_eq!(line(&ReflectorState::Listing { objects: 3, remaining: None }), "3 objects so far");
 /// ```
 #[derive(Debug, Clone)]
 #[non_exhaustive]
-pub enum State {
+pub enum ReflectorState {
     /// It has not been started.
     Idle,
     /// A list is on its way.
@@ -73,7 +73,7 @@ pub enum State {
     Stopped,
 }
 
-impl State {
+impl ReflectorState {
     /// Whether this is the same to whoever waits for a change.
     pub(super) fn resembles(&self, other: &Self) -> bool {
         match (self, other) {
@@ -213,10 +213,10 @@ impl Relists {
     }
 }
 
-impl Status {
+impl ReflectorStatus {
     pub(super) fn new() -> Self {
         Self {
-            state: State::Idle,
+            state: ReflectorState::Idle,
             version: None,
             synced: Synced::No,
             last_contact: None,

@@ -1,6 +1,6 @@
 //! What goes into the machine and what comes out of it.
 
-use super::definition_watch::Sight;
+use super::definition_watch::DefinitionState;
 use crate::body::{Obj, Untyped};
 use crate::client::ServerError;
 use crate::client::{ListQuery, WatchQuery};
@@ -36,7 +36,7 @@ pub(crate) enum Input {
     /// The present version, asked for because of a doubt.
     Revision(Result<Version, ServerError>),
     /// Whether the resource is defined, as far as whoever looks out for it can see.
-    Sighted(Sight),
+    Sighted(DefinitionState),
     /// The time that was asked for has come.
     Tick,
     /// Whoever takes the deltas had kept us waiting: for that long nothing was read, and silence meant nothing.

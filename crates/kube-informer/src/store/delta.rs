@@ -20,14 +20,14 @@ pub enum Delta {
     /// The list is complete, as of this version.
     RelistEnded {
         /// What was listed.
-        scope: Scope,
+        scope: WatchScope,
         /// As of when.
         version: Version,
     },
     /// The list will not be completed: the watch goes on from where it was.
-    RelistAbandoned(Scope),
+    RelistAbandoned(WatchScope),
     /// These namespaces or everything are no longer wanted: their objects leave the store.
-    ScopeLeft(Scope),
+    ScopeLeft(WatchScope),
     /// All objects are to be told again, but for those that have something else queued.
     Resync {
         /// The keys with something queued.
@@ -36,7 +36,7 @@ pub enum Delta {
     /// Nothing changed up to this version.
     Bookmark {
         /// Where.
-        scope: Scope,
+        scope: WatchScope,
         /// Up to when.
         version: Version,
     },
@@ -46,7 +46,7 @@ pub enum Delta {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Relist {
     /// What is listed.
-    pub scope: Scope,
+    pub scope: WatchScope,
     /// How it stands to what is in the store.
     pub history: History,
 }
@@ -63,14 +63,14 @@ pub enum History {
 
 /// A part of a resource that is listed and watched on its own.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
-pub enum Scope {
+pub enum WatchScope {
     /// All of it.
     Everything,
     /// One namespace.
     Namespace(Arc<str>),
 }
 
-impl Scope {
+impl WatchScope {
     /// Whether an object of this key belongs to it.
     #[must_use]
     pub fn covers(&self, key: &ObjectKey) -> bool {

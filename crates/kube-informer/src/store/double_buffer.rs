@@ -3,11 +3,11 @@
 use std::ops::Deref;
 use std::sync::Arc;
 
-use super::hamt::Trie;
-use super::label_bloom::Marks;
+use super::hamt::Hamt;
+use super::label_bloom::LabelBlooms;
 use super::prefetch::look_ahead;
 use super::reader::Shared;
-use super::state::{Change, Entry, Place, Space, Spot, State, Tables};
+use super::state::{Change, KeyHashes, NamespaceState, SlotRef, StoreEntry, StoreState, Tables};
 use crate::object::ObjectKey;
 use crate::object::Version;
 use crate::pipeline::delta_fifo::LARGEST_BATCH;
@@ -19,8 +19,8 @@ use crate::pipeline::delta_fifo::LARGEST_BATCH;
 /// readers and one to write to. A state that has been replaced, and that nobody looks at any more, is not thrown away: the few changes
 /// that it lacks are made in it as well, in place, and it is the next one to be written to.
 #[derive(Debug)]
-pub(super) struct Draft {
-    state: State,
+pub(super) struct DoubleBuffer {
+    state: StoreState,
     former: Option<Former>,
     /// Those that readers do not see yet, in order; none if they are too many to be made twice, or not worth it.
     changes: Option<Vec<Change>>,
@@ -29,7 +29,7 @@ pub(super) struct Draft {
 /// What readers saw before they saw what they see now.
 #[derive(Debug)]
 struct Former {
-    spaces: Trie<Space>,
+    spaces: Hamt<NamespaceState>,
     /// What changed in between.
     lacks: Vec<Change>,
 }
@@ -37,25 +37,25 @@ struct Former {
 /// A delta makes two changes if it is of another object under the same key.
 const MOST_CHANGES: usize = 2 * LARGEST_BATCH;
 
-impl Draft {
-    pub(super) fn new(state: State) -> Self {
+impl DoubleBuffer {
+    pub(super) fn new(state: StoreState) -> Self {
         Self { state, former: None, changes: Some(Vec::new()) }
     }
 
     /// Puts an entry in, instead of the one of its key if there is one.
-    pub(super) fn put(&mut self, place: Place, entry: Entry) {
+    pub(super) fn put(&mut self, place: SlotRef, entry: StoreEntry) {
         self.note(|| Change::Put(place, entry.clone()));
         self.state.put(place, entry);
     }
 
     /// The same, for an entry that is new like most beside it: that is not worth doing twice.
-    pub(super) fn fill(&mut self, place: Place, entry: Entry) {
+    pub(super) fn fill(&mut self, place: SlotRef, entry: StoreEntry) {
         self.changes = None;
         self.state.put(place, entry);
     }
 
     /// Takes out the entry of this key, and says where it was.
-    pub(super) fn remove(&mut self, spot: Spot, key: &ObjectKey) -> Option<(Place, Entry)> {
+    pub(super) fn remove(&mut self, spot: KeyHashes, key: &ObjectKey) -> Option<(SlotRef, StoreEntry)> {
         let (place, entry) = self.state.remove(spot, key)?;
         self.note(|| Change::Removed(place));
         Some((place, entry))
@@ -66,7 +66,12 @@ impl Draft {
     }
 
     /// Lets readers see it. Gives the state that they saw before, unless it is to be written to.
-    pub(super) fn publish(&mut self, to: &Shared, marks: Marks, version: Option<Version>) -> Option<Arc<State>> {
+    pub(super) fn publish(
+        &mut self,
+        to: &Shared,
+        marks: LabelBlooms,
+        version: Option<Version>,
+    ) -> Option<Arc<StoreState>> {
         self.state.marks = marks;
         self.state.version = version;
         let before = to.publish(self.state.clone());
@@ -108,10 +113,10 @@ impl Draft {
     }
 }
 
-impl Deref for Draft {
-    type Target = State;
+impl Deref for DoubleBuffer {
+    type Target = StoreState;
 
-    fn deref(&self) -> &State {
+    fn deref(&self) -> &StoreState {
         &self.state
     }
 }
@@ -128,19 +133,19 @@ mod tests {
     use crate::store::state::Hashing;
 
     struct Written {
-        draft: Draft,
+        draft: DoubleBuffer,
         shared: Shared,
         version: u32,
     }
 
     impl Written {
         fn new() -> Self {
-            let state = State::new(Hashing::with_seed(3, SharedSeed::global_fixed()));
-            Self { draft: Draft::new(state.clone()), shared: Shared::new(state), version: 0 }
+            let state = StoreState::new(Hashing::with_seed(3, SharedSeed::global_fixed()));
+            Self { draft: DoubleBuffer::new(state.clone()), shared: Shared::new(state), version: 0 }
         }
 
         /// The version that the object has now.
-        fn put(&mut self, number: u32, put: impl FnOnce(&mut Draft, Place, Entry)) -> u32 {
+        fn put(&mut self, number: u32, put: impl FnOnce(&mut DoubleBuffer, SlotRef, StoreEntry)) -> u32 {
             self.version += 1;
             let json = format!(
                 r#"{{"metadata":{{"namespace":"ns{}","name":"o{number}","resourceVersion":"{}"}}}}"#,
@@ -148,7 +153,7 @@ mod tests {
                 self.version,
             );
             let object: Obj = Obj::from_json(json).unwrap();
-            let entry = Entry { raw: Arc::clone(object.raw()), labels: 0, slot: number };
+            let entry = StoreEntry { raw: Arc::clone(object.raw()), labels: 0, slot: number };
             let place = self.draft.place(object.key(), number);
             put(&mut self.draft, place, entry);
             self.version
@@ -158,8 +163,8 @@ mod tests {
             self.draft.remove(self.draft.spot(&key(number)), &key(number)).is_some()
         }
 
-        fn publish(&mut self) -> Option<Arc<State>> {
-            self.draft.publish(&self.shared, Marks::default(), None)
+        fn publish(&mut self) -> Option<Arc<StoreState>> {
+            self.draft.publish(&self.shared, LabelBlooms::default(), None)
         }
     }
 
@@ -167,7 +172,7 @@ mod tests {
         format!("ns{}/o{number}", number % 3).parse().unwrap()
     }
 
-    fn contents(state: &State) -> BTreeMap<u32, u32> {
+    fn contents(state: &StoreState) -> BTreeMap<u32, u32> {
         let all: BTreeMap<_, _> =
             state.iter().map(|entry| (entry.slot, entry.raw.meta().version.to_string().parse().unwrap())).collect();
         assert_eq!(all.len(), state.len());
@@ -183,8 +188,8 @@ mod tests {
             let mut looked_at = Vec::new();
             for (what, number) in steps {
                 match what {
-                    0..4 => drop(map.insert(number, written.put(number, Draft::put))),
-                    4 => drop(map.insert(number, written.put(number, Draft::fill))),
+                    0..4 => drop(map.insert(number, written.put(number, DoubleBuffer::put))),
+                    4 => drop(map.insert(number, written.put(number, DoubleBuffer::fill))),
                     5 => prop_assert_eq!(written.remove(number), map.remove(&number).is_some()),
                     6 => written.draft.catch_up(),
                     7 => drop(looked_at.pop()),
@@ -208,10 +213,10 @@ mod tests {
     /// How many nodes lead to the first of two objects, after three changes of the other one.
     fn nodes_to_a_neighbour(looking: bool) -> usize {
         let mut written = Written::new();
-        written.put(0, Draft::fill);
+        written.put(0, DoubleBuffer::fill);
         let mut held = Vec::new();
         for _ in 0..3 {
-            written.put(3, Draft::put);
+            written.put(3, DoubleBuffer::put);
             held.extend(looking.then(|| written.shared.state()));
             drop(written.publish());
             written.draft.catch_up();

@@ -6,7 +6,7 @@ use std::vec;
 
 use super::{Event, Origin};
 use crate::body::{Obj, Raw, Untyped};
-use crate::pipeline::processor::{News, Run, RunOf};
+use crate::pipeline::processor::{BatchKind, News, Run};
 
 /// What to tell handlers, in order. Readers already see all of it.
 ///
@@ -52,8 +52,8 @@ impl Events {
     pub(crate) fn into_news(self) -> Vec<News> {
         let news = |part| match part {
             Part::One(event) => News::One(event),
-            Part::Added(objects, origin) => News::Run(Run::new(objects.collect(), RunOf::Added(origin))),
-            Part::Again(objects) => News::Run(Run::new(objects.collect(), RunOf::Again)),
+            Part::Added(objects, origin) => News::Run(Run::new(objects.collect(), BatchKind::Added(origin))),
+            Part::Again(objects) => News::Run(Run::new(objects.collect(), BatchKind::Resync)),
         };
         self.parts.into_iter().map(news).collect()
     }

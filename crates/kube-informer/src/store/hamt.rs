@@ -14,7 +14,7 @@ const BITS: u32 = 5;
 /// Any number of values may have one hash; every operation takes a test that tells them apart. A write copies the nodes
 /// on its way that a snapshot still holds (a few dozen reference counts), and changes the others in place.
 #[derive(Debug, Clone)]
-pub(crate) struct Trie<T> {
+pub(crate) struct Hamt<T> {
     root: Node<T>,
     len: usize,
 }
@@ -32,7 +32,7 @@ struct Item<T> {
     value: T,
 }
 
-impl<T> Trie<T> {
+impl<T> Hamt<T> {
     pub(crate) fn new() -> Self {
         Self { root: Node::default(), len: 0 }
     }
@@ -64,7 +64,7 @@ impl<T> Trie<T> {
     }
 }
 
-impl<T: Clone> Trie<T> {
+impl<T: Clone> Hamt<T> {
     /// The value of this hash that passes the test, out of reach of all snapshots. A miss copies the fans on its way, and no leaf: what
     /// putting the value in copies as well.
     pub(crate) fn get_mut(&mut self, hash: u32, same: impl Fn(&T) -> bool) -> Option<&mut T> {
@@ -157,7 +157,7 @@ impl<T> Default for Remains<T> {
 }
 
 impl<T> Remains<T> {
-    pub(crate) fn add(&mut self, trie: Trie<T>) {
+    pub(crate) fn add(&mut self, trie: Hamt<T>) {
         self.0.push(trie.root);
     }
 
@@ -241,7 +241,7 @@ fn fold<'a, T, B>(node: &'a Node<T>, init: B, f: &mut impl FnMut(B, &'a T) -> B)
     }
 }
 
-impl<'a, T> IntoIterator for &'a Trie<T> {
+impl<'a, T> IntoIterator for &'a Hamt<T> {
     type Item = &'a T;
     type IntoIter = Iter<'a, T>;
 
@@ -363,7 +363,7 @@ mod tests {
         }
     }
 
-    fn contents(trie: &Trie<(u32, u32)>) -> BTreeMap<u32, u32> {
+    fn contents(trie: &Hamt<(u32, u32)>) -> BTreeMap<u32, u32> {
         let all: BTreeMap<_, _> = trie.iter().copied().collect();
         assert_eq!(all.len(), trie.len());
         let mut rest = trie.iter();
@@ -376,7 +376,7 @@ mod tests {
     proptest! {
         #[test]
         fn a_trie_is_a_map_and_its_clones_are_snapshots(steps in prop::collection::vec((0..400_u32, 0..5_u32), 0..900)) {
-            let (mut trie, mut map) = (Trie::new(), BTreeMap::new());
+            let (mut trie, mut map) = (Hamt::new(), BTreeMap::new());
             let mut snapshots = Vec::new();
             for (at, (key, value)) in steps.into_iter().enumerate() {
                 let same = |entry: &(u32, u32)| entry.0 == key;
@@ -399,7 +399,7 @@ mod tests {
 
     #[test]
     fn a_trie_that_has_lost_everything_is_one_leaf_again() {
-        let mut trie = Trie::new();
+        let mut trie = Hamt::new();
         for n in 0..5_000 {
             trie.insert(hash(n), n, |other| *other == n);
         }

@@ -5,7 +5,7 @@ use std::fmt;
 use std::hash::{BuildHasher, Hash};
 use std::sync::{Arc, Weak};
 
-use super::{Hashing, Place, Trie, guarded};
+use super::{Hamt, Hashing, SlotRef, guarded};
 use crate::body::{Obj, Untyped};
 
 /// What values an object has.
@@ -14,9 +14,9 @@ pub(crate) type Function<V> = dyn Fn(&Obj<Untyped>) -> Vec<V> + Send + Sync;
 /// A table of any type of values, as the store sees it.
 pub(crate) trait AnyTable: Send + Sync + fmt::Debug {
     /// This object is new or has changed.
-    fn put(&mut self, place: Place, object: &Obj<Untyped>);
+    fn put(&mut self, place: SlotRef, object: &Obj<Untyped>);
     /// What was there is gone.
-    fn remove(&mut self, place: Place);
+    fn remove(&mut self, place: SlotRef);
     /// Makes the present contents the ones to be published. Whether they differ from the last.
     fn freeze(&mut self) -> bool;
     /// What to publish; nothing if the table had to be given up.
@@ -30,16 +30,16 @@ pub(crate) trait AnyTable: Send + Sync + fmt::Debug {
 pub(crate) struct Bucket<V> {
     pub(crate) value: Arc<V>,
     /// By the hash of the name.
-    pub(crate) members: Trie<Place>,
+    pub(crate) members: Hamt<SlotRef>,
 }
 
 /// Values to places, and for the writer alone places to values: so that an old body need never be read again.
 pub(crate) struct Table<V> {
     function: Arc<Function<V>>,
-    buckets: Trie<Bucket<V>>,
+    buckets: Hamt<Bucket<V>>,
     /// By slot.
     values: Vec<Box<[Arc<V>]>>,
-    frozen: Option<Arc<Trie<Bucket<V>>>>,
+    frozen: Option<Arc<Hamt<Bucket<V>>>>,
     /// Whether the buckets have changed since they were frozen.
     changed: bool,
     /// A value's own `Eq` or `Hash` has panicked: answers come from looking at every object from now on.
@@ -50,11 +50,11 @@ pub(crate) struct Table<V> {
 
 impl<V: Hash + Eq> Table<V> {
     pub(crate) fn new(function: Arc<Function<V>>, wanted: Weak<()>, hashing: Hashing) -> Self {
-        let (buckets, values) = (Trie::new(), Vec::new());
+        let (buckets, values) = (Hamt::new(), Vec::new());
         Self { function, buckets, values, frozen: None, changed: true, given_up: false, wanted, hashing }
     }
 
-    fn update(&mut self, place: Place, object: Option<&Obj<Untyped>>) {
+    fn update(&mut self, place: SlotRef, object: Option<&Obj<Untyped>>) {
         let found = object.map(|object| (self.function)(object)).unwrap_or_default();
         let slot = place.slot as usize;
         if self.values.len() <= slot {
@@ -80,21 +80,21 @@ impl<V: Hash + Eq> Table<V> {
         self.values[slot] = new.into();
     }
 
-    fn add(&mut self, value: V, place: Place) -> Arc<V> {
+    fn add(&mut self, value: V, place: SlotRef) -> Arc<V> {
         let hash = self.hashing.hash_one(&value) as u32;
-        let same = |member: &Place| member.slot == place.slot;
+        let same = |member: &SlotRef| member.slot == place.slot;
         if let Some(bucket) = self.buckets.get_mut(hash, |bucket| *bucket.value == value) {
             bucket.members.insert(place.name, place, same);
             return Arc::clone(&bucket.value);
         }
         let value = Arc::new(value);
-        let mut members = Trie::new();
+        let mut members = Hamt::new();
         members.insert(place.name, place, same);
         self.buckets.insert(hash, Bucket { value: Arc::clone(&value), members }, |_| false);
         value
     }
 
-    fn drop_from(&mut self, value: &Arc<V>, place: Place) {
+    fn drop_from(&mut self, value: &Arc<V>, place: SlotRef) {
         let hash = self.hashing.hash_one(&**value) as u32;
         let same = |bucket: &Bucket<V>| bucket.value == *value;
         let Some(bucket) = self.buckets.get_mut(hash, same) else { return };
@@ -104,7 +104,7 @@ impl<V: Hash + Eq> Table<V> {
         }
     }
 
-    fn guarded_update(&mut self, place: Place, object: Option<&Obj<Untyped>>) {
+    fn guarded_update(&mut self, place: SlotRef, object: Option<&Obj<Untyped>>) {
         if !self.given_up && guarded("index value", || self.update(place, object)).is_none() {
             self.given_up = true;
             self.changed = true;
@@ -115,11 +115,11 @@ impl<V: Hash + Eq> Table<V> {
 }
 
 impl<V: Hash + Eq + Send + Sync + 'static> AnyTable for Table<V> {
-    fn put(&mut self, place: Place, object: &Obj<Untyped>) {
+    fn put(&mut self, place: SlotRef, object: &Obj<Untyped>) {
         self.guarded_update(place, Some(object));
     }
 
-    fn remove(&mut self, place: Place) {
+    fn remove(&mut self, place: SlotRef) {
         self.guarded_update(place, None);
     }
 

@@ -5,7 +5,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use serde_json::Value;
 
-use crate::body::{Arrival, Keeper};
+use crate::body::{Arrival, BodyEncoder};
 use crate::body::{Obj, Untyped};
 
 /// What to do with an object that has been transformed.
@@ -50,12 +50,12 @@ type Transform = Box<dyn Fn(&mut Value) -> Verdict + Send + Sync>;
 /// The user's functions on the way in. Each object that is new or changed passes once; one that a list shows unchanged not at all.
 /// A function that panics is as one that was not there.
 #[derive(Default)]
-pub struct Door {
+pub struct Ingest {
     keep_if: Option<KeepIf>,
-    transform: Option<(Transform, Keeper)>,
+    transform: Option<(Transform, BodyEncoder)>,
 }
 
-impl Door {
+impl Ingest {
     /// Lets in only what passes the test.
     #[must_use]
     pub fn keep_if(self, test: impl Fn(&Obj<Untyped>) -> bool + Send + Sync + 'static) -> Self {
@@ -65,8 +65,8 @@ impl Door {
     /// Changes what comes in, and may leave it out. The keeper makes objects of what it makes; what comes in need not be kept, and is
     /// best [in transit](Arrival::InTransit).
     #[must_use]
-    pub fn transform(self, keeper: Keeper, f: impl Fn(&mut Value) -> Verdict + Send + Sync + 'static) -> Self {
-        Self { transform: Some((Box::new(f), keeper)), ..self }
+    pub fn transform(self, encoder: BodyEncoder, f: impl Fn(&mut Value) -> Verdict + Send + Sync + 'static) -> Self {
+        Self { transform: Some((Box::new(f), encoder)), ..self }
     }
 
     /// The object as it is let in; or as it came, if it is left out.
@@ -82,7 +82,7 @@ impl Door {
 
     /// The object as it would have been let in, whatever a test says: for the last state of one that was in.
     pub(super) fn transformed(&self, object: Obj<Untyped>, arrival: Arrival) -> Option<Obj<Untyped>> {
-        let Some((transform, keeper)) = &self.transform else { return Some(object) };
+        let Some((transform, encoder)) = &self.transform else { return Some(object) };
         let json = object.json();
         let changed = match serde_json::from_slice::<Value>(&json) {
             Err(_) => None,
@@ -92,10 +92,10 @@ impl Door {
                 None => None,
             },
         };
-        let kept = changed.and_then(|changed| keeper.accept(&changed.into(), arrival).ok());
+        let kept = changed.and_then(|changed| encoder.accept(&changed.into(), arrival).ok());
         // One that has lost its name, or taken another, is not let pass for the object it was.
         let kept = kept.filter(|kept| kept.key() == object.key());
-        Some(kept.or_else(|| keeper.accept(&json, arrival).ok()).unwrap_or(object))
+        Some(kept.or_else(|| encoder.accept(&json, arrival).ok()).unwrap_or(object))
     }
 }
 
@@ -105,9 +105,9 @@ pub(crate) fn guarded<T>(what: &str, run: impl FnOnce() -> T) -> Option<T> {
     result.map_err(|_| tracing::error!("{what}: the function panicked; the cache goes on without its answer")).ok()
 }
 
-impl fmt::Debug for Door {
+impl fmt::Debug for Ingest {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Door")
+        f.debug_struct("Ingest")
             .field("keep_if", &self.keep_if.is_some())
             .field("transform", &self.transform.is_some())
             .finish()

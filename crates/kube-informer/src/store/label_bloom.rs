@@ -11,9 +11,9 @@ use crate::object::Selector;
 ///
 /// So a selector looks at the text of a few sets only, which lie all over memory.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub(crate) struct Mark(u64);
+pub(crate) struct LabelBloom(u64);
 
-impl Mark {
+impl LabelBloom {
     fn of_label(hashing: &Hashing, key: &str, value: &str) -> Self {
         let hash = hashing.hash_one((key, value));
         Self(1 << (hash & 63) | 1 << (hash >> 6 & 63))
@@ -37,14 +37,14 @@ const PAGE: usize = 512;
 
 /// The marks of all label sets, by their numbers. A clone is a snapshot: the first write after it copies the list of pages and one page.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct Marks(Arc<Vec<Arc<[Mark; PAGE]>>>);
+pub(crate) struct LabelBlooms(Arc<Vec<Arc<[LabelBloom; PAGE]>>>);
 
-impl Marks {
-    pub(super) fn set(&mut self, number: u32, mark: Mark) {
+impl LabelBlooms {
+    pub(super) fn set(&mut self, number: u32, mark: LabelBloom) {
         let (page, at) = (number as usize / PAGE, number as usize % PAGE);
         let pages = Arc::make_mut(&mut self.0);
         while pages.len() <= page {
-            pages.push(Arc::new([Mark::default(); PAGE]));
+            pages.push(Arc::new([LabelBloom::default(); PAGE]));
         }
         Arc::make_mut(&mut pages[page])[at] = mark;
     }
@@ -54,24 +54,24 @@ impl Marks {
         self.0.len() * PAGE
     }
 
-    fn get(&self, number: u32) -> Mark {
-        self.0.get(number as usize / PAGE).map_or(Mark::default(), |page| page[number as usize % PAGE])
+    fn get(&self, number: u32) -> LabelBloom {
+        self.0.get(number as usize / PAGE).map_or(LabelBloom::default(), |page| page[number as usize % PAGE])
     }
 }
 
 /// The marks that a set must have for a selector to take it.
 #[derive(Debug)]
-pub(crate) struct Sought {
-    every: Mark,
+pub(crate) struct BloomQuery {
+    every: LabelBloom,
     /// One of each.
-    either: Vec<Vec<Mark>>,
+    either: Vec<Vec<LabelBloom>>,
 }
 
-impl Sought {
+impl BloomQuery {
     pub(crate) fn by(selector: &Selector, hashing: &Hashing) -> Self {
-        let (mut every, mut either) = (Mark::default(), Vec::new());
+        let (mut every, mut either) = (LabelBloom::default(), Vec::new());
         for (key, values) in selector.wanted() {
-            let marks: Vec<Mark> = values.iter().map(|value| Mark::of_label(hashing, key, value)).collect();
+            let marks: Vec<LabelBloom> = values.iter().map(|value| LabelBloom::of_label(hashing, key, value)).collect();
             match marks[..] {
                 [mark] => every = every.and(mark),
                 _ => either.push(marks),
@@ -81,7 +81,7 @@ impl Sought {
     }
 
     /// Whether the set of this number may be one.
-    pub(crate) fn may_be(&self, marks: &Marks, number: u32) -> bool {
+    pub(crate) fn may_be(&self, marks: &LabelBlooms, number: u32) -> bool {
         let mark = marks.get(number);
         mark.has(self.every) && self.either.iter().all(|either| either.iter().any(|one| mark.has(*one)))
     }
@@ -105,9 +105,9 @@ mod tests {
             .map(|n| object(&format!(r#"{{"app":"a{}","tier":"t{}","pod":"p{n}"}}"#, n % 17, n % 5)))
             .chain([object("{}")])
             .collect();
-        let mut marks = Marks::default();
+        let mut marks = LabelBlooms::default();
         for (number, set) in (1..).zip(&sets) {
-            marks.set(number, Mark::of(&hashing, set.labels()));
+            marks.set(number, LabelBloom::of(&hashing, set.labels()));
         }
         let before = marks.clone();
         for (text, most) in [
@@ -122,7 +122,7 @@ mod tests {
             ("", 2_001),
         ] {
             let selector: Selector = text.parse().unwrap();
-            let sought = Sought::by(&selector, &hashing);
+            let sought = BloomQuery::by(&selector, &hashing);
             let mut looked_at = 0;
             for (number, set) in (1..).zip(&sets) {
                 let may_be = sought.may_be(&marks, number);
@@ -131,7 +131,7 @@ mod tests {
             }
             assert!(looked_at <= most, "{text}: {looked_at}");
         }
-        marks.set(1, Mark::default());
+        marks.set(1, LabelBloom::default());
         assert_ne!(before.get(1), marks.get(1), "a snapshot stays as it is");
     }
 }

@@ -4,7 +4,7 @@ use std::hash::BuildHasher;
 
 use hashbrown::HashTable;
 
-use super::label_bloom::{Mark, Marks};
+use super::label_bloom::{LabelBloom, LabelBlooms};
 use super::state::Hashing;
 use crate::object::Strings;
 
@@ -16,7 +16,7 @@ const NONE: u32 = 0;
 pub(super) struct LabelSets {
     numbers: HashTable<Numbered>,
     free: Vec<u32>,
-    marks: Marks,
+    marks: LabelBlooms,
     hashing: Hashing,
 }
 
@@ -29,7 +29,7 @@ struct Numbered {
 
 impl LabelSets {
     pub(super) fn new(hashing: Hashing) -> Self {
-        Self { numbers: HashTable::new(), free: Vec::new(), marks: Marks::default(), hashing }
+        Self { numbers: HashTable::new(), free: Vec::new(), marks: LabelBlooms::default(), hashing }
     }
 
     /// The number of a set that one more object has.
@@ -41,7 +41,7 @@ impl LabelSets {
             return numbered.number;
         }
         let number = self.free.pop().unwrap_or_else(|| u32::try_from(self.numbers.len() + 1).unwrap_or(u32::MAX));
-        self.marks.set(number, Mark::of(&self.hashing, set.labels()));
+        self.marks.set(number, LabelBloom::of(&self.hashing, set.labels()));
         let numbered = Numbered { set: set.clone(), number, objects: 1 };
         self.numbers.insert_unique(hash, numbered, |numbered| self.hashing.hash_one(&numbered.set));
         number
@@ -59,7 +59,7 @@ impl LabelSets {
         }
     }
 
-    pub(super) fn marks(&self) -> &Marks {
+    pub(super) fn marks(&self) -> &LabelBlooms {
         &self.marks
     }
 }

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::Origin;
-use super::state::Place;
+use super::state::SlotRef;
 use super::{History, Relist};
 use crate::body::{Obj, Untyped};
 use crate::object::ObjectKey;
@@ -17,7 +17,7 @@ pub(super) struct Listing {
     pub(super) origin: Origin,
     pub(super) seen: Bits,
     /// Where new objects are, in the order of the list. Those whose bit is gone have been told of or have left.
-    untold: Vec<Place>,
+    untold: Vec<SlotRef>,
     untold_bits: Bits,
     /// Objects that the list showed in a state from before the one that was known. Old news if the list itself is older than what was
     /// known; if it is not, a server that went back and has gone on since: its end will tell. None, as a rule.
@@ -57,7 +57,7 @@ impl Listing {
         self.relist.history == History::WentBack
     }
 
-    pub(super) fn add_untold(&mut self, place: Place) {
+    pub(super) fn add_untold(&mut self, place: SlotRef) {
         if self.untold_bits.set(place.slot) {
             self.untold.push(place);
         }
@@ -73,7 +73,7 @@ impl Listing {
     }
 
     /// All of which nobody has been told, in the order of the list.
-    pub(super) fn untold(&self) -> impl Iterator<Item = Place> {
+    pub(super) fn untold(&self) -> impl Iterator<Item = SlotRef> {
         self.untold.iter().filter(|place| self.untold_bits.has(place.slot)).copied()
     }
 }

@@ -5,17 +5,17 @@
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-use self::dice::Dice;
 use self::pipeline::Pipeline;
 use self::reflector::Reflector;
+use self::rng::Rng;
 use self::server::Server;
-use super::Scope;
+use super::WatchScope;
 use super::sabotage::Sabotage;
 use crate::pipeline::delta_fifo::Discipline;
 
-mod dice;
 mod pipeline;
 mod reflector;
+mod rng;
 mod server;
 
 const SEEDS: u64 = 10_000;
@@ -57,35 +57,35 @@ fn number(variable: &str) -> Option<u64> {
 
 /// One server, heard by one or two reflectors, whose deltas go through both disciplines.
 fn run(seed: u64, sabotage: Option<Sabotage>) -> Result<(), String> {
-    let mut dice = Dice::new(seed);
-    let namespaces: &[Option<&str>] = match dice.below(3) {
+    let mut rng = Rng::new(seed);
+    let namespaces: &[Option<&str>] = match rng.below(3) {
         0 => &[None],
         1 => &[Some("a"), Some("b")],
         _ => &[Some("a"), Some("b"), None],
     };
     let mut server = Server::new(namespaces);
-    let scopes = match dice.below(3) {
-        0 if !namespaces.contains(&None) => ["a", "b"].map(|name| Scope::Namespace(name.into())).to_vec(),
-        _ => vec![Scope::Everything],
+    let scopes = match rng.below(3) {
+        0 if !namespaces.contains(&None) => ["a", "b"].map(|name| WatchScope::Namespace(name.into())).to_vec(),
+        _ => vec![WatchScope::Everything],
     };
-    let filters = dice.one_in(3);
+    let filters = rng.one_in(3);
     let mut reflectors: Vec<_> = scopes.into_iter().map(Reflector::new).collect();
     let mut pipelines = [Discipline::Ordered, Discipline::Keyed]
-        .map(|discipline| Pipeline::new(discipline, filters, sabotage, &mut dice));
-    for _ in 0..dice.between(10, 50) {
-        for _ in 0..dice.below(4) {
-            server.write(&mut dice);
+        .map(|discipline| Pipeline::new(discipline, filters, sabotage, &mut rng));
+    for _ in 0..rng.between(10, 50) {
+        for _ in 0..rng.below(4) {
+            server.write(&mut rng);
         }
-        if dice.one_in(40) {
-            server.go_back(&mut dice);
+        if rng.one_in(40) {
+            server.go_back(&mut rng);
             reflectors.iter_mut().for_each(Reflector::server_went_back);
         }
         let mut deltas = Vec::new();
         for reflector in &mut reflectors {
-            reflector.step(&server, &mut dice, &mut deltas);
+            reflector.step(&server, &mut rng, &mut deltas);
         }
         for pipeline in &mut pipelines {
-            pipeline.push(&deltas, &mut dice)?;
+            pipeline.push(&deltas, &mut rng)?;
         }
     }
     let mut deltas = Vec::new();
@@ -93,7 +93,7 @@ fn run(seed: u64, sabotage: Option<Sabotage>) -> Result<(), String> {
         reflector.finish(&server, &mut deltas);
     }
     for pipeline in &mut pipelines {
-        pipeline.push(&deltas, &mut dice)?;
+        pipeline.push(&deltas, &mut rng)?;
         pipeline.finish(&server, &reflectors)?;
     }
     let [ordered, keyed] = pipelines;

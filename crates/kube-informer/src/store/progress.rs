@@ -1,19 +1,19 @@
 //! How far each part of the resource has been heard.
 
-use super::{History, Scope};
+use super::{History, WatchScope};
 use crate::object::ObjectKey;
 use crate::object::Version;
 
 /// The scopes that have been listed completely, each with the version up to which it is known.
 #[derive(Debug, Default)]
-pub(super) struct Scopes(Vec<(Scope, Version)>);
+pub(super) struct Progress(Vec<(WatchScope, Version)>);
 
-impl Scopes {
-    pub(super) fn is_complete(&self, scope: &Scope) -> bool {
+impl Progress {
+    pub(super) fn is_complete(&self, scope: &WatchScope) -> bool {
         self.0.iter().any(|(other, _)| other == scope)
     }
 
-    pub(super) fn completed(&mut self, scope: &Scope, version: &Version, history: History) {
+    pub(super) fn completed(&mut self, scope: &WatchScope, version: &Version, history: History) {
         match self.0.iter_mut().find(|(other, _)| other == scope) {
             Some((_, known)) => {
                 if history == History::WentBack || !is_older(version, known) {
@@ -24,11 +24,11 @@ impl Scopes {
         }
     }
 
-    pub(super) fn left(&mut self, scope: &Scope) {
+    pub(super) fn left(&mut self, scope: &WatchScope) {
         self.0.retain(|(other, _)| other != scope);
     }
 
-    pub(super) fn reached(&mut self, scope: &Scope, version: &Version) {
+    pub(super) fn reached(&mut self, scope: &WatchScope, version: &Version) {
         self.advance(version, |other| other == scope);
     }
 
@@ -36,7 +36,7 @@ impl Scopes {
         self.advance(version, |scope| scope.covers(key));
     }
 
-    fn advance(&mut self, version: &Version, concerns: impl Fn(&Scope) -> bool) {
+    fn advance(&mut self, version: &Version, concerns: impl Fn(&WatchScope) -> bool) {
         if version.is_empty() {
             return;
         }

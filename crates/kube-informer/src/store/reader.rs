@@ -9,7 +9,7 @@ use arc_swap::{ArcSwap, Guard};
 use parking_lot::Mutex;
 
 use super::index_table::AnyTable;
-use super::state::State;
+use super::state::StoreState;
 use crate::body::{Obj, Untyped};
 use crate::object::ObjectKey;
 use crate::object::Version;
@@ -24,7 +24,7 @@ pub struct Reader {
 
 /// What the writer and its readers share.
 pub(super) struct Shared {
-    state: ArcSwap<State>,
+    state: ArcSwap<StoreState>,
     /// Indexes that the writer has yet to build.
     waiting: Mutex<Vec<(usize, Box<dyn AnyTable>)>>,
     next_index: AtomicUsize,
@@ -49,7 +49,7 @@ impl Reader {
     /// The object of this key.
     #[must_use]
     pub fn get(&self, key: &ObjectKey) -> Option<Obj<Untyped>> {
-        self.state().get(key).map(super::state::Entry::object)
+        self.state().get(key).map(super::state::StoreEntry::object)
     }
 
     /// The version that the store has reached: none until its first list is complete.
@@ -59,12 +59,12 @@ impl Reader {
     }
 
     /// The state of this moment, for a short look.
-    pub(crate) fn state(&self) -> Guard<Arc<State>> {
+    pub(crate) fn state(&self) -> Guard<Arc<StoreState>> {
         self.shared.state.load()
     }
 
     /// The state of this moment, to be kept.
-    pub(crate) fn snapshot(&self) -> Arc<State> {
+    pub(crate) fn snapshot(&self) -> Arc<StoreState> {
         self.shared.state()
     }
 
@@ -77,17 +77,17 @@ impl Reader {
 }
 
 impl Shared {
-    pub(super) fn new(state: State) -> Self {
+    pub(super) fn new(state: StoreState) -> Self {
         Self { state: ArcSwap::from_pointee(state), waiting: Mutex::default(), next_index: AtomicUsize::new(0) }
     }
 
     /// The state that readers see now.
-    pub(super) fn state(&self) -> Arc<State> {
+    pub(super) fn state(&self) -> Arc<StoreState> {
         self.state.load_full()
     }
 
     /// Lets readers see this state, and gives the one that they saw before.
-    pub(super) fn publish(&self, state: State) -> Arc<State> {
+    pub(super) fn publish(&self, state: StoreState) -> Arc<StoreState> {
         self.state.swap(Arc::new(state))
     }
 

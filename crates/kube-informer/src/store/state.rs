@@ -5,8 +5,8 @@ use std::fmt;
 use std::hash::BuildHasher;
 use std::sync::Arc;
 
-use super::hamt::Trie;
-use super::label_bloom::Marks;
+use super::hamt::Hamt;
+use super::label_bloom::LabelBlooms;
 use crate::body::{Obj, Raw, Untyped};
 use crate::object::ObjectKey;
 use crate::object::Version;
@@ -16,12 +16,12 @@ pub(crate) type Hashing = foldhash::fast::SeedableRandomState;
 
 /// Everything at one moment: objects, indexes, version. A clone is a snapshot.
 #[derive(Clone)]
-pub(crate) struct State {
+pub(crate) struct StoreState {
     /// By the hash of the namespace.
-    pub(super) spaces: Trie<Space>,
+    pub(super) spaces: Hamt<NamespaceState>,
     pub(super) len: usize,
     /// By the numbers of label sets.
-    pub(super) marks: Marks,
+    pub(super) marks: LabelBlooms,
     pub(super) version: Option<Version>,
     pub(super) tables: Tables,
     pub(super) hashing: Hashing,
@@ -32,15 +32,15 @@ pub(super) type Tables = Arc<[(usize, Arc<dyn Any + Send + Sync>)]>;
 
 /// The objects of one namespace; those without one are in the namespace of no name.
 #[derive(Debug, Clone)]
-pub(super) struct Space {
+pub(super) struct NamespaceState {
     pub(super) namespace: Arc<str>,
     /// By the hash of the name.
-    pub(super) entries: Trie<Entry>,
+    pub(super) entries: Hamt<StoreEntry>,
 }
 
 /// An object in the store.
 #[derive(Debug, Clone)]
-pub(crate) struct Entry {
+pub(crate) struct StoreEntry {
     pub(crate) raw: Arc<Raw>,
     /// The number of its label set.
     pub(crate) labels: u32,
@@ -50,7 +50,7 @@ pub(crate) struct Entry {
 
 /// Where to find an entry again without its key.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Place {
+pub(crate) struct SlotRef {
     pub(crate) space: u32,
     pub(crate) name: u32,
     pub(crate) slot: u32,
@@ -58,20 +58,27 @@ pub(crate) struct Place {
 
 /// Where a key belongs: its hashes, so that they are made once for all that is done with it.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Spot {
+pub(super) struct KeyHashes {
     pub(super) space: u32,
     pub(super) name: u32,
 }
 
-impl Spot {
-    pub(super) fn with_slot(self, slot: u32) -> Place {
-        Place { space: self.space, name: self.name, slot }
+impl KeyHashes {
+    pub(super) fn with_slot(self, slot: u32) -> SlotRef {
+        SlotRef { space: self.space, name: self.name, slot }
     }
 }
 
-impl State {
+impl StoreState {
     pub(super) fn new(hashing: Hashing) -> Self {
-        Self { spaces: Trie::new(), len: 0, marks: Marks::default(), version: None, tables: Arc::new([]), hashing }
+        Self {
+            spaces: Hamt::new(),
+            len: 0,
+            marks: LabelBlooms::default(),
+            version: None,
+            tables: Arc::new([]),
+            hashing,
+        }
     }
 
     pub(crate) fn len(&self) -> usize {
@@ -90,33 +97,33 @@ impl State {
         &self.hashing
     }
 
-    pub(crate) fn get(&self, key: &ObjectKey) -> Option<&Entry> {
+    pub(crate) fn get(&self, key: &ObjectKey) -> Option<&StoreEntry> {
         self.get_named(key.namespace().unwrap_or_default(), key.name())
     }
 
-    pub(crate) fn get_named(&self, namespace: &str, name: &str) -> Option<&Entry> {
+    pub(crate) fn get_named(&self, namespace: &str, name: &str) -> Option<&StoreEntry> {
         named(self.space(namespace)?, self.hash(name), name)
     }
 
-    pub(super) fn space(&self, namespace: &str) -> Option<&Space> {
+    pub(super) fn space(&self, namespace: &str) -> Option<&NamespaceState> {
         self.space_at(self.hash(namespace), namespace)
     }
 
-    fn space_at(&self, hash: u32, namespace: &str) -> Option<&Space> {
+    fn space_at(&self, hash: u32, namespace: &str) -> Option<&NamespaceState> {
         self.spaces.get(hash, |space| *space.namespace == *namespace)
     }
 
-    pub(crate) fn at(&self, place: Place) -> Option<&Entry> {
+    pub(crate) fn at(&self, place: SlotRef) -> Option<&StoreEntry> {
         // Slots are unique, so no name need be compared, not even the namespace's.
-        let find = |space: &Space| space.entries.get(place.name, |entry| entry.slot == place.slot).is_some();
+        let find = |space: &NamespaceState| space.entries.get(place.name, |entry| entry.slot == place.slot).is_some();
         self.spaces.get(place.space, find)?.entries.get(place.name, |entry| entry.slot == place.slot)
     }
 
-    pub(crate) fn iter(&self) -> impl Iterator<Item = &Entry> {
+    pub(crate) fn iter(&self) -> impl Iterator<Item = &StoreEntry> {
         self.spaces.iter().flat_map(|space| &space.entries)
     }
 
-    pub(crate) fn namespace(&self, namespace: &str) -> impl Iterator<Item = &Entry> + use<'_> {
+    pub(crate) fn namespace(&self, namespace: &str) -> impl Iterator<Item = &StoreEntry> + use<'_> {
         self.space(namespace).into_iter().flat_map(|space| &space.entries)
     }
 
@@ -125,7 +132,7 @@ impl State {
     }
 
     /// By the numbers of label sets.
-    pub(crate) fn marks(&self) -> &Marks {
+    pub(crate) fn marks(&self) -> &LabelBlooms {
         &self.marks
     }
 
@@ -133,25 +140,25 @@ impl State {
         self.tables.iter().find(|(other, _)| *other == id).map(|(_, table)| table)
     }
 
-    pub(super) fn spot(&self, key: &ObjectKey) -> Spot {
-        Spot { space: self.hash(key.namespace().unwrap_or_default()), name: self.hash(key.name()) }
+    pub(super) fn spot(&self, key: &ObjectKey) -> KeyHashes {
+        KeyHashes { space: self.hash(key.namespace().unwrap_or_default()), name: self.hash(key.name()) }
     }
 
-    pub(super) fn get_at(&self, spot: Spot, key: &ObjectKey) -> Option<&Entry> {
+    pub(super) fn get_at(&self, spot: KeyHashes, key: &ObjectKey) -> Option<&StoreEntry> {
         named(self.space_at(spot.space, key.namespace().unwrap_or_default())?, spot.name, key.name())
     }
 
-    pub(super) fn place(&self, key: &ObjectKey, slot: u32) -> Place {
+    pub(super) fn place(&self, key: &ObjectKey, slot: u32) -> SlotRef {
         self.spot(key).with_slot(slot)
     }
 
     /// Puts an entry in, instead of the one of its key if there is one.
-    pub(super) fn put(&mut self, place: Place, entry: Entry) {
+    pub(super) fn put(&mut self, place: SlotRef, entry: StoreEntry) {
         self.len += usize::from(put(&mut self.spaces, place, entry).is_none());
     }
 
     /// Takes out the entry of this key, and says where it was.
-    pub(super) fn remove(&mut self, spot: Spot, key: &ObjectKey) -> Option<(Place, Entry)> {
+    pub(super) fn remove(&mut self, spot: KeyHashes, key: &ObjectKey) -> Option<(SlotRef, StoreEntry)> {
         let place = spot.with_slot(self.get_at(spot, key)?.slot);
         let entry = remove(&mut self.spaces, place)?;
         self.len -= 1;
@@ -162,17 +169,17 @@ impl State {
 /// One step from one state to the next.
 #[derive(Debug)]
 pub(super) enum Change {
-    Put(Place, Entry),
-    Removed(Place),
+    Put(SlotRef, StoreEntry),
+    Removed(SlotRef),
 }
 
 impl Change {
-    pub(super) fn spot(&self) -> Spot {
+    pub(super) fn spot(&self) -> KeyHashes {
         let (Self::Put(place, _) | Self::Removed(place)) = self;
-        Spot { space: place.space, name: place.name }
+        KeyHashes { space: place.space, name: place.name }
     }
 
-    pub(super) fn make(self, spaces: &mut Trie<Space>) {
+    pub(super) fn make(self, spaces: &mut Hamt<NamespaceState>) {
         drop(match self {
             Self::Put(place, entry) => put(spaces, place, entry),
             Self::Removed(place) => remove(spaces, place),
@@ -180,20 +187,20 @@ impl Change {
     }
 }
 
-fn put(spaces: &mut Trie<Space>, place: Place, entry: Entry) -> Option<Entry> {
+fn put(spaces: &mut Hamt<NamespaceState>, place: SlotRef, entry: StoreEntry) -> Option<StoreEntry> {
     let namespace = entry.key().namespace().unwrap_or_default();
     if let Some(space) = spaces.get_mut(place.space, |space| *space.namespace == *namespace) {
         return space.entries.insert(place.name, entry, |other| other.slot == place.slot);
     }
-    let mut space = Space { namespace: namespace.into(), entries: Trie::new() };
+    let mut space = NamespaceState { namespace: namespace.into(), entries: Hamt::new() };
     space.entries.insert(place.name, entry, |_| false);
     spaces.insert(place.space, space, |_| false);
     None
 }
 
-fn remove(spaces: &mut Trie<Space>, place: Place) -> Option<Entry> {
+fn remove(spaces: &mut Hamt<NamespaceState>, place: SlotRef) -> Option<StoreEntry> {
     // Slots are unique, so no name need be compared, not even the namespace's.
-    let same = |entry: &Entry| entry.slot == place.slot;
+    let same = |entry: &StoreEntry| entry.slot == place.slot;
     let space = spaces.get_mut(place.space, |space| space.entries.get(place.name, same).is_some())?;
     let old = space.entries.remove(place.name, same);
     if space.entries.is_empty() {
@@ -202,11 +209,11 @@ fn remove(spaces: &mut Trie<Space>, place: Place) -> Option<Entry> {
     old
 }
 
-fn named<'a>(space: &'a Space, hash: u32, name: &str) -> Option<&'a Entry> {
+fn named<'a>(space: &'a NamespaceState, hash: u32, name: &str) -> Option<&'a StoreEntry> {
     space.entries.get(hash, |entry| entry.raw.meta().key.name() == name)
 }
 
-impl Entry {
+impl StoreEntry {
     pub(crate) fn object(&self) -> Obj<Untyped> {
         Obj::new(Arc::clone(&self.raw))
     }
@@ -216,8 +223,8 @@ impl Entry {
     }
 }
 
-impl fmt::Debug for State {
+impl fmt::Debug for StoreState {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("State").field("len", &self.len).field("version", &self.version).finish_non_exhaustive()
+        f.debug_struct("StoreState").field("len", &self.len).field("version", &self.version).finish_non_exhaustive()
     }
 }

@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 
 use hashbrown::HashMap;
 
-use super::Scope;
+use super::WatchScope;
 use crate::body::{Obj, Untyped};
 use crate::object::ObjectKey;
 use crate::object::Uid;
@@ -15,15 +15,15 @@ use crate::object::Version;
 /// A watch that is taken up again may repeat what was heard. For an object in the store its version tells; for one that has left,
 /// this does. It is bounded, because a watch repeats little if anything.
 #[derive(Debug, Default)]
-pub(super) struct Departed {
-    last: HashMap<Uid, Departure>,
+pub(super) struct Tombstones {
+    last: HashMap<Uid, Tombstone>,
     /// Oldest first.
     order: VecDeque<Uid>,
     count: u64,
 }
 
 #[derive(Debug)]
-struct Departure {
+struct Tombstone {
     key: ObjectKey,
     version: Version,
     /// How many there were before.
@@ -32,10 +32,10 @@ struct Departure {
 
 const REMEMBERED: usize = 1024;
 
-impl Departed {
+impl Tombstones {
     pub(super) fn note(&mut self, key: &ObjectKey, uid: Option<&Uid>, version: &Version) {
         let Some(uid) = uid else { return };
-        let departure = Departure { key: key.clone(), version: version.clone(), nth: self.count };
+        let departure = Tombstone { key: key.clone(), version: version.clone(), nth: self.count };
         self.count += 1;
         if self.last.insert(uid.clone(), departure).is_none() {
             self.order.push_back(uid.clone());
@@ -64,7 +64,7 @@ impl Departed {
     }
 
     /// Nobody listens there any more. Whoever begins to listen again knows nothing, and may find a server that went back.
-    pub(super) fn forget(&mut self, scope: &Scope) {
+    pub(super) fn forget(&mut self, scope: &WatchScope) {
         self.last.retain(|_, left| !scope.covers(&left.key));
         self.order.retain(|uid| self.last.contains_key(uid));
     }

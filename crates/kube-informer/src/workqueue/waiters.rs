@@ -55,7 +55,7 @@ impl Waiters {
     }
 
     pub(super) fn leave(&mut self, ticket: Ticket) {
-        if self.timekeeper.as_ref().is_some_and(|(keeper, ..)| *keeper == ticket) {
+        if self.timekeeper.as_ref().is_some_and(|(encoder, ..)| *encoder == ticket) {
             self.timekeeper = None;
         }
         self.workers.retain(|(other, _)| *other != ticket);

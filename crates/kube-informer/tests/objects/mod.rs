@@ -2,7 +2,7 @@
 
 #![allow(dead_code, reason = "every test file takes what it needs")]
 
-use kube_informer::store::{Delta, History, Relist, Scope};
+use kube_informer::store::{Delta, History, Relist, WatchScope};
 use kube_informer::store::{Events, Store};
 use kube_informer::{Event, Obj, Untyped, Version};
 
@@ -37,19 +37,19 @@ pub(crate) fn listed(key: &str, version: u64) -> Delta {
 }
 
 pub(crate) fn begun() -> Delta {
-    Delta::RelistBegun(Relist { scope: Scope::Everything, history: History::Continues })
+    Delta::RelistBegun(Relist { scope: WatchScope::Everything, history: History::Continues })
 }
 
 pub(crate) fn went_back() -> Delta {
-    Delta::RelistBegun(Relist { scope: Scope::Everything, history: History::WentBack })
+    Delta::RelistBegun(Relist { scope: WatchScope::Everything, history: History::WentBack })
 }
 
 pub(crate) fn ended(version: u64) -> Delta {
-    Delta::RelistEnded { scope: Scope::Everything, version: Version::from(version) }
+    Delta::RelistEnded { scope: WatchScope::Everything, version: Version::from(version) }
 }
 
-pub(crate) fn namespace(name: &str) -> Scope {
-    Scope::Namespace(name.into())
+pub(crate) fn namespace(name: &str) -> WatchScope {
+    WatchScope::Namespace(name.into())
 }
 
 /// A whole list.

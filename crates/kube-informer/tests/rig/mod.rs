@@ -11,10 +11,10 @@ use bytes::Bytes;
 use k8s_openapi::api::core::v1::ConfigMap;
 use kube::Client;
 use kube_embedded::{Seen, Server, Verb};
-use kube_informer::body::{Arrival, Keeper, KeeperSettings};
-use kube_informer::reflector::{DeltaSink, Reflector, Settings, SinkClosed, Status, Whence};
-use kube_informer::store::{Delta, History, Relist, Scope};
-use kube_informer::store::{Door, Store};
+use kube_informer::body::{Arrival, BodyEncoder, BodyEncoderSettings};
+use kube_informer::reflector::{DeltaSink, ObjectSource, Reflector, ReflectorSettings, ReflectorStatus, SinkClosed};
+use kube_informer::store::{Delta, History, Relist, WatchScope};
+use kube_informer::store::{Ingest, Store};
 use kube_informer::{ApiListWatch, Event, ListWatch, Lister, Obj, ServerError, Untyped};
 use serde_json::{Value, json};
 use tokio::sync::watch;
@@ -26,7 +26,7 @@ const LONGEST: Duration = Duration::from_secs(7_200);
 
 pub(crate) struct Rig {
     pub(crate) server: Server,
-    pub(crate) status: watch::Receiver<Status>,
+    pub(crate) status: watch::Receiver<ReflectorStatus>,
     pub(crate) errors: Arc<Mutex<Vec<ServerError>>>,
     pub(crate) started: Instant,
     fold: Arc<Mutex<Fold>>,
@@ -74,31 +74,36 @@ pub(crate) fn client(server: &Server) -> Client {
 }
 
 /// Makes objects as an informer would.
-pub(crate) fn intake() -> impl FnMut(&Bytes, Whence) -> Result<Obj<Untyped>, kube_informer::DecodeError> + Send {
-    let keeper = Keeper::new(KeeperSettings::default());
-    move |json: &Bytes, whence| {
-        let arrival = match whence {
-            Whence::List => Arrival::Listed,
-            Whence::Watch => Arrival::Changed(0),
+pub(crate) fn intake() -> impl FnMut(&Bytes, ObjectSource) -> Result<Obj<Untyped>, kube_informer::DecodeError> + Send {
+    let encoder = BodyEncoder::new(BodyEncoderSettings::default());
+    move |json: &Bytes, source| {
+        let arrival = match source {
+            ObjectSource::List => Arrival::Listed,
+            ObjectSource::Watch => Arrival::Changed(0),
         };
-        keeper.accept(json, arrival)
+        encoder.accept(json, arrival)
     }
 }
 
 impl Rig {
     /// Reflects all config maps.
-    pub(crate) fn start(server: Server, settings: Settings) -> Self {
+    pub(crate) fn start(server: Server, settings: ReflectorSettings) -> Self {
         let source = ApiListWatch::of::<ConfigMap>(client(&server));
-        Self::start_on(server, settings, Scope::Everything, source)
+        Self::start_on(server, settings, WatchScope::Everything, source)
     }
 
-    pub(crate) fn start_on(server: Server, settings: Settings, scope: Scope, source: impl ListWatch) -> Self {
+    pub(crate) fn start_on(
+        server: Server,
+        settings: ReflectorSettings,
+        scope: WatchScope,
+        source: impl ListWatch,
+    ) -> Self {
         let errors: Arc<Mutex<Vec<ServerError>>> = Arc::default();
         let told = Arc::clone(&errors);
         let reflector = Reflector::new("configmaps", scope, source, settings, intake())
             .seed(7)
             .on_error(move |error| told.lock().unwrap().push(error.clone()));
-        let store = Store::seeded(Door::default(), 7);
+        let store = Store::seeded(Ingest::default(), 7);
         let lister = Lister::new(store.reader());
         let fold = Fold { store, lister, events: Vec::new(), relists: Vec::new(), ended: 0, abandoned: 0 };
         let fold = Arc::new(Mutex::new(fold));
@@ -109,7 +114,7 @@ impl Rig {
     }
 
     /// A rig that has listed what there is.
-    pub(crate) async fn synced(server: Server, settings: Settings) -> Self {
+    pub(crate) async fn synced(server: Server, settings: ReflectorSettings) -> Self {
         let mut rig = Self::start(server, settings);
         rig.converges().await;
         rig

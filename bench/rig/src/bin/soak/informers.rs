@@ -7,7 +7,7 @@ use std::time::Duration;
 use kube::Client;
 use kube::api::ListParams;
 use kube::core::{ApiResource, DynamicObject};
-use kube_informer::reflector::{BackoffSettings, Counters, Settings, Streaming};
+use kube_informer::reflector::{BackoffSettings, Counters, ReflectorSettings, Streaming};
 use kube_informer::{Compression, Discipline, Figures, Informer, InformerBuilder, Keep, Metrics, Version, Wire};
 use parking_lot::Mutex;
 use serde_json::Value;
@@ -112,7 +112,7 @@ pub fn start(client: &Client, tally: &Tally, namespaces: &[String]) -> Vec<Watch
             builder.keep(Keep::Decoded).resync(Duration::from_secs(30))
         }),
         build("deployments, pages", resource("apps", "Deployment", "deployments"), |builder| {
-            builder.reflector(Settings { streaming: Streaming::Never, page_size: Some(50), ..settings() })
+            builder.reflector(ReflectorSettings { streaming: Streaming::Never, page_size: Some(50), ..settings() })
         }),
         build("nodes, compressed", resource("", "Node", "nodes"), |builder| {
             builder.source(|source| source.compression(Compression::Gzip))
@@ -132,14 +132,14 @@ pub fn start(client: &Client, tally: &Tally, namespaces: &[String]) -> Vec<Watch
 type Builder = InformerBuilder<Value>;
 
 /// Less patient than by default, so that an hour sees as much as a day.
-fn settings() -> Settings {
-    Settings {
+fn settings() -> ReflectorSettings {
+    ReflectorSettings {
         watch_timeout: Duration::from_secs(60),
         quiet_after: Duration::from_secs(15),
         probe_window: Duration::from_secs(5),
         streaming_deadline: Duration::from_secs(5),
         backoff: BackoffSettings { cap: Duration::from_secs(2), ..BackoffSettings::default() },
-        ..Settings::default()
+        ..ReflectorSettings::default()
     }
 }
 

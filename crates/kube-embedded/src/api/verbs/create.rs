@@ -81,7 +81,7 @@ fn make(write: &Write<'_>, decoded: Decoded, origin: Origin) -> Result<Reply, St
     let mut taken = String::new();
     for _ in 0..draws {
         if !named {
-            let name = generated(metadata::text(&object, "generateName"), &write.cluster.dice.suffix());
+            let name = generated(metadata::text(&object, "generateName"), &write.cluster.rng.suffix());
             metadata::set(&mut object, "name", name);
         }
         if kind.behaviour.lifecycle == Lifecycle::Namespace {
@@ -127,7 +127,7 @@ fn prepare(write: &Write<'_>, object: &mut Value, origin: Origin) {
         metadata::remove(object, name);
     }
     if !given(object, "uid") {
-        metadata::set(object, "uid", write.cluster.dice.uid());
+        metadata::set(object, "uid", write.cluster.rng.uid());
     }
     if !given(object, "creationTimestamp") {
         metadata::set(object, "creationTimestamp", write.cluster.clock.seconds());

@@ -356,7 +356,7 @@ fn last_bookmark(now: Instant, deadline: Instant) -> Instant {
 
 fn random_timeout(cluster: &Cluster) -> Duration {
     let least = cluster.settings.min_watch_timeout;
-    least + least.mul_f64(cluster.dice.fraction())
+    least + least.mul_f64(cluster.rng.fraction())
 }
 
 fn too_old(view: &View, asked: u64, oldest: u64) -> Status {

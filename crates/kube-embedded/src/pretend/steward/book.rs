@@ -15,7 +15,7 @@ pub(super) struct Book<'a> {
     pub(super) now: i64,
     pub(super) time: String,
     pub(super) archive: &'a mut Archive,
-    pub(super) dice: &'a mut Pcg64Mcg,
+    pub(super) rng: &'a mut Pcg64Mcg,
     pub(super) writes: Vec<Write>,
 }
 
@@ -45,7 +45,7 @@ impl Book<'_> {
     }
 
     pub(super) fn below(&mut self, limit: u64) -> u64 {
-        let product = u128::from(self.dice.next_u64()) * u128::from(limit);
+        let product = u128::from(self.rng.next_u64()) * u128::from(limit);
         u64::try_from(product >> 64).unwrap_or(0)
     }
 

@@ -13,7 +13,7 @@ use crate::object::ObjectKey;
 use crate::object::Selector;
 use crate::object::Version;
 use crate::object::{Labels, Owner, Uid};
-use crate::store::{Entry, State};
+use crate::store::{StoreEntry, StoreState};
 
 /// Everything in a cache at one moment: objects, and what indexes say of them.
 ///
@@ -27,12 +27,12 @@ use crate::store::{Entry, State};
 /// assert_eq!(names, ["a", "b"]);
 /// ```
 pub struct Snapshot<K> {
-    state: Arc<State>,
+    state: Arc<StoreState>,
     kind: PhantomData<fn() -> K>,
 }
 
 impl<K> Snapshot<K> {
-    pub(super) fn new(state: Arc<State>) -> Self {
+    pub(super) fn new(state: Arc<StoreState>) -> Self {
         Self { state, kind: PhantomData }
     }
 
@@ -137,12 +137,12 @@ impl<K> Snapshot<K> {
 /// # Ok::<_, kube_informer::DecodeError>(())
 /// ```
 pub struct ObjRef<'a, K> {
-    entry: &'a Entry,
+    entry: &'a StoreEntry,
     kind: PhantomData<fn() -> K>,
 }
 
 impl<'a, K> ObjRef<'a, K> {
-    fn new(entry: &'a Entry) -> Self {
+    fn new(entry: &'a StoreEntry) -> Self {
         Self { entry, kind: PhantomData }
     }
 

@@ -8,7 +8,7 @@ use tokio::task::JoinHandle;
 use tokio::time::Instant;
 
 use super::shared::Alive;
-use crate::body::{Keep, Keeper, Packed, Samples, Tick};
+use crate::body::{BodyEncoder, Keep, Packed, Samples, Tick};
 
 /// A tick of the keeper's clock.
 const TICK: Duration = Duration::from_secs(5);
@@ -19,10 +19,10 @@ const ENOUGH: u32 = 3;
 
 /// Trains dictionaries and packs what has gone cold, out of everybody's way. The clock runs only while there is something to do.
 #[derive(Debug)]
-pub(super) struct Housework {
-    keeper: Keeper,
+pub(super) struct Maintenance {
+    encoder: BodyEncoder,
     clock: Clock,
-    workplace: Workplace,
+    mode: MaintenanceMode,
     next: Option<Instant>,
     under_way: Option<JoinHandle<Option<Packed>>>,
     /// How many objects were left unpacked the last time.
@@ -32,18 +32,18 @@ pub(super) struct Housework {
 
 /// Where housework is done.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Workplace {
+pub(crate) enum MaintenanceMode {
     /// On a thread for such things.
-    Elsewhere,
+    SpawnBlocking,
     /// On the runtime's own threads: on a runtime of one thread nothing then depends on how fast another one is.
-    Here,
+    Inline,
 }
 
-impl Workplace {
+impl MaintenanceMode {
     fn spawn<T: Send + 'static>(self, work: impl FnOnce() -> T + Send + 'static) -> JoinHandle<T> {
         match self {
-            Self::Elsewhere => tokio::task::spawn_blocking(work),
-            Self::Here => tokio::spawn(async { work() }),
+            Self::SpawnBlocking => tokio::task::spawn_blocking(work),
+            Self::Inline => tokio::spawn(async { work() }),
         }
     }
 }
@@ -58,28 +58,28 @@ impl Clock {
     }
 }
 
-impl Housework {
-    pub(super) fn new(keeper: Keeper, clock: Clock, workplace: Workplace) -> Self {
-        Self { keeper, clock, workplace, next: None, under_way: None, waiting: 0, quiet_ticks: 0 }
+impl Maintenance {
+    pub(super) fn new(encoder: BodyEncoder, clock: Clock, mode: MaintenanceMode) -> Self {
+        Self { encoder, clock, mode, next: None, under_way: None, waiting: 0, quiet_ticks: 0 }
     }
 
     pub(super) fn decodes(&self) -> u64 {
-        self.keeper.decodes()
+        self.encoder.decodes()
     }
 
     /// Objects have come.
     pub(super) fn stirred(&mut self, now: Instant, alive: impl FnOnce() -> Alive) {
-        if self.keeper.keep() != Keep::Compact {
+        if self.encoder.keep() != Keep::Compact {
             return;
         }
         self.quiet_ticks = 0;
         self.next.get_or_insert(now + TICK);
         if self.under_way.is_none()
-            && let Some(samples) = self.keeper.wants_training()
+            && let Some(samples) = self.encoder.wants_training()
         {
-            let (keeper, alive) = (self.keeper.clone(), alive());
-            self.under_way = Some(self.workplace.spawn(move || {
-                train(&keeper, &samples);
+            let (encoder, alive) = (self.encoder.clone(), alive());
+            self.under_way = Some(self.mode.spawn(move || {
+                train(&encoder, &samples);
                 drop(alive);
                 None
             }));
@@ -112,12 +112,12 @@ impl Housework {
         self.quiet_ticks += 1;
         self.next = (self.quiet_ticks <= ENOUGH || self.waiting > 0).then(|| now + TICK);
         self.clock.0.fetch_add(1, Ordering::Relaxed);
-        let (keeper, tick, alive) = (self.keeper.clone(), self.clock.now(), alive());
-        self.under_way = Some(self.workplace.spawn(move || {
-            if let Some(samples) = keeper.wants_training() {
-                train(&keeper, &samples);
+        let (encoder, tick, alive) = (self.encoder.clone(), self.clock.now(), alive());
+        self.under_way = Some(self.mode.spawn(move || {
+            if let Some(samples) = encoder.wants_training() {
+                train(&encoder, &samples);
             }
-            let packed = keeper.pack_cold(tick, BUDGET);
+            let packed = encoder.pack_cold(tick, BUDGET);
             drop(alive);
             Some(packed)
         }));
@@ -131,9 +131,9 @@ impl Housework {
     }
 }
 
-fn train(keeper: &Keeper, samples: &Samples) {
+fn train(encoder: &BodyEncoder, samples: &Samples) {
     match samples.train() {
-        Some(dictionary) => keeper.install(dictionary),
-        None => keeper.training_failed(),
+        Some(dictionary) => encoder.install(dictionary),
+        None => encoder.training_failed(),
     }
 }

@@ -8,23 +8,23 @@ use tokio::sync::{Notify, watch};
 
 use crate::object::Version;
 use crate::pipeline::health::{Condition, Health};
-use crate::pipeline::processor::Newcomer;
-use crate::reflector::Status;
-use crate::store::Scope;
+use crate::pipeline::processor::NewHandler;
+use crate::reflector::ReflectorStatus;
+use crate::store::WatchScope;
 
 /// The two-way window between the controller's task and the handles.
 #[derive(Debug)]
 pub(crate) struct Shared {
     /// Handlers that the controller has yet to see; none when it never will.
-    newcomers: Mutex<Option<Vec<Newcomer>>>,
+    new_handlers: Mutex<Option<Vec<NewHandler>>>,
     wanted: Mutex<Wanted>,
     bell: Notify,
     stop: watch::Sender<Stop>,
     /// Each task that belongs to the informer holds a receiver.
     alive: watch::Sender<()>,
-    progress: watch::Sender<Progress>,
+    progress: watch::Sender<SyncProgress>,
     health: watch::Sender<Health>,
-    statuses: Mutex<Vec<watch::Receiver<Status>>>,
+    statuses: Mutex<Vec<watch::Receiver<ReflectorStatus>>>,
     /// Counts up when a reflector's state changes.
     stirs: AtomicU64,
 }
@@ -38,13 +38,13 @@ pub(crate) enum Stop {
 /// What is to be listed and watched.
 #[derive(Debug, Clone)]
 pub(crate) struct Wanted {
-    pub(crate) scopes: Vec<Scope>,
+    pub(crate) scopes: Vec<WatchScope>,
     pub(crate) generation: u64,
 }
 
 /// How far the store has come.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct Progress {
+pub(crate) struct SyncProgress {
     /// Which generation of wishes is completely in the store.
     pub(crate) complete: Option<u64>,
     /// None as well while the store goes back with the server.
@@ -59,14 +59,14 @@ pub(crate) struct Progress {
 pub(crate) struct Alive(#[expect(dead_code, reason = "counted, never looked at")] watch::Receiver<()>);
 
 impl Shared {
-    pub(crate) fn new(scopes: Vec<Scope>) -> Self {
+    pub(crate) fn new(scopes: Vec<WatchScope>) -> Self {
         Self {
-            newcomers: Mutex::new(Some(Vec::new())),
+            new_handlers: Mutex::new(Some(Vec::new())),
             wanted: Mutex::new(Wanted { scopes, generation: 0 }),
             bell: Notify::new(),
             stop: watch::Sender::new(Stop::NotYet),
             alive: watch::Sender::new(()),
-            progress: watch::Sender::new(Progress::default()),
+            progress: watch::Sender::new(SyncProgress::default()),
             health: watch::Sender::new(Health::idle()),
             statuses: Mutex::default(),
             stirs: AtomicU64::new(0),
@@ -76,11 +76,11 @@ impl Shared {
     // For those who hold the informer.
 
     /// Hands a handler to the controller. After the end it is closed at once.
-    pub(crate) fn admit(&self, newcomer: Newcomer) {
-        let mailbox = Arc::clone(&newcomer.mailbox);
-        let late = match &mut *self.newcomers.lock() {
-            Some(newcomers) => {
-                newcomers.push(newcomer);
+    pub(crate) fn admit(&self, new_handler: NewHandler) {
+        let mailbox = Arc::clone(&new_handler.mailbox);
+        let late = match &mut *self.new_handlers.lock() {
+            Some(new_handlers) => {
+                new_handlers.push(new_handler);
                 false
             }
             None => true,
@@ -92,7 +92,7 @@ impl Shared {
         self.ring();
     }
 
-    pub(crate) fn want(&self, scopes: Vec<Scope>) {
+    pub(crate) fn want(&self, scopes: Vec<WatchScope>) {
         let mut wanted = self.wanted.lock();
         if wanted.scopes == scopes {
             return;
@@ -113,7 +113,7 @@ impl Shared {
         self.progress.borrow().complete == Some(self.wanted.lock().generation)
     }
 
-    pub(crate) fn progress(&self) -> watch::Receiver<Progress> {
+    pub(crate) fn progress(&self) -> watch::Receiver<SyncProgress> {
         self.progress.subscribe()
     }
 
@@ -162,11 +162,11 @@ impl Shared {
         self.stop.subscribe()
     }
 
-    pub(super) fn take_newcomers(&self) -> Vec<Newcomer> {
-        self.newcomers.lock().as_mut().map(std::mem::take).unwrap_or_default()
+    pub(super) fn take_newcomers(&self) -> Vec<NewHandler> {
+        self.new_handlers.lock().as_mut().map(std::mem::take).unwrap_or_default()
     }
 
-    pub(super) fn set_statuses(&self, statuses: Vec<watch::Receiver<Status>>) {
+    pub(super) fn set_statuses(&self, statuses: Vec<watch::Receiver<ReflectorStatus>>) {
         *self.statuses.lock() = statuses;
     }
 
@@ -180,11 +180,11 @@ impl Shared {
         self.stirs.load(Ordering::Relaxed)
     }
 
-    pub(super) fn statuses(&self) -> Vec<Status> {
+    pub(super) fn statuses(&self) -> Vec<ReflectorStatus> {
         self.statuses.lock().iter().map(|status| status.borrow().clone()).collect()
     }
 
-    pub(super) fn advance(&self, advance: impl FnOnce(&mut Progress)) {
+    pub(super) fn advance(&self, advance: impl FnOnce(&mut SyncProgress)) {
         self.progress.send_modify(advance);
     }
 
@@ -194,8 +194,8 @@ impl Shared {
 
     /// Nothing comes any more: whoever waits learns of it.
     pub(crate) fn ended(&self) {
-        for newcomer in self.newcomers.lock().take().unwrap_or_default() {
-            newcomer.mailbox.close();
+        for new_handler in self.new_handlers.lock().take().unwrap_or_default() {
+            new_handler.mailbox.close();
         }
         self.progress.send_modify(|progress| progress.stopped = true);
         self.health.send_modify(|health| *health = health.clone().stopped());

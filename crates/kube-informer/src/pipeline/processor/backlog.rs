@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-use super::coalesce::{Gathered, Next, Telling};
+use super::coalesce::{Coalescer, Next, Telling};
 use crate::body::{Obj, Raw};
 use crate::store::{Event, Origin};
 
@@ -84,7 +84,7 @@ pub(super) struct Queue {
     counted: usize,
     /// The objects in line that do not.
     uncounted: usize,
-    gathered: Option<Gathered>,
+    gathered: Option<Coalescer>,
     /// The second of two events that belong together.
     sequel: Option<Event>,
     overflows: u64,
@@ -102,16 +102,16 @@ enum Item {
 pub(crate) struct Run {
     objects: Arc<[Arc<Raw>]>,
     next: usize,
-    telling: RunOf,
+    telling: BatchKind,
 }
 
 /// What is told of the objects of a run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum RunOf {
+pub(crate) enum BatchKind {
     /// They are new.
     Added(Origin),
     /// Nothing: they are told again.
-    Again,
+    Resync,
 }
 
 /// What comes out of a queue.
@@ -123,16 +123,16 @@ pub(super) enum Told {
 }
 
 impl Run {
-    pub(crate) fn new(objects: Arc<[Arc<Raw>]>, telling: RunOf) -> Self {
+    pub(crate) fn new(objects: Arc<[Arc<Raw>]>, telling: BatchKind) -> Self {
         Self { objects, next: 0, telling }
     }
 
     pub(crate) fn is_resync(&self) -> bool {
-        self.telling == RunOf::Again
+        self.telling == BatchKind::Resync
     }
 
     /// What is left of it, but for objects that have something gathered.
-    pub(super) fn without(self, gathered: &Gathered) -> Self {
+    pub(super) fn without(self, gathered: &Coalescer) -> Self {
         let left = self.objects.iter().skip(self.next);
         let objects = left.filter(|raw| !gathered.has(&raw.meta().key)).cloned().collect();
         Self { objects, next: 0, telling: self.telling }
@@ -144,7 +144,7 @@ impl Run {
 
     /// Whether it takes room that is counted.
     fn counts(&self) -> bool {
-        !matches!(self.telling, RunOf::Again | RunOf::Added(Origin::Initial))
+        !matches!(self.telling, BatchKind::Resync | BatchKind::Added(Origin::Initial))
     }
 }
 
@@ -155,15 +155,15 @@ impl Iterator for Run {
         let object = Obj::new(Arc::clone(self.objects.get(self.next)?));
         self.next += 1;
         Some(match self.telling {
-            RunOf::Added(origin) => Event::Added { object, origin },
-            RunOf::Again => Event::Updated { old: object.clone(), new: object, origin: Origin::Resync },
+            BatchKind::Added(origin) => Event::Added { object, origin },
+            BatchKind::Resync => Event::Updated { old: object.clone(), new: object, origin: Origin::Resync },
         })
     }
 }
 
 impl Queue {
     pub(super) fn new(policy: Backlog) -> Self {
-        let gathered = matches!(policy, Backlog::Latest).then(|| Gathered::new(Telling::AsItHappened));
+        let gathered = matches!(policy, Backlog::Latest).then(|| Coalescer::new(Telling::AsItHappened));
         Self { policy, line: VecDeque::new(), counted: 0, uncounted: 0, gathered, sequel: None, overflows: 0 }
     }
 
@@ -173,7 +173,7 @@ impl Queue {
 
     /// How many events wait.
     pub(super) fn len(&self) -> usize {
-        let gathered = self.gathered.as_ref().map_or(0, Gathered::len);
+        let gathered = self.gathered.as_ref().map_or(0, Coalescer::len);
         self.counted + self.uncounted + gathered + usize::from(self.sequel.is_some())
     }
 
@@ -196,7 +196,7 @@ impl Queue {
             return;
         }
         let under_way = self.line.iter().any(|item| matches!(item, Item::Run(_)));
-        if run.is_resync() && (under_way || self.gathered.as_ref().is_some_and(Gathered::is_resyncing)) {
+        if run.is_resync() && (under_way || self.gathered.as_ref().is_some_and(Coalescer::is_resyncing)) {
             // What was told together before is not even through.
             return;
         }
@@ -231,7 +231,7 @@ impl Queue {
             Overflow::Coalesce => Telling::AsItHappened,
             Overflow::Replay => Telling::AsListed,
         };
-        let mut gathered = Gathered::new(telling);
+        let mut gathered = Coalescer::new(telling);
         let mut first = VecDeque::new();
         for item in std::mem::take(&mut self.line) {
             match item {
@@ -299,7 +299,7 @@ impl Queue {
         match self.line.front() {
             Some(Item::Synced) => self.line.pop_front().is_some(),
             Some(_) => false,
-            None => self.gathered.as_mut().is_some_and(Gathered::pop_synced),
+            None => self.gathered.as_mut().is_some_and(Coalescer::pop_synced),
         }
     }
 

@@ -15,7 +15,7 @@ use crate::store::{Event, FinalState, Origin};
 /// Told in the order in which the objects first changed. An object that came and went unheard leaves no trace, so this never
 /// holds more objects than the handler knows of and the store has.
 #[derive(Debug)]
-pub(super) struct Gathered {
+pub(super) struct Coalescer {
     entries: HashMap<ObjectKey, Entry>,
     line: BTreeMap<u64, Place>,
     /// How much is left of the resync in line.
@@ -77,7 +77,7 @@ pub(super) enum Next {
     Synced,
 }
 
-impl Gathered {
+impl Coalescer {
     pub(super) fn new(telling: Telling) -> Self {
         Self { entries: HashMap::new(), line: BTreeMap::new(), again: 0, next_place: 0, telling }
     }

@@ -13,14 +13,14 @@ use crate::store::{Event, FinalState};
 ///
 /// Which objects the handler knows of is remembered, so that its story stays whole even if a deletion shows an object in a state
 /// that would not pass, or the test changes its mind.
-pub(crate) struct Sieve<K> {
+pub(crate) struct EventFilter<K> {
     test: Test<K>,
     known: HashSet<ObjectKey>,
 }
 
 type Test<K> = Box<dyn Fn(&Obj<K>) -> bool + Send + Sync>;
 
-impl<K> Sieve<K> {
+impl<K> EventFilter<K> {
     pub(crate) fn new(test: impl Fn(&Obj<K>) -> bool + Send + Sync + 'static) -> Self {
         Self { test: Box::new(test), known: HashSet::new() }
     }
@@ -55,8 +55,8 @@ impl<K> Sieve<K> {
     }
 }
 
-impl<K> fmt::Debug for Sieve<K> {
+impl<K> fmt::Debug for EventFilter<K> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Sieve").field("known", &self.known.len()).finish_non_exhaustive()
+        f.debug_struct("EventFilter").field("known", &self.known.len()).finish_non_exhaustive()
     }
 }

@@ -63,7 +63,7 @@ pub(crate) enum Settle {
 
 /// How a handler is doing.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub(crate) struct Standing {
+pub(crate) struct MailboxStats {
     pub(crate) waiting: usize,
     /// For how long it has not caught up.
     pub(crate) lag: Duration,
@@ -157,9 +157,9 @@ impl Mailbox {
         self.inner.lock().queue.len()
     }
 
-    pub(crate) fn standing(&self, now: Instant) -> Standing {
+    pub(crate) fn standing(&self, now: Instant) -> MailboxStats {
         let inner = self.inner.lock();
-        Standing {
+        MailboxStats {
             waiting: inner.queue.len(),
             lag: inner.behind_since.map_or(Duration::ZERO, |since| now.saturating_duration_since(since)),
             overflows: inner.queue.overflows(),

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use rand::{RngExt as _, SeedableRng as _};
 use rand_pcg::Pcg64Mcg;
 
-use super::backlog::{Backlog, Overflow, Queue, Run, RunOf, Told};
+use super::backlog::{Backlog, BatchKind, Overflow, Queue, Run, Told};
 use crate::body::{Obj, Untyped};
 use crate::store::{Event, FinalState, Origin};
 
@@ -76,7 +76,7 @@ impl World {
         Event::added(object, origin)
     }
 
-    fn run(&self, telling: RunOf) -> Run {
+    fn run(&self, telling: BatchKind) -> Run {
         let objects = self.store.values().map(|object| object.raw().clone()).collect();
         Run::new(objects, telling)
     }
@@ -94,7 +94,7 @@ impl World {
             let uid = format!("u{}", self.uids);
             objects.push(self.add(name.to_owned(), &uid, Origin::Relist).object().raw().clone());
         }
-        (deletions, Run::new(objects.into(), RunOf::Added(Origin::Relist)))
+        (deletions, Run::new(objects.into(), BatchKind::Added(Origin::Relist)))
     }
 }
 
@@ -189,7 +189,7 @@ fn run(seed: u64) {
         drop(world.change());
     }
     // The handler comes late: the present state, then the mark.
-    feed.run(world.run(RunOf::Added(Origin::Initial)));
+    feed.run(world.run(BatchKind::Added(Origin::Initial)));
     feed.queue.push_synced();
     let eagerness = world.rng.random_range(0.05..0.95);
     for _ in 0..STEPS {
@@ -201,7 +201,7 @@ fn run(seed: u64) {
             continue;
         }
         match world.rng.random_range(0..40) {
-            0 => feed.run(world.run(RunOf::Again)),
+            0 => feed.run(world.run(BatchKind::Resync)),
             1 => {
                 let (deletions, added) = world.listed();
                 deletions.into_iter().for_each(|event| feed.event(event));

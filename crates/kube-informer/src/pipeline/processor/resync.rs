@@ -32,11 +32,11 @@ impl CheckPeriod {
     }
 
     /// Takes note of a handler's wish. Gives the period that it gets, none for no resyncs at all.
-    pub(crate) fn admit(&mut self, wish: Wish) -> Option<Duration> {
+    pub(crate) fn admit(&mut self, wish: ResyncChoice) -> Option<Duration> {
         let wished = match wish {
-            Wish::AsInformer => return self.period,
-            Wish::Never => return None,
-            Wish::Every(period) => period.max(SHORTEST),
+            ResyncChoice::AsInformer => return self.period,
+            ResyncChoice::Never => return None,
+            ResyncChoice::Every(period) => period.max(SHORTEST),
         };
         let Some(period) = &mut self.period else {
             tracing::warn!("a handler wants resyncs, but its informer has none: it gets none");
@@ -51,7 +51,7 @@ impl CheckPeriod {
 
 /// What a handler wants.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub(crate) enum Wish {
+pub(crate) enum ResyncChoice {
     /// Whatever the informer has.
     #[default]
     AsInformer,
@@ -63,12 +63,12 @@ pub(crate) enum Wish {
 
 /// When one handler is due.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Due {
+pub(crate) struct ResyncTimer {
     period: Duration,
     next: Instant,
 }
 
-impl Due {
+impl ResyncTimer {
     pub(crate) fn new(period: Option<Duration>, now: Instant) -> Option<Self> {
         period.map(|period| Self { period, next: now + period })
     }
@@ -94,9 +94,9 @@ mod tests {
     #[test]
     fn the_shortest_wish_before_the_start_is_everybodys_clock() {
         let mut check = CheckPeriod::new(Some(secs(12)));
-        assert_eq!(check.admit(Wish::AsInformer), Some(secs(12)));
-        assert_eq!(check.admit(Wish::Every(secs(10))), Some(secs(10)));
-        assert_eq!(check.admit(Wish::Every(secs(20))), Some(secs(20)));
+        assert_eq!(check.admit(ResyncChoice::AsInformer), Some(secs(12)));
+        assert_eq!(check.admit(ResyncChoice::Every(secs(10))), Some(secs(10)));
+        assert_eq!(check.admit(ResyncChoice::Every(secs(20))), Some(secs(20)));
         assert_eq!(check.period(), Some(secs(10)));
     }
 
@@ -104,20 +104,20 @@ mod tests {
     fn a_wish_after_the_start_cannot_shorten_the_clock() {
         let mut check = CheckPeriod::new(Some(secs(12)));
         check.settle();
-        assert_eq!(check.admit(Wish::Every(secs(5))), Some(secs(12)));
+        assert_eq!(check.admit(ResyncChoice::Every(secs(5))), Some(secs(12)));
         assert_eq!(check.period(), Some(secs(12)));
     }
 
     #[test]
     fn a_wish_is_never_below_a_second() {
         let mut check = CheckPeriod::new(Some(secs(12)));
-        assert_eq!(check.admit(Wish::Every(Duration::from_millis(1))), Some(secs(1)));
+        assert_eq!(check.admit(ResyncChoice::Every(Duration::from_millis(1))), Some(secs(1)));
     }
 
     #[test]
     fn an_informer_without_resync_gives_none_to_anybody() {
         let mut check = CheckPeriod::new(None);
-        assert_eq!(check.admit(Wish::Every(secs(5))), None);
-        assert_eq!(CheckPeriod::new(Some(Duration::ZERO)).admit(Wish::AsInformer), None);
+        assert_eq!(check.admit(ResyncChoice::Every(secs(5))), None);
+        assert_eq!(CheckPeriod::new(Some(Duration::ZERO)).admit(ResyncChoice::AsInformer), None);
     }
 }

@@ -4,14 +4,14 @@ use super::super::status::Synced;
 use super::super::step::Action;
 use super::{Machine, Phase, Step, Told};
 use crate::client::ServerError;
-use crate::reflector::definition_watch::Sight;
+use crate::reflector::definition_watch::DefinitionState;
 use crate::store::Delta;
 
 /// What is known of a resource that the server may not know.
 #[derive(Debug, Default)]
 pub(super) struct Absence {
     looking: Looking,
-    sight: Sight,
+    sight: DefinitionState,
     server: Server,
     /// Whether what was in the cache has been told to be gone.
     told: Gone,
@@ -58,7 +58,7 @@ impl Machine {
             self.absence.looking = Looking::Yes;
             step.act(Action::LookOut);
         }
-        if self.absence.sight == Sight::Absent {
+        if self.absence.sight == DefinitionState::Absent {
             self.rest(step);
         }
     }
@@ -70,21 +70,21 @@ impl Machine {
         }
     }
 
-    pub(super) fn sighted(&mut self, sight: Sight, step: &mut Step<'_>) {
+    pub(super) fn sighted(&mut self, sight: DefinitionState, step: &mut Step<'_>) {
         self.absence.sight = sight;
-        if sight == Sight::Present {
+        if sight == DefinitionState::Present {
             self.backoff.forget();
         }
         if !self.is_not_found() {
             return;
         }
         match sight {
-            Sight::Absent => self.rest(step),
-            Sight::Present => {
+            DefinitionState::Absent => self.rest(step),
+            DefinitionState::Present => {
                 self.wait_until(step.now);
                 self.tick(step);
             }
-            Sight::Unknown => {
+            DefinitionState::Unknown => {
                 let soon = step.now + self.settings.backoff.cap;
                 if self.due().is_some_and(|due| due > soon) {
                     self.wait_until(soon);

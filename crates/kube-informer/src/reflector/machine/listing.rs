@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use super::super::settings::{PAGE, Settings};
+use super::super::settings::{PAGE, ReflectorSettings};
 use super::super::status::Synced;
 use super::super::step::{Action, Frame};
 use super::watching::Watch;
@@ -96,7 +96,7 @@ impl Arriving {
         }
     }
 
-    pub(super) fn due(&self, settings: &Settings) -> Duration {
+    pub(super) fn due(&self, settings: &ReflectorSettings) -> Duration {
         match (self.answer, self.way) {
             (Answer::Asked(at), _) => at + settings.answer_timeout,
             (Answer::Reading(at), Way::Streamed) => at + settings.streaming_deadline,
@@ -104,7 +104,7 @@ impl Arriving {
         }
     }
 
-    pub(super) fn overdue(&self, settings: &Settings) -> Failure {
+    pub(super) fn overdue(&self, settings: &ReflectorSettings) -> Failure {
         match (self.answer, self.way) {
             (Answer::Asked(_), _) => Failure::TimedOut { after: settings.answer_timeout },
             (Answer::Reading(_), Way::Streamed) => Failure::NoInitialEventsEnd { after: settings.streaming_deadline },
@@ -121,7 +121,7 @@ impl Machine {
         if self.support == Support::Refused {
             return self.list_pages(step);
         }
-        let timeout = self.settings.watch_lasts(step.dice.roll());
+        let timeout = self.settings.watch_lasts(step.rng.roll());
         let not_older_than = self.version.clone().filter(|_| self.from == From::OurVersion);
         let start = WatchStart::Everything { not_older_than };
         self.counters.streaming_lists += 1;

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use super::super::settings::Settings;
+use super::super::settings::ReflectorSettings;
 use super::super::status::RelistReason;
 use super::super::step::{Action, Frame};
 use super::watching::Watch;
@@ -63,7 +63,7 @@ impl Quiet {
         Self { since: Duration::ZERO, patience }
     }
 
-    pub(super) fn heard(&mut self, now: Duration, settings: &Settings) {
+    pub(super) fn heard(&mut self, now: Duration, settings: &ReflectorSettings) {
         self.since = now;
         self.patience = settings.quiet_after;
     }
@@ -109,7 +109,7 @@ impl Machine {
 
     fn doubt(&mut self, step: &mut Step<'_>) {
         let Some(version) = self.version.clone() else { return };
-        let timeout = self.settings.watch_lasts(step.dice.roll());
+        let timeout = self.settings.watch_lasts(step.rng.roll());
         self.ask(Beside::Asked { timeout }, step);
         self.counters.watches += 1;
         step.act(Action::WatchBeside(WatchQuery::new(WatchStart::After(version), timeout)));
@@ -229,7 +229,7 @@ impl Doubt {
         }
     }
 
-    fn due(&self, settings: &Settings) -> Duration {
+    fn due(&self, settings: &ReflectorSettings) -> Duration {
         match (&self.beside, &self.revised) {
             (Beside::Brought { at, .. }, _) => *at + settings.stall_grace,
             (Beside::Open { at, .. }, Revised::At(_) | Revised::Unknown) => *at + settings.probe_window,

@@ -16,19 +16,19 @@ mod watching;
 struct Bench {
     machine: Machine,
     now: Duration,
-    dice: Dice,
+    rng: Rng,
 }
 
 impl Bench {
-    fn new(settings: Settings) -> Self {
+    fn new(settings: ReflectorSettings) -> Self {
         // Waits without chance, so that they can be told exactly.
         let backoff = BackoffSettings { jitter: 0.0, ..settings.backoff };
-        let machine = Machine::new("pods".into(), Scope::Everything, Settings { backoff, ..settings });
-        Self { machine, now: Duration::ZERO, dice: Dice::seeded(1) }
+        let machine = Machine::new("pods".into(), WatchScope::Everything, ReflectorSettings { backoff, ..settings });
+        Self { machine, now: Duration::ZERO, rng: Rng::seeded(1) }
     }
 
     fn paged() -> Self {
-        Self::new(Settings { streaming: Streaming::Never, ..Settings::default() })
+        Self::new(ReflectorSettings { streaming: Streaming::Never, ..ReflectorSettings::default() })
     }
 
     /// Listed in pages, with nothing in the list, and watching from this version.
@@ -44,7 +44,7 @@ impl Bench {
 
     fn step(&mut self, input: Input) -> Vec<String> {
         let mut actions = Vec::new();
-        let mut step = Step { now: self.now, dice: &mut self.dice, actions: &mut actions };
+        let mut step = Step { now: self.now, rng: &mut self.rng, actions: &mut actions };
         self.machine.step(input, &mut step);
         actions.iter().map(word).collect()
     }

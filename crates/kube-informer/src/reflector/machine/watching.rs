@@ -62,7 +62,7 @@ impl Machine {
     pub(super) fn watch(&mut self, step: &mut Step<'_>) {
         let Some(version) = self.version.clone() else { return self.list(step) };
         self.leave_phase(step);
-        let timeout = self.settings.watch_lasts(step.dice.roll());
+        let timeout = self.settings.watch_lasts(step.rng.roll());
         self.counters.watches += 1;
         step.act(Action::Watch(WatchQuery::new(WatchStart::After(version), timeout)));
         self.phase = Phase::Opening(Watch::new(step.now, timeout));

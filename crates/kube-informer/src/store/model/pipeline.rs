@@ -5,8 +5,8 @@ use std::sync::Arc;
 
 use hashbrown::HashSet;
 
-use super::dice::Dice;
 use super::reflector::Reflector;
+use super::rng::Rng;
 use super::server::Server;
 use crate::body::{Obj, Untyped};
 use crate::informer::Index;
@@ -17,9 +17,9 @@ use crate::object::Uid;
 use crate::object::Version;
 use crate::pipeline::delta_fifo::{Bounds, DeltaFifo, Discipline, Full};
 use crate::store::sabotage::Sabotage;
-use crate::store::{Delta, History, Scope};
-use crate::store::{Door, Reader, State, Store};
+use crate::store::{Delta, History, WatchScope};
 use crate::store::{Event, FinalState, Origin};
+use crate::store::{Ingest, Reader, Store, StoreState};
 
 /// One thing that was told of a key.
 pub(super) type Told = (&'static str, Id, Origin);
@@ -45,16 +45,16 @@ pub(super) struct Pipeline {
     listings: usize,
     version: Option<Version>,
     /// What somebody looked at, and goes on looking at.
-    snapshot: Option<(Arc<State>, Vec<Id>)>,
+    snapshot: Option<(Arc<StoreState>, Vec<Id>)>,
 }
 
 impl Pipeline {
-    pub(super) fn new(discipline: Discipline, filters: bool, sabotage: Option<Sabotage>, dice: &mut Dice) -> Self {
-        let door = if filters { Door::default().keep_if(passes) } else { Door::default() };
+    pub(super) fn new(discipline: Discipline, filters: bool, sabotage: Option<Sabotage>, rng: &mut Rng) -> Self {
+        let door = if filters { Ingest::default().keep_if(passes) } else { Ingest::default() };
         let mut store = Store::seeded(door, 0);
         store.sabotage = sabotage;
         let (reader, known) = (store.reader(), store.reader());
-        let bounds = Bounds { deltas: dice.between(2, 30) as usize, bytes: dice.between(500, 20_000) as usize };
+        let bounds = Bounds { deltas: rng.between(2, 30) as usize, bytes: rng.between(500, 20_000) as usize };
         let queue = DeltaFifo::new(discipline, bounds, Box::new(move |key| known.get(key).is_some()));
         Self {
             queue,
@@ -75,24 +75,24 @@ impl Pipeline {
     }
 
     /// Queues deltas; the consumer gets to work when the queue is full, and now and then.
-    pub(super) fn push(&mut self, deltas: &[Delta], dice: &mut Dice) -> Result<(), String> {
+    pub(super) fn push(&mut self, deltas: &[Delta], rng: &mut Rng) -> Result<(), String> {
         for delta in deltas {
             let mut delta = delta.clone();
             while let Err(Full(back)) = self.queue.push(delta) {
                 delta = back;
-                self.consume(dice)?;
+                self.consume(rng)?;
             }
         }
-        if dice.one_in(3) {
-            self.consume(dice)?;
+        if rng.one_in(3) {
+            self.consume(rng)?;
         }
         Ok(())
     }
 
     pub(super) fn finish(&mut self, server: &Server, reflectors: &[Reflector]) -> Result<(), String> {
-        let mut dice = Dice::new(0);
+        let mut rng = Rng::new(0);
         while !self.queue.is_empty() {
-            self.consume(&mut dice)?;
+            self.consume(&mut rng)?;
         }
         let wanted =
             |key: &ObjectKey| reflectors.iter().any(|reflector| !reflector.is_left() && reflector.scope.covers(key));
@@ -113,14 +113,14 @@ impl Pipeline {
         ensure(same, || "a snapshot has changed".to_owned())
     }
 
-    fn consume(&mut self, dice: &mut Dice) -> Result<(), String> {
-        if self.index.is_none() && dice.one_in(3) {
+    fn consume(&mut self, rng: &mut Rng) -> Result<(), String> {
+        if self.index.is_none() && rng.one_in(3) {
             self.index = Some(Index::by_label(&self.reader, "app"));
         }
         let batch = self.queue.pop();
         for delta in &batch {
             if let Delta::RelistBegun(relist) = delta {
-                self.scoped |= relist.scope != Scope::Everything;
+                self.scoped |= relist.scope != WatchScope::Everything;
                 if relist.history == History::WentBack {
                     self.went_back = true;
                     self.ended.clear();
@@ -141,17 +141,17 @@ impl Pipeline {
         }
         self.version = version;
         self.went_back &= self.listings > 0;
-        if dice.one_in(6) {
+        if rng.one_in(6) {
             self.check_reads()?;
         }
-        if dice.one_in(2) {
+        if rng.one_in(2) {
             _ = self.store.tidy();
         }
-        if dice.one_in(4) {
+        if rng.one_in(4) {
             self.check_snapshot()?;
             let state = self.reader.snapshot();
             let seen = states(&state);
-            self.snapshot = dice.one_in(2).then_some((state, seen));
+            self.snapshot = rng.one_in(2).then_some((state, seen));
         }
         Ok(())
     }
@@ -281,7 +281,7 @@ fn ids<'a>(objects: impl IntoIterator<Item = &'a Obj<Untyped>>) -> Vec<Id> {
     objects.into_iter().map(id).collect()
 }
 
-fn states(state: &State) -> Vec<Id> {
+fn states(state: &StoreState) -> Vec<Id> {
     state.iter().map(|entry| id(&entry.object())).collect()
 }
 

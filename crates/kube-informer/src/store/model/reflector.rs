@@ -1,14 +1,14 @@
 //! A reflector with bad luck: its lists break off, its watches end, repeat themselves or have expired.
 
-use super::dice::Dice;
+use super::rng::Rng;
 use super::server::Server;
 use crate::body::{Obj, Untyped};
 use crate::object::Version;
-use crate::store::{Delta, History, Relist, Scope};
+use crate::store::{Delta, History, Relist, WatchScope};
 
 #[derive(Debug)]
 pub(super) struct Reflector {
-    pub(super) scope: Scope,
+    pub(super) scope: WatchScope,
     doing: Doing,
     /// Everything up to this revision has been heard, if anything has.
     heard: Option<u64>,
@@ -28,7 +28,7 @@ enum Doing {
 }
 
 impl Reflector {
-    pub(super) fn new(scope: Scope) -> Self {
+    pub(super) fn new(scope: WatchScope) -> Self {
         Self { scope, doing: Doing::Nothing, heard: None, history: History::Continues }
     }
 
@@ -45,18 +45,18 @@ impl Reflector {
         self.history = History::WentBack;
     }
 
-    pub(super) fn step(&mut self, server: &Server, dice: &mut Dice, deltas: &mut Vec<Delta>) {
+    pub(super) fn step(&mut self, server: &Server, rng: &mut Rng, deltas: &mut Vec<Delta>) {
         match &mut self.doing {
             Doing::Nothing => self.begin(server, deltas),
             Doing::Left => {
-                if dice.one_in(4) {
+                if rng.one_in(4) {
                     self.begin(server, deltas);
                 }
             }
             Doing::Listing { rest, .. } => {
-                let some = rest.len().min(dice.below(5) as usize);
+                let some = rest.len().min(rng.below(5) as usize);
                 deltas.extend(rest.drain(..some).map(Delta::Listed));
-                match dice.below(12) {
+                match rng.below(12) {
                     // The connection broke: once more.
                     0 => self.begin(server, deltas),
                     1 if self.heard.is_some() => {
@@ -64,23 +64,23 @@ impl Reflector {
                         self.doing = Doing::Watching;
                     }
                     // The old watch is still there beside the list.
-                    2 if self.heard.is_some() => self.watch(server, dice.below(4), deltas),
+                    2 if self.heard.is_some() => self.watch(server, rng.below(4), deltas),
                     _ => self.end_if_complete(deltas),
                 }
             }
             Doing::Watching => {
-                self.watch(server, dice.below(6), deltas);
-                match dice.below(24) {
+                self.watch(server, rng.below(6), deltas);
+                match rng.below(24) {
                     // Expired.
                     0 | 1 => self.begin(server, deltas),
                     // Taken up again from too early.
-                    2 | 3 => self.heard = self.heard.map(|heard| heard.saturating_sub(dice.below(6)).max(1)),
+                    2 | 3 => self.heard = self.heard.map(|heard| heard.saturating_sub(rng.below(6)).max(1)),
                     4 => deltas.push(Delta::Resync { except: Vec::new() }),
                     5 | 6 => {
                         let version = Version::from(self.heard.unwrap_or_default());
                         deltas.push(Delta::Bookmark { scope: self.scope.clone(), version });
                     }
-                    7 if matches!(self.scope, Scope::Namespace(_)) => {
+                    7 if matches!(self.scope, WatchScope::Namespace(_)) => {
                         deltas.push(Delta::ScopeLeft(self.scope.clone()));
                         self.doing = Doing::Left;
                         self.heard = None;

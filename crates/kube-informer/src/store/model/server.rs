@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use super::dice::Dice;
+use super::rng::Rng;
 use crate::body::{Obj, Untyped};
 use crate::object::ObjectKey;
 use crate::store::Delta;
@@ -27,26 +27,26 @@ impl Server {
     }
 
     /// Creates, changes, deletes, or deletes and creates again.
-    pub(super) fn write(&mut self, dice: &mut Dice) {
-        let namespace = *dice.pick(&self.namespaces);
-        let name = *dice.pick(&["p", "q", "r", "s"]);
+    pub(super) fn write(&mut self, rng: &mut Rng) {
+        let namespace = *rng.pick(&self.namespaces);
+        let name = *rng.pick(&["p", "q", "r", "s"]);
         let key = ObjectKey::namespaced(namespace.unwrap_or_default(), name);
         match self.objects.get(&key).and_then(Obj::uid).map(ToString::to_string) {
-            None => self.create(&key, dice),
-            Some(uid) => match dice.below(6) {
+            None => self.create(&key, rng),
+            Some(uid) => match rng.below(6) {
                 0 => self.delete(&key),
                 1 => {
                     self.delete(&key);
-                    self.create(&key, dice);
+                    self.create(&key, rng);
                 }
-                _ => self.change(&key, &uid, dice),
+                _ => self.change(&key, &uid, rng),
             },
         }
     }
 
     /// As if restored from a backup: later changes are forgotten, and their revisions are given again.
-    pub(super) fn go_back(&mut self, dice: &mut Dice) {
-        self.revision = dice.between(self.revision.saturating_sub(8).max(1), self.revision);
+    pub(super) fn go_back(&mut self, rng: &mut Rng) {
+        self.revision = rng.between(self.revision.saturating_sub(8).max(1), self.revision);
         self.log.retain(|(revision, _)| *revision <= self.revision);
         self.objects.clear();
         for (_, delta) in &self.log {
@@ -57,16 +57,16 @@ impl Server {
         }
     }
 
-    fn create(&mut self, key: &ObjectKey, dice: &mut Dice) {
+    fn create(&mut self, key: &ObjectKey, rng: &mut Rng) {
         self.uids += 1;
         let uid = format!("uid-{}", self.uids);
-        self.change(key, &uid, dice);
+        self.change(key, &uid, rng);
     }
 
-    fn change(&mut self, key: &ObjectKey, uid: &str, dice: &mut Dice) {
+    fn change(&mut self, key: &ObjectKey, uid: &str, rng: &mut Rng) {
         self.revision += 1;
-        let app = *dice.pick(&["x", "y", "z"]);
-        let object = object(key, uid, self.revision, app, dice.below(1 << 20));
+        let app = *rng.pick(&["x", "y", "z"]);
+        let object = object(key, uid, self.revision, app, rng.below(1 << 20));
         self.made.push(object.clone());
         self.objects.insert(key.clone(), object.clone());
         self.log.push((self.revision, Delta::Changed(object)));

@@ -1,13 +1,13 @@
 use super::*;
 
 fn streaming() -> Bench {
-    let mut bench = Bench::new(Settings::default());
+    let mut bench = Bench::new(ReflectorSettings::default());
     assert_eq!(bench.step(Input::Start), ["stream"]);
     bench
 }
 
 fn paging(page_size: Option<u32>) -> Bench {
-    let settings = Settings { streaming: Streaming::Never, page_size, ..Settings::default() };
+    let settings = ReflectorSettings { streaming: Streaming::Never, page_size, ..ReflectorSettings::default() };
     Bench::new(settings)
 }
 
@@ -106,7 +106,7 @@ fn a_streaming_list_that_ends_early_is_tried_again_and_then_given_up() {
 
 #[test]
 fn how_many_streaming_lists_may_end_early_can_be_set() {
-    let mut bench = Bench::new(Settings { streaming_tries: 1, ..Settings::default() });
+    let mut bench = Bench::new(ReflectorSettings { streaming_tries: 1, ..ReflectorSettings::default() });
     bench.step(Input::Start);
     bench.step(Input::Opened(Lane::Main));
     bench.hear(Change::Added, "a", "3");
@@ -123,7 +123,7 @@ fn a_streaming_list_that_is_closed_at_once_is_listed_without_delay() {
 
 #[test]
 fn an_expired_streaming_list_asks_for_the_newest_at_once_and_then_waits() {
-    let mut bench = Bench::new(Settings::default());
+    let mut bench = Bench::new(ReflectorSettings::default());
     bench.machine.version = Some(Version::new("7"));
     assert_eq!(bench.step(Input::Start), ["stream from 7"]);
     assert_eq!(bench.fail(answered(410)), ["report", "stream"]);
@@ -228,7 +228,7 @@ fn a_continue_token_that_expired_makes_one_list_without_pages() {
 fn a_version_too_large_leads_to_the_question_whether_the_server_went_back() {
     for (revision, begun) in [("8", "begun"), ("7", "begun"), ("6", "begun, went back")] {
         for streaming in [Streaming::Preferred, Streaming::Never] {
-            let mut bench = Bench::new(Settings { streaming, ..Settings::default() });
+            let mut bench = Bench::new(ReflectorSettings { streaming, ..ReflectorSettings::default() });
             bench.machine.version = Some(Version::new("7"));
             bench.step(Input::Start);
             assert_eq!(bench.fail(answered(504)), ["report", "close", "ask revision"]);
@@ -311,7 +311,7 @@ fn a_list_that_stops_in_the_middle_is_given_up() {
 
 #[test]
 fn being_kept_waiting_downstream_is_not_the_servers_silence() {
-    for mut bench in [paging(None), Bench::new(Settings::default())] {
+    for mut bench in [paging(None), Bench::new(ReflectorSettings::default())] {
         bench.step(Input::Start);
         bench.step(Input::Opened(Lane::Main));
         bench.after(3_600.0).step(Input::Resumed);
@@ -337,7 +337,7 @@ fn a_table_is_no_list_and_a_list_without_a_version_is_of_no_use() {
     assert_eq!(bench.step(Input::PageEnded(table)), ["report", "close"]);
     bench.tick();
     assert_eq!(bench.step(page_end("", None)), ["report", "close"]);
-    let State::Waiting { cause, .. } = bench.machine.state(Instant::now()) else { panic!() };
+    let ReflectorState::Waiting { cause, .. } = bench.machine.state(Instant::now()) else { panic!() };
     assert!(matches!(cause.failure(), Failure::NoVersion));
 }
 
@@ -351,7 +351,7 @@ fn progress_of_a_list_can_be_seen() {
     bench.step(Input::PageEnded(ListEnd { version, continue_token, remaining: Some(5), ..ListEnd::default() }));
     bench.step(Input::Item(object("b", "3")));
     let state = bench.machine.state(Instant::now());
-    assert!(matches!(state, State::Listing { objects: 2, remaining: Some(4) }), "{state:?}");
+    assert!(matches!(state, ReflectorState::Listing { objects: 2, remaining: Some(4) }), "{state:?}");
 }
 
 #[test]

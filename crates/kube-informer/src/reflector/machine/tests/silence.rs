@@ -55,8 +55,11 @@ fn what_the_second_watch_brought_is_forgotten_when_the_first_one_speaks() {
 
 #[test]
 fn nothing_anywhere_doubles_the_patience_up_to_the_watchs_own_time() {
-    let settings =
-        Settings { streaming: Streaming::Never, watch_overtime: Duration::from_secs(1_000_000), ..Settings::default() };
+    let settings = ReflectorSettings {
+        streaming: Streaming::Never,
+        watch_overtime: Duration::from_secs(1_000_000),
+        ..ReflectorSettings::default()
+    };
     let mut bench = Bench::new(settings);
     bench.step(Input::Start);
     bench.step(page_end("10", None));
@@ -149,8 +152,11 @@ fn after_too_many_requests_or_a_clean_close_nothing_is_asked() {
 
 #[test]
 fn a_watch_that_outlasts_its_time_is_ended_by_us() {
-    let settings =
-        Settings { streaming: Streaming::Never, quiet_after: Duration::from_secs(1_000_000), ..Settings::default() };
+    let settings = ReflectorSettings {
+        streaming: Streaming::Never,
+        quiet_after: Duration::from_secs(1_000_000),
+        ..ReflectorSettings::default()
+    };
     let mut bench = Bench::new(settings);
     bench.step(Input::Start);
     bench.step(page_end("10", None));

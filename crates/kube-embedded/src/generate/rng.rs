@@ -19,11 +19,11 @@ pub(super) enum Domain {
 }
 
 #[derive(Debug, Clone)]
-pub(super) struct Dice {
+pub(super) struct SampleRng {
     rng: Pcg64Mcg,
 }
 
-impl Dice {
+impl SampleRng {
     pub(super) fn new(seed: u64, domain: Domain, index: u64) -> Self {
         let high = mix(seed ^ mix(domain as u64));
         let low = mix(high ^ mix(index));
@@ -55,7 +55,7 @@ impl Dice {
         of[position]
     }
 
-    /// As [`Dice::pick`], but the first ones come up far more often.
+    /// As [`SampleRng::pick`], but the first ones come up far more often.
     pub(super) fn pick_skewed<T: Copy>(&mut self, of: &[T]) -> T {
         let ceiling = self.below(of.len() as u64) + 1;
         of[self.below(ceiling) as usize]

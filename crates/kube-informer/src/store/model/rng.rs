@@ -2,9 +2,9 @@
 
 /// A small generator (splitmix64): the same numbers for a seed, everywhere and for ever.
 #[derive(Debug)]
-pub(super) struct Dice(u64);
+pub(super) struct Rng(u64);
 
-impl Dice {
+impl Rng {
     pub(super) fn new(seed: u64) -> Self {
         Self(seed)
     }
