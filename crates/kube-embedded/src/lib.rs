@@ -24,7 +24,7 @@
 //!
 //! - [`Server`] and [`Builder`]: starting, stopping, restarting, refusing, going back to a backup; what clients did.
 //! - [`Objects`]: reading and writing objects directly, through the very verbs that clients use.
-//! - [`fault`]: failures by rule. [`access`]: who may do what.
+//! - [`faults`]: failures by rule. [`access`]: who may do what.
 //! - [`generate`]: realistic objects from a seed, without a server. [`pretend`]: a cluster that lives on them.
 //! - [`table`]: objects as rows, as `kubectl get` shows them, without a server.
 //!

@@ -5,7 +5,7 @@
 //! behind a lock. Machines are noisy: look at ratios, and run it twice.
 
 #![allow(missing_docs, reason = "a benchmark has no users")]
-#![allow(dead_code, reason = "the trie is compiled into this benchmark whole")]
+#![allow(dead_code, reason = "the HAMT is compiled into this benchmark whole")]
 
 use std::hash::BuildHasher;
 use std::hint::black_box;
@@ -18,9 +18,9 @@ use hashbrown::{DefaultHashBuilder, HashMap, HashTable};
 use parking_lot::{Mutex, RwLock};
 
 #[path = "../src/store/hamt.rs"]
-mod trie;
+mod hamt;
 
-use trie::Trie;
+use hamt::Hamt;
 
 const KEYS: usize = 100_000;
 const READERS: usize = 16;
@@ -305,16 +305,16 @@ impl Structure for Shards {
 /// The one that was chosen, as the store uses it: namespaces, and in each of them names.
 struct Woven {
     hasher: DefaultHashBuilder,
-    front: ArcSwap<Trie<Space>>,
-    back: Mutex<(Trie<Space>, Retired)>,
+    front: ArcSwap<Hamt<Space>>,
+    back: Mutex<(Hamt<Space>, Retired)>,
 }
 
-type Retired = Vec<Arc<Trie<Space>>>;
+type Retired = Vec<Arc<Hamt<Space>>>;
 
 #[derive(Clone)]
 struct Space {
     name: Arc<str>,
-    entries: Trie<Entry>,
+    entries: Hamt<Entry>,
 }
 
 #[derive(Clone)]
@@ -326,16 +326,16 @@ struct Entry {
 
 impl Woven {
     fn new(all: &[Shared]) -> Self {
-        let (hasher, mut trie) = (DefaultHashBuilder::default(), Trie::new());
+        let (hasher, mut trie) = (DefaultHashBuilder::default(), Hamt::new());
         all.iter().for_each(|object| Self::put(&hasher, &mut trie, object));
         Self { hasher, front: ArcSwap::from_pointee(trie.clone()), back: Mutex::new((trie, Vec::new())) }
     }
 
-    fn put(hasher: &DefaultHashBuilder, spaces: &mut Trie<Space>, object: &Shared) {
+    fn put(hasher: &DefaultHashBuilder, spaces: &mut Hamt<Space>, object: &Shared) {
         let (namespace, name) = object.split();
         let hash = hasher.hash_one(namespace) as u32;
         if spaces.get(hash, |space| *space.name == *namespace).is_none() {
-            spaces.insert(hash, Space { name: namespace.into(), entries: Trie::new() }, |_| false);
+            spaces.insert(hash, Space { name: namespace.into(), entries: Hamt::new() }, |_| false);
         }
         let space = spaces.get_mut(hash, |space| *space.name == *namespace).expect("was put in");
         let entry = Entry { object: Arc::clone(object), labels: 0, slot: 0 };
