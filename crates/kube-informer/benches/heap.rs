@@ -12,7 +12,7 @@ use bytes::Bytes;
 use kube_embedded::generate::{Generator, Sample};
 use kube_informer::Keep;
 use kube_informer::body::{Arrival, BodyEncoder, BodyEncoderSettings, Samples};
-use kube_informer::store::{Delta, History, Relist, Scope};
+use kube_informer::store::{Delta, History, Relist, WatchScope};
 use kube_informer::store::{Ingest, Store};
 use stats_alloc::{INSTRUMENTED_SYSTEM, Region, StatsAlloc};
 
@@ -144,12 +144,12 @@ impl Cache {
     }
 
     fn begin(&mut self) {
-        let relist = Relist { scope: Scope::Everything, history: History::Continues };
+        let relist = Relist { scope: WatchScope::Everything, history: History::Continues };
         drop(self.store.apply([Delta::RelistBegun(relist)]));
     }
 
     fn end(&mut self, version: u64) {
-        drop(self.store.apply([Delta::RelistEnded { scope: Scope::Everything, version: version.into() }]));
+        drop(self.store.apply([Delta::RelistEnded { scope: WatchScope::Everything, version: version.into() }]));
     }
 
     fn list(&mut self, json: Bytes) {
