@@ -403,7 +403,7 @@ impl<S: DeltaSink> Run<S> {
                 }
             }
             Action::LookOut => {
-                self.sights = self.definition_watch.as_ref().map(|definition_watch| definition_watch.look().fuse())
+                self.sights = self.definition_watch.as_ref().map(|definition_watch| definition_watch.look().fuse());
             }
             Action::LookAway => self.sights = None,
             Action::CloseBeside => {
