@@ -13,17 +13,17 @@ pub use self::training::Samples;
 pub(crate) use self::decoded::Decoded;
 pub(crate) use self::raw::{Body, Raw};
 
-pub(crate) use self::compressor::Press;
-pub(crate) use self::decoded_cache::{Decodings, Forgotten};
-pub(crate) use self::shared::{Common, Home};
+pub(crate) use self::compressor::Compressor;
+pub(crate) use self::decoded_cache::{Decodings, Eviction};
+pub(crate) use self::shared::{PackContext, StoreContext};
 pub(crate) use self::strip_metadata::PACKED;
 pub(crate) use self::unpacker::Plain;
 pub(crate) use crate::object::Interner;
 
-use self::compressor::Presses;
-use self::headroom::make_room;
-use self::packing::{Fresh, How, Packing, Pressed, Told};
-use self::reference::Name;
+use self::compressor::CompressorPool;
+use self::headroom::grow_arena;
+use self::packing::{Compressed, Fresh, PackOutcome, PackedAs, Packing};
+use self::reference::GroupId;
 use self::sizes::Sizes;
 use crate::codec::{Broken, Extent, FieldCutter, Found, Wire, protobuf, scan};
 use crate::object::DecodeError;
@@ -107,7 +107,7 @@ impl Default for BodyEncoderSettings {
 }
 
 /// By how many bytes changed objects may exceed their limit until there is time to pack them: about what is received at once.
-const AHEAD: usize = 1 << 20;
+const ACCEPT_AHEAD: usize = 1 << 20;
 
 /// Makes objects out of bytes and keeps them by one policy. Shared by everything that belongs to one store.
 #[derive(Clone)]
@@ -128,11 +128,11 @@ struct Shared {
     cutter: FieldCutter,
     cold_after: Tick,
     fresh_limit: usize,
-    common: Arc<Common>,
+    store: Arc<StoreContext>,
     /// None for objects outside of any store, which share nothing.
     interner: Option<Mutex<Interner>>,
     packing: Mutex<Packing>,
-    presses: Presses,
+    compressors: CompressorPool,
 }
 
 /// What a step of packing did.
@@ -161,15 +161,15 @@ impl BodyEncoder {
     }
 
     fn with_interner(settings: BodyEncoderSettings, interner: Option<Mutex<Interner>>) -> Self {
-        let common = Arc::new(Common::new(settings.keep, settings.recent_bytes));
+        let store = Arc::new(StoreContext::new(settings.keep, settings.recent_bytes));
         Self(Arc::new(Shared {
             cutter: settings.drop_fields,
             cold_after: settings.cold_after,
             fresh_limit: settings.fresh_bytes,
             interner,
-            packing: Mutex::new(Packing::new(&common)),
-            presses: Presses::default(),
-            common,
+            packing: Mutex::new(Packing::new(&store)),
+            compressors: CompressorPool::default(),
+            store,
         }))
     }
 
@@ -177,12 +177,12 @@ impl BodyEncoder {
     ///
     /// The bytes are JSON, or protobuf in its envelope.
     pub fn accept(&self, object: &Bytes, arrival: Arrival) -> Result<Obj<Untyped>, DecodeError> {
-        self.take_in(object, arrival, self.0.fresh_limit)
+        self.accept_within(object, arrival, self.0.fresh_limit)
     }
 
     /// As [`accept`](Self::accept), for whoever soon lets it [catch up](Self::catch_up): no object waits until others are packed.
     pub(crate) fn accept_ahead(&self, object: &Bytes, arrival: Arrival) -> Result<Obj<Untyped>, DecodeError> {
-        self.take_in(object, arrival, self.0.fresh_limit.saturating_add(AHEAD))
+        self.accept_within(object, arrival, self.0.fresh_limit.saturating_add(ACCEPT_AHEAD))
     }
 
     /// Whether more objects wait to be packed than should.
@@ -195,7 +195,7 @@ impl BodyEncoder {
         self.pack_down_to(self.0.fresh_limit, &mut self.0.packing.lock());
     }
 
-    fn take_in(&self, object: &Bytes, arrival: Arrival, most: usize) -> Result<Obj<Untyped>, DecodeError> {
+    fn accept_within(&self, object: &Bytes, arrival: Arrival, limit: usize) -> Result<Obj<Untyped>, DecodeError> {
         let broken = |broken| DecodeError::broken::<Untyped>(broken);
         let cut;
         let mut object = object;
@@ -221,54 +221,54 @@ impl BodyEncoder {
         let meta = Meta::of(&found, self.0.interner.as_ref()).map_err(broken)?;
         Ok(Obj::new(match (self.keep(), arrival) {
             (Keep::Compact, Arrival::Listed) => self.listed(meta, &found, body),
-            (Keep::Compact, Arrival::Changed(now)) => self.changed(meta, body, now, most),
+            (Keep::Compact, Arrival::Changed(now)) => self.changed(meta, body, now, limit),
             (Keep::Plain | Keep::Decoded, _) | (_, Arrival::InTransit) => self.plain(meta, body),
         }))
     }
 
     fn plain(&self, meta: Meta, body: &[u8]) -> Arc<Raw> {
-        make_room(body.len());
-        let home = Arc::clone(&self.0.packing.lock().home);
-        Arc::new(Raw::new(meta, home, Body::plain(body)))
+        grow_arena(body.len());
+        let context = Arc::clone(&self.0.packing.lock().context);
+        Arc::new(Raw::new(meta, context, Body::plain(body)))
     }
 
     fn listed(&self, meta: Meta, found: &Found<'_>, plain: &[u8]) -> Arc<Raw> {
-        let mut press = self.0.presses.take();
-        press.lay(plain, found, &meta);
-        let Pressed { body, home, told } = self.press(&mut press, &meta, plain.len());
+        let mut compressor = self.0.compressors.take();
+        compressor.load(plain, found, &meta);
+        let Compressed { body, context, outcome } = self.compress(&mut compressor, &meta, plain.len());
         let body = body.map_or_else(|| Body::plain(plain), Body::packed);
         let stored = body.len();
-        let raw = Arc::new(Raw::new(meta, home, body));
-        make_room(stored);
-        if told.makes_a_pattern {
-            press.keep_as_pattern(&raw);
+        let raw = Arc::new(Raw::new(meta, context, body));
+        grow_arena(stored);
+        if outcome.can_be_reference {
+            compressor.set_reference(&raw);
         }
-        self.0.presses.put(press);
+        self.0.compressors.put(compressor);
         let mut packing = self.0.packing.lock();
-        packing.training.saw();
-        if told.how == How::Packed {
+        packing.training.count_object();
+        if outcome.how == PackedAs::Zstd {
             packing.training.sample(&raw);
         }
-        packing.pressed(&raw, told, (plain.len(), stored));
+        packing.record(&raw, outcome, (plain.len(), stored));
         drop(packing);
         raw
     }
 
-    fn changed(&self, meta: Meta, json: &[u8], now: Tick, most: usize) -> Arc<Raw> {
-        let home = Arc::clone(&self.0.packing.lock().home);
-        let raw = Arc::new(Raw::new(meta, home, Body::plain(json)));
+    fn changed(&self, meta: Meta, json: &[u8], now: Tick, limit: usize) -> Arc<Raw> {
+        let context = Arc::clone(&self.0.packing.lock().context);
+        let raw = Arc::new(Raw::new(meta, context, Body::plain(json)));
         let mut packing = self.0.packing.lock();
-        packing.training.saw();
+        packing.training.count_object();
         packing.training.sample(&raw);
         packing.fresh.push_back(Fresh { since: now, bytes: json.len(), raw: Arc::downgrade(&raw) });
         packing.fresh_bytes += json.len();
-        self.pack_down_to(most, &mut packing);
+        self.pack_down_to(limit, &mut packing);
         raw
     }
 
     /// Packs the oldest until no more than so many bytes wait.
-    fn pack_down_to(&self, most: usize, packing: &mut MutexGuard<'_, Packing>) {
-        while packing.fresh_bytes > most {
+    fn pack_down_to(&self, limit: usize, packing: &mut MutexGuard<'_, Packing>) {
+        while packing.fresh_bytes > limit {
             let Some(oldest) = packing.pop_fresh() else { break };
             self.pack(packing, &oldest.raw);
         }
@@ -289,7 +289,7 @@ impl BodyEncoder {
             } else if packing.training.expects_better() {
                 None
             } else {
-                packing.again.pop_front().map(|raw| self.pack_again(&mut packing, &raw))
+                packing.repack.pop_front().map(|raw| self.repack(&mut packing, &raw))
             };
             let Some(packed) = packed else { break };
             done.objects += usize::from(packed);
@@ -298,75 +298,75 @@ impl BodyEncoder {
         }
         packing.shrink();
         // A cache too small for a dictionary is as good as it gets: nobody need come back for it.
-        let again = if packing.training.rests() { 0 } else { packing.again.len() };
-        done.waiting = packing.fresh.len() + again;
+        let repack = if packing.training.cannot_improve() { 0 } else { packing.repack.len() };
+        done.waiting = packing.fresh.len() + repack;
         done
     }
 
     /// Packs an object that is plain.
     fn pack(&self, packing: &mut MutexGuard<'_, Packing>, raw: &Weak<Raw>) -> bool {
-        self.with_press(packing, raw, |raw, press| {
-            let plain = raw.lay(None, press)?;
-            let Pressed { body, home, told } = self.press(press, raw.meta(), plain);
+        self.with_compressor(packing, raw, |raw, compressor| {
+            let plain = raw.load_into(None, compressor)?;
+            let Compressed { body, context, outcome } = self.compress(compressor, raw.meta(), plain);
             let stored = body.as_ref().map_or(plain, |body| body.len());
-            let packed = body.map(|body| raw.hold(Body::packed(body), home));
+            let packed = body.map(|body| raw.replace_body(Body::packed(body), context));
             // A pattern only once it is packed: others are told from what is held of it.
-            if told.makes_a_pattern {
-                press.keep_as_pattern(raw);
+            if outcome.can_be_reference {
+                compressor.set_reference(raw);
             }
-            self.0.packing.lock().pressed(raw, told, (plain, stored));
+            self.0.packing.lock().record(raw, outcome, (plain, stored));
             packed
         })
     }
 
     /// Packs an object by itself that a new dictionary packs better.
-    fn pack_again(&self, packing: &mut MutexGuard<'_, Packing>, raw: &Weak<Raw>) -> bool {
-        let home = Arc::clone(&packing.home);
-        self.with_press(packing, raw, |raw, press| {
-            let plain = raw.lay(Some(&home), press)?;
-            let body = press.whole(home.dictionary()?, plain)?;
+    fn repack(&self, packing: &mut MutexGuard<'_, Packing>, raw: &Weak<Raw>) -> bool {
+        let context = Arc::clone(&packing.context);
+        self.with_compressor(packing, raw, |raw, compressor| {
+            let plain = raw.load_into(Some(&context), compressor)?;
+            let body = compressor.with_dictionary(context.dictionary()?, plain)?;
             self.0.packing.lock().sizes.add(plain, body.len());
-            raw.hold(Body::packed(body), Arc::clone(&home));
+            raw.replace_body(Body::packed(body), Arc::clone(&context));
             Some(())
         })
     }
 
     /// Says whether something was done with the object, if it is still there. The packing side is not locked meanwhile.
-    fn with_press(
+    fn with_compressor(
         &self,
         packing: &mut MutexGuard<'_, Packing>,
         raw: &Weak<Raw>,
-        work: impl FnOnce(&Arc<Raw>, &mut Press) -> Option<()>,
+        work: impl FnOnce(&Arc<Raw>, &mut Compressor) -> Option<()>,
     ) -> bool {
         // Ours may be the last handle of the object: it goes before the lock is taken again.
         MutexGuard::unlocked(packing, || {
             let Some(raw) = raw.upgrade() else { return false };
-            let mut press = self.0.presses.take();
-            let done = work(&raw, &mut press);
-            self.0.presses.put(press);
+            let mut compressor = self.0.compressors.take();
+            let done = work(&raw, &mut compressor);
+            self.0.compressors.put(compressor);
             done.is_some()
         })
     }
 
     /// Packs what was laid into the press: as a difference from a sibling if that is worth it, else by itself.
-    fn press(&self, press: &mut Press, meta: &Meta, plain: usize) -> Pressed {
-        let family = Name::of(meta);
-        let (home, like, limit) = {
+    fn compress(&self, compressor: &mut Compressor, meta: &Meta, plain: usize) -> Compressed {
+        let group = GroupId::of(meta);
+        let (context, reference, limit) = {
             let mut packing = self.0.packing.lock();
-            let like = packing.families.home(family, &meta.key, &self.0.common);
-            (Arc::clone(&packing.home), like, packing.sizes.worth(plain))
+            let reference = packing.references.context(group, &meta.key, &self.0.store);
+            (Arc::clone(&packing.context), reference, packing.sizes.delta_limit(plain))
         };
-        let missed = like.is_some();
-        if let Some(home) = like
-            && let Some(body) = press.difference(&home, limit)
+        let missed = reference.is_some();
+        if let Some(context) = reference
+            && let Some(body) = compressor.as_delta(&context, limit)
         {
-            let told = Told { family, how: How::Difference, missed: false, makes_a_pattern: false };
-            return Pressed { body: Some(body), home, told };
+            let outcome = PackOutcome { group, how: PackedAs::Delta, missed: false, can_be_reference: false };
+            return Compressed { body: Some(body), context, outcome };
         }
-        let body = home.dictionary().and_then(|dictionary| press.whole(dictionary, plain));
-        let how = if body.is_some() { How::Packed } else { How::NotWorthIt };
-        let makes_a_pattern = body.is_some() && press.makes_a_pattern();
-        Pressed { body, home, told: Told { family, how, missed, makes_a_pattern } }
+        let body = context.dictionary().and_then(|dictionary| compressor.with_dictionary(dictionary, plain));
+        let how = if body.is_some() { PackedAs::Zstd } else { PackedAs::Plain };
+        let can_be_reference = body.is_some() && compressor.can_be_reference();
+        Compressed { body, context, outcome: PackOutcome { group, how, missed, can_be_reference } }
     }
 
     /// Objects to train a dictionary with, if one is wanted. Training takes a tenth of a second: it is for the caller to say where.
@@ -378,12 +378,12 @@ impl BodyEncoder {
 
     /// Packs with this dictionary from now on. Objects packed with an older one keep that alive until they are packed again or gone.
     pub fn install(&self, dictionary: Dictionary) {
-        let home = Arc::new(Home::new(dictionary, Arc::clone(&self.0.common)));
+        let context = Arc::new(PackContext::new(dictionary, Arc::clone(&self.0.store)));
         let old = {
             let mut packing = self.0.packing.lock();
             packing.training.installed();
             packing.sizes = Sizes::default();
-            std::mem::replace(&mut packing.home, home)
+            std::mem::replace(&mut packing.context, context)
         };
         if let Some(dictionary) = old.dictionary() {
             dictionary.retire();
@@ -398,13 +398,13 @@ impl BodyEncoder {
     /// How many bodies have been decoded so far.
     #[must_use]
     pub fn decodes(&self) -> u64 {
-        self.0.common.decodes()
+        self.0.store.decodes()
     }
 
     /// The policy.
     #[must_use]
     pub fn keep(&self) -> Keep {
-        self.0.common.keep()
+        self.0.store.keep()
     }
 }
 
@@ -434,7 +434,7 @@ mod tests {
             })
             .collect();
         let waiting = encoder.0.packing.lock().fresh_bytes;
-        assert!((AHEAD / 2..=AHEAD).contains(&waiting), "{waiting}");
+        assert!((ACCEPT_AHEAD / 2..=ACCEPT_AHEAD).contains(&waiting), "{waiting}");
         assert!(encoder.is_behind());
         encoder.catch_up();
         assert!(!encoder.is_behind());

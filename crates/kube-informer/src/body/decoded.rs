@@ -17,11 +17,11 @@ type Body = Result<Arc<dyn Any + Send + Sync>, DecodeError>;
 pub(crate) struct Decoded {
     first: OnceLock<Box<Entry>>,
     /// Whether a further handle came for it since it was last asked to go. Handles of one event are one.
-    found: AtomicBool,
+    accessed: AtomicBool,
 }
 
 struct Entry {
-    view: TypeId,
+    type_id: TypeId,
     body: OnceLock<Body>,
     next: OnceLock<Box<Entry>>,
 }
@@ -45,16 +45,16 @@ impl Decoded {
     }
 
     /// Takes note that a further handle came for it.
-    pub(crate) fn found(&self) {
+    pub(crate) fn set_accessed(&self) {
         // Read first, so that readers of a hot body do not take the line from one another.
-        if !self.found.load(Ordering::Relaxed) {
-            self.found.store(true, Ordering::Relaxed);
+        if !self.accessed.load(Ordering::Relaxed) {
+            self.accessed.store(true, Ordering::Relaxed);
         }
     }
 
     /// Whether one did since this was last asked.
-    pub(crate) fn take_found(&self) -> bool {
-        self.found.swap(false, Ordering::Relaxed)
+    pub(crate) fn take_accessed(&self) -> bool {
+        self.accessed.swap(false, Ordering::Relaxed)
     }
 
     fn body<'a, K: Object>(self: &'a Arc<Self>, raw: &Arc<Raw>) -> &'a Body {
@@ -65,8 +65,8 @@ impl Decoded {
         let mut cost = None;
         let body = entry.body.get_or_init(|| {
             // Another handle of the same object may have decoded it meanwhile.
-            if let Some(recent) = raw.recent().filter(|recent| !Arc::ptr_eq(recent, self))
-                && let Some(body) = recent.peek(TypeId::of::<K>())
+            if let Some(cached) = raw.cached().filter(|cached| !Arc::ptr_eq(cached, self))
+                && let Some(body) = cached.peek(TypeId::of::<K>())
             {
                 return body.clone();
             }
@@ -77,25 +77,25 @@ impl Decoded {
             body.map(|body| Arc::new(body) as _)
         });
         if let Some(cost) = cost {
-            raw.remember(self, cost);
+            raw.cache_decoded(self, cost);
         }
         body
     }
 
-    fn entry(&self, view: TypeId) -> &Entry {
+    fn entry(&self, type_id: TypeId) -> &Entry {
         let mut slot = &self.first;
         loop {
-            let entry = slot.get_or_init(|| Box::new(Entry { view, body: OnceLock::new(), next: OnceLock::new() }));
-            if entry.view == view {
+            let entry = slot.get_or_init(|| Box::new(Entry { type_id, body: OnceLock::new(), next: OnceLock::new() }));
+            if entry.type_id == type_id {
                 return entry;
             }
             slot = &entry.next;
         }
     }
 
-    fn peek(&self, view: TypeId) -> Option<&Body> {
+    fn peek(&self, type_id: TypeId) -> Option<&Body> {
         let mut entry = self.first.get()?;
-        while entry.view != view {
+        while entry.type_id != type_id {
             entry = entry.next.get()?;
         }
         entry.body.get()

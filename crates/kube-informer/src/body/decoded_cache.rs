@@ -14,20 +14,20 @@ use super::{Decoded, Raw};
 /// their memory is used again while it is still in the processor's caches. A body that is found again, or decoded again, goes to
 /// the large one, where it stays as long as it is found now and then.
 #[derive(Debug)]
-pub(crate) struct Recent {
+pub(crate) struct DecodedCache {
     limit: usize,
-    rings: Mutex<Rings>,
+    queues: Mutex<Queues>,
 }
 
 #[derive(Debug)]
-struct Rings {
-    young: Ring,
-    proven: Ring,
+struct Queues {
+    probation: FifoQueue,
+    main: FifoQueue,
 }
 
 /// First in, first out.
 #[derive(Debug)]
-struct Ring {
+struct FifoQueue {
     limit: usize,
     entries: VecDeque<Entry>,
     bytes: usize,
@@ -49,45 +49,51 @@ pub(crate) enum Decodings {
 }
 
 /// What is read once may take so many bytes: about what a core's own cache holds.
-const YOUNG: usize = 2 << 20;
+const PROBATION_BYTES: usize = 2 << 20;
 
-impl Recent {
+impl DecodedCache {
     pub(crate) fn new(limit: usize) -> Self {
-        let young = limit.min(YOUNG);
-        Self { limit, rings: Mutex::new(Rings { young: Ring::new(young), proven: Ring::new(limit - young) }) }
+        let probation = limit.min(PROBATION_BYTES);
+        Self {
+            limit,
+            queues: Mutex::new(Queues {
+                probation: FifoQueue::new(probation),
+                main: FifoQueue::new(limit - probation),
+            }),
+        }
     }
 
     /// Whether a body of this size is kept at all.
-    pub(crate) fn takes(&self, bytes: usize) -> bool {
+    pub(crate) fn fits(&self, bytes: usize) -> bool {
         bytes <= self.limit
     }
 
     /// Counts in a body that now hangs on its object, and lets others go to make room.
     pub(crate) fn admit(&self, raw: &Arc<Raw>, bytes: usize, decodings: Decodings) {
         // Objects looked at are held until the lock is given back: ours may be the last handle of one.
-        let mut gone = Vec::new();
+        let mut evicted = Vec::new();
         {
-            let Rings { young, proven } = &mut *self.rings.lock();
+            let Queues { probation, main } = &mut *self.queues.lock();
             let entry = Entry { raw: Arc::downgrade(raw), bytes };
             match decodings {
-                Decodings::Further if proven.takes(bytes) => proven.push(entry),
-                _ if young.takes(bytes) => young.push(entry),
-                _ => proven.push(entry),
+                Decodings::Further if main.fits(bytes) => main.push(entry),
+                _ if probation.fits(bytes) => probation.push(entry),
+                _ => main.push(entry),
             }
-            young.make_room(&mut gone, Some(proven));
-            proven.make_room(&mut gone, None);
+            probation.evict(&mut evicted, Some(main));
+            main.evict(&mut evicted, None);
         }
         // Freed here, where nobody waits for it.
-        drop(gone);
+        drop(evicted);
     }
 }
 
-impl Ring {
+impl FifoQueue {
     fn new(limit: usize) -> Self {
         Self { limit, entries: VecDeque::new(), bytes: 0 }
     }
 
-    fn takes(&self, bytes: usize) -> bool {
+    fn fits(&self, bytes: usize) -> bool {
         bytes <= self.limit
     }
 
@@ -97,23 +103,23 @@ impl Ring {
     }
 
     /// Lets the oldest go. Those that were found meanwhile move on, or get another round where there is nothing to move on to.
-    fn make_room(&mut self, gone: &mut Vec<(Arc<Raw>, Option<Arc<Decoded>>)>, mut next: Option<&mut Self>) {
+    fn evict(&mut self, evicted: &mut Vec<(Arc<Raw>, Option<Arc<Decoded>>)>, mut next: Option<&mut Self>) {
         // Each entry gets at most one more round in one go.
-        let mut rounds = 2 * self.entries.len();
-        while self.bytes > self.limit && rounds > 0 {
-            rounds -= 1;
+        let mut attempts = 2 * self.entries.len();
+        while self.bytes > self.limit && attempts > 0 {
+            attempts -= 1;
             let Some(entry) = self.entries.pop_front() else { break };
             self.bytes -= entry.bytes;
             let Some(raw) = entry.raw.upgrade() else { continue };
-            match raw.forget_decoded() {
-                Forgotten::Kept => {
-                    gone.push((raw, None));
+            match raw.evict_decoded() {
+                Eviction::Kept => {
+                    evicted.push((raw, None));
                     match &mut next {
-                        Some(next) if next.takes(entry.bytes) => next.push(entry),
+                        Some(next) if next.fits(entry.bytes) => next.push(entry),
                         _ => self.push(entry),
                     }
                 }
-                Forgotten::Gone(decoded) => gone.push((raw, decoded)),
+                Eviction::Evicted(decoded) => evicted.push((raw, decoded)),
             }
         }
     }
@@ -121,9 +127,9 @@ impl Ring {
 
 /// What became of a decoded body that was to go.
 #[derive(Debug)]
-pub(crate) enum Forgotten {
+pub(crate) enum Eviction {
     /// It has been found since the last time.
     Kept,
     /// The object no longer holds it.
-    Gone(Option<Arc<Decoded>>),
+    Evicted(Option<Arc<Decoded>>),
 }

@@ -12,25 +12,25 @@ const SHORTEST_COPY: usize = 12;
 /// So many bytes are compared at once.
 const WINDOW: usize = 64;
 /// How far things may have moved to be found without the index: an address with other digits.
-const NEAR: usize = 4;
+const MAX_SHIFT: usize = 4;
 /// Of eight equal bytes so many places are looked at, ...
-const LONGEST_CHAIN: usize = 4;
+const MAX_CHAIN: usize = 4;
 /// ... every eighth has been written down, ...
 const STEP: usize = 8;
 /// ... and from a first match on so many further bytes are tried for a better one.
-const LOOK_FURTHER: usize = 12;
+const LAZY_MATCH_BYTES: usize = 12;
 /// No better one is looked for than this.
-const LONG_COPY: usize = 64;
+const GOOD_COPY: usize = 64;
 /// So few bytes at the end are not worth looking for.
-const SHORT_END: usize = 48;
+const SHORT_TAIL: usize = 48;
 /// Own bytes that came before are told by number, so many of them back.
-const REMEMBERED: usize = 32;
+const HISTORY: usize = 32;
 /// Shorter ones are not worth a number.
-const SHORTEST_REMEMBERED: usize = 3;
+const SHORTEST_REPEAT: usize = 3;
 
 /// The longest pattern: its places, counted in steps, have sixteen bits.
-pub(super) const LONGEST_PATTERN: usize = STEP * NOWHERE as usize;
-const NOWHERE: u16 = u16::MAX;
+pub(super) const LONGEST_REFERENCE: usize = STEP * NO_STEP as usize;
+const NO_STEP: u16 = u16::MAX;
 const HASH_BITS: u32 = 11;
 
 /// How own bytes are written. Two of an alphabet of sixteen fit into one byte.
@@ -38,32 +38,32 @@ const PLAIN: usize = 0;
 const HEX: usize = 1;
 const NUMBERS: usize = 2;
 /// Not at all: as own bytes before them.
-const AGAIN: usize = 3;
+const REPEAT: usize = 3;
 
 static HEX_DIGITS: Alphabet = Alphabet::new(b"0123456789abcdef");
 /// Of times, addresses and versions.
-static NUMBER_SIGNS: Alphabet = Alphabet::new(b"0123456789.-:TZ\"");
+static NUMBER_CHARS: Alphabet = Alphabet::new(b"0123456789.-:TZ\"");
 
 /// What objects are written as differences from, and where to find what in it.
 #[derive(Debug)]
-pub(super) struct Pattern {
+pub(super) struct Reference {
     bytes: Vec<u8>,
     /// Made when it is first needed: most objects differ in nothing that has moved.
     indexed: bool,
     /// By hash, the last place; by place, the one before it with the same hash.
-    last: Box<[u16; 1 << HASH_BITS]>,
-    before: Vec<u16>,
+    heads: Box<[u16; 1 << HASH_BITS]>,
+    chain: Vec<u16>,
 }
 
-impl Default for Pattern {
+impl Default for Reference {
     fn default() -> Self {
-        Self { bytes: Vec::new(), indexed: false, last: Box::new([NOWHERE; 1 << HASH_BITS]), before: Vec::new() }
+        Self { bytes: Vec::new(), indexed: false, heads: Box::new([NO_STEP; 1 << HASH_BITS]), chain: Vec::new() }
     }
 }
 
-impl Pattern {
+impl Reference {
     /// To be filled with other bytes.
-    pub(super) fn begin(&mut self) -> &mut Vec<u8> {
+    pub(super) fn reset(&mut self) -> &mut Vec<u8> {
         self.indexed = false;
         self.bytes.clear();
         &mut self.bytes
@@ -71,30 +71,31 @@ impl Pattern {
 
     /// How much memory it takes, about.
     pub(super) fn size(&self) -> usize {
-        self.bytes.capacity() + 2 * self.before.capacity()
+        self.bytes.capacity() + 2 * self.chain.capacity()
     }
 
     /// Appends to `out` how `new` differs. None if that takes more than `limit` bytes: what is in `out` then means nothing.
-    pub(super) fn write(&mut self, new: &[u8], limit: usize, out: &mut Vec<u8>) -> Option<()> {
+    pub(super) fn encode(&mut self, new: &[u8], limit: usize, out: &mut Vec<u8>) -> Option<()> {
         let end = out.len() + limit;
-        let (mut at, mut place) = (0, 0);
-        let mut own = Remembered::default();
+        let (mut at, mut ref_at) = (0, 0);
+        let mut literals = LiteralHistory::default();
         loop {
-            let copied = common(&new[at..], tail(&self.bytes, place));
-            (at, place) = (at + copied, place + copied);
+            let copied = common_prefix(&new[at..], tail(&self.bytes, ref_at));
+            (at, ref_at) = (at + copied, ref_at + copied);
             write_number(copied, out);
             if at == new.len() {
                 return (out.len() <= end).then_some(());
             }
             // Own bytes take half a byte at least.
             let left = end.checked_sub(out.len())?.saturating_mul(2);
-            let (len, to) = self.meet(&new[at..], place, left).unwrap_or((new.len() - at, place + new.len() - at));
-            let moved = to as isize - (place + len) as isize;
-            write_own(new, at, len, moved != 0, &mut own, out);
+            let (len, to) =
+                self.next_match(&new[at..], ref_at, left).unwrap_or((new.len() - at, ref_at + new.len() - at));
+            let moved = to as isize - (ref_at + len) as isize;
+            write_literal(new, at, len, moved != 0, &mut literals, out);
             if moved != 0 {
                 write_number(((moved << 1) ^ (moved >> (isize::BITS - 1))).cast_unsigned(), out);
             }
-            (at, place) = (at + len, to);
+            (at, ref_at) = (at + len, to);
             if out.len() > end {
                 return None;
             }
@@ -105,53 +106,53 @@ impl Pattern {
     }
 
     /// After how many bytes of `new`, and where in the pattern, the two are alike again. Its first byte differs from that at `place`.
-    fn meet(&mut self, new: &[u8], place: usize, within: usize) -> Option<(usize, usize)> {
+    fn next_match(&mut self, new: &[u8], ref_at: usize, within: usize) -> Option<(usize, usize)> {
         let window = window(new, 0, OUTSIDE_NEW);
-        if let Some(len) = self.along(new, &window, 0, place) {
-            return Some((len, place + len));
+        if let Some(len) = self.match_at(new, &window, 0, ref_at) {
+            return Some((len, ref_at + len));
         }
-        let mut met: Option<(usize, usize)> = None;
+        let mut nearest: Option<(usize, usize)> = None;
         let mut consider = |from: Option<usize>| {
             let Some(from) = from else { return };
-            if let Some(len) = self.along(new, &window, 0, from)
-                && met.is_none_or(|(least, _)| len < least)
+            if let Some(len) = self.match_at(new, &window, 0, from)
+                && nearest.is_none_or(|(least, _)| len < least)
             {
-                met = Some((len, from + len));
+                nearest = Some((len, from + len));
             }
         };
-        for by in 1..=NEAR {
-            consider(Some(place + by));
-            consider(place.checked_sub(by));
+        for by in 1..=MAX_SHIFT {
+            consider(Some(ref_at + by));
+            consider(ref_at.checked_sub(by));
         }
-        if met.is_some() {
-            return met;
+        if nearest.is_some() {
+            return nearest;
         }
         let further = self::window(new, WINDOW, OUTSIDE_NEW);
-        if let Some(len) = self.along(new, &further, WINDOW, place) {
-            return Some((len, place + len));
+        if let Some(len) = self.match_at(new, &further, WINDOW, ref_at) {
+            return Some((len, ref_at + len));
         }
-        if new.len() <= SHORT_END {
+        if new.len() <= SHORT_TAIL {
             return None;
         }
         self.index();
-        self.look_up(new, place, within)
+        self.search_index(new, ref_at, within)
     }
 
     /// After how many bytes of `new`, those in `window` from `skipped` on, it is like the pattern from `from` on.
     #[inline]
-    fn along(&self, new: &[u8], window: &[u8; WINDOW], skipped: usize, from: usize) -> Option<usize> {
-        let (alike, there) = match tail(&self.bytes, from + skipped).first_chunk() {
-            Some(there) => (alike(window, there), new.len() >= skipped + WINDOW),
-            None => (alike(window, &self::window(&self.bytes, from + skipped, OUTSIDE_PATTERN)), false),
+    fn match_at(&self, new: &[u8], window: &[u8; WINDOW], skipped: usize, from: usize) -> Option<usize> {
+        let (equal, is_inside) = match tail(&self.bytes, from + skipped).first_chunk() {
+            Some(there) => (equal_bytes(window, there), new.len() >= skipped + WINDOW),
+            None => (equal_bytes(window, &self::window(&self.bytes, from + skipped, OUTSIDE_REFERENCE)), false),
         };
-        let at = runs(alike).trailing_zeros() as usize;
+        let at = run_starts(equal).trailing_zeros() as usize;
         if at == WINDOW {
             return None;
         }
         let len = skipped + at;
         // What lies outside of a window, or stands for what is not there, may look alike.
-        let seen = there && at <= WINDOW - SHORTEST_COPY;
-        (seen || common(tail(new, len), tail(&self.bytes, from + len)) >= SHORTEST_COPY).then_some(len)
+        let seen = is_inside && at <= WINDOW - SHORTEST_COPY;
+        (seen || common_prefix(tail(new, len), tail(&self.bytes, from + len)) >= SHORTEST_COPY).then_some(len)
     }
 
     fn index(&mut self) {
@@ -159,37 +160,37 @@ impl Pattern {
             return;
         }
         self.indexed = true;
-        self.last.fill(NOWHERE);
-        self.before.clear();
+        self.heads.fill(NO_STEP);
+        self.chain.clear();
         let words = self.bytes.as_chunks::<STEP>().0;
-        self.before.extend(words.iter().enumerate().map(|(step, word)| {
-            let last = &mut self.last[hash(u64::from_le_bytes(*word))];
-            std::mem::replace(last, step as u16)
+        self.chain.extend(words.iter().enumerate().map(|(step, word)| {
+            let head = &mut self.heads[hash(u64::from_le_bytes(*word))];
+            std::mem::replace(head, step as u16)
         }));
     }
 
-    fn look_up(&self, new: &[u8], place: usize, within: usize) -> Option<(usize, usize)> {
+    fn search_index(&self, new: &[u8], ref_at: usize, within: usize) -> Option<(usize, usize)> {
         let mut best: Option<(isize, usize, usize)> = None;
         let mut until = within;
         for at in 0.. {
             let Some(wanted) = word(new, at).filter(|_| at < until) else { break };
-            let mut step = self.last[hash(wanted)];
-            for _ in 0..LONGEST_CHAIN {
-                if step == NOWHERE {
+            let mut step = self.heads[hash(wanted)];
+            for _ in 0..MAX_CHAIN {
+                if step == NO_STEP {
                     break;
                 }
                 let from = usize::from(step) * STEP;
-                step = self.before[usize::from(step)];
+                step = self.chain[usize::from(step)];
                 if word(&self.bytes, from) != Some(wanted) {
                     continue;
                 }
-                let back = common_back(&new[..at], &self.bytes[..from]);
-                let len = back + common(&new[at..], &self.bytes[from..]);
+                let back = common_suffix(&new[..at], &self.bytes[..from]);
+                let len = back + common_prefix(&new[at..], &self.bytes[from..]);
                 // A longer copy is better, own bytes and a jump are worse.
-                let jump = from.abs_diff(place + at).min(2048) / 64;
+                let jump = from.abs_diff(ref_at + at).min(2048) / 64;
                 let worth = len as isize - (jump + at - back) as isize;
                 if len >= SHORTEST_COPY && best.is_none_or(|(most, ..)| worth > most) {
-                    until = if len >= LONG_COPY { at + 1 } else { until.min(at + LOOK_FURTHER) };
+                    until = if len >= GOOD_COPY { at + 1 } else { until.min(at + LAZY_MATCH_BYTES) };
                     best = Some((worth, at - back, from - back));
                 }
             }
@@ -199,62 +200,62 @@ impl Pattern {
 }
 
 /// Appends to `to` what was written as a difference from `pattern`.
-pub(super) fn apply(pattern: &[u8], mut difference: &[u8], to: &mut Vec<u8>) -> Option<()> {
-    let mut place = 0;
-    let mut own = Remembered::default();
-    while !difference.is_empty() {
-        let copied = take_number(&mut difference)?;
-        to.extend_from_slice(pattern.get(place..)?.get(..copied)?);
-        place += copied;
-        if difference.is_empty() {
+pub(super) fn apply(reference: &[u8], mut delta: &[u8], to: &mut Vec<u8>) -> Option<()> {
+    let mut ref_at = 0;
+    let mut literals = LiteralHistory::default();
+    while !delta.is_empty() {
+        let copied = take_number(&mut delta)?;
+        to.extend_from_slice(reference.get(ref_at..)?.get(..copied)?);
+        ref_at += copied;
+        if delta.is_empty() {
             break;
         }
-        let token = take_number(&mut difference)?;
+        let token = take_number(&mut delta)?;
         let (mut len, written, moved) = (token >> 3, token >> 1 & 3, token & 1 == 1);
-        if written == AGAIN {
-            let (at, before) = own.back(len)?;
-            to.extend_from_within(at..at.checked_add(before)?);
-            len = before;
+        if written == REPEAT {
+            let (at, length) = literals.back(len)?;
+            to.extend_from_within(at..at.checked_add(length)?);
+            len = length;
         } else {
-            own.push(to.len(), len);
+            literals.push(to.len(), len);
             let alphabet = match written {
                 HEX => Some(&HEX_DIGITS),
-                NUMBERS => Some(&NUMBER_SIGNS),
+                NUMBERS => Some(&NUMBER_CHARS),
                 _ => None,
             };
             let bytes = if alphabet.is_some() { len.div_ceil(2) } else { len };
-            let (bytes, rest) = difference.split_at_checked(bytes)?;
-            difference = rest;
+            let (bytes, rest) = delta.split_at_checked(bytes)?;
+            delta = rest;
             match alphabet {
                 Some(alphabet) => alphabet.read(bytes, len, to),
                 None => to.extend_from_slice(bytes),
             }
         }
-        place = place.checked_add(len)?;
+        ref_at = ref_at.checked_add(len)?;
         if moved {
-            let by = take_number(&mut difference)?;
-            place = place.checked_add_signed((by >> 1).cast_signed() ^ -(by & 1).cast_signed())?;
+            let by = take_number(&mut delta)?;
+            ref_at = ref_at.checked_add_signed((by >> 1).cast_signed() ^ -(by & 1).cast_signed())?;
         }
     }
     Some(())
 }
 
-fn write_own(new: &[u8], at: usize, len: usize, moved: bool, own: &mut Remembered, out: &mut Vec<u8>) {
+fn write_literal(new: &[u8], at: usize, len: usize, moved: bool, literals: &mut LiteralHistory, out: &mut Vec<u8>) {
     let bytes = &new[at..at + len];
     let moved = usize::from(moved);
-    if len >= SHORTEST_REMEMBERED
-        && let Some(back) = own.find(|(at, length)| length == len && &new[at..at + length] == bytes)
+    if len >= SHORTEST_REPEAT
+        && let Some(back) = literals.find(|(at, length)| length == len && &new[at..at + length] == bytes)
     {
-        write_number(back << 3 | AGAIN << 1 | moved, out);
+        write_number(back << 3 | REPEAT << 1 | moved, out);
         return;
     }
-    own.push(at, len);
-    let (written, alphabet) = if len < SHORTEST_REMEMBERED {
+    literals.push(at, len);
+    let (written, alphabet) = if len < SHORTEST_REPEAT {
         (PLAIN, None)
-    } else if HEX_DIGITS.has(bytes) {
+    } else if HEX_DIGITS.contains(bytes) {
         (HEX, Some(&HEX_DIGITS))
-    } else if NUMBER_SIGNS.has(bytes) {
-        (NUMBERS, Some(&NUMBER_SIGNS))
+    } else if NUMBER_CHARS.contains(bytes) {
+        (NUMBERS, Some(&NUMBER_CHARS))
     } else {
         (PLAIN, None)
     };
@@ -267,23 +268,23 @@ fn write_own(new: &[u8], at: usize, len: usize, moved: bool, own: &mut Remembere
 
 /// Where the last own bytes stand, and how many each time.
 #[derive(Debug, Default)]
-struct Remembered {
-    places: [(usize, usize); REMEMBERED],
+struct LiteralHistory {
+    entries: [(usize, usize); HISTORY],
     count: usize,
 }
 
-impl Remembered {
+impl LiteralHistory {
     fn push(&mut self, at: usize, len: usize) {
-        self.places[self.count % REMEMBERED] = (at, len);
+        self.entries[self.count % HISTORY] = (at, len);
         self.count += 1;
     }
 
     fn back(&self, by: usize) -> Option<(usize, usize)> {
-        (by < REMEMBERED.min(self.count)).then(|| self.places[(self.count - 1 - by) % REMEMBERED])
+        (by < HISTORY.min(self.count)).then(|| self.entries[(self.count - 1 - by) % HISTORY])
     }
 
     fn find(&self, is: impl Fn((usize, usize)) -> bool) -> Option<usize> {
-        (0..REMEMBERED.min(self.count)).find(|by| is(self.places[(self.count - 1 - by) % REMEMBERED]))
+        (0..HISTORY.min(self.count)).find(|by| is(self.entries[(self.count - 1 - by) % HISTORY]))
     }
 }
 
@@ -294,10 +295,10 @@ struct Alphabet {
 }
 
 impl Alphabet {
-    const FOREIGN: u8 = 0xff;
+    const NOT_IN_ALPHABET: u8 = 0xff;
 
     const fn new(characters: &'static [u8; 16]) -> Self {
-        let mut codes = [Self::FOREIGN; 256];
+        let mut codes = [Self::NOT_IN_ALPHABET; 256];
         let mut code = 0;
         while code < 16 {
             codes[characters[code as usize] as usize] = code;
@@ -306,8 +307,8 @@ impl Alphabet {
         Self { characters, codes }
     }
 
-    fn has(&self, bytes: &[u8]) -> bool {
-        bytes.iter().fold(0, |all, byte| all | self.codes[usize::from(*byte)]) != Self::FOREIGN
+    fn contains(&self, bytes: &[u8]) -> bool {
+        bytes.iter().fold(0, |all, byte| all | self.codes[usize::from(*byte)]) != Self::NOT_IN_ALPHABET
     }
 
     fn write(&self, bytes: &[u8], to: &mut Vec<u8>) {
@@ -329,7 +330,7 @@ impl Alphabet {
 
 /// What stands for bytes that are not there: not the same on both sides.
 const OUTSIDE_NEW: u8 = 0xfe;
-const OUTSIDE_PATTERN: u8 = 0xff;
+const OUTSIDE_REFERENCE: u8 = 0xff;
 
 #[inline]
 fn window(bytes: &[u8], at: usize, outside: u8) -> [u8; WINDOW] {
@@ -344,19 +345,19 @@ fn window(bytes: &[u8], at: usize, outside: u8) -> [u8; WINDOW] {
 
 /// A bit for each byte that is the same.
 #[inline]
-fn alike(a: &[u8; WINDOW], b: &[u8; WINDOW]) -> u64 {
+fn equal_bytes(a: &[u8; WINDOW], b: &[u8; WINDOW]) -> u64 {
     let (a, b) = (a.as_chunks::<16>().0, b.as_chunks::<16>().0);
     let mut bits = 0;
     for (at, (a, b)) in a.iter().zip(b).enumerate() {
-        let alike = u8x16::new(*a).simd_eq(u8x16::new(*b)).to_bitmask();
-        bits |= u64::from(alike as u16) << (16 * at);
+        let equal = u8x16::new(*a).simd_eq(u8x16::new(*b)).to_bitmask();
+        bits |= u64::from(equal as u16) << (16 * at);
     }
     bits
 }
 
 /// A bit for each place where as many follow one another as a copy is worth. What lies behind the window is taken to follow.
 #[inline]
-fn runs(mut bits: u64) -> u64 {
+fn run_starts(mut bits: u64) -> u64 {
     const { assert!(SHORTEST_COPY == 1 + 1 + 2 + 4 + 4) }
     for by in [1, 2, 4, 4] {
         bits &= (bits >> by) | !(u64::MAX >> by);
@@ -366,7 +367,7 @@ fn runs(mut bits: u64) -> u64 {
 
 /// How many bytes two begin with alike.
 #[inline]
-fn common(a: &[u8], b: &[u8]) -> usize {
+fn common_prefix(a: &[u8], b: &[u8]) -> usize {
     let both = a.len().min(b.len());
     let (a, b) = (&a[..both], &b[..both]);
     let blocks = a.as_chunks::<32>().0.iter().zip(b.as_chunks::<32>().0).take_while(|(a, b)| a == b).count();
@@ -383,7 +384,7 @@ fn common(a: &[u8], b: &[u8]) -> usize {
 }
 
 /// How many bytes two end with alike.
-fn common_back(a: &[u8], b: &[u8]) -> usize {
+fn common_suffix(a: &[u8], b: &[u8]) -> usize {
     a.iter().rev().zip(b.iter().rev()).take_while(|(a, b)| a == b).count()
 }
 
@@ -408,14 +409,14 @@ mod tests {
 
     use super::*;
 
-    fn difference(pattern: &[u8], new: &[u8], limit: usize) -> Option<Vec<u8>> {
-        let mut made = Pattern::default();
-        made.begin().extend_from_slice(pattern);
+    fn delta(reference: &[u8], new: &[u8], limit: usize) -> Option<Vec<u8>> {
+        let mut made = Reference::default();
+        made.reset().extend_from_slice(reference);
         let mut out = b"head".to_vec();
-        made.write(new, limit, &mut out)?;
+        made.encode(new, limit, &mut out)?;
         assert!(out.len() <= limit + 4);
         let mut back = b"there".to_vec();
-        apply(pattern, &out[4..], &mut back).expect("written by ourselves");
+        apply(reference, &out[4..], &mut back).expect("written by ourselves");
         assert_eq!(back, [b"there", new].concat());
         Some(out.split_off(4))
     }
@@ -429,14 +430,14 @@ mod tests {
     #[test]
     fn what_is_the_same_takes_one_number() {
         let pod = pod("a", "10.0.0.1", "e7576561f8bd2bc8");
-        assert_eq!(difference(pod.as_bytes(), pod.as_bytes(), 100).unwrap().len(), 2);
+        assert_eq!(delta(pod.as_bytes(), pod.as_bytes(), 100).unwrap().len(), 2);
     }
 
     #[test]
     fn siblings_differ_in_little() {
         let (a, b) =
             (pod("web-x", "10.238.192.219", "e7576561f8bd2bc8"), pod("web-y", "10.64.22.7", "9e3d5447089a110a"));
-        let written = difference(a.as_bytes(), b.as_bytes(), 1000).unwrap();
+        let written = delta(a.as_bytes(), b.as_bytes(), 1000).unwrap();
         // A letter, sixteen digits in eight bytes, an address in five and twice again, and what says where.
         assert!(written.len() < 40, "{}", written.len());
     }
@@ -446,7 +447,7 @@ mod tests {
         let words: Vec<String> =
             (0..400_u64).map(|n| format!("\"{:x}\"", n.wrapping_mul(0x9e37_79b9_7f4a_7c15))).collect();
         let moved = [&words[200..], &words[..200]].concat();
-        let written = difference(words.join(",").as_bytes(), moved.join(",").as_bytes(), 10_000).unwrap();
+        let written = delta(words.join(",").as_bytes(), moved.join(",").as_bytes(), 10_000).unwrap();
         assert!(written.len() < 100, "{}", written.len());
     }
 
@@ -455,20 +456,20 @@ mod tests {
         let noise = |from: u64| -> Vec<u8> {
             (from..from + 1000).flat_map(|n| n.wrapping_mul(0x9e37_79b9_7f4a_7c15).to_le_bytes()).collect()
         };
-        assert_eq!(difference(&noise(1), &noise(1 << 40), 1000), None);
-        assert!(difference(&noise(1), &noise(1 << 40), 10_000).is_some());
+        assert_eq!(delta(&noise(1), &noise(1 << 40), 1000), None);
+        assert!(delta(&noise(1), &noise(1 << 40), 10_000).is_some());
     }
 
     #[test]
     fn what_stands_for_missing_bytes_is_not_taken_for_them() {
-        let (begin, middle) = (*b"0123456789", [b'x'; 30]);
-        let with = |end: [u8; 12]| [&begin[..], &middle, &end].concat();
-        assert!(difference(&with([OUTSIDE_NEW; 12]), b"0123456789yz", 100).is_some());
-        assert!(difference(&with([OUTSIDE_PATTERN; 12]), b"0123456789yz", 100).is_some());
-        for outside in [OUTSIDE_NEW, OUTSIDE_PATTERN] {
-            let new = [&begin[..], &[outside; 20]].concat();
-            assert!(difference(&begin, &new, 30).is_some());
-            assert!(difference(&[&new[..], &middle].concat(), &new, 30).is_some());
+        let (reset, middle) = (*b"0123456789", [b'x'; 30]);
+        let with = |end: [u8; 12]| [&reset[..], &middle, &end].concat();
+        assert!(delta(&with([OUTSIDE_NEW; 12]), b"0123456789yz", 100).is_some());
+        assert!(delta(&with([OUTSIDE_REFERENCE; 12]), b"0123456789yz", 100).is_some());
+        for outside in [OUTSIDE_NEW, OUTSIDE_REFERENCE] {
+            let new = [&reset[..], &[outside; 20]].concat();
+            assert!(delta(&reset, &new, 30).is_some());
+            assert!(delta(&[&new[..], &middle].concat(), &new, 30).is_some());
         }
     }
 
@@ -477,18 +478,18 @@ mod tests {
         let noise = |from: u64, len: u64| -> Vec<u8> {
             (from..from + len).flat_map(|n| n.wrapping_mul(0x9e37_79b9_7f4a_7c15).to_le_bytes()).collect()
         };
-        let pattern = noise(1, 1000);
-        let new = [noise(1 << 40, 500), pattern[16..30].to_vec(), pattern[2000..].to_vec()].concat();
-        let written = difference(&pattern, &new, 10_000).unwrap();
+        let reference = noise(1, 1000);
+        let new = [noise(1 << 40, 500), reference[16..30].to_vec(), reference[2000..].to_vec()].concat();
+        let written = delta(&reference, &new, 10_000).unwrap();
         assert!(written.len() < 4100, "{}", written.len());
     }
 
     #[test]
     fn broken_differences_are_refused() {
-        let pattern = [b'a'; 20];
+        let reference = [b'a'; 20];
         let far = [0, 1 << 3 | 1, b'x', 200, 1, 5];
-        for broken in [&[21][..], &[1, 5 << 3, b'x'], &[1, AGAIN as u8 * 2], &far, &[0xff; 12]] {
-            assert_eq!(apply(&pattern, broken, &mut Vec::new()), None, "{broken:?}");
+        for broken in [&[21][..], &[1, 5 << 3, b'x'], &[1, REPEAT as u8 * 2], &far, &[0xff; 12]] {
+            assert_eq!(apply(&reference, broken, &mut Vec::new()), None, "{broken:?}");
         }
     }
 
@@ -501,7 +502,7 @@ mod tests {
             "[ -~]{0,30}",
             "a{0,200}",
         ];
-        let filler = prop_oneof![Just(OUTSIDE_NEW), Just(OUTSIDE_PATTERN)];
+        let filler = prop_oneof![Just(OUTSIDE_NEW), Just(OUTSIDE_REFERENCE)];
         let piece = prop_oneof![
             5 => text.prop_map(String::into_bytes),
             1 => (filler, 0_usize..40).prop_map(|(byte, len)| vec![byte; len]),
@@ -525,18 +526,18 @@ mod tests {
     proptest! {
         #[test]
         fn any_two_texts_come_back((before, after) in relatives(), limit in 0_usize..3000) {
-            difference(&before, &after, limit);
-            difference(&after, &before, limit);
+            delta(&before, &after, limit);
+            delta(&after, &before, limit);
         }
 
         #[test]
         fn any_bytes_come_back(before in prop::collection::vec(any::<u8>(), 0..300), after in prop::collection::vec(0_u8..3, 0..300)) {
-            difference(&before, &after, 4000).expect("room enough");
+            delta(&before, &after, 4000).expect("room enough");
         }
 
         #[test]
-        fn no_bytes_are_too_broken_to_be_read(pattern in prop::collection::vec(any::<u8>(), 0..50), bytes in prop::collection::vec(any::<u8>(), 0..50)) {
-            let _: Option<()> = apply(&pattern, &bytes, &mut Vec::new());
+        fn no_bytes_are_too_broken_to_be_read(reference in prop::collection::vec(any::<u8>(), 0..50), bytes in prop::collection::vec(any::<u8>(), 0..50)) {
+            let _: Option<()> = apply(&reference, &bytes, &mut Vec::new());
         }
     }
 }

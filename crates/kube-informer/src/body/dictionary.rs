@@ -9,7 +9,7 @@ use zstd::zstd_safe::{self, CCtx, CParameter, DDict, DictAttachPref, FrameFormat
 const LEVEL: i32 = 1;
 
 /// Packers kept between objects: one for whoever brings objects in, one for whoever packs cold ones.
-const PACKERS: usize = 2;
+const POOL_SIZE: usize = 2;
 
 /// A dictionary that objects are packed against, or none yet.
 ///
@@ -17,12 +17,12 @@ const PACKERS: usize = 2;
 pub struct Dictionary {
     /// To make further packers with.
     bytes: Box<[u8]>,
-    unpacking: Option<DDict<'static>>,
+    ddict: Option<DDict<'static>>,
     packers: Mutex<Packers>,
 }
 
 enum Packers {
-    Kept(Vec<Packer>),
+    Pooled(Vec<Packer>),
     /// No longer packed with.
     Retired,
 }
@@ -33,13 +33,13 @@ impl Dictionary {
     /// A dictionary that has been trained; none if zstd does not take it for one.
     #[must_use]
     pub fn new(bytes: Vec<u8>) -> Option<Self> {
-        let unpacking = Some(DDict::try_create(&bytes)?);
-        Some(Self { bytes: bytes.into(), unpacking, packers: Mutex::new(Packers::Kept(Vec::new())) })
+        let ddict = Some(DDict::try_create(&bytes)?);
+        Some(Self { bytes: bytes.into(), ddict, packers: Mutex::new(Packers::Pooled(Vec::new())) })
     }
 
     /// Objects are packed each by itself.
     pub(crate) fn none() -> Self {
-        Self { bytes: Box::default(), unpacking: None, packers: Mutex::new(Packers::Kept(Vec::new())) }
+        Self { bytes: Box::default(), ddict: None, packers: Mutex::new(Packers::Pooled(Vec::new())) }
     }
 
     /// How many bytes it has.
@@ -56,21 +56,21 @@ impl Dictionary {
 
     /// Packs bytes into `to`, which is emptied first.
     pub(super) fn compress(&self, bytes: &[u8], to: &mut Vec<u8>) -> Option<()> {
-        let mut packer = self.packer()?;
+        let mut packer = self.take_packer()?;
         to.clear();
         to.reserve(zstd_safe::compress_bound(bytes.len()));
         let done = packer.0.compress2(to, bytes);
-        if let Packers::Kept(kept) = &mut *self.packers.lock()
-            && kept.len() < PACKERS
+        if let Packers::Pooled(pool) = &mut *self.packers.lock()
+            && pool.len() < POOL_SIZE
         {
-            kept.push(packer);
+            pool.push(packer);
         }
         done.ok().map(drop)
     }
 
     /// To unpack with, unless there is none.
-    pub(super) fn unpacking(&self) -> Option<&DDict<'static>> {
-        self.unpacking.as_ref()
+    pub(super) fn ddict(&self) -> Option<&DDict<'static>> {
+        self.ddict.as_ref()
     }
 
     /// Nothing will be packed with it any more.
@@ -79,9 +79,9 @@ impl Dictionary {
         drop(packers);
     }
 
-    fn packer(&self) -> Option<Packer> {
-        if let Packers::Kept(kept) = &mut *self.packers.lock()
-            && let Some(packer) = kept.pop()
+    fn take_packer(&self) -> Option<Packer> {
+        if let Packers::Pooled(pool) = &mut *self.packers.lock()
+            && let Some(packer) = pool.pop()
         {
             return Some(packer);
         }

@@ -5,7 +5,7 @@ use std::hint::black_box;
 
 thread_local! {
     /// How much of the last step is left in the heap of this thread. About: nothing is wrong with a step too many or too few.
-    static LEFT: Cell<usize> = const { Cell::new(0) };
+    static REMAINING: Cell<usize> = const { Cell::new(0) };
 }
 
 /// From 128 KB on glibc maps pages apart from its heaps.
@@ -20,12 +20,12 @@ const OVERHEAD: usize = 400;
 /// of a list, an eighth of all its CPU, and one for two of the updates after it, until enough has been freed. Whoever asks for a larger
 /// piece and gives it back finds the pages there. Allocators that enlarge their heaps by more than that only hand out a piece and
 /// take it back.
-pub(super) fn make_room(bytes: usize) {
+pub(super) fn grow_arena(bytes: usize) {
     let bytes = bytes + OVERHEAD;
-    let mut left = LEFT.get();
-    if bytes > left {
+    let mut remaining = REMAINING.get();
+    if bytes > remaining {
         drop(black_box(Vec::<u8>::with_capacity(STEP)));
-        left = STEP;
+        remaining = STEP;
     }
-    LEFT.set(left.saturating_sub(bytes));
+    REMAINING.set(remaining.saturating_sub(bytes));
 }

@@ -6,7 +6,7 @@ use bytes::Bytes;
 use parking_lot::RwLock;
 
 use super::decoded::Decoded;
-use super::{Decodings, Forgotten, Home, Keep, PACKED, Plain, Press};
+use super::{Compressor, Decodings, Eviction, Keep, PACKED, PackContext, Plain};
 use crate::codec::{Extent, Wire, find, find_all, protobuf, scan};
 use crate::object::DecodeError;
 use crate::object::FieldPath;
@@ -20,13 +20,13 @@ use crate::object::{Encoded, Object};
 #[derive(Debug)]
 pub(crate) struct Raw {
     meta: Meta,
-    holding: RwLock<Holding>,
+    state: RwLock<BodyState>,
 }
 
 #[derive(Debug)]
-struct Holding {
+struct BodyState {
     body: Body,
-    home: Arc<Home>,
+    context: Arc<PackContext>,
     /// What was decoded of it, if it was read not long ago.
     decoded: Option<Arc<Decoded>>,
     /// What decoding it would be.
@@ -39,8 +39,8 @@ struct Holding {
 pub(crate) struct Body(Box<[u8]>);
 
 impl Raw {
-    pub(crate) fn new(meta: Meta, home: Arc<Home>, body: Body) -> Self {
-        Self { meta, holding: RwLock::new(Holding { body, home, decoded: None, decodings: Decodings::First }) }
+    pub(crate) fn new(meta: Meta, context: Arc<PackContext>, body: Body) -> Self {
+        Self { meta, state: RwLock::new(BodyState { body, context, decoded: None, decodings: Decodings::First }) }
     }
 
     pub(crate) fn meta(&self) -> &Meta {
@@ -49,17 +49,17 @@ impl Raw {
 
     /// Hands the plain bytes to `read`, with no lock held.
     pub(crate) fn with_plain<T>(&self, read: impl FnOnce(&[u8]) -> T) -> T {
-        let plain = self.holding.read().plain(&self.meta);
+        let plain = self.state.read().plain(&self.meta);
         read(&plain)
     }
 
     pub(crate) fn json(&self) -> Bytes {
         let plain = {
-            let holding = self.holding.read();
-            if Wire::of(&holding.body.0) == Wire::Json && holding.body.is_plain() {
-                return Bytes::copy_from_slice(&holding.body.0);
+            let state = self.state.read();
+            if Wire::of(&state.body.0) == Wire::Json && state.body.is_plain() {
+                return Bytes::copy_from_slice(&state.body.0);
             }
-            holding.plain(&self.meta)
+            state.plain(&self.meta)
         };
         match Wire::of(&plain) {
             Wire::Json => Bytes::copy_from_slice(&plain),
@@ -93,9 +93,9 @@ impl Raw {
     /// Decodes, always. Gives the length of the JSON too, or what it would be about.
     pub(crate) fn decode<K: Object>(&self) -> (Result<K, DecodeError>, usize) {
         let plain = {
-            let holding = self.holding.read();
-            holding.home.common().count_decode();
-            holding.plain(&self.meta)
+            let state = self.state.read();
+            state.context.store().count_decode();
+            state.plain(&self.meta)
         };
         match Wire::of(&plain) {
             Wire::Json => (K::decode(Encoded::Json(&plain)), plain.len()),
@@ -105,90 +105,90 @@ impl Raw {
 
     /// What has been decoded so far and is still held, or room for it.
     pub(crate) fn decoded(&self) -> Arc<Decoded> {
-        self.recent().unwrap_or_default()
+        self.cached().unwrap_or_default()
     }
 
-    pub(crate) fn recent(&self) -> Option<Arc<Decoded>> {
-        let decoded = self.holding.read().decoded.clone()?;
-        decoded.found();
+    pub(crate) fn cached(&self) -> Option<Arc<Decoded>> {
+        let decoded = self.state.read().decoded.clone()?;
+        decoded.set_accessed();
         Some(decoded)
     }
 
     /// Holds on to what was just decoded, if there is room.
-    pub(crate) fn remember(self: &Arc<Self>, decoded: &Arc<Decoded>, bytes: usize) {
-        let mut holding = self.holding.write();
-        let common = Arc::clone(holding.home.common());
-        let always = common.keep() == Keep::Decoded;
-        if !always && !common.recent().takes(bytes) {
+    pub(crate) fn cache_decoded(self: &Arc<Self>, decoded: &Arc<Decoded>, bytes: usize) {
+        let mut state = self.state.write();
+        let store = Arc::clone(state.context.store());
+        let always = store.keep() == Keep::Decoded;
+        if !always && !store.decoded_cache().fits(bytes) {
             return;
         }
-        match &holding.decoded {
+        match &state.decoded {
             Some(held) if !Arc::ptr_eq(held, decoded) => return,
             Some(_) => {}
-            None => holding.decoded = Some(Arc::clone(decoded)),
+            None => state.decoded = Some(Arc::clone(decoded)),
         }
-        let decodings = std::mem::replace(&mut holding.decodings, Decodings::Further);
-        drop(holding);
+        let decodings = std::mem::replace(&mut state.decodings, Decodings::Further);
+        drop(state);
         if !always {
-            common.recent().admit(self, bytes, decodings);
+            store.decoded_cache().admit(self, bytes, decodings);
         }
     }
 
     /// Lets go of what was decoded, unless another handle has found it since it was last asked to.
-    pub(crate) fn forget_decoded(&self) -> Forgotten {
-        let mut holding = self.holding.write();
-        if holding.decoded.as_ref().is_some_and(|decoded| decoded.take_found()) {
-            return Forgotten::Kept;
+    pub(crate) fn evict_decoded(&self) -> Eviction {
+        let mut state = self.state.write();
+        if state.decoded.as_ref().is_some_and(|decoded| decoded.take_accessed()) {
+            return Eviction::Kept;
         }
-        Forgotten::Gone(holding.decoded.take())
+        Eviction::Evicted(state.decoded.take())
     }
 
     /// Lays the body into a press, unless it is packed already, for this home if one is given. Gives its plain length.
-    pub(crate) fn lay(&self, home: Option<&Arc<Home>>, press: &mut Press) -> Option<usize> {
-        let holding = self.holding.read();
+    pub(crate) fn load_into(&self, context: Option<&Arc<PackContext>>, compressor: &mut Compressor) -> Option<usize> {
+        let state = self.state.read();
         let unpacked;
-        let plain: &[u8] = if holding.body.is_plain() {
+        let plain: &[u8] = if state.body.is_plain() {
             // Copied piece by piece: readers do not mind the lock, and once is enough.
-            &holding.body.0
-        } else if home.is_none_or(|home| Arc::ptr_eq(&holding.home, home)) {
+            &state.body.0
+        } else if context.is_none_or(|context| Arc::ptr_eq(&state.context, context)) {
             return None;
         } else {
-            unpacked = holding.plain(&self.meta);
+            unpacked = state.plain(&self.meta);
             &unpacked
         };
-        press.lay(plain, &scan(plain, Extent::Metadata).unwrap_or_default(), &self.meta);
+        compressor.load(plain, &scan(plain, Extent::Metadata).unwrap_or_default(), &self.meta);
         Some(plain.len())
     }
 
     /// Holds the body like this from now on: the same bytes, packed.
-    pub(crate) fn hold(&self, body: Body, home: Arc<Home>) {
+    pub(crate) fn replace_body(&self, body: Body, context: Arc<PackContext>) {
         let before = {
-            let mut holding = self.holding.write();
-            (std::mem::replace(&mut holding.body, body), std::mem::replace(&mut holding.home, home))
+            let mut state = self.state.write();
+            (std::mem::replace(&mut state.body, body), std::mem::replace(&mut state.context, context))
         };
         drop(before);
     }
 
     /// Hands the packed bytes and their home to `read`.
-    pub(crate) fn with_packed<T>(&self, read: impl FnOnce(&[u8], &Home) -> T) -> T {
-        let holding = self.holding.read();
-        read(&holding.body.0, &holding.home)
+    pub(crate) fn with_packed<T>(&self, read: impl FnOnce(&[u8], &PackContext) -> T) -> T {
+        let state = self.state.read();
+        read(&state.body.0, &state.context)
     }
 
     pub(crate) fn weight(&self) -> usize {
-        size_of::<Self>() + self.meta.key.as_str().len() + self.holding.read().body.len()
+        size_of::<Self>() + self.meta.key.as_str().len() + self.state.read().body.len()
     }
 }
 
-impl Holding {
+impl BodyState {
     /// The plain bytes, in a buffer of this thread's, so that the lock need not be held while they are used.
     fn plain(&self, meta: &Meta) -> Plain {
         let plain = if self.body.is_plain() {
             Plain::copy(&self.body.0)
         } else {
-            Plain::unpack(&self.body.0, &self.home, meta)
+            Plain::unpack(&self.body.0, &self.context, meta)
         };
-        plain.expect("packed by ourselves, in this home and with this metadata")
+        plain.expect("packed by ourselves, in this context and with this metadata")
     }
 }
 

@@ -5,78 +5,78 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use super::Keep;
 use super::Raw;
-use super::decoded_cache::Recent;
+use super::decoded_cache::DecodedCache;
 use super::dictionary::Dictionary;
 
 /// Where an object belongs: what it was packed with, and what it shares with all objects of its store.
 ///
 /// One pointer of each object leads here. It stays alive as long as an object packed with the same.
 #[derive(Debug)]
-pub(crate) struct Home {
-    means: Means,
-    common: Arc<Common>,
+pub(crate) struct PackContext {
+    packed_with: PackedWith,
+    store: Arc<StoreContext>,
 }
 
 /// What objects are packed with.
 #[derive(Debug)]
-pub(crate) enum Means {
+pub(crate) enum PackedWith {
     /// Boxed: patterns have many homes.
     Dictionary(Box<Dictionary>),
     /// An object that is packed by itself: others are told as differences from it. It may have left the store.
-    Pattern(Arc<Raw>),
+    Reference(Arc<Raw>),
 }
 
 /// What all objects of one store have in common, whichever dictionary they were packed with.
 #[derive(Debug)]
-pub(crate) struct Common {
+pub(crate) struct StoreContext {
     keep: Keep,
-    recent: Recent,
+    decoded_cache: DecodedCache,
     decodes: AtomicU64,
 }
 
-impl Home {
-    pub(super) fn new(dictionary: Dictionary, common: Arc<Common>) -> Self {
-        Self { means: Means::Dictionary(Box::new(dictionary)), common }
+impl PackContext {
+    pub(super) fn new(dictionary: Dictionary, store: Arc<StoreContext>) -> Self {
+        Self { packed_with: PackedWith::Dictionary(Box::new(dictionary)), store }
     }
 
-    pub(super) fn of_pattern(pattern: Arc<Raw>, common: Arc<Common>) -> Self {
-        Self { means: Means::Pattern(pattern), common }
+    pub(super) fn with_reference(reference: Arc<Raw>, store: Arc<StoreContext>) -> Self {
+        Self { packed_with: PackedWith::Reference(reference), store }
     }
 
-    pub(super) fn means(&self) -> &Means {
-        &self.means
+    pub(super) fn packed_with(&self) -> &PackedWith {
+        &self.packed_with
     }
 
     pub(super) fn dictionary(&self) -> Option<&Dictionary> {
-        match &self.means {
-            Means::Dictionary(dictionary) => Some(dictionary),
-            Means::Pattern(_) => None,
+        match &self.packed_with {
+            PackedWith::Dictionary(dictionary) => Some(dictionary),
+            PackedWith::Reference(_) => None,
         }
     }
 
-    pub(super) fn pattern(&self) -> Option<&Arc<Raw>> {
-        match &self.means {
-            Means::Dictionary(_) => None,
-            Means::Pattern(pattern) => Some(pattern),
+    pub(super) fn reference(&self) -> Option<&Arc<Raw>> {
+        match &self.packed_with {
+            PackedWith::Dictionary(_) => None,
+            PackedWith::Reference(reference) => Some(reference),
         }
     }
 
-    pub(crate) fn common(&self) -> &Arc<Common> {
-        &self.common
+    pub(crate) fn store(&self) -> &Arc<StoreContext> {
+        &self.store
     }
 }
 
-impl Common {
+impl StoreContext {
     pub(super) fn new(keep: Keep, recent_bytes: usize) -> Self {
-        Self { keep, recent: Recent::new(recent_bytes), decodes: AtomicU64::new(0) }
+        Self { keep, decoded_cache: DecodedCache::new(recent_bytes), decodes: AtomicU64::new(0) }
     }
 
     pub(crate) fn keep(&self) -> Keep {
         self.keep
     }
 
-    pub(crate) fn recent(&self) -> &Recent {
-        &self.recent
+    pub(crate) fn decoded_cache(&self) -> &DecodedCache {
+        &self.decoded_cache
     }
 
     pub(crate) fn decodes(&self) -> u64 {

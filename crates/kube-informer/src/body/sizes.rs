@@ -8,16 +8,16 @@ pub(super) struct Sizes {
 }
 
 /// Both are halved here, so that what was packed long ago is forgotten.
-const ENOUGH: u64 = 1 << 24;
+const DECAY_AT: u64 = 1 << 24;
 
 /// As long as nothing is known, a difference may be so much shorter than what it stands for.
-const FIRST_GUESS: u64 = 8;
+const DEFAULT_RATIO: u64 = 8;
 
 impl Sizes {
     pub(super) fn add(&mut self, plain: usize, packed: usize) {
         self.plain += plain as u64;
         self.packed += packed as u64;
-        if self.plain >= ENOUGH {
+        if self.plain >= DECAY_AT {
             self.plain /= 2;
             self.packed /= 2;
         }
@@ -25,9 +25,9 @@ impl Sizes {
 
     /// How long a difference may be to be worth keeping: three quarters of what the object would come to by itself, and at most
     /// a quarter of what it is.
-    pub(super) fn worth(&self, plain: usize) -> usize {
+    pub(super) fn delta_limit(&self, plain: usize) -> usize {
         let plain = plain as u64;
-        let expected = (plain * self.packed).checked_div(self.plain).unwrap_or(plain / FIRST_GUESS);
+        let expected = (plain * self.packed).checked_div(self.plain).unwrap_or(plain / DEFAULT_RATIO);
         (expected * 3 / 4).min(plain / 4) as usize
     }
 }

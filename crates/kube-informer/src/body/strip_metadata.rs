@@ -28,7 +28,7 @@ impl Part {
     }
 
     /// Where it stands in the bytes.
-    fn place<'a>(self, found: &Found<'a>, owner: (Option<&'a [u8]>, Option<&'a [u8]>)) -> Option<&'a [u8]> {
+    fn bytes_in<'a>(self, found: &Found<'a>, owner: (Option<&'a [u8]>, Option<&'a [u8]>)) -> Option<&'a [u8]> {
         match self {
             Self::Name => found.name.map(|text| text.raw()),
             Self::Namespace => found.namespace.map(|text| text.raw()),
@@ -73,7 +73,7 @@ pub(crate) struct Stripped {
     pub(crate) head: Vec<u8>,
     /// What is left.
     pub(crate) rest: Vec<u8>,
-    part: Vec<u8>,
+    scratch: Vec<u8>,
 }
 
 impl Stripped {
@@ -85,11 +85,11 @@ impl Stripped {
         let mut from = 0;
         let owner = first_owner(found);
         for part in PARTS {
-            let place = part.place(found, owner).and_then(|bytes| Some((offset(json, bytes)?, bytes)));
-            let Some((at, bytes)) = place.filter(|(at, _)| *at >= from) else { continue };
-            self.part.clear();
-            part.write(meta, found.wire, &mut self.part);
-            if self.part != bytes {
+            let located = part.bytes_in(found, owner).and_then(|bytes| Some((offset(json, bytes)?, bytes)));
+            let Some((at, bytes)) = located.filter(|(at, _)| *at >= from) else { continue };
+            self.scratch.clear();
+            part.write(meta, found.wire, &mut self.scratch);
+            if self.scratch != bytes {
                 continue;
             }
             self.head[0] |= part.bit();

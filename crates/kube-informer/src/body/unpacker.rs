@@ -9,7 +9,7 @@ use zstd::zstd_safe::{self, DCtx, DParameter, FrameFormat};
 use super::Raw;
 use super::delta_encoding::apply;
 use super::dictionary::Dictionary;
-use super::shared::{Home, Means};
+use super::shared::{PackContext, PackedWith};
 use super::strip_metadata::{restore, split_head};
 use crate::object::Meta;
 
@@ -18,8 +18,8 @@ const MAGIC: [u8; 4] = zstd_safe::MAGICNUMBER.to_le_bytes();
 
 /// Makes plain bytes of packed ones.
 pub(crate) struct Unpacker {
-    context: DCtx<'static>,
-    pattern: Vec<u8>,
+    zstd: DCtx<'static>,
+    reference: Vec<u8>,
     stripped: Vec<u8>,
     buffer: Vec<u8>,
 }
@@ -34,9 +34,9 @@ thread_local! {
 
 impl Unpacker {
     fn new() -> Option<Box<Self>> {
-        let mut context = DCtx::try_create()?;
-        context.set_parameter(DParameter::Format(FrameFormat::Magicless)).ok()?;
-        Some(Box::new(Self { context, pattern: Vec::new(), stripped: Vec::new(), buffer: Vec::new() }))
+        let mut zstd = DCtx::try_create()?;
+        zstd.set_parameter(DParameter::Format(FrameFormat::Magicless)).ok()?;
+        Some(Box::new(Self { zstd, reference: Vec::new(), stripped: Vec::new(), buffer: Vec::new() }))
     }
 
     pub(super) fn take() -> Option<Box<Self>> {
@@ -44,7 +44,7 @@ impl Unpacker {
     }
 
     pub(super) fn put(mut self: Box<Self>) {
-        for buffer in [&mut self.pattern, &mut self.stripped, &mut self.buffer] {
+        for buffer in [&mut self.reference, &mut self.stripped, &mut self.buffer] {
             if buffer.capacity() > LARGEST_KEPT {
                 *buffer = Vec::new();
             }
@@ -54,20 +54,21 @@ impl Unpacker {
     }
 
     /// Unpacks what others are told as differences from: a pattern without what its metadata holds.
-    pub(super) fn rest_of(&mut self, pattern: &Raw, to: &mut Vec<u8>) -> Option<()> {
-        pattern.with_packed(|packed, home| self.frame(split_head(packed)?.1, home.dictionary()?, to))
+    pub(super) fn unpack_reference(&mut self, reference: &Raw, to: &mut Vec<u8>) -> Option<()> {
+        reference.with_packed(|packed, context| self.decompress(split_head(packed)?.1, context.dictionary()?, to))
     }
 
-    fn unpack(&mut self, packed: &[u8], home: &Home, meta: &Meta) -> Option<()> {
+    fn unpack(&mut self, packed: &[u8], context: &PackContext, meta: &Meta) -> Option<()> {
         let (head, rest) = split_head(packed)?;
         let mut stripped = std::mem::take(&mut self.stripped);
-        let unpacked = match home.means() {
-            Means::Dictionary(dictionary) => self.frame(rest, dictionary, &mut stripped),
-            Means::Pattern(pattern) => {
-                let mut bytes = std::mem::take(&mut self.pattern);
+        let unpacked = match context.packed_with() {
+            PackedWith::Dictionary(dictionary) => self.decompress(rest, dictionary, &mut stripped),
+            PackedWith::Reference(reference) => {
+                let mut bytes = std::mem::take(&mut self.reference);
                 stripped.clear();
-                let unpacked = self.rest_of(pattern, &mut bytes).and_then(|()| apply(&bytes, rest, &mut stripped));
-                self.pattern = bytes;
+                let unpacked =
+                    self.unpack_reference(reference, &mut bytes).and_then(|()| apply(&bytes, rest, &mut stripped));
+                self.reference = bytes;
                 unpacked
             }
         };
@@ -76,13 +77,13 @@ impl Unpacker {
         restore(head, &self.stripped, meta, &mut self.buffer)
     }
 
-    fn frame(&mut self, frame: &[u8], dictionary: &Dictionary, to: &mut Vec<u8>) -> Option<()> {
+    fn decompress(&mut self, frame: &[u8], dictionary: &Dictionary, to: &mut Vec<u8>) -> Option<()> {
         let len = plain_len(frame)?;
         to.clear();
         to.reserve(len);
-        let done = match dictionary.unpacking() {
-            Some(dictionary) => self.context.decompress_using_ddict(to, frame, dictionary),
-            None => self.context.decompress(to, frame),
+        let done = match dictionary.ddict() {
+            Some(dictionary) => self.zstd.decompress_using_ddict(to, frame, dictionary),
+            None => self.zstd.decompress(to, frame),
         };
         (done == Ok(len)).then_some(())
     }
@@ -93,9 +94,9 @@ pub(crate) struct Plain(Option<Box<Unpacker>>);
 
 impl Plain {
     /// What was packed in this home.
-    pub(crate) fn unpack(packed: &[u8], home: &Home, meta: &Meta) -> Option<Self> {
+    pub(crate) fn unpack(packed: &[u8], context: &PackContext, meta: &Meta) -> Option<Self> {
         let mut unpacker = Unpacker::take()?;
-        unpacker.unpack(packed, home, meta)?;
+        unpacker.unpack(packed, context, meta)?;
         Some(Self(Some(unpacker)))
     }
 
