@@ -1,4 +1,10 @@
-//! The fold: deltas in, events out, and the state that readers see.
+//! The store: applies deltas, publishes immutable states to readers, and returns the events for
+//! handlers.
+//!
+//! Contains the HAMT of objects and its double buffer, index tables, the ingest functions,
+//! tombstones and deferred reclamation; no async, clock or I/O. It may use `object`, `codec` and
+//! `body`, and the batch types and batch size of `pipeline`; it must not use `client`, `reflector`,
+//! `informer` or `factory`.
 
 use std::iter::repeat;
 use std::sync::Arc;
@@ -60,38 +66,44 @@ mod slots;
 mod state;
 mod tombstones;
 
-/// The store, for its one writer. Everybody else has a [`Reader`].
+/// The store, as its single writer holds it; every other user holds a [`Reader`].
 ///
-/// [`apply`](Self::apply) is all there is to it: it folds deltas into a state, lets readers see that state, and only then hands
-/// out the events. What the fold promises:
+/// [`apply`](Self::apply) folds deltas into a new state, publishes that state to readers, and only
+/// then returns the events. Guarantees:
 ///
-/// - Added or updated is decided by what is in the store, never by what the watch called it.
-/// - One story for each object: added, updated with versions that never go back, deleted. The same key with a new uid is a new
-///   object: the old one is deleted ([`FinalState::Missed`]), the new one added.
-/// - What was heard before is not heard again: an object of the version that is in the store, or of an older one, changes nothing.
-///   Only a server that went back may bring older versions: in a list that says so ([`History::WentBack`]), or in one that is complete
-///   and not older than what it contradicts.
-/// - A list is compared as it comes in, so there are never two copies of the cache. Changes are told at once. New objects can be
-///   read at once, but are told only when the list is complete and the deletions it showed have been told. The version moves then.
-/// - A list that is broken off and begun again, or abandoned, leaves nothing untold and deletes nothing.
-/// - An object that the [`Ingest`] leaves out was never there; one that was in the store is deleted, as [`FinalState::Filtered`].
+/// - Added or updated is decided by the contents of the store, never by the type of the watch
+///   event.
+/// - Each object has one sequence of events: added, updated with resource versions that never go
+///   back, deleted. The same key with a new uid is a new object: the old one is deleted
+///   ([`FinalState::Missed`]), the new one added.
+/// - No state is reported twice: an object with the resource version in the store, or with an older
+///   one, changes nothing. Older versions are accepted only from a server that went back in time:
+///   in a list flagged as [`History::WentBack`], or in a list that is complete and not older than
+///   the state it contradicts.
+/// - A list is compared with the store while it arrives, so there are never two copies of the
+///   cache. Changes are reported immediately. New objects are readable immediately, but reported
+///   only when the list is complete and the deletions it implies have been reported. The version of
+///   the store advances then.
+/// - A list that is restarted or abandoned leaves no object unreported and deletes nothing.
+/// - An object that the [`Ingest`] rejects is not stored; one that is already in the store is
+///   deleted, as [`FinalState::Filtered`].
 #[derive(Debug)]
 #[doc(alias = "ThreadSafeStore")]
 #[doc(alias = "Indexer")]
 pub struct Store {
     shared: Arc<Shared>,
-    /// Within `apply` ahead of what readers see.
+    /// Ahead of what readers see while `apply` runs.
     state: DoubleBuffer,
-    retired: Reclaimer,
+    reclaimer: Reclaimer,
     slots: Slots,
     label_sets: LabelSets,
     tables: Vec<(usize, Box<dyn AnyTable>)>,
-    /// Those that readers do not see yet.
+    /// Index tables under construction, not yet visible to readers.
     building: Vec<IndexBuild>,
     scopes: Progress,
     listings: Vec<Listing>,
-    departed: Tombstones,
-    door: Ingest,
+    tombstones: Tombstones,
+    ingest: Ingest,
     #[cfg(test)]
     sabotage: Option<Sabotage>,
 }
@@ -105,21 +117,21 @@ impl Default for Store {
 impl Store {
     /// An empty store.
     #[must_use]
-    pub fn new(door: Ingest) -> Self {
-        Self::hashed(door, Hashing::random())
+    pub fn new(ingest: Ingest) -> Self {
+        Self::hashed(ingest, Hashing::random())
     }
 
-    /// An empty store in which the order of objects depends on nothing but their keys and this seed.
+    /// An empty store whose iteration order depends only on the keys and this seed.
     #[must_use]
-    pub fn seeded(door: Ingest, seed: u64) -> Self {
-        Self::hashed(door, Hashing::with_seed(seed, SharedSeed::global_fixed()))
+    pub fn seeded(ingest: Ingest, seed: u64) -> Self {
+        Self::hashed(ingest, Hashing::with_seed(seed, SharedSeed::global_fixed()))
     }
 
-    fn hashed(door: Ingest, hashing: Hashing) -> Self {
+    fn hashed(ingest: Ingest, hashing: Hashing) -> Self {
         let state = StoreState::new(hashing);
         Self {
             shared: Arc::new(Shared::new(state.clone())),
-            retired: Reclaimer::default(),
+            reclaimer: Reclaimer::default(),
             slots: Slots::default(),
             label_sets: LabelSets::new(state.hashing().clone()),
             state: DoubleBuffer::new(state),
@@ -127,8 +139,8 @@ impl Store {
             building: Vec::new(),
             scopes: Progress::default(),
             listings: Vec::new(),
-            departed: Tombstones::default(),
-            door,
+            tombstones: Tombstones::default(),
+            ingest,
             #[cfg(test)]
             sabotage: None,
         }
@@ -146,14 +158,15 @@ impl Store {
         self.scopes.is_complete(scope)
     }
 
-    /// Everything that has been told of so far: what a handler that comes late has to hear first.
+    /// All objects already reported: the initial events of a handler that is added later.
     pub(crate) fn present(&self) -> Run {
-        let told = |entry: &&StoreEntry| !self.listings.iter().any(|listing| listing.is_untold(entry.slot));
-        let objects = self.state.iter().filter(told).map(|entry| Arc::clone(&entry.raw)).collect();
+        let reported = |entry: &&StoreEntry| !self.listings.iter().any(|listing| listing.is_untold(entry.slot));
+        let objects = self.state.iter().filter(reported).map(|entry| Arc::clone(&entry.raw)).collect();
         Run::new(objects, BatchKind::Added(Origin::Initial))
     }
 
-    /// Applies deltas in order, builds a little of the indexes that were asked for, lets readers see the result, and says what to tell.
+    /// Applies deltas in order, advances pending index builds by one step, publishes the state to
+    /// readers, and returns the events for handlers.
     pub fn apply(&mut self, deltas: impl IntoIterator<Item = Delta>) -> Events {
         self.state.catch_up();
         self.adopt_tables();
@@ -163,7 +176,7 @@ impl Store {
             self.publish();
         }
         loop {
-            let next: Vec<Delta> = deltas.by_ref().take(LOOKED_AT_AHEAD).collect();
+            let next: Vec<Delta> = deltas.by_ref().take(PREFETCHED_DELTAS).collect();
             if next.is_empty() {
                 break;
             }
@@ -176,38 +189,42 @@ impl Store {
         events
     }
 
-    /// Whether an index is not built yet: each [`apply`](Self::apply) builds a little, also one of nothing.
+    /// Whether an index build is pending. Each [`apply`](Self::apply) advances it by one step, also
+    /// without deltas.
     #[must_use]
     pub fn is_building(&self) -> bool {
         !self.building.is_empty()
     }
 
-    /// Makes ready for the next [`apply`](Self::apply), and frees a little of what readers have let go of. To be called when the
-    /// events have been told and nothing else is to be done, and again later as long as there are [`ReclaimStatus`].
+    /// Prepares the next [`apply`](Self::apply), and frees a bounded number of nodes that no reader
+    /// holds any more.
+    ///
+    /// Call it when the events have been delivered and the writer is idle, and again later as long
+    /// as it returns [`ReclaimStatus::Pending`].
     pub fn tidy(&mut self) -> ReclaimStatus {
         self.state.catch_up();
-        self.retired.tidy()
+        self.reclaimer.tidy()
     }
 
     fn fold_all(&mut self, deltas: Vec<Delta>, events: &mut Events) {
-        let mut spots = Vec::new();
+        let mut key_hashes = Vec::new();
         if deltas.len() > 1 {
-            spots.extend(deltas.iter().map(|delta| Some(self.state.spot(delta.key()?))));
-            look_ahead(&self.state.spaces, spots.iter().copied().flatten());
+            key_hashes.extend(deltas.iter().map(|delta| Some(self.state.spot(delta.key()?))));
+            look_ahead(&self.state.spaces, key_hashes.iter().copied().flatten());
         }
-        for (delta, spot) in deltas.into_iter().zip(spots.into_iter().chain(repeat(None))) {
-            self.fold(delta, spot, events);
+        for (delta, hashes) in deltas.into_iter().zip(key_hashes.into_iter().chain(repeat(None))) {
+            self.fold(delta, hashes, events);
         }
     }
 
-    /// The spot is that of its key, if it has been made already.
-    fn fold(&mut self, delta: Delta, spot: Option<KeyHashes>, events: &mut Events) {
-        let at = |object: &Obj<Untyped>| spot.unwrap_or_else(|| self.state.spot(object.key()));
+    /// `hashes` are those of the key, if they are already computed.
+    fn fold(&mut self, delta: Delta, hashes: Option<KeyHashes>, events: &mut Events) {
+        let hashes_of = |object: &Obj<Untyped>| hashes.unwrap_or_else(|| self.state.spot(object.key()));
         match delta {
-            Delta::Changed(object) => self.changed(at(&object), object, events),
-            Delta::Deleted(object) => self.deleted(at(&object), object, events),
+            Delta::Changed(object) => self.changed(hashes_of(&object), object, events),
+            Delta::Deleted(object) => self.deleted(hashes_of(&object), object, events),
             Delta::RelistBegun(relist) => self.relist_begun(relist),
-            Delta::Listed(object) => self.listed(at(&object), object, events),
+            Delta::Listed(object) => self.listed(hashes_of(&object), object, events),
             Delta::RelistEnded { scope, version } => self.relist_ended(&scope, &version, events),
             Delta::RelistAbandoned(scope) => self.relist_abandoned(&scope, events),
             Delta::ScopeLeft(scope) => self.scope_left(&scope, events),
@@ -216,63 +233,66 @@ impl Store {
         }
     }
 
-    fn changed(&mut self, spot: KeyHashes, object: Obj<Untyped>, events: &mut Events) {
+    fn changed(&mut self, hashes: KeyHashes, object: Obj<Untyped>, events: &mut Events) {
         self.scopes.heard_of(object.key(), object.version());
-        self.undoubt(object.key());
-        let held = self.state.get_at(spot, object.key());
-        let stale = held.map_or_else(|| self.departed.old_news(&object).is_some(), |held| is_heard(&object, &held.raw));
+        self.drop_doubted(object.key());
+        let held = self.state.get_at(hashes, object.key());
+        let stale =
+            held.map_or_else(|| self.tombstones.old_news(&object).is_some(), |held| is_known(&object, &held.raw));
         if stale {
             return;
         }
         let held = held.cloned();
-        match self.door.admit(object, Arrival::Changed(0)) {
+        match self.ingest.admit(object, Arrival::Changed(0)) {
             Ok(object) => {
-                let (slot, before) = self.put(&object, spot, held, Origin::Live, events);
-                if matches!(before, Before::Untold) {
+                let (slot, before) = self.put(&object, hashes, held, Origin::Live, events);
+                if matches!(before, Previous::Unreported) {
                     for listing in &mut self.listings {
                         listing.take_untold(slot);
                     }
                 }
                 events.one(match before {
-                    Before::Told(old) => Event::Updated { old, new: object, origin: Origin::Live },
-                    Before::Nothing | Before::Untold => Event::Added { object, origin: Origin::Live },
+                    Previous::Reported(old) => Event::Updated { old, new: object, origin: Origin::Live },
+                    Previous::Absent | Previous::Unreported => Event::Added { object, origin: Origin::Live },
                 });
             }
             Err(object) => self.filtered(&object, Origin::Live, events),
         }
     }
 
-    fn deleted(&mut self, spot: KeyHashes, object: Obj<Untyped>, events: &mut Events) {
+    fn deleted(&mut self, hashes: KeyHashes, object: Obj<Untyped>, events: &mut Events) {
         self.scopes.heard_of(object.key(), object.version());
-        self.undoubt(object.key());
-        // Not even noted if it was never here: a keyed queue would not have brought it, and both are to tell the same.
-        let Some(held) = self.state.get_at(spot, object.key()) else { return };
+        self.drop_doubted(object.key());
+        // No tombstone for an object that is not in the store: a keyed queue does not deliver such
+        // a deletion, and both queue disciplines must produce the same events.
+        let Some(held) = self.state.get_at(hashes, object.key()) else { return };
         if is_older(object.version(), &held.raw.meta().version) {
             return;
         }
         let same = is_same(&object, &held.raw);
-        let Some((last, told)) = self.take(spot, object.key()) else { return };
-        self.departed.note(object.key(), object.uid(), object.version());
-        self.departed.note(last.key(), last.uid(), object.version());
-        if !told || self.is_sabotaged(Sabotage::LostTombstone) {
+        let Some((last, reported)) = self.take(hashes, object.key()) else { return };
+        self.tombstones.note(object.key(), object.uid(), object.version());
+        self.tombstones.note(last.key(), last.uid(), object.version());
+        if !reported || self.is_sabotaged(Sabotage::LostTombstone) {
             return;
         }
-        // Of another object under this name the end of the one that was held is not known.
-        let known = same.then(|| self.door.transformed(object, Arrival::Changed(0))).flatten();
+        // The deletion of another object with this name does not carry the final state of the held
+        // one.
+        let known = same.then(|| self.ingest.transformed(object, Arrival::Changed(0))).flatten();
         let state = if same { FinalState::Known } else { FinalState::Missed };
         events.one(Event::Deleted { last: known.unwrap_or(last), state, origin: Origin::Live });
     }
 
     fn relist_begun(&mut self, relist: Relist) {
         if relist.history == History::WentBack {
-            self.departed.clear();
+            self.tombstones.clear();
         }
         match self.listings.iter_mut().find(|listing| listing.relist.scope == relist.scope) {
-            Some(listing) => listing.restart(relist, self.departed.count()),
+            Some(listing) => listing.restart(relist, self.tombstones.count()),
             None => {
                 let first = !self.scopes.is_complete(&relist.scope);
                 let origin = if first { Origin::Initial } else { Origin::Relist };
-                self.listings.push(Listing::new(relist, origin, self.departed.count()));
+                self.listings.push(Listing::new(relist, origin, self.tombstones.count()));
             }
         }
         if let [_] = self.listings.as_slice() {
@@ -280,32 +300,32 @@ impl Store {
         }
     }
 
-    fn listed(&mut self, spot: KeyHashes, object: Obj<Untyped>, events: &mut Events) {
+    fn listed(&mut self, hashes: KeyHashes, object: Obj<Untyped>, events: &mut Events) {
         let Some(at) = self.listings.iter().position(|listing| listing.relist.scope.covers(object.key())) else {
-            return self.changed(spot, object, events);
+            return self.changed(hashes, object, events);
         };
         let listing = &mut self.listings[at];
         listing.doubted.remove(object.key());
         let went_back = listing.went_back();
-        let held = self.state.get_at(spot, object.key());
+        let held = self.state.get_at(hashes, object.key());
         match held {
             Some(held) => {
                 let shown = !listing.seen.set(held.slot);
                 let known = is_same(&object, &held.raw) && *object.version() == held.raw.meta().version;
-                // A server that went back may give a version a second time, with other contents.
+                // A server that went back in time may reuse a version for different contents.
                 if known && (!went_back || object.json() == held.object().json()) {
                     return;
                 }
                 if !went_back && is_older(object.version(), &held.raw.meta().version) {
-                    // A stream may repeat itself.
+                    // A stream may repeat an object.
                     if !shown {
                         listing.doubted.insert(object.key().clone(), object);
                     }
                     return;
                 }
             }
-            None if !went_back && self.departed.old_news(&object).is_some() => {
-                if self.departed.left_before(&object, listing.departures) {
+            None if !went_back && self.tombstones.old_news(&object).is_some() => {
+                if self.tombstones.left_before(&object, listing.departures) {
                     listing.doubted.insert(object.key().clone(), object);
                 }
                 return;
@@ -313,30 +333,30 @@ impl Store {
             None => {}
         }
         let held = held.cloned();
-        self.let_in(at, object, spot, held, events);
+        self.store_listed(at, object, hashes, held, events);
     }
 
-    /// Takes an object as this list shows it, at its key's spot, where `held` is.
-    fn let_in(
+    /// Stores an object of the list at index `at`. `held` is the entry under its key.
+    fn store_listed(
         &mut self,
         at: usize,
         object: Obj<Untyped>,
-        spot: KeyHashes,
+        hashes: KeyHashes,
         held: Option<StoreEntry>,
         events: &mut Events,
     ) {
         let origin = self.listings[at].origin;
-        let object = match self.door.admit(object, Arrival::Listed) {
+        let object = match self.ingest.admit(object, Arrival::Listed) {
             Ok(object) => object,
             Err(object) => return self.filtered(&object, origin, events),
         };
-        let (slot, before) = self.put(&object, spot, held, origin, events);
+        let (slot, before) = self.put(&object, hashes, held, origin, events);
         self.listings[at].seen.set(slot);
         match before {
-            Before::Told(old) => events.one(Event::Updated { old, new: object, origin }),
-            Before::Untold => {}
-            Before::Nothing => {
-                self.listings[at].add_untold(spot.with_slot(slot));
+            Previous::Reported(old) => events.one(Event::Updated { old, new: object, origin }),
+            Previous::Unreported => {}
+            Previous::Absent => {
+                self.listings[at].add_untold(hashes.with_slot(slot));
                 if self.is_sabotaged(Sabotage::DoubleAdd) {
                     events.one(Event::Added { object, origin });
                 }
@@ -345,54 +365,56 @@ impl Store {
     }
 
     fn relist_ended(&mut self, scope: &WatchScope, version: &Version, events: &mut Events) {
-        self.settle_doubts(scope, version, events);
+        self.resolve_doubted(scope, version, events);
         let Some(mut listing) = self.take_listing(scope) else { return };
         let missing: Vec<ObjectKey> = match self.is_sabotaged(Sabotage::NoMissedDeletes) {
             true => Vec::new(),
             false => self.missing(&listing, version),
         };
         if self.is_sabotaged(Sabotage::WrongOrder) {
-            self.tell_untold(&listing, events);
+            self.report_added(&listing, events);
         }
         for key in missing {
-            let untold = self.state.get(&key).is_some_and(|held| listing.take_untold(held.slot));
-            let Some((last, told)) = self.take(self.state.spot(&key), &key) else { continue };
-            self.departed.note(last.key(), last.uid(), version);
-            if told && !untold {
+            let unreported = self.state.get(&key).is_some_and(|held| listing.take_untold(held.slot));
+            let Some((last, reported)) = self.take(self.state.spot(&key), &key) else { continue };
+            self.tombstones.note(last.key(), last.uid(), version);
+            if reported && !unreported {
                 events.one(Event::Deleted { last, state: FinalState::Missed, origin: listing.origin });
             }
         }
         if !self.is_sabotaged(Sabotage::WrongOrder) {
-            self.tell_untold(&listing, events);
+            self.report_added(&listing, events);
         }
         self.scopes.completed(scope, version, listing.relist.history);
     }
 
-    /// A complete list that is not older than what was known, and yet shows an earlier state, is of a server that went back and has gone
-    /// on since: what it shows is how things are.
-    fn settle_doubts(&mut self, scope: &WatchScope, version: &Version, events: &mut Events) {
+    /// Accepts the objects that a complete list returned in an older state than the known one, if
+    /// the list itself is not older: the server went back in time and has advanced since, so the
+    /// list is authoritative.
+    fn resolve_doubted(&mut self, scope: &WatchScope, version: &Version, events: &mut Events) {
         let Some(at) = self.listings.iter().position(|listing| listing.relist.scope == *scope) else { return };
         for object in std::mem::take(&mut self.listings[at].doubted).into_values() {
             let known = match self.state.get(object.key()) {
                 Some(held) => Some(&held.raw.meta().version),
-                None => self.departed.old_news(&object),
+                None => self.tombstones.old_news(&object),
             };
             if known.is_some_and(|known| is_older(object.version(), known) && !is_older(version, known)) {
-                let spot = self.state.spot(object.key());
-                let held = self.state.get_at(spot, object.key()).cloned();
-                self.let_in(at, object, spot, held, events);
+                let hashes = self.state.spot(object.key());
+                let held = self.state.get_at(hashes, object.key()).cloned();
+                self.store_listed(at, object, hashes, held, events);
             }
         }
     }
 
-    /// What a list showed of this key before is of no interest any more.
-    fn undoubt(&mut self, key: &ObjectKey) {
+    /// Drops older states of this key from lists in progress; a watch event supersedes them.
+    fn drop_doubted(&mut self, key: &ObjectKey) {
         for listing in &mut self.listings {
             listing.doubted.remove(key);
         }
     }
 
-    /// What the list has not shown, but for what was heard of since: that the list could not know.
+    /// Keys in the store that the list does not contain, except for objects with a newer version
+    /// than the list, which it cannot contain.
     fn missing(&self, listing: &Listing, version: &Version) -> Vec<ObjectKey> {
         let later = |entry: &StoreEntry| !listing.went_back() && is_older(version, &entry.raw.meta().version);
         let missing =
@@ -402,7 +424,7 @@ impl Store {
 
     fn relist_abandoned(&mut self, scope: &WatchScope, events: &mut Events) {
         if let Some(listing) = self.take_listing(scope) {
-            self.tell_untold(&listing, events);
+            self.report_added(&listing, events);
         }
     }
 
@@ -415,9 +437,9 @@ impl Store {
         Some(listing)
     }
 
-    fn tell_untold(&self, listing: &Listing, events: &mut Events) {
-        let untold = listing.untold().filter_map(|place| self.state.at(place));
-        events.added(untold.map(|entry| Arc::clone(&entry.raw)).collect(), listing.origin);
+    fn report_added(&self, listing: &Listing, events: &mut Events) {
+        let unreported = listing.untold().filter_map(|slot_ref| self.state.at(slot_ref));
+        events.added(unreported.map(|entry| Arc::clone(&entry.raw)).collect(), listing.origin);
     }
 
     fn scope_left(&mut self, scope: &WatchScope, events: &mut Events) {
@@ -428,46 +450,47 @@ impl Store {
             }
         }
         drop(self.take_listing(scope));
-        self.departed.forget(scope);
+        self.tombstones.forget(scope);
         self.scopes.left(scope);
     }
 
     fn resync(&self, except: Vec<ObjectKey>, events: &mut Events) {
         let except: HashSet<ObjectKey> = except.into_iter().collect();
-        let told = |entry: &&StoreEntry| {
+        let reported = |entry: &&StoreEntry| {
             !except.contains(entry.key()) && !self.listings.iter().any(|listing| listing.is_untold(entry.slot))
         };
-        events.again(self.state.iter().filter(told).map(|entry| Arc::clone(&entry.raw)).collect());
+        events.again(self.state.iter().filter(reported).map(|entry| Arc::clone(&entry.raw)).collect());
     }
 
-    /// The door has left out this object.
+    /// Deletes the stored state of an object that the ingest functions have rejected.
     fn filtered(&mut self, object: &Obj<Untyped>, origin: Origin, events: &mut Events) {
         let (key, uid, version) = (object.key(), object.uid(), object.version());
-        // Noted even if it was not there: an earlier state that would pass may still come.
-        self.departed.note(key, uid, version);
-        let Some((last, told)) = self.take(self.state.spot(key), key) else { return };
-        self.departed.note(last.key(), last.uid(), version);
-        if told {
+        // A tombstone even if it was not stored: an older state that passes the filter may still
+        // arrive.
+        self.tombstones.note(key, uid, version);
+        let Some((last, reported)) = self.take(self.state.spot(key), key) else { return };
+        self.tombstones.note(last.key(), last.uid(), version);
+        if reported {
             let state = if last.uid() == uid { FinalState::Filtered } else { FinalState::Missed };
             events.one(Event::Deleted { last, state, origin });
         }
     }
 
-    /// Puts an object in, at its key's spot, where `held` is. If that is another one under its key, the end of it is told. Gives the
-    /// slot that the object has now.
+    /// Inserts an object, or replaces `held`, the entry under its key. If `held` is another object
+    /// (with another uid), its deletion is reported first. Returns the slot of the object.
     fn put(
         &mut self,
         object: &Obj<Untyped>,
-        spot: KeyHashes,
+        hashes: KeyHashes,
         mut held: Option<StoreEntry>,
         origin: Origin,
         events: &mut Events,
-    ) -> (u32, Before) {
+    ) -> (u32, Previous) {
         if held.as_ref().is_some_and(|held| !is_same(object, &held.raw)) {
             held = None;
-            if let Some((last, told)) = self.take(spot, object.key()) {
-                self.departed.note(last.key(), last.uid(), object.version());
-                if told {
+            if let Some((last, reported)) = self.take(hashes, object.key()) {
+                self.tombstones.note(last.key(), last.uid(), object.version());
+                if reported {
                     events.one(Event::Deleted { last, state: FinalState::Missed, origin });
                 }
             }
@@ -481,37 +504,37 @@ impl Store {
             }
             None => (self.slots.take(), self.label_sets.take(facts)),
         };
-        let place = spot.with_slot(slot);
+        let slot_ref = hashes.with_slot(slot);
         for table in self.every_table() {
-            table.put(place, object);
+            table.put(slot_ref, object);
         }
         let entry = StoreEntry { raw: Arc::clone(object.raw()), labels, slot };
         match origin {
-            Origin::Initial if held.is_none() => self.state.fill(place, entry),
-            _ => self.state.put(place, entry),
+            Origin::Initial if held.is_none() => self.state.fill(slot_ref, entry),
+            _ => self.state.put(slot_ref, entry),
         }
         let before = match held {
-            None => Before::Nothing,
-            Some(_) if self.listings.iter().any(|listing| listing.is_untold(slot)) => Before::Untold,
-            Some(held) => Before::Told(Obj::new(held.raw)),
+            None => Previous::Absent,
+            Some(_) if self.listings.iter().any(|listing| listing.is_untold(slot)) => Previous::Unreported,
+            Some(held) => Previous::Reported(Obj::new(held.raw)),
         };
         (slot, before)
     }
 
-    /// Takes an object out. Gives its last state, and whether anybody has been told of it.
-    fn take(&mut self, spot: KeyHashes, key: &ObjectKey) -> Option<(Obj<Untyped>, bool)> {
-        let (place, entry) = self.state.remove(spot, key)?;
+    /// Removes an object. Returns its last state, and whether handlers have received it.
+    fn take(&mut self, hashes: KeyHashes, key: &ObjectKey) -> Option<(Obj<Untyped>, bool)> {
+        let (slot_ref, entry) = self.state.remove(hashes, key)?;
         for table in self.every_table() {
-            table.remove(place);
+            table.remove(slot_ref);
         }
         self.label_sets.put_back(entry.raw.meta().facts());
-        let mut untold = false;
+        let mut unreported = false;
         for listing in &mut self.listings {
-            untold |= listing.take_untold(entry.slot);
+            unreported |= listing.take_untold(entry.slot);
             listing.seen.clear(entry.slot);
         }
         self.slots.put_back(entry.slot, !self.listings.is_empty());
-        Some((Obj::new(entry.raw), !untold))
+        Some((Obj::new(entry.raw), !unreported))
     }
 
     fn in_scope(&self, scope: &WatchScope) -> Box<dyn Iterator<Item = &StoreEntry> + '_> {
@@ -530,7 +553,7 @@ impl Store {
     }
 
     fn build_tables(&mut self) {
-        let built = |building: &mut IndexBuild| building.advance(&self.state, BUILT_AT_ONCE);
+        let built = |building: &mut IndexBuild| building.advance(&self.state, INDEX_BUILD_STEP);
         self.tables.extend(self.building.extract_if(.., built).map(|building| (building.id, building.table)));
     }
 
@@ -545,7 +568,7 @@ impl Store {
     }
 
     #[cfg(not(test))]
-    #[expect(clippy::unused_self, reason = "a test build asks itself")]
+    #[expect(clippy::unused_self, reason = "a test build reads `self.sabotage`")]
     fn is_sabotaged(&self, _how: Sabotage) -> bool {
         false
     }
@@ -556,37 +579,37 @@ impl Store {
         if changed || known != self.tables.len() {
             self.state.set_tables(self.tables.iter().filter_map(|(id, table)| Some((*id, table.frozen()?))).collect());
         }
-        let marks = self.label_sets.marks().clone();
-        if let Some(before) = self.state.publish(&self.shared, marks, self.scopes.version()) {
-            self.retired.add(before);
+        let blooms = self.label_sets.marks().clone();
+        if let Some(before) = self.state.publish(&self.shared, blooms, self.scopes.version()) {
+            self.reclaimer.add(before);
         }
     }
 }
 
-/// How many objects a late index looks at between two deltas or batches of them. A function that decodes takes a tenth of a
-/// millisecond for each.
-const BUILT_AT_ONCE: usize = 64;
+/// Objects that an index build processes per `apply`. An index function that decodes takes 0.1 ms
+/// for each.
+const INDEX_BUILD_STEP: usize = 64;
 
-/// How many objects are looked at side by side: enough to wait for memory once instead of many times, and few enough to be still at hand
-/// when it is their turn.
-const LOOKED_AT_AHEAD: usize = 64;
+/// Deltas that are prefetched together: enough to overlap their cache misses, and few enough that
+/// the entries are still cached when their deltas are applied.
+const PREFETCHED_DELTAS: usize = 64;
 
-/// What was under a key.
-enum Before {
-    Nothing,
-    /// The same object, of which nobody has been told yet.
-    Untold,
-    /// The same object in this state.
-    Told(Obj<Untyped>),
+/// What the store held under a key.
+enum Previous {
+    Absent,
+    /// The same object, not yet reported to handlers.
+    Unreported,
+    /// The same object, last reported in this state.
+    Reported(Obj<Untyped>),
 }
 
 /// Whether the store already has this state of the object, or a later one.
-fn is_heard(object: &Obj<Untyped>, held: &Raw) -> bool {
+fn is_known(object: &Obj<Untyped>, held: &Raw) -> bool {
     let held_version = &held.meta().version;
     is_older(object.version(), held_version) || (is_same(object, held) && object.version() == held_version)
 }
 
-/// Whether it is the same object, not another one under its key.
+/// Whether both are the same object, not two with the same key.
 fn is_same(object: &Obj<Untyped>, held: &Raw) -> bool {
     object.uid() == held.meta().uid.as_ref()
 }

@@ -1,4 +1,4 @@
-//! Events on their way out of the store.
+//! Events returned by the store.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -8,11 +8,11 @@ use super::{Event, Origin};
 use crate::body::{Obj, Raw, Untyped};
 use crate::pipeline::processor::{BatchKind, News, Run};
 
-/// What to tell handlers, in order. Readers already see all of it.
+/// Events for handlers, in order. Readers already see the changes.
 ///
-/// Long runs of events, as at the end of a list, are made as they are taken.
+/// Long runs of events, as at the end of a list, are created lazily.
 #[derive(Debug, Default)]
-#[must_use = "handlers hear of a change by these"]
+#[must_use = "handlers are notified of changes through these events"]
 pub struct Events {
     parts: VecDeque<Part>,
     len: usize,
@@ -20,20 +20,19 @@ pub struct Events {
 
 #[derive(Debug)]
 enum Part {
-    One(Event<Untyped>),
+    Single(Event<Untyped>),
     Added(vec::IntoIter<Arc<Raw>>, Origin),
-    Again(vec::IntoIter<Arc<Raw>>),
+    Resync(vec::IntoIter<Arc<Raw>>),
 }
 
 impl Events {
-    /// With room for so many.
     pub(super) fn with_room(events: usize) -> Self {
         Self { parts: VecDeque::with_capacity(events), len: 0 }
     }
 
     pub(super) fn one(&mut self, event: Event<Untyped>) {
         self.len += 1;
-        self.parts.push_back(Part::One(event));
+        self.parts.push_back(Part::Single(event));
     }
 
     pub(super) fn added(&mut self, objects: Vec<Arc<Raw>>, origin: Origin) {
@@ -43,17 +42,17 @@ impl Events {
 
     pub(super) fn again(&mut self, objects: Vec<Arc<Raw>>) {
         self.len += objects.len();
-        self.parts.push_back(Part::Again(objects.into_iter()));
+        self.parts.push_back(Part::Resync(objects.into_iter()));
     }
 }
 
 impl Events {
-    /// The same for many handlers at once: long runs stay together, to be shared.
+    /// Converts the events for delivery to many handlers: long runs stay together and are shared.
     pub(crate) fn into_news(self) -> Vec<News> {
         let news = |part| match part {
-            Part::One(event) => News::One(event),
+            Part::Single(event) => News::One(event),
             Part::Added(objects, origin) => News::Run(Run::new(objects.collect(), BatchKind::Added(origin))),
-            Part::Again(objects) => News::Run(Run::new(objects.collect(), BatchKind::Resync)),
+            Part::Resync(objects) => News::Run(Run::new(objects.collect(), BatchKind::Resync)),
         };
         self.parts.into_iter().map(news).collect()
     }
@@ -65,14 +64,14 @@ impl Iterator for Events {
     fn next(&mut self) -> Option<Event<Untyped>> {
         loop {
             let event = match self.parts.front_mut()? {
-                Part::One(_) => match self.parts.pop_front() {
-                    Some(Part::One(event)) => Some(event),
+                Part::Single(_) => match self.parts.pop_front() {
+                    Some(Part::Single(event)) => Some(event),
                     _ => None,
                 },
                 Part::Added(objects, origin) => {
                     objects.next().map(|raw| Event::Added { object: Obj::new(raw), origin: *origin })
                 }
-                Part::Again(objects) => objects.next().map(|raw| {
+                Part::Resync(objects) => objects.next().map(|raw| {
                     let new = Obj::<Untyped>::new(raw);
                     Event::Updated { old: new.clone(), new, origin: Origin::Resync }
                 }),

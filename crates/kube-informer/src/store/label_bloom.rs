@@ -1,4 +1,4 @@
-//! What labels a set may have, at a glance.
+//! Bloom filters over label sets.
 
 use std::hash::BuildHasher;
 use std::sync::Arc;
@@ -7,9 +7,10 @@ use super::state::Hashing;
 use crate::object::Labels;
 use crate::object::Selector;
 
-/// Two bits for each label of a set. A set without the bits of a label does not have the label; one with them may.
+/// 64-bit Bloom filter of a label set, two bits per label.
 ///
-/// So a selector looks at the text of a few sets only, which lie all over memory.
+/// No false negatives, so a selector reads only the sets that may match; the strings of the sets
+/// are scattered over memory.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct LabelBloom(u64);
 
@@ -20,36 +21,37 @@ impl LabelBloom {
     }
 
     pub(super) fn of(hashing: &Hashing, labels: Labels<'_>) -> Self {
-        labels.iter().fold(Self::default(), |mark, (key, value)| mark.and(Self::of_label(hashing, key, value)))
+        labels.iter().fold(Self::default(), |bloom, (key, value)| bloom.union(Self::of_label(hashing, key, value)))
     }
 
-    fn and(self, other: Self) -> Self {
+    fn union(self, other: Self) -> Self {
         Self(self.0 | other.0)
     }
 
-    fn has(self, other: Self) -> bool {
+    fn contains(self, other: Self) -> bool {
         self.0 & other.0 == other.0
     }
 }
 
-/// How many marks lie together.
+/// Filters per page, the unit of copy-on-write.
 const PAGE: usize = 512;
 
-/// The marks of all label sets, by their numbers. A clone is a snapshot: the first write after it copies the list of pages and one page.
+/// The Bloom filters of all label sets, by set number. A clone is a snapshot: the first write after
+/// it copies the list of pages and one page.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct LabelBlooms(Arc<Vec<Arc<[LabelBloom; PAGE]>>>);
 
 impl LabelBlooms {
-    pub(super) fn set(&mut self, number: u32, mark: LabelBloom) {
+    pub(super) fn set(&mut self, number: u32, bloom: LabelBloom) {
         let (page, at) = (number as usize / PAGE, number as usize % PAGE);
         let pages = Arc::make_mut(&mut self.0);
         while pages.len() <= page {
             pages.push(Arc::new([LabelBloom::default(); PAGE]));
         }
-        Arc::make_mut(&mut pages[page])[at] = mark;
+        Arc::make_mut(&mut pages[page])[at] = bloom;
     }
 
-    /// All numbers that were given are below this.
+    /// Upper bound (exclusive) of all set numbers.
     pub(crate) fn bound(&self) -> usize {
         self.0.len() * PAGE
     }
@@ -59,31 +61,33 @@ impl LabelBlooms {
     }
 }
 
-/// The marks that a set must have for a selector to take it.
+/// The filter bits that a label set must have to match a selector.
 #[derive(Debug)]
 pub(crate) struct BloomQuery {
-    every: LabelBloom,
-    /// One of each.
-    either: Vec<Vec<LabelBloom>>,
+    /// The bits of all labels that are required with one value.
+    required: LabelBloom,
+    /// For each requirement with several values, the bits of each value; one of them must be
+    /// present.
+    any_of: Vec<Vec<LabelBloom>>,
 }
 
 impl BloomQuery {
     pub(crate) fn by(selector: &Selector, hashing: &Hashing) -> Self {
-        let (mut every, mut either) = (LabelBloom::default(), Vec::new());
+        let (mut required, mut any_of) = (LabelBloom::default(), Vec::new());
         for (key, values) in selector.wanted() {
-            let marks: Vec<LabelBloom> = values.iter().map(|value| LabelBloom::of_label(hashing, key, value)).collect();
-            match marks[..] {
-                [mark] => every = every.and(mark),
-                _ => either.push(marks),
+            let blooms: Vec<LabelBloom> = values.iter().map(|value| LabelBloom::of_label(hashing, key, value)).collect();
+            match blooms[..] {
+                [bloom] => required = required.union(bloom),
+                _ => any_of.push(blooms),
             }
         }
-        Self { every, either }
+        Self { required, any_of }
     }
 
-    /// Whether the set of this number may be one.
-    pub(crate) fn may_be(&self, marks: &LabelBlooms, number: u32) -> bool {
-        let mark = marks.get(number);
-        mark.has(self.every) && self.either.iter().all(|either| either.iter().any(|one| mark.has(*one)))
+    /// Whether the label set with this number may match.
+    pub(crate) fn may_be(&self, blooms: &LabelBlooms, number: u32) -> bool {
+        let bloom = blooms.get(number);
+        bloom.contains(self.required) && self.any_of.iter().all(|any_of| any_of.iter().any(|one| bloom.contains(*one)))
     }
 }
 
@@ -105,11 +109,11 @@ mod tests {
             .map(|n| object(&format!(r#"{{"app":"a{}","tier":"t{}","pod":"p{n}"}}"#, n % 17, n % 5)))
             .chain([object("{}")])
             .collect();
-        let mut marks = LabelBlooms::default();
+        let mut blooms = LabelBlooms::default();
         for (number, set) in (1..).zip(&sets) {
-            marks.set(number, LabelBloom::of(&hashing, set.labels()));
+            blooms.set(number, LabelBloom::of(&hashing, set.labels()));
         }
-        let before = marks.clone();
+        let before = blooms.clone();
         for (text, most) in [
             ("app=a3", 400),
             ("app=a3,tier=t1", 150),
@@ -122,16 +126,16 @@ mod tests {
             ("", 2_001),
         ] {
             let selector: Selector = text.parse().unwrap();
-            let sought = BloomQuery::by(&selector, &hashing);
-            let mut looked_at = 0;
+            let query = BloomQuery::by(&selector, &hashing);
+            let mut candidates = 0;
             for (number, set) in (1..).zip(&sets) {
-                let may_be = sought.may_be(&marks, number);
+                let may_be = query.may_be(&blooms, number);
                 assert!(may_be || !selector.matches(&set.labels()), "{text}: {:?}", set.labels());
-                looked_at += usize::from(may_be);
+                candidates += usize::from(may_be);
             }
-            assert!(looked_at <= most, "{text}: {looked_at}");
+            assert!(candidates <= most, "{text}: {candidates}");
         }
-        marks.set(1, LabelBloom::default());
-        assert_ne!(before.get(1), marks.get(1), "a snapshot stays as it is");
+        blooms.set(1, LabelBloom::default());
+        assert_ne!(before.get(1), blooms.get(1), "a snapshot stays as it is");
     }
 }

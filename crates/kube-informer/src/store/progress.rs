@@ -1,10 +1,10 @@
-//! How far each part of the resource has been heard.
+//! Last processed resource version per scope.
 
 use super::{History, WatchScope};
 use crate::object::ObjectKey;
 use crate::object::Version;
 
-/// The scopes that have been listed completely, each with the version up to which it is known.
+/// Completely listed scopes, each with its last processed resource version.
 #[derive(Debug, Default)]
 pub(super) struct Progress(Vec<(WatchScope, Version)>);
 
@@ -47,11 +47,11 @@ impl Progress {
         }
     }
 
-    /// The version up to which everything is known.
+    /// The lowest version of all scopes; none without scopes, or if versions cannot be compared.
     pub(super) fn version(&self) -> Option<Version> {
-        let mut all = self.0.iter().map(|(_, version)| version);
-        let first = all.next()?;
-        let least = all.try_fold(first, |least, other| {
+        let mut versions = self.0.iter().map(|(_, version)| version);
+        let first = versions.next()?;
+        let least = versions.try_fold(first, |least, other| {
             least.partial_cmp(other).map(|order| if order.is_gt() { other } else { least })
         });
         least.cloned()

@@ -1,4 +1,4 @@
-//! The readers' door to a store.
+//! Read access to a store.
 
 use std::any::Any;
 use std::fmt;
@@ -14,18 +14,18 @@ use crate::body::{Obj, Untyped};
 use crate::object::ObjectKey;
 use crate::object::Version;
 
-/// Reads a store. Never waits for the writer and never makes it wait; every read answers from one state.
+/// Reads a store without blocking or delaying the writer; every read is answered from one state.
 #[derive(Clone)]
 pub struct Reader {
     shared: Arc<Shared>,
-    /// Whatever must stay alive as long as somebody reads.
+    /// Kept alive as long as this reader exists.
     hold: Option<Arc<dyn Any + Send + Sync>>,
 }
 
-/// What the writer and its readers share.
+/// State shared by the writer and its readers.
 pub(super) struct Shared {
     state: ArcSwap<StoreState>,
-    /// Indexes that the writer has yet to build.
+    /// Index tables that the writer has not yet adopted.
     waiting: Mutex<Vec<(usize, Box<dyn AnyTable>)>>,
     next_index: AtomicUsize,
 }
@@ -35,40 +35,40 @@ impl Reader {
         Self { shared, hold: None }
     }
 
-    /// The same, keeping something alive.
+    /// A reader of the same store that keeps `hold` alive.
     #[must_use]
     pub fn holding(&self, hold: Arc<dyn Any + Send + Sync>) -> Self {
         Self { shared: Arc::clone(&self.shared), hold: Some(hold) }
     }
 
-    /// What is kept alive.
+    /// The value that is kept alive.
     pub(crate) fn held(&self) -> Option<&(dyn Any + Send + Sync)> {
         self.hold.as_deref()
     }
 
-    /// The object of this key.
+    /// The object with this key.
     #[must_use]
     pub fn get(&self, key: &ObjectKey) -> Option<Obj<Untyped>> {
         self.state().get(key).map(super::state::StoreEntry::object)
     }
 
-    /// The version that the store has reached: none until its first list is complete.
+    /// The resource version of the store; none until its first list is complete.
     #[must_use]
     pub fn version(&self) -> Option<Version> {
         self.state().version().cloned()
     }
 
-    /// The state of this moment, for a short look.
+    /// The current state, for a short read.
     pub(crate) fn state(&self) -> Guard<Arc<StoreState>> {
         self.shared.state.load()
     }
 
-    /// The state of this moment, to be kept.
+    /// The current state, as a snapshot that may be kept.
     pub(crate) fn snapshot(&self) -> Arc<StoreState> {
         self.shared.state()
     }
 
-    /// Hands an index to the writer, which begins to build it when it next applies anything.
+    /// Passes an index table to the writer, which starts to build it with its next `apply`.
     pub(crate) fn add_table(&self, table: Box<dyn AnyTable>) -> usize {
         let id = self.shared.next_index.fetch_add(1, Ordering::Relaxed);
         self.shared.waiting.lock().push((id, table));
@@ -81,12 +81,12 @@ impl Shared {
         Self { state: ArcSwap::from_pointee(state), waiting: Mutex::default(), next_index: AtomicUsize::new(0) }
     }
 
-    /// The state that readers see now.
+    /// The published state.
     pub(super) fn state(&self) -> Arc<StoreState> {
         self.state.load_full()
     }
 
-    /// Lets readers see this state, and gives the one that they saw before.
+    /// Publishes a state, and returns the one published before.
     pub(super) fn publish(&self, state: StoreState) -> Arc<StoreState> {
         self.state.swap(Arc::new(state))
     }

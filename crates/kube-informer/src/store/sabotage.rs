@@ -1,17 +1,17 @@
-//! Deliberate faults, to see that the model test would find them. Only a test build can switch one on.
+//! Deliberate faults that the model test must detect. Only a test build can enable one.
 
-/// A way in which the fold could be wrong.
+/// A deliberate fault in applying deltas.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Sabotage {
-    /// A list does not take out what it has not shown.
+    /// A complete list does not delete the objects it does not contain.
     NoMissedDeletes,
-    /// New objects of a list are told before its deletions.
+    /// New objects of a list are reported before its deletions.
     WrongOrder,
-    /// A new object of a list is told at once and again at the end.
+    /// A new object of a list is reported immediately and again at the end.
     DoubleAdd,
-    /// A deletion is not told.
+    /// A deletion is not reported.
     LostTombstone,
-    /// Events are told before readers can see them.
+    /// Events are returned before readers can see the changes.
     EventBeforeStore,
 }
 

@@ -1,12 +1,12 @@
-//! Numbers for keys.
+//! Slot numbers.
 
-/// Small numbers, each for one key as long as that is in the store.
+/// Allocates small integers, each for one key as long as the key is in the store.
 #[derive(Debug, Default)]
 pub(super) struct Slots {
     next: u32,
     free: Vec<u32>,
-    /// Not to be used again before [`release`](Self::release).
-    later: Vec<u32>,
+    /// Not reused before [`release`](Self::release).
+    deferred: Vec<u32>,
 }
 
 impl Slots {
@@ -17,11 +17,11 @@ impl Slots {
         })
     }
 
-    pub(super) fn put_back(&mut self, slot: u32, later: bool) {
-        if later { &mut self.later } else { &mut self.free }.push(slot);
+    pub(super) fn put_back(&mut self, slot: u32, deferred: bool) {
+        if deferred { &mut self.deferred } else { &mut self.free }.push(slot);
     }
 
     pub(super) fn release(&mut self) {
-        self.free.append(&mut self.later);
+        self.free.append(&mut self.deferred);
     }
 }

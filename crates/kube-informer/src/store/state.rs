@@ -1,4 +1,4 @@
-//! What readers see: one immutable state of the store.
+//! The immutable state that readers see.
 
 use std::any::Any;
 use std::fmt;
@@ -11,30 +11,31 @@ use crate::body::{Obj, Raw, Untyped};
 use crate::object::ObjectKey;
 use crate::object::Version;
 
-/// Keyed afresh for each store, so that nobody can choose names that collide; or from a seed, so that seeds replay.
+/// Randomly seeded per store, so that an attacker cannot choose names that collide; or seeded
+/// explicitly, for reproducible tests.
 pub(crate) type Hashing = foldhash::fast::SeedableRandomState;
 
-/// Everything at one moment: objects, indexes, version. A clone is a snapshot.
+/// Objects, indexes and version at one point in time. A clone is a snapshot.
 #[derive(Clone)]
 pub(crate) struct StoreState {
-    /// By the hash of the namespace.
+    /// Keyed by the hash of the namespace.
     pub(super) spaces: Hamt<NamespaceState>,
     pub(super) len: usize,
-    /// By the numbers of label sets.
+    /// Bloom filters by label set number.
     pub(super) marks: LabelBlooms,
     pub(super) version: Option<Version>,
     pub(super) tables: Tables,
     pub(super) hashing: Hashing,
 }
 
-/// Indexes by their numbers.
+/// Published index tables by id.
 pub(super) type Tables = Arc<[(usize, Arc<dyn Any + Send + Sync>)]>;
 
-/// The objects of one namespace; those without one are in the namespace of no name.
+/// The objects of one namespace. Objects without a namespace are under the empty name.
 #[derive(Debug, Clone)]
 pub(super) struct NamespaceState {
     pub(super) namespace: Arc<str>,
-    /// By the hash of the name.
+    /// Keyed by the hash of the name.
     pub(super) entries: Hamt<StoreEntry>,
 }
 
@@ -42,13 +43,13 @@ pub(super) struct NamespaceState {
 #[derive(Debug, Clone)]
 pub(crate) struct StoreEntry {
     pub(crate) raw: Arc<Raw>,
-    /// The number of its label set.
+    /// Number of its label set.
     pub(crate) labels: u32,
-    /// Its own number for as long as its key is in the store.
+    /// Slot number, constant while its key is in the store.
     pub(crate) slot: u32,
 }
 
-/// Where to find an entry again without its key.
+/// Locates an entry without its key.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct SlotRef {
     pub(crate) space: u32,
@@ -56,7 +57,7 @@ pub(crate) struct SlotRef {
     pub(crate) slot: u32,
 }
 
-/// Where a key belongs: its hashes, so that they are made once for all that is done with it.
+/// The hashes of a key, computed once and passed to every operation on it.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct KeyHashes {
     pub(super) space: u32,
@@ -113,10 +114,10 @@ impl StoreState {
         self.spaces.get(hash, |space| *space.namespace == *namespace)
     }
 
-    pub(crate) fn at(&self, place: SlotRef) -> Option<&StoreEntry> {
-        // Slots are unique, so no name need be compared, not even the namespace's.
-        let find = |space: &NamespaceState| space.entries.get(place.name, |entry| entry.slot == place.slot).is_some();
-        self.spaces.get(place.space, find)?.entries.get(place.name, |entry| entry.slot == place.slot)
+    pub(crate) fn at(&self, slot_ref: SlotRef) -> Option<&StoreEntry> {
+        // Slots are unique, so neither names nor namespaces are compared.
+        let find = |space: &NamespaceState| space.entries.get(slot_ref.name, |entry| entry.slot == slot_ref.slot).is_some();
+        self.spaces.get(slot_ref.space, find)?.entries.get(slot_ref.name, |entry| entry.slot == slot_ref.slot)
     }
 
     pub(crate) fn iter(&self) -> impl Iterator<Item = &StoreEntry> {
@@ -131,7 +132,7 @@ impl StoreState {
         self.space(namespace).map_or(0, |space| space.entries.len())
     }
 
-    /// By the numbers of label sets.
+    /// Bloom filters by label set number.
     pub(crate) fn marks(&self) -> &LabelBlooms {
         &self.marks
     }
@@ -144,29 +145,29 @@ impl StoreState {
         KeyHashes { space: self.hash(key.namespace().unwrap_or_default()), name: self.hash(key.name()) }
     }
 
-    pub(super) fn get_at(&self, spot: KeyHashes, key: &ObjectKey) -> Option<&StoreEntry> {
-        named(self.space_at(spot.space, key.namespace().unwrap_or_default())?, spot.name, key.name())
+    pub(super) fn get_at(&self, hashes: KeyHashes, key: &ObjectKey) -> Option<&StoreEntry> {
+        named(self.space_at(hashes.space, key.namespace().unwrap_or_default())?, hashes.name, key.name())
     }
 
     pub(super) fn place(&self, key: &ObjectKey, slot: u32) -> SlotRef {
         self.spot(key).with_slot(slot)
     }
 
-    /// Puts an entry in, instead of the one of its key if there is one.
-    pub(super) fn put(&mut self, place: SlotRef, entry: StoreEntry) {
-        self.len += usize::from(put(&mut self.spaces, place, entry).is_none());
+    /// Inserts an entry, replacing the one with the same key.
+    pub(super) fn put(&mut self, slot_ref: SlotRef, entry: StoreEntry) {
+        self.len += usize::from(put(&mut self.spaces, slot_ref, entry).is_none());
     }
 
-    /// Takes out the entry of this key, and says where it was.
-    pub(super) fn remove(&mut self, spot: KeyHashes, key: &ObjectKey) -> Option<(SlotRef, StoreEntry)> {
-        let place = spot.with_slot(self.get_at(spot, key)?.slot);
-        let entry = remove(&mut self.spaces, place)?;
+    /// Removes the entry of this key, and returns where it was.
+    pub(super) fn remove(&mut self, hashes: KeyHashes, key: &ObjectKey) -> Option<(SlotRef, StoreEntry)> {
+        let slot_ref = hashes.with_slot(self.get_at(hashes, key)?.slot);
+        let entry = remove(&mut self.spaces, slot_ref)?;
         self.len -= 1;
-        Some((place, entry))
+        Some((slot_ref, entry))
     }
 }
 
-/// One step from one state to the next.
+/// One change between two states.
 #[derive(Debug)]
 pub(super) enum Change {
     Put(SlotRef, StoreEntry),
@@ -175,36 +176,36 @@ pub(super) enum Change {
 
 impl Change {
     pub(super) fn spot(&self) -> KeyHashes {
-        let (Self::Put(place, _) | Self::Removed(place)) = self;
-        KeyHashes { space: place.space, name: place.name }
+        let (Self::Put(slot_ref, _) | Self::Removed(slot_ref)) = self;
+        KeyHashes { space: slot_ref.space, name: slot_ref.name }
     }
 
     pub(super) fn make(self, spaces: &mut Hamt<NamespaceState>) {
         drop(match self {
-            Self::Put(place, entry) => put(spaces, place, entry),
-            Self::Removed(place) => remove(spaces, place),
+            Self::Put(slot_ref, entry) => put(spaces, slot_ref, entry),
+            Self::Removed(slot_ref) => remove(spaces, slot_ref),
         });
     }
 }
 
-fn put(spaces: &mut Hamt<NamespaceState>, place: SlotRef, entry: StoreEntry) -> Option<StoreEntry> {
+fn put(spaces: &mut Hamt<NamespaceState>, slot_ref: SlotRef, entry: StoreEntry) -> Option<StoreEntry> {
     let namespace = entry.key().namespace().unwrap_or_default();
-    if let Some(space) = spaces.get_mut(place.space, |space| *space.namespace == *namespace) {
-        return space.entries.insert(place.name, entry, |other| other.slot == place.slot);
+    if let Some(space) = spaces.get_mut(slot_ref.space, |space| *space.namespace == *namespace) {
+        return space.entries.insert(slot_ref.name, entry, |other| other.slot == slot_ref.slot);
     }
     let mut space = NamespaceState { namespace: namespace.into(), entries: Hamt::new() };
-    space.entries.insert(place.name, entry, |_| false);
-    spaces.insert(place.space, space, |_| false);
+    space.entries.insert(slot_ref.name, entry, |_| false);
+    spaces.insert(slot_ref.space, space, |_| false);
     None
 }
 
-fn remove(spaces: &mut Hamt<NamespaceState>, place: SlotRef) -> Option<StoreEntry> {
-    // Slots are unique, so no name need be compared, not even the namespace's.
-    let same = |entry: &StoreEntry| entry.slot == place.slot;
-    let space = spaces.get_mut(place.space, |space| space.entries.get(place.name, same).is_some())?;
-    let old = space.entries.remove(place.name, same);
+fn remove(spaces: &mut Hamt<NamespaceState>, slot_ref: SlotRef) -> Option<StoreEntry> {
+    // Slots are unique, so neither names nor namespaces are compared.
+    let same = |entry: &StoreEntry| entry.slot == slot_ref.slot;
+    let space = spaces.get_mut(slot_ref.space, |space| space.entries.get(slot_ref.name, same).is_some())?;
+    let old = space.entries.remove(slot_ref.name, same);
     if space.entries.is_empty() {
-        drop(spaces.remove(place.space, |space| space.entries.is_empty()));
+        drop(spaces.remove(slot_ref.space, |space| space.entries.is_empty()));
     }
     old
 }
