@@ -1,4 +1,7 @@
-//! Lists once, then watches, and tells what it hears as deltas. Whatever fails, it finds its way back.
+//! Lists a resource, then watches it, and emits the results as deltas; recovers from every failure.
+//!
+//! `machine` is the pure state machine, the rest is the future that drives it. Uses `client`,
+//! `codec`, `body`, `object` and `store`; must not use `pipeline`, `informer` or `factory`.
 
 use std::convert::Infallible;
 use std::fmt;
@@ -40,11 +43,13 @@ pub(crate) mod step;
 
 /// Keeps one resource, or one namespace of it, under watch.
 ///
-/// [`run`](Self::run) is the whole of it: one future with no task of its own, so that dropping it ends everything it began, and
-/// no connection is left. What it tells goes to a [`DeltaSink`]; how it fares can be seen through [`status`](Self::status) at any
-/// time, and every failure, also one on an established stream, is told to [`on_error`](Self::on_error).
+/// [`run`](Self::run) does all the work: it is one future that spawns no tasks, so dropping it
+/// cancels every request and closes every connection. Deltas go to a [`DeltaSink`];
+/// [`status`](Self::status) exposes the current state at any time; [`on_error`](Self::on_error) is
+/// called with every failure, including failures on an established stream.
 ///
-/// What it does and when is decided by a state machine without clock, chance or I/O; this is the thin shell around it.
+/// A state machine without clock, randomness or I/O makes all decisions; this type is the thin
+/// shell around it.
 ///
 /// ```
 /// # #[tokio::main(flavor = "current_thread")]
@@ -86,14 +91,14 @@ pub struct Reflector {
 
 type OnError = Box<dyn FnMut(&ServerError) + Send>;
 
-/// Makes objects out of their bytes, as they are to be kept. A closure does.
+/// Turns the JSON of received objects into [`Obj`]s. Closures implement it.
 ///
 /// ```
 /// use bytes::Bytes;
 /// use kube_informer::reflector::{Intake, ObjectSource};
 /// use kube_informer::{DecodeError, Obj, Untyped};
 ///
-/// /// Counts what comes in.
+/// /// Counts the objects received.
 /// struct Counted(u64);
 ///
 /// impl Intake for Counted {
@@ -104,22 +109,23 @@ type OnError = Box<dyn FnMut(&ServerError) + Send>;
 /// }
 /// ```
 pub trait Intake: Send {
-    /// Makes an object out of its JSON.
+    /// Builds an object from its JSON.
     fn accept(&mut self, json: &Bytes, source: ObjectSource) -> Result<Obj<Untyped>, DecodeError>;
 
-    /// Whether something is left to do that nobody need wait for.
+    /// Whether there is deferred work that delivery need not wait for.
     fn is_behind(&self) -> bool {
         false
     }
 
-    /// Does it. Called when all that was received has been told, before more is.
+    /// Does the deferred work. Called when everything received so far has been delivered, before
+    /// more is read.
     ///
     /// ```
     /// use bytes::Bytes;
     /// use kube_informer::reflector::{Intake, ObjectSource};
     /// use kube_informer::{DecodeError, Obj, Untyped};
     ///
-    /// /// Hands out objects at once, and files them later.
+    /// /// Returns objects immediately, and files them later.
     /// #[derive(Default)]
     /// struct Filing {
     ///     unfiled: Vec<Obj<Untyped>>,
@@ -154,7 +160,7 @@ where
     }
 }
 
-/// What an object came in.
+/// Whether an object came from a list or from a watch.
 ///
 /// ```
 /// use kube_informer::reflector::ObjectSource;
@@ -166,14 +172,15 @@ where
 /// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum ObjectSource {
-    /// A list, streamed or not: it may have been as it is for long.
+    /// A list, streaming or not: the object may have been in this state for a long time.
     List,
-    /// A watch: it has just changed.
+    /// A watch: the object has just changed.
     Watch,
 }
 
 impl Reflector {
-    /// A reflector of what this source has, which is all there is of `scope`. `what` names it in errors, such as `pods`.
+    /// Creates a reflector of `source`, whose objects are exactly those of `scope`. `what` names
+    /// the resource in errors, such as `pods`.
     #[must_use]
     #[doc(alias("NewReflector", "NewNamedReflector", "NewReflectorWithOptions", "TypeDescription"))]
     pub fn new(
@@ -205,27 +212,28 @@ impl Reflector {
         }
     }
 
-    /// Calls this with every failure, whatever is then done about it.
+    /// Sets a function that is called with every failure, regardless of how the reflector recovers.
     #[must_use]
     pub fn on_error(mut self, on_error: impl FnMut(&ServerError) + Send + 'static) -> Self {
         self.on_error = Some(Box::new(on_error));
         self
     }
 
-    /// Has somebody look out for the resource while the server does not know it.
+    /// Sets the source of definition changes, used while the server does not know the resource.
     pub(crate) fn definition_watch(mut self, definition_watch: Arc<dyn DefinitionWatch>) -> Self {
         self.definition_watch = Some(definition_watch);
         self
     }
 
-    /// Fixes what is otherwise left to chance: how long watches and waits last.
+    /// Seeds the random numbers for watch durations and backoff jitter, to make them reproducible.
     #[must_use]
     pub fn seed(mut self, seed: u64) -> Self {
         self.rng = Rng::seeded(seed);
         self
     }
 
-    /// How it fares. Receivers are woken when the state changes; counters and times are always up to date.
+    /// The current status. Receivers are woken when the state changes; counters and times are
+    /// always up to date.
     ///
     /// ```
     /// # #[tokio::main(flavor = "current_thread")]
@@ -264,18 +272,18 @@ impl Reflector {
             intake,
             on_error,
             definition_watch,
-            sights: None,
+            definition_states: None,
             status: Publisher(status),
             rng,
             started: Instant::now(),
             main: None,
-            beside: None,
+            second: None,
             revision: None,
             actions: Vec::new(),
             sink,
         };
-        // The only way out is a sink that nobody reads any more.
-        let Err(SinkClosed) = run.forever().await;
+        // `run_loop` only ends when the sink is closed.
+        let Err(SinkClosed) = run.run_loop().await;
     }
 }
 
@@ -285,7 +293,7 @@ impl fmt::Debug for Reflector {
     }
 }
 
-/// A reflector at work.
+/// A running reflector.
 struct Run<S> {
     source: Source,
     what: Arc<str>,
@@ -293,27 +301,27 @@ struct Run<S> {
     intake: Box<dyn Intake>,
     on_error: Option<OnError>,
     definition_watch: Option<Arc<dyn DefinitionWatch>>,
-    /// What is seen of the resource, while the server does not know it.
-    sights: Option<Fuse<BoxStream<'static, DefinitionState>>>,
+    /// Changes of the resource's definition, observed while the server does not know the resource.
+    definition_states: Option<Fuse<BoxStream<'static, DefinitionState>>>,
     status: Publisher,
     rng: Rng,
     started: Instant,
     main: Option<Flow>,
-    beside: Option<Second>,
+    second: Option<SecondWatch>,
     revision: Option<BoxFuture<'static, Result<Version, ServerError>>>,
-    /// To be done, in order. Kept for its room.
+    /// Pending actions; reused between steps to avoid reallocating.
     actions: Vec<Action>,
     sink: S,
 }
 
-/// The second watch.
-struct Second {
+/// The second watch, opened while the main one is suspected to be stalled.
+struct SecondWatch {
     flow: Flow,
-    held: bool,
+    paused: bool,
 }
 
 impl<S: DeltaSink> Run<S> {
-    async fn forever(&mut self) -> Result<Infallible, SinkClosed> {
+    async fn run_loop(&mut self) -> Result<Infallible, SinkClosed> {
         self.step(Input::Start).await?;
         loop {
             while let Some(input) = self.decode() {
@@ -321,33 +329,33 @@ impl<S: DeltaSink> Run<S> {
             }
             self.publish();
             if self.intake.is_behind() {
-                // Those who are told come first, also where there is one thread for all.
+                // Let handlers run first, also on a single-threaded runtime.
                 tokio::task::yield_now().await;
                 self.intake.catch_up();
             }
             let input = self.wait().await;
             self.step(input).await?;
             if self.machine.due().is_some_and(|due| due <= self.now()) {
-                // Under a steady stream time would never be looked at.
+                // A continuously ready stream would otherwise starve the timer branch of `wait`.
                 self.step(Input::Tick).await?;
             }
         }
     }
 
-    /// What can be read out of the bytes at hand.
+    /// Decodes the next input from the bytes already received.
     fn decode(&mut self) -> Option<Input> {
         let source = if self.machine.is_listing() { ObjectSource::List } else { ObjectSource::Watch };
         let main = self.main.as_mut().and_then(|flow| flow.decode(source, &mut *self.intake));
         main.or_else(|| {
-            let second = self.beside.as_mut().filter(|second| !second.held)?;
+            let second = self.second.as_mut().filter(|second| !second.paused)?;
             second.flow.decode(ObjectSource::Watch, &mut *self.intake)
         })
     }
 
-    /// Waits for something to happen.
+    /// Waits for the next event.
     async fn wait(&mut self) -> Input {
         let due = self.machine.due().map(|due| self.started + due);
-        let beside = self.beside.as_mut().filter(|second| !second.held);
+        let second = self.second.as_mut().filter(|second| !second.paused);
         tokio::select! {
             biased;
             input = or_never(self.main.as_mut().map(Flow::next)) => input,
@@ -355,13 +363,13 @@ impl<S: DeltaSink> Run<S> {
                 self.revision = None;
                 Input::Revision(answer)
             }
-            input = or_never(beside.map(|second| second.flow.next())) => input,
-            Some(sight) = or_never(self.sights.as_mut().map(StreamExt::next)) => Input::Sighted(sight),
+            input = or_never(second.map(|second| second.flow.next())) => input,
+            Some(state) = or_never(self.definition_states.as_mut().map(StreamExt::next)) => Input::Sighted(state),
             () = or_never(due.map(tokio::time::sleep_until)) => Input::Tick,
         }
     }
 
-    /// Lets the machine take a step, and does what it says.
+    /// Runs one step of the machine and executes the resulting actions.
     async fn step(&mut self, input: Input) -> Result<(), SinkClosed> {
         let mut actions = std::mem::take(&mut self.actions);
         let mut step = Step { now: self.now(), rng: &mut self.rng, actions: &mut actions };
@@ -395,23 +403,24 @@ impl<S: DeltaSink> Run<S> {
                 self.revision = Some(Box::pin(read_revision(Arc::clone(&self.what), answer)));
             }
             Action::WatchBeside(query) => {
-                self.beside = Some(Second { flow: self.watch(Lane::Beside, query), held: false });
+                self.second = Some(SecondWatch { flow: self.watch(Lane::Beside, query), paused: false });
             }
             Action::HoldBeside => {
-                if let Some(second) = &mut self.beside {
-                    second.held = true;
+                if let Some(second) = &mut self.second {
+                    second.paused = true;
                 }
             }
             Action::LookOut => {
-                self.sights = self.definition_watch.as_ref().map(|definition_watch| definition_watch.look().fuse());
+                self.definition_states =
+                    self.definition_watch.as_ref().map(|definition_watch| definition_watch.look().fuse());
             }
-            Action::LookAway => self.sights = None,
+            Action::LookAway => self.definition_states = None,
             Action::CloseBeside => {
-                self.beside = None;
+                self.second = None;
                 self.revision = None;
             }
             Action::Switch => {
-                self.main = self.beside.take().map(|second| second.flow.into_main());
+                self.main = self.second.take().map(|second| second.flow.into_main());
                 self.revision = None;
             }
         }
@@ -455,7 +464,7 @@ impl<S: DeltaSink> Run<S> {
     }
 }
 
-/// Tells that it is over when the reflector is dropped, wherever it was.
+/// Publishes [`ReflectorState::Stopped`] when the reflector is dropped, in whichever state it was.
 struct Publisher(watch::Sender<ReflectorStatus>);
 
 impl Drop for Publisher {
@@ -464,7 +473,7 @@ impl Drop for Publisher {
     }
 }
 
-/// Waits for a future, if there is one.
+/// Waits for the future, or never completes if there is none.
 async fn or_never<F: Future>(future: Option<F>) -> F::Output {
     match future {
         Some(future) => future.await,

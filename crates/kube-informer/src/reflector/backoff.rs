@@ -1,16 +1,17 @@
-//! How long to wait after a failure.
+//! Exponential backoff with jitter.
 
 use std::time::Duration;
 
 use super::settings::BackoffSettings;
 use crate::client::ServerError;
 
-/// Waits that grow with each failure, whatever its kind, and begin anew only after a time without any.
+/// Exponential backoff: each failure of any kind lengthens the wait. It resets only after a
+/// failure-free time.
 #[derive(Debug, Clone)]
 pub(crate) struct Backoff {
     settings: BackoffSettings,
     failures: u32,
-    /// Since when all is well.
+    /// Since when there has been no failure.
     healthy_since: Option<Duration>,
 }
 
@@ -19,28 +20,30 @@ impl Backoff {
         Self { settings, failures: 0, healthy_since: None }
     }
 
-    /// All is well, if it was not already.
+    /// Starts the failure-free time, if it has not already started.
     pub(crate) fn healthy(&mut self, now: Duration) {
         self.healthy_since.get_or_insert(now);
     }
 
-    /// The next wait is the first one again: what failed before says nothing of what comes.
+    /// Resets to the first wait, because earlier failures do not predict the next one.
     pub(super) fn forget(&mut self) {
         self.failures = 0;
     }
 
-    /// Whether all has been well for so long that what was before is forgotten.
+    /// Whether the failure-free time has been long enough to reset the backoff.
     pub(crate) fn is_at_rest(&self, now: Duration) -> bool {
         self.healthy_since.is_some_and(|since| now.saturating_sub(since) >= self.settings.reset_after)
     }
 
-    /// Something failed in this way: how long to wait, which is as long as the server asks, up to the longest it may.
+    /// Records a failure and returns how long to wait: at least the server's `Retry-After`, which
+    /// is capped at `longest`.
     pub(crate) fn after(&mut self, cause: &ServerError, now: Duration, chance: f64, longest: Duration) -> Duration {
         let asked = cause.retry_after().unwrap_or_default().min(longest);
         self.failed(now, chance).max(asked)
     }
 
-    /// Something failed: how long to wait. `chance` is between 0 and 1.
+    /// Records a failure and returns how long to wait. `chance`, between 0 and 1, selects the
+    /// jitter.
     pub(crate) fn failed(&mut self, now: Duration, chance: f64) -> Duration {
         if self.is_at_rest(now) {
             self.failures = 0;

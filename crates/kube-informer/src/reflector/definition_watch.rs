@@ -1,21 +1,21 @@
-//! Looking out for a resource that the server does not know.
+//! Watching the definition of a resource that the server does not know.
 
 use futures_util::stream::BoxStream;
 
-/// Whether a resource is defined, as far as can be seen.
+/// Whether a resource is defined, as far as is known.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) enum DefinitionState {
-    /// Nothing can be said.
+    /// Not known.
     #[default]
     Unknown,
     /// It is not defined.
     Absent,
-    /// It is defined, or its definition has changed: asking again may help.
+    /// It is defined, or its definition has changed: a retry may succeed.
     Present,
 }
 
-/// Looks out for a resource that the server does not know.
+/// Watches the definition of a resource that the server does not know.
 pub(crate) trait DefinitionWatch: Send + Sync {
-    /// What is seen, whenever that changes. Looking ends when the stream is dropped.
+    /// The state of the definition, whenever it changes. Dropping the stream ends the watch.
     fn look(&self) -> BoxStream<'static, DefinitionState>;
 }

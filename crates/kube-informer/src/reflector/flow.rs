@@ -1,4 +1,4 @@
-//! One request and its answer: from bytes to inputs of the machine.
+//! One request and its response: turns bytes into inputs of the machine.
 
 use std::sync::Arc;
 
@@ -14,31 +14,31 @@ use crate::codec::{
     Broken, Frames, LARGEST_OBJECT, ListEnd, ListError, ListSplitter, ProtobufFrames, ProtobufList, WatchFrame, Wire,
 };
 
-/// A list or a watch, from the request to the end of its answer.
+/// A list or watch request, until the end of its response.
 pub(crate) struct Flow {
     lane: Lane,
     doing: Doing,
     what: Arc<str>,
     stage: Stage,
-    cutter: Cutter,
+    decoder: Decoder,
 }
 
 enum Stage {
-    Asking(BoxFuture<'static, Result<Body, ServerError>>),
+    Requesting(BoxFuture<'static, Result<Body, ServerError>>),
     Reading(Body),
-    /// All has been read, but not all of it has been decoded.
+    /// Everything has been read, but not everything has been decoded.
     Ending,
-    Over,
+    Finished,
 }
 
-enum Cutter {
+enum Decoder {
     List(Splitter),
     Watch(Frames),
     ProtobufWatch(ProtobufFrames),
     Done,
 }
 
-/// A list in either form.
+/// A list in either wire format.
 enum Splitter {
     Json(ListSplitter),
     Protobuf(ProtobufList),
@@ -76,8 +76,8 @@ impl Splitter {
 
 impl Flow {
     pub(crate) fn list(what: Arc<str>, answer: BoxFuture<'static, Result<Body, ServerError>>) -> Self {
-        let cutter = Cutter::List(Splitter::new(Wire::Json));
-        Self { lane: Lane::Main, doing: Doing::List, what, stage: Stage::Asking(answer), cutter }
+        let decoder = Decoder::List(Splitter::new(Wire::Json));
+        Self { lane: Lane::Main, doing: Doing::List, what, stage: Stage::Requesting(answer), decoder }
     }
 
     pub(crate) fn watch(
@@ -86,43 +86,43 @@ impl Flow {
         what: Arc<str>,
         answer: BoxFuture<'static, Result<Body, ServerError>>,
     ) -> Self {
-        let cutter = Cutter::Watch(Frames::new(LARGEST_OBJECT));
-        Self { lane, doing, what, stage: Stage::Asking(answer), cutter }
+        let decoder = Decoder::Watch(Frames::new(LARGEST_OBJECT));
+        Self { lane, doing, what, stage: Stage::Requesting(answer), decoder }
     }
 
-    /// It takes the place of the main stream.
+    /// Makes this the main stream.
     pub(super) fn into_main(mut self) -> Self {
         self.lane = Lane::Main;
         self
     }
 
-    /// What can be read out of the bytes at hand.
+    /// Decodes the next input from the bytes already received.
     pub(crate) fn decode(&mut self, source: ObjectSource, intake: &mut dyn Intake) -> Option<Input> {
-        match &mut self.cutter {
-            Cutter::List(splitter) => splitter.next().map(|item| match item {
+        match &mut self.decoder {
+            Decoder::List(splitter) => splitter.next().map(|item| match item {
                 Ok(object) => {
                     intake.accept(&object, ObjectSource::List).map_or(Input::BadObject(self.lane), Input::Item)
                 }
                 Err(error) => Input::Failed(self.lane, self.error(error.into())),
             }),
-            Cutter::Watch(frames) => frames.next().map(|frame| match frame {
+            Decoder::Watch(frames) => frames.next().map(|frame| match frame {
                 Ok(frame) => self.frame(&frame, Wire::Json, source, intake),
                 Err(error) => Input::Failed(self.lane, self.error(error.into())),
             }),
-            Cutter::ProtobufWatch(frames) => frames.next().map(|frame| match frame {
+            Decoder::ProtobufWatch(frames) => frames.next().map(|frame| match frame {
                 Ok(frame) => self.frame(&frame, Wire::Protobuf, source, intake),
                 Err(error) => Input::Failed(self.lane, self.error(error.into())),
             }),
-            Cutter::Done => None,
+            Decoder::Done => None,
         }
     }
 
-    /// The answer's form is known: cuts it accordingly.
-    fn opened(&mut self, wire: Wire) {
-        match (&self.cutter, wire) {
-            (Cutter::List(_), wire) => self.cutter = Cutter::List(Splitter::new(wire)),
-            (Cutter::Watch(_), Wire::Protobuf) => {
-                self.cutter = Cutter::ProtobufWatch(ProtobufFrames::new(LARGEST_OBJECT));
+    /// Selects the decoder for the response's wire format.
+    fn select_decoder(&mut self, wire: Wire) {
+        match (&self.decoder, wire) {
+            (Decoder::List(_), wire) => self.decoder = Decoder::List(Splitter::new(wire)),
+            (Decoder::Watch(_), Wire::Protobuf) => {
+                self.decoder = Decoder::ProtobufWatch(ProtobufFrames::new(LARGEST_OBJECT));
             }
             _ => {}
         }
@@ -142,79 +142,79 @@ impl Flow {
                 Input::Frame(self.lane, Frame::Bookmark { version, initial_events_end })
             }
             Ok(WatchFrame::Failed(status)) => Input::FailureFrame(self.lane, self.error(Failure::of_frame(status))),
-            // Whole, but nothing we know.
+            // A complete frame of an unknown shape.
             Err(Broken::Shape) => Input::BadObject(self.lane),
             Err(broken) => Input::BadFrame(self.lane, broken),
         }
     }
 
-    /// Waits for the answer, or for more of it. What it brings is then to be had from [`decode`](Self::decode).
+    /// Waits for the response, or for more of its bytes, which [`decode`](Self::decode) then reads.
     ///
-    /// Nothing is lost if this is dropped half-way.
+    /// Cancel-safe.
     pub(crate) async fn next(&mut self) -> Input {
         match &mut self.stage {
-            Stage::Asking(answer) => match answer.await {
+            Stage::Requesting(answer) => match answer.await {
                 Ok(body) => {
-                    self.opened(body.wire());
+                    self.select_decoder(body.wire());
                     self.stage = Stage::Reading(body);
                     Input::Opened(self.lane)
                 }
                 Err(error) => {
-                    self.stage = Stage::Over;
+                    self.stage = Stage::Finished;
                     Input::Failed(self.lane, error)
                 }
             },
             Stage::Reading(body) => match body.next().await {
                 Some(Ok(bytes)) => {
-                    match &mut self.cutter {
-                        Cutter::List(splitter) => splitter.push(bytes),
-                        Cutter::Watch(frames) => frames.push(bytes),
-                        Cutter::ProtobufWatch(frames) => frames.push(bytes),
-                        Cutter::Done => {}
+                    match &mut self.decoder {
+                        Decoder::List(splitter) => splitter.push(bytes),
+                        Decoder::Watch(frames) => frames.push(bytes),
+                        Decoder::ProtobufWatch(frames) => frames.push(bytes),
+                        Decoder::Done => {}
                     }
                     Input::Bytes(self.lane)
                 }
                 Some(Err(error)) => {
-                    self.stage = Stage::Over;
+                    self.stage = Stage::Finished;
                     Input::Failed(self.lane, error)
                 }
                 None => {
-                    self.stage = Stage::Over;
+                    self.stage = Stage::Finished;
                     self.finish()
                 }
             },
             Stage::Ending => {
-                self.stage = Stage::Over;
+                self.stage = Stage::Finished;
                 self.finish()
             }
-            Stage::Over => std::future::pending().await,
+            Stage::Finished => std::future::pending().await,
         }
     }
 
-    /// The answer has ended: what does that mean?
+    /// Interprets the end of the response.
     fn finish(&mut self) -> Input {
-        match std::mem::replace(&mut self.cutter, Cutter::Done) {
-            Cutter::List(splitter) => match splitter.finish() {
+        match std::mem::replace(&mut self.decoder, Decoder::Done) {
+            Decoder::List(splitter) => match splitter.finish() {
                 Ok(end) => Input::PageEnded(end),
                 Err(error) => Input::Failed(self.lane, self.error(error.into())),
             },
-            Cutter::Watch(frames) if frames.is_within() => match frames.finish() {
+            Decoder::Watch(frames) if frames.is_within() => match frames.finish() {
                 Ok(Some(frame)) => {
-                    // The last frame lacks nothing but its line break.
+                    // The last frame is complete except for its line break.
                     let mut last = Frames::new(LARGEST_OBJECT + 1);
                     last.push([&frame[..], b"\n"].concat().into());
-                    self.cutter = Cutter::Watch(last);
+                    self.decoder = Decoder::Watch(last);
                     self.stage = Stage::Ending;
                     Input::Bytes(self.lane)
                 }
                 Ok(None) => Input::Failed(self.lane, self.error(Failure::BodyCut("in the middle of a frame".into()))),
                 Err(error) => Input::Failed(self.lane, self.error(error.into())),
             },
-            Cutter::ProtobufWatch(frames) if frames.is_within() => {
+            Decoder::ProtobufWatch(frames) if frames.is_within() => {
                 Input::Failed(self.lane, self.error(Failure::BodyCut("in the middle of a frame".into())))
             }
-            Cutter::Watch(_) | Cutter::ProtobufWatch(_) => Input::Ended(self.lane),
-            Cutter::Done => Input::Ended(self.lane),
+            Decoder::Watch(_) | Decoder::ProtobufWatch(_) => Input::Ended(self.lane),
+            Decoder::Done => Input::Ended(self.lane),
         }
     }
 
@@ -223,7 +223,7 @@ impl Flow {
     }
 }
 
-/// Reads a list for its version alone.
+/// Reads a list for its resource version only.
 pub(super) async fn read_revision(
     what: Arc<str>,
     answer: BoxFuture<'static, Result<Body, ServerError>>,

@@ -1,8 +1,9 @@
-//! Chance, which can be fixed.
+//! Random numbers that can be seeded.
 
 use std::hash::{BuildHasher, RandomState};
 
-/// Numbers that nobody can foresee, or the same ones each time from a seed. Nothing depends on how good they are.
+/// A pseudo-random generator, randomly or explicitly seeded. Not cryptographic; nothing depends on
+/// its quality.
 #[derive(Debug, Clone)]
 pub(crate) struct Rng(u64);
 
@@ -15,7 +16,7 @@ impl Rng {
         Self(RandomState::new().hash_one(()))
     }
 
-    /// Between 0 and 1 (splitmix64).
+    /// A number between 0 and 1, inclusive (splitmix64).
     pub(crate) fn roll(&mut self) -> f64 {
         self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let mut mixed = self.0;

@@ -1,11 +1,13 @@
-//! Everything about a reflector that can be set.
+//! Settings of a reflector.
 
 use std::time::Duration;
 
-/// How many objects to ask for at a time where nothing else was set.
+/// The default page size of lists.
 pub(crate) const PAGE: u32 = 500;
 
-/// How a reflector lists, watches, waits and doubts. All of it can be changed; the defaults suit an API server.
+/// How a reflector lists, watches, backs off and detects stalled watches.
+///
+/// The defaults suit an API server.
 ///
 /// ```
 /// use std::time::Duration;
@@ -16,50 +18,56 @@ pub(crate) const PAGE: u32 = 500;
 #[derive(Debug, Clone, Copy, PartialEq)]
 #[doc(alias("ReflectorOptions"))]
 pub struct ReflectorSettings {
-    /// Whether the first list is asked for as a watch that begins with everything.
+    /// Whether the first list is requested as a streaming list (a watch that begins with all
+    /// objects).
     pub streaming: Streaming,
-    /// After how long without a new object a streaming list that has not said it is complete is given up for a LIST.
+    /// After how long without a new object a streaming list that is still incomplete is abandoned
+    /// for a LIST.
     pub streaming_deadline: Duration,
-    /// After how many streaming lists in a row that ended early LIST is used instead.
+    /// After how many consecutive streaming lists that ended early LIST is used instead.
     pub streaming_tries: u32,
-    /// How many objects to ask for at once. Without it, as client-go does: 500, but all at once where the server answers from
-    /// its cache.
+    /// The page size of lists. `None` is what client-go does: 500, but no pagination where the
+    /// server answers from its watch cache.
     #[doc(alias("WatchListPageSize", "DisableChunking"))]
     pub page_size: Option<u32>,
-    /// The least time that a watch is asked to last; each lasts a random time between this and twice this.
+    /// The minimum duration requested for a watch; each gets a random duration between this and
+    /// twice this.
     #[doc(alias("MinWatchTimeout"))]
     pub watch_timeout: Duration,
-    /// How much longer than asked for a watch may last before we end it ourselves.
+    /// How much longer than requested a watch may last before the reflector closes it.
     pub watch_overtime: Duration,
-    /// A watch that ends sooner than this and has brought nothing was too short: the next one waits.
+    /// A watch that ends sooner than this without any progress counts as too short, and backoff
+    /// applies before the next one.
     pub short_watch: Duration,
-    /// How long to wait for the answer to a request to begin.
+    /// How long to wait for the response to a request to begin.
     pub answer_timeout: Duration,
-    /// How long a list may stop in the middle.
+    /// How long a list response may stall without a byte.
     pub list_idle_timeout: Duration,
-    /// After how long without a byte a watch is doubted, the first time.
+    /// After how long without a byte a watch is probed for the first time.
     pub quiet_after: Duration,
-    /// How long a second watch beside a doubted one is given to bring something.
+    /// How long the second watch, opened to probe a silent one, may take to deliver a change.
     pub probe_window: Duration,
-    /// How long the doubted watch is given to bring what the second one has brought.
+    /// How long the silent watch may take to deliver a change that the second one has delivered.
     pub stall_grace: Duration,
-    /// Waiting after failures.
+    /// Backoff after failures.
     pub backoff: BackoffSettings,
-    /// How often to ask for a resource that the server does not know, while its definition is known not to be there. See
-    /// [`Factory`](crate::Factory#kinds-that-come-and-go).
+    /// How often to request a resource that the server does not know, while its definition is known
+    /// to be absent. See [`Factory`](crate::Factory#kinds-that-come-and-go).
     pub absent_retry: Duration,
-    /// The longest that a server may make us wait by `Retry-After`.
+    /// The longest `Retry-After` of a server that is honoured.
     pub longest_retry_after: Duration,
-    /// For how long after an internal error of the server, sent in a watch, the watch is opened again without a list. None by
-    /// default: the server may have lost track of what it was to tell.
+    /// For how long after an internal error, sent by the server in a watch, the watch is reopened
+    /// without a relist. Zero by default: the server may have lost events.
     #[doc(alias("MaxInternalErrorRetryDuration", "RetryWithDeadline", "NewRetryWithDeadline"))]
     pub internal_error_patience: Duration,
-    /// An internal error that comes so long after the one before has nothing to do with it.
+    /// An internal error that occurs this long after the previous one counts as unrelated to it.
     pub internal_errors_apart: Duration,
-    /// After how many watches in a row that were too short, or in which something came that cannot be read, the list is made anew. A
-    /// [`RetryWatch`](crate::RetryWatch) then ends, if it was for the latter.
+    /// After how many consecutive watches that were too short, or that contained an undecodable
+    /// frame, to relist. A [`RetryWatch`](crate::RetryWatch) ends instead, if the reason is the
+    /// latter.
     pub relist_after_strikes: u32,
-    /// After how many failures in a row to open a watch, where the failure says nothing of the version, the list is made anew.
+    /// After how many consecutive failures to open a watch to relist, where the failure does not
+    /// concern the version.
     pub relist_after_failures: u32,
 }
 
@@ -68,21 +76,21 @@ pub struct ReflectorSettings {
 /// ```
 /// use kube_informer::reflector::{ReflectorSettings, Streaming};
 ///
-/// // LIST from the start, as against servers that are known not to stream.
+/// // Uses LIST from the start, for servers known not to support streaming lists.
 /// let settings = ReflectorSettings { streaming: Streaming::Never, ..ReflectorSettings::default() };
 /// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 #[non_exhaustive]
 #[doc(alias("ToListWatcherWithWatchListSemantics"))]
 pub enum Streaming {
-    /// Until the server turns out not to do it.
+    /// Streaming lists are used until the server turns out not to support them.
     #[default]
     Preferred,
-    /// Never.
+    /// Streaming lists are never used.
     Never,
 }
 
-/// How waits grow from failure to failure.
+/// Exponential backoff: how waits grow from failure to failure.
 ///
 /// ```
 /// use std::time::Duration;
@@ -94,20 +102,21 @@ pub enum Streaming {
 #[derive(Debug, Clone, Copy, PartialEq)]
 #[doc(alias("Backoff"))]
 pub struct BackoffSettings {
-    /// The longest the first wait can be.
+    /// The upper bound of the first wait.
     pub first: Duration,
-    /// How much longer each further one can be.
+    /// The factor by which each further wait grows.
     pub factor: f64,
-    /// The longest any wait can be.
+    /// The upper bound of any wait.
     pub cap: Duration,
-    /// How much of a wait is left to chance: 0 for none, 1 for all of it.
+    /// The fraction of a wait that is random: 0 for none, 1 for all of it.
     pub jitter: f64,
-    /// After how long a time without a failure the first wait comes first again.
+    /// After how long without a failure the backoff resets to the first wait.
     pub reset_after: Duration,
 }
 
 impl ReflectorSettings {
-    /// How long a watch is to last: seconds, as that is all a server takes. `chance` is between 0 and 1.
+    /// The duration to request for a watch, in whole seconds, the only unit that a server accepts.
+    /// `chance` is between 0 and 1.
     pub(crate) fn watch_lasts(&self, chance: f64) -> Duration {
         let least = self.watch_timeout;
         Duration::from_secs((least + least.mul_f64(chance)).as_secs().max(1))

@@ -1,4 +1,4 @@
-//! Where deltas go.
+//! The receiver of deltas.
 
 use std::future::Future;
 
@@ -6,15 +6,16 @@ use tokio::sync::mpsc;
 
 use crate::store::Delta;
 
-/// Takes the reflector's deltas, in order.
+/// Receives the reflector's deltas, in order.
 ///
-/// While it has no room it keeps the reflector waiting, which then reads nothing: back-pressure reaches the server instead of memory.
+/// While the sink has no room, `accept` does not complete and the reflector reads nothing:
+/// backpressure reaches the server instead of filling memory.
 ///
 /// ```
 /// use kube_informer::store::Delta;
 /// use kube_informer::reflector::{DeltaSink, SinkClosed};
 ///
-/// /// Counts, and keeps nothing.
+/// /// Counts deltas and drops them.
 /// struct Counting(u64);
 ///
 /// impl DeltaSink for Counting {
@@ -30,7 +31,7 @@ pub trait DeltaSink: Send {
     fn accept(&mut self, delta: Delta) -> impl Future<Output = Result<(), SinkClosed>> + Send;
 }
 
-/// Nobody takes deltas any more: the reflector ends.
+/// The sink is closed and takes no more deltas: the reflector ends.
 ///
 /// ```
 /// # #[tokio::main(flavor = "current_thread")]

@@ -7,7 +7,7 @@ use tokio::time::Instant;
 use crate::client::ServerError;
 use crate::object::Version;
 
-/// A reflector, seen from outside.
+/// The observable status of a reflector.
 ///
 /// ```
 /// use kube_informer::reflector::{ReflectorState, ReflectorStatus, Synced};
@@ -21,12 +21,12 @@ use crate::object::Version;
 pub struct ReflectorStatus {
     /// What it is doing.
     pub state: ReflectorState,
-    /// The version it has reached. Goes back only after the server did.
+    /// The last processed resource version. Decreases only after the server went back in time.
     #[doc(alias("LastSyncResourceVersion"))]
     pub version: Option<Version>,
     /// Whether a list has been completed.
     pub synced: Synced,
-    /// When the server was last heard of.
+    /// When the reflector last received anything from the server.
     pub last_contact: Option<Instant>,
     /// What it has done so far.
     pub counters: Counters,
@@ -51,22 +51,22 @@ pub struct ReflectorStatus {
 pub enum ReflectorState {
     /// It has not been started.
     Idle,
-    /// A list is on its way.
+    /// A list is in progress.
     Listing {
-        /// How many objects have come.
+        /// How many objects have been received.
         objects: u64,
-        /// How many are still to come, if the server says.
+        /// How many objects remain, if the server reports it.
         remaining: Option<u64>,
     },
     /// A watch is being opened.
     Opening,
     /// A watch is open.
     Watching,
-    /// Something failed; it waits before it tries again.
+    /// Something failed; the reflector backs off before it retries.
     Waiting {
         /// What failed.
         cause: ServerError,
-        /// Until when it waits.
+        /// When it retries.
         until: Instant,
     },
     /// It has ended.
@@ -74,7 +74,7 @@ pub enum ReflectorState {
 }
 
 impl ReflectorState {
-    /// Whether this is the same to whoever waits for a change.
+    /// Whether a receiver that waits for a change can treat both as equal.
     pub(super) fn resembles(&self, other: &Self) -> bool {
         match (self, other) {
             (Self::Listing { objects, remaining }, Self::Listing { objects: others, remaining: remained }) => {
@@ -98,7 +98,7 @@ pub enum Synced {
     /// Not yet.
     #[default]
     No,
-    /// At least once: what is in the store was true once.
+    /// At least once: the store holds a state that the server once had.
     Yes,
 }
 
@@ -116,31 +116,31 @@ pub enum Synced {
 #[non_exhaustive]
 #[doc(alias("SetReflectorMetricsProvider"))]
 pub struct Counters {
-    /// Requests for a list, each page counted.
+    /// LIST requests, counting each page.
     pub lists: u64,
     /// Requests for a streaming list.
     pub streaming_lists: u64,
     /// Requests for a watch.
     pub watches: u64,
-    /// Objects that came in lists.
+    /// Objects received in lists.
     pub listed: u64,
-    /// Changes that came in watches.
+    /// Changes received in watches.
     pub changes: u64,
-    /// Bookmarks that came in watches.
+    /// Bookmarks received in watches.
     pub bookmarks: u64,
     /// Failures of any kind.
     pub errors: u64,
-    /// Objects and frames that could not be read.
+    /// Objects and frames that could not be decoded.
     pub decode_errors: u64,
-    /// Times that a silent watch was doubted.
+    /// How often the server's version was probed, such as because of a silent watch.
     pub probes: u64,
     /// Watches that were found to be stalled.
     pub stalls: u64,
-    /// Lists made anew.
+    /// Relists, by reason.
     pub relists: Relists,
 }
 
-/// How often the list was made anew, and why.
+/// Relists, by reason.
 ///
 /// ```
 /// use kube_informer::reflector::Relists;
@@ -150,23 +150,23 @@ pub struct Counters {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 #[non_exhaustive]
 pub struct Relists {
-    /// The version was too old to go on from.
+    /// The resource version was too old to continue from (expired).
     pub expired: u64,
-    /// The server had not reached the version.
+    /// The server had not reached the resource version yet.
     pub too_large: u64,
-    /// The server went back in time.
+    /// The server went back in time, such as after a restore from a backup.
     pub went_back: u64,
-    /// The server sent a failure in a watch.
+    /// The server sent an error in a watch.
     pub server_error: u64,
-    /// The server would not let us watch.
+    /// The server refused the watch.
     pub refused: u64,
-    /// Watches were closed at once, again and again.
+    /// Consecutive watches were closed immediately.
     pub short_watches: u64,
-    /// A frame could not be read, again and again.
+    /// Frames of consecutive watches could not be decoded.
     pub undecodable: u64,
 }
 
-/// Why a list is made anew.
+/// Why a relist happens.
 ///
 /// ```
 /// use kube_informer::reflector::RelistReason;
@@ -176,24 +176,24 @@ pub struct Relists {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum RelistReason {
-    /// The version was too old to go on from.
+    /// The resource version was too old to continue from (expired).
     Expired,
-    /// The server had not reached the version.
+    /// The server had not reached the resource version yet.
     TooLarge,
-    /// The server went back in time.
+    /// The server went back in time, such as after a restore from a backup.
     WentBack,
-    /// The server sent a failure in a watch.
+    /// The server sent an error in a watch.
     ServerError,
-    /// The server would not let us watch.
+    /// The server refused the watch.
     Refused,
-    /// Watches were closed at once, again and again.
+    /// Consecutive watches were closed immediately.
     ShortWatches,
-    /// A frame could not be read, again and again.
+    /// Frames of consecutive watches could not be decoded.
     Undecodable,
 }
 
 impl Relists {
-    /// How often in all.
+    /// The total number of relists.
     #[must_use]
     pub fn total(&self) -> u64 {
         let Self { expired, too_large, went_back, server_error, refused, short_watches, undecodable } = self;
@@ -224,7 +224,7 @@ impl ReflectorStatus {
         }
     }
 
-    /// How long ago the server was last heard of.
+    /// How long ago the reflector last received anything from the server.
     #[must_use]
     pub fn contact_age(&self) -> Option<Duration> {
         self.last_contact.map(|at| at.elapsed())

@@ -1,4 +1,4 @@
-//! What goes into the machine and what comes out of it.
+//! Inputs and actions of the state machine.
 
 use super::definition_watch::DefinitionState;
 use crate::body::{Obj, Untyped};
@@ -8,82 +8,83 @@ use crate::codec::{Broken, Change, ListEnd};
 use crate::object::Version;
 use crate::store::Delta;
 
-/// Something that happened.
+/// An input of the machine.
 #[derive(Debug)]
 pub(crate) enum Input {
-    /// Begin.
+    /// The reflector has started.
     Start,
-    /// An answer has begun.
+    /// A response has begun.
     Opened(Lane),
-    /// Bytes have arrived. Comes before whatever is read out of them.
+    /// Bytes have arrived. Precedes the inputs decoded from them.
     Bytes(Lane),
     /// An item of a list.
     Item(Obj<Untyped>),
-    /// A list, or a page of it, is complete.
+    /// A list, or one page of it, is complete.
     PageEnded(ListEnd),
     /// A change or a bookmark.
     Frame(Lane, Frame),
-    /// The server has sent a failure as an event.
+    /// The server has sent an error as a watch event.
     FailureFrame(Lane, ServerError),
-    /// One object could not be read; where the next one begins is known.
+    /// One object could not be decoded; the position of the next one is known.
     BadObject(Lane),
-    /// A frame could not be read, and nothing of what follows can be trusted.
+    /// A frame could not be decoded, and nothing after it can be trusted.
     BadFrame(Lane, Broken),
-    /// A stream has ended as it should.
+    /// A stream has ended regularly.
     Ended(Lane),
-    /// A request was refused, or its answer broke off.
+    /// A request was refused, or its response was cut off.
     Failed(Lane, ServerError),
-    /// The present version, asked for because of a doubt.
+    /// The server's current version, requested by [`Action::AskRevision`].
     Revision(Result<Version, ServerError>),
-    /// Whether the resource is defined, as far as whoever looks out for it can see.
+    /// Whether the resource is defined, according to the definition watch.
     Sighted(DefinitionState),
-    /// The time that was asked for has come.
+    /// The time returned by `Machine::due` has been reached.
     Tick,
-    /// Whoever takes the deltas had kept us waiting: for that long nothing was read, and silence meant nothing.
+    /// Backpressure from the sink has ended: nothing was read meanwhile, so the silence of a stream
+    /// meant nothing.
     Resumed,
 }
 
-/// A change or a bookmark out of a watch.
+/// A change or a bookmark from a watch.
 #[derive(Debug)]
 pub(crate) enum Frame {
     Changed(Change, Obj<Untyped>),
     Bookmark { version: Version, initial_events_end: bool },
 }
 
-/// Which of the two streams that may be open at a time.
+/// Identifies one of the two streams that may be open at the same time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Lane {
     /// The list or the watch.
     Main,
-    /// The second watch, beside one that is doubted.
+    /// The second watch, opened while the main one is suspected to be stalled.
     Beside,
 }
 
-/// Something to do, in order.
+/// An action to execute, in order.
 #[derive(Debug)]
 pub(crate) enum Action {
-    /// Drop the main stream and ask for a list.
+    /// Drop the main stream and request a list.
     List(ListQuery),
-    /// Drop the main stream and ask for a watch.
+    /// Drop the main stream and request a watch.
     Watch(WatchQuery),
     /// Drop the main stream.
     Close,
-    /// Ask for the present version.
+    /// Request the server's current version.
     AskRevision(ListQuery),
-    /// Ask for a second watch beside the main one.
+    /// Open the second watch, in addition to the main one.
     WatchBeside(WatchQuery),
-    /// Read no further on the second watch for now.
+    /// Stop reading the second watch for now.
     HoldBeside,
-    /// Drop the second watch and the question for the version.
+    /// Drop the second watch and the request for the version.
     CloseBeside,
-    /// The second watch takes the place of the main one.
+    /// Make the second watch the main one.
     Switch,
-    /// Have somebody look out for the resource, which the server does not know.
+    /// Start the definition watch of the resource, which the server does not know.
     LookOut,
-    /// The resource is there.
+    /// Stop the definition watch: the server knows the resource.
     LookAway,
-    /// Hand on a delta.
+    /// Pass a delta to the sink.
     Deliver(Delta),
-    /// Tell of a failure.
+    /// Report a failure to `on_error`.
     Report(ServerError),
 }

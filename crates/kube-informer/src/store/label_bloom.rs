@@ -75,7 +75,8 @@ impl BloomQuery {
     pub(crate) fn by(selector: &Selector, hashing: &Hashing) -> Self {
         let (mut required, mut any_of) = (LabelBloom::default(), Vec::new());
         for (key, values) in selector.wanted() {
-            let blooms: Vec<LabelBloom> = values.iter().map(|value| LabelBloom::of_label(hashing, key, value)).collect();
+            let blooms: Vec<LabelBloom> =
+                values.iter().map(|value| LabelBloom::of_label(hashing, key, value)).collect();
             match blooms[..] {
                 [bloom] => required = required.union(bloom),
                 _ => any_of.push(blooms),

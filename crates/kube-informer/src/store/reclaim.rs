@@ -125,7 +125,11 @@ mod tests {
         reclaimer.add(Arc::clone(&reader));
         assert_eq!((reclaimer.tidy(), held()), (ReclaimStatus::Pending, 40_000), "a reader looks at it");
         drop(reader);
-        assert_eq!((reclaimer.tidy(), held()), (ReclaimStatus::Done, 40_000), "it shares everything with another state");
+        assert_eq!(
+            (reclaimer.tidy(), held()),
+            (ReclaimStatus::Done, 40_000),
+            "it shares everything with another state"
+        );
         reclaimer.add(Arc::new(state));
         let mut before = held();
         for _ in 0..3 {

@@ -116,7 +116,8 @@ impl StoreState {
 
     pub(crate) fn at(&self, slot_ref: SlotRef) -> Option<&StoreEntry> {
         // Slots are unique, so neither names nor namespaces are compared.
-        let find = |space: &NamespaceState| space.entries.get(slot_ref.name, |entry| entry.slot == slot_ref.slot).is_some();
+        let find =
+            |space: &NamespaceState| space.entries.get(slot_ref.name, |entry| entry.slot == slot_ref.slot).is_some();
         self.spaces.get(slot_ref.space, find)?.entries.get(slot_ref.name, |entry| entry.slot == slot_ref.slot)
     }
 
