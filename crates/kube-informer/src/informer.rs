@@ -1,4 +1,7 @@
-//! The informer, as users hold it.
+//! The public informer API: [`Informer`], builder, settings, listers, indexes, handlers and waits.
+//!
+//! May use `object`, `codec`, `client`, `body`, `store`, `reflector` and `pipeline`. Must not use
+//! `factory`, `one_shot` or `workqueue`.
 
 use std::fmt;
 use std::future::Future;
@@ -41,22 +44,28 @@ mod wait;
 
 /// A watched, indexed, local cache of the objects of one kind. Cheap to clone.
 ///
-/// It lists a resource once, then watches it. Every read is answered from the cache; handlers hear of every change. It runs from
-/// [`start`](Self::start) until the last handle is gone, be it the informer itself, a [`Lister`], an [`Index`], a [`Registration`]
-/// or a [`Subscription`], or until [`shutdown`](Self::shutdown). What is captured by a handler counts as a handle as long as that
-/// handler is not removed.
+/// An informer lists a resource once, then watches it. Reads are served from the cache; handlers are
+/// called with every change. The informer runs from [`start`](Self::start) until
+/// [`shutdown`](Self::shutdown), or until its last handle is dropped. Handles are the informer itself,
+/// a [`Lister`], an [`Index`], a [`Registration`] and a [`Subscription`]. A handle captured by a handler
+/// counts until that handler is removed.
 ///
 /// # Resync
 ///
-/// With a [resync period](InformerBuilder::resync) handlers are told everything in the cache again, as
-/// [`Updated`](Event::Updated) with [`Origin::Resync`](crate::Origin::Resync) and twice the same object. The server is not asked.
-/// The rules are client-go's:
+/// With a [resync period](InformerBuilder::resync), handlers periodically receive every object in the
+/// cache as [`Updated`](Event::Updated) with [`Origin::Resync`](crate::Origin::Resync), where `old` and
+/// `new` are the same object. A resync sends no request to the server. The rules are those of
+/// client-go:
 ///
-/// - Without a period of the informer there is no resync for anybody.
-/// - A handler gets the informer's period, or [its own](HandlerBuilder::resync), at least a second.
-/// - The informer looks every period which handlers are due. A handler that asks for a shorter period before the start shortens this;
-///   one that asks after the start gets the informer's. So each is told at the first look at or after its own time.
-/// - Objects with a change under way are left out, and so is a handler that has not yet heard what it was told together before.
+/// - If the informer has no resync period, no handler is resynced.
+/// - A handler uses the informer's period, or [its own](HandlerBuilder::resync), which is at least one
+///   second.
+/// - Once per check period the informer looks for handlers that are due. The check period is the
+///   informer's period. A handler added before the start with a shorter period shortens it; a handler
+///   added after the start with a shorter period gets the check period. Each handler is resynced at the
+///   first check at or after its due time.
+/// - Objects with a pending change are skipped. A handler is skipped while it has not finished an
+///   earlier batch, such as the initial list or the previous resync.
 ///
 /// ```
 /// # #[tokio::main(flavor = "current_thread")]
@@ -75,7 +84,7 @@ mod wait;
 /// let maps = Informer::<ConfigMap>::builder(client).build();
 /// let printer = maps.on_event(|event| println!("{}", event.key()));
 /// maps.start();
-/// printer.synced().await?; // the cache is full, and the printer has heard all of it
+/// printer.synced().await?; // the cache is full, and the printer has handled every object in it
 /// assert_eq!(maps.lister().count(), 2);
 /// maps.shutdown().await; // no task and no connection is left
 /// # Ok(())
@@ -90,7 +99,7 @@ pub struct Informer<K> {
 }
 
 impl<K: Object> Informer<K> {
-    /// An informer of the resource that the type `K` is of.
+    /// Returns a builder for an informer of the resource that type `K` represents.
     ///
     /// ```
     /// # #[tokio::main(flavor = "current_thread")]
@@ -126,7 +135,7 @@ impl<K: Object> Informer<K> {
         if K::metadata_only() { builder.metadata_only() } else { builder }
     }
 
-    /// An informer of a resource that is known only at run time, or that `K` does not name.
+    /// Returns a builder for a resource that is known only at run time, or that `K` does not name.
     ///
     /// ```
     /// # #[tokio::main(flavor = "current_thread")]
@@ -140,7 +149,7 @@ impl<K: Object> Informer<K> {
     /// use kube::core::{ApiResource, DynamicObject, GroupVersionKind};
     /// use kube_informer::Informer;
     ///
-    /// // Say that this came from the command line.
+    /// // For example, from a command line argument.
     /// let resource = ApiResource::from_gvk(&GroupVersionKind::gvk("", "v1", "ConfigMap"));
     /// let maps = Informer::<DynamicObject>::builder_for(client, resource).start();
     /// maps.synced().await?;
@@ -153,7 +162,9 @@ impl<K: Object> Informer<K> {
         InformerBuilder::of_client(client, resource)
     }
 
-    /// An informer on a source of one's own. Namespaces and selectors are for the source to apply.
+    /// Returns a builder for an informer on a custom [`ListWatch`] source.
+    ///
+    /// The source itself has to apply namespaces and selectors.
     ///
     /// ```
     /// # #[tokio::main(flavor = "current_thread")]
@@ -162,7 +173,7 @@ impl<K: Object> Informer<K> {
     /// use kube_informer::reflector::{ReflectorSettings, Streaming};
     /// use kube_informer::{Body, Frame, Informer, Kind, ListQuery, ListWatch, ServerError, Version, WatchQuery};
     ///
-    /// /// Has one object, which never changes.
+    /// /// A source with one object that never changes.
     /// struct OneMap;
     ///
     /// impl ListWatch for OneMap {
@@ -175,7 +186,7 @@ impl<K: Object> Informer<K> {
     ///         Ok(Body::from_frames(futures_util::stream::pending::<Frame>()))
     ///     }
     /// }
-    /// // Its watches do not begin with everything.
+    /// // The source does not support streaming lists.
     /// let settings = ReflectorSettings { streaming: Streaming::Never, ..ReflectorSettings::default() };
     /// let maps = Informer::<ConfigMap>::builder_from(OneMap, ConfigMap::resource()).reflector(settings).start();
     /// maps.synced().await?;
@@ -192,21 +203,25 @@ impl<K: Object> Informer<K> {
         Self { core, kind: PhantomData }
     }
 
-    /// Starts to list and watch, on tasks of its own. Does nothing if it has been started or stopped before.
+    /// Starts listing and watching on separate tasks.
+    ///
+    /// Does nothing if the informer has already been started or stopped.
     ///
     /// # Panics
     ///
-    /// Outside of a tokio runtime.
+    /// Panics outside of a tokio runtime.
     #[doc(alias("Run", "RunWithContext"))]
     pub fn start(&self) {
         self.core.start();
     }
 
-    /// Stops for good: no request, no task and no connection is left when this completes. Stops for everybody who holds it: to be rid of
-    /// one's own interest only, dropping is enough.
+    /// Stops the informer permanently, for all of its handles.
     ///
-    /// Stopping begins with the call; waiting is for those who want to know. Handlers return from what they are doing, so do not wait
-    /// in one of them. What waited to be told is not told any more. The cache can still be read.
+    /// When the returned future completes, no request, task or connection is left. Stopping begins with
+    /// the call; awaiting the future is optional. To release a single handle, drop it instead.
+    ///
+    /// The future waits for running handlers to return, so do not await it inside a handler. Events
+    /// that are still queued are not delivered. The cache can still be read.
     ///
     /// ```
     /// # #[tokio::main(flavor = "current_thread")]
@@ -231,7 +246,9 @@ impl<K: Object> Informer<K> {
         self.core.shutdown()
     }
 
-    /// The same cache, read as another type: what it decodes, it decodes as that type, and there is still one watch.
+    /// Returns a handle to the same cache that decodes objects as type `V`.
+    ///
+    /// Both handles share one watch and one cache.
     ///
     /// ```
     /// # #[tokio::main(flavor = "current_thread")]
@@ -244,7 +261,7 @@ impl<K: Object> Informer<K> {
     /// use k8s_openapi::api::core::v1::ConfigMap;
     /// use kube_informer::Informer;
     ///
-    /// /// All that this part of the program wants to know.
+    /// /// The only field that this part of the program reads.
     /// #[derive(serde::Deserialize)]
     /// struct Address { data: Data }
     /// #[derive(serde::Deserialize)]
@@ -263,21 +280,23 @@ impl<K: Object> Informer<K> {
         Informer::of(Arc::clone(&self.core))
     }
 
-    /// The resource.
+    /// The resource that this informer watches.
     #[must_use]
     #[doc(alias("ObjectDescription", "ObjectType"))]
     pub fn resource(&self) -> &ApiResource {
         self.core.resource()
     }
 
-    /// Reads the cache.
+    /// Returns a lister, which reads the cache.
     #[must_use]
     #[doc(alias("GetStore", "GetIndexer", "GetTypedIndexer"))]
     pub fn lister(&self) -> Lister<K> {
         Lister::new(self.core.reader())
     }
 
-    /// An index by whatever a function finds in an object: nothing, a value, or several. See [`Index`].
+    /// Adds an index whose values are computed by a function: none, one or several per object.
+    ///
+    /// See [`Index`].
     ///
     /// ```
     /// # #[tokio::main(flavor = "current_thread")]
@@ -321,7 +340,7 @@ impl<K: Object> Informer<K> {
         index
     }
 
-    /// An index by the value of a label. Objects without it are not in the index.
+    /// Adds an index by the value of a label. Objects without the label are not in the index.
     ///
     /// ```
     /// # #[tokio::main(flavor = "current_thread")]
@@ -350,8 +369,10 @@ impl<K: Object> Informer<K> {
         index
     }
 
-    /// An index by the values at a path: `spec.nodeName`, or with `[*]` every one of several, `status.podIPs[*].ip`. See
-    /// [`Obj::values_at`]. Nothing is decoded for it.
+    /// Adds an index by the values at a field path, such as `spec.nodeName`.
+    ///
+    /// `[*]` selects every element of an array: `status.podIPs[*].ip`. See [`Obj::values_at`]. Indexing
+    /// decodes no bodies.
     ///
     /// ```
     /// # #[tokio::main(flavor = "current_thread")]
@@ -379,7 +400,9 @@ impl<K: Object> Informer<K> {
         index
     }
 
-    /// Calls a function with every event, for as long as the registration is held. See [`handler`](Self::handler) for more.
+    /// Calls a function with every event, for as long as the registration is held.
+    ///
+    /// See [`handler`](Self::handler) for more options.
     ///
     /// ```
     /// # #[tokio::main(flavor = "current_thread")]
@@ -394,7 +417,7 @@ impl<K: Object> Informer<K> {
     /// let (tell, told) = std::sync::mpsc::channel();
     /// let maps = Informer::<ConfigMap>::builder(client).start();
     /// let teller = maps.on_event(move |event| tell.send(event.key().clone()).unwrap_or_default());
-    /// teller.synced().await?; // it has heard all that was there
+    /// teller.synced().await?; // every initial object has been handled
     /// assert_eq!(told.try_iter().count(), 2);
     /// # Ok(())
     /// # }
@@ -405,7 +428,9 @@ impl<K: Object> Informer<K> {
         self.handler().on_event(handle)
     }
 
-    /// Calls an asynchronous function with every event, one after the other, for as long as the registration is held.
+    /// Calls an asynchronous function with every event, for as long as the registration is held.
+    ///
+    /// Events are handled one after the other.
     ///
     /// ```
     /// # #[tokio::main(flavor = "current_thread")]
@@ -421,7 +446,7 @@ impl<K: Object> Informer<K> {
     /// let maps = Informer::<ConfigMap>::builder(client).start();
     /// let teller = maps.on_event_async(move |event| {
     ///     let tell = tell.clone();
-    ///     async move { tell.send(event.key().clone()).await.unwrap_or_default() } // waits for room; the watch does not
+    ///     async move { tell.send(event.key().clone()).await.unwrap_or_default() } // waits for capacity without blocking the watch
     /// });
     /// for _ in 0..3 {
     ///     assert!(told.recv().await.is_some());
@@ -437,7 +462,9 @@ impl<K: Object> Informer<K> {
         self.handler().on_event_async(handle)
     }
 
-    /// The events as a stream: the present state first, then every change. See [`Subscription`].
+    /// Returns the events as a stream: the current state first, then every change.
+    ///
+    /// See [`Subscription`].
     ///
     /// ```
     /// # #[tokio::main(flavor = "current_thread")]
@@ -463,10 +490,11 @@ impl<K: Object> Informer<K> {
         self.handler().subscribe()
     }
 
-    /// A handler with a filter, a backlog or a resync period of its own.
+    /// Returns a builder for a handler with its own filter, backlog or resync period.
     ///
-    /// It may be added at any time. One that comes late is told the present state first, marked
-    /// [`Initial`](crate::Origin::Initial), and then every change after it: nothing twice, nothing lost.
+    /// A handler may be added at any time. A late handler first receives the current state, as events
+    /// with [`Origin::Initial`](crate::Origin::Initial), and then every later change: no duplicates, no
+    /// gaps.
     ///
     /// ```
     /// # #[tokio::main(flavor = "current_thread")]
@@ -495,13 +523,16 @@ impl<K: Object> Informer<K> {
         HandlerBuilder::new(Arc::clone(&self.core))
     }
 
-    /// Lists and watches these namespaces from now on, instead of those before, or of everything.
+    /// Replaces the set of namespaces that are listed and watched.
     ///
-    /// Objects of namespaces that are left are deleted from the cache, as [`Filtered`](crate::FinalState::Filtered). Those of a new
-    /// one come with its first list; [`synced`](Self::synced) waits for it. Nothing happens to a source of one's own.
+    /// Objects of removed namespaces are deleted from the cache, with the final state
+    /// [`Filtered`](crate::FinalState::Filtered). Objects of added namespaces arrive with the first list
+    /// of the namespace; [`synced`](Self::synced) waits for it. The namespaces have no effect on a custom
+    /// source.
     ///
-    /// Refused for an informer out of a [`Factory`](crate::Factory): others may hold it who count on its namespaces. The factory has
-    /// one for [others](crate::Factory::within).
+    /// Fails for an informer of a [`Factory`](crate::Factory), because other handles may rely on its
+    /// namespaces. Use [`Factory::within`](crate::Factory::within) to get an informer of other
+    /// namespaces.
     ///
     /// ```
     /// # #[tokio::main(flavor = "current_thread")]
@@ -538,7 +569,9 @@ impl<X> Informer<PartialObjectMeta<X>>
 where
     PartialObjectMeta<X>: Object,
 {
-    /// An informer of the metadata of a resource that is known only at run time. The server sends nothing else.
+    /// Returns a builder for an informer of the metadata of a resource that is known only at run time.
+    ///
+    /// The server sends only metadata.
     ///
     /// ```
     /// # #[tokio::main(flavor = "current_thread")]
@@ -569,7 +602,7 @@ where
     }
 }
 
-/// Each namespace once.
+/// Converts namespaces to scopes, without duplicates.
 fn scopes(namespaces: impl IntoIterator<Item: Into<Arc<str>>>) -> Vec<WatchScope> {
     let mut scopes: Vec<WatchScope> = Vec::new();
     for namespace in namespaces {

@@ -1,4 +1,4 @@
-//! Building an informer.
+//! The informer builder, which assembles the reflector, queue, store and controller.
 
 use std::fmt;
 use std::sync::Arc;
@@ -24,7 +24,7 @@ use crate::reflector::{self, DefinitionWatch, Intake, ObjectSource, Reflector};
 use crate::store::WatchScope;
 use crate::store::{Ingest, Store};
 
-/// An informer to be. See [`Informer::builder`].
+/// Builds an [`Informer`]. See [`Informer::builder`].
 ///
 /// ```
 /// # #[tokio::main(flavor = "current_thread")]
@@ -61,15 +61,16 @@ pub struct InformerBuilder<K> {
     definition_watch: Option<Arc<dyn DefinitionWatch>>,
 }
 
-/// Where objects come from.
+/// The source of list and watch requests.
 enum SourceOf {
     Client(Box<ApiListWatch>),
-    /// A source of the user's own, which serves what it serves.
-    Own(Own),
+    /// A custom source; namespaces, selectors and the wire format do not apply to it.
+    Custom(CustomSource),
 }
 
-/// Makes a reflector on a source whose type only this knows.
-type Own = Box<dyn Fn(Arc<str>, WatchScope, reflector::ReflectorSettings, Box<dyn Intake>) -> Reflector + Send + Sync>;
+/// Creates a reflector on a custom source; erases the type of the source.
+type CustomSource =
+    Box<dyn Fn(Arc<str>, WatchScope, reflector::ReflectorSettings, Box<dyn Intake>) -> Reflector + Send + Sync>;
 
 impl<K: Object> InformerBuilder<K> {
     pub(crate) fn of_client(client: Client, resource: ApiResource) -> Self {
@@ -81,13 +82,13 @@ impl<K: Object> InformerBuilder<K> {
         let reflect = move |what: Arc<str>, scope, settings, intake: Box<dyn Intake>| {
             Reflector::boxed(what, scope, Arc::clone(&source), settings, intake)
         };
-        Self::new(resource, SourceOf::Own(Box::new(reflect)))
+        Self::new(resource, SourceOf::Custom(Box::new(reflect)))
     }
 
     pub(crate) fn metadata_only(mut self) -> Self {
         self.source = match self.source {
             SourceOf::Client(source) => SourceOf::Client(Box::new(source.metadata_only())),
-            own @ SourceOf::Own(_) => own,
+            custom @ SourceOf::Custom(_) => custom,
         };
         self
     }
@@ -96,19 +97,19 @@ impl<K: Object> InformerBuilder<K> {
         Self { settings: InformerSettings::default(), resource, source, sharing: Sharing::No, definition_watch: None }
     }
 
-    /// Says that it is a factory's, and so perhaps somebody else's too.
+    /// Marks the informer as shared by a factory, which fixes its namespaces.
     pub(crate) fn shared(mut self) -> Self {
         self.sharing = Sharing::ByFactory;
         self
     }
 
-    /// Has somebody look out for the resource while the server does not know it.
+    /// Sets the watch that detects the definition of the resource while the server does not serve it.
     pub(crate) fn definition_watch(mut self, definition_watch: Option<Arc<dyn DefinitionWatch>>) -> Self {
         self.definition_watch = definition_watch;
         self
     }
 
-    /// Settings made elsewhere, in place of all that was set so far.
+    /// Replaces all settings made so far.
     ///
     /// ```
     /// # #[tokio::main(flavor = "current_thread")]
@@ -132,7 +133,9 @@ impl<K: Object> InformerBuilder<K> {
         self
     }
 
-    /// Changes the source: whether answers are compressed, parameters of one's own. Nothing happens to a source of one's own.
+    /// Customizes the list and watch requests, for example compression or additional query parameters.
+    ///
+    /// Has no effect on a custom source.
     ///
     /// ```
     /// # #[tokio::main(flavor = "current_thread")]
@@ -152,12 +155,12 @@ impl<K: Object> InformerBuilder<K> {
     pub fn source(mut self, change: impl FnOnce(ApiListWatch) -> ApiListWatch) -> Self {
         self.source = match self.source {
             SourceOf::Client(source) => SourceOf::Client(Box::new(change(*source))),
-            own @ SourceOf::Own(_) => own,
+            custom @ SourceOf::Custom(_) => custom,
         };
         self
     }
 
-    /// The informer, which does nothing until it is [started](Informer::start).
+    /// Builds the informer. It does nothing until it is [started](Informer::start).
     #[must_use]
     pub fn build(self) -> Informer<K> {
         let Self { settings, resource, source, sharing, definition_watch } = self;
@@ -166,17 +169,17 @@ impl<K: Object> InformerBuilder<K> {
             drop_fields: settings.cutter(),
             ..BodyEncoderSettings::default()
         });
-        let mut door = Ingest::default();
+        let mut ingest = Ingest::default();
         let transforms = settings.transform.is_some();
         if let Some(transform) = settings.transform {
-            door = door.transform(encoder.clone(), move |value| transform(value));
+            ingest = ingest.transform(encoder.clone(), move |value| transform(value));
         }
         if let Some(keep_if) = settings.keep_if {
-            door = door.keep_if(move |object| keep_if(object));
+            ingest = ingest.keep_if(move |object| keep_if(object));
         }
         let store = match settings.seed {
-            Some(seed) => Store::seeded(door, seed),
-            None => Store::new(door),
+            Some(seed) => Store::seeded(ingest, seed),
+            None => Store::new(ingest),
         };
         let reader = store.reader();
         let known = store.reader();
@@ -194,10 +197,10 @@ impl<K: Object> InformerBuilder<K> {
                 }
                 SourceOf::Client(source)
             }
-            own @ SourceOf::Own(_) => own,
+            custom @ SourceOf::Custom(_) => custom,
         };
         let clock = Clock::default();
-        let wiring = Wiring {
+        let reflector_parts = ReflectorParts {
             what: resource.plural.as_str().into(),
             source,
             settings: settings.reflector,
@@ -220,7 +223,7 @@ impl<K: Object> InformerBuilder<K> {
             clock,
             mode: if settings.seed.is_some() { MaintenanceMode::Inline } else { MaintenanceMode::SpawnBlocking },
             check: CheckPeriod::new(settings.resync),
-            reflect: wiring.reflect(),
+            reflect: reflector_parts.reflect(),
             reporter: settings.metrics.map(|metrics| Reporter::new(metrics, resource.plural.as_str())),
             span,
         };
@@ -229,11 +232,11 @@ impl<K: Object> InformerBuilder<K> {
         Informer::of(Arc::new(Core::new(shared, reader, identity, controller)))
     }
 
-    /// The informer, started.
+    /// Builds and starts the informer.
     ///
     /// # Panics
     ///
-    /// Outside of a tokio runtime.
+    /// Panics outside of a tokio runtime.
     #[must_use]
     pub fn start(self) -> Informer<K> {
         let informer = self.build();
@@ -242,8 +245,8 @@ impl<K: Object> InformerBuilder<K> {
     }
 }
 
-/// What reflectors are made of.
-struct Wiring {
+/// The parts of which a reflector per scope is created.
+struct ReflectorParts {
     what: Arc<str>,
     source: SourceOf,
     settings: reflector::ReflectorSettings,
@@ -251,19 +254,19 @@ struct Wiring {
     definition_watch: Option<Arc<dyn DefinitionWatch>>,
     seed: Option<u64>,
     encoder: BodyEncoder,
-    /// Whether other objects are made of those that come: then these are not worth packing.
+    /// Whether a transform re-encodes every object; encoding the received one is then wasted work.
     transforms: bool,
     clock: Clock,
 }
 
-impl Wiring {
+impl ReflectorParts {
     fn reflect(self) -> Reflect {
         Box::new(move |scope| {
             let intake =
-                Keeping { encoder: self.encoder.clone(), clock: self.clock.clone(), transforms: self.transforms };
+                EncoderIntake { encoder: self.encoder.clone(), clock: self.clock.clone(), transforms: self.transforms };
             let what = Arc::clone(&self.what);
             let mut reflector = match &self.source {
-                SourceOf::Own(own) => own(what, scope.clone(), self.settings, Box::new(intake)),
+                SourceOf::Custom(reflect) => reflect(what, scope.clone(), self.settings, Box::new(intake)),
                 SourceOf::Client(source) => {
                     let mut source = ApiListWatch::clone(source);
                     if let WatchScope::Namespace(namespace) = scope {
@@ -274,7 +277,7 @@ impl Wiring {
             };
             if let Some(on_error) = self.on_error.clone() {
                 reflector = reflector.on_error(move |error| {
-                    // A function that panics is as one that was not there.
+                    // A panic in the user's function must not stop the reflector.
                     crate::store::guarded("on_watch_error", || on_error(error));
                 });
             }
@@ -289,14 +292,14 @@ impl Wiring {
     }
 }
 
-/// Makes objects as the informer's keeper has them.
-struct Keeping {
+/// Encodes received objects with the informer's body encoder.
+struct EncoderIntake {
     encoder: BodyEncoder,
     clock: Clock,
     transforms: bool,
 }
 
-impl Intake for Keeping {
+impl Intake for EncoderIntake {
     fn accept(&mut self, json: &Bytes, source: ObjectSource) -> Result<Obj<Untyped>, DecodeError> {
         let arrival = match source {
             _ if self.transforms => Arrival::InTransit,

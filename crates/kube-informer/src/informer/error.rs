@@ -1,12 +1,12 @@
-//! What ends a wait for an informer, or makes its cache too old to read.
+//! Errors of waits, of staleness checks and of shared namespaces.
 
 use std::time::Duration;
 
 use crate::client::ServerError;
 
-/// An informer has not synced, and will not by waiting.
+/// An informer has not synced, and waiting longer does not help.
 ///
-/// A refusal need not be the end: the informer keeps trying, and a later wait can succeed.
+/// A refusal is not final: the informer keeps retrying, and a later wait can succeed.
 ///
 /// ```
 /// # #[tokio::main(flavor = "current_thread")]
@@ -30,8 +30,10 @@ use crate::client::ServerError;
 #[non_exhaustive]
 #[doc(alias("SyncResult"))]
 pub enum SyncError {
-    /// The server refuses: credentials (401), permission (403), or it does not know the resource (404).
-    /// Whether this ends a wait can be [set](crate::InformerBuilder::when_refused).
+    /// The server refuses the request: missing credentials (401), missing permission (403), or an unknown
+    /// resource (404).
+    ///
+    /// [`when_refused`](crate::InformerBuilder::when_refused) configures whether this ends a wait.
     #[error("the cache cannot be filled: {0}")]
     Refused(ServerError),
     /// The informer has stopped, or the handler was removed.
@@ -39,7 +41,7 @@ pub enum SyncError {
     Stopped,
 }
 
-/// A version or a state of an object will not come by waiting.
+/// A version or a state of an object was not reached, and waiting longer does not help.
 ///
 /// ```
 /// # #[tokio::main(flavor = "current_thread")]
@@ -62,12 +64,15 @@ pub enum WaitError {
     /// The informer has stopped.
     #[error("the informer has stopped")]
     Stopped,
-    /// The server went back in time, as after a restored backup: versions from before mean nothing any more.
+    /// The server went back in time, for example after a restored backup. Earlier resource versions are
+    /// no longer meaningful.
     #[error("the server went back in time: versions from before mean nothing any more")]
     WentBack,
 }
 
-/// The namespaces of an informer out of a [`Factory`](crate::Factory) stay as they are: others may hold it who count on them.
+/// The namespaces of an informer of a [`Factory`](crate::Factory) cannot be changed.
+///
+/// The informer is shared, and its other handles may rely on its namespaces.
 ///
 /// ```
 /// # #[tokio::main(flavor = "current_thread")]
@@ -89,7 +94,7 @@ pub struct NamespacesShared {
     pub(crate) resource: Box<str>,
 }
 
-/// The cache has not heard of the server for too long.
+/// The last contact with the server is too long ago, or the cache has not been filled yet.
 ///
 /// ```
 /// # #[tokio::main(flavor = "current_thread")]
@@ -112,6 +117,6 @@ pub struct NamespacesShared {
     None => "the cache has not been filled yet".to_owned(),
 })]
 pub struct Stale {
-    /// How long ago the server was last heard of; none if the cache has not been filled yet.
+    /// The time since the last server contact; `None` if the cache has not been filled yet.
     pub age: Option<Duration>,
 }

@@ -1,4 +1,4 @@
-//! Indexes: objects by whatever a function finds in them.
+//! Indexes: lookup of objects by computed values.
 
 use std::borrow::Borrow;
 use std::fmt;
@@ -15,10 +15,12 @@ use crate::store::{Hamt, Reader, StoreEntry, StoreState, guarded};
 
 /// Finds objects of kind `K` by values of type `V`.
 ///
-/// An index may be made before or after there is anything in the cache, and is complete from the start: until the cache has built
-/// it, a little at a time so that changes need not wait, it answers by looking at every object. It goes with the last of its handles.
+/// An index may be created at any time, and its results are complete from the start. The writer builds
+/// the index table in small steps, so that a build does not delay changes; until the table is ready,
+/// lookups scan every object. The table is dropped with the last handle of the index.
 ///
-/// Each answer is of one moment, the same for index and objects. A function that panics finds nothing in the object it was given.
+/// Each lookup reads one snapshot, which covers both the index and the objects. If the index function
+/// panics, the object it was called with has no values in the index.
 ///
 /// ```
 /// # #[tokio::main(flavor = "current_thread")]
@@ -50,17 +52,17 @@ pub struct Index<K, V> {
     reader: Reader,
     id: usize,
     function: Arc<Function<V>>,
-    /// Gone when the last handle is: the writer then drops the table.
+    /// Shared by all handles; the writer drops the table when the last one is dropped.
     wanted: Arc<()>,
     kind: PhantomData<fn() -> K>,
 }
 
 impl<K, V: Hash + Eq + Send + Sync + 'static> Index<K, V> {
-    /// An index over what a function finds. It runs once for each change of an object, and what it decodes is decoded for the
-    /// handlers of that change as well.
+    /// Creates an index over the values that a function returns.
     ///
-    /// The function returns anything that can be iterated. What it returns may not borrow from the object: `collect` it into a
-    /// `Vec`.
+    /// The function runs once per change of an object. A body that it decodes is shared with the
+    /// handlers of that change. Its return value must not borrow from the object: `collect` the values
+    /// into a `Vec`.
     #[doc(hidden)]
     pub fn new<I>(reader: &Reader, function: impl Fn(&Obj<K>) -> I + Send + Sync + 'static) -> Self
     where
@@ -80,7 +82,7 @@ impl<K, V: Hash + Eq + Send + Sync + 'static> Index<K, V> {
         Self { reader: reader.clone(), id, function, wanted, kind: PhantomData }
     }
 
-    /// All objects that have this value, in no particular order.
+    /// Returns all objects that have this value, in no particular order.
     #[doc(alias("ByIndex", "ByTypedIndex", "TypedIndex"))]
     pub fn get<Q: Hash + Eq + ?Sized>(&self, value: &Q) -> Vec<Obj<K>>
     where
@@ -91,7 +93,7 @@ impl<K, V: Hash + Eq + Send + Sync + 'static> Index<K, V> {
         found
     }
 
-    /// The keys of all objects that have this value, in no particular order.
+    /// Returns the keys of all objects that have this value, in no particular order.
     ///
     /// ```
     /// # #[tokio::main(flavor = "current_thread")]
@@ -124,7 +126,7 @@ impl<K, V: Hash + Eq + Send + Sync + 'static> Index<K, V> {
         found
     }
 
-    /// How many objects have this value.
+    /// Returns the number of objects that have this value.
     pub fn count<Q: Hash + Eq + ?Sized>(&self, value: &Q) -> usize
     where
         V: Borrow<Q>,
@@ -138,7 +140,7 @@ impl<K, V: Hash + Eq + Send + Sync + 'static> Index<K, V> {
         count
     }
 
-    /// All values that any object has, each once and in no particular order.
+    /// Returns the distinct values in the index, in no particular order.
     ///
     /// ```
     /// # #[tokio::main(flavor = "current_thread")]
@@ -219,14 +221,14 @@ impl<K, V: Hash + Eq + Send + Sync + 'static> Index<K, V> {
 }
 
 impl<K> Index<K, String> {
-    /// An index by the value of one label. Nothing is decoded for it.
+    /// Creates an index by the value of one label. Decodes no bodies.
     #[doc(hidden)]
     pub fn by_label(reader: &Reader, label: impl Into<String>) -> Self {
         let label = label.into();
         Self::over(reader, move |object| object.label(&label).map(str::to_owned).into_iter().collect())
     }
 
-    /// An index by the values at a path: with `[*]` in it, all of them. Nothing is decoded for it.
+    /// Creates an index by the values at a path; `[*]` selects every array element. Decodes no bodies.
     #[doc(hidden)]
     pub fn by_path(reader: &Reader, path: FieldPath) -> Self {
         Self::over(reader, move |object| object.values_at(&path))

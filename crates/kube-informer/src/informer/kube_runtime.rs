@@ -1,4 +1,4 @@
-//! Subscriptions as the streams that kube-runtime's controllers take.
+//! Adapters from subscriptions to the streams that kube-runtime controllers accept.
 
 use futures_util::Stream;
 use futures_util::stream::{self, StreamExt};
@@ -10,8 +10,11 @@ use crate::object::Object;
 use crate::store::Event;
 
 impl<K: Object + Clone> Subscription<K> {
-    /// Every object that is added, changed or deleted, as `Controller::owns_stream` and `Controller::watches_stream` of `kube-runtime`
-    /// take them: a controller of kube's that watches nothing itself, but hears of changes from a cache it can also read.
+    /// Returns a stream of every object that is added, changed or deleted.
+    ///
+    /// The stream fits `Controller::owns_stream` and `Controller::watches_stream` of `kube-runtime`. Such
+    /// a controller opens no watch for this kind; it receives the changes of a cache that it can also
+    /// read.
     ///
     /// ```
     /// use k8s_openapi::api::apps::v1::{Deployment, ReplicaSet};
@@ -20,26 +23,31 @@ impl<K: Object + Clone> Subscription<K> {
     /// use kube_runtime::Controller;
     ///
     /// fn controller(deployments: Controller<Deployment>, sets: &Informer<ReplicaSet>) -> Controller<Deployment> {
-    ///     // Whose they are stands in their metadata; their bodies need not be decoded.
+    ///     // Owner references are part of the metadata, so no bodies have to be decoded.
     ///     let sets = sets.view::<PartialObjectMeta<ReplicaSet>>();
     ///     deployments.owns_stream(sets.subscribe().touched_objects())
     /// }
     /// ```
     ///
-    /// An object whose owners change comes twice, as it was and as it is, so that whom it was taken from hears of it too. A deleted
-    /// object comes as it last was. A resync brings everything again.
+    /// An object whose owners change is yielded twice, in its old and its new state, so that the former
+    /// owner is reconciled too. A deleted object is yielded in its last known state. A resync yields every
+    /// object again.
     ///
-    /// The stream never fails: that the server is away is the informer's business, and shows in its [`Health`](crate::Health). An object
-    /// that does not fit `K` is passed over, with a warning. The stream ends when the informer stops.
+    /// The stream never yields an error: the informer handles server failures, and reports them in its
+    /// [`Health`](crate::Health). An object that cannot be decoded as `K` is skipped with a warning. The
+    /// stream ends when the informer stops.
     ///
-    /// `Controller::for_stream` would take it too, but wants a `kube_runtime` store beside it, which holds every object decoded: a second
-    /// cache. Let the controller watch its own kind (`Controller::new`), or build it on a [`WorkQueue`](crate::WorkQueue).
+    /// `Controller::for_stream` accepts the stream too, but requires a `kube_runtime` store, which holds
+    /// every object decoded: a second cache. Let the controller watch its own kind (`Controller::new`), or
+    /// build it on a [`WorkQueue`](crate::WorkQueue).
     pub fn touched_objects(self) -> impl Stream<Item = Result<K, watcher::Error>> + Send + use<K> {
         self.flat_map(|event| stream::iter(touched(event))).filter_map(async |object| decoded(&object).map(Ok))
     }
 
-    /// Every object that is added or changed, for controllers that care for nothing that is gone. Otherwise as
-    /// [`touched_objects`](Self::touched_objects).
+    /// Returns a stream of every object that is added or changed, without deletions.
+    ///
+    /// Use it for controllers that ignore deleted objects. An object whose owners change is yielded once,
+    /// in its new state. Otherwise it behaves like [`touched_objects`](Self::touched_objects).
     ///
     /// ```
     /// # #[tokio::main(flavor = "current_thread")]
@@ -68,6 +76,7 @@ impl<K: Object + Clone> Subscription<K> {
     }
 }
 
+/// The objects of an event; for an update that changes the owners, the old state too.
 fn touched<K>(event: Event<K>) -> impl Iterator<Item = Obj<K>> {
     let (before, now) = match event {
         Event::Added { object, .. } => (None, object),

@@ -1,4 +1,7 @@
-//! Reading the cache.
+//! Listers, which read the cache, and snapshots of it.
+//!
+//! `selection` evaluates label selectors for both. May use `object`, `body` and `store`; from the
+//! informer only `Core` and `Stale`.
 
 use std::fmt;
 use std::marker::PhantomData;
@@ -22,8 +25,9 @@ mod snapshot;
 
 /// Reads a cache of objects of kind `K`. Cheap to clone.
 ///
-/// Every answer is of one moment. Reading never waits for the cache to be written, and never makes it wait. Nothing is decoded to
-/// find, to select or to sort. The order of lists is unspecified unless they are [`sorted`](Self::sorted).
+/// Every call reads one consistent snapshot. Readers never block the writer, and the writer never blocks
+/// readers. Lookup, selection and sorting decode no bodies. The order of lists is unspecified unless they
+/// are [`sorted`](Self::sorted).
 ///
 /// ```
 /// # #[tokio::main(flavor = "current_thread")]
@@ -61,7 +65,7 @@ impl<K> Lister<K> {
         Self { reader, kind: PhantomData }
     }
 
-    /// A lister of these objects and no others, for tests.
+    /// Creates a lister of a fixed set of objects, for tests.
     ///
     /// ```
     /// use k8s_openapi::api::core::v1::ConfigMap;
@@ -84,14 +88,14 @@ impl<K> Lister<K> {
         Self::new(reader)
     }
 
-    /// The object of this key.
+    /// Returns the object with this key.
     #[must_use]
     #[doc(alias("GetByKey", "KeyGetter"))]
     pub fn get(&self, key: &ObjectKey) -> Option<Obj<K>> {
         self.reader.state().get(key).map(|entry| entry.object().cast())
     }
 
-    /// All objects.
+    /// Returns all objects.
     #[must_use]
     #[doc(alias("ListAll"))]
     pub fn list(&self) -> Vec<Obj<K>> {
@@ -101,7 +105,7 @@ impl<K> Lister<K> {
         all
     }
 
-    /// All objects, ordered by key.
+    /// Returns all objects, ordered by key.
     ///
     /// ```
     /// use kube_informer::{Lister, Obj, Untyped};
@@ -115,7 +119,9 @@ impl<K> Lister<K> {
         sorted(self.list())
     }
 
-    /// All objects with such labels. The selector is tried once for each set of labels that occurs, not for each object.
+    /// Returns all objects that match a label selector.
+    ///
+    /// The selector is evaluated once per distinct label set, not once per object.
     ///
     /// ```
     /// use kube_informer::{Lister, Obj, Untyped};
@@ -138,7 +144,7 @@ impl<K> Lister<K> {
         all
     }
 
-    /// All keys.
+    /// Returns all keys.
     #[must_use]
     #[doc(alias("ListKeys", "KeyLister", "KeyListerGetter"))]
     pub fn keys(&self) -> Vec<ObjectKey> {
@@ -148,22 +154,22 @@ impl<K> Lister<K> {
         all
     }
 
-    /// How many objects there are.
+    /// Returns the number of objects.
     #[must_use]
     pub fn count(&self) -> usize {
         self.reader.state().len()
     }
 
-    /// Everything at this moment, to be walked without a reference count for each object.
+    /// Returns a snapshot, which can be iterated without a reference count update per object.
     ///
-    /// A snapshot that is kept keeps alive what it shows, so drop it soon.
+    /// A snapshot keeps all of its objects in memory, so drop it soon.
     ///
     /// ```
     /// use kube_informer::{Lister, Obj, Untyped};
     ///
     /// let of = |app| Obj::<Untyped>::from_json(format!(r#"{{"metadata":{{"name":"{app}","labels":{{"app":"{app}"}}}}}}"#)).unwrap();
     /// let snapshot = Lister::fixed([of("web"), of("db")]).snapshot();
-    /// // However often it is walked, it shows the same.
+    /// // Every iteration returns the same objects.
     /// assert_eq!(snapshot.iter().filter(|object| object.label("app") == Some("web")).count(), 1);
     /// assert_eq!(snapshot.count(), 2);
     /// ```
@@ -172,10 +178,11 @@ impl<K> Lister<K> {
         Snapshot::new(self.reader.snapshot())
     }
 
-    /// This lister, if the cache is full and the server was heard of within this time; for reads that must not be stale.
+    /// Returns this lister if the cache is full and the last server contact is recent enough.
     ///
-    /// Hearing of the server means any byte from it. A kind of which nothing changes may be silent for a minute or more, until it is
-    /// asked whether it is still there. A lister of [`fixed`](Self::fixed) objects is always fresh.
+    /// Use it for reads that must not be stale. Any byte received from the server counts as contact. The
+    /// watch of a kind that does not change may be silent for a minute or more, until the reflector
+    /// probes the server. A lister of [`fixed`](Self::fixed) objects is always fresh.
     ///
     /// ```
     /// # #[tokio::main(flavor = "current_thread")]
@@ -212,7 +219,7 @@ impl<K> Lister<K> {
         }
     }
 
-    /// A lister of one namespace. The empty name stands for objects that have none.
+    /// Returns a lister of one namespace. The empty name selects objects without a namespace.
     ///
     /// ```
     /// use kube_informer::{Lister, Obj, Untyped};
@@ -258,13 +265,13 @@ pub struct NamespaceLister<K> {
 }
 
 impl<K> NamespaceLister<K> {
-    /// The object of this name.
+    /// Returns the object with this name.
     #[must_use]
     pub fn get(&self, name: &str) -> Option<Obj<K>> {
         self.reader.state().get_named(&self.namespace, name).map(|entry| entry.object().cast())
     }
 
-    /// All objects of the namespace.
+    /// Returns all objects of the namespace.
     #[must_use]
     pub fn list(&self) -> Vec<Obj<K>> {
         let state = self.reader.state();
@@ -273,13 +280,13 @@ impl<K> NamespaceLister<K> {
         all
     }
 
-    /// All objects of the namespace, ordered by name.
+    /// Returns all objects of the namespace, ordered by name.
     #[must_use]
     pub fn sorted(&self) -> Vec<Obj<K>> {
         sorted(self.list())
     }
 
-    /// All objects of the namespace with such labels.
+    /// Returns all objects of the namespace that match a label selector.
     #[must_use]
     pub fn select(&self, selector: &Selector) -> Vec<Obj<K>> {
         let state = self.reader.state();
@@ -288,13 +295,13 @@ impl<K> NamespaceLister<K> {
         all.map(|entry| entry.object().cast()).collect()
     }
 
-    /// All keys of the namespace.
+    /// Returns all keys of the namespace.
     #[must_use]
     pub fn keys(&self) -> Vec<ObjectKey> {
         self.reader.state().namespace(&self.namespace).map(|entry| entry.key().clone()).collect()
     }
 
-    /// How many objects the namespace has.
+    /// Returns the number of objects in the namespace.
     #[must_use]
     pub fn count(&self) -> usize {
         self.reader.state().namespace_len(&self.namespace)

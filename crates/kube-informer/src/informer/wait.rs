@@ -1,4 +1,4 @@
-//! Waiting for an informer, and seeing how it fares.
+//! Waiting for an informer, and its health.
 
 use futures_util::FutureExt as _;
 use futures_util::future::BoxFuture;
@@ -13,9 +13,10 @@ use crate::object::Version;
 use crate::pipeline::health::Health;
 
 impl<K: Object> Informer<K> {
-    /// Completes when the cache is full. Any number may wait. Waits for [`start`](Self::start) too.
+    /// Completes when the cache is full, that is, when every scope has been listed.
     ///
-    /// Fails if the informer stops, and where waiting cannot help: see [`SyncError`].
+    /// May be called before [`start`](Self::start), and any number of times. Fails if the informer stops,
+    /// and if waiting cannot help; see [`SyncError`].
     ///
     /// ```
     /// # #[tokio::main(flavor = "current_thread")]
@@ -31,7 +32,7 @@ impl<K: Object> Informer<K> {
     /// let maps = Informer::<ConfigMap>::builder(client).start();
     /// assert!(matches!(maps.synced().await, Err(SyncError::Refused(cause)) if cause.is_forbidden()));
     ///
-    /// forbidden.remove(); // somebody gave us the permission
+    /// forbidden.remove(); // the permission is granted
     /// maps.watch_health().wait_for(|health| health.is_synced()).await?;
     /// maps.synced().await?;
     /// # Ok(())
@@ -50,8 +51,10 @@ impl<K: Object> Informer<K> {
         self.core.synced()
     }
 
-    /// Whether the cache is full: everything that is wanted has been listed. Says nothing of handlers, and stays so whatever happens to
-    /// the server; namespaces that are [added](Self::set_namespaces) make it wait for them.
+    /// Whether the cache is full, that is, whether every scope has been listed.
+    ///
+    /// This does not imply that handlers have processed the objects. It stays `true` when the server
+    /// becomes unreachable. Adding [namespaces](Self::set_namespaces) resets it until they are listed.
     ///
     /// ```
     /// # #[tokio::main(flavor = "current_thread")]
@@ -64,7 +67,7 @@ impl<K: Object> Informer<K> {
     /// assert!(!maps.is_synced());
     /// maps.start();
     /// maps.synced().await?;
-    /// server.refuse().await; // the server is gone, the cache is not
+    /// server.refuse().await; // the server is unreachable, the cache stays readable
     /// assert!(maps.is_synced());
     /// # Ok(())
     /// # }
@@ -76,8 +79,9 @@ impl<K: Object> Informer<K> {
         self.core.is_synced()
     }
 
-    /// Completes when the cache has reached a version, such as that of an object just written: whoever reads after that reads their
-    /// own write.
+    /// Completes when the cache has reached a resource version.
+    ///
+    /// With the version of an object that was just written, this gives read-your-writes consistency.
     ///
     /// ```
     /// # #[tokio::main(flavor = "current_thread")]
@@ -98,14 +102,17 @@ impl<K: Object> Informer<K> {
     /// # }
     /// ```
     ///
-    /// Versions of other resources are reached only when the server says so, which may take a minute, or for ever if nothing at all
-    /// happens to this resource. Fails if the server goes back in time meanwhile.
+    /// A version of another resource is reached only when the server reports it, for example with a
+    /// bookmark. This may take a minute, or may never happen if this resource does not change at all.
+    /// Fails if the server goes back in time meanwhile.
     #[must_use]
     pub fn wait_for(&self, version: Version) -> BoxFuture<'static, Result<(), WaitError>> {
         self.core.wait_for(version)
     }
 
-    /// Completes when an object, or its absence, passes a test, with the object. Begins when the cache is full.
+    /// Completes with an object when the object, or its absence, passes a test.
+    ///
+    /// Testing begins when the cache is full.
     ///
     /// ```
     /// # #[tokio::main(flavor = "current_thread")]
@@ -128,8 +135,10 @@ impl<K: Object> Informer<K> {
     /// # }
     /// ```
     ///
-    /// The test is asked about each state that the cache was in when it was looked at; several changes in one batch are one state. To give
-    /// up when the object goes, let the test pass for `None` too. Without a cache: [`until()`](crate::one_shot::until()).
+    /// The test is called once for each observed state of the object, with `None` while the object does
+    /// not exist. Several changes in one batch are observed as one state. To stop waiting when the object
+    /// is deleted, let the test pass for `None` too. To wait without a cache, use
+    /// [`until()`](crate::one_shot::until()).
     #[must_use]
     #[doc(alias("UntilWithSync", "PreconditionFunc"))]
     pub fn wait_until(
@@ -141,7 +150,7 @@ impl<K: Object> Informer<K> {
         found.map(|found| found.map(|object| object.map(Obj::cast))).boxed()
     }
 
-    /// How it fares, now.
+    /// Returns the current health of the informer.
     ///
     /// ```
     /// # #[tokio::main(flavor = "current_thread")]
@@ -166,7 +175,10 @@ impl<K: Object> Informer<K> {
         self.core.health()
     }
 
-    /// How it fares, whenever that changes. The time of the last contact is only as new as the change.
+    /// Returns a receiver that is notified when the health changes.
+    ///
+    /// [`Health::last_contact`] in a received value dates from that change; [`health`](Self::health)
+    /// returns the current one.
     ///
     /// ```
     /// # #[tokio::main(flavor = "current_thread")]

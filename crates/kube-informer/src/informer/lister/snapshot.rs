@@ -1,4 +1,4 @@
-//! One moment of the cache, to be walked.
+//! Immutable snapshots of the cache.
 
 use std::borrow::Borrow;
 use std::fmt;
@@ -15,7 +15,7 @@ use crate::object::Version;
 use crate::object::{Labels, Owner, Uid};
 use crate::store::{StoreEntry, StoreState};
 
-/// Everything in a cache at one moment: objects, and what indexes say of them.
+/// An immutable snapshot of a cache: its objects and its indexes.
 ///
 /// ```
 /// use kube_informer::{Lister, Obj, Untyped};
@@ -36,29 +36,29 @@ impl<K> Snapshot<K> {
         Self { state, kind: PhantomData }
     }
 
-    /// The object of this key.
+    /// Returns the object with this key.
     #[must_use]
     pub fn get(&self, key: &ObjectKey) -> Option<ObjRef<'_, K>> {
         self.state.get(key).map(ObjRef::new)
     }
 
-    /// All objects.
+    /// Iterates over all objects.
     pub fn iter(&self) -> impl Iterator<Item = ObjRef<'_, K>> {
         self.state.iter().map(ObjRef::new)
     }
 
-    /// All objects of a namespace.
+    /// Iterates over all objects of a namespace.
     pub fn namespace(&self, namespace: &str) -> impl Iterator<Item = ObjRef<'_, K>> + use<'_, K> {
         self.state.namespace(namespace).map(ObjRef::new)
     }
 
-    /// All objects with such labels.
+    /// Iterates over all objects that match a label selector.
     pub fn select(&self, selector: &Selector) -> impl Iterator<Item = ObjRef<'_, K>> {
         let mut selection = Selection::new(selector, &self.state);
         self.state.iter().filter(move |entry| selection.takes_in_passing(entry)).map(ObjRef::new)
     }
 
-    /// All objects for which an index has this value, at the moment of the snapshot.
+    /// Returns all objects that have this value in an index, as of the snapshot.
     ///
     /// ```
     /// # #[tokio::main(flavor = "current_thread")]
@@ -92,13 +92,13 @@ impl<K> Snapshot<K> {
         found
     }
 
-    /// How many objects there are.
+    /// Returns the number of objects.
     #[must_use]
     pub fn count(&self) -> usize {
         self.state.len()
     }
 
-    /// The version of the cache; none until its first list is complete.
+    /// The resource version of the cache; `None` until the first list is complete.
     ///
     /// ```
     /// # #[tokio::main(flavor = "current_thread")]
@@ -125,7 +125,7 @@ impl<K> Snapshot<K> {
     }
 }
 
-/// An object of a [`Snapshot`], borrowed.
+/// A borrowed object of a [`Snapshot`].
 ///
 /// ```
 /// use kube_informer::{Lister, Obj, Untyped};
@@ -146,7 +146,7 @@ impl<'a, K> ObjRef<'a, K> {
         Self { entry, kind: PhantomData }
     }
 
-    /// Namespace and name.
+    /// The key: namespace and name.
     #[must_use]
     pub fn key(&self) -> &'a ObjectKey {
         self.entry.key()
@@ -158,7 +158,7 @@ impl<'a, K> ObjRef<'a, K> {
         self.key().name()
     }
 
-    /// The namespace, unless the object has none.
+    /// The namespace; `None` for cluster-scoped objects.
     #[must_use]
     pub fn namespace(&self) -> Option<&'a str> {
         self.key().namespace()
@@ -188,12 +188,12 @@ impl<'a, K> ObjRef<'a, K> {
         self.labels().get(key)
     }
 
-    /// The owners.
+    /// The owner references.
     pub fn owners(&self) -> impl Iterator<Item = Owner<'a>> + use<'a, K> {
         self.entry.raw.meta().owners()
     }
 
-    /// A handle to keep, and to read the body with.
+    /// Returns an owned handle, which outlives the snapshot and can read the body.
     ///
     /// ```
     /// use k8s_openapi::api::core::v1::ConfigMap;
