@@ -1,4 +1,6 @@
-//! From events to work: items in, one worker per item, failed work back later.
+//! The work queue: deduplicates items, hands each to one worker at a time, and retries failed
+//! items with backoff. A pure core (`core`, `slots`, `delays`) behind a mutex and its futures.
+//! Uses `object` and `store` for keys, events and origins, and no other room.
 
 mod builder;
 mod core;
@@ -39,7 +41,9 @@ use self::shared::{Shared, Time};
 use self::slots::Cause;
 use crate::store::Origin;
 
-/// A queue of items to be worked on: usually keys of objects, or anything that can be hashed. Clones are handles of the same queue.
+/// A deduplicating, delaying, rate-limited queue of items, usually object keys.
+///
+/// An item can be any type that is hashable. Clones are handles to the same queue.
 ///
 /// ```
 /// use kube_informer::{ObjectKey, RateLimit, WorkQueue};
@@ -59,36 +63,42 @@ use crate::store::Origin;
 /// # });
 /// ```
 ///
-/// # What it promises
+/// # Guarantees
 ///
-/// 1. An item is with one worker at a time.
-/// 2. An item that is added several times before its turn has one turn. Added while it is worked on, it has one more afterwards.
-/// 3. An item that is [delayed](Self::add_after) twice keeps the earlier time.
-/// 4. An item that is handed out stays handed out until the worker says how it went; if the worker cannot any more, it goes back as
-///    failed. See [`Item`].
-/// 5. Failed work waits as the queue's [`RateLimit`] says, before it comes back.
-/// 6. Of equal [priority](Priority), what was added first goes first. Nothing is held back for ever.
-/// 7. The queue holds each item once, however often it is added: its memory is bounded by the number of different items.
-///    It takes no more than 100 bytes for each of a million (beside what the item itself has on the heap), and gives memory back
-///    ten seconds after a flood, with the next thing that happens while nothing is being worked on.
+/// 1. At most one worker processes an item at a time.
+/// 2. Adds of an item that is already ready are coalesced into one run. An item that is added
+///    while it runs runs once more afterwards.
+/// 3. An item that is [delayed](Self::add_after) twice keeps the earlier deadline.
+/// 4. An item that a worker has taken stays with that worker until the worker reports an outcome.
+///    If the worker is dropped or panics, the item is requeued as failed. See [`Item`].
+/// 5. A failed item is requeued after the delay that the queue's [`RateLimit`] computes.
+/// 6. Items of equal [priority](Priority) run in first-in, first-out order. No item starves.
+/// 7. The queue stores each item once, however often it is added: its memory is bounded by the
+///    number of distinct items. It uses at most 100 bytes per item for a million items (excluding
+///    heap memory owned by the item itself). It releases memory ten seconds after a burst, at the
+///    next operation during which no item is running.
 ///
-/// These are client-go's rules. In some places it differs, because users suffer there:
+/// These are client-go's rules. It deviates where client-go's behaviour causes problems for users:
 ///
-/// - An item that waits for its time and is added runs now, instead of now and then. (An item that is ready or running and is added
-///   with a delay does run twice.)
-/// - Added because of a live event, an item that failed runs now and keeps its failures. Added because of a first list, a relist or
-///   a resync, it waits for its next try. See [`add_from`](Self::add_from).
-/// - [`drain`](Self::drain) waits for work that is queued, too, not only for work that runs.
-/// - After the [shutdown](Self::shutdown) `next` gives None only when nothing can come any more, while client-go's workers may be
-///   sent home while another one has an item that will come once more.
-/// - Failures are counted whatever the rate limit. They are remembered as long as an item is queued, waiting or running, after that
-///   for an hour, and of the last 16,384 such items. client-go remembers them for ever.
-/// - Items that are due at the same moment come in the order in which they were delayed.
+/// - An item that is delayed and then added runs immediately, and only once. (An item that is ready
+///   or running and is added with a delay does run twice.)
+/// - A failed item that is added because of a live event runs immediately and keeps its failure
+///   count. Added because of an initial list, a relist or a resync, it waits for its next retry.
+///   See [`add_from`](Self::add_from).
+/// - [`drain`](Self::drain) also waits for items that are ready, not only for items that run.
+/// - After [`shutdown`](Self::shutdown), `next` returns `None` only when no further item can
+///   become ready. client-go may stop a worker while another worker still runs an item that was
+///   added again.
+/// - Failures are counted regardless of the rate limit. Counts are kept while an item is ready,
+///   delayed or running, then for one hour, for the most recent 16,384 such items. client-go keeps
+///   them indefinitely.
+/// - Items due at the same time become ready in the order in which they were delayed.
 ///
-/// # Where it runs
+/// # Runtime
 ///
-/// The queue starts no task and no thread: the workers that wait for an item keep its time. It needs tokio's timers, once
-/// something is delayed. Only with [metrics](QueueMetrics) a task reports unfinished work, until the last handle is gone.
+/// The queue starts no task and no thread: one of the workers that wait for an item sleeps until
+/// the next delayed item is due. It needs tokio's timers once an item is delayed. Only with
+/// [metrics](QueueMetrics) a task reports unfinished work, until the last handle is dropped.
 #[doc(alias = "TypedInterface")]
 #[doc(alias = "DelayingInterface")]
 #[doc(alias = "TypedDelayingInterface")]
@@ -102,7 +112,7 @@ pub struct WorkQueue<T> {
 }
 
 impl<T> WorkQueue<T> {
-    /// A queue whose failed work waits as `limit` says.
+    /// Creates a queue that delays failed items according to `limit`.
     #[must_use]
     #[doc(alias(
         "NewNamed",
@@ -127,31 +137,31 @@ impl<T> WorkQueue<T> {
         Self::builder().rate_limit(limit).build()
     }
 
-    /// A queue with other settings.
+    /// Returns a builder for a queue with other settings.
     pub fn builder() -> WorkQueueBuilder<T> {
         WorkQueueBuilder::new()
     }
 
-    /// The name it was given.
+    /// Returns the name set by [`WorkQueueBuilder::name`].
     #[must_use]
     pub fn name(&self) -> Option<&str> {
         self.shared.name.as_deref()
     }
 
-    /// How many items are ready to be taken. Neither those that run nor those that wait for their time count.
+    /// Returns the number of items that are ready, excluding running and delayed items.
     #[must_use]
     #[doc(alias = "Len")]
     pub fn len(&self) -> usize {
         self.shared.look(core::Core::ready)
     }
 
-    /// Whether no item is ready to be taken.
+    /// Returns whether no item is ready.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// How many items wait for their time.
+    /// Returns the number of delayed items.
     ///
     /// ```
     /// use std::time::Duration;
@@ -171,14 +181,16 @@ impl<T> WorkQueue<T> {
         self.shared.look(core::Core::delayed)
     }
 
-    /// How many items are with workers.
+    /// Returns the number of items that workers currently hold.
     #[must_use]
     pub fn running(&self) -> usize {
         self.shared.look(core::Core::running)
     }
 
-    /// From now on nothing is added any more, and what waits for its time is dropped. What is ready is still handed out, then
-    /// [`next`](Self::next) gives None. Whoever waits for a [`drain`](Self::drain) waits no longer.
+    /// Shuts the queue down: further adds are ignored and delayed items are dropped.
+    ///
+    /// Ready items are still returned by [`next`](Self::next), then it returns `None`. Pending
+    /// [`drain`](Self::drain) futures complete.
     ///
     /// ```
     /// use kube_informer::{RateLimit, WorkQueue};
@@ -197,17 +209,18 @@ impl<T> WorkQueue<T> {
         self.shared.step(Time::IfQueueHeedsIt, |state| state.core.shut_down());
     }
 
-    /// Whether it has been shut down, or is being drained.
+    /// Returns whether the queue has been shut down or is being drained.
     #[must_use]
     #[doc(alias = "ShuttingDown")]
     pub fn is_shut_down(&self) -> bool {
         self.shared.look(core::Core::is_closed)
     }
 
-    /// Shuts the queue down at once, and waits until all that was ready has been taken and all that was taken has its verdict.
+    /// Shuts the queue down and waits until all ready and running items have been processed.
     ///
-    /// Somebody has to take what is ready: without workers it waits until [`shutdown`](Self::shutdown) is called. What fails does not
-    /// come back. Dropping the future only means not to wait.
+    /// An item counts as processed once its worker has reported an outcome. Workers must keep
+    /// taking items: without workers the future is pending until [`shutdown`](Self::shutdown) is
+    /// called. Failed items are not requeued. Dropping the future only stops the wait.
     ///
     /// ```
     /// use kube_informer::{RateLimit, WorkQueue};
@@ -241,7 +254,7 @@ impl<T> WorkQueue<T> {
 }
 
 impl<T: Hash + Eq + Clone + Send + 'static> WorkQueue<T> {
-    /// Adds an item that should run soon, because something happened: with [`Priority::High`].
+    /// Adds an item with [`Priority::High`].
     ///
     /// ```
     /// use kube_informer::{RateLimit, WorkQueue};
@@ -249,10 +262,10 @@ impl<T: Hash + Eq + Clone + Send + 'static> WorkQueue<T> {
     /// # tokio::runtime::Builder::new_current_thread().enable_time().start_paused(true).build().unwrap().block_on(async {
     /// let queue = WorkQueue::new(RateLimit::default());
     /// queue.add("a");
-    /// queue.add("a"); // it waits already
+    /// queue.add("a"); // already ready: coalesced
     /// assert_eq!(queue.len(), 1);
     /// let item = queue.next().await.unwrap();
-    /// queue.add("a"); // it is being worked on: once more, afterwards
+    /// queue.add("a"); // running: runs once more afterwards
     /// assert_eq!(queue.len(), 0);
     /// item.forget();
     /// assert_eq!(queue.len(), 1);
@@ -264,7 +277,7 @@ impl<T: Hash + Eq + Clone + Send + 'static> WorkQueue<T> {
         self.add_as(item, Priority::High, Cause::Fresh);
     }
 
-    /// Adds an item with a priority. If it is ready already, it keeps the higher one.
+    /// Adds an item with the given priority; an item that is already ready keeps the higher one.
     ///
     /// ```
     /// use kube_informer::{Priority, RateLimit, WorkQueue};
@@ -283,8 +296,10 @@ impl<T: Hash + Eq + Clone + Send + 'static> WorkQueue<T> {
         self.add_as(item, priority, Cause::Fresh);
     }
 
-    /// Adds an item because of an event, as [`enqueue`](WorkQueue::enqueue) does: with the priority of the event's origin. If it
-    /// failed and waits for its next try, only a live event makes it run now.
+    /// Adds an item because of an event, with the priority that corresponds to the event's origin.
+    ///
+    /// [`enqueue`](WorkQueue::enqueue) adds items this way. If the item failed and waits for its
+    /// next retry, only a live event makes it ready immediately.
     ///
     /// ```
     /// use kube_informer::{Origin, RateLimit, WorkQueue};
@@ -303,7 +318,7 @@ impl<T: Hash + Eq + Clone + Send + 'static> WorkQueue<T> {
         self.add_as(item, origin.into(), origin.into());
     }
 
-    /// Adds an item after some time. If it waits already, the earlier time holds.
+    /// Adds an item after `delay`; an item that is already delayed keeps the earlier deadline.
     ///
     /// ```
     /// use std::time::Duration;
@@ -325,7 +340,9 @@ impl<T: Hash + Eq + Clone + Send + 'static> WorkQueue<T> {
         self.shared.step(Time::Needed, |state| state.core.add_after(&mut item, delay, Priority::High));
     }
 
-    /// Adds an item as one that has failed: it waits as the rate limit says. For an item that one has taken, see [`Item::retry`].
+    /// Records a failure of an item and adds it after the delay that the rate limit computes.
+    ///
+    /// For an item that a worker holds, use [`Item::retry`].
     ///
     /// ```
     /// use std::time::Duration;
@@ -345,7 +362,7 @@ impl<T: Hash + Eq + Clone + Send + 'static> WorkQueue<T> {
         self.shared.step(Time::Needed, |state| state.core.retry(&mut item, Priority::High));
     }
 
-    /// Forgets the failures of an item. It still comes back if it waits for its time.
+    /// Resets the failure count of an item. A delayed item still becomes ready when it is due.
     ///
     /// ```
     /// use kube_informer::{RateLimit, WorkQueue};
@@ -363,7 +380,7 @@ impl<T: Hash + Eq + Clone + Send + 'static> WorkQueue<T> {
         self.shared.step(Time::IfQueueHeedsIt, |state| state.core.forget(item));
     }
 
-    /// How often an item has failed since it was last forgotten.
+    /// Returns how often an item has failed since its failure count was last reset.
     ///
     /// ```
     /// use kube_informer::{RateLimit, WorkQueue};
@@ -386,7 +403,7 @@ impl<T: Hash + Eq + Clone + Send + 'static> WorkQueue<T> {
         self.shared.look(|core| core.failures(item))
     }
 
-    /// The next item to work on, as soon as there is one. None if the queue is shut down and nothing is left.
+    /// Waits for the next item; returns `None` once the queue is shut down and empty.
     ///
     /// ```
     /// use std::time::Duration;
@@ -405,14 +422,17 @@ impl<T: Hash + Eq + Clone + Send + 'static> WorkQueue<T> {
     ///
     /// # Cancel safety
     ///
-    /// Dropped before it is ready, it has taken nothing: the item goes to another worker.
+    /// Dropping the future before it completes takes no item: the item goes to another worker.
     #[doc(alias = "Get")]
     pub fn next(&self) -> Next<'_, T> {
         Next::new(&self.shared)
     }
 
-    /// A worker: calls this function with one item after the other, and does with each what the function says ([`Outcome`]), until the queue
-    /// is shut down and nothing is left. As many items are worked on at once as there are workers.
+    /// Runs a worker: calls `work` with one item after another and applies the returned
+    /// [`Outcome`].
+    ///
+    /// Completes when the queue is shut down and empty. The number of workers is the number of
+    /// items that are processed concurrently.
     ///
     /// ```
     /// use kube_informer::{RateLimit, WorkQueue};
@@ -436,9 +456,11 @@ impl<T: Hash + Eq + Clone + Send + 'static> WorkQueue<T> {
     /// # }).unwrap();
     /// ```
     ///
-    /// Work that panics has failed, and the worker goes on; a worker that is dropped while it works leaves a failure behind as well. (What panics
-    /// beside the work, such as a listener of the queue's metrics, ends the worker, and loses no item.) Whoever needs to know
-    /// more of an item than what it is, or to say how it went before the function ends, asks for it by [`next`](Self::next).
+    /// If `work` panics, the item counts as failed and the worker continues. A worker that is
+    /// dropped while it processes an item also records a failure. (A panic outside `work`, for
+    /// example in a [`QueueMetrics`] implementation, ends the worker but loses no item.) Use
+    /// [`next`](Self::next) to access the [`Item`] itself, or to report an outcome before the
+    /// function returns.
     #[doc(alias("Reconciler", "Reconcile", "MaxConcurrentReconciles", "processNextWorkItem", "runWorker"))]
     pub async fn work<F, W>(self, work: F)
     where

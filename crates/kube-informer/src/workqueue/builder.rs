@@ -1,4 +1,4 @@
-//! The settings of a queue.
+//! The builder of a queue.
 
 use std::fmt;
 use std::marker::PhantomData;
@@ -11,7 +11,7 @@ use super::rate_limit::RateLimit;
 use super::running::Timing;
 use super::shared::Shared;
 
-/// The settings of a [`WorkQueue`], each with a default.
+/// Builds a [`WorkQueue`]; every setting has a default.
 ///
 /// ```
 /// use std::time::Duration;
@@ -48,13 +48,13 @@ impl<T> WorkQueueBuilder<T> {
         }
     }
 
-    /// The name of the queue in metrics. None by default.
+    /// Sets the name of the queue in metrics. None by default.
     pub fn name(mut self, name: impl Into<String>) -> Self {
         self.name = Some(name.into().into_boxed_str());
         self
     }
 
-    /// How long failed work waits. [`RateLimit::default`] by default.
+    /// Sets how long failed items are delayed. [`RateLimit::default`] by default.
     ///
     /// ```
     /// use std::time::Duration;
@@ -73,11 +73,13 @@ impl<T> WorkQueueBuilder<T> {
         self
     }
 
-    /// How long work may wait because work of a higher [priority](super::Priority) goes first. 30 s by default.
+    /// Sets how long an item may wait because items of a higher [priority](super::Priority) are
+    /// taken first. 30 s by default.
     ///
-    /// After that it is overdue. As long as there is overdue work, every second turn goes to the one that has waited longest: the
-    /// n-th of them has its turn after at most 2 n turns, however much work of a higher priority arrives. The other turns go on as
-    /// before, so that not even a backlog of hours delays fresh work by more than a factor of two.
+    /// After that the item is overdue. While any item is overdue, every second take returns the one
+    /// that has waited longest: the n-th overdue item is taken after at most 2 n takes, however
+    /// many items of a higher priority arrive. The other takes continue by priority, so that even a
+    /// backlog of hours delays high-priority items by at most a factor of two.
     ///
     /// ```
     /// use std::time::Duration;
@@ -97,13 +99,15 @@ impl<T> WorkQueueBuilder<T> {
         self
     }
 
-    /// Who hears what happens. Nobody by default, or with the feature `metrics` the `metrics` crate if the queue has a name.
+    /// Sets the receiver of metrics.
+    ///
+    /// None by default, or with the feature `metrics` the `metrics` crate if the queue has a name.
     pub fn metrics(mut self, metrics: impl QueueMetrics) -> Self {
         self.metrics = Some(Box::new(metrics));
         self
     }
 
-    /// The queue.
+    /// Builds the queue.
     #[must_use]
     pub fn build(self) -> WorkQueue<T> {
         let metrics = self.metrics.or_else(|| self.name.as_deref().and_then(default_metrics));

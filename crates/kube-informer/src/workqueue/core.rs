@@ -1,4 +1,4 @@
-//! The rules of the queue, without a clock, a thread or a waker.
+//! The pure state machine of the queue, without clock, threads or wakers.
 
 use std::time::Duration;
 
@@ -8,35 +8,36 @@ use super::outcome::Outcome;
 use super::priority::Priority;
 use super::rate_limit::{Limiter, RateLimit};
 use super::running::{Running, Timing};
-use super::slots::{Cause, Found, Hashed, List, Place, Slots};
+use super::slots::{Cause, Found, Hashed, ItemState, List, Slots};
 
-/// The state of a queue. Whoever calls it says what time it is, by [`advance`](Self::advance), before each call for which
-/// [time matters](Self::heeds_time).
+/// The state of a queue. Callers pass the current time with [`advance`](Self::advance) before each
+/// call for which [time matters](Self::heeds_time).
 ///
-/// In this order, so that what every step changes lies together behind the lock: each line of it is fetched from the processor that had
-/// the queue before.
+/// Field order matters: fields that every step modifies are adjacent to the mutex, to minimize the
+/// cache lines that are transferred between cores under contention.
 #[derive(Debug)]
 #[repr(C)]
 pub(super) struct Core<T> {
     ready: [List; Priority::COUNT],
     counts: Counts,
-    /// Whether the last turn went to work that was overdue.
-    overdue_had_its_turn: bool,
+    /// Whether the item taken last was overdue.
+    last_was_overdue: bool,
     phase: Phase,
     running: Running,
     slots: Slots<T>,
     delays: Delays,
     idle: List,
-    /// How many of those that run were added again.
-    agains: usize,
+    /// Number of running items that were added again.
+    added_while_running: usize,
     limiter: Limiter,
     longest_wait: Duration,
     now: Moment,
-    /// When memory is given back that a flood has left. As long as it is set time matters, so that the next flood is noticed, which unsets it.
+    /// When to release memory after a burst. While it is set the clock is read on every step, so
+    /// that a new burst is detected and unsets it.
     trim_at: Option<Moment>,
 }
 
-/// What has been counted since it was last asked for. Wraps, if nobody ever asks.
+/// Counters since the last [`Core::take_counts`]. They wrap if metrics never read them.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Counts {
     pub(super) adds: u32,
@@ -46,13 +47,13 @@ pub(super) struct Counts {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Phase {
     Open,
-    /// Nothing more is added; somebody waits until all work is done.
+    /// Adds are ignored; a drain waits until all items are processed.
     Draining,
-    /// Nothing more is added, and nobody waits.
+    /// Adds are ignored, and pending drains complete.
     ShutDown,
 }
 
-/// Whose turn it is.
+/// The item to take next.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct First {
     pub(super) slot: u32,
@@ -65,20 +66,20 @@ pub(super) struct Taken {
     pub(super) slot: u32,
     pub(super) priority: Priority,
     pub(super) failures: u32,
-    /// How long ago it was asked for, in nanoseconds.
+    /// Nanoseconds since its run was requested.
     pub(super) waited: u64,
 }
 
-/// The failures of an item that is neither queued, waiting nor running are remembered for so long,
-const REMEMBERED_FOR: Duration = Duration::from_secs(3600);
-/// and of no more items than this.
-const REMEMBERED: usize = 16_384;
-/// Memory that a flood has left is kept for the next one for so long. Without that, a queue that fills and empties again and again would
-/// get it page by page each time, which takes a third of all it does.
-const KEPT_FOR: Duration = Duration::from_secs(10);
+/// How long the failure count of an idle item (not ready, delayed or running) is kept.
+const IDLE_KEPT_FOR: Duration = Duration::from_secs(3600);
+/// Maximum number of idle items whose failure counts are kept.
+const MAX_IDLE: usize = 16_384;
+/// How long unused memory is kept after a burst. Releasing it immediately would make a queue that
+/// fills and empties repeatedly page-fault it in again each time, a third of its total cost.
+const TRIM_AFTER: Duration = Duration::from_secs(10);
 
 impl<T: Eq> Core<T> {
-    /// Adds an item. This and the next two take it only if it is new.
+    /// Adds an item. Like `add_after` and `retry`, moves it out of `item` only if it is new.
     #[inline]
     pub(super) fn add(&mut self, item: &mut Hashed<Option<T>>, priority: Priority, cause: Cause) {
         match self.find_to_add(item) {
@@ -95,7 +96,7 @@ impl<T: Eq> Core<T> {
         }
     }
 
-    /// Adds an item as one that has failed.
+    /// Records a failure of an item and delays it accordingly.
     pub(super) fn retry(&mut self, item: &mut Hashed<Option<T>>, priority: Priority) {
         if let Some(slot) = self.slot_to_add(item) {
             self.counts.retries = self.counts.retries.wrapping_add(1);
@@ -113,12 +114,12 @@ impl<T: Eq> Core<T> {
         if self.is_closed() { None } else { self.slots.find_or_insert(item) }
     }
 
-    /// Forgets the failures of an item, nothing else.
+    /// Resets the failure count of an item, nothing else.
     pub(super) fn forget(&mut self, item: Hashed<&T>) {
         let Some(number) = self.slots.find(item) else { return };
         let slot = self.slots.get_mut(number);
         slot.failures = 0;
-        if slot.place == Place::Idle {
+        if slot.state == ItemState::Idle {
             self.idle.remove(&mut self.slots, number);
             self.slots.remove(number);
         }
@@ -137,10 +138,10 @@ impl<T> Core<T> {
             ready: [const { List::new() }; Priority::COUNT],
             running: Running::new(timing),
             idle: List::new(),
-            agains: 0,
+            added_while_running: 0,
             limiter: Limiter::new(limit),
             longest_wait,
-            overdue_had_its_turn: false,
+            last_was_overdue: false,
             now: Moment::START,
             trim_at: None,
             phase: Phase::Open,
@@ -148,8 +149,8 @@ impl<T> Core<T> {
         }
     }
 
-    /// Whether what is in the queue depends on the time. If not, adding fresh work, taking work and ending work that never failed
-    /// do not either, and need not pay for a look at the clock.
+    /// Whether the queue's contents depend on the time. If not, adding a high-priority item, taking
+    /// an item and ending an item that never failed do not either, and skip reading the clock.
     #[inline]
     pub(super) fn heeds_time(&self) -> bool {
         !self.delays.is_empty()
@@ -159,16 +160,16 @@ impl<T> Core<T> {
             || Priority::HELD_BACK.iter().any(|priority| !self.ready[*priority as usize].is_empty())
     }
 
-    /// Tells the time; what is due becomes ready, and what was kept for too long goes.
+    /// Sets the current time: due items become ready and expired failure counts are dropped.
     pub(super) fn advance(&mut self, now: Moment) {
         let now = now.max(self.now);
         while let Some((due, slot)) = self.delays.pop_due(now) {
             self.now = due.max(self.now);
-            let later = self.slots.get(slot).later;
+            let later = self.slots.get(slot).delayed_priority;
             self.add_slot(slot, later, Cause::Fresh);
         }
         self.now = now;
-        while let Some(slot) = self.idle.first().filter(|slot| self.slots.get(*slot).since.after(REMEMBERED_FOR) <= now)
+        while let Some(slot) = self.idle.first().filter(|slot| self.slots.get(*slot).since.after(IDLE_KEPT_FOR) <= now)
         {
             self.idle.remove(&mut self.slots, slot);
             self.slots.remove(slot);
@@ -176,17 +177,18 @@ impl<T> Core<T> {
         self.trim();
     }
 
-    /// Gives memory back that a flood has left some time ago.
+    /// Releases unused memory [`TRIM_AFTER`] after a burst.
     fn trim(&mut self) {
         if !self.slots.are_mostly_free() {
             self.trim_at = None;
-        } else if *self.trim_at.get_or_insert(self.now.after(KEPT_FOR)) <= self.now && self.running.is_empty() {
+        } else if *self.trim_at.get_or_insert(self.now.after(TRIM_AFTER)) <= self.now && self.running.is_empty() {
             self.trim_at = None;
             self.compact();
         }
     }
 
-    /// The same, for a worker that goes from one item to the next: nobody else may ever find it between two.
+    /// Like `trim`, for a worker that ends one item and takes the next in one step: with workers
+    /// that always do so, no other step would ever see `running` empty.
     #[inline]
     pub(super) fn trim_between_turns(&mut self) {
         if self.trim_at.is_some() {
@@ -194,10 +196,10 @@ impl<T> Core<T> {
         }
     }
 
-    /// The item whose turn it is.
+    /// Returns the item to take next.
     #[inline]
     pub(super) fn first(&self) -> Option<First> {
-        let overdue = self.overdue().filter(|_| !self.overdue_had_its_turn);
+        let overdue = self.overdue().filter(|_| !self.last_was_overdue);
         let slot = overdue.or_else(|| Priority::DESCENDING.iter().find_map(|it| self.ready[*it as usize].first()))?;
         Some(First { slot, overdue: overdue.is_some() })
     }
@@ -207,31 +209,32 @@ impl<T> Core<T> {
         self.slots.item(slot)
     }
 
-    /// Hands out the item whose turn it is. What it says of it is put together where it is wanted: read as a whole right after it was written
-    /// in parts, a processor would stall on it.
+    /// Takes the item returned by `first`. Always inlined, so that `Taken` is assembled in the
+    /// caller: a wide load of a struct just written with narrower stores stalls store-to-load
+    /// forwarding.
     #[inline(always)]
     pub(super) fn take(&mut self, first: First) -> Taken {
-        self.overdue_had_its_turn = first.overdue;
+        self.last_was_overdue = first.overdue;
         let number = first.slot;
         let slot = self.slots.get_mut(number);
         let priority = std::mem::replace(&mut slot.priority, Priority::Low);
-        let (failures, waited) = (slot.failures, self.now.nanos_since(slot.asked));
-        (slot.place, slot.since) = (Place::Running, self.now);
+        let (failures, waited) = (slot.failures, self.now.nanos_since(slot.requested_at));
+        (slot.state, slot.since) = (ItemState::Running, self.now);
         self.ready[priority as usize].remove_first(&mut self.slots);
         self.running.push(&mut self.slots, number);
         Taken { slot: number, priority, failures, waited }
     }
 
-    /// Takes an item back, with what the worker says about it and the priority it was taken with. Returns how long it ran, in
-    /// nanoseconds, and in `left` the item if nothing is left to know about it.
+    /// Takes an item back with its outcome and the priority it was taken with. Returns how long it
+    /// ran, in nanoseconds, and in `left` the item if its slot was freed.
     #[inline]
     pub(super) fn end(&mut self, number: u32, outcome: &Outcome, priority: Priority, left: &mut Option<T>) -> u64 {
         self.running.remove(&mut self.slots, number);
         let slot = self.slots.get_mut(number);
         let worked = self.now.nanos_since(slot.since);
-        slot.place = Place::Nowhere;
-        let mut again = slot.again.take();
-        self.agains -= usize::from(again.is_some());
+        slot.state = ItemState::Unlisted;
+        let mut again = slot.added_again.take();
+        self.added_while_running -= usize::from(again.is_some());
         if matches!(outcome, Outcome::Forget | Outcome::RevisitAfter(_)) {
             slot.failures = 0;
         }
@@ -256,16 +259,16 @@ impl<T> Core<T> {
         if again.is_some() {
             self.make_ready(number);
         }
-        *left = self.rest(number);
+        *left = self.free_or_idle(number);
         worked
     }
 
-    /// Takes nothing more, forgets what waits for its time, and lets nobody wait for the rest any longer.
+    /// Ignores further adds, drops delayed items and completes pending drains.
     pub(super) fn shut_down(&mut self) {
         self.close(Phase::ShutDown);
     }
 
-    /// The same, but somebody will wait for the rest.
+    /// Like `shut_down`, but drains stay pending until all items are processed.
     pub(super) fn drain(&mut self) {
         self.close(Phase::Draining);
     }
@@ -275,12 +278,12 @@ impl<T> Core<T> {
         self.phase != Phase::Open
     }
 
-    /// Nothing will ever be handed out again.
+    /// Whether no item will ever be handed out again.
     pub(super) fn is_over(&self) -> bool {
-        self.is_closed() && self.ready() == 0 && self.agains == 0
+        self.is_closed() && self.ready() == 0 && self.added_while_running == 0
     }
 
-    /// Nobody has to wait for work to be done.
+    /// Whether a pending drain completes.
     pub(super) fn is_drained(&self) -> bool {
         match self.phase {
             Phase::Open => false,
@@ -306,12 +309,12 @@ impl<T> Core<T> {
         self.delays.len()
     }
 
-    /// What client-go calls the depth: the runs that have been asked for and can be had without waiting for a time.
+    /// client-go's `depth`: requested runs that are not delayed.
     pub(super) fn depth(&self) -> usize {
-        self.ready() + self.agains
+        self.ready() + self.added_while_running
     }
 
-    /// How long those that run have been running: all together, and the longest.
+    /// How long the running items have been running: the sum and the maximum.
     pub(super) fn unfinished(&self) -> (Duration, Duration) {
         let (all, first) = self.running.unfinished(&self.slots, self.now);
         let longest = first.map(|since| self.now.since(since));
@@ -325,20 +328,20 @@ impl<T> Core<T> {
     #[inline]
     fn add_new(&mut self, number: u32, priority: Priority) {
         let slot = self.slots.get_mut(number);
-        (slot.priority, slot.asked) = (priority, self.now);
+        (slot.priority, slot.requested_at) = (priority, self.now);
         self.counts.adds = self.counts.adds.wrapping_add(1);
         self.make_ready(number);
     }
 
     fn add_slot(&mut self, number: u32, priority: Priority, cause: Cause) {
         let slot = self.slots.get_mut(number);
-        match slot.place {
-            Place::Ready => return self.raise(number, priority),
-            Place::Idle => self.idle.remove(&mut self.slots, number),
-            Place::Nowhere | Place::Running => {
+        match slot.state {
+            ItemState::Ready => return self.raise(number, priority),
+            ItemState::Idle => self.idle.remove(&mut self.slots, number),
+            ItemState::Unlisted | ItemState::Running => {
                 let backs_off = slot.failures > 0 && self.delays.contains(number);
                 if backs_off && cause == Cause::Repeat {
-                    slot.later = slot.later.max(priority);
+                    slot.delayed_priority = slot.delayed_priority.max(priority);
                     return;
                 }
                 self.delays.remove(number);
@@ -346,19 +349,19 @@ impl<T> Core<T> {
         }
         let slot = self.slots.get_mut(number);
         slot.priority = slot.priority.max(priority);
-        if slot.again.is_none() {
-            slot.asked = self.now;
+        if slot.added_again.is_none() {
+            slot.requested_at = self.now;
             self.counts.adds = self.counts.adds.wrapping_add(1);
         }
-        if slot.place == Place::Running {
-            self.agains += usize::from(slot.again.is_none());
-            slot.again = slot.again.max(Some(cause));
+        if slot.state == ItemState::Running {
+            self.added_while_running += usize::from(slot.added_again.is_none());
+            slot.added_again = slot.added_again.max(Some(cause));
         } else {
             self.make_ready(number);
         }
     }
 
-    /// An item that is ready moves behind the work of the priority it is raised to; none is ever lowered.
+    /// Moves a ready item to the back of a higher priority's list. A priority is never lowered.
     fn raise(&mut self, number: u32, priority: Priority) {
         let slot = self.slots.get_mut(number);
         if priority > slot.priority {
@@ -372,7 +375,7 @@ impl<T> Core<T> {
     #[inline]
     fn make_ready(&mut self, number: u32) {
         let slot = self.slots.get_mut(number);
-        (slot.place, slot.since) = (Place::Ready, self.now);
+        (slot.state, slot.since) = (ItemState::Ready, self.now);
         self.ready[slot.priority as usize].push(&mut self.slots, number);
     }
 
@@ -388,33 +391,35 @@ impl<T> Core<T> {
             return self.add_slot(number, priority, Cause::Fresh);
         }
         let slot = self.slots.get_mut(number);
-        if slot.place == Place::Idle {
-            slot.place = Place::Nowhere;
+        if slot.state == ItemState::Idle {
+            slot.state = ItemState::Unlisted;
             self.idle.remove(&mut self.slots, number);
         }
         let slot = self.slots.get_mut(number);
-        slot.later = if self.delays.contains(number) { slot.later.max(priority) } else { priority };
+        slot.delayed_priority =
+            if self.delays.contains(number) { slot.delayed_priority.max(priority) } else { priority };
         self.delays.put(number, self.now.after(delay));
     }
 
-    /// Finds a place for an item that may have none: only its failures are kept, or nothing at all.
+    /// If an item is in no list and not delayed, frees its slot, or keeps it as idle if it has
+    /// failures. Returns the item whose slot was freed.
     #[inline]
-    fn rest(&mut self, number: u32) -> Option<T> {
+    fn free_or_idle(&mut self, number: u32) -> Option<T> {
         let slot = self.slots.get_mut(number);
-        if slot.place != Place::Nowhere || self.delays.contains(number) {
+        if slot.state != ItemState::Unlisted || self.delays.contains(number) {
             return None;
         }
         if slot.failures == 0 {
             return self.slots.remove(number);
         }
-        (slot.place, slot.since) = (Place::Idle, self.now);
+        (slot.state, slot.since) = (ItemState::Idle, self.now);
         self.idle.push(&mut self.slots, number);
-        let oldest = self.idle.first().filter(|_| self.idle.len() > REMEMBERED)?;
+        let oldest = self.idle.first().filter(|_| self.idle.len() > MAX_IDLE)?;
         self.idle.remove(&mut self.slots, oldest);
         self.slots.remove(oldest)
     }
 
-    /// The item that has waited longest of those that have waited for too long.
+    /// Returns the overdue item that has waited longest.
     #[inline]
     fn overdue(&self) -> Option<u32> {
         let first = |priority: &Priority| self.ready[*priority as usize].first();
@@ -426,11 +431,11 @@ impl<T> Core<T> {
     fn close(&mut self, phase: Phase) {
         self.phase = phase;
         while let Some(slot) = self.delays.pop_any() {
-            self.rest(slot);
+            self.free_or_idle(slot);
         }
     }
 
-    /// Gives memory back, at a time when nobody holds the number of a slot.
+    /// Compacts the slots to release memory. No worker may hold a slot number.
     #[cold]
     fn compact(&mut self) {
         let [low, normal, high] = &mut self.ready;

@@ -1,28 +1,30 @@
-//! Who is due next.
+//! The priority queue of delayed items.
 
 use super::moment::Moment;
 
-/// The slots that wait for their time, the earliest first, each at most once. Of those due at the same moment the one that was put
-/// in first comes first.
+/// The delayed slots ordered by due time, each at most once. Slots with equal due times keep
+/// insertion order.
 ///
-/// A heap with four children to a node that knows where each slot is, so that a slot can be moved and removed.
+/// An indexed 4-ary min-heap: it stores the position of each slot, so that a slot can be moved and
+/// removed in O(log n).
 #[derive(Debug, Default)]
 pub(super) struct Delays {
     heap: Vec<Delay>,
-    /// Where in the heap each slot is.
-    places: Vec<u32>,
-    /// Numbers delays, so that equal times keep their order. May wrap: numbers are compared by their distance.
-    made: u32,
+    /// Position in the heap of each slot.
+    positions: Vec<u32>,
+    /// Sequence number of the next delay, to order equal due times. May wrap: numbers are compared
+    /// by their distance.
+    next_sequence: u32,
 }
 
 #[derive(Debug, Clone, Copy)]
 struct Delay {
     due: Moment,
-    number: u32,
+    sequence: u32,
     slot: u32,
 }
 
-const NOWHERE: u32 = u32::MAX;
+const NOT_IN_HEAP: u32 = u32::MAX;
 const CHILDREN: usize = 4;
 
 impl Delays {
@@ -41,120 +43,123 @@ impl Delays {
 
     #[inline]
     pub(super) fn contains(&self, slot: u32) -> bool {
-        self.place(slot).is_some()
+        self.position(slot).is_some()
     }
 
-    /// Sets a slot's time, unless it has an earlier one.
+    /// Sets the due time of a slot, unless it has an earlier one.
     pub(super) fn put(&mut self, slot: u32, due: Moment) {
-        let delay = Delay { due, number: self.made, slot };
-        match self.place(slot) {
-            Some(place) if self.heap[place].due <= due => return,
-            Some(place) => {
-                self.heap[place] = delay;
-                self.rise(place);
+        let delay = Delay { due, sequence: self.next_sequence, slot };
+        match self.position(slot) {
+            Some(position) if self.heap[position].due <= due => return,
+            Some(position) => {
+                self.heap[position] = delay;
+                self.sift_up(position);
             }
             None => {
                 let index = slot as usize;
-                if self.places.len() <= index {
-                    self.places.resize(index + 1, NOWHERE);
+                if self.positions.len() <= index {
+                    self.positions.resize(index + 1, NOT_IN_HEAP);
                 }
                 self.heap.push(delay);
-                self.rise(self.heap.len() - 1);
+                self.sift_up(self.heap.len() - 1);
             }
         }
-        self.made = self.made.wrapping_add(1);
+        self.next_sequence = self.next_sequence.wrapping_add(1);
     }
 
     #[inline]
     pub(super) fn remove(&mut self, slot: u32) {
-        if let Some(place) = self.place(slot) {
-            self.remove_at(place, slot);
+        if let Some(position) = self.position(slot) {
+            self.remove_at(position, slot);
         }
     }
 
-    fn remove_at(&mut self, place: usize, slot: u32) {
-        self.places[slot as usize] = NOWHERE;
-        self.heap.swap_remove(place);
-        if place < self.heap.len() {
-            let place = self.rise(place);
-            self.sink(place);
+    fn remove_at(&mut self, position: usize, slot: u32) {
+        self.positions[slot as usize] = NOT_IN_HEAP;
+        self.heap.swap_remove(position);
+        if position < self.heap.len() {
+            let position = self.sift_up(position);
+            self.sift_down(position);
         }
     }
 
-    /// Takes out the earliest, if its time has come.
+    /// Removes the earliest slot if it is due.
     pub(super) fn pop_due(&mut self, now: Moment) -> Option<(Moment, u32)> {
         let Delay { due, slot, .. } = *self.heap.first().filter(|delay| delay.due <= now)?;
         self.remove(slot);
         Some((due, slot))
     }
 
-    /// Takes out any one.
+    /// Removes an arbitrary slot.
     pub(super) fn pop_any(&mut self) -> Option<u32> {
         let slot = self.heap.last()?.slot;
         self.remove(slot);
         Some(slot)
     }
 
-    /// Gives slots their new numbers, and unused memory back.
+    /// Applies the new slot numbers after a compaction and releases unused memory.
     pub(super) fn renumber(&mut self, numbers: &[u32]) {
-        self.places = Vec::new();
-        for (place, delay) in self.heap.iter_mut().enumerate() {
+        self.positions = Vec::new();
+        for (position, delay) in self.heap.iter_mut().enumerate() {
             delay.slot = numbers[delay.slot as usize];
             let index = delay.slot as usize;
-            if self.places.len() <= index {
-                self.places.resize(index + 1, NOWHERE);
+            if self.positions.len() <= index {
+                self.positions.resize(index + 1, NOT_IN_HEAP);
             }
-            self.places[index] = place as u32;
+            self.positions[index] = position as u32;
         }
         self.heap.shrink_to_fit();
     }
 
     #[inline]
-    fn place(&self, slot: u32) -> Option<usize> {
-        self.places.get(slot as usize).filter(|place| **place != NOWHERE).map(|place| *place as usize)
+    fn position(&self, slot: u32) -> Option<usize> {
+        self.positions
+            .get(slot as usize)
+            .filter(|position| **position != NOT_IN_HEAP)
+            .map(|position| *position as usize)
     }
 
-    fn rise(&mut self, mut place: usize) -> usize {
-        let delay = self.heap[place];
-        while place > 0 {
-            let parent = (place - 1) / CHILDREN;
+    fn sift_up(&mut self, mut position: usize) -> usize {
+        let delay = self.heap[position];
+        while position > 0 {
+            let parent = (position - 1) / CHILDREN;
             if !delay.is_before(&self.heap[parent]) {
                 break;
             }
-            self.set(place, self.heap[parent]);
-            place = parent;
+            self.set(position, self.heap[parent]);
+            position = parent;
         }
-        self.set(place, delay);
-        place
+        self.set(position, delay);
+        position
     }
 
-    fn sink(&mut self, mut place: usize) {
-        let delay = self.heap[place];
+    fn sift_down(&mut self, mut position: usize) {
+        let delay = self.heap[position];
         loop {
-            let first = place * CHILDREN + 1;
+            let first = position * CHILDREN + 1;
             let children = first..(first + CHILDREN).min(self.heap.len());
             let earliest =
                 children.reduce(|one, other| if self.heap[other].is_before(&self.heap[one]) { other } else { one });
             match earliest {
                 Some(child) if self.heap[child].is_before(&delay) => {
-                    self.set(place, self.heap[child]);
-                    place = child;
+                    self.set(position, self.heap[child]);
+                    position = child;
                 }
                 _ => break,
             }
         }
-        self.set(place, delay);
+        self.set(position, delay);
     }
 
-    fn set(&mut self, place: usize, delay: Delay) {
-        self.heap[place] = delay;
-        self.places[delay.slot as usize] = place as u32;
+    fn set(&mut self, position: usize, delay: Delay) {
+        self.heap[position] = delay;
+        self.positions[delay.slot as usize] = position as u32;
     }
 }
 
 impl Delay {
     fn is_before(&self, other: &Self) -> bool {
-        self.due < other.due || (self.due == other.due && self.number.wrapping_sub(other.number) > u32::MAX / 2)
+        self.due < other.due || (self.due == other.due && self.sequence.wrapping_sub(other.sequence) > u32::MAX / 2)
     }
 }
 
@@ -171,7 +176,7 @@ mod tests {
         Moment::START.after(Duration::from_nanos(nanos))
     }
 
-    /// The same, as a list that is sorted whenever it is looked at.
+    /// Reference model: a list that is sorted on every access.
     #[derive(Default)]
     struct Sorted(Vec<(Moment, u32, u32)>, u32);
 
@@ -198,8 +203,8 @@ mod tests {
         for seed in 0..300 {
             let mut random = Pcg64::seed_from_u64(seed);
             let (mut delays, mut sorted) = (Delays::default(), Sorted::default());
-            // The numbers wrap in the middle of it.
-            delays.made = u32::MAX - 50;
+            // Sequence numbers wrap during the test.
+            delays.next_sequence = u32::MAX - 50;
             for step in 0..400 {
                 let slot = random.random_range(0..60);
                 match random.random_range(0..6) {

@@ -1,4 +1,4 @@
-//! Waiting for the end of all work.
+//! The future that waits for a drain.
 
 use std::pin::Pin;
 use std::sync::Arc;

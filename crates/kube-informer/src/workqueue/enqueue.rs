@@ -1,4 +1,4 @@
-//! From events to work.
+//! Event handlers that add items to a queue.
 
 use std::hash::Hash;
 
@@ -9,8 +9,9 @@ use crate::object::ObjectKey;
 use crate::store::{Event, Origin};
 
 impl WorkQueue<ObjectKey> {
-    /// A handler for an informer that adds the key of whatever an event is about: added, updated or deleted, a deletion that was
-    /// missed included.
+    /// Returns an event handler that adds the key of each added, updated or deleted object.
+    ///
+    /// Deletions that the watch missed are included.
     ///
     /// ```
     /// use kube_informer::{Event, FinalState, Obj, ObjectKey, Origin, RateLimit, Untyped, WorkQueue};
@@ -35,8 +36,9 @@ impl WorkQueue<ObjectKey> {
 }
 
 impl<T: Hash + Eq + Clone + Send + 'static> WorkQueue<T> {
-    /// A handler for an informer that adds whatever items `map` finds in an event: the owner, say, or on an update the owners before
-    /// and after.
+    /// Returns an event handler that adds the items that `map` returns for each event.
+    ///
+    /// For example the owner of the object, or on an update the owners before and after.
     ///
     /// ```
     /// use kube_informer::{Event, Obj, Origin, RateLimit, Untyped, WorkQueue};
@@ -75,7 +77,8 @@ impl<T: Hash + Eq + Clone + Send + 'static> WorkQueue<T> {
 }
 
 impl From<Origin> for Priority {
-    /// Live events are fresh work; what a relist found is late already; the first list and resyncs only make sure.
+    /// Live events have high priority, changes found by a relist normal priority, since they are
+    /// already late, and the initial list and resyncs low priority.
     fn from(origin: Origin) -> Self {
         match origin {
             Origin::Live => Self::High,

@@ -1,4 +1,4 @@
-//! An item at work.
+//! An item held by a worker.
 
 use std::fmt;
 use std::ops::Deref;
@@ -10,11 +10,12 @@ use super::outcome::Outcome;
 use super::priority::Priority;
 use super::shared::Shared;
 
-/// An item that is ours until we say how it went.
+/// An item held by a worker until the worker reports an outcome.
 ///
-/// No other worker gets the item meanwhile; adds of it are remembered and run once more afterwards. Each verdict consumes the item.
-/// Dropped without one, by a panic, a cancelled task or a `?`, it goes back as if it had [failed](Self::retry), so that a worker can
-/// neither block nor lose an item.
+/// No other worker receives the item meanwhile; if it is added again, it runs once more afterwards.
+/// Each outcome method consumes the item. An item dropped without an outcome, because of a panic, a
+/// cancelled task or a `?`, is requeued as [failed](Self::retry), so that a worker can neither
+/// block nor lose an item.
 ///
 /// ```
 /// use kube_informer::{RateLimit, WorkQueue};
@@ -37,13 +38,14 @@ use super::shared::Shared;
 #[doc(alias = "Get")]
 #[doc(alias = "Done")]
 pub struct Item<T> {
-    /// Until it has its verdict.
+    /// `None` once the outcome is reported.
     queue: Option<Arc<Shared<T>>>,
     item: T,
     slot: u32,
     failures: u32,
-    /// A [`Priority`], as a word. Every value of a word means something, so an `Option<Item>` has its mark apart. Within the item (where
-    /// an enum or a bool has values to spare) the mark would have items copied in pieces that overlap, and processors stall there.
+    /// A [`Priority`] as a `u64`. A `u64` has no niche, so `Option<Item>` has a separate
+    /// discriminant. With a niche inside the item (in an enum or a bool) the compiler copies items
+    /// in overlapping pieces, which stalls store-to-load forwarding.
     priority: u64,
 }
 
@@ -54,14 +56,15 @@ impl<T> Item<T> {
         Self { queue: Some(queue), item, slot, failures, priority: priority as u64 }
     }
 
-    /// How often it had failed, when it was taken, since it was last forgotten.
+    /// Returns how often the item had failed when it was taken, since its failure count was last
+    /// reset.
     #[must_use]
     #[doc(alias = "NumRequeues")]
     pub fn attempts(&self) -> u32 {
         self.failures
     }
 
-    /// The priority it was taken with.
+    /// Returns the priority with which the item was taken.
     ///
     /// ```
     /// use kube_informer::{Origin, Priority, RateLimit, WorkQueue};
@@ -79,7 +82,9 @@ impl<T> Item<T> {
         Priority::from_word(self.priority)
     }
 
-    /// It is done. Its failures are remembered, as client-go does: usually [`forget`](Self::forget) is meant.
+    /// Ends the item but keeps its failure count, as client-go's `Done` does.
+    ///
+    /// In most cases [`forget`](Self::forget) is the right choice.
     ///
     /// ```
     /// use kube_informer::{RateLimit, WorkQueue};
@@ -95,15 +100,16 @@ impl<T> Item<T> {
         self.end(Outcome::Done);
     }
 
-    /// It is done, and its failures are forgotten.
+    /// Ends the item and resets its failure count.
     #[doc(alias = "Forget")]
     pub fn forget(mut self) {
         self.end(Outcome::Forget);
     }
 
-    /// It failed: it comes back when the queue's rate limit lets it, at once if it was added meanwhile because something happened.
+    /// Ends the item as failed: it is requeued after the delay that the rate limit computes.
     ///
-    /// Once the queue is shut down it does not come back.
+    /// It is requeued immediately if it was added meanwhile, unless only because of an initial
+    /// list, a relist or a resync. Once the queue is shut down it is not requeued.
     ///
     /// ```
     /// use std::time::Duration;
@@ -123,9 +129,10 @@ impl<T> Item<T> {
         self.end(Outcome::Retry);
     }
 
-    /// It comes back after so long, at once if it was added meanwhile. This is no failure, and forgets none.
+    /// Ends the item and requeues it after `delay`, immediately if it was added meanwhile.
     ///
-    /// Once the queue is shut down it does not come back.
+    /// This neither counts as a failure nor resets the failure count. Once the queue is shut down
+    /// the item is not requeued.
     ///
     /// ```
     /// use std::time::Duration;
@@ -143,9 +150,10 @@ impl<T> Item<T> {
         self.end(Outcome::RetryAfter(delay));
     }
 
-    /// It is done, and comes back after a while to be looked at again: its failures are [forgotten](Self::forget), as after any other success.
+    /// Ends the item, resets its failure count and requeues it after `delay`.
     ///
-    /// Once the queue is shut down it does not come back.
+    /// Like any other success it [forgets](Self::forget) failures. Once the queue is shut down the
+    /// item is not requeued.
     ///
     /// ```
     /// use std::time::Duration;

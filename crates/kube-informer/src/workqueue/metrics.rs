@@ -1,15 +1,16 @@
-//! What a queue tells of itself.
+//! The metrics of a queue.
 
 use std::sync::Arc;
 use std::time::Duration;
 
-/// Hears what happens in a queue: what client-go's queues report, for whatever system of metrics one has.
+/// Receives the metrics of a queue: the same ones that client-go's queues report.
 ///
-/// Every method does nothing unless it is written. They are called right after what they tell of, outside the queue's lock,
-/// possibly by several threads at once: so [`depth`](Self::depth) is told as changes, which may be added up in any order.
+/// Every method does nothing by default. Methods are called right after the event they report,
+/// outside the queue's lock, possibly by several threads concurrently: [`depth`](Self::depth)
+/// therefore receives changes, which can be summed in any order.
 ///
-/// With the feature `metrics` every queue that has a name and is given no other listener reports to the recorder of the `metrics`
-/// crate, under the names given below and with the label `name`.
+/// With the feature `metrics` every queue that has a name and no other receiver reports to the
+/// recorder of the `metrics` crate, under the names given below and with the label `name`.
 ///
 /// ```
 /// use std::sync::Arc;
@@ -34,32 +35,34 @@ use std::time::Duration;
 #[doc(alias = "MetricsProvider")]
 #[doc(alias = "SetProvider")]
 pub trait QueueMetrics: Send + Sync + 'static {
-    /// `workqueue_depth`, a gauge: so many more, or fewer, runs wait for a worker, those added again while they run included.
+    /// `workqueue_depth`, a gauge: the change in the number of runs that wait for a worker,
+    /// including running items that were added again.
     fn depth(&self, change: i64) {
         _ = change;
     }
 
-    /// `workqueue_adds_total`, a counter: a run was asked for, and not only once more.
+    /// `workqueue_adds_total`, a counter: a run was requested that was not already pending.
     fn added(&self) {}
 
-    /// `workqueue_queue_duration_seconds`, a histogram: an item was taken, so long after its run was first asked for.
+    /// `workqueue_queue_duration_seconds`, a histogram: an item was taken `waited` after its run
+    /// was first requested.
     fn taken(&self, waited: Duration) {
         _ = waited;
     }
 
-    /// `workqueue_work_duration_seconds`, a histogram: a worker is done with an item that it had for so long.
+    /// `workqueue_work_duration_seconds`, a histogram: a worker ended an item after `worked`.
     fn finished(&self, worked: Duration) {
         _ = worked;
     }
 
-    /// `workqueue_unfinished_work_seconds` and `workqueue_longest_running_processor_seconds`, gauges: how long workers have had
-    /// the items that they have now, added up, and the longest of them. Told every 500 ms from the first
-    /// [`next`](super::WorkQueue::next) on, until the queue is shut down.
+    /// `workqueue_unfinished_work_seconds` and `workqueue_longest_running_processor_seconds`,
+    /// gauges: how long the running items have been running, in total and at most. Reported every
+    /// 500 ms from the first [`next`](super::WorkQueue::next) until the queue is shut down.
     fn unfinished(&self, total: Duration, longest: Duration) {
         _ = (total, longest);
     }
 
-    /// `workqueue_retries_total`, a counter: an item was added for later, by a retry or with a delay.
+    /// `workqueue_retries_total`, a counter: an item was retried or added with a delay.
     fn retried(&self) {}
 }
 
@@ -89,7 +92,7 @@ impl<M: QueueMetrics + ?Sized> QueueMetrics for Arc<M> {
     }
 }
 
-/// What a named queue reports to if it is told of nothing else.
+/// The default metrics of a named queue.
 #[cfg(feature = "metrics")]
 pub(super) fn default_metrics(name: &str) -> Option<Box<dyn QueueMetrics>> {
     Some(Box::new(facade::Recorded::new(name)))

@@ -1,8 +1,9 @@
-//! A point in the queue's time.
+//! A compact timestamp.
 
 use std::time::Duration;
 
-/// Nanoseconds since the queue was made: half of what an `Instant` takes, and enough for five centuries.
+/// Nanoseconds since the queue was created: half the size of an `Instant`; overflows after more
+/// than five centuries.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default)]
 pub(super) struct Moment(u64);
 
@@ -14,13 +15,13 @@ impl Moment {
         Self(self.0.saturating_add(u64::try_from(wait.as_nanos()).unwrap_or(u64::MAX)))
     }
 
-    /// How much later than `earlier` this is; nothing, if it is not.
+    /// Time elapsed since `earlier`; zero if `earlier` is later.
     #[inline]
     pub(super) fn since(self, earlier: Self) -> Duration {
         Duration::from_nanos(self.0.saturating_sub(earlier.0))
     }
 
-    /// The same in nanoseconds, for where it may turn out that nobody wants to know.
+    /// Like `since`, in nanoseconds: avoids building a `Duration` that may not be used.
     #[inline]
     pub(super) fn nanos_since(self, earlier: Self) -> u64 {
         self.0.saturating_sub(earlier.0)

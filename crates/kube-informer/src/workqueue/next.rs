@@ -1,4 +1,4 @@
-//! Waiting for work.
+//! The future that waits for an item.
 
 use std::fmt;
 use std::pin::Pin;
@@ -14,7 +14,7 @@ use super::priority::Priority;
 use super::shared::{Shared, Time};
 use super::waiters::{Ticket, Waiters};
 
-/// The future of [`WorkQueue::next`](super::WorkQueue::next).
+/// The future returned by [`WorkQueue::next`](super::WorkQueue::next).
 ///
 /// ```
 /// # #[tokio::main(flavor = "current_thread")]
@@ -31,11 +31,12 @@ use super::waiters::{Ticket, Waiters};
 #[must_use = "futures do nothing unless awaited"]
 pub struct Next<'a, T> {
     queue: &'a Arc<Shared<T>>,
-    /// Since it has waited for the first time, until it ends.
+    /// Set from the first wait until the future completes.
     ticket: Option<Ticket>,
-    /// While it keeps the queue's time.
+    /// Set while this is the timekeeper.
     sleep: Option<Sleep>,
-    /// Of the item that it has taken, until it is handed out: who is woken or told in between may panic.
+    /// The slot of the taken item until the item is returned: a waker or a metrics callback that
+    /// runs in between may panic.
     slot: Option<u32>,
 }
 
@@ -45,24 +46,25 @@ impl<'a, T> Next<'a, T> {
     }
 }
 
-/// What a look at the queue found.
+/// The result of one attempt to take an item.
 #[derive(Clone, Copy)]
 enum Look {
     Found(Taken),
-    /// Nothing will ever be found.
+    /// The queue is shut down and empty.
     Over,
-    /// Nothing yet: it will be woken, and has to sleep no longer than until then.
+    /// No item yet: the task will be woken, and sleeps at most until this time.
     Wait(Option<Moment>),
 }
 
 impl<T: Clone> Next<'_, T> {
-    /// Looks for an item once. What was found is put into `item` and from there into its place, with the lock or its release in between:
-    /// moved at once, its halves would be read back as a whole before they are written, where a processor stalls.
+    /// Tries once to take an item. The item is written to `item` and moved to its destination only
+    /// after the lock is released: loading it whole right after it was stored in parts would stall
+    /// store-to-load forwarding.
     #[inline]
     fn look(&mut self, cx: &Context<'_>, item: &mut Option<T>) -> Look {
         self.queue.step(Time::IfQueueHeedsIt, |state| {
             if let Some(first) = state.core.first() {
-                // Cloned before anything changes: it may panic.
+                // Cloned before any state changes, because `clone` may panic.
                 *item = Some(state.core.item(first.slot).clone());
                 self.leave(&mut state.waiters);
                 self.slot = Some(first.slot);
@@ -86,8 +88,8 @@ impl<T> Next<'_, T> {
         }
     }
 
-    /// Keeps nobody's time any longer.
-    pub(super) fn rest(&mut self) {
+    /// Stops being the timekeeper.
+    pub(super) fn stop_keeping_time(&mut self) {
         self.sleep = None;
     }
 
@@ -99,10 +101,11 @@ impl<T> Next<'_, T> {
 }
 
 impl<T: Clone + Send + 'static> Next<'_, T> {
-    /// Waits for an item, puts it into `item` and says how it was taken; nothing if the queue is over.
+    /// Waits for an item, stores it in `item` and returns how it was taken; `None` if the queue is
+    /// shut down and empty.
     #[inline]
     pub(super) fn poll_taken(&mut self, cx: &mut Context<'_>, item: &mut Option<T>) -> Poll<Option<Taken>> {
-        // Work that is always there must not keep others from being polled.
+        // Yields to the scheduler: a queue that never runs empty must not starve other tasks.
         let budget = ready!(tokio::task::coop::poll_proceed(cx));
         self.queue.keep_reporting();
         let taken = loop {
@@ -125,7 +128,7 @@ impl<T: Clone + Send + 'static> Next<'_, T> {
         if let Some(taken) = &taken {
             self.queue.report_taken(taken.waited);
         }
-        // From here on it is for whoever asked to give it back.
+        // From here on the caller is responsible for ending the item.
         self.slot = None;
         Poll::Ready(taken)
     }
@@ -136,7 +139,8 @@ impl<T: Clone + Send + 'static> Future for Next<'_, T> {
 
     #[inline]
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
-        // For the item, if there is one: with the queue locked it would cost others, and right after that it would be waited for.
+        // Cloned here for the item: under the lock it would extend the critical section, and right
+        // after it the clone's atomic increment would delay the caller.
         let queue = Arc::clone(self.queue);
         let mut item = None;
         let taken = ready!(self.poll_taken(cx, &mut item));
@@ -150,7 +154,8 @@ impl<T: Clone + Send + 'static> Future for Next<'_, T> {
 impl<T> Drop for Next<'_, T> {
     #[inline]
     fn drop(&mut self) {
-        // It may have been woken for an item, or have kept the time: somebody else has to.
+        // This future may have been woken for an item, or be the timekeeper: another has to take
+        // over.
         if let Some(ticket) = self.ticket.take() {
             self.queue.step(Time::IfQueueHeedsIt, |state| state.waiters.leave(ticket));
         }

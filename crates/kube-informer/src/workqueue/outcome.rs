@@ -1,11 +1,13 @@
-//! How work went.
+//! The outcome of processing an item.
 
 use std::time::Duration;
 
-/// What is to become of an item that has been [worked](super::WorkQueue::work) on: the verdicts of an [`Item`](super::Item), as a value.
+/// The outcome of [processing](super::WorkQueue::work) an item: the methods that end an
+/// [`Item`](super::Item), as a value.
 ///
-/// Made of what functions usually return: nothing, or `Ok`, is [`Forget`](Self::Forget), unless it says more itself; any error is
-/// [`Retry`](Self::Retry). The error itself goes nowhere: to tell it is for the function.
+/// Converts from common return types: `()` and `Ok(())` are [`Forget`](Self::Forget), `Ok(outcome)`
+/// is that outcome, and any error is [`Retry`](Self::Retry). The error itself is dropped: the
+/// function has to report it.
 ///
 /// ```
 /// use std::time::Duration;
@@ -24,15 +26,15 @@ use std::time::Duration;
 #[doc(alias = "Result")]
 #[doc(alias = "Action")]
 pub enum Outcome {
-    /// It is done; its failures are still counted.
+    /// Processed; keeps the failure count.
     Done,
-    /// It is done, and its failures are forgotten.
+    /// Processed; resets the failure count.
     Forget,
-    /// It has failed and comes back when the rate limit lets it.
+    /// Failed; requeued after the delay that the rate limit computes.
     Retry,
-    /// It is to come back after this time. This is no failure, and forgets none.
+    /// Requeued after this delay. Neither counts as a failure nor resets the failure count.
     RetryAfter(Duration),
-    /// It is done and its failures are forgotten; it is to come back after this time to be looked at again.
+    /// Processed; resets the failure count and requeues the item after this delay.
     #[doc(alias = "RequeueAfter")]
     RevisitAfter(Duration),
 }

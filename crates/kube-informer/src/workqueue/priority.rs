@@ -1,10 +1,11 @@
-//! What goes first.
+//! Priorities of items.
 
-/// How soon an item should have its turn.
+/// The priority of an item.
 ///
-/// Work of a higher priority goes first, within a priority the work that was added first. So that nothing is held back for ever,
-/// work that has waited for longer than the queue's [longest wait](super::WorkQueueBuilder::longest_wait) is overdue, and as long
-/// as any is, every second turn goes to the one that has waited longest.
+/// Items of a higher priority are taken first; within a priority, in the order in which they were
+/// added. To prevent starvation, an item that has waited for longer than the queue's
+/// [longest wait](super::WorkQueueBuilder::longest_wait) is overdue, and while any item is overdue,
+/// every second take returns the one that has waited longest.
 ///
 /// ```
 /// use kube_informer::{Priority, RateLimit, WorkQueue};
@@ -18,11 +19,11 @@
 /// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub enum Priority {
-    /// Work that only makes sure: the first list, resyncs.
+    /// Items from the initial list and from resyncs.
     Low,
-    /// Work that is late already: changes found by a relist.
+    /// Changes found by a relist, which are already late.
     Normal,
-    /// Fresh work: changes as they happen, and whatever is added without a priority.
+    /// Live changes, and items added without a priority.
     #[default]
     High,
 }
@@ -30,10 +31,10 @@ pub enum Priority {
 impl Priority {
     pub(super) const COUNT: usize = 3;
     pub(super) const DESCENDING: [Self; Self::COUNT] = [Self::High, Self::Normal, Self::Low];
-    /// The ones that something may go before.
+    /// Priorities that a higher one can delay.
     pub(super) const HELD_BACK: [Self; 2] = [Self::Normal, Self::Low];
 
-    /// Of what `as u64` made.
+    /// Inverse of `as u64`.
     #[inline]
     pub(super) fn from_word(word: u64) -> Self {
         match word {

@@ -1,4 +1,4 @@
-//! How long failed work waits.
+//! The delays of failed items.
 
 use std::fmt;
 use std::sync::Arc;
@@ -6,10 +6,11 @@ use std::time::Duration;
 
 use super::moment::Moment;
 
-/// How long an item that failed waits before its next try: plain data, handed to a queue.
+/// Computes how long a failed item is delayed before its next try. Plain data, passed to a queue.
 ///
-/// The default is that of client-go's controllers: 5 ms, doubled with each failure of the item up to 1000 s, but over all items no
-/// more than ten retries a second after the first hundred.
+/// The default is that of client-go's controllers: 5 ms, doubled with each failure of the item up
+/// to 1000 s, combined with a token bucket for all items: ten retries per second after a burst of
+/// one hundred.
 ///
 /// ```
 /// use std::time::Duration;
@@ -46,13 +47,14 @@ enum Rule {
 struct Custom(Arc<dyn Fn(u32) -> Duration + Send + Sync>);
 
 impl RateLimit {
-    /// Failed work is tried again at once.
+    /// Retries failed items immediately.
     #[must_use]
     pub fn none() -> Self {
         Self { rule: Rule::None }
     }
 
-    /// `first` after the first failure of an item, twice as long after each further one, never longer than `max`.
+    /// Exponential backoff per item: `first` after the first failure, doubled after each further
+    /// one, at most `max`.
     ///
     /// ```
     /// use std::time::Duration;
@@ -72,7 +74,7 @@ impl RateLimit {
     /// # }
     /// # tokio::runtime::Builder::new_current_thread().enable_time().start_paused(true).build().unwrap().block_on(async {
     /// let limit = RateLimit::exponential(Duration::from_secs(1), Duration::from_secs(5));
-    /// // How many seconds an item waits that fails again and again.
+    /// // The delays, in seconds, of an item that fails repeatedly.
     /// assert_eq!(waits(limit, 5).await, [1, 2, 4, 5, 5]);
     /// # });
     /// ```
@@ -89,7 +91,8 @@ impl RateLimit {
         Self { rule: Rule::Exponential { first, max } }
     }
 
-    /// `fast` after each of the first `fast_tries` failures of an item, `slow` after every further one.
+    /// `fast` after each of the first `fast_tries` failures of an item, `slow` after every further
+    /// one.
     ///
     /// ```
     /// use std::time::Duration;
@@ -109,7 +112,7 @@ impl RateLimit {
     /// # }
     /// # tokio::runtime::Builder::new_current_thread().enable_time().start_paused(true).build().unwrap().block_on(async {
     /// let limit = RateLimit::fast_slow(Duration::from_secs(1), Duration::from_secs(60), 2);
-    /// // How many seconds an item waits that fails again and again.
+    /// // The delays, in seconds, of an item that fails repeatedly.
     /// assert_eq!(waits(limit, 4).await, [1, 1, 60, 60]);
     /// # });
     /// ```
@@ -121,7 +124,7 @@ impl RateLimit {
         Self { rule: Rule::FastSlow { fast, slow, fast_tries } }
     }
 
-    /// Over all items, one retry in each `every`, and `burst` at once after a quiet time: a token bucket.
+    /// A token bucket shared by all items: one retry per `every`, with bursts of up to `burst`.
     ///
     /// ```
     /// use std::time::Duration;
@@ -141,7 +144,7 @@ impl RateLimit {
     /// # }
     /// # tokio::runtime::Builder::new_current_thread().enable_time().start_paused(true).build().unwrap().block_on(async {
     /// let limit = RateLimit::bucket(Duration::from_secs(10), 2);
-    /// // How many seconds an item waits that fails again and again.
+    /// // The delays, in seconds, of an item that fails repeatedly.
     /// assert_eq!(waits(limit, 4).await, [0, 0, 10, 10]);
     /// # });
     /// ```
@@ -152,10 +155,10 @@ impl RateLimit {
         Self { rule: Rule::Bucket { every, burst } }
     }
 
-    /// Whatever `wait` says of an item that had failed so many times before: 0 when it fails for the first time.
+    /// Calls `wait` with the number of previous failures of the item: 0 when it fails first.
     ///
-    /// It is asked while the queue is locked: it must be quick and may not use the queue. Should it panic, the item waits as if the
-    /// limit were that of client-go's controllers for a single item.
+    /// `wait` is called while the queue is locked: it must be fast and must not use the queue. If
+    /// it panics, the delay is that of client-go's controllers for a single item.
     ///
     /// ```
     /// use std::time::Duration;
@@ -175,7 +178,7 @@ impl RateLimit {
     /// # }
     /// # tokio::runtime::Builder::new_current_thread().enable_time().start_paused(true).build().unwrap().block_on(async {
     /// let linear = RateLimit::custom(|failures| Duration::from_secs(10) * (failures + 1)).max_wait(Duration::from_secs(30));
-    /// // How many seconds an item waits that fails again and again.
+    /// // The delays, in seconds, of an item that fails repeatedly.
     /// assert_eq!(waits(linear, 4).await, [10, 20, 30, 30]);
     /// # });
     /// ```
@@ -184,7 +187,7 @@ impl RateLimit {
         Self { rule: Rule::Custom(Custom(Arc::new(wait))) }
     }
 
-    /// The longer of the two waits; both are asked each time.
+    /// The longer of the two delays; both limits are evaluated for each failure.
     ///
     /// ```
     /// use std::time::Duration;
@@ -205,7 +208,7 @@ impl RateLimit {
     /// # tokio::runtime::Builder::new_current_thread().enable_time().start_paused(true).build().unwrap().block_on(async {
     /// let limit = RateLimit::exponential(Duration::from_secs(1), Duration::from_secs(60));
     /// let floor = RateLimit::custom(|_| Duration::from_secs(3));
-    /// // How many seconds an item waits that fails again and again.
+    /// // The delays, in seconds, of an item that fails repeatedly.
     /// assert_eq!(waits(limit.and(floor), 4).await, [3, 3, 4, 8]);
     /// # });
     /// ```
@@ -217,7 +220,7 @@ impl RateLimit {
         Self { rule: Rule::And(Box::new(self.rule), Box::new(other.rule)) }
     }
 
-    /// No wait longer than `max`.
+    /// Caps all delays at `max`.
     ///
     /// ```
     /// use std::time::Duration;
@@ -237,7 +240,7 @@ impl RateLimit {
     /// # }
     /// # tokio::runtime::Builder::new_current_thread().enable_time().start_paused(true).build().unwrap().block_on(async {
     /// let limit = RateLimit::exponential(Duration::from_secs(1), Duration::from_secs(1000));
-    /// // How many seconds an item waits that fails again and again.
+    /// // The delays, in seconds, of an item that fails repeatedly.
     /// assert_eq!(waits(limit.max_wait(Duration::from_secs(3)), 4).await, [1, 2, 3, 3]);
     /// # });
     /// ```
@@ -260,7 +263,8 @@ const FIRST: Duration = Duration::from_millis(5);
 const MAX: Duration = Duration::from_secs(1000);
 
 impl Custom {
-    /// A panic in here would leave an item without a verdict, or end the process while an item is dropped by another panic.
+    /// Catches panics: a panic here would leave an item without an outcome, or abort the process
+    /// if the item is being dropped by another panic.
     fn wait(&self, failures: u32) -> Duration {
         std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| (self.0)(failures))).unwrap_or_else(|_| {
             tracing::error!(failures, "the custom rate limit of a work queue panicked");
@@ -283,7 +287,7 @@ fn exponential(first: Duration, max: Duration, failures: u32) -> Duration {
     }
 }
 
-/// A rate limit at work: its rule, and what its buckets hold.
+/// The evaluation state of a rate limit: its rule and its token buckets.
 #[derive(Debug)]
 pub(super) struct Limiter {
     rule: Rule,
@@ -296,7 +300,7 @@ impl Limiter {
         Self { full_at: vec![Moment::START; buckets(&limit.rule)], rule: limit.rule }
     }
 
-    /// How long an item waits that fails now and has failed `failures` times before.
+    /// Returns the delay of an item that fails now and has failed `failures` times before.
     pub(super) fn wait(&mut self, failures: u32, now: Moment) -> Duration {
         wait(&self.rule, &mut self.full_at.iter_mut(), failures, now)
     }

@@ -1,16 +1,17 @@
-//! Those that workers have.
+//! The items that workers hold.
 
 use super::moment::Moment;
 use super::slots::{List, Slots};
 
-/// How many items are with workers and, only if somebody wants to know, since when: most queues have no metrics, and lists are dear.
+/// Counts running items and, only with metrics, tracks their start times: most queues have no
+/// metrics, and maintaining a list on each step is expensive.
 #[derive(Debug)]
 pub(super) struct Running {
     count: usize,
     times: Option<Box<Times>>,
 }
 
-/// Whether anybody will ask how long items have been running.
+/// Whether metrics need to know how long items have been running.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Timing {
     Wanted,
@@ -21,7 +22,7 @@ pub(super) enum Timing {
 struct Times {
     /// In the order in which they were taken.
     order: List,
-    /// The sum of the moments at which they were.
+    /// Sum of the times at which they were taken, in nanoseconds.
     taken_at: u128,
 }
 
@@ -41,7 +42,7 @@ impl Running {
         self.count == 0
     }
 
-    /// A slot whose `since` says that it was taken now.
+    /// Adds a slot whose `since` is the current time.
     #[inline]
     pub(super) fn push<T>(&mut self, slots: &mut Slots<T>, number: u32) {
         self.count += 1;
@@ -60,7 +61,7 @@ impl Running {
         }
     }
 
-    /// For how many nanoseconds they have been running, all together, and since when the first one.
+    /// Returns the total run time of all running items in nanoseconds, and when the first started.
     pub(super) fn unfinished<T>(&self, slots: &Slots<T>, now: Moment) -> (u128, Option<Moment>) {
         let Some(Times { order, taken_at }) = self.times.as_deref() else { return (0, None) };
         let all = (self.count as u128 * u128::from(now.nanos())).saturating_sub(*taken_at);

@@ -1,6 +1,7 @@
-//! The queue under schedules that shuttle chooses: whichever thread runs next, nobody waits for ever.
+//! Explores thread schedules of the queue with shuttle.
 //!
-//! A schedule in which all threads wait is a deadlock, which shuttle reports with a seed to replay it.
+//! A schedule in which all threads are blocked is a deadlock, which shuttle reports with a seed to
+//! replay it.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -27,7 +28,7 @@ fn join<T>(threads: impl IntoIterator<Item = JoinHandle<T>>) -> Vec<T> {
     threads.into_iter().map(|thread| thread.join().unwrap()).collect()
 }
 
-/// A worker that works until the queue ends, and says how often.
+/// A worker that takes items until the queue ends, and returns how many it processed.
 fn worker(queue: &WorkQueue<u32>) -> JoinHandle<usize> {
     let queue = queue.clone();
     thread::spawn(move || {
@@ -54,7 +55,7 @@ fn adder(queue: &WorkQueue<u32>, items: impl IntoIterator<Item = u32> + Send + '
     thread::spawn(move || items.into_iter().for_each(|item| queue.add(item)))
 }
 
-/// The same, by a function.
+/// Like `worker`, with [`WorkQueue::work`].
 fn function(queue: &WorkQueue<u32>) -> JoinHandle<usize> {
     let queue = queue.clone();
     thread::spawn(move || {
@@ -91,46 +92,46 @@ fn every_item_is_worked_on_whoever_adds_and_whoever_works() {
     });
 }
 
-/// What workers look at, one at a time.
+/// State that workers read, one at a time.
 #[derive(Clone, Default)]
-struct Sight {
+struct Observed {
     version: Arc<AtomicUsize>,
     seen: Arc<AtomicUsize>,
-    looking: Arc<AtomicUsize>,
+    readers: Arc<AtomicUsize>,
 }
 
-impl Sight {
-    fn look(&self) {
-        assert_eq!(self.looking.fetch_add(1, Ordering::SeqCst), 0, "one at a time");
+impl Observed {
+    fn read(&self) {
+        assert_eq!(self.readers.fetch_add(1, Ordering::SeqCst), 0, "one at a time");
         thread::yield_now();
         self.seen.store(self.version.load(Ordering::SeqCst), Ordering::SeqCst);
-        self.looking.fetch_sub(1, Ordering::SeqCst);
+        self.readers.fetch_sub(1, Ordering::SeqCst);
     }
 }
 
-/// Changes what two workers look at, and adds it each time.
-fn check_that_the_last_change_is_seen<W: Future<Output = ()> + 'static>(work: fn(WorkQueue<u32>, Sight) -> W) {
+/// Changes the state that two workers read, and adds the item after each change.
+fn check_that_the_last_change_is_seen<W: Future<Output = ()> + 'static>(work: fn(WorkQueue<u32>, Observed) -> W) {
     check(move || {
-        let (queue, sight) = (queue(), Sight::default());
+        let (queue, observed) = (queue(), Observed::default());
         let workers = [0, 1].map(|_| {
-            let (queue, sight) = (queue.clone(), sight.clone());
-            thread::spawn(move || block_on(work(queue, sight)))
+            let (queue, observed) = (queue.clone(), observed.clone());
+            thread::spawn(move || block_on(work(queue, observed)))
         });
         for change in 1..4 {
-            sight.version.store(change, Ordering::SeqCst);
+            observed.version.store(change, Ordering::SeqCst);
             queue.add(0);
         }
         queue.shutdown();
         join(workers);
-        assert_eq!(sight.seen.load(Ordering::SeqCst), 3, "the last change was worked on");
+        assert_eq!(observed.seen.load(Ordering::SeqCst), 3, "the last change was worked on");
     });
 }
 
 #[test]
 fn no_item_is_with_two_workers_and_none_that_was_added_is_missed() {
-    check_that_the_last_change_is_seen(|queue, sight| async move {
+    check_that_the_last_change_is_seen(|queue, observed| async move {
         while let Some(item) = queue.next().await {
-            sight.look();
+            observed.read();
             item.forget();
         }
     });
@@ -138,9 +139,9 @@ fn no_item_is_with_two_workers_and_none_that_was_added_is_missed() {
 
 #[test]
 fn no_item_is_with_two_functions_and_none_that_was_added_is_missed() {
-    check_that_the_last_change_is_seen(|queue, sight| {
+    check_that_the_last_change_is_seen(|queue, observed| {
         queue.work(move |_| {
-            sight.look();
+            observed.read();
             async {}
         })
     });
@@ -228,11 +229,11 @@ fn whoever_has_added_something_finds_it_in_the_queue() {
 fn an_item_given_to_a_wait_that_is_given_up_goes_to_another() {
     check(|| {
         let queue = queue();
-        let fickle = {
+        let cancelled = {
             let queue = queue.clone();
             thread::spawn(move || {
                 block_on(async {
-                    // Polled once, given up at any moment after that, woken or not.
+                    // Polled once, then dropped at an arbitrary time, whether woken or not.
                     let mut next = std::pin::pin!(queue.next());
                     let first = std::future::poll_fn(|cx| Poll::Ready(next.as_mut().poll(cx))).await;
                     thread::yield_now();
@@ -244,7 +245,7 @@ fn an_item_given_to_a_wait_that_is_given_up_goes_to_another() {
         };
         let steady = one_turn(&queue);
         queue.add(0);
-        join([fickle]);
+        join([cancelled]);
         assert_eq!(join([steady]), [Some(())]);
     });
 }
@@ -257,7 +258,7 @@ fn a_worker_that_kept_the_time_and_leaves_is_replaced() {
         queue.add_after(1, 2 * S);
         let workers = [one_turn(&queue), one_turn(&queue)];
         queue.shared.clock.advance(S);
-        // Time enough, in some of the schedules, for one of them to come and go.
+        // In some schedules this is enough for one worker to take its item and end.
         (0..20).for_each(|_| thread::yield_now());
         queue.shared.clock.advance(S);
         assert_eq!(join(workers), [Some(()), Some(())]);

@@ -1,4 +1,4 @@
-//! The queue behind its lock.
+//! The queue behind its mutex.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Weak};
@@ -11,7 +11,7 @@ use super::platform::{Clock, Mutex};
 use super::slots::Hashes;
 use super::waiters::Waiters;
 
-/// What all handles of a queue share.
+/// The state shared by all handles of a queue.
 pub(super) struct Shared<T> {
     state: Mutex<State<T>>,
     pub(super) clock: Clock,
@@ -23,24 +23,24 @@ pub(super) struct Shared<T> {
 pub(super) struct State<T> {
     pub(super) core: Core<T>,
     pub(super) waiters: Waiters,
-    /// The depth that the metrics know of.
+    /// The depth last reported to the metrics.
     depth: usize,
 }
 
 struct Metrics {
     to: Box<dyn QueueMetrics>,
-    /// Whether somebody reports unfinished work from time to time.
+    /// Whether the task that reports unfinished work has been started.
     reported: AtomicBool,
 }
 
-/// Whether a step depends on the time even if nothing in the queue does.
+/// Whether a step needs the current time even if the queue's contents do not depend on it.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Time {
     Needed,
     IfQueueHeedsIt,
 }
 
-/// client-go's period.
+/// The same period as in client-go.
 const REPORT_UNFINISHED_EVERY: Duration = Duration::from_millis(500);
 
 impl<T> Shared<T> {
@@ -54,7 +54,8 @@ impl<T> Shared<T> {
         }
     }
 
-    /// Does something to the queue at the time it is, then wakes whom that concerns and reports it.
+    /// Runs `step` on the locked queue at the current time, then wakes waiters and reports metrics
+    /// after unlocking.
     #[inline]
     pub(super) fn step<R>(&self, time: Time, step: impl FnOnce(&mut State<T>) -> R) -> R {
         let mut state = self.state.lock();
@@ -76,7 +77,7 @@ impl<T> Shared<T> {
         result
     }
 
-    /// Takes an item back from its worker, and does something else in the same step.
+    /// Takes an item back from its worker and runs `then` with the same lock acquisition.
     #[inline]
     pub(super) fn end<R>(
         &self,
@@ -86,7 +87,7 @@ impl<T> Shared<T> {
     ) -> R {
         let timeless = matches!(outcome, Outcome::Done | Outcome::Forget) && failures == 0;
         let time = if timeless { Time::IfQueueHeedsIt } else { Time::Needed };
-        // Dropped once the queue is unlocked.
+        // Dropped after the queue is unlocked.
         let mut left = None;
         let (worked, result) = self.step(time, |state| {
             let worked = state.core.end(slot, outcome, priority, &mut left);
@@ -96,7 +97,7 @@ impl<T> Shared<T> {
         result
     }
 
-    /// Looks at the queue at the time it is.
+    /// Reads the queue at the current time.
     pub(super) fn look<R>(&self, look: impl FnOnce(&Core<T>) -> R) -> R {
         self.step(Time::IfQueueHeedsIt, |state| look(&state.core))
     }
@@ -115,7 +116,7 @@ impl<T> Shared<T> {
         }
     }
 
-    /// Returns false once the queue is shut down: nothing is reported then.
+    /// Returns false once the queue is shut down; nothing is reported then.
     fn report_unfinished(&self) -> bool {
         let Some(metrics) = &self.metrics else { return false };
         let unfinished = self.look(|core| (!core.is_closed()).then(|| core.unfinished()));
@@ -137,7 +138,8 @@ impl Metrics {
 }
 
 impl<T: Send + 'static> Shared<T> {
-    /// Sees to it that unfinished work is reported from now on, if anybody wants to know. The task ends with the queue.
+    /// Starts the task that reports unfinished work, if the queue has metrics and the task is not
+    /// yet running. The task ends when the queue is dropped or shut down.
     #[inline]
     pub(super) fn keep_reporting(self: &Arc<Self>) {
         if let Some(metrics) = &self.metrics {

@@ -1,4 +1,4 @@
-//! All that is known of each item.
+//! Slab of items with their state, and a hash table from item to slot.
 
 use std::hash::{BuildHasher, Hash};
 
@@ -8,62 +8,62 @@ use hashbrown::{DefaultHashBuilder, HashTable};
 use super::moment::Moment;
 use super::priority::Priority;
 
-/// What is known of one item. 40 bytes beside the item, because there may be a million of them.
+/// The state of one item. 40 bytes in addition to the item, because there may be a million slots.
 #[derive(Debug)]
 pub(super) struct Slot<T> {
-    /// None: the slot is free.
+    /// `None` if the slot is free.
     item: Option<T>,
-    /// When the run that is to come was first asked for.
-    pub(super) asked: Moment,
-    /// When it came to the place where it is.
+    /// When the next run was first requested.
+    pub(super) requested_at: Moment,
+    /// When it entered its current state.
     pub(super) since: Moment,
-    /// Neighbours in the list of the place where it is.
+    /// Links of the intrusive list that its state implies.
     before: u32,
     after: u32,
     hash: u32,
-    /// Where in the table it was put. It is elsewhere once the table has grown.
+    /// Hint for the bucket in the table; stale once the table has grown.
     bucket: u32,
     pub(super) failures: u32,
-    pub(super) place: Place,
-    /// Whether it was added again while it runs.
-    pub(super) again: Option<Cause>,
-    /// Of the run that is to come.
+    pub(super) state: ItemState,
+    /// Whether, and why, it was added again while running.
+    pub(super) added_again: Option<Cause>,
+    /// Priority of the next run.
     pub(super) priority: Priority,
-    /// Of the run that waits for its time.
-    pub(super) later: Priority,
+    /// Priority of the delayed run.
+    pub(super) delayed_priority: Priority,
 }
 
-/// Where an item is. Independently of it, it may wait for its time.
+/// The state of an item. It may also be delayed, independently of its state.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Place {
-    /// In no list: it does nothing but wait for its time, or is about to be put somewhere.
-    Nowhere,
-    /// Ready to be taken.
+pub(super) enum ItemState {
+    /// In no list: only delayed, or about to enter another state.
+    Unlisted,
+    /// Ready to be taken by a worker.
     Ready,
-    /// A worker has it.
+    /// Held by a worker.
     Running,
-    /// Only its failures are remembered.
+    /// Only its failure count is kept.
     Idle,
 }
 
 /// Why an item is added.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Cause {
-    /// To make sure, or late: if it failed before, it can wait for its next try.
+    /// Initial list, relist or resync: if the item failed before, it waits for its next retry.
     Repeat,
-    /// Something happened: it runs now.
+    /// A live event or an explicit add: it runs immediately.
     Fresh,
 }
 
 /// The slot of an item that is to be added.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Found {
-    /// It was not known.
+    /// The item was not in the queue.
     New(u32),
     Known(u32),
 }
 
-/// Slots in the order in which they came. The links are in the slots, so that one can leave from the middle.
+/// A FIFO list of slots. The links are intrusive, so that removal from the middle takes O(1).
 #[derive(Debug)]
 pub(super) struct List {
     first: u32,
@@ -71,26 +71,26 @@ pub(super) struct List {
     len: u32,
 }
 
-/// Every item once, found by its hash or by the number of its slot.
+/// Every item once, found by its hash or by its slot number.
 ///
-/// In this order, what changes first: see [`Core`](super::core::Core).
+/// Field order matters, most frequently modified first: see [`Core`](super::core::Core).
 #[derive(Debug)]
 #[repr(C)]
 pub(super) struct Slots<T> {
-    /// The first free slot; the others follow by `after`.
+    /// Head of the free list, linked by `after`.
     free: u32,
     slots: Vec<Slot<T>>,
     table: HashTable<u32>,
 }
 
-/// An item with its hash: that takes a while, and is done before the queue is locked.
+/// An item with its hash, computed before the queue is locked to shorten the critical section.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Hashed<I> {
     hash: u32,
     item: I,
 }
 
-/// How the items of a queue are hashed.
+/// The hasher of a queue's items.
 #[derive(Debug, Default)]
 pub(super) struct Hashes(DefaultHashBuilder);
 
@@ -112,30 +112,30 @@ impl Hashes {
 }
 
 const NONE: u32 = u32::MAX;
-/// Memory for fewer slots than this is kept.
-const WORTH_RETURNING: usize = 4096;
+/// Memory for at most this many slots is never released.
+const MIN_TRIMMED_SLOTS: usize = 4096;
 
 impl<T: Eq> Slots<T> {
     pub(super) fn find(&self, Hashed { hash, item }: Hashed<&T>) -> Option<u32> {
-        let is_it = |number: &u32| {
+        let is_same = |number: &u32| {
             let slot = &self.slots[*number as usize];
             slot.hash == hash && slot.item.as_ref() == Some(item)
         };
-        self.table.find(spread(hash), is_it).copied()
+        self.table.find(repeat_bits(hash), is_same).copied()
     }
 
-    /// The slot of the item, a new one if it has none. Takes the item only if it is new: dropping it otherwise is for the caller, who
-    /// can do so without the lock.
+    /// Returns the slot of the item, a new one if it has none. Moves the item out only if it is
+    /// new: otherwise the caller drops it after releasing the lock.
     #[inline]
     pub(super) fn find_or_insert(&mut self, Hashed { hash, item }: &mut Hashed<Option<T>>) -> Option<Found> {
         item.as_ref()?;
         let hash = *hash;
         let slots = &self.slots;
-        let is_it = |number: &u32| {
+        let is_same = |number: &u32| {
             let slot = &slots[*number as usize];
             slot.hash == hash && slot.item == *item
         };
-        match self.table.entry(spread(hash), is_it, |number| spread(slots[*number as usize].hash)) {
+        match self.table.entry(repeat_bits(hash), is_same, |number| repeat_bits(slots[*number as usize].hash)) {
             Entry::Occupied(entry) => Some(Found::Known(*entry.get())),
             Entry::Vacant(entry) => {
                 let number = match self.free {
@@ -184,7 +184,8 @@ impl<T> Slots<T> {
         item
     }
 
-    /// Where in the table a slot is. Looking where it was put takes no search: there is no waiting for one line of memory to know the next.
+    /// The bucket of a slot in the table. Tries the hint first: it needs no probing and so avoids
+    /// dependent cache misses.
     #[inline]
     fn bucket(&self, number: u32) -> Option<usize> {
         let slot = self.get(number);
@@ -192,10 +193,10 @@ impl<T> Slots<T> {
         if self.table.get_bucket(bucket) == Some(&number) {
             return Some(bucket);
         }
-        self.table.find_bucket_index(spread(slot.hash), |other| *other == number)
+        self.table.find_bucket_index(repeat_bits(slot.hash), |other| *other == number)
     }
 
-    /// Puts an item into the slot of that number, which is free or the one after the last.
+    /// Stores an item in slot `number`, which is free or one past the last.
     #[inline]
     fn fill(&mut self, number: u32, hash: u32, bucket: u32, item: Option<T>) {
         if let Some(slot) = self.slots.get_mut(number as usize) {
@@ -203,35 +204,36 @@ impl<T> Slots<T> {
             slot.item = item;
             (slot.hash, slot.bucket) = (hash, bucket);
             slot.failures = 0;
-            slot.place = Place::Nowhere;
-            slot.again = None;
+            slot.state = ItemState::Unlisted;
+            slot.added_again = None;
             slot.priority = Priority::Low;
             return;
         }
         assert!(number < NONE, "memory ends before 2^32 items do");
         self.slots.push(Slot {
             item,
-            asked: Moment::START,
+            requested_at: Moment::START,
             since: Moment::START,
             before: NONE,
             after: NONE,
             hash,
             bucket,
             failures: 0,
-            place: Place::Nowhere,
-            again: None,
+            state: ItemState::Unlisted,
+            added_again: None,
             priority: Priority::Low,
-            later: Priority::Low,
+            delayed_priority: Priority::Low,
         });
     }
 
-    /// Whether so few of many slots are used that their memory should be given back.
+    /// Whether so few of the allocated slots are used that their memory should be released.
     #[inline]
     pub(super) fn are_mostly_free(&self) -> bool {
-        self.slots.capacity() > WORTH_RETURNING && self.table.len() < self.slots.capacity() / 16
+        self.slots.capacity() > MIN_TRIMMED_SLOTS && self.table.len() < self.slots.capacity() / 16
     }
 
-    /// Moves all slots together and gives memory back. Returns for each old number the new one. Nobody may hold a number meanwhile.
+    /// Compacts all slots and releases memory. Returns the new number of each old one. No caller
+    /// may hold a slot number across this call.
     pub(super) fn compact(&mut self, lists: &mut [&mut List]) -> Vec<u32> {
         let mut numbers = vec![NONE; self.slots.len()];
         let mut next = 0;
@@ -253,11 +255,12 @@ impl<T> Slots<T> {
             renumber(&mut list.last);
         }
         self.free = NONE;
-        // No hint of a bucket is true any more, and each is checked before it is used.
+        // All bucket hints are stale now; each is checked before it is used.
         let slots = &self.slots;
         self.table = HashTable::with_capacity(slots.len());
         for (number, slot) in (0..).zip(slots) {
-            self.table.insert_unique(spread(slot.hash), number, |number| spread(slots[*number as usize].hash));
+            self.table
+                .insert_unique(repeat_bits(slot.hash), number, |number| repeat_bits(slots[*number as usize].hash));
         }
         numbers
     }
@@ -295,7 +298,7 @@ impl List {
         self.len += 1;
     }
 
-    /// There is one.
+    /// Removes the first slot. The list must not be empty.
     #[inline]
     pub(super) fn remove_first<T>(&mut self, slots: &mut Slots<T>) {
         self.first = slots.get(self.first).after;
@@ -322,7 +325,7 @@ impl List {
     }
 }
 
-/// The table wants the upper and the lower bits to be good; 32 good bits are enough for both.
-fn spread(hash: u32) -> u64 {
+/// hashbrown uses the upper and the lower bits of a hash; repeats the 32 good bits in both halves.
+fn repeat_bits(hash: u32) -> u64 {
     u64::from(hash) << 32 | u64::from(hash)
 }

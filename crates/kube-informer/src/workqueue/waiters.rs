@@ -1,4 +1,4 @@
-//! Who waits for the queue, and whom to wake.
+//! The tasks that wait for the queue, and which of them to wake.
 
 use std::collections::VecDeque;
 use std::task::Waker;
@@ -6,23 +6,24 @@ use std::task::Waker;
 use super::core::Core;
 use super::moment::Moment;
 
-/// The workers that wait for an item and the tasks that wait for the end.
+/// The workers that wait for an item, and the tasks that wait for a drain.
 ///
-/// One of the workers that wait, the timekeeper, also sleeps until the next item is due: the queue needs no task of its own.
-/// Whoever is woken is taken off here. It comes back by itself if it finds nothing, and whoever gives up instead
-/// [leaves](Self::leave), so that somebody else can be woken in its place.
+/// One waiting worker, the timekeeper, also sleeps until the next item is due, so that the queue
+/// needs no task of its own. A task is removed here when it is woken. It registers again if it
+/// finds no item; a task that gives up [leaves](Self::leave), so that another one is woken in its
+/// place.
 #[derive(Debug, Default)]
 pub(super) struct Waiters {
     workers: VecDeque<(Ticket, Waker)>,
     timekeeper: Option<(Ticket, Waker, Moment)>,
     drains: Vec<(Ticket, Waker)>,
-    tickets: u64,
+    last_ticket: u64,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Ticket(u64);
 
-/// Those to be woken once the lock is released.
+/// The tasks to wake after the lock is released.
 #[derive(Debug)]
 #[must_use]
 pub(super) enum Wake {
@@ -33,11 +34,12 @@ pub(super) enum Wake {
 
 impl Waiters {
     pub(super) fn ticket(&mut self) -> Ticket {
-        self.tickets += 1;
-        Ticket(self.tickets)
+        self.last_ticket += 1;
+        Ticket(self.last_ticket)
     }
 
-    /// Waits for an item. If an item is due at some time and nobody keeps time yet, this one does, until the moment returned.
+    /// Registers a worker that waits for an item. If an item is due in the future and there is no
+    /// timekeeper, the worker becomes the timekeeper and has to sleep until the returned time.
     pub(super) fn wait(&mut self, ticket: Ticket, waker: Waker, next_due: Option<Moment>) -> Option<Moment> {
         self.leave(ticket);
         if let Some(due) = next_due.filter(|_| self.timekeeper.is_none()) {
@@ -48,31 +50,31 @@ impl Waiters {
         None
     }
 
-    /// Waits for the end.
+    /// Registers a task that waits for a drain.
     pub(super) fn wait_for_end(&mut self, ticket: Ticket, waker: Waker) {
         self.leave(ticket);
         self.drains.push((ticket, waker));
     }
 
     pub(super) fn leave(&mut self, ticket: Ticket) {
-        if self.timekeeper.as_ref().is_some_and(|(encoder, ..)| *encoder == ticket) {
+        if self.timekeeper.as_ref().is_some_and(|(holder, ..)| *holder == ticket) {
             self.timekeeper = None;
         }
         self.workers.retain(|(other, _)| *other != ticket);
         self.drains.retain(|(other, _)| *other != ticket);
     }
 
-    /// Whom to wake, given what the queue has now. Asked after every change of the queue and of the waiters. It wakes one worker
-    /// only, who asks again when it has taken its item.
+    /// Selects the tasks to wake; called after every change of the queue or the waiters. Wakes only
+    /// one worker, whose own step wakes the next one after it has taken its item.
     #[inline]
     pub(super) fn wake<T>(&mut self, core: &Core<T>) -> Wake {
         if self.workers.is_empty() && self.timekeeper.is_none() && self.drains.is_empty() {
             return Wake::Nobody;
         }
-        self.choose(core)
+        self.select(core)
     }
 
-    fn choose<T>(&mut self, core: &Core<T>) -> Wake {
+    fn select<T>(&mut self, core: &Core<T>) -> Wake {
         if core.is_closed() {
             return self.wake_when_closed(core);
         }
@@ -100,7 +102,7 @@ impl Waiters {
         Wake::All(all)
     }
 
-    /// The timekeeper last, so that it need not be replaced.
+    /// Prefers workers to the timekeeper, which would have to be replaced.
     fn any_worker(&mut self) -> Option<Waker> {
         let worker = self.workers.pop_front().map(|(_, waker)| waker);
         worker.or_else(|| self.timekeeper.take().map(|(_, waker, _)| waker))

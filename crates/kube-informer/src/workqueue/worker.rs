@@ -1,4 +1,4 @@
-//! Working on one item after the other.
+//! The loop of a worker.
 
 use std::future::poll_fn;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -13,18 +13,19 @@ use super::next::Next;
 use super::outcome::Outcome;
 use super::shared::Shared;
 
-/// A worker that goes from one item to the next. Wherever it is dropped, the item it has goes back as failed.
+/// A worker that processes one item after another. If it is dropped, the item it holds is requeued
+/// as failed.
 ///
-/// What it has stays here from step to step: passed from hand to hand it would be read as a whole right after it was written in parts, on
-/// which a processor stalls.
+/// Its fields are updated in place from step to step: passing a `Taken` by value would load it
+/// whole right after it was stored in parts, which stalls store-to-load forwarding.
 struct Worker<'a, T> {
     queue: &'a Arc<Shared<T>>,
     next: Next<'a, T>,
-    /// The item whose turn it is, until the work gets it.
+    /// The item taken, until it is passed to the function.
     item: Option<T>,
-    /// How it was taken, until it has ended.
+    /// How the item was taken, until its outcome is reported.
     taken: Option<Taken>,
-    /// Once the work has ended.
+    /// Valid once the function has returned.
     outcome: Outcome,
 }
 
@@ -33,7 +34,7 @@ impl<'a, T> Worker<'a, T> {
         Self { queue, next: Next::new(queue), item: None, taken: None, outcome: Outcome::Retry }
     }
 
-    /// Ends the turn of the item it has.
+    /// Reports the outcome of the current item.
     fn end(&mut self, outcome: Outcome) {
         if let Some(taken) = self.taken.take() {
             self.queue.end(taken, &outcome, |_| ());
@@ -42,15 +43,17 @@ impl<'a, T> Worker<'a, T> {
 }
 
 impl<T: Clone> Worker<'_, T> {
-    /// Ends the turn of the item it has and begins another, if there is work, with the queue locked once: where threads meet at the queue,
-    /// each time costs more than what is done there.
-    fn change(&mut self) {
+    /// Reports the outcome of the current item and takes the next one, if any, with a single lock
+    /// acquisition: under contention each acquisition costs more than the critical section.
+    fn end_and_take(&mut self) {
         let Some(before) = self.taken.take() else { return };
-        // What comes next is in its place when the queue is unlocked, so that it goes back if whoever is woken then panics.
+        // The next item is stored before the queue is unlocked, so that it is requeued if a waker
+        // called after that panics.
         self.queue.end(before, &self.outcome, |state| {
             state.core.trim_between_turns();
             let Some(first) = state.core.first() else { return };
-            // One that cannot be cloned is left where it is: what has ended is yet to be told to those who wait.
+            // An item whose `clone` panics stays in the queue: waiters must still be woken for the
+            // item that has ended.
             self.item = catch_unwind(AssertUnwindSafe(|| state.core.item(first.slot).clone())).ok();
             if self.item.is_some() {
                 self.taken = Some(state.core.take(first));
@@ -63,22 +66,22 @@ impl<T: Clone> Worker<'_, T> {
 }
 
 impl<T: Clone + Send + 'static> Worker<'_, T> {
-    /// Waits for the next item; says whether there is one.
+    /// Waits for the next item; returns false once the queue is shut down and empty.
     fn poll_turn(&mut self, cx: &mut Context<'_>) -> Poll<bool> {
         if self.taken.is_some() {
-            // Work that is always there must not keep others from being polled.
+            // Yields to the scheduler: a queue that never runs empty must not starve other tasks.
             let Poll::Ready(budget) = coop::poll_proceed(cx) else {
                 self.end(self.outcome);
                 return Poll::Pending;
             };
-            self.change();
+            self.end_and_take();
             if self.taken.is_some() {
                 budget.made_progress();
                 return Poll::Ready(true);
             }
         }
         self.taken = ready!(self.next.poll_taken(cx, &mut self.item));
-        self.next.rest();
+        self.next.stop_keeping_time();
         Poll::Ready(self.taken.is_some())
     }
 }
@@ -89,7 +92,7 @@ impl<T> Drop for Worker<'_, T> {
     }
 }
 
-/// Works until the queue ends.
+/// Processes items until the queue is shut down and empty.
 pub(super) async fn work<T, F, W>(queue: Arc<Shared<T>>, mut work: F)
 where
     T: Clone + Send + 'static,
