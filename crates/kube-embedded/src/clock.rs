@@ -1,4 +1,4 @@
-//! The server's clock: wall time that follows tokio's, so that paused tests stay paused.
+//! The server's clock: wall time that advances with tokio's clock, so that tests can pause it.
 
 use std::time::SystemTime;
 
@@ -7,10 +7,10 @@ use jiff::Timestamp;
 use jiff::fmt::rfc2822::DateTimePrinter;
 use tokio::time::Instant;
 
-/// Where the server's time comes from.
+/// The server's source of wall time.
 ///
-/// Wall time is read once, at start; from then on it moves with tokio's clock. On a paused clock an hour of watching
-/// takes milliseconds, and time stamps still agree with the waits.
+/// Wall time is read once, at start; from then on it advances with tokio's clock. On a paused clock
+/// an hour of watching takes milliseconds, and timestamps still agree with the waits.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Clock {
     started: Instant,
@@ -27,14 +27,14 @@ impl Clock {
         self.wall.checked_add(self.started.elapsed()).unwrap_or(Timestamp::MAX)
     }
 
-    /// The present time as HTTP's headers have it.
+    /// The current time in the format of HTTP headers.
     pub(crate) fn http_date(&self) -> HeaderValue {
         let text = DateTimePrinter::new().timestamp_to_rfc9110_string(&self.now()).ok();
         text.and_then(|text| text.parse().ok())
             .unwrap_or_else(|| HeaderValue::from_static("Thu, 01 Jan 1970 00:00:00 GMT"))
     }
 
-    /// The present time as `metadata.creationTimestamp` has it: whole seconds.
+    /// The current time in the format of `metadata.creationTimestamp`: whole seconds.
     pub(crate) fn seconds(&self) -> String {
         Self::in_seconds(self.now())
     }

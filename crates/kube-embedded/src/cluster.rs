@@ -13,29 +13,31 @@ use crate::kinds::{Kind, Registry};
 use crate::rng::Rng;
 use crate::storage::{Storage, Window};
 
-/// What can be set about the server's behaviour in time and size. The defaults are those of the real server.
+/// Time and size limits, and optional behaviour of the server. The defaults are those of the real
+/// server.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Settings {
     pub(crate) window: Window,
-    /// How often a watch is told how far the server is.
+    /// The interval between bookmarks of a watch.
     pub(crate) bookmark_interval: Duration,
-    /// How long a request waits for a version that the server has not reached.
-    pub(crate) version_patience: Duration,
-    /// The shortest life of a watch that names no time-out itself; at most it lives twice as long.
+    /// How long a request waits for a resource version that the server has not reached.
+    pub(crate) version_wait_timeout: Duration,
+    /// The minimum timeout of a watch that requests none itself; the maximum is twice that.
     pub(crate) min_watch_timeout: Duration,
     /// How many changes a watch may lag before it is closed.
     pub(crate) watch_backlog: usize,
-    /// The largest body of a request.
+    /// The maximum size of a request body.
     pub(crate) max_request_bytes: usize,
-    /// Whether a custom kind refuses its very first reader, as the real server does while it makes the kind's cache.
+    /// Whether the first read of a custom kind gets 429, as on the real server while it creates the
+    /// kind's watch cache.
     pub(crate) first_access: FirstAccess,
     pub(crate) garbage_collection: Chore,
     pub(crate) namespace_deletion: Chore,
-    /// Where uids and generated names come from; none is a new one each time.
+    /// The seed of uids and generated names; `None` draws a random seed at start.
     pub(crate) seed: Option<u64>,
 }
 
-/// Whether the server does what on a real cluster is the controller manager's.
+/// Whether the server runs a controller that belongs to the controller manager in a real cluster.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) enum Chore {
     #[default]
@@ -43,12 +45,12 @@ pub(crate) enum Chore {
     Done,
 }
 
-/// What the first reader of a new custom kind gets.
+/// The response to the first read of a new custom kind.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum FirstAccess {
-    /// 429 "storage is (re)initializing", as from the real server: clients must come again.
+    /// 429 "storage is (re)initializing", as from the real server: clients must retry.
     Refused,
-    /// An answer at once.
+    /// The first read succeeds.
     Served,
 }
 
@@ -57,7 +59,7 @@ impl Default for Settings {
         Self {
             window: Window { changes: 20_000, age: Duration::from_secs(300) },
             bookmark_interval: Duration::from_secs(60),
-            version_patience: Duration::from_secs(3),
+            version_wait_timeout: Duration::from_secs(3),
             min_watch_timeout: Duration::from_secs(1800),
             watch_backlog: 10_000,
             max_request_bytes: 3 * 1024 * 1024,
@@ -69,7 +71,7 @@ impl Default for Settings {
     }
 }
 
-/// Everything a request needs.
+/// The state that every request uses.
 #[derive(Debug)]
 pub(crate) struct Cluster {
     pub(crate) storage: Storage,
@@ -95,7 +97,7 @@ impl Cluster {
         cluster
     }
 
-    /// Lets history begin now: what was there at the start cannot be watched from before it.
+    /// Starts the history at the current revision: no watch can start before the initial objects.
     fn begin(&self) {
         for kind in self.registry().kinds() {
             self.storage.progress(&kind.storage);
@@ -103,21 +105,22 @@ impl Cluster {
         self.storage.compact();
     }
 
-    /// The kinds served now. A request reads it once and keeps to it.
+    /// The registry of kinds served now. A request reads it once and uses the same registry
+    /// throughout.
     pub(crate) fn registry(&self) -> Arc<Registry> {
         self.registry.read().clone()
     }
 
-    /// Serves other kinds from now on: `change` gets the present ones and gives the new ones.
+    /// Replaces the registry of kinds with the result of `change`, which receives the current one.
     pub(crate) fn change_registry<E>(&self, change: impl FnOnce(&Registry) -> Result<Registry, E>) -> Result<(), E> {
         let mut registry = self.registry.write();
         *registry = Arc::new(change(&registry)?);
         Ok(())
     }
 
-    /// Waits until the store has reached a revision, for as long as the real server would.
+    /// Waits until the storage has reached a revision, for as long as the real server would.
     ///
-    /// `within` is the time the client gives the whole request.
+    /// `within` is the client's timeout for the whole request.
     pub(crate) async fn reach(&self, kind: &Kind, revision: u64, within: Option<Duration>) -> Result<(), Status> {
         let mut revisions = self.storage.revisions();
         let current = self.storage.revision();
@@ -127,10 +130,10 @@ impl Cluster {
         if kind.is_uncached() {
             return Err(Status::too_large_version(revision, current, 0));
         }
-        let patience = self.settings.version_patience;
+        let timeout = self.settings.version_wait_timeout;
         let (wait, failure) = match within {
-            Some(within) if within < patience => (within, Status::request_timeout()),
-            _ => (patience, Status::too_large_version(revision, current, 1)),
+            Some(within) if within < timeout => (within, Status::request_timeout()),
+            _ => (timeout, Status::too_large_version(revision, current, 1)),
         };
         match tokio::time::timeout(wait, revisions.wait_for(|reached| *reached >= revision)).await {
             Ok(Ok(_)) => Ok(()),

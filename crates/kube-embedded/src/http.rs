@@ -1,6 +1,8 @@
-//! The wire: sockets, TLS, reading requests, content negotiation, replies and error statuses.
+//! HTTP: sockets, TLS, request parsing, content negotiation, responses and error statuses.
 //!
-//! Knows nothing of verbs; `service` hands each request to `api`.
+//! Contains no verbs: `service` checks faults and access, then passes each request to `api`.
+//! Besides `api` it uses `faults`, `encoding`, `storage` and the decoding errors of `admission`,
+//! never `controllers` or `kinds`.
 
 pub(crate) mod body;
 pub(crate) mod gzip;

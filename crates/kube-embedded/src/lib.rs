@@ -1,7 +1,7 @@
 //! A Kubernetes API server in the process.
 //!
-//! It behaves towards list/watch clients as kube-apiserver 1.37 does, starts in milliseconds, needs nothing installed, and
-//! fails on command. Start with [`Server`].
+//! It behaves towards list/watch clients as kube-apiserver 1.37 does, starts in milliseconds, needs
+//! no other software installed, and injects failures on command. Start with [`Server`].
 //!
 //! ```
 //! use serde_json::json;
@@ -22,18 +22,23 @@
 //! # }
 //! ```
 //!
-//! - [`Server`] and [`Builder`]: starting, stopping, restarting, refusing, going back to a backup; what clients did.
-//! - [`Objects`]: reading and writing objects directly, through the very verbs that clients use.
-//! - [`faults`]: failures by rule. [`access`]: who may do what.
-//! - [`generate`]: realistic objects from a seed, without a server. [`pretend`]: a cluster that lives on them.
+//! - [`Server`] and [`Builder`]: start, stop, restart, refuse connections, restore a backup, and
+//!   inspect the requests of clients.
+//! - [`Objects`]: reads and writes objects directly, through the same verbs that clients use.
+//! - [`faults`]: fault injection by rule. [`access`]: access rules.
+//! - [`generate`]: realistic objects from a seed, without a server. [`pretend`]: a simulated
+//!   cluster of such objects.
 //! - [`table`]: objects as rows, as `kubectl get` shows them, without a server.
 //!
-//! # What may be relied on
+//! # Guarantees
 //!
-//! 1. Every write gets the next revision, and a write that changes nothing gets none and is told to nobody.
-//! 2. A watch tells every change after its version exactly once, in the order of revisions, or ends.
-//! 3. All pages of a list show the state of the first, or are answered with 410.
-//! 4. What the server cannot do right it refuses, with the status the real server uses for what it does not support.
+//! 1. Every write gets the next revision. A write that changes nothing gets no revision and sends
+//!    no watch event.
+//! 2. A watch delivers every change after its version exactly once, in the order of revisions, or
+//!    ends.
+//! 3. All pages of a list show the state of the first page; otherwise the server returns 410.
+//! 4. A request that the server cannot serve correctly is rejected, with the status the real server
+//!    uses for unsupported requests.
 //! 5. All waiting goes through tokio's clock.
 //! 6. After [`Server::shutdown`] no task and no connection is left.
 
@@ -63,7 +68,7 @@ pub use self::http::status::{Cause, Details, Status};
 pub use self::kinds::table;
 pub use self::server::{Backup, Builder, Server};
 
-/// The README's examples run too.
+/// Compiles and runs the README's examples as doctests.
 #[cfg(doctest)]
 #[doc = include_str!("../README.md")]
 struct Readme;

@@ -1,11 +1,12 @@
-//! Chance: uids, name suffixes, watch time-outs.
+//! Random numbers: uids, name suffixes, watch timeouts.
 
 use parking_lot::Mutex;
 use rand::{RngExt as _, SeedableRng as _};
 use rand_pcg::Pcg64Mcg;
 use uuid::Builder;
 
-/// The server's source of chance: with a seed, the same requests in the same order give the same names and uids.
+/// The server's random number generator. With a seed, the same requests in the same order get the
+/// same names and uids.
 #[derive(Debug)]
 pub(crate) struct Rng(Mutex<Pcg64Mcg>);
 
@@ -19,14 +20,15 @@ impl Rng {
         Builder::from_random_bytes(self.0.lock().random()).into_uuid().to_string()
     }
 
-    /// The suffix of a generated name: five letters that spell no words.
+    /// The random suffix of `metadata.generateName`: five characters of an alphabet without vowels,
+    /// so that no words occur.
     pub(crate) fn suffix(&self) -> String {
         const LETTERS: &[u8] = b"bcdfghjklmnpqrstvwxz2456789";
         let mut rng = self.0.lock();
         (0..5).map(|_| LETTERS[rng.random_range(0..LETTERS.len())] as char).collect()
     }
 
-    /// A number from 0 up to, not including, 1.
+    /// A random number in `0.0..1.0`.
     pub(crate) fn fraction(&self) -> f64 {
         self.0.lock().random_range(0.0..1.0)
     }

@@ -1,4 +1,4 @@
-//! The server that tests and demos hold.
+//! The server handle that tests and demos hold, and its builder.
 
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
@@ -25,7 +25,8 @@ use crate::storage;
 
 /// An API server in the process.
 ///
-/// Dropping it ends everything at once; [`Server::shutdown`] lets requests finish and joins.
+/// Dropping it ends all tasks and connections at once; [`Server::shutdown`] lets requests finish
+/// and joins the tasks.
 #[derive(Debug)]
 pub struct Server {
     shared: Arc<Shared>,
@@ -34,7 +35,7 @@ pub struct Server {
     housekeeping: JoinHandle<()>,
 }
 
-/// How a [`Server`] is to be.
+/// The configuration of a [`Server`] before it starts.
 #[derive(Debug, Clone)]
 #[must_use = "a server runs only once it is started"]
 pub struct Builder {
@@ -44,7 +45,7 @@ pub struct Builder {
     access: Access,
 }
 
-/// How clients reach the server.
+/// The transport over which clients reach the server.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Transport {
     /// Only through [`Server::service`].
@@ -53,12 +54,12 @@ enum Transport {
     Tls,
 }
 
-/// A state to go back to: see [`Server::backup`].
+/// A state of the server that [`Server::restore`] can return to; see [`Server::backup`].
 #[derive(Debug, Clone)]
 pub struct Backup(storage::Backup);
 
 impl Backup {
-    /// The revision in which it was taken.
+    /// The revision at which the backup was taken.
     #[must_use]
     pub fn revision(&self) -> u64 {
         self.0.revision()
@@ -66,7 +67,7 @@ impl Backup {
 }
 
 impl Server {
-    /// A server to be set up. Without further ado it listens on a free port of the loopback address, in plain HTTP.
+    /// Returns a builder with the defaults: plain HTTP on a free port of the loopback address.
     pub fn builder() -> Builder {
         Builder {
             settings: Settings::default(),
@@ -76,8 +77,9 @@ impl Server {
         }
     }
 
-    /// The address of the server, such as `http://127.0.0.1:40123`. Without a socket it is a name that only the
-    /// in-process service understands.
+    /// The URL of the server, such as `http://127.0.0.1:40123`.
+    ///
+    /// Without a socket it is a placeholder host name that only the in-process service understands.
     #[must_use]
     pub fn url(&self) -> String {
         let Some(listener) = &self.listener else { return "http://kube-embedded.invalid".to_owned() };
@@ -91,20 +93,20 @@ impl Server {
 
     /// A kubeconfig, in YAML, with which kubectl and client libraries reach the server.
     ///
-    /// Over TLS it carries the server's certificate authority. Clients ignore a token over plain HTTP, so where access
-    /// rules matter use TLS.
+    /// Over TLS it contains the server's certificate authority. Clients ignore a token over plain
+    /// HTTP, so use TLS where access rules matter.
     #[must_use]
     pub fn kubeconfig(&self) -> String {
         kubeconfig::write(&self.url(), self.authority_pem.as_deref(), None)
     }
 
-    /// A [`kubeconfig`](Self::kubeconfig) of whoever has this token.
+    /// A [`kubeconfig`](Self::kubeconfig) that authenticates with this token.
     #[must_use]
     pub fn kubeconfig_for(&self, token: &str) -> String {
         kubeconfig::write(&self.url(), self.authority_pem.as_deref(), Some(token))
     }
 
-    /// Changes who may do what, from the next request on. Watches that are open stay open.
+    /// Replaces the access rules, from the next request on. Open watches stay open.
     pub fn set_access(&self, access: Access) {
         *self.shared.access.write() = Arc::new(access);
     }
@@ -133,37 +135,38 @@ impl Server {
         self.shared.log.requests()
     }
 
-    /// How many requests came since the start.
+    /// The number of requests since the start.
     #[must_use]
     pub fn request_count(&self) -> u64 {
         self.shared.log.total()
     }
 
-    /// Empties the list of requests seen.
+    /// Clears the list that [`Server::requests`] returns.
     pub fn forget_requests(&self) {
         self.shared.log.forget();
     }
 
-    /// The watches that are open.
+    /// The watches that are open now.
     #[must_use]
     pub fn watches(&self) -> Vec<OpenWatch> {
         self.shared.log.watches()
     }
 
-    /// What is to go wrong: rules may be injected and removed at any time.
+    /// The fault injector: rules may be injected and removed at any time.
     #[must_use]
     pub fn faults(&self) -> &Faults {
         &self.shared.faults
     }
 
-    /// Forgets the history: continue tokens, exact versions and watches from before now are answered with 410.
+    /// Compacts the history: continue tokens, exact versions and watches from before now get 410.
     pub fn compact_now(&self) {
         self.cluster().storage.compact();
     }
 
     /// Refuses connections until [`Server::accept`]. Open ones stay; see [`Server::cut`].
     ///
-    /// The port is really closed; the in-process service fails with [`io::ErrorKind::ConnectionRefused`].
+    /// The listening socket is closed; the in-process service fails with
+    /// [`io::ErrorKind::ConnectionRefused`].
     pub async fn refuse(&self) {
         self.shared.refusing.store(true, Ordering::Relaxed);
         if let Some(listener) = &self.listener {
@@ -179,33 +182,37 @@ impl Server {
         }
     }
 
-    /// Cuts every open connection and stream in the middle of whatever it is doing.
+    /// Breaks every open connection and stream immediately, even in the middle of a response.
     pub fn cut(&self) {
         self.shared.lifecycle.cut();
     }
 
-    /// Restarts with the history lost: connections break, and whoever comes back with an old version gets 410.
+    /// Simulates a restart that loses the history: connections break, and requests with an old
+    /// version get 410.
     pub fn restart(&self) {
         self.compact_now();
         self.cut();
     }
 
-    /// The present state, to go back to with [`Server::restore`].
+    /// The current state, to return to with [`Server::restore`].
     #[must_use]
     pub fn backup(&self) -> Backup {
         Backup(self.cluster().storage.backup())
     }
 
-    /// Restarts from a backup: objects and revision are those of then, the history is lost, connections break.
+    /// Simulates a restart from a backup: the objects and the revision are restored, the history is
+    /// lost, connections break.
     ///
-    /// New writes get revisions that clients may already have seen with other content, as after a real restore.
+    /// New writes get revisions that clients may already have seen with other content, as after a
+    /// real restore.
     pub fn restore(&self, backup: &Backup) {
         self.cluster().storage.restore(&backup.0);
         crds::reload(self.cluster());
         self.cut();
     }
 
-    /// Shuts down: streams end, requests under way finish, and when this returns no task and no connection is left.
+    /// Shuts down gracefully: streams end, pending requests finish, and when this returns no task
+    /// and no connection is left.
     pub async fn shutdown(mut self) {
         self.shared.lifecycle.close();
         if let Some(listener) = &mut self.listener {
@@ -228,7 +235,7 @@ impl Drop for Server {
 }
 
 impl Builder {
-    /// Speaks TLS, with a certificate authority of the server's own that [`Server::kubeconfig`] carries.
+    /// Serves TLS, with a generated certificate authority that [`Server::kubeconfig`] contains.
     pub fn tls(mut self) -> Self {
         self.transport = Transport::Tls;
         self
@@ -246,63 +253,72 @@ impl Builder {
         self
     }
 
-    /// Who may do what; by default everybody may do everything. [`Server::set_access`] changes it later.
+    /// Sets the access rules; by default every user may do everything. [`Server::set_access`]
+    /// changes them later.
     pub fn access(mut self, access: Access) -> Self {
         self.access = access;
         self
     }
 
-    /// Keeps at most this many changes of each resource for watches and consistent pages (20,000).
+    /// Keeps at most this many changes of each resource for watches and consistent pagination
+    /// (default 20,000).
     pub fn history(mut self, changes: usize) -> Self {
         self.settings.window.changes = changes;
         self
     }
 
-    /// Keeps changes no longer than this (5 minutes).
+    /// Keeps changes no longer than this (default 5 minutes).
     pub fn history_age(mut self, age: Duration) -> Self {
         self.settings.window.age = age;
         self
     }
 
-    /// Sends bookmarks this often (every minute).
+    /// The interval between bookmarks (default one minute).
     pub fn bookmark_interval(mut self, interval: Duration) -> Self {
         self.settings.bookmark_interval = interval;
         self
     }
 
-    /// The shortest life of a watch that names no time-out itself (30 minutes); at most it lives twice as long.
+    /// The minimum timeout of a watch that requests none itself (default 30 minutes); the maximum
+    /// is twice that.
     pub fn min_watch_timeout(mut self, timeout: Duration) -> Self {
         self.settings.min_watch_timeout = timeout;
         self
     }
 
-    /// Closes a watch that lags by more changes than this (10,000).
+    /// Closes a watch that lags by more changes than this (default 10,000).
     pub fn watch_backlog(mut self, changes: usize) -> Self {
         self.settings.watch_backlog = changes;
         self
     }
 
-    /// What the first reader of a new custom kind gets; by default the refusal that the real server gives.
+    /// The response to the first read of a new custom kind; by default the real server's 429.
     pub fn first_access(mut self, first_access: FirstAccess) -> Self {
         self.settings.first_access = first_access;
         self
     }
 
-    /// Deletes objects whose owners are gone, as the controller manager of a whole cluster does: afterwards (background),
-    /// before them (foreground) or not at all (orphan). A bare API server, and this one by default, does not.
+    /// Enables garbage collection of objects whose owners are deleted, as the controller manager of
+    /// a real cluster does: after the owner (background), before it (foreground) or not at all
+    /// (orphan).
+    ///
+    /// Off by default, as on an API server without a controller manager.
     pub fn garbage_collection(mut self) -> Self {
         self.settings.garbage_collection = Chore::Done;
         self
     }
 
-    /// Empties namespaces that are being deleted and lets them go, as the controller manager of a whole cluster does. On a
-    /// bare API server, and here by default, they stay until somebody finalizes them.
+    /// Enables namespace deletion: deletes the content of terminating namespaces and finalizes
+    /// them, as the controller manager of a real cluster does.
+    ///
+    /// Off by default, as on an API server without a controller manager: a terminating namespace
+    /// stays until a client finalizes it.
     pub fn namespace_deletion(mut self) -> Self {
         self.settings.namespace_deletion = Chore::Done;
         self
     }
 
-    /// Draws uids and generated names from a seed, so that they are the same in each run.
+    /// Generates uids and generated names from a seed, so that they are the same in each run.
     pub fn seed(mut self, seed: u64) -> Self {
         self.settings.seed = Some(seed);
         self
@@ -342,12 +358,12 @@ impl Builder {
     }
 }
 
-/// Whatever the server does of its own accord.
+/// Background work of the server: expiry of old changes and the optional controllers.
 async fn housekeeping(shared: Arc<Shared>, age: Duration) {
     let cluster = &shared.cluster;
     let Settings { garbage_collection, namespace_deletion, .. } = cluster.settings;
     tokio::join!(
-        forget(&shared, age),
+        expire_changes(&shared, age),
         cluster.custom_tables.close_retired(cluster),
         async {
             if garbage_collection == Chore::Done {
@@ -362,8 +378,8 @@ async fn housekeeping(shared: Arc<Shared>, age: Duration) {
     );
 }
 
-/// Forgets old changes, a few times within the age they may reach.
-async fn forget(shared: &Shared, age: Duration) {
+/// Expires old changes, ten times per maximum age (at most every 100 ms).
+async fn expire_changes(shared: &Shared, age: Duration) {
     let mut ticks = tokio::time::interval((age / 10).max(Duration::from_millis(100)));
     loop {
         let now = ticks.tick().await;

@@ -1,4 +1,4 @@
-//! Bodies of answers: whole, made chunk by chunk, or streams without an end.
+//! Response bodies: complete, generated chunk by chunk, or unbounded streams.
 
 use std::fmt;
 use std::io;
@@ -9,14 +9,14 @@ use bytes::Bytes;
 use futures_util::Stream;
 use http_body::{Frame, SizeHint};
 
-/// The body of an answer of the server.
+/// The body of a response.
 ///
-/// Implements [`http_body::Body`]; this is what the [in-process service](crate::Service) answers with.
+/// Implements [`http_body::Body`]; the [in-process service](crate::Service) returns it.
 pub struct Body(Inner);
 
 enum Inner {
     Whole(Option<Bytes>),
-    /// Made while it is sent, so that a long list is never there twice.
+    /// Generated while it is sent, so that a long list is never in memory twice.
     Chunks(Box<dyn Iterator<Item = Bytes> + Send>),
     Stream(Pin<Box<dyn http_body::Body<Data = Bytes, Error = io::Error> + Send>>),
 }
@@ -78,15 +78,15 @@ impl fmt::Debug for Body {
     }
 }
 
-/// A stream of chunks as a body, with whatever must live as long as it.
+/// A stream of chunks as a body, with a guard that is dropped together with it.
 pub(crate) struct StreamBody<S, L> {
     stream: Pin<Box<S>>,
-    _alive: L,
+    _guard: L,
 }
 
 impl<S, L> StreamBody<S, L> {
-    pub(crate) fn new(stream: S, alive: L) -> Self {
-        Self { stream: Box::pin(stream), _alive: alive }
+    pub(crate) fn new(stream: S, guard: L) -> Self {
+        Self { stream: Box::pin(stream), _guard: guard }
     }
 }
 

@@ -1,4 +1,5 @@
-//! Compression as the real server does it: one member for a list, one for each flush of a streaming list.
+//! Gzip compression as the real server does it: one member for a list, one for each flush of a
+//! streaming list.
 
 use std::io::{self, Write as _};
 use std::pin::Pin;
@@ -9,22 +10,23 @@ use flate2::Compression;
 use flate2::write::GzEncoder;
 use http_body::Frame;
 
-/// How many compressed bytes are gathered before they are sent.
+/// How many compressed bytes are buffered before they are sent.
 const CHUNK: usize = 32 * 1024;
 
-/// The real server's level.
+/// The compression level of the real server.
 const LEVEL: Compression = Compression::new(1);
 
 fn encoder() -> GzEncoder<Vec<u8>> {
     GzEncoder::new(Vec::with_capacity(CHUNK), LEVEL)
 }
 
-/// What stands at the end of everything that was flushed: a block of no bytes.
+/// The end of flushed deflate data: an empty stored block.
 const FLUSHED: [u8; 4] = [0, 0, 0xff, 0xff];
 
-/// Ends a member, flushed.
+/// Flushes and finishes a member.
 ///
-/// One flush may not be enough: flate2 has room for 32 KB when it asks for one, and where that does not do it asks for the rest, but for no flush.
+/// One flush may not be enough: flate2 requests the sync flush only for its first 32 KB output
+/// buffer. When the output is longer, it drains the rest without requesting a flush.
 fn flushed(mut member: GzEncoder<Vec<u8>>) -> io::Result<Vec<u8>> {
     member.flush()?;
     while !member.get_ref().ends_with(&FLUSHED) {
@@ -33,13 +35,13 @@ fn flushed(mut member: GzEncoder<Vec<u8>>) -> io::Result<Vec<u8>> {
     member.finish()
 }
 
-/// Compresses a whole body.
+/// Compresses a complete body.
 pub(crate) fn gzip(bytes: &[u8]) -> Vec<u8> {
     let mut encoder = encoder();
     encoder.write_all(bytes).and_then(|()| encoder.finish()).expect("writing to memory does not fail")
 }
 
-/// Compresses chunks into one member, a chunk at a time.
+/// Compresses chunks into one member, lazily.
 pub(crate) fn gzip_chunks(mut chunks: impl Iterator<Item = Bytes>) -> impl Iterator<Item = Bytes> {
     let mut open = Some(encoder());
     std::iter::from_fn(move || {
@@ -56,11 +58,12 @@ pub(crate) fn gzip_chunks(mut chunks: impl Iterator<Item = Bytes>) -> impl Itera
     })
 }
 
-/// Compresses a stream, one complete member for whatever comes in one go.
+/// Compresses a stream into a sequence of members, one for each run of data that is ready at once.
 ///
-/// A member ends where the stream has nothing more for now, which is where the real server flushes: clients can read
-/// everything that was sent, and the body is a sequence of members. Each is flushed before it ends: Go hands out what the
-/// last block brought only when the next member begins, which on a quiet watch may be never.
+/// A member ends where the stream is pending, which is where the real server flushes, so that
+/// clients can decode everything sent so far. Each member is flushed before it ends: Go's reader
+/// returns the data of the last block only when the next member begins, which on a quiet watch may
+/// never happen.
 pub(crate) struct GzipMembers<B> {
     inner: Pin<Box<B>>,
     member: Option<GzEncoder<Vec<u8>>>,
@@ -117,7 +120,7 @@ impl<B: http_body::Body<Data = Bytes, Error = io::Error>> http_body::Body for Gz
 mod tests {
     use super::*;
 
-    /// An empty last block, and the checksum.
+    /// The final empty block and the trailer (checksum and size).
     const END: usize = 2 + 8;
 
     #[test]

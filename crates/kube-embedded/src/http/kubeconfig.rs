@@ -1,9 +1,9 @@
-//! The file with which clients find the server.
+//! Writes the kubeconfig with which clients reach the server.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 
-/// Writes a kubeconfig. The texts in it are ours: an address, PEM and a token, none of which needs YAML's quotes.
+/// Writes a kubeconfig. The URL and the base64 PEM need no YAML quoting; the token is quoted.
 pub(crate) fn write(url: &str, authority_pem: Option<&str>, token: Option<&str>) -> String {
     let authority = authority_pem
         .map(|pem| format!("    certificate-authority-data: {}\n", STANDARD.encode(pem)))

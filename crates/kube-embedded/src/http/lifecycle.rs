@@ -1,16 +1,16 @@
-//! When what is open must end: shutdown and restarts.
+//! Signals shutdown and simulated restarts to open connections and streams.
 
 use crate::storage::latest::{Receiver, Sender};
 
-/// The server's life as its connections and streams see it.
+/// The server's state as its connections and streams see it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Phase {
-    /// Grows with each restart: whatever was open before is cut.
+    /// Incremented by each restart: connections of an earlier epoch are broken.
     epoch: u64,
     closing: bool,
 }
 
-/// How something open has to end.
+/// How a connection or stream has to end.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Ending {
     /// The server shuts down: streams end cleanly.
@@ -19,11 +19,11 @@ pub(crate) enum Ending {
     Cut,
 }
 
-/// The side that ends things.
+/// The sender side: ends connections and streams.
 #[derive(Debug)]
 pub(crate) struct Lifecycle(Sender<Phase>);
 
-/// The side that must end.
+/// The receiver side, held by one connection or stream.
 #[derive(Debug, Clone)]
 pub(crate) struct Lifetime {
     phase: Receiver<Phase>,
@@ -35,22 +35,22 @@ impl Lifecycle {
         Self(Sender::new(Phase { epoch: 0, closing: false }))
     }
 
-    /// Cuts everything that is open.
+    /// Breaks all open connections and streams.
     pub(crate) fn cut(&self) {
         self.0.modify(|phase| phase.epoch += 1);
     }
 
-    /// Ends everything that is open, and whatever opens later.
+    /// Gracefully ends all open connections and streams, and those opened later.
     pub(crate) fn close(&self) {
         self.0.modify(|phase| phase.closing = true);
     }
 
-    /// The life of the server itself, which restarts do not end.
+    /// The lifetime of the server itself, which restarts do not end.
     pub(crate) fn closing(&self) -> Closing {
         Closing(self.0.subscribe())
     }
 
-    /// The life of something that opens now.
+    /// The lifetime of a connection or stream that opens now.
     pub(crate) fn lifetime(&self) -> Lifetime {
         let phase = self.0.subscribe();
         let epoch = phase.get().epoch;
@@ -58,13 +58,13 @@ impl Lifecycle {
     }
 }
 
-/// The side that waits for the shutdown alone.
+/// The receiver side that waits for the shutdown only.
 #[derive(Debug)]
 pub(crate) struct Closing(Receiver<Phase>);
 
 impl Closing {
     pub(crate) async fn ended(&mut self) {
-        // An error means that the server is gone: that is an end too.
+        // An error means that the server was dropped, which also ends it.
         drop(self.0.wait_for(|phase| phase.closing).await);
     }
 }

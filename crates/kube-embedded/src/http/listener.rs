@@ -1,4 +1,4 @@
-//! The socket: accepting connections, refusing them for a while, cutting them, and joining them all at the end.
+//! The listening socket: accepts, refuses and breaks connections, and joins them at shutdown.
 
 use std::io;
 use std::net::SocketAddr;
@@ -17,11 +17,11 @@ use tokio_rustls::TlsAcceptor;
 use super::lifecycle::{Ending, Lifetime};
 use super::service::{Service, Shared};
 
-/// How long connections may take to end by themselves when the server shuts down.
+/// How long connections may take to finish when the server shuts down.
 const GRACE: Duration = Duration::from_secs(2);
 
-/// The most connections waiting to be accepted.
-const WAITING: u32 = 1024;
+/// The backlog of the listening socket.
+const LISTEN_BACKLOG: u32 = 1024;
 
 /// Whether the socket listens.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -35,7 +35,7 @@ pub(crate) enum Gate {
 pub(crate) struct Listener {
     address: SocketAddr,
     gate: watch::Sender<Gate>,
-    /// What the task has done about the gate.
+    /// The state that the task has reached; follows `gate`.
     state: watch::Receiver<Gate>,
     task: JoinHandle<()>,
 }
@@ -58,13 +58,14 @@ impl Listener {
     pub(crate) async fn set(&self, gate: Gate) {
         self.gate.send_replace(gate);
         let mut state = self.state.clone();
-        // An error means that the server is gone, and with it the socket.
+        // An error means that the task has ended, and the socket is closed with it.
         drop(state.wait_for(|state| *state == gate).await);
     }
 
-    /// Waits until no connection is left. The lifecycle must have been closed before.
+    /// Waits until all connections have ended. The lifecycle must have been closed before.
     pub(crate) async fn join(&mut self) {
-        // The task ends by itself; it panics only if we have a bug, which its own message tells.
+        // The task ends by itself. It panics only because of a bug, and the panic prints its own
+        // message.
         drop((&mut self.task).await);
     }
 }
@@ -77,10 +78,10 @@ impl Drop for Listener {
 
 fn bind(address: SocketAddr) -> io::Result<TcpListener> {
     let socket = if address.is_ipv4() { TcpSocket::new_v4() } else { TcpSocket::new_v6() }?;
-    // Needed to listen on the same port again after refusing for a while.
+    // Required to bind the same port again after `Gate::Closed`.
     socket.set_reuseaddr(true)?;
     socket.bind(address)?;
-    socket.listen(WAITING)
+    socket.listen(LISTEN_BACKLOG)
 }
 
 async fn serve(
@@ -118,7 +119,7 @@ async fn serve(
                     let connection = connection(stream, tls.clone(), shared.clone(), shared.lifecycle.lifetime());
                     connections.spawn(connection);
                 }
-                // Too many open files and the like: not ours to solve, but not a reason to stop either.
+                // For example too many open files: temporary, so the loop continues.
                 Err(error) => tracing::warn!(%error, "accepting a connection failed"),
             },
             Some(_) = connections.join_next(), if !connections.is_empty() => {}
@@ -139,7 +140,7 @@ async fn accept(socket: Option<&TcpListener>) -> io::Result<TcpStream> {
 }
 
 async fn connection(stream: TcpStream, tls: Option<TlsAcceptor>, shared: Arc<Shared>, mut lifetime: Lifetime) {
-    // Watch events are small and must not wait for more of them.
+    // Watch events are small and must be sent immediately: disable Nagle's algorithm.
     drop(stream.set_nodelay(true));
     match tls {
         None => http(stream, shared, lifetime).await,

@@ -1,4 +1,4 @@
-//! Which form of an answer a client wants: Accept, Accept-Encoding, `?pretty`.
+//! Content negotiation: `Accept`, `Accept-Encoding`, `?pretty`.
 
 use http::HeaderMap;
 use http::header::{ACCEPT, ACCEPT_ENCODING, USER_AGENT};
@@ -7,26 +7,26 @@ use super::query::Query;
 use super::status::{Details, Status};
 use crate::encoding::protobuf;
 
-/// The form of an object or list in the answer.
+/// The form of an object or list in the response.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Form {
-    /// All of it.
+    /// The complete object.
     Full,
     /// `PartialObjectMetadata`: the metadata alone.
     Metadata(MetaVersion),
     /// `PartialObjectMetadataList`.
     MetadataList(MetaVersion),
-    /// `Table`: a row for each object, and this much of the object beside it.
+    /// `Table`: a row for each object, with this part of the object embedded.
     Table(MetaVersion, Include),
 }
 
-/// How much of an object comes with its row.
+/// The part of an object that a table row embeds (`includeObject`).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Include {
     Nothing,
     Metadata,
     Object,
-    /// The client named something that there is not.
+    /// The client requested an unknown value.
     Unknown,
 }
 
@@ -43,7 +43,7 @@ impl Include {
 
 const INCLUDE: &str = "includeObject";
 
-/// 400 for a table beside whose rows something unknown is to stand.
+/// Returns 400 for a table request with an unknown `includeObject`.
 pub(crate) fn check_table(form: Form, query: &Query) -> Result<(), Status> {
     match form {
         Form::Table(_, Include::Unknown) => {
@@ -57,7 +57,7 @@ pub(crate) fn check_table(form: Form, query: &Query) -> Result<(), Status> {
     }
 }
 
-/// The version of `meta.k8s.io` that metadata is asked for in.
+/// The version of `meta.k8s.io` that the client requests.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum MetaVersion {
     V1,
@@ -73,7 +73,7 @@ impl MetaVersion {
     }
 }
 
-/// How JSON is laid out.
+/// The layout of JSON.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Layout {
     /// One line, ended by a line break.
@@ -82,35 +82,35 @@ pub(crate) enum Layout {
     Pretty,
 }
 
-/// How an answer is encoded.
+/// The encoding of a response.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Encoding {
     Json,
     Protobuf,
 }
 
-/// How an answer is written.
+/// The encoding and layout of a response.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Writing {
     pub(crate) encoding: Encoding,
-    /// Means nothing to protobuf.
+    /// Ignored for protobuf.
     pub(crate) layout: Layout,
 }
 
-/// What the client asked for.
+/// The result of content negotiation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Wish {
-    /// How what was asked for is written.
+    /// How the requested object is written.
     pub(crate) writing: Writing,
-    /// How an object of the server's own is written, which has no other form: a failure, a document. `None` if the client
-    /// accepts none.
+    /// How an object without conversions is written, such as a `Status` or a document. `None` if
+    /// the client accepts no such object.
     pub(crate) plain: Option<Writing>,
     pub(crate) gzip: bool,
-    /// Discovery in one document rather than many, and how that is written.
+    /// The encoding of aggregated discovery, if the client prefers it to unaggregated discovery.
     pub(crate) aggregated: Option<Encoding>,
 }
 
-/// Whose objects are asked for: there are no messages of custom kinds.
+/// Whether a built-in or a custom kind is requested: custom kinds have no protobuf messages.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Served {
     BuiltIn,
@@ -120,13 +120,13 @@ pub(crate) enum Served {
 /// No form that the client accepts is served.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Unacceptable {
-    /// A media type nobody has.
+    /// No accepted media type is served.
     Media,
-    /// A form of JSON that is not served.
+    /// The media type is served, the requested conversion is not.
     Transform,
 }
 
-/// Where something was not acceptable: the real server lists other media types in other places.
+/// The type of endpoint that returns 406: the real server lists different media types for each.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Place {
     Object,
@@ -159,7 +159,8 @@ impl Unacceptable {
 }
 
 impl Wish {
-    /// Reads the request's headers; the second value is the form, or the reason why no form will do.
+    /// Reads the request's headers; the second value is the form, or the reason why no form is
+    /// acceptable.
     pub(crate) fn read(headers: &HeaderMap, query: &Query, served: Served) -> (Self, Result<Form, Unacceptable>) {
         let pretty = wants_pretty(headers, query);
         let alternatives = alternatives(headers);
@@ -169,17 +170,18 @@ impl Wish {
         };
         let chosen = alternatives.iter().find_map(|each| each.form(query, served).map(|found| (each, found)));
         let plain = alternatives.iter().find_map(|each| each.plain().map(|encoding| writing(each, encoding)));
-        // Routes of built-in kinds look at media types before anything else does, and know no `application/*`.
+        // Routes of built-in kinds check media types before any handler runs, and do not match
+        // `application/*`.
         let routed = served == Served::Custom || alternatives.iter().any(Alternative::is_routed);
         let form = match chosen {
             Some((_, (form, _))) if routed => Ok(form),
             _ if routed => Err(Unacceptable::Transform),
             _ => Err(Unacceptable::Media),
         };
-        let otherwise = Writing { encoding: Encoding::Json, layout: Layout::Compact };
+        let fallback = Writing { encoding: Encoding::Json, layout: Layout::Compact };
         let aggregated = alternatives.iter().find(|each| each.aggregated().is_some() || each.plain().is_some());
         let wish = Self {
-            writing: chosen.map_or(otherwise, |(each, (_, encoding))| writing(each, encoding)),
+            writing: chosen.map_or(fallback, |(each, (_, encoding))| writing(each, encoding)),
             plain,
             gzip: header_text(headers, ACCEPT_ENCODING).is_some_and(accepts_gzip),
             aggregated: aggregated.and_then(Alternative::aggregated),
@@ -187,13 +189,13 @@ impl Wish {
         (wish, form)
     }
 
-    /// How a failure is written: where no plain object is accepted, for people.
+    /// How a failure is written: if the client accepts no plain object, as indented JSON.
     pub(crate) fn failure(&self) -> Writing {
         self.plain.unwrap_or(Writing { encoding: Encoding::Json, layout: Layout::Pretty })
     }
 }
 
-/// Whether a client takes JSON, whatever form of it.
+/// Whether a client accepts JSON, in any form.
 pub(crate) fn accepts_json(headers: &HeaderMap) -> bool {
     alternatives(headers).iter().any(|each| matches!(each.media, JSON | "*/*"))
 }
@@ -208,16 +210,16 @@ fn wants_pretty(headers: &HeaderMap, query: &Query) -> bool {
     match query.get("pretty") {
         Some(pretty) => matches!(pretty, "true" | "1"),
         None => header_text(headers, USER_AGENT)
-            .is_some_and(|agent| ["curl", "Wget", "Mozilla/5.0"].iter().any(|people| agent.starts_with(people))),
+            .is_some_and(|agent| ["curl", "Wget", "Mozilla/5.0"].iter().any(|prefix| agent.starts_with(prefix))),
     }
 }
 
-/// The real server knows no qualities here: gzip with one, whichever, is not gzip.
+/// As in the real server, a quality value disables the match: `gzip;q=1.0` does not request gzip.
 fn accepts_gzip(value: &str) -> bool {
     value.split(',').any(|part| part.trim() == "gzip")
 }
 
-/// One alternative of an Accept header.
+/// One alternative of an `Accept` header.
 struct Alternative<'h> {
     media: &'h str,
     parameters: Vec<(&'h str, &'h str)>,
@@ -228,7 +230,7 @@ impl<'h> Alternative<'h> {
     fn parse(text: &'h str) -> Self {
         let mut parts = text.split(';').map(str::trim);
         let media = parts.next().unwrap_or_default();
-        // What is said without a value is not said.
+        // Parameters without a value are ignored.
         let parameters: Vec<_> = parts
             .filter_map(|part| part.split_once('='))
             .map(|(name, value)| (name.trim(), value.trim()))
@@ -242,7 +244,7 @@ impl<'h> Alternative<'h> {
         self.parameters.iter().find(|(n, _)| *n == name).map(|(_, value)| *value)
     }
 
-    /// What it is answered with, the most likely first.
+    /// The encodings that match this media type, the preferred first.
     fn encodings(&self) -> &'static [Encoding] {
         match self.media {
             JSON => &[Encoding::Json],
@@ -252,12 +254,12 @@ impl<'h> Alternative<'h> {
         }
     }
 
-    /// Whether a route of a built-in kind takes it.
+    /// Whether a route of a built-in kind accepts this media type.
     fn is_routed(&self) -> bool {
         matches!(self.media, JSON | protobuf::MEDIA | "*/*")
     }
 
-    /// Whether some other object than the one at hand is asked for.
+    /// Whether the client requests a conversion to another type.
     fn converts(&self) -> bool {
         ["as", "g", "v"].iter().any(|part| self.parameter(part).is_some())
     }
@@ -272,12 +274,12 @@ impl<'h> Alternative<'h> {
         self.encodings().first().copied().filter(|_| aggregated)
     }
 
-    /// How a plain object is written for it, if one would do.
+    /// The encoding of an object without conversions, if this alternative accepts one.
     fn plain(&self) -> Option<Encoding> {
         self.encodings().first().copied().filter(|_| !self.converts() && self.streams_as_known())
     }
 
-    /// The form and how it is encoded, if this server has it.
+    /// The form and its encoding, if the server supports this alternative.
     fn form(&self, query: &Query, served: Served) -> Option<(Form, Encoding)> {
         let form = match (self.converts(), self.parameter("g"), self.parameter("v")) {
             (false, ..) => Form::Full,
@@ -300,7 +302,7 @@ impl<'h> Alternative<'h> {
             (_, Encoding::Json) => true,
             (Form::Full, Encoding::Protobuf) => served == Served::BuiltIn,
             (Form::Metadata(_) | Form::MetadataList(_), Encoding::Protobuf) => true,
-            // There is no such message.
+            // `Table` has no protobuf message.
             (Form::Table(..), Encoding::Protobuf) => false,
         };
         let encoding = self.encodings().iter().find(is_served).filter(|_| self.streams_as_known())?;
@@ -308,17 +310,17 @@ impl<'h> Alternative<'h> {
     }
 }
 
-/// What the Accept header lists, the most wanted first. None at all accepts anything.
+/// The alternatives of the `Accept` header, the preferred first. A missing header accepts anything.
 fn alternatives(headers: &HeaderMap) -> Vec<Alternative<'_>> {
     let text = header_text(headers, ACCEPT).filter(|text| !text.trim().is_empty()).unwrap_or("*/*");
     let mut alternatives: Vec<_> = text.split(',').map(Alternative::parse).collect();
-    // The same quality is worth more the more is said.
+    // At equal quality a more specific media type comes first.
     let breadth = |each: &Alternative<'_>| (each.media.starts_with('*'), each.media.ends_with('*'));
     alternatives.sort_by(|a, b| b.quality.total_cmp(&a.quality).then_with(|| breadth(a).cmp(&breadth(b))));
     alternatives
 }
 
-/// Indents JSON as Go does. Anything that is no JSON comes back as it was.
+/// Indents JSON as Go does. Input that is not JSON is returned unchanged.
 pub(crate) fn indent(json: &[u8]) -> Vec<u8> {
     let mut out = Vec::with_capacity(json.len() * 3 / 2);
     let mut depth = 0_usize;
@@ -346,7 +348,7 @@ pub(crate) fn indent(json: &[u8]) -> Vec<u8> {
             }
             b'{' | b'[' => {
                 out.push(byte);
-                // An empty one stays on its line.
+                // Empty objects and arrays stay on one line.
                 if !matches!(json.get(at + 1), Some(b'}' | b']')) {
                     depth += 1;
                     break_line(&mut out, depth);
@@ -383,7 +385,7 @@ mod tests {
         read(accept, Served::BuiltIn).1
     }
 
-    /// The form and the encoding of the answer.
+    /// The form and the encoding of the response.
     fn answer(accept: &'static str, served: Served) -> Result<(Form, Encoding), Unacceptable> {
         let (wish, form) = read(accept, served);
         form.map(|form| (form, wish.writing.encoding))

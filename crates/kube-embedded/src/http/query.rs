@@ -13,22 +13,23 @@ impl Query {
         Self(form_urlencoded::parse(query.as_bytes()).into_owned().collect())
     }
 
-    /// The first value given for a name.
+    /// The first value of a parameter.
     pub(crate) fn get(&self, name: &str) -> Option<&str> {
         self.0.iter().find(|(n, _)| n == name).map(|(_, value)| value.as_str())
     }
 
-    /// Every value given for a name.
+    /// All values of a parameter.
     pub(crate) fn all<'q>(&'q self, name: &'q str) -> impl Iterator<Item = &'q str> {
         self.0.iter().filter(move |(n, _)| n == name).map(|(_, value)| value.as_str())
     }
 
-    /// The value, where an empty one counts as absent.
+    /// The value; empty if the parameter is absent.
     pub(crate) fn text(&self, name: &str) -> &str {
         self.get(name).unwrap_or_default()
     }
 
-    /// Whether a name is given with anything but a word for no: the real server takes `watch=abc` for a yes.
+    /// Whether a parameter is present with any value but a false one: the real server treats
+    /// `watch=abc` as true.
     pub(crate) fn flag(&self, name: &str) -> bool {
         self.get(name).is_some_and(|value| !matches!(value, "false" | "False" | "FALSE" | "0"))
     }
@@ -52,26 +53,27 @@ impl Query {
     }
 }
 
-/// Which state a list is asked for.
+/// How `resourceVersion` applies to a list (`resourceVersionMatch`).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Match {
     Exact,
     NotOlderThan,
 }
 
-/// Whether a watch begins with the present state.
+/// Whether a watch begins with the current state (`sendInitialEvents`).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum InitialEvents {
-    /// As the version says: all of it for "" and "0", none for others.
+    /// Depends on the version: all initial events for "" and "0", none for others.
     Default,
     Send,
     Skip,
 }
 
-/// The options of list and watch requests, those about versions checked.
+/// The options of list and watch requests, with the version options validated.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct ListOptions {
-    /// As it was given; parsed only after everything else was found right, because that is the order of the errors.
+    /// Unparsed; parsed only after all other options are valid, because that is the order of the
+    /// real server's errors.
     pub(crate) resource_version: String,
     pub(crate) version_match: Option<Match>,
     pub(crate) limit: Option<usize>,
@@ -83,7 +85,7 @@ pub(crate) struct ListOptions {
     pub(crate) watch_timeout: Option<Duration>,
 }
 
-/// What the options are for: the rules differ.
+/// The verb of the options: the validation rules differ.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum ListVerb {
     List,
@@ -122,7 +124,7 @@ impl ListOptions {
             field_selector: query.text("fieldSelector").to_owned(),
             initial_events,
             bookmarks: query.flag("allowWatchBookmarks"),
-            // A negative time-out is over at once; none at all leaves it to the server.
+            // A negative timeout expires at once; zero or none leaves it to the server.
             watch_timeout: timeout
                 .filter(|seconds| *seconds != 0)
                 .map(|seconds| Duration::from_secs(seconds.try_into().unwrap_or(0))),
@@ -173,7 +175,7 @@ fn watch_causes(version: &str, version_match: &str, token: &str, initial_events:
     if !matches!(version_match, "" | "NotOlderThan") {
         causes.push(Cause::unsupported(MATCH, format!("{version_match:?}"), "\"NotOlderThan\""));
     }
-    // A watch of the present state is taken for a streaming list, whose match is NotOlderThan.
+    // A watch of the current state is treated as a streaming list, whose match is `NotOlderThan`.
     let promoted = initial_events == InitialEvents::Default && matches!(version, "" | "0");
     if (promoted || !version_match.is_empty()) && !token.is_empty() {
         causes.push(Cause::forbidden(MATCH, "resourceVersionMatch is forbidden when continue is provided"));
@@ -181,12 +183,12 @@ fn watch_causes(version: &str, version_match: &str, token: &str, initial_events:
     causes
 }
 
-/// Parses a version, with the words of the server's storage.
+/// Parses a resource version, with the error message of the real server's storage.
 pub(crate) fn parse_version(text: &str) -> Result<u64, String> {
     parse_uint(text).map_err(|why| format!("resourceVersion: Invalid value: {text:?}: {why}"))
 }
 
-/// Parses a number as Go's `ParseUint` does, with its words.
+/// Parses a number as Go's `ParseUint` does, with its error messages.
 pub(crate) fn parse_uint(text: &str) -> Result<u64, String> {
     let digits = !text.is_empty() && text.bytes().all(|b| b.is_ascii_digit());
     let why = match digits.then(|| text.parse::<u64>()) {
@@ -197,7 +199,7 @@ pub(crate) fn parse_uint(text: &str) -> Result<u64, String> {
     Err(format!("strconv.ParseUint: parsing {text:?}: {why}"))
 }
 
-/// A time-out in Go's notation, as `?timeout=` has it: `1s`, `1m30s`, `100ms`.
+/// Parses a timeout in Go's notation, as in `?timeout=`: `1s`, `1m30s`, `100ms`.
 pub(crate) fn parse_duration(text: &str) -> Option<Duration> {
     let mut rest = text;
     let mut total = Duration::ZERO;

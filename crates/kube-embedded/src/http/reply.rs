@@ -1,4 +1,4 @@
-//! Answers: what a verb found or did, and how it goes over the wire.
+//! Responses: the result of a verb, and how it is written.
 
 use std::sync::Arc;
 
@@ -16,35 +16,36 @@ use crate::api::view::View;
 use crate::encoding::protobuf;
 use crate::storage::Object;
 
-/// Bodies beyond this are compressed for clients that like it.
+/// Longer bodies are compressed for clients that accept gzip.
 const GZIP_BEYOND: usize = 128 * 1024;
 
-/// Bodies up to this say how long they are.
+/// Bodies up to this size get a `Content-Length` header.
 const SIZED_UP_TO: usize = 2048;
 
 const WARNING: HeaderName = HeaderName::from_static("warning");
 const FLOW_SCHEMA: HeaderName = HeaderName::from_static("x-kubernetes-pf-flowschema-uid");
 const PRIORITY_LEVEL: HeaderName = HeaderName::from_static("x-kubernetes-pf-prioritylevel-uid");
 
-/// What a verb answers.
+/// The result of a verb.
 #[derive(Debug)]
 pub(crate) struct Reply {
     pub(crate) code: u16,
     pub(crate) content: Content,
-    /// Each goes into a `Warning` header of its own.
+    /// Each becomes a separate `Warning` header.
     pub(crate) warnings: Vec<String>,
 }
 
-/// The content of an answer.
+/// The content of a response.
 #[derive(Debug)]
 pub(crate) enum Content {
-    /// An object as it is stored.
+    /// A stored object.
     Object(Arc<Object>),
-    /// An object of the view's kind that is not stored, as a dry run has it: written as it stands.
+    /// An object of the view's kind that is not stored, such as the result of a dry run; written
+    /// unchanged.
     Unsaved(Value),
-    /// An object of some other kind than the view's, as JSON.
+    /// An object of another kind than the view's, as JSON.
     Other(Vec<u8>),
-    /// A `Status` of success.
+    /// A `Status` with `status: Success`.
     Success(Details),
     List(Listing),
 }
@@ -63,7 +64,7 @@ impl Reply {
         self
     }
 
-    /// The answer on the wire.
+    /// Builds the HTTP response.
     pub(crate) fn respond(self, view: &View, wish: &Wish) -> Response<Body> {
         let mut response = match self.content {
             Content::Object(object) => shown(self.code, view.show(&object), wish),
@@ -79,7 +80,7 @@ impl Reply {
             Content::List(listing) => list_response(listing, view, wish),
         };
         for warning in &self.warnings {
-            // A warning is quoted once more: its own quotes and backslashes are escaped.
+            // The warning text is a quoted string: quotes and backslashes in it are escaped.
             let quoted = warning.replace('\\', "\\\\").replace('"', "\\\"");
             if let Ok(value) = HeaderValue::from_str(&format!("299 - \"{quoted}\"")) {
                 response.headers_mut().append(WARNING, value);
@@ -96,7 +97,7 @@ fn success(details: &Details) -> Vec<u8> {
     out
 }
 
-/// A whole document, which comes as JSON, in the form in which it is to be written.
+/// A complete document, converted from JSON to the requested encoding.
 pub(crate) fn document(code: u16, json: &[u8], wish: &Wish, writing: Writing) -> Response<Body> {
     match writing.encoding {
         Encoding::Json => json_response(code, json, wish, writing.layout),
@@ -107,7 +108,7 @@ pub(crate) fn document(code: u16, json: &[u8], wish: &Wish, writing: Writing) ->
     }
 }
 
-/// What a view shows of an object.
+/// An object already encoded by a view.
 fn shown(code: u16, bytes: Bytes, wish: &Wish) -> Response<Body> {
     match wish.writing.encoding {
         Encoding::Json => json_response(code, &bytes, wish, wish.writing.layout),
@@ -115,7 +116,8 @@ fn shown(code: u16, bytes: Bytes, wish: &Wish) -> Response<Body> {
     }
 }
 
-/// A whole JSON document: laid out and ended.
+/// A complete JSON document in the requested layout, with the trailing line break of the compact
+/// one.
 pub(crate) fn json_response(code: u16, json: &[u8], wish: &Wish, layout: Layout) -> Response<Body> {
     let body = match layout {
         Layout::Pretty => indent(json),
@@ -131,7 +133,7 @@ pub(crate) fn json_response(code: u16, json: &[u8], wish: &Wish, layout: Layout)
 
 const JSON: &str = "application/json";
 
-/// A whole body, compressed if that pays.
+/// A complete body, compressed above `GZIP_BEYOND`.
 fn whole(code: u16, content_type: &'static str, body: Vec<u8>, wish: &Wish) -> Response<Body> {
     let mut response = response(code, content_type);
     if wish.gzip && body.len() > GZIP_BEYOND {
@@ -143,7 +145,8 @@ fn whole(code: u16, content_type: &'static str, body: Vec<u8>, wish: &Wish) -> R
     response
 }
 
-/// Sets a body. Short ones tell their length, longer ones come in chunks, as from the real server.
+/// Sets a body. Short ones have a `Content-Length`, longer ones are chunked, as from the real
+/// server.
 fn sized(response: &mut Response<Body>, body: Vec<u8>) {
     if body.len() <= SIZED_UP_TO {
         response.headers_mut().insert(CONTENT_LENGTH, body.len().into());
@@ -167,7 +170,8 @@ fn list_response(listing: Listing, view: &View, wish: &Wish) -> Response<Body> {
     }
 }
 
-/// A body that is made while it is sent. Short ones are put together; of long ones only a chunk is ever there.
+/// A lazily generated body. Short ones are collected; of long ones only one chunk is in memory at a
+/// time.
 fn chunked(
     content_type: &'static str,
     mut chunks: impl Iterator<Item = Bytes> + Send + 'static,
@@ -196,7 +200,7 @@ pub(crate) fn compressed(response: &mut Response<Body>) {
     response.headers_mut().insert(VARY, HeaderValue::from_static("Accept-Encoding"));
 }
 
-/// How a response is encoded.
+/// The encoding of a response.
 pub(crate) fn encoding_of(response: &Response<Body>) -> Encoding {
     let content_type = response.headers().get(CONTENT_TYPE).map(HeaderValue::as_bytes).unwrap_or_default();
     match content_type.starts_with(protobuf::MEDIA.as_bytes()) {
@@ -205,10 +209,10 @@ pub(crate) fn encoding_of(response: &Response<Body>) -> Encoding {
     }
 }
 
-/// A failure on the wire.
+/// The response for a failure.
 pub(crate) fn failure(status: &Status, wish: &Wish) -> Response<Body> {
     let mut response = match status.is_bare() {
-        // It comes from a layer that knows nothing of media types.
+        // This status comes from a filter of the real server that does no content negotiation.
         true => {
             let mut json = status.to_json();
             json.push(b'\n');
@@ -222,11 +226,12 @@ pub(crate) fn failure(status: &Status, wish: &Wish) -> Response<Body> {
     response
 }
 
-/// A failure on the wire that came before the request was looked at: who sent it was unknown, or may not send it.
+/// The response for a request rejected before it is handled: authentication or authorization
+/// failed.
 pub(crate) fn denial(status: &Status, wish: &Wish) -> Response<Body> {
     let mut response = failure(status, wish);
     match status.code() {
-        // Refused before it came to be queued.
+        // Rejected before API Priority and Fairness, which sets these headers.
         401 => {
             response.headers_mut().remove(FLOW_SCHEMA);
             response.headers_mut().remove(PRIORITY_LEVEL);
@@ -237,7 +242,7 @@ pub(crate) fn denial(status: &Status, wish: &Wish) -> Response<Body> {
     response
 }
 
-/// Plain text, as the parts of the real server that know no Status answer.
+/// Plain text, as returned by handlers of the real server that write no `Status`.
 pub(crate) fn text_response(code: u16, text: &'static str) -> Response<Body> {
     let mut response = response(code, "text/plain; charset=utf-8");
     no_sniffing(&mut response);
@@ -250,7 +255,7 @@ fn no_sniffing(response: &mut Response<Body>) {
     response.headers_mut().insert(name, HeaderValue::from_static("nosniff"));
 }
 
-/// An empty response with the headers that all of them have.
+/// An empty response with the headers that all responses have.
 pub(crate) fn response(code: u16, content_type: &'static str) -> Response<Body> {
     let mut response = Response::new(Body::empty());
     *response.status_mut() = StatusCode::from_u16(code).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);

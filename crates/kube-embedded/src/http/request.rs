@@ -1,4 +1,4 @@
-//! What a request is about: its path and method, read once.
+//! The target of a request: its path and method, parsed once.
 
 use http::{HeaderMap, Method, Uri};
 use percent_encoding::percent_decode_str;
@@ -6,7 +6,7 @@ use percent_encoding::percent_decode_str;
 use super::negotiate::{Form, Unacceptable, Wish};
 use super::query::Query;
 
-/// A request as far as its head goes.
+/// A request without its body.
 #[derive(Debug)]
 pub(crate) struct Head {
     pub(crate) method: Method,
@@ -15,12 +15,12 @@ pub(crate) struct Head {
     pub(crate) query: Query,
     pub(crate) target: Target,
     pub(crate) wish: Wish,
-    /// The form of the answer, or why no form will do.
+    /// The form of the response, or why no form is acceptable.
     pub(crate) form: Result<Form, Unacceptable>,
 }
 
 impl Head {
-    /// The verb, for requests about resources.
+    /// The verb of a resource request.
     pub(crate) fn verb(&self) -> Option<Verb> {
         match &self.target {
             Target::Resource(path) => path.verb(&self.method, self.query.flag("watch")),
@@ -29,7 +29,7 @@ impl Head {
     }
 }
 
-/// The verb as access rules and logs name it.
+/// The verb of a request, as in access rules and audit logs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Verb {
@@ -37,22 +37,22 @@ pub enum Verb {
     Get,
     /// Read a collection.
     List,
-    /// Follow a collection.
+    /// Watch a collection.
     Watch,
-    /// Make an object.
+    /// Create an object.
     Create,
     /// Replace an object.
     Update,
     /// Change a part of an object.
     Patch,
-    /// Remove an object.
+    /// Delete an object.
     Delete,
-    /// Remove a collection.
+    /// Delete a collection.
     DeleteCollection,
 }
 
 impl Verb {
-    /// The verb as rules spell it.
+    /// The verb as access rules spell it.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
@@ -83,11 +83,11 @@ pub(crate) struct ResourcePath {
     pub(crate) resource: String,
     pub(crate) name: Option<String>,
     pub(crate) subresource: Option<String>,
-    /// The old form `/api/v1/watch/…`, which is always a watch.
+    /// The deprecated form `/api/v1/watch/…`, which is always a watch.
     pub(crate) watch_prefix: bool,
 }
 
-/// What a path leads to.
+/// What a path refers to.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Target {
     /// `/api` or `/apis`.
@@ -103,7 +103,7 @@ pub(crate) enum Target {
 }
 
 impl Target {
-    /// Reads a path, percent-encoded as it came.
+    /// Parses a percent-encoded path.
     pub(crate) fn parse(path: &str) -> Self {
         let parts: Vec<String> = path
             .trim_matches('/')
@@ -129,7 +129,8 @@ impl Target {
             rest => (false, rest),
         };
         let (namespace, rest) = match rest {
-            // A namespace is itself a resource: its own subresources do not name a resource within it.
+            // A namespace is itself a resource: its own subresources do not name a resource within
+            // it.
             ["namespaces", _, "status" | "finalize"] | ["namespaces", _] | ["namespaces"] => (None, rest),
             ["namespaces", namespace, rest @ ..] => (Some((*namespace).to_owned()), rest),
             rest => (None, rest),
@@ -155,7 +156,7 @@ impl Target {
 impl ResourcePath {
     /// The verb of a method on this path; `None` if the method has none.
     ///
-    /// `asks_to_watch` is what the query says; on a single object it means nothing.
+    /// `asks_to_watch` is the `watch` parameter of the query; it is ignored for a single object.
     pub(crate) fn verb(&self, method: &Method, asks_to_watch: bool) -> Option<Verb> {
         Some(match (method, &self.name) {
             (&Method::GET | &Method::HEAD, _) if self.watch_prefix => Verb::Watch,

@@ -1,4 +1,4 @@
-//! Bodies of requests, whatever they are written in, as JSON.
+//! Converts request bodies (JSON, YAML or protobuf) to JSON.
 
 use std::borrow::Cow;
 
@@ -10,22 +10,22 @@ use crate::admission::decode::unrecognized;
 use crate::encoding::protobuf::{self, Problem};
 use crate::encoding::yaml;
 
-/// What a body in protobuf is expected to be.
+/// The message type expected in a protobuf body.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Binary<'k> {
-    /// An object of this kind, unless it says otherwise itself.
+    /// An object of this kind, unless the body names another.
     Of { api_version: &'k str, kind: &'k str },
-    /// How to delete something.
+    /// `DeleteOptions`.
     Options,
-    /// Not there: custom kinds have no messages.
+    /// None: custom kinds have no protobuf messages.
     Refused,
 }
 
-/// A request's body as JSON. No type at all is taken for that.
+/// A request's body as JSON. A missing content type means JSON.
 ///
 /// # Errors
 ///
-/// 415 for a type that is not read, 400 for a message that cannot be.
+/// 415 for an unsupported content type, 400 for a body that cannot be decoded.
 pub(crate) fn json_body<'b>(headers: &HeaderMap, body: &'b [u8], binary: Binary<'_>) -> Result<Cow<'b, [u8]>, Status> {
     let (api_version, kind) = match (media_type(headers), binary) {
         (None, _) => return Ok(body.into()),
@@ -40,17 +40,17 @@ pub(crate) fn json_body<'b>(headers: &HeaderMap, body: &'b [u8], binary: Binary<
     };
     match protobuf::read(body, api_version, kind) {
         Ok(object) => Ok(serde_json::to_vec(&object).unwrap_or_default().into()),
-        // Options of another kind are refused by its name, whatever is in them.
-        Err(Problem::Object { api_version, kind: said, .. }) if binary == Binary::Options && said != kind => {
-            Ok(serde_json::json!({"apiVersion": api_version, "kind": said}).to_string().into_bytes().into())
+        // Options of another kind are rejected later by their kind, whatever their content.
+        Err(Problem::Object { api_version, kind: found, .. }) if binary == Binary::Options && found != kind => {
+            Ok(serde_json::json!({"apiVersion": api_version, "kind": found}).to_string().into_bytes().into())
         }
         Err(Problem::Body(why) | Problem::Object { why, .. }) if binary == Binary::Options => {
             Err(Status::bad_request(why))
         }
         Err(Problem::Body(why)) => Err(unrecognized(kind, &why, body)),
-        Err(Problem::Object { api_version, kind: said, why }) => {
+        Err(Problem::Object { api_version, kind: found, why }) => {
             let version = api_version.rsplit('/').next().unwrap_or_default();
-            let why = format!("{said} in version {version:?} cannot be handled as a {kind}: {why}");
+            let why = format!("{found} in version {version:?} cannot be handled as a {kind}: {why}");
             Err(Status::bad_request(why))
         }
     }

@@ -1,4 +1,4 @@
-//! The server as a tower service: one request in, one answer out.
+//! The server as a tower service.
 
 use std::io;
 use std::pin::Pin;
@@ -32,30 +32,30 @@ type BoxFuture<T> = Pin<Box<dyn Future<Output = T> + Send>>;
 
 const AUDIT_ID: HeaderName = HeaderName::from_static("audit-id");
 
-/// What all connections share.
+/// The state that all connections share.
 #[derive(Debug)]
 pub(crate) struct Shared {
     pub(crate) cluster: Arc<Cluster>,
     pub(crate) lifecycle: Lifecycle,
     pub(crate) log: RequestLog,
-    /// Whether connections are refused, which in the process means requests.
+    /// Whether connections are refused; in process, requests fail instead.
     pub(crate) refusing: AtomicBool,
     pub(crate) access: RwLock<Arc<Access>>,
     pub(crate) faults: Faults,
-    /// The host and port of the socket, once there is one.
+    /// The host and port of the socket, if there is one.
     pub(crate) address: OnceLock<String>,
 }
 
 impl Shared {
-    /// Where clients are told the server is.
+    /// The server address that clients receive in discovery.
     pub(crate) fn address(&self) -> String {
         self.address.get().cloned().unwrap_or_else(|| "kube-embedded.invalid".to_owned())
     }
 }
 
-/// The server without a socket: a [`tower::Service`] that a `kube::Client` can be made of.
+/// The server without a socket: a [`tower::Service`] from which a `kube::Client` can be built.
 ///
-/// Cheap to clone. It waits only through tokio's clock, so tests on it can pause time.
+/// Cheap to clone. It waits only through tokio's clock, so tests can pause time.
 #[derive(Debug, Clone)]
 pub struct Service {
     shared: Arc<Shared>,
@@ -138,7 +138,7 @@ where
     };
     let encoding = reply::encoding_of(&response);
     let response = response.map(|body| {
-        // Faults are about what is said, not about how it is packed.
+        // Faults apply to the uncompressed stream.
         let body = match verdict.stream {
             faults if faults.is_empty() => body,
             faults => Body::stream(FaultyBody::new(body, faults, encoding, shared.lifecycle.lifetime())),
@@ -151,7 +151,7 @@ where
     Ok(finish(shared, seen, response))
 }
 
-/// Gives an answer its identity, and remembers the request.
+/// Sets the audit id and the date of a response, and logs the request.
 fn finish(shared: &Shared, seen: Seen, mut response: Response<Body>) -> Response<Body> {
     let audit_id = HeaderValue::try_from(shared.cluster.rng.uid()).expect("a uuid is a header value");
     response.headers_mut().insert(AUDIT_ID, audit_id);
@@ -163,7 +163,8 @@ fn finish(shared: &Shared, seen: Seen, mut response: Response<Body>) -> Response
     response
 }
 
-/// The sender, if they may do what the request wants, which is asked before whether there is such a thing.
+/// Returns the user if they may perform the request. Authorization comes before the lookup of the
+/// resource.
 fn permitted(access: &Access, user: Result<User, Status>, head: &Head) -> Result<User, Status> {
     let wanted = Wanted::read(head);
     let user = user?;
@@ -171,7 +172,7 @@ fn permitted(access: &Access, user: Result<User, Status>, head: &Head) -> Result
     Ok(user)
 }
 
-/// Whom the sender acts as, if they want to be somebody else and may.
+/// The user after impersonation; 403 if the request impersonates a user without permission.
 fn impersonated(access: &Access, user: User, head: &Head) -> Result<User, Status> {
     let headers = &head.headers;
     let Some(name) = headers.get("impersonate-user").and_then(|name| name.to_str().ok()) else { return Ok(user) };

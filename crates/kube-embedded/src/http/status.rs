@@ -1,4 +1,4 @@
-//! The answer of a request that failed, byte for byte as the real server writes it.
+//! The `Status` of a failed request, byte for byte as the real server writes it.
 
 use std::fmt;
 
@@ -6,7 +6,7 @@ use crate::encoding::escape::push_string;
 
 /// A Kubernetes `Status` of a failure.
 ///
-/// Both what HTTP clients get as a body and what the Rust API of the server returns as its error.
+/// It is both the body that HTTP clients receive and the error of the server's Rust API.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Status {
     code: u16,
@@ -17,7 +17,7 @@ pub struct Status {
     envelope: Envelope,
 }
 
-/// The `details` of a [`Status`]: what the failure was about.
+/// The `details` of a [`Status`]: the object or resource that the failure is about.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Details {
     /// The object's name.
@@ -28,24 +28,24 @@ pub struct Details {
     pub kind: String,
     /// The object's uid.
     pub uid: String,
-    /// Single reasons, one for each wrong field.
+    /// The individual causes, one for each invalid field.
     pub causes: Vec<Cause>,
-    /// Seconds after which a retry may help; also sent as the `Retry-After` header.
+    /// Seconds after which a retry may succeed; also sent as the `Retry-After` header.
     pub retry_after_seconds: u32,
 }
 
-/// One reason of a failure, usually a field.
+/// One cause of a failure, usually an invalid field.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Cause {
     /// The reason in one word, such as `FieldValueInvalid`.
     pub reason: &'static str,
-    /// The sentence.
+    /// The human-readable message.
     pub message: String,
-    /// The field's path; empty where none is meant.
+    /// The field's path; empty if the cause is not about a field.
     pub field: String,
 }
 
-/// One time-out of the real server leaves kind and apiVersion out.
+/// Whether the body contains kind and apiVersion: one timeout of the real server omits them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Envelope {
     Typed,
@@ -71,25 +71,25 @@ impl Status {
         self.reason
     }
 
-    /// The message.
+    /// The human-readable message.
     #[must_use]
     pub fn message(&self) -> &str {
         &self.message
     }
 
-    /// What the failure was about.
+    /// The object or resource that the failure is about.
     #[must_use]
     pub fn details(&self) -> Option<&Details> {
         self.details.as_deref()
     }
 
-    /// The `Retry-After` header that goes with it, in seconds.
+    /// The value of the `Retry-After` header, in seconds.
     #[must_use]
     pub fn retry_after(&self) -> Option<u32> {
         self.details.as_ref().map(|d| d.retry_after_seconds).filter(|s| *s > 0)
     }
 
-    /// Whether its body says neither kind nor apiVersion.
+    /// Whether the body contains neither kind nor apiVersion.
     pub(crate) fn is_bare(&self) -> bool {
         self.envelope == Envelope::Bare
     }
@@ -103,12 +103,12 @@ impl Status {
         Self::new(400, "BadRequest", message)
     }
 
-    /// A request the server failed on: the real one gives no reason then.
+    /// An internal error; the real server gives no reason for it.
     pub(crate) fn internal(message: impl Into<String>) -> Self {
         Self::new(500, "", message)
     }
 
-    /// A resource that is served nowhere in a known group.
+    /// A resource that a known group does not serve.
     pub(crate) fn unknown_resource() -> Self {
         Self::new(404, "NotFound", "the server could not find the requested resource").with_details(Details::default())
     }
@@ -142,7 +142,8 @@ impl Status {
         Self::new(403, "Forbidden", message).with_details(Details::about(group, plural, name))
     }
 
-    /// 422: one or more fields are wrong. `kind` is the Kind for objects, `ListOptions` and the like for options.
+    /// 422: one or more fields are invalid. `kind` is the Kind of an object, or the name of options
+    /// such as `ListOptions`.
     pub(crate) fn invalid(group: &str, kind: &str, name: &str, causes: Vec<Cause>) -> Self {
         let told: Vec<String> = causes.iter().map(|c| format!("{}: {}", c.field, c.message)).collect();
         let told = match told.as_slice() {
@@ -161,7 +162,7 @@ impl Status {
         Self::new(410, "Expired", message)
     }
 
-    /// The page to go on with is gone; `token` continues at the latest version instead.
+    /// 410 of a compacted page; `token` continues the list at the latest version instead.
     pub(crate) fn expired_continue(token: String) -> Self {
         let mut status = Self::expired(
             "The provided continue parameter is too old to display a consistent list result. \
@@ -174,7 +175,8 @@ impl Status {
         status
     }
 
-    /// 504 of a version that the server has not reached. Kinds without a watch cache give no time to wait.
+    /// 504 of a resource version that the server has not reached. Kinds without a watch cache set
+    /// no retry delay.
     pub(crate) fn too_large_version(asked: u64, current: u64, retry_after_seconds: u32) -> Self {
         let message = format!("Timeout: Too large resource version: {asked}, current: {current}");
         Self::new(504, "Timeout", message).with_details(Details {
@@ -188,7 +190,7 @@ impl Status {
         })
     }
 
-    /// 504 of `?timeout=`: the one body without kind and apiVersion.
+    /// 504 of `?timeout=`: the only body without kind and apiVersion.
     pub(crate) fn request_timeout() -> Self {
         let message = "Timeout: request did not complete within the allotted timeout";
         let mut status = Self::new(504, "Timeout", message).with_details(Details::default());
@@ -282,7 +284,7 @@ impl Cause {
         Self::new("FieldValueRequired", field, format!("Required value: {why}"))
     }
 
-    /// `value` as it is to be shown: strings in quotes.
+    /// `value` is shown verbatim: the caller quotes strings.
     pub(crate) fn invalid(field: &str, value: impl fmt::Display, why: impl fmt::Display) -> Self {
         Self::new("FieldValueInvalid", field, format!("Invalid value: {value}: {why}"))
     }
@@ -316,7 +318,7 @@ fn field(out: &mut Vec<u8>, name: &str, value: &str) {
     }
 }
 
-/// Appends what [`field`] gathered as an object: without its first comma, in braces.
+/// Appends fields written by [`field`] as an object: strips the leading comma and adds braces.
 fn braced(out: &mut Vec<u8>, fields: &[u8]) {
     out.push(b'{');
     out.extend_from_slice(fields.strip_prefix(b",").unwrap_or(fields));

@@ -1,4 +1,4 @@
-//! A certificate authority of the server's own.
+//! A generated certificate authority and server certificate.
 
 use std::io;
 use std::net::IpAddr;
@@ -10,15 +10,15 @@ use tokio_rustls::rustls::ServerConfig;
 use tokio_rustls::rustls::crypto::ring;
 use tokio_rustls::rustls::pki_types::{PrivateKeyDer, PrivatePkcs8KeyDer};
 
-/// What a server needs to speak TLS, made anew at each start.
+/// The TLS configuration of a server, generated at each start.
 pub(crate) struct Tls {
     pub(crate) acceptor: TlsAcceptor,
-    /// The authority's certificate, for clients to trust.
+    /// The certificate authority that clients must trust.
     pub(crate) authority_pem: String,
 }
 
 impl Tls {
-    /// Makes an authority and a certificate for `localhost` and an address.
+    /// Generates an authority and a certificate for `localhost` and an address.
     pub(crate) fn new(address: IpAddr) -> io::Result<Self> {
         Self::make(address).map_err(|error| io::Error::other(format!("making a certificate for {address}: {error}")))
     }
