@@ -1,6 +1,7 @@
-//! Kinds with behaviour of their own: garbage collection, namespaces, services, custom resource definitions.
+//! Server-side controllers: garbage collection, namespaces, services, custom resource definitions.
 //!
-//! Uses `api` and `storage`; writes through the same verbs as clients.
+//! Uses `api` and `storage`, and deletes and updates objects through the same verbs as clients.
+//! Must not use `faults`, `generate` or `pretend`.
 
 pub(crate) mod crds;
 pub(crate) mod garbage;

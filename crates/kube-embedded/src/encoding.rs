@@ -1,6 +1,7 @@
-//! Bytes on the wire: canonical JSON, protobuf and YAML.
+//! Wire encodings: canonical JSON, protobuf and YAML.
 //!
-//! Pure. Uses `kinds` for field order and message shapes.
+//! Pure functions between bytes and `serde_json::Value`. Uses only `kinds`, for field order and
+//! message shapes; must not use `api`, `storage` or `controllers`.
 
 pub(crate) mod escape;
 pub(crate) mod json;

@@ -1,7 +1,8 @@
-//! Failures on command.
+//! Fault injection.
 //!
-//! A [`Rule`] says which requests fail, how often and from when, and a [`Fault`] says how. Rules may be injected and
-//! removed while the server runs.
+//! A [`Rule`] selects the requests that fail, how many and from when, and a [`Fault`] defines how.
+//! Rules may be injected and removed while the server runs. Uses `http` and `encoding`, and of
+//! `api` only the error frame of a watch; must not use `storage` or `controllers`.
 //!
 //! ```
 //! use kube_embedded::Verb;
@@ -20,8 +21,8 @@
 //! faults.clear();
 //! ```
 //!
-//! Several rules may fit one request. Their delays add up, and either the first fault that answers in the server's place
-//! does so, or all that work on the stream do, in the order in which they were injected.
+//! Several rules may match one request. Their delays add up. If any of them replaces the response,
+//! the first such fault does; otherwise all stream faults apply, in the order of their injection.
 
 mod body;
 mod editor;
@@ -42,47 +43,50 @@ use crate::http::status::{Details, Status};
 
 /// How a request fails.
 ///
-/// The ones that count events work on watches only. Every frame of the stream is an event to them, bookmarks too. They
-/// see the stream before it is compressed, so a client that asks for gzip meets the same faults.
+/// Faults that count events apply to watches only. They count every frame of the stream, bookmarks
+/// included. They are applied before compression, so a client that requests gzip gets the same
+/// faults.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Fault {
-    /// The connection is dropped without an answer.
+    /// The connection is dropped without a response.
     Disconnect,
-    /// The answer is this status. See [`Fault::status`].
+    /// The response is this status. See [`Fault::status`].
     Status(Status),
-    /// The answer is 429 in plain text, as priority and fairness sends it, with a `Retry-After` of one second.
+    /// The response is 429 in plain text, as API priority and fairness sends it, with a
+    /// `Retry-After` of one second.
     TooManyRequests,
-    /// The answer is 410: the version asked for is too old.
+    /// The response is 410: the requested resource version is too old.
     GoneAtOpen,
-    /// The answer comes so much later.
+    /// The response is delayed by this duration.
     Delay(Duration),
-    /// After so many bytes of the body nothing more comes, and the connection stays open.
+    /// After this many bytes of the body the server sends nothing more and keeps the connection
+    /// open.
     StallAfterBytes(u64),
-    /// After so many events nothing more comes, and the connection stays open.
+    /// After this many events the server sends nothing more and keeps the connection open.
     StallAfterEvents(u64),
-    /// After so many bytes of the body the connection breaks.
+    /// After this many bytes of the body the connection is broken.
     CutAfterBytes(u64),
-    /// After so many events the connection breaks.
+    /// After this many events the connection is broken.
     CutAfterEvents(u64),
-    /// After so many events half of the next one comes, and then the connection breaks.
+    /// After this many events half of the next event is sent, then the connection is broken.
     CutWithinEvent(u64),
-    /// After so many events the stream ends as it would at its time-out.
+    /// After this many events the stream ends as it does at its timeout.
     EndAfterEvents(u64),
-    /// After so many events come these bytes, and then the stream goes on.
+    /// After this many events these bytes are inserted, then the stream continues.
     GarbageAfterEvents(u64, Bytes),
-    /// After so many events comes an ERROR event of a 410, and then the end.
+    /// After this many events an ERROR event with status 410 is sent, then the stream ends.
     GoneAfterEvents(u64),
-    /// The bookmark that ends the initial events never comes. The stream goes on.
+    /// The bookmark that ends the initial events is omitted. The stream continues.
     OmitInitialEventsEnd,
-    /// No bookmark comes, not even the one that ends the initial events.
+    /// All bookmarks are omitted, including the one that ends the initial events.
     OmitBookmarks,
-    /// After so many events the last one comes a second time.
+    /// After this many events the last event is sent a second time.
     DuplicateAfterEvents(u64),
 }
 
 impl Fault {
-    /// A status with this code, and the reason and the message that usually go with it.
+    /// A status with this code and its usual reason and message.
     #[must_use]
     pub fn status(code: u16) -> Self {
         let (reason, message) = match code {
@@ -101,8 +105,8 @@ impl Fault {
         Self::Status(Status::new(code, reason, message))
     }
 
-    /// Tells the client to come again after so many seconds: in the `Retry-After` header and in the details of the
-    /// status. Other faults than a status stay as they are.
+    /// Sets the number of seconds after which the client may retry, in the `Retry-After` header and
+    /// in the details of the status. Has no effect on faults other than [`Fault::Status`].
     #[must_use]
     pub fn retry_after(self, seconds: u32) -> Self {
         match self {
@@ -114,7 +118,6 @@ impl Fault {
         }
     }
 
-    /// Where the fault takes effect.
     fn stage(&self) -> Stage {
         match self {
             Self::Delay(_) => Stage::Before,
@@ -133,13 +136,13 @@ impl Fault {
     }
 }
 
-/// When a fault takes effect.
+/// Where in the handling of a request a fault takes effect.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Stage {
     Before,
     Answer,
     Body,
-    /// Only watches have events.
+    /// Watches only.
     Events,
 }
 

@@ -1,8 +1,9 @@
 //! Objects to test with: a made-up cluster of any size, from a seed.
 //!
-//! A [`Generator`] writes pods, nodes, deployments and more as an API server would send them: with managedFields, owner
-//! references, statuses, hashes, addresses and times, in the server's key order. It needs no server. Each object follows
-//! from the seed and its number alone, so `pod(41)` is the same object whoever asks for it, whenever and in whichever order.
+//! A [`Generator`] writes pods, nodes, deployments and more as an API server would send them: with
+//! managedFields, owner references, statuses, hashes, addresses and times, in the server's key
+//! order. It needs no server. Each object follows from the seed and its number alone, so `pod(41)`
+//! is the same object whoever asks for it, whenever and in whichever order.
 //!
 //! ```
 //! use kube_embedded::generate::Generator;
@@ -25,8 +26,9 @@
 //! assert_eq!(value["metadata"]["ownerReferences"].as_array().unwrap().len(), 1);
 //! ```
 //!
-//! Pods have 6 to 9 KB. Those of one workload share their template, so they compress well against one another, but not
-//! better than real ones: packed with zstd and a dictionary trained on one in a hundred, more than 1,000 bytes are left.
+//! Pods have 6 to 9 KB. Those of one workload share their template, so they compress well against
+//! one another, but not better than real ones: packed with zstd and a dictionary trained on one in
+//! a hundred, more than 1,000 bytes are left.
 
 mod advance;
 pub(crate) mod app;
@@ -77,16 +79,18 @@ impl Generator {
 
     /// The pod with this number after so many updates.
     ///
-    /// Every step is a change a cluster makes: the pod gets unready, ready, its container fails and restarts, an operator
-    /// sets a label now and then. Two neighbouring steps never give the same object.
+    /// Every step is a change a cluster makes: the pod gets unready, ready, its container fails and
+    /// restarts, an operator sets a label now and then. Two neighbouring steps never give the same
+    /// object.
     #[must_use]
     pub fn pod_at(&self, index: u64, step: u64) -> Sample {
         let place = Place::of_pod(self.seed, index);
         Pod::new(self.seed, &pod::template(self.seed, place.owner), index, place, step).to_sample()
     }
 
-    /// Changes the status of a pod that came from elsewhere, a server for example, as its kubelet would in this step:
-    /// it gets unready, ready, and every fourth time its first container has failed. Its metadata and spec stay.
+    /// Changes the status of a pod that came from elsewhere, a server for example, as its kubelet
+    /// would in this step: it gets unready, ready, and every fourth time its first container has
+    /// failed. Its metadata and spec stay.
     ///
     /// ```
     /// # use kube_embedded::generate::Generator;
@@ -99,7 +103,8 @@ impl Generator {
         advance::advance(self.seed, pod, step);
     }
 
-    /// The first `count` pods. Faster than asking for one after another, because neighbours share their template.
+    /// The first `count` pods. Faster than asking for one after another, because neighbours share
+    /// their template.
     pub fn pods(&self, count: u64) -> impl Iterator<Item = Sample> + use<> {
         let seed = self.seed;
         let mut last: Option<Workload> = None;
@@ -117,7 +122,8 @@ impl Generator {
         layout::namespaces().enumerate().map(move |(index, name)| namespace::write(seed, index as u64, &name))
     }
 
-    /// The node with this number, about 6 KB. The first 64 pods may run on any of the first 64 nodes.
+    /// The node with this number, about 6 KB. The first 64 pods may run on any of the first 64
+    /// nodes.
     #[must_use]
     pub fn node(&self, index: u64) -> Sample {
         node::write(self.seed, index)
@@ -153,7 +159,8 @@ impl Generator {
         small::event(self.seed, index)
     }
 
-    /// A custom resource of about 1 KB: `certificates` in the group `pki.acme.com`, version `v1`, namespaced.
+    /// A custom resource of about 1 KB: `certificates` in the group `pki.acme.com`, version `v1`,
+    /// namespaced.
     #[must_use]
     pub fn custom_resource(&self, index: u64) -> Sample {
         small::custom_resource(self.seed, index)

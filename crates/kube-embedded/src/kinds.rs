@@ -1,4 +1,8 @@
-//! What the server knows about the kinds it serves.
+//! The kinds that the server serves: built-in and custom resources with their schemas, behaviour,
+//! conversion and printer columns.
+//!
+//! Pure except for `custom_tables`. Uses `encoding` and the value types of `http`; must not use
+//! `api`, `admission` or `controllers`.
 
 mod behaviour;
 mod builtin;
@@ -35,13 +39,13 @@ use self::table::Columns;
 use crate::encoding::json::{self, Encoded};
 use crate::http::request::Verb;
 
-/// The annotation that counts the changes of a `DaemonSet`'s template.
+/// The annotation with the template generation of a `DaemonSet`.
 pub(crate) const DAEMON_SET_GENERATION: &str = "deprecated.daemonset.template.generation";
 
-/// Text of a built-in kind, or of one that came with a definition.
+/// Static text of a built-in kind, or owned text from a `CustomResourceDefinition`.
 pub(crate) type Text = Cow<'static, str>;
 
-/// One resource served in one group and version.
+/// A resource served in one group and version.
 #[derive(Debug)]
 pub(crate) struct Kind {
     pub(crate) group: Text,
@@ -53,43 +57,44 @@ pub(crate) struct Kind {
     pub(crate) short_names: Vec<Text>,
     pub(crate) categories: Vec<Text>,
     pub(crate) scope: Scope,
-    /// In the order in which discovery names them.
+    /// In discovery order.
     pub(crate) verbs: Vec<Verb>,
     pub(crate) subresources: Vec<Subresource>,
     pub(crate) storage_version_hash: Text,
     pub(crate) schema: Schema,
     pub(crate) behaviour: Behaviour,
     pub(crate) cache: Cache,
-    /// Whose objects these are: kinds of one storage show the same objects in different versions.
+    /// The table of the objects. Kinds with the same table serve the same objects in different
+    /// versions.
     pub(crate) storage: GroupResource,
-    /// What the definition of a custom kind says about its objects.
+    /// The schema of a custom resource.
     pub(crate) structure: Option<Structure>,
-    /// Where the number of replicas is, if the kind has a scale.
+    /// The paths for the `scale` subresource, if the kind has one.
     pub(crate) scale: Option<ScalePaths>,
     selectable: Vec<Selectable>,
     unknown_field: Text,
     api_version: Text,
-    /// An object nobody has filled, as JSON without its type.
+    /// JSON of an object with only zero values, without apiVersion and kind.
     zero: &'static str,
     bookmark: OnceLock<Bookmark>,
     columns: OnceLock<Columns>,
 }
 
-/// Whether objects live in namespaces.
+/// Whether objects are namespaced.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Scope {
     Namespaced,
     Cluster,
 }
 
-/// A part of a resource with a path of its own.
+/// A subresource and its verbs.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Subresource {
     pub(crate) part: Part,
     pub(crate) verbs: Vec<Verb>,
 }
 
-/// The subresources that are served.
+/// The supported subresources.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Part {
     Status,
@@ -97,62 +102,63 @@ pub(crate) enum Part {
     Scale,
 }
 
-/// Where an object keeps what its scale shows.
+/// Field paths that the `scale` subresource reads and writes.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct ScalePaths {
     pub(crate) wanted: Vec<String>,
     pub(crate) present: Vec<String>,
-    /// A label selector, written out or as an object; nothing if the kind does not say.
+    /// A label selector, as a string or an object. Empty if the kind has none.
     pub(crate) selector: Vec<String>,
 }
 
 impl ScalePaths {
-    /// Reads simple paths such as `.spec.replicas`.
+    /// Parses simple paths such as `.spec.replicas`.
     pub(crate) fn new(wanted: &str, present: &str, selector: &str) -> Self {
         let parts = |path: &str| path.split('.').filter(|part| !part.is_empty()).map(str::to_owned).collect();
         Self { wanted: parts(wanted), present: parts(present), selector: parts(selector) }
     }
 }
 
-/// What an object of the kind looks like.
+/// How objects of the kind are typed.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Schema {
-    /// A Go struct: fields in its order, unknown ones dropped.
+    /// A Go struct: fields are written in its order, unknown fields are dropped.
     Typed(&'static Struct),
-    /// A custom resource: all keys sorted, only metadata is typed.
+    /// A custom resource: all keys are sorted, only metadata is typed.
     Custom,
 }
 
-/// Whether lists and watches come from the watch cache or from the store itself, whose answers differ.
+/// Whether lists and watches are served from the watch cache or directly from storage, which differ
+/// in their semantics.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Cache {
     Cached,
     Uncached,
 }
 
-/// A resource regardless of its version.
+/// A resource independent of its version.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(crate) struct GroupResource {
     pub(crate) group: Text,
     pub(crate) resource: Text,
 }
 
-/// The objects of a kind's bookmarks.
+/// The objects in a kind's bookmark events.
 #[derive(Debug)]
 pub(crate) struct Bookmark {
-    /// A version that has been reached.
+    /// A regular bookmark.
     pub(crate) plain: Encoded,
-    /// The end of the initial events.
+    /// The bookmark that ends the initial events.
     pub(crate) initial_events_end: Encoded,
 }
 
 impl Kind {
-    /// `v1`, `apps/v1`.
+    /// The apiVersion, for example `v1` or `apps/v1`.
     pub(crate) fn api_version(&self) -> &str {
         &self.api_version
     }
 
-    /// Whether lists and watches come from the store itself.
+    /// Whether lists and watches are served directly from storage.
     pub(crate) fn is_uncached(&self) -> bool {
         self.cache == Cache::Uncached
     }
@@ -173,17 +179,17 @@ impl Kind {
         &self.selectable
     }
 
-    /// The field of that name.
+    /// The selectable field of that name.
     ///
     /// # Errors
     ///
-    /// The server's words for a field that cannot be selected by.
+    /// The server's error message for a field that is not selectable.
     pub(crate) fn selectable_field(&self, name: &str) -> Result<&Selectable, String> {
         let known = self.selectable.iter().find(|field| field.name() == name);
         known.ok_or_else(|| self.unknown_field.replacen('*', name, 1))
     }
 
-    /// An object nobody has filled.
+    /// An object with only zero values.
     pub(crate) fn empty(&self) -> Value {
         let mut empty: Value = serde_json::from_str(self.zero).unwrap_or_default();
         if !self.is_custom() {
@@ -192,13 +198,13 @@ impl Kind {
         empty
     }
 
-    /// The columns of this kind's table.
+    /// The printer columns of this kind.
     pub(crate) fn columns(&self) -> &Columns {
         let built_in = || Columns::built_in(&self.group, &self.version, &self.plural);
         self.columns.get_or_init(|| built_in().unwrap_or_else(Columns::generic))
     }
 
-    /// The objects of this kind's bookmarks.
+    /// The objects in this kind's bookmark events.
     pub(crate) fn bookmark(&self) -> &Bookmark {
         self.bookmark.get_or_init(|| {
             let mut zero: Value = serde_json::from_str(self.zero).unwrap_or_default();
@@ -218,7 +224,7 @@ impl Part {
         }
     }
 
-    /// The subresource of that name in a path.
+    /// Parses the name of a subresource in a path.
     pub(crate) fn parse(word: &str) -> Option<Part> {
         [Part::Status, Part::Finalize, Part::Scale].into_iter().find(|part| part.as_str() == word)
     }

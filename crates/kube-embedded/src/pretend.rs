@@ -1,13 +1,16 @@
-//! A cluster that lives: nodes renew their leases, deployments are scaled and rolled out, pods come, fail and go.
+//! A cluster that lives: nodes renew their leases, deployments are scaled and rolled out, pods
+//! come, fail and go.
 //!
-//! A [`Pretend`] fills a [`Server`] with the [generator's](crate::generate) objects and then keeps them moving as the
-//! scheduler, the controllers and the kubelets of a real cluster would, events included. What happens follows from the
-//! seed alone; when it happens, from tokio's clock.
+//! A [`Pretend`] fills a [`Server`] with the [generator's](crate::generate) objects and then keeps
+//! them moving as the scheduler, the controllers and the kubelets of a real cluster would, events
+//! included. What happens follows from the seed alone; when it happens, from tokio's clock.
 //!
-//! Others may write too. What they create is brought to life: deployments get replica sets, those get pods, pods get nodes and
-//! addresses and run, services get endpoint slices. Deployments that they scale, roll out, undo, pause or delete follow, pods that
-//! they delete end and are replaced, nodes that they cordon get no more pods. Pods that are not to be restarted succeed after a
-//! while. There are no other controllers: jobs, stateful sets and daemon sets stay as they were written.
+//! Others may write too. What they create is brought to life: deployments get replica sets, those
+//! get pods, pods get nodes and addresses and run, services get endpoint slices. Deployments that
+//! they scale, roll out, undo, pause or delete follow, pods that they delete end and are replaced,
+//! nodes that they cordon get no more pods. Pods that are not to be restarted succeed after a
+//! while. There are no other controllers: jobs, stateful sets and daemon sets stay as they were
+//! written.
 //!
 //! ```
 //! use kube_embedded::Server;
@@ -63,7 +66,8 @@ const TICK: Duration = Duration::from_millis(50);
 /// So many objects are written before others get their turn.
 const TURN: usize = 32;
 
-/// How large a pretended cluster is. Pods are those of deployments: there are as many of them as the pods need.
+/// How large a pretended cluster is. Pods are those of deployments: there are as many of them as
+/// the pods need.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Size {
     /// Nodes, at least one.

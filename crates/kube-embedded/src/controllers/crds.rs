@@ -1,4 +1,4 @@
-//! `CustomResourceDefinition`s: what the server does about them beside storing them.
+//! The lifecycle of `CustomResourceDefinition`s: names, conditions, serving and deletion.
 
 use std::sync::Arc;
 
@@ -20,27 +20,28 @@ use crate::kinds::{
 };
 use crate::storage::{Draft, Expect, Key, Object, Span};
 
-/// The finalizer that holds a definition until its objects are gone.
+/// The finalizer that keeps a definition until its custom resources are deleted.
 pub(crate) const CLEANUP: &str = "customresourcecleanup.apiextensions.k8s.io";
 
-/// What a new definition gets.
+/// Sets defaults and the initial status of a new definition.
 pub(crate) fn prepare(crd: &mut Value) {
     set_definition_defaults(crd);
     initial_status(crd);
 }
 
-/// What a changed definition gets.
+/// Sets defaults and the stored versions of an updated definition.
 pub(crate) fn prepare_update(crd: &mut Value) {
     set_definition_defaults(crd);
     stored_versions(crd);
 }
 
-/// What is wrong with a definition.
+/// Validation errors of a definition.
 pub(crate) fn problems(crd: &Value) -> Vec<Cause> {
     Definition::parse(crd).err().unwrap_or_default()
 }
 
-/// What is to be said about a definition that can be served: what of its schemas is not looked at.
+/// Warnings about parts of a valid definition's schemas that are not checked: unknown formats and
+/// unchecked validation rules.
 pub(crate) fn warnings(crd: &Value) -> Vec<String> {
     let mut warnings = Vec::new();
     for version in crd["spec"]["versions"].as_array().into_iter().flatten() {
@@ -53,7 +54,7 @@ pub(crate) fn warnings(crd: &Value) -> Vec<String> {
     warnings
 }
 
-/// What is wrong with a change of a definition.
+/// Validation errors of an update of a definition.
 pub(crate) fn update_problems(crd: &Value, old: &Value) -> Vec<Cause> {
     let mut causes = problems(crd);
     for name in ["group", "scope"] {
@@ -65,12 +66,12 @@ pub(crate) fn update_problems(crd: &Value, old: &Value) -> Vec<Cause> {
     causes
 }
 
-/// Goes on with a new definition: its names are looked at, its kind is served, its conditions say so.
+/// Reconciles a new definition: accepts its names, serves its kind and sets its conditions.
 pub(crate) fn created(write: &Write<'_>, key: &Key) {
     settle(write.cluster, key);
 }
 
-/// Goes on with a changed definition.
+/// Reconciles an updated definition.
 pub(crate) fn updated(write: &Write<'_>, key: &Key) {
     settle(write.cluster, key);
 }
@@ -100,17 +101,18 @@ fn settle(cluster: &Cluster, key: &Key) {
     }
 }
 
-/// Serves the kind of a definition as it now is.
+/// Serves the kind of a definition in its current state.
 fn serve(cluster: &Cluster, key: &Key) {
     let served = cluster.change_registry(|registry| {
-        // Read under the registry's lock: of two changes at once, the later one is served.
+        // Read under the registry's lock, so that of two concurrent changes the later one is
+        // served.
         let crd = cluster.storage.get(&table(), key).map(|crd| crd.to_value());
         crd.map_or_else(|| Ok(registry.clone()), |crd| registry.with_crd(&crd))
     });
     debug_assert!(served.is_ok(), "a definition is checked before it is stored");
 }
 
-/// Serves what the definitions in the store say, whatever was served before.
+/// Rebuilds the registry from the stored definitions.
 pub(crate) fn reload(cluster: &Cluster) {
     let definitions = cluster.storage.list(&table(), &Span::everything()).objects;
     let loaded: Result<(), std::convert::Infallible> = cluster.change_registry(|_| {
@@ -123,7 +125,7 @@ pub(crate) fn reload(cluster: &Cluster) {
     }
 }
 
-/// Goes on with a definition that was deleted: its objects go, and then it goes itself.
+/// Deletes the custom resources of a definition that is being deleted, and then the definition.
 pub(crate) fn terminate(cluster: &Cluster, key: &Key) {
     serve(cluster, key);
     let now = cluster.clock.seconds();
@@ -135,7 +137,7 @@ pub(crate) fn terminate(cluster: &Cluster, key: &Key) {
     finish(cluster, key);
 }
 
-/// Deletes every object of a kind that nothing holds.
+/// Deletes every object of a kind. Objects with finalizers stay until the finalizers are removed.
 fn empty(cluster: &Cluster, kind: &Arc<Kind>) {
     let view = View::new(kind.clone(), kind.clone(), Form::Full, cluster.clock);
     for object in cluster.storage.list(&kind.storage, &Span::everything()).objects {
@@ -147,12 +149,12 @@ fn empty(cluster: &Cluster, kind: &Arc<Kind>) {
             options: WriteOptions::default(),
             authorship: Authorship::Unnoticed,
         };
-        // The only failure is that somebody else deleted it first.
+        // Fails only if another client deleted the object first.
         drop(delete(&write, object.key().name(), &DeleteOptions::default()));
     }
 }
 
-/// Lets a definition go whose objects are gone.
+/// Removes a definition that is being deleted and has no custom resources left.
 fn finish(cluster: &Cluster, key: &Key) {
     let table = instances(key.name());
     if cluster.storage.count(&table) > 0 {
@@ -165,7 +167,8 @@ fn finish(cluster: &Cluster, key: &Key) {
         let rest: Vec<String> =
             metadata::finalizers(crd).into_iter().filter(|f| *f != CLEANUP).map(str::to_owned).collect();
         free = rest.is_empty();
-        // The last finalizer goes with the object: its last state still has it.
+        // The last finalizer is removed together with the object, whose final state still contains
+        // it.
         if !free {
             metadata::set_finalizers(crd, rest);
         }
@@ -176,7 +179,7 @@ fn finish(cluster: &Cluster, key: &Key) {
     }
 }
 
-/// Serves the kind of a definition no longer.
+/// Stops serving the kind of a definition.
 fn withdraw(cluster: &Cluster, key: &Key) {
     let withdrawn: Result<(), std::convert::Infallible> =
         cluster.change_registry(|registry| Ok(registry.without_crd(key.name())));
@@ -184,7 +187,7 @@ fn withdraw(cluster: &Cluster, key: &Key) {
         Ok(()) => cluster.custom_tables.retire(instances(key.name())),
         Err(never) => match never {},
     }
-    // Others may have waited for its names.
+    // Other definitions may have conflicted with its names.
     for other in cluster.storage.list(&table(), &Span::everything()).objects {
         let crd = other.to_value();
         if !metadata::is_deleting(&crd) && !condition_is_true(&crd, "Established") {
@@ -193,7 +196,8 @@ fn withdraw(cluster: &Cluster, key: &Key) {
     }
 }
 
-/// Goes on after an object was removed: it may have been a definition, or the last object of one that is to go.
+/// Continues after an object was removed, if it was a definition or the last custom resource of one
+/// that is being deleted.
 pub(crate) fn removed(cluster: &Cluster, kind: &Kind, object: &Object) {
     if kind.behaviour.lifecycle == Lifecycle::CustomResourceDefinition {
         withdraw(cluster, object.key());
@@ -206,7 +210,7 @@ pub(crate) fn removed(cluster: &Cluster, kind: &Kind, object: &Object) {
     }
 }
 
-/// Changes a definition, however often somebody else is faster. `None` if it is gone.
+/// Changes a definition, retrying on conflicts. `None` if it no longer exists.
 fn change(cluster: &Cluster, key: &Key, mut change: impl FnMut(&mut Value)) -> Option<Arc<Object>> {
     let kind = Registry::new().find("apiextensions.k8s.io", "v1", "customresourcedefinitions")?;
     loop {
@@ -230,7 +234,7 @@ fn table() -> GroupResource {
     GroupResource { group: "apiextensions.k8s.io".into(), resource: "customresourcedefinitions".into() }
 }
 
-/// The table of the objects of the definition of that name, `plural.group`.
+/// The table of the custom resources of a definition named `plural.group`.
 fn instances(name: &str) -> GroupResource {
     let (plural, group) = name.split_once('.').unwrap_or((name, ""));
     GroupResource { group: group.to_owned().into(), resource: plural.to_owned().into() }

@@ -1,7 +1,7 @@
-//! Garbage collection: objects whose owners are gone go too.
+//! Garbage collection: deletes objects whose owners no longer exist.
 //!
-//! The collector reads the log of every table, as a watch does, and keeps only who owns whom. Whether an owner is really
-//! gone it asks the store, just before it acts.
+//! The collector reads the event log of every table, like a watch, and keeps only the ownership
+//! graph. Before it acts, it checks in the store whether an owner still exists.
 
 mod graph;
 
@@ -23,35 +23,35 @@ use crate::http::negotiate::Form;
 use crate::kinds::{Registry, Scope};
 use crate::storage::{Change, ChangeKind, Key, Object, Span, TableId};
 
-/// How many changes are read from a table at a time.
+/// Changes read from a table per batch.
 const BATCH: usize = 256;
 
-/// How many objects are looked at before others get their turn.
+/// Objects processed before the task yields.
 const TURN: usize = 256;
 
-/// Something to look at, by the uid of the object.
+/// A queued check of an object, identified by its uid.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 enum Task {
-    /// Does it still have an owner?
+    /// Check whether the object still has an owner.
     Dependent(String),
-    /// It waits for its dependents to go.
+    /// The object is in foreground deletion and waits for its dependents to be deleted.
     Foreground(String),
-    /// It waits for its dependents to be freed.
+    /// The object waits for its dependents to be orphaned.
     Orphan(String),
 }
 
-/// What became of the owners of an object.
+/// The owners of an object, by state.
 #[derive(Debug, Default)]
 struct Owners {
-    /// There, and there to stay.
+    /// Number of owners that exist and are not in foreground deletion.
     solid: usize,
-    /// Gone.
+    /// Uids of owners that do not exist.
     dangling: Vec<String>,
-    /// Waiting for its dependents to go.
+    /// Uids of owners in foreground deletion, which wait for their dependents.
     waiting: Vec<String>,
 }
 
-/// Collects garbage for ever.
+/// Runs garbage collection until the future is dropped or the storage is closed.
 pub(crate) async fn collect(cluster: &Cluster) {
     let mut revisions = cluster.storage.revisions();
     let mut collector = Collector::default();
@@ -77,11 +77,11 @@ struct Collector {
 }
 
 impl Collector {
-    /// Takes note of everything that happened.
+    /// Updates the graph with all changes since the last call.
     fn read(&mut self, cluster: &Cluster) {
         let revision = cluster.storage.revision();
         if self.cursors.values().any(|cursor| *cursor > revision) {
-            // The server went back to an earlier state: nothing is known any more.
+            // The storage was restored to an earlier revision, so the graph is invalid.
             *self = Self::default();
         }
         for table in cluster.storage.tables() {
@@ -104,7 +104,7 @@ impl Collector {
         }
     }
 
-    /// Takes note of a table as it is.
+    /// Updates the graph from a list of a table.
     fn read_all(&mut self, cluster: &Cluster, table: &TableId) {
         let snapshot = cluster.storage.list(table, &Span::everything());
         let present: Vec<Traits> = snapshot.objects.iter().map(Traits::of).collect();
@@ -133,7 +133,7 @@ impl Collector {
         }
         if traits.waits_for(FOREGROUND) {
             self.add(Task::Foreground(uid.clone()));
-            // All of them can go now, not only those that hold it.
+            // All dependents can be deleted now, not only the blocking ones.
             for dependent in self.graph.dependents(&uid) {
                 self.add(Task::Dependent(dependent));
             }
@@ -162,7 +162,7 @@ impl Collector {
         }
     }
 
-    /// Does a turn's work; gives whether there was any.
+    /// Processes up to [`TURN`] tasks. Returns whether there were any.
     fn work(&mut self, cluster: &Cluster) -> bool {
         let registry = cluster.registry();
         let mut done = 0;
@@ -181,7 +181,7 @@ impl Collector {
     }
 }
 
-/// Acts on what the collector knows.
+/// Writes to the cluster according to the graph.
 struct Actor<'c> {
     cluster: &'c Cluster,
     registry: &'c Registry,
@@ -189,7 +189,8 @@ struct Actor<'c> {
 }
 
 impl Actor<'_> {
-    /// Deletes an object that has lost its last owner, and lets go of those that are gone while others stay.
+    /// Deletes an object without existing owners. If some owners still exist, removes the
+    /// references to the others.
     fn look_at_owners(&self, uid: &str) {
         let Some((node, object)) = self.find(uid) else { return };
         if metadata::is_deleting(&object) {
@@ -209,7 +210,7 @@ impl Actor<'_> {
         let has_dependents = !dependents.is_empty();
         let waits = |uid: &String| self.graph.get(uid).is_some_and(|node| node.traits.waits_for(FOREGROUND));
         if !owners.waiting.is_empty() && dependents.iter().any(waits) {
-            // They wait for one another in a circle: somebody must give way.
+            // A cycle of blocking dependents: unblock it.
             self.amend(node, give_way);
         }
         let policy = if !owners.waiting.is_empty() && has_dependents || finalizers.contains(&FOREGROUND) {
@@ -220,11 +221,12 @@ impl Actor<'_> {
             Policy::Background
         };
         let options = DeleteOptions { uid: Some(uid.to_owned()), policy: Some(policy), ..DeleteOptions::default() };
-        // It may be gone by now, or another one by that name: then there is nothing to do.
+        // Fails if the object is already deleted or was replaced by another of that name; then
+        // there is nothing to do.
         self.with(node, |write| drop(delete(write, node.key.name(), &options)));
     }
 
-    /// Lets an owner go once none of its dependents holds it.
+    /// Removes the foreground finalizer of an owner that no dependent blocks.
     fn look_at_dependents(&self, uid: &str) {
         let Some((node, object)) = self.find(uid) else { return };
         if !metadata::is_deleting(&object) || !metadata::finalizers(&object).contains(&FOREGROUND) {
@@ -235,7 +237,7 @@ impl Actor<'_> {
         }
     }
 
-    /// Frees the dependents of an owner, and lets it go.
+    /// Removes the references of an owner's dependents, and then the owner's orphan finalizer.
     fn free_dependents(&self, uid: &str) {
         let Some((node, object)) = self.find(uid) else { return };
         if !metadata::is_deleting(&object) || !metadata::finalizers(&object).contains(&ORPHAN) {
@@ -250,7 +252,7 @@ impl Actor<'_> {
         self.amend(node, |object| remove_finalizer(object, ORPHAN));
     }
 
-    /// What is at a node's place now, if it is still the same object.
+    /// Reads the object of a node. `None` if it no longer exists or has another uid.
     fn find(&self, uid: &str) -> Option<(&Node, Value)> {
         let node = self.graph.get(uid)?;
         let object = self.cluster.storage.get(&node.table, &node.key)?.to_value();
@@ -274,7 +276,8 @@ impl Actor<'_> {
         owners
     }
 
-    /// What a reference leads to. `None` if that cannot be told: then the owner is taken to be there.
+    /// The owner of a reference, `Some(None)` if it does not exist. `None` if that cannot be
+    /// determined; callers then assume that it exists.
     #[expect(clippy::option_option, reason = "not known and not there are different things")]
     fn owner(&self, dependent: &Key, reference: &Value) -> Option<Option<Value>> {
         let text = |name: &str| reference[name].as_str().unwrap_or_default();
@@ -288,7 +291,7 @@ impl Actor<'_> {
         Some(self.cluster.storage.get(&kind.storage, &key).map(|owner| owner.to_value()))
     }
 
-    /// Takes owners out of an object's references.
+    /// Removes owners from an object's owner references.
     fn disown(&self, node: &Node, owners: &[String]) {
         self.amend(node, |object| {
             let kept: Vec<Value> = metadata::list(object, "ownerReferences")
@@ -303,7 +306,7 @@ impl Actor<'_> {
         });
     }
 
-    /// Changes an object as an update would, however often somebody else is faster.
+    /// Updates an object, retrying on conflicts.
     fn amend(&self, node: &Node, change: impl Fn(&mut Value)) {
         self.with(node, |write| {
             loop {
@@ -322,7 +325,7 @@ impl Actor<'_> {
         });
     }
 
-    /// Writes where a node is.
+    /// Calls `act` with a write context for a node's kind and namespace.
     fn with(&self, node: &Node, act: impl FnOnce(&Write<'_>)) {
         let Some(kind) = self.registry.stored(&node.table) else { return };
         let view = View::new(kind.clone(), kind, Form::Full, self.cluster.clock);
@@ -337,7 +340,7 @@ impl Actor<'_> {
     }
 }
 
-/// Lets an object hold none of its owners.
+/// Clears `blockOwnerDeletion` in all owner references of an object.
 fn give_way(object: &mut Value) {
     let references = object["metadata"]["ownerReferences"].as_array_mut().into_iter().flatten();
     for reference in references {

@@ -1,4 +1,4 @@
-//! Namespace deletion: what is in a namespace that is to go, goes first.
+//! Namespace deletion: deletes the contents of terminating namespaces, and then the namespaces.
 
 use std::sync::Arc;
 
@@ -18,10 +18,11 @@ use crate::http::negotiate::Form;
 use crate::kinds::{Kind, Registry, Scope};
 use crate::storage::{Object, Span};
 
-/// How many objects are deleted before others get their turn.
+/// Objects deleted before the task yields.
 const TURN: usize = 256;
 
-/// Empties and finalizes namespaces that are being deleted, for ever.
+/// Empties and finalizes terminating namespaces until the future is dropped or the storage is
+/// closed.
 pub(crate) async fn delete_namespaces(cluster: &Cluster) {
     let mut revisions = cluster.storage.revisions();
     loop {
@@ -43,7 +44,7 @@ enum Progress {
     Done,
 }
 
-/// Deletes a turn's worth of what is in a namespace, and lets it go if nothing is left.
+/// Deletes up to [`TURN`] objects of a namespace, and finalizes the namespace if none is left.
 fn empty(cluster: &Cluster, namespace: &str) -> Progress {
     let registry = cluster.registry();
     let mut left = 0;
@@ -66,7 +67,7 @@ fn empty(cluster: &Cluster, namespace: &str) -> Progress {
             if deleted == TURN {
                 return Progress::More;
             }
-            // It may be gone already.
+            // Fails if the object is already deleted.
             drop(delete(&write, object.key().name(), &options));
             deleted += 1;
             if write.find(object.key()).is_some() {
@@ -80,7 +81,7 @@ fn empty(cluster: &Cluster, namespace: &str) -> Progress {
     Progress::Done
 }
 
-/// The kinds whose objects live in namespaces, each once.
+/// The namespaced kinds, one per storage table.
 fn kinds(registry: &Registry) -> Vec<Arc<Kind>> {
     let mut tables: Vec<_> =
         registry.kinds().filter(|kind| kind.scope == Scope::Namespaced).map(|kind| kind.storage.clone()).collect();
@@ -93,7 +94,7 @@ fn is_deleting(object: &Arc<Object>) -> bool {
     metadata::is_deleting(&object.to_value())
 }
 
-/// Takes the finalizer out of a namespace's spec.
+/// Removes the `kubernetes` finalizer from a namespace's spec.
 fn finalize(cluster: &Cluster, name: &str) {
     let Some(kind) = cluster.registry().find("", "v1", "namespaces") else { return };
     let view = View::new(kind.clone(), kind, Form::Full, cluster.clock);

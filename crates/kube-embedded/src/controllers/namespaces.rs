@@ -1,4 +1,4 @@
-//! Namespaces: the places of other objects.
+//! Namespaces: creation, finalizers, and admission of objects into them.
 
 use serde_json::{Value, json};
 
@@ -20,17 +20,17 @@ pub(crate) const INITIAL: [&str; 4] = ["default", "kube-node-lease", "kube-publi
 /// The namespaces that cannot be deleted.
 pub(crate) const IMMORTAL: [&str; 3] = ["default", "kube-public", "kube-system"];
 
-/// The label that names the namespace it is on.
+/// The label that contains the namespace's own name.
 const NAME_LABEL: &str = "kubernetes.io/metadata.name";
 
-/// The finalizer that stands in a namespace's spec until its contents are gone.
+/// The finalizer in a namespace's spec until its contents are deleted.
 pub(crate) const FINALIZER: &str = "kubernetes";
 
 pub(crate) fn table() -> GroupResource {
     GroupResource { group: "".into(), resource: "namespaces".into() }
 }
 
-/// Makes the namespaces that every server has.
+/// Creates the initial namespaces of every server.
 pub(crate) fn create_initial(cluster: &Cluster) {
     for name in INITIAL {
         let made = ensure(cluster, name);
@@ -38,11 +38,11 @@ pub(crate) fn create_initial(cluster: &Cluster) {
     }
 }
 
-/// Makes a namespace unless there is one of that name.
+/// Creates a namespace if it does not exist.
 ///
 /// # Errors
 ///
-/// 422 for a name that cannot be one.
+/// 422 for an invalid name.
 pub(crate) fn ensure(cluster: &Cluster, name: &str) -> Result<(), Status> {
     if cluster.storage.get(&table(), &Key::new(None, name)).is_some() {
         return Ok(());
@@ -59,17 +59,17 @@ pub(crate) fn ensure(cluster: &Cluster, name: &str) -> Result<(), Status> {
     let object = json!({"metadata": {"name": name}});
     let object = decode::conform(&kind, object, &[], FieldValidation::Ignore)?;
     match create(&write, object) {
-        // Somebody else made it at the same time.
+        // Another client created it concurrently.
         Err(status) if status.reason() == "AlreadyExists" => Ok(()),
         made => made.map(drop),
     }
 }
 
-/// Whether something can be created in the namespace of a request.
+/// Checks whether objects can be created in the namespace of a request.
 ///
 /// # Errors
 ///
-/// 404 if there is no such namespace, 403 if it is being deleted.
+/// 404 if the namespace does not exist, 403 if it is terminating.
 pub(crate) fn admit(write: &Write<'_>, name: &str) -> Result<(), Status> {
     let namespace = write.namespace.unwrap_or_default();
     match phase(write.cluster, namespace).as_deref() {
@@ -91,7 +91,7 @@ pub(crate) fn admit(write: &Write<'_>, name: &str) -> Result<(), Status> {
     }
 }
 
-/// The phase of a namespace, if there is one.
+/// The phase of a namespace. `None` if it does not exist.
 fn phase(cluster: &Cluster, namespace: &str) -> Option<String> {
     cluster.storage.get(&table(), &Key::new(None, namespace)).and_then(|object| phase_of(&object))
 }
@@ -102,7 +102,7 @@ fn phase_of(object: &Object) -> Option<String> {
     Some(object.fields().get(at).map(ToString::to_string).unwrap_or_default())
 }
 
-/// The namespaces that are being deleted and whose contents hold them.
+/// The terminating namespaces that still have the `kubernetes` finalizer.
 pub(crate) fn terminating(cluster: &Cluster) -> Vec<String> {
     let namespaces = cluster.storage.list_cached(&table(), &Span::everything()).objects;
     let terminating = namespaces.iter().filter(|each| phase_of(each).as_deref() == Some("Terminating"));
@@ -110,7 +110,7 @@ pub(crate) fn terminating(cluster: &Cluster) -> Vec<String> {
     held.map(|each| each.key().name().to_owned()).collect()
 }
 
-/// What a new namespace gets.
+/// Adds the `kubernetes` finalizer to a new namespace.
 pub(crate) fn prepare(object: &mut Value) {
     let mut finalizers = finalizers(object);
     if !finalizers.iter().any(|finalizer| finalizer == FINALIZER) {
@@ -137,7 +137,7 @@ pub(crate) fn keep_finalizers(object: &mut Value, from: &Value) {
     set_finalizers(object, from["spec"].get("finalizers").cloned());
 }
 
-/// Sets the finalizers in a namespace's spec; none at all are left out.
+/// Sets the finalizers in a namespace's spec. An empty list removes the field.
 pub(crate) fn set_finalizers(object: &mut Value, finalizers: Option<Value>) {
     if !object["spec"].is_object() {
         object["spec"] = json!({});

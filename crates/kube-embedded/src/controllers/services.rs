@@ -1,4 +1,4 @@
-//! Services: the addresses that the server gives them.
+//! Services: allocation of cluster IPs.
 
 use std::net::Ipv4Addr;
 
@@ -8,16 +8,16 @@ use crate::cluster::Cluster;
 use crate::kinds::{GroupResource, Registry};
 use crate::storage::Span;
 
-/// The addresses of services: 10.96.0.0/16.
+/// Service network, 10.96.0.0/16.
 const NETWORK: [u8; 2] = [10, 96];
 
-/// How often an address is drawn before the server gives up.
+/// Random addresses tried before the allocation gives up.
 const DRAWS: usize = 64;
 
-/// What belongs to a service's address.
+/// The fields of a service's address.
 const FIELDS: [&str; 4] = ["clusterIP", "clusterIPs", "ipFamilies", "ipFamilyPolicy"];
 
-/// Gives a new service an address, unless it has one or wants none.
+/// Allocates an address for a new service that has none. An `ExternalName` service gets none.
 pub(crate) fn give_address(cluster: &Cluster, service: &mut Value) {
     if service["spec"]["type"] == "ExternalName" || !service["spec"].is_object() {
         return;
@@ -43,7 +43,7 @@ pub(crate) fn give_address(cluster: &Cluster, service: &mut Value) {
     }
 }
 
-/// An update that says nothing about the address keeps it.
+/// Keeps the old address in an update that omits it.
 pub(crate) fn keep_address(new: &mut Value, old: &Value) {
     if new["spec"]["type"] == "ExternalName" || !new["spec"].is_object() {
         return;
@@ -56,7 +56,7 @@ pub(crate) fn keep_address(new: &mut Value, old: &Value) {
     }
 }
 
-/// An address that no service has.
+/// A random address that no service uses.
 fn free(cluster: &Cluster) -> Option<Ipv4Addr> {
     let table = GroupResource { group: "".into(), resource: "services".into() };
     let kind = Registry::new().find("", "v1", "services")?;
@@ -66,7 +66,7 @@ fn free(cluster: &Cluster) -> Option<Ipv4Addr> {
         |address: &str| services.iter().any(|service| service.fields().get(at).is_some_and(|own| **own == *address));
     (0..DRAWS)
         .map(|_| {
-            // Neither the network's own address nor its last.
+            // Excludes the network and the broadcast address.
             let host = 1 + (cluster.rng.fraction() * 65_533.0) as u16;
             let [high, low] = host.to_be_bytes();
             Ipv4Addr::new(NETWORK[0], NETWORK[1], high, low)

@@ -1,7 +1,7 @@
-//! JSON strings as Go writes them.
+//! JSON string escaping, identical to Go's `encoding/json`.
 
-/// Appends `text` as a JSON string with the escapes of Go's encoder: `<`, `>`, `&` and the two Unicode line separators
-/// are escaped too, everything else beyond ASCII is not.
+/// Appends `text` as a JSON string with the escapes of Go's encoder: `<`, `>`, `&`, U+2028 and
+/// U+2029 are escaped too, all other non-ASCII characters are not.
 pub(crate) fn push_string(out: &mut Vec<u8>, text: &str) {
     out.push(b'"');
     let bytes = text.as_bytes();
@@ -44,7 +44,7 @@ fn push_escaped(out: &mut Vec<u8>, byte: u8) {
     }
 }
 
-/// The bytes that need an escape.
+/// Bytes that require an escape sequence.
 static NEEDS_ESCAPE: [bool; 256] = {
     let mut table = [false; 256];
     let mut byte = 0;

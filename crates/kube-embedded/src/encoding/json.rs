@@ -1,7 +1,7 @@
-//! Canonical JSON: the bytes the real server would send.
+//! Canonical JSON: the same bytes that kube-apiserver sends.
 //!
-//! Built-in kinds are written in the order of their Go structs, maps and custom resources in the order of their keys, strings and
-//! numbers as Go's encoder writes them.
+//! Built-in kinds are written in the field order of their Go structs, maps and custom resources
+//! with sorted keys, strings and numbers as Go's encoder writes them.
 
 use std::io::Write as _;
 use std::ops::Range;
@@ -12,7 +12,10 @@ use super::escape::push_string;
 use crate::kinds::schema::{Field, Leaf, Shape, Struct, Structs};
 use crate::kinds::{Kind, Schema};
 
-/// An object as JSON with a gap where its resourceVersion goes: the version is known only once the write is committed.
+/// JSON encoding of an object with an empty resourceVersion.
+///
+/// The version is known only when the write is committed, so it is inserted at `version_at` when
+/// the object is sent.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Encoded {
     bytes: Box<[u8]>,
@@ -22,27 +25,29 @@ pub(crate) struct Encoded {
 }
 
 impl Encoded {
-    /// The bytes before the resourceVersion's text; the last one is its opening quote.
+    /// The bytes before the resourceVersion value, up to and including its opening quote.
     pub(crate) fn head(&self) -> &[u8] {
         &self.bytes[..self.version_at]
     }
 
-    /// The bytes after the resourceVersion's text; the first one is its closing quote.
+    /// The bytes after the resourceVersion value, starting with its closing quote.
     pub(crate) fn tail(&self) -> &[u8] {
         &self.bytes[self.version_at..]
     }
 
-    /// Where the metadata object stands in head and tail put together, that is, without a version.
+    /// The byte range of the metadata object in the concatenation of head and tail, that is, with
+    /// an empty resourceVersion.
     pub(crate) fn metadata(&self) -> Range<usize> {
         self.metadata.clone()
     }
 
-    /// How many bytes of the head are `{"kind":…,"apiVersion":…,`, which items of built-in lists leave out. 0 for custom resources.
+    /// Length of the prefix `{"kind":…,"apiVersion":…,` of the head, which items of built-in lists
+    /// omit. 0 for custom resources.
     pub(crate) fn type_prefix(&self) -> usize {
         self.type_prefix
     }
 
-    /// The whole object at a version.
+    /// The complete object with this resourceVersion.
     pub(crate) fn at_version(&self, version: &str) -> Vec<u8> {
         let mut bytes = Vec::with_capacity(self.bytes.len() + version.len());
         bytes.extend_from_slice(self.head());
@@ -52,28 +57,30 @@ impl Encoded {
     }
 }
 
-/// Encodes an object of a kind. Its apiVersion and kind are the kind's, its resourceVersion a gap, whatever the value has there.
+/// Encodes an object of a kind. apiVersion and kind are taken from `kind`, and the resourceVersion
+/// is left empty, whatever the value contains.
 pub(crate) fn encode(kind: &Kind, object: &Value) -> Encoded {
     let mut writer = Writer::new();
     let (metadata, version_at, type_prefix) = writer.object(kind, object, Version::Gap);
     Encoded { bytes: writer.out.into_boxed_slice(), version_at, metadata, type_prefix }
 }
 
-/// Encodes an object of a kind as it stands, with the resourceVersion it has or without one.
+/// Encodes an object of a kind with the resourceVersion it has, or without one.
 pub(crate) fn encode_as_is(kind: &Kind, object: &Value) -> Vec<u8> {
     let mut writer = Writer::new();
     writer.object(kind, object, Version::AsIs);
     writer.out
 }
 
-/// Encodes metadata in the order of the built-in kinds, as `PartialObjectMetadata` of any kind has it.
+/// Encodes metadata in the field order of built-in kinds, as in a `PartialObjectMetadata` of any
+/// kind.
 pub(crate) fn encode_metadata(metadata: &Value) -> Vec<u8> {
     let mut writer = Writer::new();
     writer.structure(Structs::object_meta(), metadata);
     writer.out
 }
 
-/// Encodes a list of values of one struct.
+/// Encodes a list of values of one Go struct.
 pub(crate) fn encode_list(of: &'static Struct, list: &[Value]) -> Vec<u8> {
     let mut writer = Writer::new();
     writer.out.push(b'[');
@@ -87,7 +94,7 @@ pub(crate) fn encode_list(of: &'static Struct, list: &[Value]) -> Vec<u8> {
     writer.out
 }
 
-/// Encodes an object whose keys stand in this order.
+/// Encodes an object with its keys in the given order.
 pub(crate) fn encode_ordered(members: &[(&str, &Value)]) -> String {
     let mut writer = Writer::new();
     writer.out.push(b'{');
@@ -114,12 +121,14 @@ enum Version {
     AsIs,
 }
 
-/// One member of an object that waits for its turn: its place, its key, its value (`None` is the version's gap).
+/// A member of an object, to be sorted before writing: field position, key, value. `None` is the
+/// empty resourceVersion, or a type field of a custom resource.
 type Member<'v> = (u16, &'v str, Option<&'v Value>);
 
 struct Writer<'v> {
     out: Vec<u8>,
-    /// The members of all objects being written, innermost last: one allocation however many objects there are.
+    /// Stack of the members of all objects being written, innermost last. Shared, to allocate once
+    /// per document instead of once per object.
     members: Vec<Member<'v>>,
 }
 
@@ -128,7 +137,8 @@ impl<'v> Writer<'v> {
         Writer { out: Vec::with_capacity(4096), members: Vec::with_capacity(64) }
     }
 
-    /// Writes a whole object; gives the range of its metadata, where its version goes and the length of its type's prefix.
+    /// Writes a complete object. Returns the byte range of its metadata, the offset of its
+    /// resourceVersion and the length of its type prefix.
     fn object(&mut self, kind: &'v Kind, object: &'v Value, version: Version) -> (Range<usize>, usize, usize) {
         const TYPE: [&str; 3] = ["kind", "apiVersion", "metadata"];
         let rest = object.as_object().into_iter().flatten().filter(|(key, _)| !TYPE.contains(&key.as_str()));
@@ -253,7 +263,7 @@ impl<'v> Writer<'v> {
         }
     }
 
-    /// A key that needs no escapes.
+    /// Writes a key that needs no escaping.
     fn key(&mut self, key: &str) {
         self.out.push(b'"');
         self.out.extend_from_slice(key.as_bytes());
@@ -329,12 +339,13 @@ impl<'v> Writer<'v> {
     }
 }
 
-/// A key's place in its struct; what the struct does not have comes last.
+/// The position of a key in its struct. Unknown keys sort last.
 fn place(of: &Struct, key: &str) -> u16 {
     of.field(key).map_or(u16::MAX, |(at, _)| at)
 }
 
-/// Numbers as Go writes them: whole ones without a point, large and small ones with an exponent.
+/// Writes a number as Go does: integers without a decimal point, very large and very small numbers
+/// with an exponent.
 fn write_number(out: &mut Vec<u8>, number: &Number) {
     const TO_MEMORY: &str = "writing to memory does not fail";
     if let Some(whole) = number.as_i64() {

@@ -1,7 +1,8 @@
-//! Protobuf, as client-go's typed clients speak it: messages to and from the JSON that everything else here works on.
+//! Protobuf as used by client-go's typed clients: conversion between messages and the JSON values
+//! that the rest of the server works on.
 //!
-//! Nothing here is generated: what is known about the messages (`data/messages.txt`) and about the Go structs of the kinds
-//! (`data/types.txt`) is put together into plans, by which objects are written and read.
+//! There is no generated code. The message descriptors (`data/messages.txt`) and the Go structs of
+//! the kinds (`data/types.txt`) are combined into plans, which drive encoding and decoding.
 
 mod duration;
 mod messages;
@@ -17,37 +18,40 @@ use serde_json::{Map, Value};
 use self::plan::{Plan, Plans};
 use self::wire::{Fields, Wire, field_length, push_bytes, push_length, push_message, push_number, push_varint};
 
-/// The media type of these bodies.
+/// The media type of protobuf bodies.
 pub(crate) const MEDIA: &str = "application/vnd.kubernetes.protobuf";
 
-/// The media type of a watch.
+/// The media type of a protobuf watch.
 pub(crate) const STREAM: &str = "application/vnd.kubernetes.protobuf;stream=watch";
 
-/// What every one of them begins with.
+/// Prefix of every protobuf body.
 const MAGIC: &[u8] = b"k8s\0";
 
-/// What every one of them ends with: neither encoding nor type of its content is told.
+/// Suffix of every protobuf body: the empty fields `contentEncoding` and `contentType` of
+/// `runtime.Unknown`.
 const TAIL: &[u8] = b"\x1a\0\x22\0";
 
-/// Bytes that are no message, and why.
+/// A decoding error, with its message.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Unreadable(Cow<'static, str>);
 
-/// Why a body cannot be read.
+/// Why a body cannot be decoded.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Problem {
-    /// It does not even say what it is.
+    /// The envelope cannot be decoded, so the kind is unknown.
     Body(Cow<'static, str>),
-    /// It is of a kind, but not as that kind's message says.
+    /// The kind is known, but the message does not match that kind.
     Object { api_version: String, kind: String, why: Cow<'static, str> },
 }
 
-/// Reads a body. What it does not say about its kind is taken to be as expected; of a kind that is not known here only
-/// that is read, so that it can be refused by its name.
+/// Decodes a body.
+///
+/// An apiVersion or kind missing from the envelope is replaced by the expected one. For a kind
+/// without a plan only the type fields are decoded, so that the error can name the kind.
 ///
 /// # Errors
 ///
-/// What is no message.
+/// If the body is not a valid message.
 pub(crate) fn read(body: &[u8], api_version: &str, kind: &str) -> Result<Value, Problem> {
     let envelope = match body.strip_prefix(MAGIC) {
         _ if body.is_empty() => return Err(Problem::Body("empty data".into())),
@@ -75,7 +79,7 @@ pub(crate) fn read(body: &[u8], api_version: &str, kind: &str) -> Result<Value, 
     Ok(Value::Object(object))
 }
 
-/// A message with what is said about it.
+/// `runtime.Unknown`: a message with its apiVersion and kind.
 #[derive(Debug, Default)]
 struct Envelope<'b> {
     api_version: &'b [u8],
@@ -105,17 +109,18 @@ impl<'b> Envelope<'b> {
     }
 }
 
-/// An object as a message, without an envelope; `None` if there is no message of its kind.
+/// Encodes an object as a message without an envelope. `None` if the kind has no message.
 pub(crate) fn message(api_version: &str, kind: &str, object: &Value) -> Option<Vec<u8>> {
     Plans::get().of_kind(api_version, kind).map(|plan| written(plan, object))
 }
 
-/// The message of a `PartialObjectMetadata`; of the object only its metadata is looked at.
+/// Encodes the `PartialObjectMetadata` of an object. Only the object's metadata is read.
 pub(crate) fn metadata_message(object: &Value) -> Vec<u8> {
     message("meta.k8s.io/v1", "PartialObjectMetadata", object).unwrap_or_default()
 }
 
-/// The part of an object's message that is the message of its `PartialObjectMetadata`: metadata is the first field of both.
+/// The prefix of an object's message that is the message of its `PartialObjectMetadata`: metadata
+/// is the first field of both.
 pub(crate) fn metadata_of(message: &[u8]) -> &[u8] {
     let mut fields = Fields(message);
     match fields.next() {
@@ -130,7 +135,7 @@ fn written(plan: &Plan, object: &Value) -> Vec<u8> {
     out
 }
 
-/// A JSON document in protobuf, if it is one that has such a form.
+/// Converts a JSON document to protobuf. `None` if it is not valid JSON or its kind has no message.
 pub(crate) fn transcode(json: &[u8]) -> Option<Vec<u8>> {
     let object: Value = serde_json::from_slice(json).ok()?;
     let said = |part: &str| object[part].as_str().unwrap_or_default();
@@ -138,7 +143,7 @@ pub(crate) fn transcode(json: &[u8]) -> Option<Vec<u8>> {
     Some(enclose(api_version, kind, &message(api_version, kind, &object)?))
 }
 
-/// A message in its envelope.
+/// Wraps a message in an envelope.
 pub(crate) fn enclose(api_version: &str, kind: &str, message: &[u8]) -> Vec<u8> {
     let mut out = Vec::with_capacity(message.len() + 64);
     push_head(&mut out, api_version, kind, message.len());
@@ -147,7 +152,7 @@ pub(crate) fn enclose(api_version: &str, kind: &str, message: &[u8]) -> Vec<u8> 
     out
 }
 
-/// Appends what stands before a message of that length; [`TAIL`] stands behind it.
+/// Appends the envelope's bytes up to a message of that length; the message and [`TAIL`] follow.
 fn push_head(out: &mut Vec<u8>, api_version: &str, kind: &str, length: usize) {
     out.extend_from_slice(MAGIC);
     push_message(out, 1, |out| {
@@ -157,7 +162,7 @@ fn push_head(out: &mut Vec<u8>, api_version: &str, kind: &str, length: usize) {
     push_length(out, 2, length);
 }
 
-/// The fields of a list, which are the same for every kind but one.
+/// Field numbers of a list message, the same for all kinds but one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct ListFields {
     metadata: u32,
@@ -166,12 +171,12 @@ pub(crate) struct ListFields {
 
 impl ListFields {
     pub(crate) const USUAL: Self = Self { metadata: 1, items: 2 };
-    /// Those of the older `PartialObjectMetadataList`, whose items came first.
+    /// Field numbers of the v1beta1 `PartialObjectMetadataList`, whose items come first.
     pub(crate) const ITEMS_FIRST: Self = Self { metadata: 2, items: 1 };
 }
 
-/// A list in its envelope, in parts: what stands before the first item and after the last. Items are messages of these
-/// lengths.
+/// Encodes a list in its envelope without its items: the bytes before the first item and after the
+/// last. `items` yields the message lengths of the items.
 pub(crate) fn list(
     (api_version, kind): (&str, &str),
     fields: ListFields,
@@ -200,15 +205,15 @@ pub(crate) fn list(
     (out, tail)
 }
 
-/// Appends an item of a list.
+/// Appends one item of a list.
 pub(crate) fn push_item(out: &mut Vec<u8>, fields: ListFields, message: &[u8]) {
     push_bytes(out, fields.items, message);
 }
 
-/// Appends an event of a watch, whose object is in its envelope.
+/// Appends a watch event, whose object is already in its envelope.
 pub(crate) fn push_frame(out: &mut Vec<u8>, kind: &str, object: &[u8]) {
     let length = field_length(kind.len()) + field_length(field_length(object.len()));
-    // A frame that is longer than its length can tell would be longer than memory.
+    // Cannot overflow in practice: such a frame would exceed 4 GiB.
     out.extend_from_slice(&u32::try_from(length).unwrap_or(u32::MAX).to_be_bytes());
     push_bytes(out, 1, kind.as_bytes());
     push_varint(out, 2 << 3 | 2);
@@ -216,13 +221,14 @@ pub(crate) fn push_frame(out: &mut Vec<u8>, kind: &str, object: &[u8]) {
     push_bytes(out, 1, object);
 }
 
-/// How long the frame is that begins here, if that can be told yet.
+/// The length of the frame at the start of `bytes`, including its length prefix. `None` if the
+/// prefix is incomplete.
 pub(crate) fn frame_length(bytes: &[u8]) -> Option<usize> {
     let length = bytes.first_chunk::<4>()?;
     usize::try_from(u32::from_be_bytes(*length)).ok()?.checked_add(length.len())
 }
 
-/// Whether a frame is an event of that kind.
+/// Whether a frame is a watch event of that type.
 pub(crate) fn is_frame_of(frame: &[u8], kind: &str) -> bool {
     let first = frame.get(4..).and_then(|event| Fields(event).next());
     matches!(first, Some(Ok((1, Wire::Bytes(said)))) if said == kind.as_bytes())

@@ -1,16 +1,16 @@
-//! Bodies in YAML.
+//! YAML request bodies.
 
 use serde_json::Value;
 use serde_saphyr::options::DuplicateKeyPolicy;
 
-/// The media type.
+/// The media type of YAML bodies.
 pub(crate) const MEDIA: &str = "application/yaml";
 
-/// The first document of a text; null if there is none. A key that is given twice has its last value.
+/// Decodes the first document, null if there is none. Of duplicate keys the last value wins.
 ///
 /// # Errors
 ///
-/// Why it is no YAML, though not in Go's words.
+/// If the text is not valid YAML. The message differs from Go's.
 pub(crate) fn read(bytes: &[u8]) -> Result<Value, String> {
     let text = std::str::from_utf8(bytes).map_err(|_| "yaml: invalid Unicode".to_owned())?;
     let options = serde_saphyr::options! {

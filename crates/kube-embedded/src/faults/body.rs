@@ -1,4 +1,4 @@
-//! A body with faults.
+//! A response body with faults.
 
 use std::fmt;
 use std::io;
@@ -15,13 +15,13 @@ use super::editor::{Edited, Editor, Stop};
 use crate::http::lifecycle::{Ending, Lifetime};
 use crate::http::negotiate::Encoding;
 
-/// Between the last bytes and a broken connection, so that these bytes reach the client: whatever is still queued in the
-/// server is lost with the connection.
+/// Delay between the last bytes and breaking the connection. Bytes still queued in the server are
+/// lost with the connection, so without it the client would not receive them.
 const BEFORE_CUT: Duration = Duration::from_millis(20);
 
-/// A body with faults.
+/// A response body with faults.
 ///
-/// Frames must be told apart, so a stream that is to be compressed must be wrapped before it is.
+/// Needs uncompressed frames, so it wraps a stream before compression.
 pub(crate) struct FaultyBody<B> {
     inner: Pin<Box<B>>,
     editor: Editor,
@@ -33,13 +33,13 @@ enum State {
     New,
     Open,
     Cutting(Pin<Box<Sleep>>),
-    /// Until the server itself ends.
+    /// Until the server stops.
     Stalled(Pin<Box<dyn Future<Output = Ending> + Send>>),
     Ended,
 }
 
 impl<B> FaultyBody<B> {
-    /// A stalled body lasts as long as `lifetime`.
+    /// A stalled body ends with `lifetime`.
     pub(crate) fn new(
         inner: B,
         faults: impl IntoIterator<Item = Fault>,
@@ -50,7 +50,7 @@ impl<B> FaultyBody<B> {
         Self { inner: Box::pin(inner), editor, state: State::New, lifetime: Some(lifetime) }
     }
 
-    /// Goes where the edit leads, and says what is to be sent.
+    /// Enters the state that the edit requires, and returns the bytes to send.
     fn follow(&mut self, edited: Edited) -> Option<Bytes> {
         match edited.stop {
             None => self.state = State::Open,

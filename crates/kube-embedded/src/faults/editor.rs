@@ -1,4 +1,4 @@
-//! Faults of a body, without I/O: chunks in, chunks out, and how it ends.
+//! Faults of a body without I/O: chunks in, chunks out, and how the body ends.
 
 use std::collections::VecDeque;
 
@@ -10,32 +10,33 @@ use crate::encoding::protobuf;
 use crate::http::negotiate::Encoding;
 use crate::http::status::Status;
 
-/// How a body ends before its time.
+/// How a body ends early.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Stop {
-    /// As if it were complete.
+    /// Like a complete body.
     End,
-    /// The connection breaks.
+    /// The connection is broken.
     Cut,
-    /// Nothing more comes.
+    /// Nothing more is sent.
     Stall,
 }
 
-/// What is to be sent, and whether anything may follow.
+/// The bytes to send, and whether the body ends after them.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct Edited {
     pub(super) bytes: Bytes,
     pub(super) stop: Option<Stop>,
 }
 
-/// Applies faults to a body. Those that count events need whole frames, so a frame that came in part waits for its rest.
+/// Applies faults to a body. Faults that count events need complete frames, so an incomplete frame
+/// is buffered.
 #[derive(Debug)]
 pub(super) struct Editor {
     frames: Vec<FrameFault>,
     bytes: Vec<(u64, Stop)>,
     sent: u64,
     partial: BytesMut,
-    /// How the body is written, which says where its frames end.
+    /// The encoding of the body, which determines the frame boundaries.
     encoding: Encoding,
 }
 
@@ -59,12 +60,12 @@ impl Editor {
         editor
     }
 
-    /// What happens before anything was sent.
+    /// Applies the faults that take effect before the first event.
     pub(super) fn begin(&mut self) -> Edited {
         let mut out = VecDeque::new();
         let mut stop = None;
         for position in 0..self.frames.len() {
-            // What an earlier fault sent is an event for the later ones.
+            // Frames added by an earlier fault count as events for the later ones.
             if let Some(stopped) = self.pass(position, &mut out) {
                 stop = Some(stopped);
             }
@@ -75,7 +76,7 @@ impl Editor {
         self.limit(join(out), stop)
     }
 
-    /// Takes a chunk of the body.
+    /// Processes a chunk of the body.
     pub(super) fn push(&mut self, chunk: Bytes) -> Edited {
         if self.frames.is_empty() {
             return self.limit(chunk, None);
@@ -90,14 +91,15 @@ impl Editor {
         self.limit(join(frames), stop)
     }
 
-    /// Takes the end of the body: what came in part goes out as it is.
+    /// Processes the end of the body. An incomplete frame is sent as it is.
     pub(super) fn finish(&mut self) -> Edited {
         let rest = self.partial.split().freeze();
         let edited = self.limit(rest, None);
         Edited { stop: edited.stop.or(Some(Stop::End)), ..edited }
     }
 
-    /// Sends frames through one fault. What it does last stands, as it sees only what the ones before it let through.
+    /// Passes frames through one fault. The `Stop` of a later fault overrides an earlier one,
+    /// because it sees only the frames that the earlier ones let through.
     fn pass(&mut self, position: usize, frames: &mut VecDeque<Bytes>) -> Option<Stop> {
         let fault = &mut self.frames[position];
         let mut out = VecDeque::with_capacity(frames.len());
@@ -128,7 +130,7 @@ impl Editor {
         frames
     }
 
-    /// Counts bytes, and lets no more through than the smallest limit says.
+    /// Counts bytes and truncates at the smallest byte limit.
     fn limit(&mut self, mut bytes: Bytes, mut stop: Option<Stop>) -> Edited {
         let end = self.sent + bytes.len() as u64;
         let smallest = self.bytes.iter().min_by_key(|(limit, _)| *limit);
@@ -145,7 +147,7 @@ impl Editor {
 }
 
 impl FrameFault {
-    /// Faults after no event at all do not wait for one.
+    /// Applies a fault that takes effect after zero events.
     fn begin(&mut self, out: &mut VecDeque<Bytes>) -> Option<Stop> {
         self.act(None, out)
     }
@@ -165,7 +167,7 @@ impl FrameFault {
         self.act(Some(frame), out)
     }
 
-    /// Does what is to be done after the last event.
+    /// Applies the fault if its number of events has been reached.
     fn act(&mut self, last: Option<Bytes>, out: &mut VecDeque<Bytes>) -> Option<Stop> {
         match &self.fault {
             Fault::StallAfterEvents(events) if self.events == *events => Some(Stop::Stall),
@@ -200,7 +202,7 @@ fn join(mut frames: VecDeque<Bytes>) -> Bytes {
     }
 }
 
-/// Where the first frame ends, if it is there as a whole.
+/// The end of the first frame. `None` if it is incomplete.
 fn frame_end(bytes: &[u8], encoding: Encoding) -> Option<usize> {
     match encoding {
         Encoding::Json => bytes.iter().position(|&byte| byte == b'\n').map(|end| end + 1),

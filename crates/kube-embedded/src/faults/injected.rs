@@ -1,4 +1,4 @@
-//! The rules in force.
+//! The injected rules.
 
 use std::sync::{Arc, Weak};
 use std::time::Duration;
@@ -17,14 +17,14 @@ use crate::http::negotiate::Wish;
 use crate::http::reply;
 use crate::http::status::Status;
 
-/// The failures a server is told to have. Clones are the same set of rules.
+/// The faults of a server. Clones share the same rules.
 #[derive(Debug, Clone, Default)]
 pub struct Faults(Arc<Mutex<Rules>>);
 
 #[derive(Debug, Default)]
 struct Rules {
     next: u64,
-    /// In the order of their injection. Those that are used up are gone.
+    /// In the order of injection. Exhausted rules are removed.
     injected: Vec<Injected>,
 }
 
@@ -37,7 +37,8 @@ struct Injected {
     fired: watch::Sender<u64>,
 }
 
-/// A rule that was injected. Dropping it changes nothing: the rule stays until it is removed or used up.
+/// Handle of an injected rule. Dropping it has no effect: the rule stays until it is removed or
+/// exhausted.
 #[derive(Debug, Clone)]
 pub struct FaultHandle {
     id: u64,
@@ -46,7 +47,7 @@ pub struct FaultHandle {
 }
 
 impl Faults {
-    /// No failures.
+    /// An empty set of rules.
     #[must_use]
     pub fn new() -> Self {
         Self::default()
@@ -67,7 +68,7 @@ impl Faults {
         self.0.lock().injected.clear();
     }
 
-    /// What becomes of a request. Counts it for the rules that it fits.
+    /// Decides how a request fails, and counts it for the rules that match.
     pub(crate) fn decide(&self, request: &Request<'_>) -> Verdict {
         let mut rules = self.0.lock();
         if rules.injected.is_empty() {
@@ -102,7 +103,7 @@ impl Injected {
             self.passed += 1;
             return None;
         }
-        // A rule for no request at all is never due.
+        // Covers `times(0)`, which is exhausted from the start.
         (!self.is_used_up()).then_some(self)
     }
 
@@ -112,14 +113,14 @@ impl Injected {
 }
 
 impl FaultHandle {
-    /// How often the fault took effect.
+    /// How many times the fault took effect.
     #[must_use]
     pub fn count(&self) -> u64 {
         *self.fired.borrow()
     }
 
-    /// Waits until the fault took effect so many times, or will do so no more because it was removed or used up.
-    /// Returns how often it did.
+    /// Waits until the fault has taken effect this many times, or cannot any more because it was
+    /// removed or exhausted. Returns how many times it did.
     pub async fn fired(&self, times: u64) -> u64 {
         let mut fired = self.fired.clone();
         match fired.wait_for(|count| *count >= times).await {
@@ -128,7 +129,7 @@ impl FaultHandle {
         }
     }
 
-    /// Removes the rule. Streams that it already works on are not healed.
+    /// Removes the rule. Streams that already have the fault keep it.
     pub fn remove(&self) {
         if let Some(rules) = self.rules.upgrade() {
             rules.lock().injected.retain(|each| each.id != self.id);
@@ -136,7 +137,8 @@ impl FaultHandle {
     }
 }
 
-/// What becomes of a request: first wait, then answer in the server's place or work on what it answers.
+/// How a request fails: first the delay, then either a replaced response or faults of the response
+/// body.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(crate) struct Verdict {
     pub(crate) delay: Duration,
@@ -145,7 +147,7 @@ pub(crate) struct Verdict {
     pub(crate) stream: Vec<Fault>,
 }
 
-/// What is answered instead.
+/// The response that replaces the server's.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Answer {
     Disconnect,
@@ -167,7 +169,7 @@ impl Verdict {
 }
 
 impl Answer {
-    /// The response; `None` if there is none because the connection is to be dropped.
+    /// The response. `None` if the connection is dropped.
     pub(crate) fn respond(&self, wish: &Wish) -> Option<Response<Body>> {
         match self {
             Self::Disconnect => None,

@@ -1,9 +1,9 @@
-//! What a rule can know about a request.
+//! The properties of a request that rules can match.
 
 use crate::http::query::Query;
 use crate::http::request::{Head, ResourcePath, Target, Verb};
 
-/// A request, as far as rules can tell it from others.
+/// The properties of a request that rules can match.
 #[derive(Debug, Clone, Copy)]
 pub struct Request<'a> {
     verb: Option<Verb>,
@@ -22,13 +22,13 @@ impl<'a> Request<'a> {
         Self { verb: head.verb(), resource, path: head.uri.path(), query: &head.query, user }
     }
 
-    /// The verb, if the request is about a resource.
+    /// The verb. `None` if the request is not for a resource.
     #[must_use]
     pub fn verb(&self) -> Option<Verb> {
         self.verb
     }
 
-    /// The group and the plural of the resource.
+    /// The group and the plural name of the resource.
     #[must_use]
     pub fn resource(&self) -> Option<(&'a str, &'a str)> {
         self.resource.map(|path| (path.group.as_str(), path.resource.as_str()))
@@ -58,7 +58,7 @@ impl<'a> Request<'a> {
         self.path
     }
 
-    /// The first value of a parameter of the query.
+    /// The first value of a query parameter.
     #[must_use]
     pub fn query(&self, parameter: &str) -> Option<&'a str> {
         self.query.get(parameter)

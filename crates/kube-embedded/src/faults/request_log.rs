@@ -1,4 +1,4 @@
-//! What clients did: the requests seen, and the watches that are open.
+//! Log of requests, and the open watches.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
@@ -8,10 +8,10 @@ use tokio::time::Instant;
 
 use crate::http::request::Verb;
 
-/// How many requests are remembered.
+/// Requests kept in the log.
 const REMEMBERED: usize = 10_000;
 
-/// A request that the server answered.
+/// A request that the server has handled.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Seen {
@@ -19,31 +19,31 @@ pub struct Seen {
     pub method: String,
     /// The path.
     pub path: String,
-    /// The query string, as it came.
+    /// The raw query string.
     pub query: String,
-    /// The verb, for requests about resources.
+    /// The verb. `None` if the request is not for a resource.
     pub verb: Option<Verb>,
-    /// The user that sent it.
+    /// The user that sent the request.
     pub user: String,
-    /// The status code of the answer; `None` if the connection was dropped instead.
+    /// The status code of the response. `None` if the connection was dropped instead.
     pub code: Option<u16>,
-    /// When it came.
+    /// When the request arrived.
     pub at: Instant,
 }
 
-/// A watch that is open.
+/// An open watch.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct OpenWatch {
     /// The path.
     pub path: String,
-    /// The query string, as it came.
+    /// The raw query string.
     pub query: String,
-    /// Since when it is open.
+    /// When the watch was opened.
     pub since: Instant,
 }
 
-/// The server's memory of its clients.
+/// The log of requests and open watches, shared by all clones.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct RequestLog(Arc<Mutex<Memory>>);
 
@@ -81,7 +81,7 @@ impl RequestLog {
         self.0.lock().watches.values().cloned().collect()
     }
 
-    /// Notes a watch as open for as long as the result lives.
+    /// Registers an open watch until the returned guard is dropped.
     pub(crate) fn open(&self, watch: OpenWatch) -> WatchOpen {
         let mut memory = self.0.lock();
         let id = memory.next_watch;
@@ -91,7 +91,7 @@ impl RequestLog {
     }
 }
 
-/// Keeps a watch in the list of open ones.
+/// Guard of a registered watch; dropping it removes the watch from the log.
 #[derive(Debug)]
 pub(crate) struct WatchOpen {
     log: RequestLog,

@@ -1,4 +1,4 @@
-//! Which requests fail, how often and from when.
+//! Rules: which requests fail, how many and from when.
 
 use std::fmt;
 use std::sync::Arc;
@@ -8,8 +8,11 @@ use super::request::Request;
 use super::{Fault, Stage};
 use crate::http::request::Verb;
 
-/// Which requests fail, how often, from when, and how. A new one means every request, always; each method narrows it
-/// down. Several verbs are alternatives, as are several resources, namespaces or users; everything else must hold at once.
+/// Which requests fail, how many, from when, and how.
+///
+/// A new rule matches every request, always; each method narrows it down. Several verbs are
+/// alternatives, as are several resources, namespaces or users; all other conditions must hold
+/// together.
 #[derive(Debug, Clone)]
 #[must_use = "a rule does nothing until it is injected"]
 pub struct Rule {
@@ -31,7 +34,7 @@ pub(super) enum Times {
 }
 
 impl Rule {
-    /// Every request fails so. Faults that count events mean watches only.
+    /// Makes every request fail with this fault. Faults that count events match watches only.
     pub fn new(fault: Fault) -> Self {
         Self {
             fault,
@@ -46,79 +49,82 @@ impl Rule {
         }
     }
 
-    /// Requests with this verb.
+    /// Matches requests with this verb.
     pub fn verb(mut self, verb: Verb) -> Self {
         self.verbs.push(verb);
         self
     }
 
-    /// Requests with one of these verbs.
+    /// Matches requests with one of these verbs.
     pub fn verbs(mut self, verbs: impl IntoIterator<Item = Verb>) -> Self {
         self.verbs.extend(verbs);
         self
     }
 
-    /// Requests for this resource, its subresources included: its group (`""` for the core group) and its plural.
+    /// Matches requests for this resource and its subresources, by group (`""` for the core group)
+    /// and plural name.
     pub fn resource(mut self, group: impl Into<String>, plural: impl Into<String>) -> Self {
         self.resources.push((group.into(), plural.into()));
         self
     }
 
-    /// Requests for one object or a collection in this namespace. Requests for all namespaces are not meant.
+    /// Matches requests for an object or a collection in this namespace. Requests for all
+    /// namespaces do not match.
     pub fn namespace(mut self, namespace: impl Into<String>) -> Self {
         self.namespaces.push(namespace.into());
         self
     }
 
-    /// Requests of this user.
+    /// Matches requests of this user.
     pub fn user(mut self, name: impl Into<String>) -> Self {
         self.users.push(name.into());
         self
     }
 
-    /// Requests whose path begins so.
+    /// Matches requests whose path has this prefix.
     pub fn path_prefix(self, prefix: impl Into<String>) -> Self {
         let prefix = prefix.into();
         self.when(move |request| request.path().starts_with(&prefix))
     }
 
-    /// Requests whose query has this parameter with this value.
+    /// Matches requests with this value of a query parameter.
     pub fn query(self, parameter: impl Into<String>, value: impl Into<String>) -> Self {
         let (parameter, value) = (parameter.into(), value.into());
         self.when(move |request| request.query(&parameter) == Some(value.as_str()))
     }
 
-    /// Requests whose query has this parameter, with any value but an empty one.
+    /// Matches requests with a non-empty value of this query parameter.
     pub fn query_given(self, parameter: impl Into<String>) -> Self {
         let parameter = parameter.into();
         self.when(move |request| request.query(&parameter).is_some_and(|value| !value.is_empty()))
     }
 
-    /// Requests that this function says yes to. It is asked while the rules are locked, so it must not touch them.
+    /// Matches requests for which this function returns true. It is called while the rules are
+    /// locked, so it must not access them.
     pub fn when(mut self, predicate: impl Fn(&Request<'_>) -> bool + Send + Sync + 'static) -> Self {
         self.predicates.push(Predicate(Arc::new(predicate)));
         self
     }
 
-    /// So many requests, and then no more (always).
+    /// Fails this many requests, and then no more. By default all.
     pub fn times(mut self, times: u64) -> Self {
         self.times = Times::Exactly(times);
         self
     }
 
-    /// Once. The same as `times(1)`.
+    /// Fails one request. The same as `times(1)`.
     pub fn once(self) -> Self {
         self.times(1)
     }
 
-    /// Lets so many requests that it fits pass first (none).
+    /// Lets this many matching requests pass first. By default none.
     pub fn after(mut self, requests: u64) -> Self {
         self.skip = requests;
         self
     }
 
-    /// Begins so long after the injection, by tokio's clock (at once). Requests before that do not count for
-    /// [`Rule::after`].
+    /// Takes effect only this long after the injection, by tokio's clock. By default at once.
+    /// Earlier requests do not count for [`Rule::after`].
     pub fn after_time(mut self, delay: Duration) -> Self {
         self.delay = delay;
         self

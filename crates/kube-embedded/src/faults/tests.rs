@@ -32,13 +32,13 @@ fn stream() -> String {
     [ADDED, MODIFIED, END_MARK, MODIFIED, BOOKMARK, ADDED].concat()
 }
 
-/// Sends a text in chunks of a size through faults.
+/// Sends a text through faults, in chunks of this size.
 async fn sent(faults: &[Fault], text: &str, chunk: usize) -> (String, Ended) {
     let (out, ended) = sent_as(Encoding::Json, faults, text.as_bytes(), chunk).await;
     (String::from_utf8_lossy(&out).into_owned(), ended)
 }
 
-/// Sends bytes in chunks of a size through faults.
+/// Sends bytes through faults, in chunks of this size.
 async fn sent_as(encoding: Encoding, faults: &[Fault], bytes: &[u8], chunk: usize) -> (Vec<u8>, Ended) {
     let chunks: Vec<Bytes> = bytes.chunks(chunk).map(Bytes::copy_from_slice).collect();
     let chunks = chunks.into_iter().map(|bytes| io::Result::Ok(Frame::data(bytes)));
@@ -101,7 +101,7 @@ async fn messages_are_told_apart_by_their_lengths() {
     }
 }
 
-/// The same whether frames come in bits, several at a time, or all at once.
+/// Checks that the result is the same for every chunk size.
 async fn expect(faults: &[Fault], expected: String, ended: Ended) {
     for chunk in [1, 7, 50, 97, 100_000] {
         let got = sent(faults, &stream(), chunk).await;

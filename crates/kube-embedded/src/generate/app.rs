@@ -1,4 +1,5 @@
-//! A deployment and all that belongs to it, in whichever state: what a pretended cluster is made of.
+//! A deployment and all that belongs to it, in whichever state: what a pretended cluster is made
+//! of.
 
 use serde_json::{Value, json};
 
@@ -176,7 +177,8 @@ impl App {
         service::service_of(self.seed, self.index, &self.workload).to_value()
     }
 
-    /// The addresses of pods, each with the revision it belongs to; those without an address are left out.
+    /// The addresses of pods, each with the revision it belongs to; those without an address are
+    /// left out.
     pub(crate) fn endpoint_slice<'m>(&self, members: impl Iterator<Item = (&'m App, &'m Member)>) -> Value {
         let addressed = |(_, member): &(&App, &Member)| {
             !matches!(member.course.stage, Stage::Made | Stage::Bound | Stage::Creating)

@@ -56,8 +56,9 @@ enum Luxury {
 }
 
 impl Workload {
-    /// Gives the main container variables, or takes away what a pod can do without, so that a pod which has so many
-    /// bytes now comes to have between [`SMALLEST`] and [`LARGEST`]. Says whether that is so already.
+    /// Gives the main container variables, or takes away what a pod can do without, so that a pod
+    /// which has so many bytes now comes to have between [`SMALLEST`] and [`LARGEST`]. Says whether
+    /// that is so already.
     pub(super) fn fit(&mut self, seed: u64, bytes: usize) -> Fit {
         // A finished job's pod says more than the running one that was measured.
         let more = if matches!(self.owner, Owner::Job { .. }) { 300 } else { 0 };

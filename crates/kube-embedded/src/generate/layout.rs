@@ -1,8 +1,8 @@
 //! Which object has which number: the map of the cluster, computed and never stored.
 //!
-//! Pods come in blocks of 64, what runs on a large node: every daemon set's pod, then the replicas of
-//! fifteen workloads of very different sizes. So a pod's owner, node and namespace follow from its number alone,
-//! however many pods are asked for.
+//! Pods come in blocks of 64, what runs on a large node: every daemon set's pod, then the replicas
+//! of fifteen workloads of very different sizes. So a pod's owner, node and namespace follow from
+//! its number alone, however many pods are asked for.
 
 use std::ops::Range;
 
@@ -73,7 +73,8 @@ impl Owner {
         };
         let components = words::COMPONENTS.len() as u64;
         let generation = block / components;
-        // Odd factors permute the residues of a power of two: each generation uses every component once.
+        // Odd factors permute the residues of a power of two: each generation uses every component
+        // once.
         let factor = mix(seed ^ generation) | 1;
         let component = words::COMPONENTS[(block.wrapping_mul(factor) % components) as usize];
         if generation == 0 { format!("{component}-{role}") } else { format!("{component}-{role}-v{}", generation + 1) }
@@ -128,7 +129,8 @@ impl Block {
         let spare = PODS_IN_BLOCK - DAEMONS_IN_BLOCK - WORKLOADS_IN_BLOCK;
         let slots: [usize; WORKLOADS_IN_BLOCK as usize] = std::array::from_fn(|slot| slot);
         for _ in 0..spare {
-            // Skewed, so that a few deployments are large and most are small; then rotated, so that it is not always the same.
+            // Skewed, so that a few deployments are large and most are small; then rotated, so that
+            // it is not always the same.
             let slot = rng.pick_skewed(&slots);
             replicas[(slot + number as usize * 3) % slots.len()] += 1;
         }
@@ -171,7 +173,8 @@ pub(crate) struct NodeNames {
 
 impl NodeNames {
     pub(crate) fn of(seed: u64, node: u64) -> Self {
-        // The third and fourth part count in an order of the seed's own, the second one moves on when they are used up.
+        // The third and fourth part count in an order of the seed's own, the second one moves on
+        // when they are used up.
         let scattered = (node.wrapping_mul(mix(seed) | 1) & 0xffff) ^ (mix(seed ^ 1) & 0xffff);
         let (second, third, fourth) = (64 + node / 0x1_0000 % 128, scattered >> 8, scattered & 0xff);
         Self {

@@ -36,7 +36,8 @@ impl SampleRng {
 
     /// A number in `0..limit`; 0 if the limit is 0.
     pub(super) fn below(&mut self, limit: u64) -> u64 {
-        // The high half of a widening product: no division, and a bias far below what anyone could measure here.
+        // The high half of a widening product: no division, and a bias far below what anyone could
+        // measure here.
         let product = u128::from(self.next()) * u128::from(limit);
         u64::try_from(product >> 64).unwrap_or(0)
     }

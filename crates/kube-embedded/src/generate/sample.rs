@@ -46,7 +46,8 @@ impl Sample {
         &self.name
     }
 
-    /// Where objects of this kind and namespace are created and listed: `/api/v1/namespaces/checkout-prod/pods`.
+    /// Where objects of this kind and namespace are created and listed:
+    /// `/api/v1/namespaces/checkout-prod/pods`.
     #[must_use]
     pub fn collection_path(&self) -> String {
         match &self.namespace {
@@ -61,7 +62,8 @@ impl Sample {
         format!("{}/{}", self.collection_path(), self.name)
     }
 
-    /// The object as a server sends it, with uid, resourceVersion and managedFields, keys in the server's order.
+    /// The object as a server sends it, with uid, resourceVersion and managedFields, keys in the
+    /// server's order.
     #[must_use]
     pub fn bytes(&self) -> &[u8] {
         &self.json
@@ -79,8 +81,8 @@ impl Sample {
         serde_json::from_slice(&self.json).expect("the generator writes JSON")
     }
 
-    /// The object as a client sends it: without uid and resourceVersion, which are the server's to give.
-    /// Good for a create, and for an unconditional update.
+    /// The object as a client sends it: without uid and resourceVersion, which are the server's to
+    /// give. Good for a create, and for an unconditional update.
     #[must_use]
     pub fn to_write(&self) -> Vec<u8> {
         let mut out = Vec::with_capacity(self.json.len());

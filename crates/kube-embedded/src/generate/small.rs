@@ -1,4 +1,5 @@
-//! What there is many of and little in: events and custom resources. And what is large: config maps.
+//! What there is many of and little in: events and custom resources. And what is large: config
+//! maps.
 
 use super::layout::{NOW, Owner, Place};
 use super::pod::{Pod, template};

@@ -9,7 +9,8 @@ pub(super) struct Workload {
     pub(super) owner: Owner,
     pub(super) name: String,
     pub(super) namespace: String,
-    /// What the pods' owner reference names: the replica set of a deployment, the owner itself otherwise.
+    /// What the pods' owner reference names: the replica set of a deployment, the owner itself
+    /// otherwise.
     pub(super) controller_name: String,
     pub(super) controller_uid: String,
     /// Of the deployment behind the replica set, or of the cron job behind the job.

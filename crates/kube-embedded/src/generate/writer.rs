@@ -16,12 +16,14 @@ impl Writer {
         Self { out: Vec::with_capacity(bytes), given: Vec::with_capacity(2) }
     }
 
-    /// The document, and where in it the fields stand that a server gives, each with the comma before it.
+    /// The document, and where in it the fields stand that a server gives, each with the comma
+    /// before it.
     pub(super) fn finish(self) -> (Vec<u8>, Vec<Range<usize>>) {
         (self.out, self.given)
     }
 
-    /// A string that only a server gives: uid and resourceVersion. It must not be the first field of its object.
+    /// A string that only a server gives: uid and resourceVersion. It must not be the first field
+    /// of its object.
     pub(super) fn given(&mut self, key: &str, value: &str) {
         let start = self.out.len();
         self.text(key, value);
@@ -116,7 +118,8 @@ impl Writer {
         self.out.extend_from_slice(b"\":{}");
     }
 
-    /// `"k:{\"by\":\"value\"}":{…}`, how managedFields names an item of a list. Neither part needs escaping.
+    /// `"k:{\"by\":\"value\"}":{…}`, how managedFields names an item of a list. Neither part needs
+    /// escaping.
     pub(super) fn keyed_at(&mut self, by: &str, value: &str, content: impl FnOnce(&mut Self)) {
         self.comma();
         for part in ["\"k:{\\\"", by, "\\\":\\\"", value, "\\\"}\":{"] {
@@ -141,7 +144,8 @@ impl Writer {
     }
 
     fn quoted(&mut self, value: &str) {
-        // Without an early end the compiler looks at many bytes at a time, and nearly all values are plain.
+        // Without an early end the compiler looks at many bytes at a time, and nearly all values
+        // are plain.
         let plain = value.bytes().fold(true, |plain, byte| {
             plain & (b' '..0x80).contains(&byte) & !matches!(byte, b'"' | b'\\' | b'<' | b'>' | b'&')
         });

@@ -1,4 +1,4 @@
-//! What sets one kind apart from another when its objects are written and deleted.
+//! Behaviour that differs between kinds when objects are written and deleted.
 
 use std::borrow::Cow;
 
@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use super::NameRule;
 
-/// How the server treats the objects of one kind.
+/// How the server handles objects of a kind.
 #[derive(Debug, Clone)]
 pub(crate) struct Behaviour {
     pub(crate) name_rule: NameRule,
@@ -18,89 +18,91 @@ pub(crate) struct Behaviour {
     pub(crate) initial_status: InitialStatus,
     /// Finalizers that every new object gets.
     pub(crate) initial_finalizers: Vec<Cow<'static, str>>,
-    /// The text of the warning that comes with each answer about a kind on its way out.
+    /// The warning in each response for a deprecated kind.
     pub(crate) deprecation: Option<&'static str>,
-    /// The text of the warning that comes with a delete that names no propagation policy.
+    /// The warning for a delete without a propagation policy.
     pub(crate) delete_warning: Option<&'static str>,
     pub(crate) lifecycle: Lifecycle,
 }
 
-/// Who counts `metadata.generation`.
+/// How `metadata.generation` is maintained.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Generation {
-    /// Nobody: what the client sends is stored, usually nothing.
+    /// Not maintained: stored as the client sends it, usually absent.
     AsSent,
-    /// The server sets 1 and never counts on.
+    /// Set to 1 on create and never incremented.
     One,
-    /// The server sets 1 and adds 1 whenever these change.
+    /// Set to 1 on create and incremented on these changes.
     Counted(Counts),
-    /// The server sets nothing, but adds 1 when the content changes.
+    /// Not set on create, but incremented when the content changes.
     CountedFromNothing,
 }
 
-/// The changes that [`Generation::Counted`] counts.
+/// The changes that increment [`Generation::Counted`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Counts {
-    /// Everything but metadata and status.
+    /// Everything except metadata and status.
     Content,
     /// The content and the annotations (Deployments).
     ContentAndAnnotations,
     /// The content and the labels (`EndpointSlice`s).
     ContentAndLabels,
-    /// Everything but metadata (custom resources without a status subresource).
+    /// Everything except metadata (custom resources without a status subresource).
     ContentAndStatus,
 }
 
-/// Whether an update may come without a resourceVersion.
+/// Whether an update requires a resourceVersion.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum UpdateVersion {
     Optional,
     Required,
 }
 
-/// What PUT does when there is no such object.
+/// The result of a PUT of an object that does not exist.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum PutMissing {
     NotFound,
     Creates,
 }
 
-/// What DELETE answers when the object goes at once. One that stays is always answered with the object.
+/// The response of a DELETE that removes the object at once. If the object stays, the response is
+/// always the object.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum DeleteReply {
     Status,
     Object,
 }
 
-/// What happens to dependents when the client does not say.
+/// The default propagation policy.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Propagation {
     Background,
     Orphan,
 }
 
-/// What becomes of the status a client sends on create.
+/// How a status sent on create is handled.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum InitialStatus {
-    /// It is content like any other.
+    /// Kept like any other content.
     Kept,
-    /// It is dropped; required fields show their zero values.
+    /// Dropped; required fields get their zero values.
     Empty,
-    /// It is dropped, and the phase set.
+    /// Dropped, and the phase is set.
     Phase(&'static str),
 }
 
-/// Kinds with a life of their own.
+/// Kinds with a special lifecycle.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Lifecycle {
     Plain,
-    /// Born with `spec.finalizers: ["kubernetes"]` and a label of its name; stays Terminating until finalized.
+    /// Created with `spec.finalizers: ["kubernetes"]` and a label with its name; Terminating until
+    /// finalized.
     Namespace,
-    /// Deleted with a grace period once it has a node.
+    /// Deleted with a grace period if it is bound to a node.
     Pod,
-    /// Counts the changes of its template in an annotation, from 1.
+    /// Counts template changes in an annotation, starting at 1.
     DaemonSet,
-    /// Serves a kind while it lives; its objects go first.
+    /// Its kind is served while it exists; on deletion its custom resources are deleted first.
     CustomResourceDefinition,
 }
 
@@ -113,7 +115,7 @@ impl Generation {
         }
     }
 
-    /// Whether an update from `old` to `new` adds 1.
+    /// Whether an update from `old` to `new` increments the generation.
     pub(crate) fn counts(self, old: &Value, new: &Value) -> bool {
         match self {
             Generation::AsSent | Generation::One => false,

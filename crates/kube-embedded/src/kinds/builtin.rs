@@ -1,4 +1,4 @@
-//! The built-in kinds, as recorded from a real server.
+//! The built-in kinds, as recorded from kube-apiserver.
 
 use std::collections::HashMap;
 use std::sync::{Arc, OnceLock};
@@ -13,7 +13,7 @@ use crate::http::request::Verb;
 const JOB_DELETE_WARNING: &str = "child pods are preserved by default when jobs are deleted; set propagationPolicy=Background to \
                                   remove them or set propagationPolicy=Orphan to suppress this warning";
 
-/// The built-in kinds in the order of discovery, read once per process.
+/// The built-in kinds in discovery order, parsed once per process.
 #[derive(Debug)]
 pub(crate) struct BuiltIns {
     kinds: Vec<Arc<Kind>>,

@@ -1,4 +1,4 @@
-//! One object in the versions of its kind.
+//! Conversion of objects between the versions of a kind.
 
 mod autoscaler;
 
@@ -6,7 +6,7 @@ use serde_json::{Map, Value};
 
 use super::{Kind, prune};
 
-/// Fields of an event in the core group and in `events.k8s.io`; the rest is called the same in both.
+/// Names of event fields that differ between the core group and `events.k8s.io`.
 const EVENT_FIELDS: [(&str, &str); 7] = [
     ("involvedObject", "regarding"),
     ("message", "note"),
@@ -17,7 +17,7 @@ const EVENT_FIELDS: [(&str, &str); 7] = [
     ("reportingComponent", "reportingController"),
 ];
 
-/// Turns an object of one kind into the other, which has the same storage.
+/// Converts an object between two kinds with the same storage table.
 pub(crate) fn convert(from: &Kind, to: &Kind, object: &mut Value) {
     if from.group == to.group && from.version == to.version {
         return;
@@ -28,18 +28,19 @@ pub(crate) fn convert(from: &Kind, to: &Kind, object: &mut Value) {
         ("events", "", _) => rename(map, EVENT_FIELDS.map(|(core, new)| (new, core))),
         ("horizontalpodautoscalers", "autoscaling", "v1") => autoscaler::to_v1(object),
         ("horizontalpodautoscalers", "autoscaling", "v2") => autoscaler::to_v2(object),
-        // The versions of a custom kind differ in nothing but their name.
+        // Versions of a custom resource differ only in their apiVersion.
         _ => {
             map.insert("apiVersion".to_owned(), to.api_version().into());
             return;
         }
     }
-    // Writes each empty field the way its new version does. What was stored has been read before, so there is nothing to refuse.
+    // Normalizes empty fields for the new version. Cannot fail: stored objects have been decoded
+    // before.
     let read = prune(to, object);
     debug_assert!(read.is_ok(), "{read:?}");
 }
 
-/// Turns an autoscaler of the first version into one of the second, whose metrics are fields.
+/// Converts an `autoscaling/v1` autoscaler to `v2`, in which all metrics are fields.
 pub(crate) fn autoscaler_to_newest(object: &mut Value) {
     autoscaler::to_v2(object);
 }

@@ -1,4 +1,4 @@
-//! The tables of custom kinds, which come and go.
+//! Tables of custom resources: first access to a new table, and closing those no longer served.
 
 use std::collections::{HashSet, VecDeque};
 use std::time::Duration;
@@ -12,10 +12,10 @@ use crate::http::query::{ListOptions, Match};
 use crate::http::status::Status;
 use crate::storage::TableId;
 
-/// How long watches live on after their kind is gone.
+/// Watches stay open this long after their kind is no longer served.
 const FAREWELL: Duration = Duration::from_secs(1);
 
-/// Which custom kinds nobody has read yet, and which are no longer served.
+/// Tables of custom resources that have not been read yet, and those no longer served.
 #[derive(Debug, Default)]
 pub(crate) struct CustomTables {
     unread: Mutex<HashSet<TableId>>,
@@ -24,7 +24,8 @@ pub(crate) struct CustomTables {
 }
 
 impl CustomTables {
-    /// A kind is served from now on. Whatever was there under its name before is over.
+    /// Registers a newly served table. If a table of the same name is still waiting to be closed,
+    /// closes it now.
     pub(crate) fn open(&self, cluster: &Cluster, table: &TableId) {
         let mut retired = self.retired.lock();
         let before = retired.len();
@@ -38,26 +39,26 @@ impl CustomTables {
         }
     }
 
-    /// A kind is no longer served: its watches end in a moment.
+    /// Removes a table that is no longer served: its watches end after [`FAREWELL`].
     pub(crate) fn retire(&self, table: TableId) {
         self.unread.lock().remove(&table);
         self.retired.lock().push_back((Instant::now() + FAREWELL, table));
         self.one_more.notify_one();
     }
 
-    /// Refuses the first one who lists or watches a new kind.
+    /// Refuses the first list of a new kind.
     ///
     /// # Errors
     ///
     /// 429, once.
     pub(crate) fn admit_list(&self, table: &TableId, options: &ListOptions) -> Result<(), Status> {
-        // Pages of the latest state are read past the cache.
+        // Paginated lists of the latest state bypass the watch cache.
         let past_the_cache = options.limit.is_some() && options.resource_version.is_empty()
             || !options.continue_token.is_empty() && options.version_match != Some(Match::Exact);
         if past_the_cache { Ok(()) } else { self.admit_watch(table) }
     }
 
-    /// The same for a watch.
+    /// Refuses the first watch of a new kind.
     ///
     /// # Errors
     ///
@@ -69,7 +70,7 @@ impl CustomTables {
         }
     }
 
-    /// Closes the tables of kinds that are gone, each in its time, for ever.
+    /// Closes tables that are no longer served when their delay has passed. Never returns.
     pub(crate) async fn close_retired(&self, cluster: &Cluster) {
         loop {
             let next = self.retired.lock().front().map(|(at, _)| *at);

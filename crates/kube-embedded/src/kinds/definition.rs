@@ -1,4 +1,4 @@
-//! `CustomResourceDefinition`s: the kinds they define, or what is wrong with them.
+//! Parsing and validation of `CustomResourceDefinition`s.
 
 use std::sync::{Arc, OnceLock};
 
@@ -15,23 +15,24 @@ use crate::http::status::Cause;
 
 const MOST_SELECTABLE_FIELDS: usize = 8;
 
-/// The kinds of one `CustomResourceDefinition`.
+/// The kinds of a `CustomResourceDefinition`.
 #[derive(Debug)]
 pub(crate) struct Definition {
     /// `plural.group`
     pub(crate) name: String,
-    /// One for each served version, in the order of the definition; of those that a webhook converts, the stored one alone.
+    /// One per served version, in the order of the definition. With webhook conversion only the
+    /// storage version.
     pub(crate) served: Vec<Arc<Kind>>,
-    /// The kind in whose version objects are stored, served or not.
+    /// The kind of the storage version, served or not.
     pub(crate) stored: Arc<Kind>,
 }
 
 impl Definition {
-    /// Reads a `CustomResourceDefinition`.
+    /// Parses a `CustomResourceDefinition`.
     ///
     /// # Errors
     ///
-    /// Everything that is wrong with it, in the server's words.
+    /// All validation errors, with the server's messages.
     pub(crate) fn parse(crd: &Value) -> Result<Definition, Vec<Cause>> {
         let causes = validate(crd);
         if !causes.is_empty() {
@@ -45,7 +46,7 @@ impl Definition {
         let Some(stored) = stored else {
             return Err(vec![exactly_one_storage_version(&crd["spec"]["versions"])]);
         };
-        // Only the webhook knows how the other versions look, and nobody calls it here: better none than wrong ones.
+        // Conversion webhooks are not called, so other versions would be returned wrongly.
         let needs_webhook = crd["spec"]["conversion"]["strategy"] == "Webhook";
         let can_serve = |served: bool, storage: bool| served && (storage || !needs_webhook);
         let served = kinds
@@ -56,7 +57,7 @@ impl Definition {
     }
 }
 
-/// Fills in what a `CustomResourceDefinition` may leave out.
+/// Sets the defaults of a `CustomResourceDefinition`.
 pub(crate) fn set_defaults(crd: &mut Value) {
     let Some(spec) = crd.get_mut("spec").filter(|spec| spec.is_object()) else { return };
     if spec.get("conversion").is_none_or(Value::is_null) {
@@ -150,7 +151,8 @@ fn kind(crd: &Value, version: &Value) -> Kind {
     }
 }
 
-/// Eight bytes that change when objects are stored in another version; clients may only compare them.
+/// An opaque 8-byte hash (FNV-1a) that changes with the storage version. Clients may only compare
+/// it.
 fn storage_version_hash(group: &str, version: &str, kind: &str) -> String {
     use base64::Engine as _;
     let fnv = |hash: u64, byte: u8| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3);
@@ -203,7 +205,8 @@ fn validate_versions(versions: &Value, causes: &mut Vec<Cause>) {
     let all = items(versions);
     let schemas = all.iter().enumerate().filter(|(_, version)| !version["schema"]["openAPIV3Schema"].is_object());
     causes.extend(schemas.map(|(at, _)| required(format!("spec.versions[{at}].schema.openAPIV3Schema"))));
-    // The server sees what all versions have alike at the top of the spec, and names it so.
+    // The server moves fields that are equal in all versions to the top of the spec, and reports
+    // errors with that path.
     let alike = all.iter().all(|version| version["selectableFields"] == all[0]["selectableFields"]);
     for (at, version) in all.iter().enumerate() {
         let name = text(version, "name");
@@ -290,7 +293,7 @@ fn validate_names(names: &Value, causes: &mut Vec<Cause>) {
     categories.for_each(|(at, value)| labels(causes, "categories", at, value));
 }
 
-/// All that is wrong with a name, in one message.
+/// All problems of a name in one message, or `None`.
 fn misfit(rule: NameRule, name: &str) -> Option<String> {
     let problems = rule.problems(name);
     (!problems.is_empty()).then(|| problems.join(","))

@@ -1,21 +1,21 @@
-//! The status of a `CustomResourceDefinition`, which the server itself keeps.
+//! The status of a `CustomResourceDefinition`, which the server maintains.
 
 use serde_json::{Value, json};
 
 use super::Registry;
 
-/// A state that a definition's conditions tell.
+/// States of a definition that are expressed as conditions.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Condition {
-    /// The definition's kind is about to be served.
+    /// The kind is about to be served.
     Installing,
-    /// The definition's kind is served.
+    /// The kind is served.
     Established,
-    /// The definition has been deleted, its objects not yet.
+    /// The definition is being deleted; deletion of its custom resources has not started.
     DeletionPending,
-    /// The definition's objects are being deleted.
+    /// The custom resources are being deleted.
     DeletionInProgress,
-    /// The definition's objects are gone.
+    /// All custom resources are deleted.
     DeletionCompleted,
 }
 
@@ -42,13 +42,14 @@ impl Condition {
     }
 }
 
-/// Sets a condition at a time (RFC 3339, whole seconds); one that says the same already is left alone.
+/// Sets a condition. `now` is in RFC 3339 with whole seconds. `lastTransitionTime` changes only
+/// with the status.
 pub(crate) fn set_condition(crd: &mut Value, condition: Condition, now: &str) {
     let (kind, status, reason, message) = condition.parts();
     put_condition(crd, kind, status, reason, message, now);
 }
 
-/// The status of a definition that has just been created: nothing accepted yet.
+/// Sets the status of a new definition: no names accepted yet.
 pub(crate) fn initial_status(crd: &mut Value) {
     let Some(crd) = crd.as_object_mut() else { return };
     let versions = crd.get("spec").map_or(&Value::Null, |spec| &spec["versions"]);
@@ -57,7 +58,7 @@ pub(crate) fn initial_status(crd: &mut Value) {
     crd.insert("status".to_owned(), status);
 }
 
-/// Keeps `status.storedVersions` in step with a changed spec: versions are added, never removed.
+/// Adds the storage version to `status.storedVersions`. Versions are never removed.
 pub(crate) fn stored_versions(crd: &mut Value) {
     let Some(version) = stored_version(&crd["spec"]["versions"]).cloned() else { return };
     let Some(status) = crd.get_mut("status").filter(|status| status.is_object()) else { return };
@@ -68,8 +69,8 @@ pub(crate) fn stored_versions(crd: &mut Value) {
     }
 }
 
-/// Accepts the names of a definition unless another one of its group has them, and says so in its conditions. Gives whether the kind
-/// can be served.
+/// Accepts the names of a definition unless another definition of the group uses them, and sets the
+/// `NamesAccepted` condition. Returns whether the kind can be served.
 pub(crate) fn accept_names(crd: &mut Value, registry: &Registry, now: &str) -> bool {
     if !crd["status"].is_object() {
         initial_status(crd);
@@ -141,7 +142,7 @@ fn put_condition(crd: &mut Value, kind: &str, status: &str, reason: &str, messag
     match conditions.iter_mut().find(|condition| condition["type"] == kind) {
         None => conditions.push(fresh),
         Some(known) => {
-            // The time is that of the last change of status, whatever else changes.
+            // `lastTransitionTime` changes only with the status.
             let since = if known["status"] == status { known["lastTransitionTime"].clone() } else { json!(now) };
             *known = fresh;
             known["lastTransitionTime"] = since;

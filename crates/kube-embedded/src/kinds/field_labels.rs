@@ -1,10 +1,10 @@
-//! Field selectors: which fields of a kind can be selected by, and what their values are.
+//! Field selectors: the selectable fields of a kind and their values.
 
 use std::borrow::Cow;
 
 use serde_json::Value;
 
-/// A field that a field selector may name.
+/// A field that can be used in field selectors.
 #[derive(Debug, Clone)]
 pub(crate) struct Selectable {
     name: Cow<'static, str>,
@@ -13,21 +13,21 @@ pub(crate) struct Selectable {
 
 #[derive(Debug, Clone)]
 enum Origin {
-    /// A field of the object, and its text when it is absent.
+    /// The path of the field, and its value if it is absent.
     Path(Vec<Cow<'static, str>>, &'static str),
-    /// The component an event names as its source, else the one that reported it.
+    /// `source.component` of an event, or its `reportingComponent` if that is empty.
     EventComponent,
-    /// Accepted, but no object has it.
+    /// Accepted in selectors, but always empty.
     Nothing,
 }
 
 impl Selectable {
-    /// A field of a built-in kind.
+    /// A selectable field of a built-in kind.
     pub(crate) fn built_in(name: &'static str) -> Selectable {
         let (path, absent) = match name {
             "spec.host" => ("spec.nodeName", ""),
             "spec.hostNetwork" | "spec.unschedulable" => (name, "false"),
-            // What the real server would have set when it was made.
+            // The defaults that kube-apiserver sets on create.
             "spec.schedulerName" => (name, "default-scheduler"),
             "spec.restartPolicy" => (name, "Always"),
             "status.replicas" => (name, "0"),
@@ -40,7 +40,7 @@ impl Selectable {
         Selectable { name: name.into(), origin: Origin::Path(path, absent) }
     }
 
-    /// A field of a custom resource by its JSON path, such as `.spec.color`.
+    /// A selectable field of a custom resource, by its JSON path such as `.spec.color`.
     pub(crate) fn custom(json_path: &str) -> Selectable {
         let name = json_path.strip_prefix('.').unwrap_or(json_path);
         let path = name.split('.').map(|part| Cow::Owned(part.to_owned())).collect();
@@ -51,7 +51,7 @@ impl Selectable {
         &self.name
     }
 
-    /// The object's value of the field, as selectors compare it. Absent is the zero value.
+    /// The value that selectors compare. An absent field has its zero value.
     pub(crate) fn value<'a>(&self, object: &'a Value) -> Cow<'a, str> {
         match &self.origin {
             Origin::Path(path, absent) => match path.iter().try_fold(object, |at, part| at.get(part.as_ref())) {

@@ -1,20 +1,20 @@
-//! Which names objects may have, with the server's words for those they may not.
+//! Validation of object names, with the server's error messages.
 
-/// The form of a name. Every problem is a message of its own.
+/// The format of a name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum NameRule {
-    /// Labels with dots between them, up to 253 characters: most objects.
+    /// Labels separated by dots, up to 253 characters. Used by most kinds.
     DnsSubdomain,
     /// One label, up to 63 characters.
     DnsLabel,
     /// One label that starts with a letter.
     Dns1035Label,
-    /// Whatever can stand in a path.
+    /// Any string that is valid as a path segment.
     PathSegment,
 }
 
 impl NameRule {
-    /// What is wrong with a name; nothing if it will do.
+    /// The problems of a name, one message each. Empty if it is valid.
     pub(crate) fn problems(self, name: &str) -> Vec<String> {
         match self {
             NameRule::DnsSubdomain => dns(name, 253, is_subdomain(name), || {
@@ -51,14 +51,14 @@ impl NameRule {
         }
     }
 
-    /// What is wrong with the beginning of names to be made, which may end in a dash.
+    /// The problems of a `generateName` prefix, which may end with a dash.
     pub(crate) fn prefix_problems(self, prefix: &str) -> Vec<String> {
         match (self, prefix.strip_suffix('-')) {
             (NameRule::PathSegment, _) => {
                 let problems = self.problems(prefix);
                 problems.into_iter().filter(|problem| !problem.starts_with("may not be")).collect()
             }
-            // Something is always added, so a dash is as good as a letter.
+            // A suffix is always appended, so a trailing dash is valid; it is checked as a letter.
             (_, Some(rest)) if !rest.is_empty() => {
                 self.problems(&format!("{}a", rest.get(..rest.len() - 1).unwrap_or(rest)))
             }

@@ -1,5 +1,5 @@
-//! What decoding into a Go struct and writing it again does to an object: unknown fields go, wrong types are refused, empty values
-//! are left out or written as the struct says.
+//! Emulates decoding into a Go struct and encoding again: drops unknown fields, rejects wrong
+//! types, omits or writes empty values as the struct specifies.
 
 use std::fmt;
 
@@ -10,19 +10,19 @@ use super::quantity;
 use super::schema::{Field, Leaf, Presence, Shape, Struct, Structs};
 use super::{Kind, Schema};
 
-/// A field that the kind does not have; the text of the server's warning.
+/// An unknown field of an object; displays as the server's warning.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct UnknownField(String);
 
-/// Why an object cannot be read as its kind, in the words of Go's decoder.
+/// A decoding error with the message of Go's decoder.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct DecodeProblem(String);
 
-/// Brings an object into the form in which its kind is stored.
+/// Converts an object to the form in which its kind is stored. Returns the dropped fields.
 ///
 /// # Errors
 ///
-/// The first value that is of the wrong type.
+/// The first value with a wrong type.
 pub(crate) fn prune(kind: &Kind, object: &mut Value) -> Result<Vec<UnknownField>, DecodeProblem> {
     let mut pruner = Pruner { unknown: Vec::new(), path: Vec::new() };
     match kind.schema {
@@ -47,11 +47,11 @@ pub(crate) fn prune(kind: &Kind, object: &mut Value) -> Result<Vec<UnknownField>
     Ok(pruner.unknown)
 }
 
-/// Brings a value of one struct into its stored form; unknown fields go without a word.
+/// Converts a value of a struct to its stored form. Unknown fields are dropped silently.
 ///
 /// # Errors
 ///
-/// The first value that is of the wrong type.
+/// The first value with a wrong type.
 pub(crate) fn prune_struct(of: &'static Struct, value: &mut Value) -> Result<(), DecodeProblem> {
     let Value::Object(map) = value else { return Err(not_a_struct(of, value)) };
     Pruner { unknown: Vec::new(), path: Vec::new() }.structure(of, map)
@@ -171,7 +171,7 @@ impl Pruner {
             },
             (Leaf::Int64, Value::Number(number)) if number.as_i64().is_some() => Ok(()),
             (Leaf::Bytes, Value::String(text)) => {
-                // Go's decoder skips line breaks, and what it writes again has none.
+                // Go's decoder ignores line breaks, and its encoder writes none.
                 text.retain(|c| !matches!(c, '\n' | '\r'));
                 let decoded = base64::engine::general_purpose::STANDARD.decode(text.as_bytes());
                 decoded.map(drop).map_err(|error| DecodeProblem(illegal_base64(text, &error)))
@@ -208,7 +208,7 @@ impl Pruner {
 
     fn leaf_type(&self, field: &Field, leaf: Leaf) -> String {
         match leaf {
-            // These decode themselves, and say what they tried last.
+            // These types have custom decoders, which report the last type they tried.
             Leaf::Time | Leaf::MicroTime | Leaf::Duration => return "string".to_owned(),
             Leaf::IntOrString => return "int32".to_owned(),
             _ => {}
@@ -220,7 +220,7 @@ impl Pruner {
     }
 
     fn mismatch(&self, of: &str, found: &Value, go_type: &str) -> DecodeProblem {
-        // Go shows a number only to someone who expected one.
+        // Go includes the number only if it expected an integer.
         let found = match found {
             Value::Number(number) if go_type.starts_with("int") => format!("number {number}"),
             other => kind_of(other).to_owned(),
@@ -257,7 +257,7 @@ fn join(path: &mut String, name: &str) {
     path.push_str(name);
 }
 
-/// What Go calls a JSON value that it did not expect.
+/// Go's name for a JSON type.
 fn kind_of(value: &Value) -> &'static str {
     match value {
         Value::Null => "null",
@@ -269,13 +269,13 @@ fn kind_of(value: &Value) -> &'static str {
     }
 }
 
-/// A time in the server's spelling.
+/// A time in the server's format.
 fn canonical_time(leaf: Leaf, text: &str) -> Option<String> {
     let time: jiff::Timestamp = text.parse().ok().filter(|_| text.len() >= 20 && text.as_bytes()[10] == b'T')?;
     Some(if leaf == Leaf::MicroTime { format!("{time:.6}") } else { format!("{:.0}", truncate(time)) })
 }
 
-/// Whole seconds, as Go's layout without a fraction prints them.
+/// Truncates to whole seconds, like Go's layout without a fraction.
 fn truncate(time: jiff::Timestamp) -> jiff::Timestamp {
     jiff::Timestamp::from_second(time.as_second()).unwrap_or(time)
 }
@@ -299,7 +299,7 @@ fn is_zero(shape: Shape, value: &Value) -> bool {
     }
 }
 
-/// Lists and maps without elements are stored as if they had not been sent.
+/// Empty lists and maps are stored as if they were absent.
 fn is_empty(shape: Shape, value: &Value) -> bool {
     match (shape, value) {
         (Shape::List(_), Value::Array(items)) => items.is_empty(),

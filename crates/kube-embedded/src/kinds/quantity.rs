@@ -1,6 +1,6 @@
-//! Quantities in the one spelling that the server stores: `1000m` is `1`, `0.5Gi` is `512Mi`.
+//! Canonical form of quantities: `1000m` is stored as `1`, `0.5Gi` as `512Mi`.
 
-/// The server's words for a text that is no quantity.
+/// The server's error message for an invalid quantity.
 pub(crate) const NOT_A_QUANTITY: &str =
     "quantities must match the regular expression '^([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)$'";
 
@@ -16,7 +16,7 @@ enum Format {
     Exponent,
 }
 
-/// The canonical spelling of a quantity, or `None` if it is none.
+/// The canonical form of a quantity. `None` if it is invalid.
 pub(crate) fn canonical(text: &str) -> Option<String> {
     let unsigned = text.strip_prefix(['+', '-']).unwrap_or(text);
     let end = unsigned.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(unsigned.len());
@@ -26,7 +26,7 @@ pub(crate) fn canonical(text: &str) -> Option<String> {
         return None;
     }
     let (format, exponent, factor) = scale(suffix)?;
-    // Beyond what fits, the spelling is left alone: nothing is lost.
+    // Values that overflow keep their text.
     let Some(nanos) = nanos(whole, fraction, exponent, factor) else { return Some(text.to_owned()) };
     let sign = if text.starts_with('-') && nanos != 0 { "-" } else { "" };
     Some(format!("{sign}{}", spell(nanos, format)))
@@ -46,7 +46,7 @@ fn scale(suffix: &str) -> Option<(Format, i32, i128)> {
     Some((Format::Exponent, exponent.parse().ok()?, 1))
 }
 
-/// The size in billionths, rounded up; `None` if it does not fit.
+/// The value in billionths, rounded up. `None` on overflow.
 fn nanos(whole: &str, fraction: &str, exponent: i32, factor: i128) -> Option<i128> {
     let digits = format!("{whole}{}", fraction.trim_end_matches('0'));
     let fraction_digits = i32::try_from(fraction.trim_end_matches('0').len()).ok()?;

@@ -1,4 +1,4 @@
-//! Every kind that is served at one moment.
+//! The registry of all served kinds.
 
 use std::cmp::{Ordering, Reverse};
 use std::collections::BTreeMap;
@@ -10,14 +10,15 @@ use super::builtin::BuiltIns;
 use super::{Definition, GroupResource, Kind};
 use crate::http::status::Cause;
 
-/// The built-in kinds and those of the `CustomResourceDefinition`s. A value: a change makes a new one.
+/// The built-in kinds and the kinds of all `CustomResourceDefinition`s. Immutable: changes return a
+/// new registry.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Registry {
     /// By name, `plural.group`.
     definitions: BTreeMap<String, Arc<Definition>>,
 }
 
-/// One version of a group and what is served in it, in the order of discovery.
+/// A group version and its kinds, in discovery order.
 #[derive(Debug)]
 pub(crate) struct GroupVersion<'a> {
     pub(crate) group: &'a str,
@@ -26,16 +27,17 @@ pub(crate) struct GroupVersion<'a> {
 }
 
 impl Registry {
-    /// The built-in kinds alone.
+    /// Only the built-in kinds.
     pub(crate) fn new() -> Registry {
         Registry::default()
     }
 
-    /// This registry with the kinds of a `CustomResourceDefinition`, instead of those it had by that name.
+    /// A copy of this registry in which the kinds of a `CustomResourceDefinition` are added or
+    /// replaced.
     ///
     /// # Errors
     ///
-    /// Everything that is wrong with the definition, in the server's words.
+    /// All validation errors of the definition, with the server's messages.
     pub(crate) fn with_crd(&self, crd: &Value) -> Result<Registry, Vec<Cause>> {
         let definition = Definition::parse(crd)?;
         let mut definitions = self.definitions.clone();
@@ -43,39 +45,39 @@ impl Registry {
         Ok(Registry { definitions })
     }
 
-    /// This registry without the kinds of the `CustomResourceDefinition` of that name.
+    /// A copy of this registry without the kinds of a `CustomResourceDefinition`.
     pub(crate) fn without_crd(&self, name: &str) -> Registry {
         let mut definitions = self.definitions.clone();
         definitions.remove(name);
         Registry { definitions }
     }
 
-    /// The kind at a path.
+    /// Finds a kind by group, version and plural name.
     pub(crate) fn find(&self, group: &str, version: &str, plural: &str) -> Option<Arc<Kind>> {
         let built_in = BuiltIns::get().find(group, version, plural);
         built_in.or_else(|| self.custom(group, plural)?.served.iter().find(|kind| kind.version == version).cloned())
     }
 
-    /// The kind of that name.
+    /// Finds a kind by group, version and kind name.
     pub(crate) fn by_kind(&self, group: &str, version: &str, kind: &str) -> Option<Arc<Kind>> {
         self.kinds().find(|each| each.kind == kind && each.version == version && each.group == group).cloned()
     }
 
-    /// The kind in whose version a resource's objects are stored.
+    /// The kind of a resource's storage version.
     pub(crate) fn stored(&self, storage: &GroupResource) -> Option<Arc<Kind>> {
-        // Discovery names the preferred version first, and it is the one that is stored.
+        // The first version in discovery is the preferred one, which is also the storage version.
         let built_in = BuiltIns::get()
             .iter()
             .find(|kind| kind.storage == *storage && kind.group == storage.group && kind.plural == storage.resource);
         built_in.or_else(|| Some(&self.custom(&storage.group, &storage.resource)?.stored)).cloned()
     }
 
-    /// Everything that is served, in the order of discovery as far as built-in kinds go.
+    /// All served kinds; the built-in ones in discovery order, then custom ones.
     pub(crate) fn kinds(&self) -> impl Iterator<Item = &Arc<Kind>> {
         BuiltIns::get().iter().chain(self.definitions.values().flat_map(|definition| &definition.served))
     }
 
-    /// The definitions of custom kinds.
+    /// All parsed `CustomResourceDefinition`s.
     pub(crate) fn definitions(&self) -> impl Iterator<Item = &Arc<Definition>> {
         self.definitions.values()
     }
@@ -85,12 +87,14 @@ impl Registry {
         self.definitions.get(name)
     }
 
-    /// Whether a group has built-in kinds: unknown resources of such a group are answered differently.
+    /// Whether a group has built-in kinds. For unknown resources of such a group the server's
+    /// response differs.
     pub(crate) fn is_built_in_group(&self, group: &str) -> bool {
         BuiltIns::get().iter().any(|kind| kind.group == group)
     }
 
-    /// All groups and versions in the order of discovery: the built-in ones, then custom groups by name, in each the best version first.
+    /// All group versions in discovery order: the built-in ones, then custom groups by name with
+    /// the preferred version first.
     pub(crate) fn group_versions(&self) -> Vec<GroupVersion<'_>> {
         let mut all: Vec<GroupVersion<'_>> = Vec::new();
         for kind in BuiltIns::get().iter() {
@@ -115,12 +119,13 @@ impl Registry {
     }
 }
 
-/// A version's name, ordered as Kubernetes does: `v2` above `v1` above `v1beta2` above `v1alpha1` above anything else.
+/// A version name with the Kubernetes version order: `v2` > `v1` > `v1beta2` > `v1alpha1` > any
+/// other name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Version<'a>(&'a str);
 
 impl Version<'_> {
-    /// Stability, major, minor; `None` for names of another form.
+    /// Stability, major and minor version. `None` for names in another format.
     fn parts(&self) -> Option<(u8, u64, u64)> {
         let rest = self.0.strip_prefix('v')?;
         let end = rest.find(|c: char| !c.is_ascii_digit()).unwrap_or(rest.len());
@@ -141,7 +146,7 @@ fn number(digits: &str) -> Option<u64> {
 
 impl Ord for Version<'_> {
     fn cmp(&self, other: &Self) -> Ordering {
-        // Names of no known form are ordered backwards: the first in the alphabet is the best of them.
+        // Names in other formats are ordered alphabetically, the first one being preferred.
         self.parts().cmp(&other.parts()).then_with(|| other.0.cmp(self.0))
     }
 }

@@ -1,5 +1,4 @@
-//! What a definition's schema says about its objects: unknown fields go, missing ones get their defaults, wrong ones are
-//! refused.
+//! Structural schemas of custom resources: pruning, defaulting and validation.
 
 mod check;
 mod formats;
@@ -17,7 +16,7 @@ use super::schema::Structs;
 use crate::encoding::json;
 use crate::http::status::Cause;
 
-/// The schema of one version of a custom kind.
+/// The schema of one version of a custom resource.
 #[derive(Debug)]
 pub(crate) struct Structure {
     schema: Value,
@@ -25,23 +24,25 @@ pub(crate) struct Structure {
     rules: Rules,
 }
 
-/// What there is to say about an object.
+/// The result of validating an object.
 #[derive(Debug, Default)]
 pub(crate) struct Findings {
-    /// Why it is refused.
+    /// Validation errors, for which the object is rejected.
     pub(crate) causes: Vec<Cause>,
-    /// What its writer is told all the same: of what was wrong before, and of rules that could not be checked.
+    /// Warnings for the client: errors that existed before the update, and rules that could not be
+    /// checked.
     pub(crate) warnings: Vec<String>,
 }
 
-/// Which part of an object a write is about.
+/// Which part of an object is written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Written {
     Whole,
     Status,
 }
 
-/// Whether a place holds a whole object, whose type and metadata are not the schema's business.
+/// Whether a value is a complete object, whose apiVersion, kind and metadata are not validated by
+/// the schema.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Place {
     Object,
@@ -49,46 +50,46 @@ enum Place {
 }
 
 impl Structure {
-    /// The structure that an `openAPIV3Schema` describes.
+    /// Compiles an `openAPIV3Schema`.
     pub(crate) fn new(schema: &Value) -> Self {
         Self { schema: schema.clone(), patterns: Patterns::of(schema), rules: Rules::of(schema) }
     }
 
-    /// The schema as the definition has it.
+    /// The original schema.
     pub(crate) fn schema(&self) -> &Value {
         &self.schema
     }
 
-    /// Takes out fields that the schema does not have; gives their paths.
+    /// Removes fields that are not in the schema, and returns their paths.
     pub(crate) fn prune(&self, object: &mut Value) -> Vec<String> {
         let mut unknown = Vec::new();
         prune(&self.schema, object, Place::Object, "", &mut unknown);
         unknown
     }
 
-    /// Fills in the defaults of the schema.
+    /// Sets the defaults of the schema.
     pub(crate) fn fill(&self, object: &mut Value) {
         fill(&self.schema, object);
     }
 
-    /// Formats of the schema that nobody knows, as the real server tells of them.
+    /// Warnings about unknown formats in the schema, with the messages of kube-apiserver.
     pub(crate) fn unknown_formats(&self) -> Vec<String> {
         let mut unknown = Vec::new();
         formats::unknown(&self.schema, &mut unknown);
         unknown.iter().map(|format| format!("unrecognized format {format:?}")).collect()
     }
 
-    /// Rules of the schema that cannot be read, and so are not checked, each in a sentence.
+    /// Warnings about validation rules that cannot be compiled and are therefore not checked.
     pub(crate) fn unchecked_rules(&self) -> Vec<String> {
         self.rules.unreadable()
     }
 
-    /// What there is to say about a new object.
+    /// Validates a new object.
     pub(crate) fn created(&self, object: &Value) -> Findings {
         self.look(object, None, Written::Whole)
     }
 
-    /// What there is to say about a change: what was wrong before may stay wrong, as long as it stays the same.
+    /// Validates an update. Errors in unchanged parts of the old object are tolerated (ratcheting).
     pub(crate) fn updated(&self, new: &Value, old: &Value, written: Written) -> Findings {
         self.look(new, Some(old), written)
     }
@@ -126,7 +127,8 @@ impl Structure {
         Findings { causes, warnings: of_rules.warnings }
     }
 
-    /// The status is looked at by itself: what is wrong with it is told without its name in front.
+    /// Validates the status by itself. The messages omit the prefix `status`, the field paths
+    /// contain it.
     fn status_problems(&self, object: &Value, old: Option<&Value>) -> Vec<Cause> {
         let Some(status) = object.get("status") else { return Vec::new() };
         let (schema, old) = (&self.schema["properties"]["status"], old.and_then(|old| old.get("status")));
@@ -138,7 +140,7 @@ impl Structure {
     }
 }
 
-/// Rules may count on values of the right types and sizes.
+/// Validation rules rely on correct types and sizes.
 fn keeps_rules_from_being_checked(cause: &Cause) -> bool {
     matches!(
         cause.reason,
@@ -150,7 +152,7 @@ fn keeps_rules_from_being_checked(cause: &Cause) -> bool {
     )
 }
 
-/// What an item of a list was before: items are told apart by keys, or not at all.
+/// The old value of a list item. Items are matched by their keys, or not at all.
 fn counterpart<'v>(schema: &Value, item: &Value, old: Option<&'v Value>) -> Option<&'v Value> {
     if schema["x-kubernetes-list-type"] != "map" {
         return None;
@@ -159,7 +161,7 @@ fn counterpart<'v>(schema: &Value, item: &Value, old: Option<&'v Value>) -> Opti
     old?.as_array()?.iter().find(|old| key_of(schema, old) == key)
 }
 
-/// What an item of a list is told apart by.
+/// The map keys of a list item; the item itself if the list has no map keys.
 fn key_of(schema: &Value, item: &Value) -> Value {
     let keys = schema["x-kubernetes-list-map-keys"].as_array().into_iter().flatten().filter_map(Value::as_str);
     let mut keys = keys.peekable();
@@ -203,7 +205,7 @@ fn prune(schema: &Value, value: &mut Value, place: Place, path: &str, unknown: &
     }
 }
 
-/// The metadata of an object within an object has the fields of any other.
+/// The metadata of an embedded resource has the fields of `ObjectMeta`.
 fn prune_metadata(metadata: &mut Value, path: &str, unknown: &mut Vec<String>) {
     if let Value::Object(map) = metadata {
         map.retain(|key, _| {
@@ -234,7 +236,7 @@ fn fill(schema: &Value, value: &mut Value) {
                 };
                 match schema.get("default") {
                     Some(default) => drop(map.insert(key.clone(), default.clone())),
-                    // Null where there can be no null is nothing.
+                    // Null in a field that is not nullable counts as absent.
                     None if is_null => drop(map.remove(key)),
                     None => {}
                 }

@@ -1,4 +1,5 @@
-//! Objects as rows of a table, as `kubectl get` shows them: the columns and cells that the real server prints.
+//! Objects as rows of a table, as `kubectl get` shows them: the columns and cells that the real
+//! server prints.
 //!
 //! No server is needed: an object's JSON, its kind and the time are enough.
 //!
@@ -119,8 +120,8 @@ impl Columns {
         Some(Self { all, filling: Filling::BuiltIn { cells, order } })
     }
 
-    /// The columns of a custom kind in one of the versions that its `CustomResourceDefinition` has: those the definition
-    /// asks for, or else name and age. `None` if it has no such version.
+    /// The columns of a custom kind in one of the versions that its `CustomResourceDefinition` has:
+    /// those the definition asks for, or else name and age. `None` if it has no such version.
     #[must_use]
     pub fn custom(definition: &Value, version: &str) -> Option<Self> {
         let versions = definition["spec"]["versions"].as_array()?;
@@ -173,7 +174,8 @@ impl Columns {
         self.row_at(object, now.into(), None)
     }
 
-    /// The objects of a list, which may have to do with one another: some kinds sort them or mark one of them.
+    /// The objects of a list, which may have to do with one another: some kinds sort them or mark
+    /// one of them.
     #[must_use]
     pub fn rows(&self, objects: &[Value], now: SystemTime) -> Vec<Row> {
         let marked = self.marked(objects);

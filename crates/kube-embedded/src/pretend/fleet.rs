@@ -10,7 +10,8 @@ use crate::generate::Generator;
 use crate::generate::app::time;
 use crate::generate::layout::{NOW, NodeNames};
 
-/// How often a kubelet renews its lease, and how often it reports its node's status though nothing has changed.
+/// How often a kubelet renews its lease, and how often it reports its node's status though nothing
+/// has changed.
 const RENEWAL: Duration = Duration::from_secs(10);
 const HEARTBEAT: Duration = Duration::from_secs(300);
 

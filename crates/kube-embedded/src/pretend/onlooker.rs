@@ -33,7 +33,8 @@ struct Log {
 }
 
 impl Onlooker {
-    /// Begins with what happens from now on; `None` on a server without the kinds that a cluster is made of.
+    /// Begins with what happens from now on; `None` on a server without the kinds that a cluster is
+    /// made of.
     pub(super) fn new(cluster: &Cluster) -> Option<Self> {
         let registry = cluster.registry();
         let cursor = cluster.storage.revision();

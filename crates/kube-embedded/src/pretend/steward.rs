@@ -1,8 +1,10 @@
 //! Looks after what others bring into the cluster, and what of it they take in hand.
 //!
-//! The [world](super::world) tells a story of its own; whatever people do is not in it. Their deployments, replica sets, pods and
-//! services are looked after here, by what the controllers, the scheduler and the kubelets of a real cluster do: each looks at the
-//! objects as they are stored, and takes one step. A deployment of the story that somebody changes is in their hands from then on.
+//! The [world](super::world) tells a story of its own; whatever people do is not in it. Their
+//! deployments, replica sets, pods and services are looked after here, by what the controllers, the
+//! scheduler and the kubelets of a real cluster do: each looks at the objects as they are stored,
+//! and takes one step. A deployment of the story that somebody changes is in their hands from then
+//! on.
 
 mod book;
 mod deployment;
@@ -51,7 +53,8 @@ pub(super) enum Task {
 #[derive(Debug)]
 pub(super) struct Steward {
     tasks: BTreeSet<Task>,
-    /// When something is to happen to which pod; those of one time in the order in which they were put down.
+    /// When something is to happen to which pod; those of one time in the order in which they were
+    /// put down.
     agenda: BinaryHeap<Reverse<(Duration, u64, Place)>>,
     /// The pods that are in the agenda.
     expected: HashSet<Place>,

@@ -10,7 +10,8 @@ use crate::server::Server;
 
 const SIZE: Size = Size { nodes: 4, pods: 60 };
 
-/// A world of this seed after so many seconds of this rate and then some of calm, on a server that refused nothing.
+/// A world of this seed after so many seconds of this rate and then some of calm, on a server that
+/// refused nothing.
 async fn lived(seed: u64, rate: f64, seconds: u64) -> Server {
     let server = Server::builder().in_process().start().await.unwrap();
     let mut world = World::new(seed, SIZE, rate);

@@ -43,7 +43,8 @@ pub(crate) struct World {
     templates: VecDeque<App>,
     rng: Pcg64Mcg,
     rate: f64,
-    /// How many writes may still be made, at this rate. Below zero what is under way has used them up.
+    /// How many writes may still be made, at this rate. Below zero what is under way has used them
+    /// up.
     credit: f64,
     /// How many writes are still to come of what has happened, about.
     owed: f64,
@@ -144,7 +145,8 @@ impl World {
         out
     }
 
-    /// Whether something may happen that comes to so many writes: with all that is under way they have to fit into the next seconds.
+    /// Whether something may happen that comes to so many writes: with all that is under way they
+    /// have to fit into the next seconds.
     pub(super) fn affords(&self, writes: f64) -> bool {
         self.owed + writes <= self.credit + (self.rate * SOON).max(writes)
     }
@@ -176,7 +178,8 @@ impl World {
         }
     }
 
-    /// Somebody wants a pod to go, if it is one of ours: its kubelet ends it, and its controller makes another one.
+    /// Somebody wants a pod to go, if it is one of ours: its kubelet ends it, and its controller
+    /// makes another one.
     pub(super) fn told_to_end(&mut self, namespace: &str, name: &str) {
         if let Some((pod, target)) = self.find_pod(namespace, name) {
             self.ending.push_back(target);
@@ -243,7 +246,8 @@ impl World {
         }
     }
 
-    /// The controllers look at a deployment after so many milliseconds, if they were not going to sooner.
+    /// The controllers look at a deployment after so many milliseconds, if they were not going to
+    /// sooner.
     pub(super) fn attend(&mut self, number: usize, after: u64) {
         if self.deployments[number].attention == Attention::Idle {
             self.deployments[number].attention = Attention::Due;

@@ -20,7 +20,8 @@ pub(crate) struct Write {
 /// Who writes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Author {
-    /// The story that the seed tells: its times are the generator's, and its objects say themselves who manages them.
+    /// The story that the seed tells: its times are the generator's, and its objects say themselves
+    /// who manages them.
     Story,
     /// One of the cluster's own programs, as it would in a real one.
     Manager(&'static str),
@@ -85,7 +86,8 @@ impl Write {
         }
     }
 
-    /// Carries it out, the times of the story moved by so many seconds, and tells the revision of what was stored: 0 if nothing was.
+    /// Carries it out, the times of the story moved by so many seconds, and tells the revision of
+    /// what was stored: 0 if nothing was.
     ///
     /// # Errors
     ///

@@ -1,4 +1,4 @@
-//! Who owns whom.
+//! The ownership graph.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
@@ -7,7 +7,7 @@ use serde::Deserialize;
 
 use crate::storage::{Key, Object, TableId};
 
-/// The part of an object's metadata that the collector needs.
+/// The part of an object's metadata that the garbage collector needs.
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub(super) struct Traits {
@@ -18,12 +18,12 @@ pub(super) struct Traits {
     pub(super) owners: Vec<Owner>,
 }
 
-/// A reference to an owner.
+/// An owner reference.
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub(super) struct Owner {
     pub(super) uid: String,
-    /// Whether the owner must wait for this one to go.
+    /// Whether foreground deletion of the owner waits for this dependent.
     block_owner_deletion: Option<bool>,
 }
 
@@ -32,13 +32,13 @@ impl Traits {
         serde_json::from_slice(object.metadata()).unwrap_or_default()
     }
 
-    /// Whether the object is being deleted and this finalizer holds it.
+    /// Whether the object is being deleted and has this finalizer.
     pub(super) fn waits_for(&self, finalizer: &str) -> bool {
         self.deletion_timestamp.is_some() && self.finalizers.iter().any(|each| each == finalizer)
     }
 }
 
-/// An object that exists.
+/// An existing object.
 #[derive(Debug, Clone)]
 pub(super) struct Node {
     pub(super) table: TableId,
@@ -46,11 +46,11 @@ pub(super) struct Node {
     pub(super) traits: Traits,
 }
 
-/// The objects by uid, and the dependents of each owner, be it there or not.
+/// Existing objects by uid, and the dependents of each owner, including owners that do not exist.
 #[derive(Debug, Default)]
 pub(super) struct Graph {
     nodes: HashMap<String, Node>,
-    /// With each dependent, whether it holds its owner.
+    /// Owner uid to dependent uids; the value is whether the dependent blocks the owner's deletion.
     dependents: HashMap<String, BTreeMap<String, bool>>,
 }
 
@@ -59,7 +59,7 @@ impl Graph {
         self.nodes.get(uid)
     }
 
-    /// Puts an object in, or in the place of what it was before; gives the owners that it had then.
+    /// Inserts or replaces an object. Returns its previous owners.
     pub(super) fn put(&mut self, node: Node) -> Vec<String> {
         let uid = node.traits.uid.clone();
         let before = self.remove(&uid);
@@ -71,7 +71,7 @@ impl Graph {
         before
     }
 
-    /// Takes an object out; gives its owners.
+    /// Removes an object. Returns its owners.
     pub(super) fn remove(&mut self, uid: &str) -> Vec<String> {
         let Some(node) = self.nodes.remove(uid) else { return Vec::new() };
         let owners: Vec<String> = node.traits.owners.into_iter().map(|owner| owner.uid).collect();
@@ -91,12 +91,12 @@ impl Graph {
         self.dependents.get(owner).map(|dependents| dependents.keys().cloned().collect()).unwrap_or_default()
     }
 
-    /// Whether a dependent holds its owner.
+    /// Whether a dependent blocks the deletion of its owner.
     pub(super) fn is_blocked(&self, owner: &str) -> bool {
         self.dependents.get(owner).is_some_and(|dependents| dependents.values().any(|holds| *holds))
     }
 
-    /// The objects of a table.
+    /// The uids of the objects of a table.
     pub(super) fn of_table(&self, table: &TableId) -> BTreeSet<String> {
         self.nodes.iter().filter(|(_, node)| node.table == *table).map(|(uid, _)| uid.clone()).collect()
     }

@@ -87,7 +87,7 @@ fn partial_metadata_of_any_kind_is_written_in_the_order_of_the_struct() {
     assert_eq!(text(encode_metadata(&metadata)), expected);
 }
 
-/// Every kind's object as a real server sent it, one a line.
+/// One object per kind as recorded from kube-apiserver, one per line.
 const RECORDED: &str = include_str!("recorded-objects.jsonl");
 
 #[test]
@@ -107,7 +107,7 @@ fn the_objects_of_every_kind_come_out_as_the_server_sent_them() {
     assert_eq!(seen, 63);
 }
 
-/// Every kind's bookmark as a real server sent it, one a line.
+/// The bookmark of every kind as recorded from kube-apiserver, one per line.
 const BOOKMARKS: &str = include_str!("recorded-bookmarks.jsonl");
 
 #[test]
@@ -134,8 +134,9 @@ fn the_bookmark_of_a_custom_kind_has_its_keys_sorted() {
     assert_eq!(text(kind.bookmark().initial_events_end.at_version("5")), expected);
 }
 
-/// Any JSON, with the names of real fields among its keys so that structs are entered. Floats are halves, which every parser reads
-/// exactly; whole ones are left out, because they come back as integers, as they should.
+/// Arbitrary JSON. Names of real fields are among its keys, so that typed structs are reached.
+/// Floats are halves, which every parser reads exactly; integral floats are excluded, because they
+/// correctly decode as integers.
 fn any_value() -> impl Strategy<Value = Value> {
     let leaf = prop_oneof![
         Just(Value::Null),

@@ -1,6 +1,6 @@
-//! Durations as Go writes them: `1m30s`, `1.5s`, `100ms`.
+//! Durations in Go's format: `1m30s`, `1.5s`, `100ms`.
 
-/// Nanoseconds as text.
+/// Formats nanoseconds like Go's `Duration.String`.
 pub(super) fn told(nanos: i64) -> String {
     let sign = if nanos < 0 { "-" } else { "" };
     let all = nanos.unsigned_abs();
@@ -27,7 +27,7 @@ pub(super) fn told(nanos: i64) -> String {
     format!("{sign}{text}")
 }
 
-/// Text as nanoseconds; `None` for what is no duration.
+/// Parses a duration into nanoseconds, like Go's `time.ParseDuration`. `None` if it is invalid.
 pub(super) fn read(text: &str) -> Option<i64> {
     let (sign, mut rest) = match text.as_bytes().first()? {
         b'-' => (-1, &text[1..]),
@@ -62,7 +62,7 @@ fn part(number: &str, unit: &str) -> Option<i128> {
     };
     let (whole, fraction) = number.split_once('.').unwrap_or((number, ""));
     let digits = |text: &str| if text.is_empty() { Some(0) } else { text.parse::<i128>().ok() };
-    // More digits than these are worth less than a nanosecond of any unit.
+    // Digits after the 18th are below one nanosecond in every unit.
     let fraction = &fraction[..fraction.len().min(18)];
     let below = digits(fraction)?.checked_mul(unit)? / 10_i128.pow(u32::try_from(fraction.len()).ok()?);
     match (whole, fraction) {

@@ -1,23 +1,23 @@
-//! What is known about the messages of the built-in kinds.
+//! Message descriptors of the built-in kinds.
 
 use std::collections::HashMap;
 use std::sync::OnceLock;
 
-/// All messages, read once per process.
+/// All message descriptors, parsed once per process.
 #[derive(Debug)]
 pub(super) struct Messages {
     all: Vec<Message>,
     by_name: HashMap<&'static str, usize>,
 }
 
-/// One message.
+/// A message descriptor.
 #[derive(Debug)]
 pub(super) struct Message {
     pub(super) name: &'static str,
     fields: Vec<Field>,
 }
 
-/// One field of a message.
+/// A field of a message.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Field {
     pub(super) number: u32,
@@ -26,16 +26,16 @@ pub(super) struct Field {
     pub(super) of: Of,
 }
 
-/// How often a field may be there.
+/// The cardinality of a field.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Repeats {
     Once,
     List,
-    /// Keys are strings.
+    /// String keys.
     Map,
 }
 
-/// What a field, or each part of it, is.
+/// The type of a field or of its elements.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Of {
     Whole,
@@ -60,7 +60,7 @@ impl Messages {
         &self.all[number]
     }
 
-    /// The number of the message of a kind, `group/version/Kind`.
+    /// The index of the message of a kind, given as `group/version/Kind`.
     pub(super) fn named(&self, name: &str) -> Option<usize> {
         let (group, kind) = name.split_once('/')?;
         let dotted = kind.replace('/', ".");

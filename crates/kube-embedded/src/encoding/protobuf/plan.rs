@@ -1,4 +1,5 @@
-//! How the objects of each kind go over the wire: what their messages and their Go structs say, put together once.
+//! Encoding plans: the message descriptor and the Go struct of each kind, combined once per
+//! process.
 
 use std::collections::HashMap;
 use std::sync::OnceLock;
@@ -7,44 +8,44 @@ pub(super) use super::messages::Repeats;
 use super::messages::{self, Messages};
 use crate::kinds::schema::{Field, Leaf, Presence, Shape, StructId, Structs};
 
-/// The plans of all kinds, made once per process.
+/// The plans of all kinds, built once per process.
 #[derive(Debug)]
 pub(super) struct Plans {
     all: Vec<Plan>,
     by_name: HashMap<&'static str, PlanId>,
 }
 
-/// A plan's place among [`Plans`].
+/// Index of a plan in [`Plans`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct PlanId(usize);
 
-/// One message with the JSON that it stands for.
+/// A message and the JSON names and types of its fields.
 #[derive(Debug, Default)]
 pub(super) struct Plan {
-    /// In the order of their numbers, which is the order on the wire.
+    /// Sorted by field number, which is also the order on the wire.
     parts: Box<[Part]>,
 }
 
-/// One field of a message.
+/// A field of a message.
 #[derive(Debug)]
 pub(super) struct Part {
     pub(super) number: u32,
-    /// The name in JSON.
+    /// The JSON name.
     pub(super) name: &'static str,
     pub(super) written: Written,
     pub(super) repeats: Repeats,
     pub(super) of: Of,
 }
 
-/// When a field that is there once is written.
+/// When a singular field is written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Written {
-    /// Even if it is empty: Go has no pointer there.
+    /// Even if it is empty: the Go field is not a pointer.
     Always,
     WhenSet,
 }
 
-/// What a field, or each part of it, is.
+/// The type of a field or of its elements.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Of {
     Int32,
@@ -58,18 +59,18 @@ pub(super) enum Of {
     Duration,
     Quantity,
     IntOrString,
-    /// Any JSON, as text.
+    /// Arbitrary JSON, encoded as text.
     Json,
-    /// A list of texts with a message around it.
+    /// A list of strings wrapped in a message.
     Texts,
-    /// A schema, or the other thing that may stand in its place.
+    /// `JSONSchemaPropsOr…`: a schema or its alternative.
     Either(Other, PlanId),
     Message(PlanId),
-    /// A struct within a struct whose fields stand in JSON among those around it.
+    /// An embedded Go struct, whose fields are inlined into the surrounding JSON object.
     Embedded(PlanId),
 }
 
-/// What may stand in the place of a schema.
+/// The alternative to a schema in a `JSONSchemaPropsOr…` message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Other {
     Schemas,
@@ -87,13 +88,13 @@ impl Plans {
         &self.all[id.0]
     }
 
-    /// The plan of a kind, or of something else that goes over the wire under its own name.
+    /// The plan of a kind, or of another top-level message such as `Status`.
     pub(super) fn of_kind(&self, api_version: &str, kind: &str) -> Option<&Plan> {
         let (group, version) = api_version.split_once('/').unwrap_or(("", api_version));
         let found = match (group, kind) {
-            // They belong to every group.
+            // Served in every group.
             (_, "DeleteOptions" | "Status") => self.by_name.get(format!("/v1/{kind}").as_str()),
-            // These documents may leave their version out.
+            // Discovery documents may omit their apiVersion.
             ("", _) if version.is_empty() => self.by_name.get(format!("/v1/{kind}").as_str()),
             ("meta.k8s.io", _) => self.by_name.get(format!("meta.k8s.io/v1/{kind}").as_str()),
             _ => self.by_name.get(format!("{group}/{version}/{kind}").as_str()),
@@ -101,7 +102,7 @@ impl Plans {
         found.map(|id| self.at(*id))
     }
 
-    /// The names of all kinds, `group/version/Kind`.
+    /// The names of all plans, `group/version/Kind`.
     #[cfg(test)]
     pub(super) fn names(&self) -> impl Iterator<Item = &'static str> {
         self.by_name.keys().copied()
@@ -124,7 +125,7 @@ impl Plan {
         &self.parts
     }
 
-    /// The part of that number.
+    /// The field with that number.
     pub(super) fn part(&self, number: u32) -> Option<&Part> {
         self.parts.binary_search_by_key(&number, |part| part.number).ok().map(|at| &self.parts[at])
     }
@@ -137,13 +138,13 @@ struct Maker {
 }
 
 impl Maker {
-    /// The plan of a message whose fields stand in JSON under the names of a struct.
+    /// Builds the plan of a message whose JSON field names are those of a struct.
     fn plan(&mut self, message: usize, of: StructId) -> PlanId {
         if let Some(made) = self.made.get(&(message, of)) {
             return *made;
         }
         let id = PlanId(self.all.len());
-        // A message may contain itself, so its place is taken first.
+        // Inserted before its fields are planned, because messages can be recursive.
         self.all.push(Plan::default());
         self.made.insert((message, of), id);
         let mut parts: Vec<Part> =
@@ -171,7 +172,7 @@ impl Maker {
             scalar => plain(scalar),
         };
         let written = match (known.presence, of) {
-            // Slices may be nil although there is no pointer.
+            // Go slices can be nil without being pointers.
             (_, Of::Bytes | Of::Texts) | (Presence::WhenSet | Presence::OrNull, _) => Written::WhenSet,
             (Presence::Always | Presence::WhenNotZero, _) => Written::Always,
         };
@@ -194,7 +195,7 @@ impl Maker {
         }
     }
 
-    /// The plan of the schema within a message that may have something else in its place.
+    /// The plan of the schema inside a `JSONSchemaPropsOr…` message.
     fn schema(&mut self, message: usize, of: StructId) -> PlanId {
         let inner = self.messages.at(message).fields().iter().find_map(|field| match field.of {
             messages::Of::Message(inner) => Some(inner),
@@ -214,7 +215,8 @@ fn plain(of: messages::Of) -> Of {
     }
 }
 
-/// The field of a struct that a message has under this name, or nearly this name.
+/// The struct field for a message field: the same name, or the name with different case, a leading
+/// `$` or in kebab case.
 fn json_field(within: StructId, name: &str) -> Option<&'static Field> {
     let of = within.resolve();
     let field = |name: &str| of.field(name).map(|(_, field)| field);
@@ -237,7 +239,7 @@ mod tests {
     #[test]
     fn every_kind_has_its_plan() {
         let kinds = Structs::get().named().filter(|(name, _)| Plans::get().by_name.contains_key(name)).count();
-        // All but three structs that objects carry as text.
+        // All but three structs, which objects contain as text.
         assert_eq!(kinds, Structs::get().named().count() - 3);
         for (api_version, kind) in [
             ("v1", "Pod"),
@@ -274,7 +276,7 @@ mod tests {
         }
     }
 
-    /// All plans with what they were made of.
+    /// All plans by their message and struct.
     fn made() -> HashMap<(usize, StructId), PlanId> {
         let mut maker = Maker { messages: Messages::get(), all: Vec::new(), made: HashMap::new() };
         for (name, of) in Structs::get().named() {

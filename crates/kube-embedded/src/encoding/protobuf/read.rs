@@ -1,4 +1,4 @@
-//! From messages to JSON: what clients send.
+//! Decoding of messages that clients send into JSON.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -10,10 +10,10 @@ use super::plan::{Of, Other, Part, Plan, Plans, Repeats};
 use super::wire::{Fields, Varints, Wire};
 use super::{Unreadable, duration};
 
-/// How deep messages may nest, which is deeper than any object may.
+/// Maximum nesting of messages; deeper than any valid object.
 const DEEPEST: usize = 128;
 
-/// Reads the fields of a message into an object.
+/// Decodes the fields of a message into an object.
 pub(super) fn fill(object: &mut Map<String, Value>, plan: &Plan, bytes: &[u8], depth: usize) -> Result<(), Unreadable> {
     if depth > DEEPEST {
         return Err(Unreadable("exceeded max depth".into()));
@@ -29,7 +29,7 @@ pub(super) fn fill(object: &mut Map<String, Value>, plan: &Plan, bytes: &[u8], d
         let wrong = || wrong(part, wire);
         match (part.of, part.repeats, wire) {
             (Of::Embedded(inner), _, Wire::Bytes(bytes)) => fill(object, Plans::get().at(inner), bytes, depth + 1)?,
-            // A message that comes in parts is one.
+            // Repeated occurrences of a singular message field are merged.
             (Of::Message(inner), Repeats::Once, Wire::Bytes(bytes)) => {
                 let within = object.entry(part.name).or_insert_with(|| Value::Object(Map::new()));
                 if let Value::Object(within) = within {
@@ -44,7 +44,7 @@ pub(super) fn fill(object: &mut Map<String, Value>, plan: &Plan, bytes: &[u8], d
                 let list = object.entry(part.name).or_insert_with(|| Value::Array(Vec::new()));
                 let Value::Array(list) = list else { continue };
                 match (part.of, wire) {
-                    // Numbers may come packed.
+                    // Numbers may be packed.
                     (Of::Int32 | Of::Int64 | Of::Bool, Wire::Bytes(packed)) => {
                         for number in Varints(packed) {
                             list.extend(value(part.of, Wire::Number(number?), depth)?);
@@ -65,7 +65,8 @@ pub(super) fn fill(object: &mut Map<String, Value>, plan: &Plan, bytes: &[u8], d
     Ok(())
 }
 
-/// A field that came as another type than it is, in the words of Go, which calls its fields nearly as JSON does.
+/// The error for a field with an unexpected wire type. Uses Go's field name, which is almost the
+/// JSON name.
 fn wrong(part: &Part, wire: Wire<'_>) -> Unreadable {
     let name = match (part.name, part.name.split_at_checked(1)) {
         ("metadata", _) => "ObjectMeta".to_owned(),
@@ -95,10 +96,10 @@ fn entry_of(part: &Part, bytes: &[u8], depth: usize) -> Result<(String, Value), 
     Ok((key, found))
 }
 
-/// One value; `None` if it came as another type than it is.
+/// Decodes one value. `None` if the wire type does not match.
 fn value(of: Of, wire: Wire<'_>, depth: usize) -> Result<Option<Value>, Unreadable> {
     Ok(Some(match (of, wire) {
-        // Go keeps as many bits as it has room for.
+        // Go truncates to the low 32 bits.
         (Of::Int32, Wire::Number(number)) => i32::from_le_bytes(low_half(number)).into(),
         (Of::Int64, Wire::Number(number)) => number.cast_signed().into(),
         (Of::Bool, Wire::Number(number)) => (number != 0).into(),
@@ -123,7 +124,8 @@ fn value(of: Of, wire: Wire<'_>, depth: usize) -> Result<Option<Value>, Unreadab
             Some(json) => serde_json::from_slice(json).map_err(|_| Unreadable("no JSON within".into()))?,
             None => Value::Null,
         },
-        // A time that is nowhere, while one that says nothing about its seconds is at their beginning.
+        // An empty message is the zero time, which is null in JSON. In a non-empty message missing
+        // seconds are 0.
         (Of::Time | Of::MicroTime, Wire::Bytes([])) => Value::Null,
         (Of::Time | Of::MicroTime, Wire::Bytes(bytes)) => time(of, &Parts::read(bytes)?)?,
         (Of::Duration, Wire::Bytes(bytes)) => duration::told(Parts::read(bytes)?.number(1).unwrap_or(0)).into(),
@@ -154,7 +156,7 @@ fn time(of: Of, parts: &Parts<'_>) -> Result<Value, Unreadable> {
     Ok(DateTimePrinter::new().precision(precision).timestamp_to_string(&time).into())
 }
 
-/// A schema, or the other thing that may stand in its place.
+/// Decodes a `JSONSchemaPropsOr…` message: a schema or its alternative.
 fn either(other: Other, schema: &Plan, bytes: &[u8], depth: usize) -> Result<Value, Unreadable> {
     let mut found = Value::Null;
     let one = |bytes: &[u8]| {
@@ -183,7 +185,7 @@ fn append(list: &mut Value, item: Value) {
     }
 }
 
-/// The fields of a small message. Of one that is there twice, the last counts.
+/// The fields of a small message. The last occurrence of a field wins.
 struct Parts<'b>(Vec<(u32, Wire<'b>)>);
 
 impl<'b> Parts<'b> {

@@ -9,7 +9,8 @@ use super::*;
 use crate::kinds::schema::{StructId, Structs};
 use crate::kinds::{Kind, Registry};
 
-/// What a real server answered for objects of every kind: `{"json", "protobuf"}`.
+/// Objects of every kind as kube-apiserver returned them, in both encodings:
+/// `{"json", "protobuf"}`.
 fn recorded() -> impl Iterator<Item = (Value, Vec<u8>)> {
     include_str!("recorded.jsonl").lines().map(|line| {
         let mut recorded: Value = serde_json::from_str(line).unwrap();
@@ -24,7 +25,7 @@ fn kind_of(registry: &Registry, object: &Value) -> std::sync::Arc<Kind> {
     registry.by_kind(group, version, kind).unwrap()
 }
 
-/// Reads a body that says what it is.
+/// Decodes a body whose envelope names its kind.
 fn read_any(body: &[u8]) -> Result<Value, Problem> {
     read(body, "", "")
 }
@@ -50,7 +51,7 @@ fn every_recorded_object_is_written_as_the_real_server_wrote_it() {
     }
 }
 
-/// Everything that has a message, in a fixed order: `group/version/Kind` and its struct.
+/// Every struct that has a message, in a fixed order: `group/version/Kind` and its struct.
 fn everything() -> Vec<(&'static str, StructId)> {
     let mut all: Vec<_> =
         Structs::get().named().filter(|(name, _)| Plans::get().names().any(|planned| planned == *name)).collect();
@@ -63,7 +64,7 @@ fn named(name: &str) -> (String, &str) {
     (api_version.trim_start_matches('/').to_owned(), kind)
 }
 
-/// An object as the server would store it, as JSON.
+/// The JSON of an object as the server would store it.
 fn stored(of: StructId, mut object: Value) -> String {
     crate::kinds::prune_struct(of.resolve(), &mut object).unwrap();
     String::from_utf8(crate::encoding::json::encode_list(of.resolve(), &[object])).unwrap()
@@ -86,7 +87,7 @@ fn every_field_of_every_kind_comes_back() {
     }
 }
 
-/// The objects of which `filled.txt` tells the messages that Go makes of them.
+/// The objects whose Go encodings are recorded in `filled.txt` as hashes.
 fn filled_objects() -> impl Iterator<Item = (&'static str, Value)> {
     let objects = |(name, of)| {
         let full = Maker::new(1, Fullness::Full).object(of);
@@ -112,7 +113,7 @@ fn every_field_of_every_kind_is_written_as_go_writes_it() {
     assert_eq!(recorded.next(), None);
 }
 
-/// Makes `tests/filled.txt` anew, together with the program in `data/types`:
+/// Regenerates `tests/filled.txt`, together with the program in `data/types`:
 ///
 /// ```text
 /// cargo test -p kube-embedded --lib tells_what_is_filled -- --ignored --nocapture | grep -P '^[^ ]*/v' \
@@ -150,7 +151,7 @@ fn what_the_generator_makes_comes_back() {
     }
 }
 
-/// Bytes for people, so that a failure can be read.
+/// Bytes in readable form for assertion messages.
 fn shown(bytes: &[u8]) -> String {
     bytes.escape_ascii().to_string()
 }

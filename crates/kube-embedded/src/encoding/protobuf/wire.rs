@@ -1,4 +1,4 @@
-//! Protobuf's own encoding: tags, varints and lengths.
+//! The protobuf wire format: tags, varints and lengths.
 
 use std::borrow::Cow;
 
@@ -7,19 +7,20 @@ use super::Unreadable;
 const CUT: Unreadable = Unreadable(Cow::Borrowed("unexpected EOF"));
 const OVERFLOW: Unreadable = Unreadable(Cow::Borrowed("proto: integer overflow"));
 
-/// One value on the wire.
+/// A field value on the wire.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Wire<'b> {
     Number(u64),
     Bytes(&'b [u8]),
     Double(u64),
     Float,
-    /// The beginning or end of a group, which nobody writes, or what there never was: nothing can be read after it.
+    /// An unsupported wire type: the start or end of a group, or an undefined type. Its length is
+    /// unknown, so decoding stops after it.
     Odd(u8),
 }
 
 impl Wire<'_> {
-    /// The number of the type on the wire.
+    /// The wire type's number.
     pub(super) fn number(self) -> u8 {
         match self {
             Self::Number(_) => 0,
@@ -31,7 +32,7 @@ impl Wire<'_> {
     }
 }
 
-/// The fields of a message, one after another.
+/// Iterator over the fields of a message.
 #[derive(Debug)]
 pub(super) struct Fields<'b>(pub(super) &'b [u8]);
 
@@ -95,7 +96,7 @@ impl<'b> Fields<'b> {
     }
 }
 
-/// Whole numbers, one after another.
+/// Iterator over packed varints.
 #[derive(Debug)]
 pub(super) struct Varints<'b>(pub(super) &'b [u8]);
 
@@ -113,7 +114,7 @@ impl Iterator for Varints<'_> {
     }
 }
 
-/// Appends a whole number.
+/// Appends a varint.
 pub(super) fn push_varint(out: &mut Vec<u8>, mut number: u64) {
     while number >= 0x80 {
         out.push(number.to_le_bytes()[0] | 0x80);
@@ -122,44 +123,45 @@ pub(super) fn push_varint(out: &mut Vec<u8>, mut number: u64) {
     out.push(number.to_le_bytes()[0]);
 }
 
-/// How many bytes a whole number takes.
+/// The encoded length of a varint.
 pub(super) fn varint_length(number: u64) -> usize {
     (64 - (number | 1).leading_zeros() as usize).div_ceil(7)
 }
 
-/// Appends a field that is a whole number. Negative ones take ten bytes, as protobuf has it.
+/// Appends a varint field. Negative numbers take ten bytes, as protobuf specifies.
 pub(super) fn push_number(out: &mut Vec<u8>, field: u32, number: i64) {
     push_varint(out, u64::from(field) << 3);
     push_varint(out, number.cast_unsigned());
 }
 
-/// Appends a field that is a double.
+/// Appends a double field.
 pub(super) fn push_double(out: &mut Vec<u8>, field: u32, number: f64) {
     push_varint(out, u64::from(field) << 3 | 1);
     out.extend_from_slice(&number.to_bits().to_le_bytes());
 }
 
-/// Appends a field that is text or bytes.
+/// Appends a string or bytes field.
 pub(super) fn push_bytes(out: &mut Vec<u8>, field: u32, bytes: &[u8]) {
     push_length(out, field, bytes.len());
     out.extend_from_slice(bytes);
 }
 
-/// Appends what stands before the bytes of a field.
+/// Appends the tag and the length of a length-delimited field.
 pub(super) fn push_length(out: &mut Vec<u8>, field: u32, length: usize) {
     push_varint(out, u64::from(field) << 3 | 2);
     push_varint(out, length as u64);
 }
 
-/// How many bytes a field of so many bytes takes, if its number is small.
+/// The encoded size of a length-delimited field whose number is below 16.
 pub(super) fn field_length(length: usize) -> usize {
     1 + varint_length(length as u64) + length
 }
 
-/// Appends a field that is a message, which is written by a closure.
+/// Appends a message field, whose content is written by a closure.
 pub(super) fn push_message(out: &mut Vec<u8>, field: u32, write: impl FnOnce(&mut Vec<u8>)) {
     push_varint(out, u64::from(field) << 3 | 2);
-    // One byte is enough for the lengths of most messages; what is longer is moved a little.
+    // Reserves one length byte, enough for most messages. Longer messages are shifted to make space
+    // for a longer length.
     let at = out.len();
     out.push(0);
     write(out);

@@ -1,4 +1,4 @@
-//! From JSON to messages: the bytes that the real server would send.
+//! Encoding of JSON into messages: the same bytes that kube-apiserver sends.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -10,7 +10,8 @@ use super::plan::{Of, Other, Part, Plan, Plans, Repeats, Written};
 use super::wire::{push_bytes, push_double, push_message, push_number};
 use crate::encoding::json::encode_sorted;
 
-/// Appends a message. What an object does not have, or has of another type, is written as Go writes what is empty.
+/// Appends a message. Fields that are missing or have the wrong type are written as Go writes zero
+/// values.
 pub(super) fn push(out: &mut Vec<u8>, plan: &Plan, object: &Value) {
     for part in plan.parts() {
         match (part.of, part.repeats) {
@@ -42,7 +43,7 @@ fn push_map(out: &mut Vec<u8>, part: &Part, map: &Map<String, Value>) {
     for (key, value) in entries {
         push_message(out, part.number, |out| {
             push_bytes(out, 1, key.as_bytes());
-            // Go knows bytes that are not there.
+            // A Go byte slice can be nil, and is then omitted.
             if part.of != Of::Bytes || !value.is_null() {
                 push_value(out, 2, part.of, value);
             }
@@ -59,7 +60,7 @@ fn push_value(out: &mut Vec<u8>, field: u32, of: Of, value: &Value) {
         Of::Bytes => push_bytes(out, field, &STANDARD.decode(text(value)).unwrap_or_default()),
         Of::Time | Of::MicroTime => push_message(out, field, |out| {
             if let Ok(time) = text(value).parse::<Timestamp>() {
-                // Nanoseconds count forwards, also before 1970.
+                // `nanos` is never negative, also before 1970.
                 let micros = time.as_microsecond();
                 push_number(out, 1, micros.div_euclid(1_000_000));
                 push_number(out, 2, if of == Of::Time { 0 } else { micros.rem_euclid(1_000_000) * 1000 });
@@ -96,7 +97,7 @@ fn push_value(out: &mut Vec<u8>, field: u32, of: Of, value: &Value) {
     }
 }
 
-/// A schema, or what stands in its place.
+/// Appends the content of a `JSONSchemaPropsOr…` message: a schema or its alternative.
 fn push_either(out: &mut Vec<u8>, other: Other, schema: &Plan, value: &Value) {
     let one = |out: &mut Vec<u8>, field| push_message(out, field, |out| push(out, schema, value));
     let list = value.as_array().map(Vec::as_slice).unwrap_or_default();

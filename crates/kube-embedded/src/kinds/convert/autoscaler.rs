@@ -1,4 +1,5 @@
-//! `HorizontalPodAutoscaler`s: version 1 knows one metric, and carries the rest of version 2 in annotations.
+//! `HorizontalPodAutoscaler`s: version 1 knows one metric, and carries the rest of version 2 in
+//! annotations.
 
 use serde_json::{Map, Value, json};
 
@@ -20,7 +21,8 @@ const CARRIED: [&str; 6] = [
 ];
 const DEFAULT_CPU_UTILIZATION: i32 = 80;
 
-/// Where a metric's parts are in version 1: its own fields for what is `metric` and `target` (or `current`) in version 2.
+/// Where a metric's parts are in version 1: its own fields for what is `metric` and `target` (or
+/// `current`) in version 2.
 struct Names {
     /// The kind of metric, as a field of both versions.
     metric: &'static str,

@@ -9,7 +9,8 @@ use serde_json::Value;
 
 use crate::kinds::NameRule;
 
-/// Whether a text is of a format. Formats that nobody knows are not looked at, nor are the numbers of books and cards.
+/// Whether a text is of a format. Formats that nobody knows are not looked at, nor are the numbers
+/// of books and cards.
 pub(super) fn fits(format: &str, text: &str) -> bool {
     match format.replace('-', "").as_str() {
         "ipv4" => text.contains('.') && text.parse::<IpAddr>().is_ok(),
@@ -153,7 +154,8 @@ fn is_email(text: &str) -> bool {
     fits(local) && fits(domain)
 }
 
-/// Thirty-two digits, with or without dashes between their groups; the thirteenth may have to say the version.
+/// Thirty-two digits, with or without dashes between their groups; the thirteenth may have to say
+/// the version.
 fn is_uuid(text: &str, version: Option<char>) -> bool {
     let mut rest = text;
     for (at, length) in [8, 4, 4, 4, 12].into_iter().enumerate() {

@@ -40,7 +40,8 @@ const RESERVED: [&str; 21] = [
 /// The longest message that an expression may give.
 const LONGEST_MESSAGE: usize = 5 * 1024;
 
-/// How many operators and brackets a rule may have: each may be one level of nesting, and the stack has an end.
+/// How many operators and brackets a rule may have: each may be one level of nesting, and the stack
+/// has an end.
 const MOST_OPERATORS: usize = 256;
 
 /// Rules with more than these are checked on a stack of their own.
@@ -53,7 +54,8 @@ const LARGE_STACK: usize = 256 * 1024 * 1024;
 static ENV: LazyLock<Arc<Env>> = LazyLock::new(|| {
     let mut env = Env::stdlib();
     for extension in [cel::extensions::strings, cel::extensions::lists, cel::extensions::math] {
-        // An extension that is not there leaves rules that use it unchecked, which is told when they run.
+        // An extension that is not there leaves rules that use it unchecked, which is told when
+        // they run.
         env.add_extension(extension).ok();
     }
     Arc::new(env)

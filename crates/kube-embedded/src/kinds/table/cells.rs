@@ -26,7 +26,8 @@ macro_rules! cells {
 }
 use cells;
 
-/// What writes the cells of a built-in kind, if it has more to tell than its name and when it was made.
+/// What writes the cells of a built-in kind, if it has more to tell than its name and when it was
+/// made.
 pub(super) fn of(group: &str, plural: &str) -> Option<Cells> {
     let cells: Cells = match (group, plural) {
         ("", "componentstatuses") => cluster::component_status,

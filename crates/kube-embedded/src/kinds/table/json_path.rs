@@ -1,4 +1,5 @@
-//! The JSON paths of printer columns: `.spec.replicas`, `.status.conditions[?(@.type=="Ready")].status`.
+//! The JSON paths of printer columns: `.spec.replicas`,
+//! `.status.conditions[?(@.type=="Ready")].status`.
 
 use serde_json::Value;
 

@@ -14,7 +14,8 @@ const DESIRED: &str = "deployment.kubernetes.io/desired-replicas";
 const MOST: &str = "deployment.kubernetes.io/max-replicas";
 const LAST_APPLIED: &str = "kubectl.kubernetes.io/last-applied-configuration";
 
-/// One step towards what a deployment says, given its replica sets. What the step changes leads to the next one.
+/// One step towards what a deployment says, given its replica sets. What the step changes leads to
+/// the next one.
 pub(super) fn reconcile(deployment: &Value, sets: &[Value], book: &mut Book<'_>) {
     if is_ending(deployment) {
         return;

@@ -11,14 +11,16 @@ pub(super) const SERVICE: &str = "kubernetes.io/service-name";
 const MANAGED_BY: &str = "endpointslice.kubernetes.io/managed-by";
 const CONTROLLER: &str = "endpointslice-controller.k8s.io";
 
-/// What a service's pods must have in their labels; `None` if it chooses its addresses in another way.
+/// What a service's pods must have in their labels; `None` if it chooses its addresses in another
+/// way.
 pub(super) fn selector(service: &Value) -> Option<Vec<(&str, &str)>> {
     let selector = service.pointer("/spec/selector")?.as_object().filter(|selector| !selector.is_empty())?;
     let external = text(service, "/spec/type") == "ExternalName";
     (!external).then(|| selector.iter().filter_map(|(key, value)| Some((key.as_str(), value.as_str()?))).collect())
 }
 
-/// Brings the slice of a service up to date, given the pods that it selects and the slices that name it.
+/// Brings the slice of a service up to date, given the pods that it selects and the slices that
+/// name it.
 pub(super) fn reconcile(service: &Value, pods: &[Value], slices: &[Value], book: &mut Book<'_>) {
     if is_ending(service) {
         return;

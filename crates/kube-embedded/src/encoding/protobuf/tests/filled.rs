@@ -1,25 +1,25 @@
-//! Objects made from nothing but what is known about their structs.
+//! Test objects derived from struct definitions alone.
 
 use serde_json::{Map, Value, json};
 
 use super::super::duration;
 use crate::kinds::schema::{Field, Leaf, Presence, Shape, Struct, StructId};
 
-/// How much of an object there is.
+/// How many fields of an object are set.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Fullness {
-    /// Every field, with something in it.
+    /// Every field, with a non-empty value.
     Full,
-    /// About half of the fields, some of them with what is nearly nothing.
+    /// About half of the fields, some with empty values.
     Some,
 }
 
-/// Makes objects, the same ones from the same seed.
+/// Generates objects deterministically from a seed.
 #[derive(Debug)]
 pub(super) struct Maker {
     state: u64,
     fullness: Fullness,
-    /// The structs being made, so that those that contain themselves come to an end.
+    /// The structs being generated, to stop the recursion of recursive types.
     within: Vec<StructId>,
 }
 
@@ -28,7 +28,7 @@ impl Maker {
         Self { state: seed, fullness, within: Vec::new() }
     }
 
-    /// An object of a struct, without its kind and version.
+    /// Generates an object of a struct, without apiVersion and kind.
     pub(super) fn object(&mut self, id: StructId) -> Value {
         self.within.push(id);
         let of = id.resolve();
@@ -110,7 +110,7 @@ impl Maker {
     }
 
     fn bytes<const N: usize>(&mut self) -> [u8; N] {
-        // Small numbers are as likely as large ones.
+        // Shifted by a random number of bits, so that small numbers are as likely as large ones.
         let number = self.next() >> self.below(64);
         let number = if self.below(2) == 0 { number } else { number.wrapping_neg() };
         *number.to_le_bytes().first_chunk().unwrap()
@@ -126,7 +126,7 @@ impl Maker {
     }
 }
 
-/// How many fields say what an object is: those are in the envelope.
+/// How many leading fields are kind and apiVersion, which are sent in the envelope instead.
 fn type_fields(of: &Struct) -> usize {
     let names: Vec<_> = of.fields().iter().take(2).map(|field| field.name).collect();
     if names == ["kind", "apiVersion"] { 2 } else { 0 }

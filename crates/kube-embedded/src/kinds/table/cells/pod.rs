@@ -92,8 +92,8 @@ impl<'p> State<'p> {
         state
     }
 
-    /// Looks at the containers that come first; says whether one of them is not done yet, and how often those that stay
-    /// were started again.
+    /// Looks at the containers that come first; says whether one of them is not done yet, and how
+    /// often those that stay were started again.
     fn initialize(&mut self, spec: &Value, status: &'p Value) -> (bool, Restarts<'p>) {
         let mut sidecar_restarts = Restarts::default();
         let first = items(&spec["initContainers"]);
@@ -121,7 +121,8 @@ impl<'p> State<'p> {
         (false, sidecar_restarts)
     }
 
-    /// Looks at the containers that the pod is about: the first one that has something to say is heard last.
+    /// Looks at the containers that the pod is about: the first one that has something to say is
+    /// heard last.
     fn run(&mut self, pod: &'p Value) {
         let mut running = false;
         let mut failure = None;
