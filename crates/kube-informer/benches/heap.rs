@@ -161,7 +161,7 @@ impl Cache {
         self.listed += 1;
         match self.training.take() {
             None => {
-                self.training = self.encoder.wants_training().map(|samples| (self.listed + TRAINING_TAKES, samples))
+                self.training = self.encoder.wants_training().map(|samples| (self.listed + TRAINING_TAKES, samples));
             }
             Some((due, samples)) if due > self.listed => self.training = Some((due, samples)),
             Some((_, samples)) => self.encoder.install(samples.train().expect("a dictionary")),
