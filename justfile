@@ -35,7 +35,7 @@ lint:
 # are built once; the rig's tests are built as the guard is.
 test:
     cargo test --workspace --locked
-    cargo test --workspace --all-features --locked --test metrics --test workqueue_metrics --test kube_runtime
+    cargo test --workspace --all-features --locked --test informer --test workqueue
     cargo test --workspace --all-features --locked --doc
     cargo test --release --locked --manifest-path bench/Cargo.toml --target-dir target --package budget --package rig --lib --bin soak
 

@@ -66,7 +66,7 @@
 //!
 //! # Guarantees
 //!
-//! Each has a test of its name in `tests/guarantees.rs`.
+//! Each has a test of its name in `tests/informer/guarantees.rs`.
 //!
 //! 1. *It lists once, then watches, and reads never reach the server.* A list is made anew only where the watch cannot go on.
 //! 2. *Readers see a change before handlers hear of it.* A handler that reads the cache finds what it was told of, or something newer.

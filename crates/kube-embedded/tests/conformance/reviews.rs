@@ -176,7 +176,7 @@ async fn custom_kinds_are_described_in_version_2(api: Api) {
     let mut domain: Vec<&str> = kind.group.split('.').collect();
     domain.reverse();
     let name = format!("{}.v1.Thing", domain.join("."));
-    let deadline = Instant::now() + Duration::from_secs(30);
+    let deadline = Instant::now() + Duration::from_secs(120);
     let document = loop {
         let asked = api.request("GET", "/openapi/v2").header("accept", "application/json");
         let document = asked.send().await.is(200).json();

@@ -2,6 +2,10 @@
 
 use std::io::Read as _;
 use std::process::{Child, Command};
+use std::sync::{Once, mpsc};
+use std::thread;
+
+use tokio::signal::unix::{SignalKind, signal};
 
 use super::terminal::Terminal;
 
@@ -19,6 +23,7 @@ impl Live {
 
     /// With these in its environment.
     pub(crate) fn start_with(width: u16, height: u16, args: &[&str], variables: &[(&str, &str)]) -> Self {
+        handle_interrupt();
         let (pty, pts) = pty_process::blocking::open().expect("a terminal");
         pty.resize(pty_process::Size::new(height, width)).expect("resized");
         let command = pty_process::blocking::Command::new(env!("CARGO_BIN_EXE_kubectl-informer"))
@@ -58,4 +63,25 @@ impl Live {
             _ => false,
         }
     }
+}
+
+/// Installs a handler for SIGINT in the test process, so that the command starts with the default one.
+///
+/// A shell starts background jobs with SIGINT ignored. A child inherits that across `execve`, which
+/// resets only signals that have a handler.
+fn handle_interrupt() {
+    static INSTALLED: Once = Once::new();
+    INSTALLED.call_once(|| {
+        let (installed, wait) = mpsc::channel();
+        thread::spawn(move || {
+            let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
+            runtime.block_on(async {
+                let mut interrupts = signal(SignalKind::interrupt()).expect("a handler");
+                installed.send(()).expect("the test waits");
+                interrupts.recv().await;
+                std::process::exit(130);
+            });
+        });
+        wait.recv().expect("the handler is installed");
+    });
 }

@@ -11,7 +11,7 @@ use tokio::task::JoinSet;
 
 /// More cases at once than this would wait for one another inside the server.
 const SIDE_BY_SIDE: usize = 12;
-const PATIENCE: Duration = Duration::from_secs(80);
+const CASE_TIMEOUT: Duration = Duration::from_secs(400);
 
 /// What the cases that failed said, by name.
 static SAID: Mutex<BTreeMap<&'static str, String>> = Mutex::new(BTreeMap::new());
@@ -115,13 +115,13 @@ enum Outcome {
 
 async fn outcome(case: Case, target: Arc<Target>) -> Outcome {
     let api = Api::new(target);
-    let check = tokio::time::timeout(PATIENCE, (case.check)(api.clone()));
+    let check = tokio::time::timeout(CASE_TIMEOUT, (case.check)(api.clone()));
     let outcome = tokio::spawn(RUNNING.scope(case.name, check)).await;
     // Cleaning up is a kindness to a shared server: what it runs into is no verdict on the fact.
     tokio::spawn(RUNNING.scope("clean-up", async move { api.clean_up().await })).await.ok();
     match outcome {
         Ok(Ok(())) => Outcome::Passed,
-        Ok(Err(_)) => Outcome::Failed(format!("not done within {PATIENCE:?}")),
+        Ok(Err(_)) => Outcome::Failed(format!("not done within {CASE_TIMEOUT:?}")),
         Err(_) => Outcome::Failed(SAID.lock().unwrap().remove(case.name).unwrap_or_default()),
     }
 }

@@ -26,7 +26,7 @@ pub(crate) struct Event {
 }
 
 /// No event within this time counts as none at all.
-const PATIENCE: Duration = Duration::from_secs(10);
+const EVENT_TIMEOUT: Duration = Duration::from_secs(120);
 
 impl Stream {
     pub(super) fn new(asked: String, headers: HeaderMap, body: Body, connection: Connection) -> Self {
@@ -36,7 +36,7 @@ impl Stream {
     /// The next event, or the case has failed.
     #[track_caller]
     pub(crate) fn next(&mut self) -> impl Future<Output = Event> {
-        self.next_within(PATIENCE)
+        self.next_within(EVENT_TIMEOUT)
     }
 
     pub(crate) async fn next_within(&mut self, patience: Duration) -> Event {
@@ -70,7 +70,7 @@ impl Stream {
     /// All events until the server ends the stream in good order.
     pub(crate) async fn rest(&mut self) -> Vec<Event> {
         let mut events = Vec::new();
-        while let Some(event) = timeout(PATIENCE, self.frame()).await.expect("the stream ends") {
+        while let Some(event) = timeout(EVENT_TIMEOUT, self.frame()).await.expect("the stream ends") {
             events.push(event);
         }
         events
@@ -84,7 +84,7 @@ impl Stream {
 
     /// The next bytes of the body as the server flushed them, still encoded; nothing at its end.
     pub(crate) async fn bytes(&mut self) -> Option<Bytes> {
-        let frame = timeout(PATIENCE, self.body.frame()).await.expect("bytes or the end of the stream")?;
+        let frame = timeout(EVENT_TIMEOUT, self.body.frame()).await.expect("bytes or the end of the stream")?;
         Some(frame.expect("the stream is not broken off").into_data().unwrap_or_default())
     }
 

@@ -1,0 +1,4 @@
+//! Generated objects and the simulated cluster.
+
+mod samples;
+mod simulated_cluster;

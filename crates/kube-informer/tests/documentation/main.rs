@@ -1,0 +1,5 @@
+//! The documentation: examples, guarantees and names in the pages match the code.
+
+mod client_go_names;
+mod examples;
+mod pages;

@@ -1,0 +1,444 @@
+//! The promises of the library's front page, one test each, under the same name.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
+
+use crate::support::{Story, asked, cached, client, drained, key, put, remove, server, truth};
+use k8s_openapi::api::core::v1::ConfigMap;
+use kube_informer::{
+    Backlog, Condition, Event, Factory, Informer, Kind as _, Obj, Origin, Overflow, SyncError, WaitError,
+};
+use serde::Deserialize;
+use serde_json::json;
+use tokio::sync::Notify;
+
+/// The server is asked once for everything, then only watched; reads never reach it.
+#[tokio::test(start_paused = true)]
+async fn it_lists_once_then_watches_and_reads_never_reach_the_server() {
+    let server = server().await;
+    put(&server, "default", "a", "1");
+    let maps = Informer::<ConfigMap>::builder(client(&server)).start();
+    maps.synced().await.unwrap();
+    let version = put(&server, "default", "b", "1");
+    maps.wait_for(version).await.unwrap();
+    let before = server.request_count();
+    let (lister, by_value) = (maps.lister(), maps.index_by_label("value"));
+    for _ in 0..100 {
+        assert_eq!((lister.count(), lister.list().len(), by_value.count("1")), (2, 2, 2));
+        assert!(lister.get(&key("default", "b")).is_some());
+    }
+    assert_eq!(server.request_count(), before);
+    assert_eq!(asked(&server), (1, 0), "one streaming list, which goes on as the watch");
+}
+
+#[tokio::test(start_paused = true)]
+async fn readers_see_a_change_before_handlers_hear_of_it() {
+    let server = server().await;
+    let maps = Informer::<ConfigMap>::builder(client(&server)).build();
+    let lister = maps.lister();
+    let seen = Arc::new(AtomicUsize::new(0));
+    let counted = Arc::clone(&seen);
+    let handler = maps.on_event(move |event| {
+        let held = lister.get(event.key());
+        match &event {
+            Event::Deleted { last, .. } => assert!(held.is_none_or(|held| held.version() > last.version())),
+            event => assert!(held.is_none_or(|held| held.version() >= event.object().version())),
+        }
+        if let Event::Added { object, .. } = &event
+            && object.name() == "stays"
+        {
+            assert!(lister.get(object.key()).is_some());
+        }
+        counted.fetch_add(1, Ordering::Relaxed);
+    });
+    maps.start();
+    handler.synced().await.unwrap();
+    put(&server, "default", "stays", "1");
+    for value in ["1", "2", "3"] {
+        put(&server, "default", "a", value);
+    }
+    remove(&server, "default", "a");
+    let version = put(&server, "default", "stays", "2");
+    maps.wait_for(version).await.unwrap();
+    drained(&handler).await;
+    assert_eq!(seen.load(Ordering::Relaxed), 6, "every event was heard, and no check failed");
+}
+
+/// Index and objects, too.
+#[tokio::test(start_paused = true)]
+async fn every_read_is_of_one_moment() {
+    let server = server().await;
+    for nth in 0..20 {
+        put(&server, "default", &format!("m{nth}"), "old");
+    }
+    let maps = Informer::<ConfigMap>::builder(client(&server)).build();
+    let by_value = maps.index_by_label("value");
+    let lister = maps.lister();
+    let handler = maps.on_event({
+        let by_value = by_value.clone();
+        move |_| {
+            // Whatever happens meanwhile: what an index finds has what it was looked up by.
+            for value in ["old", "new"] {
+                assert!(by_value.get(value).iter().all(|map| map.label("value") == Some(value)));
+            }
+            let all = lister.snapshot();
+            assert_eq!(all.iter().count(), all.count());
+        }
+    });
+    maps.start();
+    handler.synced().await.unwrap();
+    for nth in 0..20 {
+        put(&server, "default", &format!("m{nth}"), "new");
+    }
+    maps.wait_for(crate::support::version_of(
+        &server.objects("v1", "ConfigMap").unwrap().namespace("default").get("m19").unwrap(),
+    ))
+    .await
+    .unwrap();
+    assert_eq!((by_value.count("old"), by_value.count("new")), (0, 20));
+    drained(&handler).await;
+    assert_eq!(handler.panics(), 0);
+}
+
+/// Added once, updated from what was last told, deleted once. A new object under an old name has a story of its own.
+#[tokio::test(start_paused = true)]
+async fn the_story_of_each_object_is_whole() {
+    let server = server().await;
+    put(&server, "default", "a", "1");
+    let maps = Informer::<ConfigMap>::builder(client(&server)).build();
+    let story = Story::default();
+    let handler = maps.on_event(story.handler());
+    maps.start();
+    handler.synced().await.unwrap();
+    put(&server, "default", "a", "2");
+    remove(&server, "default", "a");
+    put(&server, "default", "a", "3");
+    put(&server, "default", "b", "1");
+    maps.wait_until(key("default", "b"), |map| map.is_some()).await.unwrap();
+    drained(&handler).await;
+    assert_eq!(
+        story.take(),
+        ["+ default/a (Initial)", "~ default/a", "- default/a Known", "+ default/a", "+ default/b"]
+    );
+    assert_eq!(story.believed(), truth(&server));
+}
+
+/// Even while the list is under way or events rain.
+#[tokio::test(start_paused = true)]
+async fn a_late_handler_hears_the_present_state_once_and_then_every_change() {
+    let server = server().await;
+    for nth in 0..50 {
+        put(&server, "default", &format!("m{nth}"), "1");
+    }
+    let maps = Informer::<ConfigMap>::builder(client(&server)).start();
+    let mut late = Vec::new();
+    for nth in 0..50 {
+        put(&server, "default", &format!("m{nth}"), "2");
+        if nth % 3 == 0 {
+            remove(&server, "default", &format!("m{nth}"));
+        }
+        tokio::task::yield_now().await;
+        let story = Story::default();
+        late.push((maps.on_event(story.handler()), story));
+    }
+    maps.wait_for(put(&server, "default", "last", "1")).await.unwrap();
+    for (handler, story) in &late {
+        handler.synced().await.unwrap();
+        drained(handler).await;
+        assert_eq!(story.believed(), truth(&server));
+    }
+}
+
+/// Not the cache, not other handlers; and what waits for it is bounded.
+#[tokio::test(start_paused = true)]
+async fn a_slow_handler_holds_up_nobody() {
+    let server = server().await;
+    let maps = Informer::<ConfigMap>::builder(client(&server)).build();
+    let (gate, slow_story, fast_story) = (Arc::new(Notify::new()), Story::default(), Story::default());
+    let slow = maps.handler().backlog(Backlog::Every { limit: 10, overflow: Overflow::Coalesce }).on_event_async({
+        let (gate, story) = (Arc::clone(&gate), slow_story.clone());
+        move |event| {
+            let (gate, story) = (Arc::clone(&gate), story.clone());
+            async move {
+                gate.notified().await;
+                story.hear(&event);
+            }
+        }
+    });
+    let fast = maps.on_event(fast_story.handler());
+    maps.start();
+    maps.synced().await.unwrap();
+    for nth in 0..200 {
+        put(&server, "default", &format!("m{}", nth % 5), &nth.to_string());
+    }
+    maps.wait_for(put(&server, "default", "last", "1")).await.unwrap();
+    drained(&fast).await;
+    assert_eq!(fast_story.take().len(), 201);
+    assert!(slow.backlog() <= 10, "{} wait", slow.backlog());
+    while slow_story.believed() != truth(&server) {
+        gate.notify_one();
+        tokio::task::yield_now().await;
+    }
+    assert!(slow_story.take().len() < 30, "it heard the difference, not every step");
+}
+
+/// It has heard the event, also for `synced`; the panic is counted.
+#[tokio::test(start_paused = true)]
+async fn a_panicking_handler_goes_on_with_the_next_event() {
+    let server = server().await;
+    for name in ["a", "b", "c"] {
+        put(&server, "default", name, "1");
+    }
+    let maps = Informer::<ConfigMap>::builder(client(&server)).build();
+    let story = Story::default();
+    let heard = story.clone();
+    let handler = maps.on_event(move |event| {
+        heard.hear(&event);
+        assert_ne!(event.key().name(), "b", "as it was meant to");
+    });
+    let waits = maps.on_event_async(|event| async move { assert_ne!(event.key().name(), "b", "as it was meant to") });
+    maps.start();
+    handler.synced().await.unwrap();
+    waits.synced().await.unwrap();
+    assert_eq!(story.believed(), truth(&server));
+    assert_eq!((handler.panics(), waits.panics()), (1, 1));
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_happened_while_nobody_watched_is_told_deletions_too() {
+    let server = server().await;
+    for name in ["stays", "changes", "goes"] {
+        put(&server, "default", name, "1");
+    }
+    let maps = Informer::<ConfigMap>::builder(client(&server)).build();
+    let story = Story::default();
+    let handler = maps.on_event(story.handler());
+    maps.start();
+    handler.synced().await.unwrap();
+    story.take();
+    server.refuse().await;
+    server.cut();
+    put(&server, "default", "changes", "2");
+    remove(&server, "default", "goes");
+    put(&server, "default", "comes", "1");
+    server.compact_now();
+    server.accept().await;
+    maps.wait_until(key("default", "comes"), |map| map.is_some()).await.unwrap();
+    drained(&handler).await;
+    assert_eq!(
+        story.take(),
+        ["~ default/changes (Relist)", "- default/goes Missed (Relist)", "+ default/comes (Relist)"],
+        "deletions before additions, and nothing of what stayed as it was"
+    );
+    assert_eq!(story.believed(), truth(&server));
+}
+
+/// However many handlers and views read it, while it is the event's own or still at hand.
+#[tokio::test(start_paused = true)]
+async fn a_body_is_decoded_once_and_only_if_somebody_reads_it() {
+    static DECODED: AtomicUsize = AtomicUsize::new(0);
+    struct Counted;
+    impl<'de> Deserialize<'de> for Counted {
+        fn deserialize<D: serde::Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
+            serde::de::IgnoredAny::deserialize(from)?;
+            DECODED.fetch_add(1, Ordering::Relaxed);
+            Ok(Self)
+        }
+    }
+    let server = server().await;
+    let maps = Informer::<ConfigMap>::builder(client(&server)).build();
+    let counted = maps.view::<Counted>();
+    let handlers: Vec<_> = (0..5).map(|_| counted.on_event(|event| assert!(event.object().get().is_ok()))).collect();
+    let keys_only = maps.on_event(|event| drop(event.key().clone()));
+    maps.start();
+    keys_only.synced().await.unwrap();
+    maps.wait_for(put(&server, "default", "a", "1")).await.unwrap();
+    for handler in &handlers {
+        drained(handler).await;
+    }
+    assert_eq!(DECODED.load(Ordering::Relaxed), 1);
+}
+
+/// It can be found, listed and deleted; only whoever reads its body learns that it cannot be read.
+#[tokio::test(start_paused = true)]
+async fn an_object_that_does_not_fit_its_type_stops_nothing() {
+    #[derive(Debug, Deserialize)]
+    struct Picky {
+        data: Numbers,
+    }
+    #[derive(Debug, Deserialize)]
+    struct Numbers {
+        value: u64,
+    }
+    let server = server().await;
+    put(&server, "default", "bad", "text");
+    put(&server, "default", "good", "text");
+    let maps = Informer::<ConfigMap>::builder(client(&server)).start();
+    let picky = maps.view::<Picky>();
+    let broken = picky.index(|map: &Obj<Picky>| map.get().ok().map(|map| map.data.value));
+    picky.synced().await.unwrap();
+    assert!(picky.lister().get(&key("default", "bad")).unwrap().get().is_err());
+    assert_eq!((picky.lister().count(), broken.values().len()), (2, 0));
+    remove(&server, "default", "bad");
+    picky.wait_until(key("default", "bad"), |map| map.is_none()).await.unwrap();
+    assert_eq!(cached(&maps), truth(&server));
+}
+
+/// The reflector keeps trying, so that a later wait succeeds.
+#[tokio::test(start_paused = true)]
+async fn synced_says_why_where_waiting_cannot_help() {
+    let server = server().await;
+    let unknown: kube::core::ApiResource = serde_json::from_value(json!({
+        "group": "example.com", "version": "v1", "api_version": "example.com/v1", "kind": "Widget", "plural": "widgets",
+    }))
+    .unwrap();
+    let widgets = Informer::<kube::core::DynamicObject>::builder_for(client(&server), unknown).start();
+    let waiters: Vec<_> = (0..5).map(|_| tokio::spawn(widgets.synced())).collect();
+    for waiter in waiters {
+        let Err(SyncError::Refused(cause)) = waiter.await.unwrap() else { panic!("it cannot have synced") };
+        assert!(cause.is_not_found());
+    }
+    assert!(matches!(widgets.health().condition, Condition::Degraded { .. }));
+    server
+        .create(&json!({
+            "apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
+            "metadata": {"name": "widgets.example.com"},
+            "spec": {
+                "group": "example.com", "scope": "Namespaced",
+                "names": {"plural": "widgets", "singular": "widget", "kind": "Widget", "listKind": "WidgetList"},
+                "versions": [{
+                    "name": "v1", "served": true, "storage": true,
+                    "schema": {"openAPIV3Schema": {"type": "object", "x-kubernetes-preserve-unknown-fields": true}},
+                }],
+            },
+        }))
+        .unwrap();
+    let mut health = widgets.watch_health();
+    health.wait_for(kube_informer::Health::is_synced).await.unwrap();
+    widgets.synced().await.unwrap();
+}
+
+#[tokio::test(start_paused = true)]
+async fn whoever_waits_for_the_version_of_their_write_reads_it() {
+    let server = server().await;
+    let maps = Informer::<ConfigMap>::builder(client(&server)).start();
+    for nth in 0..20 {
+        let name = format!("m{nth}");
+        let version = put(&server, "default", &name, "1");
+        maps.wait_for(version).await.unwrap();
+        assert!(maps.lister().get(&key("default", &name)).is_some());
+    }
+}
+
+/// As after a restored backup. The cache follows.
+#[tokio::test(start_paused = true)]
+async fn when_the_server_goes_back_the_cache_follows_and_whoever_waits_learns_of_it() {
+    let server = server().await;
+    put(&server, "default", "a", "1");
+    let backup = server.backup();
+    let maps = Informer::<ConfigMap>::builder(client(&server)).build();
+    let story = Story::default();
+    let handler = maps.on_event(story.handler());
+    maps.start();
+    for nth in 0..30 {
+        put(&server, "default", "a", &nth.to_string());
+    }
+    let version = put(&server, "default", "b", "1");
+    maps.wait_for(version.clone()).await.unwrap();
+    drained(&handler).await;
+    let pending = tokio::spawn(maps.wait_for(kube_informer::Version::from(version.number().unwrap() + 1_000)));
+    tokio::task::yield_now().await;
+    server.restore(&backup);
+    assert_eq!(pending.await.unwrap(), Err(WaitError::WentBack));
+    maps.wait_until(key("default", "b"), |map| map.is_none()).await.unwrap();
+    let version = put(&server, "default", "c", "1");
+    maps.wait_for(version).await.unwrap();
+    assert_eq!(cached(&maps), truth(&server));
+}
+
+/// Nothing is asked of the server, and every handler hears everything again.
+#[tokio::test(start_paused = true)]
+async fn a_resync_tells_everything_again_without_asking_the_server() {
+    let server = server().await;
+    put(&server, "default", "a", "1");
+    put(&server, "default", "b", "1");
+    let maps = Informer::<ConfigMap>::builder(client(&server)).resync(Duration::from_secs(10)).build();
+    let mut events = maps.subscribe();
+    maps.start();
+    for _ in 0..2 {
+        assert_eq!(events.next().await.unwrap().origin(), Origin::Initial);
+    }
+    let before = server.request_count();
+    for _ in 0..6 {
+        assert_eq!(events.next().await.unwrap().origin(), Origin::Resync);
+    }
+    assert_eq!(server.request_count(), before);
+}
+
+/// No task, no connection; whoever waits learns of it.
+#[tokio::test(start_paused = true)]
+async fn the_last_handle_to_go_stops_everything() {
+    let server = server().await;
+    put(&server, "default", "a", "1");
+    let client = client(&server);
+    let tasks = tokio::runtime::Handle::current().metrics();
+    let before = tasks.num_alive_tasks();
+    let lister = {
+        let maps = Informer::<ConfigMap>::builder(client.clone()).start();
+        maps.on_event(|_| {}).detach();
+        let _stream = maps.subscribe();
+        maps.synced().await.unwrap();
+        maps.lister()
+    };
+    let version = put(&server, "default", "b", "1");
+    while lister.count() < 2 {
+        tokio::task::yield_now().await;
+    }
+    assert_eq!(server.watches().len(), 1, "a lister alone keeps it alive");
+    drop((lister, version));
+    while tasks.num_alive_tasks() > before {
+        tokio::task::yield_now().await;
+    }
+    assert_eq!(server.watches().len(), 0);
+}
+
+#[tokio::test(start_paused = true)]
+async fn shutdown_leaves_no_task_and_no_connection() {
+    let server = server().await;
+    put(&server, "default", "a", "1");
+    let client = client(&server);
+    let tasks = tokio::runtime::Handle::current().metrics();
+    let before = tasks.num_alive_tasks();
+    let maps = Informer::<ConfigMap>::builder(client.clone()).start();
+    let handler = maps.on_event(|_| {});
+    let mut stream = maps.subscribe();
+    handler.synced().await.unwrap();
+    assert_eq!(server.watches().len(), 1);
+    assert!(stream.next().await.is_some());
+    maps.shutdown().await;
+    assert_eq!((server.watches().len(), tasks.num_alive_tasks()), (0, before));
+    assert!(stream.next().await.is_none());
+    assert!(matches!(maps.synced().await, Err(SyncError::Stopped)));
+    assert_eq!(maps.wait_for(kube_informer::Version::from(u64::MAX)).await, Err(WaitError::Stopped));
+    assert_eq!(maps.lister().count(), 1, "what is in the cache can still be read");
+}
+
+/// Typed, dynamic, or by a struct of one's own.
+#[tokio::test(start_paused = true)]
+async fn one_watch_and_one_cache_serve_all_who_ask_a_factory_for_a_resource() {
+    #[derive(Deserialize)]
+    struct Data {
+        data: std::collections::BTreeMap<String, String>,
+    }
+    let server = server().await;
+    put(&server, "default", "a", "1");
+    let factory = Factory::new(client(&server));
+    let (maps, again) = (factory.informer::<ConfigMap>(), factory.clone().informer::<ConfigMap>());
+    let views = factory.informer_for::<Data>(ConfigMap::resource());
+    factory.start();
+    factory.synced().await.unwrap();
+    assert_eq!(views.lister().get(&key("default", "a")).unwrap().get().unwrap().data["value"], "1");
+    assert_eq!((cached(&maps), cached(&again)), (truth(&server), truth(&server)));
+    assert_eq!((asked(&server), server.watches().len()), ((1, 0), 1));
+}

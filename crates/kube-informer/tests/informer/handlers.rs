@@ -1,0 +1,459 @@
+//! Handlers and subscriptions: added, removed, filtered, slow, panicking, resynced.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
+
+use crate::support::{Story, client, drained, key, line, put, remove, server, truth};
+use futures_util::StreamExt as _;
+use k8s_openapi::api::core::v1::ConfigMap;
+use kube_embedded::Server;
+use kube_informer::pipeline::delta_fifo::LARGEST_BATCH;
+use kube_informer::{Backlog, Event, Informer, Origin, Overflow, Registration, SyncError};
+use tokio::sync::{Notify, mpsc};
+use tokio::time::Instant;
+
+fn informer(server: &Server) -> Informer<ConfigMap> {
+    Informer::builder(client(server)).build()
+}
+
+/// A handler that hears one event each time it is let.
+struct Held {
+    registration: Registration,
+    story: Story,
+    gate: Arc<Notify>,
+}
+
+fn held(maps: &Informer<ConfigMap>, backlog: Backlog) -> Held {
+    let (story, gate) = (Story::default(), Arc::new(Notify::new()));
+    let (heard, opened) = (story.clone(), Arc::clone(&gate));
+    let registration = maps.handler().backlog(backlog).on_event_async(move |event| {
+        let (story, gate) = (heard.clone(), Arc::clone(&opened));
+        async move {
+            gate.notified().await;
+            story.hear(&event);
+        }
+    });
+    Held { registration, story, gate }
+}
+
+impl Held {
+    /// Lets it hear everything there is.
+    async fn release(&self) {
+        for _ in 0..2 {
+            while self.registration.backlog() > 0 {
+                self.gate.notify_one();
+                tokio::task::yield_now().await;
+            }
+            self.gate.notify_one();
+            tokio::task::yield_now().await;
+        }
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_filter_turns_entering_into_an_addition_and_leaving_into_a_filtered_deletion() {
+    let server = server().await;
+    put(&server, "default", "a", "in");
+    put(&server, "default", "b", "out");
+    let maps = informer(&server);
+    let story = Story::default();
+    let handler = maps.handler().filter(|map| map.label("value") == Some("in")).on_event(story.handler());
+    maps.start();
+    handler.synced().await.unwrap();
+    put(&server, "default", "b", "in");
+    put(&server, "default", "a", "out");
+    put(&server, "default", "a", "still-out");
+    remove(&server, "default", "a");
+    remove(&server, "default", "b");
+    maps.wait_for(put(&server, "default", "c", "out")).await.unwrap();
+    drained(&handler).await;
+    story.believed();
+    assert_eq!(story.take(), ["+ default/a (Initial)", "+ default/b", "- default/a Filtered", "- default/b Known"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_latest_state_is_all_that_a_busy_handler_hears_if_it_so_wishes() {
+    let server = server().await;
+    let maps = informer(&server);
+    let slow = held(&maps, Backlog::Latest);
+    maps.start();
+    maps.synced().await.unwrap();
+    put(&server, "default", "first", "1");
+    for nth in 0..50 {
+        put(&server, "default", "a", &nth.to_string());
+        put(&server, "default", "b", &nth.to_string());
+    }
+    remove(&server, "default", "b");
+    maps.wait_for(put(&server, "default", "c", "1")).await.unwrap();
+    assert!(slow.registration.backlog() <= 2);
+    slow.release().await;
+    assert_eq!(slow.story.take(), ["+ default/first", "+ default/a", "+ default/c"]);
+    assert_eq!(slow.story.believed(), truth(&server));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_full_queue_that_replays_tells_the_difference_as_a_list_would() {
+    let server = server().await;
+    for name in ["a", "b"] {
+        put(&server, "default", name, "0");
+    }
+    let maps = informer(&server);
+    let slow = held(&maps, Backlog::Every { limit: 4, overflow: Overflow::Replay });
+    maps.start();
+    maps.synced().await.unwrap();
+    slow.release().await;
+    slow.registration.synced().await.unwrap();
+    slow.story.take();
+    maps.wait_for(put(&server, "default", "in-hand", "0")).await.unwrap();
+    drained(&slow.registration).await;
+    for nth in 1..20 {
+        put(&server, "default", "a", &nth.to_string());
+    }
+    remove(&server, "default", "b");
+    maps.wait_for(put(&server, "default", "c", "1")).await.unwrap();
+    slow.release().await;
+    assert_eq!(
+        slow.story.take(),
+        ["+ default/in-hand", "~ default/a (Relist)", "- default/b Missed (Relist)", "+ default/c (Relist)"]
+    );
+    assert_eq!(slow.story.believed(), truth(&server));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_handler_that_is_quick_has_its_turn_within_a_burst_and_hears_every_event_of_it() {
+    let server = server().await;
+    let maps = informer(&server);
+    let story = Story::default();
+    let backlog = Backlog::Every { limit: 2 * LARGEST_BATCH, overflow: Overflow::Replay };
+    let handler = maps.handler().backlog(backlog).on_event(story.handler());
+    maps.start();
+    maps.synced().await.unwrap();
+    let burst: Vec<_> = (0..10 * LARGEST_BATCH).map(|nth| nth.to_string()).collect();
+    let versions: Vec<_> = burst.iter().map(|name| put(&server, "default", name, "1")).collect();
+    maps.wait_for(versions[versions.len() - 1].clone()).await.unwrap();
+    drained(&handler).await;
+    let told: Vec<_> = burst.iter().map(|name| format!("+ default/{name}")).collect();
+    assert_eq!(story.take(), told);
+}
+
+/// client-go: a running callback goes on, what waits for it is discarded.
+#[tokio::test(start_paused = true)]
+async fn a_handler_that_is_dropped_hears_nothing_more() {
+    let server = server().await;
+    let maps = informer(&server);
+    let slow = held(&maps, Backlog::default());
+    let other = Story::default();
+    let stays = maps.on_event(other.handler());
+    maps.start();
+    maps.synced().await.unwrap();
+    maps.wait_for(put(&server, "default", "a", "1")).await.unwrap();
+    maps.wait_for(put(&server, "default", "b", "1")).await.unwrap();
+    let Held { registration, story, gate } = slow;
+    drained(&stays).await;
+    drop(registration);
+    gate.notify_one();
+    maps.wait_for(put(&server, "default", "c", "1")).await.unwrap();
+    drained(&stays).await;
+    gate.notify_one();
+    tokio::task::yield_now().await;
+    assert_eq!(story.take(), ["+ default/a"], "what it was doing it finished");
+    assert_eq!(other.take().len(), 3, "others are not concerned");
+}
+
+#[tokio::test(start_paused = true)]
+async fn remove_waits_until_the_handler_has_returned() {
+    let server = server().await;
+    put(&server, "default", "a", "1");
+    let maps = informer(&server);
+    let slow = held(&maps, Backlog::default());
+    maps.start();
+    maps.synced().await.unwrap();
+    while slow.registration.backlog() > 0 {
+        tokio::task::yield_now().await;
+    }
+    let Held { registration, story, gate } = slow;
+    let removing = tokio::spawn(registration.remove());
+    tokio::time::sleep(Duration::from_secs(5)).await;
+    assert!(!removing.is_finished());
+    gate.notify_one();
+    removing.await.unwrap();
+    assert_eq!(story.take(), ["+ default/a (Initial)"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_handler_may_remove_itself() {
+    let server = server().await;
+    put(&server, "default", "a", "1");
+    put(&server, "default", "b", "1");
+    let maps = informer(&server);
+    let (give, take) = std::sync::mpsc::channel::<Registration>();
+    let heard = Arc::new(AtomicUsize::new(0));
+    let count = Arc::clone(&heard);
+    let mut take = Some(take);
+    let registration = maps.on_event_async(move |_| {
+        count.fetch_add(1, Ordering::Relaxed);
+        let mine = take.take().and_then(|take| take.recv().ok());
+        async move {
+            if let Some(mine) = mine {
+                mine.remove().await;
+            }
+        }
+    });
+    let mut stage = tokio::spawn(registration.synced());
+    give.send(registration).unwrap();
+    maps.start();
+    maps.synced().await.unwrap();
+    assert!(matches!((&mut stage).await.unwrap(), Err(SyncError::Stopped)));
+    assert_eq!(heard.load(Ordering::Relaxed), 1);
+}
+
+#[tokio::test(start_paused = true)]
+async fn removing_before_the_start_ends_at_once() {
+    let server = server().await;
+    let maps = informer(&server);
+    let guard = Arc::new(());
+    let captured = Arc::clone(&guard);
+    let registration = maps.on_event(move |_| drop(Arc::clone(&captured)));
+    registration.remove().await;
+    assert_eq!(Arc::strong_count(&guard), 1, "the handler itself is gone");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_detached_handler_is_told_until_the_informer_stops() {
+    let server = server().await;
+    let maps = informer(&server);
+    let story = Story::default();
+    maps.on_event(story.handler()).detach();
+    maps.start();
+    maps.synced().await.unwrap();
+    put(&server, "default", "a", "1");
+    while story.believed().is_empty() {
+        tokio::task::yield_now().await;
+    }
+    maps.shutdown().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_handler_of_a_stopped_informer_is_never_told_and_says_so() {
+    let server = server().await;
+    let maps = informer(&server);
+    maps.start();
+    maps.synced().await.unwrap();
+    maps.shutdown().await;
+    let handler = maps.on_event(|_| panic!("nothing is told any more"));
+    assert!(matches!(handler.synced().await, Err(SyncError::Stopped)));
+    assert!(maps.subscribe().next().await.is_none());
+    handler.remove().await;
+}
+
+/// The one that is told is not told before the handler has returned from it.
+#[tokio::test(start_paused = true)]
+async fn a_handler_is_synced_when_it_has_returned_from_its_last_initial_event() {
+    let server = server().await;
+    for name in ["a", "b", "c"] {
+        put(&server, "default", name, "1");
+    }
+    let maps = informer(&server);
+    let slow = held(&maps, Backlog::default());
+    maps.start();
+    maps.synced().await.unwrap();
+    let synced = tokio::spawn(slow.registration.synced());
+    for _ in 0..3 {
+        tokio::time::sleep(Duration::from_secs(1)).await;
+        assert!(!synced.is_finished());
+        slow.gate.notify_one();
+    }
+    synced.await.unwrap().unwrap();
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_stream_is_synced_when_its_last_initial_event_has_been_taken() {
+    let server = server().await;
+    let empty = informer(&server);
+    let nothing = empty.subscribe();
+    empty.start();
+    nothing.synced().await.unwrap();
+    put(&server, "default", "a", "1");
+    let maps = informer(&server);
+    let mut events = maps.subscribe();
+    maps.start();
+    maps.synced().await.unwrap();
+    let synced = tokio::spawn(events.synced());
+    tokio::task::yield_now().await;
+    assert!(!synced.is_finished());
+    assert_eq!(line(&events.next().await.unwrap()), "+ default/a (Initial)");
+    synced.await.unwrap().unwrap();
+}
+
+/// kube-rs wakes one of them.
+#[tokio::test(start_paused = true)]
+async fn everybody_who_waits_for_the_sync_is_woken() {
+    let server = server().await;
+    let maps = informer(&server);
+    let handler = maps.on_event(|_| {});
+    let waiters: Vec<_> =
+        (0..50).map(|nth| tokio::spawn(if nth % 2 == 0 { maps.synced() } else { handler.synced() })).collect();
+    tokio::time::sleep(Duration::from_secs(60)).await;
+    assert!(waiters.iter().all(|waiter| !waiter.is_finished()), "nobody has started it");
+    maps.start();
+    for waiter in waiters {
+        waiter.await.unwrap().unwrap();
+    }
+}
+
+/// kube-rs sleeps through the next event if the object of the last one is gone meanwhile.
+#[tokio::test(start_paused = true)]
+async fn a_stream_wakes_for_every_event_even_if_its_object_is_gone_meanwhile() {
+    let server = server().await;
+    let maps = informer(&server);
+    maps.start();
+    maps.synced().await.unwrap();
+    let events = maps.subscribe();
+    let (send, mut heard) = mpsc::unbounded_channel();
+    let reader = tokio::spawn(events.take(4).for_each(move |event| {
+        send.send(line(&event)).unwrap();
+        std::future::ready(())
+    }));
+    put(&server, "default", "a", "1");
+    remove(&server, "default", "a");
+    put(&server, "default", "b", "1");
+    put(&server, "default", "c", "1");
+    let before = Instant::now();
+    reader.await.unwrap();
+    assert!(before.elapsed() < Duration::from_secs(1), "no timer had to wake it");
+    let mut lines = Vec::new();
+    while let Some(line) = heard.recv().await {
+        lines.push(line);
+    }
+    assert_eq!(lines, ["+ default/a", "- default/a Known", "+ default/b", "+ default/c"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn each_handler_is_resynced_at_its_own_times_and_the_others_are_not() {
+    let server = server().await;
+    put(&server, "default", "a", "1");
+    let maps = Informer::<ConfigMap>::builder(client(&server)).resync(Duration::from_secs(1)).build();
+    let resyncs = |period: Option<u64>| {
+        let count = Arc::new(AtomicUsize::new(0));
+        let counted = Arc::clone(&count);
+        let mut handler = maps.handler();
+        if let Some(period) = period {
+            handler = handler.resync(Duration::from_secs(period));
+        }
+        let registration = handler.on_event(move |event: Event<ConfigMap>| {
+            if event.origin() == Origin::Resync {
+                counted.fetch_add(1, Ordering::Relaxed);
+            }
+        });
+        (registration, count)
+    };
+    let (as_informer, never, two, three) = (resyncs(None), resyncs(Some(0)), resyncs(Some(2)), resyncs(Some(3)));
+    maps.start();
+    maps.synced().await.unwrap();
+    tokio::time::sleep(Duration::from_millis(12_500)).await;
+    let counts = [&as_informer, &never, &two, &three].map(|(_, count)| count.load(Ordering::Relaxed));
+    assert_eq!(counts, [12, 0, 6, 4]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn one_handler_may_be_added_many_times_and_each_is_told() {
+    let server = server().await;
+    put(&server, "default", "a", "1");
+    let maps = informer(&server);
+    let story = Arc::new(AtomicUsize::new(0));
+    let registrations: Vec<_> = (0..3)
+        .map(|_| {
+            let story = Arc::clone(&story);
+            maps.on_event(move |_| {
+                story.fetch_add(1, Ordering::Relaxed);
+            })
+        })
+        .collect();
+    maps.start();
+    for registration in &registrations {
+        registration.synced().await.unwrap();
+    }
+    assert_eq!(story.load(Ordering::Relaxed), 3);
+}
+
+/// On real threads: nothing deadlocks, nothing is lost.
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn handlers_that_come_and_go_under_load_hear_whole_stories() {
+    let server = Arc::new(server().await);
+    let maps = informer(&server);
+    maps.start();
+    maps.synced().await.unwrap();
+    let writer = tokio::task::spawn_blocking({
+        let server = Arc::clone(&server);
+        move || {
+            for nth in 0..400 {
+                let name = format!("m{}", nth % 7);
+                if nth % 11 == 10 {
+                    remove(&server, "default", &name);
+                } else {
+                    put(&server, "default", &name, &nth.to_string());
+                }
+            }
+            put(&server, "default", "last", "1")
+        }
+    });
+    let mut workers = Vec::new();
+    for nth in 0..20 {
+        let maps = maps.clone();
+        workers.push(tokio::spawn(async move {
+            let mut stories = Vec::new();
+            for _ in 0..10 {
+                let story = Story::default();
+                let handler = maps.on_event(story.handler());
+                handler.synced().await.unwrap();
+                tokio::task::yield_now().await;
+                if nth % 2 == 0 {
+                    handler.remove().await;
+                }
+                stories.push(story);
+            }
+            stories
+        }));
+    }
+    let version = writer.await.unwrap();
+    maps.wait_for(version).await.unwrap();
+    for worker in workers {
+        for story in worker.await.unwrap() {
+            story.believed();
+        }
+    }
+    let last = Story::default();
+    let handler = maps.on_event(last.handler());
+    handler.synced().await.unwrap();
+    assert_eq!(last.believed(), truth(&server));
+    assert!(maps.lister().get(&key("default", "last")).is_some());
+    maps.shutdown().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn resyncs_that_come_faster_than_they_are_heard_do_not_starve_changes() {
+    let server = server().await;
+    for nth in 0..5 {
+        put(&server, "default", &format!("m{nth}"), "1");
+    }
+    for backlog in [Backlog::Latest, Backlog::Every { limit: 2, overflow: Overflow::Coalesce }, Backlog::default()] {
+        let maps = Informer::<ConfigMap>::builder(client(&server)).resync(Duration::from_secs(1)).build();
+        let story = Story::default();
+        let heard = story.clone();
+        let handler = maps.handler().backlog(backlog).on_event_async(move |event| {
+            let heard = heard.clone();
+            async move {
+                tokio::time::sleep(Duration::from_secs(1)).await;
+                heard.hear(&event);
+            }
+        });
+        maps.start();
+        handler.synced().await.unwrap();
+        for nth in 0..5 {
+            put(&server, "default", &format!("m{nth}"), &nth.to_string());
+        }
+        tokio::time::sleep(Duration::from_secs(60)).await;
+        assert_eq!(story.believed(), truth(&server), "{backlog:?}");
+    }
+}

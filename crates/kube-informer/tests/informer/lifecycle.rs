@@ -1,0 +1,505 @@
+//! What can be set, namespaces, health, freshness, figures.
+
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on is to fail")]
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use crate::support::{Story, cached, client, config_map, drained, key, put, remove, server, truth};
+use k8s_openapi::api::core::v1::ConfigMap;
+use kube::core::PartialObjectMeta;
+use kube_embedded::faults::{Fault, Rule};
+use kube_embedded::{Server, Verb};
+use kube_informer::reflector::{ReflectorSettings, Streaming};
+use kube_informer::{
+    Condition, Discipline, Figures, Health, Informer, Keep, Kind as _, Metrics, Obj, ServerError, Stale, SyncError,
+    Verdict, WhenRefused,
+};
+use serde_json::{Value, json};
+use tokio::time::Instant;
+
+fn namespace(server: &Server, name: &str) {
+    server.create(&json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}})).unwrap();
+}
+
+fn keys(maps: &Informer<ConfigMap>) -> Vec<String> {
+    maps.lister().sorted().iter().map(|map| map.key().to_string()).collect()
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_set_of_namespaces_is_one_cache_and_can_change_while_it_runs() {
+    let server = server().await;
+    for name in ["one", "two", "three"] {
+        namespace(&server, name);
+        put(&server, name, "a", "1");
+    }
+    let maps = Informer::<ConfigMap>::builder(client(&server)).namespaces(["one", "two", "one"]).build();
+    let story = Story::default();
+    let handler = maps.on_event(story.handler());
+    maps.start();
+    handler.synced().await.unwrap();
+    assert_eq!(keys(&maps), ["one/a", "two/a"]);
+    assert_eq!(server.watches().len(), 2);
+    story.take();
+    maps.set_namespaces(["two", "three"]).unwrap();
+    assert!(!maps.is_synced(), "there is something to wait for");
+    maps.synced().await.unwrap();
+    assert_eq!(keys(&maps), ["three/a", "two/a"]);
+    drained(&handler).await;
+    assert_eq!(story.take(), ["- one/a Filtered", "+ three/a (Initial)"]);
+    put(&server, "one", "b", "1");
+    put(&server, "three", "b", "1");
+    maps.wait_until(key("three", "b"), |map| map.is_some()).await.unwrap();
+    assert_eq!(keys(&maps), ["three/a", "three/b", "two/a"]);
+    assert_eq!(server.watches().len(), 2);
+    maps.set_namespaces([] as [&str; 0]).unwrap();
+    maps.synced().await.unwrap();
+    drained(&handler).await;
+    assert_eq!((maps.lister().count(), server.watches().len()), (0, 0));
+    story.believed();
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_relist_of_one_namespace_leaves_the_others_alone() {
+    let server = server().await;
+    for name in ["one", "two"] {
+        namespace(&server, name);
+        put(&server, name, "a", "1");
+    }
+    let maps = Informer::<ConfigMap>::builder(client(&server)).namespaces(["one", "two"]).build();
+    let story = Story::default();
+    let handler = maps.on_event(story.handler());
+    maps.start();
+    handler.synced().await.unwrap();
+    story.take();
+    // The watch of one namespace expires; its list shows a deletion.
+    server.faults().inject(Rule::new(Fault::Disconnect).namespace("one").times(3));
+    server.cut();
+    remove(&server, "one", "a");
+    server.compact_now();
+    maps.wait_until(key("one", "a"), |map| map.is_none()).await.unwrap();
+    put(&server, "two", "b", "1");
+    maps.wait_until(key("two", "b"), |map| map.is_some()).await.unwrap();
+    drained(&handler).await;
+    assert_eq!(cached(&maps), truth(&server));
+    assert_eq!(story.believed(), truth(&server));
+    assert!(!story.take().iter().any(|line| line.starts_with("- two/")));
+}
+
+#[tokio::test(start_paused = true)]
+async fn everything_may_become_a_few_namespaces() {
+    let server = server().await;
+    namespace(&server, "one");
+    put(&server, "one", "a", "1");
+    put(&server, "default", "a", "1");
+    let maps = Informer::<ConfigMap>::builder(client(&server)).start();
+    maps.synced().await.unwrap();
+    assert_eq!(maps.lister().count(), 2);
+    maps.set_namespaces(["one"]).unwrap();
+    maps.synced().await.unwrap();
+    assert_eq!(keys(&maps), ["one/a"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_server_selects_by_label_and_by_field() {
+    let server = server().await;
+    for (name, value) in [("a", "in"), ("b", "out"), ("c", "in")] {
+        put(&server, "default", name, value);
+    }
+    let maps = Informer::<ConfigMap>::builder(client(&server))
+        .labels("value=in".parse().unwrap())
+        .fields("metadata.name!=c".parse().unwrap())
+        .build();
+    let story = Story::default();
+    let handler = maps.on_event(story.handler());
+    maps.start();
+    handler.synced().await.unwrap();
+    assert_eq!(keys(&maps), ["default/a"]);
+    put(&server, "default", "a", "out");
+    maps.wait_until(key("default", "a"), |map| map.is_none()).await.unwrap();
+    drained(&handler).await;
+    assert_eq!(story.take().last().unwrap(), "- default/a Known", "the watch calls it a deletion");
+}
+
+#[tokio::test(start_paused = true)]
+async fn objects_are_transformed_once_before_anybody_sees_them_and_may_be_left_out() {
+    let server = server().await;
+    for name in ["a", "b", "dropped"] {
+        put(&server, "default", name, "secret");
+    }
+    let runs = Arc::new(Mutex::new(BTreeMap::<String, usize>::new()));
+    let counted = Arc::clone(&runs);
+    let maps = Informer::<ConfigMap>::builder(client(&server))
+        .resync(Duration::from_secs(1))
+        .transform(move |map: &mut Value| {
+            let name = map["metadata"]["name"].as_str().unwrap_or_default().to_owned();
+            let verdict = if name == "dropped" { Verdict::Drop } else { Verdict::Keep };
+            *counted.lock().unwrap().entry(name).or_default() += 1;
+            map["data"]["value"] = json!("hidden");
+            verdict
+        })
+        .build();
+    let handler = maps.on_event(|event| {
+        assert_eq!(event.object().get().unwrap().data.as_ref().unwrap()["value"], "hidden");
+    });
+    maps.start();
+    handler.synced().await.unwrap();
+    tokio::time::sleep(Duration::from_secs(10)).await;
+    drained(&handler).await;
+    assert_eq!(handler.panics(), 0);
+    assert_eq!(keys(&maps), ["default/a", "default/b"]);
+    let runs = runs.lock().unwrap().clone();
+    assert!(runs.values().all(|runs| *runs == 1), "{runs:?}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_no_longer_is_to_be_kept_leaves_the_cache_as_filtered() {
+    let server = server().await;
+    put(&server, "default", "a", "in");
+    put(&server, "default", "b", "out");
+    let maps = Informer::<ConfigMap>::builder(client(&server)).keep_if(|map| map.label("value") == Some("in")).build();
+    let story = Story::default();
+    let handler = maps.on_event(story.handler());
+    maps.start();
+    handler.synced().await.unwrap();
+    assert_eq!(keys(&maps), ["default/a"]);
+    put(&server, "default", "a", "out");
+    maps.wait_until(key("default", "a"), |map| map.is_none()).await.unwrap();
+    drained(&handler).await;
+    assert_eq!(story.take(), ["+ default/a (Initial)", "- default/a Filtered"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn fields_that_are_dropped_are_gone_and_however_kept_bodies_read_the_same() {
+    let server = server().await;
+    let mut map = config_map("default", "a", "1");
+    map["metadata"]["annotations"] = json!({"kept": "yes"});
+    server.create(&map).unwrap();
+    for keep in [Keep::Compact, Keep::Plain, Keep::Decoded] {
+        let maps = Informer::<ConfigMap>::builder(client(&server))
+            .keep(keep)
+            .drop_managed_fields()
+            .drop_fields(["data.value".parse().unwrap()])
+            .start();
+        maps.synced().await.unwrap();
+        let map = maps.lister().get(&key("default", "a")).unwrap();
+        let body = map.get().unwrap();
+        assert!(body.metadata.managed_fields.is_none(), "{keep:?}");
+        assert!(body.data.as_ref().is_none_or(BTreeMap::is_empty), "{keep:?}");
+        assert_eq!(map.annotation("kept").as_deref(), Some("yes"), "{keep:?}");
+    }
+}
+
+/// A thousand objects, so that dictionaries are trained and bodies packed, on a blocking thread.
+#[tokio::test(start_paused = true)]
+async fn packed_bodies_read_as_they_came_before_and_after_they_went_cold() {
+    let server = server().await;
+    server.load((0..1_000).map(|nth| config_map("default", &format!("m{nth}"), &nth.to_string()))).unwrap();
+    let maps = Informer::<ConfigMap>::builder(client(&server)).start();
+    maps.synced().await.unwrap();
+    for nth in 0..100 {
+        put(&server, "default", &format!("m{nth}"), &format!("{nth}-again"));
+    }
+    let check = || {
+        for map in maps.lister().list() {
+            let nth: usize = map.name()[1..].parse().unwrap();
+            let value = if nth < 100 { format!("{nth}-again") } else { nth.to_string() };
+            assert_eq!(map.get().unwrap().data.as_ref().unwrap()["value"], value);
+        }
+    };
+    maps.wait_for(put(&server, "default", "m99", "99-again")).await.unwrap();
+    check();
+    tokio::time::sleep(Duration::from_secs(60)).await;
+    check();
+    maps.shutdown().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn metadata_alone_is_asked_for_where_the_type_says_so() {
+    let server = server().await;
+    put(&server, "default", "a", "1");
+    let maps = Informer::<PartialObjectMeta<ConfigMap>>::builder(client(&server)).start();
+    maps.synced().await.unwrap();
+    let map = maps.lister().get(&key("default", "a")).unwrap();
+    assert_eq!(map.label("value"), Some("1"));
+    assert!(!String::from_utf8_lossy(&map.json()).contains("\"data\""));
+    let same = Informer::<PartialObjectMeta<ConfigMap>>::metadata_for(client(&server), ConfigMap::resource()).start();
+    same.synced().await.unwrap();
+    assert_eq!(same.lister().count(), 1);
+}
+
+#[tokio::test(start_paused = true)]
+async fn every_failure_is_told_also_on_a_stream_that_was_established() {
+    let server = server().await;
+    server.faults().inject(Rule::new(Fault::status(500)).query("sendInitialEvents", "true").once());
+    let errors = Arc::new(Mutex::new(Vec::<ServerError>::new()));
+    let told = Arc::clone(&errors);
+    let maps = Informer::<ConfigMap>::builder(client(&server))
+        .on_watch_error(move |error| told.lock().unwrap().push(error.clone()))
+        .start();
+    maps.synced().await.unwrap();
+    let before = errors.lock().unwrap().len();
+    assert!(before >= 1);
+    server.cut();
+    maps.wait_for(put(&server, "default", "a", "1")).await.unwrap();
+    assert!(errors.lock().unwrap().len() > before);
+}
+
+#[tokio::test(start_paused = true)]
+async fn health_tells_what_is_wrong_and_when_it_is_tried_again() {
+    let server = server().await;
+    put(&server, "default", "a", "1");
+    let maps = Informer::<ConfigMap>::builder(client(&server)).build();
+    assert!(matches!(maps.health().condition, Condition::Idle));
+    let mut changes = maps.watch_health();
+    maps.start();
+    changes.wait_for(|health| matches!(health.condition, Condition::Synced)).await.unwrap();
+    assert!(maps.health().contact_age().unwrap() < Duration::from_secs(1));
+    server.refuse().await;
+    server.cut();
+    let degraded = changes.wait_for(|health| matches!(health.condition, Condition::Degraded { .. })).await.unwrap();
+    let Condition::Degraded { cause, next_try } = &degraded.condition else { unreachable!() };
+    assert!(cause.is_connection_refused() || cause.to_string().contains("config"), "{cause}");
+    assert!(*next_try > Instant::now());
+    assert!(degraded.is_synced(), "what is in the cache can still be read");
+    drop(degraded);
+    tokio::time::sleep(Duration::from_secs(30)).await;
+    assert!(maps.health().contact_age().unwrap() >= Duration::from_secs(30));
+    assert!(maps.lister().fresh_within(Duration::from_secs(10)).is_err());
+    assert!(maps.lister().fresh_within(Duration::from_secs(1000)).is_ok());
+    server.accept().await;
+    changes.wait_for(|health| matches!(health.condition, Condition::Synced)).await.unwrap();
+    assert_eq!(maps.lister().fresh_within(Duration::from_secs(10)).unwrap().count(), 1);
+    maps.shutdown().await;
+    assert!(matches!(maps.health().condition, Condition::Stopped));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_cache_that_was_never_filled_is_stale() {
+    let server = server().await;
+    let maps = Informer::<ConfigMap>::builder(client(&server)).build();
+    assert_eq!(maps.lister().fresh_within(Duration::MAX).unwrap_err(), Stale { age: None });
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_refusal_may_be_waited_out() {
+    let server = server().await;
+    let refusal = server.faults().inject(Rule::new(Fault::status(403)).resource("", "configmaps"));
+    let patient = Informer::<ConfigMap>::builder(client(&server)).when_refused(WhenRefused::Wait).start();
+    let hasty = Informer::<ConfigMap>::builder(client(&server)).start();
+    let Err(SyncError::Refused(cause)) = hasty.synced().await else { panic!("it is forbidden") };
+    assert!(cause.is_forbidden());
+    let handler = hasty.on_event(|_| {});
+    assert!(matches!(handler.synced().await, Err(SyncError::Refused(_))));
+    let waits = tokio::spawn(patient.synced());
+    tokio::time::sleep(Duration::from_secs(100)).await;
+    assert!(!waits.is_finished());
+    refusal.remove();
+    waits.await.unwrap().unwrap();
+}
+
+#[tokio::test(start_paused = true)]
+async fn both_disciplines_of_the_queue_end_at_the_truth() {
+    for discipline in [Discipline::Ordered, Discipline::Keyed] {
+        let server = server().await;
+        let maps = Informer::<ConfigMap>::builder(client(&server)).queue(discipline).build();
+        let story = Story::default();
+        let handler = maps.on_event(story.handler());
+        maps.start();
+        for nth in 0..100 {
+            put(&server, "default", &format!("m{}", nth % 9), &nth.to_string());
+            if nth % 5 == 4 {
+                remove(&server, "default", &format!("m{}", nth % 9));
+            }
+        }
+        maps.wait_for(put(&server, "default", "last", "1")).await.unwrap();
+        drained(&handler).await;
+        assert_eq!(story.believed(), truth(&server), "{discipline:?}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_index_made_while_nothing_happens_is_built_and_complete() {
+    let server = server().await;
+    put(&server, "default", "a", "1");
+    let maps = Informer::<ConfigMap>::builder(client(&server)).start();
+    maps.synced().await.unwrap();
+    let by_value = maps.index(|map| map.get().ok().and_then(|map| map.data.clone()?.remove("value")));
+    assert_eq!(by_value.keys("1"), [key("default", "a")]);
+    tokio::task::yield_now().await;
+    assert_eq!(by_value.keys("1"), [key("default", "a")]);
+    maps.wait_for(put(&server, "default", "a", "2")).await.unwrap();
+    assert_eq!((by_value.count("1"), by_value.count("2")), (0, 1));
+}
+
+#[tokio::test(start_paused = true)]
+async fn wait_until_sees_the_object_come_and_go_and_never_an_empty_cache() {
+    let server = server().await;
+    put(&server, "default", "a", "1");
+    let maps = Informer::<ConfigMap>::builder(client(&server)).build();
+    let gone = tokio::spawn(maps.wait_until(key("default", "a"), |map| map.is_none()));
+    let two = tokio::spawn(
+        maps.wait_until(key("default", "a"), |map| map.is_some_and(|map| map.label("value") == Some("2"))),
+    );
+    maps.start();
+    maps.synced().await.unwrap();
+    tokio::task::yield_now().await;
+    assert!(!gone.is_finished() && !two.is_finished());
+    put(&server, "default", "a", "2");
+    assert_eq!(two.await.unwrap().unwrap().unwrap().label("value"), Some("2"));
+    remove(&server, "default", "a");
+    assert!(gone.await.unwrap().unwrap().is_none());
+}
+
+/// What was reported, and of whom.
+#[derive(Clone, Default)]
+struct Board(Arc<Mutex<BTreeMap<String, Figures>>>);
+
+impl Metrics for Board {
+    fn report(&self, informer: &str, figures: &Figures) {
+        self.0.lock().unwrap().insert(informer.to_owned(), figures.clone());
+    }
+
+    fn ended(&self, informer: &str) {
+        self.0.lock().unwrap().remove(informer);
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn figures_are_reported_while_the_informer_runs_and_taken_back_when_it_ends() {
+    let server = server().await;
+    for name in ["a", "b"] {
+        put(&server, "default", name, "1");
+    }
+    let board = Board::default();
+    let maps = Informer::<ConfigMap>::builder(client(&server)).metrics(board.clone()).build();
+    let panics = maps.on_event(|_| panic!("as it was meant to"));
+    maps.start();
+    panics.synced().await.unwrap();
+    server.cut();
+    remove(&server, "default", "a");
+    server.compact_now();
+    tokio::time::sleep(Duration::from_secs(60)).await;
+    let figures = board.0.lock().unwrap()["configmaps"].clone();
+    assert_eq!((figures.objects, figures.events, figures.handlers.len()), (1, 3, 1));
+    assert_eq!((figures.handlers[0].panics, figures.handlers[0].backlog), (3, 0));
+    assert!(figures.bytes > 100 && figures.deltas >= 4, "{figures:?}");
+    assert!(figures.reflector.errors >= 1 && figures.reflector.relists.total() >= 1, "{figures:?}");
+    assert!(figures.last_contact_age.unwrap() < Duration::from_secs(120));
+    maps.shutdown().await;
+    assert!(board.0.lock().unwrap().is_empty());
+}
+
+/// The verbs that are needed are those of the documentation, and no others.
+#[tokio::test(start_paused = true)]
+async fn list_and_watch_are_all_that_is_asked_of_the_server() {
+    let server = server().await;
+    let maps = Informer::<ConfigMap>::builder(client(&server)).start();
+    maps.synced().await.unwrap();
+    tokio::time::sleep(Duration::from_secs(1_000)).await;
+    assert!(server.requests().iter().all(|seen| matches!(seen.verb, Some(Verb::List | Verb::Watch))));
+}
+
+/// A server that went back gives old versions to new content.
+#[tokio::test(start_paused = true)]
+async fn after_the_server_went_back_an_object_of_the_same_version_may_be_another() {
+    let server = server().await;
+    put(&server, "default", "a", "1");
+    let backup = server.backup();
+    let known = put(&server, "default", "a", "before");
+    let maps = Informer::<ConfigMap>::builder(client(&server)).start();
+    for nth in 0..20 {
+        put(&server, "default", "b", &nth.to_string());
+    }
+    maps.wait_for(put(&server, "default", "b", "last")).await.unwrap();
+    server.refuse().await;
+    server.restore(&backup);
+    assert_eq!(put(&server, "default", "a", "after"), known);
+    server.accept().await;
+    let is_new = |map: Option<&Obj<ConfigMap>>| map.is_some_and(|map| map.label("value") == Some("after"));
+    let seen = maps.wait_until(key("default", "a"), is_new);
+    tokio::time::timeout(Duration::from_secs(600), seen).await.expect("it is never seen").unwrap();
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_namespace_that_was_left_begins_anew_whatever_the_server_did_meanwhile() {
+    let server = server().await;
+    namespace(&server, "one");
+    put(&server, "one", "a", "1");
+    let backup = server.backup();
+    let maps = Informer::<ConfigMap>::builder(client(&server)).namespaces(["one"]).start();
+    maps.synced().await.unwrap();
+    remove(&server, "one", "a");
+    maps.wait_until(key("one", "a"), |map| map.is_none()).await.unwrap();
+    maps.set_namespaces([] as [&str; 0]).unwrap();
+    maps.synced().await.unwrap();
+    server.restore(&backup);
+    maps.set_namespaces(["one"]).unwrap();
+    maps.synced().await.unwrap();
+    assert_eq!(keys(&maps), ["one/a"]);
+}
+
+/// Progress, too.
+#[tokio::test(start_paused = true)]
+async fn a_list_that_is_under_way_shows_how_far_it_is() {
+    let server = server().await;
+    for nth in 0..5 {
+        put(&server, "default", &format!("m{nth}"), "1");
+    }
+    let settings =
+        ReflectorSettings { streaming: Streaming::Never, page_size: Some(2), ..ReflectorSettings::default() };
+    let maps = Informer::<ConfigMap>::builder(client(&server)).reflector(settings).start();
+    maps.synced().await.unwrap();
+    // The first list came whole, out of the server's cache; the one after a 410 comes in pages.
+    server.faults().inject(Rule::new(Fault::Delay(Duration::from_secs(20))).query_given("continue").once());
+    put(&server, "default", "m5", "1");
+    server.restart();
+    let mut health = maps.watch_health();
+    let under_way = |health: &Health| matches!(health.condition, Condition::Listing { objects: 2, remaining: Some(4) });
+    drop(tokio::time::timeout(Duration::from_secs(10), health.wait_for(under_way)).await.expect("progress is shown"));
+    assert!(maps.is_synced(), "what was there can be read meanwhile");
+}
+
+/// A value of an index, counted by its references.
+#[derive(Clone)]
+struct Counted {
+    value: String,
+    _counter: Arc<()>,
+}
+
+impl PartialEq for Counted {
+    fn eq(&self, other: &Self) -> bool {
+        self.value == other.value
+    }
+}
+
+impl Eq for Counted {}
+
+impl std::hash::Hash for Counted {
+    fn hash<H: std::hash::Hasher>(&self, state: &mut H) {
+        self.value.hash(state);
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_a_reader_has_let_go_of_is_freed_though_nothing_more_happens() {
+    let server = server().await;
+    put(&server, "default", "a", "1");
+    let counter = Arc::new(());
+    let maps = Informer::<ConfigMap>::builder(client(&server)).build();
+    let count = Arc::clone(&counter);
+    let index = maps.index(move |map| [Counted { value: map.version().to_string(), _counter: Arc::clone(&count) }]);
+    maps.start();
+    maps.synced().await.unwrap();
+    let held = || Arc::strong_count(&counter);
+    let before = held();
+    let snapshot = maps.lister().snapshot();
+    let version = put(&server, "default", "a", "2");
+    maps.wait_for(version).await.unwrap();
+    assert!(held() > before, "the snapshot has the old value");
+    drop(snapshot);
+    tokio::time::sleep(Duration::from_secs(5)).await;
+    assert_eq!(held(), before);
+    drop(index);
+}

@@ -1,0 +1,19 @@
+//! Informers, factories and one-shot reads on the embedded server.
+
+#[path = "../support/mod.rs"]
+mod support;
+
+mod factory;
+mod factory_definitions;
+mod factory_lifecycle;
+mod factory_names;
+mod faults;
+mod guarantees;
+mod handlers;
+mod kube_runtime;
+mod lifecycle;
+mod metrics;
+mod pager;
+mod retry_watch;
+mod until;
+mod wire;

@@ -1,0 +1,132 @@
+//! Informers over protobuf: the same caches, indexes and events as over JSON.
+
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on is to fail")]
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex};
+
+use crate::support::{key, put, remove, server};
+use http::Request;
+use k8s_openapi::api::core::v1::ConfigMap;
+use kube::Client;
+use kube::core::{ApiResource, DynamicObject, PartialObjectMeta};
+use kube_embedded::Server;
+use kube_informer::reflector::{ReflectorSettings, Streaming};
+use kube_informer::{Informer, Keep, Kind as _, Object, Verdict, Wire};
+use serde_json::{Value, json};
+use tower::ServiceExt;
+
+/// A client, and what it was answered with.
+fn client(server: &Server) -> (Client, Arc<Mutex<Vec<String>>>) {
+    let seen: Arc<Mutex<Vec<String>>> = Arc::default();
+    let answers = Arc::clone(&seen);
+    let service = ServiceExt::<Request<kube::client::Body>>::map_response(server.service(), move |response| {
+        let content_type = response.headers()["content-type"].to_str().unwrap().to_owned();
+        answers.lock().unwrap().push(content_type);
+        response
+    });
+    (Client::new(service, "default"), seen)
+}
+
+fn bodies<K: Object>(informer: &Informer<K>) -> BTreeMap<String, Value> {
+    let all = informer.lister().list();
+    all.iter().map(|object| (object.key().to_string(), serde_json::from_slice(&object.json()).unwrap())).collect()
+}
+
+#[tokio::test(start_paused = true)]
+async fn caches_over_both_wires_are_the_same_all_along() {
+    let server = server().await;
+    for nth in 0..5 {
+        put(&server, "default", &format!("m{nth}"), "1");
+    }
+    for keep in [Keep::Compact, Keep::Plain, Keep::Decoded] {
+        for streaming in [Streaming::Preferred, Streaming::Never] {
+            let informer = |wire| {
+                let (client, seen) = client(&server);
+                let settings = ReflectorSettings { streaming, page_size: Some(2), ..ReflectorSettings::default() };
+                let maps = Informer::<ConfigMap>::builder(client).wire(wire).keep(keep).reflector(settings).start();
+                (maps, seen)
+            };
+            let ((ours, seen), (theirs, _)) = (informer(Wire::Protobuf), informer(Wire::Json));
+            let by_value = ours.index_by_path("data.value".parse().unwrap());
+            for maps in [&ours, &theirs] {
+                maps.synced().await.unwrap();
+            }
+            assert_eq!(bodies(&ours), bodies(&theirs));
+            put(&server, "default", "m1", "2");
+            remove(&server, "default", "m2");
+            let last = put(&server, "default", "m2", "anew");
+            for maps in [&ours, &theirs] {
+                maps.wait_for(last.clone()).await.unwrap();
+            }
+            assert_eq!(bodies(&ours), bodies(&theirs));
+            assert_eq!(by_value.get("anew").len(), 1);
+            let map = ours.lister().get(&key("default", "m1")).unwrap();
+            assert_eq!(map.get().unwrap().data.as_ref().unwrap()["value"], "2");
+            let answers = seen.lock().unwrap();
+            assert!(!answers.is_empty());
+            assert!(
+                answers.iter().all(|answer| answer.starts_with("application/vnd.kubernetes.protobuf")),
+                "{answers:?}"
+            );
+        }
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_kind_that_the_table_does_not_know_is_asked_for_as_json() {
+    let server = server().await;
+    put(&server, "default", "m", "1");
+    let resource = ApiResource { kind: "Unheard".to_owned(), ..ConfigMap::resource() };
+    let (client, seen) = client(&server);
+    let maps = Informer::<DynamicObject>::builder_for(client, resource).wire(Wire::Protobuf).start();
+    maps.synced().await.unwrap();
+    assert_eq!(maps.lister().count(), 1);
+    assert!(seen.lock().unwrap().iter().all(|answer| answer.starts_with("application/json")));
+}
+
+#[tokio::test(start_paused = true)]
+async fn metadata_alone_comes_as_protobuf_too() {
+    let server = server().await;
+    put(&server, "default", "m", "1");
+    let (client, seen) = client(&server);
+    let maps = Informer::<PartialObjectMeta<ConfigMap>>::builder(client).wire(Wire::Protobuf).start();
+    maps.synced().await.unwrap();
+    let map = maps.lister().get(&key("default", "m")).unwrap();
+    assert_eq!(map.label("value"), Some("1"));
+    assert_eq!(map.get().unwrap().metadata.name.as_deref(), Some("m"));
+    assert_eq!(bodies(&maps)["default/m"]["kind"], "PartialObjectMetadata");
+    assert!(seen.lock().unwrap().iter().all(|answer| answer.starts_with("application/vnd.kubernetes.protobuf")));
+}
+
+#[tokio::test(start_paused = true)]
+async fn fields_are_dropped_and_objects_are_filtered_and_transformed() {
+    let server = server().await;
+    for value in ["1", "2", "3"] {
+        put(&server, "default", &format!("m{value}"), value);
+    }
+    let build = |wire| {
+        let (client, _) = client(&server);
+        let builder = Informer::<ConfigMap>::builder(client).wire(wire);
+        builder.drop_managed_fields().drop_fields(["metadata.labels.value".parse().unwrap()])
+    };
+    let (ours, theirs) = (build(Wire::Protobuf).start(), build(Wire::Json).start());
+    for maps in [&ours, &theirs] {
+        maps.synced().await.unwrap();
+    }
+    assert_eq!(bodies(&ours), bodies(&theirs));
+    let build = |wire| {
+        let (client, _) = client(&server);
+        Informer::<ConfigMap>::builder(client).wire(wire).keep_if(|map| map.name() != "m3").transform(|map| {
+            map["data"]["more"] = json!("x");
+            if map["metadata"]["name"] == "m1" { Verdict::Drop } else { Verdict::Keep }
+        })
+    };
+    let (ours, theirs) = (build(Wire::Protobuf).start(), build(Wire::Json).start());
+    for maps in [&ours, &theirs] {
+        maps.synced().await.unwrap();
+    }
+    assert_eq!(bodies(&ours), bodies(&theirs));
+    assert_eq!(bodies(&ours).len(), 1);
+    assert_eq!(bodies(&ours)["default/m2"]["data"], json!({"value": "2", "more": "x"}));
+}

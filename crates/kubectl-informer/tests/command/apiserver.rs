@@ -1,0 +1,131 @@
+//! `apiserver`, run as a program.
+
+use std::fs;
+use std::path::Path;
+
+use crate::support::{Ran, Running, command};
+
+/// A server that has written its kubeconfig.
+struct Serving {
+    running: Running,
+    kubeconfig: String,
+    _directory: tempfile::TempDir,
+}
+
+impl Serving {
+    /// Starts it, and waits until it says on standard error that it serves.
+    fn start(args: &[&str], files: &[(&str, &str)]) -> Self {
+        let directory = tempfile::tempdir().expect("a directory");
+        for (name, text) in files {
+            fs::write(directory.path().join(name), text).expect("written");
+        }
+        let kubeconfig = directory.path().join("kubeconfig");
+        let mut command = command(&["apiserver", "--write-kubeconfig"]);
+        command.arg(&kubeconfig).args(args).current_dir(directory.path());
+        let mut running = Running::start(&mut command);
+        let said = running.error_line();
+        assert!(said.starts_with("serving on http"), "{said}");
+        let kubeconfig = kubeconfig.to_str().expect("UTF-8").to_owned();
+        Self { running, kubeconfig, _directory: directory }
+    }
+
+    fn ask(&self, args: &[&str]) -> Ran {
+        Ran::of(command(args).args(["--kubeconfig", &self.kubeconfig]))
+    }
+
+    #[track_caller]
+    fn stop(self, signal: &str) {
+        self.running.signal(signal);
+        let (code, err) = self.running.end();
+        assert_eq!(code, Some(0), "{err}");
+    }
+}
+
+#[test]
+fn manifests_are_there_from_the_start() {
+    let files = [
+        (
+            "b.yaml",
+            "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a, namespace: web}\n---\napiVersion: example.com/v1\nkind: Widget\nmetadata: {name: w}\n",
+        ),
+        (
+            "c.json",
+            r#"{"kind": "List", "apiVersion": "v1", "items": [{"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "s"}}]}"#,
+        ),
+        (
+            "z.yml",
+            "apiVersion: apiextensions.k8s.io/v1\nkind: CustomResourceDefinition\nmetadata: {name: widgets.example.com}\nspec:\n  group: example.com\n  scope: Namespaced\n  names: {plural: widgets, kind: Widget}\n  versions: [{name: v1, served: true, storage: true, schema: {openAPIV3Schema: {type: object}}}]\n",
+        ),
+        ("ignored.txt", "not a manifest"),
+    ];
+    let serving = Serving::start(&["--load", "."], &files);
+    let ran = serving.ask(&["watch", "cm,secret", "-A", "--until", "synced"]).succeeded();
+    assert_eq!(ran.sorted(), ["+ configmap web/a", "+ secret    default/s"]);
+    serving.stop("TERM");
+}
+
+#[test]
+fn a_pretended_cluster_lives_there() {
+    let serving = Serving::start(&["--pretend", "--size", "1", "--rate", "50"], &[]);
+    let ran = serving.ask(&["watch", "nodes", "--until", "synced", "-o", "name"]).succeeded();
+    assert_eq!(ran.out.lines().count(), 1, "{ran:#?}");
+    let ran = serving.ask(&["watch", "pods", "-A", "--no-initial", "--until", "count=1"]).succeeded();
+    assert!(ran.out.starts_with(['+', '~', '-']), "{ran:#?}");
+    serving.stop("INT");
+}
+
+#[test]
+fn tokens_decide_who_may_do_what_and_it_speaks_tls_then() {
+    let tokens = "admin-token,admin,1,\"system:masters\"\nalice-token,alice,2\n";
+    let args = ["--token-auth-file", "tokens.csv", "--allow", "alice list,watch pods default"];
+    let serving = Serving::start(&args, &[("tokens.csv", tokens)]);
+    let kubeconfig = fs::read_to_string(&serving.kubeconfig).unwrap();
+    assert!(kubeconfig.contains("server: https://") && kubeconfig.contains("admin-token"), "{kubeconfig}");
+    serving.ask(&["watch", "nodes", "--until", "synced"]).succeeded();
+
+    let alice = Path::new(&serving.kubeconfig).with_file_name("alice");
+    fs::write(&alice, kubeconfig.replace("admin-token", "alice-token")).unwrap();
+    let as_alice = |args: &[&str]| Ran::of(command(args).arg("--kubeconfig").arg(&alice));
+    as_alice(&["watch", "pods", "--until", "synced"]).succeeded();
+    let ran = as_alice(&["watch", "nodes", "--until", "synced"]);
+    assert_eq!(ran.code, Some(4), "{ran:#?}");
+    assert!(ran.err.contains(r#"User "alice" cannot list resource "nodes""#), "{}", ran.err);
+
+    let stranger = Path::new(&serving.kubeconfig).with_file_name("stranger");
+    fs::write(&stranger, kubeconfig.replace("admin-token", "wrong")).unwrap();
+    let ran = Ran::of(command(&["watch", "pods"]).arg("--kubeconfig").arg(&stranger));
+    assert_eq!(ran.code, Some(4), "{ran:#?}");
+    assert!(ran.err.contains("401"), "{}", ran.err);
+    serving.stop("TERM");
+}
+
+#[test]
+fn without_a_file_the_kubeconfig_is_printed() {
+    let mut running = Running::start(&mut command(&["apiserver", "--port", "0"]));
+    assert_eq!(running.line(), "apiVersion: v1");
+    running.signal("TERM");
+    assert_eq!(running.end().0, Some(0));
+}
+
+#[test]
+fn what_cannot_be_loaded_is_named() {
+    let directory = tempfile::tempdir().unwrap();
+    fs::write(directory.path().join("a.yaml"), "apiVersion: v1\nkind: Nonsense\nmetadata: {name: x}\n").unwrap();
+    let ran = Ran::of(command(&["apiserver", "--load"]).arg(directory.path()));
+    assert_eq!(ran.code, Some(1), "{ran:#?}");
+    assert!(ran.err.contains("loading Nonsense x: "), "{}", ran.err);
+    let ran = Ran::of(&mut command(&["apiserver", "--load", "/nonexistent"]));
+    assert_eq!(ran.code, Some(2), "{ran:#?}");
+}
+
+#[test]
+fn completions_are_there_for_the_usual_shells_and_for_kubectl() {
+    for shell in ["bash", "zsh", "fish", "powershell", "elvish"] {
+        let ran = Ran::of(&mut command(&["completions", shell])).succeeded();
+        assert!(ran.out.contains("kubectl-informer"), "{shell}");
+    }
+    let ran = Ran::of(&mut command(&["completions", "--kubectl"])).succeeded();
+    assert!(ran.out.starts_with("#!/bin/sh\n") && ran.out.contains("--words \"$@\""), "{}", ran.out);
+    let ran = Ran::of(&mut command(&["completions", "--words", "wa"])).succeeded();
+    assert_eq!(ran.out, "watch\tAdd, update and delete as they come\n:4\n");
+}

@@ -1,0 +1,97 @@
+//! Which server, and as whom: as kubectl does.
+
+use std::fs;
+
+use crate::support::{Ran, Rig, command};
+use kube_embedded::access::{Access, Rule, User};
+use kube_embedded::{Server, Verb};
+
+/// A server on which only the administrator may do everything, and everybody may see the config maps of `default`.
+fn guarded() -> Rig {
+    Rig::with(|builder| {
+        let access = Access::closed()
+            .token("admin-token", User::new("admin").group("system:masters"))
+            .token("guest-token", User::new("guest"))
+            .allow(Rule::new().path("/api").path("/apis"))
+            .allow(
+                Rule::new()
+                    .user("guest")
+                    .verb(Verb::List)
+                    .verb(Verb::Watch)
+                    .resource("", "configmaps")
+                    .namespace("default"),
+            )
+            .allow(Rule::new().group("readers").verb(Verb::List).verb(Verb::Watch).resource("", "nodes"));
+        builder.access(access)
+    })
+}
+
+/// Two servers, two users and three contexts.
+fn kubeconfig(one: &Server, other: &Server) -> String {
+    format!(
+        "apiVersion: v1
+kind: Config
+current-context: admin
+clusters:
+- {{name: one, cluster: {{server: {one}}}}}
+- {{name: other, cluster: {{server: {other}}}}}
+users:
+- {{name: admin, user: {{token: admin-token}}}}
+- {{name: guest, user: {{token: guest-token}}}}
+contexts:
+- {{name: admin, context: {{cluster: one, user: admin, namespace: web}}}}
+- {{name: guest, context: {{cluster: one, user: guest, namespace: default}}}}
+- {{name: other, context: {{cluster: other, user: admin}}}}
+",
+        one = one.url(),
+        other = other.url()
+    )
+}
+
+#[test]
+fn contexts_clusters_users_and_namespaces_are_chosen_as_with_kubectl() {
+    let (one, other) = (guarded(), guarded());
+    for (rig, namespace, name) in
+        [(&one, "web", "a"), (&one, "default", "b"), (&other, "default", "c"), (&other, "web", "d")]
+    {
+        rig.server.load([serde_json::json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name, "namespace": namespace}})]).unwrap();
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("config");
+    fs::write(&file, kubeconfig(&one.server, &other.server)).unwrap();
+    let ran = |args: &[&str]| {
+        let args = [&["get", "cm", "-o", "name"], args].concat();
+        Ran::of(command(&args).env("KUBECONFIG", &file))
+    };
+    let told = |args: &[&str]| ran(args).succeeded().out.trim_end().replace("configmap/", "").replace('\n', " ");
+    assert_eq!(told(&[]), "a");
+    assert_eq!(told(&["--namespace", "default"]), "b");
+    assert_eq!(told(&["-A"]), "b a");
+    assert_eq!(told(&["--context", "guest"]), "b");
+    assert_eq!(told(&["--context", "other"]), "c");
+    assert_eq!(told(&["--cluster", "other"]), "d");
+    assert_eq!(told(&["--context", "other", "--server", &one.server.url()]), "b");
+    assert_eq!(ran(&["--user", "guest"]).code, Some(4));
+    assert_eq!(told(&["--user", "guest", "-n", "default"]), "b");
+    let ran = ran(&["--context", "nobody"]);
+    assert_eq!(ran.code, Some(2), "{ran:#?}");
+    assert!(ran.err.contains("nobody"), "{}", ran.err);
+    // The flag wins over the environment.
+    let ran = Ran::of(command(&["get", "cm"]).env("KUBECONFIG", "/nonexistent").arg("--kubeconfig").arg(&file));
+    ran.succeeded();
+}
+
+#[test]
+fn somebody_else_is_impersonated_as_with_kubectl() {
+    let rig = guarded();
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("config");
+    fs::write(&file, kubeconfig(&rig.server, &rig.server)).unwrap();
+    let ran = |args: &[&str]| Ran::of(command(args).arg("--kubeconfig").arg(&file));
+    ran(&["get", "nodes"]).succeeded();
+    let refused = ran(&["get", "nodes", "--as", "guest"]);
+    assert_eq!(refused.code, Some(4), "{refused:#?}");
+    assert!(refused.err.contains("User \"guest\" cannot list resource \"nodes\""), "{}", refused.err);
+    ran(&["get", "nodes", "--as", "guest", "--as-group", "others", "--as-group", "readers"]).succeeded();
+    ran(&["get", "cm", "-n", "default", "--as", "guest"]).succeeded();
+}

@@ -1,0 +1,46 @@
+//! `demo`, run as a program: into a pipe, and on a terminal.
+
+use crate::support::pty::Live;
+use crate::support::{Ran, Running, command};
+
+#[test]
+fn into_a_pipe_it_prints_what_happens_and_a_summary() {
+    let mut demo = Running::start(&mut command(&["demo", "--size", "2", "--rate", "40"]));
+    assert_eq!(demo.line(), "2 nodes, 60 pods, 40 writes/s, seed 1");
+    let hint = demo.line();
+    assert!(hint.starts_with("in a second terminal: kubectl --kubeconfig /"), "{hint}");
+    let mut wanted = vec!["+ event ", "~ pod ", "# 00:0"];
+    while !wanted.is_empty() {
+        let line = demo.line();
+        assert!(!line.contains('\x1b'), "no colours and no drawing: {line}");
+        wanted.retain(|sign| !line.starts_with(sign));
+    }
+    demo.signal("INT");
+    let (code, rest, err) = demo.read_to_end();
+    assert_eq!(code, Some(0), "{err}");
+    let pods = rest.iter().rfind(|line| line.starts_with("pods ")).expect("a line about pods");
+    let fields: Vec<&str> = pods.split_whitespace().collect();
+    assert_eq!(fields[1], "synced");
+    assert_eq!(fields.last(), Some(&"1"), "one request did it: {pods}");
+    assert!(rest.last().is_some_and(|last| last.contains(" updated, ") && last.contains("from ")), "{rest:#?}");
+}
+
+#[test]
+fn on_a_terminal_it_redraws_in_place() {
+    let mut demo = Live::start(100, 24, &["demo", "--size", "2", "--rate", "40"]);
+    let count = |lines: &[String], sign: &str| lines.iter().filter(|line| line.starts_with(sign)).count();
+    demo.until(|lines| count(lines, "~ pod ") > 0 && count(lines, "together ") > 0);
+    assert_eq!(demo.interrupt(), Some(0));
+    let lines = demo.terminal.lines();
+    assert!(!demo.terminal.cursor_hidden);
+    assert_eq!(count(&lines, "INFORMER "), 1, "{lines:#?}");
+    assert!(lines.iter().any(|line| line.contains(" deleted in ")), "{lines:#?}");
+}
+
+#[test]
+fn it_ends_by_itself_and_its_kubeconfig_with_it() {
+    let ran = Ran::of(&mut command(&["demo", "--size", "1", "--rate", "0", "--for", "10ms"])).succeeded();
+    let file = ran.out.lines().nth(1).and_then(|line| line.split_whitespace().find(|word| word.ends_with(".yaml")));
+    let file = std::path::Path::new(file.expect("a file"));
+    assert!(!file.exists());
+}
