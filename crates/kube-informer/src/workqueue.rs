@@ -4,7 +4,6 @@
 
 mod builder;
 mod core;
-mod crowd;
 mod delays;
 mod drain;
 mod enqueue;

@@ -1,7 +1,7 @@
-//! What the queue stands on: a lock and a clock.
+//! The lock and the clock of the queue.
 //!
-//! The unit tests of this crate explore the schedules of the queue with shuttle, so there its lock is shuttle's, and time is moved by
-//! hand. Everything else that uses the queue in a test is an integration test, on tokio's paused time.
+//! Unit tests explore the queue's schedules with shuttle: there the lock is shuttle's, and the test
+//! advances the clock. Integration tests use tokio's paused time.
 
 pub(super) use self::here::{Clock, Mutex, Sleep};
 
@@ -9,44 +9,26 @@ pub(super) use self::here::{Clock, Mutex, Sleep};
 mod here {
     use std::pin::Pin;
     use std::task::{Context, Poll};
-    use std::thread;
     use std::time::Duration;
 
     use parking_lot::MutexGuard;
     use tokio::time::Instant;
 
-    use crate::workqueue::crowd::{Crowd, Manners};
     use crate::workqueue::moment::Moment;
 
-    /// On lines of the cache of its own: those who have the queue and those who count its handles would take them from each other.
+    /// Cache-line aligned to avoid false sharing with the `Arc` count.
     #[derive(Debug)]
     #[repr(align(64))]
-    pub(in crate::workqueue) struct Mutex<T> {
-        inner: parking_lot::Mutex<T>,
-        crowd: Crowd,
-        start: std::time::Instant,
-    }
-
-    /// How long to step aside, at least: Linux lets a thread sleep some 50 µs longer than it asked for.
-    const ASIDE: Duration = Duration::from_micros(20);
+    pub(in crate::workqueue) struct Mutex<T>(parking_lot::Mutex<T>);
 
     impl<T> Mutex<T> {
         pub(in crate::workqueue) fn new(inner: T) -> Self {
-            let (crowd, start) = (Crowd::default(), std::time::Instant::now());
-            Self { inner: parking_lot::Mutex::new(inner), crowd, start }
+            Self(parking_lot::Mutex::new(inner))
         }
 
         #[inline]
         pub(in crate::workqueue) fn lock(&self) -> MutexGuard<'_, T> {
-            self.inner.try_lock().unwrap_or_else(|| self.meet())
-        }
-
-        #[cold]
-        fn meet(&self) -> MutexGuard<'_, T> {
-            if self.crowd.meet(Moment::START.after(self.start.elapsed())) == Manners::StepAside {
-                thread::sleep(ASIDE);
-            }
-            self.inner.lock()
+            self.0.lock()
         }
     }
 
@@ -58,7 +40,7 @@ mod here {
     #[derive(Debug)]
     pub(in crate::workqueue) struct Sleep(Pin<Box<tokio::time::Sleep>>);
 
-    /// For a time that cannot be told as an instant. Whoever sleeps looks again after it.
+    /// Sleep for a due time that `Instant` cannot represent; the sleeper checks again afterwards.
     const FAR: Duration = Duration::from_secs(24 * 3600);
 
     impl Clock {
