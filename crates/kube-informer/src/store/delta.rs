@@ -1,4 +1,4 @@
-//! What the server told us.
+//! Deltas: the input of the store.
 
 use std::sync::Arc;
 
@@ -6,72 +6,73 @@ use crate::body::{Obj, Untyped};
 use crate::object::ObjectKey;
 use crate::object::Version;
 
-/// One thing that the reflector heard, on its way to the store.
+/// One change that the reflector passes to the store.
 #[derive(Debug, Clone)]
 pub enum Delta {
-    /// The watch says that this object is new or has changed. Which of the two, the store decides.
+    /// The watch reported this object as added or modified; the store decides which of the two.
     Changed(Obj<Untyped>),
-    /// The watch says that this object is gone; this is its final state.
+    /// The watch reported this object as deleted; this is its final state.
     Deleted(Obj<Untyped>),
-    /// A list begins. What is in the store and not in the list will be gone when it ends.
+    /// A list begins. Objects in the store that it does not contain are deleted when it ends.
     RelistBegun(Relist),
     /// An object of the list.
     Listed(Obj<Untyped>),
-    /// The list is complete, as of this version.
+    /// The list is complete.
     RelistEnded {
-        /// What was listed.
+        /// The listed scope.
         scope: WatchScope,
-        /// As of when.
+        /// The resource version of the list.
         version: Version,
     },
-    /// The list will not be completed: the watch goes on from where it was.
+    /// The list will not be completed; the watch continues from its last resource version.
     RelistAbandoned(WatchScope),
-    /// These namespaces or everything are no longer wanted: their objects leave the store.
+    /// This scope is no longer watched; its objects are removed from the store.
     ScopeLeft(WatchScope),
-    /// All objects are to be told again, but for those that have something else queued.
+    /// Report all objects to handlers again, except for those with a queued delta.
     Resync {
-        /// The keys with something queued.
+        /// The keys with a queued delta.
         except: Vec<ObjectKey>,
     },
-    /// Nothing changed up to this version.
+    /// Nothing else has changed up to this resource version.
     Bookmark {
-        /// Where.
+        /// The watched scope.
         scope: WatchScope,
-        /// Up to when.
+        /// The resource version reached.
         version: Version,
     },
 }
 
-/// Which list it is.
+/// The scope and history of a list.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Relist {
-    /// What is listed.
+    /// The listed scope.
     pub scope: WatchScope,
-    /// How it stands to what is in the store.
+    /// How its resource versions relate to those in the store.
     pub history: History,
 }
 
-/// How a list stands to what was heard before.
+/// How the resource versions of a list relate to those received before.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum History {
-    /// The server's versions only ever grow, as far as is known: what is older than the store's is stale, unless the whole list turns
-    /// out not to be.
+    /// Resource versions only grow, as far as is known: an object older than the stored one is
+    /// stale, unless the complete list turns out not to be older.
     Continues,
-    /// The server went back in time (a restored backup): the list is right, whatever its versions.
+    /// The server went back in time (a restored backup): the list is authoritative, whatever its
+    /// resource versions.
     WentBack,
 }
 
-/// A part of a resource that is listed and watched on its own.
+/// A part of a resource that is listed and watched separately.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum WatchScope {
-    /// All of it.
+    /// The whole resource.
     Everything,
     /// One namespace.
     Namespace(Arc<str>),
 }
 
 impl WatchScope {
-    /// Whether an object of this key belongs to it.
+    /// Whether an object with this key belongs to the scope.
     #[must_use]
     pub fn covers(&self, key: &ObjectKey) -> bool {
         match self {
@@ -82,7 +83,7 @@ impl WatchScope {
 }
 
 impl Delta {
-    /// The object that this is about, if it is about one.
+    /// The object of the delta, if it has one.
     #[must_use]
     pub fn object(&self) -> Option<&Obj<Untyped>> {
         match self {
@@ -96,13 +97,13 @@ impl Delta {
         }
     }
 
-    /// The key of that object.
+    /// The key of the object, if the delta has one.
     #[must_use]
     pub fn key(&self) -> Option<&ObjectKey> {
         self.object().map(Obj::key)
     }
 
-    /// What holding this costs, in bytes, roughly.
+    /// Approximate memory use in bytes.
     pub(crate) fn weight(&self) -> usize {
         size_of::<Self>() + self.object().map_or(0, Obj::weight)
     }

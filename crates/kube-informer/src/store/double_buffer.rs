@@ -1,4 +1,4 @@
-//! The state that is written to.
+//! Double buffering of the store's state.
 
 use std::ops::Deref;
 use std::sync::Arc;
@@ -12,60 +12,64 @@ use crate::object::ObjectKey;
 use crate::object::Version;
 use crate::pipeline::delta_fifo::LARGEST_BATCH;
 
-/// The writer's state, ahead of the one that readers see.
+/// The writer's state, ahead of the state that readers see.
 ///
-/// A node that readers may look at is copied before it is written to, and a copy counts up everything that it leads to: a few dozen
-/// reference counts all over memory for one object that changes. So there are two of each node where objects change, one for
-/// readers and one to write to. A state that has been replaced, and that nobody looks at any more, is not thrown away: the few changes
-/// that it lacks are made in it as well, in place, and it is the next one to be written to.
+/// Copy-on-write copies every node that a reader may hold, and a copy increments the reference
+/// count of each child: a few dozen counters, scattered over memory, for one changed object. With
+/// double buffering the nodes on changed paths exist twice, one for readers and one for the writer.
+/// A replaced state that no reader holds is not freed: the few changes it missing are applied to it
+/// in place, and it becomes the next state to write to.
 #[derive(Debug)]
 pub(super) struct DoubleBuffer {
     state: StoreState,
-    former: Option<Former>,
-    /// Those that readers do not see yet, in order; none if they are too many to be made twice, or not worth it.
+    previous: Option<Previous>,
+    /// Unpublished changes, in order; none if they are too many to be applied twice, or if applying
+    /// them twice does not pay off.
     changes: Option<Vec<Change>>,
 }
 
-/// What readers saw before they saw what they see now.
+/// The state that was published before the current one.
 #[derive(Debug)]
-struct Former {
+struct Previous {
     spaces: Hamt<NamespaceState>,
-    /// What changed in between.
-    lacks: Vec<Change>,
+    /// The changes between this state and the current one.
+    missing: Vec<Change>,
 }
 
-/// A delta makes two changes if it is of another object under the same key.
-const MOST_CHANGES: usize = 2 * LARGEST_BATCH;
+/// Two changes per delta: a delta with another object under the same key removes and inserts.
+const MAX_CHANGES: usize = 2 * LARGEST_BATCH;
 
 impl DoubleBuffer {
     pub(super) fn new(state: StoreState) -> Self {
-        Self { state, former: None, changes: Some(Vec::new()) }
+        Self { state, previous: None, changes: Some(Vec::new()) }
     }
 
-    /// Puts an entry in, instead of the one of its key if there is one.
-    pub(super) fn put(&mut self, place: SlotRef, entry: StoreEntry) {
-        self.note(|| Change::Put(place, entry.clone()));
-        self.state.put(place, entry);
+    /// Inserts an entry, replacing the one with the same key.
+    pub(super) fn put(&mut self, slot_ref: SlotRef, entry: StoreEntry) {
+        self.record(|| Change::Put(slot_ref, entry.clone()));
+        self.state.put(slot_ref, entry);
     }
 
-    /// The same, for an entry that is new like most beside it: that is not worth doing twice.
-    pub(super) fn fill(&mut self, place: SlotRef, entry: StoreEntry) {
+    /// Inserts an entry of the initial list. It is not recorded: when most entries are new,
+    /// applying each twice does not pay off.
+    pub(super) fn fill(&mut self, slot_ref: SlotRef, entry: StoreEntry) {
         self.changes = None;
-        self.state.put(place, entry);
+        self.state.put(slot_ref, entry);
     }
 
-    /// Takes out the entry of this key, and says where it was.
-    pub(super) fn remove(&mut self, spot: KeyHashes, key: &ObjectKey) -> Option<(SlotRef, StoreEntry)> {
-        let (place, entry) = self.state.remove(spot, key)?;
-        self.note(|| Change::Removed(place));
-        Some((place, entry))
+    /// Removes the entry of this key, and returns where it was.
+    pub(super) fn remove(&mut self, hashes: KeyHashes, key: &ObjectKey) -> Option<(SlotRef, StoreEntry)> {
+        let (slot_ref, entry) = self.state.remove(hashes, key)?;
+        self.record(|| Change::Removed(slot_ref));
+        Some((slot_ref, entry))
     }
 
     pub(super) fn set_tables(&mut self, tables: Tables) {
         self.state.tables = tables;
     }
 
-    /// Lets readers see it. Gives the state that they saw before, unless it is to be written to.
+    /// Publishes the state to readers. Returns the state published before, unless it is kept to be
+    /// written to.
     pub(super) fn publish(
         &mut self,
         to: &Shared,
@@ -75,39 +79,39 @@ impl DoubleBuffer {
         self.state.marks = marks;
         self.state.version = version;
         let before = to.publish(self.state.clone());
-        // Two steps behind, if it has not caught up.
-        self.former = None;
-        let Some(lacks) = self.changes.replace(Vec::new()) else { return Some(before) };
+        // Without `catch_up` in between it would be two states behind.
+        self.previous = None;
+        let Some(missing) = self.changes.replace(Vec::new()) else { return Some(before) };
         match Arc::try_unwrap(before) {
             Ok(before) => {
-                self.former = Some(Former { spaces: before.spaces, lacks });
+                self.previous = Some(Previous { spaces: before.spaces, missing });
                 None
             }
             Err(before) => Some(before),
         }
     }
 
-    /// Brings the former state up to date, to be written to from now on.
+    /// Applies the missing changes to the previous state, and makes it the state to write to.
     pub(super) fn catch_up(&mut self) {
-        let Some(Former { mut spaces, mut lacks }) = self.former.take() else { return };
-        // What has changed since would be missing.
+        let Some(Previous { mut spaces, mut missing }) = self.previous.take() else { return };
+        // The previous state would lack the changes made since `publish`.
         if self.changes.as_ref().is_none_or(|changes| !changes.is_empty()) {
             return;
         }
-        if lacks.len() > 1 {
-            look_ahead(&spaces, lacks.iter().map(Change::spot));
+        if missing.len() > 1 {
+            look_ahead(&spaces, missing.iter().map(Change::spot));
         }
-        for change in lacks.drain(..) {
+        for change in missing.drain(..) {
             change.make(&mut spaces);
         }
         self.state.spaces = spaces;
-        // Its room is used again.
-        self.changes = Some(lacks);
+        // Reused to avoid reallocating.
+        self.changes = Some(missing);
     }
 
-    fn note(&mut self, change: impl FnOnce() -> Change) {
+    fn record(&mut self, change: impl FnOnce() -> Change) {
         match &mut self.changes {
-            Some(changes) if changes.len() < MOST_CHANGES => changes.push(change()),
+            Some(changes) if changes.len() < MAX_CHANGES => changes.push(change()),
             changes => *changes = None,
         }
     }
@@ -133,7 +137,7 @@ mod tests {
     use crate::store::state::Hashing;
 
     struct Written {
-        draft: DoubleBuffer,
+        buffer: DoubleBuffer,
         shared: Shared,
         version: u32,
     }
@@ -141,10 +145,10 @@ mod tests {
     impl Written {
         fn new() -> Self {
             let state = StoreState::new(Hashing::with_seed(3, SharedSeed::global_fixed()));
-            Self { draft: DoubleBuffer::new(state.clone()), shared: Shared::new(state), version: 0 }
+            Self { buffer: DoubleBuffer::new(state.clone()), shared: Shared::new(state), version: 0 }
         }
 
-        /// The version that the object has now.
+        /// Returns the new version of the object.
         fn put(&mut self, number: u32, put: impl FnOnce(&mut DoubleBuffer, SlotRef, StoreEntry)) -> u32 {
             self.version += 1;
             let json = format!(
@@ -154,17 +158,17 @@ mod tests {
             );
             let object: Obj = Obj::from_json(json).unwrap();
             let entry = StoreEntry { raw: Arc::clone(object.raw()), labels: 0, slot: number };
-            let place = self.draft.place(object.key(), number);
-            put(&mut self.draft, place, entry);
+            let slot_ref = self.buffer.place(object.key(), number);
+            put(&mut self.buffer, slot_ref, entry);
             self.version
         }
 
         fn remove(&mut self, number: u32) -> bool {
-            self.draft.remove(self.draft.spot(&key(number)), &key(number)).is_some()
+            self.buffer.remove(self.buffer.spot(&key(number)), &key(number)).is_some()
         }
 
         fn publish(&mut self) -> Option<Arc<StoreState>> {
-            self.draft.publish(&self.shared, LabelBlooms::default(), None)
+            self.buffer.publish(&self.shared, LabelBlooms::default(), None)
         }
     }
 
@@ -191,7 +195,7 @@ mod tests {
                     0..4 => drop(map.insert(number, written.put(number, DoubleBuffer::put))),
                     4 => drop(map.insert(number, written.put(number, DoubleBuffer::fill))),
                     5 => prop_assert_eq!(written.remove(number), map.remove(&number).is_some()),
-                    6 => written.draft.catch_up(),
+                    6 => written.buffer.catch_up(),
                     7 => drop(looked_at.pop()),
                     _ => {
                         drop(written.publish());
@@ -202,7 +206,7 @@ mod tests {
                         }
                     }
                 }
-                prop_assert_eq!(contents(&written.draft), map.clone());
+                prop_assert_eq!(contents(&written.buffer), map.clone());
             }
             for (seen, map) in looked_at {
                 prop_assert_eq!(contents(&seen), map);
@@ -210,7 +214,7 @@ mod tests {
         }
     }
 
-    /// How many nodes lead to the first of two objects, after three changes of the other one.
+    /// Number of leaves that hold the first of two objects, after three changes of the other one.
     fn nodes_to_a_neighbour(looking: bool) -> usize {
         let mut written = Written::new();
         written.put(0, DoubleBuffer::fill);
@@ -219,10 +223,10 @@ mod tests {
             written.put(3, DoubleBuffer::put);
             held.extend(looking.then(|| written.shared.state()));
             drop(written.publish());
-            written.draft.catch_up();
+            written.buffer.catch_up();
         }
         drop(held);
-        Arc::strong_count(&written.draft.get(&key(0)).unwrap().raw)
+        Arc::strong_count(&written.buffer.get(&key(0)).unwrap().raw)
     }
 
     #[test]

@@ -1,12 +1,13 @@
-//! What a handler is told.
+//! Events that handlers receive.
 
 use crate::body::{Obj, Untyped};
 use crate::object::ObjectKey;
 
-/// A change of the cache, told after readers can see it.
+/// A change of the cache, delivered to handlers after readers can see it.
 ///
-/// For each object the story is: added once, updated any number of times, deleted once. An object that was deleted and made again
-/// under the same name is a new object, with a story of its own.
+/// Each object has one sequence of events: added once, updated any number of times, deleted once.
+/// An object that is deleted and created again under the same name is a new object with its own
+/// sequence.
 ///
 /// ```
 /// use kube_informer::{Event, Obj, Origin, Untyped};
@@ -29,41 +30,41 @@ pub enum Event<K = Untyped> {
     #[doc(alias("OnAdd"))]
     #[non_exhaustive]
     Added {
-        /// As it is now.
+        /// Its current state.
         object: Obj<K>,
-        /// Why this is told.
+        /// Why the event is reported.
         origin: Origin,
     },
-    /// The object has changed, or is told again without a change ([`Origin::Resync`]).
+    /// The object has changed, or is reported again without a change ([`Origin::Resync`]).
     #[doc(alias("OnUpdate"))]
     #[non_exhaustive]
     Updated {
-        /// As it was.
+        /// Its previous state.
         old: Obj<K>,
-        /// As it is now.
+        /// Its current state.
         new: Obj<K>,
-        /// Why this is told.
+        /// Why the event is reported.
         origin: Origin,
     },
-    /// The object is gone from the cache.
+    /// The object has been removed from the cache.
     #[doc(alias("OnDelete", "DeletedObject"))]
     #[non_exhaustive]
     Deleted {
-        /// The last that is known of it.
+        /// Its last known state.
         last: Obj<K>,
-        /// How much that says.
+        /// Whether that is its final state on the server.
         state: FinalState,
-        /// Why this is told.
+        /// Why the event is reported.
         origin: Origin,
     },
 }
 
-/// Why an event is told.
+/// Why an event is reported.
 ///
 /// ```
 /// use kube_informer::{Event, Obj, Origin, Untyped};
 ///
-/// // Alarms are for what happens, not for what was there before us.
+/// // Alert on changes, not on objects that existed before the informer started.
 /// fn alarms(event: &Event<Untyped>) -> bool {
 ///     matches!(event.origin(), Origin::Live | Origin::Relist)
 /// }
@@ -74,18 +75,18 @@ pub enum Event<K = Untyped> {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Origin {
-    /// By the first list.
+    /// Found by the first list.
     #[doc(alias("ResourceEventHandlerDetailedFuncs", "TypedResourceEventHandlerDetailedFuncs"))]
     Initial,
-    /// By the watch, as it happened.
+    /// Reported by the watch, as it happened.
     Live,
-    /// By a later list: it happened while nobody watched.
+    /// Found by a later list: it happened while no watch was open.
     Relist,
-    /// Nothing happened: all objects are told again from time to time.
+    /// No change: a resync periodically reports all objects again.
     Resync,
 }
 
-/// How much is known of a deleted object's end.
+/// How much is known about the final state of a deleted object.
 ///
 /// ```
 /// use kube_informer::{Event, FinalState};
@@ -105,28 +106,30 @@ pub enum Origin {
 #[non_exhaustive]
 #[doc(alias = "DeletedFinalStateUnknown")]
 pub enum FinalState {
-    /// The server sent it with the deletion.
+    /// The server sent the final state with the deletion.
     Known,
-    /// The deletion was missed: this is the last state that was seen, and there may have been later ones.
+    /// The deletion was missed: this is the last state received, and there may have been later
+    /// ones.
     Missed,
-    /// It is not deleted, but no longer passes the filter it had passed.
+    /// Not deleted on the server: the object no longer passes the filter, or its scope is no longer
+    /// watched.
     Filtered,
 }
 
 impl<K> Event<K> {
-    /// An `Added`, for tests.
+    /// Creates an `Added`, for tests.
     #[must_use]
     pub fn added(object: Obj<K>, origin: Origin) -> Self {
         Self::Added { object, origin }
     }
 
-    /// An `Updated`, for tests.
+    /// Creates an `Updated`, for tests.
     #[must_use]
     pub fn updated(old: Obj<K>, new: Obj<K>, origin: Origin) -> Self {
         Self::Updated { old, new, origin }
     }
 
-    /// A `Deleted`, for tests.
+    /// Creates a `Deleted`, for tests.
     #[must_use]
     pub fn deleted(last: Obj<K>, state: FinalState, origin: Origin) -> Self {
         Self::Deleted { last, state, origin }
@@ -139,7 +142,7 @@ impl<K> Event<K> {
         self.object().key()
     }
 
-    /// The object as it is now, or the last that is known of it.
+    /// The current state of the object, or the last known state of a deleted one.
     ///
     /// ```
     /// use kube_informer::{Event, FinalState, Obj, Origin, Untyped};
@@ -158,7 +161,7 @@ impl<K> Event<K> {
         }
     }
 
-    /// The object as it was before an update.
+    /// The state before an update; none for other events.
     #[must_use]
     pub fn old(&self) -> Option<&Obj<K>> {
         match self {
@@ -167,7 +170,7 @@ impl<K> Event<K> {
         }
     }
 
-    /// Why this is told.
+    /// Why the event is reported.
     #[must_use]
     pub fn origin(&self) -> Origin {
         match self {
@@ -175,18 +178,18 @@ impl<K> Event<K> {
         }
     }
 
-    /// Whether the object is gone.
+    /// Whether this is a `Deleted`.
     #[must_use]
     pub fn is_deleted(&self) -> bool {
         matches!(self, Self::Deleted { .. })
     }
 
-    /// The object before and after: what a filter on both sides wants to see.
+    /// The states before and after the event, for filters that compare both.
     ///
     /// ```
     /// use kube_informer::{Event, Obj, Origin, Untyped};
     ///
-    /// /// Whether an object enters or leaves what has this label.
+    /// /// Whether an object enters or leaves the set of objects with this label.
     /// fn crosses<K>(event: &Event<K>, label: &str) -> bool {
     ///     let has = |object: Option<&Obj<K>>| object.is_some_and(|object| object.label(label).is_some());
     ///     let (before, after) = event.states();
@@ -206,7 +209,7 @@ impl<K> Event<K> {
         }
     }
 
-    /// The same event under another type.
+    /// The same event with another object type.
     pub(crate) fn cast<V>(self) -> Event<V> {
         match self {
             Self::Added { object, origin } => Event::Added { object: object.cast(), origin },
@@ -215,7 +218,7 @@ impl<K> Event<K> {
         }
     }
 
-    /// The same event under another type, sharing what has been decoded of it.
+    /// The same event with another object type, sharing the objects and what is decoded of them.
     pub(crate) fn share<V>(&self) -> Event<V> {
         match self {
             Self::Added { object, origin } => Event::Added { object: object.share(), origin: *origin },

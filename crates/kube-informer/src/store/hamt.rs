@@ -1,18 +1,20 @@
-//! The structure the store stands on: a trie of shared nodes over hashes.
+//! A persistent hash array mapped trie (HAMT).
 
 use std::mem;
 use std::slice;
 use std::sync::Arc;
 
-/// A leaf that grows past this is cut up, unless all its items have one hash.
-const LEAF: usize = 16;
-/// A fan has at most 2 to the power of this many children.
+/// A leaf with more items than this is split, unless all of them have the same hash.
+const MAX_LEAF: usize = 16;
+/// A branch consumes at most this many bits of the hash, and so has at most 2^5 = 32 children.
 const BITS: u32 = 5;
 
-/// A map from hashes to values of which a clone is a snapshot: O(1) to take, never touched by later writes.
+/// A persistent map from hashes to values. A clone is a snapshot: O(1), and later writes do not
+/// affect it.
 ///
-/// Any number of values may have one hash; every operation takes a test that tells them apart. A write copies the nodes
-/// on its way that a snapshot still holds (a few dozen reference counts), and changes the others in place.
+/// Several values may have the same hash; every operation takes a predicate that distinguishes
+/// them. Writes are copy-on-write: nodes on the path that a snapshot still holds are copied (a few
+/// dozen reference counts), the others are modified in place.
 #[derive(Debug, Clone)]
 pub(crate) struct Hamt<T> {
     root: Node<T>,
@@ -22,8 +24,9 @@ pub(crate) struct Hamt<T> {
 #[derive(Debug)]
 enum Node<T> {
     Leaf(Arc<[Item<T>]>),
-    /// Children by the next bits of the hash, from the top. As many as a power of two, at least two.
-    Fan(Arc<[Node<T>]>),
+    /// Children by the next bits of the hash, most significant first. Their number is a power of
+    /// two, at least two.
+    Branch(Arc<[Node<T>]>),
 }
 
 #[derive(Debug, Clone)]
@@ -45,51 +48,53 @@ impl<T> Hamt<T> {
         self.len == 0
     }
 
-    /// The value of this hash that passes the test.
+    /// The value with this hash that satisfies `same`.
     pub(crate) fn get(&self, hash: u32, same: impl Fn(&T) -> bool) -> Option<&T> {
         let mut walk = self.walk(hash);
         while walk.step() {}
         walk.end(same)
     }
 
-    /// The way to the values of this hash.
+    /// A lookup of this hash that is advanced step by step.
     pub(crate) fn walk(&self, hash: u32) -> Walk<'_, T> {
         Walk { node: &self.root, hash, rest: hash }
     }
 
     pub(crate) fn iter(&self) -> Iter<'_, T> {
-        let mut iter = Iter { above: Vec::new(), items: [].iter() };
+        let mut iter = Iter { stack: Vec::new(), items: [].iter() };
         iter.enter(&self.root);
         iter
     }
 }
 
 impl<T: Clone> Hamt<T> {
-    /// The value of this hash that passes the test, out of reach of all snapshots. A miss copies the fans on its way, and no leaf: what
-    /// putting the value in copies as well.
+    /// The value with this hash that satisfies `same`, unshared from all snapshots. A miss copies
+    /// only the shared branches on the path, which a following insert would copy as well, and no
+    /// leaf.
     pub(crate) fn get_mut(&mut self, hash: u32, same: impl Fn(&T) -> bool) -> Option<&mut T> {
         let (mut node, mut rest) = (&mut self.root, hash);
         loop {
             match node {
-                Node::Fan(children) => {
-                    let at = turn(children.len(), &mut rest);
+                Node::Branch(children) => {
+                    let at = child_index(children.len(), &mut rest);
                     node = &mut Arc::make_mut(children)[at];
                 }
                 Node::Leaf(items) => {
-                    let at = place(items, hash, same)?;
+                    let at = position(items, hash, same)?;
                     return Some(&mut Arc::make_mut(items)[at].value);
                 }
             }
         }
     }
 
-    /// Puts a value in, and hands back the one it replaces: the one of this hash that passes the test.
+    /// Inserts a value, and returns the value it replaces: the one with this hash that satisfies
+    /// `same`.
     pub(crate) fn insert(&mut self, hash: u32, value: T, same: impl Fn(&T) -> bool) -> Option<T> {
         match self.get_mut(hash, same) {
             Some(old) => Some(mem::replace(old, value)),
             None => {
                 if let Some(grown) = insert(&mut self.root, Item { hash, value }, hash, 0) {
-                    self.root = Node::Fan(cut(&grown, 0).into());
+                    self.root = Node::Branch(split(&grown, 0).into());
                 }
                 self.len += 1;
                 None
@@ -97,7 +102,7 @@ impl<T: Clone> Hamt<T> {
         }
     }
 
-    /// Takes out the value of this hash that passes the test.
+    /// Removes and returns the value with this hash that satisfies `same`.
     pub(crate) fn remove(&mut self, hash: u32, same: impl Fn(&T) -> bool) -> Option<T> {
         self.get(hash, &same)?;
         let old = remove(&mut self.root, hash, hash, &same);
@@ -106,47 +111,47 @@ impl<T: Clone> Hamt<T> {
     }
 }
 
-// By hand, because a derive would ask for `T: Clone`.
+// Not derived, because the derive would require `T: Clone`.
 impl<T> Clone for Node<T> {
     fn clone(&self) -> Self {
         match self {
             Self::Leaf(items) => Self::Leaf(Arc::clone(items)),
-            Self::Fan(children) => Self::Fan(Arc::clone(children)),
+            Self::Branch(children) => Self::Branch(Arc::clone(children)),
         }
     }
 }
 
-/// A look at one value, a step at a time.
+/// A lookup that descends one level per step.
 #[derive(Debug)]
 pub(crate) struct Walk<'a, T> {
     node: &'a Node<T>,
     hash: u32,
-    /// The bits of the hash that are left.
+    /// The unused bits of the hash, most significant first.
     rest: u32,
 }
 
 impl<'a, T> Walk<'a, T> {
-    /// Whether there was a step to take.
+    /// Descends one level. Returns false if the lookup is already at a leaf.
     pub(crate) fn step(&mut self) -> bool {
         match self.node {
-            Node::Fan(children) => {
-                self.node = &children[turn(children.len(), &mut self.rest)];
+            Node::Branch(children) => {
+                self.node = &children[child_index(children.len(), &mut self.rest)];
                 true
             }
             Node::Leaf(_) => false,
         }
     }
 
-    /// The value of this hash that passes the test, once there are no more steps.
+    /// The value that satisfies `same`, once [`step`](Self::step) has returned false.
     pub(crate) fn end(&self, same: impl Fn(&T) -> bool) -> Option<&'a T> {
         match self.node {
-            Node::Leaf(items) => place(items, self.hash, same).map(|at| &items[at].value),
-            Node::Fan(_) => None,
+            Node::Leaf(items) => position(items, self.hash, same).map(|at| &items[at].value),
+            Node::Branch(_) => None,
         }
     }
 }
 
-/// Tries that are freed a node at a time.
+/// Tries that are freed node by node.
 #[derive(Debug)]
 pub(crate) struct Remains<T>(Vec<Node<T>>);
 
@@ -161,16 +166,17 @@ impl<T> Remains<T> {
         self.0.push(trie.root);
     }
 
-    /// Frees a node, unless others hold it, and with a leaf its values, after a last look at each. Whether there was one.
-    pub(crate) fn free_one(&mut self, last_look: impl FnMut(&mut T)) -> bool {
+    /// Frees one node, unless it is shared. The values of a freed leaf are first passed to
+    /// `before_drop`. Returns false if no node is left.
+    pub(crate) fn free_one(&mut self, before_drop: impl FnMut(&mut T)) -> bool {
         let Some(mut node) = self.0.pop() else { return false };
         match &mut node {
             Node::Leaf(items) => {
-                Arc::get_mut(items).into_iter().flatten().map(|item| &mut item.value).for_each(last_look);
+                Arc::get_mut(items).into_iter().flatten().map(|item| &mut item.value).for_each(before_drop);
             }
-            Node::Fan(children) => {
+            Node::Branch(children) => {
                 let children = Arc::get_mut(children).into_iter().flatten();
-                self.0.extend(children.filter(|child| child.is_last()).map(mem::take));
+                self.0.extend(children.filter(|child| child.is_unique()).map(mem::take));
             }
         }
         true
@@ -178,11 +184,11 @@ impl<T> Remains<T> {
 }
 
 impl<T> Node<T> {
-    /// Whether nobody else holds this node.
-    fn is_last(&self) -> bool {
+    /// Whether this is the only reference to the node.
+    fn is_unique(&self) -> bool {
         1 == match self {
             Self::Leaf(items) => Arc::strong_count(items),
-            Self::Fan(children) => Arc::strong_count(children),
+            Self::Branch(children) => Arc::strong_count(children),
         }
     }
 }
@@ -193,10 +199,10 @@ impl<T> Default for Node<T> {
     }
 }
 
-/// Walks values without touching their reference counts.
+/// Iterates over the values without changing reference counts.
 #[derive(Debug)]
 pub(crate) struct Iter<'a, T> {
-    above: Vec<slice::Iter<'a, Node<T>>>,
+    stack: Vec<slice::Iter<'a, Node<T>>>,
     items: slice::Iter<'a, Item<T>>,
 }
 
@@ -204,7 +210,7 @@ impl<'a, T> Iter<'a, T> {
     fn enter(&mut self, node: &'a Node<T>) {
         match node {
             Node::Leaf(items) => self.items = items.iter(),
-            Node::Fan(children) => self.above.push(children.iter()),
+            Node::Branch(children) => self.stack.push(children.iter()),
         }
     }
 }
@@ -217,17 +223,18 @@ impl<'a, T> Iterator for Iter<'a, T> {
             if let Some(item) = self.items.next() {
                 return Some(&item.value);
             }
-            match self.above.last_mut()?.next() {
+            match self.stack.last_mut()?.next() {
                 Some(node) => self.enter(node),
-                None => drop(self.above.pop()),
+                None => drop(self.stack.pop()),
             }
         }
     }
 
-    /// What `for_each`, `sum` and the like go by: no stack to look after between two values.
+    /// Internal iteration, also used by `for_each` and `sum`: faster, because the stack is not
+    /// updated for each value.
     fn fold<B, F: FnMut(B, &'a T) -> B>(self, init: B, mut f: F) -> B {
         let mut folded = self.items.fold(init, |folded, item| f(folded, &item.value));
-        for nodes in self.above.into_iter().rev() {
+        for nodes in self.stack.into_iter().rev() {
             folded = nodes.fold(folded, |folded, node| fold(node, folded, &mut f));
         }
         folded
@@ -237,7 +244,7 @@ impl<'a, T> Iterator for Iter<'a, T> {
 fn fold<'a, T, B>(node: &'a Node<T>, init: B, f: &mut impl FnMut(B, &'a T) -> B) -> B {
     match node {
         Node::Leaf(items) => items.iter().fold(init, |folded, item| f(folded, &item.value)),
-        Node::Fan(children) => children.iter().fold(init, |folded, node| fold(node, folded, f)),
+        Node::Branch(children) => children.iter().fold(init, |folded, node| fold(node, folded, f)),
     }
 }
 
@@ -250,52 +257,54 @@ impl<'a, T> IntoIterator for &'a Hamt<T> {
     }
 }
 
-/// Which of so many children to take, and the bits of the hash that are left after that.
-fn turn(children: usize, rest: &mut u32) -> usize {
+/// Index of the child to descend to. Removes the bits it uses from `rest`.
+fn child_index(children: usize, rest: &mut u32) -> usize {
     let bits = children.trailing_zeros();
     let at = *rest >> (u32::BITS - bits);
     *rest <<= bits;
     at as usize
 }
 
-fn place<T>(items: &[Item<T>], hash: u32, same: impl Fn(&T) -> bool) -> Option<usize> {
+fn position<T>(items: &[Item<T>], hash: u32, same: impl Fn(&T) -> bool) -> Option<usize> {
     items.iter().position(|item| item.hash == hash && same(&item.value))
 }
 
-/// Returns the items of the node instead of keeping them if they are to be cut up: the parent may have room for that.
+/// Returns the items of the node, including the new one, if they must be split: the parent may have
+/// room for the halves.
 fn insert<T: Clone>(node: &mut Node<T>, item: Item<T>, mut rest: u32, depth: u32) -> Option<Vec<Item<T>>> {
     match node {
         Node::Leaf(items) => {
-            let splits = items.len() >= LEAF && items.iter().any(|other| other.hash != item.hash);
+            let splits = items.len() >= MAX_LEAF && items.iter().any(|other| other.hash != item.hash);
             let grown = items.iter().cloned().chain([item]);
             if splits {
                 return Some(grown.collect());
             }
             *items = grown.collect();
         }
-        Node::Fan(children) => {
-            let at = turn(children.len(), &mut rest);
+        Node::Branch(children) => {
+            let at = child_index(children.len(), &mut rest);
             let depth = depth + children.len().trailing_zeros();
             let grown = insert(&mut Arc::make_mut(children)[at], item, rest, depth)?;
             if children.len() < 1 << BITS && depth < u32::BITS {
                 let halves =
-                    |(n, child): (usize, &Node<T>)| if n == at { cut(&grown, depth) } else { child.halves(depth) };
+                    |(n, child): (usize, &Node<T>)| if n == at { split(&grown, depth) } else { child.halves(depth) };
                 *children = children.iter().enumerate().flat_map(halves).collect::<Vec<_>>().into();
             } else {
-                Arc::make_mut(children)[at] = Node::Fan(cut(&grown, depth).into());
+                Arc::make_mut(children)[at] = Node::Branch(split(&grown, depth).into());
             }
         }
     }
     None
 }
 
-/// Two nodes by the bit at this depth; one of them again a fan if all items went one way and are too many.
-fn cut<T: Clone>(items: &[Item<T>], depth: u32) -> [Node<T>; 2] {
+/// Splits items into two nodes by the bit at this depth. A half that is too large for a leaf
+/// becomes a branch.
+fn split<T: Clone>(items: &[Item<T>], depth: u32) -> [Node<T>; 2] {
     let half = |bit: u32| {
         let half: Arc<[_]> =
             items.iter().filter(|item| item.hash << depth >> (u32::BITS - 1) == bit).cloned().collect();
-        match half.len() > LEAF && depth + 1 < u32::BITS {
-            true => Node::Fan(cut(&half, depth + 1).into()),
+        match half.len() > MAX_LEAF && depth + 1 < u32::BITS {
+            true => Node::Branch(split(&half, depth + 1).into()),
             false => Node::Leaf(half),
         }
     };
@@ -305,10 +314,10 @@ fn cut<T: Clone>(items: &[Item<T>], depth: u32) -> [Node<T>; 2] {
 impl<T: Clone> Node<T> {
     fn halves(&self, depth: u32) -> [Self; 2] {
         match self {
-            Self::Leaf(items) => cut(items, depth),
-            Self::Fan(children) => {
+            Self::Leaf(items) => split(items, depth),
+            Self::Branch(children) => {
                 let (low, high) = children.split_at(children.len() / 2);
-                [low, high].map(|half| if let [only] = half { only.clone() } else { Self::Fan(half.into()) })
+                [low, high].map(|half| if let [only] = half { only.clone() } else { Self::Branch(half.into()) })
             }
         }
     }
@@ -316,7 +325,7 @@ impl<T: Clone> Node<T> {
     fn leaf_len(&self) -> usize {
         match self {
             Self::Leaf(items) => items.len(),
-            Self::Fan(_) => LEAF,
+            Self::Branch(_) => MAX_LEAF,
         }
     }
 }
@@ -324,19 +333,21 @@ impl<T: Clone> Node<T> {
 fn remove<T: Clone>(node: &mut Node<T>, hash: u32, mut rest: u32, same: &impl Fn(&T) -> bool) -> Option<T> {
     match node {
         Node::Leaf(items) => {
-            let at = place(items, hash, same)?;
+            let at = position(items, hash, same)?;
             let old = items[at].value.clone();
             *items = items[..at].iter().chain(&items[at + 1..]).cloned().collect();
             Some(old)
         }
-        Node::Fan(children) => {
-            let at = turn(children.len(), &mut rest);
+        Node::Branch(children) => {
+            let at = child_index(children.len(), &mut rest);
             let old = remove(&mut Arc::make_mut(children)[at], hash, rest, same);
-            // Back to one leaf once all children together fill half of one.
-            if children[at].leaf_len() < LEAF / 4 && children.iter().map(Node::leaf_len).sum::<usize>() <= LEAF / 2 {
+            // Merge the children into one leaf once they fill at most half of it.
+            if children[at].leaf_len() < MAX_LEAF / 4
+                && children.iter().map(Node::leaf_len).sum::<usize>() <= MAX_LEAF / 2
+            {
                 let items = children.iter().filter_map(|child| match child {
                     Node::Leaf(items) => Some(items.iter().cloned()),
-                    Node::Fan(_) => None,
+                    Node::Branch(_) => None,
                 });
                 *node = Node::Leaf(items.flatten().collect());
             }
@@ -353,7 +364,7 @@ mod tests {
 
     use super::*;
 
-    /// Numbers whose hashes collide in every way: on their first bits, on all bits, not at all.
+    /// Hashes that collide in every way: in their first bits, in all bits, not at all.
     fn hash(number: u32) -> u32 {
         match number % 4 {
             0 => 0,

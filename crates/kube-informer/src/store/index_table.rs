@@ -1,4 +1,4 @@
-//! The table behind an index, kept in step by the store.
+//! Index tables, updated by the store with every change.
 
 use std::any::Any;
 use std::fmt;
@@ -8,41 +8,43 @@ use std::sync::{Arc, Weak};
 use super::{Hamt, Hashing, SlotRef, guarded};
 use crate::body::{Obj, Untyped};
 
-/// What values an object has.
+/// An index function: the values under which an object is indexed.
 pub(crate) type Function<V> = dyn Fn(&Obj<Untyped>) -> Vec<V> + Send + Sync;
 
-/// A table of any type of values, as the store sees it.
+/// An index table with its value type erased.
 pub(crate) trait AnyTable: Send + Sync + fmt::Debug {
-    /// This object is new or has changed.
-    fn put(&mut self, place: SlotRef, object: &Obj<Untyped>);
-    /// What was there is gone.
-    fn remove(&mut self, place: SlotRef);
-    /// Makes the present contents the ones to be published. Whether they differ from the last.
+    /// Indexes an object that is new or has changed.
+    fn put(&mut self, slot_ref: SlotRef, object: &Obj<Untyped>);
+    /// Removes the object of this slot.
+    fn remove(&mut self, slot_ref: SlotRef);
+    /// Takes a snapshot of the contents for publication. Returns whether they have changed since
+    /// the last one.
     fn freeze(&mut self) -> bool;
-    /// What to publish; nothing if the table had to be given up.
+    /// The snapshot to publish; none if the table has been given up.
     fn frozen(&self) -> Option<Arc<dyn Any + Send + Sync>>;
-    /// Whether anybody still asks.
+    /// Whether the index is still in use.
     fn is_wanted(&self) -> bool;
 }
 
-/// All objects that have one value.
+/// All objects with one value.
 #[derive(Debug)]
 pub(crate) struct Bucket<V> {
     pub(crate) value: Arc<V>,
-    /// By the hash of the name.
+    /// Keyed by the hash of the name.
     pub(crate) members: Hamt<SlotRef>,
 }
 
-/// Values to places, and for the writer alone places to values: so that an old body need never be read again.
+/// Maps values to objects, and for the writer also objects to values, so that an update does not
+/// decode the old body again.
 pub(crate) struct Table<V> {
     function: Arc<Function<V>>,
     buckets: Hamt<Bucket<V>>,
-    /// By slot.
+    /// The values of each object, by slot.
     values: Vec<Box<[Arc<V>]>>,
     frozen: Option<Arc<Hamt<Bucket<V>>>>,
     /// Whether the buckets have changed since they were frozen.
     changed: bool,
-    /// A value's own `Eq` or `Hash` has panicked: answers come from looking at every object from now on.
+    /// `Eq` or `Hash` of a value has panicked. From then on queries scan all objects.
     given_up: bool,
     wanted: Weak<()>,
     hashing: Hashing,
@@ -54,9 +56,9 @@ impl<V: Hash + Eq> Table<V> {
         Self { function, buckets, values, frozen: None, changed: true, given_up: false, wanted, hashing }
     }
 
-    fn update(&mut self, place: SlotRef, object: Option<&Obj<Untyped>>) {
+    fn update(&mut self, slot_ref: SlotRef, object: Option<&Obj<Untyped>>) {
         let found = object.map(|object| (self.function)(object)).unwrap_or_default();
-        let slot = place.slot as usize;
+        let slot = slot_ref.slot as usize;
         if self.values.len() <= slot {
             self.values.resize_with(slot + 1, Default::default);
         }
@@ -72,40 +74,40 @@ impl<V: Hash + Eq> Table<V> {
                 continue;
             }
             let kept = old.iter().find(|other| ***other == value);
-            new.push(kept.map_or_else(|| self.add(value, place), Arc::clone));
+            new.push(kept.map_or_else(|| self.add(value, slot_ref), Arc::clone));
         }
         for value in old.iter().filter(|old| !new.iter().any(|new| Arc::ptr_eq(new, old))) {
-            self.drop_from(value, place);
+            self.drop_from(value, slot_ref);
         }
         self.values[slot] = new.into();
     }
 
-    fn add(&mut self, value: V, place: SlotRef) -> Arc<V> {
+    fn add(&mut self, value: V, slot_ref: SlotRef) -> Arc<V> {
         let hash = self.hashing.hash_one(&value) as u32;
-        let same = |member: &SlotRef| member.slot == place.slot;
+        let same = |member: &SlotRef| member.slot == slot_ref.slot;
         if let Some(bucket) = self.buckets.get_mut(hash, |bucket| *bucket.value == value) {
-            bucket.members.insert(place.name, place, same);
+            bucket.members.insert(slot_ref.name, slot_ref, same);
             return Arc::clone(&bucket.value);
         }
         let value = Arc::new(value);
         let mut members = Hamt::new();
-        members.insert(place.name, place, same);
+        members.insert(slot_ref.name, slot_ref, same);
         self.buckets.insert(hash, Bucket { value: Arc::clone(&value), members }, |_| false);
         value
     }
 
-    fn drop_from(&mut self, value: &Arc<V>, place: SlotRef) {
+    fn drop_from(&mut self, value: &Arc<V>, slot_ref: SlotRef) {
         let hash = self.hashing.hash_one(&**value) as u32;
         let same = |bucket: &Bucket<V>| bucket.value == *value;
         let Some(bucket) = self.buckets.get_mut(hash, same) else { return };
-        bucket.members.remove(place.name, |member| member.slot == place.slot);
+        bucket.members.remove(slot_ref.name, |member| member.slot == slot_ref.slot);
         if bucket.members.is_empty() {
             self.buckets.remove(hash, same);
         }
     }
 
-    fn guarded_update(&mut self, place: SlotRef, object: Option<&Obj<Untyped>>) {
-        if !self.given_up && guarded("index value", || self.update(place, object)).is_none() {
+    fn guarded_update(&mut self, slot_ref: SlotRef, object: Option<&Obj<Untyped>>) {
+        if !self.given_up && guarded("index value", || self.update(slot_ref, object)).is_none() {
             self.given_up = true;
             self.changed = true;
             self.values = Vec::new();
@@ -115,12 +117,12 @@ impl<V: Hash + Eq> Table<V> {
 }
 
 impl<V: Hash + Eq + Send + Sync + 'static> AnyTable for Table<V> {
-    fn put(&mut self, place: SlotRef, object: &Obj<Untyped>) {
-        self.guarded_update(place, Some(object));
+    fn put(&mut self, slot_ref: SlotRef, object: &Obj<Untyped>) {
+        self.guarded_update(slot_ref, Some(object));
     }
 
-    fn remove(&mut self, place: SlotRef) {
-        self.guarded_update(place, None);
+    fn remove(&mut self, slot_ref: SlotRef) {
+        self.guarded_update(slot_ref, None);
     }
 
     fn freeze(&mut self) -> bool {
@@ -139,7 +141,7 @@ impl<V: Hash + Eq + Send + Sync + 'static> AnyTable for Table<V> {
     }
 }
 
-// By hand, because a derive would ask for `V: Clone`.
+// Not derived, because the derive would require `V: Clone`.
 impl<V> Clone for Bucket<V> {
     fn clone(&self) -> Self {
         Self { value: Arc::clone(&self.value), members: self.members.clone() }

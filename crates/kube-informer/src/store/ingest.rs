@@ -1,4 +1,4 @@
-//! Who is let into the store, and how changed.
+//! Filter and transform functions applied before an object is stored.
 
 use std::fmt;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -38,17 +38,20 @@ use crate::body::{Obj, Untyped};
 /// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Verdict {
-    /// Keep it.
+    /// Store it.
     Keep,
-    /// Leave it out. If the cache had it, it is deleted from it, as [`Filtered`](crate::FinalState::Filtered).
+    /// Do not store it. If it is in the cache, it is deleted from it, as
+    /// [`Filtered`](crate::FinalState::Filtered).
     Drop,
 }
 
 type KeepIf = Box<dyn Fn(&Obj<Untyped>) -> bool + Send + Sync>;
 type Transform = Box<dyn Fn(&mut Value) -> Verdict + Send + Sync>;
 
-/// The user's functions on the way in. Each object that is new or changed passes once; one that a list shows unchanged not at all.
-/// A function that panics is as one that was not there.
+/// The user's functions that filter and transform objects before they are stored.
+///
+/// They are called once for each object that is new or has changed, and not for objects that a list
+/// returns unchanged. If a function panics, the object is stored as if the function were not set.
 #[derive(Default)]
 pub struct Ingest {
     keep_if: Option<KeepIf>,
@@ -56,20 +59,21 @@ pub struct Ingest {
 }
 
 impl Ingest {
-    /// Lets in only what passes the test.
+    /// Stores only objects for which `test` returns true.
     #[must_use]
     pub fn keep_if(self, test: impl Fn(&Obj<Untyped>) -> bool + Send + Sync + 'static) -> Self {
         Self { keep_if: Some(Box::new(test)), ..self }
     }
 
-    /// Changes what comes in, and may leave it out. The keeper makes objects of what it makes; what comes in need not be kept, and is
-    /// best [in transit](Arrival::InTransit).
+    /// Transforms objects before they are stored, and may drop them. `encoder` encodes the results;
+    /// the original objects are not stored, and are best accepted as
+    /// [in transit](Arrival::InTransit).
     #[must_use]
     pub fn transform(self, encoder: BodyEncoder, f: impl Fn(&mut Value) -> Verdict + Send + Sync + 'static) -> Self {
         Self { transform: Some((Box::new(f), encoder)), ..self }
     }
 
-    /// The object as it is let in; or as it came, if it is left out.
+    /// The object to store, or the original as an error if it is rejected.
     pub(super) fn admit(&self, object: Obj<Untyped>, arrival: Arrival) -> Result<Obj<Untyped>, Obj<Untyped>> {
         if self.keep_if.is_none() && self.transform.is_none() {
             return Ok(object);
@@ -80,7 +84,8 @@ impl Ingest {
         self.transformed(object.clone(), arrival).filter(keeps).ok_or(object)
     }
 
-    /// The object as it would have been let in, whatever a test says: for the last state of one that was in.
+    /// The transformed object, without the `keep_if` test; none if the transform drops it. Also
+    /// used for the final state of an object that was stored.
     pub(super) fn transformed(&self, object: Obj<Untyped>, arrival: Arrival) -> Option<Obj<Untyped>> {
         let Some((transform, encoder)) = &self.transform else { return Some(object) };
         let json = object.json();
@@ -93,13 +98,13 @@ impl Ingest {
             },
         };
         let kept = changed.and_then(|changed| encoder.accept(&changed.into(), arrival).ok());
-        // One that has lost its name, or taken another, is not let pass for the object it was.
+        // A transform must not change the key: if it does, the original is stored.
         let kept = kept.filter(|kept| kept.key() == object.key());
         Some(kept.or_else(|| encoder.accept(&json, arrival).ok()).unwrap_or(object))
     }
 }
 
-/// Runs a user's function; one that panics gives nothing.
+/// Calls a user's function; returns none if it panics.
 pub(crate) fn guarded<T>(what: &str, run: impl FnOnce() -> T) -> Option<T> {
     let result = catch_unwind(AssertUnwindSafe(run));
     result.map_err(|_| tracing::error!("{what}: the function panicked; the cache goes on without its answer")).ok()

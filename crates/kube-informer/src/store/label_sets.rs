@@ -1,4 +1,5 @@
-//! Numbers for label sets, so that a selector is evaluated once for each set and not for each object.
+//! Interning of label sets, so that a selector is evaluated once per distinct set and not once per
+//! object.
 
 use std::hash::BuildHasher;
 
@@ -11,17 +12,19 @@ use crate::object::Strings;
 /// The number of the empty set.
 const NONE: u32 = 0;
 
-/// All label sets of the objects in a store, numbered; what is held with the labels (owners) counts as part of the set. Numbers are used again when no object has the set any more.
+/// The distinct label sets of the objects in a store, label_set and reference counted. Owners are
+/// stored with the labels and count as part of the set. A number is reused once no object has its
+/// set.
 #[derive(Debug)]
 pub(super) struct LabelSets {
-    numbers: HashTable<Numbered>,
+    numbers: HashTable<LabelSet>,
     free: Vec<u32>,
     marks: LabelBlooms,
     hashing: Hashing,
 }
 
 #[derive(Debug)]
-struct Numbered {
+struct LabelSet {
     set: Strings,
     number: u32,
     objects: u32,
@@ -32,30 +35,30 @@ impl LabelSets {
         Self { numbers: HashTable::new(), free: Vec::new(), marks: LabelBlooms::default(), hashing }
     }
 
-    /// The number of a set that one more object has.
+    /// The number of a set; increments its reference count.
     pub(super) fn take(&mut self, facts: Option<&Strings>) -> u32 {
         let Some(set) = facts else { return NONE };
         let hash = self.hashing.hash_one(set);
-        if let Some(numbered) = self.numbers.find_mut(hash, |numbered| numbered.set == *set) {
-            numbered.objects += 1;
-            return numbered.number;
+        if let Some(label_set) = self.numbers.find_mut(hash, |label_set| label_set.set == *set) {
+            label_set.objects += 1;
+            return label_set.number;
         }
         let number = self.free.pop().unwrap_or_else(|| u32::try_from(self.numbers.len() + 1).unwrap_or(u32::MAX));
         self.marks.set(number, LabelBloom::of(&self.hashing, set.labels()));
-        let numbered = Numbered { set: set.clone(), number, objects: 1 };
-        self.numbers.insert_unique(hash, numbered, |numbered| self.hashing.hash_one(&numbered.set));
+        let label_set = LabelSet { set: set.clone(), number, objects: 1 };
+        self.numbers.insert_unique(hash, label_set, |label_set| self.hashing.hash_one(&label_set.set));
         number
     }
 
-    /// One object fewer has this set.
+    /// Decrements the reference count of a set.
     pub(super) fn put_back(&mut self, facts: Option<&Strings>) {
         let Some(set) = facts else { return };
         let hash = self.hashing.hash_one(set);
-        let Ok(mut held) = self.numbers.find_entry(hash, |numbered| numbered.set == *set) else { return };
+        let Ok(mut held) = self.numbers.find_entry(hash, |label_set| label_set.set == *set) else { return };
         held.get_mut().objects -= 1;
         if held.get().objects == 0 {
-            let (numbered, _) = held.remove();
-            self.free.push(numbered.number);
+            let (label_set, _) = held.remove();
+            self.free.push(label_set.number);
         }
     }
 

@@ -1,4 +1,4 @@
-//! A list that is coming in.
+//! A list in progress.
 
 use std::collections::BTreeMap;
 
@@ -8,21 +8,24 @@ use super::{History, Relist};
 use crate::body::{Obj, Untyped};
 use crate::object::ObjectKey;
 
-/// Which entries a list has shown so far, by slot, and which of them nobody has been told of.
+/// The entries that a list has contained so far, by slot, and those of them not yet reported to
+/// handlers.
 ///
-/// No slot is used again while a list comes in, so that a slot means one key throughout.
+/// No slot is reused while a list is in progress, so a slot refers to one key throughout.
 #[derive(Debug)]
 pub(super) struct Listing {
     pub(super) relist: Relist,
     pub(super) origin: Origin,
     pub(super) seen: Bits,
-    /// Where new objects are, in the order of the list. Those whose bit is gone have been told of or have left.
+    /// New objects, in the order of the list. Those whose bit is cleared have been reported or
+    /// removed.
     untold: Vec<SlotRef>,
     untold_bits: Bits,
-    /// Objects that the list showed in a state from before the one that was known. Old news if the list itself is older than what was
-    /// known; if it is not, a server that went back and has gone on since: its end will tell. None, as a rule.
+    /// Objects that the list contained in an older state than the known one; usually none. They are
+    /// stale if the list itself is older than the known state. Otherwise the server went back in
+    /// time and has advanced since. Decided when the list ends.
     pub(super) doubted: BTreeMap<ObjectKey, Obj<Untyped>>,
-    /// How many objects had left when the list began.
+    /// Number of tombstones created before the list began.
     pub(super) departures: u64,
 }
 
@@ -39,31 +42,31 @@ impl Listing {
         }
     }
 
-    /// The list begins anew. What nobody has been told of yet remains so.
+    /// Restarts the list. Unreported objects stay unreported.
     pub(super) fn restart(&mut self, relist: Relist, departures: u64) {
         self.doubted.clear();
         self.departures = departures;
-        // Once the server has gone back, that is what the store has to be compared with, whatever list completes.
+        // Once the server has gone back in time, whichever list completes is authoritative.
         let history = match self.relist.history {
             History::WentBack => History::WentBack,
             History::Continues => relist.history,
         };
         self.relist = Relist { history, ..relist };
         self.seen = Bits::default();
-        self.untold.retain(|place| self.untold_bits.has(place.slot));
+        self.untold.retain(|slot_ref| self.untold_bits.has(slot_ref.slot));
     }
 
     pub(super) fn went_back(&self) -> bool {
         self.relist.history == History::WentBack
     }
 
-    pub(super) fn add_untold(&mut self, place: SlotRef) {
-        if self.untold_bits.set(place.slot) {
-            self.untold.push(place);
+    pub(super) fn add_untold(&mut self, slot_ref: SlotRef) {
+        if self.untold_bits.set(slot_ref.slot) {
+            self.untold.push(slot_ref);
         }
     }
 
-    /// Whether nobody had been told of it; from now on it counts as told.
+    /// Whether the object was unreported; from then on it counts as reported.
     pub(super) fn take_untold(&mut self, slot: u32) -> bool {
         self.untold_bits.clear(slot)
     }
@@ -72,18 +75,18 @@ impl Listing {
         self.untold_bits.has(slot)
     }
 
-    /// All of which nobody has been told, in the order of the list.
+    /// All unreported objects, in the order of the list.
     pub(super) fn untold(&self) -> impl Iterator<Item = SlotRef> {
-        self.untold.iter().filter(|place| self.untold_bits.has(place.slot)).copied()
+        self.untold.iter().filter(|slot_ref| self.untold_bits.has(slot_ref.slot)).copied()
     }
 }
 
-/// A set of slots.
+/// A bit set of slots.
 #[derive(Debug, Default)]
 pub(super) struct Bits(Vec<u64>);
 
 impl Bits {
-    /// Whether it was not set before.
+    /// Sets a bit, and returns whether it was clear before.
     pub(super) fn set(&mut self, slot: u32) -> bool {
         let (word, bit) = (slot as usize / 64, 1 << (slot % 64));
         if self.0.len() <= word {
@@ -94,7 +97,7 @@ impl Bits {
         new
     }
 
-    /// Whether it was set before.
+    /// Clears a bit, and returns whether it was set before.
     pub(super) fn clear(&mut self, slot: u32) -> bool {
         let had = self.has(slot);
         if had {

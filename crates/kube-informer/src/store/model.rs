@@ -1,7 +1,7 @@
-//! The model test: random servers, broken watches and lagging consumers, through both disciplines of the queue, against what a
-//! plain map says.
+//! The model test: random servers, broken watches and lagging consumers, through both queue
+//! disciplines, compared with a plain map.
 //!
-//! `KUBE_INFORMER_SEEDS` says how many seeds to try, `KUBE_INFORMER_SEED` replays one.
+//! `KUBE_INFORMER_SEEDS` sets the number of seeds, `KUBE_INFORMER_SEED` replays one seed.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
@@ -55,7 +55,7 @@ fn number(variable: &str) -> Option<u64> {
     std::env::var(variable).ok()?.parse().ok()
 }
 
-/// One server, heard by one or two reflectors, whose deltas go through both disciplines.
+/// Runs one server, watched by one or two reflectors whose deltas go through both disciplines.
 fn run(seed: u64, sabotage: Option<Sabotage>) -> Result<(), String> {
     let mut rng = Rng::new(seed);
     let namespaces: &[Option<&str>] = match rng.below(3) {

@@ -1,4 +1,4 @@
-//! Objects that have left, so that late news of them do not bring them back.
+//! Tombstones of removed objects, so that a late event does not restore them.
 
 use std::collections::VecDeque;
 
@@ -10,10 +10,11 @@ use crate::object::ObjectKey;
 use crate::object::Uid;
 use crate::object::Version;
 
-/// The last objects that have left the store, and as of which version.
+/// The most recently removed objects, each with the resource version of its removal.
 ///
-/// A watch that is taken up again may repeat what was heard. For an object in the store its version tells; for one that has left,
-/// this does. It is bounded, because a watch repeats little if anything.
+/// A resumed watch may repeat events. For an object in the store its resource version identifies
+/// them, for a removed object its tombstone does. Bounded, because a watch repeats few events, if
+/// any.
 #[derive(Debug, Default)]
 pub(super) struct Tombstones {
     last: HashMap<Uid, Tombstone>,
@@ -26,44 +27,45 @@ pub(super) struct Tombstones {
 struct Tombstone {
     key: ObjectKey,
     version: Version,
-    /// How many there were before.
-    nth: u64,
+    /// Number of tombstones created before it.
+    sequence: u64,
 }
 
-const REMEMBERED: usize = 1024;
+const MAX_TOMBSTONES: usize = 1024;
 
 impl Tombstones {
     pub(super) fn note(&mut self, key: &ObjectKey, uid: Option<&Uid>, version: &Version) {
         let Some(uid) = uid else { return };
-        let departure = Tombstone { key: key.clone(), version: version.clone(), nth: self.count };
+        let tombstone = Tombstone { key: key.clone(), version: version.clone(), sequence: self.count };
         self.count += 1;
-        if self.last.insert(uid.clone(), departure).is_none() {
+        if self.last.insert(uid.clone(), tombstone).is_none() {
             self.order.push_back(uid.clone());
         }
-        if self.order.len() > REMEMBERED
+        if self.order.len() > MAX_TOMBSTONES
             && let Some(oldest) = self.order.pop_front()
         {
             self.last.remove(&oldest);
         }
     }
 
-    /// How many there have been.
+    /// Number of tombstones created so far.
     pub(super) fn count(&self) -> u64 {
         self.count
     }
 
-    /// As of which version an object has left, if this is a state of it from before that.
+    /// The resource version of the object's removal, if this state of it is not newer.
     pub(super) fn old_news(&self, object: &Obj<Untyped>) -> Option<&Version> {
         let left = object.uid().and_then(|uid| self.last.get(uid))?;
         (*object.version() <= left.version).then_some(&left.version)
     }
 
-    /// Whether it has left before there were so many departures.
+    /// Whether the object was removed before [`count`](Self::count) reached this value.
     pub(super) fn left_before(&self, object: &Obj<Untyped>, count: u64) -> bool {
-        object.uid().and_then(|uid| self.last.get(uid)).is_some_and(|left| left.nth < count)
+        object.uid().and_then(|uid| self.last.get(uid)).is_some_and(|left| left.sequence < count)
     }
 
-    /// Nobody listens there any more. Whoever begins to listen again knows nothing, and may find a server that went back.
+    /// Drops the tombstones of a scope that is no longer watched. A later watch of it starts
+    /// without prior knowledge, and the server may have gone back in time meanwhile.
     pub(super) fn forget(&mut self, scope: &WatchScope) {
         self.last.retain(|_, left| !scope.covers(&left.key));
         self.order.retain(|uid| self.last.contains_key(uid));

@@ -1,4 +1,4 @@
-//! A queue, a store, and what can be seen of them.
+//! A queue and a store, with checks of everything they return.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -21,10 +21,10 @@ use crate::store::{Delta, History, WatchScope};
 use crate::store::{Event, FinalState, Origin};
 use crate::store::{Ingest, Reader, Store, StoreState};
 
-/// One thing that was told of a key.
+/// One reported event of a key.
 pub(super) type Told = (&'static str, Id, Origin);
 
-/// Which state of which object: the server keeps every state it ever had, so its address tells.
+/// Identifies a state of an object by its address: the server keeps every state alive.
 type Id = usize;
 
 pub(super) struct Pipeline {
@@ -34,24 +34,24 @@ pub(super) struct Pipeline {
     filters: bool,
     index: Option<Index<Untyped, String>>,
     selectors: [(&'static str, Selector); 3],
-    /// The last that was told of each object that is there.
+    /// The last reported state of each existing object.
     known: BTreeMap<ObjectKey, Obj<Untyped>>,
-    /// Objects whose end has been told.
+    /// Objects whose deletion has been reported.
     ended: HashSet<Uid>,
-    /// All that was told of each key, but for resyncs.
+    /// All reported events of each key, without resyncs.
     pub(super) told: BTreeMap<ObjectKey, Vec<Told>>,
     went_back: bool,
     scoped: bool,
     listings: usize,
     version: Option<Version>,
-    /// What somebody looked at, and goes on looking at.
+    /// A snapshot that a reader still holds.
     snapshot: Option<(Arc<StoreState>, Vec<Id>)>,
 }
 
 impl Pipeline {
     pub(super) fn new(discipline: Discipline, filters: bool, sabotage: Option<Sabotage>, rng: &mut Rng) -> Self {
-        let door = if filters { Ingest::default().keep_if(passes) } else { Ingest::default() };
-        let mut store = Store::seeded(door, 0);
+        let ingest = if filters { Ingest::default().keep_if(passes) } else { Ingest::default() };
+        let mut store = Store::seeded(ingest, 0);
         store.sabotage = sabotage;
         let (reader, known) = (store.reader(), store.reader());
         let bounds = Bounds { deltas: rng.between(2, 30) as usize, bytes: rng.between(500, 20_000) as usize };
@@ -74,7 +74,7 @@ impl Pipeline {
         }
     }
 
-    /// Queues deltas; the consumer gets to work when the queue is full, and now and then.
+    /// Queues deltas; the consumer runs when the queue is full, and at random.
     pub(super) fn push(&mut self, deltas: &[Delta], rng: &mut Rng) -> Result<(), String> {
         for delta in deltas {
             let mut delta = delta.clone();
@@ -107,7 +107,7 @@ impl Pipeline {
         self.check_reads()
     }
 
-    /// A state is as it was, however much was written since.
+    /// The held snapshot is not affected by later writes.
     fn check_snapshot(&self) -> Result<(), String> {
         let same = self.snapshot.as_ref().is_none_or(|(state, seen)| states(state) == *seen);
         ensure(same, || "a snapshot has changed".to_owned())
@@ -129,13 +129,13 @@ impl Pipeline {
         }
         let events: Vec<_> = self.store.apply(batch).collect();
         self.listings = self.store.listings.len();
-        self.check_told(&events)?;
+        self.check_events(&events)?;
         if self.listings == 0 {
             self.check_known()?;
         }
         let version = self.reader.version();
         if let (Some(before), Some(now)) = (&self.version, &version) {
-            // Of several scopes the one least known counts, and one may come to that.
+            // The version is the lowest of all scopes, and a scope may be added.
             let several = self.scoped || self.went_back;
             ensure(several || now >= before, || format!("version {before} became {now}"))?;
         }
@@ -156,8 +156,8 @@ impl Pipeline {
         Ok(())
     }
 
-    /// Each event is the next of its object's story, and readers have seen it.
-    fn check_told(&mut self, events: &[Event<Untyped>]) -> Result<(), String> {
+    /// Each event follows the previous one of its object, and readers already see it.
+    fn check_events(&mut self, events: &[Event<Untyped>]) -> Result<(), String> {
         let listed = |event: &&Event<Untyped>| matches!(event.origin(), Origin::Initial | Origin::Relist);
         let mut seen_added = false;
         for event in events.iter().filter(listed) {
@@ -167,7 +167,7 @@ impl Pipeline {
             })?;
         }
         for event in events {
-            self.check_story(event).map_err(|why| format!("{why}: {event:?}"))?;
+            self.check_sequence(event).map_err(|why| format!("{why}: {event:?}"))?;
             if event.origin() != Origin::Resync {
                 let kind = match event {
                     Event::Added { .. } => "added",
@@ -183,7 +183,7 @@ impl Pipeline {
             let agree = match (told, &seen) {
                 (Some(told), Some(seen)) => id(told) == id(seen),
                 (Some(_), None) => false,
-                // It may already be there again, in a list that is not complete.
+                // It may have been created again, in a list that is not complete.
                 (None, Some(_)) => self.listings > 0,
                 (None, None) => true,
             };
@@ -192,7 +192,7 @@ impl Pipeline {
         Ok(())
     }
 
-    fn check_story(&mut self, event: &Event<Untyped>) -> Result<(), String> {
+    fn check_sequence(&mut self, event: &Event<Untyped>) -> Result<(), String> {
         let before = self.known.get(event.key());
         match event {
             Event::Added { object, .. } => {
@@ -231,14 +231,14 @@ impl Pipeline {
         Ok(())
     }
 
-    /// With no list coming in, what was told is what is there.
+    /// Without a list in progress, the reported objects are the cached ones.
     fn check_known(&self) -> Result<(), String> {
         let cached = Lister::<Untyped>::new(self.reader.clone()).sorted();
         let same = ids(&cached) == ids(self.known.values());
         ensure(same, || format!("told\n{:#?}\ncached\n{cached:#?}", self.known))
     }
 
-    /// Indexes, selectors, namespaces and counts say what a look at every object says.
+    /// Indexes, selectors, namespaces and counts agree with a scan of all objects.
     fn check_reads(&self) -> Result<(), String> {
         let lister = Lister::<Untyped>::new(self.reader.clone());
         let snapshot = lister.snapshot();

@@ -1,4 +1,4 @@
-//! A reflector with bad luck: its lists break off, its watches end, repeat themselves or have expired.
+//! A reflector with faults: its lists break off, its watches end, repeat events or expire.
 
 use super::rng::Rng;
 use super::server::Server;
@@ -9,81 +9,81 @@ use crate::store::{Delta, History, Relist, WatchScope};
 #[derive(Debug)]
 pub(super) struct Reflector {
     pub(super) scope: WatchScope,
-    doing: Doing,
-    /// Everything up to this revision has been heard, if anything has.
-    heard: Option<u64>,
+    phase: Phase,
+    /// The last received revision, if any.
+    received: Option<u64>,
     history: History,
 }
 
 #[derive(Debug)]
-enum Doing {
-    Nothing,
+enum Phase {
+    Idle,
     Listing {
         rest: Vec<Obj<Untyped>>,
         revision: u64,
     },
     Watching,
-    /// The scope is not wanted at the moment.
+    /// The scope is currently not watched.
     Left,
 }
 
 impl Reflector {
     pub(super) fn new(scope: WatchScope) -> Self {
-        Self { scope, doing: Doing::Nothing, heard: None, history: History::Continues }
+        Self { scope, phase: Phase::Idle, received: None, history: History::Continues }
     }
 
     pub(super) fn is_left(&self) -> bool {
-        matches!(self.doing, Doing::Left)
+        matches!(self.phase, Phase::Left)
     }
 
-    /// What was heard before means nothing any more.
+    /// Invalidates everything received before.
     pub(super) fn server_went_back(&mut self) {
         if !self.is_left() {
-            self.doing = Doing::Nothing;
+            self.phase = Phase::Idle;
         }
-        self.heard = None;
+        self.received = None;
         self.history = History::WentBack;
     }
 
     pub(super) fn step(&mut self, server: &Server, rng: &mut Rng, deltas: &mut Vec<Delta>) {
-        match &mut self.doing {
-            Doing::Nothing => self.begin(server, deltas),
-            Doing::Left => {
+        match &mut self.phase {
+            Phase::Idle => self.begin(server, deltas),
+            Phase::Left => {
                 if rng.one_in(4) {
                     self.begin(server, deltas);
                 }
             }
-            Doing::Listing { rest, .. } => {
+            Phase::Listing { rest, .. } => {
                 let some = rest.len().min(rng.below(5) as usize);
                 deltas.extend(rest.drain(..some).map(Delta::Listed));
                 match rng.below(12) {
-                    // The connection broke: once more.
+                    // The connection broke: the list restarts.
                     0 => self.begin(server, deltas),
-                    1 if self.heard.is_some() => {
+                    1 if self.received.is_some() => {
                         deltas.push(Delta::RelistAbandoned(self.scope.clone()));
-                        self.doing = Doing::Watching;
+                        self.phase = Phase::Watching;
                     }
-                    // The old watch is still there beside the list.
-                    2 if self.heard.is_some() => self.watch(server, rng.below(4), deltas),
+                    // The old watch still runs in parallel with the list.
+                    2 if self.received.is_some() => self.watch(server, rng.below(4), deltas),
                     _ => self.end_if_complete(deltas),
                 }
             }
-            Doing::Watching => {
+            Phase::Watching => {
                 self.watch(server, rng.below(6), deltas);
                 match rng.below(24) {
-                    // Expired.
+                    // The watch has expired.
                     0 | 1 => self.begin(server, deltas),
-                    // Taken up again from too early.
-                    2 | 3 => self.heard = self.heard.map(|heard| heard.saturating_sub(rng.below(6)).max(1)),
+                    // The watch is resumed from too early a revision.
+                    2 | 3 => self.received = self.received.map(|received| received.saturating_sub(rng.below(6)).max(1)),
                     4 => deltas.push(Delta::Resync { except: Vec::new() }),
                     5 | 6 => {
-                        let version = Version::from(self.heard.unwrap_or_default());
+                        let version = Version::from(self.received.unwrap_or_default());
                         deltas.push(Delta::Bookmark { scope: self.scope.clone(), version });
                     }
                     7 if matches!(self.scope, WatchScope::Namespace(_)) => {
                         deltas.push(Delta::ScopeLeft(self.scope.clone()));
-                        self.doing = Doing::Left;
-                        self.heard = None;
+                        self.phase = Phase::Left;
+                        self.received = None;
                     }
                     _ => {}
                 }
@@ -91,42 +91,42 @@ impl Reflector {
         }
     }
 
-    /// No more bad luck: hears everything there is.
+    /// Receives everything that is left, without faults.
     pub(super) fn finish(&mut self, server: &Server, deltas: &mut Vec<Delta>) {
-        if matches!(self.doing, Doing::Nothing) {
+        if matches!(self.phase, Phase::Idle) {
             self.begin(server, deltas);
         }
-        if let Doing::Listing { rest, .. } = &mut self.doing {
+        if let Phase::Listing { rest, .. } = &mut self.phase {
             deltas.extend(rest.drain(..).map(Delta::Listed));
             self.end_if_complete(deltas);
         }
-        if matches!(self.doing, Doing::Watching) {
+        if matches!(self.phase, Phase::Watching) {
             self.watch(server, u64::MAX, deltas);
         }
     }
 
     fn begin(&mut self, server: &Server, deltas: &mut Vec<Delta>) {
         let rest = server.objects.values().filter(|object| self.scope.covers(object.key())).cloned().collect();
-        self.doing = Doing::Listing { rest, revision: server.revision };
+        self.phase = Phase::Listing { rest, revision: server.revision };
         deltas.push(Delta::RelistBegun(Relist { scope: self.scope.clone(), history: self.history }));
     }
 
     fn end_if_complete(&mut self, deltas: &mut Vec<Delta>) {
-        if let Doing::Listing { rest, revision } = &self.doing
+        if let Phase::Listing { rest, revision } = &self.phase
             && rest.is_empty()
         {
             deltas.push(Delta::RelistEnded { scope: self.scope.clone(), version: Version::from(*revision) });
-            self.heard = self.heard.max(Some(*revision));
+            self.received = self.received.max(Some(*revision));
             self.history = History::Continues;
-            self.doing = Doing::Watching;
+            self.phase = Phase::Watching;
         }
     }
 
     fn watch(&mut self, server: &Server, most: u64, deltas: &mut Vec<Delta>) {
-        let heard = self.heard.unwrap_or_default();
-        let news = server.log.iter().filter(|(revision, _)| *revision > heard);
-        for (revision, delta) in news.take(usize::try_from(most).unwrap_or(usize::MAX)) {
-            self.heard = Some(*revision);
+        let received = self.received.unwrap_or_default();
+        let events = server.log.iter().filter(|(revision, _)| *revision > received);
+        for (revision, delta) in events.take(usize::try_from(most).unwrap_or(usize::MAX)) {
+            self.received = Some(*revision);
             if delta.key().is_some_and(|key| self.scope.covers(key)) {
                 deltas.push(delta.clone());
             }

@@ -1,6 +1,6 @@
-//! Chance, out of a seed.
+//! Seeded random numbers.
 
-/// A small generator (splitmix64): the same numbers for a seed, everywhere and for ever.
+/// A small generator (splitmix64): a seed yields the same numbers on every platform and version.
 #[derive(Debug)]
 pub(super) struct Rng(u64);
 
@@ -17,7 +17,7 @@ impl Rng {
         z ^ (z >> 31)
     }
 
-    /// A number from 0 to `bound`, which is not among them.
+    /// A number from 0 to `bound`, exclusive.
     pub(super) fn below(&mut self, bound: u64) -> u64 {
         self.next() % bound
     }

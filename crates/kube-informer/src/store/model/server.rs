@@ -1,4 +1,4 @@
-//! A server: a map, and the log of its changes.
+//! A server: a map and a log of its changes.
 
 use std::collections::BTreeMap;
 
@@ -14,19 +14,19 @@ pub(super) struct Server {
     /// Each change with its revision.
     pub(super) log: Vec<(u64, Delta)>,
     pub(super) revision: u64,
-    /// Every state there ever was, for states are told apart by their address.
-    made: Vec<Obj<Untyped>>,
-    /// Never used twice, not even after going back.
+    /// Every state ever created: states are identified by their address, which must not be reused.
+    all_states: Vec<Obj<Untyped>>,
+    /// Number of uids issued. A uid is never reused, not even after going back in time.
     uids: u64,
 }
 
 impl Server {
     pub(super) fn new(namespaces: &[Option<&'static str>]) -> Self {
         let namespaces = namespaces.to_vec();
-        Self { namespaces, objects: BTreeMap::new(), log: Vec::new(), revision: 1, made: Vec::new(), uids: 0 }
+        Self { namespaces, objects: BTreeMap::new(), log: Vec::new(), revision: 1, all_states: Vec::new(), uids: 0 }
     }
 
-    /// Creates, changes, deletes, or deletes and creates again.
+    /// Creates, changes, deletes, or deletes and recreates a random object.
     pub(super) fn write(&mut self, rng: &mut Rng) {
         let namespace = *rng.pick(&self.namespaces);
         let name = *rng.pick(&["p", "q", "r", "s"]);
@@ -44,7 +44,8 @@ impl Server {
         }
     }
 
-    /// As if restored from a backup: later changes are forgotten, and their revisions are given again.
+    /// Goes back in time, as if restored from a backup: later changes are lost, and their revisions
+    /// are reused.
     pub(super) fn go_back(&mut self, rng: &mut Rng) {
         self.revision = rng.between(self.revision.saturating_sub(8).max(1), self.revision);
         self.log.retain(|(revision, _)| *revision <= self.revision);
@@ -67,7 +68,7 @@ impl Server {
         self.revision += 1;
         let app = *rng.pick(&["x", "y", "z"]);
         let object = object(key, uid, self.revision, app, rng.below(1 << 20));
-        self.made.push(object.clone());
+        self.all_states.push(object.clone());
         self.objects.insert(key.clone(), object.clone());
         self.log.push((self.revision, Delta::Changed(object)));
     }
@@ -77,7 +78,7 @@ impl Server {
         self.revision += 1;
         let uid = last.uid().map(ToString::to_string).unwrap_or_default();
         let last = object(key, &uid, self.revision, last.label("app").unwrap_or_default(), 0);
-        self.made.push(last.clone());
+        self.all_states.push(last.clone());
         self.log.push((self.revision, Delta::Deleted(last)));
     }
 }
