@@ -1,6 +1,8 @@
-//! Bytes on their way in: framing, scanning, splitting lists, dropping fields, packing.
+//! The wire formats, JSON and protobuf: framing of watches, splitting of lists, metadata scans,
+//! field removal and lookup, and gunzip.
 //!
-//! Nothing here decodes an object. Values that nobody asks for are skipped 64 bytes at a time.
+//! Framing and scans do not decode objects; JSON values that are not needed are skipped 64 bytes at
+//! a time. Uses only `object` (which uses `codec` in turn), and must not use any other room.
 
 pub use self::gunzip::{Gunzip, GunzipError};
 pub use self::json::cursor::{Broken, Text};
@@ -20,8 +22,8 @@ mod json;
 pub(crate) mod protobuf;
 mod wire;
 
-/// The most bytes of one frame or list item: etcd's own limit is a tenth of it.
+/// Maximum size of a frame or list item in bytes: ten times etcd's own limit.
 pub const LARGEST_OBJECT: usize = 16 << 20;
 
-/// How deep values may be nested, as the server's own reader has it.
+/// Maximum nesting depth of values, the same as in the server's own decoder.
 pub const DEEPEST: u32 = 10_000;

@@ -1,13 +1,13 @@
-//! Gzip, of several members, while it arrives.
+//! Incremental decompression of gzip with several members.
 
 use std::io::Write;
 
 use bytes::{Buf, Bytes};
 use flate2::write::MultiGzDecoder;
 
-/// Unpacks gzip bytes as they arrive. A server may end one member and begin another whenever it flushes.
+/// Decompresses gzip incrementally. A server may end a member and begin another at every flush.
 ///
-/// What comes out of one step is bounded by a few buffers, however much a small chunk unpacks to.
+/// The output of one step is bounded by a few buffers, however much a small chunk decompresses to.
 #[derive(Debug)]
 pub struct Gunzip {
     decoder: MultiGzDecoder<Vec<u8>>,
@@ -15,7 +15,7 @@ pub struct Gunzip {
     failed: bool,
 }
 
-/// Bytes that are no gzip.
+/// The bytes are not valid gzip.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("malformed gzip")]
 pub struct GunzipError;
@@ -27,7 +27,7 @@ impl Default for Gunzip {
 }
 
 impl Gunzip {
-    /// Takes the next chunk. What the one before unpacks to must have been taken.
+    /// Adds the next chunk. The output of the previous chunk must have been taken.
     pub fn push(&mut self, chunk: Bytes) {
         if self.chunk.is_empty() {
             self.chunk = chunk;
@@ -36,7 +36,8 @@ impl Gunzip {
         }
     }
 
-    /// Some plain bytes, or none until more is pushed. After an error there are no more.
+    /// The next decompressed bytes, or none until more bytes are pushed. Returns no more after an
+    /// error.
     #[expect(clippy::should_implement_trait, reason = "an iterator would seem to end when only the bytes at hand do")]
     pub fn next(&mut self) -> Option<Result<Bytes, GunzipError>> {
         if self.failed {
@@ -50,7 +51,7 @@ impl Gunzip {
         plain.transpose()
     }
 
-    /// Whether the last member was whole when the stream ended.
+    /// Checks that the last member was complete when the stream ended.
     pub fn finish(mut self) -> Result<(), GunzipError> {
         if self.failed || !self.chunk.is_empty() {
             return Err(GunzipError);

@@ -1,4 +1,4 @@
-//! JSON: reading it field by field, skipping values, splitting lists and watches while they arrive.
+//! JSON: reading fields, skipping values, and incremental splitting of lists and watches.
 
 pub(super) mod cursor;
 pub(super) mod fields;

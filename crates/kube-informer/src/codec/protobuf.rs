@@ -1,8 +1,9 @@
-//! Protobuf, as API servers speak it for built-in kinds.
+//! Protobuf, which API servers support for built-in kinds.
 //!
-//! An object is kept as a server sends it: `k8s\0`, then an envelope that names its kind and holds its message. Metadata is read
-//! out of that without looking at the rest. Everything that lives on JSON (types of serde's, paths, projections) reads it by a
-//! table of the built-in kinds, `data/messages.txt`, under the names that JSON has.
+//! An object is kept as the server sends it: `k8s\0`, then an envelope with its kind and its
+//! message. Metadata is read from the message without reading the rest. Everything that works on
+//! JSON (serde types, paths, projections) reads it through a table of the built-in kinds,
+//! `data/messages.txt`, with the field names of JSON.
 
 pub use self::envelope::Envelope;
 pub use self::list::ProtobufList;
@@ -34,16 +35,17 @@ mod value;
 mod watch;
 mod wire;
 
-/// How deep messages may be nested: as deep as JSON of the same may.
+/// Maximum nesting depth of messages: as deep as the same object may be nested in JSON.
 const DEEPEST: u32 = 64;
 
-/// Reads an object without going by way of JSON; none if that cannot be done, or its fields are not in order.
+/// Decodes an object without converting it to JSON; none if it cannot be decoded that way, or if
+/// its fields are not in order.
 #[must_use]
 pub fn decode_protobuf<'de, T: serde::Deserialize<'de>>(object: &'de [u8]) -> Option<T> {
     Message::of_object(object).and_then(T::deserialize).ok()
 }
 
-/// Whether these are the bytes of an object in protobuf. No JSON begins like that.
+/// Whether these are the bytes of an object in protobuf. No JSON starts with the same bytes.
 pub(crate) fn is_protobuf(bytes: &[u8]) -> bool {
     bytes.starts_with(envelope::MAGIC)
 }

@@ -1,8 +1,8 @@
-//! In which form objects travel.
+//! The wire format of objects.
 
 use super::protobuf;
 
-/// In which form objects travel from the server, and are held.
+/// The format in which objects are requested from the server and stored.
 ///
 /// ```
 /// # #[tokio::main(flavor = "current_thread")]
@@ -24,23 +24,26 @@ use super::protobuf;
 /// # }
 /// ```
 ///
-/// What is read is the same in both: types of `k8s_openapi`, projections, `DynamicObject`, paths, `json()`. Only the built-in kinds
-/// have protobuf, and only servers that speak it: custom resources, and all others, come as JSON whatever is set here.
+/// Reads return the same in both formats: types of `k8s_openapi`, projections, `DynamicObject`,
+/// paths, `json()`. Only the built-in kinds have protobuf, and only on servers that support it:
+/// custom resources and all other kinds are sent as JSON, whatever is set here.
 ///
-/// Fields are read by a table of the built-in kinds, which is as of one release of Kubernetes. **A field that is newer than the
-/// table is not seen through protobuf**, not even by a type that has it; through JSON it is.
+/// Protobuf fields are read through a table of the built-in kinds of one Kubernetes release. **A
+/// field that is newer than the table is not visible through protobuf**, not even to a type that
+/// has it; through JSON it is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 #[non_exhaustive]
 pub enum Wire {
-    /// JSON, which every kind has.
+    /// JSON, which every kind supports.
     #[default]
     Json,
-    /// Protobuf where there is such a form, which is smaller and quicker to read; JSON elsewhere.
+    /// Protobuf where the kind and the server support it, which is smaller and faster to read; JSON
+    /// otherwise.
     Protobuf,
 }
 
 impl Wire {
-    /// What the bytes of an object are.
+    /// Detects the format of an object.
     pub(crate) fn of(object: &[u8]) -> Self {
         if protobuf::is_protobuf(object) { Self::Protobuf } else { Self::Json }
     }

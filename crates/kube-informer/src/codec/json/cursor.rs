@@ -1,37 +1,37 @@
-//! Reading complete bytes field by field.
+//! Reading of complete JSON, field by field.
 
 use std::borrow::Cow;
 
 use super::skip::{Skip, string_end};
 
-/// Bytes that are not what they should be. Says nothing of what stood there.
+/// Why bytes cannot be read. Contains none of the bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum Broken {
-    /// Bytes end in the middle of a value.
+    /// The bytes end inside a value.
     #[error("the JSON ends too early")]
     Short,
-    /// A byte that cannot stand there.
+    /// An unexpected byte.
     #[error("unexpected byte in JSON")]
     Byte,
-    /// Text that is not UTF-8, or an escape that is none.
+    /// Text that is not UTF-8, or an invalid escape.
     #[error("malformed text in JSON")]
     Text,
-    /// Nested too deep.
+    /// Nested too deeply.
     #[error("JSON nested too deep")]
     Deep,
-    /// JSON, but not of an object with metadata and a name.
+    /// Valid JSON, but not an object with metadata and a name.
     #[error("no object with metadata and a name")]
     Shape,
-    /// Not protobuf.
+    /// Malformed protobuf.
     #[error("malformed protobuf")]
     Protobuf,
-    /// Protobuf of a kind that is not known here.
+    /// Protobuf of a kind that is not in the table.
     #[error("protobuf of an unknown kind")]
     Kind,
 }
 
-/// The inside of a string, as written.
+/// The contents of a string, with escapes unresolved.
 #[derive(Debug, Clone, Copy)]
 pub struct Text<'a> {
     raw: &'a [u8],
@@ -39,29 +39,29 @@ pub struct Text<'a> {
 }
 
 impl<'a> Text<'a> {
-    /// Text that stands as it is.
+    /// Text without escapes.
     pub(in crate::codec) fn of_bytes(raw: &'a [u8]) -> Self {
         Self { raw, escapes: false }
     }
 
-    /// Itself, unless it is empty.
+    /// The text, or none if it is empty.
     pub(in crate::codec) fn filled(self) -> Option<Self> {
         (!self.raw.is_empty()).then_some(self)
     }
 
-    /// Whether this is `text`.
+    /// Whether the text equals `text`.
     #[must_use]
     pub fn is(&self, text: &str) -> bool {
         if self.escapes { self.read().is_ok_and(|read| read == text) } else { self.raw == text.as_bytes() }
     }
 
-    /// The bytes, as written between the quotes if there are any.
+    /// The bytes with escapes unresolved, without quotes.
     #[must_use]
     pub fn raw(&self) -> &'a [u8] {
         self.raw
     }
 
-    /// The bytes of the text itself, escapes resolved. Whether they are UTF-8 is for the reader to check.
+    /// The bytes with escapes resolved. The caller must check that they are UTF-8.
     pub(crate) fn bytes(&self) -> Result<Cow<'a, [u8]>, Broken> {
         if self.escapes {
             return self.read().map(|text| Cow::Owned(text.into_owned().into_bytes()));
@@ -69,7 +69,7 @@ impl<'a> Text<'a> {
         Ok(Cow::Borrowed(self.raw))
     }
 
-    /// The text itself, escapes resolved.
+    /// The text with escapes resolved.
     pub fn read(&self) -> Result<Cow<'a, str>, Broken> {
         if self.escapes {
             let mut quoted = Vec::with_capacity(self.raw.len() + 2);
@@ -82,7 +82,7 @@ impl<'a> Text<'a> {
     }
 }
 
-/// A place in complete bytes.
+/// A position in complete bytes.
 #[derive(Debug, Clone)]
 pub(in crate::codec) struct Cursor<'a> {
     bytes: &'a [u8],
@@ -98,7 +98,7 @@ impl<'a> Cursor<'a> {
         self.at
     }
 
-    /// The next byte that is not white space, not taken.
+    /// Skips whitespace, and returns the next byte without consuming it.
     #[inline]
     pub(in crate::codec) fn peek(&mut self) -> Result<u8, Broken> {
         loop {
@@ -110,7 +110,7 @@ impl<'a> Cursor<'a> {
         }
     }
 
-    /// Takes this byte, after white space.
+    /// Skips whitespace, and consumes this byte.
     #[inline]
     pub(in crate::codec) fn expect(&mut self, byte: u8) -> Result<(), Broken> {
         if self.peek()? != byte {
@@ -120,7 +120,7 @@ impl<'a> Cursor<'a> {
         Ok(())
     }
 
-    /// Takes a string.
+    /// Consumes a string.
     #[inline]
     pub(in crate::codec) fn text(&mut self) -> Result<Text<'a>, Broken> {
         self.expect(b'"')?;
@@ -130,12 +130,12 @@ impl<'a> Cursor<'a> {
         Ok(Text { raw: &rest[..end], escapes })
     }
 
-    /// Takes a string, or anything else as nothing.
+    /// Consumes a value, and returns it if it is a string.
     pub(in crate::codec) fn text_or_skip(&mut self) -> Result<Option<Text<'a>>, Broken> {
         if self.peek()? == b'"' { self.text().map(Some) } else { self.skip().map(|()| None) }
     }
 
-    /// Takes a value and gives its bytes.
+    /// Consumes a value, and returns its bytes.
     pub(in crate::codec) fn value(&mut self) -> Result<&'a [u8], Broken> {
         self.peek()?;
         let from = self.at;
@@ -143,7 +143,7 @@ impl<'a> Cursor<'a> {
         Ok(&self.bytes[from..self.at])
     }
 
-    /// Takes a value.
+    /// Consumes a value.
     #[inline]
     pub(in crate::codec) fn skip(&mut self) -> Result<(), Broken> {
         match self.peek()? {
@@ -166,19 +166,20 @@ impl<'a> Cursor<'a> {
         Ok(())
     }
 
-    /// Takes the opening brace of an object; what follows is walked with [`field`](Self::field).
+    /// Consumes the opening brace of an object; [`field`](Self::field) iterates over its members.
     pub(in crate::codec) fn object(&mut self) -> Result<Members, Broken> {
         self.expect(b'{')?;
         Ok(Members::First)
     }
 
-    /// Takes the opening bracket of a list; what follows is walked with [`element`](Self::element).
+    /// Consumes the opening bracket of an array; [`element`](Self::element) iterates over its
+    /// elements.
     pub(in crate::codec) fn list(&mut self) -> Result<Members, Broken> {
         self.expect(b'[')?;
         Ok(Members::First)
     }
 
-    /// Takes the next name and its colon, or the closing brace.
+    /// Consumes the next name and its colon, or the closing brace.
     #[inline]
     pub(in crate::codec) fn field(&mut self, members: &mut Members) -> Result<Option<Text<'a>>, Broken> {
         if !self.member(members, b'}')? {
@@ -189,7 +190,7 @@ impl<'a> Cursor<'a> {
         Ok(Some(name))
     }
 
-    /// Comes to the next element, or takes the closing bracket.
+    /// Advances to the next element, or consumes the closing bracket and returns false.
     pub(in crate::codec) fn element(&mut self, members: &mut Members) -> Result<bool, Broken> {
         self.member(members, b']')
     }
@@ -214,7 +215,7 @@ impl<'a> Cursor<'a> {
     }
 }
 
-/// Whether a comma is due before the next member.
+/// Whether a comma is required before the next member.
 #[derive(Debug, Clone, Copy)]
 pub(in crate::codec) enum Members {
     First,

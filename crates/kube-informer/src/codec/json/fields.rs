@@ -1,4 +1,4 @@
-//! Dropping fields, and finding some, by path.
+//! Removal and lookup of fields by path.
 
 use std::ops::{ControlFlow, Range};
 
@@ -9,16 +9,16 @@ use crate::codec::protobuf;
 use crate::codec::wire::Wire;
 use crate::object::{FieldPath, Step};
 
-/// Cuts fields out of objects without decoding them.
+/// Removes fields from objects without decoding them.
 #[derive(Debug, Clone, Default)]
 pub struct FieldCutter {
     root: Node,
 }
 
-/// What to cut below one place.
+/// A node of the tree of paths to remove.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Node {
-    /// Everything at this place.
+    /// Whether the value at this node is removed.
     pub(in crate::codec) here: bool,
     fields: Vec<(Box<str>, Node)>,
     elements: Vec<(usize, Node)>,
@@ -26,7 +26,7 @@ pub(crate) struct Node {
 }
 
 impl FieldCutter {
-    /// Cuts what these paths lead to.
+    /// A cutter that removes the values at these paths.
     pub fn new(paths: impl IntoIterator<Item = FieldPath>) -> Self {
         let mut root = Node::default();
         for path in paths {
@@ -39,15 +39,15 @@ impl FieldCutter {
         Self { root }
     }
 
-    /// Whether there is nothing to cut.
+    /// Whether there is nothing to remove.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.root.is_leaf()
     }
 
-    /// The object without the fields, or as it is if it has none of them.
+    /// The object without the fields; unchanged if it has none of them.
     ///
-    /// Out of protobuf it may come as JSON, where only that can say what is left.
+    /// An object in protobuf may be returned as JSON, if the result can be expressed only in JSON.
     pub fn cut(&self, object: &Bytes) -> Result<Bytes, Broken> {
         if self.is_empty() || Wire::of(object) == Wire::Json {
             return self.cut_json(object);
@@ -66,8 +66,8 @@ impl FieldCutter {
         if cuts.is_empty() {
             return Ok(json.clone());
         }
-        let gone: usize = cuts.iter().map(Range::len).sum();
-        let mut kept = Vec::with_capacity(json.len().saturating_sub(gone));
+        let removed: usize = cuts.iter().map(Range::len).sum();
+        let mut kept = Vec::with_capacity(json.len().saturating_sub(removed));
         let mut from = 0;
         for cut in cuts {
             kept.extend_from_slice(json.get(from..cut.start).unwrap_or_default());
@@ -94,12 +94,12 @@ impl Node {
         }
     }
 
-    /// What to cut below a field.
+    /// The node of a field.
     pub(in crate::codec) fn field(&self, name: &str) -> Option<&Self> {
         self.fields.iter().find(|(field, _)| **field == *name).map(|(_, node)| node)
     }
 
-    /// What to cut below an element.
+    /// The nodes of an array element.
     pub(in crate::codec) fn element(&self, nth: usize) -> impl Iterator<Item = &Self> {
         let here = self.elements.iter().filter(move |(at, _)| *at == nth).map(|(_, node)| node);
         here.chain(self.every.as_deref())
@@ -112,12 +112,13 @@ impl Node {
 
 struct Cutting<'a, 'b> {
     cursor: Cursor<'a>,
-    /// What to leave out, in order.
+    /// The byte ranges to remove, in order.
     cuts: &'b mut Vec<Range<usize>>,
 }
 
 impl Cutting<'_, '_> {
-    /// Walks a value of which `nodes` want something cut. `last` says that nothing behind the value is of interest.
+    /// Walks a value, and records what `nodes` remove from it. `last`: nothing after the value
+    /// needs to be read.
     fn value(&mut self, nodes: &[&Node], last: bool) -> Result<(), Broken> {
         match self.cursor.peek()? {
             b'{' if nodes.iter().any(|node| !node.fields.is_empty()) => self.object(nodes, last),
@@ -127,12 +128,12 @@ impl Cutting<'_, '_> {
     }
 
     fn object(&mut self, nodes: &[&Node], last: bool) -> Result<(), Broken> {
-        // Names are unique in what servers send: once each wanted one has been met, the rest is left as it is.
+        // Servers send unique names: once every wanted field has been found, the rest is not read.
         let mut wanted = Wanted::new(nodes);
         let mut members = self.cursor.object()?;
         let mut comma = Comma::new(self.cursor.at());
         loop {
-            if last && wanted.all_met() && comma.settled() {
+            if last && wanted.all_found() && comma.settled() {
                 return Ok(());
             }
             self.cursor.peek()?;
@@ -145,9 +146,9 @@ impl Cutting<'_, '_> {
                 .flat_map(|node| &node.fields)
                 .enumerate()
                 .filter(|(_, (field, _))| name.is(field))
-                .map(|(ordinal, (_, node))| wanted.met(ordinal, node))
+                .map(|(ordinal, (_, node))| wanted.found(ordinal, node))
                 .collect();
-            self.member(&below, begin, &mut comma, last && wanted.all_met())?;
+            self.member(&below, begin, &mut comma, last && wanted.all_found())?;
         }
     }
 
@@ -167,7 +168,7 @@ impl Cutting<'_, '_> {
         }
     }
 
-    /// Where the next member begins, behind its comma.
+    /// Where the next member begins, after its comma.
     fn member_begin(&mut self) -> Result<usize, Broken> {
         let mut ahead = self.cursor.clone();
         if ahead.peek()? == b',' {
@@ -177,10 +178,11 @@ impl Cutting<'_, '_> {
         Ok(ahead.at())
     }
 
-    /// Walks one member's value, and cuts the member if it is to go.
+    /// Walks the value of a member, and records the member if it is removed.
     fn member(&mut self, below: &[&Node], begin: usize, comma: &mut Comma, last: bool) -> Result<(), Broken> {
         if let Some(open) = comma.open.take() {
-            // The member before went, and nothing stands before it: its comma goes too.
+            // The previous member is removed and no member before it is kept: its comma is removed
+            // too.
             self.cuts.push(open..begin);
         }
         if below.iter().any(|node| node.here) {
@@ -205,7 +207,7 @@ impl Cutting<'_, '_> {
     }
 }
 
-/// Which of the wanted fields have not been met, a bit for each; with more than 64 of them all of an object is walked.
+/// Bit set of the wanted fields that have not been found. Fields after the 64th are not tracked.
 struct Wanted(u64);
 
 impl Wanted {
@@ -214,23 +216,23 @@ impl Wanted {
         Self(if count > 63 { u64::MAX } else { (1 << count) - 1 })
     }
 
-    fn met<'a>(&mut self, ordinal: usize, node: &'a Node) -> &'a Node {
+    fn found<'a>(&mut self, ordinal: usize, node: &'a Node) -> &'a Node {
         self.0 &= !(1_u64.checked_shl(ordinal as u32).unwrap_or(0));
         node
     }
 
-    fn all_met(&self) -> bool {
+    fn all_found(&self) -> bool {
         self.0 == 0
     }
 }
 
-/// Which comma goes with a member that is cut.
+/// Which comma is removed together with a member.
 struct Comma {
-    /// Whether a member before was kept: then the comma before the cut one goes with it.
+    /// Whether a previous member is kept; then the comma before a removed member is removed.
     kept: bool,
-    /// Where the last member ended.
+    /// End of the previous member.
     end: usize,
-    /// Where a cut member ended whose following comma must go.
+    /// End of a removed member whose following comma must be removed.
     open: Option<usize>,
 }
 
@@ -257,7 +259,7 @@ pub(crate) fn find(object: &[u8], path: &FieldPath) -> Option<String> {
     found
 }
 
-/// Every scalar at a path, as text. What is broken ends it.
+/// Every scalar at a path, as text, up to the first malformed byte.
 pub(crate) fn find_all(object: &[u8], path: &FieldPath) -> Vec<String> {
     if Wire::of(object) == Wire::Protobuf {
         return protobuf::values_at(object, path, usize::MAX);
@@ -270,14 +272,14 @@ pub(crate) fn find_all(object: &[u8], path: &FieldPath) -> Vec<String> {
     values
 }
 
-/// Every scalar at a path, as text, until `each` has enough.
+/// Calls `each` with every scalar at a path, as text, until it breaks.
 fn each_at(json: &[u8], path: &FieldPath, mut each: impl FnMut(String) -> ControlFlow<()>) {
-    // A break and a breakage end it alike.
+    // A break and a malformed value both end the walk.
     let _ = each_below(&mut Cursor::new(json), path.steps(), true, &mut each);
 }
 
-/// Breaks off when `each` had enough, or when nothing can follow: `last` says that nothing behind the value is of interest.
-/// Otherwise leaves the cursor behind the value.
+/// Breaks if `each` breaks, or if no match can follow (`last`: nothing after the value needs to be
+/// read). Otherwise leaves the cursor after the value.
 fn each_below(
     cursor: &mut Cursor<'_>,
     steps: &[Step],
@@ -296,7 +298,7 @@ fn each_below(
             let mut members = cursor.object()?;
             while let Some(name) = cursor.field(&mut members)? {
                 if name.is(wanted) {
-                    // Names are unique in what servers send.
+                    // Servers send unique names.
                     if each_below(cursor, rest, last, each)?.is_break() || last {
                         return Ok(ControlFlow::Break(()));
                     }
@@ -326,7 +328,7 @@ fn each_below(
     }
 }
 
-/// The way to the innermost value that covers this byte.
+/// The path to the innermost value that contains this byte.
 pub(crate) fn path_to(json: &[u8], at: usize) -> Option<FieldPath> {
     let mut cursor = Cursor::new(json);
     let mut steps = Vec::new();
@@ -336,22 +338,22 @@ pub(crate) fn path_to(json: &[u8], at: usize) -> Option<FieldPath> {
     FieldPath::of_steps(steps)
 }
 
-/// One step down towards a byte; leaves the cursor before the value that covers it.
+/// Descends one step towards a byte; leaves the cursor before the value that contains it.
 fn step_to(cursor: &mut Cursor<'_>, at: usize) -> Result<Option<Step>, Broken> {
-    let covers = |cursor: &mut Cursor<'_>| {
+    let contains = |cursor: &mut Cursor<'_>| {
         let mut ahead = cursor.clone();
         ahead.skip()?;
-        let covers = at < ahead.at();
-        if !covers {
+        let contains = at < ahead.at();
+        if !contains {
             *cursor = ahead;
         }
-        Ok::<_, Broken>(covers)
+        Ok::<_, Broken>(contains)
     };
     match cursor.peek()? {
         b'{' => {
             let mut members = cursor.object()?;
             while let Some(name) = cursor.field(&mut members)? {
-                if covers(cursor)? {
+                if contains(cursor)? {
                     return Ok(Some(Step::Field(name.read()?.into())));
                 }
             }
@@ -361,7 +363,7 @@ fn step_to(cursor: &mut Cursor<'_>, at: usize) -> Result<Option<Step>, Broken> {
             let mut elements = cursor.list()?;
             let mut index = 0;
             while cursor.element(&mut elements)? {
-                if covers(cursor)? {
+                if contains(cursor)? {
                     return Ok(Some(Step::Element(index)));
                 }
                 index += 1;

@@ -1,22 +1,23 @@
-//! Frames of a watch: one line each.
+//! Frames of a JSON watch, one per line.
 
 use bytes::{Buf, Bytes, BytesMut};
 
 use super::cursor::Cursor;
 
-/// Cuts arriving bytes into lines.
+/// Splits incoming bytes into lines.
 ///
-/// A line that lies in one chunk is a slice of that chunk; one that spans chunks is gathered. Empty lines are passed over.
+/// A line within one chunk is a slice of that chunk; a line that spans chunks is copied into a
+/// buffer. Empty lines are skipped.
 #[derive(Debug)]
 pub struct Frames {
-    /// The beginning of a line whose end has not arrived.
-    gathered: BytesMut,
-    /// What has arrived and is not yet cut.
+    /// The beginning of a line whose end has not yet been received.
+    buffered: BytesMut,
+    /// Received bytes that are not yet split.
     chunk: Bytes,
     limit: usize,
 }
 
-/// A line longer than a frame may be.
+/// A frame exceeds the size limit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("a watch frame is longer than {limit} bytes")]
 pub struct FrameTooLong {
@@ -28,7 +29,7 @@ impl FrameTooLong {
         Self { limit }
     }
 
-    /// How long a frame may be.
+    /// The limit in bytes.
     #[must_use]
     pub fn limit(&self) -> usize {
         self.limit
@@ -36,13 +37,13 @@ impl FrameTooLong {
 }
 
 impl Frames {
-    /// Frames of at most `limit` bytes.
+    /// Splits frames of at most `limit` bytes.
     #[must_use]
     pub fn new(limit: usize) -> Self {
-        Self { gathered: BytesMut::new(), chunk: Bytes::new(), limit }
+        Self { buffered: BytesMut::new(), chunk: Bytes::new(), limit }
     }
 
-    /// Takes the next chunk. The frames of the one before must have been taken.
+    /// Adds the next chunk. The frames of the previous chunk must have been taken.
     pub fn push(&mut self, chunk: Bytes) {
         if self.chunk.is_empty() {
             self.chunk = chunk;
@@ -51,23 +52,23 @@ impl Frames {
         }
     }
 
-    /// The next whole frame, or none until more bytes are pushed.
+    /// The next complete frame, or none until more bytes are pushed.
     ///
-    /// After an error the stream is lost: where the next frame begins is not known.
+    /// The stream is unusable after an error: the start of the next frame is unknown.
     #[expect(clippy::should_implement_trait, reason = "an iterator would seem to end when only the bytes at hand do")]
     pub fn next(&mut self) -> Option<Result<Bytes, FrameTooLong>> {
         loop {
             let Some(end) = memchr::memchr(b'\n', &self.chunk) else {
                 return self.gather().err().map(Err);
             };
-            if self.gathered.len() + end > self.limit {
+            if self.buffered.len() + end > self.limit {
                 return Some(Err(FrameTooLong { limit: self.limit }));
             }
             let mut frame = self.chunk.split_to(end);
             self.chunk.advance(1);
-            if !self.gathered.is_empty() {
-                self.gathered.extend_from_slice(&frame);
-                frame = self.gathered.split().freeze();
+            if !self.buffered.is_empty() {
+                self.buffered.extend_from_slice(&frame);
+                frame = self.buffered.split().freeze();
             }
             if !frame.trim_ascii().is_empty() {
                 return Some(Ok(frame));
@@ -75,26 +76,26 @@ impl Frames {
         }
     }
 
-    /// Whether the bytes so far end within a frame.
+    /// Whether the bytes received so far end inside a frame.
     #[must_use]
     pub fn is_within(&self) -> bool {
-        !self.gathered.trim_ascii().is_empty() || !self.chunk.trim_ascii().is_empty()
+        !self.buffered.trim_ascii().is_empty() || !self.chunk.trim_ascii().is_empty()
     }
 
-    /// What stands after the last newline when the stream has ended, if it is a whole value. A frame that was cut short is none:
-    /// its beginning may well look like a smaller object.
+    /// The bytes after the last newline of a stream that has ended, if they are a complete value. A
+    /// truncated frame is not returned: its beginning may look like a smaller object.
     pub fn finish(mut self) -> Result<Option<Bytes>, FrameTooLong> {
         self.gather()?;
-        let mut cursor = Cursor::new(&self.gathered);
-        let whole = cursor.skip().is_ok() && self.gathered[cursor.at()..].trim_ascii().is_empty();
-        Ok(whole.then(|| self.gathered.freeze()))
+        let mut cursor = Cursor::new(&self.buffered);
+        let whole = cursor.skip().is_ok() && self.buffered[cursor.at()..].trim_ascii().is_empty();
+        Ok(whole.then(|| self.buffered.freeze()))
     }
 
     fn gather(&mut self) -> Result<(), FrameTooLong> {
-        if self.gathered.len() + self.chunk.len() > self.limit {
+        if self.buffered.len() + self.chunk.len() > self.limit {
             return Err(FrameTooLong { limit: self.limit });
         }
-        self.gathered.extend_from_slice(&self.chunk);
+        self.buffered.extend_from_slice(&self.chunk);
         self.chunk.clear();
         Ok(())
     }

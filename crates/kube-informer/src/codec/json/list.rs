@@ -1,4 +1,4 @@
-//! The body of a LIST, cut into items as it arrives.
+//! Incremental splitting of a list response into items.
 
 use bytes::{Buf, Bytes, BytesMut};
 
@@ -7,26 +7,26 @@ use super::types::Types;
 use super::value::Value;
 use crate::object::Version;
 
-/// Cuts the body of a LIST into its items, one by one, while it arrives. Never holds more than one item.
+/// Splits the body of a list response into its items while it arrives. Buffers at most one item.
 ///
-/// An item that lies in one chunk is a slice of that chunk. Items of built-in kinds come without kind and apiVersion; they get
-/// the list's (see [`Types`]).
+/// An item within one chunk is a slice of that chunk. Servers send items of built-in kinds without
+/// kind and apiVersion; they get those of the list (see [`Types`]).
 #[derive(Debug)]
 pub struct ListSplitter {
-    /// Where in the grammar we are.
-    place: Place,
-    /// What has arrived and is not yet used.
+    /// Position in the grammar.
+    position: Position,
+    /// Received bytes that are not yet consumed.
     chunk: Bytes,
-    /// The beginning of a value whose end has not arrived.
-    gathered: BytesMut,
-    /// How many bytes at the head of the chunk the value we are in has already seen.
-    fed: usize,
+    /// The beginning of a value whose end has not yet been received.
+    buffered: BytesMut,
+    /// Bytes at the start of the chunk that the current value has already consumed.
+    consumed: usize,
     limit: usize,
     end: ListEnd,
     types: Types,
 }
 
-/// What a list says of itself, wherever in the body that stands.
+/// Kind and metadata of a list, wherever they are in the body.
 #[derive(Debug, Clone, Default, PartialEq)]
 #[non_exhaustive]
 pub struct ListEnd {
@@ -34,51 +34,51 @@ pub struct ListEnd {
     pub kind: Option<String>,
     /// The list's apiVersion.
     pub api_version: Option<String>,
-    /// The version of the list.
+    /// The resource version of the list.
     pub version: Option<Version>,
-    /// The token that the next page is asked for with.
+    /// The continue token for the next page.
     pub continue_token: Option<String>,
-    /// How many items there are on further pages, if the server says.
+    /// The number of items on further pages, if the server reports it.
     pub remaining: Option<u64>,
 }
 
-/// A list that cannot be read any further.
+/// Why a list cannot be read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum ListError {
-    /// The bytes are no list.
+    /// The bytes are not a list.
     #[error(transparent)]
     Broken(#[from] Broken),
-    /// One item is longer than it may be.
+    /// An item exceeds the size limit.
     #[error("a list item is longer than {limit} bytes")]
     TooLong {
-        /// How long it may be.
+        /// The limit in bytes.
         limit: usize,
     },
 }
 
 #[derive(Debug)]
-enum Place {
+enum Position {
     Start,
-    /// Before the name of a member, or the end.
+    /// Before the name of a member or the closing brace.
     Name {
         first: bool,
     },
-    /// In the name of a member.
+    /// Inside the name of a member.
     InName(Value),
-    /// Before the colon.
+    /// Before the colon of a member.
     Colon(Member),
     /// Before the value of a member.
     Before(Member),
-    /// In the value of a member.
+    /// Inside the value of a member.
     In(Member, Value),
     /// After the value of a member.
     After,
-    /// Before an item, or the end of items.
+    /// Before an item or the end of the items.
     Item {
         first: bool,
     },
-    /// In an item.
+    /// Inside an item.
     InItem(Value),
     /// After an item.
     AfterItem,
@@ -86,7 +86,7 @@ enum Place {
     Failed(ListError),
 }
 
-/// The members of a list that we know.
+/// The known members of a list.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Member {
     Kind,
@@ -97,21 +97,21 @@ enum Member {
 }
 
 impl ListSplitter {
-    /// Splits a list with items of at most `limit` bytes.
+    /// Splits a list whose items have at most `limit` bytes.
     #[must_use]
     pub fn new(limit: usize) -> Self {
         Self {
-            place: Place::Start,
+            position: Position::Start,
             chunk: Bytes::new(),
-            gathered: BytesMut::new(),
-            fed: 0,
+            buffered: BytesMut::new(),
+            consumed: 0,
             limit,
             end: ListEnd::default(),
             types: Types::default(),
         }
     }
 
-    /// Takes the next chunk. The items of the one before must have been taken.
+    /// Adds the next chunk. The items of the previous chunk must have been taken.
     pub fn push(&mut self, chunk: Bytes) {
         if self.chunk.is_empty() {
             self.chunk = chunk;
@@ -120,31 +120,32 @@ impl ListSplitter {
         }
     }
 
-    /// The next whole item, or none until more bytes are pushed. After an error there are no more.
+    /// The next complete item, or none until more bytes are pushed. Returns no more items after an
+    /// error.
     #[expect(clippy::should_implement_trait, reason = "an iterator would seem to end when only the bytes at hand do")]
     pub fn next(&mut self) -> Option<Result<Bytes, ListError>> {
         match self.advance() {
             Ok(item) => item.map(Ok),
             Err(error) => {
-                self.place = Place::Failed(error);
+                self.position = Position::Failed(error);
                 self.chunk.clear();
-                self.fed = 0;
-                self.gathered = BytesMut::new();
+                self.consumed = 0;
+                self.buffered = BytesMut::new();
                 Some(Err(error))
             }
         }
     }
 
-    /// What the list says of itself, once its body has ended.
+    /// Kind and metadata of the list, once its body has ended.
     pub fn finish(self) -> Result<ListEnd, ListError> {
-        match self.place {
-            Place::End => Ok(self.end),
-            Place::Failed(error) => Err(error),
+        match self.position {
+            Position::End => Ok(self.end),
+            Position::Failed(error) => Err(error),
             _ => Err(Broken::Short.into()),
         }
     }
 
-    /// What the list has said of itself so far.
+    /// Kind and metadata of the list, as far as received.
     #[must_use]
     pub fn so_far(&self) -> &ListEnd {
         &self.end
@@ -152,65 +153,66 @@ impl ListSplitter {
 
     fn advance(&mut self) -> Result<Option<Bytes>, ListError> {
         loop {
-            if let Place::InName(value) | Place::In(_, value) | Place::InItem(value) = &mut self.place {
-                let Some(end) = value.feed(&self.chunk[self.fed..])? else {
+            if let Position::InName(value) | Position::In(_, value) | Position::InItem(value) = &mut self.position {
+                let Some(end) = value.feed(&self.chunk[self.consumed..])? else {
                     return self.gather().map(|()| None);
                 };
-                let token = self.token(self.fed + end)?;
-                self.fed = 0;
-                if let Some(item) = self.taken(token)? {
+                let token = self.token(self.consumed + end)?;
+                self.consumed = 0;
+                if let Some(item) = self.finish_value(token)? {
                     return Ok(Some(item));
                 }
                 continue;
             }
-            let Some(byte) = self.significant() else { return Ok(None) };
+            let Some(byte) = self.peek() else { return Ok(None) };
             self.step(byte)?;
         }
     }
 
-    /// One byte of the grammar between values.
+    /// Handles one byte of the grammar between values.
     fn step(&mut self, byte: u8) -> Result<(), ListError> {
-        self.place = match (&self.place, byte) {
-            (Place::Start, b'{') => Place::Name { first: true },
-            (Place::Name { first: true } | Place::After, b'}') => Place::End,
-            (Place::Name { .. }, b'"') => return self.enter(Place::InName),
-            (Place::Colon(member), b':') => Place::Before(*member),
-            (Place::Before(Member::Items), b'[') => Place::Item { first: true },
-            // Go writes a list that was never made as null.
-            (Place::Before(Member::Items), byte) if byte != b'n' => return Err(Broken::Shape.into()),
-            (Place::Before(member), _) => {
+        self.position = match (&self.position, byte) {
+            (Position::Start, b'{') => Position::Name { first: true },
+            (Position::Name { first: true } | Position::After, b'}') => Position::End,
+            (Position::Name { .. }, b'"') => return self.enter(Position::InName),
+            (Position::Colon(member), b':') => Position::Before(*member),
+            (Position::Before(Member::Items), b'[') => Position::Item { first: true },
+            // Go encodes a nil slice as null.
+            (Position::Before(Member::Items), byte) if byte != b'n' => return Err(Broken::Shape.into()),
+            (Position::Before(member), _) => {
                 let member = *member;
-                return self.enter(|value| Place::In(member, value));
+                return self.enter(|value| Position::In(member, value));
             }
-            (Place::After, b',') => Place::Name { first: false },
-            (Place::Item { first: true } | Place::AfterItem, b']') => Place::After,
-            (Place::Item { .. }, b'{') => return self.enter(Place::InItem),
-            (Place::Item { .. }, _) => return Err(Broken::Shape.into()),
-            (Place::AfterItem, b',') => Place::Item { first: false },
-            (Place::Failed(error), _) => return Err(*error),
+            (Position::After, b',') => Position::Name { first: false },
+            (Position::Item { first: true } | Position::AfterItem, b']') => Position::After,
+            (Position::Item { .. }, b'{') => return self.enter(Position::InItem),
+            (Position::Item { .. }, _) => return Err(Broken::Shape.into()),
+            (Position::AfterItem, b',') => Position::Item { first: false },
+            (Position::Failed(error), _) => return Err(*error),
             _ => return Err(Broken::Byte.into()),
         };
         self.chunk.advance(1);
         Ok(())
     }
 
-    /// Enters the value whose first byte is next. It stays in the chunk, so that a value within one chunk can be sliced.
-    fn enter(&mut self, place: impl FnOnce(Value) -> Place) -> Result<(), ListError> {
+    /// Enters the value whose first byte is next. The byte stays in the chunk, so that a value
+    /// within one chunk can be sliced.
+    fn enter(&mut self, position: impl FnOnce(Value) -> Position) -> Result<(), ListError> {
         let first = self.chunk.first().ok_or(Broken::Short)?;
-        self.place = place(Value::beginning(*first)?);
-        self.fed = 1;
+        self.position = position(Value::beginning(*first)?);
+        self.consumed = 1;
         Ok(())
     }
 
-    /// Leaves the value that has ended and uses it.
-    fn taken(&mut self, token: Bytes) -> Result<Option<Bytes>, ListError> {
-        match &self.place {
-            Place::InItem(_) => {
-                self.place = Place::AfterItem;
+    /// Leaves the value that has ended, and uses it. Returns it if it is an item.
+    fn finish_value(&mut self, token: Bytes) -> Result<Option<Bytes>, ListError> {
+        match &self.position {
+            Position::InItem(_) => {
+                self.position = Position::AfterItem;
                 return Ok(Some(self.types.fill(token, &self.end)?));
             }
-            Place::InName(_) => self.place = Place::Colon(Member::named(&token)?),
-            Place::In(member, _) => {
+            Position::InName(_) => self.position = Position::Colon(Member::named(&token)?),
+            Position::In(member, _) => {
                 match member {
                     Member::Kind => self.end.kind = string(&token)?,
                     Member::ApiVersion => self.end.api_version = string(&token)?,
@@ -218,44 +220,44 @@ impl ListSplitter {
                     Member::Items if &token[..] != b"null" => return Err(Broken::Byte.into()),
                     Member::Items | Member::Other => {}
                 }
-                self.place = Place::After;
+                self.position = Position::After;
             }
             _ => {}
         }
         Ok(None)
     }
 
-    /// The next byte that is not white space, not taken.
-    fn significant(&mut self) -> Option<u8> {
+    /// Skips whitespace, and returns the next byte without consuming it.
+    fn peek(&mut self) -> Option<u8> {
         let blank = self.chunk.iter().position(|byte| !matches!(byte, b' ' | b'\n' | b'\r' | b'\t'));
         self.chunk.advance(blank.unwrap_or(self.chunk.len()));
         self.chunk.first().copied()
     }
 
-    /// Cuts off a value that ends here.
+    /// Consumes a value that ends here.
     fn token(&mut self, end: usize) -> Result<Bytes, ListError> {
         self.check_length(end)?;
         let token = self.chunk.split_to(end);
-        if self.gathered.is_empty() {
+        if self.buffered.is_empty() {
             return Ok(token);
         }
-        self.gathered.extend_from_slice(&token);
-        Ok(self.gathered.split().freeze())
+        self.buffered.extend_from_slice(&token);
+        Ok(self.buffered.split().freeze())
     }
 
-    /// Keeps the beginning of a value until the rest has arrived.
+    /// Buffers the beginning of a value until the rest is received.
     fn gather(&mut self) -> Result<(), ListError> {
-        self.fed = 0;
-        if !matches!(self.place, Place::In(Member::Other, _)) {
+        self.consumed = 0;
+        if !matches!(self.position, Position::In(Member::Other, _)) {
             self.check_length(self.chunk.len())?;
-            self.gathered.extend_from_slice(&self.chunk);
+            self.buffered.extend_from_slice(&self.chunk);
         }
         self.chunk.clear();
         Ok(())
     }
 
     fn check_length(&self, more: usize) -> Result<(), ListError> {
-        if self.gathered.len() + more > self.limit {
+        if self.buffered.len() + more > self.limit {
             return Err(ListError::TooLong { limit: self.limit });
         }
         Ok(())
@@ -276,7 +278,7 @@ impl Member {
 }
 
 impl ListEnd {
-    /// The kind, if it says that this is something else than a list.
+    /// The kind, if it is not the kind of a list.
     pub(crate) fn other_kind(&self) -> Option<&str> {
         self.kind.as_deref().filter(|kind| !kind.ends_with("List"))
     }
@@ -301,7 +303,7 @@ impl ListEnd {
     }
 }
 
-/// A string value, or none if it is of another type.
+/// A string value, or none if the value has another type.
 fn string(json: &[u8]) -> Result<Option<String>, Broken> {
     let text = Cursor::new(json).text_or_skip()?;
     text.map(|text| text.read().map(std::borrow::Cow::into_owned)).transpose()

@@ -1,21 +1,23 @@
-//! The metadata of one object, found in its bytes.
+//! Scanning of an object's bytes for its metadata.
 
 use super::cursor::{Broken, Cursor, Text};
 use crate::codec::protobuf;
 use crate::codec::wire::Wire;
 
-/// How far to look.
+/// How far to scan.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Extent {
-    /// Until metadata begins: kind and apiVersion, if they come first.
+    /// Up to the beginning of `metadata`: kind and apiVersion, if they precede it.
     Types,
-    /// Until metadata has been read. Kind and apiVersion are found if they come first, as every server writes them.
+    /// Up to the end of `metadata`. Kind and apiVersion are found if they precede it, as every
+    /// server writes them.
     Metadata,
-    /// To the object's end.
+    /// Up to the end of the object.
     Whole,
 }
 
-/// What a scan found. Fields of a wrong type are passed over: the object stays visible, reading its body will tell.
+/// The result of a scan. Fields of the wrong type are skipped: the object stays visible, and
+/// decoding its body reports the error.
 #[derive(Debug, Clone, Default)]
 pub struct Found<'a> {
     /// The kind.
@@ -40,18 +42,18 @@ pub struct Found<'a> {
     pub annotations: Option<&'a [u8]>,
     /// The bytes of `metadata.ownerReferences`.
     pub owners: Option<&'a [u8]>,
-    /// Whether there was a `metadata` at all.
+    /// Whether the object has a `metadata` object.
     pub has_metadata: bool,
-    /// In which form labels, annotations and owners are.
+    /// The format of labels, annotations and owners.
     pub wire: Wire,
 }
 
-/// When deletion was asked for.
+/// The time at which deletion was requested.
 #[derive(Debug, Clone, Copy)]
 pub enum Deleted<'a> {
-    /// As written.
+    /// As text, as in JSON.
     Text(Text<'a>),
-    /// Since 1970.
+    /// Seconds since 1970, as in protobuf.
     Seconds(i64),
 }
 
@@ -92,12 +94,12 @@ fn scan_json(json: &[u8], extent: Extent) -> Result<Found<'_>, Broken> {
 }
 
 impl<'a> Found<'a> {
-    /// Walks the labels.
+    /// Calls `take` for each label.
     pub(crate) fn each_label(&self, take: impl FnMut(Text<'a>, Text<'a>) -> Result<(), Broken>) -> Result<(), Broken> {
         self.labels.map_or(Ok(()), |labels| self.each_string(labels, take))
     }
 
-    /// Walks the annotations.
+    /// Calls `take` for each annotation.
     pub(crate) fn each_annotation(
         &self,
         take: impl FnMut(Text<'a>, Text<'a>) -> Result<(), Broken>,
@@ -116,7 +118,7 @@ impl<'a> Found<'a> {
         }
     }
 
-    /// Walks the owner references.
+    /// Calls `take` for each owner reference.
     pub(crate) fn each_owner(&self, take: impl FnMut(OwnerFound<'a>) -> Result<(), Broken>) -> Result<(), Broken> {
         match (self.owners, self.wire) {
             (None, _) => Ok(()),
@@ -156,7 +158,8 @@ impl<'a> Found<'a> {
     }
 }
 
-/// Walks the members of an object of strings, such as labels; members that are no strings are passed over.
+/// Calls `take` for each string member of an object, such as labels; members of other types are
+/// skipped.
 fn each_string<'a>(
     json: &'a [u8],
     mut take: impl FnMut(Text<'a>, Text<'a>) -> Result<(), Broken>,
@@ -174,7 +177,7 @@ fn each_string<'a>(
     Ok(())
 }
 
-/// One owner reference as written.
+/// One owner reference, not yet decoded.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct OwnerFound<'a> {
     pub(crate) api_version: Option<Text<'a>>,
@@ -184,7 +187,7 @@ pub(crate) struct OwnerFound<'a> {
     pub(crate) controls: bool,
 }
 
-/// Walks the owner references.
+/// Calls `take` for each owner reference.
 fn each_owner<'a>(json: &'a [u8], mut take: impl FnMut(OwnerFound<'a>) -> Result<(), Broken>) -> Result<(), Broken> {
     let mut cursor = Cursor::new(json);
     if cursor.peek()? != b'[' {

@@ -1,4 +1,4 @@
-//! Skipping a value by blocks.
+//! Skipping of values in 64-byte blocks.
 
 use wide::u8x16;
 
@@ -7,15 +7,16 @@ use crate::codec::DEEPEST;
 
 const BLOCK: usize = 64;
 
-/// Skips the rest of an object or a list whose opening bracket has been read, however the bytes are cut.
+/// Skips the rest of an object or array after its opening bracket, across any chunk boundaries.
 ///
-/// 64 bytes at a time are turned into bit masks of quotes, backslashes and brackets; a running xor over the quotes marks what is
-/// inside strings, and counting the brackets outside of them gives the depth. Whether brackets match in kind is not looked at:
-/// whoever decodes the value will see it.
+/// Each block of 64 bytes is converted to bit masks of quotes, backslashes and brackets; a prefix
+/// xor over the quotes yields the bytes inside strings, and counting the brackets outside of
+/// strings yields the depth. Whether brackets match in kind is not checked here; decoding the value
+/// detects it.
 #[derive(Debug, Clone)]
 pub struct Skip {
     depth: u32,
-    /// All ones while inside a string.
+    /// All ones inside a string, zero outside.
     inside: u64,
     /// One if the next byte is escaped.
     escaped: u64,
@@ -28,7 +29,8 @@ impl Default for Skip {
 }
 
 impl Skip {
-    /// Takes more bytes. Says where the value ends in them (one past its closing bracket), or none if it goes on.
+    /// Consumes more bytes. Returns where in them the value ends (one past its closing bracket), or
+    /// none if it continues.
     pub fn feed(&mut self, bytes: &[u8]) -> Result<Option<usize>, Broken> {
         let (blocks, tail) = bytes.as_chunks::<BLOCK>();
         let mut at = 0;
@@ -52,8 +54,8 @@ impl Skip {
     fn block(&mut self, block: &[u8; BLOCK], len: usize) -> Result<Option<usize>, Broken> {
         let masks = Masks::of(block);
         let escaped = self.escape(masks.backslashes, len);
-        let inside = running_xor(masks.quotes & !escaped) ^ self.inside;
-        // The sign bit, spread over the word.
+        let inside = prefix_xor(masks.quotes & !escaped) ^ self.inside;
+        // Broadcast of the highest bit.
         self.inside = ((inside as i64) >> 63) as u64;
 
         let (opens, closes) = (masks.opens & !inside, masks.closes & !inside);
@@ -66,10 +68,10 @@ impl Skip {
             self.depth -= closing;
             return Ok(None);
         }
-        self.by_bits(opens, closes)
+        self.by_bracket(opens, closes)
     }
 
-    /// Marks what backslashes escape, and remembers whether the byte after the last one is.
+    /// The mask of escaped bytes. Stores whether the first byte of the next block is escaped.
     #[inline]
     fn escape(&mut self, backslashes: u64, len: usize) -> u64 {
         let mut escaped = self.escaped;
@@ -88,8 +90,8 @@ impl Skip {
         escaped
     }
 
-    /// The value may end in this block: bracket by bracket.
-    fn by_bits(&mut self, opens: u64, closes: u64) -> Result<Option<usize>, Broken> {
+    /// Handles a block in which the value may end, bracket by bracket.
+    fn by_bracket(&mut self, opens: u64, closes: u64) -> Result<Option<usize>, Broken> {
         let mut brackets = opens | closes;
         while brackets != 0 {
             let at = brackets.trailing_zeros();
@@ -110,7 +112,7 @@ impl Skip {
     }
 }
 
-/// Which of 64 bytes are what, a bit for each.
+/// Bit masks of the special bytes in a block.
 struct Masks {
     quotes: u64,
     backslashes: u64,
@@ -124,7 +126,7 @@ impl Masks {
         let mut masks = Self { quotes: 0, backslashes: 0, opens: 0, closes: 0 };
         for (i, lane) in block.as_chunks::<16>().0.iter().enumerate() {
             let bytes = u8x16::new(*lane);
-            // `[` and `{`, `]` and `}` differ in one bit.
+            // `[` and `{` differ only in bit 0x20, and so do `]` and `}`.
             let folded = bytes | u8x16::splat(0x20);
             let bits = |mask: u8x16| u64::from(mask.to_bitmask()) << (16 * i);
             masks.quotes |= bits(bytes.simd_eq(u8x16::splat(b'"')));
@@ -136,16 +138,17 @@ impl Masks {
     }
 }
 
-/// Each bit: the xor of itself and all bits below.
+/// Prefix xor: each bit becomes the xor of itself and all lower bits.
 #[inline]
-fn running_xor(mut bits: u64) -> u64 {
+fn prefix_xor(mut bits: u64) -> u64 {
     for step in [1, 2, 4, 8, 16, 32] {
         bits ^= bits << step;
     }
     bits
 }
 
-/// Where the string that `bytes` begins within ends (the place of its closing quote), and whether there are escapes in it.
+/// Index of the closing quote of the string whose contents `bytes` begins with, and whether the
+/// string contains escapes.
 #[inline]
 pub(super) fn string_end(bytes: &[u8]) -> Option<(usize, bool)> {
     let (mut at, mut escapes) = (0, false);
@@ -159,7 +162,7 @@ pub(super) fn string_end(bytes: &[u8]) -> Option<(usize, bool)> {
     }
 }
 
-/// The place of the first quote or backslash.
+/// Index of the first quote or backslash.
 #[inline]
 fn first_special(bytes: &[u8]) -> Option<usize> {
     let (lanes, tail) = bytes.as_chunks::<16>();

@@ -1,4 +1,4 @@
-//! Kind and apiVersion of items that come without.
+//! Kind and apiVersion of list items that lack them.
 
 use bytes::{BufMut, Bytes, BytesMut};
 
@@ -6,15 +6,17 @@ use super::cursor::Broken;
 use super::list::ListEnd;
 use super::scan::{Extent, scan};
 
-/// Gives the items of a list the kind and apiVersion they lack: a `PodList` of `v1` holds a `Pod` of `v1` each.
+/// Adds the missing kind and apiVersion to the items of a list: the items of a `PodList` of `v1`
+/// are each a `Pod` of `v1`.
 ///
-/// Whether an item has its own is told by its first fields: servers write kind and apiVersion before metadata. An item that begins
-/// otherwise is looked through to its end the first time, and later ones of the same list are taken to be alike.
+/// The first fields of an item show whether it has them: servers write kind and apiVersion before
+/// metadata. The first item of a list that begins otherwise is scanned to its end; later items are
+/// assumed to have the same layout.
 #[derive(Debug, Default)]
 pub struct Types {
-    /// What to write behind the opening brace, once known.
+    /// The fields to insert after the opening brace, once known.
     prefix: Option<Bytes>,
-    looked_through: bool,
+    scanned_whole: bool,
 }
 
 impl Types {
@@ -23,15 +25,15 @@ impl Types {
         if found.kind.is_some() && found.api_version.is_some() {
             return Ok(item);
         }
-        if !self.looked_through {
+        if !self.scanned_whole {
             found = scan(&item, Extent::Whole)?;
             if found.kind.is_some() && found.api_version.is_some() {
                 return Ok(item);
             }
-            self.looked_through = true;
+            self.scanned_whole = true;
         }
         if found.kind.is_some() || found.api_version.is_some() {
-            // Half a type is the item's own affair.
+            // An item with only one of the two is left as it is.
             return Ok(item);
         }
         let Some(prefix) = self.prefix(list) else { return Ok(item) };

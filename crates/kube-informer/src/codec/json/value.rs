@@ -1,21 +1,21 @@
-//! Taking one value out of bytes that are still arriving.
+//! Incremental skipping of one value.
 
 use super::cursor::{Broken, is_scalar};
 use super::skip::Skip;
 
-/// A value being passed over, however the bytes are cut.
+/// A value being skipped, across any chunk boundaries.
 #[derive(Debug)]
 pub(super) enum Value {
-    /// Inside a string; whether the next byte is escaped.
+    /// Inside a string; `escaped` if the next byte is.
     Text { escaped: bool },
-    /// Inside an object or a list.
+    /// Inside an object or an array.
     Nested(Skip),
-    /// In a number or a word.
+    /// Inside a number, `true`, `false` or `null`.
     Scalar,
 }
 
 impl Value {
-    /// The value that begins with this byte, which has been taken.
+    /// The value that begins with this byte, which has already been consumed.
     pub(super) fn beginning(byte: u8) -> Result<Self, Broken> {
         match byte {
             b'"' => Ok(Self::Text { escaped: false }),
@@ -25,7 +25,7 @@ impl Value {
         }
     }
 
-    /// Takes more bytes. Says where the value ends in them, or none if it goes on.
+    /// Consumes more bytes. Returns where in them the value ends, or none if it continues.
     pub(super) fn feed(&mut self, bytes: &[u8]) -> Result<Option<usize>, Broken> {
         match self {
             Self::Nested(skip) => skip.feed(bytes),

@@ -1,4 +1,4 @@
-//! One frame of a watch.
+//! Decoding of a watch frame.
 
 use bytes::Bytes;
 use serde::Deserialize;
@@ -8,35 +8,35 @@ use super::scan::{Extent, scan};
 use crate::codec::protobuf;
 use crate::object::Version;
 
-/// A frame of a watch, its object still bytes.
+/// A frame of a watch. Its object is not decoded.
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub enum WatchFrame {
     /// An object has changed.
     Changed(Change, Bytes),
-    /// Nothing has changed up to this version.
+    /// Nothing else has changed up to this resource version.
     Bookmark {
-        /// The version reached.
+        /// The resource version reached.
         version: Version,
-        /// Whether this ends the first phase of a streaming list.
+        /// Whether this bookmark ends the initial events of a streaming list.
         initial_events_end: bool,
     },
     /// The watch has failed.
     Failed(ServerStatus),
 }
 
-/// What a frame says has happened to its object. Whether it is new to us is for the store to say.
+/// The event type of a frame. Whether the object is new to the cache is decided by the store.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Change {
-    /// It entered what is watched.
+    /// The object entered the watched set.
     Added,
-    /// It was changed.
+    /// The object was changed.
     Modified,
-    /// It left what is watched; the frame holds its last state.
+    /// The object left the watched set; the frame contains its last state.
     Deleted,
 }
 
-/// The `Status` a server answers with when something is wrong.
+/// The `Status` that a server returns on failure.
 ///
 /// ```
 /// use kube_informer::ServerStatus;
@@ -50,15 +50,15 @@ pub enum Change {
 pub struct ServerStatus {
     /// The HTTP status code.
     pub code: u16,
-    /// A word for programs, such as `Expired`.
+    /// Machine-readable reason, such as `Expired`.
     pub reason: String,
-    /// A sentence for people.
+    /// Human-readable message.
     pub message: String,
-    /// More of it.
+    /// Further details.
     pub details: StatusDetails,
 }
 
-/// The part of a status's details that clients act upon.
+/// The details of a status that clients act upon.
 ///
 /// ```
 /// use kube_informer::ServerStatus;
@@ -70,9 +70,9 @@ pub struct ServerStatus {
 #[serde(default, rename_all = "camelCase")]
 #[non_exhaustive]
 pub struct StatusDetails {
-    /// How long the server asks us to stay away.
+    /// Seconds to wait before the next request; 0 if the server sets none.
     pub retry_after_seconds: u32,
-    /// Reasons, in more detail.
+    /// The causes of the failure.
     pub causes: Vec<StatusCause>,
 }
 
@@ -88,17 +88,17 @@ pub struct StatusDetails {
 #[serde(default)]
 #[non_exhaustive]
 pub struct StatusCause {
-    /// A word for programs, such as `ResourceVersionTooLarge`.
+    /// Machine-readable reason, such as `ResourceVersionTooLarge`.
     pub reason: String,
-    /// A sentence for people.
+    /// Human-readable message.
     pub message: String,
 }
 
 impl ServerStatus {
-    /// Reads a status out of an answer's body, if it is one.
+    /// Decodes a status from a response body; none if it is not a status.
     #[must_use]
     pub fn of_json(json: &[u8]) -> Option<Self> {
-        // Nulls stand where Go has nothing; serde's default takes only absence.
+        // Go encodes nil as null; `serde(default)` covers only absent fields.
         let mut value: serde_json::Value = serde_json::from_slice(json).ok()?;
         without_nulls(&mut value);
         serde_json::from_value(value).ok()
@@ -122,8 +122,9 @@ const INITIAL_EVENTS_END: &str = "k8s.io/initial-events-end";
 impl WatchFrame {
     /// Reads `{"type":…,"object":…}`.
     ///
-    /// Written in that order, as every server does, the object is what stands between its opening brace and the frame's last one,
-    /// and is not looked through. In any other order it is found by skipping.
+    /// If the fields are in this order, as every server writes them, the object extends from its
+    /// opening brace to before the last brace of the frame, and is not scanned. In any other order
+    /// it is found by skipping values.
     pub fn read(frame: &Bytes) -> Result<Self, Broken> {
         let (kind, object) = parts(frame)?;
         let change = match &*kind.read()? {
@@ -137,7 +138,7 @@ impl WatchFrame {
         Ok(Self::Changed(change, frame.slice_ref(object)))
     }
 
-    /// Reads the same out of protobuf.
+    /// Reads a watch frame in protobuf.
     pub fn read_protobuf(frame: &Bytes) -> Result<Self, Broken> {
         protobuf::read_frame(frame)
     }
@@ -162,7 +163,7 @@ fn parts(frame: &[u8]) -> Result<(Text<'_>, &[u8]), Broken> {
     Ok((kind.ok_or(Broken::Shape)?, object.ok_or(Broken::Shape)?))
 }
 
-/// What is left of a frame without its own closing brace.
+/// The rest of a frame without the closing brace of the frame.
 fn to_the_end(rest: &[u8]) -> Result<&[u8], Broken> {
     let object = rest.trim_ascii_end().strip_suffix(b"}").ok_or(Broken::Short)?.trim_ascii_end();
     if object.len() > 1 && object.ends_with(b"}") { Ok(object) } else { Err(Broken::Short) }

@@ -1,6 +1,6 @@
-//! Bytes as JSON has them.
+//! Base64, the encoding of bytes in JSON.
 
-const LETTERS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+const ALPHABET: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
 
 pub(super) fn encode(bytes: &[u8]) -> String {
     let mut text = String::with_capacity(bytes.len().div_ceil(3) * 4);
@@ -8,7 +8,7 @@ pub(super) fn encode(bytes: &[u8]) -> String {
         let byte = |at: usize| u32::from(three.get(at).copied().unwrap_or(0));
         let bits = byte(0) << 16 | byte(1) << 8 | byte(2);
         for at in 0..4 {
-            let letter = LETTERS[(bits >> (18 - 6 * at) & 63) as usize];
+            let letter = ALPHABET[(bits >> (18 - 6 * at) & 63) as usize];
             text.push(if at <= three.len() { letter.into() } else { '=' });
         }
     }

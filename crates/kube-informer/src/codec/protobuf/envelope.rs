@@ -1,24 +1,24 @@
-//! What every object in protobuf is wrapped in.
+//! The envelope of every object in protobuf.
 
 use super::wire::{Datum, Fields, put_bytes, put_varint};
 use crate::codec::Broken;
 
-/// What every one begins with.
+/// The bytes that every envelope begins with.
 pub(super) const MAGIC: &[u8] = b"k8s\0";
 
-/// An object's kind, and its message.
+/// The types and the message of an object.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Envelope<'a> {
     /// The apiVersion.
     pub api_version: &'a [u8],
     /// The kind.
     pub kind: &'a [u8],
-    /// The message.
+    /// The encoded message.
     pub raw: &'a [u8],
 }
 
 impl<'a> Envelope<'a> {
-    /// Opens an envelope.
+    /// Decodes an envelope.
     pub fn open(bytes: &'a [u8]) -> Result<Self, Broken> {
         let mut envelope = Self::default();
         let mut fields = Fields::of(bytes.strip_prefix(MAGIC).ok_or(Broken::Protobuf)?);
@@ -32,7 +32,7 @@ impl<'a> Envelope<'a> {
         Ok(envelope)
     }
 
-    /// Reads what the envelope says of its content.
+    /// Decodes the types in the envelope.
     pub(super) fn types(&mut self, types: &'a [u8]) -> Result<(), Broken> {
         let mut fields = Fields::of(types);
         while let Some(field) = fields.next()? {
@@ -45,7 +45,7 @@ impl<'a> Envelope<'a> {
         Ok(())
     }
 
-    /// Closes it again.
+    /// Encodes the envelope.
     #[must_use]
     pub fn close(&self) -> Vec<u8> {
         let mut types = Vec::with_capacity(self.api_version.len() + self.kind.len() + 4);

@@ -1,4 +1,4 @@
-//! Dropping fields.
+//! Removal of fields.
 
 use super::DEEPEST;
 use super::envelope::Envelope;
@@ -8,8 +8,9 @@ use super::wire::{Datum, Fields, put_bytes};
 use crate::codec::Broken;
 use crate::codec::json::fields::Node;
 
-/// The object without the fields, none if that can only be said in JSON: something inside of JSON, or what would leave an empty
-/// list where there was one, which protobuf cannot tell from none.
+/// The object without the fields; none if the result can be expressed only in JSON: if a field is
+/// inside embedded JSON, or if a list would become empty, which protobuf cannot distinguish from an
+/// absent list.
 pub(crate) fn cut(object: &[u8], root: &Node) -> Result<Option<Vec<u8>>, Broken> {
     let envelope = Envelope::open(object)?;
     let (api_version, kind) = envelope.texts()?;
@@ -41,11 +42,11 @@ fn message(
     }
     let is_cut = |name: &str| nodes.iter().filter_map(|node| node.field(name)).any(|node| node.here);
     if of.nulls.iter().any(|place| is_cut(of.at(*place).name)) {
-        // JSON has a null where there is nothing.
+        // JSON contains null for an absent field.
         return Ok(Cut::OnlyInJson);
     }
     let mut fields = Fields::of(bytes);
-    // Which field's parts are being looked at: how many of them, and how many were kept.
+    // Elements of the current list or map.
     let mut parts = Parts::default();
     let mut last = 0;
     loop {
@@ -53,11 +54,11 @@ fn message(
         let Some((number, wire)) = fields.next()? else { break };
         let all = &before[..before.len() - fields.rest.len()];
         if number < last {
-            // Which element is which cannot be told.
+            // The index of an element is unknown if the fields are not in order.
             return Ok(Cut::OnlyInJson);
         }
         if number != last {
-            if parts.all_gone() {
+            if parts.all_removed() {
                 return Ok(Cut::OnlyInJson);
             }
             parts = Parts::default();
@@ -79,12 +80,12 @@ fn message(
         if below.is_empty() {
             to.extend_from_slice(all);
         } else if below.iter().any(|node| node.here) {
-            // It goes, whole.
+            // The whole field is removed.
         } else if let Cut::OnlyInJson = part(field, wire, all, &below, &mut parts, depth, to)? {
             return Ok(Cut::OnlyInJson);
         }
     }
-    Ok(if parts.all_gone() { Cut::OnlyInJson } else { Cut::Done })
+    Ok(if parts.all_removed() { Cut::OnlyInJson } else { Cut::Done })
 }
 
 #[derive(Default)]
@@ -94,12 +95,12 @@ struct Parts {
 }
 
 impl Parts {
-    fn all_gone(&self) -> bool {
+    fn all_removed(&self) -> bool {
         self.seen > 0 && self.kept == 0
     }
 }
 
-/// One value of which something inside is to go, or one part of a list or a map.
+/// Handles a value from which something is removed, or one element of a list or map.
 fn part(
     field: &'static Field,
     wire: Datum<'_>,
@@ -153,7 +154,7 @@ fn part(
             put_bytes(to, field.number, &inside);
         }
         Type::Json | Type::Either(..) | Type::Texts | Type::Inline(_) => return Ok(Cut::OnlyInJson),
-        // There is nothing inside of a scalar.
+        // A scalar has no fields to remove.
         _ => to.extend_from_slice(all),
     }
     Ok(Cut::Done)

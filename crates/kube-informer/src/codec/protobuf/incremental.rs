@@ -1,32 +1,33 @@
-//! Bytes as they arrive, taken in pieces of known lengths.
+//! Incremental reading of pieces of known lengths.
 
 use bytes::{Buf, Bytes, BytesMut};
 
 use super::wire::varint;
 use crate::codec::Broken;
 
-/// A tag and a length have at most so many bytes.
-const LONGEST_HEAD: usize = 20;
+/// Maximum size of a tag and a length: two varints of 10 bytes.
+const MAX_HEAD: usize = 20;
 
-/// What has arrived and is not yet used.
+/// Received bytes that are not yet consumed.
 ///
-/// A piece that lies in one chunk is a slice of that chunk; one that spans chunks is gathered.
+/// A piece within one chunk is a slice of that chunk; a piece that spans chunks is copied into a
+/// buffer.
 #[derive(Debug, Default)]
 pub(super) struct Arriving {
-    /// The beginning of a piece whose end has not arrived.
-    gathered: BytesMut,
+    /// The beginning of a piece whose end has not yet been received.
+    buffered: BytesMut,
     chunk: Bytes,
 }
 
-/// What stands before a field's value.
+/// The tag and length of a field.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Head {
     pub(super) number: u64,
-    /// Whether it is bytes; if not, it is of no interest.
+    /// Whether the field is length-delimited; other fields are skipped.
     pub(super) is_bytes: bool,
-    /// How many bytes its value has.
+    /// Size of the value; 0 for a varint, which counts as part of the head.
     pub(super) length: usize,
-    /// How many bytes it has itself.
+    /// Size of the head itself.
     pub(super) own: usize,
 }
 
@@ -40,69 +41,69 @@ impl Arriving {
     }
 
     pub(super) fn len(&self) -> usize {
-        self.gathered.len() + self.chunk.len()
+        self.buffered.len() + self.chunk.len()
     }
 
     pub(super) fn clear(&mut self) {
         *self = Self::default();
     }
 
-    /// The next so many bytes, once they are all there.
+    /// Consumes `length` bytes; none until all of them are received.
     pub(super) fn take(&mut self, length: usize) -> Option<Bytes> {
-        if self.gathered.is_empty() && self.chunk.len() >= length {
+        if self.buffered.is_empty() && self.chunk.len() >= length {
             return Some(self.chunk.split_to(length));
         }
-        if self.gathered.is_empty() {
-            self.gathered.reserve(length.min(1 << 20));
+        if self.buffered.is_empty() {
+            self.buffered.reserve(length.min(1 << 20));
         }
-        let missing = length.saturating_sub(self.gathered.len()).min(self.chunk.len());
-        self.gathered.extend_from_slice(&self.chunk.split_to(missing));
-        (self.gathered.len() >= length).then(|| self.gathered.split_to(length).freeze())
+        let missing = length.saturating_sub(self.buffered.len()).min(self.chunk.len());
+        self.buffered.extend_from_slice(&self.chunk.split_to(missing));
+        (self.buffered.len() >= length).then(|| self.buffered.split_to(length).freeze())
     }
 
-    /// Passes over so many bytes of those that are there. Says how many.
+    /// Skips up to `length` of the received bytes. Returns the number of bytes skipped.
     pub(super) fn skip(&mut self, length: usize) -> usize {
-        let gathered = length.min(self.gathered.len());
-        self.gathered.advance(gathered);
-        let further = (length - gathered).min(self.chunk.len());
+        let buffered = length.min(self.buffered.len());
+        self.buffered.advance(buffered);
+        let further = (length - buffered).min(self.chunk.len());
         self.chunk.advance(further);
-        gathered + further
+        buffered + further
     }
 
-    /// The tag and length that stand next, once they are there. They are not taken.
+    /// The next tag and length, without consuming them; none until they are received.
     pub(super) fn head(&self) -> Result<Option<Head>, Broken> {
-        let mut bytes = [0; LONGEST_HEAD];
-        let mut len = self.gathered.len().min(LONGEST_HEAD);
-        bytes[..len].copy_from_slice(&self.gathered[..len]);
-        let further = self.chunk.len().min(LONGEST_HEAD - len);
+        let mut bytes = [0; MAX_HEAD];
+        let mut len = self.buffered.len().min(MAX_HEAD);
+        bytes[..len].copy_from_slice(&self.buffered[..len]);
+        let further = self.chunk.len().min(MAX_HEAD - len);
         bytes[len..len + further].copy_from_slice(&self.chunk[..further]);
         len += further;
         let mut rest = &bytes[..len];
         let head = head(&mut rest);
         match head {
             Ok(head) => Ok(Some(Head { own: head.own + (len - rest.len()), ..head })),
-            // There may be more to come.
-            Err(_) if len < LONGEST_HEAD && Self::may_go_on(&bytes[..len]) => Ok(None),
+            // Incomplete: more bytes may follow.
+            Err(_) if len < MAX_HEAD && Self::is_incomplete(&bytes[..len]) => Ok(None),
             Err(broken) => Err(broken),
         }
     }
 
-    /// Whether these bytes are the beginning of a tag and a length, and not all of them.
-    fn may_go_on(bytes: &[u8]) -> bool {
+    /// Whether these bytes are an incomplete tag and length.
+    fn is_incomplete(bytes: &[u8]) -> bool {
         let mut rest = bytes;
         match varint(&mut rest) {
-            Ok(tag) => matches!(tag & 7, 0 | 2) && tag >> 3 != 0 && is_beginning(rest),
-            Err(_) => is_beginning(bytes),
+            Ok(tag) => matches!(tag & 7, 0 | 2) && tag >> 3 != 0 && is_incomplete_varint(rest),
+            Err(_) => is_incomplete_varint(bytes),
         }
     }
 }
 
-/// Whether more may follow on these bytes of a number.
-fn is_beginning(bytes: &[u8]) -> bool {
+/// Whether these bytes are an incomplete varint.
+fn is_incomplete_varint(bytes: &[u8]) -> bool {
     bytes.len() < 10 && bytes.iter().all(|byte| byte & 0x80 != 0)
 }
 
-/// Takes a tag and a length. A number has no length: it is taken too.
+/// Consumes a tag and a length. A varint has no length; its value is consumed instead.
 fn head(rest: &mut &[u8]) -> Result<Head, Broken> {
     let tag = varint(rest)?;
     let number = tag >> 3;

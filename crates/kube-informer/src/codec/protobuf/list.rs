@@ -1,4 +1,4 @@
-//! The body of a LIST in protobuf, cut into items as it arrives.
+//! Incremental splitting of a protobuf list response into items.
 
 use bytes::Bytes;
 
@@ -8,44 +8,45 @@ use super::wire::{Datum, Fields};
 use crate::codec::{Broken, ListEnd, ListError};
 use crate::object::Version;
 
-/// Cuts the body of a LIST into its items, one by one, while it arrives. Never holds more than one item.
+/// Splits the body of a list response into its items while it arrives. Buffers at most one item.
 ///
-/// Each item comes in an envelope of its own, with the list's kind and apiVersion.
+/// Each item is returned in its own envelope, with the item kind and the apiVersion of the list.
 #[derive(Debug)]
 pub struct ProtobufList {
     arriving: Arriving,
-    place: Place,
+    position: Position,
     limit: usize,
     end: ListEnd,
-    /// What the items are.
+    /// The kind of the items.
     item_kind: String,
 }
 
 #[derive(Debug, Clone, Copy)]
-enum Place {
+enum Position {
     Start,
-    /// Among the fields of the envelope; whether the list has been met.
+    /// Before a field of the envelope; `listed` if the list has been read.
     Envelope {
         listed: bool,
     },
-    /// Among the fields of the list, of which so many bytes are left.
+    /// Before a field of the list; the number of bytes left in the list.
     List(usize),
-    /// In a field that is taken once it is whole.
-    In(Part, usize),
-    /// In a field that nobody wants.
-    Past(usize, After),
+    /// Inside a field of this length that is consumed once it is complete.
+    Reading(Part, usize),
+    /// Inside a field that is skipped; the number of bytes left in it.
+    Skipping(usize, After),
     Failed(ListError),
 }
 
 #[derive(Debug, Clone, Copy)]
 enum Part {
     Types,
-    /// So many bytes of the list are left behind it.
+    /// With the number of bytes of the list that follow it.
     Metadata(usize),
+    /// With the number of bytes of the list that follow it.
     Item(usize),
 }
 
-/// Where a field was that nobody wants.
+/// The position after a skipped field.
 #[derive(Debug, Clone, Copy)]
 enum After {
     Envelope { listed: bool },
@@ -53,42 +54,43 @@ enum After {
 }
 
 impl ProtobufList {
-    /// Splits a list with items of at most `limit` bytes.
+    /// Splits a list whose items have at most `limit` bytes.
     #[must_use]
     pub fn new(limit: usize) -> Self {
         let (arriving, end, item_kind) = Default::default();
-        Self { arriving, place: Place::Start, limit, end, item_kind }
+        Self { arriving, position: Position::Start, limit, end, item_kind }
     }
 
-    /// Takes the next chunk. The items of the one before must have been taken.
+    /// Adds the next chunk. The items of the previous chunk must have been taken.
     pub fn push(&mut self, chunk: Bytes) {
         self.arriving.push(chunk);
     }
 
-    /// The next whole item, or none until more bytes are pushed. After an error there are no more.
+    /// The next complete item, or none until more bytes are pushed. Returns no more items after an
+    /// error.
     #[expect(clippy::should_implement_trait, reason = "an iterator would seem to end when only the bytes at hand do")]
     pub fn next(&mut self) -> Option<Result<Bytes, ListError>> {
         match self.advance() {
             Ok(item) => item.map(Ok),
             Err(error) => {
-                let told = matches!(self.place, Place::Failed(_)) && self.arriving.len() == 0;
-                self.place = Place::Failed(error);
+                let reported = matches!(self.position, Position::Failed(_)) && self.arriving.len() == 0;
+                self.position = Position::Failed(error);
                 self.arriving.clear();
-                (!told).then_some(Err(error))
+                (!reported).then_some(Err(error))
             }
         }
     }
 
-    /// What the list says of itself, once its body has ended.
+    /// Kind and metadata of the list, once its body has ended.
     pub fn finish(self) -> Result<ListEnd, ListError> {
-        match self.place {
-            Place::Envelope { listed: true } if self.arriving.len() == 0 => Ok(self.end),
-            Place::Failed(error) => Err(error),
+        match self.position {
+            Position::Envelope { listed: true } if self.arriving.len() == 0 => Ok(self.end),
+            Position::Failed(error) => Err(error),
             _ => Err(Broken::Short.into()),
         }
     }
 
-    /// What the list has said of itself so far.
+    /// Kind and metadata of the list, as far as received.
     #[must_use]
     pub fn so_far(&self) -> &ListEnd {
         &self.end
@@ -96,34 +98,36 @@ impl ProtobufList {
 
     fn advance(&mut self) -> Result<Option<Bytes>, ListError> {
         loop {
-            match self.place {
-                Place::Start => {
+            match self.position {
+                Position::Start => {
                     let Some(magic) = self.arriving.take(MAGIC.len()) else { return Ok(None) };
                     if magic != MAGIC {
                         return Err(Broken::Protobuf.into());
                     }
-                    self.place = Place::Envelope { listed: false };
+                    self.position = Position::Envelope { listed: false };
                 }
-                Place::Envelope { listed } => {
+                Position::Envelope { listed } => {
                     let Some(head) = self.head()? else { return Ok(None) };
-                    self.place = match head {
-                        Head { number: 1, is_bytes: true, length, .. } => Place::In(Part::Types, length),
+                    self.position = match head {
+                        Head { number: 1, is_bytes: true, length, .. } => Position::Reading(Part::Types, length),
                         Head { number: 2, is_bytes: true, length, .. } => self.enter(length),
-                        Head { length, .. } => Place::Past(length, After::Envelope { listed }),
+                        Head { length, .. } => Position::Skipping(length, After::Envelope { listed }),
                     };
                 }
-                Place::List(0) => self.place = Place::Envelope { listed: true },
-                Place::List(left) => {
+                Position::List(0) => self.position = Position::Envelope { listed: true },
+                Position::List(left) => {
                     let Some(head) = self.head()? else { return Ok(None) };
                     let left = left.checked_sub(head.own).and_then(|left| left.checked_sub(head.length));
                     let left = left.ok_or(Broken::Protobuf)?;
-                    self.place = match head {
-                        Head { number: 1, is_bytes: true, length, .. } => Place::In(Part::Metadata(left), length),
-                        Head { number: 2, is_bytes: true, length, .. } => Place::In(Part::Item(left), length),
-                        Head { length, .. } => Place::Past(length, After::List(left)),
+                    self.position = match head {
+                        Head { number: 1, is_bytes: true, length, .. } => {
+                            Position::Reading(Part::Metadata(left), length)
+                        }
+                        Head { number: 2, is_bytes: true, length, .. } => Position::Reading(Part::Item(left), length),
+                        Head { length, .. } => Position::Skipping(length, After::List(left)),
                     };
                 }
-                Place::In(part, length) => {
+                Position::Reading(part, length) => {
                     if length > self.limit {
                         return Err(ListError::TooLong { limit: self.limit });
                     }
@@ -131,30 +135,30 @@ impl ProtobufList {
                     match part {
                         Part::Types => {
                             self.types(&bytes)?;
-                            self.place = Place::Envelope { listed: false };
+                            self.position = Position::Envelope { listed: false };
                         }
                         Part::Metadata(left) => {
                             self.end.read_protobuf(&bytes)?;
-                            self.place = Place::List(left);
+                            self.position = Position::List(left);
                         }
                         Part::Item(left) => {
-                            self.place = Place::List(left);
+                            self.position = Position::List(left);
                             return Ok(Some(self.item(&bytes)));
                         }
                     }
                 }
-                Place::Past(length, after) => {
+                Position::Skipping(length, after) => {
                     let left = length - self.arriving.skip(length);
-                    self.place = match after {
-                        _ if left > 0 => Place::Past(left, after),
-                        After::Envelope { listed } => Place::Envelope { listed },
-                        After::List(left) => Place::List(left),
+                    self.position = match after {
+                        _ if left > 0 => Position::Skipping(left, after),
+                        After::Envelope { listed } => Position::Envelope { listed },
+                        After::List(left) => Position::List(left),
                     };
                     if left > 0 {
                         return Ok(None);
                     }
                 }
-                Place::Failed(error) => return Err(error),
+                Position::Failed(error) => return Err(error),
             }
         }
     }
@@ -167,11 +171,11 @@ impl ProtobufList {
         Ok(head)
     }
 
-    /// What is no list has no items.
-    fn enter(&self, length: usize) -> Place {
+    /// Enters the message; one that is not a list is skipped.
+    fn enter(&self, length: usize) -> Position {
         match self.end.other_kind() {
-            Some(_) => Place::Past(length, After::Envelope { listed: true }),
-            None => Place::List(length),
+            Some(_) => Position::Skipping(length, After::Envelope { listed: true }),
+            None => Position::List(length),
         }
     }
 

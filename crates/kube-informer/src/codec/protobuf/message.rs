@@ -1,4 +1,4 @@
-//! A message, read as serde reads JSON.
+//! A serde deserializer for messages that yields what JSON would contain.
 
 use std::fmt;
 
@@ -13,13 +13,14 @@ use super::value::{Entries, List, Name, One, Run};
 use super::wire::{Datum, Fields};
 use crate::codec::Broken;
 
-/// Why a message could not be read. Says nothing of what stood there.
+/// Why a message cannot be read. Contains none of its bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Fault {
     Broken(Broken),
-    /// Fields do not stand in the order of their numbers: [`canonical`](super::canonical) puts them there.
+    /// The fields are not in ascending order of their numbers; [`canonical`](super::canonical)
+    /// sorts them.
     Disorder,
-    /// It does not fit the type it is read as, or whoever reads has enough.
+    /// The message does not fit the deserialized type, or the visitor has stopped early.
     Shape,
 }
 
@@ -43,13 +44,14 @@ impl From<Broken> for Fault {
     }
 }
 
-/// A message on its way to a visitor, who sees what JSON would have shown: the same names, nothing that JSON leaves out.
+/// Deserializer of a message. The visitor receives what JSON would contain: the same names, and
+/// nothing that JSON omits.
 ///
-/// Servers write fields in the order of their numbers, so that the parts of a list or a map stand together and nothing comes twice.
-/// Anything else is a [`Fault::Disorder`].
+/// Servers write fields in ascending order of their numbers, so the elements of a list or map are
+/// adjacent and no other field is repeated. Any other order is a [`Fault::Disorder`].
 pub(crate) struct Message<'de> {
     frame: Frame<'de>,
-    /// The messages around it whose field it is while JSON sees one object.
+    /// The enclosing messages into which the current one is inlined in JSON.
     outer: Vec<Frame<'de>>,
     types: Types<'de>,
     next: Next<'de>,
@@ -60,20 +62,20 @@ struct Frame<'de> {
     fields: Fields<'de>,
     of: &'static MessageType,
     last: u32,
-    /// A bit for each field that has been met.
-    met: u64,
-    /// How many of those that are null if not met have been looked at.
+    /// Bit set of the fields found so far.
+    found: u64,
+    /// Number of `of.nulls` already checked: fields that are null in JSON if absent.
     nulls: usize,
 }
 
-/// What an envelope says, which JSON has inside.
+/// The types in the envelope that are still to be yielded; JSON has them as fields.
 enum Types<'de> {
     ApiVersion(&'de str, &'de str),
     Kind(&'de str),
-    Said,
+    Done,
 }
 
-/// The value that belongs to the name that was given out.
+/// The value of the name returned last.
 enum Next<'de> {
     Text(&'de str),
     Null,
@@ -81,7 +83,7 @@ enum Next<'de> {
 }
 
 impl<'de> Message<'de> {
-    /// An object in its envelope.
+    /// A deserializer of an object in its envelope.
     pub(crate) fn of_object(bytes: &'de [u8]) -> Result<Self, Fault> {
         let envelope = Envelope::open(bytes)?;
         let (api_version, kind) = envelope.texts()?;
@@ -95,21 +97,21 @@ impl<'de> Message<'de> {
         if depth > DEEPEST {
             return Err(Broken::Deep.into());
         }
-        Ok(Self { frame: Frame::new(of, bytes), outer: Vec::new(), types: Types::Said, next: Next::Null, depth })
+        Ok(Self { frame: Frame::new(of, bytes), outer: Vec::new(), types: Types::Done, next: Next::Null, depth })
     }
 
-    /// Comes to the next field that JSON has.
+    /// Advances to the next field that JSON contains, and returns its name.
     #[inline]
     fn advance(&mut self) -> Result<Option<&'de str>, Fault> {
         match self.types {
-            Types::Said => {}
+            Types::Done => {}
             Types::ApiVersion(api_version, kind) => {
                 self.types = Types::Kind(kind);
                 self.next = Next::Text(api_version);
                 return Ok(Some("apiVersion"));
             }
             Types::Kind(kind) => {
-                self.types = Types::Said;
+                self.types = Types::Done;
                 self.next = Next::Text(kind);
                 return Ok(Some("kind"));
             }
@@ -138,7 +140,7 @@ impl<'de> Message<'de> {
                 return Err(Fault::Disorder);
             }
             frame.last = number;
-            frame.met |= 1 << place;
+            frame.found |= 1 << place;
             if let Type::Inline(inner) = field.of {
                 let Datum::Bytes(bytes) = wire else { return Err(Broken::Protobuf.into()) };
                 let inner = Frame::new(Table::get().at(inner), bytes);
@@ -156,14 +158,14 @@ impl<'de> Message<'de> {
 
 impl<'de> Frame<'de> {
     fn new(of: &'static MessageType, bytes: &'de [u8]) -> Self {
-        Self { fields: Fields::of(bytes), of, last: 0, met: 0, nulls: 0 }
+        Self { fields: Fields::of(bytes), of, last: 0, found: 0, nulls: 0 }
     }
 
     fn next_null(&mut self) -> Option<&'static Field> {
         loop {
             let place = *self.of.nulls.get(self.nulls)?;
             self.nulls += 1;
-            if self.met & (1 << place) == 0 {
+            if self.found & (1 << place) == 0 {
                 return Some(self.of.at(place));
             }
         }

@@ -1,4 +1,4 @@
-//! The metadata of one object, found in its bytes.
+//! Scanning of an object's bytes for its metadata.
 
 use super::envelope::Envelope;
 use super::value::entry_of;
@@ -6,7 +6,7 @@ use super::wire::{Datum, Fields};
 use crate::codec::json::scan::{Deleted, Found, OwnerFound};
 use crate::codec::{Broken, Text, Wire};
 
-/// Scans an object for its metadata. Nothing behind it is looked at.
+/// Scans an object for its metadata. Fields after the metadata are not read.
 pub(crate) fn scan(object: &[u8]) -> Result<Found<'_>, Broken> {
     let envelope = Envelope::open(object)?;
     let mut found = Found {
@@ -15,7 +15,7 @@ pub(crate) fn scan(object: &[u8]) -> Result<Found<'_>, Broken> {
         wire: Wire::Protobuf,
         ..Found::default()
     };
-    // Servers write it first.
+    // Servers write metadata first.
     let mut fields = Fields::of(envelope.raw);
     match fields.next()? {
         Some((1, Datum::Bytes(metadata))) => {
@@ -72,7 +72,7 @@ fn seconds(time: &[u8]) -> Result<Option<i64>, Broken> {
     Ok(seconds)
 }
 
-/// Walks the entries of a map of strings, such as labels.
+/// Calls `take` for each entry of a map of strings, such as labels.
 pub(crate) fn each_string<'a>(
     entries: &'a [u8],
     mut take: impl FnMut(Text<'a>, Text<'a>) -> Result<(), Broken>,
@@ -91,7 +91,7 @@ pub(crate) fn each_string<'a>(
     Ok(())
 }
 
-/// Walks the owner references.
+/// Calls `take` for each owner reference.
 pub(crate) fn each_owner<'a>(
     owners: &'a [u8],
     mut take: impl FnMut(OwnerFound<'a>) -> Result<(), Broken>,
@@ -115,7 +115,7 @@ pub(crate) fn each_owner<'a>(
     Ok(())
 }
 
-/// Writes labels as servers do, in the order they are given.
+/// Encodes labels as servers do, in the given order.
 pub(crate) fn put_labels<'a>(labels: impl Iterator<Item = (&'a str, &'a str)>, to: &mut Vec<u8>) {
     use super::wire::put_bytes;
     let mut entry = Vec::new();

@@ -1,4 +1,4 @@
-//! Messages whose fields stand in any order, put into the order that servers write.
+//! Sorting of the fields of messages into the order that servers write.
 
 use super::DEEPEST;
 use super::envelope::Envelope;
@@ -7,8 +7,8 @@ use super::value::entry_of;
 use super::wire::{Datum, Fields, put, put_bytes};
 use crate::codec::Broken;
 
-/// An object with the fields of all its messages in order: parts of lists together, nothing twice. What the table does not know is
-/// left out.
+/// The object with the fields of all its messages in ascending order: elements of a list adjacent,
+/// no field repeated. Fields that are not in the table are dropped.
 pub(crate) fn canonical(object: &[u8]) -> Result<Vec<u8>, Broken> {
     let envelope = Envelope::open(object)?;
     let (api_version, kind) = envelope.texts()?;
@@ -21,15 +21,15 @@ fn ordered(of: &'static MessageType, message: &[u8], depth: u32) -> Result<Vec<u
     if depth > DEEPEST {
         return Err(Broken::Deep);
     }
-    let (mut fields, mut met) = (Fields::of(message), Vec::new());
+    let (mut fields, mut found) = (Fields::of(message), Vec::new());
     while let Some((number, wire)) = fields.next()? {
         if let Some((_, field)) = of.field(number) {
-            met.push((field, wire));
+            found.push((field, wire));
         }
     }
-    met.sort_by_key(|(field, _)| field.number);
+    found.sort_by_key(|(field, _)| field.number);
     let mut ordered = Vec::with_capacity(message.len());
-    let mut rest = &met[..];
+    let mut rest = &found[..];
     while let Some((field, wire)) = rest.first() {
         let same = rest.iter().take_while(|(other, _)| other.number == field.number).count();
         let (all, further) = rest.split_at(same);
@@ -41,7 +41,7 @@ fn ordered(of: &'static MessageType, message: &[u8], depth: u32) -> Result<Vec<u
             continue;
         }
         let mut wire = all.last().map_or(*wire, |(_, wire)| *wire);
-        // A message that comes in several parts is all of them.
+        // Repeated parts of a message field are merged, which is the same as concatenating them.
         let joined;
         if let (Type::Message(_) | Type::Inline(_), true) = (field.of, same > 1) {
             joined = all.iter().map(|(_, wire)| bytes(*wire)).collect::<Result<Vec<_>, _>>()?.concat();

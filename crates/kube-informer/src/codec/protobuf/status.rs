@@ -1,10 +1,11 @@
-//! A `Status` in protobuf: a server's answer to what it was asked for in protobuf, or some proxy's whatever it was asked for.
+//! A `Status` in protobuf: returned by a server if protobuf was requested, and by some proxies
+//! whatever was requested.
 
 use super::envelope::Envelope;
 use super::wire::{Datum, Fields};
 use crate::codec::{Broken, ServerStatus, StatusCause, StatusDetails};
 
-/// Reads a status out of its envelope, if it is one.
+/// Decodes a status from its envelope; none if it is not a status.
 pub(crate) fn status(body: &[u8]) -> Option<ServerStatus> {
     let envelope = Envelope::open(body).ok()?;
     if envelope.raw.is_empty() || !matches!(envelope.kind, b"" | b"Status") {

@@ -1,46 +1,51 @@
-//! The messages of the built-in kinds, and how their fields stand in JSON.
+//! The messages of the built-in kinds, and how their fields appear in JSON.
 
 use std::collections::HashMap;
 use std::sync::LazyLock;
 
-/// All messages, read once.
+/// All messages, parsed once.
 ///
-/// `data/messages.txt` has a line for each kind, `@apiVersion`, kind and the number of its message, then one for each message: its
-/// name, and its fields as `number:name`, presence and type, or `number:^message` for one whose fields stand among those around it.
-/// Presence: `!` always, `?` unless it is a zero value, `*` if it was set, `+` as null if it was not. Types: `s` a string, `i` a whole
-/// number, `b` a bool, `f` a double, `y` bytes, `t` a time, `u` one with microseconds, `d` a duration, `q` a quantity, `x` a number
-/// or a string, `r` JSON as it is, `e` a list of strings in a message of its own, `#` a message, `o`, `p` and `a` one that may have a
-/// list of its like, a bool or a list of strings in its place; in front of it `[` for a list and `{` for a map.
+/// `data/messages.txt` has tab-separated lines. First one line per kind: `@apiVersion`, kind and
+/// message number. Then one line per message: its name, and its fields as `number:name`, presence
+/// and type, or `number:^message` for a message whose fields are inlined into the enclosing one.
+///
+/// - Presence in JSON: `!` always, `?` unless it has a zero value, `*` if it is set, `+` as null if
+///   it is not set.
+/// - Prefix of the type: `[` a list, `{` a map.
+/// - Type: `s` string, `i` integer, `b` bool, `f` double, `y` bytes, `t` time, `u` time with
+///   microseconds, `d` duration, `q` quantity, `x` integer or string, `r` embedded JSON, `e` a
+///   message that wraps a list of strings, `#` a message, `o`, `p` and `a` a message that may be
+///   replaced by a list of such messages, a bool or a list of strings.
 #[derive(Debug)]
 pub(crate) struct Table {
     messages: Vec<MessageType>,
     kinds: HashMap<(&'static str, &'static str), usize>,
 }
 
-/// One message.
+/// A message type.
 #[derive(Debug)]
 pub(crate) struct MessageType {
     fields: Box<[Field]>,
-    /// Places of fields plus one, by their numbers.
+    /// Index of each field plus one, by field number; 0 for none.
     by_number: Box<[u8]>,
-    /// Places of the fields that are null in JSON where a message has none.
+    /// Indexes of the fields that are null in JSON if absent.
     pub(super) nulls: Box<[u8]>,
 }
 
-/// One field of a message.
+/// A field of a message.
 #[derive(Debug)]
 pub(super) struct Field {
     pub(super) number: u32,
     pub(super) name: &'static str,
-    /// Whether JSON leaves out a zero value.
+    /// Whether JSON omits a zero value.
     pub(super) omit_zero: bool,
-    /// Whether JSON has a null where there is none.
+    /// Whether JSON contains null if the field is absent.
     pub(super) or_null: bool,
     pub(super) repeats: Repeats,
     pub(super) of: Type,
 }
 
-/// How often a field may be there.
+/// Whether a field is repeated.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Repeats {
     Once,
@@ -49,13 +54,13 @@ pub(super) enum Repeats {
     Map,
 }
 
-/// What a field, or each part of it, is.
+/// The type of a field, or of each element of a repeated field.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Type {
-    /// A message whose fields stand among those around it.
+    /// A message whose fields are inlined into the enclosing one.
     Inline(usize),
     Message(usize),
-    /// A message, or what may stand in its place.
+    /// A message, or its alternative.
     Either(Instead, usize),
     Text,
     Int,
@@ -68,13 +73,13 @@ pub(super) enum Type {
     Quantity,
     IntOrText,
     Json,
-    /// A list of strings in a message of its own.
+    /// A message that wraps a list of strings.
     Texts,
-    /// Nothing at all.
+    /// An absent field that JSON contains as null.
     Null,
 }
 
-/// What may stand in the place of a message.
+/// The alternative to a message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Instead {
     List,
@@ -88,7 +93,7 @@ impl Table {
         &TABLE
     }
 
-    /// The message of a kind.
+    /// The message type of a kind.
     pub(crate) fn of_kind(&'static self, api_version: &str, kind: &str) -> Option<&'static MessageType> {
         self.kinds.get(&(api_version, kind)).map(|at| self.at(*at))
     }
@@ -104,8 +109,8 @@ impl Table {
             let name = parts.next().unwrap_or_default();
             match name.strip_prefix('@') {
                 Some(api_version) => {
-                    let kind = parts.next().expect(OURS);
-                    kinds.insert((api_version, kind), parse_number(parts.next().expect(OURS)));
+                    let kind = parts.next().expect(VALID);
+                    kinds.insert((api_version, kind), parse_number(parts.next().expect(VALID)));
                 }
                 None => messages.push(MessageType::new(parts.map(Field::parse).collect())),
             }
@@ -114,11 +119,11 @@ impl Table {
     }
 }
 
-/// The file is part of the program, and a test reads all of it.
-const OURS: &str = "the table is whole";
+/// Message of panics that cannot occur: the file is compiled in, and a test parses all of it.
+const VALID: &str = "the table is whole";
 
 fn parse_number(digits: &str) -> usize {
-    digits.parse().expect(OURS)
+    digits.parse().expect(VALID)
 }
 
 impl MessageType {
@@ -126,10 +131,10 @@ impl MessageType {
         let largest = fields.iter().map(|field| field.number).max().unwrap_or(0);
         let mut by_number = vec![0; largest as usize + 1];
         let mut nulls = Vec::new();
-        for (place, field) in (0..64_u8).zip(&fields) {
-            by_number[field.number as usize] = place + 1;
+        for (index, field) in (0..64_u8).zip(&fields) {
+            by_number[field.number as usize] = index + 1;
             if field.or_null {
-                nulls.push(place);
+                nulls.push(index);
             }
         }
         Self { fields, by_number: by_number.into(), nulls: nulls.into() }
@@ -137,25 +142,25 @@ impl MessageType {
 
     #[inline]
     pub(super) fn field(&'static self, number: u32) -> Option<(u8, &'static Field)> {
-        let place = self.by_number.get(number as usize)?.checked_sub(1)?;
-        Some((place, &self.fields[usize::from(place)]))
+        let index = self.by_number.get(number as usize)?.checked_sub(1)?;
+        Some((index, &self.fields[usize::from(index)]))
     }
 
-    pub(super) fn at(&'static self, place: u8) -> &'static Field {
-        &self.fields[usize::from(place)]
+    pub(super) fn at(&'static self, index: u8) -> &'static Field {
+        &self.fields[usize::from(index)]
     }
 }
 
 impl Field {
     fn parse(text: &'static str) -> Self {
-        let (number, rest) = text.split_once(':').expect(OURS);
-        let number = u32::try_from(parse_number(number)).expect(OURS);
+        let (number, rest) = text.split_once(':').expect(VALID);
+        let number = u32::try_from(parse_number(number)).expect(VALID);
         if let Some(inner) = rest.strip_prefix('^') {
             let of = Type::Inline(parse_number(inner));
             return Self { number, name: "", omit_zero: false, or_null: false, repeats: Repeats::Once, of };
         }
-        let mark = rest.find(['!', '?', '*', '+']).expect(OURS);
-        let (name, presence, of) = (&rest[..mark], rest.as_bytes()[mark], &rest[mark + 1..]);
+        let at = rest.find(['!', '?', '*', '+']).expect(VALID);
+        let (name, presence, of) = (&rest[..at], rest.as_bytes()[at], &rest[at + 1..]);
         let (repeats, of) = match of.as_bytes().first() {
             Some(b'[') => (Repeats::List, &of[1..]),
             Some(b'{') => (Repeats::Map, &of[1..]),
@@ -188,7 +193,7 @@ impl Type {
             "o" => Self::Either(Instead::List, parse_number(rest)),
             "p" => Self::Either(Instead::Bool, parse_number(rest)),
             "a" => Self::Either(Instead::Texts, parse_number(rest)),
-            other => unreachable!("no type {other}: {OURS}"),
+            other => unreachable!("no type {other}: {VALID}"),
         }
     }
 }
@@ -205,7 +210,7 @@ mod tests {
         );
         assert!(table.of_kind("v1", "Table").is_none());
         for message in &table.messages {
-            // One bit for each field tells which have been met.
+            // `Message` tracks the fields it has found in a 64-bit set.
             assert!(message.fields.len() <= 64);
             for field in &message.fields {
                 assert_eq!(message.by_number[field.number as usize] as usize, field_place(message, field) + 1);

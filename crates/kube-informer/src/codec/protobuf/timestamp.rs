@@ -1,18 +1,18 @@
-//! Times and durations as the server writes them in JSON.
+//! Formatting of times and durations as the server writes them in JSON.
 
 use std::fmt::Write as _;
 
-/// The most letters of a time.
-const LONGEST: usize = "2026-11-15T18:00:00.000000Z".len();
+/// Maximum length of a formatted time.
+const MAX_LEN: usize = "2026-11-15T18:00:00.000000Z".len();
 
-/// A time as text.
+/// A time formatted as text.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Moment {
-    text: [u8; LONGEST],
+    text: [u8; MAX_LEN],
     len: usize,
 }
 
-/// How much of a second is told.
+/// Precision of a formatted time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Precision {
     Seconds,
@@ -20,11 +20,11 @@ pub(super) enum Precision {
 }
 
 impl Moment {
-    /// None for a time outside of the years that four digits can tell.
+    /// Formats a time; none for a time outside of the years 0 to 9999.
     pub(super) fn of(seconds: i64, nanos: i32, precision: Precision) -> Option<Self> {
         let (days, rest) = (seconds.div_euclid(86_400), seconds.rem_euclid(86_400));
         let (year, month, day) = civil(days)?;
-        let mut moment = Self { text: *b"0000-00-00T00:00:00.000000Z", len: LONGEST };
+        let mut moment = Self { text: *b"0000-00-00T00:00:00.000000Z", len: MAX_LEN };
         moment.digits(0, 4, year);
         moment.digits(5, 2, month);
         moment.digits(8, 2, day);
@@ -54,7 +54,8 @@ impl Moment {
     }
 }
 
-/// Year, month and day of a day since 1970: the years are counted from March, so that the day that comes and goes is the last.
+/// Year, month and day of a number of days since 1970. Years are counted from March, so that the
+/// leap day is the last day of a year.
 fn civil(days: i64) -> Option<(u32, u32, u32)> {
     // The years 0 to 9999.
     if !(-719_528..2_932_897).contains(&days) {

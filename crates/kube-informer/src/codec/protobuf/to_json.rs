@@ -1,4 +1,4 @@
-//! Protobuf to JSON: all of an object, or what stands at a path.
+//! Conversion of protobuf to JSON: of a whole object, or of the values at a path.
 
 use std::fmt;
 
@@ -22,7 +22,7 @@ pub(crate) fn to_json(object: &[u8]) -> Result<Vec<u8>, Broken> {
     })
 }
 
-/// The first so many scalars at a path, as text. What is broken ends it.
+/// The first `most` scalars at a path, as text, up to the first malformed field.
 pub(crate) fn values_at(object: &[u8], path: &FieldPath, most: usize) -> Vec<String> {
     let find = |object: &[u8]| {
         let mut found = Found { values: Vec::new(), most };
@@ -35,7 +35,7 @@ pub(crate) fn values_at(object: &[u8], path: &FieldPath, most: usize) -> Vec<Str
     in_order(object, find).unwrap_or_default()
 }
 
-/// Reads an object, and once more with its fields in order if they are not.
+/// Reads an object; if its fields are not in order, sorts them and reads it again.
 fn in_order<T>(object: &[u8], read: impl Fn(&[u8]) -> Result<T, Fault>) -> Result<T, Fault> {
     match read(object) {
         Err(Fault::Disorder) => read(&canonical(object)?),
@@ -43,7 +43,7 @@ fn in_order<T>(object: &[u8], read: impl Fn(&[u8]) -> Result<T, Fault>) -> Resul
     }
 }
 
-/// Writes what it sees.
+/// A visitor that writes JSON.
 struct Writer<'a>(&'a mut Vec<u8>);
 
 impl Writer<'_> {
@@ -92,39 +92,39 @@ impl<'de> Visitor<'de> for Writer<'_> {
     }
 
     fn visit_seq<A: SeqAccess<'de>>(self, mut elements: A) -> Result<(), A::Error> {
-        let mut mark = b'[';
+        let mut delimiter = b'[';
         loop {
-            // The mark is taken back if no element follows it.
+            // The delimiter is removed again if no element follows it.
             let before = self.0.len();
-            self.0.push(mark);
+            self.0.push(delimiter);
             if elements.next_element_seed(Writer(self.0))?.is_none() {
                 self.0.truncate(before);
                 break;
             }
-            mark = b',';
+            delimiter = b',';
         }
-        if mark == b'[' {
-            self.0.push(mark);
+        if delimiter == b'[' {
+            self.0.push(delimiter);
         }
         self.0.push(b']');
         Ok(())
     }
 
     fn visit_map<A: MapAccess<'de>>(self, mut entries: A) -> Result<(), A::Error> {
-        let mut mark = b'{';
+        let mut delimiter = b'{';
         loop {
             let before = self.0.len();
-            self.0.push(mark);
+            self.0.push(delimiter);
             if entries.next_key_seed(Writer(self.0))?.is_none() {
                 self.0.truncate(before);
                 break;
             }
             self.0.push(b':');
             entries.next_value_seed(Writer(self.0))?;
-            mark = b',';
+            delimiter = b',';
         }
-        if mark == b'{' {
-            self.0.push(mark);
+        if delimiter == b'{' {
+            self.0.push(delimiter);
         }
         self.0.push(b'}');
         Ok(())
@@ -136,7 +136,7 @@ struct Found {
     most: usize,
 }
 
-/// Follows a path.
+/// A visitor that follows a path.
 struct Walk<'a> {
     steps: &'a [Step],
     found: &'a mut Found,
@@ -231,7 +231,7 @@ impl<'de> Visitor<'de> for Walk<'_> {
     }
 }
 
-/// Whether a name is this one.
+/// A seed that compares a name with this one.
 struct IsName<'a>(&'a str);
 
 impl<'de> DeserializeSeed<'de> for IsName<'_> {

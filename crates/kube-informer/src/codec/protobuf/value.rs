@@ -1,4 +1,4 @@
-//! The value of a field, read as serde reads JSON.
+//! A serde deserializer for field values that yields what JSON would contain.
 
 use std::borrow::Cow;
 
@@ -15,7 +15,7 @@ use super::wire::{Datum, Fields, bytes_of};
 use super::{DEEPEST, base64};
 use crate::codec::Broken;
 
-/// The name of a field.
+/// Deserializer of a field name.
 pub(super) struct Name<'de>(pub(super) &'de str);
 
 impl<'de> Deserializer<'de> for Name<'de> {
@@ -45,7 +45,7 @@ impl<'de> Deserializer<'de> for Name<'de> {
     }
 }
 
-/// One value.
+/// Deserializer of a single value.
 #[derive(Clone, Copy)]
 pub(super) struct One<'de> {
     pub(super) of: Type,
@@ -72,7 +72,7 @@ impl<'de> One<'de> {
         }
     }
 
-    /// The JSON inside.
+    /// The embedded JSON.
     fn json(&self) -> Result<&'de [u8], Fault> {
         let json = bytes_of(self.bytes()?, 1)?.unwrap_or_default();
         Ok(if json.is_empty() { b"null" } else { json })
@@ -117,7 +117,7 @@ impl<'de> One<'de> {
         if kind == 1 { visit_text(text, visitor) } else { visit_int(int, visitor) }
     }
 
-    /// A message, or what stands in its place.
+    /// A message, or its alternative.
     fn either<V: Visitor<'de>>(&self, instead: Instead, message: usize, visitor: V) -> Result<V::Value, Fault> {
         let bytes = self.bytes()?;
         let message_number = if instead == Instead::Bool { 2 } else { 1 };
@@ -165,7 +165,7 @@ fn text(bytes: &[u8]) -> Cow<'_, str> {
 fn visit_text<'de, V: Visitor<'de>>(bytes: &'de [u8], visitor: V) -> Result<V::Value, Fault> {
     match std::str::from_utf8(bytes) {
         Ok(text) => visitor.visit_borrowed_str(text),
-        // As Go writes it in JSON.
+        // Go replaces invalid UTF-8 in JSON in the same way.
         Err(_) => visitor.visit_string(text(bytes).into_owned()),
     }
 }
@@ -208,7 +208,7 @@ impl<'de> Deserializer<'de> for One<'de> {
             Type::Quantity => visit_text(bytes_of(self.bytes()?, 1)?.unwrap_or(b"0"), visitor),
             Type::IntOrText => self.int_or_text(visitor),
             Type::Json => {
-                // Looked through once as a whole, which is quicker than string by string.
+                // Validating UTF-8 once for the whole value is faster than for each string.
                 let json = std::str::from_utf8(self.json()?).map_err(|_| Broken::Text)?;
                 let mut json = serde_json::Deserializer::from_str(json);
                 let value = json.deserialize_any(visitor).map_err(|_| Fault::Shape)?;
@@ -259,7 +259,7 @@ impl<'de> Deserializer<'de> for One<'de> {
     }
 }
 
-/// A double as it is read out of the JSON that Go writes, where a whole number has no point.
+/// Visits a double as decoded from Go's JSON, where a whole number has no decimal point.
 fn visit_double<'de, V: Visitor<'de>>(double: f64, visitor: V) -> Result<V::Value, Fault> {
     const EXACT: f64 = 9_007_199_254_740_992.0;
     if double.fract() == 0.0 && double.abs() < EXACT {
@@ -270,7 +270,7 @@ fn visit_double<'de, V: Visitor<'de>>(double: f64, visitor: V) -> Result<V::Valu
     visitor.visit_f64(double)
 }
 
-/// Fields of one number that stand together.
+/// Adjacent fields with the same number.
 pub(super) struct Run<'r, 'de> {
     pub(super) fields: &'r mut Fields<'de>,
     pub(super) number: u32,
@@ -286,14 +286,14 @@ impl<'de> Run<'_, 'de> {
         }
     }
 
-    /// Leaves out what nobody has read.
+    /// Skips the fields that the visitor has not read.
     pub(super) fn skip(&mut self) -> Result<(), Fault> {
         while self.next()?.is_some() {}
         Ok(())
     }
 }
 
-/// A list.
+/// Deserializer of a repeated field.
 pub(super) struct List<'r, 's, 'de> {
     pub(super) run: &'s mut Run<'r, 'de>,
     pub(super) of: Type,
@@ -311,12 +311,12 @@ impl<'de> SeqAccess<'de> for List<'_, '_, 'de> {
     }
 }
 
-/// A map.
+/// Deserializer of a map field.
 pub(super) struct Entries<'r, 's, 'de> {
     pub(super) run: &'s mut Run<'r, 'de>,
     pub(super) of: Type,
     pub(super) depth: u32,
-    /// That of the key which was given out.
+    /// The value of the key returned last.
     pub(super) value: Option<Datum<'de>>,
 }
 
@@ -327,7 +327,7 @@ impl<'de> MapAccess<'de> for Entries<'_, '_, 'de> {
         let Some(wire) = self.run.next()? else { return Ok(None) };
         let Datum::Bytes(entry) = wire else { return Err(Broken::Protobuf.into()) };
         let (key, value) = entry_of(entry)?;
-        // What a map holds by default is not written.
+        // A default value is not encoded.
         self.value = Some(value.unwrap_or(match self.of {
             Type::Int | Type::Bool => Datum::Number(0),
             Type::Double => Datum::Fixed(0),
@@ -345,7 +345,7 @@ impl<'de> MapAccess<'de> for Entries<'_, '_, 'de> {
     }
 }
 
-/// Key and value of an entry.
+/// The key and value of a map entry.
 pub(super) fn entry_of(entry: &[u8]) -> Result<(&[u8], Option<Datum<'_>>), Broken> {
     let (mut fields, mut key, mut value) = (Fields::of(entry), &b""[..], None);
     while let Some(field) = fields.next()? {
@@ -358,7 +358,7 @@ pub(super) fn entry_of(entry: &[u8]) -> Result<(&[u8], Option<Datum<'_>>), Broke
     Ok((key, value))
 }
 
-/// Lists and maps are themselves values.
+/// Implements `Deserializer` for a type that is itself the access to its elements.
 macro_rules! deserialize_as {
     ($name:ident, $visit:ident) => {
         impl<'de> Deserializer<'de> for $name<'_, '_, 'de> {

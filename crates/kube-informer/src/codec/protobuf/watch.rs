@@ -1,4 +1,4 @@
-//! Frames of a watch in protobuf: each after its length.
+//! Frames of a protobuf watch, each preceded by its length.
 
 use bytes::Bytes;
 
@@ -8,59 +8,59 @@ use super::wire::{Datum, Fields, bytes_of};
 use crate::codec::json::watch::bookmark;
 use crate::codec::{Broken, Change, FrameTooLong, WatchFrame};
 
-/// Cuts arriving bytes into frames.
+/// Splits incoming bytes into frames.
 #[derive(Debug)]
 pub struct ProtobufFrames {
     arriving: Arriving,
-    /// How long the frame is that has begun.
-    begun: Option<usize>,
+    /// Length of the current frame, once received.
+    frame_length: Option<usize>,
     limit: usize,
 }
 
-/// The bytes of a frame's length.
-const LENGTH: usize = 4;
+/// Size of the length prefix of a frame.
+const PREFIX: usize = 4;
 
 impl ProtobufFrames {
-    /// Frames of at most `limit` bytes.
+    /// Splits frames of at most `limit` bytes.
     #[must_use]
     pub fn new(limit: usize) -> Self {
-        Self { arriving: Arriving::default(), begun: None, limit }
+        Self { arriving: Arriving::default(), frame_length: None, limit }
     }
 
-    /// Takes the next chunk. The frames of the one before must have been taken.
+    /// Adds the next chunk. The frames of the previous chunk must have been taken.
     pub fn push(&mut self, chunk: Bytes) {
         self.arriving.push(chunk);
     }
 
-    /// The next whole frame, or none until more bytes are pushed.
+    /// The next complete frame, or none until more bytes are pushed.
     ///
-    /// After an error the stream is lost: where the next frame begins is not known.
+    /// The stream is unusable after an error: the start of the next frame is unknown.
     #[expect(clippy::should_implement_trait, reason = "an iterator would seem to end when only the bytes at hand do")]
     pub fn next(&mut self) -> Option<Result<Bytes, FrameTooLong>> {
-        let length = match self.begun {
+        let length = match self.frame_length {
             Some(length) => length,
             None => {
-                let bytes = self.arriving.take(LENGTH)?;
-                let length = u32::from_be_bytes(*bytes.first_chunk::<LENGTH>()?);
-                *self.begun.insert(usize::try_from(length).unwrap_or(usize::MAX))
+                let bytes = self.arriving.take(PREFIX)?;
+                let length = u32::from_be_bytes(*bytes.first_chunk::<PREFIX>()?);
+                *self.frame_length.insert(usize::try_from(length).unwrap_or(usize::MAX))
             }
         };
         if length > self.limit {
             return Some(Err(FrameTooLong::new(self.limit)));
         }
         let frame = self.arriving.take(length)?;
-        self.begun = None;
+        self.frame_length = None;
         Some(Ok(frame))
     }
 
-    /// Whether the bytes so far end within a frame.
+    /// Whether the bytes received so far end inside a frame.
     #[must_use]
     pub fn is_within(&self) -> bool {
-        self.begun.is_some() || self.arriving.len() > 0
+        self.frame_length.is_some() || self.arriving.len() > 0
     }
 }
 
-/// Reads an event: its type, and its object in an envelope.
+/// Decodes an event: its type, and its object in an envelope.
 pub(crate) fn read_frame(frame: &Bytes) -> Result<WatchFrame, Broken> {
     let (mut fields, mut kind, mut object) = (Fields::of(frame), None, None);
     while let Some(field) = fields.next()? {

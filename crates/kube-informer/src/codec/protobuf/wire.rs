@@ -1,8 +1,8 @@
-//! Tags, numbers and lengths.
+//! The protobuf wire format: tags, varints and lengths.
 
 use crate::codec::Broken;
 
-/// A value as it stands in a message.
+/// A field value by wire type: varint, fixed-size or length-delimited.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Datum<'a> {
     Number(u64),
@@ -10,7 +10,7 @@ pub(super) enum Datum<'a> {
     Bytes(&'a [u8]),
 }
 
-/// Walks the fields of a message.
+/// Iterates over the fields of a message.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Fields<'a> {
     pub(super) rest: &'a [u8],
@@ -21,7 +21,7 @@ impl<'a> Fields<'a> {
         Self { rest: message }
     }
 
-    /// The next field's number and value.
+    /// The number and value of the next field.
     #[inline]
     pub(super) fn next(&mut self) -> Result<Option<(u32, Datum<'a>)>, Broken> {
         if self.rest.is_empty() {
@@ -32,7 +32,7 @@ impl<'a> Fields<'a> {
         Ok(Some((number, self.value(tag)?)))
     }
 
-    /// The next field's value, if it is of this number and of bytes.
+    /// The value of the next field, if it has this number.
     #[inline]
     pub(super) fn next_if(&mut self, number: u32) -> Result<Option<Datum<'a>>, Broken> {
         let mut ahead = self.rest;
@@ -67,7 +67,7 @@ impl<'a> Fields<'a> {
     }
 }
 
-/// The last of the fields of this number that are of bytes.
+/// The value of the last length-delimited field with this number.
 pub(super) fn bytes_of(message: &[u8], number: u32) -> Result<Option<&[u8]>, Broken> {
     let (mut fields, mut found) = (Fields::of(message), None);
     while let Some((at, wire)) = fields.next()? {
