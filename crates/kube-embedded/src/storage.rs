@@ -1,8 +1,12 @@
-//! What the server holds: one revision counter, every object as JSON bytes, and the changes of a while.
+//! The storage: one revision counter, every object as JSON bytes, and a bounded history of changes.
 //!
-//! The storage is an event log with a present state, as etcd is. A write is worked out outside the lock and committed
-//! under it, against the revision it was worked out from; a watch is a cursor into the log, so that nothing is queued
-//! for anybody and one event is held and encoded once, however many watch it.
+//! As in etcd, it is a current state plus an event log. A write is prepared outside the lock and
+//! committed under it, with optimistic concurrency: it names the revision it is based on. A watch
+//! is a cursor into the log, so nothing is queued per watch, and each event is stored and encoded
+//! once for all watches.
+//!
+//! Uses `kinds`, `encoding`, `http::status` and, for the cache of encoded frames, `api::view`; must
+//! not use `controllers`, `faults`, `generate` or `pretend`.
 
 mod change;
 pub(crate) mod continue_token;
@@ -26,52 +30,55 @@ pub(crate) use self::key::{Key, Span};
 pub(crate) use self::object::{Draft, Labels, Object};
 use self::table::Table;
 
-/// A table's name: versions of one kind share a table; so do core events and those of `events.k8s.io`.
+/// The name of a table. All versions of one kind share a table, and so do core events and those of
+/// `events.k8s.io`.
 pub(crate) type TableId = crate::kinds::GroupResource;
 
-/// How long changes are kept for watches and consistent pages.
+/// Limits of the history that is kept for watches and consistent pagination.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Window {
-    /// The most changes kept for one resource.
+    /// The maximum number of changes kept for one resource.
     pub(crate) changes: usize,
-    /// The greatest age of a change that is kept.
+    /// The maximum age of a change.
     pub(crate) age: Duration,
 }
 
-/// What a write relies on: it fails unless this still holds when it is committed.
+/// The precondition of a write: it fails unless this holds when it is committed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Expect {
-    /// Nothing is there.
+    /// The key has no object.
     Absent,
-    /// The object is there in this revision.
+    /// The object exists at this revision.
     Revision(u64),
 }
 
-/// A write that lost against another one: read again and decide anew.
+/// The precondition of a write failed because of a concurrent write: the caller reads again and
+/// retries.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Outdated;
 
-/// Why a cursor cannot be followed.
+/// Why a watch cursor is invalid.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Lost {
-    /// The changes after the cursor are no longer all kept; `oldest` is the first revision one may watch from.
+    /// Some changes after the cursor are compacted; `oldest` is the first revision that a watch may
+    /// start from.
     Compacted { oldest: u64 },
-    /// The resource is no longer served, or the server took up another state.
+    /// The resource is no longer served, or the server restored a backup.
     Closed,
 }
 
-/// A look at a table in one revision.
+/// The objects of a table at one revision.
 #[derive(Debug)]
 pub(crate) struct Snapshot {
-    /// The revision that the objects were read in.
+    /// The revision at which the objects were read.
     pub(crate) revision: u64,
-    /// The objects, in the order of their keys.
+    /// The objects, in key order.
     pub(crate) objects: Vec<Arc<Object>>,
-    /// How many keys follow those read.
+    /// The number of objects in the span after those read.
     pub(crate) remaining: usize,
 }
 
-/// A whole state, taken by [`Storage::backup`].
+/// The complete state of the storage, taken by [`Storage::backup`].
 #[derive(Debug, Clone)]
 pub(crate) struct Backup {
     revision: u64,
@@ -84,11 +91,11 @@ impl Backup {
     }
 }
 
-/// The state behind the server.
+/// The state of the server: all tables, under one lock.
 #[derive(Debug)]
 pub(crate) struct Storage {
     inner: Mutex<Inner>,
-    /// The store's revision, for requests that wait until it reaches theirs.
+    /// The current revision, for requests that wait until it reaches theirs.
     revision: latest::Sender<u64>,
     window: Window,
 }
@@ -113,38 +120,39 @@ impl Storage {
         self.inner.lock().revision
     }
 
-    /// Follows the revision of the whole store.
+    /// Subscribes to the revision of the whole storage.
     pub(crate) fn revisions(&self) -> latest::Receiver<u64> {
         self.revision.subscribe()
     }
 
-    /// The present state of one object.
+    /// The current state of one object.
     pub(crate) fn get(&self, table: &TableId, key: &Key) -> Option<Arc<Object>> {
         self.inner.lock().tables.get(table)?.get(key)
     }
 
-    /// How many objects a table holds.
+    /// The number of objects in a table.
     pub(crate) fn count(&self, table: &TableId) -> usize {
         self.inner.lock().tables.get(table).map_or(0, Table::len)
     }
 
-    /// Every table that holds or held objects.
+    /// Every table that contains or contained objects.
     pub(crate) fn tables(&self) -> Vec<TableId> {
         let mut ids: Vec<TableId> = self.inner.lock().tables.keys().cloned().collect();
         ids.sort();
         ids
     }
 
-    /// The present state of the objects of a span, and the store's revision.
+    /// The current state of the objects in a span, at the storage's revision.
     ///
-    /// This is a consistent read: whoever reads the table "as cached" later sees at least this revision.
+    /// This is a consistent read: later cached reads of the table return at least this revision.
     pub(crate) fn list(&self, table: &TableId, span: &Span) -> Snapshot {
         let mut inner = self.inner.lock();
         let revision = inner.revision;
         inner.table(table, self.window).read_all(span, revision)
     }
 
-    /// The state of a span as the table itself knows it, in the revision of the last change or consistent read.
+    /// The state of a span as a watch cache has it: at the revision of the table's last change or
+    /// consistent read.
     pub(crate) fn list_cached(&self, table: &TableId, span: &Span) -> Snapshot {
         let mut inner = self.inner.lock();
         let table = inner.table(table, self.window);
@@ -152,8 +160,8 @@ impl Storage {
         table.read_all(span, revision)
     }
 
-    /// The state of a span in a past or the present revision, at most `limit` objects of it; `None` if the history no
-    /// longer reaches that far.
+    /// The state of a span at a past or the current revision, at most `limit` objects; `None` if
+    /// the history does not reach back that far.
     pub(crate) fn list_at(
         &self,
         table: &TableId,
@@ -165,7 +173,7 @@ impl Storage {
         inner.table(table, self.window).read_at(span, revision, limit)
     }
 
-    /// Marks a table as read consistently in the present revision, and gives that revision.
+    /// Records a consistent read of a table at the current revision, and returns that revision.
     pub(crate) fn progress(&self, table: &TableId) -> u64 {
         let mut inner = self.inner.lock();
         let revision = inner.revision;
@@ -173,12 +181,12 @@ impl Storage {
         revision
     }
 
-    /// The revision a table knows of: of its last change or of the last consistent read.
+    /// The revision of a table's last change or consistent read.
     pub(crate) fn cached_revision(&self, table: &TableId) -> u64 {
         self.inner.lock().table(table, self.window).progress()
     }
 
-    /// Writes an object. Content equal to what is there changes nothing and tells nobody.
+    /// Writes an object. Content equal to the current one gets no revision and creates no event.
     pub(crate) fn put(
         &self,
         table: &TableId,
@@ -197,7 +205,7 @@ impl Storage {
         Ok(object)
     }
 
-    /// Removes an object. Gives its last state under the revision of the deletion.
+    /// Removes an object. Returns its last state with the revision of the deletion.
     pub(crate) fn delete(
         &self,
         table: &TableId,
@@ -214,7 +222,8 @@ impl Storage {
         Ok(object)
     }
 
-    /// Follows a table: the value moves whenever there is a change to read with [`Storage::changes`].
+    /// Subscribes to a table: the value changes whenever there is a change to read with
+    /// [`Storage::changes`].
     pub(crate) fn follow(&self, table: &TableId) -> latest::Receiver<u64> {
         self.inner.lock().table(table, self.window).follow()
     }
@@ -224,7 +233,8 @@ impl Storage {
         self.inner.lock().table(table, self.window).can_watch_from(revision)
     }
 
-    /// At most `limit` changes after `cursor`, oldest first, with the number that are still waiting after those.
+    /// At most `limit` changes after `cursor`, oldest first, and the number of changes that remain
+    /// after them.
     pub(crate) fn changes(
         &self,
         table: &TableId,
@@ -235,7 +245,7 @@ impl Storage {
         inner.tables.get(table).ok_or(Lost::Closed)?.changes(cursor, limit)
     }
 
-    /// Forgets changes that are older than the window allows.
+    /// Removes changes older than the maximum age.
     pub(crate) fn expire(&self, now: Instant) {
         let Some(horizon) = now.checked_sub(self.window.age) else { return };
         let mut inner = self.inner.lock();
@@ -244,7 +254,7 @@ impl Storage {
         }
     }
 
-    /// Forgets every change: pages and watches from before now expire.
+    /// Removes every change: continue tokens and watches from before now expire.
     pub(crate) fn compact(&self) {
         let mut inner = self.inner.lock();
         let revision = inner.revision;
@@ -253,21 +263,22 @@ impl Storage {
         }
     }
 
-    /// Takes a table out of service: its watches end.
+    /// Removes a table; its watches end.
     pub(crate) fn close(&self, table: &TableId) {
         let closed = self.inner.lock().tables.remove(table);
-        // Freed outside the lock, with all its objects.
+        // Freed outside the lock, together with all its objects.
         drop(closed);
     }
 
-    /// The present state of everything.
+    /// The current state of all tables.
     pub(crate) fn backup(&self) -> Backup {
         let inner = self.inner.lock();
         let objects = inner.tables.iter().map(|(id, table)| (id.clone(), table.present().collect())).collect();
         Backup { revision: inner.revision, objects }
     }
 
-    /// Takes up an earlier state, as after a restored backup: the revision goes back, the history is gone, watches end.
+    /// Replaces the state with that of a backup: the revision goes back, the history is lost,
+    /// watches end.
     pub(crate) fn restore(&self, backup: &Backup) {
         let mut inner = self.inner.lock();
         let mut tables = HashMap::new();

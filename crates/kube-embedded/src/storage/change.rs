@@ -1,4 +1,4 @@
-//! One change of a table, as watches see it.
+//! One change of a table, as watches read it.
 
 use std::sync::Arc;
 
@@ -39,12 +39,13 @@ impl FrameKind {
 #[derive(Debug)]
 pub(crate) struct Change {
     pub(crate) kind: ChangeKind,
-    /// The object after the change; of a deletion, its last state under the revision of the deletion.
+    /// The object after the change. For a deletion: its last state with the revision of the
+    /// deletion.
     pub(crate) object: Arc<Object>,
     /// The object before the change.
     pub(crate) previous: Option<Arc<Object>>,
     pub(crate) at: Instant,
-    /// The frames already written, by what was asked for: an event is encoded once, however many watch it.
+    /// Encoded frames by event type and view: each is encoded once for all watches.
     frames: Mutex<Vec<(FrameKind, View, Bytes)>>,
 }
 
@@ -57,7 +58,7 @@ impl Change {
         self.object.revision()
     }
 
-    /// The frame of this change in a view, made by `encode` the first time it is asked for.
+    /// The frame of this change in a view, created by `encode` on the first call and then cached.
     pub(crate) fn frame(&self, kind: FrameKind, view: &View, encode: impl FnOnce() -> Bytes) -> Bytes {
         let mut frames = self.frames.lock();
         if let Some((.., frame)) = frames.iter().find(|(k, v, _)| *k == kind && v.is(view)) {

@@ -1,4 +1,4 @@
-//! Continue tokens: where a paged list goes on, and in which revision.
+//! Continue tokens: the position of a paginated list and the revision at which it continues.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
@@ -7,31 +7,33 @@ use serde_json::Value;
 
 use crate::http::status::Status;
 
-/// The revision a page is to be read in.
+/// The revision at which a page is read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum PageRevision {
-    /// That of the first page.
+    /// The revision of the first page.
     At(u64),
-    /// The latest: what a token handed out with a 410 asks for.
+    /// The latest revision, which a token that was sent with a 410 requests.
     Latest,
 }
 
-/// A token, decoded.
+/// A decoded continue token.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct ContinueToken {
     pub(crate) revision: PageRevision,
-    /// The first key that may be read, relative to the collection that is listed.
+    /// The first key to read, relative to the listed collection.
     pub(crate) start: String,
 }
 
 impl ContinueToken {
-    /// The token that goes on after a key. Kinds with a watch cache put a slash before it, the others do not.
+    /// Encodes the token that continues after a key. Kinds with a watch cache put a slash before
+    /// the key, the others do not.
     pub(crate) fn after(key: &str, revision: u64, cached: bool) -> String {
         let slash = if cached { "/" } else { "" };
         Self::encode(revision.to_string(), &format!("{slash}{key}\0"))
     }
 
-    /// The token that goes with a 410: the rest of the list, in whatever revision there is then.
+    /// Encodes the token that is sent with a 410: it continues at the same key at the latest
+    /// revision.
     pub(crate) fn rest(&self) -> String {
         Self::encode("-1", &self.start)
     }
@@ -59,7 +61,8 @@ impl ContinueToken {
             start: String,
         }
         let json = decode_base64(token)?;
-        // Go tells of the value's type where serde tells of the field: settle for its syntax errors and shapes.
+        // Go's type errors differ from serde's: only syntax errors and the shape of messages are
+        // reproduced.
         let value: Value = serde_json::from_slice(&json).map_err(|error| go_syntax_error(&json, &error))?;
         let wire: Wire = serde_json::from_value(value).map_err(|error| error.to_string())?;
         if wire.v != "meta.k8s.io/v1" {
@@ -72,7 +75,8 @@ impl ContinueToken {
             return Err("encoded start key empty (version meta.k8s.io/v1)".into());
         }
         let start = wire.start.strip_prefix('/').unwrap_or(&wire.start);
-        // A key is a plain path: whatever cleaning would change does not come from us.
+        // A key is a clean path. One that Go's path cleaning would change was not created by this
+        // server.
         let bare = start.strip_suffix('\0').unwrap_or(start);
         if bare.split('/').any(|part| matches!(part, "" | "." | "..")) {
             return Err(wire.start);
@@ -82,19 +86,19 @@ impl ContinueToken {
     }
 }
 
-/// Base64 with Go's error words.
+/// Decodes base64, with Go's error message.
 fn decode_base64(token: &str) -> Result<Vec<u8>, String> {
     URL_SAFE_NO_PAD.decode(token).map_err(|error| {
         let at = match error {
             base64::DecodeError::InvalidByte(at, _) | base64::DecodeError::InvalidLastSymbol { offset: at, .. } => at,
-            // A group of four that is too short is told by where it begins.
+            // Go reports an incomplete group of four at the position of its first byte.
             _ => token.len() - token.len() % 4,
         };
         format!("illegal base64 data at input byte {at}")
     })
 }
 
-/// The message of Go's JSON decoder for text that is no JSON.
+/// The error message of Go's JSON decoder for invalid JSON.
 fn go_syntax_error(json: &[u8], error: &serde_json::Error) -> String {
     if error.is_eof() {
         return "unexpected end of JSON input".into();

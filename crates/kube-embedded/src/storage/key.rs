@@ -1,13 +1,14 @@
-//! Keys of a table, and spans of them.
+//! Table keys and key ranges.
 
 use std::borrow::Borrow;
 use std::fmt;
 use std::ops::Bound;
 use std::sync::Arc;
 
-/// An object's place in its table: `namespace/name`, or the name alone where there is no namespace.
+/// The key of an object in its table: `namespace/name`, or only the name for cluster-scoped
+/// objects.
 ///
-/// Keys are ordered by their bytes, as the real server's are: namespace `ord-x` comes before `ord`, because `-` is less
+/// Keys are ordered bytewise, as in etcd: namespace `ord-x` comes before `ord`, because `-` is less
 /// than `/`.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) struct Key(Arc<str>);
@@ -45,7 +46,7 @@ impl fmt::Display for Key {
     }
 }
 
-/// The keys that a list reads: everything or one namespace, from a key on.
+/// The keys that a list reads: all or those of one namespace, from an optional start key on.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Span {
     prefix: String,
@@ -61,13 +62,14 @@ impl Span {
         Self { prefix: namespace.map(|n| format!("{n}/")).unwrap_or_default(), from: None }
     }
 
-    /// The part of the span from a key on; `key` is relative to the span, as in a continue token.
+    /// Restricts the span to keys from `key` on, which is relative to the span, as in a continue
+    /// token.
     pub(crate) fn starting_at(mut self, key: &str) -> Self {
         self.from = Some(format!("{}{key}", self.prefix));
         self
     }
 
-    /// The key as a continue token has it: without the namespace that the span already fixes.
+    /// The key as a continue token contains it: without the namespace that the span already fixes.
     pub(crate) fn relative<'k>(&self, key: &'k Key) -> &'k str {
         key.as_str().strip_prefix(&*self.prefix).unwrap_or(key.as_str())
     }

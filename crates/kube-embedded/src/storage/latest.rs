@@ -1,26 +1,27 @@
-//! The latest value of something, for those who follow it.
+//! A channel that holds only the latest value.
 
 use std::sync::Arc;
 
 use parking_lot::Mutex;
 use tokio::sync::Notify;
 
-/// The side that sets the value.
+/// The sending half.
 ///
-/// As tokio's `watch`, except that whoever waits is woken in the order in which they came. There, chance decides, and what a server
-/// sends first to which of two clients would be another matter each time a seed is played.
+/// Works as tokio's `watch`, except that waiting receivers are woken in FIFO order. In tokio's
+/// `watch` the order is random, so runs with the same seed would send events to two clients in
+/// different orders.
 #[derive(Debug)]
 pub(crate) struct Sender<T>(Arc<Shared<T>>);
 
-/// The side that follows.
+/// The receiving half.
 #[derive(Debug, Clone)]
 pub(crate) struct Receiver<T> {
     shared: Arc<Shared<T>>,
-    /// How many changes have been seen.
+    /// The number of changes already seen.
     seen: u64,
 }
 
-/// The sender is gone, and everything it said has been heard.
+/// The sender is dropped and its last value has been received.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Gone;
 
@@ -34,12 +35,12 @@ struct Shared<T> {
 struct Latest<T> {
     value: T,
     changes: u64,
-    gone: bool,
+    is_closed: bool,
 }
 
 impl<T: Copy> Sender<T> {
     pub(crate) fn new(value: T) -> Self {
-        let latest = Mutex::new(Latest { value, changes: 0, gone: false });
+        let latest = Mutex::new(Latest { value, changes: 0, is_closed: false });
         Self(Arc::new(Shared { latest, changed: Notify::new() }))
     }
 
@@ -62,7 +63,7 @@ impl<T: Copy> Sender<T> {
 
 impl<T> Drop for Sender<T> {
     fn drop(&mut self) {
-        self.0.latest.lock().gone = true;
+        self.0.latest.lock().is_closed = true;
         self.0.changed.notify_waiters();
     }
 }
@@ -72,16 +73,17 @@ impl<T: Copy> Receiver<T> {
         self.shared.latest.lock().value
     }
 
-    /// Takes the present value as seen.
+    /// Marks the current value as seen.
     pub(crate) fn mark_seen(&mut self) {
         self.seen = self.shared.latest.lock().changes;
     }
 
-    /// Completes when there is a value that was not seen, and takes it as seen.
+    /// Waits for a value that was not seen yet, and marks it as seen.
     pub(crate) async fn changed(&mut self) -> Result<T, Gone> {
         loop {
             let mut changed = std::pin::pin!(self.shared.changed.notified());
-            // Listening before looking, so that nothing is missed in between.
+            // Registers for the notification before the check, so that no change in between is
+            // missed.
             changed.as_mut().enable();
             {
                 let latest = self.shared.latest.lock();
@@ -89,7 +91,7 @@ impl<T: Copy> Receiver<T> {
                     self.seen = latest.changes;
                     return Ok(latest.value);
                 }
-                if latest.gone {
+                if latest.is_closed {
                     return Err(Gone);
                 }
             }
@@ -97,7 +99,7 @@ impl<T: Copy> Receiver<T> {
         }
     }
 
-    /// Completes when the value passes a test, with the value.
+    /// Waits until the value passes a test, and returns it.
     pub(crate) async fn wait_for(&mut self, mut test: impl FnMut(&T) -> bool) -> Result<T, Gone> {
         let mut value = self.get();
         while !test(&value) {

@@ -1,4 +1,4 @@
-//! A stored object: its bytes, and the little of it that is read without parsing.
+//! A stored object: its JSON and the parts that are read without parsing it.
 
 use std::ops::Range;
 use std::sync::{Arc, OnceLock};
@@ -31,7 +31,7 @@ impl<'a> FromIterator<(&'a str, &'a str)> for Labels {
     }
 }
 
-/// An object ready to be written: everything but its revision, which only the commit knows.
+/// An object ready to be written: everything except its revision, which is known only at commit.
 #[derive(Debug, Clone)]
 pub(crate) struct Draft {
     pub(crate) key: Key,
@@ -41,7 +41,7 @@ pub(crate) struct Draft {
 }
 
 impl Draft {
-    /// Encodes an object of the kind that its table stores.
+    /// Encodes an object in the storage version of its kind.
     pub(crate) fn new(stored: &Kind, key: Key, object: &Value) -> Self {
         let labels = object["metadata"]["labels"].as_object();
         Self {
@@ -57,7 +57,7 @@ impl Draft {
     }
 }
 
-/// One version of an object. Never changes.
+/// One immutable version of an object.
 #[derive(Debug)]
 pub(crate) struct Object {
     key: Key,
@@ -65,11 +65,11 @@ pub(crate) struct Object {
     json: Bytes,
     version: Range<u32>,
     metadata: Range<u32>,
-    /// How many bytes an item of a list leaves out, the opening brace included.
+    /// The number of leading bytes that an item of a list omits, the opening brace included.
     prefix: u32,
     labels: Labels,
     fields: Box<[Box<str>]>,
-    /// Made when somebody asks for it first, and kept as long as the object.
+    /// The protobuf message, encoded on first use and kept with the object.
     message: OnceLock<Box<[u8]>>,
 }
 
@@ -91,7 +91,7 @@ impl Object {
         }
     }
 
-    /// The same content under another revision: what watches are told of deletions.
+    /// A copy with another revision, for the event of a deletion.
     pub(crate) fn under(&self, revision: u64) -> Self {
         let digits = revision.to_string();
         let (start, end) = (self.version.start as usize, self.version.end as usize);
@@ -120,23 +120,24 @@ impl Object {
         self.revision
     }
 
-    /// The object in its storage version, as the real server writes it, without a line break.
+    /// The object in its storage version, as the real server encodes it, without a trailing line
+    /// break.
     pub(crate) fn json(&self) -> &Bytes {
         &self.json
     }
 
-    /// The object as an item of a typed list: without kind and apiVersion, and without the opening brace.
+    /// The object as an item of a typed list: without kind, apiVersion and the opening brace.
     pub(crate) fn item_tail(&self) -> &[u8] {
         &self.json[self.prefix as usize..]
     }
 
-    /// The metadata object.
+    /// The JSON of `metadata`.
     pub(crate) fn metadata(&self) -> &[u8] {
         &self.json[self.metadata.start as usize..self.metadata.end as usize]
     }
 
-    /// The protobuf message of the object in its storage version. Of a custom resource there is none but that of its
-    /// metadata.
+    /// The protobuf message of the object in its storage version. For a custom resource: only that
+    /// of its metadata.
     pub(crate) fn message(self: &Arc<Self>, stored: &Kind) -> &[u8] {
         self.message.get_or_init(|| {
             let value = self.to_value();
@@ -148,7 +149,7 @@ impl Object {
         })
     }
 
-    /// What [`Object::message`] made, if it was ever asked.
+    /// The cached result of [`Object::message`]; empty if that was not called yet.
     pub(crate) fn kept_message(&self) -> &[u8] {
         self.message.get().map(|message| &**message).unwrap_or_default()
     }
@@ -157,12 +158,13 @@ impl Object {
         &self.labels
     }
 
-    /// The values of the kind's selectable fields beside name and namespace, in the kind's order.
+    /// The values of the kind's selectable fields other than name and namespace, in the kind's
+    /// order.
     pub(crate) fn fields(&self) -> &[Box<str>] {
         &self.fields
     }
 
-    /// Whether a draft would change nothing.
+    /// Whether writing a draft would change nothing.
     pub(crate) fn is_same_as(&self, draft: &Draft) -> bool {
         self.json[..self.version.start as usize] == *draft.encoded.head()
             && self.json[self.version.end as usize..] == *draft.encoded.tail()
@@ -173,7 +175,7 @@ impl Object {
     }
 }
 
-/// Objects are bounded by the request's size limit, far below 4 GiB.
+/// Narrows a range to `u32`: the size limit of requests keeps objects far below 4 GiB.
 fn narrow(range: &Range<usize>) -> Range<u32> {
     range.start as u32..range.end as u32
 }

@@ -1,4 +1,4 @@
-//! Label and field selectors, with the real server's words for those that are wrong.
+//! Label and field selectors, with the real server's error messages for invalid ones.
 
 mod field;
 mod label;

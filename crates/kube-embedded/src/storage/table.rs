@@ -1,4 +1,4 @@
-//! One resource: its objects in every revision still known, and its log.
+//! One resource: the states of its objects within the history, and its event log.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::ops::Bound;
@@ -15,23 +15,23 @@ use super::{Expect, Lost, Outdated, Snapshot};
 /// The objects of one resource.
 #[derive(Debug)]
 pub(super) struct Table {
-    /// Every key with the states it had within the window, oldest first, the present one last.
+    /// The states of every key within the history, oldest first, the current one last.
     keys: BTreeMap<Key, Vec<State>>,
-    /// How many keys have an object now.
+    /// The number of keys that have an object now.
     live: usize,
     log: VecDeque<Arc<Change>>,
-    /// The most changes kept.
+    /// The maximum number of changes in the log.
     capacity: usize,
-    /// States before this revision are not all known any more.
-    forgotten: u64,
-    /// The revision the table started with: nothing before it can be watched.
+    /// Compaction revision: reads and cursors before it are not possible.
+    compacted: u64,
+    /// The revision at which the table was created: no watch can start before it.
     started: u64,
     /// The revision of the last change or consistent read.
     progress: u64,
     followers: latest::Sender<u64>,
 }
 
-/// What was at a key from a revision on.
+/// The object at a key from a revision on; `None` is a tombstone.
 #[derive(Debug)]
 struct State {
     revision: u64,
@@ -45,17 +45,17 @@ impl Table {
             live: 0,
             log: VecDeque::new(),
             capacity,
-            forgotten: 0,
+            compacted: 0,
             started: revision,
             progress: revision,
             followers: latest::Sender::new(revision),
         }
     }
 
-    /// A table that holds these objects and knows nothing of its past.
+    /// Creates a table with these objects and no history.
     pub(super) fn holding(objects: &[Arc<Object>], revision: u64, capacity: usize) -> Self {
         let mut table = Self::new(revision, capacity);
-        table.forgotten = revision;
+        table.compacted = revision;
         table.live = objects.len();
         table.keys = objects
             .iter()
@@ -88,16 +88,16 @@ impl Table {
         self.followers.subscribe()
     }
 
-    /// The whole span in the present state.
+    /// Reads the whole span in its current state.
     pub(super) fn read_all(&mut self, span: &Span, revision: u64) -> Snapshot {
         self.advance(revision);
         let objects = self.states(span).filter_map(|states| states.last()?.object.clone()).collect();
         Snapshot { revision: self.progress, objects, remaining: 0 }
     }
 
-    /// A part of the span in a revision.
+    /// Reads at most `limit` objects of the span at a revision.
     pub(super) fn read_at(&mut self, span: &Span, revision: u64, limit: Option<usize>) -> Option<Snapshot> {
-        if revision < self.forgotten {
+        if revision < self.compacted {
             return None;
         }
         self.advance(revision);
@@ -168,11 +168,11 @@ impl Table {
         self.followers.set(revision);
     }
 
-    /// The first revision a watch may start after.
+    /// The first revision that a watch may start after.
     fn oldest(&self) -> u64 {
         match self.log.front() {
-            Some(change) if self.forgotten > self.started => change.revision() - 1,
-            _ => self.forgotten.max(self.started),
+            Some(change) if self.compacted > self.started => change.revision() - 1,
+            _ => self.compacted.max(self.started),
         }
     }
 
@@ -184,7 +184,7 @@ impl Table {
     }
 
     pub(super) fn changes(&self, cursor: u64, limit: usize) -> Result<(Vec<Arc<Change>>, usize), Lost> {
-        if cursor < self.forgotten {
+        if cursor < self.compacted {
             return Err(Lost::Compacted { oldest: self.oldest() });
         }
         let from = self.log.partition_point(|change| change.revision() <= cursor);
@@ -203,14 +203,14 @@ impl Table {
         while !self.log.is_empty() {
             self.forget_oldest();
         }
-        self.forgotten = self.forgotten.max(revision);
+        self.compacted = self.compacted.max(revision);
     }
 
-    /// Forgets the oldest change, and with it the states that only it made reachable.
+    /// Removes the oldest change, and the states that were reachable only through it.
     fn forget_oldest(&mut self) {
         let Some(change) = self.log.pop_front() else { return };
         let revision = change.revision();
-        self.forgotten = revision;
+        self.compacted = revision;
         let key = change.object.key();
         let Some(states) = self.keys.get_mut(key) else { return };
         states.retain(|state| state.revision >= revision);
@@ -220,7 +220,7 @@ impl Table {
     }
 }
 
-/// The object at a key in a revision.
+/// The object at a revision.
 fn at(states: &[State], revision: u64) -> Option<&Arc<Object>> {
     states.iter().rev().find(|state| state.revision <= revision)?.object.as_ref()
 }

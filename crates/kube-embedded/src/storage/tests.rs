@@ -1,4 +1,4 @@
-//! The storage against an oracle that remembers everything.
+//! Tests of the storage against a model that keeps every state.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -143,7 +143,7 @@ fn step() -> impl Strategy<Value = Step> {
     ]
 }
 
-/// What was there in each revision: revision, key and content.
+/// A complete state: content by key.
 type State = BTreeMap<String, u32>;
 
 fn read(storage: &Storage, table: &TableId, revision: u64, limit: usize) -> Option<State> {
@@ -189,7 +189,7 @@ proptest! {
                 states.push((storage.revision(), state));
             }
         }
-        // Of the changes, as many as the window allows are still known.
+        // Of the changes, the last `window` are still available.
         let kept = states.len().saturating_sub(1 + window);
         let known_from = known_from.max(states[kept].0);
         for (at, (revision, state)) in states.iter().enumerate() {
@@ -197,9 +197,9 @@ proptest! {
             let changes = storage.changes(&kind.storage, *revision, 1000);
             if *revision >= known_from {
                 prop_assert_eq!(exact.as_ref(), Some(state));
-                let told: Vec<u64> = changes.expect("within the window").0.iter().map(|change| change.revision()).collect();
+                let delivered: Vec<u64> = changes.expect("within the window").0.iter().map(|change| change.revision()).collect();
                 let wanted: Vec<u64> = states[at + 1..].iter().map(|(revision, _)| *revision).collect();
-                prop_assert_eq!(told, wanted);
+                prop_assert_eq!(delivered, wanted);
             } else {
                 prop_assert!(exact.is_none());
                 prop_assert!(changes.is_err());

@@ -2,11 +2,12 @@
 
 use crate::http::status::Status;
 
-/// A field selector, not yet checked against what a kind supports; the empty one matches everything.
+/// A field selector, not yet checked against the fields that a kind supports. An empty selector
+/// matches everything.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct FieldSelector(Vec<Term>);
 
-/// One comparison.
+/// One comparison of a field with a value.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Term {
     pub(crate) field: String,
@@ -14,7 +15,7 @@ pub(crate) struct Term {
     pub(crate) wanted: Wanted,
 }
 
-/// Whether the value is the one that is wanted or the one that is not.
+/// Whether the field must equal the value or differ from it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Wanted {
     Equal,
@@ -43,7 +44,7 @@ impl FieldSelector {
         &self.0
     }
 
-    /// The value a field is fixed to, if it is.
+    /// The value that the selector requires of a field, if any.
     pub(crate) fn fixed(&self, field: &str) -> Option<&str> {
         let term = self.0.iter().find(|term| term.field == field && term.wanted == Wanted::Equal)?;
         Some(&term.value)
@@ -51,13 +52,13 @@ impl FieldSelector {
 }
 
 impl Term {
-    /// Whether an object with this value of the field satisfies the term.
+    /// Whether an object with this field value satisfies the term.
     pub(crate) fn accepts(&self, value: &str) -> bool {
         (value == self.value) == (self.wanted == Wanted::Equal)
     }
 }
 
-/// Splits at commas that no backslash precedes.
+/// Splits at commas that are not escaped by a backslash.
 fn split_unescaped(text: &str) -> Vec<&str> {
     let mut parts = Vec::new();
     let (mut from, mut escaped) = (0, false);

@@ -5,7 +5,7 @@ use crate::storage::Labels;
 
 use super::validate::{label_value_problem, qualified_name_problems};
 
-/// A label selector; the empty one matches everything.
+/// A label selector. An empty selector matches everything.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct LabelSelector(Vec<Requirement>);
 
@@ -59,7 +59,7 @@ impl Requirement {
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum Token {
     Identifier(String),
-    /// `=`, `==`, `!=`, `!`, `(`, `)`, `,`, `>`, `<`, or a run of them that means nothing.
+    /// `=`, `==`, `!=`, `!`, `(`, `)`, `,`, `>` or `<`.
     Symbol(String),
     End,
 }
@@ -81,7 +81,7 @@ fn tokens(text: &str) -> Vec<Token> {
         rest = rest.trim_start_matches([' ', '\t', '\r', '\n']);
         let Some(first) = rest.chars().next() else { break };
         let end = if special(first) {
-            // The longest run of symbols that is still an operator: "!(" is "!" and "(".
+            // The longest operator wins; otherwise a symbol is one character: "!(" is "!" and "(".
             ["==", "!="].iter().find(|op| rest.starts_with(**op)).map_or(1, |op| op.len())
         } else {
             rest.find(|c: char| special(c) || matches!(c, ' ' | '\t' | '\r' | '\n')).unwrap_or(rest.len())
@@ -173,7 +173,7 @@ impl Parser {
         Ok(Requirement { name, test })
     }
 
-    /// A single value: nothing at all is the empty string.
+    /// Parses a single value; a missing one is the empty string.
     fn value(&mut self) -> Result<String, String> {
         Ok(match self.peek() {
             Token::Identifier(_) => self.next().text().to_owned(),
@@ -201,7 +201,7 @@ impl Parser {
                     values.push(value);
                     match self.next() {
                         Token::Symbol(s) if s == "," => {
-                            // A comma at the end adds the empty value.
+                            // A trailing comma adds the empty value.
                             if self.takes(")") {
                                 values.push(String::new());
                                 break;
@@ -212,7 +212,7 @@ impl Parser {
                     }
                 }
                 Token::Symbol(s) if s == ")" => {
-                    // `a in ()` asks for the empty value.
+                    // `a in ()` selects the empty value.
                     values.push(String::new());
                     break;
                 }

@@ -1,4 +1,4 @@
-//! What label names and values may look like, in the server's words.
+//! Validation of label names and values, with the real server's error messages.
 
 const VALUE_RULE: &str = "a valid label must be an empty string or consist of alphanumeric characters, '-', '_' or '.', \
      and must start and end with an alphanumeric character (e.g. 'MyValue',  or 'my_value',  or '12345', \
@@ -10,7 +10,7 @@ const PREFIX_RULE: &str = "prefix part a lowercase RFC 1123 subdomain must consi
      '-' or '.', and must start and end with an alphanumeric character (e.g. 'example.com', \
      regex used for validation is '[a-z0-9]([-a-z0-9]*[a-z0-9])?(\\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*')";
 
-/// What is wrong with a label's value.
+/// The error message for an invalid label value.
 pub(crate) fn label_value_problem(value: &str) -> Option<String> {
     if value.len() > 63 {
         return Some("must be no more than 63 bytes".into());
@@ -18,7 +18,7 @@ pub(crate) fn label_value_problem(value: &str) -> Option<String> {
     (!value.is_empty() && !is_name(value)).then(|| VALUE_RULE.into())
 }
 
-/// What is wrong with a name such as `example.com/app`.
+/// The error messages for an invalid qualified name such as `example.com/app`.
 pub(crate) fn qualified_name_problems(name: &str) -> Vec<String> {
     let mut problems = Vec::new();
     let (prefix, name) = match name.split('/').collect::<Vec<_>>().as_slice() {
@@ -58,7 +58,7 @@ fn is_name(text: &str) -> bool {
         && bytes.iter().all(|b| b.is_ascii_alphanumeric() || matches!(b, b'-' | b'_' | b'.'))
 }
 
-/// Whether a text is a lower-case DNS subdomain.
+/// Whether a text is a lower-case DNS subdomain (RFC 1123).
 pub(crate) fn is_subdomain(text: &str) -> bool {
     let label = |part: &str| {
         let bytes = part.as_bytes();
