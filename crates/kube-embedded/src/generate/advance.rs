@@ -1,4 +1,4 @@
-//! The next state of a pod that is already decoded, whoever made it.
+//! Advances an already decoded pod, of any origin, to its next state.
 
 use serde_json::{Map, Value, json};
 
@@ -6,7 +6,7 @@ use super::layout::NOW;
 use super::rng::{Domain, SampleRng, mix};
 use super::writer::rfc3339;
 
-/// Every so many steps the first container fails and is started again.
+/// The first container restarts once in this many steps.
 const STEPS_TO_RESTART: u64 = 4;
 
 pub(super) fn advance(seed: u64, pod: &mut Value, step: u64) {

@@ -1,5 +1,4 @@
-//! A deployment and all that belongs to it, in whichever state: what a pretended cluster is made
-//! of.
+//! A deployment and its dependents in any state, for the simulated cluster.
 
 use serde_json::{Value, json};
 
@@ -11,10 +10,10 @@ use super::workload::Workload;
 use super::writer::rfc3339;
 use super::{rollout, service};
 
-/// The revision in which a deployment is generated.
+/// The revision of a newly generated deployment.
 pub(crate) const FIRST_REVISION: u64 = 7;
 
-/// A deployment in one of its revisions.
+/// One revision of a deployment.
 #[derive(Debug)]
 pub(crate) struct App {
     seed: u64,
@@ -23,29 +22,29 @@ pub(crate) struct App {
     workload: Workload,
 }
 
-/// A pod: which one it is, where it runs, and what has become of it.
+/// A pod: its identity, its node and its state.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Member {
-    /// Its number in the cluster: no two pods have the same.
+    /// Index of the pod, unique in the cluster.
     pub(crate) index: u64,
-    /// Its number among all pods its deployment ever had.
+    /// Serial number among all pods that the deployment ever had.
     pub(crate) serial: u64,
     pub(crate) node: u64,
     pub(crate) course: Course,
 }
 
-/// How many pods a deployment or one of its replica sets wants and has.
+/// Replica counts of a deployment or of one of its replica sets.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) struct Counts {
     pub(crate) wanted: u64,
     pub(crate) total: u64,
-    /// Of the latest revision.
+    /// Pods of the latest revision.
     pub(crate) updated: u64,
     pub(crate) ready: u64,
 }
 
 impl App {
-    /// A revision of the deployment with this number, rolled out at this time.
+    /// Creates a revision of the deployment with this index, rolled out at this time.
     pub(crate) fn new(seed: u64, index: u64, revision: u64, rolled_out: i64) -> Self {
         let mut workload = template(seed, Owner::deployment(index));
         if revision > FIRST_REVISION {
@@ -54,7 +53,7 @@ impl App {
         Self { seed, index, revision, workload }
     }
 
-    /// How many pods the generator makes for a deployment.
+    /// Number of pods that the generator creates for a deployment.
     pub(crate) fn replicas(seed: u64, index: u64) -> u64 {
         rollout::replicas(seed, Owner::deployment(index))
     }
@@ -65,7 +64,7 @@ impl App {
         (owner.namespace(seed), owner.name(seed))
     }
 
-    /// The pods that the generator makes for it, at most so many, on nodes below a limit.
+    /// The generated pods, at most `count`, assigned to nodes below `nodes`.
     pub(crate) fn first_members(&self, count: u64, nodes: u64) -> Vec<Member> {
         let Owner::Deployment { block, role } = self.workload.owner else { return Vec::new() };
         let pods = Block::of(self.seed, block).pods_of_deployment(role).take(count as usize);
@@ -177,7 +176,7 @@ impl App {
         service::service_of(self.seed, self.index, &self.workload).to_value()
     }
 
-    /// The addresses of pods, each with the revision it belongs to; those without an address are
+    /// The endpoint slice of these pods, each given with its revision. Pods without an address are
     /// left out.
     pub(crate) fn endpoint_slice<'m>(&self, members: impl Iterator<Item = (&'m App, &'m Member)>) -> Value {
         let addressed = |(_, member): &(&App, &Member)| {
@@ -217,14 +216,14 @@ impl App {
         as_update(object, None)
     }
 
-    /// The pod as the generator makes it.
+    /// The pod in its generated state.
     fn person(&self, member: &Member) -> Pod<'_> {
         let place = Place { owner: self.workload.owner, replica: member.serial, node: member.node };
         Pod::new(self.seed, &self.workload, member.index, place, 0)
     }
 }
 
-/// Another template under the same name: a new image, and so a new replica set.
+/// Changes the template in place: a new image, and therefore a new replica set.
 fn revise(workload: &mut Workload, seed: u64, index: u64, rolled_out: i64) {
     let mut rng = SampleRng::new(seed, Domain::Workload, index);
     workload.hash = rng.suffix(10);
@@ -247,7 +246,7 @@ fn revise(workload: &mut Workload, seed: u64, index: u64, rolled_out: i64) {
     main.image_id = format!("{repository}@sha256:{}", rng.sha256());
 }
 
-/// What these managers would write, they have not written yet.
+/// Removes what these field managers write, because they have not written yet.
 fn not_yet(object: &mut Value, managers: &[&str]) {
     let metadata = &mut object["metadata"];
     if let Some(entries) = metadata["managedFields"].as_array_mut() {
@@ -258,7 +257,8 @@ fn not_yet(object: &mut Value, managers: &[&str]) {
     }
 }
 
-/// Without the version, so that it replaces whatever is there; its status written at this time.
+/// Removes the resourceVersion for an unconditional update. With `now`, sets the time of the status
+/// entries in managedFields.
 fn as_update(mut object: Value, now: Option<i64>) -> Value {
     let metadata = &mut object["metadata"];
     if let Some(metadata) = metadata.as_object_mut() {
@@ -274,7 +274,7 @@ fn as_update(mut object: Value, now: Option<i64>) -> Value {
     object
 }
 
-/// A time as objects have it.
+/// Formats a time as in object metadata (RFC 3339).
 pub(crate) fn time(seconds: i64) -> String {
     String::from_utf8_lossy(&rfc3339(seconds)).into_owned()
 }

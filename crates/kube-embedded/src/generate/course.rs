@@ -1,32 +1,32 @@
-//! What becomes of a pod in a cluster that lives on, and how that shows in its life.
+//! The state of a pod in the simulated cluster, and how it is reflected in the pod's [`Life`].
 
 use super::life::{Life, Phase, Readiness, Restart, container_id};
 
-/// How far a pod has come.
+/// The lifecycle stage of a pod.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Stage {
-    /// Wanted, and on no node yet.
+    /// Created, not yet bound to a node.
     Made,
-    /// On a node that has not looked at it yet.
+    /// Bound, not yet seen by the kubelet.
     Bound,
-    /// Its containers are being created.
+    /// The containers are being created.
     Creating,
     Unready,
     Ready,
-    /// Its main container fails again and again.
+    /// The main container is in a crash loop.
     Crashing,
 }
 
-/// What has become of a pod so far. Times are in seconds.
+/// The state changes of a pod so far. Times are in seconds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Course {
     pub(crate) stage: Stage,
-    /// When it was made; those of the first population are as old as the generator says.
+    /// When the pod was created. `None` for the initial pods, whose age is generated.
     pub(crate) born: Option<i64>,
     pub(crate) started: i64,
-    /// When the stage was reached; 0 for a pod that is as it was generated.
+    /// When the stage was reached; 0 if the pod is still in its generated state.
     pub(crate) changed: i64,
-    /// Restarts since the pretending began, and when the last one was.
+    /// Number of restarts since the simulation started, and the time of the last one.
     pub(crate) restarts: u64,
     pub(crate) restarted: i64,
 }
@@ -46,7 +46,7 @@ impl Course {
         Self { stage, born: None, started: life.started, changed: 0, restarts: 0, restarted: 0 }
     }
 
-    /// Reaches a stage.
+    /// Moves to a stage.
     pub(crate) fn reach(&mut self, stage: Stage, now: i64) {
         if stage == Stage::Unready && matches!(self.stage, Stage::Made | Stage::Bound | Stage::Creating) {
             self.started = now;
@@ -55,7 +55,7 @@ impl Course {
         self.changed = now;
     }
 
-    /// The main container fails and is started again, at once or later.
+    /// Restarts the main container, at once or with a backoff, depending on the stage.
     pub(crate) fn fail(&mut self, stage: Stage, now: i64) {
         self.restarts += 1;
         self.restarted = now;
@@ -64,7 +64,7 @@ impl Course {
 }
 
 impl Life {
-    /// The life of a pod that was generated with this one and has come so far since.
+    /// Applies a pod's course to its generated life.
     pub(super) fn follow(&mut self, seed: u64, index: u64, course: &Course) {
         if course.changed == 0 {
             return;

@@ -1,25 +1,27 @@
-//! Makes a workload's pods as large as pods are.
+//! Adjusts the size of a workload's pods to that of real pods.
 
 use super::layout::Owner;
 use super::rng::SampleRng;
 use super::words;
 use super::workload::{Env, EnvValue, Spread, Token, VolumeSource, Workload};
 
-/// Bytes of JSON of a pod of the workload that runs well.
+/// Bounds of the JSON size in bytes of a healthy pod of the workload.
 const SMALLEST: u64 = 7_850;
 const LARGEST: u64 = 8_260;
-/// What a variable costs beside its value and twice its name, with its entry in managedFields.
+/// Overhead in bytes of an environment variable, in addition to its value and twice its name,
+/// including its entry in managedFields.
 const BYTES_AROUND_VARIABLE: usize = 74;
 
-/// Whether the size of a workload's pods is known to be right.
+/// Whether the size of a workload's pods is known to be in range.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Fit {
     Good,
-    /// Parts were removed: measure again.
+    /// Parts were removed, so the size must be measured again.
     Uncertain,
 }
 
-/// What pods with many containers go without, in this order, and never more than they have to.
+/// Parts that are removed from pods with many containers, in this order, until the pod is small
+/// enough.
 const LUXURIES: [Luxury; 14] = [
     Luxury::SidecarPorts,
     Luxury::Token,
@@ -56,11 +58,11 @@ enum Luxury {
 }
 
 impl Workload {
-    /// Gives the main container variables, or takes away what a pod can do without, so that a pod
-    /// which has so many bytes now comes to have between [`SMALLEST`] and [`LARGEST`]. Says whether
-    /// that is so already.
+    /// Given the current size of a pod, adds environment variables to the main container or removes
+    /// optional parts, so that the size is between [`SMALLEST`] and [`LARGEST`]. Returns whether it
+    /// is known to be in range.
     pub(super) fn fit(&mut self, seed: u64, bytes: usize) -> Fit {
-        // A finished job's pod says more than the running one that was measured.
+        // The pod of a finished job is larger than the running one that was measured.
         let more = if matches!(self.owner, Owner::Job { .. }) { 300 } else { 0 };
         let bytes = bytes + more;
         let Some(mut excess) = bytes.checked_sub(LARGEST as usize) else {
@@ -76,14 +78,14 @@ impl Workload {
         Fit::Uncertain
     }
 
-    /// Takes away all that a pod with many containers can do without, but no container.
+    /// Removes every optional part except containers.
     pub(super) fn strip(&mut self) {
         for part in LUXURIES.into_iter().filter(|part| !matches!(part, Luxury::LastSidecar)) {
             self.remove(part);
         }
     }
 
-    /// How many bytes are saved.
+    /// Removes a part. Returns the number of bytes saved.
     fn remove(&mut self, luxury: Luxury) -> usize {
         match luxury {
             Luxury::Token if self.token == Token::Mounted => {
@@ -158,7 +160,7 @@ impl Workload {
     }
 }
 
-/// How many items are gone.
+/// Returns the number of removed items.
 fn retain<T>(items: &mut Vec<T>, keep: impl FnMut(&T) -> bool) -> usize {
     let before = items.len();
     items.retain(keep);

@@ -1,8 +1,8 @@
-//! Which object has which number: the map of the cluster, computed and never stored.
+//! The mapping from object indexes to objects: computed, never stored.
 //!
-//! Pods come in blocks of 64, what runs on a large node: every daemon set's pod, then the replicas
-//! of fifteen workloads of very different sizes. So a pod's owner, node and namespace follow from
-//! its number alone, however many pods are asked for.
+//! Pods are generated in blocks of 64, the number of pods of a large node: one pod per daemon set,
+//! then the replicas of fifteen workloads of very different sizes. A pod's owner, node and
+//! namespace therefore follow from its index alone, however many pods are generated.
 
 use std::ops::Range;
 
@@ -15,13 +15,13 @@ const STATEFUL_IN_BLOCK: u64 = words::STATEFUL_ROLES.len() as u64;
 const JOBS_IN_BLOCK: u64 = words::JOB_ROLES.len() as u64;
 const WORKLOADS_IN_BLOCK: u64 = DEPLOYMENTS_IN_BLOCK + STATEFUL_IN_BLOCK + JOBS_IN_BLOCK;
 const DAEMONS_IN_BLOCK: u64 = words::DAEMON_SETS.len() as u64;
-/// The scheduler's choice: a workload's pods land on one of so many nodes.
+/// The pods of a workload are spread over this many nodes.
 const NODES_IN_POOL: u64 = 64;
 
-/// The moment the made-up cluster is looked at: 2026-06-01T00:00:00Z.
+/// The current time of the generated cluster: 2026-06-01T00:00:00Z.
 pub(crate) const NOW: i64 = 1_780_272_000;
 
-/// What owns a pod.
+/// The owner of a pod.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Owner {
     Deployment { block: u64, role: u64 },
@@ -31,7 +31,7 @@ pub(super) enum Owner {
 }
 
 impl Owner {
-    /// The deployment with this number.
+    /// The deployment with this index.
     pub(super) fn deployment(index: u64) -> Self {
         Self::Deployment { block: index / DEPLOYMENTS_IN_BLOCK, role: index % DEPLOYMENTS_IN_BLOCK }
     }
@@ -43,7 +43,7 @@ impl Owner {
         }
     }
 
-    /// Counts all workloads but daemon sets.
+    /// Index among all workloads except daemon sets.
     fn number(self) -> u64 {
         match self {
             Self::Deployment { block, role } => block * WORKLOADS_IN_BLOCK + role,
@@ -63,7 +63,7 @@ impl Owner {
         }
     }
 
-    /// No two workloads of a cluster have the same name, whatever their namespaces.
+    /// The workload's name, unique in the cluster regardless of namespaces.
     pub(super) fn name(self, seed: u64) -> String {
         let (block, role) = match self {
             Self::Deployment { block, role } => (block, words::DEPLOYMENT_ROLES[role as usize]),
@@ -73,8 +73,8 @@ impl Owner {
         };
         let components = words::COMPONENTS.len() as u64;
         let generation = block / components;
-        // Odd factors permute the residues of a power of two: each generation uses every component
-        // once.
+        // Multiplication by an odd number is a permutation modulo a power of two, so each
+        // generation uses every component once.
         let factor = mix(seed ^ generation) | 1;
         let component = words::COMPONENTS[(block.wrapping_mul(factor) % components) as usize];
         if generation == 0 { format!("{component}-{role}") } else { format!("{component}-{role}-v{}", generation + 1) }
@@ -92,11 +92,11 @@ impl Owner {
     }
 }
 
-/// Where the pod with a certain number belongs.
+/// The owner and the node of a pod.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Place {
     pub(super) owner: Owner,
-    /// Its number among the pods of its owner.
+    /// Index among the pods of the owner.
     pub(super) replica: u64,
     pub(super) node: u64,
 }
@@ -115,7 +115,7 @@ impl Place {
     }
 }
 
-/// How many replicas each workload of a block has.
+/// Number of replicas of each workload of a block.
 #[derive(Debug)]
 pub(super) struct Block {
     number: u64,
@@ -130,7 +130,7 @@ impl Block {
         let slots: [usize; WORKLOADS_IN_BLOCK as usize] = std::array::from_fn(|slot| slot);
         for _ in 0..spare {
             // Skewed, so that a few deployments are large and most are small; then rotated, so that
-            // it is not always the same.
+            // the large one differs between blocks.
             let slot = rng.pick_skewed(&slots);
             replicas[(slot + number as usize * 3) % slots.len()] += 1;
         }
@@ -152,14 +152,14 @@ impl Block {
         start..self.ends[slot]
     }
 
-    /// The numbers of a deployment's pods.
+    /// The indexes of a deployment's pods.
     pub(super) fn pods_of_deployment(&self, role: u64) -> Range<u64> {
         let Range { start, end } = self.positions(role as usize);
         self.number * PODS_IN_BLOCK + start..self.number * PODS_IN_BLOCK + end
     }
 }
 
-/// Every namespace that a generated object may live in.
+/// All namespaces of generated objects.
 pub(super) fn namespaces() -> impl Iterator<Item = String> {
     let teams = words::TEAMS.iter().flat_map(|team| words::STAGES.iter().map(move |stage| format!("{team}-{stage}")));
     words::SYSTEM_NAMESPACES.iter().map(|&name| name.to_owned()).chain(teams)
@@ -173,8 +173,8 @@ pub(crate) struct NodeNames {
 
 impl NodeNames {
     pub(crate) fn of(seed: u64, node: u64) -> Self {
-        // The third and fourth part count in an order of the seed's own, the second one moves on
-        // when they are used up.
+        // The third and fourth octet are a permutation that depends on the seed; the second one
+        // increments when they are exhausted.
         let scattered = (node.wrapping_mul(mix(seed) | 1) & 0xffff) ^ (mix(seed ^ 1) & 0xffff);
         let (second, third, fourth) = (64 + node / 0x1_0000 % 128, scattered >> 8, scattered & 0xff);
         Self {

@@ -1,4 +1,4 @@
-//! What has happened to a pod so far: the part of it that differs between two updates.
+//! The state of a pod: the part that differs between two updates.
 
 use super::layout::{NOW, Owner};
 use super::rng::{Domain, SampleRng, mix};
@@ -6,10 +6,10 @@ use super::workload::Workload;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Phase {
-    /// Scheduled, its containers being created.
+    /// Scheduled; the containers are being created.
     Pending,
     Running,
-    /// Running for the API, but the main container fails again and again.
+    /// Phase `Running` in the API, but the main container is in a crash loop.
     Crashing,
     Succeeded,
 }
@@ -24,13 +24,13 @@ pub(super) struct Life {
     pub(super) started: i64,
     pub(super) ready_changed: i64,
     pub(super) restarts: u64,
-    /// When the main container began to run for the last time, and how it had ended before.
+    /// The last restart of the main container, with the termination state before it.
     pub(super) restarted: Option<Restart>,
     pub(super) finished: i64,
     pub(super) container_ids: Vec<String>,
-    /// How much of a finished pod's log has been shipped: all that still changes about it.
+    /// Bytes of a finished pod's log that have been shipped; the only part that still changes.
     pub(super) shipped: Option<u64>,
-    /// Set by an operator once in a long while.
+    /// A label that an operator sets rarely.
     pub(super) stage: Option<&'static str>,
     pub(super) touched: i64,
 }
@@ -50,9 +50,9 @@ pub(super) struct Restart {
     pub(super) container_id: String,
 }
 
-/// A pod gets unready, ready, fails and is ready again: so many steps until it is where it was.
+/// Number of steps of a cycle: the pod becomes unready, ready, fails and is ready again.
 const STEPS_IN_ROUND: u64 = 4;
-/// So many steps until an operator changes a label.
+/// Number of steps between two label changes by an operator.
 const STEPS_IN_STAGE: u64 = 32;
 
 impl Life {
@@ -146,7 +146,7 @@ impl Life {
         }
     }
 
-    /// Makes it the life that most pods have: running, ready and never restarted.
+    /// Resets to the most common state: running, ready and never restarted.
     pub(super) fn settle(&mut self) {
         self.phase = Phase::Running;
         self.readiness = Readiness::Ready;
@@ -164,7 +164,7 @@ fn first_phase(workload: &Workload, rng: &mut SampleRng) -> Phase {
     }
 }
 
-/// The main container is number 0.
+/// The ID of a container. The main container has number 0.
 pub(super) fn container_id(seed: u64, pod: u64, container: u64, restarts: u64) -> String {
     let sha = SampleRng::new(seed ^ mix(container << 32 | restarts), Domain::Container, pod).sha256();
     format!("containerd://{sha}")

@@ -1,13 +1,13 @@
-//! Who wrote which field of a pod, as `fieldsV1` trees.
+//! The managedFields of a pod, as `fieldsV1` trees.
 
 use super::life::{Life, Phase};
 use super::pod::Pod;
 use super::workload::{Check, Container, EnvValue, MountAccess, Probe, Spread, Token, VolumeSource};
 use super::writer::Writer;
 
-/// The label an operator sets by hand.
+/// The label that an operator sets manually.
 pub(super) const STAGE: &str = "stage";
-/// The annotation a log shipper keeps on finished pods.
+/// The annotation that a log shipper sets on finished pods.
 pub(super) const SHIPPED: &str = "logs.acme.com/shipped-bytes";
 
 const CALICO: [&str; 3] =
@@ -38,7 +38,7 @@ fn kubelet_time(life: &Life) -> i64 {
     if life.phase == Phase::Succeeded { life.finished + 1 } else { life.touched }
 }
 
-/// One manager's part.
+/// Writes the entry of one field manager.
 pub(super) fn entry(
     w: &mut Writer,
     manager: &str,
@@ -292,7 +292,7 @@ fn status(w: &mut Writer, pod: &Pod<'_>) {
     field(w, "startTime");
 }
 
-/// Items of a list stand in the order of their keys here, whatever the list's own order is.
+/// Sorts list items by key: managedFields orders them by key, not by list position.
 pub(super) fn sorted<T>(items: &[T], key: impl Fn(&T) -> &str) -> impl Iterator<Item = &T> {
     let mut items: Vec<_> = items.iter().collect();
     items.sort_unstable_by(|one, other| key(one).cmp(key(other)));
@@ -313,7 +313,7 @@ fn leaf(w: &mut Writer, key: &str) {
     w.object_at(key, |_| ());
 }
 
-/// A node that is owned itself, with what is owned below it.
+/// Writes a node that is owned itself (`.`) and its owned children.
 fn whole(w: &mut Writer, key: &str, below: impl FnOnce(&mut Writer)) {
     w.object_at(key, |w| {
         leaf(w, ".");
@@ -321,7 +321,7 @@ fn whole(w: &mut Writer, key: &str, below: impl FnOnce(&mut Writer)) {
     });
 }
 
-/// An item of a list, told by one of its fields.
+/// Writes a list item identified by one of its fields.
 fn keyed(w: &mut Writer, by: &str, value: &str, below: impl FnOnce(&mut Writer)) {
     w.keyed_at(by, value, |w| {
         leaf(w, ".");

@@ -1,4 +1,4 @@
-//! A namespace.
+//! Generation of namespaces.
 
 use super::layout::NOW;
 use super::rng::{Domain, SampleRng};

@@ -1,4 +1,4 @@
-//! A node, as its kubelet reports it.
+//! Generation of nodes, as the kubelet reports them.
 
 use super::layout::{NOW, NodeNames};
 use super::rng::{Domain, SampleRng};

@@ -1,4 +1,4 @@
-//! A pod as the API server sends it.
+//! Generation of pods, in the form the API server sends.
 
 use super::fit::Fit;
 use super::layout::{NodeNames, Owner, Place};
@@ -18,14 +18,14 @@ pub(super) struct Pod<'a> {
     pub(super) uid: String,
     pub(super) node: NodeNames,
     pub(super) ip: String,
-    /// The volume with the service account's token has a name of its own in every pod.
+    /// The service account token's volume, whose name is different in every pod.
     pub(super) token_volume: Option<String>,
     pub(super) annotations: Vec<(&'a str, String)>,
     pub(super) life: Life,
     version: u64,
 }
 
-/// The template of an owner, fitted so that its pods have the size pods have.
+/// The template of an owner, adjusted to a realistic pod size.
 pub(super) fn template(seed: u64, owner: Owner) -> Workload {
     let mut workload = Workload::new(seed, owner);
     for _ in 0..MOST_FITTINGS {
@@ -55,7 +55,7 @@ impl<'a> Pod<'a> {
         let token_volume = (workload.token == Token::Mounted).then(|| format!("kube-api-access-{}", rng.suffix(5)));
         let sandbox = rng.sha256();
         let life = Life::new(seed, workload, index, place.replica, step, &mut rng);
-        // Revisions grow with time: a busy cluster writes some forty a second.
+        // Resource versions grow with time: a busy cluster makes about forty writes per second.
         let version = ((life.touched - 1_700_000_000) as u64 * 40 + mix(index) % 40) * 3;
 
         let mut annotations: Vec<_> =
@@ -96,7 +96,7 @@ impl<'a> Pod<'a> {
         Sample::namespaced("/api/v1", "pods", &self.workload.namespace, &self.name, w)
     }
 
-    /// All labels, in order: the template's and what the pod's controller adds.
+    /// All labels, sorted: those of the template and those that the controller adds.
     pub(super) fn labels(&self) -> Vec<(&str, &str)> {
         let mut labels: Vec<_> =
             self.workload.labels.iter().map(|(key, value)| (key.as_str(), value.as_str())).collect();
@@ -315,7 +315,7 @@ impl Workload {
         }
     }
 
-    /// The label that all pods of the workload carry and no others.
+    /// The label that identifies the pods of this workload.
     pub(super) fn selector(&self) -> (&str, &str) {
         let own = |(key, _): &&(String, String)| {
             matches!(key.as_str(), "app" | "app.kubernetes.io/name" | "k8s-app" | "job-name")
@@ -434,13 +434,13 @@ fn probe(w: &mut Writer, probe: &Probe) {
     w.number("failureThreshold", probe.failures);
 }
 
-/// The five letters behind a pod's name: different for every replica, not just probably.
+/// The five-letter suffix of a pod's name, guaranteed to be unique per replica.
 fn replica_suffix(seed: u64, workload: &Workload, replica: u64) -> String {
     const LETTERS: &[u8; 27] = b"bcdfghjklmnpqrstvwxz2456789";
     const ALL: u64 = 27_u64.pow(5);
     let mut rng = workload.owner.rng(seed ^ 0x7375_6666);
     let offset = rng.below(ALL);
-    // A factor without a common divisor makes every replica's number its own.
+    // The factor is coprime to `ALL`, so the mapping from replica to suffix is a bijection.
     let factor = rng.below(ALL / 3) * 3 + 1;
     let mut number = (offset + replica % ALL * factor) % ALL;
     (0..5)

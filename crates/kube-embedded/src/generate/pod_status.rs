@@ -1,4 +1,4 @@
-//! The status a kubelet writes.
+//! The pod status that a kubelet writes.
 
 use super::life::{Phase, Readiness};
 use super::pod::Pod;
@@ -97,7 +97,7 @@ fn init_statuses(w: &mut Writer, pod: &Pod<'_>) {
 fn container_status(w: &mut Writer, pod: &Pod<'_>, number: usize, container: &Container) {
     let life = &pod.life;
     let id = &life.container_ids[number];
-    // Only the main container ever fails: its neighbours live through it.
+    // Only the main container ever fails.
     let restarted = life.restarted.as_ref().filter(|_| number == 0);
     let crashing = number == 0 && life.phase == Phase::Crashing;
     let running = life.phase == Phase::Running || life.phase == Phase::Crashing && !crashing;

@@ -1,9 +1,9 @@
-//! Chance that can be asked again: the same seed, domain and index throw the same numbers.
+//! Deterministic random numbers: the same seed, domain and index give the same sequence.
 
 use rand_pcg::Pcg64Mcg;
 use rand_pcg::rand_core::Rng;
 
-/// What a throw is for. Objects of one index but of different kinds must not share their chances.
+/// The purpose of a sequence. Objects with the same index but different kinds must not share it.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Domain {
     Block = 1,
@@ -36,8 +36,7 @@ impl SampleRng {
 
     /// A number in `0..limit`; 0 if the limit is 0.
     pub(super) fn below(&mut self, limit: u64) -> u64 {
-        // The high half of a widening product: no division, and a bias far below what anyone could
-        // measure here.
+        // The high half of a widening multiplication: no division, and a negligible bias.
         let product = u128::from(self.next()) * u128::from(limit);
         u64::try_from(product >> 64).unwrap_or(0)
     }
@@ -56,7 +55,7 @@ impl SampleRng {
         of[position]
     }
 
-    /// As [`SampleRng::pick`], but the first ones come up far more often.
+    /// Like [`SampleRng::pick`], but prefers the first elements.
     pub(super) fn pick_skewed<T: Copy>(&mut self, of: &[T]) -> T {
         let ceiling = self.below(of.len() as u64) + 1;
         of[self.below(ceiling) as usize]
@@ -75,12 +74,13 @@ impl SampleRng {
         self.letters(b"0123456789abcdef", digits)
     }
 
-    /// A SHA-256 in hexadecimal.
+    /// A random SHA-256 digest in hexadecimal.
     pub(super) fn sha256(&mut self) -> String {
         self.hex(64)
     }
 
-    /// What the API server and its controllers append to a name: no vowels, so no words.
+    /// A name suffix as the API server and its controllers generate it; without vowels, to avoid
+    /// words.
     pub(super) fn suffix(&mut self, length: usize) -> String {
         self.letters(b"bcdfghjklmnpqrstvwxz2456789", length)
     }
@@ -100,7 +100,7 @@ impl SampleRng {
     }
 }
 
-/// The finaliser of splitmix64: neighbouring numbers become strangers.
+/// The finalizer of splitmix64: consecutive numbers give unrelated results.
 pub(crate) fn mix(value: u64) -> u64 {
     let mut z = value.wrapping_add(0x9e37_79b9_7f4a_7c15);
     z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);

@@ -1,4 +1,4 @@
-//! Deployments and their replica sets, which the generated pods name as their owners.
+//! Generation of deployments and their replica sets, which own the generated pods.
 
 use super::layout::{Block, Owner};
 use super::managed_fields::{entry, sorted};
@@ -121,12 +121,12 @@ pub(super) fn replica_set_of(workload: &Workload, replicas: u64) -> Sample {
     Sample::namespaced(APPS, "replicasets", &workload.namespace, &workload.controller_name, w)
 }
 
-/// A busy cluster writes some forty revisions a second.
+/// The resource version at a time: a busy cluster makes about forty writes per second.
 pub(super) fn version(time: i64) -> u64 {
     (time - 1_700_000_000).unsigned_abs() * 120
 }
 
-/// How many pods the generator makes for an owner.
+/// Number of pods that the generator creates for an owner.
 pub(super) fn replicas(seed: u64, owner: Owner) -> u64 {
     match owner {
         Owner::Deployment { block, role } => {
@@ -137,7 +137,7 @@ pub(super) fn replicas(seed: u64, owner: Owner) -> u64 {
     }
 }
 
-/// The template's labels: all but the one that tells its revisions apart.
+/// The template's labels without `pod-template-hash`, which differs between revisions.
 fn labels(workload: &Workload) -> impl Iterator<Item = (&str, &str)> {
     workload.labels.iter().filter(|(key, _)| key != HASH).map(|(key, value)| (key.as_str(), value.as_str()))
 }

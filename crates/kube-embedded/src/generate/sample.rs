@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use super::writer::Writer;
 
-/// One generated object: its JSON as an API server would send it, and where it belongs.
+/// One generated object: its JSON as an API server would send it, and its path.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Sample {
     group_version: &'static str,
@@ -14,7 +14,7 @@ pub struct Sample {
     namespace: Option<String>,
     name: String,
     json: Vec<u8>,
-    /// Where uid and resourceVersion stand in the JSON, in order.
+    /// Byte ranges of uid and resourceVersion in the JSON, in order.
     given: Vec<Range<usize>>,
 }
 
@@ -34,7 +34,7 @@ impl Sample {
         Self { group_version, plural, namespace: None, name: name.to_owned(), json, given }
     }
 
-    /// The namespace, if its kind has one.
+    /// The namespace. `None` for a cluster-scoped kind.
     #[must_use]
     pub fn namespace(&self) -> Option<&str> {
         self.namespace.as_deref()
@@ -46,7 +46,7 @@ impl Sample {
         &self.name
     }
 
-    /// Where objects of this kind and namespace are created and listed:
+    /// The path of the collection, for creating and listing:
     /// `/api/v1/namespaces/checkout-prod/pods`.
     #[must_use]
     pub fn collection_path(&self) -> String {
@@ -56,7 +56,7 @@ impl Sample {
         }
     }
 
-    /// Where this object is read and updated.
+    /// The path of the object, for reading and updating.
     #[must_use]
     pub fn path(&self) -> String {
         format!("{}/{}", self.collection_path(), self.name)
@@ -81,8 +81,8 @@ impl Sample {
         serde_json::from_slice(&self.json).expect("the generator writes JSON")
     }
 
-    /// The object as a client sends it: without uid and resourceVersion, which are the server's to
-    /// give. Good for a create, and for an unconditional update.
+    /// The object as a client sends it: without uid and resourceVersion, which the server sets.
+    /// Valid for a create and for an unconditional update.
     #[must_use]
     pub fn to_write(&self) -> Vec<u8> {
         let mut out = Vec::with_capacity(self.json.len());

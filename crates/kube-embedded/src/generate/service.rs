@@ -1,4 +1,4 @@
-//! Services in front of deployments, and the endpoint slices behind them.
+//! Generation of services of deployments and their endpoint slices.
 
 use super::layout::{Block, NodeNames, Owner, Place};
 use super::pod::{Pod, template};
@@ -8,12 +8,12 @@ use super::sample::Sample;
 use super::workload::Workload;
 use super::writer::Writer;
 
-/// The service of the deployment with this number.
+/// The service of the deployment with this index.
 pub(super) fn service(seed: u64, index: u64) -> Sample {
     service_of(seed, index, &template(seed, Owner::deployment(index)))
 }
 
-/// The service of the deployment with this number and this template.
+/// The service of the deployment with this index and template.
 pub(super) fn service_of(seed: u64, index: u64, workload: &Workload) -> Sample {
     let mut rng = workload.owner.rng(seed ^ 0x7376_6300);
     let address = {
@@ -70,7 +70,7 @@ pub(super) fn service_of(seed: u64, index: u64, workload: &Workload) -> Sample {
     Sample::namespaced("/api/v1", "services", &workload.namespace, &workload.name, w)
 }
 
-/// The endpoint slice of the service with this number: the addresses of its deployment's pods.
+/// The endpoint slice of the service with this index, with the addresses of the deployment's pods.
 pub(super) fn endpoint_slice(seed: u64, index: u64) -> Sample {
     let owner = Owner::deployment(index);
     let pods = match owner {
@@ -82,7 +82,7 @@ pub(super) fn endpoint_slice(seed: u64, index: u64) -> Sample {
     endpoint_slice_of(seed, &workload, pods)
 }
 
-/// The endpoint slice behind a template's service, with these pods.
+/// The endpoint slice of a template's service, with these pods.
 pub(super) fn endpoint_slice_of<'a>(seed: u64, workload: &Workload, pods: impl Iterator<Item = Pod<'a>>) -> Sample {
     let mut rng = workload.owner.rng(seed ^ 0x6570_7300);
     let name = format!("{}-{}", workload.name, rng.suffix(5));

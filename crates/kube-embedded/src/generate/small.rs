@@ -1,5 +1,5 @@
-//! What there is many of and little in: events and custom resources. And what is large: config
-//! maps.
+//! Generation of small, numerous objects (events and custom resources) and of large ones (config
+//! maps).
 
 use super::layout::{NOW, Owner, Place};
 use super::pod::{Pod, template};
@@ -9,7 +9,7 @@ use super::sample::Sample;
 use super::words;
 use super::writer::Writer;
 
-/// An event about the pod with the same number.
+/// An event about the pod with the same index.
 pub(super) fn event(seed: u64, index: u64) -> Sample {
     let mut rng = SampleRng::new(seed, Domain::Event, index);
     let place = Place::of_pod(seed, index);
@@ -71,7 +71,7 @@ pub(super) fn event(seed: u64, index: u64) -> Sample {
     Sample::namespaced("/api/v1", "events", &workload.namespace, &name, w)
 }
 
-/// A `Certificate` of a made-up group, about 1 KB: custom resources have all their keys sorted.
+/// A `Certificate` of a fictional group, about 1 KB. All keys are sorted, as in custom resources.
 pub(super) fn custom_resource(seed: u64, index: u64) -> Sample {
     let owner = Owner::deployment(index);
     let mut rng = SampleRng::new(seed, Domain::CustomResource, index);
@@ -122,7 +122,8 @@ pub(super) fn custom_resource(seed: u64, index: u64) -> Sample {
     Sample::namespaced("/apis/pki.acme.com/v1", "certificates", &namespace, &name, w)
 }
 
-/// A config map of about `bytes` bytes: configuration files, as charts and dashboards make them.
+/// A config map of about `bytes` bytes, containing configuration files like those of charts and
+/// dashboards.
 pub(super) fn config_map(seed: u64, index: u64, bytes: usize) -> Sample {
     let owner = Owner::deployment(index);
     let mut rng = SampleRng::new(seed, Domain::ConfigMap, index);

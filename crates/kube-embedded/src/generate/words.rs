@@ -1,4 +1,4 @@
-//! The words a cluster is made of.
+//! Word lists for names and values.
 
 pub(super) const TEAMS: &[&str] = &[
     "payments",
@@ -29,7 +29,7 @@ pub(super) const TEAMS: &[&str] = &[
 
 pub(super) const STAGES: &[&str] = &["prod", "staging", "dev", "canary", "sandbox"];
 
-/// A power of two of them, so that a permutation of block numbers meets each one once.
+/// The length is a power of two, so that a permutation of block numbers uses each name once.
 pub(super) const COMPONENTS: [&str; 128] = [
     "account",
     "address",
@@ -193,7 +193,7 @@ pub(super) const INIT_CONTAINERS: &[(&str, &str)] = &[
     ("run-migrations", "docker.io/migrate/migrate"),
 ];
 
-/// Name, repository, namespace and port of what runs on every node.
+/// Name, repository, namespace and port of daemon sets.
 pub(super) const DAEMON_SETS: [(&str, &str, &str, u64); 5] = [
     ("kube-proxy", "registry.k8s.io/kube-proxy", "kube-system", 10249),
     ("calico-node", "quay.io/calico/node", "kube-system", 9091),
@@ -280,7 +280,7 @@ pub(super) const EVENT_REASONS: &[(&str, &str, &str)] = &[
     ),
 ];
 
-/// Flags of servers, and the largest value each one is given.
+/// Command-line flags of servers, and the maximum value of each.
 pub(super) const FLAGS: &[(&str, u64)] = &[
     ("max-inflight", 4_000),
     ("cache-entries", 500_000),
@@ -308,5 +308,5 @@ pub(super) const FLAGS: &[(&str, u64)] = &[
     ("admin-port", 32_767),
 ];
 
-/// What a chart takes checksums of, so that pods are replaced when it changes.
+/// The parts of a chart that have checksum annotations, so that a change replaces the pods.
 pub(super) const CHECKSUMS: &[&str] = &["config", "secret", "scripts", "health", "env", "configmap"];

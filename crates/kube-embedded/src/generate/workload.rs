@@ -1,4 +1,4 @@
-//! What all pods of one owner have in common: the template.
+//! The template shared by all pods of an owner.
 
 use super::layout::{NOW, Owner};
 use super::rng::SampleRng;
@@ -9,11 +9,11 @@ pub(super) struct Workload {
     pub(super) owner: Owner,
     pub(super) name: String,
     pub(super) namespace: String,
-    /// What the pods' owner reference names: the replica set of a deployment, the owner itself
-    /// otherwise.
+    /// The name in the pods' owner reference: the replica set of a deployment, otherwise the owner
+    /// itself.
     pub(super) controller_name: String,
     pub(super) controller_uid: String,
-    /// Of the deployment behind the replica set, or of the cron job behind the job.
+    /// The uid of the replica set's deployment, or of the job's cron job.
     pub(super) parent_uid: String,
     pub(super) hash: String,
     pub(super) created: i64,
@@ -118,24 +118,24 @@ pub(super) enum VolumeSource {
     HostPath {
         path: &'static str,
     },
-    /// `data-<pod>`, made from a stateful set's template.
+    /// The persistent volume claim `data-<pod>`, created from a stateful set's claim template.
     Claim,
 }
 
-/// Whether the service account's token is in the pod.
+/// Whether the service account token is mounted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Token {
     Mounted,
     Withheld,
 }
 
-/// How the scheduler is asked to place the pods.
+/// Scheduling constraints of the pods.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Spread {
     Anywhere,
     PreferOtherNodes,
     EvenOverZones,
-    /// Pinned to the node of that daemon set's pod.
+    /// Pinned to one node, as daemon set pods are.
     OneNode,
 }
 
@@ -206,7 +206,7 @@ impl Workload {
         workload
     }
 
-    /// Owns the pods directly; a deployment does so through a replica set.
+    /// The apiVersion and kind of the direct owner: a replica set for a deployment.
     pub(super) fn controller_kind(&self) -> (&'static str, &'static str) {
         match self.owner {
             Owner::Deployment { .. } => ("apps/v1", "ReplicaSet"),

@@ -1,10 +1,10 @@
-//! Writes JSON front to back, in the order of the calls.
+//! A JSON writer that writes front to back, in the order of the calls.
 
 use std::ops::Range;
 
 use crate::encoding::escape::push_string;
 
-/// A JSON document being written. Commas come by themselves.
+/// A JSON document being written. Commas are inserted automatically.
 #[derive(Debug, Default)]
 pub(super) struct Writer {
     out: Vec<u8>,
@@ -16,21 +16,21 @@ impl Writer {
         Self { out: Vec::with_capacity(bytes), given: Vec::with_capacity(2) }
     }
 
-    /// The document, and where in it the fields stand that a server gives, each with the comma
+    /// The document, and the byte ranges of the fields set by the server, each including the comma
     /// before it.
     pub(super) fn finish(self) -> (Vec<u8>, Vec<Range<usize>>) {
         (self.out, self.given)
     }
 
-    /// A string that only a server gives: uid and resourceVersion. It must not be the first field
-    /// of its object.
+    /// Writes a string that only a server sets: uid or resourceVersion. It must not be the first
+    /// field of its object.
     pub(super) fn given(&mut self, key: &str, value: &str) {
         let start = self.out.len();
         self.text(key, value);
         self.given.push(start..self.out.len());
     }
 
-    /// An object, as a whole document or as an item of an array.
+    /// Writes an object, as a whole document or as an array item.
     pub(super) fn object(&mut self, content: impl FnOnce(&mut Self)) {
         self.comma();
         self.out.push(b'{');
@@ -52,7 +52,7 @@ impl Writer {
         self.out.push(b']');
     }
 
-    /// A string as an item of an array.
+    /// Writes a string as an array item.
     pub(super) fn item(&mut self, value: &str) {
         self.comma();
         self.quoted(value);
@@ -67,7 +67,7 @@ impl Writer {
         self.object_at(key, |w| pairs.into_iter().for_each(|(key, value)| w.text(key, value)));
     }
 
-    /// A string put together of parts, which need no escaping.
+    /// Writes a string concatenated from parts that need no escaping.
     pub(super) fn joined(&mut self, key: &str, parts: &[&str]) {
         self.key(key);
         self.out.push(b'"');
@@ -97,7 +97,7 @@ impl Writer {
         self.raw(key, if value { "true" } else { "false" });
     }
 
-    /// A value that is JSON already.
+    /// Writes a value that is already JSON.
     pub(super) fn raw(&mut self, key: &str, json: &str) {
         self.key(key);
         self.out.extend_from_slice(json.as_bytes());
@@ -110,7 +110,7 @@ impl Writer {
         self.out.push(b'"');
     }
 
-    /// `"f:name":{}`, the most frequent thing in managedFields.
+    /// Writes `"f:name":{}`, the most frequent part of managedFields.
     pub(super) fn owned(&mut self, name: &str) {
         self.comma();
         self.out.extend_from_slice(b"\"f:");
@@ -118,8 +118,8 @@ impl Writer {
         self.out.extend_from_slice(b"\":{}");
     }
 
-    /// `"k:{\"by\":\"value\"}":{…}`, how managedFields names an item of a list. Neither part needs
-    /// escaping.
+    /// Writes `"k:{\"by\":\"value\"}":{…}`, which identifies a list item in managedFields. Neither
+    /// part needs escaping.
     pub(super) fn keyed_at(&mut self, by: &str, value: &str, content: impl FnOnce(&mut Self)) {
         self.comma();
         for part in ["\"k:{\\\"", by, "\\\":\\\"", value, "\\\"}\":{"] {
@@ -129,7 +129,7 @@ impl Writer {
         self.out.push(b'}');
     }
 
-    /// Keys are ours and come escaped where they have to be.
+    /// Keys are constants of this crate, already escaped where necessary.
     fn key(&mut self, key: &str) {
         self.comma();
         self.out.push(b'"');
@@ -144,8 +144,7 @@ impl Writer {
     }
 
     fn quoted(&mut self, value: &str) {
-        // Without an early end the compiler looks at many bytes at a time, and nearly all values
-        // are plain.
+        // No early exit, so that the compiler vectorizes the loop; nearly all values are plain.
         let plain = value.bytes().fold(true, |plain, byte| {
             plain & (b' '..0x80).contains(&byte) & !matches!(byte, b'"' | b'\\' | b'<' | b'>' | b'&')
         });
@@ -159,11 +158,11 @@ impl Writer {
     }
 }
 
-/// `2026-06-01T12:00:00Z`, as every time in metadata is written.
+/// Formats a time like `2026-06-01T12:00:00Z`, the format of all times in metadata.
 pub(super) fn rfc3339(seconds: i64) -> [u8; 20] {
     let days = seconds.div_euclid(86_400);
     let second = seconds.rem_euclid(86_400);
-    // Days to a civil date by counting in eras of 400 years that begin in March.
+    // Converts days to a civil date, in eras of 400 years that begin in March.
     let shifted = days + 719_468;
     let era = shifted.div_euclid(146_097);
     let day_of_era = shifted.rem_euclid(146_097);

@@ -1,7 +1,7 @@
-//! Objects as rows of a table, as `kubectl get` shows them: the columns and cells that the real
-//! server prints.
+//! Table representation of objects, as in `kubectl get`: the columns and cells that kube-apiserver
+//! prints.
 //!
-//! No server is needed: an object's JSON, its kind and the time are enough.
+//! Works without a server: it needs only an object's JSON, its kind and the time.
 //!
 //! ```
 //! use std::time::{Duration, SystemTime};
@@ -39,73 +39,73 @@ use self::cells::Cells;
 use self::json_path::JsonPath;
 use crate::encoding::json;
 
-/// One column of a kind's table.
+/// A column of a kind's table.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct Column {
-    /// What stands above it.
+    /// The column header.
     pub name: String,
     /// `string`, `integer`, `number`, `boolean` or `date`.
     pub r#type: String,
-    /// `name` for the column of the object's name; mostly nothing.
+    /// `name` for the column with the object's name, otherwise usually empty.
     pub format: String,
-    /// What it tells.
+    /// The description of the column.
     pub description: String,
-    /// 0 for columns that are always shown; the others are shown in wide tables.
+    /// 0 if the column is always shown; other columns are shown only in wide tables.
     pub priority: i32,
 }
 
-/// One object in a table.
+/// A table row for one object.
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
 pub struct Row {
-    /// One for each column: a string, a number, a bool, or null.
+    /// One value per column: a string, a number, a bool or null.
     pub cells: Vec<Value>,
-    /// Whether the object has come to its end, as pods do.
+    /// Whether and how the object completed. Only pods do.
     pub completed: Option<Completed>,
 }
 
-/// How an object came to its end.
+/// How an object completed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Completed {
-    /// All was well.
+    /// It succeeded.
     Succeeded,
     /// It failed.
     Failed,
 }
 
-/// The columns of a kind's table, and how its objects fill them.
+/// The columns of a kind's table, and how cells are computed from objects.
 #[derive(Debug, Clone)]
 pub struct Columns {
     all: Arc<[Column]>,
     filling: Filling,
 }
 
-/// Where cells come from.
+/// How cells are computed.
 #[derive(Debug, Clone)]
 enum Filling {
-    /// Rules for the kind.
+    /// Built-in functions of the kind.
     BuiltIn { cells: Cells, order: Order },
-    /// Paths into the object, behind its name.
+    /// JSON paths of the columns after the name.
     Paths(Arc<[Option<JsonPath>]>),
 }
 
-/// What the objects of one list have to do with one another.
+/// How rows of one list depend on each other or on completion.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Order {
-    /// Nothing.
+    /// Rows are independent.
     Plain,
-    /// They may say how they ended.
+    /// Rows have a completion state.
     Ending,
-    /// One of them is the default.
+    /// One of the objects is the default.
     DefaultMarked,
-    /// They are sorted by precedence.
+    /// Rows are sorted by precedence.
     ByPrecedence,
 }
 
 impl Columns {
-    /// The columns of a built-in kind; `None` if it is none.
+    /// The columns of a built-in kind. `None` if there is no such kind.
     #[must_use]
     pub fn built_in(group: &str, version: &str, plural: &str) -> Option<Self> {
         let kind = if group.is_empty() { format!("{version}/{plural}") } else { format!("{group}/{version}/{plural}") };
@@ -120,8 +120,9 @@ impl Columns {
         Some(Self { all, filling: Filling::BuiltIn { cells, order } })
     }
 
-    /// The columns of a custom kind in one of the versions that its `CustomResourceDefinition` has:
-    /// those the definition asks for, or else name and age. `None` if it has no such version.
+    /// The columns of a custom resource in one of the versions of its `CustomResourceDefinition`:
+    /// its additional printer columns, or name and age if it has none. `None` if the version does
+    /// not exist.
     #[must_use]
     pub fn custom(definition: &Value, version: &str) -> Option<Self> {
         let versions = definition["spec"]["versions"].as_array()?;
@@ -129,7 +130,7 @@ impl Columns {
         Some(Self::of_version(version))
     }
 
-    /// Name and age: what there is to say about objects of any kind.
+    /// The name and age columns, which apply to objects of any kind.
     #[must_use]
     pub fn generic() -> Self {
         Self::of_version(&Value::Null)
@@ -162,20 +163,19 @@ impl Columns {
         Self { all: all.into(), filling: Filling::Paths(paths.into()) }
     }
 
-    /// Every column, those of wide tables included.
+    /// All columns, including those shown only in wide tables.
     #[must_use]
     pub fn all(&self) -> &[Column] {
         &self.all
     }
 
-    /// One object by itself.
+    /// The row of a single object.
     #[must_use]
     pub fn row(&self, object: &Value, now: SystemTime) -> Row {
         self.row_at(object, now.into(), None)
     }
 
-    /// The objects of a list, which may have to do with one another: some kinds sort them or mark
-    /// one of them.
+    /// The rows of a list. Some kinds are sorted, or have one object shown as the default.
     #[must_use]
     pub fn rows(&self, objects: &[Value], now: SystemTime) -> Vec<Row> {
         let marked = self.marked(objects);
@@ -197,12 +197,13 @@ impl Columns {
         Row { cells, completed: if ending { cells::completed(object) } else { None } }
     }
 
-    /// Whether the objects of a list must be looked at together before any of them is shown.
+    /// Whether the rows of a list depend on each other, so that all objects are needed before the
+    /// first row is written.
     pub(crate) fn looks_at_all(&self) -> bool {
         matches!(self.filling, Filling::BuiltIn { order: Order::DefaultMarked | Order::ByPrecedence, .. })
     }
 
-    /// The name of the object that is marked as the default one: of several the youngest.
+    /// The name of the default object. If several are annotated as default, it is the youngest.
     pub(crate) fn marked<'o>(&self, objects: &'o [Value]) -> Option<&'o str> {
         if !matches!(self.filling, Filling::BuiltIn { order: Order::DefaultMarked, .. }) {
             return None;
@@ -214,7 +215,7 @@ impl Columns {
         best.map(|object| part(object, "name"))
     }
 
-    /// The places of a list's objects in the order in which they are shown.
+    /// The indexes of a list's objects in display order.
     pub(crate) fn order(&self, objects: &[Value]) -> Vec<usize> {
         let mut order: Vec<usize> = (0..objects.len()).collect();
         if matches!(self.filling, Filling::BuiltIn { order: Order::ByPrecedence, .. }) {
@@ -226,7 +227,8 @@ impl Columns {
         order
     }
 
-    /// Whether an empty list has no rows rather than none of them: Go tells the two apart.
+    /// Whether the rows of an empty list are null instead of an empty array: Go distinguishes nil
+    /// from empty slices.
     pub(crate) fn empty_is_null(&self) -> bool {
         let is_named = |name: &str| self.all.iter().any(|column| column.name == name);
         matches!(self.filling, Filling::BuiltIn { .. }) && is_named("Created At")
@@ -243,7 +245,7 @@ impl Columns {
     }
 }
 
-/// A value in a column of a type; null if it does not fit.
+/// Converts a value to the type of a column. Null if the type does not match.
 fn cell(kind: &str, value: &Value, now: Moment) -> Value {
     match (kind, value) {
         ("string", Value::Null) => "<no value>".into(),
@@ -251,7 +253,7 @@ fn cell(kind: &str, value: &Value, now: Moment) -> Value {
         ("string", other) => String::from_utf8_lossy(&json::encode_sorted(other)).into_owned().into(),
         ("integer", Value::Number(number)) => match number.as_i64() {
             Some(whole) => whole.into(),
-            // Go cuts off what is behind the point.
+            // Go truncates to an integer.
             None => number.as_f64().map_or(Value::Null, |float| (float as i64).into()),
         },
         ("number", Value::Number(number)) => {

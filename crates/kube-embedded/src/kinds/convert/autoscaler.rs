@@ -1,4 +1,4 @@
-//! `HorizontalPodAutoscaler`s: version 1 knows one metric, and carries the rest of version 2 in
+//! `HorizontalPodAutoscaler`s: version 1 has one metric and stores the rest of version 2 in
 //! annotations.
 
 use serde_json::{Map, Value, json};
@@ -21,10 +21,10 @@ const CARRIED: [&str; 6] = [
 ];
 const DEFAULT_CPU_UTILIZATION: i32 = 80;
 
-/// Where a metric's parts are in version 1: its own fields for what is `metric` and `target` (or
-/// `current`) in version 2.
+/// Field names of a metric in version 1, which correspond to `metric` and `target` (or `current`)
+/// in version 2.
 struct Names {
-    /// The kind of metric, as a field of both versions.
+    /// The metric type, which is the field name in both versions.
     metric: &'static str,
     identifier: Identifier,
     value: Option<&'static str>,
@@ -32,12 +32,12 @@ struct Names {
     utilization: Option<&'static str>,
 }
 
-/// How version 1 says what is measured.
+/// How version 1 identifies the metric.
 #[derive(Clone, Copy, PartialEq)]
 enum Identifier {
-    /// By a resource's name, as version 2 does.
+    /// By resource name, as in version 2.
     Resource,
-    /// By `metricName` and a selector under this name.
+    /// By `metricName` and a selector in this field.
     Metric(&'static str),
 }
 
@@ -66,7 +66,7 @@ const fn names(
     Names { metric, identifier, value, average_value, utilization }
 }
 
-/// Which part of a metric is converted.
+/// Which half of a metric is converted.
 #[derive(Clone, Copy)]
 enum Side {
     Spec,
@@ -81,7 +81,7 @@ impl Side {
         }
     }
 
-    /// What version 2 calls the measured or wanted values.
+    /// The field name in version 2 of the target or current values.
     fn values(self) -> &'static str {
         match self {
             Side::Spec => "target",
@@ -213,7 +213,7 @@ fn metric_to_v2(metric: &Value, side: Side) -> Value {
             Side::Spec if !utilization.is_null() => json!({"type": "Utilization"}),
             Side::Spec => json!({"type": "AverageValue"}),
         };
-        // Version 1 cannot leave an object's value out, and writes 0 for one that was.
+        // Version 1 requires an object metric's value and writes 0 if there is none.
         if matches!(side, Side::Spec) && names.metric == "object" && !average.is_null() && value == "0" {
             value = Value::Null;
         }
@@ -237,7 +237,8 @@ fn metric_to_v2(metric: &Value, side: Side) -> Value {
     converted
 }
 
-/// The behavior in the spelling of the server's internal type, which is what the annotation holds.
+/// Encodes the behavior with the field names of the server's internal type, which the annotation
+/// contains.
 fn behavior_to_text(behavior: &Value) -> String {
     let rules = |rules: &Value| match rules {
         Value::Object(_) => {
@@ -282,7 +283,7 @@ fn behavior_from_carried(carried: &Value) -> Option<Value> {
     Some(whole["spec"]["behavior"].take())
 }
 
-/// Keys with a small first letter: Go reads them regardless of case.
+/// Lowercases the first letter of keys: Go decodes keys case-insensitively.
 fn lower_first(value: &Value) -> Value {
     match value {
         Value::Object(map) => {

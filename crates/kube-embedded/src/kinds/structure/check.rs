@@ -1,4 +1,4 @@
-//! Values against a schema, in the words of the real server's validator.
+//! Validation of values against a schema, with the messages of kube-apiserver.
 
 use std::collections::HashMap;
 
@@ -9,10 +9,10 @@ use super::formats;
 use super::{joined, properties, shown};
 use crate::http::status::Cause;
 
-/// What cannot be said of a field is said of nothing.
+/// The field path of errors that have none.
 pub(super) const NOWHERE: &str = "<nil>";
 
-/// The patterns of a schema, compiled. Those that are none match nothing.
+/// The compiled patterns of a schema. Invalid patterns match nothing.
 #[derive(Debug, Default)]
 pub(super) struct Patterns(HashMap<String, Option<Regex>>);
 
@@ -41,11 +41,11 @@ impl Patterns {
     }
 }
 
-/// What came of looking at a value.
+/// The result of checking a value.
 #[derive(Debug, Default)]
 struct Outcome {
     causes: Vec<Cause>,
-    /// How many checks were made, which tells which of several schemas is nearest to a value.
+    /// Number of checks performed; the schema of several with the most checks is the closest match.
     checks: usize,
 }
 
@@ -60,7 +60,7 @@ impl Outcome {
     }
 }
 
-/// What is wrong with a value. What is as it was before may be wrong.
+/// Validation errors of a value. Unchanged parts are not checked (ratcheting).
 pub(super) fn problems(
     patterns: &Patterns,
     schema: &Value,
@@ -162,7 +162,7 @@ fn check_combinations(
     }
 }
 
-/// Of several failures the one that got furthest.
+/// The outcome with the most checks.
 fn nearest(outcomes: Vec<Outcome>) -> Outcome {
     let furthest = |best: Outcome, next: Outcome| if next.checks > best.checks { next } else { best };
     outcomes.into_iter().reduce(furthest).unwrap_or_default()
@@ -199,7 +199,7 @@ fn check_number(schema: &Value, value: &Value, path: &str, outcome: &mut Outcome
         let why = format!("Checked value must be of type integer with format int32 in {path}");
         outcome.causes.push(Cause::invalid(NOWHERE, "\"\"", why));
     }
-    // A whole number is held against a bound without what is behind its point.
+    // For an integer, bounds are truncated to integers.
     let bound = |name: &str| schema[name].as_f64().map(|bound| if whole.is_some() { bound.trunc() } else { bound });
     let mut complain = |value: String, why: String| outcome.causes.push(Cause::invalid(path, value, why));
     if let Some(factor) = bound("multipleOf") {
@@ -322,7 +322,7 @@ fn type_of(value: &Value) -> &'static str {
     }
 }
 
-/// Whole objects within an object say properly what they are.
+/// Validates apiVersion and kind of embedded resources.
 pub(super) fn embedded(schema: &Value, value: &Value, path: &str, causes: &mut Vec<Cause>) {
     match value {
         Value::Array(items) => {
@@ -367,7 +367,7 @@ fn type_problems(map: &Map<String, Value>, path: &str, causes: &mut Vec<Cause>) 
     }
 }
 
-/// Lists that are sets or maps have nothing twice.
+/// Reports duplicates in lists of type `set` or `map`.
 pub(super) fn repeated(schema: &Value, value: &Value, path: &str, causes: &mut Vec<Cause>) {
     match value {
         Value::Array(items) => {

@@ -1,4 +1,4 @@
-//! The formats that strings of custom kinds may have.
+//! String formats in schemas of custom resources.
 
 use std::net::{IpAddr, Ipv6Addr};
 use std::sync::LazyLock;
@@ -9,8 +9,8 @@ use serde_json::Value;
 
 use crate::kinds::NameRule;
 
-/// Whether a text is of a format. Formats that nobody knows are not looked at, nor are the numbers
-/// of books and cards.
+/// Whether a text matches a format. Unknown formats, and those of ISBNs and credit cards, are not
+/// checked.
 pub(super) fn fits(format: &str, text: &str) -> bool {
     match format.replace('-', "").as_str() {
         "ipv4" => text.contains('.') && text.parse::<IpAddr>().is_ok(),
@@ -38,7 +38,7 @@ pub(super) fn fits(format: &str, text: &str) -> bool {
     }
 }
 
-/// The formats of strings, without dashes.
+/// All known string formats, without dashes.
 const OF_STRINGS: [&str; 26] = [
     "bsonobjectid",
     "uri",
@@ -68,7 +68,7 @@ const OF_STRINGS: [&str; 26] = [
     "k8slongname",
 ];
 
-/// Gathers the formats that nobody knows.
+/// Collects the unknown formats of a schema.
 pub(super) fn unknown(schema: &Value, found: &mut Vec<String>) {
     let Value::Object(map) = schema else { return };
     if let (Some(format), Some(kind)) =
@@ -95,7 +95,7 @@ macro_rules! pattern {
     };
 }
 
-// A single label of one's own, or labels with a last one of two letters at least.
+// A single label, or several labels of which the last has at least two letters.
 pattern!(
     HOST,
     r"^([a-zA-Z0-9\p{S}\p{L}]((-?[a-zA-Z0-9\p{S}\p{L}]{0,62})?)|([a-zA-Z0-9\p{S}\p{L}](([a-zA-Z0-9-\p{S}\p{L}]{0,61}[a-zA-Z0-9\p{S}\p{L}])?)(\.)){1,}([a-zA-Z\p{L}]){2,63})$"
@@ -128,7 +128,7 @@ fn is_duration(text: &str) -> bool {
     DURATION.is_match(text) || WORDY_DURATION.is_match(text)
 }
 
-/// An address with a scheme, or a path from the root.
+/// A URI with a scheme, or an absolute path.
 fn is_uri(text: &str) -> bool {
     let clean = !text.is_empty() && text.bytes().all(|byte| byte > b' ' && byte != 0x7f);
     let schemed = text.split_once(':').is_some_and(|(scheme, _)| {
@@ -138,7 +138,7 @@ fn is_uri(text: &str) -> bool {
     clean && (text.starts_with('/') || schemed)
 }
 
-/// An address, with or without a name before it.
+/// An email address, with or without a display name.
 fn is_email(text: &str) -> bool {
     let address = match text.trim().strip_suffix('>').and_then(|text| text.rsplit_once('<')) {
         Some((_, address)) => address,
@@ -154,8 +154,8 @@ fn is_email(text: &str) -> bool {
     fits(local) && fits(domain)
 }
 
-/// Thirty-two digits, with or without dashes between their groups; the thirteenth may have to say
-/// the version.
+/// Whether the text has 32 hexadecimal digits, with optional dashes between the groups. If a
+/// version is given, the 13th digit must match it.
 fn is_uuid(text: &str, version: Option<char>) -> bool {
     let mut rest = text;
     for (at, length) in [8, 4, 4, 4, 12].into_iter().enumerate() {

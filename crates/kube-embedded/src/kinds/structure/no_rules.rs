@@ -1,10 +1,10 @@
-//! The CEL rules of a schema, without what it takes to check them.
+//! CEL rules of a schema, in builds without the feature that evaluates them.
 
 use serde_json::Value;
 
 use super::Findings;
 
-/// The rules of a schema, as they are written.
+/// The source texts of a schema's rules.
 #[derive(Debug, Default)]
 pub(super) struct Rules {
     found: Vec<String>,
@@ -33,7 +33,7 @@ impl Rules {
         self.found.is_empty()
     }
 
-    /// Every rule is one that is not checked.
+    /// Warnings about rules that are not checked, which are all of them.
     pub(super) fn unreadable(&self) -> Vec<String> {
         let told = |rule| format!("this server does not check the rule {rule:?}: it is built without the feature cel");
         self.found.iter().map(told).collect()

@@ -12,7 +12,7 @@ use super::check::NOWHERE;
 use super::{Findings, counterpart, joined, shown};
 use crate::http::status::Cause;
 
-/// Words that CEL has for itself: fields of these names are called otherwise in rules.
+/// Reserved words of CEL. Rules refer to fields with these names by an escaped name.
 const RESERVED: [&str; 21] = [
     "true",
     "false",
@@ -37,31 +37,30 @@ const RESERVED: [&str; 21] = [
     "while",
 ];
 
-/// The longest message that an expression may give.
+/// Maximum length in bytes of a message from `messageExpression`.
 const LONGEST_MESSAGE: usize = 5 * 1024;
 
-/// How many operators and brackets a rule may have: each may be one level of nesting, and the stack
-/// has an end.
+/// Maximum number of operators and brackets of a rule. Each can be a level of nesting, and the
+/// stack is limited.
 const MOST_OPERATORS: usize = 256;
 
-/// Rules with more than these are checked on a stack of their own.
+/// Rules with more operators than this are evaluated on a separate, larger stack.
 const FEW_OPERATORS: usize = 32;
 
-/// Memory is taken as it is used.
+/// Only the used part of the stack is committed by the operating system.
 const LARGE_STACK: usize = 256 * 1024 * 1024;
 
-/// What rules may call, beside what CEL has itself.
+/// The CEL environment: the standard library and extensions.
 static ENV: LazyLock<Arc<Env>> = LazyLock::new(|| {
     let mut env = Env::stdlib();
     for extension in [cel::extensions::strings, cel::extensions::lists, cel::extensions::math] {
-        // An extension that is not there leaves rules that use it unchecked, which is told when
-        // they run.
+        // Without an extension, rules that use it fail when they run, which is reported then.
         env.add_extension(extension).ok();
     }
     Arc::new(env)
 });
 
-/// The rules of a schema. Each expression is compiled when it is first needed.
+/// The rules of a schema. Each expression is compiled on first use.
 #[derive(Default)]
 pub(super) struct Rules {
     programs: HashMap<String, OnceLock<Result<Program, String>>>,
@@ -101,7 +100,7 @@ impl Rules {
         self.programs.is_empty()
     }
 
-    /// Why rules of the schema cannot be checked, for those that cannot even be read.
+    /// Warnings about rules that cannot be compiled.
     pub(super) fn unreadable(&self) -> Vec<String> {
         let mut unreadable: Vec<String> = self
             .programs
@@ -112,7 +111,7 @@ impl Rules {
         unreadable
     }
 
-    /// Holds an object against every rule.
+    /// Evaluates every rule on an object.
     pub(super) fn check(&self, schema: &Value, value: &Value, old: Option<&Value>) -> Findings {
         let check = || {
             let mut findings = Findings::default();
@@ -191,7 +190,7 @@ impl Rules {
             Ok(cel::Value::Bool(true)) => {}
             Ok(cel::Value::Bool(false)) => {
                 let cause = self.cause(rule, node, value, &context);
-                // What has not changed may stay wrong.
+                // An unchanged value may stay invalid (ratcheting).
                 match !is_transition && old == Some(value) {
                     true => findings.warnings.push(format!("{}: {}", cause.field, cause.message)),
                     false => findings.causes.push(cause),
@@ -210,7 +209,7 @@ impl Rules {
         }
     }
 
-    /// What is told of a value that a rule is false of.
+    /// The error for a value that violates a rule.
     fn cause(&self, rule: &Value, node: &Node<'_>, value: &Value, context: &Context<'_, '_>) -> Cause {
         let said = |part: &str| rule[part].as_str().map(str::trim).filter(|text| !text.is_empty());
         let told = rule["messageExpression"].as_str().and_then(|text| self.message(text, context));
@@ -221,7 +220,7 @@ impl Rules {
             Some(below) => joined(node.path, below.trim_start_matches('.')),
             None => node.place().to_owned(),
         };
-        // Whole objects and lists are not shown.
+        // Objects and lists are not included in the message.
         let compound = matches!(node.schema["type"].as_str(), Some("object" | "array"));
         match rule["reason"].as_str() {
             Some("FieldValueForbidden") => Cause::forbidden(&place, detail),
@@ -235,7 +234,7 @@ impl Rules {
         }
     }
 
-    /// What an expression says; `None` if it does not say anything of use.
+    /// Evaluates a `messageExpression`. `None` if the result is not usable as a message.
     fn message(&self, text: &str, context: &Context<'_, '_>) -> Option<String> {
         let Some(Ok(program)) = self.program(text) else { return None };
         match program.execute(context) {
@@ -249,7 +248,7 @@ impl Rules {
     }
 }
 
-/// A place in a schema, and where it leads to in an object.
+/// A position in a schema, and the corresponding path in the object.
 struct Node<'s> {
     schema: &'s Value,
     path: &'s str,
@@ -257,12 +256,12 @@ struct Node<'s> {
 }
 
 impl Node<'_> {
-    /// What failures call it.
+    /// The field path in error messages.
     fn place(&self) -> &str {
         if self.path.is_empty() { NOWHERE } else { self.path }
     }
 
-    /// A value as rules see it.
+    /// Converts a value to CEL.
     fn convert(&self, value: &Value) -> cel::Value {
         convert(self.schema, value, self.is_root)
     }
@@ -275,7 +274,8 @@ fn compile(text: &str) -> Result<Program, String> {
     with_room(|| ENV.compile(text).map_err(|error| error.to_string())).unwrap_or_else(Err)
 }
 
-/// Does something on a large stack: a few brackets take a good part of a usual one.
+/// Runs a closure on a thread with a large stack, because a few nested brackets use much of a
+/// normal one.
 fn with_room<T: Send>(work: impl FnOnce() -> T + Send) -> Result<T, String> {
     std::thread::scope(|scope| {
         let thread = std::thread::Builder::new().stack_size(LARGE_STACK).spawn_scoped(scope, work);
@@ -283,7 +283,7 @@ fn with_room<T: Send>(work: impl FnOnce() -> T + Send) -> Result<T, String> {
     })
 }
 
-/// How many operators and brackets there are outside of strings.
+/// The number of operators and brackets outside of strings.
 fn operators(text: &str) -> usize {
     let (mut count, mut quote) = (0, None);
     let mut characters = text.chars();
@@ -299,7 +299,7 @@ fn operators(text: &str) -> usize {
     count
 }
 
-/// Why a rule is not checked, in a sentence for whoever wrote it.
+/// The warning that a rule is not checked.
 fn unchecked(rule: &str, why: &str) -> String {
     let why = why.split_whitespace().collect::<Vec<_>>().join(" ");
     format!("this server does not check the rule {rule:?}: {why}")
@@ -310,7 +310,7 @@ fn rules_of(schema: &Value) -> impl Iterator<Item = &Value> {
     rules.into_iter().flatten().filter(|rule| rule.is_object())
 }
 
-/// An old value that may be missing.
+/// Converts an old value to a CEL optional.
 fn optional(value: Option<cel::Value>) -> Option<cel::Value> {
     let mut context = Context::with_env(Arc::clone(&ENV));
     let text = if value.is_some() { "optional.of(value)" } else { "optional.none()" };
@@ -318,7 +318,7 @@ fn optional(value: Option<cel::Value>) -> Option<cel::Value> {
     ENV.compile(text).ok()?.execute(&context).ok()
 }
 
-/// A failure that is the object's own, as the real server tells it.
+/// The message of kube-apiserver for an evaluation error that the object caused.
 fn in_go_words(error: &ExecutionError) -> Option<String> {
     match error {
         ExecutionError::NoSuchKey(key) => Some(format!("no such key: {key}")),
@@ -359,7 +359,7 @@ fn convert(schema: &Value, value: &Value, is_root: bool) -> cel::Value {
                         (key.clone(), convert(&Value::Null, value, false))
                     }
                     (Some(schema), None) => (escaped(key), convert(schema, value, false)),
-                    // What the schema does not know, rules do not see.
+                    // Fields that are not in the schema are invisible to rules.
                     (None, None) => return None,
                 };
                 Some((Key::from(seen.0), seen.1))
@@ -369,7 +369,7 @@ fn convert(schema: &Value, value: &Value, is_root: bool) -> cel::Value {
     }
 }
 
-/// Of metadata rules see the names alone.
+/// Of the metadata, rules can access only the names.
 fn names(metadata: &Value) -> cel::Value {
     let names = ["name", "generateName"].into_iter();
     let names = names.filter_map(|name| Some((name, metadata[name].as_str()?)));
@@ -377,7 +377,7 @@ fn names(metadata: &Value) -> cel::Value {
     cel::Value::Map(Map { map: Arc::new(names.collect()) })
 }
 
-/// A field's name as rules spell it.
+/// The escaped name of a field in rules.
 fn escaped(name: &str) -> String {
     if RESERVED.contains(&name) {
         return format!("__{name}__");

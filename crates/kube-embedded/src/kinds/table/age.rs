@@ -1,4 +1,4 @@
-//! Ages as people read them: two or three figures, no more.
+//! Human-readable ages with at most two units.
 
 use std::time::SystemTime;
 
@@ -8,7 +8,7 @@ use serde_json::Value;
 const SECONDS_OF_MINUTE: i64 = 60;
 const SECONDS_OF_HOUR: i64 = 3600;
 
-/// The moment at which ages are told.
+/// The time relative to which ages are computed.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Moment(Timestamp);
 
@@ -17,7 +17,7 @@ impl Moment {
         Self(now)
     }
 
-    /// How long ago a time was; `<unknown>` if there is none.
+    /// The age of a timestamp; `<unknown>` if it is missing.
     pub(super) fn since(self, time: &Value) -> String {
         match parse(time) {
             Some(time) => seconds(self.0.duration_since(time).as_secs()),
@@ -36,16 +36,16 @@ pub(super) fn parse(time: &Value) -> Option<Timestamp> {
     time.as_str()?.parse().ok()
 }
 
-/// A duration: `45s`, `3m10s`, `5h2m`, `3d4h`, `2y12d`.
+/// Formats a duration: `45s`, `3m10s`, `5h2m`, `3d4h`, `2y12d`.
 pub(super) fn seconds(total: i64) -> String {
     let (minutes, hours, days) = (total / SECONDS_OF_MINUTE, total / SECONDS_OF_HOUR, total / (24 * SECONDS_OF_HOUR));
-    // The finer unit is left out where it is nought.
+    // The smaller unit is omitted if it is zero.
     let both = |coarse: i64, unit: char, fine: i64, fine_unit: char| match fine {
         0 => format!("{coarse}{unit}"),
         fine => format!("{coarse}{unit}{fine}{fine_unit}"),
     };
     match total {
-        // Clocks may differ by a second or two.
+        // Tolerates a small clock difference.
         ..-1 => "<invalid>".to_owned(),
         -1 => "0s".to_owned(),
         0..120 => format!("{total}s"),

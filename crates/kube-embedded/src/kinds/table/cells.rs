@@ -1,4 +1,4 @@
-//! What stands in the cells of the built-in kinds' tables.
+//! Table cells of the built-in kinds.
 
 mod access;
 mod autoscaler;
@@ -17,17 +17,17 @@ use serde_json::Value;
 use super::Completed;
 use super::age::Moment;
 
-/// Writes the cells of one object.
+/// Computes the cells of one object.
 pub(super) type Cells = fn(&Value, Moment) -> Vec<Value>;
 
-/// A row of cells of any types that JSON has.
+/// Builds a row from values of any JSON type.
 macro_rules! cells {
     ($($cell:expr),* $(,)?) => { vec![$(serde_json::Value::from($cell)),*] };
 }
 use cells;
 
-/// What writes the cells of a built-in kind, if it has more to tell than its name and when it was
-/// made.
+/// The cell function of a built-in kind. `None` if its table has only the name and the creation
+/// time.
 pub(super) fn of(group: &str, plural: &str) -> Option<Cells> {
     let cells: Cells = match (group, plural) {
         ("", "componentstatuses") => cluster::component_status,
@@ -94,7 +94,7 @@ pub(super) fn of(group: &str, plural: &str) -> Option<Cells> {
     Some(cells)
 }
 
-/// The cells of a kind that nobody wrote cells for: the name, and when the object was made.
+/// The default cells: the name and the creation time.
 pub(super) fn name_and_time(object: &Value, _: Moment) -> Vec<Value> {
     let made = &object["metadata"]["creationTimestamp"];
     cells![words::name(object), made.as_str().unwrap_or("0001-01-01T00:00:00Z")]
@@ -104,7 +104,7 @@ pub(super) fn name_and_age(object: &Value, now: Moment) -> Vec<Value> {
     cells![words::name(object), words::age(object, now)]
 }
 
-/// Whether a pod has come to its end.
+/// Whether and how a pod completed.
 pub(super) fn completed(object: &Value) -> Option<Completed> {
     match object["status"]["phase"].as_str() {
         Some("Succeeded") => Some(Completed::Succeeded),
@@ -113,7 +113,8 @@ pub(super) fn completed(object: &Value) -> Option<Completed> {
     }
 }
 
-/// Whether a storage class is marked as the default one. Of several the youngest counts.
+/// Whether a storage class is annotated as the default. If several are, the youngest is the
+/// default.
 pub(super) fn is_marked_default(class: &Value) -> bool {
     storage::is_marked_default(class)
 }

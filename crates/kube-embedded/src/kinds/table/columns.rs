@@ -1,4 +1,4 @@
-//! The columns of the built-in kinds, as recorded from a real server.
+//! The columns of the built-in kinds, as recorded from kube-apiserver.
 
 use std::collections::HashMap;
 use std::sync::{Arc, OnceLock};
@@ -11,12 +11,12 @@ pub(super) fn of(kind: &str) -> Option<Arc<[Column]>> {
     TABLES.get_or_init(read).get(kind).cloned()
 }
 
-/// The name of an object, as every kind's table begins.
+/// The name column, the first column of every kind.
 pub(super) fn name() -> Column {
     first(&of("v1/configmaps"), 0)
 }
 
-/// The age of an object, as most kinds' tables end.
+/// The age column, the last column of most kinds.
 pub(super) fn age() -> Column {
     first(&of("v1/configmaps"), 2)
 }

@@ -3,24 +3,24 @@
 
 use serde_json::Value;
 
-/// A path that leads to any number of values.
+/// A parsed JSON path, which can select several values.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct JsonPath(Vec<Step>);
 
 #[derive(Debug, Clone, PartialEq)]
 enum Step {
     Field(String),
-    /// Everything in an object or a list.
+    /// All children of an object or a list.
     All,
-    /// Everything at any depth.
+    /// All descendants.
     Deep,
-    /// From, to (exclusive) and the step.
+    /// Start, end (exclusive) and step.
     Slice(Option<i64>, Option<i64>, i64),
     Index(i64),
-    /// Several of them, one after another.
+    /// Several steps; their results are concatenated.
     Union(Vec<Step>),
     Filter(Operand, Comparison, Operand),
-    /// The elements in which the path leads somewhere.
+    /// Elements for which the path selects a value.
     Has(JsonPath),
 }
 
@@ -41,7 +41,7 @@ enum Operand {
 }
 
 impl JsonPath {
-    /// Reads a path; `None` if it makes no sense.
+    /// Parses a path. `None` if it is invalid.
     pub(super) fn parse(text: &str) -> Option<Self> {
         let text = text.trim();
         let text = text.strip_prefix('{').and_then(|text| text.strip_suffix('}')).unwrap_or(text);
@@ -50,7 +50,7 @@ impl JsonPath {
         parser.rest.trim().is_empty().then_some(path)
     }
 
-    /// The first value that the path leads to.
+    /// The first selected value.
     pub(super) fn first<'v>(&self, root: &'v Value) -> Option<&'v Value> {
         self.find(root).into_iter().next()
     }
@@ -101,7 +101,7 @@ fn children(value: &Value) -> Vec<&Value> {
     }
 }
 
-/// A negative place is counted from the end.
+/// Resolves a negative index, which counts from the end.
 fn absolute(at: i64, length: usize) -> i64 {
     if at < 0 { at.saturating_add_unsigned(length as u64) } else { at }
 }
@@ -189,7 +189,7 @@ impl<'t> Parser<'t> {
         (!name.is_empty()).then_some(Step::Field(name))
     }
 
-    /// What stands between brackets, of which the first one is behind us.
+    /// Parses the content of brackets, after the opening bracket.
     fn brackets(&mut self) -> Option<Step> {
         if self.eat("?(") {
             let step = self.filter()?;
@@ -218,7 +218,7 @@ impl<'t> Parser<'t> {
         if steps.len() == 1 { steps.pop() } else { Some(Step::Union(steps)) }
     }
 
-    /// Where the closing bracket is, quotes minded.
+    /// The offset of the closing bracket, ignoring quoted ones.
     fn closing(&self) -> Option<usize> {
         let mut quote = None;
         for (at, character) in self.rest.char_indices() {
@@ -272,7 +272,7 @@ impl<'t> Parser<'t> {
     }
 }
 
-/// The parts between commas, quotes minded.
+/// Splits at commas that are not quoted.
 fn parts(text: &str) -> Vec<&str> {
     let mut quote = None;
     text.split(|character: char| {

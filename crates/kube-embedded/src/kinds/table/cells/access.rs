@@ -1,4 +1,4 @@
-//! Who may do what, who vouches for it, and who is asked before.
+//! Cells of role bindings, certificates, webhooks and admission policies.
 
 use serde_json::Value;
 
@@ -103,7 +103,7 @@ pub(super) fn policy_binding(object: &Value, now: Moment) -> Vec<Value> {
     cells![name(object), text(&spec["policyName"]), parameters, age(object, now)]
 }
 
-/// A label selector as Go prints the struct.
+/// Formats a label selector as Go prints the struct.
 fn go_selector(selector: &Value) -> String {
     let mut labels: Vec<String> = selector["matchLabels"]
         .as_object()

@@ -1,4 +1,4 @@
-//! Autoscalers: what they look at, and what they see.
+//! Cells of autoscalers.
 
 use std::borrow::Cow;
 
@@ -9,7 +9,7 @@ use super::words::{NONE, UNKNOWN, UNSET, age, items, name, number, quantity, tex
 use crate::kinds::convert;
 use crate::kinds::table::age::Moment;
 
-/// How many metrics are shown.
+/// Maximum number of metrics shown.
 const FEW: usize = 2;
 
 pub(super) fn autoscaler(object: &Value, now: Moment) -> Vec<Value> {
@@ -27,7 +27,7 @@ pub(super) fn autoscaler(object: &Value, now: Moment) -> Vec<Value> {
     ]
 }
 
-/// The autoscaler in the version that has metrics.
+/// The autoscaler converted to version 2, which has metrics.
 fn newest(object: &Value) -> Cow<'_, Value> {
     if object["apiVersion"] != "autoscaling/v1" {
         return Cow::Borrowed(object);

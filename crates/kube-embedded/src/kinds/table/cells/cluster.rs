@@ -1,4 +1,4 @@
-//! What the cluster itself is made of, and what happens in it.
+//! Cells of cluster-level kinds: namespaces, events, definitions, leases and others.
 
 use serde_json::Value;
 
@@ -10,7 +10,7 @@ pub(super) fn namespace(object: &Value, now: Moment) -> Vec<Value> {
     cells![name(object), text(&object["status"]["phase"]), age(object, now)]
 }
 
-/// Events of either group: what one calls `involvedObject`, the other calls `regarding`.
+/// Events of both groups: `involvedObject` in the core group is `regarding` in the other.
 pub(super) fn event(object: &Value, now: Moment) -> Vec<Value> {
     let either = |old: &str, new: &str| if object[old].is_null() { &object[new] } else { &object[old] };
     let since = |time: &Value| if time.is_null() { None } else { Some(now.since(time)) };

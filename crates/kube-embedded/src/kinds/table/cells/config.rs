@@ -1,4 +1,4 @@
-//! What is kept for others to read, and how much of everything there may be.
+//! Cells of config maps, secrets and resource quotas.
 
 use serde_json::Value;
 

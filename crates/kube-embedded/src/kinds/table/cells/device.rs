@@ -1,4 +1,4 @@
-//! Devices, and who has been given them.
+//! Cells of the kinds of dynamic resource allocation.
 
 use serde_json::Value;
 

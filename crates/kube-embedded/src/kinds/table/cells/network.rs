@@ -1,4 +1,4 @@
-//! How pods are reached.
+//! Cells of services, ingresses and other network kinds.
 
 use std::collections::BTreeSet;
 
@@ -10,7 +10,7 @@ use super::words::{
 };
 use crate::kinds::table::age::Moment;
 
-/// How many of a list are shown.
+/// Maximum number of list items shown.
 const FEW: usize = 3;
 
 pub(super) fn service(object: &Value, now: Moment) -> Vec<Value> {
@@ -51,7 +51,7 @@ fn external_address(service: &Value) -> String {
     }
 }
 
-/// The addresses or names of load balancers, sorted.
+/// The sorted addresses or host names of load balancers.
 fn balancers(object: &Value) -> Vec<&str> {
     let ingress = items(&object["status"]["loadBalancer"]["ingress"]).iter();
     let named = ingress.filter_map(|each| {
@@ -123,7 +123,7 @@ fn hosts(rules: &[Value]) -> String {
     }
     match few.is_empty() {
         true => "*".to_owned(),
-        // As many as there are rules beyond the few, whether they name a host or not.
+        // Counts all rules beyond the shown ones, with or without a host.
         false if more => format!("{} + {} more...", few.join(","), rules.len() - FEW),
         false => few.join(","),
     }
@@ -150,7 +150,7 @@ pub(super) fn service_cidr(object: &Value, now: Moment) -> Vec<Value> {
     cells![name(object), texts(&object["spec"]["cidrs"]).join(","), age(object, now)]
 }
 
-/// One cell more than there are columns, as the real server has it.
+/// Has one cell more than there are columns, like kube-apiserver.
 pub(super) fn ip_address(object: &Value, now: Moment) -> Vec<Value> {
     let parent = match &object["spec"]["parentRef"] {
         Value::Null => NONE.to_owned(),

@@ -1,4 +1,4 @@
-//! Nodes.
+//! Cells of nodes.
 
 use std::collections::BTreeSet;
 
@@ -13,7 +13,7 @@ const ROLE: &str = "kubernetes.io/role";
 
 pub(super) fn node(object: &Value, now: Moment) -> Vec<Value> {
     let info = &object["status"]["nodeInfo"];
-    // Of several conditions of one type the last one counts.
+    // If several conditions have the same type, the last one counts.
     let ready = items(&object["status"]["conditions"]).iter().rev().find(|condition| condition["type"] == "Ready");
     let mut status = match ready {
         Some(ready) if ready["status"] == "True" => "Ready",

@@ -1,4 +1,4 @@
-//! Pods: what of their state matters most.
+//! Cells of pods: the most important part of their state.
 
 use serde_json::Value;
 
@@ -26,7 +26,7 @@ pub(super) fn pod(pod: &Value, now: Moment) -> Vec<Value> {
     ]
 }
 
-/// How many of the pod's readiness gates are open.
+/// The number of readiness gates whose condition is true.
 fn gates(pod: &Value) -> String {
     let gates = items(&pod["spec"]["readinessGates"]);
     if gates.is_empty() {
@@ -38,7 +38,7 @@ fn gates(pod: &Value) -> String {
     format!("{}/{}", gates.iter().filter(open).count(), gates.len())
 }
 
-/// How often containers were started again, and when the last one had ended before that.
+/// The number of container restarts, and when the last restarted container had terminated.
 #[derive(Debug, Clone, Copy, Default)]
 struct Restarts<'p> {
     count: i64,
@@ -92,8 +92,8 @@ impl<'p> State<'p> {
         state
     }
 
-    /// Looks at the containers that come first; says whether one of them is not done yet, and how
-    /// often those that stay were started again.
+    /// Evaluates init containers. Returns whether one of them has not completed, and the restarts
+    /// of sidecars.
     fn initialize(&mut self, spec: &Value, status: &'p Value) -> (bool, Restarts<'p>) {
         let mut sidecar_restarts = Restarts::default();
         let first = items(&spec["initContainers"]);
@@ -121,8 +121,7 @@ impl<'p> State<'p> {
         (false, sidecar_restarts)
     }
 
-    /// Looks at the containers that the pod is about: the first one that has something to say is
-    /// heard last.
+    /// Evaluates the main containers, in reverse order, so that the reason of the first one wins.
     fn run(&mut self, pod: &'p Value) {
         let mut running = false;
         let mut failure = None;
@@ -155,12 +154,12 @@ impl<'p> State<'p> {
     }
 }
 
-/// A container that comes first and stays.
+/// A sidecar is an init container that is always restarted.
 fn is_sidecar(container: &Value) -> bool {
     container["restartPolicy"] == "Always"
 }
 
-/// Why a container ended.
+/// The reason why a container terminated.
 fn ending(ended: &Value) -> String {
     match (text(&ended["reason"]), number(&ended["signal"])) {
         ("", 0) => format!("ExitCode:{}", number(&ended["exitCode"])),

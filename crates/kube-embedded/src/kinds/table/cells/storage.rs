@@ -1,4 +1,4 @@
-//! Volumes, and where they come from.
+//! Cells of volumes, claims and storage classes.
 
 use serde_json::Value;
 

@@ -1,4 +1,4 @@
-//! What many cells are made of.
+//! Helpers for cells.
 
 use serde_json::Value;
 
@@ -12,12 +12,12 @@ pub(super) fn text(value: &Value) -> &str {
     value.as_str().unwrap_or_default()
 }
 
-/// A text, or another word if there is none.
+/// A string, or `otherwise` if it is missing or empty.
 pub(super) fn text_or<'v>(value: &'v Value, otherwise: &'v str) -> &'v str {
     value.as_str().filter(|text| !text.is_empty()).unwrap_or(otherwise)
 }
 
-/// A text that may be empty, or another word if there is none.
+/// A string, or `otherwise` if it is missing. It may be empty.
 pub(super) fn set_or<'v>(value: &'v Value, otherwise: &'v str) -> &'v str {
     value.as_str().unwrap_or(otherwise)
 }
@@ -51,7 +51,7 @@ pub(super) fn is_deleting(object: &Value) -> bool {
     !object["metadata"]["deletionTimestamp"].is_null()
 }
 
-/// A quantity; none at all is nought.
+/// A quantity, or 0 if it is missing.
 pub(super) fn quantity(value: &Value) -> String {
     match value {
         Value::String(text) => text.clone(),
@@ -60,24 +60,24 @@ pub(super) fn quantity(value: &Value) -> String {
     }
 }
 
-/// The names and the images of containers.
+/// The names and the images of containers, comma-separated.
 pub(super) fn containers(pod_spec: &Value) -> (String, String) {
     let all = items(&pod_spec["containers"]);
     let list = |part: &str| all.iter().map(|container| text(&container[part])).collect::<Vec<_>>().join(",");
     (list("name"), list("image"))
 }
 
-/// The texts of a list.
+/// The strings of a list.
 pub(super) fn texts(value: &Value) -> Vec<&str> {
     items(value).iter().map(text).collect()
 }
 
-/// The condition of that type.
+/// The condition with this type.
 pub(super) fn condition<'o>(object: &'o Value, kind: &str) -> Option<&'o Value> {
     items(&object["status"]["conditions"]).iter().find(|condition| condition["type"] == kind)
 }
 
-/// Labels, `a=b,c=d` in the order of their names.
+/// Labels as `a=b,c=d`, sorted by name.
 pub(crate) fn labels(labels: &Value) -> String {
     let mut pairs: Vec<String> =
         labels.as_object().into_iter().flatten().map(|(name, value)| format!("{name}={}", text(value))).collect();
@@ -85,7 +85,7 @@ pub(crate) fn labels(labels: &Value) -> String {
     if pairs.is_empty() { NONE.to_owned() } else { pairs.join(",") }
 }
 
-/// A label selector as it would be written on the command line; an error if it makes no sense.
+/// Formats a label selector in command-line syntax.
 pub(crate) fn selector(selector: &Value) -> Result<String, NoSelector> {
     let mut requirements: Vec<(&str, String)> = Vec::new();
     for (name, value) in selector["matchLabels"].as_object().into_iter().flatten() {
@@ -108,11 +108,11 @@ pub(crate) fn selector(selector: &Value) -> Result<String, NoSelector> {
     Ok(requirements.into_iter().map(|(_, written)| written).collect::<Vec<_>>().join(","))
 }
 
-/// A selector that selects by nothing there is.
+/// The error for an invalid label selector.
 #[derive(Debug)]
 pub(crate) struct NoSelector;
 
-/// A label selector in a cell.
+/// A label selector as a cell.
 pub(super) fn selector_or_none(value: &Value) -> String {
     match selector(value) {
         Ok(empty) if empty.is_empty() => NONE.to_owned(),
@@ -121,7 +121,7 @@ pub(super) fn selector_or_none(value: &Value) -> String {
     }
 }
 
-/// The first few of a list, and how many more there are.
+/// The first items of a list, and the number of the others.
 pub(super) fn first_few(all: &[String], few: usize, none: &str) -> String {
     match all.len() {
         0 => none.to_owned(),

@@ -1,4 +1,4 @@
-//! What makes pods.
+//! Cells of workloads.
 
 use serde_json::Value;
 
