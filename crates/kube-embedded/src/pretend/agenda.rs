@@ -1,4 +1,4 @@
-//! What is to happen later.
+//! The queue of scheduled actions of the simulation.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -6,24 +6,24 @@ use std::time::Duration;
 
 use super::write::PodRef;
 
-/// What happens next to something.
+/// A scheduled action.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Act {
-    /// The scheduler finds a node.
+    /// The scheduler binds the pod to a node.
     Bind(PodRef),
     /// The kubelet has seen the pod.
     Create(PodRef),
-    /// Its containers run.
+    /// The containers start.
     Start(PodRef),
-    /// Its probes succeed.
+    /// The readiness probes succeed.
     Settle(PodRef),
-    /// The grace of a dying pod is over.
+    /// The grace period of a terminating pod is over.
     End,
-    /// The controllers look at a deployment.
+    /// The controllers reconcile a deployment.
     Reconcile(usize),
 }
 
-/// Acts in the order of their times; those of one time in the order in which they were put down.
+/// Priority queue of actions by time; actions of the same time keep their insertion order.
 #[derive(Debug, Default)]
 pub(super) struct Agenda {
     acts: BinaryHeap<Reverse<(Duration, u64, Act)>>,
@@ -36,7 +36,7 @@ impl Agenda {
         self.acts.push(Reverse((at, self.count, act)));
     }
 
-    /// The next act whose time has come.
+    /// Removes the next action that is due.
     pub(super) fn due(&mut self, now: Duration) -> Option<Act> {
         let Reverse((at, ..)) = self.acts.peek()?;
         if *at > now {

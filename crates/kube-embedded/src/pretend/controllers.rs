@@ -1,4 +1,4 @@
-//! What happens to deployments: they are scaled, rolled out, and brought to what they should be.
+//! The simulated deployment and replica set controllers: scaling, rollouts and reconciliation.
 
 use super::agenda::Act;
 use super::deployment::{Attention, ReplicaSet, Step};
@@ -8,14 +8,14 @@ use super::write::{PodRef, Target, Verb, Write};
 use crate::generate::app::{App, Counts, Member};
 use crate::generate::course::{Course, Stage};
 
-/// How many writes it comes to that a pod fails and recovers, and that another one takes its place.
+/// Estimated number of writes when a pod fails and recovers, and when a pod is replaced.
 const RESTARTED: f64 = 7.0;
 const REPLACED: f64 = 18.0;
-/// How many old replica sets a deployment keeps.
+/// Number of old replica sets that a deployment keeps.
 const HISTORY: usize = 2;
 
 impl World {
-    /// Something happens somewhere.
+    /// Disturbs a random deployment: a failure, a deletion, scaling or a rollout.
     pub(super) fn disturb(&mut self, out: &mut Vec<Write>) {
         let number = self.below(self.deployments.len() as u64) as usize;
         if self.deployments[number].attention == Attention::Never {
@@ -23,7 +23,7 @@ impl World {
         }
         let pod = self.pod_of(number);
         let chance = self.below(100);
-        // How many writes it comes to soon.
+        // Estimated number of writes that follow within seconds.
         let cost = match chance {
             0..62 => RESTARTED,
             62..92 => REPLACED,
@@ -54,11 +54,11 @@ impl World {
         Some(PodRef { app: number, serial })
     }
 
-    /// Somebody wants more pods, or fewer.
+    /// Scales a deployment up or down by one or two pods.
     fn scale(&mut self, number: usize, out: &mut Vec<Write>) {
         let (up, by) = (self.below(2) == 0, 1 + self.below(2));
         let deployment = &self.deployments[number];
-        // Deployments wander about the size they were made with, so that the cluster keeps its own.
+        // Replica counts stay near their initial values, so that the cluster keeps its size.
         let usual = App::replicas(self.seed, deployment.index);
         let wanted = match up {
             true if deployment.wanted < usual + 2 => deployment.wanted + by,
@@ -71,7 +71,7 @@ impl World {
         self.respecify(number, out);
     }
 
-    /// A new image comes out.
+    /// Rolls out a new image.
     fn roll_out(&mut self, number: usize, out: &mut Vec<Write>) {
         let now = self.seconds();
         let deployment = &mut self.deployments[number];
@@ -79,7 +79,7 @@ impl World {
             return;
         }
         let (revision, wanted) = (deployment.latest().revision + 1, deployment.wanted);
-        // Empty until the first pods are made: what it wants is told with them.
+        // Written without pods; the desired count is reported together with the first pods.
         let told = Counts { wanted, ..Counts::default() };
         deployment.sets.push(ReplicaSet { revision, rolled_out: now, members: Vec::new(), told });
         self.respecify(number, out);
@@ -89,7 +89,7 @@ impl World {
         self.keep(app);
     }
 
-    /// The deployment's spec has changed.
+    /// Writes a changed deployment spec and schedules a reconciliation.
     fn respecify(&mut self, number: usize, out: &mut Vec<Write>) {
         self.deployments[number].generation += 1;
         let (now, latest) = (self.seconds(), self.deployments[number].sets.len() - 1);
@@ -102,7 +102,7 @@ impl World {
         self.attend(number, 50);
     }
 
-    /// One step towards what the deployment should be, and what has been seen of it.
+    /// Moves a deployment one step towards its desired state and reports its status.
     pub(super) fn reconcile(&mut self, number: usize, out: &mut Vec<Write>) {
         let Step { add, remove, retire } = self.deployments[number].next_step();
         let latest = self.deployments[number].sets.len() - 1;
@@ -148,7 +148,7 @@ impl World {
         self.keep(app);
     }
 
-    /// Replica sets that were left long ago go.
+    /// Deletes the oldest replica sets without pods, beyond [`HISTORY`].
     fn forget_history(&mut self, number: usize, out: &mut Vec<Write>) {
         while self.deployments[number].sets.len() > HISTORY + 1 && self.deployments[number].sets[0].members.is_empty() {
             let app = self.app(number, 0);

@@ -1,4 +1,4 @@
-//! A deployment, its replica sets and their pods, as the controllers see them.
+//! The controllers' state of a deployment, its replica sets and their pods.
 
 use super::write::PodRef;
 use crate::generate::app::{Counts, FIRST_REVISION, Member};
@@ -8,25 +8,25 @@ use crate::generate::rng::mix;
 /// A deployment.
 #[derive(Debug)]
 pub(super) struct Deployment {
-    /// Its number with the generator.
+    /// The index of the deployment in the generator.
     pub(super) index: u64,
     pub(super) wanted: u64,
     pub(super) generation: u64,
-    /// Its replica sets, the latest last.
+    /// Replica sets, the latest last.
     pub(super) sets: Vec<ReplicaSet>,
     pub(super) next_serial: u64,
     pub(super) told: Counts,
-    /// Which pods the endpoint slice names.
+    /// Hash of the pods in the last written endpoint slice; see [`Deployment::serving`].
     pub(super) served: u64,
     pub(super) attention: Attention,
 }
 
-/// Whether the controllers are to look at a deployment.
+/// Whether a reconciliation is scheduled for a deployment.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Attention {
     Idle,
     Due,
-    /// It was deleted: there is nothing to look at any more.
+    /// Never reconciled again: the deployment was deleted or is managed by other clients.
     Never,
 }
 
@@ -39,14 +39,14 @@ pub(super) struct ReplicaSet {
     pub(super) told: Counts,
 }
 
-/// What brings a deployment one step closer to what it should be.
+/// The pods to add and remove in one reconciliation step.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Step {
-    /// So many pods more of the latest revision.
+    /// Pods to create in the latest revision.
     pub(super) add: u64,
-    /// So many pods less of the latest revision.
+    /// Pods to delete from the latest revision.
     pub(super) remove: u64,
-    /// So many pods less of older ones.
+    /// Pods to delete from older revisions.
     pub(super) retire: u64,
 }
 
@@ -80,7 +80,7 @@ impl Deployment {
         self.sets.iter().flat_map(|set| &set.members)
     }
 
-    /// A pod, and the number of its replica set.
+    /// Finds a pod and the index of its replica set.
     pub(super) fn find(&mut self, pod: PodRef) -> Option<(usize, &mut Member)> {
         self.sets.iter_mut().enumerate().find_map(|(number, set)| {
             let member = set.members.iter_mut().find(|member| member.serial == pod.serial)?;
@@ -101,7 +101,7 @@ impl Deployment {
         }
     }
 
-    /// A number that is another one whenever other pods are ready.
+    /// A hash of the addressed pods and their readiness.
     pub(super) fn serving(&self) -> u64 {
         let addressed =
             |member: &&Member| matches!(member.course.stage, Stage::Ready | Stage::Unready | Stage::Crashing);
@@ -111,7 +111,7 @@ impl Deployment {
         })
     }
 
-    /// How a rolling update with a quarter of surge and a quarter of slack goes on.
+    /// The next step of a rolling update with maxSurge and maxUnavailable of 25%.
     pub(super) fn next_step(&self) -> Step {
         let Counts { wanted, total, updated, ready } = self.counts();
         let (surge, slack) = (wanted.div_ceil(4), wanted / 4);
@@ -133,7 +133,7 @@ impl ReplicaSet {
         Counts { wanted, total, updated: total, ready }
     }
 
-    /// The pods that go first: those that do not work, then the youngest.
+    /// The pods to delete first: those that are not ready, then the youngest.
     pub(super) fn least(&self, count: usize) -> Vec<u64> {
         let mut serials: Vec<(bool, u64)> =
             self.members.iter().map(|member| (member.course.stage == Stage::Ready, member.serial)).collect();

@@ -1,4 +1,4 @@
-//! The nodes: what they are and how they show that they live.
+//! The simulated nodes, their leases and heartbeats.
 
 use std::collections::{HashMap, HashSet};
 use std::time::Duration;
@@ -10,8 +10,7 @@ use crate::generate::Generator;
 use crate::generate::app::time;
 use crate::generate::layout::{NOW, NodeNames};
 
-/// How often a kubelet renews its lease, and how often it reports its node's status though nothing
-/// has changed.
+/// Interval of lease renewals, and of node status reports without a change.
 const RENEWAL: Duration = Duration::from_secs(10);
 const HEARTBEAT: Duration = Duration::from_secs(300);
 
@@ -22,11 +21,11 @@ pub(super) struct Fleet {
     renewals: u64,
     heartbeats: u64,
     numbers: HashMap<String, u64>,
-    /// Nodes that take no new pods.
+    /// Nodes that are unschedulable.
     cordoned: HashSet<u64>,
 }
 
-/// Whether a node takes new pods.
+/// Whether a node is schedulable.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Cordon {
     Open,
@@ -39,12 +38,12 @@ impl Fleet {
         Self { seed, nodes, renewals: 0, heartbeats: 0, numbers, cordoned: HashSet::new() }
     }
 
-    /// The number of a node, if it is one of ours.
+    /// The index of a node. `None` if the node is not part of the simulation.
     pub(super) fn number_of(&self, name: &str) -> Option<u64> {
         self.numbers.get(name).copied()
     }
 
-    /// Somebody wants a node to take new pods, or none.
+    /// Cordons or uncordons a node.
     pub(super) fn set_cordon(&mut self, name: &str, cordon: Cordon) {
         let Some(node) = self.number_of(name) else { return };
         match cordon {
@@ -57,7 +56,7 @@ impl Fleet {
         self.cordoned.contains(&node)
     }
 
-    /// This node, or the next one after it that takes new pods.
+    /// The first schedulable node at or after this one.
     pub(super) fn open_from(&self, node: u64) -> Option<u64> {
         (0..self.nodes).map(|nth| (node + nth) % self.nodes).find(|node| !self.is_cordoned(*node))
     }
@@ -66,14 +65,14 @@ impl Fleet {
         self.nodes
     }
 
-    /// A node and its lease, as they are in the beginning.
+    /// The initial state of a node and its lease.
     pub(super) fn first(&self, node: u64) -> [Value; 2] {
         let object = Generator::new(self.seed).node(node).to_value();
         let lease = lease(&object);
         [object, lease]
     }
 
-    /// The leases and heartbeats that have become due. The nodes take turns.
+    /// Writes the leases and heartbeats that are due. They are spread evenly over the nodes.
     pub(super) fn beat(&mut self, now: Duration, out: &mut Vec<Write>) {
         while self.renewals < turns(now, RENEWAL, self.nodes) {
             let name = NodeNames::of(self.seed, self.renewals % self.nodes).name;
@@ -103,7 +102,7 @@ impl Fleet {
     }
 }
 
-/// Where leases of nodes live.
+/// The namespace of node leases.
 const LEASES: &str = "kube-node-lease";
 
 fn lease(node: &Value) -> Value {
@@ -125,7 +124,7 @@ fn micros(now: Duration) -> String {
     format!("{}.{:06}Z", seconds.trim_end_matches('Z'), now.subsec_micros())
 }
 
-/// How many turns of all nodes together are over by now.
+/// Number of renewals of all nodes together until now.
 fn turns(now: Duration, period: Duration, nodes: u64) -> u64 {
     (now.as_millis() * u128::from(nodes) / period.as_millis()).try_into().unwrap_or(u64::MAX)
 }

@@ -1,4 +1,4 @@
-//! The life of a pod: bound, created, started, ready, failing, ended.
+//! The simulated scheduler and kubelet: the lifecycle of a pod.
 
 use super::agenda::Act;
 use super::world::World;
@@ -43,7 +43,7 @@ impl World {
         self.attend(pod.app, 100);
     }
 
-    /// Whatever was wrong with a pod is over.
+    /// Makes a pod ready.
     pub(super) fn settle(&mut self, pod: PodRef, out: &mut Vec<Write>) {
         let from = [Stage::Unready, Stage::Crashing];
         let Some((app, member)) = self.reach(pod, &from, Stage::Ready, |_| ()) else { return };
@@ -52,7 +52,7 @@ impl World {
         self.attend(pod.app, 100);
     }
 
-    /// The main container of a pod fails: it is started again at once, or after a while.
+    /// The main container of a pod fails and restarts, at once or after a backoff.
     pub(super) fn fail(&mut self, pod: PodRef, stage: Stage, out: &mut Vec<Write>) {
         let now = self.seconds();
         let failing = |member: &mut Member| member.course.fail(stage, now);
@@ -71,7 +71,7 @@ impl World {
         self.attend(pod.app, 100);
     }
 
-    /// A probe of a pod fails for a moment.
+    /// A readiness probe of a pod fails temporarily.
     pub(super) fn doubt(&mut self, pod: PodRef, out: &mut Vec<Write>) {
         let Some((app, member)) = self.reach(pod, &[Stage::Ready], Stage::Unready, |_| ()) else { return };
         out.push(Self::changed(&app, pod, &member));
@@ -82,7 +82,7 @@ impl World {
         self.attend(pod.app, 100);
     }
 
-    /// A pod is to go. Its controller does not count it any longer.
+    /// Deletes a pod. Its controller stops counting it at once.
     pub(super) fn delete(&mut self, pod: PodRef, out: &mut Vec<Write>) {
         let Some(deployment) = self.deployments.get_mut(pod.app) else { return };
         let Some((set, member)) = deployment.find(pod).map(|(set, member)| (set, *member)) else { return };
@@ -100,14 +100,14 @@ impl World {
         self.attend(pod.app, 100);
     }
 
-    /// The grace of the pod that has been dying longest is over.
+    /// Removes the pod that has been terminating longest: its grace period is over.
     pub(super) fn end(&mut self, out: &mut Vec<Write>) {
         if let Some(target) = self.ending.pop_front() {
             out.push(Write::new(Verb::Remove(target)));
         }
     }
 
-    /// Brings a pod from one stage to another, if it is there and in one of these.
+    /// Moves a pod to another stage, if it exists and is in one of the stages `from`.
     fn reach(
         &mut self,
         pod: PodRef,

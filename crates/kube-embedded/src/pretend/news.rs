@@ -1,4 +1,4 @@
-//! Events about what happens: kept in number, as a real cluster keeps them in time.
+//! Events of the simulated cluster: limited in number, where a real cluster limits them in time.
 
 use std::collections::VecDeque;
 
@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use super::write::{Author, Target, Verb, Write};
 use crate::generate::app::time;
 
-/// What an event is about.
+/// The object that an event refers to.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct About<'a> {
     pub(super) kind: &'static str,
@@ -17,7 +17,7 @@ pub(super) struct About<'a> {
     pub(super) uid: &'a str,
 }
 
-/// What an event says.
+/// The content of an event.
 #[derive(Debug)]
 pub(super) struct News<'a> {
     pub(super) about: About<'a>,
@@ -26,7 +26,7 @@ pub(super) struct News<'a> {
     pub(super) component: &'static str,
 }
 
-/// The events there are, oldest first.
+/// The existing events, oldest first.
 #[derive(Debug, Default)]
 pub(super) struct Archive {
     kept: VecDeque<Target>,
@@ -39,19 +39,19 @@ impl Archive {
         Self { kept: VecDeque::new(), limit, count: 0 }
     }
 
-    /// Writes an event of the story, and takes away the oldest if there are too many.
+    /// Writes an event of the simulation, and deletes the oldest event if there are too many.
     pub(super) fn tell(&mut self, now: i64, news: &News<'_>, out: &mut Vec<Write>) {
         self.write(Author::Story, now, news, out);
     }
 
-    /// Writes an event about what others brought, at a time of the server's own.
+    /// Writes an event about objects of other clients, with the server's time.
     pub(super) fn announce(&mut self, now: i64, news: &News<'_>, out: &mut Vec<Write>) {
         self.write(Author::Manager(news.component), now, news, out);
     }
 
     fn write(&mut self, author: Author, now: i64, news: &News<'_>, out: &mut Vec<Write>) {
         self.count += 1;
-        // As client-go names them: the object, and a number that grows with time.
+        // Named as by client-go: the object's name and a number that increases with time.
         let name = format!("{}.{:016x}", news.about.name, (now as u64) << 24 | self.count & 0xff_ffff);
         out.push(Write { verb: Verb::Load(event(&name, now, news)), pod: None, author });
         let namespace = news.about.namespace.to_owned();

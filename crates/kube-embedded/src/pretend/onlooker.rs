@@ -1,4 +1,4 @@
-//! What others do to the cluster, read off the log of its objects.
+//! Detects writes of other clients in the storage log.
 
 use std::collections::HashSet;
 
@@ -9,10 +9,10 @@ use super::write::Target;
 use crate::cluster::Cluster;
 use crate::storage::{Change, ChangeKind, TableId};
 
-/// How many changes are read at a time.
+/// Changes read per call.
 const BATCH: usize = 256;
 
-/// Reads the logs, and tells the writes of the story from those of others.
+/// Reads the storage logs and distinguishes writes of the simulation from those of other clients.
 #[derive(Debug)]
 pub(super) struct Onlooker {
     nodes: Log,
@@ -20,9 +20,9 @@ pub(super) struct Onlooker {
     sets: Log,
     pods: Log,
     services: Log,
-    /// What the story itself is deleting.
+    /// Objects that the simulation is deleting.
     dying: HashSet<Target>,
-    /// The revisions of what the story wrote.
+    /// Revisions written by the simulation.
     written: HashSet<u64>,
 }
 
@@ -33,8 +33,8 @@ struct Log {
 }
 
 impl Onlooker {
-    /// Begins with what happens from now on; `None` on a server without the kinds that a cluster is
-    /// made of.
+    /// Starts reading at the current revision. `None` if the server does not serve the required
+    /// kinds.
     pub(super) fn new(cluster: &Cluster) -> Option<Self> {
         let registry = cluster.registry();
         let cursor = cluster.storage.revision();
@@ -51,22 +51,22 @@ impl Onlooker {
         })
     }
 
-    /// Takes note that the story is about to delete something.
+    /// Records that the simulation is about to delete an object.
     pub(super) fn dies(&mut self, target: Target) {
         self.dying.insert(target);
     }
 
-    /// It did not come to that.
+    /// Records that the deletion failed.
     pub(super) fn lives(&mut self, target: &Target) {
         self.dying.remove(target);
     }
 
-    /// Takes note of the revision that a write of the story got.
+    /// Records the revision of a write of the simulation.
     pub(super) fn note_revision(&mut self, revision: u64) {
         self.written.insert(revision);
     }
 
-    /// Tells the world and the steward what happened since it looked last.
+    /// Passes all changes since the last call to the world and the steward.
     pub(super) fn look(&mut self, cluster: &Cluster, world: &mut World, steward: &mut Steward) {
         for change in self.nodes.read(cluster) {
             if change.kind == ChangeKind::Updated && !self.written.contains(&change.revision()) {
@@ -107,7 +107,7 @@ impl Onlooker {
         for change in self.pods.read(cluster) {
             self.look_at_pod(&change, world, steward);
         }
-        // The logs have been read to their end, so none of these will be met again.
+        // All logs have been read completely, so these revisions cannot appear again.
         self.written.clear();
     }
 
@@ -117,7 +117,7 @@ impl Onlooker {
         if self.written.contains(&change.revision()) {
             return;
         }
-        // A pod's name is that of its deployment, then a hash and a suffix.
+        // A pod is named after its deployment, followed by a hash and a suffix.
         let owner = place.name.rsplitn(3, '-').nth(2).unwrap_or_default();
         if !world.tells_of(&place.namespace, owner) {
             if let Some(owner) = controlled_by(&change.object.to_value(), "ReplicaSet") {
@@ -141,7 +141,8 @@ impl Onlooker {
     }
 }
 
-/// A deployment that somebody has changed is theirs, and the service in front of it with it.
+/// Moves a deployment that another client has changed, and its service, from the world to the
+/// steward.
 fn take_in_hand(place: Place, world: &mut World, steward: &mut Steward) {
     if world.tells_of(&place.namespace, &place.name) {
         world.let_go(&place.namespace, &place.name);
@@ -170,7 +171,7 @@ impl Log {
                     self.cursor = last.revision();
                     all.extend(changes);
                 }
-                // What was forgotten meanwhile is not to be known any more.
+                // Changes that were compacted in the meantime are lost.
                 Err(_) => {
                     self.cursor = cluster.storage.revision();
                     return all;
@@ -180,7 +181,7 @@ impl Log {
     }
 }
 
-/// Whether the change was the wish that the pod should go.
+/// Whether the change set the deletion timestamp.
 fn is_marked(change: &Change) -> bool {
     let marked = |object: &crate::storage::Object| {
         let metadata = object.metadata();

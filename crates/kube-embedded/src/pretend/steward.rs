@@ -1,10 +1,9 @@
-//! Looks after what others bring into the cluster, and what of it they take in hand.
+//! Controllers for objects of other clients.
 //!
-//! The [world](super::world) tells a story of its own; whatever people do is not in it. Their
-//! deployments, replica sets, pods and services are looked after here, by what the controllers, the
-//! scheduler and the kubelets of a real cluster do: each looks at the objects as they are stored,
-//! and takes one step. A deployment of the story that somebody changes is in their hands from then
-//! on.
+//! The [world](super::world) simulates only its own objects. Deployments, replica sets, pods and
+//! services of other clients are reconciled here, as the controllers, the scheduler and the
+//! kubelets of a real cluster do: each reads the stored objects and takes one step. A deployment of
+//! the simulation that another client changes is reconciled here from then on.
 
 mod book;
 mod deployment;
@@ -30,17 +29,17 @@ use book::Book;
 use part::{controller, name, text};
 use pod::{Next, Node};
 
-/// So many nodes are tried for a pod, chance chooses which.
+/// Maximum number of nodes tried for a pod, starting at a random one.
 const TRIES: u64 = 64;
 
-/// Where an object is.
+/// The namespace and name of an object.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(super) struct Place {
     pub(super) namespace: String,
     pub(super) name: String,
 }
 
-/// Something to look at. Pods come first, so that what is above them sees them as they are.
+/// An object to reconcile. Pods sort first, so that their owners see their current state.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(super) enum Task {
     Pod(Place),
@@ -49,16 +48,15 @@ pub(super) enum Task {
     Service(Place),
 }
 
-/// What others brought.
+/// The queue of objects of other clients to reconcile.
 #[derive(Debug)]
 pub(super) struct Steward {
     tasks: BTreeSet<Task>,
-    /// When something is to happen to which pod; those of one time in the order in which they were
-    /// put down.
+    /// Pods by the time of their next action; pods of the same time keep their insertion order.
     agenda: BinaryHeap<Reverse<(Duration, u64, Place)>>,
-    /// The pods that are in the agenda.
+    /// The pods in the agenda.
     expected: HashSet<Place>,
-    /// The services that are looked after here.
+    /// The services reconciled here.
     services: BTreeSet<Place>,
     count: u64,
     rng: Pcg64Mcg,
@@ -76,7 +74,7 @@ impl Steward {
         }
     }
 
-    /// Takes over everything that is there.
+    /// Queues all existing objects.
     pub(super) fn take_over(&mut self, cluster: &Cluster) {
         let mut all = |api_version: &str, kind: &str, task: fn(Place) -> Task| {
             let objects = Objects::new(cluster, api_version, kind).map(|objects| objects.list());
@@ -88,7 +86,7 @@ impl Steward {
         all("v1", "Service", Task::Service);
     }
 
-    /// Has something looked at.
+    /// Queues an object.
     pub(super) fn add(&mut self, task: Task) {
         if let Task::Service(place) = &task {
             self.services.insert(place.clone());
@@ -100,14 +98,14 @@ impl Steward {
         self.services.remove(place);
     }
 
-    /// Has the services of a namespace looked at: one of its pods has changed.
+    /// Queues the services of a namespace after one of its pods has changed.
     pub(super) fn pod_changed(&mut self, namespace: &str) {
         let first = Place { namespace: namespace.to_owned(), name: String::new() };
         let own = self.services.range(first..).take_while(|place| place.namespace == namespace);
         self.tasks.extend(own.cloned().map(Task::Service));
     }
 
-    /// One step of everything whose time has come.
+    /// Reconciles everything that is queued or due, one step each.
     pub(super) fn step(&mut self, cluster: &Cluster, world: &mut World) -> Vec<Write> {
         let mut due = Vec::new();
         while let Some(Reverse((at, ..))) = self.agenda.peek()
@@ -182,7 +180,7 @@ impl Steward {
         }
     }
 
-    /// What was to happen to a pod happens, unless something else has happened to it meanwhile.
+    /// Performs the next action of a pod according to its current state.
     fn act(&mut self, cluster: &Cluster, world: &mut World, place: &Place, book: &mut Book<'_>) {
         let Some(pod) = place.get(cluster, "v1", "Pod") else { return };
         let Some(next) = Next::of(&pod) else { return };
@@ -218,14 +216,14 @@ impl Steward {
     }
 }
 
-/// Whether a replica set has what it wants, as far as it has told.
+/// Whether a replica set has reached its desired state according to its status.
 fn is_settled(set: &Value) -> bool {
     let wanted = part::wanted(set);
     ["/status/replicas", "/status/readyReplicas"].iter().all(|pointer| part::number(set, pointer) == wanted)
         && set["status"]["observedGeneration"] == set["metadata"]["generation"]
 }
 
-/// Some node that a pod may run on.
+/// A schedulable node that matches the pod's node selector.
 fn find_node(cluster: &Cluster, world: &World, pod: &Value, book: &mut Book<'_>) -> Option<Node> {
     let (nodes, wanted) = (world.fleet.len(), pod.pointer("/spec/nodeSelector").and_then(Value::as_object));
     let first = book.below(nodes);
@@ -266,7 +264,7 @@ impl Place {
         objects.map(|objects| objects.namespace(&self.namespace).list_where(fits)).unwrap_or_default()
     }
 
-    /// The objects of its namespace that an object controls.
+    /// The objects in the same namespace that an object controls.
     fn owned(&self, cluster: &Cluster, api_version: &str, kind: &str, owner: &Value) -> Vec<Value> {
         let uid = text(owner, "/metadata/uid");
         if uid.is_empty() {
@@ -279,7 +277,7 @@ impl Place {
     }
 }
 
-/// The object that controls another one, if it is of this kind.
+/// The controller of an object, if it is of this kind.
 pub(super) fn controlled_by(object: &Value, kind: &str) -> Option<Place> {
     let owner = controller(object).filter(|owner| owner["kind"] == kind)?;
     let namespace = text(object, "/metadata/namespace").to_owned();

@@ -10,8 +10,8 @@ use crate::server::Server;
 
 const SIZE: Size = Size { nodes: 4, pods: 60 };
 
-/// A world of this seed after so many seconds of this rate and then some of calm, on a server that
-/// refused nothing.
+/// Runs a world at this rate for some seconds, and then without new disturbances until it is
+/// stable. Panics if the server rejects a write.
 async fn lived(seed: u64, rate: f64, seconds: u64) -> Server {
     let server = Server::builder().in_process().start().await.unwrap();
     let mut world = World::new(seed, SIZE, rate);
@@ -122,9 +122,9 @@ fn it_writes_as_often_as_it_was_told_to_be_it_for_a_short_or_a_long_time() {
             writes +=
                 (ticks..seconds * 20).map(|tick| world.step(Duration::from_millis(tick * 50)).len()).sum::<usize>();
             ticks = seconds * 20;
-            // The leases of twenty nodes every ten seconds, and now and then a node's status.
+            // Leases of twenty nodes every ten seconds, plus occasional node status updates.
             let (own, asked) = (writes as f64 - 2.1 * seconds as f64, rate * seconds as f64);
-            // What has begun is not cut short.
+            // Actions that have started are completed.
             let fits = (0.75 * asked - 30.0..1.2 * asked + 30.0).contains(&own);
             assert!(fits, "seed {seed}: {own} writes instead of {asked} in {seconds} s");
         }

@@ -1,15 +1,15 @@
-//! Moves the times in an object.
+//! Shifts the timestamps in an object.
 
 use std::time::Duration;
 
 use jiff::Timestamp;
 use serde_json::Value;
 
-/// How long a time in whole seconds is, and one in microseconds.
+/// Lengths of a timestamp with second and with microsecond precision.
 const SECONDS: usize = "2026-06-01T00:00:00Z".len();
 const MICROS: usize = "2026-06-01T00:00:00.000000Z".len();
 
-/// Moves every time in an object by so many seconds.
+/// Shifts every timestamp in an object by this many seconds.
 pub(crate) fn shift(value: &mut Value, seconds: i64) {
     match value {
         Value::String(text) => {

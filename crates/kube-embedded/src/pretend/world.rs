@@ -1,4 +1,4 @@
-//! The pretended cluster itself: no server, no clock, no chance but its own.
+//! The simulated cluster itself: deterministic, without a server or a clock.
 
 use std::collections::{HashMap, VecDeque};
 use std::time::Duration;
@@ -19,39 +19,39 @@ use crate::generate::course::Stage;
 use crate::generate::layout::NOW;
 use crate::generate::pod::pod_ip;
 
-/// So many templates are kept at hand: what happens to a deployment happens in bursts.
+/// Number of cached templates: actions on a deployment come in bursts.
 const TEMPLATES: usize = 64;
 
-/// Within so many seconds most of what happens has had its consequences.
+/// Most consequences of an action follow within this many seconds.
 const SOON: f64 = 5.0;
 
-/// The cluster, and what is under way in it.
+/// The state of the cluster and its scheduled actions.
 #[derive(Debug)]
 pub(crate) struct World {
     pub(super) seed: u64,
     pub(super) fleet: Fleet,
     pub(super) deployments: Vec<Deployment>,
-    /// The numbers of the deployments, by namespace and name.
+    /// Indexes of the deployments by namespace and name.
     numbers: HashMap<(String, String), usize>,
     pub(super) agenda: Agenda,
     pub(super) archive: Archive,
     pub(super) now: Duration,
-    /// The number of the next pod.
+    /// The index of the next pod.
     pub(super) next_pod: u64,
-    /// Pods that have been told to end.
+    /// Terminating pods.
     pub(super) ending: VecDeque<Target>,
     templates: VecDeque<App>,
     rng: Pcg64Mcg,
     rate: f64,
-    /// How many writes may still be made, at this rate. Below zero what is under way has used them
-    /// up.
+    /// Number of writes that the rate currently permits. Negative if actions in progress exceeded
+    /// it.
     credit: f64,
-    /// How many writes are still to come of what has happened, about.
+    /// Estimated number of writes that still follow from past actions.
     owed: f64,
 }
 
 impl World {
-    /// An empty world of this size.
+    /// Creates an empty world of this size.
     pub(crate) fn new(seed: u64, size: Size, rate: f64) -> Self {
         let mut world = Self {
             seed,
@@ -81,7 +81,7 @@ impl World {
         world
     }
 
-    /// The cluster's beginning, part by part: none once all of it was told.
+    /// Creates the initial objects, in parts.
     pub(crate) fn populate(&mut self) -> impl Iterator<Item = Vec<Value>> + '_ {
         let namespaces = Generator::new(self.seed).namespaces().map(|namespace| vec![namespace.to_value()]);
         let nodes = self.fleet.len();
@@ -121,7 +121,7 @@ impl World {
         objects
     }
 
-    /// Lets time go on until now, and tells what is to be written.
+    /// Advances the time to `now` and returns the writes.
     pub(crate) fn step(&mut self, now: Duration) -> Vec<Write> {
         let passed = now.saturating_sub(self.now);
         self.now = now;
@@ -129,11 +129,11 @@ impl World {
         while let Some(act) = self.agenda.due(now) {
             self.act(act, &mut out);
         }
-        // What was expected and has not come by now will not come.
+        // Estimated writes that have not occurred decay exponentially.
         self.owed = (self.owed - out.len() as f64).max(0.0) * (-passed.as_secs_f64() / SOON).exp();
-        // A world that was held up does not make up for it.
+        // After a delay the missed writes are not made up for.
         self.credit = (self.credit + self.rate * passed.as_secs_f64() - out.len() as f64).min(self.rate.max(1.0));
-        // Some chances come to nothing, because what they hit is busy already.
+        // Some disturbances have no effect, because the selected object is busy.
         let mut chances = 16 + 2 * (self.credit.max(0.0) as u64);
         while self.credit >= 1.0 && chances > 0 && !self.deployments.is_empty() {
             chances -= 1;
@@ -145,24 +145,24 @@ impl World {
         out
     }
 
-    /// Whether something may happen that comes to so many writes: with all that is under way they
-    /// have to fit into the next seconds.
+    /// Whether an action with this many writes is permitted: together with the actions in progress,
+    /// they must fit into the next [`SOON`] seconds.
     pub(super) fn affords(&self, writes: f64) -> bool {
         self.owed + writes <= self.credit + (self.rate * SOON).max(writes)
     }
 
-    /// So many writes will come of what has just happened.
+    /// Adds the estimated writes of an action.
     pub(super) fn owe(&mut self, writes: f64) {
         self.owed += writes;
     }
 
-    /// From now on so many writes a second.
+    /// Sets the number of writes per second.
     #[cfg(test)]
     pub(crate) fn set_rate(&mut self, rate: f64) {
         self.rate = rate;
     }
 
-    /// A pod is gone, and it was none of our doing.
+    /// Handles the removal of a pod by another client.
     pub(crate) fn lost(&mut self, pod: PodRef) {
         let Some(deployment) = self.deployments.get_mut(pod.app) else { return };
         for set in &mut deployment.sets {
@@ -171,15 +171,15 @@ impl World {
         self.attend(pod.app, 100);
     }
 
-    /// A pod of this name is gone, if it was one of ours.
+    /// Handles the removal of a pod by another client, if the pod is part of the simulation.
     pub(super) fn lost_named(&mut self, namespace: &str, name: &str) {
         if let Some((pod, _)) = self.find_pod(namespace, name) {
             self.lost(pod);
         }
     }
 
-    /// Somebody wants a pod to go, if it is one of ours: its kubelet ends it, and its controller
-    /// makes another one.
+    /// Handles the deletion of a pod by another client, if the pod is part of the simulation: its
+    /// kubelet terminates it and its controller replaces it.
     pub(super) fn told_to_end(&mut self, namespace: &str, name: &str) {
         if let Some((pod, target)) = self.find_pod(namespace, name) {
             self.ending.push_back(target);
@@ -188,12 +188,12 @@ impl World {
         }
     }
 
-    /// Whether a deployment is of the story still.
+    /// Whether a deployment is part of the simulation.
     pub(super) fn tells_of(&self, namespace: &str, name: &str) -> bool {
         self.find_deployment(namespace, name).is_some()
     }
 
-    /// A deployment was deleted or is in other hands, and so are its pods.
+    /// Stops simulating a deployment and its pods: it was deleted or changed by another client.
     pub(super) fn let_go(&mut self, namespace: &str, name: &str) {
         if let Some(number) = self.find_deployment(namespace, name) {
             let deployment = &mut self.deployments[number];
@@ -202,7 +202,7 @@ impl World {
         }
     }
 
-    /// An address that no pod has had yet.
+    /// A pod IP that has not been used before.
     pub(super) fn next_address(&mut self) -> String {
         self.next_pod += 1;
         pod_ip(self.seed, self.next_pod - 1)
@@ -214,7 +214,7 @@ impl World {
     }
 
     fn find_pod(&mut self, namespace: &str, name: &str) -> Option<(PodRef, Target)> {
-        // A pod's name is that of its deployment, then a hash and a suffix.
+        // A pod is named after its deployment, followed by a hash and a suffix.
         let owner = name.rsplitn(3, '-').nth(2)?;
         let number = self.find_deployment(namespace, owner)?;
         for set in 0..self.deployments[number].sets.len() {
@@ -246,8 +246,8 @@ impl World {
         }
     }
 
-    /// The controllers look at a deployment after so many milliseconds, if they were not going to
-    /// sooner.
+    /// Schedules a reconciliation of a deployment in this many milliseconds, unless one is already
+    /// scheduled.
     pub(super) fn attend(&mut self, number: usize, after: u64) {
         if self.deployments[number].attention == Attention::Idle {
             self.deployments[number].attention = Attention::Due;
@@ -269,7 +269,8 @@ impl World {
         u64::try_from(product >> 64).unwrap_or(0)
     }
 
-    /// The template of a deployment's replica set, by its number among them.
+    /// Takes the template of a replica set, given by its index in the deployment, from the cache or
+    /// creates it.
     pub(super) fn app(&mut self, number: usize, set: usize) -> App {
         let deployment = &self.deployments[number];
         let (index, revision) = (deployment.index, deployment.sets[set].revision);
@@ -280,7 +281,7 @@ impl World {
         }
     }
 
-    /// Puts a template back for the next one who asks.
+    /// Returns a template to the cache.
     pub(super) fn keep(&mut self, app: App) {
         self.templates.push_front(app);
         self.templates.truncate(TEMPLATES);
@@ -306,7 +307,7 @@ impl World {
         Target { api_version: "v1", kind: "Pod", namespace, name: app.pod_name(member) }
     }
 
-    /// Writes what the controllers have seen of a deployment since they last looked.
+    /// Writes the status of a deployment and its replica sets, as far as it has changed.
     pub(super) fn report(&mut self, number: usize, out: &mut Vec<Write>) {
         let now = self.seconds();
         let latest = self.deployments[number].sets.len() - 1;

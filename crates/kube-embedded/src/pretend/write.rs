@@ -1,4 +1,4 @@
-//! What a pretended cluster wants written, and how it gets onto a server.
+//! Writes of the simulated cluster, and their execution on a server.
 
 use serde_json::Value;
 
@@ -8,44 +8,44 @@ use crate::api::verbs::update::Facet;
 use crate::cluster::Cluster;
 use crate::http::status::Status;
 
-/// One write.
+/// A write.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Write {
     pub(crate) verb: Verb,
-    /// The pod of the story it is about, if it is about one.
+    /// The simulated pod that the write concerns, if any.
     pub(crate) pod: Option<PodRef>,
     pub(crate) author: Author,
 }
 
-/// Who writes.
+/// The origin of a write.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Author {
-    /// The story that the seed tells: its times are the generator's, and its objects say themselves
-    /// who manages them.
+    /// The simulation: times are relative to the generator's, and objects contain their
+    /// managedFields.
     Story,
-    /// One of the cluster's own programs, as it would in a real one.
+    /// A controller for objects of other clients, with this field manager.
     Manager(&'static str),
 }
 
-/// What is to be done.
+/// The operation.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) enum Verb {
-    /// Takes an object as it is, status and all.
+    /// Stores an object as it is, including its status.
     Load(Value),
     Create(Value),
     Update(Value),
     UpdateStatus(Value),
-    /// Merges a patch into an object.
+    /// Applies a merge patch to an object.
     Patch(Target, Value),
-    /// Merges a patch into the status of an object.
+    /// Applies a merge patch to the status of an object.
     PatchStatus(Target, Value),
-    /// Deletes an object, with the grace its kind has.
+    /// Deletes an object with the grace period of its kind.
     Delete(Target),
-    /// Deletes an object for good.
+    /// Deletes an object without a grace period.
     Remove(Target),
 }
 
-/// An object that is only named.
+/// A reference to an object.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(crate) struct Target {
     pub(crate) api_version: &'static str,
@@ -54,7 +54,7 @@ pub(crate) struct Target {
     pub(crate) name: String,
 }
 
-/// A pod within the pretended cluster.
+/// A reference to a pod of the simulation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(crate) struct PodRef {
     pub(crate) app: usize,
@@ -74,7 +74,7 @@ impl Write {
         Self { verb, pod: None, author: Author::Manager(manager) }
     }
 
-    /// The pod or replica set of the story that it deletes.
+    /// The pod or replica set that a write of the simulation deletes.
     pub(crate) fn doomed(&self) -> Option<&Target> {
         match &self.verb {
             Verb::Delete(target) | Verb::Remove(target)
@@ -86,12 +86,12 @@ impl Write {
         }
     }
 
-    /// Carries it out, the times of the story moved by so many seconds, and tells the revision of
-    /// what was stored: 0 if nothing was.
+    /// Executes the write, shifting times of the simulation by `seconds`. Returns the revision of
+    /// the stored object, 0 if none was stored.
     ///
     /// # Errors
     ///
-    /// What a client would get.
+    /// The error that a client would get.
     pub(crate) fn apply(self, cluster: &Cluster, seconds: i64) -> Result<u64, Status> {
         let kind = |api_version: &str, kind: &str| {
             let objects = Objects::new(cluster, api_version, kind)?;

@@ -1,4 +1,4 @@
-//! What the steward wants written, and what it writes with.
+//! The context of a reconciliation step: its writes, time and random numbers.
 
 use rand_pcg::Pcg64Mcg;
 use rand_pcg::rand_core::Rng as _;
@@ -8,10 +8,10 @@ use super::part::text;
 use crate::pretend::news::{About, Archive, News};
 use crate::pretend::write::{Verb, Write};
 
-/// The writes of a moment.
+/// The writes of one step.
 #[derive(Debug)]
 pub(super) struct Book<'a> {
-    /// The server's time, in seconds and as objects have it.
+    /// The server's time, in seconds and in RFC 3339.
     pub(super) now: i64,
     pub(super) time: String,
     pub(super) archive: &'a mut Archive,
@@ -49,13 +49,13 @@ impl Book<'_> {
         u64::try_from(product >> 64).unwrap_or(0)
     }
 
-    /// The end of a pod's name.
+    /// A random suffix for a pod's name.
     pub(super) fn suffix(&mut self) -> String {
         const LETTERS: &[u8; 27] = b"bcdfghjklmnpqrstvwxz2456789";
         (0..5).map(|_| char::from(LETTERS[self.below(27) as usize])).collect()
     }
 
-    /// So many letters as ids have them.
+    /// Random hexadecimal digits.
     pub(super) fn hex(&mut self, letters: usize) -> String {
         (0..letters).map(|_| char::from(b"0123456789abcdef"[self.below(16) as usize])).collect()
     }

@@ -1,4 +1,4 @@
-//! What the deployment controller does: replica sets for a deployment, and what is seen of them.
+//! The deployment controller: manages the replica sets of a deployment and reports its status.
 
 use serde_json::{Map, Value, json};
 
@@ -14,8 +14,8 @@ const DESIRED: &str = "deployment.kubernetes.io/desired-replicas";
 const MOST: &str = "deployment.kubernetes.io/max-replicas";
 const LAST_APPLIED: &str = "kubectl.kubernetes.io/last-applied-configuration";
 
-/// One step towards what a deployment says, given its replica sets. What the step changes leads to
-/// the next one.
+/// Moves a deployment one step towards its desired state. The resulting changes trigger the next
+/// step.
 pub(super) fn reconcile(deployment: &Value, sets: &[Value], book: &mut Book<'_>) {
     if is_ending(deployment) {
         return;
@@ -27,7 +27,7 @@ pub(super) fn reconcile(deployment: &Value, sets: &[Value], book: &mut Book<'_>)
         (Some(latest), paused) => {
             rollout.number(latest, book);
             if paused || rollout.old.iter().all(|set| wanted(set) == 0) {
-                // Nothing is on its way from one template to another.
+                // No rollout is in progress.
                 let only = rollout.running().unwrap_or(latest);
                 rollout.scale(only, rollout.wanted, book);
             } else if text(deployment, "/spec/strategy/type") == "Recreate" {
@@ -43,15 +43,15 @@ pub(super) fn reconcile(deployment: &Value, sets: &[Value], book: &mut Book<'_>)
     }
 }
 
-/// A deployment on its way from one template to another.
+/// A deployment and its replica sets.
 struct Rollout<'v> {
     deployment: &'v Value,
-    /// The replica set of the present template.
+    /// The replica set of the current template.
     latest: Option<&'v Value>,
-    /// The others, oldest revision first.
+    /// The other replica sets, oldest revision first.
     old: Vec<&'v Value>,
     wanted: u64,
-    /// So many pods more than wanted, and so many fewer, may there be meanwhile.
+    /// maxSurge and maxUnavailable as numbers of pods.
     surge: u64,
     slack: u64,
 }
@@ -83,18 +83,18 @@ impl<'v> Rollout<'v> {
         self.sets().map(|set| number(set, pointer)).sum()
     }
 
-    /// All pods that replica sets want, which may be more than there are yet.
+    /// The sum of desired replicas, which may exceed the number of existing pods.
     fn total(&self) -> u64 {
         self.sets().map(wanted).sum()
     }
 
-    /// The one replica set that wants pods, if there is just one.
+    /// The replica set with desired replicas, if there is exactly one.
     fn running(&self) -> Option<&'v Value> {
         let mut running = self.sets().filter(|set| wanted(set) > 0);
         running.next().filter(|_| running.next().is_none())
     }
 
-    /// Makes the replica set of a template that has none.
+    /// Creates the replica set of a new template.
     fn begin(&self, book: &mut Book<'_>) {
         let first = match text(self.deployment, "/spec/strategy/type") {
             "Recreate" if self.sum("/status/replicas") > 0 || self.total() > 0 => 0,
@@ -145,7 +145,7 @@ impl<'v> Rollout<'v> {
         })
     }
 
-    /// Numbers the replica set of the present template, should an older one have become it again.
+    /// Updates the revision of the current replica set, in case of a rollback to an older one.
     fn number(&self, latest: &Value, book: &mut Book<'_>) {
         let newest_old = self.old.iter().map(|set| revision(set)).max().unwrap_or(0);
         let own = if revision(latest) > newest_old { revision(latest) } else { newest_old + 1 };
@@ -185,7 +185,8 @@ impl<'v> Rollout<'v> {
         }
     }
 
-    /// A rolling update: up as far as the surge allows, then down as far as the slack does.
+    /// A rolling update: scales up as far as maxSurge allows, then down as far as maxUnavailable
+    /// allows.
     fn roll(&self, latest: &Value, book: &mut Book<'_>) {
         let own = wanted(latest);
         let room = (self.wanted + self.surge).saturating_sub(self.total());
@@ -198,7 +199,7 @@ impl<'v> Rollout<'v> {
         let mut spare = self.total().saturating_sub(fewest + missing);
         let mut working = self.sets().map(available).sum::<u64>().saturating_sub(fewest);
         for old in &self.old {
-            // What does not work goes first, and is not missed.
+            // Unavailable pods are removed first; they do not reduce availability.
             let broken = wanted(old).saturating_sub(available(old)).min(spare);
             let whole = (wanted(old) - broken).min(working).min(spare - broken);
             (spare, working) = (spare - broken - whole, working - whole);
@@ -226,7 +227,7 @@ impl<'v> Rollout<'v> {
         book.tell("Deployment", "apps/v1", self.deployment, "ScalingReplicaSet", message, COMPONENT);
     }
 
-    /// Old replica sets without pods go when there are too many of them.
+    /// Deletes old replica sets without pods beyond the revision history limit.
     fn forget_history(&self, book: &mut Book<'_>) {
         let limit = self.deployment.pointer("/spec/revisionHistoryLimit").and_then(Value::as_u64).unwrap_or(10);
         let idle = |set: &&&Value| wanted(set) == 0 && number(set, "/status/replicas") == 0;
@@ -236,7 +237,7 @@ impl<'v> Rollout<'v> {
         }
     }
 
-    /// What is seen of the replica sets.
+    /// Writes the deployment's status from that of its replica sets.
     fn report(&self, book: &mut Book<'_>) {
         let (total, available) = (self.sum("/status/replicas"), self.sum("/status/availableReplicas"));
         let updated = self.latest.map_or(0, |latest| number(latest, "/status/replicas"));
@@ -321,7 +322,7 @@ fn revision(set: &Value) -> u64 {
     set["metadata"]["annotations"][REVISION].as_str().and_then(|text| text.parse().ok()).unwrap_or(0)
 }
 
-/// A template as its deployment has it.
+/// The template as in the deployment, without the hash label.
 fn without_hash(template: &Value) -> Value {
     let mut template = template.clone();
     if let Some(labels) = template.pointer_mut("/metadata/labels").and_then(Value::as_object_mut) {
@@ -330,7 +331,7 @@ fn without_hash(template: &Value) -> Value {
     template
 }
 
-/// A number of pods, or a share of them in percent; a quarter if nothing is said.
+/// Resolves a number or a percentage of pods; 25% by default.
 fn portion(share: Option<&Value>, all: u64, divide: impl Fn(u64, u64) -> u64) -> u64 {
     match share {
         Some(Value::Number(number)) => number.as_u64().unwrap_or(0),
@@ -342,7 +343,7 @@ fn portion(share: Option<&Value>, all: u64, divide: impl Fn(u64, u64) -> u64) ->
     }
 }
 
-/// Ten letters that are the same for the same template.
+/// A ten-letter hash of the template.
 fn hash(template: &Value) -> String {
     const LETTERS: &[u8; 27] = b"bcdfghjklmnpqrstvwxz2456789";
     let text = without_hash(template).to_string();

@@ -1,4 +1,4 @@
-//! Reading objects as people wrote them: whatever is missing has its usual value.
+//! Accessors of object fields, with defaults for missing values.
 
 use serde_json::Value;
 
@@ -20,17 +20,17 @@ pub(super) fn name(object: &Value) -> &str {
     text(object, "/metadata/name")
 }
 
-/// How many pods a deployment or replica set wants.
+/// The desired number of pods of a deployment or replica set.
 pub(super) fn wanted(object: &Value) -> u64 {
     object.pointer("/spec/replicas").and_then(Value::as_u64).unwrap_or(1)
 }
 
-/// Whether it has been told to go.
+/// Whether the object is being deleted.
 pub(super) fn is_ending(object: &Value) -> bool {
     object.pointer("/metadata/deletionTimestamp").is_some()
 }
 
-/// The reference to whoever controls an object.
+/// The owner reference of an object's controller.
 pub(super) fn controller(object: &Value) -> Option<&Value> {
     items(object, "/metadata/ownerReferences").iter().find(|owner| owner["controller"] == true)
 }
@@ -43,7 +43,7 @@ pub(super) fn is_ready(pod: &Value) -> bool {
     condition(pod, "Ready").is_some_and(|ready| ready["status"] == "True")
 }
 
-/// Whether a pod has run to its end.
+/// Whether a pod has completed.
 pub(super) fn is_over(pod: &Value) -> bool {
     matches!(text(pod, "/status/phase"), "Succeeded" | "Failed")
 }
@@ -53,7 +53,7 @@ pub(super) fn target(api_version: &'static str, kind: &'static str, object: &Val
     Target { api_version, kind, namespace, name: name(object).to_owned() }
 }
 
-/// A number, or nothing where objects leave out a zero.
+/// A number, or null for 0, because such fields are omitted.
 pub(super) fn unless_zero(number: u64) -> Value {
     if number == 0 { Value::Null } else { Value::from(number) }
 }

@@ -1,4 +1,4 @@
-//! What the scheduler and a kubelet do with a pod.
+//! The scheduler and the kubelet, for pods of other clients.
 
 use std::time::Duration;
 
@@ -11,25 +11,25 @@ use crate::pretend::write::Verb;
 const KUBELET: &str = "kubelet";
 const SCHEDULER: &str = "kube-scheduler";
 
-/// What is to happen to a pod next.
+/// The next action on a pod.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Next {
-    /// The scheduler finds a node.
+    /// The scheduler binds it to a node.
     Bind,
     /// The kubelet has seen it.
     Create,
-    /// Its containers run.
+    /// The containers start.
     Start,
-    /// Its probes succeed.
+    /// The readiness probes succeed.
     Settle,
-    /// Its containers have done what they were started for.
+    /// The containers complete.
     Finish,
-    /// Its grace is over.
+    /// The grace period is over.
     End,
 }
 
 impl Next {
-    /// What is to happen to a pod as it is now; `None` if it is where it should be.
+    /// The next action for a pod in its current state. `None` if it is in its final state.
     pub(super) fn of(pod: &Value) -> Option<Self> {
         let unbound = text(pod, "/spec/nodeName").is_empty();
         let restarts = text(pod, "/spec/restartPolicy");
@@ -45,7 +45,7 @@ impl Next {
         })
     }
 
-    /// How long it takes until it happens, in milliseconds: from, to.
+    /// Minimum and maximum delay before the action, in milliseconds.
     pub(super) fn takes(self) -> (u64, u64) {
         match self {
             Self::Bind => (20, 200),
@@ -58,17 +58,17 @@ impl Next {
     }
 }
 
-/// A node that a pod may run on.
+/// A node for a pod.
 #[derive(Debug, Clone)]
 pub(super) struct Node {
     pub(super) name: String,
     pub(super) ip: String,
 }
 
-/// How long the scheduler waits before it looks again for a node.
+/// Delay before the scheduler retries to find a node.
 pub(super) const LOOK_AGAIN: Duration = Duration::from_secs(5);
 
-/// Puts a pod on a node.
+/// Binds a pod to a node.
 pub(super) fn bind(pod: &Value, node: &Node, book: &mut Book<'_>) {
     let which = target("v1", "Pod", pod);
     book.write(SCHEDULER, Verb::Patch(which.clone(), json!({"spec": {"nodeName": node.name}})));
@@ -78,7 +78,7 @@ pub(super) fn bind(pod: &Value, node: &Node, book: &mut Book<'_>) {
     book.tell("Pod", "v1", pod, "Scheduled", message, "default-scheduler");
 }
 
-/// Says that there is no node for a pod, once.
+/// Reports once that no node is available for a pod.
 pub(super) fn leave_unbound(pod: &Value, nodes: u64, book: &mut Book<'_>) {
     if condition(pod, "PodScheduled").is_some() {
         return;
@@ -95,7 +95,7 @@ pub(super) fn leave_unbound(pod: &Value, nodes: u64, book: &mut Book<'_>) {
     book.tell("Pod", "v1", pod, "FailedScheduling", message, "default-scheduler");
 }
 
-/// What the kubelet of a node does. `ip` is the pod's address, should it get one now.
+/// Performs an action of the kubelet. `ip` is the pod's address if it gets one now.
 pub(super) fn live(pod: &Value, next: Next, host: &str, ip: &str, book: &mut Book<'_>) {
     let which = target("v1", "Pod", pod);
     let main = text(pod, "/spec/containers/0/name").to_owned();
@@ -202,7 +202,7 @@ fn container_status(pod: &Value, container: &Value, ready: bool, book: &mut Book
     })
 }
 
-/// Its containers end well: what a pod does that is not to be started again.
+/// The status of a pod whose containers succeeded and are not restarted.
 fn finished(pod: &Value, book: &Book<'_>) -> Value {
     let done = |status: &Value| {
         let mut status = status.clone();
@@ -224,7 +224,7 @@ fn finished(pod: &Value, book: &Book<'_>) -> Value {
     json!({"phase": "Succeeded", "conditions": told, "containerStatuses": containers})
 }
 
-/// The conditions of a pod, these of them as they are now.
+/// The conditions of a pod, with these set to their current values.
 fn conditions(pod: &Value, now: &[(&str, bool)], time: &str) -> Vec<Value> {
     let mut all = items(pod, "/status/conditions").to_vec();
     for (kind, holds) in now {

@@ -1,4 +1,4 @@
-//! What the replica set controller does: as many pods as are wanted, and what is seen of them.
+//! The replica set controller: maintains the desired number of pods and reports its status.
 
 use serde_json::{Value, json};
 
@@ -8,10 +8,10 @@ use crate::pretend::write::Verb;
 
 const MANAGER: &str = "kube-controller-manager";
 const COMPONENT: &str = "replicaset-controller";
-/// So many pods are made or deleted at a time.
+/// Maximum number of pods created or deleted in one step.
 const BURST: usize = 500;
 
-/// One step towards what a replica set says, given its pods.
+/// Moves a replica set one step towards its desired state, given its pods.
 pub(super) fn reconcile(set: &Value, pods: &[Value], book: &mut Book<'_>) {
     if is_ending(set) {
         return;
@@ -42,7 +42,7 @@ pub(super) fn reconcile(set: &Value, pods: &[Value], book: &mut Book<'_>) {
     book.write(MANAGER, Verb::PatchStatus(target("apps/v1", "ReplicaSet", set), json!({"status": status})));
 }
 
-/// The greater, the sooner a pod can be spared: on no node, not ready, young.
+/// Sort key for scaling down; greater pods are deleted first: unbound, not ready, young.
 fn dispensable(pod: &Value) -> (bool, bool, &str, &str) {
     (text(pod, "/spec/nodeName").is_empty(), !is_ready(pod), text(pod, "/metadata/creationTimestamp"), name(pod))
 }

@@ -1,4 +1,4 @@
-//! What the endpoint slice controller does: the addresses of the pods behind a service.
+//! The endpoint slice controller: maintains the addresses of the pods of a service.
 
 use serde_json::{Value, json};
 
@@ -11,16 +11,14 @@ pub(super) const SERVICE: &str = "kubernetes.io/service-name";
 const MANAGED_BY: &str = "endpointslice.kubernetes.io/managed-by";
 const CONTROLLER: &str = "endpointslice-controller.k8s.io";
 
-/// What a service's pods must have in their labels; `None` if it chooses its addresses in another
-/// way.
+/// The pod selector of a service. `None` if it has none.
 pub(super) fn selector(service: &Value) -> Option<Vec<(&str, &str)>> {
     let selector = service.pointer("/spec/selector")?.as_object().filter(|selector| !selector.is_empty())?;
     let external = text(service, "/spec/type") == "ExternalName";
     (!external).then(|| selector.iter().filter_map(|(key, value)| Some((key.as_str(), value.as_str()?))).collect())
 }
 
-/// Brings the slice of a service up to date, given the pods that it selects and the slices that
-/// name it.
+/// Updates the endpoint slice of a service, given its pods and its existing slices.
 pub(super) fn reconcile(service: &Value, pods: &[Value], slices: &[Value], book: &mut Book<'_>) {
     if is_ending(service) {
         return;
@@ -73,7 +71,7 @@ fn endpoint(pod: &Value) -> Value {
     })
 }
 
-/// A port of a service as its pods have it; `None` if it has a name that none of them knows.
+/// Resolves a service port to a pod port. `None` if its name is unknown to all pods.
 fn slice_port(port: &Value, pods: &[&Value]) -> Option<Value> {
     let number = match &port["targetPort"] {
         Value::Null => port["port"].clone(),
