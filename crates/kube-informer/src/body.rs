@@ -1,4 +1,7 @@
-//! How bodies are kept: the policies, and the one type that carries them out.
+//! How object bodies are stored: plain, compressed (zstd dictionary or delta encoding) or decoded.
+//! [`BodyEncoder`] turns received bytes into [`Obj`]s and compresses them later.
+//!
+//! May use `codec` and `object`; must not use the store, the reflector or informers.
 
 use std::fmt;
 use std::sync::{Arc, LazyLock, Weak};
@@ -46,7 +49,7 @@ mod training;
 mod unpacker;
 mod varint;
 
-/// How an informer keeps the bodies of its objects.
+/// How an informer stores the bodies of its objects.
 ///
 /// ```
 /// # #[tokio::main(flavor = "current_thread")]
@@ -56,7 +59,7 @@ mod varint;
 /// use k8s_openapi::api::core::v1::ConfigMap;
 /// use kube_informer::{Informer, Keep};
 ///
-/// // Every object is read all the time, so let them stay decoded.
+/// // Every object is read constantly, so keep the decoded bodies.
 /// let maps = Informer::<ConfigMap>::builder(client).keep(Keep::Decoded).start();
 /// maps.synced().await?;
 /// # Ok(())
@@ -65,32 +68,33 @@ mod varint;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 #[non_exhaustive]
 pub enum Keep {
-    /// Compressed: against a dictionary that is trained on the objects themselves, or as what siblings differ in. A pod of 8 KB takes about one.
+    /// Compressed: with a zstd dictionary trained on the cached objects, or delta-encoded against a
+    /// sibling. A pod of 8 KB takes about 1 KB.
     #[default]
     Compact,
-    /// As the server sent them.
+    /// As received from the server.
     Plain,
-    /// As the server sent them, and beside that decoded, once somebody has read them: for kinds whose every object is read all
-    /// the time.
+    /// As received from the server, plus the decoded value once it has been read: for kinds of
+    /// which every object is read constantly.
     Decoded,
 }
 
-/// Moments of whoever drives the keeper: there is no clock here.
+/// Logical time, supplied by the caller: the encoder has no clock.
 pub type Tick = u64;
 
-/// What a keeper is made with.
+/// Settings of a [`BodyEncoder`].
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct BodyEncoderSettings {
     /// The policy.
     pub keep: Keep,
-    /// Fields to leave out of every object.
+    /// Fields removed from every object.
     pub drop_fields: FieldCutter,
-    /// How many bytes of recently decoded bodies to keep, roughly.
+    /// Size limit of the cache of decoded bodies, in (estimated) bytes.
     pub recent_bytes: usize,
-    /// How many ticks a changed object is left alone before it is packed.
+    /// How many ticks after a change an object is packed.
     pub cold_after: Tick,
-    /// How many bytes of changed objects may wait to be packed.
+    /// How many bytes of changed objects may be unpacked at a time.
     pub fresh_bytes: usize,
 }
 
@@ -106,21 +110,23 @@ impl Default for BodyEncoderSettings {
     }
 }
 
-/// By how many bytes changed objects may exceed their limit until there is time to pack them: about what is received at once.
+/// How far [`BodyEncoder::accept_ahead`] may exceed the limit of unpacked bytes: about what is
+/// received at once.
 const ACCEPT_AHEAD: usize = 1 << 20;
 
-/// Makes objects out of bytes and keeps them by one policy. Shared by everything that belongs to one store.
+/// Creates objects from received bytes and stores their bodies by one policy. Shared by everything
+/// that belongs to one store.
 #[derive(Clone)]
 pub struct BodyEncoder(Arc<Shared>);
 
-/// Where an object came from, which says whether it is likely to change again soon.
+/// Where an object came from: determines whether it is likely to change again soon.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Arrival {
-    /// In a list: it has been as it is for a while.
+    /// From a list: it has probably not changed recently.
     Listed,
-    /// In a watch, at this moment.
+    /// From a watch event, received at this tick.
     Changed(Tick),
-    /// On its way to a function that makes another object of it: not worth packing.
+    /// Input of a transform function that replaces it: not worth packing.
     InTransit,
 }
 
@@ -129,29 +135,30 @@ struct Shared {
     cold_after: Tick,
     fresh_limit: usize,
     store: Arc<StoreContext>,
-    /// None for objects outside of any store, which share nothing.
+    /// None for objects outside of any store, which share no strings.
     interner: Option<Mutex<Interner>>,
     packing: Mutex<Packing>,
     compressors: CompressorPool,
 }
 
-/// What a step of packing did.
+/// Result of one [`BodyEncoder::pack_cold`] step.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Packed {
-    /// How many objects were packed.
+    /// Number of objects packed.
     pub objects: usize,
-    /// How many wait: until they are cold, or for a further step.
+    /// Number of objects still to be packed, because they are not cold yet or the budget was used
+    /// up.
     pub waiting: usize,
 }
 
 impl BodyEncoder {
-    /// A keeper with nothing in it.
+    /// Creates an encoder without any objects or dictionary.
     #[must_use]
     pub fn new(settings: BodyEncoderSettings) -> Self {
         Self::with_interner(settings, Some(Mutex::default()))
     }
 
-    /// For objects outside of any store.
+    /// Encoder of objects outside of any store.
     pub(crate) fn loose() -> &'static Self {
         static LOOSE: LazyLock<BodyEncoder> = LazyLock::new(|| {
             let settings = BodyEncoderSettings { keep: Keep::Plain, recent_bytes: 0, ..BodyEncoderSettings::default() };
@@ -173,24 +180,26 @@ impl BodyEncoder {
         }))
     }
 
-    /// Makes an object out of its bytes: finds its metadata, leaves out fields that are not wanted, and keeps the rest.
+    /// Creates an object from its bytes: extracts the metadata, removes dropped fields and stores
+    /// the rest.
     ///
-    /// The bytes are JSON, or protobuf in its envelope.
+    /// The bytes are JSON, or protobuf in the Kubernetes envelope.
     pub fn accept(&self, object: &Bytes, arrival: Arrival) -> Result<Obj<Untyped>, DecodeError> {
         self.accept_within(object, arrival, self.0.fresh_limit)
     }
 
-    /// As [`accept`](Self::accept), for whoever soon lets it [catch up](Self::catch_up): no object waits until others are packed.
+    /// As [`accept`](Self::accept), for callers that [catch up](Self::catch_up) soon: usually does
+    /// not pack other objects first, so the new object is not delayed.
     pub(crate) fn accept_ahead(&self, object: &Bytes, arrival: Arrival) -> Result<Obj<Untyped>, DecodeError> {
         self.accept_within(object, arrival, self.0.fresh_limit.saturating_add(ACCEPT_AHEAD))
     }
 
-    /// Whether more objects wait to be packed than should.
+    /// Whether the unpacked bytes exceed the limit.
     pub(crate) fn is_behind(&self) -> bool {
         self.0.packing.lock().fresh_bytes > self.0.fresh_limit
     }
 
-    /// Packs what should not wait any longer.
+    /// Packs the oldest objects until the unpacked bytes are within the limit.
     pub(crate) fn catch_up(&self) {
         self.pack_down_to(self.0.fresh_limit, &mut self.0.packing.lock());
     }
@@ -210,7 +219,7 @@ impl BodyEncoder {
         };
         let found = match scan(body, Extent::Metadata) {
             Err(Broken::Protobuf) => {
-                // Its metadata may only stand in another order than servers write it in.
+                // The metadata may merely have its fields in another order than servers write them.
                 ordered = protobuf::canonical(object).map_err(broken)?;
                 body = &ordered;
                 scan(body, Extent::Metadata)
@@ -266,7 +275,7 @@ impl BodyEncoder {
         raw
     }
 
-    /// Packs the oldest until no more than so many bytes wait.
+    /// Packs the oldest objects until at most `limit` bytes are unpacked.
     fn pack_down_to(&self, limit: usize, packing: &mut MutexGuard<'_, Packing>) {
         while packing.fresh_bytes > limit {
             let Some(oldest) = packing.pop_fresh() else { break };
@@ -274,9 +283,10 @@ impl BodyEncoder {
         }
     }
 
-    /// Packs at most `budget` objects that have been left alone, or that a new dictionary would pack better.
+    /// Packs at most `budget` objects that have not changed recently or that a new dictionary
+    /// compresses better.
     ///
-    /// To be called now and then by whoever owns a clock.
+    /// To be called periodically, with the current tick.
     #[expect(clippy::must_use_candidate, reason = "done for its effect")]
     pub fn pack_cold(&self, now: Tick, budget: usize) -> Packed {
         let mut done = Packed::default();
@@ -293,24 +303,26 @@ impl BodyEncoder {
             };
             let Some(packed) = packed else { break };
             done.objects += usize::from(packed);
-            // Whoever brings objects in comes first.
+            // Yields the lock: accepting objects has priority.
             MutexGuard::bump(&mut packing);
         }
         packing.shrink();
-        // A cache too small for a dictionary is as good as it gets: nobody need come back for it.
+        // A cache too small for a dictionary cannot be packed any better: the caller need not come
+        // back for it.
         let repack = if packing.training.cannot_improve() { 0 } else { packing.repack.len() };
         done.waiting = packing.fresh.len() + repack;
         done
     }
 
-    /// Packs an object that is plain.
+    /// Packs a plain object.
     fn pack(&self, packing: &mut MutexGuard<'_, Packing>, raw: &Weak<Raw>) -> bool {
         self.with_compressor(packing, raw, |raw, compressor| {
             let plain = raw.load_into(None, compressor)?;
             let Compressed { body, context, outcome } = self.compress(compressor, raw.meta(), plain);
             let stored = body.as_ref().map_or(plain, |body| body.len());
             let packed = body.map(|body| raw.replace_body(Body::packed(body), context));
-            // A pattern only once it is packed: others are told from what is held of it.
+            // Becomes a reference only once it is packed: deltas are decoded against its packed
+            // body.
             if outcome.can_be_reference {
                 compressor.set_reference(raw);
             }
@@ -319,7 +331,7 @@ impl BodyEncoder {
         })
     }
 
-    /// Packs an object by itself that a new dictionary packs better.
+    /// Compresses an object again with a newer dictionary.
     fn repack(&self, packing: &mut MutexGuard<'_, Packing>, raw: &Weak<Raw>) -> bool {
         let context = Arc::clone(&packing.context);
         self.with_compressor(packing, raw, |raw, compressor| {
@@ -331,14 +343,16 @@ impl BodyEncoder {
         })
     }
 
-    /// Says whether something was done with the object, if it is still there. The packing side is not locked meanwhile.
+    /// Runs `work` with a pooled compressor and the packing lock released. Returns whether the
+    /// object still exists and `work` returned `Some`.
     fn with_compressor(
         &self,
         packing: &mut MutexGuard<'_, Packing>,
         raw: &Weak<Raw>,
         work: impl FnOnce(&Arc<Raw>, &mut Compressor) -> Option<()>,
     ) -> bool {
-        // Ours may be the last handle of the object: it goes before the lock is taken again.
+        // `raw` may be the last handle of the object: it must be dropped before the lock is taken
+        // again.
         MutexGuard::unlocked(packing, || {
             let Some(raw) = raw.upgrade() else { return false };
             let mut compressor = self.0.compressors.take();
@@ -348,7 +362,8 @@ impl BodyEncoder {
         })
     }
 
-    /// Packs what was laid into the press: as a difference from a sibling if that is worth it, else by itself.
+    /// Packs the object loaded into the compressor: as a delta against a sibling if that is small
+    /// enough, else with the dictionary.
     fn compress(&self, compressor: &mut Compressor, meta: &Meta, plain: usize) -> Compressed {
         let group = GroupId::of(meta);
         let (context, reference, limit) = {
@@ -369,14 +384,16 @@ impl BodyEncoder {
         Compressed { body, context, outcome: PackOutcome { group, how, missed, can_be_reference } }
     }
 
-    /// Objects to train a dictionary with, if one is wanted. Training takes a tenth of a second: it is for the caller to say where.
-    /// Until [`install`](Self::install) or [`training_failed`](Self::training_failed) nothing further is asked for.
+    /// Samples to train a dictionary with, if one is due. Training takes a tenth of a second: the
+    /// caller decides on which thread. Returns `None` until [`install`](Self::install) or
+    /// [`training_failed`](Self::training_failed) is called.
     #[must_use]
     pub fn wants_training(&self) -> Option<Samples> {
         self.0.packing.lock().training.take_samples()
     }
 
-    /// Packs with this dictionary from now on. Objects packed with an older one keep that alive until they are packed again or gone.
+    /// Packs with this dictionary from now on. An older dictionary lives until every object packed
+    /// with it is repacked or dropped.
     pub fn install(&self, dictionary: Dictionary) {
         let context = Arc::new(PackContext::new(dictionary, Arc::clone(&self.0.store)));
         let old = {
@@ -390,12 +407,13 @@ impl BodyEncoder {
         }
     }
 
-    /// No dictionary came of the samples: too few, or too much alike. Asked for again when there are more.
+    /// Reports that no dictionary could be trained: the samples were too few or too similar. New
+    /// samples are returned when there are more objects.
     pub fn training_failed(&self) {
         self.0.packing.lock().training.failed();
     }
 
-    /// How many bodies have been decoded so far.
+    /// Number of bodies decoded so far.
     #[must_use]
     pub fn decodes(&self) -> u64 {
         self.0.store.decodes()

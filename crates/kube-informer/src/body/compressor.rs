@@ -1,4 +1,4 @@
-//! Packing one object.
+//! Packs one object at a time, with reusable buffers.
 
 use std::sync::{Arc, Weak};
 
@@ -13,20 +13,21 @@ use super::unpacker::{LARGEST_KEPT, Unpacker};
 use crate::codec::Found;
 use crate::object::Meta;
 
-/// Presses kept between objects: one for whoever brings objects in, one for whoever packs cold ones.
+/// Compressors kept for reuse: one for the task that accepts objects, one for packing cold ones.
 const POOL_SIZE: usize = 2;
 
-/// Packs objects, one after the other: as differences from a pattern, or with a dictionary.
+/// Packs objects, one after the other: delta-encoded against a reference, or with a dictionary.
 #[derive(Debug, Default)]
 pub(crate) struct Compressor {
     stripped: Stripped,
     packed: Vec<u8>,
     reference: Reference,
-    /// Whose bytes the pattern has. Siblings follow one another in a list.
+    /// The object whose bytes `reference` holds. Siblings are adjacent in a list, so it is often
+    /// reused.
     reference_object: Weak<Raw>,
 }
 
-/// Presses that nobody uses.
+/// Compressors not in use.
 #[derive(Debug, Default)]
 pub(super) struct CompressorPool(Mutex<Vec<Compressor>>);
 
@@ -44,12 +45,13 @@ impl CompressorPool {
 }
 
 impl Compressor {
-    /// Begins with an object: leaves out what its metadata holds.
+    /// Loads an object, without the parts that are stored in its metadata.
     pub(crate) fn load(&mut self, plain: &[u8], found: &Found<'_>, meta: &Meta) {
         self.stripped.strip(plain, found, meta);
     }
 
-    /// Packs it as a difference from the pattern that lives in this home. None if that takes more than `limit` bytes.
+    /// Delta-encodes the loaded object against the reference of this context. None if the result
+    /// exceeds `limit` bytes.
     pub(super) fn as_delta(&mut self, context: &PackContext, limit: usize) -> Option<Box<[u8]>> {
         let reference = context.reference()?;
         if !std::ptr::eq(Weak::as_ptr(&self.reference_object), Arc::as_ptr(reference)) {
@@ -67,7 +69,7 @@ impl Compressor {
         Some(self.packed.as_slice().into())
     }
 
-    /// Packs it with a dictionary. None if that saves nothing.
+    /// Compresses the loaded object with a dictionary. None if that saves nothing.
     pub(super) fn with_dictionary(&mut self, dictionary: &Dictionary, plain: usize) -> Option<Box<[u8]>> {
         let Stripped { head, rest, .. } = &self.stripped;
         dictionary.compress(rest, &mut self.packed)?;
@@ -75,13 +77,13 @@ impl Compressor {
         is_smaller.then(|| [head.as_slice(), &self.packed].concat().into())
     }
 
-    /// What was packed last is the pattern now, and its bytes are at hand.
+    /// Makes the loaded object, which is `raw`, the reference: its bytes need no unpacking.
     pub(super) fn set_reference(&mut self, raw: &Arc<Raw>) {
         std::mem::swap(self.reference.reset(), &mut self.stripped.rest);
         self.reference_object = Arc::downgrade(raw);
     }
 
-    /// Whether others can be told from it.
+    /// Whether the loaded object is short enough to be a reference.
     pub(super) fn can_be_reference(&self) -> bool {
         self.stripped.rest.len() <= LONGEST_REFERENCE
     }

@@ -1,4 +1,4 @@
-//! Bodies decoded so far, one for each type they were read as.
+//! The decoded bodies of one object, one for each type it was read as.
 
 use std::any::{Any, TypeId};
 use std::fmt;
@@ -11,12 +11,13 @@ use crate::object::Object;
 
 type Body = Result<Arc<dyn Any + Send + Sync>, DecodeError>;
 
-/// An append-only chain of bodies, shared by all handles of one event. Nothing is ever decoded twice into one type here,
-/// however many threads ask at once; a failure is remembered as well.
+/// An append-only linked list of decoded bodies, shared by all handles of one event. Decodes at
+/// most once per type, however many threads read concurrently; a failure is cached as well.
 #[derive(Default)]
 pub(crate) struct Decoded {
     first: OnceLock<Box<Entry>>,
-    /// Whether a further handle came for it since it was last asked to go. Handles of one event are one.
+    /// Whether another handle has used it since the last eviction attempt (the reference bit of the
+    /// cache). All handles of one event count as one.
     accessed: AtomicBool,
 }
 
@@ -26,7 +27,7 @@ struct Entry {
     next: OnceLock<Box<Entry>>,
 }
 
-/// How much larger a body is when decoded: 43 to 52 KiB for a pod of 8.7 KB.
+/// Estimated size of a decoded body relative to its JSON: 43 to 52 KiB for a pod of 8.7 KB.
 const GROWTH: usize = 5;
 
 impl Decoded {
@@ -44,15 +45,15 @@ impl Decoded {
         }
     }
 
-    /// Takes note that a further handle came for it.
+    /// Sets the reference bit.
     pub(crate) fn set_accessed(&self) {
-        // Read first, so that readers of a hot body do not take the line from one another.
+        // Loads first, so that readers of a hot body do not contend for the cache line.
         if !self.accessed.load(Ordering::Relaxed) {
             self.accessed.store(true, Ordering::Relaxed);
         }
     }
 
-    /// Whether one did since this was last asked.
+    /// Returns the reference bit and clears it.
     pub(crate) fn take_accessed(&self) -> bool {
         self.accessed.swap(false, Ordering::Relaxed)
     }
@@ -64,7 +65,7 @@ impl Decoded {
         }
         let mut cost = None;
         let body = entry.body.get_or_init(|| {
-            // Another handle of the same object may have decoded it meanwhile.
+            // Another handle of the same object may have decoded it in the meantime.
             if let Some(cached) = raw.cached().filter(|cached| !Arc::ptr_eq(cached, self))
                 && let Some(body) = cached.peek(TypeId::of::<K>())
             {

@@ -1,4 +1,4 @@
-//! Which objects hold on to what was decoded of them.
+//! The cache of decoded bodies (2Q): decides which objects keep theirs.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Weak};
@@ -7,12 +7,13 @@ use parking_lot::Mutex;
 
 use super::{Decoded, Raw};
 
-/// Bounds what recently read objects keep decoded.
+/// Bounds the memory of decoded bodies, as a 2Q cache with a reference bit.
 ///
-/// The bodies hang on the objects themselves, so that finding one takes no lock but the object's own. Here is only the order in
-/// which they go when there are too many. Most bodies are read once and never again: those pass through a small ring, so that
-/// their memory is used again while it is still in the processor's caches. A body that is found again, or decoded again, goes to
-/// the large one, where it stays as long as it is found now and then.
+/// The bodies are stored in the objects themselves, so a lookup takes only the lock of the object;
+/// this cache holds only the eviction order. Most bodies are read once: first reads go through a
+/// small probation queue, so that their memory is reused while it is still in the CPU caches. A
+/// body that is read or decoded again enters the main queue, where it stays as long as it is read
+/// between two eviction attempts.
 #[derive(Debug)]
 pub(crate) struct DecodedCache {
     limit: usize,
@@ -25,7 +26,7 @@ struct Queues {
     main: FifoQueue,
 }
 
-/// First in, first out.
+/// FIFO queue with a size limit in bytes.
 #[derive(Debug)]
 struct FifoQueue {
     limit: usize,
@@ -39,16 +40,16 @@ struct Entry {
     bytes: usize,
 }
 
-/// How often an object was decoded before, as far as it matters.
+/// Whether an object was decoded before.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Decodings {
-    /// It may never be read again.
+    /// Decoded for the first time: it may never be read again.
     First,
-    /// It was decoded before, and would better have been kept then.
+    /// Decoded before and evicted since: goes straight to the main queue.
     Further,
 }
 
-/// What is read once may take so many bytes: about what a core's own cache holds.
+/// Size limit of the probation queue: about the size of the private cache of a CPU core.
 const PROBATION_BYTES: usize = 2 << 20;
 
 impl DecodedCache {
@@ -63,14 +64,15 @@ impl DecodedCache {
         }
     }
 
-    /// Whether a body of this size is kept at all.
+    /// Whether a body of this size is cached at all.
     pub(crate) fn fits(&self, bytes: usize) -> bool {
         bytes <= self.limit
     }
 
-    /// Counts in a body that now hangs on its object, and lets others go to make room.
+    /// Records a body that is now stored in its object, and evicts others if the limit is exceeded.
     pub(crate) fn admit(&self, raw: &Arc<Raw>, bytes: usize, decodings: Decodings) {
-        // Objects looked at are held until the lock is given back: ours may be the last handle of one.
+        // Keeps the visited objects alive until the lock is released: these may be their last
+        // handles.
         let mut evicted = Vec::new();
         {
             let Queues { probation, main } = &mut *self.queues.lock();
@@ -83,7 +85,7 @@ impl DecodedCache {
             probation.evict(&mut evicted, Some(main));
             main.evict(&mut evicted, None);
         }
-        // Freed here, where nobody waits for it.
+        // Freed after the lock is released.
         drop(evicted);
     }
 }
@@ -102,9 +104,10 @@ impl FifoQueue {
         self.entries.push_back(entry);
     }
 
-    /// Lets the oldest go. Those that were found meanwhile move on, or get another round where there is nothing to move on to.
+    /// Evicts from the front. Entries with the reference bit set move to the `next` queue, or to
+    /// the back of this one.
     fn evict(&mut self, evicted: &mut Vec<(Arc<Raw>, Option<Arc<Decoded>>)>, mut next: Option<&mut Self>) {
-        // Each entry gets at most one more round in one go.
+        // Visits each entry at most twice per call.
         let mut attempts = 2 * self.entries.len();
         while self.bytes > self.limit && attempts > 0 {
             attempts -= 1;
@@ -125,11 +128,11 @@ impl FifoQueue {
     }
 }
 
-/// What became of a decoded body that was to go.
+/// Result of an eviction attempt.
 #[derive(Debug)]
 pub(crate) enum Eviction {
-    /// It has been found since the last time.
+    /// It was read since the last attempt.
     Kept,
-    /// The object no longer holds it.
+    /// The object no longer holds the body.
     Evicted(Option<Arc<Decoded>>),
 }

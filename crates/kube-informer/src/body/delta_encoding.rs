@@ -1,56 +1,58 @@
-//! An object written as what it differs in from another one.
+//! Delta encoding of an object against a reference: copy and literal instructions.
 //!
-//! Copies from the pattern and bytes of its own take turns: how many to copy, then how many of its own times eight, with how these
-//! are written and whether the pattern goes on elsewhere than behind as many of its own; the bytes; where it goes on, relative to that.
+//! Copies from the reference alternate with literals. A copy is its length. A literal is a token,
+//! `length << 3 | form << 1 | moved`, and its bytes in that form. The next copy continues in the
+//! reference after as many bytes as the literal has; if `moved` is set, a signed offset relative to
+//! that follows. Numbers are varints.
 
 use wide::u8x16;
 
 use super::varint::{take_number, write_number};
 
-/// Copies are worth it from here on: jumping costs two bytes or three, and shorter ones are met by chance.
+/// Minimum length of a copy: a jump costs two or three bytes, and shorter matches are coincidental.
 const SHORTEST_COPY: usize = 12;
-/// So many bytes are compared at once.
+/// Bytes compared at once (SIMD).
 const WINDOW: usize = 64;
-/// How far things may have moved to be found without the index: an address with other digits.
+/// Shifts up to this distance are found without the index, e.g. an IP address of another length.
 const MAX_SHIFT: usize = 4;
-/// Of eight equal bytes so many places are looked at, ...
+/// The index search visits this many candidates per hash, ...
 const MAX_CHAIN: usize = 4;
-/// ... every eighth has been written down, ...
+/// ... indexes every eighth position of the reference, ...
 const STEP: usize = 8;
-/// ... and from a first match on so many further bytes are tried for a better one.
+/// ... and after a first match looks this many bytes further for a better one (lazy matching).
 const LAZY_MATCH_BYTES: usize = 12;
-/// No better one is looked for than this.
+/// A match of this length is taken without looking for a better one.
 const GOOD_COPY: usize = 64;
-/// So few bytes at the end are not worth looking for.
+/// Shorter tails are written as a literal without an index search.
 const SHORT_TAIL: usize = 48;
-/// Own bytes that came before are told by number, so many of them back.
+/// Number of previous literals that can be repeated by number.
 const HISTORY: usize = 32;
-/// Shorter ones are not worth a number.
+/// Shorter literals are neither repeated nor written with an alphabet.
 const SHORTEST_REPEAT: usize = 3;
 
-/// The longest pattern: its places, counted in steps, have sixteen bits.
+/// Maximum length of a reference: the index stores positions in 16 bits, in units of `STEP`.
 pub(super) const LONGEST_REFERENCE: usize = STEP * NO_STEP as usize;
 const NO_STEP: u16 = u16::MAX;
 const HASH_BITS: u32 = 11;
 
-/// How own bytes are written. Two of an alphabet of sixteen fit into one byte.
+/// Form of a literal. With an alphabet of sixteen characters, two fit into one byte.
 const PLAIN: usize = 0;
 const HEX: usize = 1;
 const NUMBERS: usize = 2;
-/// Not at all: as own bytes before them.
+/// No bytes: repeats a previous literal.
 const REPEAT: usize = 3;
 
 static HEX_DIGITS: Alphabet = Alphabet::new(b"0123456789abcdef");
-/// Of times, addresses and versions.
+/// The characters of times, IP addresses and versions.
 static NUMBER_CHARS: Alphabet = Alphabet::new(b"0123456789.-:TZ\"");
 
-/// What objects are written as differences from, and where to find what in it.
+/// A reference and its match index.
 #[derive(Debug)]
 pub(super) struct Reference {
     bytes: Vec<u8>,
-    /// Made when it is first needed: most objects differ in nothing that has moved.
+    /// The index is built on first use: most objects differ in place only.
     indexed: bool,
-    /// By hash, the last place; by place, the one before it with the same hash.
+    /// Hash chains: by hash, the last step; by step, the previous one of the same hash.
     heads: Box<[u16; 1 << HASH_BITS]>,
     chain: Vec<u16>,
 }
@@ -62,19 +64,20 @@ impl Default for Reference {
 }
 
 impl Reference {
-    /// To be filled with other bytes.
+    /// Clears the reference and returns the buffer for a new one.
     pub(super) fn reset(&mut self) -> &mut Vec<u8> {
         self.indexed = false;
         self.bytes.clear();
         &mut self.bytes
     }
 
-    /// How much memory it takes, about.
+    /// Approximate size in memory.
     pub(super) fn size(&self) -> usize {
         self.bytes.capacity() + 2 * self.chain.capacity()
     }
 
-    /// Appends to `out` how `new` differs. None if that takes more than `limit` bytes: what is in `out` then means nothing.
+    /// Appends the delta of `new` to `out`. None if it exceeds `limit` bytes; `out` is then
+    /// undefined.
     pub(super) fn encode(&mut self, new: &[u8], limit: usize, out: &mut Vec<u8>) -> Option<()> {
         let end = out.len() + limit;
         let (mut at, mut ref_at) = (0, 0);
@@ -86,7 +89,7 @@ impl Reference {
             if at == new.len() {
                 return (out.len() <= end).then_some(());
             }
-            // Own bytes take half a byte at least.
+            // A literal takes at least half a byte per byte.
             let left = end.checked_sub(out.len())?.saturating_mul(2);
             let (len, to) =
                 self.next_match(&new[at..], ref_at, left).unwrap_or((new.len() - at, ref_at + new.len() - at));
@@ -105,7 +108,8 @@ impl Reference {
         }
     }
 
-    /// After how many bytes of `new`, and where in the pattern, the two are alike again. Its first byte differs from that at `place`.
+    /// Finds the next match: how many bytes of `new` precede it, and its position in the reference.
+    /// The first byte of `new` differs from that at `ref_at`.
     fn next_match(&mut self, new: &[u8], ref_at: usize, within: usize) -> Option<(usize, usize)> {
         let window = window(new, 0, OUTSIDE_NEW);
         if let Some(len) = self.match_at(new, &window, 0, ref_at) {
@@ -138,7 +142,8 @@ impl Reference {
         self.search_index(new, ref_at, within)
     }
 
-    /// After how many bytes of `new`, those in `window` from `skipped` on, it is like the pattern from `from` on.
+    /// Finds the first match of `new` with the reference shifted to `from`, and returns its offset
+    /// in `new`. `window` holds the bytes of `new` from `skipped` on.
     #[inline]
     fn match_at(&self, new: &[u8], window: &[u8; WINDOW], skipped: usize, from: usize) -> Option<usize> {
         let (equal, is_inside) = match tail(&self.bytes, from + skipped).first_chunk() {
@@ -150,7 +155,7 @@ impl Reference {
             return None;
         }
         let len = skipped + at;
-        // What lies outside of a window, or stands for what is not there, may look alike.
+        // Bytes outside of the window and padding may be mistaken for a match.
         let seen = is_inside && at <= WINDOW - SHORTEST_COPY;
         (seen || common_prefix(tail(new, len), tail(&self.bytes, from + len)) >= SHORTEST_COPY).then_some(len)
     }
@@ -186,7 +191,7 @@ impl Reference {
                 }
                 let back = common_suffix(&new[..at], &self.bytes[..from]);
                 let len = back + common_prefix(&new[at..], &self.bytes[from..]);
-                // A longer copy is better, own bytes and a jump are worse.
+                // A score: rewards the length of the copy, penalizes the literal and the jump.
                 let jump = from.abs_diff(ref_at + at).min(2048) / 64;
                 let worth = len as isize - (jump + at - back) as isize;
                 if len >= SHORTEST_COPY && best.is_none_or(|(most, ..)| worth > most) {
@@ -199,7 +204,7 @@ impl Reference {
     }
 }
 
-/// Appends to `to` what was written as a difference from `pattern`.
+/// Decodes a delta against `reference`, appending to `to`.
 pub(super) fn apply(reference: &[u8], mut delta: &[u8], to: &mut Vec<u8>) -> Option<()> {
     let mut ref_at = 0;
     let mut literals = LiteralHistory::default();
@@ -211,14 +216,14 @@ pub(super) fn apply(reference: &[u8], mut delta: &[u8], to: &mut Vec<u8>) -> Opt
             break;
         }
         let token = take_number(&mut delta)?;
-        let (mut len, written, moved) = (token >> 3, token >> 1 & 3, token & 1 == 1);
-        if written == REPEAT {
+        let (mut len, form, moved) = (token >> 3, token >> 1 & 3, token & 1 == 1);
+        if form == REPEAT {
             let (at, length) = literals.back(len)?;
             to.extend_from_within(at..at.checked_add(length)?);
             len = length;
         } else {
             literals.push(to.len(), len);
-            let alphabet = match written {
+            let alphabet = match form {
                 HEX => Some(&HEX_DIGITS),
                 NUMBERS => Some(&NUMBER_CHARS),
                 _ => None,
@@ -250,7 +255,7 @@ fn write_literal(new: &[u8], at: usize, len: usize, moved: bool, literals: &mut 
         return;
     }
     literals.push(at, len);
-    let (written, alphabet) = if len < SHORTEST_REPEAT {
+    let (form, alphabet) = if len < SHORTEST_REPEAT {
         (PLAIN, None)
     } else if HEX_DIGITS.contains(bytes) {
         (HEX, Some(&HEX_DIGITS))
@@ -259,14 +264,14 @@ fn write_literal(new: &[u8], at: usize, len: usize, moved: bool, literals: &mut 
     } else {
         (PLAIN, None)
     };
-    write_number(len << 3 | written << 1 | moved, out);
+    write_number(len << 3 | form << 1 | moved, out);
     match alphabet {
         Some(alphabet) => alphabet.write(bytes, out),
         None => out.extend_from_slice(bytes),
     }
 }
 
-/// Where the last own bytes stand, and how many each time.
+/// Positions and lengths of the last literals (ring buffer).
 #[derive(Debug, Default)]
 struct LiteralHistory {
     entries: [(usize, usize); HISTORY],
@@ -288,7 +293,7 @@ impl LiteralHistory {
     }
 }
 
-/// Sixteen characters, half a byte each.
+/// Sixteen characters, encoded in four bits each.
 struct Alphabet {
     characters: &'static [u8; 16],
     codes: [u8; 256],
@@ -328,7 +333,7 @@ impl Alphabet {
     }
 }
 
-/// What stands for bytes that are not there: not the same on both sides.
+/// Padding of windows beyond the end, different on both sides so that it never matches.
 const OUTSIDE_NEW: u8 = 0xfe;
 const OUTSIDE_REFERENCE: u8 = 0xff;
 
@@ -343,7 +348,7 @@ fn window(bytes: &[u8], at: usize, outside: u8) -> [u8; WINDOW] {
     window
 }
 
-/// A bit for each byte that is the same.
+/// Bit mask of equal bytes.
 #[inline]
 fn equal_bytes(a: &[u8; WINDOW], b: &[u8; WINDOW]) -> u64 {
     let (a, b) = (a.as_chunks::<16>().0, b.as_chunks::<16>().0);
@@ -355,7 +360,8 @@ fn equal_bytes(a: &[u8; WINDOW], b: &[u8; WINDOW]) -> u64 {
     bits
 }
 
-/// A bit for each place where as many follow one another as a copy is worth. What lies behind the window is taken to follow.
+/// Bit mask of the positions where `SHORTEST_COPY` set bits follow one another. Bits beyond the
+/// window count as set.
 #[inline]
 fn run_starts(mut bits: u64) -> u64 {
     const { assert!(SHORTEST_COPY == 1 + 1 + 2 + 4 + 4) }
@@ -365,7 +371,7 @@ fn run_starts(mut bits: u64) -> u64 {
     bits
 }
 
-/// How many bytes two begin with alike.
+/// Length of the common prefix.
 #[inline]
 fn common_prefix(a: &[u8], b: &[u8]) -> usize {
     let both = a.len().min(b.len());
@@ -383,7 +389,7 @@ fn common_prefix(a: &[u8], b: &[u8]) -> usize {
     both - a_rest.len() + a_rest.iter().zip(b_rest).take_while(|(a, b)| a == b).count()
 }
 
-/// How many bytes two end with alike.
+/// Length of the common suffix.
 fn common_suffix(a: &[u8], b: &[u8]) -> usize {
     a.iter().rev().zip(b.iter().rev()).take_while(|(a, b)| a == b).count()
 }
@@ -438,7 +444,8 @@ mod tests {
         let (a, b) =
             (pod("web-x", "10.238.192.219", "e7576561f8bd2bc8"), pod("web-y", "10.64.22.7", "9e3d5447089a110a"));
         let written = delta(a.as_bytes(), b.as_bytes(), 1000).unwrap();
-        // A letter, sixteen digits in eight bytes, an address in five and twice again, and what says where.
+        // A literal of one letter, sixteen digits in eight bytes, an address in five bytes and two
+        // repeats of it, plus instructions.
         assert!(written.len() < 40, "{}", written.len());
     }
 
@@ -462,13 +469,13 @@ mod tests {
 
     #[test]
     fn what_stands_for_missing_bytes_is_not_taken_for_them() {
-        let (reset, middle) = (*b"0123456789", [b'x'; 30]);
-        let with = |end: [u8; 12]| [&reset[..], &middle, &end].concat();
+        let (start, middle) = (*b"0123456789", [b'x'; 30]);
+        let with = |end: [u8; 12]| [&start[..], &middle, &end].concat();
         assert!(delta(&with([OUTSIDE_NEW; 12]), b"0123456789yz", 100).is_some());
         assert!(delta(&with([OUTSIDE_REFERENCE; 12]), b"0123456789yz", 100).is_some());
         for outside in [OUTSIDE_NEW, OUTSIDE_REFERENCE] {
-            let new = [&reset[..], &[outside; 20]].concat();
-            assert!(delta(&reset, &new, 30).is_some());
+            let new = [&start[..], &[outside; 20]].concat();
+            assert!(delta(&start, &new, 30).is_some());
             assert!(delta(&[&new[..], &middle].concat(), &new, 30).is_some());
         }
     }
@@ -493,7 +500,7 @@ mod tests {
         }
     }
 
-    /// A text, and what became of it: pieces changed, taken out, put in, moved.
+    /// A text and a variant with pieces changed, removed, inserted and moved.
     fn relatives() -> impl Strategy<Value = (Vec<u8>, Vec<u8>)> {
         let text = prop_oneof![
             "[0-9a-f]{0,70}",

@@ -1,95 +1,95 @@
-//! What objects have in common, and packing with it.
+//! zstd dictionaries and compression with them.
 
 use std::fmt;
 
 use parking_lot::Mutex;
 use zstd::zstd_safe::{self, CCtx, CParameter, DDict, DictAttachPref, FrameFormat};
 
-/// The level that objects are packed at. Figures are in DESIGN.md.
+/// zstd compression level. Measurements are in DESIGN.md.
 const LEVEL: i32 = 1;
 
-/// Packers kept between objects: one for whoever brings objects in, one for whoever packs cold ones.
+/// zstd contexts kept for reuse: one for the task that accepts objects, one for packing cold ones.
 const POOL_SIZE: usize = 2;
 
-/// A dictionary that objects are packed against, or none yet.
+/// A zstd dictionary, or the empty one that stands for none.
 ///
-/// Alive as long as an object packed with it.
+/// Lives as long as any object packed with it.
 pub struct Dictionary {
-    /// To make further packers with.
+    /// The raw dictionary, to create further compression contexts.
     bytes: Box<[u8]>,
     ddict: Option<DDict<'static>>,
-    packers: Mutex<Packers>,
+    contexts: Mutex<ContextPool>,
 }
 
-enum Packers {
-    Pooled(Vec<Packer>),
-    /// No longer packed with.
+enum ContextPool {
+    Pooled(Vec<CompressionContext>),
+    /// Replaced by a newer dictionary: contexts are no longer pooled.
     Retired,
 }
 
-struct Packer(CCtx<'static>);
+struct CompressionContext(CCtx<'static>);
 
 impl Dictionary {
-    /// A dictionary that has been trained; none if zstd does not take it for one.
+    /// Creates a dictionary from trained bytes; none if zstd rejects them.
     #[must_use]
     pub fn new(bytes: Vec<u8>) -> Option<Self> {
         let ddict = Some(DDict::try_create(&bytes)?);
-        Some(Self { bytes: bytes.into(), ddict, packers: Mutex::new(Packers::Pooled(Vec::new())) })
+        Some(Self { bytes: bytes.into(), ddict, contexts: Mutex::new(ContextPool::Pooled(Vec::new())) })
     }
 
-    /// Objects are packed each by itself.
+    /// The empty dictionary: objects are compressed without one.
     pub(crate) fn none() -> Self {
-        Self { bytes: Box::default(), ddict: None, packers: Mutex::new(Packers::Pooled(Vec::new())) }
+        Self { bytes: Box::default(), ddict: None, contexts: Mutex::new(ContextPool::Pooled(Vec::new())) }
     }
 
-    /// How many bytes it has.
+    /// Size in bytes.
     #[must_use]
     pub fn len(&self) -> usize {
         self.bytes.len()
     }
 
-    /// Whether there is none.
+    /// Whether this is the empty dictionary.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.bytes.is_empty()
     }
 
-    /// Packs bytes into `to`, which is emptied first.
+    /// Compresses `bytes` into `to`, which is cleared first.
     pub(super) fn compress(&self, bytes: &[u8], to: &mut Vec<u8>) -> Option<()> {
-        let mut packer = self.take_packer()?;
+        let mut context = self.take_context()?;
         to.clear();
         to.reserve(zstd_safe::compress_bound(bytes.len()));
-        let done = packer.0.compress2(to, bytes);
-        if let Packers::Pooled(pool) = &mut *self.packers.lock()
+        let done = context.0.compress2(to, bytes);
+        if let ContextPool::Pooled(pool) = &mut *self.contexts.lock()
             && pool.len() < POOL_SIZE
         {
-            pool.push(packer);
+            pool.push(context);
         }
         done.ok().map(drop)
     }
 
-    /// To unpack with, unless there is none.
+    /// The decompression dictionary, unless this is the empty one.
     pub(super) fn ddict(&self) -> Option<&DDict<'static>> {
         self.ddict.as_ref()
     }
 
-    /// Nothing will be packed with it any more.
+    /// Frees the pooled compression contexts: nothing new is compressed with it.
     pub(crate) fn retire(&self) {
-        let packers = std::mem::replace(&mut *self.packers.lock(), Packers::Retired);
-        drop(packers);
+        let contexts = std::mem::replace(&mut *self.contexts.lock(), ContextPool::Retired);
+        drop(contexts);
     }
 
-    fn take_packer(&self) -> Option<Packer> {
-        if let Packers::Pooled(pool) = &mut *self.packers.lock()
-            && let Some(packer) = pool.pop()
+    fn take_context(&self) -> Option<CompressionContext> {
+        if let ContextPool::Pooled(pool) = &mut *self.contexts.lock()
+            && let Some(context) = pool.pop()
         {
-            return Some(packer);
+            return Some(context);
         }
-        Packer::new(&self.bytes)
+        CompressionContext::new(&self.bytes)
     }
 }
 
-impl Packer {
+impl CompressionContext {
     fn new(dictionary: &[u8]) -> Option<Self> {
         let mut context = CCtx::try_create()?;
         let parameters = [
@@ -97,7 +97,7 @@ impl Packer {
             CParameter::Format(FrameFormat::Magicless),
             CParameter::DictIdFlag(false),
             CParameter::ChecksumFlag(false),
-            // Left to itself, zstd copies the dictionary's tables for every object above 8 KB.
+            // By default zstd copies the tables of the dictionary for every input above 8 KB.
             CParameter::ForceAttachDict(DictAttachPref::ForceAttach),
         ];
         for parameter in parameters {

@@ -1,25 +1,26 @@
-//! Room at the end of the heap.
+//! Grows the heap of glibc in steps of 120 KB, to save system calls.
 
 use std::cell::Cell;
 use std::hint::black_box;
 
 thread_local! {
-    /// How much of the last step is left in the heap of this thread. About: nothing is wrong with a step too many or too few.
+    /// Estimate of the bytes left of the last step on this thread. An error costs only a step too
+    /// many or too few.
     static REMAINING: Cell<usize> = const { Cell::new(0) };
 }
 
-/// From 128 KB on glibc maps pages apart from its heaps.
+/// Below 128 KB, from where on glibc uses `mmap` instead of its arena.
 const STEP: usize = 120 << 10;
 
-/// What an object takes beside its body, about.
+/// Approximate size of an object without its body.
 const OVERHEAD: usize = 400;
 
-/// Lets the heap grow in larger steps than objects are long: an object with a body of so many bytes is being allocated.
+/// Grows the arena of this thread ahead of the allocation of an object with a body of `bytes`.
 ///
-/// glibc enlarges the heap of a thread by as many pages as it is asked for, each time with a call to the kernel: one for each object
-/// of a list, an eighth of all its CPU, and one for two of the updates after it, until enough has been freed. Whoever asks for a larger
-/// piece and gives it back finds the pages there. Allocators that enlarge their heaps by more than that only hand out a piece and
-/// take it back.
+/// glibc grows an arena by just the pages requested, with one system call each: one for each object
+/// of a list (an eighth of its CPU time), and one for every two updates after it until enough
+/// memory has been freed. Allocating a larger block and freeing it leaves the pages in the arena.
+/// For allocators that grow in larger steps this is only one allocation and one free.
 pub(super) fn grow_arena(bytes: usize) {
     let bytes = bytes + OVERHEAD;
     let mut remaining = REMAINING.get();

@@ -1,4 +1,4 @@
-//! What the packing side of a keeper knows.
+//! Packing state of a body encoder.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Weak};
@@ -11,26 +11,27 @@ use super::shared::{PackContext, StoreContext};
 use super::sizes::Sizes;
 use super::training::Training;
 
-/// The packing side, used by whoever brings objects in and whoever packs cold ones. Readers never come here.
+/// State used to pack objects, under one lock: by the task that accepts objects and by packing of
+/// cold ones. Readers never take it.
 pub(super) struct Packing {
-    /// Where new objects go.
+    /// Context of new objects: the current dictionary.
     pub(super) context: Arc<PackContext>,
     pub(super) training: Training,
     pub(super) references: ReferenceTable,
-    /// Of objects that were packed by themselves.
+    /// Sizes of objects compressed with the dictionary.
     pub(super) sizes: Sizes,
     /// Changed objects that are still plain, oldest first.
     pub(super) fresh: VecDeque<Fresh>,
     pub(super) fresh_bytes: usize,
-    /// Objects packed while a better dictionary was still to come.
+    /// Objects packed while a better dictionary was still expected.
     pub(super) repack: VecDeque<Weak<Raw>>,
-    /// When to look for those that are gone.
+    /// Length of `repack` at which dropped objects are removed from it.
     sweep_at: usize,
 }
 
-/// So many objects are packed again for a better dictionary, and no more.
+/// At most this many objects are repacked with a better dictionary.
 const MAX_REPACK: usize = 1 << 16;
-const FEWEST_TO_SWEEP: usize = 1 << 10;
+const MIN_SWEEP: usize = 1 << 10;
 
 pub(super) struct Fresh {
     pub(super) since: Tick,
@@ -38,34 +39,34 @@ pub(super) struct Fresh {
     pub(super) raw: Weak<Raw>,
 }
 
-/// An object that went through a press.
+/// Result of packing one object.
 #[derive(Debug)]
 pub(super) struct Compressed {
-    /// None if it stays as it is.
+    /// None if it stays plain.
     pub(super) body: Option<Box<[u8]>>,
     pub(super) context: Arc<PackContext>,
     pub(super) outcome: PackOutcome,
 }
 
-/// What is to be known of it.
+/// How an object was packed.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct PackOutcome {
     pub(super) group: GroupId,
     pub(super) how: PackedAs,
-    /// A difference was tried, and not worth it.
+    /// Delta encoding was tried and rejected.
     pub(super) missed: bool,
-    /// Others can be told from it.
+    /// It can be the reference of others.
     pub(super) can_be_reference: bool,
 }
 
-/// How an object is held.
+/// Encoding of a body.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum PackedAs {
-    /// As what it differs in from another.
+    /// Delta-encoded against a reference.
     Delta,
-    /// Packed, with a dictionary if there is one.
+    /// Compressed with zstd, with a dictionary if there is one.
     Zstd,
-    /// Packing it saves nothing.
+    /// Not packed: it would save nothing.
     Plain,
 }
 
@@ -79,11 +80,11 @@ impl Packing {
             fresh: VecDeque::new(),
             fresh_bytes: 0,
             repack: VecDeque::new(),
-            sweep_at: FEWEST_TO_SWEEP,
+            sweep_at: MIN_SWEEP,
         }
     }
 
-    /// Takes note of an object that went through a press, and of its plain and stored sizes.
+    /// Records how an object was packed, and its plain and stored sizes.
     pub(super) fn record(&mut self, raw: &Arc<Raw>, outcome: PackOutcome, (plain, stored): (usize, usize)) {
         let PackOutcome { group, how, missed, can_be_reference } = outcome;
         match how {
@@ -105,25 +106,25 @@ impl Packing {
         }
     }
 
-    /// Takes note of an object that a dictionary still to come will pack better, if one is.
+    /// Queues an object for repacking, if a better dictionary is expected.
     fn repack_later(&mut self, raw: &Weak<Raw>) {
         if !self.training.expects_better() {
             return;
         }
         if self.repack.len() >= self.sweep_at {
             self.repack.retain(|raw| raw.strong_count() > 0);
-            self.sweep_at = (2 * self.repack.len()).max(FEWEST_TO_SWEEP);
+            self.sweep_at = (2 * self.repack.len()).max(MIN_SWEEP);
         }
         if self.repack.len() < MAX_REPACK {
             self.repack.push_back(Weak::clone(raw));
         }
     }
 
-    /// Gives back what a long line took.
+    /// Frees the memory of an empty repack queue.
     pub(super) fn shrink(&mut self) {
         if self.repack.is_empty() {
             self.repack = VecDeque::new();
-            self.sweep_at = FEWEST_TO_SWEEP;
+            self.sweep_at = MIN_SWEEP;
         }
     }
 

@@ -1,4 +1,4 @@
-//! The object as the core holds it.
+//! An object as stored internally: metadata and encoded body.
 
 use std::sync::Arc;
 
@@ -13,10 +13,10 @@ use crate::object::FieldPath;
 use crate::object::Meta;
 use crate::object::{Encoded, Object};
 
-/// One object: the metadata that is always needed, and its bytes.
+/// One object: its metadata, always decoded, and its encoded body.
 ///
-/// Metadata never changes. How the body is held may: it is packed when it has gone cold, and what was decoded of it may stay
-/// for a while.
+/// The metadata never changes. The encoding of the body may: it is packed when it is cold, and its
+/// decoded form may be cached.
 #[derive(Debug)]
 pub(crate) struct Raw {
     meta: Meta,
@@ -27,14 +27,14 @@ pub(crate) struct Raw {
 struct BodyState {
     body: Body,
     context: Arc<PackContext>,
-    /// What was decoded of it, if it was read not long ago.
+    /// The decoded body, while it is cached.
     decoded: Option<Arc<Decoded>>,
-    /// What decoding it would be.
+    /// Whether it was decoded before.
     decodings: Decodings,
 }
 
-/// The bytes of an object: plain if they begin with the brace of JSON or the first letter of protobuf, else packed as the object's
-/// home has it.
+/// The bytes of an object. Plain if they start with the brace of JSON or the first letter of the
+/// protobuf envelope, else packed according to the context of the object.
 #[derive(Debug)]
 pub(crate) struct Body(Box<[u8]>);
 
@@ -47,7 +47,7 @@ impl Raw {
         &self.meta
     }
 
-    /// Hands the plain bytes to `read`, with no lock held.
+    /// Calls `read` with the plain bytes, without holding the lock.
     pub(crate) fn with_plain<T>(&self, read: impl FnOnce(&[u8]) -> T) -> T {
         let plain = self.state.read().plain(&self.meta);
         read(&plain)
@@ -90,7 +90,8 @@ impl Raw {
         self.with_plain(|body| find_all(body, path))
     }
 
-    /// Decodes, always. Gives the length of the JSON too, or what it would be about.
+    /// Decodes the body, bypassing the cache. Also returns the length of the JSON, estimated for
+    /// protobuf.
     pub(crate) fn decode<K: Object>(&self) -> (Result<K, DecodeError>, usize) {
         let plain = {
             let state = self.state.read();
@@ -103,7 +104,7 @@ impl Raw {
         }
     }
 
-    /// What has been decoded so far and is still held, or room for it.
+    /// The cached decoded body, or an empty one to decode into.
     pub(crate) fn decoded(&self) -> Arc<Decoded> {
         self.cached().unwrap_or_default()
     }
@@ -114,7 +115,7 @@ impl Raw {
         Some(decoded)
     }
 
-    /// Holds on to what was just decoded, if there is room.
+    /// Caches a decoded body, if it fits.
     pub(crate) fn cache_decoded(self: &Arc<Self>, decoded: &Arc<Decoded>, bytes: usize) {
         let mut state = self.state.write();
         let store = Arc::clone(state.context.store());
@@ -134,7 +135,7 @@ impl Raw {
         }
     }
 
-    /// Lets go of what was decoded, unless another handle has found it since it was last asked to.
+    /// Drops the cached decoded body, unless a handle has used it since the last attempt.
     pub(crate) fn evict_decoded(&self) -> Eviction {
         let mut state = self.state.write();
         if state.decoded.as_ref().is_some_and(|decoded| decoded.take_accessed()) {
@@ -143,12 +144,13 @@ impl Raw {
         Eviction::Evicted(state.decoded.take())
     }
 
-    /// Lays the body into a press, unless it is packed already, for this home if one is given. Gives its plain length.
+    /// Loads the plain body into the compressor and returns its length. None if the body is already
+    /// packed: in any context if `context` is none, else in that one.
     pub(crate) fn load_into(&self, context: Option<&Arc<PackContext>>, compressor: &mut Compressor) -> Option<usize> {
         let state = self.state.read();
         let unpacked;
         let plain: &[u8] = if state.body.is_plain() {
-            // Copied piece by piece: readers do not mind the lock, and once is enough.
+            // Read under the lock, to save a copy: it blocks no readers.
             &state.body.0
         } else if context.is_none_or(|context| Arc::ptr_eq(&state.context, context)) {
             return None;
@@ -160,7 +162,7 @@ impl Raw {
         Some(plain.len())
     }
 
-    /// Holds the body like this from now on: the same bytes, packed.
+    /// Replaces the body by another encoding of the same bytes.
     pub(crate) fn replace_body(&self, body: Body, context: Arc<PackContext>) {
         let before = {
             let mut state = self.state.write();
@@ -169,7 +171,7 @@ impl Raw {
         drop(before);
     }
 
-    /// Hands the packed bytes and their home to `read`.
+    /// Calls `read` with the packed bytes and their context, under the lock.
     pub(crate) fn with_packed<T>(&self, read: impl FnOnce(&[u8], &PackContext) -> T) -> T {
         let state = self.state.read();
         read(&state.body.0, &state.context)
@@ -181,7 +183,8 @@ impl Raw {
 }
 
 impl BodyState {
-    /// The plain bytes, in a buffer of this thread's, so that the lock need not be held while they are used.
+    /// The plain bytes, copied to a thread-local buffer so that the lock need not be held while
+    /// they are read.
     fn plain(&self, meta: &Meta) -> Plain {
         let plain = if self.body.is_plain() {
             Plain::copy(&self.body.0)
@@ -193,17 +196,16 @@ impl BodyState {
 }
 
 impl Body {
-    /// As it is: JSON, or protobuf.
+    /// Plain JSON or protobuf.
     pub(crate) fn plain(body: &[u8]) -> Self {
         Self(body.into())
     }
 
-    /// Packed.
     pub(crate) fn packed(body: Box<[u8]>) -> Self {
         Self(body)
     }
 
-    /// How many bytes are held.
+    /// Stored length in bytes.
     pub(crate) fn len(&self) -> usize {
         self.0.len()
     }

@@ -1,4 +1,4 @@
-//! Objects that are likely to be much alike.
+//! Chooses the reference objects of delta encoding.
 
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::{Arc, Weak};
@@ -10,16 +10,17 @@ use super::shared::{PackContext, StoreContext};
 use crate::object::ObjectKey;
 use crate::object::{Meta, Owner};
 
-/// Which of the objects of one owner the others are packed as differences from. Objects without an owner are one family.
+/// The reference of each group: the objects with the same owner. Objects without an owner form one
+/// group.
 ///
-/// What nobody holds any more is swept out whenever the table has doubled.
+/// Groups whose reference was dropped are removed whenever the table has doubled.
 #[derive(Debug)]
 pub(super) struct ReferenceTable {
     table: HashTable<ReferenceGroup>,
     sweep_at: usize,
 }
 
-/// The name of a family: two that happen to have the same pack worse, and nothing else.
+/// Identifies a group by hash. A collision only worsens compression.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct GroupId(u64);
 
@@ -27,16 +28,16 @@ pub(super) struct GroupId(u64);
 struct ReferenceGroup {
     id: GroupId,
     reference: Weak<Raw>,
-    /// Where those live that are packed as differences from it, if there are any.
+    /// Context of the objects encoded against it, if there are any.
     context: Weak<PackContext>,
-    /// How often in a row a difference was not worth it, ...
+    /// Consecutive rejected deltas, ...
     misses: u8,
-    /// ... and how many are not tried because of that.
+    /// ... and how many further objects skip delta encoding because of them.
     skip: u8,
 }
 
 const MIN_SWEEP: usize = 64;
-/// Further ones do not count: one of 63 objects is always tried.
+/// Limits the exponential backoff: at least one of 63 objects is tried.
 const MAX_MISSES: u32 = 6;
 
 impl Default for ReferenceTable {
@@ -46,7 +47,7 @@ impl Default for ReferenceTable {
 }
 
 impl GroupId {
-    /// The owner's: the one that controls the object, else the first.
+    /// By the controller of the object, else by its first owner.
     pub(super) fn of(meta: &Meta) -> Self {
         let owner = meta.owners().find(Owner::is_controller).or_else(|| meta.owners().next());
         let mut hasher = DefaultHasher::new();
@@ -56,7 +57,7 @@ impl GroupId {
 }
 
 impl ReferenceTable {
-    /// Where an object of this family, with this key, may be told as a difference.
+    /// The context to delta-encode an object of this group and key in, if it should be tried.
     pub(super) fn context(
         &mut self,
         id: GroupId,
@@ -71,21 +72,21 @@ impl ReferenceTable {
         if let Some(context) = group.context.upgrade() {
             return Some(context);
         }
-        // An object that is alone would keep its own past alive.
+        // An object without siblings would keep its own previous version alive.
         let reference = group.reference.upgrade().filter(|reference| reference.meta().key != *key)?;
         let context = Arc::new(PackContext::with_reference(reference, Arc::clone(store)));
         group.context = Arc::downgrade(&context);
         Some(context)
     }
 
-    /// A difference was worth it.
+    /// Records an accepted delta.
     pub(super) fn hit(&mut self, id: GroupId) {
         if let Some(group) = self.group(id) {
             group.misses = 0;
         }
     }
 
-    /// A difference was not worth it.
+    /// Records a rejected delta.
     pub(super) fn missed(&mut self, id: GroupId) {
         if let Some(group) = self.group(id) {
             group.misses = group.misses.saturating_add(1);
@@ -93,7 +94,8 @@ impl ReferenceTable {
         }
     }
 
-    /// An object that is packed by itself: the pattern for those that follow, because lists and changes have neighbours in time.
+    /// Makes a dictionary-compressed object the reference of its group: objects that arrive one
+    /// after the other in lists and changes tend to be similar.
     pub(super) fn set_reference(&mut self, id: GroupId, raw: &Arc<Raw>) {
         let (reference, context) = (Arc::downgrade(raw), Weak::new());
         if let Some(group) = self.group(id) {
@@ -144,11 +146,11 @@ mod tests {
         assert!(references.context(id, key, &store).is_none());
         references.set_reference(id, &reference);
         let context = references.context(id, key, &store).unwrap();
-        let gone = Arc::downgrade(&reference);
+        let weak = Arc::downgrade(&reference);
         drop(reference);
         assert!(Arc::ptr_eq(&context, &references.context(id, key, &store).unwrap()));
         drop(context);
-        assert_eq!(gone.strong_count(), 0);
+        assert_eq!(weak.strong_count(), 0);
         assert!(references.context(id, key, &store).is_none());
     }
 
@@ -159,7 +161,7 @@ mod tests {
         let id = GroupId::of(reference.meta());
         references.set_reference(id, &reference);
         assert!(references.context(id, &reference.meta().key, &store).is_none());
-        let _home = references.context(id, &sibling.meta().key, &store).unwrap();
+        let _context = references.context(id, &sibling.meta().key, &store).unwrap();
         assert!(references.context(id, &reference.meta().key, &store).is_some());
     }
 

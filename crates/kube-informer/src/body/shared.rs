@@ -1,4 +1,4 @@
-//! What objects that are packed alike have in common.
+//! State shared by objects that are packed with the same dictionary or reference.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -8,25 +8,26 @@ use super::Raw;
 use super::decoded_cache::DecodedCache;
 use super::dictionary::Dictionary;
 
-/// Where an object belongs: what it was packed with, and what it shares with all objects of its store.
+/// What an object was packed with, and the state shared by all objects of its store.
 ///
-/// One pointer of each object leads here. It stays alive as long as an object packed with the same.
+/// Each object holds one pointer to its context, which lives as long as any object packed with it.
 #[derive(Debug)]
 pub(crate) struct PackContext {
     packed_with: PackedWith,
     store: Arc<StoreContext>,
 }
 
-/// What objects are packed with.
+/// What the objects of a context are packed with.
 #[derive(Debug)]
 pub(crate) enum PackedWith {
-    /// Boxed: patterns have many homes.
+    /// Boxed: most contexts hold a reference, which is smaller.
     Dictionary(Box<Dictionary>),
-    /// An object that is packed by itself: others are told as differences from it. It may have left the store.
+    /// Delta encoding against this object, which is itself packed with a dictionary. It may have
+    /// left the store.
     Reference(Arc<Raw>),
 }
 
-/// What all objects of one store have in common, whichever dictionary they were packed with.
+/// State shared by all objects of one store, whatever they were packed with.
 #[derive(Debug)]
 pub(crate) struct StoreContext {
     keep: Keep,

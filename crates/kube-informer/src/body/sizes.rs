@@ -1,16 +1,16 @@
-//! What objects come to when they are packed by themselves.
+//! Estimates the compressed size of objects, to decide whether a delta is worth it.
 
-/// Plain and packed bytes, the later ones counting more.
+/// Plain and compressed bytes of objects compressed with the dictionary; recent ones weigh more.
 #[derive(Debug, Default)]
 pub(super) struct Sizes {
     plain: u64,
     packed: u64,
 }
 
-/// Both are halved here, so that what was packed long ago is forgotten.
+/// Both sums are halved at this limit, so that old values decay.
 const DECAY_AT: u64 = 1 << 24;
 
-/// As long as nothing is known, a difference may be so much shorter than what it stands for.
+/// Assumed compression ratio before anything was measured.
 const DEFAULT_RATIO: u64 = 8;
 
 impl Sizes {
@@ -23,8 +23,8 @@ impl Sizes {
         }
     }
 
-    /// How long a difference may be to be worth keeping: three quarters of what the object would come to by itself, and at most
-    /// a quarter of what it is.
+    /// Maximum length of a delta: three quarters of the estimated compressed size, and at most a
+    /// quarter of the plain size.
     pub(super) fn delta_limit(&self, plain: usize) -> usize {
         let plain = plain as u64;
         let expected = (plain * self.packed).checked_div(self.plain).unwrap_or(plain / DEFAULT_RATIO);

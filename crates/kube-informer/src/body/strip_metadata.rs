@@ -1,13 +1,14 @@
-//! Taking out of a body what is held beside it.
+//! Removes from a body what its metadata holds anyway, and restores it.
 
 use super::varint::{take_number, write_number};
 use crate::codec::{Found, Wire, protobuf};
 use crate::object::Meta;
 
-/// Set in the first byte of a packed body, so that it is never the brace or the letter that a plain one begins with.
+/// Flag in the first byte of a packed body. Never set in the first byte of a plain one: a brace or
+/// a letter.
 pub(crate) const PACKED: u8 = 0x80;
 
-/// What can be taken out, in the order that servers write it; each is a bit of the first byte.
+/// The removable parts, in the order servers write them; each is a bit of the first byte.
 #[derive(Debug, Clone, Copy)]
 enum Part {
     Name,
@@ -27,7 +28,7 @@ impl Part {
         1 << self as u8
     }
 
-    /// Where it stands in the bytes.
+    /// Its bytes within the object.
     fn bytes_in<'a>(self, found: &Found<'a>, owner: (Option<&'a [u8]>, Option<&'a [u8]>)) -> Option<&'a [u8]> {
         match self {
             Self::Name => found.name.map(|text| text.raw()),
@@ -40,7 +41,7 @@ impl Part {
         }
     }
 
-    /// Writes it as servers do.
+    /// Writes it in the encoding of the server.
     fn write(self, meta: &Meta, wire: Wire, to: &mut Vec<u8>) {
         match self {
             Self::Name => to.extend_from_slice(meta.key.name().as_bytes()),
@@ -64,20 +65,22 @@ impl Part {
     }
 }
 
-/// A body without what its metadata can give back, and where that belongs. Buffers are kept between objects.
+/// A body without the parts that its metadata can restore, and their positions. Buffers are reused
+/// between objects.
 ///
-/// Uids, versions and names are what compresses worst, and they are held already: a tenth of a packed pod.
+/// Uids, versions and names compress worst, and are already in the metadata: a tenth of a packed
+/// pod.
 #[derive(Debug, Default)]
 pub(crate) struct Stripped {
-    /// Which parts are missing, then the gap before each of them.
+    /// Bit set of the removed parts, then the distance to each from the previous one.
     pub(crate) head: Vec<u8>,
-    /// What is left.
+    /// The remaining bytes.
     pub(crate) rest: Vec<u8>,
     scratch: Vec<u8>,
 }
 
 impl Stripped {
-    /// Takes out all parts that [`restore`] would write exactly as they are.
+    /// Removes all parts that [`restore`] would write byte for byte.
     pub(crate) fn strip(&mut self, json: &[u8], found: &Found<'_>, meta: &Meta) {
         self.head.clear();
         self.head.push(PACKED);
@@ -101,7 +104,7 @@ impl Stripped {
     }
 }
 
-/// Splits a packed body into what [`restore`] needs and the packed rest.
+/// Splits a packed body into the head for [`restore`] and the compressed rest.
 pub(crate) fn split_head(packed: &[u8]) -> Option<(&[u8], &[u8])> {
     let mut rest = packed.get(1..)?;
     for _ in 0..(packed[0] & !PACKED).count_ones() {
@@ -110,10 +113,10 @@ pub(crate) fn split_head(packed: &[u8]) -> Option<(&[u8], &[u8])> {
     Some(packed.split_at(packed.len() - rest.len()))
 }
 
-/// Puts back what was taken out.
+/// Inserts the removed parts.
 pub(crate) fn restore(head: &[u8], mut rest: &[u8], meta: &Meta, to: &mut Vec<u8>) -> Option<()> {
     let (mask, mut gaps) = head.split_first()?;
-    // What a body begins with is never taken out.
+    // The start of a body is never removed.
     let wire = Wire::of(rest);
     to.clear();
     for part in PARTS.into_iter().filter(|part| mask & part.bit() != 0) {
@@ -129,7 +132,7 @@ pub(crate) fn restore(head: &[u8], mut rest: &[u8], meta: &Meta, to: &mut Vec<u8
 
 fn first_owner<'a>(found: &Found<'a>) -> (Option<&'a [u8]>, Option<&'a [u8]>) {
     let mut first = None;
-    // An unreadable list simply has no owner to take out.
+    // An unreadable list has no owner to remove.
     let read = found.each_owner(|owner| {
         first.get_or_insert((owner.name.map(|text| text.raw()), owner.uid.map(|text| text.raw())));
         Ok(())
@@ -137,7 +140,7 @@ fn first_owner<'a>(found: &Found<'a>) -> (Option<&'a [u8]>, Option<&'a [u8]>) {
     first.filter(|_| read == Ok(())).unwrap_or_default()
 }
 
-/// Where `part`, a slice of `whole`, begins.
+/// Offset of `part`, a slice of `whole`.
 fn offset(whole: &[u8], part: &[u8]) -> Option<usize> {
     let at = part.as_ptr().addr().checked_sub(whole.as_ptr().addr())?;
     (at + part.len() <= whole.len()).then_some(at)

@@ -1,4 +1,4 @@
-//! When to train a dictionary, and on what.
+//! Decides when to train a dictionary, and collects the samples.
 
 use std::sync::{Arc, Weak};
 
@@ -8,38 +8,38 @@ use super::dictionary::Dictionary;
 use super::strip_metadata::Stripped;
 use crate::codec::{Extent, scan};
 
-/// How many objects a dictionary is trained on.
+/// Number of samples a dictionary is trained on.
 const SAMPLES: usize = 128;
-/// The first dictionary comes when this many objects have been seen, ...
+/// The first dictionary is trained after this many objects, ...
 const FIRST_TRAINING: u64 = 256;
-/// ... a better one when there are this many: a list is sorted, and its beginning is not like the rest.
+/// ... a better one after this many: lists are sorted, so the first objects are not representative.
 const SECOND_TRAINING: u64 = 4096;
-/// With fewer than this, there is nothing to learn, ...
+/// No dictionary is trained with fewer objects than this, ...
 const MIN_OBJECTS: u64 = 32;
-/// ... and neither with so few that are not told as differences from others.
+/// ... or with fewer samples, that is objects not delta-encoded.
 const MIN_SAMPLES: usize = 8;
-/// The size that pays for pods; smaller kinds get smaller ones.
+/// Best size for pods; kinds with smaller objects get smaller dictionaries.
 const LARGEST_DICTIONARY: usize = 110 << 10;
 const SMALLEST_DICTIONARY: usize = 4 << 10;
-/// A dictionary is a twelfth of its samples, or it learns them by heart.
+/// A dictionary is a twelfth of the size of its samples, to avoid overfitting.
 const SAMPLES_PER_DICTIONARY: usize = 12;
-/// One sample is at most this long.
+/// Samples are truncated to this length.
 const LONGEST_SAMPLE: usize = 64 << 10;
 
-/// Decides when a dictionary is wanted, and gathers what to train it on.
+/// Decides when a dictionary is due, and holds the samples.
 #[derive(Debug, Default)]
 pub(super) struct Training {
     seen: u64,
-    /// How many of them might have been samples.
+    /// Number of objects offered as samples.
     candidates: u64,
-    /// When it was last looked at, and how much had been seen by then.
+    /// Last tick, and the value of `seen` at that tick.
     last_tick: (Tick, u64),
     reservoir: Vec<Weak<Raw>>,
     stage: Stage,
     in_progress: Option<TrainingRun>,
-    /// After a failure, how much must have been seen before the next try.
+    /// After a failure, the value of `seen` from which training is tried again.
     not_before: u64,
-    /// Nothing new has come for a while: what there is must do.
+    /// No object was accepted during the last tick: trains on what there is.
     idle: bool,
     ratio: RatioMonitor,
 }
@@ -49,40 +49,41 @@ enum Stage {
     /// No dictionary yet.
     #[default]
     None,
-    /// One trained on the first few objects.
+    /// Trained on the first few objects.
     First,
-    /// One trained on enough of them.
+    /// Trained on enough objects.
     Settled,
 }
 
-/// Samples have been handed out; this is what the dictionary will make of us.
+/// Training in progress: samples were returned to the caller.
 #[derive(Debug, Clone, Copy)]
 struct TrainingRun {
     next_stage: Stage,
 }
 
 impl Training {
-    /// Counts an object in.
+    /// Counts an accepted object.
     pub(super) fn count_object(&mut self) {
         self.seen += 1;
         self.idle = false;
     }
 
-    /// Holds on to a fair choice of those that a dictionary may be for.
+    /// Adds an object to the samples (reservoir sampling).
     pub(super) fn sample(&mut self, raw: &Arc<Raw>) {
         self.candidates += 1;
         if self.reservoir.len() < SAMPLES {
             self.reservoir.push(Arc::downgrade(raw));
             return;
         }
-        // A fair reservoir needs numbers that look random, not ones that are: the same objects train the same dictionary.
-        let at = splitmix64(self.candidates) % self.candidates;
-        if let Some(place) = usize::try_from(at).ok().and_then(|at| self.reservoir.get_mut(at)) {
-            *place = Arc::downgrade(raw);
+        // Pseudo-random from the count, not random: the same objects always train the same
+        // dictionary.
+        let index = splitmix64(self.candidates) % self.candidates;
+        if let Some(slot) = usize::try_from(index).ok().and_then(|index| self.reservoir.get_mut(index)) {
+            *slot = Arc::downgrade(raw);
         }
     }
 
-    /// Takes note of what packing an object with a dictionary came to.
+    /// Records the plain and compressed size of an object compressed with a dictionary.
     pub(super) fn packed(&mut self, plain: usize, stored: usize) {
         self.ratio.add(plain, stored);
     }
@@ -91,7 +92,7 @@ impl Training {
         self.stage != Stage::None
     }
 
-    /// Looks whether anything has come since an earlier moment.
+    /// Updates `idle`: whether an object was accepted since the last tick.
     pub(super) fn tick(&mut self, now: Tick) {
         if now <= self.last_tick.0 {
             return;
@@ -99,17 +100,17 @@ impl Training {
         self.idle = self.seen == self.last_tick.1;
         self.last_tick = (now, self.seen);
         if self.idle && self.stage == Stage::First && self.seen < 2 * FIRST_TRAINING {
-            // Nearly all there is was seen when the first one was trained.
+            // The first dictionary was trained on nearly all objects.
             self.stage = Stage::Settled;
         }
     }
 
-    /// Whether packing again later will be worth it.
+    /// Whether a better dictionary is expected, so that repacking later is worth it.
     pub(super) fn expects_better(&self) -> bool {
         self.stage != Stage::Settled || self.in_progress.is_some()
     }
 
-    /// Whether nothing will come of waiting: a better dictionary needs objects that are not there.
+    /// Whether waiting is useless: a better dictionary needs more objects than there are.
     pub(super) fn cannot_improve(&self) -> bool {
         self.expects_better() && self.idle && self.in_progress.is_none() && !self.is_due()
     }
@@ -145,19 +146,19 @@ impl Training {
     }
 }
 
-/// Measures whether a dictionary still pays.
+/// Monitors the compression ratio, to detect an outdated dictionary.
 #[derive(Debug, Default)]
 struct RatioMonitor {
     plain: u64,
     stored: u64,
     objects: u32,
-    /// Bytes stored for each thousand, over the first window after the dictionary came.
+    /// Stored bytes per 1000 plain bytes, over the first window after the dictionary was installed.
     baseline: Option<u64>,
     degraded: bool,
 }
 
 impl RatioMonitor {
-    /// Objects in one window.
+    /// Objects per window.
     const WINDOW: u32 = 1024;
 
     fn add(&mut self, plain: usize, stored: usize) {
@@ -176,19 +177,19 @@ impl RatioMonitor {
     }
 }
 
-/// Spreads neighbouring numbers over all numbers (the finaliser of splitmix64).
+/// Hash with good dispersion of consecutive integers (the finalizer of splitmix64).
 fn splitmix64(mut n: u64) -> u64 {
     n = (n ^ (n >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
     n = (n ^ (n >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
     n ^ (n >> 31)
 }
 
-/// Objects to train a dictionary on. Holds none of them alive until it is trained with.
+/// Samples to train a dictionary on. Holds weak handles only, until training starts.
 #[derive(Debug, Clone)]
 pub struct Samples(Vec<Weak<Raw>>);
 
 impl Samples {
-    /// Trains a dictionary, which takes a tenth of a second or so. None if the samples are too few.
+    /// Trains a dictionary, which takes about a tenth of a second. None if the samples are too few.
     #[must_use]
     pub fn train(&self) -> Option<Dictionary> {
         let (mut data, mut sizes) = (Vec::new(), Vec::new());

@@ -1,4 +1,4 @@
-//! Unpacking, in buffers of the thread's.
+//! Unpacks bodies into thread-local buffers.
 
 use std::cell::Cell;
 use std::fmt;
@@ -13,10 +13,10 @@ use super::shared::{PackContext, PackedWith};
 use super::strip_metadata::{restore, split_head};
 use crate::object::Meta;
 
-/// What every zstd frame begins with. Ours are kept without: four bytes of a thousand.
+/// Start of every zstd frame. Omitted from stored frames, to save four bytes of about a thousand.
 const MAGIC: [u8; 4] = zstd_safe::MAGICNUMBER.to_le_bytes();
 
-/// Makes plain bytes of packed ones.
+/// Unpacks bodies, with reusable buffers.
 pub(crate) struct Unpacker {
     zstd: DCtx<'static>,
     reference: Vec<u8>,
@@ -24,11 +24,11 @@ pub(crate) struct Unpacker {
     buffer: Vec<u8>,
 }
 
-/// Buffers larger than this are not kept, here and in a press.
+/// Larger buffers are not kept for reuse, here and in compressors.
 pub(super) const LARGEST_KEPT: usize = 1 << 20;
 
 thread_local! {
-    // One for each thread that reads bodies. A pool behind a lock would have every reader pass through it twice.
+    // One per thread that reads bodies: readers would contend for the lock of a shared pool.
     static UNPACKER: Cell<Option<Box<Unpacker>>> = const { Cell::new(None) };
 }
 
@@ -49,11 +49,11 @@ impl Unpacker {
                 *buffer = Vec::new();
             }
         }
-        // A thread that is ending has no place for it any more.
-        let _: Result<(), _> = UNPACKER.try_with(|place| place.set(Some(self)));
+        // Fails only while the thread exits.
+        let _: Result<(), _> = UNPACKER.try_with(|slot| slot.set(Some(self)));
     }
 
-    /// Unpacks what others are told as differences from: a pattern without what its metadata holds.
+    /// Unpacks a reference, without restoring the parts stored in its metadata.
     pub(super) fn unpack_reference(&mut self, reference: &Raw, to: &mut Vec<u8>) -> Option<()> {
         reference.with_packed(|packed, context| self.decompress(split_head(packed)?.1, context.dictionary()?, to))
     }
@@ -89,18 +89,18 @@ impl Unpacker {
     }
 }
 
-/// Plain bytes, in a buffer that goes back to its thread.
+/// Plain bytes in a buffer that returns to its thread on drop.
 pub(crate) struct Plain(Option<Box<Unpacker>>);
 
 impl Plain {
-    /// What was packed in this home.
+    /// Unpacks a body that was packed in this context.
     pub(crate) fn unpack(packed: &[u8], context: &PackContext, meta: &Meta) -> Option<Self> {
         let mut unpacker = Unpacker::take()?;
         unpacker.unpack(packed, context, meta)?;
         Some(Self(Some(unpacker)))
     }
 
-    /// A copy of bytes that are plain already.
+    /// Copies bytes that are already plain.
     pub(crate) fn copy(plain: &[u8]) -> Option<Self> {
         let mut unpacker = Unpacker::take()?;
         unpacker.buffer.clear();
@@ -131,9 +131,9 @@ impl fmt::Debug for Plain {
     }
 }
 
-/// How long a packed object is when plain: its frame says so.
+/// Decompressed length, from the frame header.
 fn plain_len(packed: &[u8]) -> Option<usize> {
-    // A frame's header has at most 18 bytes.
+    // A frame header has at most 18 bytes.
     let mut head = [0; 18];
     let tail = packed.len().min(head.len() - MAGIC.len());
     head[..MAGIC.len()].copy_from_slice(&MAGIC);

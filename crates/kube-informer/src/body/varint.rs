@@ -1,4 +1,4 @@
-//! Lengths and places among packed bytes, written as protobuf writes numbers.
+//! Lengths and offsets in packed bodies, as protobuf varints.
 
 use crate::codec::protobuf::{put_varint, varint};
 
@@ -7,7 +7,7 @@ pub(super) fn write_number(number: usize, to: &mut Vec<u8>) {
     put_varint(to, number as u64);
 }
 
-/// Takes a number from the beginning of `bytes`.
+/// Reads a varint from the start of `bytes` and advances past it.
 #[inline]
 pub(super) fn take_number(bytes: &mut &[u8]) -> Option<usize> {
     varint(bytes).ok()?.try_into().ok()
