@@ -12,7 +12,7 @@ use crate::object::Strings;
 /// The number of the empty set.
 const NONE: u32 = 0;
 
-/// The distinct label sets of the objects in a store, label_set and reference counted. Owners are
+/// The distinct label sets of the objects in a store, numbered and reference counted. Owners are
 /// stored with the labels and count as part of the set. A number is reused once no object has its
 /// set.
 #[derive(Debug)]
