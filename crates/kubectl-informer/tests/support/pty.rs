@@ -69,6 +69,7 @@ impl Live {
 ///
 /// A shell starts background jobs with SIGINT ignored. A child inherits that across `execve`, which
 /// resets only signals that have a handler.
+#[expect(clippy::exit, reason = "Ctrl-C on the tests ends them")]
 fn handle_interrupt() {
     static INSTALLED: Once = Once::new();
     INSTALLED.call_once(|| {
