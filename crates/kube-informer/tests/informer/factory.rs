@@ -164,7 +164,7 @@ async fn conflicting_settings_of_one_resource_are_an_error_that_names_both() {
     assert_eq!(
         conflict.to_string(),
         "configmaps is given two settings of resync: 30s for k8s_openapi::v1_37::api::core::v1::config_map::ConfigMap \
-         and 60s for factory::Value"
+         and 60s for informer::factory::Value"
     );
     let conflict = Factory::builder(client(&server))
         .kind::<ConfigMap>(|maps| maps.transform(|_| Verdict::Keep))
