@@ -1,4 +1,4 @@
-//! The one task that writes the store.
+//! The controller: the one task that writes the store.
 
 use std::fmt;
 use std::sync::Arc;
@@ -26,17 +26,20 @@ mod inbox;
 mod maintenance;
 mod shared;
 
-/// How long readers are given to let go of a state before it is looked at again.
-const TIDY: Duration = Duration::from_secs(1);
+/// How long to wait before retrying to reclaim replaced states that readers still hold.
+const RECLAIM_RETRY: Duration = Duration::from_secs(1);
 
-/// From so many deltas on, a batch is followed by whoever else has something to do. Where more keep coming than handlers can be told, they
-/// would otherwise find thousands of events at once, and old states that no processor has at hand any more.
-const TURN: usize = 8;
+/// A batch of at least this many deltas is followed by a yield to other tasks. Under sustained
+/// load, handlers would otherwise find thousands of events at once, whose old states are no longer
+/// in the CPU cache.
+const YIELD_AFTER: usize = 8;
 
-/// Takes deltas out of the queue, applies them to the store, lets readers see the result, and then tells the handlers.
+/// Pops deltas from the queue, applies them to the store, publishes the result to readers, and then
+/// queues the events for the handlers.
 ///
-/// Whatever changes the store passes here, in order: deltas, resyncs, namespaces that come and go. Handlers are added here as well,
-/// between two batches, so that each hears the present state once and then every change after it.
+/// Every change of the store happens here, in order: deltas, resyncs, added and removed namespaces.
+/// Handlers are added here as well, between two batches, so each receives the current state once
+/// and then every later change.
 pub(crate) struct Controller {
     shared: Arc<Shared>,
     store: Store,
@@ -44,40 +47,40 @@ pub(crate) struct Controller {
     inbox: Arc<Inbox>,
     maintenance: Maintenance,
     reflect: Reflect,
-    reflecting: Vec<Reflecting>,
-    /// Which wishes have been carried out.
+    reflectors: Vec<ReflectorTask>,
+    /// The generation of wanted scopes that is in effect.
     generation: Option<u64>,
-    /// Scopes that are being listed after the server went back.
+    /// Scopes that are being relisted because the server went back in time.
     going_back: Vec<WatchScope>,
     resync_at: Option<Instant>,
-    /// When readers may have let go of states that have been replaced.
-    tidy_at: Option<Instant>,
-    stirs: u64,
+    /// When to retry the reclamation of replaced states.
+    reclaim_at: Option<Instant>,
+    status_changes: u64,
     reporter: Option<Reporter>,
-    counted: Counted,
+    totals: Totals,
     span: tracing::Span,
 }
 
-/// What has been done so far.
+/// Running totals for metrics.
 #[derive(Debug, Default)]
-struct Counted {
+struct Totals {
     deltas: u64,
     events: u64,
-    /// By reflectors that are no more.
+    /// Sum over the reflectors that have ended.
     reflectors: Counters,
 }
 
-/// Makes the reflector of a scope.
+/// Creates the reflector of a scope.
 pub(crate) type Reflect = Box<dyn Fn(&WatchScope) -> Reflector + Send + Sync>;
 
-/// A reflector at work.
-struct Reflecting {
+/// A running reflector.
+struct ReflectorTask {
     scope: WatchScope,
     status: watch::Receiver<ReflectorStatus>,
     task: JoinHandle<()>,
 }
 
-/// What a controller is made of.
+/// The parts a controller is assembled from.
 pub(crate) struct Parts {
     pub(crate) store: Store,
     pub(crate) fifo: DeltaFifo,
@@ -99,24 +102,24 @@ impl Controller {
             inbox: Arc::new(Inbox::new(parts.fifo)),
             maintenance: Maintenance::new(parts.encoder, parts.clock, parts.mode),
             reflect: parts.reflect,
-            reflecting: Vec::new(),
+            reflectors: Vec::new(),
             generation: None,
             going_back: Vec::new(),
             resync_at: None,
-            tidy_at: None,
-            stirs: 0,
+            reclaim_at: None,
+            status_changes: 0,
             reporter: parts.reporter,
-            counted: Counted::default(),
+            totals: Totals::default(),
             span: parts.span,
         }
     }
 
-    /// Works until it is told to stop.
+    /// Runs until [`Shared::stop`] is called.
     pub(crate) async fn run(mut self, alive: Alive) {
         let span = self.span.clone();
         async {
-            self.admit_newcomers();
-            self.processor.check().settle();
+            self.admit_new_handlers();
+            self.processor.check().freeze();
             self.resync_at = self.processor.check().period().map(|period| Instant::now() + period);
             let mut stopping = self.shared.stopping();
             while *stopping.borrow_and_update() == Stop::NotYet {
@@ -129,40 +132,40 @@ impl Controller {
         drop(alive);
     }
 
-    /// Does whatever there is to do, or waits until there is something.
+    /// Does the next piece of work, or waits until there is some.
     async fn work(&mut self, stopping: &mut watch::Receiver<Stop>) {
-        self.admit_newcomers();
-        self.follow_wishes().await;
+        self.admit_new_handlers();
+        self.update_reflectors().await;
         let batch = self.inbox.pop();
         if !batch.is_empty() {
-            let turn = batch.len() >= TURN;
+            let should_yield = batch.len() >= YIELD_AFTER;
             self.apply(batch);
-            return if turn { task::yield_now().await } else { task::coop::consume_budget().await };
+            return if should_yield { task::yield_now().await } else { task::coop::consume_budget().await };
         }
         if self.store.is_building() {
             self.build_indexes();
             return task::yield_now().await;
         }
-        let stirs = self.shared.stirs();
-        if stirs != self.stirs {
-            self.stirs = stirs;
+        let status_changes = self.shared.status_changes();
+        if status_changes != self.status_changes {
+            self.status_changes = status_changes;
             self.shared.publish_health();
         }
         tokio::select! {
             biased;
-            // The sender is in `shared`, which we hold.
+            // Never fails: the sender is in `shared`, which the controller holds.
             _ = stopping.changed() => {}
             () = self.inbox.filled() => {}
             () = self.shared.bell().notified() => self.build_indexes(),
             () = until(self.resync_at) => self.resync(),
-            () = until(self.tidy_at) => self.tidy(Instant::now()),
+            () = until(self.reclaim_at) => self.reclaim(Instant::now()),
             () = until(self.reporter.as_ref().map(Reporter::due)) => self.report(),
             () = self.maintenance.due() => self.maintenance.work(Instant::now(), || self.shared.alive()),
         }
     }
 
-    fn admit_newcomers(&mut self) {
-        let new_handlers = self.shared.take_newcomers();
+    fn admit_new_handlers(&mut self) {
+        let new_handlers = self.shared.take_new_handlers();
         if new_handlers.is_empty() {
             return;
         }
@@ -175,21 +178,21 @@ impl Controller {
 
     fn apply(&mut self, batch: Vec<Delta>) {
         let now = Instant::now();
-        self.note_turns(&batch);
-        self.counted.deltas += batch.len() as u64;
+        self.note_rollbacks(&batch);
+        self.totals.deltas += batch.len() as u64;
         let events = self.store.apply(batch);
-        self.counted.events += events.len() as u64;
-        self.processor.tell(events.into_news(), now);
+        self.totals.events += events.len() as u64;
+        self.processor.deliver(events.into_news(), now);
         self.advance(now);
-        self.maintenance.stirred(now, || self.shared.alive());
-        self.tidy(now);
+        self.maintenance.objects_changed(now, || self.shared.alive());
+        self.reclaim(now);
     }
 
-    fn tidy(&mut self, now: Instant) {
-        self.tidy_at = (self.store.tidy() == ReclaimStatus::Pending).then(|| now + TIDY);
+    fn reclaim(&mut self, now: Instant) {
+        self.reclaim_at = (self.store.tidy() == ReclaimStatus::Pending).then(|| now + RECLAIM_RETRY);
     }
 
-    /// Lets those who wait know how far the store has come.
+    /// Publishes the store's progress to waiting tasks and handlers.
     fn advance(&mut self, now: Instant) {
         let completeness = self.completeness();
         if completeness == Completeness::Complete {
@@ -208,8 +211,9 @@ impl Controller {
         }
     }
 
-    /// While the server's past replaces what was known, the store is of no version.
-    fn note_turns(&mut self, batch: &[Delta]) {
+    /// Tracks the scopes whose server went back in time. Until their relist ends, the store has no
+    /// single version.
+    fn note_rollbacks(&mut self, batch: &[Delta]) {
         for delta in batch {
             match delta {
                 Delta::RelistBegun(relist)
@@ -227,11 +231,11 @@ impl Controller {
     }
 
     fn completeness(&self) -> Completeness {
-        let complete = self.reflecting.iter().all(|reflecting| self.store.is_complete(&reflecting.scope));
+        let complete = self.reflectors.iter().all(|reflecting| self.store.is_complete(&reflecting.scope));
         if complete && self.generation.is_some() { Completeness::Complete } else { Completeness::Listing }
     }
 
-    /// Tells everything again to the handlers that are due.
+    /// Queues a resync for the handlers that are due.
     fn resync(&mut self) {
         let now = Instant::now();
         self.resync_at = self.processor.check().period().map(|period| now + period);
@@ -240,7 +244,7 @@ impl Controller {
         }
     }
 
-    /// Puts a delta of our own in line, making room if need be.
+    /// Queues a delta of the controller itself; applies queued deltas if there is no room.
     fn enqueue(&mut self, mut delta: Delta) {
         while let Err(Full(back)) = self.inbox.push(delta) {
             delta = back;
@@ -249,38 +253,38 @@ impl Controller {
         }
     }
 
-    /// An index that was asked for while nothing happens is built nonetheless, a little at a time.
+    /// Continues building requested indexes while there are no deltas, one bounded part per call.
     fn build_indexes(&mut self) {
         let news = self.store.apply([]).into_news();
         debug_assert!(news.is_empty(), "nothing comes of nothing");
-        self.tidy(Instant::now());
+        self.reclaim(Instant::now());
     }
 
-    /// Begins and ends reflectors, as the namespaces that are wanted change.
-    async fn follow_wishes(&mut self) {
+    /// Starts and stops reflectors to match the wanted scopes.
+    async fn update_reflectors(&mut self) {
         let Some(wanted) = self.shared.wanted_after(self.generation) else { return };
         let mut leaving = Vec::new();
-        for reflecting in std::mem::take(&mut self.reflecting) {
+        for reflecting in std::mem::take(&mut self.reflectors) {
             let stays = wanted.scopes.contains(&reflecting.scope);
-            if stays { &mut self.reflecting } else { &mut leaving }.push(reflecting);
+            if stays { &mut self.reflectors } else { &mut leaving }.push(reflecting);
         }
         for mut reflecting in leaving {
             reflecting.end().await;
-            self.counted.reflectors = sum(self.counted.reflectors, &reflecting.status.borrow().counters);
+            self.totals.reflectors = sum(self.totals.reflectors, &reflecting.status.borrow().counters);
             self.enqueue(Delta::ScopeLeft(reflecting.scope));
         }
         for scope in &wanted.scopes {
-            if !self.reflecting.iter().any(|reflecting| reflecting.scope == *scope) {
-                self.reflecting.push(self.reflect(scope));
+            if !self.reflectors.iter().any(|reflecting| reflecting.scope == *scope) {
+                self.reflectors.push(self.reflect(scope));
             }
         }
-        self.shared.set_statuses(self.reflecting.iter().map(|reflecting| reflecting.status.clone()).collect());
+        self.shared.set_statuses(self.reflectors.iter().map(|reflecting| reflecting.status.clone()).collect());
         self.generation = Some(wanted.generation);
         self.advance(Instant::now());
         self.shared.publish_health();
     }
 
-    fn reflect(&self, scope: &WatchScope) -> Reflecting {
+    fn reflect(&self, scope: &WatchScope) -> ReflectorTask {
         let reflector = (self.reflect)(scope);
         let status = reflector.status();
         let (mut watched, shared, alive) = (status.clone(), Arc::clone(&self.shared), self.shared.alive());
@@ -291,19 +295,19 @@ impl Controller {
         };
         let span = tracing::info_span!(parent: &self.span, "reflector", namespace);
         let reflecting = async move {
-            let tell = async {
+            let forward_status = async {
                 while watched.changed().await.is_ok() {
-                    shared.stir();
+                    shared.note_status_change();
                 }
             };
             tokio::select! {
                 biased;
                 () = reflector.run(slot) => {}
-                () = tell => {}
+                () = forward_status => {}
             }
             drop(alive);
         };
-        Reflecting { scope: scope.clone(), status, task: tokio::spawn(reflecting.instrument(span)) }
+        ReflectorTask { scope: scope.clone(), status, task: tokio::spawn(reflecting.instrument(span)) }
     }
 
     fn report(&mut self) {
@@ -315,12 +319,12 @@ impl Controller {
             objects: state.len(),
             bytes: state.iter().map(|entry| entry.object().weight()).sum(),
             decodes: self.maintenance.decodes(),
-            deltas: self.counted.deltas,
-            events: self.counted.events,
+            deltas: self.totals.deltas,
+            events: self.totals.events,
             queue_deltas,
             queue_bytes,
             handlers: self.processor.standings(now).map(HandlerFigures::from).collect(),
-            reflector: statuses.iter().fold(self.counted.reflectors, |all, status| sum(all, &status.counters)),
+            reflector: statuses.iter().fold(self.totals.reflectors, |all, status| sum(all, &status.counters)),
             last_contact_age: self.shared.health().contact_age(),
         };
         reporter.report(now, &figures);
@@ -330,7 +334,7 @@ impl Controller {
         self.report();
         self.reporter = None;
         self.processor.close();
-        for reflecting in &mut self.reflecting {
+        for reflecting in &mut self.reflectors {
             reflecting.end().await;
         }
         self.maintenance.finish().await;
@@ -338,10 +342,10 @@ impl Controller {
     }
 }
 
-impl Reflecting {
+impl ReflectorTask {
     async fn end(&mut self) {
         self.task.abort();
-        // Cancelled is what it is meant to be.
+        // The result is the cancellation requested above.
         drop((&mut self.task).await);
     }
 }
@@ -356,7 +360,7 @@ impl fmt::Debug for Controller {
     }
 }
 
-/// Completes at that moment; never without one.
+/// Completes at that time, or never if there is none.
 async fn until(moment: Option<Instant>) {
     match moment {
         Some(moment) => tokio::time::sleep_until(moment).await,

@@ -1,4 +1,4 @@
-//! The queue between reflector and controller.
+//! The bounded queue of deltas between the reflectors and the controller.
 
 use std::fmt;
 
@@ -37,19 +37,20 @@ pub enum Discipline {
     #[doc(alias = "RealFIFO")]
     #[doc(alias("NewRealFIFO", "NewRealFIFOWithOptions", "RealFIFOOptions"))]
     Ordered,
-    /// Deltas gather at their object's place in line while the controller lags. Consecutive deletes become one, and a delete of
-    /// an object that nobody knows is dropped.
+    /// Deltas accumulate at the queue position of their object while the controller lags.
+    /// Consecutive deletes are merged into one, and a delete of an unknown object is dropped.
     #[doc(alias = "DeltaFIFO")]
     #[doc(alias("NewDeltaFIFO", "NewDeltaFIFOWithOptions", "DeltaFIFOOptions"))]
     Keyed,
 }
 
-/// How much a queue may hold. The bytes may be exceeded by one delta, or nothing large would ever pass.
+/// Limits of a queue. The byte limit may be exceeded by one delta, so that a delta of any size can
+/// pass.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Bounds {
-    /// How many deltas.
+    /// The maximum number of deltas.
     pub deltas: usize,
-    /// How many bytes, roughly.
+    /// The maximum number of bytes, approximately.
     pub bytes: usize,
 }
 
@@ -59,11 +60,14 @@ impl Default for Bounds {
     }
 }
 
-/// The largest batch that is handed out: what handlers hear soon, while a processor still has it at hand.
+/// The largest batch that is returned. Handlers receive its events soon, while the objects are
+/// still in the CPU cache.
 pub const LARGEST_BATCH: usize = 128;
 
-/// A bounded queue of deltas with one of two disciplines. Nothing waits in here: a full queue hands the delta back, and it is for
-/// the reflector to wait until [`pop`](Self::pop) has made room, so that back-pressure reaches the server instead of memory.
+/// A bounded queue of deltas with one of two disciplines.
+///
+/// It never blocks: a full queue returns the delta, and the reflector waits until
+/// [`pop`](Self::pop) has made room, so backpressure reaches the server instead of filling memory.
 pub struct DeltaFifo {
     lane: Lane,
     bounds: Bounds,
@@ -72,10 +76,10 @@ pub struct DeltaFifo {
     is_known: Known,
 }
 
-/// Asks whether the store has an object of this key.
+/// Whether the store has an object of this key.
 pub type Known = Box<dyn Fn(&ObjectKey) -> bool + Send + Sync>;
 
-/// The queue has no room: here is the delta back.
+/// The queue is full; returns the delta.
 #[derive(Debug)]
 pub struct Full(pub Delta);
 
@@ -85,7 +89,8 @@ enum Lane {
 }
 
 impl DeltaFifo {
-    /// An empty queue. `is_known` asks the store that the deltas go to; only the keyed discipline does.
+    /// Creates an empty queue. `is_known` looks up a key in the store that the deltas are applied
+    /// to; only the keyed discipline calls it.
     #[must_use]
     pub fn new(discipline: Discipline, bounds: Bounds, is_known: Known) -> Self {
         let lane = match discipline {
@@ -95,7 +100,7 @@ impl DeltaFifo {
         Self { lane, bounds, deltas: 0, bytes: 0, is_known }
     }
 
-    /// Queues a delta, or hands it back if there is no room.
+    /// Queues a delta, or returns it if there is no room.
     pub fn push(&mut self, delta: Delta) -> Result<(), Full> {
         if !self.has_room() {
             return Err(Full(delta));
@@ -115,10 +120,11 @@ impl DeltaFifo {
         Ok(())
     }
 
-    /// The next deltas to apply, in order: at most [`LARGEST_BATCH`], none of them about the same object unless its deltas have
-    /// gathered. A delta that is about no single object comes alone. Empty if nothing is queued.
+    /// The next deltas to apply, in order: at most [`LARGEST_BATCH`], or all accumulated deltas of
+    /// one object. No two deltas concern the same object, except accumulated ones. A delta that
+    /// concerns no single object is returned alone. Empty if nothing is queued.
     ///
-    /// What was popped is taken to be applied before the next call.
+    /// The caller must apply the batch before the next call.
     pub fn pop(&mut self) -> Vec<Delta> {
         let batch = match &mut self.lane {
             Lane::Ordered(ordered) => ordered.pop(LARGEST_BATCH),
@@ -127,19 +133,19 @@ impl DeltaFifo {
         self.deltas -= batch.len();
         self.bytes -= batch.iter().map(Delta::weight).sum::<usize>().min(self.bytes);
         if self.deltas == 0 {
-            // An object may weigh less when it leaves than when it came: it is packed in between.
+            // An object may be packed while queued, and then weigh less than when it was pushed.
             self.bytes = 0;
         }
         batch
     }
 
-    /// Whether another delta would be taken.
+    /// Whether another delta would be accepted.
     #[must_use]
     pub fn has_room(&self) -> bool {
         self.deltas == 0 || (self.deltas < self.bounds.deltas && self.bytes < self.bounds.bytes)
     }
 
-    /// How many deltas are queued.
+    /// The number of queued deltas.
     #[must_use]
     pub fn len(&self) -> usize {
         self.deltas
@@ -151,7 +157,7 @@ impl DeltaFifo {
         self.deltas == 0
     }
 
-    /// How many bytes are queued, roughly.
+    /// The number of queued bytes, approximately.
     #[must_use]
     pub fn bytes(&self) -> usize {
         self.bytes
@@ -172,8 +178,8 @@ impl fmt::Debug for DeltaFifo {
     }
 }
 
-/// Fills in which objects a resync need not tell: those with something queued.
-fn spare(delta: &mut Delta, queued: impl Iterator<Item = ObjectKey>) {
+/// Excludes the objects that have queued deltas from a resync.
+fn exclude_queued(delta: &mut Delta, queued: impl Iterator<Item = ObjectKey>) {
     if let Delta::Resync { except } = delta {
         let mut all: HashSet<ObjectKey> = except.drain(..).collect();
         all.extend(queued);

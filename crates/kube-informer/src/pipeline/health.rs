@@ -1,4 +1,4 @@
-//! How an informer fares.
+//! The health of an informer.
 
 use std::time::Duration;
 
@@ -8,7 +8,7 @@ use crate::client::ServerError;
 use crate::object::Version;
 use crate::reflector::{self, ReflectorStatus};
 
-/// How an informer fares, at one moment.
+/// The health of an informer at one point in time.
 ///
 /// ```
 /// # use kube_informer::{Condition, Health};
@@ -25,15 +25,17 @@ use crate::reflector::{self, ReflectorStatus};
 pub struct Health {
     /// What it is doing.
     pub condition: Condition,
-    /// The version that the cache has reached.
+    /// The resource version that the cache has reached.
     #[doc(alias("LastSyncResourceVersion"))]
     pub version: Option<Version>,
-    /// When the server was last heard of. With several namespaces, the one that was not heard of for longest.
+    /// When the informer last received anything from the server. With several namespaces, the
+    /// oldest of their times.
     ///
-    /// A kind of which nothing changes may be silent for minutes: see [`Lister::fresh_within`](crate::Lister::fresh_within).
+    /// A watch of a kind without changes may be silent for minutes: see
+    /// [`Lister::fresh_within`](crate::Lister::fresh_within).
     pub last_contact: Option<Instant>,
     pub(crate) synced: bool,
-    /// Why waiting for a first list cannot help.
+    /// The error for which waiting for a first list cannot help.
     pub(crate) refused: Option<ServerError>,
 }
 
@@ -57,29 +59,29 @@ pub struct Health {
 pub enum Condition {
     /// It has not been started.
     Idle,
-    /// A list is on its way: the first one, or a later one.
+    /// A list is in progress: the first one, or a relist.
     Listing {
-        /// How many objects have come.
+        /// How many objects have been received.
         objects: u64,
-        /// How many are still to come, if the server says.
+        /// How many objects remain, if the server reports it.
         remaining: Option<u64>,
     },
-    /// The cache is full and follows the server.
+    /// The cache is complete and follows the server.
     Synced,
-    /// Something failed. What is in the cache can be read, and ages.
+    /// Something failed. The cache remains readable but becomes stale.
     Degraded {
         /// What failed.
         cause: ServerError,
-        /// When it is tried again.
+        /// When it retries.
         next_try: Instant,
     },
-    /// It has stopped, for good.
+    /// It has stopped permanently.
     #[doc(alias("IsStopped"))]
     Stopped,
 }
 
 impl Health {
-    /// Whether the cache has been filled, whatever happened since.
+    /// Whether the cache has been filled once, regardless of later failures.
     ///
     /// ```
     /// # #[tokio::main(flavor = "current_thread")]
@@ -105,7 +107,7 @@ impl Health {
         self.synced
     }
 
-    /// How long ago the server was last heard of; none if it never was.
+    /// How long ago the informer last received anything from the server; `None` if it never has.
     ///
     /// ```
     /// # #[tokio::main(flavor = "current_thread")]
@@ -139,7 +141,7 @@ impl Health {
         Self { condition: Condition::Stopped, refused: None, ..self }
     }
 
-    /// What several reflectors come to.
+    /// Combines the statuses of all reflectors.
     pub(crate) fn of(statuses: &[ReflectorStatus], synced: bool, version: Option<Version>) -> Self {
         let mut condition = if synced { Condition::Synced } else { Condition::Listing { objects: 0, remaining: None } };
         for status in statuses {
@@ -160,7 +162,7 @@ impl Health {
     }
 }
 
-/// What `condition` becomes if another part of the informer is in this state.
+/// Combines `condition` with the state of another reflector.
 fn worse(condition: Condition, state: &reflector::ReflectorState) -> Condition {
     match (condition, state) {
         (degraded @ Condition::Degraded { .. }, _) => degraded,
@@ -184,7 +186,7 @@ fn worse(condition: Condition, state: &reflector::ReflectorState) -> Condition {
     }
 }
 
-/// Whether waiting cannot help: somebody has to give us something first.
+/// Whether retrying cannot help until permissions, credentials or the resource definition change.
 fn is_refusal(error: &ServerError) -> bool {
     error.is_unauthorized() || error.is_forbidden() || error.is_not_found()
 }

@@ -1,4 +1,4 @@
-//! Figures for those who watch over informers.
+//! Metrics of informers.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -15,9 +15,9 @@ mod facade;
 #[cfg(feature = "metrics")]
 pub use self::facade::Facade;
 
-/// Takes the figures of informers, every ten seconds and when something of note happens.
+/// Receives the figures of informers: at the start, every ten seconds, and at the end.
 ///
-/// With the feature `metrics` there is one for the crate of that name.
+/// The feature `metrics` adds an implementation for the crate of that name.
 ///
 /// ```
 /// # #[tokio::main(flavor = "current_thread")]
@@ -44,19 +44,19 @@ pub use self::facade::Facade;
 /// ```
 #[doc(alias("InformerMetricsProvider", "SetInformerMetricsProvider"))]
 pub trait Metrics: Send + Sync + 'static {
-    /// The figures of an informer, named after its resource.
+    /// Called with the figures of an informer, which is named after its resource.
     fn report(&self, informer: &str, figures: &Figures);
 
-    /// A handler has gone: nothing more is to be shown of it.
+    /// Called when a handler has ended: its figures must no longer be shown.
     fn handler_ended(&self, informer: &str, handler: usize) {
         let _ = (informer, handler);
     }
 
-    /// The informer has ended: nothing more is to be shown of it. Its handlers have gone before.
+    /// Called when the informer has ended, after its handlers: its figures must no longer be shown.
     fn ended(&self, informer: &str);
 }
 
-/// The figures of an informer. Those of the past only grow.
+/// The figures of an informer. Totals never decrease.
 ///
 /// ```
 /// use kube_informer::Figures;
@@ -71,23 +71,23 @@ pub trait Metrics: Send + Sync + 'static {
 pub struct Figures {
     /// Objects in the cache.
     pub objects: usize,
-    /// Bytes that they take, roughly.
+    /// Approximate size of the cached objects in bytes.
     pub bytes: usize,
     /// Bodies decoded so far.
     pub decodes: u64,
     /// Deltas applied so far.
     pub deltas: u64,
-    /// Events told so far, whatever the number of handlers.
+    /// Events produced so far, regardless of the number of handlers.
     pub events: u64,
-    /// Deltas that wait to be applied.
+    /// Deltas waiting to be applied.
     pub queue_deltas: usize,
-    /// Their bytes, roughly.
+    /// Their approximate size in bytes.
     pub queue_bytes: usize,
-    /// One for each handler there is, in the order in which they were added.
+    /// The figures of each current handler, in the order in which they were added.
     pub handlers: Vec<HandlerFigures>,
-    /// What the reflector has done so far: lists, watches, relists by reason, stalls, errors.
+    /// Totals over all reflectors: lists, watches, relists by reason, stalls, errors.
     pub reflector: Counters,
-    /// How long ago the server was last heard of.
+    /// How long ago the informer last received anything from the server.
     pub last_contact_age: Option<Duration>,
 }
 
@@ -105,13 +105,13 @@ pub struct Figures {
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct HandlerFigures {
-    /// Which of the informer's handlers it is: they are counted from 0 as they are added, and no number comes again.
+    /// The number of the handler: counted from 0 in the order of addition, never reused.
     pub handler: usize,
-    /// Events that wait for it.
+    /// Events waiting in its queue.
     pub backlog: usize,
-    /// For how long something has been waiting all the time.
+    /// How long its queue has been continuously non-empty.
     pub lag: Duration,
-    /// How often its queue was full.
+    /// How often its queue overflowed.
     pub overflows: u64,
     /// How often it panicked.
     pub panics: u64,
@@ -124,15 +124,15 @@ impl From<(usize, MailboxStats)> for HandlerFigures {
     }
 }
 
-/// How often figures are reported.
+/// The interval between reports.
 const PERIOD: Duration = Duration::from_secs(10);
 
-/// Reports one informer.
+/// Reports the figures of one informer.
 pub(crate) struct Reporter {
     metrics: Arc<dyn Metrics>,
     informer: Box<str>,
     next: Option<Instant>,
-    /// The handlers that were reported last.
+    /// The handlers in the last report.
     handlers: Vec<usize>,
 }
 
@@ -169,7 +169,7 @@ impl Drop for Reporter {
     }
 }
 
-/// What two reflectors have done together.
+/// Adds the counters of two reflectors.
 pub(crate) fn sum(one: Counters, other: &Counters) -> Counters {
     let (mut all, relists) = (one, &other.relists);
     all.lists += other.lists;

@@ -1,4 +1,5 @@
-//! Telling handlers: one bounded queue for each, and nothing upstream that waits for any of them.
+//! Delivery of events to handlers: one bounded queue per handler. Nothing upstream waits for a
+//! handler.
 
 use std::sync::Arc;
 
@@ -28,41 +29,41 @@ mod resync;
 #[doc(alias = "sharedProcessor")]
 pub(crate) struct Processor {
     handlers: Vec<Handler>,
-    /// How many there have been.
+    /// How many handlers have ever been admitted.
     admitted: usize,
     check: CheckPeriod,
 }
 
 #[derive(Debug)]
 struct Handler {
-    /// How many came before it.
-    nth: usize,
+    /// How many handlers were admitted before it.
+    number: usize,
     mailbox: Arc<Mailbox>,
     due: Option<ResyncTimer>,
-    /// It hears of the resync under way.
+    /// It receives the current resync.
     resyncing: bool,
-    /// Everything that was there at the beginning is in its mailbox.
-    begun: bool,
+    /// All initial objects are in its mailbox.
+    initial_queued: bool,
 }
 
-/// A handler that is to be told from now on.
+/// A handler to be admitted by the controller.
 #[derive(Debug)]
 pub(crate) struct NewHandler {
     pub(crate) mailbox: Arc<Mailbox>,
     pub(crate) resync: ResyncChoice,
 }
 
-/// Something to tell to every handler.
+/// An item to queue for every handler.
 #[derive(Debug, Clone)]
 pub(crate) enum News {
     One(Event),
     Run(Run),
 }
 
-/// Whether the store holds everything there is.
+/// Whether the store holds all objects of all wanted scopes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Completeness {
-    /// The first list is not through.
+    /// The first list is not complete.
     Listing,
     Complete,
 }
@@ -76,39 +77,46 @@ impl Processor {
         &mut self.check
     }
 
-    /// From the next event on this handler is told everything. `present` is everything that was told before.
+    /// Adds a handler: it receives every event from the next one on. `present` stands for all
+    /// earlier events.
     pub(crate) fn admit(&mut self, new_handler: NewHandler, present: Run, store: Completeness, now: Instant) {
         let due = ResyncTimer::new(self.check.admit(new_handler.resync), now);
-        let begun = store == Completeness::Complete;
+        let initial_queued = store == Completeness::Complete;
         new_handler.mailbox.fill(now, |mailbox| {
             mailbox.push_run(present);
-            if begun {
+            if initial_queued {
                 mailbox.push_synced();
             }
         });
-        self.handlers.push(Handler { nth: self.admitted, mailbox: new_handler.mailbox, due, resyncing: false, begun });
+        self.handlers.push(Handler {
+            number: self.admitted,
+            mailbox: new_handler.mailbox,
+            due,
+            resyncing: false,
+            initial_queued,
+        });
         self.admitted += 1;
     }
 
-    /// Tells all handlers.
-    pub(crate) fn tell(&mut self, news: Vec<News>, now: Instant) {
+    /// Queues the events for all handlers.
+    pub(crate) fn deliver(&mut self, news: Vec<News>, now: Instant) {
         self.handlers.retain(|handler| !handler.mailbox.is_closed());
         let Some((last, others)) = self.handlers.split_last() else { return };
         for handler in others {
-            handler.tell(news.iter().cloned(), now);
+            handler.deliver(news.iter().cloned(), now);
         }
-        last.tell(news.into_iter(), now);
+        last.deliver(news.into_iter(), now);
     }
 
-    /// The store is complete: whoever began before that has its beginning now.
+    /// The store is complete: queues the sync marker for handlers that have not received it yet.
     pub(crate) fn complete(&mut self, now: Instant) {
-        for handler in self.handlers.iter_mut().filter(|handler| !handler.begun) {
-            handler.begun = true;
+        for handler in self.handlers.iter_mut().filter(|handler| !handler.initial_queued) {
+            handler.initial_queued = true;
             handler.mailbox.fill(now, Queue::push_synced);
         }
     }
 
-    /// Whether any handler is due for a resync now; those that are will hear of it.
+    /// Whether any handler is due for a resync; those that are will receive it.
     pub(crate) fn mark_due(&mut self, now: Instant) -> bool {
         for handler in &mut self.handlers {
             handler.resyncing = handler.due.as_mut().is_some_and(|due| due.is_due(now));
@@ -116,13 +124,13 @@ impl Processor {
         self.handlers.iter().any(|handler| handler.resyncing)
     }
 
-    /// How each handler is doing, by its number.
+    /// The queue statistics of each handler, by its number.
     pub(crate) fn standings(&self, now: Instant) -> impl Iterator<Item = (usize, MailboxStats)> {
         let handlers = self.handlers.iter().filter(|handler| !handler.mailbox.is_closed());
-        handlers.map(move |handler| (handler.nth, handler.mailbox.standing(now)))
+        handlers.map(move |handler| (handler.number, handler.mailbox.standing(now)))
     }
 
-    /// Nobody is told anything any more.
+    /// Closes all mailboxes; nothing is delivered any more.
     pub(crate) fn close(&mut self) {
         for handler in self.handlers.drain(..) {
             handler.mailbox.close();
@@ -131,7 +139,7 @@ impl Processor {
 }
 
 impl Handler {
-    fn tell(&self, news: impl Iterator<Item = News>, now: Instant) {
+    fn deliver(&self, news: impl Iterator<Item = News>, now: Instant) {
         self.mailbox.fill(now, |mailbox| {
             for news in news {
                 match news {

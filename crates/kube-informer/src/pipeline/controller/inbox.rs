@@ -1,4 +1,4 @@
-//! The way from reflectors to the controller: bounded, so that back-pressure reaches the server.
+//! The bounded queue from the reflectors to the controller. Backpressure reaches the server.
 
 use std::sync::Arc;
 
@@ -10,7 +10,8 @@ use crate::pipeline::delta_fifo::{DeltaFifo, Full};
 use crate::reflector::{DeltaSink, SinkClosed};
 use crate::store::Delta;
 
-/// The queue of deltas, with those who wait for room and the one who waits for deltas.
+/// The delta queue, with notifications for reflectors that wait for room and for the controller
+/// that waits for deltas.
 #[derive(Debug)]
 pub(crate) struct Inbox {
     fifo: Mutex<DeltaFifo>,
@@ -23,7 +24,7 @@ impl Inbox {
         Self { fifo: Mutex::new(fifo), filled: Notify::new(), room: Notify::new() }
     }
 
-    /// The next deltas to apply; none if there are none.
+    /// The next batch to apply; empty if nothing is queued.
     pub(super) fn pop(&self) -> Vec<Delta> {
         let batch = self.fifo.lock().pop();
         if !batch.is_empty() {
@@ -32,24 +33,24 @@ impl Inbox {
         batch
     }
 
-    /// Queues a delta of the controller's own, or hands it back if there is no room.
+    /// Queues a delta of the controller itself, or returns it if there is no room.
     pub(super) fn push(&self, delta: Delta) -> Result<(), Full> {
         self.fifo.lock().push(delta)
     }
 
-    /// Completes when something has been put in since it was last asked.
+    /// Completes when a reflector has queued a delta since the last call.
     pub(super) fn filled(&self) -> Notified<'_> {
         self.filled.notified()
     }
 
-    /// How many deltas wait, and their bytes.
+    /// The number of queued deltas, and their bytes.
     pub(super) fn depth(&self) -> (usize, usize) {
         let fifo = self.fifo.lock();
         (fifo.len(), fifo.bytes())
     }
 }
 
-/// A reflector's end of the inbox.
+/// The sending end that a reflector holds.
 #[derive(Debug, Clone)]
 pub(super) struct Slot(pub(super) Arc<Inbox>);
 
@@ -66,7 +67,7 @@ impl DeltaSink for Slot {
         let mut tried = self.push(delta);
         while let Err(Full(delta)) = tried {
             let mut room = std::pin::pin!(self.0.room.notified());
-            // Listening before trying again, so that room made in between is not missed.
+            // Registered before the retry, so that room made in between is not missed.
             room.as_mut().enable();
             tried = self.push(delta);
             if tried.is_err() {

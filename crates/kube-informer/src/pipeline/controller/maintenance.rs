@@ -1,4 +1,4 @@
-//! Keeping bodies small, away from everybody who is in a hurry.
+//! Background compression of object bodies.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -10,14 +10,15 @@ use tokio::time::Instant;
 use super::shared::Alive;
 use crate::body::{BodyEncoder, Keep, Packed, Samples, Tick};
 
-/// A tick of the keeper's clock.
+/// The interval of the maintenance clock.
 const TICK: Duration = Duration::from_secs(5);
-/// How many objects are packed in one go.
+/// The maximum number of objects packed per run.
 const BUDGET: usize = 4096;
-/// After how many ticks in which nothing came the clock stops.
-const ENOUGH: u32 = 3;
+/// The clock stops after this many ticks without new objects.
+const MAX_QUIET_TICKS: u32 = 3;
 
-/// Trains dictionaries and packs what has gone cold, out of everybody's way. The clock runs only while there is something to do.
+/// Trains dictionaries and packs cold bodies in the background. The clock runs only while there is
+/// work.
 #[derive(Debug)]
 pub(super) struct Maintenance {
     encoder: BodyEncoder,
@@ -25,17 +26,18 @@ pub(super) struct Maintenance {
     mode: MaintenanceMode,
     next: Option<Instant>,
     under_way: Option<JoinHandle<Option<Packed>>>,
-    /// How many objects were left unpacked the last time.
+    /// How many objects the last run left unpacked.
     waiting: usize,
     quiet_ticks: u32,
 }
 
-/// Where housework is done.
+/// Where maintenance runs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum MaintenanceMode {
-    /// On a thread for such things.
+    /// On tokio's blocking thread pool.
     SpawnBlocking,
-    /// On the runtime's own threads: on a runtime of one thread nothing then depends on how fast another one is.
+    /// As a task of the runtime. On a single-threaded runtime, results then do not depend on the
+    /// speed of another thread.
     Inline,
 }
 
@@ -48,7 +50,7 @@ impl MaintenanceMode {
     }
 }
 
-/// The keeper's clock, for those who bring objects in.
+/// The maintenance clock, read where objects enter.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Clock(Arc<AtomicU64>);
 
@@ -67,8 +69,8 @@ impl Maintenance {
         self.encoder.decodes()
     }
 
-    /// Objects have come.
-    pub(super) fn stirred(&mut self, now: Instant, alive: impl FnOnce() -> Alive) {
+    /// Objects have arrived: starts the clock, and dictionary training if enough samples are there.
+    pub(super) fn objects_changed(&mut self, now: Instant, alive: impl FnOnce() -> Alive) {
         if self.encoder.keep() != Keep::Compact {
             return;
         }
@@ -86,7 +88,7 @@ impl Maintenance {
         }
     }
 
-    /// Completes when [`work`](Self::work) is to be called.
+    /// Completes when [`work`](Self::work) must be called.
     pub(super) async fn due(&mut self) {
         match (&mut self.under_way, self.next) {
             (Some(work), _) => {
@@ -104,13 +106,13 @@ impl Maintenance {
         }
     }
 
-    /// Does what is due, if anything is.
+    /// Starts the next run if it is due.
     pub(super) fn work(&mut self, now: Instant, alive: impl FnOnce() -> Alive) {
         if self.under_way.is_some() || self.next.is_none_or(|next| now < next) {
             return;
         }
         self.quiet_ticks += 1;
-        self.next = (self.quiet_ticks <= ENOUGH || self.waiting > 0).then(|| now + TICK);
+        self.next = (self.quiet_ticks <= MAX_QUIET_TICKS || self.waiting > 0).then(|| now + TICK);
         self.clock.0.fetch_add(1, Ordering::Relaxed);
         let (encoder, tick, alive) = (self.encoder.clone(), self.clock.now(), alive());
         self.under_way = Some(self.mode.spawn(move || {
@@ -123,7 +125,7 @@ impl Maintenance {
         }));
     }
 
-    /// Waits for what is under way.
+    /// Waits for the current run.
     pub(super) async fn finish(&mut self) {
         if let Some(work) = self.under_way.take() {
             drop(work.await);

@@ -1,4 +1,4 @@
-//! What the controller shares with those who hold its informer.
+//! State shared between the controller and the informer's handles.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -12,49 +12,49 @@ use crate::pipeline::processor::NewHandler;
 use crate::reflector::ReflectorStatus;
 use crate::store::WatchScope;
 
-/// The two-way window between the controller's task and the handles.
+/// State shared between the controller task and the handles, in both directions.
 #[derive(Debug)]
 pub(crate) struct Shared {
-    /// Handlers that the controller has yet to see; none when it never will.
+    /// Handlers that the controller has not admitted yet; `None` after it has ended.
     new_handlers: Mutex<Option<Vec<NewHandler>>>,
     wanted: Mutex<Wanted>,
     bell: Notify,
     stop: watch::Sender<Stop>,
-    /// Each task that belongs to the informer holds a receiver.
+    /// Each task of the informer holds a receiver.
     alive: watch::Sender<()>,
     progress: watch::Sender<SyncProgress>,
     health: watch::Sender<Health>,
     statuses: Mutex<Vec<watch::Receiver<ReflectorStatus>>>,
-    /// Counts up when a reflector's state changes.
-    stirs: AtomicU64,
+    /// Incremented when a reflector's state changes.
+    status_changes: AtomicU64,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Stop {
     NotYet,
-    Asked,
+    Requested,
 }
 
-/// What is to be listed and watched.
+/// The scopes to list and watch.
 #[derive(Debug, Clone)]
 pub(crate) struct Wanted {
     pub(crate) scopes: Vec<WatchScope>,
     pub(crate) generation: u64,
 }
 
-/// How far the store has come.
+/// The progress of the store.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct SyncProgress {
-    /// Which generation of wishes is completely in the store.
+    /// The generation of wanted scopes that is completely in the store.
     pub(crate) complete: Option<u64>,
-    /// None as well while the store goes back with the server.
+    /// Also `None` while the store is replaced because the server went back in time.
     pub(crate) version: Option<Version>,
-    /// How often the server went back.
+    /// How often the server went back in time.
     pub(crate) turns_back: u64,
     pub(crate) stopped: bool,
 }
 
-/// Whoever holds this is a task of the informer.
+/// Held by each task of the informer.
 #[derive(Debug)]
 pub(crate) struct Alive(#[expect(dead_code, reason = "counted, never looked at")] watch::Receiver<()>);
 
@@ -69,13 +69,14 @@ impl Shared {
             progress: watch::Sender::new(SyncProgress::default()),
             health: watch::Sender::new(Health::idle()),
             statuses: Mutex::default(),
-            stirs: AtomicU64::new(0),
+            status_changes: AtomicU64::new(0),
         }
     }
 
-    // For those who hold the informer.
+    // For the informer's handles.
 
-    /// Hands a handler to the controller. After the end it is closed at once.
+    /// Passes a handler to the controller. If the controller has ended, the mailbox is closed
+    /// immediately.
     pub(crate) fn admit(&self, new_handler: NewHandler) {
         let mailbox = Arc::clone(&new_handler.mailbox);
         let late = match &mut *self.new_handlers.lock() {
@@ -103,7 +104,7 @@ impl Shared {
         self.ring();
     }
 
-    /// What is wanted, unless it is still what it was in this generation.
+    /// The wanted scopes, unless `generation` is current.
     pub(super) fn wanted_after(&self, generation: Option<u64>) -> Option<Wanted> {
         let wanted = self.wanted.lock();
         (generation != Some(wanted.generation)).then(|| wanted.clone())
@@ -121,7 +122,7 @@ impl Shared {
         self.health.subscribe()
     }
 
-    /// How the informer fares, as of now.
+    /// The current health.
     pub(crate) fn health(&self) -> Health {
         match self.health.borrow().condition {
             Condition::Idle | Condition::Stopped => self.health.borrow().clone(),
@@ -130,7 +131,7 @@ impl Shared {
     }
 
     pub(crate) fn stop(&self) {
-        self.stop.send_replace(Stop::Asked);
+        self.stop.send_replace(Stop::Requested);
     }
 
     /// Completes when no task is left.
@@ -162,7 +163,7 @@ impl Shared {
         self.stop.subscribe()
     }
 
-    pub(super) fn take_newcomers(&self) -> Vec<NewHandler> {
+    pub(super) fn take_new_handlers(&self) -> Vec<NewHandler> {
         self.new_handlers.lock().as_mut().map(std::mem::take).unwrap_or_default()
     }
 
@@ -170,14 +171,14 @@ impl Shared {
         *self.statuses.lock() = statuses;
     }
 
-    /// A reflector's state has changed.
-    pub(super) fn stir(&self) {
-        self.stirs.fetch_add(1, Ordering::Relaxed);
+    /// Records that a reflector's state has changed.
+    pub(super) fn note_status_change(&self) {
+        self.status_changes.fetch_add(1, Ordering::Relaxed);
         self.ring();
     }
 
-    pub(super) fn stirs(&self) -> u64 {
-        self.stirs.load(Ordering::Relaxed)
+    pub(super) fn status_changes(&self) -> u64 {
+        self.status_changes.load(Ordering::Relaxed)
     }
 
     pub(super) fn statuses(&self) -> Vec<ReflectorStatus> {
@@ -192,7 +193,7 @@ impl Shared {
         self.health.send_replace(self.compose());
     }
 
-    /// Nothing comes any more: whoever waits learns of it.
+    /// Publishes the end of the controller: closes pending mailboxes and wakes all waiting tasks.
     pub(crate) fn ended(&self) {
         for new_handler in self.new_handlers.lock().take().unwrap_or_default() {
             new_handler.mailbox.close();

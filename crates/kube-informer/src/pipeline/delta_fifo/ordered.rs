@@ -1,17 +1,18 @@
-//! Every delta, in order.
+//! The ordered discipline: every delta, in order.
 
 use std::collections::VecDeque;
 use std::hash::BuildHasher as _;
 
 use hashbrown::{DefaultHashBuilder, HashSet};
 
-use super::spare;
+use super::exclude_queued;
 use crate::store::Delta;
 
 #[derive(Debug, Default)]
 pub(super) struct Ordered {
     queue: VecDeque<Delta>,
-    /// Hashes of the keys in the batch being filled; kept for its memory. Two keys of one hash only make two batches.
+    /// Hashes of the keys in the current batch; reused to avoid reallocating. A hash collision only
+    /// splits the batch.
     seen: HashSet<u64>,
     hashing: DefaultHashBuilder,
 }
@@ -31,7 +32,7 @@ impl Ordered {
         }
         let mut batch: Vec<_> = self.queue.drain(..count).collect();
         if let [only @ Delta::Resync { .. }] = batch.as_mut_slice() {
-            spare(only, self.queue.iter().filter_map(Delta::key).cloned());
+            exclude_queued(only, self.queue.iter().filter_map(Delta::key).cloned());
         }
         batch
     }

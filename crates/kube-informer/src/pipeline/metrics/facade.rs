@@ -1,13 +1,15 @@
-//! Figures for the `metrics` crate.
+//! The figures as metrics of the `metrics` crate.
 
 use ::metrics::{counter, gauge};
 
 use super::{Figures, Metrics};
 
-/// Reports to whatever recorder the program has installed for the `metrics` crate, as `kube_informer_…` with the labels `informer`
-/// and, where there are several, `handler` or `reason`.
+/// Reports to the recorder that the program has installed for the `metrics` crate. Metrics are
+/// named `kube_informer_…` and have the labels `informer` and, where there are several, `handler`
+/// or `reason`.
 ///
-/// That crate cannot take a metric back: when a handler goes or an informer ends, its gauges go to zero.
+/// That crate cannot unregister a metric: when a handler or an informer ends, its gauges are set to
+/// zero.
 ///
 /// ```
 /// # #[tokio::main(flavor = "current_thread")]

@@ -1,16 +1,17 @@
-//! What waits for one handler. Pure: no task, no clock.
+//! The queue of one handler. Pure: no task, no clock.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-use super::coalesce::{Coalescer, Next, Telling};
+use super::coalesce::{CoalesceMode, Coalescer, Next};
 use crate::body::{Obj, Raw};
 use crate::store::{Event, Origin};
 
-/// How much may wait for a handler that is slower than the cluster, and what becomes of the rest.
+/// How many events may wait for a slow handler, and what happens beyond that.
 ///
-/// Whatever the policy, nothing upstream ever waits for the handler, and the story of each object stays whole: added once, updated,
-/// deleted once, each update from the state that the handler last heard.
+/// With every policy, nothing upstream waits for the handler, and the events of each object stay
+/// consistent: added once, updated, deleted once, each update from the state that was last
+/// delivered to the handler.
 ///
 /// ```
 /// # #[tokio::main(flavor = "current_thread")]
@@ -21,7 +22,7 @@ use crate::store::{Event, Origin};
 /// use kube_informer::{Backlog, Informer};
 ///
 /// let maps = Informer::<ConfigMap>::builder(client).start();
-/// // It wants to know how things are, not how they came to be so: it hears of each object at most once while it is busy.
+/// It needs the current state, not every change: at most one event per object while it is busy.
 /// let painter = maps.handler().backlog(Backlog::Latest).on_event_async(|event| async move {
 ///     println!("repaint {}", event.key());
 /// });
@@ -32,61 +33,68 @@ use crate::store::{Event, Origin};
 /// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Backlog {
-    /// Every event, in order, while no more than `limit` wait.
+    /// Every event, in order, while no more than `limit` are queued.
     ///
-    /// Objects told together (the first list, a resync, the present state for a late handler) do not count: they share one list,
-    /// and never are more than the cache holds.
+    /// Objects that are delivered together (the first list, a resync, the current state for a
+    /// handler added late) do not count: all handlers share one list of them, and they are never
+    /// more than the cache holds.
     Every {
-        /// How many events may wait.
+        /// How many events may be queued.
         limit: usize,
-        /// What to do when more would.
+        /// What to do beyond that.
         overflow: Overflow,
     },
-    /// The changes of an object gather while the handler is busy: it hears of each object at most once, and of its latest state.
+    /// Changes of an object are coalesced while the handler is busy: it receives at most one event
+    /// per object, with the latest state.
     Latest,
 }
 
 impl Default for Backlog {
-    /// Every event, up to 4,096 of them; then as [`Overflow::Coalesce`].
+    /// Every event, up to 4,096 of them; then [`Overflow::Coalesce`].
     fn default() -> Self {
         Self::Every { limit: 4096, overflow: Overflow::Coalesce }
     }
 }
 
-/// What becomes of a handler's queue that is full: it is dropped, and the handler is told the difference between what it last heard
-/// and the cache, one event for each object that changed. This goes on until the handler has caught up.
+/// What happens when a handler's queue overflows.
+///
+/// The queue is dropped, and the handler receives the difference between the state last delivered
+/// to it and the cache: one event for each changed object. This continues until the handler has
+/// caught up.
 ///
 /// ```
 /// use kube_informer::{Backlog, Overflow};
 ///
-/// // A hundred events may wait. Whoever falls further behind is told the difference, marked as after a lost watch.
+/// Up to 100 events are queued. A slower handler receives the difference, marked as after a relist.
 /// let backlog = Backlog::Every { limit: 100, overflow: Overflow::Replay };
 /// assert_ne!(backlog, Backlog::default());
 /// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub enum Overflow {
-    /// The difference is told as the last change of each object was.
+    /// Events have the origin of the last change of each object.
     #[default]
     Coalesce,
-    /// The difference is told as after a lost watch: with [`Origin::Relist`], and deletions as
-    /// [`Missed`](crate::FinalState::Missed). So the handler can tell that it has missed something.
+    /// Events look as after a lost watch: with [`Origin::Relist`], and deletions as
+    /// [`Missed`](crate::FinalState::Missed). So the handler can detect that it has missed events.
     Replay,
 }
 
 /// The queue of one handler.
 ///
-/// Two parts: a line, told first, and what has gathered behind it. Without an overflow there is only the line.
+/// It has two parts: the FIFO queue, delivered first, and the coalesced events behind it. Without
+/// an overflow there is only the FIFO queue.
 #[derive(Debug)]
 pub(super) struct Queue {
     policy: Backlog,
-    line: VecDeque<Item>,
-    /// The events in line that count.
+    queue: VecDeque<Item>,
+    /// The queued events that count towards the limit.
     counted: usize,
-    /// The objects in line that do not.
+    /// The queued objects that do not.
     uncounted: usize,
-    gathered: Option<Coalescer>,
-    /// The second of two events that belong together.
-    sequel: Option<Event>,
+    coalesced: Option<Coalescer>,
+    /// The second of two events that belong together (a deletion and the addition of its
+    /// successor).
+    second_event: Option<Event>,
     overflows: u64,
 }
 
@@ -97,54 +105,54 @@ enum Item {
     Synced,
 }
 
-/// Objects that are told together, shared by all handlers.
+/// Objects that are delivered together, shared by all handlers.
 #[derive(Debug, Clone)]
 pub(crate) struct Run {
     objects: Arc<[Arc<Raw>]>,
     next: usize,
-    telling: BatchKind,
+    kind: BatchKind,
 }
 
-/// What is told of the objects of a run.
+/// Which events the objects of a run are delivered as.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum BatchKind {
-    /// They are new.
+    /// As additions.
     Added(Origin),
-    /// Nothing: they are told again.
+    /// As updates without a change.
     Resync,
 }
 
-/// What comes out of a queue.
+/// An item popped from a queue.
 #[derive(Debug)]
-pub(super) enum Told {
+pub(super) enum Popped {
     Event(Event),
-    /// All that was there at the beginning has been told.
+    /// All initial objects have been delivered.
     Synced,
 }
 
 impl Run {
-    pub(crate) fn new(objects: Arc<[Arc<Raw>]>, telling: BatchKind) -> Self {
-        Self { objects, next: 0, telling }
+    pub(crate) fn new(objects: Arc<[Arc<Raw>]>, kind: BatchKind) -> Self {
+        Self { objects, next: 0, kind }
     }
 
     pub(crate) fn is_resync(&self) -> bool {
-        self.telling == BatchKind::Resync
+        self.kind == BatchKind::Resync
     }
 
-    /// What is left of it, but for objects that have something gathered.
-    pub(super) fn without(self, gathered: &Coalescer) -> Self {
+    /// The rest of the run, without the objects that have coalesced events.
+    pub(super) fn without(self, coalesced: &Coalescer) -> Self {
         let left = self.objects.iter().skip(self.next);
-        let objects = left.filter(|raw| !gathered.has(&raw.meta().key)).cloned().collect();
-        Self { objects, next: 0, telling: self.telling }
+        let objects = left.filter(|raw| !coalesced.has(&raw.meta().key)).cloned().collect();
+        Self { objects, next: 0, kind: self.kind }
     }
 
     pub(super) fn left(&self) -> usize {
         self.objects.len() - self.next
     }
 
-    /// Whether it takes room that is counted.
+    /// Whether its objects count towards the limit.
     fn counts(&self) -> bool {
-        !matches!(self.telling, BatchKind::Resync | BatchKind::Added(Origin::Initial))
+        !matches!(self.kind, BatchKind::Resync | BatchKind::Added(Origin::Initial))
     }
 }
 
@@ -154,7 +162,7 @@ impl Iterator for Run {
     fn next(&mut self) -> Option<Event> {
         let object = Obj::new(Arc::clone(self.objects.get(self.next)?));
         self.next += 1;
-        Some(match self.telling {
+        Some(match self.kind {
             BatchKind::Added(origin) => Event::Added { object, origin },
             BatchKind::Resync => Event::Updated { old: object.clone(), new: object, origin: Origin::Resync },
         })
@@ -163,30 +171,30 @@ impl Iterator for Run {
 
 impl Queue {
     pub(super) fn new(policy: Backlog) -> Self {
-        let gathered = matches!(policy, Backlog::Latest).then(|| Coalescer::new(Telling::AsItHappened));
-        Self { policy, line: VecDeque::new(), counted: 0, uncounted: 0, gathered, sequel: None, overflows: 0 }
+        let coalesced = matches!(policy, Backlog::Latest).then(|| Coalescer::new(CoalesceMode::LastChange));
+        Self { policy, queue: VecDeque::new(), counted: 0, uncounted: 0, coalesced, second_event: None, overflows: 0 }
     }
 
     pub(super) fn policy(&self) -> Backlog {
         self.policy
     }
 
-    /// How many events wait.
+    /// How many events are queued.
     pub(super) fn len(&self) -> usize {
-        let gathered = self.gathered.as_ref().map_or(0, Coalescer::len);
-        self.counted + self.uncounted + gathered + usize::from(self.sequel.is_some())
+        let coalesced = self.coalesced.as_ref().map_or(0, Coalescer::len);
+        self.counted + self.uncounted + coalesced + usize::from(self.second_event.is_some())
     }
 
-    /// How often the queue was full.
+    /// How often the queue overflowed.
     pub(super) fn overflows(&self) -> u64 {
         self.overflows
     }
 
     pub(super) fn push(&mut self, event: Event) {
-        if let Some(gathered) = &mut self.gathered {
-            return gathered.push(event);
+        if let Some(coalesced) = &mut self.coalesced {
+            return coalesced.push(event);
         }
-        self.line.push_back(Item::One(event));
+        self.queue.push_back(Item::One(event));
         self.counted += 1;
         self.check_limit();
     }
@@ -195,29 +203,29 @@ impl Queue {
         if run.left() == 0 {
             return;
         }
-        let under_way = self.line.iter().any(|item| matches!(item, Item::Run(_)));
-        if run.is_resync() && (under_way || self.gathered.as_ref().is_some_and(Coalescer::is_resyncing)) {
-            // What was told together before is not even through.
+        let under_way = self.queue.iter().any(|item| matches!(item, Item::Run(_)));
+        if run.is_resync() && (under_way || self.coalesced.as_ref().is_some_and(Coalescer::is_resyncing)) {
+            // The previous run is still being delivered.
             return;
         }
-        match &mut self.gathered {
-            Some(gathered) if !gathered.is_empty() => match run.is_resync() {
-                true => gathered.resync(run),
-                false => run.for_each(|event| gathered.push(event)),
+        match &mut self.coalesced {
+            Some(coalesced) if !coalesced.is_empty() => match run.is_resync() {
+                true => coalesced.resync(run),
+                false => run.for_each(|event| coalesced.push(event)),
             },
             _ => {
                 *(if run.counts() { &mut self.counted } else { &mut self.uncounted }) += run.left();
-                self.line.push_back(Item::Run(run));
+                self.queue.push_back(Item::Run(run));
                 self.check_limit();
             }
         }
     }
 
-    /// All that was there at the beginning has been pushed.
+    /// Queues the sync marker: all initial objects have been pushed.
     pub(super) fn push_synced(&mut self) {
-        match &mut self.gathered {
-            Some(gathered) if !gathered.is_empty() => gathered.synced(),
-            _ => self.line.push_back(Item::Synced),
+        match &mut self.coalesced {
+            Some(coalesced) if !coalesced.is_empty() => coalesced.synced(),
+            _ => self.queue.push_back(Item::Synced),
         }
     }
 
@@ -227,20 +235,20 @@ impl Queue {
             return;
         }
         self.overflows += 1;
-        let telling = match overflow {
-            Overflow::Coalesce => Telling::AsItHappened,
-            Overflow::Replay => Telling::AsListed,
+        let mode = match overflow {
+            Overflow::Coalesce => CoalesceMode::LastChange,
+            Overflow::Replay => CoalesceMode::AsRelist,
         };
-        let mut gathered = Coalescer::new(telling);
+        let mut coalesced = Coalescer::new(mode);
         let mut first = VecDeque::new();
-        for item in std::mem::take(&mut self.line) {
+        for item in std::mem::take(&mut self.queue) {
             match item {
-                // Nothing gathered is older than a run at the head, ...
-                Item::Run(run) if !run.counts() && gathered.is_empty() => first.push_back(Item::Run(run)),
-                // ... or than a resync that leaves out what has gathered.
+                // A run at the head precedes all coalesced events and stays queued, ...
+                Item::Run(run) if !run.counts() && coalesced.is_empty() => first.push_back(Item::Run(run)),
+                // ... and so does a resync, without the objects that have coalesced events.
                 Item::Run(run) if run.is_resync() => {
                     self.uncounted -= run.left();
-                    let run = run.without(&gathered);
+                    let run = run.without(&coalesced);
                     self.uncounted += run.left();
                     first.push_back(Item::Run(run));
                 }
@@ -248,83 +256,85 @@ impl Queue {
                     if !run.counts() {
                         self.uncounted -= run.left();
                     }
-                    run.for_each(|event| gathered.push(event));
+                    run.for_each(|event| coalesced.push(event));
                 }
-                Item::One(event) => gathered.push(event),
-                Item::Synced if gathered.is_empty() => first.push_back(Item::Synced),
-                Item::Synced => gathered.synced(),
+                Item::One(event) => coalesced.push(event),
+                Item::Synced if coalesced.is_empty() => first.push_back(Item::Synced),
+                Item::Synced => coalesced.synced(),
             }
         }
-        self.line = first;
+        self.queue = first;
         self.counted = 0;
-        self.gathered = Some(gathered);
+        self.coalesced = Some(coalesced);
     }
 
-    pub(super) fn pop(&mut self) -> Option<Told> {
-        if let Some(event) = self.sequel.take() {
-            return Some(Told::Event(event));
+    pub(super) fn pop(&mut self) -> Option<Popped> {
+        if let Some(event) = self.second_event.take() {
+            return Some(Popped::Event(event));
         }
-        while let Some(item) = self.line.front_mut() {
+        while let Some(item) = self.queue.front_mut() {
             match item {
                 Item::Run(run) => {
                     let Some(event) = run.next() else {
-                        self.line.pop_front();
+                        self.queue.pop_front();
                         continue;
                     };
                     *(if run.counts() { &mut self.counted } else { &mut self.uncounted }) -= 1;
                     if let Some(event) = self.merged(event) {
-                        return Some(Told::Event(event));
+                        return Some(Popped::Event(event));
                     }
                 }
-                Item::One(_) | Item::Synced => match self.line.pop_front() {
+                Item::One(_) | Item::Synced => match self.queue.pop_front() {
                     Some(Item::One(event)) => {
                         self.counted -= 1;
-                        return Some(Told::Event(event));
+                        return Some(Popped::Event(event));
                     }
-                    _ => return Some(Told::Synced),
+                    _ => return Some(Popped::Synced),
                 },
             }
         }
-        self.pop_gathered()
+        self.pop_coalesced()
     }
 
-    /// The next item is the mark of the beginning's end: takes it out.
+    /// Removes the sync marker if it is the next item; returns whether it was.
     pub(super) fn pop_synced(&mut self) -> bool {
-        if self.sequel.is_some() {
+        if self.second_event.is_some() {
             return false;
         }
-        while matches!(self.line.front(), Some(Item::Run(run)) if run.left() == 0) {
-            self.line.pop_front();
+        while matches!(self.queue.front(), Some(Item::Run(run)) if run.left() == 0) {
+            self.queue.pop_front();
         }
-        match self.line.front() {
-            Some(Item::Synced) => self.line.pop_front().is_some(),
+        match self.queue.front() {
+            Some(Item::Synced) => self.queue.pop_front().is_some(),
             Some(_) => false,
-            None => self.gathered.as_mut().is_some_and(Coalescer::pop_synced),
+            None => self.coalesced.as_mut().is_some_and(Coalescer::pop_synced),
         }
     }
 
-    /// An event of a run, together with what has gathered behind it.
+    /// Merges an event of a run with the coalesced events of its object.
     fn merged(&mut self, event: Event) -> Option<Event> {
-        let Some(gathered) = &mut self.gathered else { return Some(event) };
+        let Some(coalesced) = &mut self.coalesced else { return Some(event) };
         match event {
-            Event::Added { object, origin } => gathered.introduce(object).map(|object| Event::Added { object, origin }),
-            event => (!gathered.has(event.key())).then_some(event),
+            Event::Added { object, origin } => {
+                coalesced.introduce(object).map(|object| Event::Added { object, origin })
+            }
+            event => (!coalesced.has(event.key())).then_some(event),
         }
     }
 
-    fn pop_gathered(&mut self) -> Option<Told> {
-        let gathered = self.gathered.as_mut()?;
-        let told = match gathered.pop() {
-            Some(Next::Events(event, sequel)) => {
-                self.sequel = sequel;
-                Some(Told::Event(event))
+    fn pop_coalesced(&mut self) -> Option<Popped> {
+        let coalesced = self.coalesced.as_mut()?;
+        let popped = match coalesced.pop() {
+            Some(Next::Events(event, second_event)) => {
+                self.second_event = second_event;
+                Some(Popped::Event(event))
             }
-            Some(Next::Synced) => Some(Told::Synced),
+            Some(Next::Synced) => Some(Popped::Synced),
             None => None,
         };
-        if gathered.is_empty() && matches!(self.policy, Backlog::Every { .. }) {
-            self.gathered = None;
+        if coalesced.is_empty() && matches!(self.policy, Backlog::Every { .. }) {
+            self.coalesced = None;
         }
-        told
+        popped
     }
 }

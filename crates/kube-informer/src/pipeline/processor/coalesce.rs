@@ -1,4 +1,4 @@
-//! Changes gathered by object.
+//! Coalescing of events by object.
 
 use std::collections::BTreeMap;
 use std::collections::btree_map::OccupiedEntry;
@@ -10,47 +10,48 @@ use crate::body::{Obj, Untyped};
 use crate::object::ObjectKey;
 use crate::store::{Event, FinalState, Origin};
 
-/// For each object that changed: what the handler last heard of it, and how it is now.
+/// For each changed object: the state last delivered to the handler, and the current state.
 ///
-/// Told in the order in which the objects first changed. An object that came and went unheard leaves no trace, so this never
-/// holds more objects than the handler knows of and the store has.
+/// Objects are delivered in the order of their first change. An object that was added and deleted
+/// before its delivery leaves no entry, so there are never more entries than objects known to the
+/// handler plus objects in the store.
 #[derive(Debug)]
 pub(super) struct Coalescer {
     entries: HashMap<ObjectKey, Entry>,
-    line: BTreeMap<u64, Place>,
-    /// How much is left of the resync in line.
-    again: usize,
-    next_place: u64,
-    telling: Telling,
+    queue: BTreeMap<u64, QueueItem>,
+    /// How many objects of the queued resync are left.
+    resync_left: usize,
+    next_position: u64,
+    mode: CoalesceMode,
 }
 
-/// In whose words the difference is told.
+/// Which origin the delivered events have.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Telling {
-    /// As the last change was.
-    AsItHappened,
-    /// As a list would show it: told with [`Origin::Relist`], deletions as missed.
-    AsListed,
+pub(super) enum CoalesceMode {
+    /// The origin of the last change.
+    LastChange,
+    /// As after a relist: with [`Origin::Relist`], and deletions as missed.
+    AsRelist,
 }
 
 #[derive(Debug)]
 struct Entry {
-    place: u64,
-    heard: Heard,
-    /// How the object that the handler heard of ended, if it did.
+    position: u64,
+    last_delivered: LastDelivered,
+    /// The deletion of the object that the handler knows, if it was deleted.
     end: Option<End>,
-    /// The object as it is now.
+    /// The current object.
     now: Option<(Obj<Untyped>, Origin)>,
 }
 
-/// What the handler last heard of an object.
+/// The state of an object that was last delivered to the handler.
 #[derive(Debug)]
-enum Heard {
+enum LastDelivered {
     Nothing,
     /// This state.
     State(Obj<Untyped>),
-    /// Some state: a deletion shows the last one there was, not the last one that was told.
-    Some,
+    /// Unknown: a deletion carries the last state of the object, not the last delivered one.
+    Unknown,
 }
 
 #[derive(Debug)]
@@ -61,56 +62,57 @@ struct End {
 }
 
 #[derive(Debug)]
-enum Place {
+enum QueueItem {
     Object(ObjectKey),
-    /// Objects that had nothing gathered when this came.
+    /// Objects that had no coalesced events when the resync was queued.
     Resync(Run),
-    /// Everything before this was there at the beginning.
+    /// The sync marker: every item before it is initial.
     Synced,
 }
 
-/// What comes next.
+/// The next item to deliver.
 #[derive(Debug)]
 pub(super) enum Next {
-    /// One event, or the end of an object and the beginning of its successor.
+    /// One event, or the deletion of an object and the addition of its successor.
     Events(Event, Option<Event>),
     Synced,
 }
 
 impl Coalescer {
-    pub(super) fn new(telling: Telling) -> Self {
-        Self { entries: HashMap::new(), line: BTreeMap::new(), again: 0, next_place: 0, telling }
+    pub(super) fn new(mode: CoalesceMode) -> Self {
+        Self { entries: HashMap::new(), queue: BTreeMap::new(), resync_left: 0, next_position: 0, mode }
     }
 
     pub(super) fn len(&self) -> usize {
-        self.entries.len() + self.again
+        self.entries.len() + self.resync_left
     }
 
     pub(super) fn is_empty(&self) -> bool {
-        self.line.is_empty()
+        self.queue.is_empty()
     }
 
     pub(super) fn has(&self, key: &ObjectKey) -> bool {
         self.entries.contains_key(key)
     }
 
-    /// Queues a resync, behind everything that has gathered so far: in front, a short period would starve it.
+    /// Queues a resync behind everything coalesced so far. At the front, a short resync period
+    /// would starve the other items.
     pub(super) fn resync(&mut self, run: Run) {
         let run = run.without(self);
-        self.again = run.left();
-        self.enter(Place::Resync(run));
+        self.resync_left = run.left();
+        self.enqueue(QueueItem::Resync(run));
     }
 
     pub(super) fn is_resyncing(&self) -> bool {
-        self.again > 0
+        self.resync_left > 0
     }
 
     pub(super) fn synced(&mut self) {
-        self.enter(Place::Synced);
+        self.enqueue(QueueItem::Synced);
     }
 
     pub(super) fn push(&mut self, event: Event) {
-        let Some(entry) = self.entries.get_mut(event.key()) else { return self.begin(event) };
+        let Some(entry) = self.entries.get_mut(event.key()) else { return self.add_entry(event) };
         match event {
             Event::Added { object, origin } => entry.now = Some((object, origin)),
             Event::Updated { new, origin, .. } => {
@@ -119,9 +121,10 @@ impl Coalescer {
             }
             Event::Deleted { last, state, origin } => {
                 entry.now = None;
-                // An end that was not told yet is the end of what the handler knows; what came after it, it never heard of.
-                if matches!(entry.heard, Heard::Nothing) {
-                    self.forget(last.key());
+                // A pending deletion is that of the object the handler knows; any successor was
+                // never delivered.
+                if matches!(entry.last_delivered, LastDelivered::Nothing) {
+                    self.remove_entry(last.key());
                 } else if entry.end.is_none() {
                     entry.end = Some(End { last, state, origin });
                 }
@@ -129,21 +132,21 @@ impl Coalescer {
         }
     }
 
-    fn begin(&mut self, event: Event) {
+    fn add_entry(&mut self, event: Event) {
         let key = event.key().clone();
-        let (heard, end, now) = match event {
-            Event::Added { object, origin } => (Heard::Nothing, None, Some((object, origin))),
-            Event::Updated { old, new, origin } => (Heard::State(old), None, Some((new, origin))),
-            Event::Deleted { last, state, origin } => (Heard::Some, Some(End { last, state, origin }), None),
+        let (last_delivered, end, now) = match event {
+            Event::Added { object, origin } => (LastDelivered::Nothing, None, Some((object, origin))),
+            Event::Updated { old, new, origin } => (LastDelivered::State(old), None, Some((new, origin))),
+            Event::Deleted { last, state, origin } => (LastDelivered::Unknown, Some(End { last, state, origin }), None),
         };
-        let place = self.enter(Place::Object(key.clone()));
-        self.entries.insert(key, Entry { place, heard, end, now });
+        let position = self.enqueue(QueueItem::Object(key.clone()));
+        self.entries.insert(key, Entry { position, last_delivered, end, now });
     }
 
-    /// The handler is about to be told of this object for the first time: how it is now, if it still is.
-    /// Without anything gathered, as it was.
+    /// Called when an object is about to be delivered for the first time: returns its current
+    /// state, or `None` if it has been deleted. Without coalesced events, that is `object`.
     pub(super) fn introduce(&mut self, object: Obj<Untyped>) -> Option<Obj<Untyped>> {
-        match self.forget(object.key()) {
+        match self.remove_entry(object.key()) {
             Some(entry) => entry.now.map(|(now, _)| now),
             None => Some(object),
         }
@@ -151,78 +154,79 @@ impl Coalescer {
 
     pub(super) fn pop(&mut self) -> Option<Next> {
         loop {
-            let mut first = self.line.first_entry()?;
-            if let Place::Resync(run) = first.get_mut()
+            let mut first = self.queue.first_entry()?;
+            if let QueueItem::Resync(run) = first.get_mut()
                 && let Some(event) = run.next()
             {
-                self.again -= 1;
-                // What has changed since is told at its own place.
+                self.resync_left -= 1;
+                // An object that has changed since is delivered at its own position.
                 if !self.entries.contains_key(event.key()) {
                     return Some(Next::Events(event, None));
                 }
                 continue;
             }
             match first.remove() {
-                Place::Object(key) => {
+                QueueItem::Object(key) => {
                     let entry = self.entries.remove(&key).expect("whatever stands in line has an entry");
-                    return Some(self.tell(entry));
+                    return Some(self.events_of(entry));
                 }
-                Place::Synced => return Some(Next::Synced),
-                Place::Resync(_) => {}
+                QueueItem::Synced => return Some(Next::Synced),
+                QueueItem::Resync(_) => {}
             }
         }
     }
 
-    /// Whether the mark of the beginning's end was next, and is taken out.
+    /// Removes the sync marker if it is the next item; returns whether it was.
     pub(super) fn pop_synced(&mut self) -> bool {
-        let next = self.line.first_entry().filter(|first| matches!(first.get(), Place::Synced));
+        let next = self.queue.first_entry().filter(|first| matches!(first.get(), QueueItem::Synced));
         next.map(OccupiedEntry::remove).is_some()
     }
 
-    fn tell(&self, entry: Entry) -> Next {
-        let origin = |origin| match (self.telling, origin) {
-            (Telling::AsListed, Origin::Live | Origin::Relist) => Origin::Relist,
-            (Telling::AsListed | Telling::AsItHappened, origin) => origin,
+    fn events_of(&self, entry: Entry) -> Next {
+        let origin = |origin| match (self.mode, origin) {
+            (CoalesceMode::AsRelist, Origin::Live | Origin::Relist) => Origin::Relist,
+            (CoalesceMode::AsRelist | CoalesceMode::LastChange, origin) => origin,
         };
         let added = |(object, why): (_, Origin)| Event::Added { object, origin: origin(why) };
-        match (entry.heard, entry.end, entry.now) {
-            (Heard::State(old), None, Some((new, why))) => {
+        match (entry.last_delivered, entry.end, entry.now) {
+            (LastDelivered::State(old), None, Some((new, why))) => {
                 Next::Events(Event::Updated { old, new, origin: origin(why) }, None)
             }
-            // It left and came back.
-            (Heard::State(old), Some(_), Some((new, why))) if is_same(&old, &new) => {
+            // Left and came back: the same UID.
+            (LastDelivered::State(old), Some(_), Some((new, why))) if is_same(&old, &new) => {
                 Next::Events(Event::Updated { old, new, origin: origin(why) }, None)
             }
             (_, Some(end), now) => {
-                let state = match (self.telling, end.state) {
-                    (Telling::AsListed, FinalState::Known) => FinalState::Missed,
-                    (Telling::AsListed | Telling::AsItHappened, state) => state,
+                let state = match (self.mode, end.state) {
+                    (CoalesceMode::AsRelist, FinalState::Known) => FinalState::Missed,
+                    (CoalesceMode::AsRelist | CoalesceMode::LastChange, state) => state,
                 };
                 let deleted = Event::Deleted { last: end.last, state, origin: origin(end.origin) };
                 Next::Events(deleted, now.map(added))
             }
-            (Heard::Nothing, None, Some(now)) => Next::Events(added(now), None),
-            (Heard::Some, None, _) | (_, None, None) => {
+            (LastDelivered::Nothing, None, Some(now)) => Next::Events(added(now), None),
+            (LastDelivered::Unknown, None, _) | (_, None, None) => {
                 unreachable!("an object that is gone has an end, or is forgotten")
             }
         }
     }
 
-    fn enter(&mut self, place: Place) -> u64 {
-        let at = self.next_place;
-        self.next_place += 1;
-        self.line.insert(at, place);
+    fn enqueue(&mut self, item: QueueItem) -> u64 {
+        let at = self.next_position;
+        self.next_position += 1;
+        self.queue.insert(at, item);
         at
     }
 
-    fn forget(&mut self, key: &ObjectKey) -> Option<Entry> {
+    fn remove_entry(&mut self, key: &ObjectKey) -> Option<Entry> {
         let entry = self.entries.remove(key)?;
-        self.line.remove(&entry.place);
+        self.queue.remove(&entry.position);
         Some(entry)
     }
 }
 
-/// Of two reasons to tell of one object, the one that says more. What belongs to the beginning goes on belonging to it.
+/// The more significant of two origins of one object. `Initial` ranks highest: an initial object
+/// stays initial.
 fn stronger(before: Origin, now: Origin) -> Origin {
     let rank = |origin| match origin {
         Origin::Initial => 3,

@@ -1,4 +1,4 @@
-//! A handler's filter.
+//! The event filter of a handler.
 
 use std::fmt;
 
@@ -9,27 +9,28 @@ use crate::object::ObjectKey;
 use crate::store::guarded;
 use crate::store::{Event, FinalState};
 
-/// Lets pass what concerns objects that pass a test, and tells entering from leaving.
+/// Passes the events of objects that match a predicate. Updates that make an object match or no
+/// longer match become additions and deletions.
 ///
-/// Which objects the handler knows of is remembered, so that its story stays whole even if a deletion shows an object in a state
-/// that would not pass, or the test changes its mind.
+/// It remembers which objects the handler knows, so the events of each object stay consistent even
+/// if a deletion shows a state that does not match, or the predicate is not deterministic.
 pub(crate) struct EventFilter<K> {
-    test: Test<K>,
+    predicate: Predicate<K>,
     known: HashSet<ObjectKey>,
 }
 
-type Test<K> = Box<dyn Fn(&Obj<K>) -> bool + Send + Sync>;
+type Predicate<K> = Box<dyn Fn(&Obj<K>) -> bool + Send + Sync>;
 
 impl<K> EventFilter<K> {
     pub(crate) fn new(test: impl Fn(&Obj<K>) -> bool + Send + Sync + 'static) -> Self {
-        Self { test: Box::new(test), known: HashSet::new() }
+        Self { predicate: Box::new(test), known: HashSet::new() }
     }
 
-    /// The event as the handler is to hear it.
+    /// The event to deliver to the handler, if any.
     pub(crate) fn pass(&mut self, event: Event<K>) -> Option<Event<K>> {
-        let knew = self.known.contains(event.key());
-        // A test that panics changes nothing: what was known stays so.
-        let passes = |object| guarded("filter", || (self.test)(object)).unwrap_or(knew);
+        let was_known = self.known.contains(event.key());
+        // A predicate that panics changes nothing: a known object stays known.
+        let passes = |object| guarded("filter", || (self.predicate)(object)).unwrap_or(was_known);
         match event {
             Event::Added { object, origin } => {
                 let enters = passes(&object);
@@ -38,7 +39,7 @@ impl<K> EventFilter<K> {
                     Event::Added { object, origin }
                 })
             }
-            Event::Updated { old, new, origin } => match (knew, passes(&new)) {
+            Event::Updated { old, new, origin } => match (was_known, passes(&new)) {
                 (true, true) => Some(Event::Updated { old, new, origin }),
                 (false, true) => {
                     self.known.insert(new.key().clone());

@@ -1,4 +1,4 @@
-//! The mailbox of one handler: filled by the controller, emptied by whoever handles.
+//! The mailbox of one handler: filled by the controller, emptied by the handler's task.
 
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -10,62 +10,56 @@ use tokio::sync::watch;
 use tokio::task;
 use tokio::time::Instant;
 
-use super::backlog::{Backlog, Queue, Told};
+use super::backlog::{Backlog, Popped, Queue};
 use crate::store::Event;
 
-/// What waits for a handler, and how far it has come. Nobody ever waits to put something in.
+/// The queue of a handler and its progress. Filling it never waits.
 #[derive(Debug)]
 pub(crate) struct Mailbox {
     inner: Mutex<Inner>,
     settle: Settle,
     stage: watch::Sender<Stage>,
-    heard_anything: AtomicBool,
+    delivered_any: AtomicBool,
     panics: AtomicU64,
-    /// The task that handles what is in here.
+    /// The task that runs the handler.
     task: OnceLock<task::Id>,
 }
 
 #[derive(Debug)]
 struct Inner {
     queue: Queue,
-    /// Of whoever waits for the next event.
+    /// The waker of the task that waits for the next event.
     waker: Option<Waker>,
-    gate: Gate,
-    /// Since when something has been waiting all the time.
+    is_closed: bool,
+    /// Since when the queue has been continuously non-empty.
     behind_since: Option<Instant>,
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Gate {
-    Open,
-    Closed,
-}
-
-/// How far a handler has come.
+/// The progress of a handler.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Stage {
-    /// It has yet to hear all that was there at the beginning.
+    /// It has not received all initial objects yet.
     Beginning,
-    /// It has heard that.
+    /// It has received all initial objects.
     Synced,
-    /// It will never hear anything again, and does nothing any more.
+    /// It receives nothing more, and is not running any more.
     Ended,
 }
 
-/// When the beginning counts as heard.
+/// When the initial objects count as delivered.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Settle {
-    /// When its last event has been handed out.
+    /// When the last initial event has been returned by `poll_take`.
     AtOnce,
-    /// When something is asked for after that: the last event has been dealt with.
+    /// At the next `poll_take` after that: the handler has processed the last initial event.
     OnReturn,
 }
 
-/// How a handler is doing.
+/// Queue statistics of a handler.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct MailboxStats {
     pub(crate) waiting: usize,
-    /// For how long it has not caught up.
+    /// How long the queue has been continuously non-empty.
     pub(crate) lag: Duration,
     pub(crate) overflows: u64,
     pub(crate) panics: u64,
@@ -73,21 +67,21 @@ pub(crate) struct MailboxStats {
 
 impl Mailbox {
     pub(crate) fn new(policy: Backlog, settle: Settle) -> Self {
-        let inner = Inner { queue: Queue::new(policy), waker: None, gate: Gate::Open, behind_since: None };
+        let inner = Inner { queue: Queue::new(policy), waker: None, is_closed: false, behind_since: None };
         Self {
             inner: Mutex::new(inner),
             settle,
             stage: watch::Sender::new(Stage::Beginning),
-            heard_anything: AtomicBool::new(false),
+            delivered_any: AtomicBool::new(false),
             panics: AtomicU64::new(0),
             task: OnceLock::new(),
         }
     }
 
-    /// Puts in what `fill` pushes, if anybody still wants it.
+    /// Queues what `fill` pushes, unless the mailbox is closed.
     pub(super) fn fill(&self, now: Instant, fill: impl FnOnce(&mut Queue)) {
         let mut inner = self.inner.lock();
-        if inner.gate == Gate::Closed {
+        if inner.is_closed {
             return;
         }
         fill(&mut inner.queue);
@@ -104,18 +98,18 @@ impl Mailbox {
 
     pub(crate) fn poll_take(&self, cx: &mut Context<'_>) -> Poll<Option<Event>> {
         let mut inner = self.inner.lock();
-        while let Some(told) = inner.queue.pop() {
-            match told {
-                Told::Synced => self.advance(Stage::Synced),
-                Told::Event(event) => {
+        while let Some(popped) = inner.queue.pop() {
+            match popped {
+                Popped::Synced => self.advance(Stage::Synced),
+                Popped::Event(event) => {
                     self.settle_at_once(&mut inner.queue);
-                    self.heard_anything.store(true, Ordering::Relaxed);
+                    self.delivered_any.store(true, Ordering::Relaxed);
                     return Poll::Ready(Some(event));
                 }
             }
         }
         inner.behind_since = None;
-        if inner.gate == Gate::Closed {
+        if inner.is_closed {
             return Poll::Ready(None);
         }
         if !inner.waker.as_ref().is_some_and(|waker| waker.will_wake(cx.waker())) {
@@ -124,26 +118,26 @@ impl Mailbox {
         Poll::Pending
     }
 
-    /// Takes nothing more in; what waits is not told any more.
+    /// Closes the mailbox; queued events are dropped.
     pub(crate) fn close(&self) {
         let mut inner = self.inner.lock();
-        inner.gate = Gate::Closed;
+        inner.is_closed = true;
         let policy = inner.queue.policy();
-        let unheard = std::mem::replace(&mut inner.queue, Queue::new(policy));
+        let dropped = std::mem::replace(&mut inner.queue, Queue::new(policy));
         inner.behind_since = None;
         let waker = inner.waker.take();
         drop(inner);
-        drop(unheard);
+        drop(dropped);
         if let Some(waker) = waker {
             waker.wake();
         }
     }
 
     pub(crate) fn is_closed(&self) -> bool {
-        self.inner.lock().gate == Gate::Closed
+        self.inner.lock().is_closed
     }
 
-    /// Closed, and nothing is being handled any more.
+    /// Closes the mailbox after the handler has finished.
     pub(crate) fn end(&self) {
         self.close();
         self.advance(Stage::Ended);
@@ -168,10 +162,10 @@ impl Mailbox {
     }
 
     pub(crate) fn has_heard_anything(&self) -> bool {
-        self.heard_anything.load(Ordering::Relaxed)
+        self.delivered_any.load(Ordering::Relaxed)
     }
 
-    /// This task handles what is in here.
+    /// Records the current task as the one that runs the handler.
     pub(crate) fn handled_here(&self) {
         if let Some(id) = task::try_id() {
             self.task.get_or_init(|| id);

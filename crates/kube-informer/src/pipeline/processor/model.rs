@@ -1,32 +1,33 @@
-//! Queues against an oracle: a store that is always right, and a handler that checks what it is told.
+//! Randomized test of the queues against a model: a store that is always right, and a handler that
+//! checks the events it receives.
 
 use std::collections::BTreeMap;
 
 use rand::{RngExt as _, SeedableRng as _};
 use rand_pcg::Pcg64Mcg;
 
-use super::backlog::{Backlog, BatchKind, Overflow, Queue, Run, Told};
+use super::backlog::{Backlog, BatchKind, Overflow, Popped, Queue, Run};
 use crate::body::{Obj, Untyped};
 use crate::store::{Event, FinalState, Origin};
 
 const SEEDS: u64 = 4_000;
 const STEPS: usize = 300;
 
-/// The truth, and what comes of it.
+/// The true state, and the source of events.
 struct World {
     rng: Pcg64Mcg,
     version: u64,
     uids: u64,
-    /// The uids of objects that may come back: into a filter, or with a restored backup.
+    /// The UIDs of objects that may come back: into a filter, or with a restored backup.
     absent: BTreeMap<String, String>,
     store: BTreeMap<String, Obj<Untyped>>,
 }
 
-/// What a handler believes, from what it was told.
+/// The state that a handler derives from the received events.
 #[derive(Default)]
 struct Listener {
     known: BTreeMap<String, Obj<Untyped>>,
-    told: Vec<String>,
+    received: Vec<String>,
     synced: u32,
 }
 
@@ -38,7 +39,7 @@ impl World {
         Obj::from_json(json).unwrap()
     }
 
-    /// Something happens, told as the store would tell it.
+    /// A random change, as the event that the store would emit.
     fn change(&mut self) -> Event {
         let name = format!("o{}", self.rng.random_range(0..6));
         let origin = if self.rng.random_bool(0.2) { Origin::Relist } else { Origin::Live };
@@ -76,12 +77,12 @@ impl World {
         Event::added(object, origin)
     }
 
-    fn run(&self, telling: BatchKind) -> Run {
+    fn run(&self, kind: BatchKind) -> Run {
         let objects = self.store.values().map(|object| object.raw().clone()).collect();
-        Run::new(objects, telling)
+        Run::new(objects, kind)
     }
 
-    /// New objects that a list brought, all at once.
+    /// New objects of a relist, as one run.
     fn listed(&mut self) -> (Vec<Event>, Run) {
         let mut objects = Vec::new();
         let mut deletions = Vec::new();
@@ -99,13 +100,13 @@ impl World {
 }
 
 impl Listener {
-    fn hear(&mut self, told: Told) {
-        let event = match told {
-            Told::Synced => return self.synced += 1,
-            Told::Event(event) => event,
+    fn receive(&mut self, popped: Popped) {
+        let event = match popped {
+            Popped::Synced => return self.synced += 1,
+            Popped::Event(event) => event,
         };
         if event.origin() != Origin::Resync {
-            self.told.push(line(&event));
+            self.received.push(line(&event));
         }
         let name = event.key().to_string();
         let known = self.known.get(&name);
@@ -160,7 +161,7 @@ fn whatever_the_backlog_the_story_of_each_object_is_whole_and_ends_at_the_truth(
     }
 }
 
-/// What goes into a queue, written down.
+/// Records what is pushed into a queue.
 struct Feed {
     queue: Queue,
     every: Vec<String>,
@@ -173,7 +174,7 @@ impl Feed {
     }
 
     fn run(&mut self, run: Run) {
-        // A resync may be left out.
+        // A resync may be skipped.
         self.every.extend(run.clone().filter(|event| event.origin() != Origin::Resync).map(|event| line(&event)));
         self.queue.push_run(run);
     }
@@ -188,14 +189,14 @@ fn run(seed: u64) {
     for _ in 0..world.rng.random_range(0..8) {
         drop(world.change());
     }
-    // The handler comes late: the present state, then the mark.
+    // A handler added late: the current state, then the sync marker.
     feed.run(world.run(BatchKind::Added(Origin::Initial)));
     feed.queue.push_synced();
     let eagerness = world.rng.random_range(0.05..0.95);
     for _ in 0..STEPS {
         if world.rng.random_bool(eagerness) {
             match feed.queue.pop() {
-                Some(told) => listener.hear(told),
+                Some(popped) => listener.receive(popped),
                 None => assert_eq!(feed.queue.len(), 0, "something waits that does not come"),
             }
             continue;
@@ -212,8 +213,8 @@ fn run(seed: u64) {
         let waits = feed.queue.len();
         assert!(waits <= bound(policy, &world, &listener), "more waits than may: {waits}");
     }
-    while let Some(told) = feed.queue.pop() {
-        listener.hear(told);
+    while let Some(popped) = feed.queue.pop() {
+        listener.receive(popped);
     }
     assert_eq!(feed.queue.len(), 0);
     assert_eq!(listener.synced, 1, "the beginning ends once");
@@ -222,11 +223,12 @@ fn run(seed: u64) {
     };
     assert_eq!(versions(&listener.known), versions(&world.store), "what was told is not what is");
     if feed.queue.overflows() == 0 && policy != Backlog::Latest {
-        assert_eq!(listener.told, feed.every, "without an overflow every event is told, in order");
+        assert_eq!(listener.received, feed.every, "without an overflow every event is told, in order");
     }
 }
 
-/// How much may wait: the limit, the objects that the handler knows or the store has, and those told together.
+/// The upper bound of the queue length: the limit, the objects known to the handler or in the
+/// store, and those delivered together.
 fn bound(policy: Backlog, world: &World, listener: &Listener) -> usize {
     let objects = world.store.len() + listener.known.len();
     match policy {

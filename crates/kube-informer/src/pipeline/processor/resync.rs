@@ -1,63 +1,64 @@
-//! When which handler is told everything again.
+//! When each handler receives a resync.
 
 use std::time::Duration;
 
 use tokio::time::Instant;
 
-/// The shortest period of a handler.
-const SHORTEST: Duration = Duration::from_secs(1);
+/// The minimum resync period of a handler.
+const MIN_PERIOD: Duration = Duration::from_secs(1);
 
-/// The one clock that all resyncs of an informer follow: it looks every so often which handlers are due.
+/// The common resync timer of an informer: at each period, the handlers that are due receive a
+/// resync.
 ///
-/// The period is the informer's own. A handler that asks for a shorter one before the informer starts shortens it; one that asks
-/// later gets this one.
+/// The initial period is the informer's. A handler that requests a shorter one before the informer
+/// starts shortens it; a handler added later cannot.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct CheckPeriod {
     period: Option<Duration>,
-    settled: bool,
+    is_frozen: bool,
 }
 
 impl CheckPeriod {
     pub(crate) fn new(informer: Option<Duration>) -> Self {
-        Self { period: informer.filter(|period| !period.is_zero()), settled: false }
+        Self { period: informer.filter(|period| !period.is_zero()), is_frozen: false }
     }
 
     pub(crate) fn period(&self) -> Option<Duration> {
         self.period
     }
 
-    /// The informer has started: no handler can change the period any more.
-    pub(crate) fn settle(&mut self) {
-        self.settled = true;
+    /// Called when the informer has started: handlers can no longer change the period.
+    pub(crate) fn freeze(&mut self) {
+        self.is_frozen = true;
     }
 
-    /// Takes note of a handler's wish. Gives the period that it gets, none for no resyncs at all.
-    pub(crate) fn admit(&mut self, wish: ResyncChoice) -> Option<Duration> {
-        let wished = match wish {
+    /// Registers a handler. Returns the period it gets; `None` for no resyncs.
+    pub(crate) fn admit(&mut self, choice: ResyncChoice) -> Option<Duration> {
+        let requested = match choice {
             ResyncChoice::AsInformer => return self.period,
             ResyncChoice::Never => return None,
-            ResyncChoice::Every(period) => period.max(SHORTEST),
+            ResyncChoice::Every(period) => period.max(MIN_PERIOD),
         };
         let Some(period) = &mut self.period else {
             tracing::warn!("a handler wants resyncs, but its informer has none: it gets none");
             return None;
         };
-        if !self.settled {
-            *period = wished.min(*period);
+        if !self.is_frozen {
+            *period = requested.min(*period);
         }
-        Some(wished.max(*period))
+        Some(requested.max(*period))
     }
 }
 
-/// What a handler wants.
+/// The resync period that a handler requests.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) enum ResyncChoice {
-    /// Whatever the informer has.
+    /// The informer's period.
     #[default]
     AsInformer,
-    /// Nothing again.
+    /// No resyncs.
     Never,
-    /// Everything again this often.
+    /// A resync this often.
     Every(Duration),
 }
 
@@ -73,7 +74,7 @@ impl ResyncTimer {
         period.map(|period| Self { period, next: now + period })
     }
 
-    /// Whether it is time; if so, the next time is a period from now.
+    /// Whether it is due; if so, the next time is one period from now.
     pub(crate) fn is_due(&mut self, now: Instant) -> bool {
         let due = now >= self.next;
         if due {
@@ -103,7 +104,7 @@ mod tests {
     #[test]
     fn a_wish_after_the_start_cannot_shorten_the_clock() {
         let mut check = CheckPeriod::new(Some(secs(12)));
-        check.settle();
+        check.freeze();
         assert_eq!(check.admit(ResyncChoice::Every(secs(5))), Some(secs(12)));
         assert_eq!(check.period(), Some(secs(12)));
     }
