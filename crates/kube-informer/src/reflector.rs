@@ -398,24 +398,24 @@ impl<S: DeltaSink> Run<S> {
             }
             Action::Watch(query) => self.main = Some(self.watch(Lane::Main, query)),
             Action::Close => self.main = None,
-            Action::AskRevision(query) => {
+            Action::RequestRevision(query) => {
                 let answer = self.source.list(query);
                 self.revision = Some(Box::pin(read_revision(Arc::clone(&self.what), answer)));
             }
-            Action::WatchBeside(query) => {
-                self.second = Some(SecondWatch { flow: self.watch(Lane::Beside, query), paused: false });
+            Action::WatchSecond(query) => {
+                self.second = Some(SecondWatch { flow: self.watch(Lane::Second, query), paused: false });
             }
-            Action::HoldBeside => {
+            Action::PauseSecond => {
                 if let Some(second) = &mut self.second {
                     second.paused = true;
                 }
             }
-            Action::LookOut => {
+            Action::WatchDefinition => {
                 self.definition_states =
                     self.definition_watch.as_ref().map(|definition_watch| definition_watch.look().fuse());
             }
-            Action::LookAway => self.definition_states = None,
-            Action::CloseBeside => {
+            Action::UnwatchDefinition => self.definition_states = None,
+            Action::CloseSecond => {
                 self.second = None;
                 self.revision = None;
             }

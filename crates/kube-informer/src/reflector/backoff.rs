@@ -38,8 +38,8 @@ impl Backoff {
     /// Records a failure and returns how long to wait: at least the server's `Retry-After`, which
     /// is capped at `longest`.
     pub(crate) fn after(&mut self, cause: &ServerError, now: Duration, chance: f64, longest: Duration) -> Duration {
-        let asked = cause.retry_after().unwrap_or_default().min(longest);
-        self.failed(now, chance).max(asked)
+        let retry_after = cause.retry_after().unwrap_or_default().min(longest);
+        self.failed(now, chance).max(retry_after)
     }
 
     /// Records a failure and returns how long to wait. `chance`, between 0 and 1, selects the

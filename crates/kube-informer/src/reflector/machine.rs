@@ -1,4 +1,5 @@
-//! The reflector's mind: what to do next, given what happened. No clock, no chance, no I/O: all three are handed in.
+//! The reflector's state machine: decides the next actions for each input. It has no clock,
+//! randomness or I/O; all three are passed in.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -7,7 +8,7 @@ use tokio::time::Instant;
 
 use self::absence::Absence;
 use self::listing::{Paged, Streamed, Support};
-use self::staleness::{Quiet, Revised};
+use self::staleness::{ServerVersion, Silence};
 use self::watching::{Strikes, Watch};
 use super::backoff::Backoff;
 use super::rng::Rng;
@@ -29,7 +30,7 @@ mod watching;
 /// The state machine. Times are counted from the reflector's start.
 ///
 /// ```text
-///          ┌──────────────── too large, or silent ◀── Asking ──┐ (did the server go back?)
+///          ┌──────────────── too large, or silent ◀─ Probing ──┐ (did the server go back?)
 ///          ▼                                                   │
 ///  Idle ─▶ Streaming ──end mark──────────────┐                 │
 ///          │  ▲                              ▼                 │
@@ -39,38 +40,39 @@ mod watching;
 ///             └────────────complete──────────┴─────▶ Opening
 /// ```
 ///
-/// A list is streamed where the server can do that, otherwise asked for in pages. Every failure leads through `Waiting`, whose
-/// waits grow until all has been well for a while, except where another way is open at once: LIST for a failed streaming list,
-/// the newest version for one that is not to be had, a new watch for one that broke after a healthy time.
+/// Lists are streaming lists where the server supports them, otherwise LISTs. Every failure leads
+/// through `Waiting`, whose backoff grows until there has been a failure-free time, except where an
+/// alternative is available immediately: LIST for a failed streaming list, the newest version for
+/// one that is not available, a new watch for one that broke after a failure-free time.
 #[derive(Debug)]
 pub(crate) struct Machine {
     settings: ReflectorSettings,
     scope: WatchScope,
     what: Arc<str>,
     phase: Phase,
-    /// The version reached.
+    /// The last processed resource version.
     version: Option<Version>,
     synced: Synced,
-    /// How the next list stands to what has been told so far.
+    /// Whether the next list continues the delivered history or the server went back in time.
     history: History,
-    /// Whether the next list can ask for at least our version.
-    from: From,
+    /// Whether the next list can request at least the reached version.
+    list_start: ListStart,
     support: Support,
-    /// A list of any version came in pages: there is no cache behind this server, and it wants to be asked for pages.
-    pages_of_any: bool,
-    /// How many streaming lists in a row ended before they were complete.
+    /// A LIST of any version was paginated: the server has no watch cache, so LISTs request pages.
+    has_no_watch_cache: bool,
+    /// How many consecutive streaming lists ended before they were complete.
     early_ends: u32,
-    /// Whether a list has been begun downstream and not ended.
-    relist: Told,
-    /// The newest version of an object in the list that is on its way.
+    /// Whether a relist has begun downstream and not ended.
+    relist: RelistState,
+    /// The newest object version in the current list.
     listed: Option<Version>,
-    /// The newest version of an object in lists that were broken off since the last complete one. Downstream knows it, so a
-    /// server that does not have it went back.
+    /// The newest object version in the lists abandoned since the last complete one. These objects
+    /// were delivered downstream, so a server that does not have this version went back in time.
     abandoned: Option<Version>,
     backoff: Backoff,
-    quiet: Quiet,
-    /// Something failed since the server was last known to be the one we know.
-    doubted: bool,
+    silence: Silence,
+    /// Something failed since the server was last known not to have gone back in time.
+    must_verify_server: bool,
     strikes: Strikes,
     absence: Absence,
     counters: Counters,
@@ -82,8 +84,8 @@ enum Phase {
     Idle,
     Streaming(Streamed),
     Listing(Paged),
-    /// The server has not reached our version: which one has it?
-    Asking {
+    /// The server has not reached the reflector's version: its current version is requested.
+    Probing {
         since: Duration,
     },
     Opening(Watch),
@@ -99,25 +101,25 @@ enum Phase {
 enum Next {
     List,
     Watch,
-    Ask,
+    Revision,
 }
 
-/// Where lists begin.
+/// Where lists start.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum From {
-    /// At least at our version.
-    OurVersion,
-    /// Our version is not to be had: at the newest.
+enum ListStart {
+    /// At least at the reached version.
+    ReachedVersion,
+    /// At the newest version, because the reached one is not available.
     Latest,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Told {
-    Nothing,
+enum RelistState {
+    NotBegun,
     Begun,
 }
 
-/// When a step happens, what chance says, and where actions go.
+/// The time, randomness and output of one step.
 #[derive(Debug)]
 pub(crate) struct Step<'a> {
     pub(crate) now: Duration,
@@ -141,19 +143,19 @@ impl Machine {
             version: None,
             synced: Synced::No,
             history: History::Continues,
-            from: From::OurVersion,
+            list_start: ListStart::ReachedVersion,
             support: match settings.streaming {
                 Streaming::Preferred => Support::Assumed,
                 Streaming::Never => Support::Refused,
             },
-            pages_of_any: false,
+            has_no_watch_cache: false,
             early_ends: 0,
-            relist: Told::Nothing,
+            relist: RelistState::NotBegun,
             listed: None,
             abandoned: None,
             backoff: Backoff::new(settings.backoff),
-            quiet: Quiet::new(settings.quiet_after),
-            doubted: false,
+            silence: Silence::new(settings.quiet_after),
+            must_verify_server: false,
             strikes: Strikes::default(),
             absence: Absence::default(),
             counters: Counters::default(),
@@ -161,32 +163,32 @@ impl Machine {
         }
     }
 
-    /// Takes one step.
+    /// Processes one input.
     pub(crate) fn step(&mut self, input: Input, step: &mut Step<'_>) {
         match input {
             Input::Start => self.list(step),
             Input::Tick => self.tick(step),
-            Input::Sighted(sight) => self.sighted(sight, step),
+            Input::Sighted(state) => self.definition_changed(state, step),
             Input::Resumed => self.resumed(step.now),
-            Input::Revision(answer) => self.revised(answer, step),
+            Input::Revision(answer) => self.revision_received(answer, step),
             Input::Opened(Lane::Main) => self.opened(step),
             Input::Bytes(Lane::Main) => self.contact(step),
-            Input::Opened(Lane::Beside) => self.opened_beside(step.now),
-            Input::Bytes(Lane::Beside) => self.last_contact = Some(step.now),
+            Input::Opened(Lane::Second) => self.second_opened(step.now),
+            Input::Bytes(Lane::Second) => self.last_contact = Some(step.now),
             Input::Item(object) => self.item(object, step),
             Input::PageEnded(end) => self.page_ended(&end, step),
             Input::Frame(Lane::Main, frame) => self.frame(frame, step),
-            Input::Frame(Lane::Beside, frame) => self.frame_beside(frame, step),
+            Input::Frame(Lane::Second, frame) => self.second_frame(frame, step),
             Input::BadObject(Lane::Main) => self.bad_object(step),
             Input::BadFrame(Lane::Main, broken) => self.bad_frame(broken, step),
             Input::FailureFrame(Lane::Main, error) => self.failure_frame(error, step),
             Input::Ended(Lane::Main) => self.ended(step),
             Input::Failed(Lane::Main, error) => self.failed(error, step),
-            Input::FailureFrame(Lane::Beside, error) | Input::Failed(Lane::Beside, error) => {
-                self.failed_beside(error, step);
+            Input::FailureFrame(Lane::Second, error) | Input::Failed(Lane::Second, error) => {
+                self.second_failed(error, step);
             }
-            Input::Ended(Lane::Beside) | Input::BadObject(Lane::Beside) | Input::BadFrame(Lane::Beside, _) => {
-                self.give_up_doubt(step);
+            Input::Ended(Lane::Second) | Input::BadObject(Lane::Second) | Input::BadFrame(Lane::Second, _) => {
+                self.abandon_probe(step);
             }
         }
     }
@@ -195,22 +197,22 @@ impl Machine {
     pub(crate) fn due(&self) -> Option<Duration> {
         match &self.phase {
             Phase::Idle => None,
-            Phase::Streaming(Streamed { arriving, .. }) | Phase::Listing(Paged { arriving, .. }) => {
-                Some(arriving.due(&self.settings))
+            Phase::Streaming(Streamed { progress, .. }) | Phase::Listing(Paged { progress, .. }) => {
+                Some(progress.due(&self.settings))
             }
-            Phase::Asking { since } => Some(*since + self.settings.answer_timeout),
-            Phase::Opening(watch) => Some(watch.asked + self.settings.answer_timeout),
+            Phase::Probing { since } => Some(*since + self.settings.answer_timeout),
+            Phase::Opening(watch) => Some(watch.requested_at + self.settings.answer_timeout),
             Phase::Watching(watch) => Some(self.watch_due(watch)),
             Phase::Waiting { until, .. } => Some(*until),
         }
     }
 
-    /// Whether objects that come now are part of a list.
+    /// Whether received objects belong to a list.
     pub(crate) fn is_listing(&self) -> bool {
         matches!(self.phase, Phase::Streaming(_) | Phase::Listing(_))
     }
 
-    /// What can be seen of it from outside, except for the state, which is seldom looked at.
+    /// Updates the observable status, except the state, which [`state`](Self::state) returns.
     pub(crate) fn show(&self, started: Instant, status: &mut ReflectorStatus) {
         status.version.clone_from(&self.version);
         status.synced = self.synced;
@@ -223,12 +225,12 @@ impl Machine {
         match &self.phase {
             Phase::Idle => ReflectorState::Idle,
             Phase::Streaming(streamed) => {
-                ReflectorState::Listing { objects: streamed.arriving.objects, remaining: None }
+                ReflectorState::Listing { objects: streamed.progress.objects, remaining: None }
             }
             Phase::Listing(paged) => {
-                ReflectorState::Listing { objects: paged.arriving.objects, remaining: paged.remaining }
+                ReflectorState::Listing { objects: paged.progress.objects, remaining: paged.remaining }
             }
-            Phase::Asking { .. } => ReflectorState::Listing { objects: 0, remaining: None },
+            Phase::Probing { .. } => ReflectorState::Listing { objects: 0, remaining: None },
             Phase::Opening(_) => ReflectorState::Opening,
             Phase::Watching(_) => ReflectorState::Watching,
             Phase::Waiting { until, cause, .. } => {
@@ -245,49 +247,49 @@ impl Machine {
             Phase::Idle => {}
             Phase::Waiting { next: Next::List, .. } => self.list(step),
             Phase::Waiting { next: Next::Watch, .. } => self.watch(step),
-            Phase::Waiting { next: Next::Ask, .. } => self.ask_revision(step),
-            Phase::Streaming(Streamed { arriving, .. }) | Phase::Listing(Paged { arriving, .. }) => {
-                let error = self.error(self.doing(), arriving.overdue(&self.settings));
+            Phase::Waiting { next: Next::Revision, .. } => self.request_revision(step),
+            Phase::Streaming(Streamed { progress, .. }) | Phase::Listing(Paged { progress, .. }) => {
+                let error = self.error(self.doing(), progress.overdue(&self.settings));
                 self.failed(error, step);
             }
-            Phase::Asking { .. } => self.revised(Err(self.no_answer(Doing::Probe)), step),
-            Phase::Opening(_) => self.failed(self.no_answer(Doing::Watch), step),
+            Phase::Probing { .. } => self.revision_received(Err(self.timed_out(Doing::Probe)), step),
+            Phase::Opening(_) => self.failed(self.timed_out(Doing::Watch), step),
             Phase::Watching(_) => self.watch_tick(step),
         }
     }
 
-    /// Nothing was done for a while, through no fault of the server's: all clocks begin anew.
+    /// Restarts all timeouts after a pause that the server did not cause.
     fn resumed(&mut self, now: Duration) {
-        self.quiet.since = now;
+        self.silence.since = now;
         match &mut self.phase {
-            Phase::Streaming(Streamed { arriving, .. }) | Phase::Listing(Paged { arriving, .. }) => {
-                arriving.resumed(now);
+            Phase::Streaming(Streamed { progress, .. }) | Phase::Listing(Paged { progress, .. }) => {
+                progress.resumed(now);
             }
-            Phase::Asking { since } => *since = now,
-            Phase::Opening(watch) => watch.asked = now,
+            Phase::Probing { since } => *since = now,
+            Phase::Opening(watch) => watch.requested_at = now,
             Phase::Watching(watch) => watch.resumed(now),
             Phase::Idle | Phase::Waiting { .. } => {}
         }
     }
 
-    /// Bytes came on the main stream.
+    /// Bytes have arrived on the main stream.
     fn contact(&mut self, step: &mut Step<'_>) {
         self.last_contact = Some(step.now);
         match &mut self.phase {
-            Phase::Listing(paged) => paged.arriving.heard(step.now),
-            Phase::Watching(_) => self.heard_watching(step),
-            Phase::Idle | Phase::Streaming(_) | Phase::Asking { .. } | Phase::Opening(_) | Phase::Waiting { .. } => {}
+            Phase::Listing(paged) => paged.progress.received(step.now),
+            Phase::Watching(_) => self.watch_alive(step),
+            Phase::Idle | Phase::Streaming(_) | Phase::Probing { .. } | Phase::Opening(_) | Phase::Waiting { .. } => {}
         }
     }
 
     fn opened(&mut self, step: &mut Step<'_>) {
         self.last_contact = Some(step.now);
         match &mut self.phase {
-            Phase::Streaming(Streamed { arriving, .. }) | Phase::Listing(Paged { arriving, .. }) => {
-                arriving.heard(step.now);
+            Phase::Streaming(Streamed { progress, .. }) | Phase::Listing(Paged { progress, .. }) => {
+                progress.received(step.now);
             }
             Phase::Opening(_) => self.watch_opened(step),
-            Phase::Idle | Phase::Asking { .. } | Phase::Watching(_) | Phase::Waiting { .. } => {}
+            Phase::Idle | Phase::Probing { .. } | Phase::Watching(_) | Phase::Waiting { .. } => {}
         }
     }
 
@@ -297,7 +299,7 @@ impl Machine {
             Phase::Listing(_) => self.list_failed(error, step),
             Phase::Opening(_) => self.open_failed(error, step),
             Phase::Watching(_) => self.watch_broke(error, step),
-            Phase::Idle | Phase::Asking { .. } | Phase::Waiting { .. } => {}
+            Phase::Idle | Phase::Probing { .. } | Phase::Waiting { .. } => {}
         }
     }
 
@@ -313,7 +315,7 @@ impl Machine {
         self.report(&self.error(self.doing(), Failure::UndecodableObject), step);
     }
 
-    /// What brings objects now.
+    /// The request that currently delivers objects.
     fn doing(&self) -> Doing {
         match &self.phase {
             Phase::Streaming(_) => Doing::StreamingList,
@@ -322,13 +324,13 @@ impl Machine {
         }
     }
 
-    // What all phases do.
+    // Shared by all phases.
 
     fn error(&self, doing: Doing, failure: Failure) -> ServerError {
         ServerError::new(doing, Arc::clone(&self.what), failure)
     }
 
-    fn no_answer(&self, doing: Doing) -> ServerError {
+    fn timed_out(&self, doing: Doing) -> ServerError {
         self.error(doing, Failure::TimedOut { after: self.settings.answer_timeout })
     }
 
@@ -341,89 +343,90 @@ impl Machine {
         step.act(Action::Deliver(delta));
     }
 
-    /// Waits, longer than the last time unless that was long ago, and as long as the server asks.
+    /// Backs off: the wait grows unless the last failure was long ago, and is at least the server's
+    /// `Retry-After`.
     fn wait(&mut self, next: Next, cause: ServerError, step: &mut Step<'_>) {
-        self.doubted |= may_be_another_server(&cause);
-        self.abandon(step);
+        self.must_verify_server |= may_be_another_server(&cause);
+        self.abandon_relist(step);
         self.note_absence(&cause);
         let wait = self.backoff.after(&cause, step.now, step.rng.roll(), self.settings.longest_retry_after);
         self.leave_phase(step);
         step.act(Action::Close);
         self.phase = Phase::Waiting { next, until: step.now + wait, cause };
-        self.look_out(step);
+        self.watch_definition(step);
     }
 
-    /// Makes the list anew, after a wait.
+    /// Relists after a wait.
     fn relist(&mut self, reason: RelistReason, cause: ServerError, step: &mut Step<'_>) {
         self.counters.relists.count(reason);
         self.wait(Next::List, cause, step);
     }
 
-    /// The server went back in time: the list is made anew at once, and told as what it is.
+    /// Relists immediately, and delivers the relist as one of a server that went back in time.
     fn relist_went_back(&mut self, step: &mut Step<'_>) {
         self.counters.relists.count(RelistReason::WentBack);
         self.history = History::WentBack;
-        self.from = From::Latest;
+        self.list_start = ListStart::Latest;
         self.list(step);
     }
 
-    /// Ends what only this phase needs.
+    /// Ends the parts that only the current phase needs.
     fn leave_phase(&mut self, step: &mut Step<'_>) {
         if let Phase::Watching(watch) = &mut self.phase
-            && watch.doubt.take().is_some()
+            && watch.probe.take().is_some()
         {
-            step.act(Action::CloseBeside);
+            step.act(Action::CloseSecond);
         }
     }
 
-    fn begin(&mut self, step: &mut Step<'_>) {
-        if self.relist == Told::Nothing {
-            self.relist = Told::Begun;
+    fn begin_relist(&mut self, step: &mut Step<'_>) {
+        if self.relist == RelistState::NotBegun {
+            self.relist = RelistState::Begun;
             let relist = Relist { scope: self.scope.clone(), history: self.history };
             self.deliver(Delta::RelistBegun(relist), step);
         }
     }
 
-    fn abandon(&mut self, step: &mut Step<'_>) {
-        if self.relist == Told::Begun {
-            self.relist = Told::Nothing;
+    fn abandon_relist(&mut self, step: &mut Step<'_>) {
+        if self.relist == RelistState::Begun {
+            self.relist = RelistState::NotBegun;
             let listed = self.listed.take();
             raise(&mut self.abandoned, listed);
             self.deliver(Delta::RelistAbandoned(self.scope.clone()), step);
         }
     }
 
-    /// Asks which version the server has, since it says it has not reached ours.
-    fn ask_revision(&mut self, step: &mut Step<'_>) {
+    /// Requests the server's current version, because it has not reached the reflector's.
+    fn request_revision(&mut self, step: &mut Step<'_>) {
         self.leave_phase(step);
-        self.abandon(step);
+        self.abandon_relist(step);
         step.act(Action::Close);
-        step.act(Action::AskRevision(revision_query()));
+        step.act(Action::RequestRevision(revision_query()));
         self.counters.probes += 1;
-        self.phase = Phase::Asking { since: step.now };
+        self.phase = Phase::Probing { since: step.now };
     }
 
-    fn revised(&mut self, answer: Result<Version, ServerError>, step: &mut Step<'_>) {
+    fn revision_received(&mut self, answer: Result<Version, ServerError>, step: &mut Step<'_>) {
         match (&self.phase, answer) {
-            (Phase::Asking { .. }, Ok(revision)) => {
+            (Phase::Probing { .. }, Ok(revision)) => {
                 self.last_contact = Some(step.now);
                 if self.version.as_ref().is_some_and(|ours| revision < *ours) {
                     self.relist_went_back(step);
                 } else {
                     self.counters.relists.count(RelistReason::TooLarge);
-                    self.from = From::Latest;
+                    self.list_start = ListStart::Latest;
                     self.list(step);
                 }
             }
-            (Phase::Asking { .. }, Err(error)) => {
+            (Phase::Probing { .. }, Err(error)) => {
                 self.report(&error, step);
-                step.act(Action::CloseBeside);
-                self.wait(Next::Ask, error, step);
+                step.act(Action::CloseSecond);
+                self.wait(Next::Revision, error, step);
             }
-            (Phase::Watching(_), Ok(revision)) => self.revised_watching(Revised::At(revision), step),
+            (Phase::Watching(_), Ok(revision)) => self.revision_while_watching(ServerVersion::At(revision), step),
             (Phase::Watching(_), Err(error)) => {
                 self.report(&error, step);
-                self.revised_watching(Revised::Unknown, step);
+                self.revision_while_watching(ServerVersion::Unknown, step);
             }
             _ => {}
         }
@@ -437,7 +440,7 @@ fn raise(version: &mut Option<Version>, other: Option<Version>) {
     }
 }
 
-/// Whether who answers next may be another server, or this one restored from a backup.
+/// Whether the next response may come from another server, or from this one restored from a backup.
 fn may_be_another_server(cause: &ServerError) -> bool {
     match cause.failure() {
         Failure::ConnectionRefused
@@ -450,7 +453,7 @@ fn may_be_another_server(cause: &ServerError) -> bool {
     }
 }
 
-/// The cheapest list there is, for its version.
+/// The cheapest list, requested for its version only.
 fn revision_query() -> ListQuery {
     let mut query = ListQuery::new(ListVersion::Latest);
     query.limit = Some(1);

@@ -33,7 +33,7 @@ pub(crate) enum Input {
     Ended(Lane),
     /// A request was refused, or its response was cut off.
     Failed(Lane, ServerError),
-    /// The server's current version, requested by [`Action::AskRevision`].
+    /// The server's current version, requested by [`Action::RequestRevision`].
     Revision(Result<Version, ServerError>),
     /// Whether the resource is defined, according to the definition watch.
     Sighted(DefinitionState),
@@ -57,7 +57,7 @@ pub(crate) enum Lane {
     /// The list or the watch.
     Main,
     /// The second watch, opened while the main one is suspected to be stalled.
-    Beside,
+    Second,
 }
 
 /// An action to execute, in order.
@@ -70,19 +70,19 @@ pub(crate) enum Action {
     /// Drop the main stream.
     Close,
     /// Request the server's current version.
-    AskRevision(ListQuery),
+    RequestRevision(ListQuery),
     /// Open the second watch, in addition to the main one.
-    WatchBeside(WatchQuery),
+    WatchSecond(WatchQuery),
     /// Stop reading the second watch for now.
-    HoldBeside,
+    PauseSecond,
     /// Drop the second watch and the request for the version.
-    CloseBeside,
+    CloseSecond,
     /// Make the second watch the main one.
     Switch,
     /// Start the definition watch of the resource, which the server does not know.
-    LookOut,
+    WatchDefinition,
     /// Stop the definition watch: the server knows the resource.
-    LookAway,
+    UnwatchDefinition,
     /// Pass a delta to the sink.
     Deliver(Delta),
     /// Report a failure to `on_error`.

@@ -1,85 +1,66 @@
-//! A resource that the server does not know: not yet, or no longer.
+//! Resources that the server does not know: not yet, or no longer.
 
 use super::super::status::Synced;
 use super::super::step::Action;
-use super::{Machine, Phase, Step, Told};
+use super::{Machine, Phase, RelistState, Step};
 use crate::client::ServerError;
 use crate::reflector::definition_watch::DefinitionState;
 use crate::store::Delta;
 
-/// What is known of a resource that the server may not know.
+/// What is known about a resource that the server may not know.
 #[derive(Debug, Default)]
 pub(super) struct Absence {
-    looking: Looking,
-    sight: DefinitionState,
-    server: Server,
-    /// Whether what was in the cache has been told to be gone.
-    told: Gone,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-enum Looking {
-    #[default]
-    No,
-    Yes,
-}
-
-/// What the server said last of the resource.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-enum Server {
-    #[default]
-    KnowsIt,
-    DoesNot,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-enum Gone {
-    #[default]
-    Untold,
-    Told,
+    is_watching_definition: bool,
+    definition: DefinitionState,
+    /// Whether the server last reported the resource as unknown.
+    is_unknown: bool,
+    /// Whether the deletion of the cached objects has been delivered.
+    deletion_delivered: bool,
 }
 
 impl Machine {
-    /// Something has failed. A resource that the server did not know and now is not ready for has come: waits are short again.
+    /// Records a failure. A resource that was unknown and is now reported as not ready has been
+    /// created: the backoff is reset.
     pub(super) fn note_absence(&mut self, cause: &ServerError) {
         if cause.is_not_found() {
-            self.absence.server = Server::DoesNot;
-        } else if cause.is_too_many_requests() && std::mem::take(&mut self.absence.server) == Server::DoesNot {
+            self.absence.is_unknown = true;
+        } else if cause.is_too_many_requests() && std::mem::take(&mut self.absence.is_unknown) {
             self.backoff.forget();
         }
     }
 
-    /// Waiting has begun. If it is for a resource that the server does not know, somebody may see it come.
-    pub(super) fn look_out(&mut self, step: &mut Step<'_>) {
+    /// Called at the start of a wait: starts the definition watch if the server does not know the
+    /// resource.
+    pub(super) fn watch_definition(&mut self, step: &mut Step<'_>) {
         if !self.is_not_found() {
             return;
         }
-        if self.absence.looking == Looking::No {
-            self.absence.looking = Looking::Yes;
-            step.act(Action::LookOut);
+        if !self.absence.is_watching_definition {
+            self.absence.is_watching_definition = true;
+            step.act(Action::WatchDefinition);
         }
-        if self.absence.sight == DefinitionState::Absent {
-            self.rest(step);
-        }
-    }
-
-    /// The resource is there.
-    pub(super) fn look_away(&mut self, step: &mut Step<'_>) {
-        if std::mem::take(&mut self.absence).looking == Looking::Yes {
-            step.act(Action::LookAway);
+        if self.absence.definition == DefinitionState::Absent {
+            self.wait_for_definition(step);
         }
     }
 
-    pub(super) fn sighted(&mut self, sight: DefinitionState, step: &mut Step<'_>) {
-        self.absence.sight = sight;
-        if sight == DefinitionState::Present {
+    /// The server knows the resource: stops the definition watch.
+    pub(super) fn unwatch_definition(&mut self, step: &mut Step<'_>) {
+        if std::mem::take(&mut self.absence).is_watching_definition {
+            step.act(Action::UnwatchDefinition);
+        }
+    }
+
+    pub(super) fn definition_changed(&mut self, state: DefinitionState, step: &mut Step<'_>) {
+        self.absence.definition = state;
+        if state == DefinitionState::Present {
             self.backoff.forget();
         }
         if !self.is_not_found() {
             return;
         }
-        match sight {
-            DefinitionState::Absent => self.rest(step),
+        match state {
+            DefinitionState::Absent => self.wait_for_definition(step),
             DefinitionState::Present => {
                 self.wait_until(step.now);
                 self.tick(step);
@@ -93,13 +74,14 @@ impl Machine {
         }
     }
 
-    /// Neither the server nor whoever looks out knows the resource: there is little to ask for, and nothing of it is left.
-    fn rest(&mut self, step: &mut Step<'_>) {
+    /// Neither the server nor the definition watch knows the resource: retries rarely, and removes
+    /// its objects from the store.
+    fn wait_for_definition(&mut self, step: &mut Step<'_>) {
         self.wait_until(step.now + self.settings.absent_retry);
         let Some(version) = self.version.clone().filter(|_| self.synced == Synced::Yes) else { return };
-        if std::mem::replace(&mut self.absence.told, Gone::Told) == Gone::Untold {
-            self.begin(step);
-            self.relist = Told::Nothing;
+        if !std::mem::replace(&mut self.absence.deletion_delivered, true) {
+            self.begin_relist(step);
+            self.relist = RelistState::NotBegun;
             self.deliver(Delta::RelistEnded { scope: self.scope.clone(), version }, step);
         }
     }

@@ -1,4 +1,4 @@
-//! Lists: streamed, or in pages.
+//! Lists: streaming lists and LISTs, paginated or not.
 
 use std::time::Duration;
 
@@ -6,7 +6,7 @@ use super::super::settings::{PAGE, ReflectorSettings};
 use super::super::status::Synced;
 use super::super::step::{Action, Frame};
 use super::watching::Watch;
-use super::{From, Machine, Next, Phase, Step, Told, raise};
+use super::{ListStart, Machine, Next, Phase, RelistState, Step, raise};
 use crate::body::{Obj, Untyped};
 use crate::client::{Doing, Failure, ServerError};
 use crate::client::{ListQuery, ListVersion, WatchQuery, WatchStart};
@@ -14,34 +14,34 @@ use crate::codec::{Broken, Change, ListEnd};
 use crate::object::Version;
 use crate::store::{Delta, History};
 
-/// Whether the server can stream lists.
+/// Whether the server supports streaming lists.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Support {
-    /// Nothing says it cannot.
+    /// Assumed, until a failure indicates otherwise.
     Assumed,
-    /// It seems not to. If LIST works, that is remembered.
+    /// It seems not to. Once LIST has worked, that is final.
     Suspect,
-    /// It cannot, or must not.
+    /// It does not, or streaming lists are disabled.
     Refused,
 }
 
-/// A streaming list on its way.
+/// A streaming list in progress.
 #[derive(Debug)]
 pub(super) struct Streamed {
-    asked: Duration,
+    requested_at: Duration,
     timeout: Duration,
-    pub(super) arriving: Arriving,
+    pub(super) progress: ListProgress,
 }
 
-/// A list in pages on its way.
+/// A LIST in progress.
 #[derive(Debug)]
 pub(super) struct Paged {
-    /// The first page's query.
+    /// The query of the first page.
     query: ListQuery,
     page: Page,
     attempt: Attempt,
     version: Option<Version>,
-    pub(super) arriving: Arriving,
+    pub(super) progress: ListProgress,
     pub(super) remaining: Option<u64>,
 }
 
@@ -51,93 +51,95 @@ enum Page {
     Further,
 }
 
-/// Whether a list was already begun again, because its pages expired.
+/// Whether the list has already been restarted because its pages expired.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Attempt {
     First,
     Again,
 }
 
-/// What has come of a list, and how long the rest is waited for.
+/// The progress of a list, and its timeouts.
 #[derive(Debug)]
-pub(super) struct Arriving {
-    way: Way,
-    answer: Answer,
+pub(super) struct ListProgress {
+    mode: ListMode,
+    response: Response,
     pub(super) objects: u64,
 }
 
 #[derive(Debug, Clone, Copy)]
-enum Way {
+enum ListMode {
     Streamed,
-    InPages,
+    Paged,
 }
 
 #[derive(Debug, Clone, Copy)]
-enum Answer {
-    /// Asked for then.
-    Asked(Duration),
-    /// Last heard of then.
+enum Response {
+    /// Requested at this time.
+    Requested(Duration),
+    /// Data last received at this time.
     Reading(Duration),
 }
 
-impl Arriving {
-    fn asked(way: Way, now: Duration) -> Self {
-        Self { way, answer: Answer::Asked(now), objects: 0 }
+impl ListProgress {
+    fn new(mode: ListMode, now: Duration) -> Self {
+        Self { mode, response: Response::Requested(now), objects: 0 }
     }
 
-    /// The answer has begun, or more of it has come.
-    pub(super) fn heard(&mut self, now: Duration) {
-        self.answer = Answer::Reading(now);
+    /// The response has begun, or more of it has arrived.
+    pub(super) fn received(&mut self, now: Duration) {
+        self.response = Response::Reading(now);
     }
 
     pub(super) fn resumed(&mut self, now: Duration) {
-        match &mut self.answer {
-            Answer::Asked(at) | Answer::Reading(at) => *at = now,
+        match &mut self.response {
+            Response::Requested(at) | Response::Reading(at) => *at = now,
         }
     }
 
     pub(super) fn due(&self, settings: &ReflectorSettings) -> Duration {
-        match (self.answer, self.way) {
-            (Answer::Asked(at), _) => at + settings.answer_timeout,
-            (Answer::Reading(at), Way::Streamed) => at + settings.streaming_deadline,
-            (Answer::Reading(at), Way::InPages) => at + settings.list_idle_timeout,
+        match (self.response, self.mode) {
+            (Response::Requested(at), _) => at + settings.answer_timeout,
+            (Response::Reading(at), ListMode::Streamed) => at + settings.streaming_deadline,
+            (Response::Reading(at), ListMode::Paged) => at + settings.list_idle_timeout,
         }
     }
 
     pub(super) fn overdue(&self, settings: &ReflectorSettings) -> Failure {
-        match (self.answer, self.way) {
-            (Answer::Asked(_), _) => Failure::TimedOut { after: settings.answer_timeout },
-            (Answer::Reading(_), Way::Streamed) => Failure::NoInitialEventsEnd { after: settings.streaming_deadline },
-            (Answer::Reading(_), Way::InPages) => Failure::TimedOut { after: settings.list_idle_timeout },
+        match (self.response, self.mode) {
+            (Response::Requested(_), _) => Failure::TimedOut { after: settings.answer_timeout },
+            (Response::Reading(_), ListMode::Streamed) => {
+                Failure::NoInitialEventsEnd { after: settings.streaming_deadline }
+            }
+            (Response::Reading(_), ListMode::Paged) => Failure::TimedOut { after: settings.list_idle_timeout },
         }
     }
 }
 
 impl Machine {
-    /// Begins a list, by whichever way is open.
+    /// Starts a list: a streaming list unless the server does not support it, otherwise a LIST.
     pub(super) fn list(&mut self, step: &mut Step<'_>) {
         self.leave_phase(step);
-        self.abandon(step);
+        self.abandon_relist(step);
         if self.support == Support::Refused {
             return self.list_pages(step);
         }
         let timeout = self.settings.watch_lasts(step.rng.roll());
-        let not_older_than = self.version.clone().filter(|_| self.from == From::OurVersion);
+        let not_older_than = self.version.clone().filter(|_| self.list_start == ListStart::ReachedVersion);
         let start = WatchStart::Everything { not_older_than };
         self.counters.streaming_lists += 1;
         step.act(Action::Watch(WatchQuery::new(start, timeout)));
-        let arriving = Arriving::asked(Way::Streamed, step.now);
-        self.phase = Phase::Streaming(Streamed { asked: step.now, timeout, arriving });
+        let progress = ListProgress::new(ListMode::Streamed, step.now);
+        self.phase = Phase::Streaming(Streamed { requested_at: step.now, timeout, progress });
     }
 
     fn list_pages(&mut self, step: &mut Step<'_>) {
-        let version = match (self.from, &self.version) {
-            (From::Latest, _) => ListVersion::Latest,
-            (From::OurVersion, None) => ListVersion::Any,
-            (From::OurVersion, Some(version)) => ListVersion::NotOlderThan(version.clone()),
+        let version = match (self.list_start, &self.version) {
+            (ListStart::Latest, _) => ListVersion::Latest,
+            (ListStart::ReachedVersion, None) => ListVersion::Any,
+            (ListStart::ReachedVersion, Some(version)) => ListVersion::NotOlderThan(version.clone()),
         };
         let usual = match version {
-            _ if self.pages_of_any => Some(PAGE),
+            _ if self.has_no_watch_cache => Some(PAGE),
             ListVersion::NotOlderThan(_) => None,
             ListVersion::Latest | ListVersion::Any => Some(PAGE),
         };
@@ -147,7 +149,7 @@ impl Machine {
     }
 
     fn list_from(&mut self, query: ListQuery, attempt: Attempt, step: &mut Step<'_>) {
-        self.abandon(step);
+        self.abandon_relist(step);
         self.counters.lists += 1;
         step.act(Action::List(query.clone()));
         self.phase = Phase::Listing(Paged {
@@ -155,15 +157,15 @@ impl Machine {
             page: Page::First,
             attempt,
             version: None,
-            arriving: Arriving::asked(Way::InPages, step.now),
+            progress: ListProgress::new(ListMode::Paged, step.now),
             remaining: None,
         });
     }
 
-    /// An item of a list in pages.
+    /// An item of a LIST.
     pub(super) fn item(&mut self, object: Obj<Untyped>, step: &mut Step<'_>) {
         let Phase::Listing(paged) = &mut self.phase else { return };
-        paged.arriving.objects += 1;
+        paged.progress.objects += 1;
         paged.remaining = paged.remaining.map(|remaining| remaining.saturating_sub(1));
         self.listed(object, step);
     }
@@ -171,7 +173,7 @@ impl Machine {
     fn listed(&mut self, object: Obj<Untyped>, step: &mut Step<'_>) {
         self.counters.listed += 1;
         raise(&mut self.listed, Some(object.version().clone()));
-        self.begin(step);
+        self.begin_relist(step);
         self.deliver(Delta::Listed(object), step);
     }
 
@@ -191,11 +193,11 @@ impl Machine {
             return self.list_complete(version, step);
         };
         if paged.query.version == ListVersion::Any {
-            self.pages_of_any = true;
+            self.has_no_watch_cache = true;
         }
         paged.page = Page::Further;
         paged.remaining = end.remaining;
-        paged.arriving.answer = Answer::Asked(step.now);
+        paged.progress.response = Response::Requested(step.now);
         let mut query = paged.query.clone();
         query.continue_token = Some(token);
         self.counters.lists += 1;
@@ -216,19 +218,19 @@ impl Machine {
         let Phase::Streaming(streamed) = &mut self.phase else { return };
         match frame {
             Frame::Changed(Change::Deleted, object) => {
-                self.begin(step);
+                self.begin_relist(step);
                 self.deliver(Delta::Deleted(object), step);
             }
             Frame::Changed(change, object) => {
-                // What changes meanwhile says nothing of whether the list is still growing.
+                // Modifications do not show that the list is still growing.
                 if change == Change::Added {
-                    streamed.arriving.heard(step.now);
-                    streamed.arriving.objects += 1;
+                    streamed.progress.received(step.now);
+                    streamed.progress.objects += 1;
                 }
                 self.listed(object, step);
             }
             Frame::Bookmark { version, initial_events_end: true } => {
-                let watch = Watch::new(streamed.asked, streamed.timeout);
+                let watch = Watch::new(streamed.requested_at, streamed.timeout);
                 if self.complete(version, step) {
                     self.backoff.healthy(step.now);
                     self.phase = Phase::Watching(watch);
@@ -238,7 +240,8 @@ impl Machine {
         }
     }
 
-    /// A list is complete. Begins it anew instead if it turns out that the server went back, which was to be told at the start.
+    /// Completes a list. Restarts it instead if it turns out that the server went back in time,
+    /// because that must be delivered at the start of a relist.
     fn complete(&mut self, version: Version, step: &mut Step<'_>) -> bool {
         let older = |known: &Option<Version>| known.as_ref().is_some_and(|known| version < *known);
         let back = older(&self.version) || older(&self.abandoned);
@@ -246,26 +249,26 @@ impl Machine {
             self.relist_went_back(step);
             return false;
         }
-        self.begin(step);
-        self.relist = Told::Nothing;
+        self.begin_relist(step);
+        self.relist = RelistState::NotBegun;
         let scope = self.scope.clone();
         self.deliver(Delta::RelistEnded { scope, version: version.clone() }, step);
         self.version = Some(version);
         self.synced = Synced::Yes;
         self.history = History::Continues;
-        self.from = From::OurVersion;
+        self.list_start = ListStart::ReachedVersion;
         self.listed = None;
         self.abandoned = None;
         self.early_ends = 0;
-        self.doubted = false;
-        self.quiet.heard(step.now, &self.settings);
-        self.look_away(step);
+        self.must_verify_server = false;
+        self.silence.reset(step.now, &self.settings);
+        self.unwatch_definition(step);
         true
     }
 
     pub(super) fn streaming_ended(&mut self, step: &mut Step<'_>) {
         let Phase::Streaming(streamed) = &self.phase else { return };
-        let at_once = streamed.arriving.objects == 0 && step.now < streamed.asked + self.settings.short_watch;
+        let at_once = streamed.progress.objects == 0 && step.now < streamed.requested_at + self.settings.short_watch;
         let error = self.error(Doing::StreamingList, Failure::EndedEarly);
         self.early_ends += 1;
         self.report(&error, step);
@@ -287,7 +290,7 @@ impl Machine {
     pub(super) fn streaming_failed(&mut self, error: ServerError, step: &mut Step<'_>) {
         self.report(&error, step);
         let later = error.is_connection_refused() || error.is_too_many_requests() || error.is_unauthorized();
-        // What the server does not know it does not know in a LIST either.
+        // A resource that is unknown to the server is unknown to LIST as well.
         if later || error.is_not_found() {
             return self.wait(Next::List, error, step);
         }
@@ -307,23 +310,23 @@ impl Machine {
         let again = expired_within.then(|| ListQuery { limit: None, ..paged.query.clone() });
         self.report(&error, step);
         match again {
-            // Pages that are gone will be gone again: this time all at once.
+            // The pages would expire again: this time without pagination.
             Some(query) => self.list_from(query, Attempt::Again, step),
             None if error.is_expired() || error.is_too_large_version() => self.version_refused(error, step),
             None => self.wait(Next::List, error, step),
         }
     }
 
-    /// A list at our version is not to be had.
+    /// The server cannot list at the reached version.
     fn version_refused(&mut self, error: ServerError, step: &mut Step<'_>) {
-        self.abandon(step);
-        if self.from == From::Latest || self.version.is_none() {
+        self.abandon_relist(step);
+        if self.list_start == ListStart::Latest || self.version.is_none() {
             return self.wait(Next::List, error, step);
         }
         if error.is_too_large_version() {
-            return self.ask_revision(step);
+            return self.request_revision(step);
         }
-        self.from = From::Latest;
+        self.list_start = ListStart::Latest;
         match self.phase {
             Phase::Listing(_) => self.list_pages(step),
             _ => self.list(step),

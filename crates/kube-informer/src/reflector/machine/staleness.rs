@@ -1,4 +1,5 @@
-//! A watch that says nothing: is nothing happening, is it stalled, or did the server go back?
+//! Detection of stalled watches: a silent watch may be idle or stalled, or the server went back in
+//! time.
 
 use std::time::Duration;
 
@@ -11,228 +12,231 @@ use crate::client::{Doing, ServerError};
 use crate::client::{WatchQuery, WatchStart};
 use crate::object::Version;
 
-/// How long nothing has come, and how long that is borne.
+/// How long nothing has been received, and how long that is tolerated before a probe.
 ///
-/// Opening a watch anew is no news: a server that went back opens it gladly and says nothing.
+/// Reopening a watch does not reset it: a server that went back in time accepts the watch and sends
+/// nothing.
 #[derive(Debug)]
-pub(super) struct Quiet {
+pub(super) struct Silence {
     pub(super) since: Duration,
-    patience: Duration,
+    tolerance: Duration,
 }
 
-/// What is being found out about a watch.
+/// The probe of a watch that may be stalled.
 #[derive(Debug)]
-pub(super) struct Doubt {
+pub(super) struct StallProbe {
     since: Duration,
-    /// Our version when the question was asked: a server that has lost it went back.
-    ours: Version,
-    revised: Revised,
-    beside: Beside,
+    /// The reached version when the probe began: a server with an older version went back in time.
+    expected: Version,
+    server_version: ServerVersion,
+    second: SecondWatch,
 }
 
-/// The server's present version.
+/// The server's current version.
 #[derive(Debug, PartialEq)]
-pub(super) enum Revised {
-    Asked,
+pub(super) enum ServerVersion {
+    Requested,
     At(Version),
     Unknown,
 }
 
 /// The second watch.
 #[derive(Debug)]
-enum Beside {
-    /// None: the connection is new, only the server's version is in doubt.
+enum SecondWatch {
+    /// None: the connection is new, only the server's version is verified.
     None,
-    Asked {
+    Requested {
         timeout: Duration,
     },
     Open {
         at: Duration,
         timeout: Duration,
     },
-    /// It has brought this, which the first watch has not.
-    Brought {
+    /// It has delivered this change, which the main watch has not.
+    Delivered {
         at: Duration,
         timeout: Duration,
         frame: Box<Frame>,
     },
 }
 
-impl Quiet {
-    pub(super) fn new(patience: Duration) -> Self {
-        Self { since: Duration::ZERO, patience }
+impl Silence {
+    pub(super) fn new(tolerance: Duration) -> Self {
+        Self { since: Duration::ZERO, tolerance }
     }
 
-    pub(super) fn heard(&mut self, now: Duration, settings: &ReflectorSettings) {
+    pub(super) fn reset(&mut self, now: Duration, settings: &ReflectorSettings) {
         self.since = now;
-        self.patience = settings.quiet_after;
+        self.tolerance = settings.quiet_after;
     }
 }
 
 impl Machine {
     pub(super) fn watch_due(&self, watch: &Watch) -> Duration {
-        let overtime = watch.asked + watch.timeout + self.settings.watch_overtime;
-        let doubt = match &watch.doubt {
-            None => self.quiet.since + self.quiet.patience,
-            Some(doubt) => doubt.due(&self.settings),
+        let overtime = watch.requested_at + watch.timeout + self.settings.watch_overtime;
+        let probe = match &watch.probe {
+            None => self.silence.since + self.silence.tolerance,
+            Some(probe) => probe.due(&self.settings),
         };
-        overtime.min(doubt)
+        overtime.min(probe)
     }
 
     pub(super) fn watch_tick(&mut self, step: &mut Step<'_>) {
         let Phase::Watching(watch) = &self.phase else { return };
-        if step.now >= watch.asked + watch.timeout + self.settings.watch_overtime {
-            // The server was to end it long ago: nobody is there any more.
+        if step.now >= watch.requested_at + watch.timeout + self.settings.watch_overtime {
+            // The server should have ended it long ago: the connection is dead.
             self.counters.stalls += 1;
             return self.watch(step);
         }
-        match watch.doubt {
-            None => self.doubt(step),
-            Some(_) => self.doubt_due(step),
+        match watch.probe {
+            None => self.start_probe(step),
+            Some(_) => self.probe_due(step),
         }
     }
 
-    /// Something came on the main stream: it lives.
-    pub(super) fn heard_watching(&mut self, step: &mut Step<'_>) {
-        self.quiet.heard(step.now, &self.settings);
+    /// Data has arrived on the main stream: it is not stalled.
+    pub(super) fn watch_alive(&mut self, step: &mut Step<'_>) {
+        self.silence.reset(step.now, &self.settings);
         let Phase::Watching(watch) = &mut self.phase else { return };
-        if watch.doubt.as_ref().is_some_and(|doubt| !matches!(doubt.beside, Beside::None)) {
-            watch.doubt = None;
-            step.act(Action::CloseBeside);
+        if watch.probe.as_ref().is_some_and(|probe| !matches!(probe.second, SecondWatch::None)) {
+            watch.probe = None;
+            step.act(Action::CloseSecond);
         }
     }
 
-    /// A connection was made after a failure: is it still the server that we know?
-    pub(super) fn ask_after_failure(&mut self, step: &mut Step<'_>) {
-        self.ask(Beside::None, step);
+    /// Verifies, after a reconnect, that the server did not go back in time.
+    pub(super) fn verify_after_failure(&mut self, step: &mut Step<'_>) {
+        self.probe_version(SecondWatch::None, step);
     }
 
-    fn doubt(&mut self, step: &mut Step<'_>) {
+    fn start_probe(&mut self, step: &mut Step<'_>) {
         let Some(version) = self.version.clone() else { return };
         let timeout = self.settings.watch_lasts(step.rng.roll());
-        self.ask(Beside::Asked { timeout }, step);
+        self.probe_version(SecondWatch::Requested { timeout }, step);
         self.counters.watches += 1;
-        step.act(Action::WatchBeside(WatchQuery::new(WatchStart::After(version), timeout)));
+        step.act(Action::WatchSecond(WatchQuery::new(WatchStart::After(version), timeout)));
     }
 
-    fn ask(&mut self, beside: Beside, step: &mut Step<'_>) {
-        let (Phase::Watching(watch), Some(ours)) = (&mut self.phase, self.version.clone()) else { return };
-        watch.doubt = Some(Doubt { since: step.now, ours, revised: Revised::Asked, beside });
+    fn probe_version(&mut self, second: SecondWatch, step: &mut Step<'_>) {
+        let (Phase::Watching(watch), Some(expected)) = (&mut self.phase, self.version.clone()) else { return };
+        watch.probe = Some(StallProbe { since: step.now, expected, server_version: ServerVersion::Requested, second });
         self.counters.probes += 1;
-        step.act(Action::AskRevision(revision_query()));
+        step.act(Action::RequestRevision(revision_query()));
     }
 
-    pub(super) fn opened_beside(&mut self, now: Duration) {
+    pub(super) fn second_opened(&mut self, now: Duration) {
         self.last_contact = Some(now);
-        if let Some(doubt) = self.doubt_mut()
-            && let Beside::Asked { timeout } = doubt.beside
+        if let Some(probe) = self.probe_mut()
+            && let SecondWatch::Requested { timeout } = probe.second
         {
-            doubt.beside = Beside::Open { at: now, timeout };
+            probe.second = SecondWatch::Open { at: now, timeout };
         }
     }
 
-    pub(super) fn frame_beside(&mut self, frame: Frame, step: &mut Step<'_>) {
-        // A bookmark is no proof: the first watch may have had its own already.
+    pub(super) fn second_frame(&mut self, frame: Frame, step: &mut Step<'_>) {
+        // A bookmark proves nothing: the main watch may already have received its own.
         let Frame::Changed(..) = frame else { return };
-        if let Some(doubt) = self.doubt_mut()
-            && let Beside::Open { timeout, .. } | Beside::Asked { timeout } = doubt.beside
+        if let Some(probe) = self.probe_mut()
+            && let SecondWatch::Open { timeout, .. } | SecondWatch::Requested { timeout } = probe.second
         {
-            doubt.beside = Beside::Brought { at: step.now, timeout, frame: Box::new(frame) };
-            step.act(Action::HoldBeside);
+            probe.second = SecondWatch::Delivered { at: step.now, timeout, frame: Box::new(frame) };
+            step.act(Action::PauseSecond);
         }
     }
 
-    pub(super) fn failed_beside(&mut self, error: ServerError, step: &mut Step<'_>) {
-        if self.doubt_mut().is_none() {
+    pub(super) fn second_failed(&mut self, error: ServerError, step: &mut Step<'_>) {
+        if self.probe_mut().is_none() {
             return;
         }
         self.report(&error, step);
         if error.is_expired() {
-            // If the first watch is stalled, what it missed can no longer be had.
+            // If the main watch is stalled, the changes it missed are no longer available.
             self.relist(RelistReason::Expired, error, step);
         } else {
-            self.give_up_doubt(step);
+            self.abandon_probe(step);
         }
     }
 
-    pub(super) fn revised_watching(&mut self, revised: Revised, step: &mut Step<'_>) {
-        let Some(doubt) = self.doubt_mut() else { return };
-        if matches!(&revised, Revised::At(revision) if *revision < doubt.ours) {
+    pub(super) fn revision_while_watching(&mut self, server_version: ServerVersion, step: &mut Step<'_>) {
+        let Some(probe) = self.probe_mut() else { return };
+        if matches!(&server_version, ServerVersion::At(revision) if *revision < probe.expected) {
             return self.relist_went_back(step);
         }
-        if !matches!(revised, Revised::Unknown) {
+        if !matches!(server_version, ServerVersion::Unknown) {
             self.last_contact = Some(step.now);
         }
         let Phase::Watching(watch) = &mut self.phase else { return };
-        if let Some(doubt) = &mut watch.doubt {
-            doubt.revised = revised;
+        if let Some(probe) = &mut watch.probe {
+            probe.server_version = server_version;
         }
-        watch.doubt.take_if(|doubt| matches!(doubt.beside, Beside::None));
+        watch.probe.take_if(|probe| matches!(probe.second, SecondWatch::None));
     }
 
-    fn doubt_due(&mut self, step: &mut Step<'_>) {
+    fn probe_due(&mut self, step: &mut Step<'_>) {
         let settings = self.settings;
         let Phase::Watching(watch) = &mut self.phase else { return };
-        let Some(doubt) = watch.doubt.take_if(|doubt| doubt.due(&settings) <= step.now) else { return };
-        match (doubt.beside, doubt.revised) {
-            (Beside::Brought { timeout, frame, .. }, _) => {
+        let Some(probe) = watch.probe.take_if(|probe| probe.due(&settings) <= step.now) else { return };
+        match (probe.second, probe.server_version) {
+            (SecondWatch::Delivered { timeout, frame, .. }, _) => {
                 self.counters.stalls += 1;
                 step.act(Action::Switch);
-                self.phase = Phase::Watching(Watch::new(doubt.since, timeout).progressed());
-                self.quiet.heard(step.now, &settings);
+                self.phase = Phase::Watching(Watch::new(probe.since, timeout).progressed());
+                self.silence.reset(step.now, &settings);
                 self.frame(*frame, step);
             }
-            (Beside::Open { .. }, Revised::At(_)) => {
-                // Nothing to be heard anywhere. Ask less often.
+            (SecondWatch::Open { .. }, ServerVersion::At(_)) => {
+                // No changes on either watch: probe less often.
                 let longest = watch.timeout;
-                self.quiet.since = step.now;
-                self.quiet.patience = (self.quiet.patience * 2).min(longest);
-                step.act(Action::CloseBeside);
+                self.silence.since = step.now;
+                self.silence.tolerance = (self.silence.tolerance * 2).min(longest);
+                step.act(Action::CloseSecond);
             }
-            (Beside::Open { .. }, Revised::Unknown) => self.doubt_remains(step),
-            (Beside::None | Beside::Asked { .. }, _) | (_, Revised::Asked) => {
-                let error = self.no_answer(Doing::Probe);
+            (SecondWatch::Open { .. }, ServerVersion::Unknown) => self.retry_probe_later(step),
+            (SecondWatch::None | SecondWatch::Requested { .. }, _) | (_, ServerVersion::Requested) => {
+                let error = self.timed_out(Doing::Probe);
                 self.report(&error, step);
-                self.doubt_remains(step);
+                self.retry_probe_later(step);
             }
         }
     }
 
-    /// Nothing could be found out.
-    pub(super) fn give_up_doubt(&mut self, step: &mut Step<'_>) {
+    /// The probe has failed.
+    pub(super) fn abandon_probe(&mut self, step: &mut Step<'_>) {
         if let Phase::Watching(watch) = &mut self.phase
-            && watch.doubt.take().is_some()
+            && watch.probe.take().is_some()
         {
-            self.doubt_remains(step);
+            self.retry_probe_later(step);
         }
     }
 
-    /// Asks again, no later than this time.
-    fn doubt_remains(&mut self, step: &mut Step<'_>) {
-        self.quiet.since = step.now;
-        step.act(Action::CloseBeside);
+    /// Schedules the next probe after the same interval.
+    fn retry_probe_later(&mut self, step: &mut Step<'_>) {
+        self.silence.since = step.now;
+        step.act(Action::CloseSecond);
     }
 
-    fn doubt_mut(&mut self) -> Option<&mut Doubt> {
+    fn probe_mut(&mut self) -> Option<&mut StallProbe> {
         match &mut self.phase {
-            Phase::Watching(watch) => watch.doubt.as_mut(),
+            Phase::Watching(watch) => watch.probe.as_mut(),
             _ => None,
         }
     }
 }
 
-impl Doubt {
+impl StallProbe {
     pub(super) fn resumed(&mut self, now: Duration) {
         self.since = now;
-        if let Beside::Open { at, .. } | Beside::Brought { at, .. } = &mut self.beside {
+        if let SecondWatch::Open { at, .. } | SecondWatch::Delivered { at, .. } = &mut self.second {
             *at = now;
         }
     }
 
     fn due(&self, settings: &ReflectorSettings) -> Duration {
-        match (&self.beside, &self.revised) {
-            (Beside::Brought { at, .. }, _) => *at + settings.stall_grace,
-            (Beside::Open { at, .. }, Revised::At(_) | Revised::Unknown) => *at + settings.probe_window,
+        match (&self.second, &self.server_version) {
+            (SecondWatch::Delivered { at, .. }, _) => *at + settings.stall_grace,
+            (SecondWatch::Open { at, .. }, ServerVersion::At(_) | ServerVersion::Unknown) => {
+                *at + settings.probe_window
+            }
             _ => self.since + settings.answer_timeout,
         }
     }

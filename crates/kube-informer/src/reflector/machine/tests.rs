@@ -1,4 +1,4 @@
-//! The machine, step by step, without a clock.
+//! Unit tests of the state machine, without a clock.
 
 use super::*;
 use crate::body::{Obj, Untyped};
@@ -12,7 +12,7 @@ mod listing;
 mod silence;
 mod watching;
 
-/// A machine, its time, and what it wants done, in short words.
+/// A machine and its time. Actions are abbreviated to a few words.
 struct Bench {
     machine: Machine,
     now: Duration,
@@ -21,7 +21,7 @@ struct Bench {
 
 impl Bench {
     fn new(settings: ReflectorSettings) -> Self {
-        // Waits without chance, so that they can be told exactly.
+        // No jitter, so that waits are exact.
         let backoff = BackoffSettings { jitter: 0.0, ..settings.backoff };
         let machine = Machine::new("pods".into(), WatchScope::Everything, ReflectorSettings { backoff, ..settings });
         Self { machine, now: Duration::ZERO, rng: Rng::seeded(1) }
@@ -31,7 +31,7 @@ impl Bench {
         Self::new(ReflectorSettings { streaming: Streaming::Never, ..ReflectorSettings::default() })
     }
 
-    /// Listed in pages, with nothing in the list, and watching from this version.
+    /// A machine that has completed an empty LIST and watches from this version.
     fn watching_from(version: &str) -> Self {
         let mut bench = Self::paged();
         bench.step(Input::Start);
@@ -54,7 +54,7 @@ impl Bench {
         self
     }
 
-    /// Lets time pass to the next tick: how long that took, and what it did.
+    /// Advances the time to the next tick; returns how long that took, and the actions.
     fn tick(&mut self) -> (f64, Vec<String>) {
         let due = self.machine.due().expect("something is due");
         let passed = due.saturating_sub(self.now);
@@ -66,7 +66,7 @@ impl Bench {
         self.step(Input::Failed(Lane::Main, error))
     }
 
-    fn hear(&mut self, change: Change, key: &str, version: &str) -> Vec<String> {
+    fn receive(&mut self, change: Change, key: &str, version: &str) -> Vec<String> {
         let mut words = self.step(Input::Bytes(Lane::Main));
         words.extend(self.step(Input::Frame(Lane::Main, Frame::Changed(change, object(key, version)))));
         words
@@ -127,22 +127,22 @@ fn cut() -> ServerError {
     error(Failure::BodyCut("reset".into()))
 }
 
-/// An action in a word or two.
+/// Abbreviates an action.
 fn word(action: &Action) -> String {
     match action {
         Action::List(query) => format!("list {}", list_word(query)),
         Action::Watch(query) => watch_word(query),
         Action::Close => "close".to_owned(),
-        Action::AskRevision(query) => {
+        Action::RequestRevision(query) => {
             assert_eq!((query.limit, query.detail, &query.version), (Some(1), Detail::Metadata, &ListVersion::Latest));
             "ask revision".to_owned()
         }
-        Action::WatchBeside(query) => format!("beside {}", watch_word(query)),
-        Action::HoldBeside => "hold beside".to_owned(),
-        Action::CloseBeside => "close beside".to_owned(),
+        Action::WatchSecond(query) => format!("beside {}", watch_word(query)),
+        Action::PauseSecond => "hold beside".to_owned(),
+        Action::CloseSecond => "close beside".to_owned(),
         Action::Switch => "switch".to_owned(),
-        Action::LookOut => "look out".to_owned(),
-        Action::LookAway => "look away".to_owned(),
+        Action::WatchDefinition => "look out".to_owned(),
+        Action::UnwatchDefinition => "look away".to_owned(),
         Action::Report(_) => "report".to_owned(),
         Action::Deliver(delta) => match delta {
             Delta::Changed(object) => format!("changed {}@{}", object.key(), object.version()),

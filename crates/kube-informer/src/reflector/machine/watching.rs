@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use super::super::status::RelistReason;
 use super::super::step::{Action, Frame};
-use super::staleness::Doubt;
+use super::staleness::StallProbe;
 use super::{Machine, Next, Phase, Step};
 use crate::client::{Doing, Failure, ServerError};
 use crate::client::{WatchQuery, WatchStart};
@@ -12,15 +12,15 @@ use crate::codec::{Broken, Change};
 use crate::object::Version;
 use crate::store::Delta;
 
-/// A watch, open or being opened.
+/// A watch that is open or being opened.
 #[derive(Debug)]
 pub(super) struct Watch {
-    pub(super) asked: Duration,
+    pub(super) requested_at: Duration,
     pub(super) timeout: Duration,
-    /// Whether it has brought anything new.
+    /// Whether it has advanced the version.
     progress: Progress,
-    /// What is being found out about it, if it has been silent.
-    pub(super) doubt: Option<Doubt>,
+    /// The probe of this watch, if it has been silent.
+    pub(super) probe: Option<StallProbe>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -29,26 +29,27 @@ enum Progress {
     Some,
 }
 
-/// Failures in a row that a new list may help with.
+/// Consecutive failures that a relist may resolve.
 #[derive(Debug, Default)]
 pub(super) struct Strikes {
     short: u32,
     open: u32,
     frame: u32,
-    /// The first and the last of a row of internal errors.
+    /// When the first and the last of a series of internal errors occurred.
     internal: Option<(Duration, Duration)>,
 }
 
 impl Watch {
-    pub(super) fn new(asked: Duration, timeout: Duration) -> Self {
-        Self { asked, timeout, progress: Progress::None, doubt: None }
+    pub(super) fn new(requested_at: Duration, timeout: Duration) -> Self {
+        Self { requested_at, timeout, progress: Progress::None, probe: None }
     }
 
-    /// Nothing was read for a while: the server may have ended it long ago, and that is still to be read.
+    /// Nothing was read during a pause: the server may have ended the watch meanwhile, and the end
+    /// can still be read.
     pub(super) fn resumed(&mut self, now: Duration) {
-        self.asked = self.asked.max(now.saturating_sub(self.timeout));
-        if let Some(doubt) = &mut self.doubt {
-            doubt.resumed(now);
+        self.requested_at = self.requested_at.max(now.saturating_sub(self.timeout));
+        if let Some(probe) = &mut self.probe {
+            probe.resumed(now);
         }
     }
 
@@ -70,11 +71,11 @@ impl Machine {
 
     pub(super) fn watch_opened(&mut self, step: &mut Step<'_>) {
         let Phase::Opening(watch) = &self.phase else { return };
-        self.phase = Phase::Watching(Watch::new(watch.asked, watch.timeout));
+        self.phase = Phase::Watching(Watch::new(watch.requested_at, watch.timeout));
         self.strikes.open = 0;
         self.backoff.healthy(step.now);
-        if std::mem::take(&mut self.doubted) {
-            self.ask_after_failure(step);
+        if std::mem::take(&mut self.must_verify_server) {
+            self.verify_after_failure(step);
         }
     }
 
@@ -84,7 +85,7 @@ impl Machine {
             return self.relist(RelistReason::Expired, error, step);
         }
         if error.is_too_large_version() {
-            return self.wait(Next::Ask, error, step);
+            return self.wait(Next::Revision, error, step);
         }
         let next = match error.code() {
             None | Some(401 | 408 | 429) => Next::Watch,
@@ -92,7 +93,7 @@ impl Machine {
                 self.strikes.open += 1;
                 if self.strikes.open < self.settings.relist_after_failures { Next::Watch } else { Next::List }
             }
-            // Where watching is not allowed, or not possible, listing may be.
+            // Where watches are forbidden or not supported, lists may still work.
             Some(_) => Next::List,
         };
         if next == Next::List {
@@ -128,7 +129,8 @@ impl Machine {
         }
     }
 
-    /// Notes how far we have come. Never goes back: only a list of a server that did may.
+    /// Advances the reached version. It never decreases here; only a list of a server that went
+    /// back in time does that.
     fn reached(&mut self, version: Version) {
         if version.is_empty() || self.version.as_ref().is_some_and(|ours| version <= *ours) {
             return;
@@ -140,11 +142,11 @@ impl Machine {
         }
     }
 
-    /// The main stream has ended as it should.
+    /// The main stream has ended regularly.
     pub(super) fn ended(&mut self, step: &mut Step<'_>) {
         match &self.phase {
             Phase::Streaming(_) => self.streaming_ended(step),
-            // An answer that ends before its page does is told as broken.
+            // A response that ends before its page does arrives as a failure.
             Phase::Listing(_) => {}
             Phase::Watching(watch) => {
                 let brought_nothing = watch.progress == Progress::None;
@@ -159,7 +161,7 @@ impl Machine {
     }
 
     fn is_short(&self, watch: &Watch, now: Duration) -> bool {
-        now < watch.asked + self.settings.short_watch
+        now < watch.requested_at + self.settings.short_watch
     }
 
     fn watch_again(&mut self, step: &mut Step<'_>) {
@@ -179,8 +181,9 @@ impl Machine {
         }
     }
 
-    /// The stream broke. If it had lasted, or after a healthy time, it is opened again at once, for changes wait behind it:
-    /// something on the way may cut connections every minute.
+    /// The stream broke. If it had lasted, or after a failure-free time, it is reopened
+    /// immediately, because changes may be pending: an intermediary may cut connections every
+    /// minute.
     pub(super) fn watch_broke(&mut self, error: ServerError, step: &mut Step<'_>) {
         self.report(&error, step);
         if !matches!(error.failure(), Failure::BodyCut(_) | Failure::Transport(_)) {
@@ -188,11 +191,11 @@ impl Machine {
         }
         let lasted = matches!(&self.phase, Phase::Watching(watch) if !self.is_short(watch, step.now));
         if lasted {
-            self.doubted = true;
+            self.must_verify_server = true;
             self.watch_again(step);
         } else if self.backoff.is_at_rest(step.now) {
             self.backoff.failed(step.now, 0.0);
-            self.doubted = true;
+            self.must_verify_server = true;
             self.watch(step);
         } else {
             self.wait(Next::Watch, error, step);
@@ -212,7 +215,8 @@ impl Machine {
         }
     }
 
-    /// What comes cannot be read: once more from where we are, and in the end without what stands in the way.
+    /// The stream cannot be decoded: retries from the reached version, and finally relists to skip
+    /// the undecodable frame.
     fn frame_strike(&mut self, error: ServerError, step: &mut Step<'_>) {
         self.strikes.frame += 1;
         if self.strikes.frame >= self.settings.relist_after_strikes {
@@ -223,27 +227,27 @@ impl Machine {
         }
     }
 
-    /// The server has sent a failure in the watch.
+    /// The server has sent an error as a watch event.
     pub(super) fn watch_failed(&mut self, error: ServerError, step: &mut Step<'_>) {
         self.report(&error, step);
         if error.is_expired() {
             self.relist(RelistReason::Expired, error, step);
-        } else if error.is_too_many_requests() || (error.is_internal() && self.bears_internal_error(step.now)) {
+        } else if error.is_too_many_requests() || (error.is_internal() && self.tolerates_internal_error(step.now)) {
             self.wait(Next::Watch, error, step);
         } else {
             self.relist(RelistReason::ServerError, error, step);
         }
     }
 
-    /// Whether another internal error is borne without a list.
-    fn bears_internal_error(&mut self, now: Duration) -> bool {
-        let (patience, apart) = (self.settings.internal_error_patience, self.settings.internal_errors_apart);
+    /// Whether another internal error is tolerated without a relist.
+    fn tolerates_internal_error(&mut self, now: Duration) -> bool {
+        let (tolerance, apart) = (self.settings.internal_error_patience, self.settings.internal_errors_apart);
         let first = match self.strikes.internal {
             Some((first, last)) if now.saturating_sub(last) <= apart => first,
             _ => now,
         };
-        let bears = !patience.is_zero() && now.saturating_sub(first) <= patience;
-        self.strikes.internal = bears.then_some((first, now));
-        bears
+        let tolerated = !tolerance.is_zero() && now.saturating_sub(first) <= tolerance;
+        self.strikes.internal = tolerated.then_some((first, now));
+        tolerated
     }
 }

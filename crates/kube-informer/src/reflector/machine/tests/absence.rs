@@ -1,7 +1,7 @@
 use super::*;
 use crate::reflector::definition_watch::DefinitionState;
 
-/// Asked for a list, and told that there is no such resource.
+/// A machine whose list was answered with 404.
 fn unknown_to_the_server() -> Bench {
     let mut bench = Bench::paged();
     bench.step(Input::Start);
@@ -53,7 +53,7 @@ fn a_resource_that_has_come_and_is_not_ready_is_soon_asked_for_again() {
     assert!((bench.tick().0 - 1.0).abs() < 1e-9, "as the server wishes");
     bench.fail(later(429, 1));
     assert!((bench.tick().0 - 1.6).abs() < 1e-9, "only the first time");
-    // Seen while it is being asked for.
+    // The definition appears while a list is in progress.
     for _ in 0..8 {
         bench.fail(answered(404));
         bench.tick();
@@ -72,7 +72,7 @@ fn without_a_definition_it_rests() {
         assert!((passed - 300.0).abs() < 1e-9 && words == ["list any by 500"], "{passed} {words:?}");
         bench.fail(answered(404));
     }
-    // Nobody looks out any more.
+    // The definition watch no longer knows.
     bench.step(Input::Sighted(DefinitionState::Unknown));
     assert!((bench.tick().0 - 30.0).abs() < 1e-9);
 }
@@ -80,7 +80,7 @@ fn without_a_definition_it_rests() {
 #[test]
 fn when_a_definition_is_gone_so_is_everything_of_it_and_that_is_told_once() {
     let mut bench = Bench::watching_from("10");
-    bench.hear(Change::Added, "a", "11");
+    bench.receive(Change::Added, "a", "11");
     bench.after(60.0).step(Input::Ended(Lane::Main));
     assert_eq!(bench.fail(answered(404)), ["report", "close", "look out"]);
     assert_eq!(bench.step(Input::Sighted(DefinitionState::Absent)), ["begun", "ended @11"]);

@@ -11,20 +11,20 @@ fn paging(page_size: Option<u32>) -> Bench {
     Bench::new(settings)
 }
 
-// Streaming.
+// Streaming lists.
 
 #[test]
 fn a_streaming_list_becomes_the_watch_at_its_end_mark() {
     let mut bench = streaming();
     bench.step(Input::Opened(Lane::Main));
-    assert_eq!(bench.hear(Change::Added, "a", "3"), ["begun", "listed a@3"]);
-    assert_eq!(bench.hear(Change::Modified, "a", "6"), ["listed a@6"]);
-    assert_eq!(bench.hear(Change::Deleted, "a", "7"), ["deleted a@7"]);
+    assert_eq!(bench.receive(Change::Added, "a", "3"), ["begun", "listed a@3"]);
+    assert_eq!(bench.receive(Change::Modified, "a", "6"), ["listed a@6"]);
+    assert_eq!(bench.receive(Change::Deleted, "a", "7"), ["deleted a@7"]);
     assert!(bench.bookmark("8", false).is_empty(), "a bookmark without the mark ends nothing");
     assert_eq!(bench.version(), "", "nothing is reached before the end");
     assert_eq!(bench.bookmark("9", true), ["ended @9"]);
     assert_eq!((bench.version(), bench.machine.synced), ("9".to_owned(), Synced::Yes));
-    assert_eq!(bench.hear(Change::Modified, "b", "10"), ["changed b@10"]);
+    assert_eq!(bench.receive(Change::Modified, "b", "10"), ["changed b@10"]);
 }
 
 #[test]
@@ -38,9 +38,9 @@ fn an_empty_streaming_list_is_a_list_too() {
 fn a_streaming_list_without_an_end_is_given_up_for_list_and_that_is_remembered() {
     let mut bench = streaming();
     bench.step(Input::Opened(Lane::Main));
-    bench.hear(Change::Added, "a", "3");
-    bench.after(29.0).hear(Change::Added, "b", "4");
-    bench.after(29.0).hear(Change::Modified, "b", "5");
+    bench.receive(Change::Added, "a", "3");
+    bench.after(29.0).receive(Change::Added, "b", "4");
+    bench.after(29.0).receive(Change::Modified, "b", "5");
     let (passed, words) = bench.tick();
     assert!((passed - 1.0).abs() < 1e-9, "only new objects put the deadline off");
     assert_eq!(words, ["report", "abandoned", "list any by 500"]);
@@ -97,7 +97,7 @@ fn a_refused_connection_or_too_many_requests_only_make_a_streaming_list_wait() {
 fn a_streaming_list_that_ends_early_is_tried_again_and_then_given_up() {
     let mut bench = streaming();
     bench.step(Input::Opened(Lane::Main));
-    bench.hear(Change::Added, "a", "3");
+    bench.receive(Change::Added, "a", "3");
     assert_eq!(bench.after(5.0).step(Input::Ended(Lane::Main)), ["report", "abandoned", "close"]);
     assert_eq!(bench.tick().1, ["stream"]);
     bench.step(Input::Opened(Lane::Main));
@@ -109,7 +109,7 @@ fn how_many_streaming_lists_may_end_early_can_be_set() {
     let mut bench = Bench::new(ReflectorSettings { streaming_tries: 1, ..ReflectorSettings::default() });
     bench.step(Input::Start);
     bench.step(Input::Opened(Lane::Main));
-    bench.hear(Change::Added, "a", "3");
+    bench.receive(Change::Added, "a", "3");
     let words = bench.after(5.0).step(Input::Ended(Lane::Main));
     assert_eq!(words.last().map(String::as_str), Some("list any by 500"));
 }
@@ -145,13 +145,13 @@ fn a_streaming_list_that_gets_no_answer_is_given_up() {
 fn an_unreadable_streaming_list_is_listed_instead() {
     let mut bench = streaming();
     bench.step(Input::Opened(Lane::Main));
-    bench.hear(Change::Added, "a", "3");
+    bench.receive(Change::Added, "a", "3");
     let words = bench.step(Input::BadFrame(Lane::Main, Broken::Byte));
     assert_eq!(words, ["report", "abandoned", "list any by 500"]);
     assert_eq!(bench.machine.counters.decode_errors, 1);
 }
 
-// Pages and versions.
+// Pagination and versions.
 
 #[test]
 fn the_first_list_takes_any_version_and_later_ones_none_older_than_ours() {
@@ -190,7 +190,7 @@ fn a_server_that_pages_even_its_cache_is_asked_for_pages_from_then_on() {
 fn only_a_list_of_any_version_says_that_the_cache_is_paged() {
     let mut bench = paging(None);
     bench.machine.version = Some(Version::new("7"));
-    bench.machine.from = From::Latest;
+    bench.machine.list_start = ListStart::Latest;
     assert_eq!(bench.step(Input::Start), ["list latest by 500"]);
     bench.step(page_end("10", Some("x")));
     bench.step(page_end("10", None));
@@ -262,7 +262,7 @@ fn a_question_that_fails_is_asked_again_after_a_wait() {
 fn a_list_that_turns_out_older_than_ours_is_begun_anew_as_what_it_is() {
     let mut bench = paging(None);
     bench.machine.version = Some(Version::new("7"));
-    bench.machine.from = From::Latest;
+    bench.machine.list_start = ListStart::Latest;
     bench.step(Input::Start);
     bench.step(Input::Item(object("a", "3")));
     assert_eq!(bench.step(page_end("6", None)), ["abandoned", "list latest by 500"]);

@@ -1,6 +1,6 @@
 use super::*;
 
-/// Silent for as long as is borne, and doubted.
+/// A machine whose watch has been silent long enough to be probed.
 fn doubted() -> Bench {
     let mut bench = Bench::watching_from("10");
     assert_eq!(bench.tick(), (70.0, vec!["ask revision".to_owned(), "beside watch 10".to_owned()]));
@@ -12,7 +12,7 @@ fn revision(bench: &mut Bench, version: &str) -> Vec<String> {
 }
 
 fn beside(bench: &mut Bench, version: &str) -> Vec<String> {
-    bench.step(Input::Frame(Lane::Beside, Frame::Changed(Change::Modified, object("a", version))))
+    bench.step(Input::Frame(Lane::Second, Frame::Changed(Change::Modified, object("a", version))))
 }
 
 #[test]
@@ -34,21 +34,21 @@ fn a_server_that_went_back_is_listed_at_once_and_that_is_told() {
 #[test]
 fn what_the_second_watch_brings_and_the_first_does_not_proves_it_stalled() {
     let mut bench = doubted();
-    bench.step(Input::Opened(Lane::Beside));
+    bench.step(Input::Opened(Lane::Second));
     revision(&mut bench, "30");
     assert_eq!(beside(&mut bench, "12"), ["hold beside"]);
     assert_eq!(bench.tick(), (5.0, vec!["switch".to_owned(), "changed a@12".to_owned()]));
     assert_eq!((bench.machine.counters.stalls, bench.version()), (1, "12".to_owned()));
-    assert_eq!(bench.hear(Change::Modified, "a", "13"), ["changed a@13"], "the second is now the first");
+    assert_eq!(bench.receive(Change::Modified, "a", "13"), ["changed a@13"], "the second is now the first");
     assert_eq!(bench.relists().total(), 0);
 }
 
 #[test]
 fn what_the_second_watch_brought_is_forgotten_when_the_first_one_speaks() {
     let mut bench = doubted();
-    bench.step(Input::Opened(Lane::Beside));
+    bench.step(Input::Opened(Lane::Second));
     beside(&mut bench, "12");
-    assert_eq!(bench.after(1.0).hear(Change::Modified, "a", "12"), ["close beside", "changed a@12"]);
+    assert_eq!(bench.after(1.0).receive(Change::Modified, "a", "12"), ["close beside", "changed a@12"]);
     assert_eq!(bench.machine.counters.stalls, 0);
     assert!((bench.tick().0 - 70.0).abs() < 1e-9, "and all is as before");
 }
@@ -66,14 +66,14 @@ fn nothing_anywhere_doubles_the_patience_up_to_the_watchs_own_time() {
     bench.step(Input::Opened(Lane::Main));
     let Phase::Watching(watch) = &bench.machine.phase else { panic!() };
     let longest = watch.timeout.as_secs_f64();
-    let mut patience = Vec::new();
+    let mut intervals = Vec::new();
     for _ in 0..5 {
-        patience.push(bench.tick().0);
-        bench.step(Input::Opened(Lane::Beside));
+        intervals.push(bench.tick().0);
+        bench.step(Input::Opened(Lane::Second));
         revision(&mut bench, "30");
         assert_eq!(bench.tick(), (10.0, vec!["close beside".to_owned()]));
     }
-    assert_eq!(patience, [70.0, 140.0, 280.0, longest, longest]);
+    assert_eq!(intervals, [70.0, 140.0, 280.0, longest, longest]);
     bench.step(Input::Bytes(Lane::Main));
     assert!((bench.tick().0 - 70.0).abs() < 1e-9, "until something comes");
 }
@@ -81,10 +81,10 @@ fn nothing_anywhere_doubles_the_patience_up_to_the_watchs_own_time() {
 #[test]
 fn a_bookmark_on_the_second_watch_proves_nothing() {
     let mut bench = doubted();
-    bench.step(Input::Opened(Lane::Beside));
+    bench.step(Input::Opened(Lane::Second));
     revision(&mut bench, "30");
     let frame = Frame::Bookmark { version: Version::new("30"), initial_events_end: false };
-    assert!(bench.step(Input::Frame(Lane::Beside, frame)).is_empty());
+    assert!(bench.step(Input::Frame(Lane::Second, frame)).is_empty());
     assert_eq!(bench.tick().1, ["close beside"]);
     assert_eq!(bench.version(), "10");
 }
@@ -92,11 +92,11 @@ fn a_bookmark_on_the_second_watch_proves_nothing() {
 #[test]
 fn a_probe_that_fails_is_told_and_does_not_double_the_patience() {
     let mut bench = doubted();
-    bench.step(Input::Opened(Lane::Beside));
+    bench.step(Input::Opened(Lane::Second));
     assert_eq!(bench.step(Input::Revision(Err(refused()))), ["report"]);
     assert_eq!(bench.tick(), (10.0, vec!["close beside".to_owned()]));
     assert!((bench.tick().0 - 70.0).abs() < 1e-9);
-    assert_eq!(bench.step(Input::Failed(Lane::Beside, refused())), ["report", "close beside"]);
+    assert_eq!(bench.step(Input::Failed(Lane::Second, refused())), ["report", "close beside"]);
     assert!((bench.tick().0 - 70.0).abs() < 1e-9);
     assert_eq!(bench.tick(), (60.0, vec!["report".to_owned(), "close beside".to_owned()]), "no answer at all");
 }
@@ -104,15 +104,15 @@ fn a_probe_that_fails_is_told_and_does_not_double_the_patience() {
 #[test]
 fn a_second_watch_whose_version_expired_makes_a_new_list() {
     let mut bench = doubted();
-    assert_eq!(bench.step(Input::FailureFrame(Lane::Beside, answered(410))), ["report", "close beside", "close"]);
+    assert_eq!(bench.step(Input::FailureFrame(Lane::Second, answered(410))), ["report", "close beside", "close"]);
     assert_eq!(bench.tick().1, ["list from 10"]);
 }
 
 #[test]
 fn a_second_watch_that_ends_proves_nothing() {
     let mut bench = doubted();
-    bench.step(Input::Opened(Lane::Beside));
-    assert_eq!(bench.step(Input::Ended(Lane::Beside)), ["close beside"]);
+    bench.step(Input::Opened(Lane::Second));
+    assert_eq!(bench.step(Input::Ended(Lane::Second)), ["close beside"]);
 }
 
 #[test]
@@ -131,7 +131,7 @@ fn after_a_failure_the_server_is_asked_whether_it_went_back() {
     bench.fail(cut());
     bench.tick();
     assert_eq!(bench.step(Input::Opened(Lane::Main)), ["ask revision"]);
-    assert_eq!(bench.hear(Change::Modified, "a", "12"), ["changed a@12"], "what comes meanwhile ends no such doubt");
+    assert_eq!(bench.receive(Change::Modified, "a", "12"), ["changed a@12"], "what comes meanwhile ends no such doubt");
     assert_eq!(revision(&mut bench, "11"), Vec::<String>::new(), "it is held against the version of when it was asked");
     bench.fail(cut());
     bench.tick();
@@ -177,7 +177,7 @@ fn being_kept_waiting_downstream_is_no_silence_of_a_watch() {
 #[test]
 fn being_kept_waiting_downstream_ends_no_watch_and_no_doubt() {
     let mut bench = doubted();
-    bench.step(Input::Opened(Lane::Beside));
+    bench.step(Input::Opened(Lane::Second));
     revision(&mut bench, "30");
     beside(&mut bench, "12");
     bench.after(100_000.0).step(Input::Resumed);
@@ -199,6 +199,6 @@ fn being_kept_waiting_downstream_ends_no_watch_and_no_doubt() {
 fn versions_without_an_order_never_pass_for_a_server_that_went_back() {
     let mut bench = Bench::watching_from("b");
     bench.tick();
-    bench.step(Input::Opened(Lane::Beside));
+    bench.step(Input::Opened(Lane::Second));
     assert!(revision(&mut bench, "a").is_empty());
 }

@@ -3,9 +3,9 @@ use super::*;
 #[test]
 fn a_watch_tells_changes_and_moves_the_version() {
     let mut bench = Bench::watching_from("10");
-    assert_eq!(bench.hear(Change::Added, "a", "11"), ["changed a@11"]);
-    assert_eq!(bench.hear(Change::Modified, "a", "12"), ["changed a@12"]);
-    assert_eq!(bench.hear(Change::Deleted, "a", "13"), ["deleted a@13"]);
+    assert_eq!(bench.receive(Change::Added, "a", "11"), ["changed a@11"]);
+    assert_eq!(bench.receive(Change::Modified, "a", "12"), ["changed a@12"]);
+    assert_eq!(bench.receive(Change::Deleted, "a", "13"), ["deleted a@13"]);
     assert_eq!(bench.bookmark("20", false), ["bookmark @20"]);
     assert_eq!(bench.version(), "20");
 }
@@ -13,7 +13,7 @@ fn a_watch_tells_changes_and_moves_the_version() {
 #[test]
 fn the_version_never_goes_back_in_a_watch() {
     let mut bench = Bench::watching_from("10");
-    assert_eq!(bench.hear(Change::Added, "a", "9"), ["changed a@9"], "the store knows whether that is news");
+    assert_eq!(bench.receive(Change::Added, "a", "9"), ["changed a@9"], "the store knows whether that is news");
     assert_eq!(bench.bookmark("8", false), ["bookmark @10"]);
     assert_eq!(bench.version(), "10");
 }
@@ -21,15 +21,15 @@ fn the_version_never_goes_back_in_a_watch() {
 #[test]
 fn versions_without_an_order_are_taken_as_they_come() {
     let mut bench = Bench::watching_from("x");
-    bench.hear(Change::Added, "a", "b");
-    bench.hear(Change::Added, "c", "");
+    bench.receive(Change::Added, "a", "b");
+    bench.receive(Change::Added, "c", "");
     assert_eq!(bench.version(), "b");
 }
 
 #[test]
 fn a_watch_that_ended_is_opened_again_at_once_from_where_it_was() {
     let mut bench = Bench::watching_from("10");
-    bench.hear(Change::Added, "a", "11");
+    bench.receive(Change::Added, "a", "11");
     assert_eq!(bench.step(Input::Ended(Lane::Main)), ["watch 11"], "it was short, but brought something");
     bench.step(Input::Opened(Lane::Main));
     assert_eq!(bench.after(1.0).step(Input::Ended(Lane::Main)), ["watch 11"], "it brought nothing, but was not short");
@@ -69,7 +69,7 @@ fn how_often_a_watch_may_close_at_once_before_a_list_is_made_can_be_set() {
 #[test]
 fn an_old_event_again_and_again_does_not_pass_for_progress() {
     let mut bench = Bench::watching_from("10");
-    bench.hear(Change::Modified, "a", "10");
+    bench.receive(Change::Modified, "a", "10");
     assert_eq!(bench.step(Input::Ended(Lane::Main)), ["report", "close"]);
 }
 
@@ -224,7 +224,7 @@ fn healthy_time_goes_on_through_clean_closes() {
 fn an_object_that_cannot_be_read_is_passed_over() {
     let mut bench = Bench::watching_from("10");
     assert_eq!(bench.step(Input::BadObject(Lane::Main)), ["report"]);
-    assert_eq!(bench.hear(Change::Added, "a", "12"), ["changed a@12"]);
+    assert_eq!(bench.receive(Change::Added, "a", "12"), ["changed a@12"]);
     assert_eq!(bench.machine.counters.decode_errors, 1);
 }
 
@@ -248,7 +248,7 @@ fn news_in_between_forgives_a_frame_that_could_not_be_read() {
         bench.step(Input::BadFrame(Lane::Main, Broken::Byte));
         bench.tick();
         bench.step(Input::Opened(Lane::Main));
-        bench.hear(Change::Added, "a", &version.to_string());
+        bench.receive(Change::Added, "a", &version.to_string());
     }
     assert_eq!(bench.relists().total(), 0);
 }
