@@ -1,6 +1,6 @@
-//! The way to a server: list and watch requests, their errors, and discovery.
+//! Access to a server: list and watch requests, their errors, and discovery.
 //!
-//! Uses `codec` and `object`. Everything that reaches the network goes through here.
+//! Uses only `codec` and `object`. Every network request of the crate goes through here.
 
 pub use self::discovery::lookup::LookupError;
 pub use self::discovery::served::{Placing, Resources, Served};

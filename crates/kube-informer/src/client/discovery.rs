@@ -1,4 +1,4 @@
-//! What the server serves.
+//! Discovery: the resources that a server serves.
 
 use bytes::Bytes;
 use http::Request;
@@ -12,14 +12,15 @@ use serde::de::DeserializeOwned;
 use self::served::{Placing, Served, Watching};
 use super::{Doing, Failure, ServerError, answer};
 
-/// Larger than any server's, smaller than what would hurt.
-const LARGEST: usize = 64 << 20;
+/// The maximum size of a discovery document: larger than any server's, small enough to buffer.
+const MAX_BODY: usize = 64 << 20;
 
-/// All groups in one document where the server can do that, otherwise what it has always done.
-const DOCUMENTS: &str = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList,\
+/// Prefers aggregated discovery (all groups in one document), and falls back to the legacy
+/// documents.
+const ACCEPT_DISCOVERY: &str = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList,\
                          application/json;g=apidiscovery.k8s.io;v=v2beta1;as=APIGroupDiscoveryList,application/json";
 
-/// Asks for everything that is served, in the server's own order: what it prefers comes first.
+/// Requests all served resources, in the server's order of preference.
 pub(crate) async fn discover(client: &Client) -> Result<Vec<Served>, ServerError> {
     let mut served = Vec::new();
     for root in ["/api", "/apis"] {
@@ -31,7 +32,7 @@ pub(crate) async fn discover(client: &Client) -> Result<Vec<Served>, ServerError
                 }
             }
             Root::OtherGroups { groups } => {
-                for (group, version) in groups.iter().flat_map(NamedGroup::in_order) {
+                for (group, version) in groups.iter().flat_map(LegacyGroup::in_order) {
                     served.extend(of_version(client, group, version, &format!("/apis/{group}/{version}")).await?);
                 }
             }
@@ -40,7 +41,8 @@ pub(crate) async fn discover(client: &Client) -> Result<Vec<Served>, ServerError
     Ok(served)
 }
 
-/// The resources of one version of a group. One that cannot be had, as when whoever serves it is down, hides no other.
+/// The resources of one version of a group. A group that is unavailable, such as one whose
+/// aggregated API server is down, is skipped and does not hide the others.
 async fn of_version(client: &Client, group: &str, version: &str, path: &str) -> Result<Vec<Served>, ServerError> {
     match get::<Resources>(client, path).await {
         Ok(list) => Ok(list.resources.into_iter().filter_map(|resource| resource.served(group, version)).collect()),
@@ -62,19 +64,19 @@ async fn get<T: DeserializeOwned>(client: &Client, path: &str) -> Result<T, Serv
 
 async fn fetch(client: &Client, path: &str) -> Result<Bytes, Failure> {
     let request = Request::get(path)
-        .header(ACCEPT, DOCUMENTS)
+        .header(ACCEPT, ACCEPT_DISCOVERY)
         .header(ACCEPT_ENCODING, "identity")
         .body(kube::client::Body::empty())
         .map_err(|error| Failure::Request(error.to_string().into()))?;
     let response = client.send(request).await.map_err(|error| Failure::of_kube(&error))?;
     let (parts, body) = response.into_parts();
-    let body = Limited::new(body, LARGEST).collect().await;
+    let body = Limited::new(body, MAX_BODY).collect().await;
     let body = body.map_err(|error| Failure::BodyCut(error.to_string().into()))?.to_bytes();
     if parts.status.is_success() {
         return Ok(body);
     }
-    let said = &body[..body.len().min(answer::LARGEST_FAILURE)];
-    Err(answer::failure(parts.status, &parts.headers, said, Timestamp::now()))
+    let prefix = &body[..body.len().min(answer::LARGEST_FAILURE)];
+    Err(answer::failure(parts.status, &parts.headers, prefix, Timestamp::now()))
 }
 
 #[derive(Deserialize)]
@@ -85,7 +87,7 @@ enum Root {
     #[serde(rename = "APIVersions")]
     CoreVersions { versions: Vec<String> },
     #[serde(rename = "APIGroupList")]
-    OtherGroups { groups: Vec<NamedGroup> },
+    OtherGroups { groups: Vec<LegacyGroup> },
 }
 
 #[derive(Deserialize)]
@@ -139,27 +141,27 @@ struct ResponseKind {
 
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
-struct NamedGroup {
+struct LegacyGroup {
     name: String,
     #[serde(default)]
-    versions: Vec<NamedVersion>,
-    preferred_version: Option<NamedVersion>,
+    versions: Vec<LegacyVersion>,
+    preferred_version: Option<LegacyVersion>,
 }
 
 #[derive(Deserialize)]
-struct NamedVersion {
+struct LegacyVersion {
     version: String,
 }
 
 #[derive(Deserialize)]
 struct Resources {
     #[serde(default)]
-    resources: Vec<OldResource>,
+    resources: Vec<LegacyResource>,
 }
 
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
-struct OldResource {
+struct LegacyResource {
     name: String,
     #[serde(default)]
     singular_name: String,
@@ -201,8 +203,8 @@ impl GroupResource {
     }
 }
 
-impl NamedGroup {
-    /// Group and version, the preferred version first.
+impl LegacyGroup {
+    /// Pairs of group and version, the preferred version first.
     fn in_order(&self) -> impl Iterator<Item = (&str, &str)> {
         let preferred = self.preferred_version.as_ref().map(|preferred| preferred.version.as_str());
         let others = self.versions.iter().map(|version| version.version.as_str());
@@ -211,8 +213,8 @@ impl NamedGroup {
     }
 }
 
-impl OldResource {
-    /// None for a part of a resource, such as `pods/log`.
+impl LegacyResource {
+    /// `None` for a subresource, such as `pods/log`.
     fn served(self, group: &str, version: &str) -> Option<Served> {
         (!self.name.contains('/')).then(|| Served {
             group: group.to_owned(),
@@ -228,9 +230,9 @@ impl OldResource {
     }
 }
 
-/// Servers of before 1.27 do not tell the singular of built-in kinds.
-fn singular(said: String, kind: &str) -> String {
-    if said.is_empty() { kind.to_ascii_lowercase() } else { said }
+/// Servers before 1.27 do not report the singular name of built-in kinds.
+fn singular(reported: String, kind: &str) -> String {
+    if reported.is_empty() { kind.to_ascii_lowercase() } else { reported }
 }
 
 fn watching(verbs: &[String]) -> Watching {

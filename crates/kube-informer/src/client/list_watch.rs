@@ -1,4 +1,4 @@
-//! The only door to a server.
+//! The list and watch requests of a source of objects.
 
 use std::fmt;
 use std::future::Future;
@@ -16,11 +16,11 @@ mod api;
 mod body;
 mod query;
 
-/// Where objects come from: an API server, or anything that can speak for one.
+/// A source of objects: an API server, or anything that behaves like one.
 ///
-/// [`ApiListWatch`] is the one for a `kube::Client`. Implement it for sources of your own and for fakes: what is asked for is typed,
-/// what is answered is bytes as a server would send them, which [`Body`] makes out of objects and events.
-/// Write `async fn`:
+/// [`ApiListWatch`] is the implementation for a `kube::Client`. Implement the trait for custom
+/// sources and fakes: queries are typed, responses are bytes as a server would send them, which
+/// [`Body`] builds from objects and events. Write `async fn`:
 ///
 /// ```
 /// use kube_informer::{Body, Frame, ListQuery, ListWatch, ServerError, Version, WatchQuery};
@@ -39,7 +39,7 @@ mod query;
 /// }
 /// ```
 ///
-/// `Arc<S>` is a source if `S` is, and wrappers that count or delay are a few lines.
+/// `Arc<S>` is a source if `S` is, and wrappers that count or delay requests take a few lines.
 #[doc(alias(
     "ListerWatcher",
     "ListerWatcherWithContext",
@@ -54,11 +54,13 @@ mod query;
     "NewFakePVCControllerSource"
 ))]
 pub trait ListWatch: Send + Sync + 'static {
-    /// Asks for a list, or a page of one. The answer is the JSON of a list, unless it says [otherwise](Body::in_form).
+    /// Requests a list, or a page of one. The response is the JSON of a list, unless it has another
+    /// [wire format](Body::in_form).
     #[doc(alias("ListWithContext", "ListFunc", "ListWithContextFunc"))]
     fn list(&self, query: ListQuery) -> impl Future<Output = Result<Body, ServerError>> + Send;
 
-    /// Opens a watch. The answer is one JSON event on each line, until it ends, unless it says [otherwise](Body::in_form).
+    /// Opens a watch. The response is one JSON event per line, until it ends, unless it has another
+    /// [wire format](Body::in_form).
     #[doc(alias("Watch", "WatchWithContext", "WatchFunc", "WatchFuncWithContext"))]
     fn watch(&self, query: WatchQuery) -> impl Future<Output = Result<Body, ServerError>> + Send;
 }
@@ -73,9 +75,9 @@ impl<S: ListWatch> ListWatch for Arc<S> {
     }
 }
 
-/// A source whose type nobody needs to know. Its futures own what they need, so that they can be held beside it.
+/// A type-erased source. Its futures are `'static`, so that they can be stored next to it.
 #[derive(Clone)]
-pub(crate) struct Source(Arc<dyn Boxed>);
+pub(crate) struct Source(Arc<dyn DynListWatch>);
 
 impl Source {
     pub(crate) fn new(source: impl ListWatch) -> Self {
@@ -97,13 +99,13 @@ impl fmt::Debug for Source {
     }
 }
 
-/// [`ListWatch`] with its futures boxed, which a trait object can have.
-trait Boxed: Send + Sync {
+/// Object-safe [`ListWatch`], with boxed futures.
+trait DynListWatch: Send + Sync {
     fn list(self: Arc<Self>, query: ListQuery) -> BoxFuture<'static, Result<Body, ServerError>>;
     fn watch(self: Arc<Self>, query: WatchQuery) -> BoxFuture<'static, Result<Body, ServerError>>;
 }
 
-impl<S: ListWatch> Boxed for S {
+impl<S: ListWatch> DynListWatch for S {
     fn list(self: Arc<Self>, query: ListQuery) -> BoxFuture<'static, Result<Body, ServerError>> {
         Box::pin(async move { ListWatch::list(&*self, query).await })
     }

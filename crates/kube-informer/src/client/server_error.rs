@@ -1,4 +1,4 @@
-//! What can go wrong between us and a server.
+//! Errors of requests to a server.
 
 use std::fmt;
 use std::sync::Arc;
@@ -11,10 +11,10 @@ use crate::codec::ServerStatus;
 pub(crate) mod answer;
 mod failure;
 
-/// A request to a server, or the stream it answered with, has failed.
+/// A request to a server, or its response stream, has failed.
 ///
-/// Says what was being done and why it failed. Its text may hold what the server itself said of the failure, never a part of an
-/// object. Cheap to clone.
+/// Its message contains the operation and the reason, possibly with the server's error message, but
+/// never a part of an object. Cheap to clone.
 ///
 /// ```
 /// use kube_informer::{Doing, Failure, ServerError};
@@ -32,7 +32,7 @@ struct Inner {
     failure: Failure,
 }
 
-/// What was being done when something failed.
+/// The operation that failed.
 ///
 /// ```
 /// use kube_informer::{Doing, Failure, ServerError};
@@ -45,24 +45,24 @@ struct Inner {
 pub enum Doing {
     /// A LIST, or a page of one.
     List,
-    /// A watch that begins with everything there is.
+    /// A streaming list: a watch that begins with all objects.
     StreamingList,
     /// A watch from a version.
     Watch,
-    /// Asking for the present version, because a watch has been silent.
+    /// A request for the current version, because a watch has been silent.
     Probe,
-    /// Asking what the server serves.
+    /// Discovery of the served resources.
     Discover,
 }
 
 impl ServerError {
-    /// An error of a source of one's own.
+    /// Creates an error, for custom sources.
     #[must_use]
     pub fn new(doing: Doing, what: impl Into<Arc<str>>, failure: Failure) -> Self {
         Self(Arc::new(Inner { doing, what: what.into(), failure }))
     }
 
-    /// What was being done.
+    /// The operation that failed.
     #[must_use]
     pub fn doing(&self) -> Doing {
         self.0.doing
@@ -74,7 +74,7 @@ impl ServerError {
         &self.0.failure
     }
 
-    /// The status that the server answered with, or sent as the last event of a watch.
+    /// The status that the server returned, or sent as the last event of a watch.
     ///
     /// ```
     /// # #[tokio::main(flavor = "current_thread")]
@@ -99,13 +99,13 @@ impl ServerError {
         }
     }
 
-    /// The HTTP status code of the answer, if there was one.
+    /// The HTTP status code of the response, if there was one.
     #[must_use]
     pub fn code(&self) -> Option<u16> {
         self.status().map(|status| status.code)
     }
 
-    /// How long the server asks us to stay away.
+    /// How long the server requires the client to wait before a retry (`Retry-After`).
     ///
     /// ```
     /// # #[tokio::main(flavor = "current_thread")]
@@ -131,30 +131,31 @@ impl ServerError {
         }
     }
 
-    /// The version is too old: what happened since is no longer known (410, `Expired` or `Gone`).
+    /// The resource version is too old: later changes are no longer available (410, `Expired` or
+    /// `Gone`).
     #[must_use]
     pub fn is_expired(&self) -> bool {
         self.status().is_some_and(|status| status.code == 410 || matches!(&*status.reason, "Expired" | "Gone"))
     }
 
-    /// The server has not reached the version: it lags, or it went back.
+    /// The server has not reached the resource version: it lags, or it went back in time.
     #[must_use]
     pub fn is_too_large_version(&self) -> bool {
-        const SENTENCE: &str = "Too large resource version";
+        const MESSAGE: &str = "Too large resource version";
         let Some(status) = self.status() else { return false };
         let timeout = status.code == 504 || status.reason == "Timeout";
-        let said = || status.details.causes.iter().any(|cause| cause.message == SENTENCE);
+        let in_causes = || status.details.causes.iter().any(|cause| cause.message == MESSAGE);
         status.details.causes.iter().any(|cause| cause.reason == "ResourceVersionTooLarge")
-            || (timeout && (status.message.contains(SENTENCE) || said()))
+            || (timeout && (status.message.contains(MESSAGE) || in_causes()))
     }
 
-    /// Who we are is not known (401), or our credentials could not be had.
+    /// The server does not accept the client's credentials (401), or they could not be obtained.
     #[must_use]
     pub fn is_unauthorized(&self) -> bool {
         self.code() == Some(401) || matches!(self.0.failure, Failure::Credentials(_))
     }
 
-    /// We may not do this (403).
+    /// The client does not have the permission (403).
     #[must_use]
     pub fn is_forbidden(&self) -> bool {
         self.code() == Some(403)
@@ -166,20 +167,21 @@ impl ServerError {
         self.code() == Some(404)
     }
 
-    /// The server asks us to come more seldom, or is not ready for this resource (429).
+    /// The server limits the request rate, or is not ready for this resource (429).
     #[must_use]
     pub fn is_too_many_requests(&self) -> bool {
         self.code() == Some(429)
     }
 
-    /// Nobody listens there.
+    /// The connection was refused.
     #[must_use]
     pub fn is_connection_refused(&self) -> bool {
         matches!(self.0.failure, Failure::ConnectionRefused)
     }
 
-    /// Whether the same request may succeed later: the server was not reached, is busy, or broken for now. Not so where it refuses
-    /// what was asked for, as an expired version, or answers with what cannot be used.
+    /// Whether the same request may succeed later: the server was not reached, is busy, or fails
+    /// temporarily. False if it rejects the request, such as for an expired version, or returns an
+    /// unusable response.
     pub(crate) fn may_pass(&self) -> bool {
         match &self.0.failure {
             Failure::Answered { status, .. } => {
@@ -195,7 +197,7 @@ impl ServerError {
         }
     }
 
-    /// Something broke inside the server (`InternalError`).
+    /// An internal error of the server (`InternalError`).
     #[must_use]
     pub fn is_internal(&self) -> bool {
         self.status().is_some_and(|status| status.reason == "InternalError" || status.code == 500)

@@ -1,12 +1,12 @@
-//! Finding a resource by the name a person types.
+//! Lookup of resources by the names that users type.
 
 use super::served::{Served, Watching};
 use crate::client::ServerError;
 
-/// How many names an error suggests at most.
+/// The maximum number of names that an error suggests.
 const SUGGESTIONS: usize = 3;
 
-/// A name has not led to a resource that can be watched.
+/// A name does not identify a resource that can be watched.
 ///
 /// ```
 /// use kube_informer::LookupError;
@@ -17,21 +17,21 @@ const SUGGESTIONS: usize = 3;
 #[derive(Debug, Clone, thiserror::Error)]
 #[non_exhaustive]
 pub enum LookupError {
-    /// The server serves nothing of this name.
+    /// The server has no resource of this name.
     #[error("the server has no resource named {name:?}{}", did_you_mean(.suggestions))]
     Unknown {
         /// The name.
         name: String,
-        /// What it may have been meant to be, likeliest first.
+        /// Similar names, the most similar first.
         suggestions: Vec<String>,
     },
-    /// The server serves it, but it cannot be listed and watched.
+    /// The server has the resource, but it cannot be listed and watched.
     #[error("{resource} can not be listed and watched")]
     NotWatchable {
         /// The resource.
         resource: String,
     },
-    /// The server could not be asked.
+    /// Discovery failed.
     #[error(transparent)]
     Server(#[from] ServerError),
 }
@@ -40,73 +40,75 @@ fn did_you_mean(suggestions: &[String]) -> String {
     if suggestions.is_empty() { String::new() } else { format!("; did you mean {}?", suggestions.join(" or ")) }
 }
 
-/// Finds what a person means, as kubectl does: by plural, singular, kind or short name, with or without a group or the beginning of
-/// one, with or without a version. Full names win over short ones, and what the server names first over what comes later.
+/// Finds a resource as kubectl does: by plural, singular, kind or short name, with or without a
+/// group or a group prefix, with or without a version. Full names take precedence over short ones,
+/// and resources that the server lists first over later ones.
 pub(crate) fn find<'a>(served: &'a [Served], name: &str) -> Result<&'a Served, LookupError> {
-    let small = name.trim().to_ascii_lowercase();
-    let (base, rest) = small.split_once('.').unwrap_or((&small, ""));
-    let mut refused = None;
-    for place in places(rest) {
-        for is_named in [is_fully_named, is_shortly_named] {
-            let mut named = served.iter().filter(|served| is_named(served, base) && place.holds(served)).peekable();
+    let lowercase = name.trim().to_ascii_lowercase();
+    let (base, rest) = lowercase.split_once('.').unwrap_or((&lowercase, ""));
+    let mut not_watchable = None;
+    for restriction in restrictions(rest) {
+        for has_name in [has_full_name, has_short_name] {
+            let mut named =
+                served.iter().filter(|served| has_name(served, base) && restriction.allows(served)).peekable();
             let first = named.peek().copied();
             if let Some(found) = named.find(|served| served.watching == Watching::Possible) {
                 return Ok(found);
             }
-            refused = refused.or(first);
+            not_watchable = not_watchable.or(first);
         }
     }
-    Err(match refused {
-        Some(refused) => LookupError::NotWatchable { resource: refused.full_name() },
+    Err(match not_watchable {
+        Some(not_watchable) => LookupError::NotWatchable { resource: not_watchable.full_name() },
         None => LookupError::Unknown { name: name.to_owned(), suggestions: suggestions(served, base) },
     })
 }
 
-fn is_fully_named(served: &Served, name: &str) -> bool {
+fn has_full_name(served: &Served, name: &str) -> bool {
     served.plural == name || served.singular == name || served.kind.eq_ignore_ascii_case(name)
 }
 
-fn is_shortly_named(served: &Served, name: &str) -> bool {
+fn has_short_name(served: &Served, name: &str) -> bool {
     served.short_names.iter().any(|short| short == name)
 }
 
-/// Where a resource may be.
-enum Place<'a> {
+/// A restriction of a lookup to a group or version.
+enum Restriction<'a> {
     Anywhere,
     Version(&'a str),
     VersionOf { version: &'a str, group: &'a str },
     Group(&'a str),
-    GroupBeginning(&'a str),
+    GroupPrefix(&'a str),
 }
 
-impl Place<'_> {
-    fn holds(&self, served: &Served) -> bool {
+impl Restriction<'_> {
+    fn allows(&self, served: &Served) -> bool {
         match self {
             Self::Anywhere => true,
             Self::Version(version) => served.version == *version,
             Self::VersionOf { version, group } => served.version == *version && served.group == *group,
             Self::Group(group) => served.group == *group,
-            Self::GroupBeginning(beginning) => served.group.starts_with(beginning),
+            Self::GroupPrefix(prefix) => served.group.starts_with(prefix),
         }
     }
 }
 
-/// What may be meant by what follows a name's first dot, likeliest first.
-fn places(rest: &str) -> Vec<Place<'_>> {
+/// The possible interpretations of the part after a name's first dot, the likeliest first.
+fn restrictions(rest: &str) -> Vec<Restriction<'_>> {
     if rest.is_empty() {
-        return vec![Place::Anywhere];
+        return vec![Restriction::Anywhere];
     }
-    let mut places = Vec::new();
+    let mut restrictions = Vec::new();
     match rest.split_once('.') {
-        Some((version, group)) if is_version(version) => places.push(Place::VersionOf { version, group }),
-        None if is_version(rest) => places.push(Place::Version(rest)),
+        Some((version, group)) if is_version(version) => restrictions.push(Restriction::VersionOf { version, group }),
+        None if is_version(rest) => restrictions.push(Restriction::Version(rest)),
         _ => {}
     }
-    places.extend([Place::Group(rest), Place::GroupBeginning(rest)]);
-    places
+    restrictions.extend([Restriction::Group(rest), Restriction::GroupPrefix(rest)]);
+    restrictions
 }
 
-/// Whether this is a version as Kubernetes writes them: `v1`, `v2beta3`.
+/// Whether this is a Kubernetes version name: `v1`, `v2beta3`.
 fn is_version(text: &str) -> bool {
     let Some(rest) = text.strip_prefix('v') else { return false };
     let is_number = |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
@@ -126,7 +128,7 @@ fn suggestions(served: &[Served], name: &str) -> Vec<String> {
     let watchable = served.iter().filter(|served| served.watching == Watching::Possible);
     let mut near: Vec<(usize, String)> =
         watchable.filter_map(|served| Some((distance(served)?, served.full_name()))).collect();
-    // Stable: of two that are as near, the one the server names first.
+    // Stable sort: of two equally similar names, the one that the server lists first.
     near.sort_by_key(|(distance, _)| *distance);
     let mut suggestions: Vec<String> = Vec::new();
     for (_, name) in near {
@@ -137,7 +139,8 @@ fn suggestions(served: &[Served], name: &str) -> Vec<String> {
     suggestions
 }
 
-/// How many letters are to be added, left out, replaced or swapped with their neighbour to come from one to the other.
+/// The number of insertions, deletions, substitutions and transpositions of adjacent letters between
+/// two words (optimal string alignment distance).
 fn distance(one: &str, other: &str) -> usize {
     let (one, other): (Vec<char>, Vec<char>) = (one.chars().collect(), other.chars().collect());
     let mut before: Vec<usize> = Vec::new();

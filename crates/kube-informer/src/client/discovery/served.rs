@@ -4,7 +4,7 @@ use kube::core::ApiResource;
 
 use super::lookup::{self, LookupError};
 
-/// Whether the objects of a resource are in namespaces.
+/// Whether the objects of a resource are namespaced.
 ///
 /// ```
 /// # #[tokio::main(flavor = "current_thread")]
@@ -21,9 +21,9 @@ use super::lookup::{self, LookupError};
 /// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Placing {
-    /// Each is in a namespace.
+    /// Each object is in a namespace.
     Namespaced,
-    /// They are in none.
+    /// The objects are cluster-scoped.
     Cluster,
 }
 
@@ -66,7 +66,7 @@ pub(crate) enum Watching {
 }
 
 impl Served {
-    /// What an informer of it asks for.
+    /// The `ApiResource` of it, such as for an informer.
     #[must_use]
     pub fn resource(&self) -> ApiResource {
         let Self { group, version, kind, plural, .. } = self;
@@ -80,14 +80,14 @@ impl Served {
         }
     }
 
-    /// Its name with its group, as permissions and people have it: `pods`, `deployments.apps`.
+    /// Its plural name with its group, as in RBAC rules and kubectl: `pods`, `deployments.apps`.
     #[must_use]
     pub fn full_name(&self) -> String {
         let dot = if self.group.is_empty() { "" } else { "." };
         format!("{}{dot}{}", self.plural, self.group)
     }
 
-    /// Its group; empty for the first one there was.
+    /// Its group; empty for the core group.
     #[must_use]
     pub fn group(&self) -> &str {
         &self.group
@@ -105,44 +105,45 @@ impl Served {
         &self.kind
     }
 
-    /// Its name, in the plural and in small letters.
+    /// Its plural name, in lowercase.
     #[must_use]
     pub fn plural(&self) -> &str {
         &self.plural
     }
 
-    /// Its name in the singular and in small letters.
+    /// Its singular name, in lowercase.
     #[must_use]
     pub fn singular(&self) -> &str {
         &self.singular
     }
 
-    /// Other names of it, for people in a hurry.
+    /// Its short names, such as `po`.
     #[must_use]
     pub fn short_names(&self) -> &[String] {
         &self.short_names
     }
 
-    /// The names of several resources together, such as `all`, that stand for it too.
+    /// The categories it belongs to, such as `all`.
     #[must_use]
     pub fn categories(&self) -> &[String] {
         &self.categories
     }
 
-    /// Whether its objects are in namespaces.
+    /// Whether its objects are namespaced.
     #[must_use]
     pub fn placing(&self) -> Placing {
         self.placing
     }
 
-    /// Whether there can be an informer of it: it can be listed and watched.
+    /// Whether it can be listed and watched, as an informer requires.
     #[must_use]
     pub fn is_watchable(&self) -> bool {
         self.watching == Watching::Possible
     }
 }
 
-/// Everything that a server serves, as it was when [`Factory::resources`](crate::Factory::resources) asked.
+/// All resources that a server serves, at the time of
+/// [`Factory::resources`](crate::Factory::resources).
 ///
 /// ```
 /// # #[tokio::main(flavor = "current_thread")]
@@ -164,17 +165,18 @@ impl Served {
 pub struct Resources(pub(crate) Vec<Served>);
 
 impl Resources {
-    /// The resource that a person means by a name. See [`Factory::resource_named`](crate::Factory::resource_named).
+    /// Finds a resource by a name as typed by a user. See
+    /// [`Factory::resource_named`](crate::Factory::resource_named).
     ///
     /// # Errors
     ///
-    /// If there is none of that name, or it cannot be watched.
+    /// If there is no resource of that name, or it cannot be watched.
     pub fn named(&self, name: &str) -> Result<&Served, LookupError> {
         lookup::find(&self.0, name)
     }
 
-    /// The resources that a person means by a word: the one of that name, or else all of that category, in the versions that the
-    /// server prefers.
+    /// Finds resources by a word as typed by a user: the resource of that name, or else all
+    /// resources of that category, in the versions that the server prefers.
     ///
     /// # Errors
     ///
@@ -195,7 +197,7 @@ impl Resources {
         if all.is_empty() { Err(error) } else { Ok(all) }
     }
 
-    /// Every resource in every version, in the server's own order: what it prefers comes first.
+    /// Every resource in every version, in the server's order of preference.
     pub fn iter(&self) -> impl Iterator<Item = &Served> {
         self.0.iter()
     }

@@ -1,4 +1,4 @@
-//! Listing and watching on a `kube::Client`.
+//! List and watch requests with a `kube::Client`.
 
 use std::fmt;
 use std::sync::Arc;
@@ -24,13 +24,14 @@ use crate::object::FieldSelector;
 use crate::object::Kind;
 use crate::object::ObjectKey;
 
-/// A `kube::Client` for informers: without retries of its own and without decompression of its own.
+/// Creates a `kube::Client` for informers, without its own retries and decompression.
 ///
-/// A client with kube's usual settings works too. But its middleware repeats requests that were answered with 429, 503 or 504 up to
-/// fifteen times, waiting up to minutes in between, before the informer hears of it: health, `on_watch_error` and metrics show an
-/// outage late, and backoff is applied twice. This cannot be switched off on a client that is already made.
-/// Where kube's `gzip` feature is on, its middleware also reads only the first part of a compressed watch; we notice and then watch
-/// without compression.
+/// A client with kube's default settings works too, but its middleware repeats requests that were
+/// answered with 429, 503 or 504 up to fifteen times, with waits of up to minutes, before the
+/// informer receives the error: health, `on_watch_error` and metrics report an outage late, and
+/// backoff is applied twice. This cannot be disabled on an existing client. With kube's `gzip`
+/// feature, its middleware also reads only the first part of a compressed watch; the informer
+/// detects that and then watches without compression.
 ///
 /// ```no_run
 /// # async fn run() -> Result<(), Box<dyn std::error::Error>> {
@@ -68,14 +69,14 @@ pub struct ApiListWatch {
     compression: Compression,
     wire: Wire,
     tweak: Option<Tweak>,
-    /// Somebody between us and the server unpacks, and may do it wrongly.
-    unpacked_below: Arc<AtomicBool>,
+    /// A middleware decompresses responses, possibly incorrectly for watches.
+    decompressed_below: Arc<AtomicBool>,
     what: Arc<str>,
 }
 
 type Tweak = Arc<dyn Fn(&mut Parameters) + Send + Sync>;
 
-/// Whether answers may be compressed.
+/// Whether responses may be compressed.
 ///
 /// ```
 /// # #[tokio::main(flavor = "current_thread")]
@@ -85,7 +86,7 @@ type Tweak = Arc<dyn Fn(&mut Parameters) + Send + Sync>;
 /// use k8s_openapi::api::core::v1::ConfigMap;
 /// use kube_informer::{Compression, Informer};
 ///
-/// // The server is next door: bytes are cheaper than unpacking them.
+/// On a fast local network, bytes are cheaper than decompression.
 /// let maps = Informer::<ConfigMap>::builder(client).source(|source| source.compression(Compression::None)).start();
 /// maps.synced().await?;
 /// # Ok(())
@@ -94,15 +95,15 @@ type Tweak = Arc<dyn Fn(&mut Parameters) + Send + Sync>;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 #[non_exhaustive]
 pub enum Compression {
-    /// With gzip: large lists and watches then take a tenth of the bytes.
+    /// With gzip: large lists and watches take a tenth of the bytes.
     #[default]
     Gzip,
-    /// Not at all: for fast networks.
+    /// Without compression: for fast networks.
     None,
 }
 
 impl ApiListWatch {
-    /// All of a resource.
+    /// All objects of a resource.
     #[must_use]
     pub fn new(client: Client, resource: ApiResource) -> Self {
         let what = resource.plural.as_str().into();
@@ -115,19 +116,19 @@ impl ApiListWatch {
             compression: Compression::default(),
             wire: Wire::default(),
             tweak: None,
-            unpacked_below: Arc::default(),
+            decompressed_below: Arc::default(),
             what,
         }
     }
 
-    /// All of the resource that a type is of; metadata alone for `PartialObjectMeta`.
+    /// All objects of the resource of a type; only their metadata for `PartialObjectMeta`.
     #[must_use]
     pub fn of<K: Kind>(client: Client) -> Self {
         let source = Self::new(client, K::resource());
         if K::metadata_only() { source.metadata_only() } else { source }
     }
 
-    /// One namespace of it. For a set of namespaces there is one source each.
+    /// Restricts it to one namespace. A set of namespaces needs one source each.
     #[must_use]
     pub fn namespace(mut self, namespace: impl Into<Arc<str>>) -> Self {
         let namespace = namespace.into();
@@ -136,21 +137,21 @@ impl ApiListWatch {
         self
     }
 
-    /// Only what has these labels.
+    /// Restricts it to objects that match a label selector.
     #[must_use]
     pub fn labels(mut self, selector: impl fmt::Display) -> Self {
         self.selectors.set("labelSelector", selector.to_string());
         self
     }
 
-    /// Only what has these fields.
+    /// Restricts it to objects that match a field selector.
     #[must_use]
     pub fn fields(mut self, selector: impl fmt::Display) -> Self {
         self.selectors.set("fieldSelector", selector.to_string());
         self
     }
 
-    /// One object alone: its namespace, and nothing but its name.
+    /// Restricts it to one object, by namespace and name.
     ///
     /// ```
     /// # #[tokio::main(flavor = "current_thread")]
@@ -178,7 +179,7 @@ impl ApiListWatch {
         }
     }
 
-    /// Only the metadata of objects: the server leaves the rest out.
+    /// Requests only the metadata of objects: the server omits the rest.
     ///
     /// ```
     /// # #[tokio::main(flavor = "current_thread")]
@@ -208,21 +209,22 @@ impl ApiListWatch {
         self
     }
 
-    /// Whether answers may be compressed.
+    /// Sets whether responses may be compressed.
     #[must_use]
     pub fn compression(mut self, compression: Compression) -> Self {
         self.compression = compression;
         self
     }
 
-    /// In which form to ask for objects. Kinds whose protobuf is not known here are asked for as JSON.
+    /// Sets the wire format to request. Kinds without a known protobuf schema are requested as
+    /// JSON.
     #[must_use]
     pub fn wire(mut self, wire: Wire) -> Self {
         self.wire = wire;
         self
     }
 
-    /// Changes the parameters of every request, after everything else.
+    /// Changes the parameters of every request, after all other settings.
     ///
     /// ```
     /// # #[tokio::main(flavor = "current_thread")]
@@ -247,23 +249,24 @@ impl ApiListWatch {
         self
     }
 
-    async fn ask(&self, doing: Doing, parameters: Parameters, accept: &'static str) -> Result<Body, ServerError> {
+    async fn request(&self, doing: Doing, parameters: Parameters, accept: &'static str) -> Result<Body, ServerError> {
         let error = |failure| ServerError::new(doing, Arc::clone(&self.what), failure);
         let response = self.send(doing, parameters, accept).await.map_err(error)?;
         let (parts, body) = response.into_parts();
         let encoding = Encoding::of(&parts.headers).map_err(error)?;
-        let mut body = self.plain(doing, body, encoding);
+        let mut body = self.decompressed(doing, body, encoding);
         if !parts.status.is_success() {
-            let said = read_some(&mut body).await;
-            return Err(error(answer::failure(parts.status, &parts.headers, &said, Timestamp::now())));
+            let prefix = read_prefix(&mut body).await;
+            return Err(error(answer::failure(parts.status, &parts.headers, &prefix, Timestamp::now())));
         }
-        match answered(&parts.headers) {
+        match content_wire(&parts.headers) {
             Ok(wire) => Ok(body.in_form(wire)),
             Err(content_type) => Err(error(Failure::NotJson { content_type })),
         }
     }
 
-    /// Sends a request. A watch that was unpacked on its way to us is asked for again, this time not packed at all.
+    /// Sends a request. A watch whose response was decompressed by a middleware is repeated without
+    /// compression.
     async fn send(
         &self,
         doing: Doing,
@@ -277,7 +280,7 @@ impl ApiListWatch {
         let uri = format!("{path}?{}", parameters.encode());
         loop {
             let compression = match self.compression {
-                Compression::Gzip if !self.unpacked_below.load(Ordering::Relaxed) => Compression::Gzip,
+                Compression::Gzip if !self.decompressed_below.load(Ordering::Relaxed) => Compression::Gzip,
                 _ => Compression::None,
             };
             let accept_encoding = match compression {
@@ -291,15 +294,15 @@ impl ApiListWatch {
                 .map_err(|error| Failure::Request(error.to_string().into()))?;
             let response = self.client.send(request).await.map_err(|error| Failure::of_kube(&error))?;
             let watch = matches!(doing, Doing::Watch | Doing::StreamingList);
-            if !watch || compression == Compression::None || !was_unpacked(response.headers()) {
+            if !watch || compression == Compression::None || !was_decompressed(response.headers()) {
                 return Ok(response);
             }
-            self.unpacked_below.store(true, Ordering::Relaxed);
+            self.decompressed_below.store(true, Ordering::Relaxed);
         }
     }
 
-    /// The bytes of an answer, unpacked.
-    fn plain(&self, doing: Doing, body: kube::client::Body, encoding: Encoding) -> Body {
+    /// The decompressed bytes of a response.
+    fn decompressed(&self, doing: Doing, body: kube::client::Body, encoding: Encoding) -> Body {
         let what = Arc::clone(&self.what);
         let gunzip = match encoding {
             Encoding::Identity => None,
@@ -315,12 +318,12 @@ impl ApiListWatch {
         }))
     }
 
-    fn asks_for(&self) -> AsksFor {
+    fn representation(&self) -> Representation {
         if self.metadata_only {
-            return AsksFor::Metadata(self.wire);
+            return Representation::Metadata(self.wire);
         }
         let known = || Table::get().of_kind(&self.resource.api_version, &self.resource.kind).is_some();
-        AsksFor::Objects(match self.wire {
+        Representation::Objects(match self.wire {
             Wire::Protobuf if known() => Wire::Protobuf,
             _ => Wire::Json,
         })
@@ -338,40 +341,40 @@ impl ApiListWatch {
 
 impl ListWatch for ApiListWatch {
     async fn list(&self, query: ListQuery) -> Result<Body, ServerError> {
-        let (doing, accept) = match (query.detail, self.asks_for()) {
-            // Only a wish: a server that cannot do it may send everything.
-            (Detail::Metadata, AsksFor::Objects(_)) => {
+        let (doing, accept) = match (query.detail, self.representation()) {
+            // Only a preference: a server that does not support it may send complete objects.
+            (Detail::Metadata, Representation::Objects(_)) => {
                 (Doing::Probe, "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1,application/json")
             }
-            (_, AsksFor::Metadata(Wire::Json)) => {
+            (_, Representation::Metadata(Wire::Json)) => {
                 (Doing::List, "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1")
             }
-            (_, AsksFor::Metadata(Wire::Protobuf)) => (
+            (_, Representation::Metadata(Wire::Protobuf)) => (
                 Doing::List,
                 "application/vnd.kubernetes.protobuf;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1,\
                  application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1;q=0.9",
             ),
-            (_, AsksFor::Objects(Wire::Json)) => (Doing::List, "application/json"),
-            (_, AsksFor::Objects(Wire::Protobuf)) => (Doing::List, PROTOBUF_OR_JSON),
+            (_, Representation::Objects(Wire::Json)) => (Doing::List, "application/json"),
+            (_, Representation::Objects(Wire::Protobuf)) => (Doing::List, PROTOBUF_OR_JSON),
         };
-        self.ask(doing, self.selected(query.parameters()), accept).await
+        self.request(doing, self.selected(query.parameters()), accept).await
     }
 
     async fn watch(&self, query: WatchQuery) -> Result<Body, ServerError> {
-        let accept = match self.asks_for() {
-            AsksFor::Metadata(Wire::Json) => "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1",
-            AsksFor::Metadata(Wire::Protobuf) => {
+        let accept = match self.representation() {
+            Representation::Metadata(Wire::Json) => "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1",
+            Representation::Metadata(Wire::Protobuf) => {
                 "application/vnd.kubernetes.protobuf;as=PartialObjectMetadata;g=meta.k8s.io;v=v1,\
                  application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1;q=0.9"
             }
-            AsksFor::Objects(Wire::Json) => "application/json",
-            AsksFor::Objects(Wire::Protobuf) => PROTOBUF_OR_JSON,
+            Representation::Objects(Wire::Json) => "application/json",
+            Representation::Objects(Wire::Protobuf) => PROTOBUF_OR_JSON,
         };
         let doing = match query.start {
             WatchStart::After(_) => Doing::Watch,
             WatchStart::Everything { .. } => Doing::StreamingList,
         };
-        self.ask(doing, self.selected(query.parameters()), accept).await
+        self.request(doing, self.selected(query.parameters()), accept).await
     }
 }
 
@@ -385,8 +388,8 @@ impl fmt::Debug for ApiListWatch {
     }
 }
 
-/// What is asked for, and in which form.
-enum AsksFor {
+/// What is requested, and in which wire format.
+enum Representation {
     Objects(Wire),
     Metadata(Wire),
 }
@@ -409,10 +412,10 @@ impl Encoding {
     }
 }
 
-/// An answer that is being read.
+/// The state of reading a response.
 enum Reading {
     Open { body: kube::client::Body, gunzip: Option<Box<Gunzip>> },
-    Over,
+    Done,
 }
 
 impl Reading {
@@ -422,7 +425,7 @@ impl Reading {
             if let Some(plain) = gunzip.as_mut().and_then(|gunzip| gunzip.next()) {
                 return Some(match plain {
                     Ok(plain) => (Ok(plain), Self::Open { body, gunzip }),
-                    Err(error) => (Err(error.into()), Self::Over),
+                    Err(error) => (Err(error.into()), Self::Done),
                 });
             }
             match body.frame().await {
@@ -433,31 +436,31 @@ impl Reading {
                         None => return Some((Ok(bytes), Self::Open { body, gunzip })),
                     }
                 }
-                Some(Err(error)) => return Some((Err(Failure::of_body(&error)), Self::Over)),
+                Some(Err(error)) => return Some((Err(Failure::of_body(&error)), Self::Done)),
                 None => {
-                    let broken_off = gunzip.and_then(|gunzip| gunzip.finish().err())?;
-                    return Some((Err(Failure::BodyCut(broken_off.to_string().into())), Self::Over));
+                    let truncated = gunzip.and_then(|gunzip| gunzip.finish().err())?;
+                    return Some((Err(Failure::BodyCut(truncated.to_string().into())), Self::Done));
                 }
             }
         }
     }
 }
 
-/// The beginning of an answer that is no success, as far as it can be had.
-async fn read_some(body: &mut Body) -> Bytes {
-    let mut said = BytesMut::new();
+/// Reads the beginning of an error response, as far as it is available.
+async fn read_prefix(body: &mut Body) -> Bytes {
+    let mut prefix = BytesMut::new();
     while let Some(Ok(bytes)) = body.next().await {
-        let room = LARGEST_FAILURE - said.len();
-        said.extend_from_slice(&bytes[..bytes.len().min(room)]);
+        let room = LARGEST_FAILURE - prefix.len();
+        prefix.extend_from_slice(&bytes[..bytes.len().min(room)]);
         if bytes.len() >= room {
             break;
         }
     }
-    said.freeze()
+    prefix.freeze()
 }
 
-/// In which form a body is, by what it says; or else what it says.
-fn answered(headers: &HeaderMap) -> Result<Wire, Box<str>> {
+/// The wire format by the content type; the content type itself if it is neither JSON nor protobuf.
+fn content_wire(headers: &HeaderMap) -> Result<Wire, Box<str>> {
     let Some(content_type) = headers.get(CONTENT_TYPE).and_then(|value| value.to_str().ok()) else {
         return Ok(Wire::Json);
     };
@@ -468,8 +471,8 @@ fn answered(headers: &HeaderMap) -> Result<Wire, Box<str>> {
     }
 }
 
-/// Whether an answer was packed by the server and unpacked by somebody before it reached us.
-fn was_unpacked(headers: &HeaderMap) -> bool {
+/// Whether a response was compressed by the server and decompressed before it reached this client.
+fn was_decompressed(headers: &HeaderMap) -> bool {
     !headers.contains_key(CONTENT_ENCODING)
         && headers.get_all(VARY).iter().any(|value| value.as_bytes().eq_ignore_ascii_case(b"accept-encoding"))
 }

@@ -1,4 +1,4 @@
-//! What a source answers.
+//! The responses of a source.
 
 use std::fmt;
 use std::pin::Pin;
@@ -11,7 +11,7 @@ use crate::client::ServerError;
 use crate::codec::Wire;
 use crate::object::Version;
 
-/// The bytes of an answer, as they arrive. Dropping it closes the connection it comes from.
+/// The bytes of a response, as they arrive. Dropping it closes its connection.
 ///
 /// ```
 /// # #[tokio::main(flavor = "current_thread")]
@@ -31,13 +31,14 @@ pub struct Body {
 }
 
 impl Body {
-    /// Bytes as a server sends them: the JSON of a list, or one JSON event on each line.
+    /// Creates a body from bytes as a server sends them: the JSON of a list, or one JSON event per
+    /// line.
     pub fn from_stream(bytes: impl Stream<Item = Result<Bytes, ServerError>> + Send + 'static) -> Self {
         Self { bytes: bytes.boxed(), wire: Wire::Json }
     }
 
-    /// Says in which form the bytes are: with [`Wire::Protobuf`] a list in its envelope, or the frames of a watch, each after its
-    /// length.
+    /// Sets the wire format of the bytes: with [`Wire::Protobuf`] a list in its envelope, or
+    /// length-prefixed watch frames.
     #[must_use]
     pub fn in_form(mut self, wire: Wire) -> Self {
         self.wire = wire;
@@ -48,7 +49,7 @@ impl Body {
         self.wire
     }
 
-    /// A whole list, out of the JSON of its objects.
+    /// Creates the body of a complete list from the JSON of its objects.
     pub fn from_list<I>(version: &Version, items: I) -> Self
     where
         I: IntoIterator<Item: AsRef<[u8]>>,
@@ -68,7 +69,7 @@ impl Body {
         Self::from_stream(stream::iter([Ok(json)]))
     }
 
-    /// A watch, out of its events. It ends when they do.
+    /// Creates the body of a watch from its events. It ends when they do.
     pub fn from_frames(frames: impl Stream<Item = Frame> + Send + 'static) -> Self {
         Self::from_stream(frames.map(|frame| Ok(frame.to_line())))
     }
@@ -88,7 +89,7 @@ impl fmt::Debug for Body {
     }
 }
 
-/// An event of a watch, its object as JSON.
+/// A watch event, with its object as JSON.
 ///
 /// ```
 /// # #[tokio::main(flavor = "current_thread")]
@@ -105,29 +106,30 @@ impl fmt::Debug for Body {
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Frame {
-    /// The object entered what is watched.
+    /// The object was created, or entered the watched set.
     Added(Bytes),
     /// The object was changed.
     Modified(Bytes),
-    /// The object left what is watched. This is the last of it, with the version of its deletion.
+    /// The object was deleted, or left the watched set. Holds its last state, with the resource
+    /// version of the deletion.
     Deleted(Bytes),
-    /// Nothing else has changed up to this version.
+    /// A bookmark: there are no other changes up to this version.
     Bookmark(Version),
-    /// The end of what a streaming list begins with, which is as of this version.
+    /// The bookmark that ends the initial events of a streaming list, which is as of this version.
     InitialEventsEnd(Version),
     /// The watch has failed.
     Failed {
         /// An HTTP status code.
         code: u16,
-        /// A word for programs, such as `Expired`.
+        /// A machine-readable reason, such as `Expired`.
         reason: String,
-        /// A sentence for people.
+        /// A human-readable message.
         message: String,
     },
 }
 
 impl Frame {
-    /// An event that says the version is too old, which makes an informer list anew.
+    /// An event for a version that is too old, which makes an informer relist.
     ///
     /// ```
     /// use kube_informer::Frame;
@@ -152,7 +154,7 @@ impl Frame {
         line.put_slice(name.as_bytes());
         line.put_slice(br#"","object":"#);
         match (object, self) {
-            // A line break cannot stand inside a JSON string, only between tokens, where a space is as good.
+            // A JSON string cannot contain a raw line break; between tokens a space is equivalent.
             (Some(object), _) => line.extend(object.iter().map(|byte| if *byte == b'\n' { b' ' } else { *byte })),
             (None, Self::Failed { code, reason, message }) => {
                 line.put_slice(br#"{"kind":"Status","apiVersion":"v1","metadata":{},"status":"Failure","message":"#);

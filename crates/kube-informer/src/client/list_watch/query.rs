@@ -1,10 +1,10 @@
-//! What is asked of a source.
+//! The queries that a source receives.
 
 use std::time::Duration;
 
 use crate::object::Version;
 
-/// What list is wanted. Which resource, namespace and selectors, the source knows.
+/// A list request. The source itself has the resource, namespace and selectors.
 ///
 /// ```
 /// use kube_informer::{ListQuery, ListVersion};
@@ -16,22 +16,23 @@ use crate::object::Version;
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct ListQuery {
-    /// How new it must be.
+    /// The minimum resource version.
     pub version: ListVersion,
-    /// The most objects on a page; none for all at once.
+    /// The page size; `None` for no pagination.
     pub limit: Option<u32>,
-    /// The token of the page before. The server then goes on with the version of that page, and none is to be named.
+    /// The continue token of the previous page. The server then continues at the version of that
+    /// page, and `version` is not sent.
     pub continue_token: Option<String>,
-    /// How much of each object.
+    /// How much of each object is requested.
     pub detail: Detail,
 }
 
-/// How new a list must be.
+/// The minimum resource version of a list.
 ///
 /// ```
 /// use kube_informer::{ListVersion, Version};
 ///
-/// // What a source of one's own may make of it: only one that is behind has to fetch anything.
+/// A custom source may use it like this: it needs to fetch only if it is behind.
 /// fn is_enough(wanted: &ListVersion, have: &Version) -> bool {
 ///     match wanted {
 ///         ListVersion::Any => true,
@@ -45,15 +46,15 @@ pub struct ListQuery {
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum ListVersion {
-    /// The newest there is.
+    /// The newest version.
     Latest,
-    /// Whatever the server has at hand.
+    /// Any version that the server has available.
     Any,
-    /// At least as new as this.
+    /// At least this version.
     NotOlderThan(Version),
 }
 
-/// How much of each object is wanted.
+/// How much of each object is requested.
 ///
 /// ```
 /// use kube_informer::{Detail, ListQuery, ListVersion};
@@ -64,14 +65,14 @@ pub enum ListVersion {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 #[non_exhaustive]
 pub enum Detail {
-    /// As much as the source was made for.
+    /// What the source is configured for.
     #[default]
     Usual,
-    /// Metadata is enough: nobody will look further.
+    /// Metadata is sufficient.
     Metadata,
 }
 
-/// What watch is wanted.
+/// A watch request.
 ///
 /// ```
 /// use std::time::Duration;
@@ -83,20 +84,20 @@ pub enum Detail {
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct WatchQuery {
-    /// Where it begins.
+    /// Where it starts.
     pub start: WatchStart,
-    /// Whether bookmarks are wanted.
+    /// Whether the server should send bookmarks.
     pub bookmarks: Bookmarks,
-    /// When the server is to end it.
+    /// The duration after which the server ends the watch.
     pub timeout: Duration,
 }
 
-/// Where a watch begins.
+/// Where a watch starts.
 ///
 /// ```
 /// use kube_informer::WatchStart;
 ///
-/// // What a source that cannot stream lists looks at first.
+/// A source without support for streaming lists checks this first.
 /// fn is_streaming_list(start: &WatchStart) -> bool {
 ///     matches!(start, WatchStart::Everything { .. })
 /// }
@@ -105,17 +106,17 @@ pub struct WatchQuery {
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum WatchStart {
-    /// With what happened after this version.
+    /// Changes after this version.
     After(Version),
-    /// With everything there is, at least as new as this version, or the newest there is. A bookmark marks the end of it
-    /// (a streaming list).
+    /// A streaming list: all objects, at least at this version, or at the newest; a bookmark ends
+    /// the initial events.
     Everything {
-        /// How new.
+        /// The minimum version; `None` for the newest.
         not_older_than: Option<Version>,
     },
 }
 
-/// Whether a watch is to tell, now and then, how far it has come.
+/// Whether a watch requests bookmarks.
 ///
 /// ```
 /// use std::time::Duration;
@@ -126,21 +127,21 @@ pub enum WatchStart {
 /// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub enum Bookmarks {
-    /// It is.
+    /// Bookmarks are requested.
     #[default]
     Wanted,
-    /// It is not.
+    /// Bookmarks are not requested.
     Unwanted,
 }
 
 impl ListQuery {
-    /// A list of this version, all at once.
+    /// A list at this version, without pagination.
     #[must_use]
     pub fn new(version: ListVersion) -> Self {
         Self { version, limit: None, continue_token: None, detail: Detail::Usual }
     }
 
-    /// The parameters of the request.
+    /// The query parameters.
     pub(super) fn parameters(&self) -> Parameters {
         let mut parameters = Parameters::default();
         if let Some(limit) = self.limit {
@@ -170,7 +171,7 @@ impl WatchQuery {
         Self { start, bookmarks: Bookmarks::Wanted, timeout }
     }
 
-    /// The parameters of the request.
+    /// The query parameters.
     pub(super) fn parameters(&self) -> Parameters {
         let mut parameters = Parameters::default();
         parameters.set("watch", "true");
@@ -192,7 +193,7 @@ impl WatchQuery {
     }
 }
 
-/// The parameters of a request, each name once, in order.
+/// The query parameters of a request, ordered, with unique names.
 ///
 /// ```
 /// use kube_informer::Parameters;
@@ -214,7 +215,7 @@ impl Parameters {
         self.0.iter().find(|(known, _)| known == name).map(|(_, value)| &**value)
     }
 
-    /// Sets a parameter, in place of one of the same name.
+    /// Sets a parameter, replacing one of the same name.
     pub fn set(&mut self, name: impl Into<String>, value: impl Into<String>) {
         let (name, value) = (name.into(), value.into());
         match self.0.iter_mut().find(|(known, _)| *known == name) {
@@ -223,12 +224,12 @@ impl Parameters {
         }
     }
 
-    /// Leaves a parameter out.
+    /// Removes a parameter.
     pub fn remove(&mut self, name: &str) {
         self.0.retain(|(known, _)| known != name);
     }
 
-    /// As they stand in a URL.
+    /// The URL-encoded query string.
     pub(super) fn encode(&self) -> String {
         form_urlencoded::Serializer::new(String::new()).extend_pairs(&self.0).finish()
     }

@@ -1,4 +1,4 @@
-//! Making sense of an answer that is no success.
+//! Interpretation of error responses.
 
 use std::time::Duration;
 
@@ -9,13 +9,13 @@ use jiff::Timestamp;
 use super::failure::{self, Failure};
 use crate::codec::{ServerStatus, protobuf};
 
-/// How many bytes of a failure's body are read.
+/// How many bytes of an error response are read.
 pub(crate) const LARGEST_FAILURE: usize = 64 << 10;
 
-/// How much of a server's own words is kept.
+/// The maximum length of a server's error message that is kept.
 const LONGEST_MESSAGE: usize = 1_000;
 
-/// What an answer other than success says, in whatever form it says so.
+/// Converts an error response in any format to a failure.
 pub(crate) fn failure(code: StatusCode, headers: &HeaderMap, body: &[u8], now: Timestamp) -> Failure {
     let status = status(code, headers, body);
     let retry_after = headers
@@ -30,8 +30,8 @@ fn status(code: StatusCode, headers: &HeaderMap, body: &[u8]) -> ServerStatus {
     let mut status = ServerStatus::of_json(body)
         .filter(|status| !status.message.is_empty() || !status.reason.is_empty())
         .or_else(|| protobuf::status(body))
-        .unwrap_or_else(|| ServerStatus { message: words(headers, body), ..ServerStatus::default() });
-    // What HTTP says is what happened, whatever the body claims.
+        .unwrap_or_else(|| ServerStatus { message: message_of(headers, body), ..ServerStatus::default() });
+    // The HTTP status takes precedence over the code in the body.
     status.code = code.as_u16();
     if status.reason.is_empty() {
         code.canonical_reason().unwrap_or_default().split(' ').for_each(|word| status.reason.push_str(word));
@@ -40,8 +40,9 @@ fn status(code: StatusCode, headers: &HeaderMap, body: &[u8]) -> ServerStatus {
     status
 }
 
-/// What a body that is no status says. Nothing of a JSON body is repeated, since it may be an object, and nothing of a page.
-fn words(headers: &HeaderMap, body: &[u8]) -> String {
+/// The message of a body that is not a `Status`. Nothing of a JSON body is included, since it may
+/// be an object, and nothing of an HTML page.
+fn message_of(headers: &HeaderMap, body: &[u8]) -> String {
     let content_type = headers.get(CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or_default();
     let text = body.trim_ascii();
     if text.is_empty() {
@@ -67,7 +68,7 @@ fn shorten(text: &mut String) {
     }
 }
 
-/// `Retry-After` is a number of seconds, or a date.
+/// Parses `Retry-After`: a number of seconds, or a date.
 fn parse_retry_after(value: &str, now: Timestamp) -> Option<Duration> {
     let value = value.trim();
     if let Ok(seconds) = value.parse() {

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use crate::codec::{Broken, FrameTooLong, GunzipError, ListError, ServerStatus};
 
-/// Why a request, or the stream it answered with, failed.
+/// Why a request, or its response stream, failed.
 ///
 /// ```
 /// use std::time::Duration;
@@ -19,102 +19,103 @@ use crate::codec::{Broken, FrameTooLong, GunzipError, ListError, ServerStatus};
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Failure {
-    /// The server answered with a failure, or sent one as the last event of a watch.
+    /// The server returned an error, or sent one as the last event of a watch.
     Answered {
-        /// What it said.
+        /// The server's status.
         status: Box<ServerStatus>,
-        /// How long it asks us to stay away: from the header, or from the status.
+        /// How long to wait before a retry: from the `Retry-After` header, or from the status.
         retry_after: Option<Duration>,
     },
-    /// Nobody listens there.
+    /// The connection was refused.
     ConnectionRefused,
-    /// No connection could be made, or it broke before the answer.
+    /// No connection could be established, or it broke before the response.
     Transport(Box<str>),
     /// The TLS handshake failed.
     Tls(Box<str>),
-    /// The credentials could not be had.
+    /// The credentials could not be obtained.
     Credentials(Box<str>),
-    /// The request could not be made out of what was asked for.
+    /// The request could not be built from its parameters.
     Request(Box<str>),
-    /// The answer broke off.
+    /// The response was cut off.
     BodyCut(Box<str>),
-    /// The answer was to be gzip and is not.
+    /// The response is not valid gzip, or has another encoding.
     Gzip,
-    /// One object or frame is longer than it may be.
+    /// An object or frame exceeds the maximum length.
     TooLong {
-        /// How long it may be.
+        /// The maximum length in bytes.
         limit: usize,
     },
-    /// The answer is neither JSON nor what was asked for: some proxy's page, perhaps.
+    /// The response is neither JSON nor the requested format, but possibly an error page of a
+    /// proxy.
     NotJson {
-        /// What it says it is.
+        /// Its content type.
         content_type: Box<str>,
     },
-    /// The answer is JSON, but no list.
+    /// The response is JSON, but not a list.
     NotAList {
-        /// What it says it is.
+        /// Its kind.
         kind: Box<str>,
     },
-    /// The answer, or one frame of it, cannot be read.
+    /// The response, or one frame of it, cannot be decoded.
     Undecodable(Broken),
-    /// One object cannot be read; the others were.
+    /// One object cannot be decoded; the others were.
     UndecodableObject,
-    /// There is no version to watch from: the list, or the object, has none.
+    /// There is no resource version to watch from: the list, or the object, has none.
     NoVersion,
-    /// Nothing came for too long.
+    /// Nothing was received for too long.
     TimedOut {
-        /// How long.
+        /// For how long.
         after: Duration,
     },
-    /// All objects may have come, but not the mark that ends them.
+    /// All objects may have been received, but not the bookmark that ends the initial events.
     NoInitialEventsEnd {
-        /// For how long nothing new came.
+        /// For how long nothing new was received.
         after: Duration,
     },
-    /// A watch was closed as soon as it had been opened.
+    /// A watch was closed immediately after it was opened.
     #[doc(alias("VeryShortWatchError"))]
     ShortWatch,
-    /// A watch that was to begin with everything there is ended before it had sent it.
+    /// A streaming list ended before it was complete.
     EndedEarly,
 }
 
 impl Failure {
-    /// A failed request or body of kube's, by what is at the root of it.
+    /// Classifies a failed request by its root cause.
     pub(crate) fn of_kube(error: &kube::Error) -> Self {
         if let kube::Error::Auth(error) = error {
-            return Self::Credentials(chain(error).into());
+            return Self::Credentials(error_chain(error).into());
         }
-        let text = chain(error);
+        let text = error_chain(error);
         if is_refused(error) {
             return Self::ConnectionRefused;
         }
-        let small = text.to_ascii_lowercase();
-        if ["certificate", "tls", "handshake"].iter().any(|word| small.contains(word)) {
+        let lowercase = text.to_ascii_lowercase();
+        if ["certificate", "tls", "handshake"].iter().any(|word| lowercase.contains(word)) {
             return Self::Tls(text.into());
         }
         Self::Transport(text.into())
     }
 
-    /// A body that broke off.
+    /// The response body was cut off.
     pub(crate) fn of_body(error: &(dyn Error + 'static)) -> Self {
-        Self::BodyCut(chain(error).into())
+        Self::BodyCut(error_chain(error).into())
     }
 
-    /// A failure that a watch sent as its last event.
+    /// An error that the server sent as the last event of a watch.
     pub(crate) fn of_frame(status: ServerStatus) -> Self {
         let retry_after = retry_after(&status);
         Self::Answered { status: Box::new(status), retry_after }
     }
 }
 
-/// What a status says of when to come back.
+/// The wait before a retry according to a status.
 pub(super) fn retry_after(status: &ServerStatus) -> Option<Duration> {
     let seconds = status.details.retry_after_seconds;
     (seconds > 0).then(|| Duration::from_secs(seconds.into()))
 }
 
-/// All that an error says, from the outside in, nothing twice.
-fn chain(error: &(dyn Error + 'static)) -> String {
+/// The messages of an error and its sources, without repetitions.
+fn error_chain(error: &(dyn Error + 'static)) -> String {
     let mut text = error.to_string();
     let mut inner = error.source();
     while let Some(error) = inner {
