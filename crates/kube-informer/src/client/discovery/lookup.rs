@@ -139,8 +139,8 @@ fn suggestions(served: &[Served], name: &str) -> Vec<String> {
     suggestions
 }
 
-/// The number of insertions, deletions, substitutions and transpositions of adjacent letters between
-/// two words (optimal string alignment distance).
+/// The number of insertions, deletions, substitutions and transpositions of adjacent letters
+/// between two words (optimal string alignment distance).
 fn distance(one: &str, other: &str) -> usize {
     let (one, other): (Vec<char>, Vec<char>) = (one.chars().collect(), other.chars().collect());
     let mut before: Vec<usize> = Vec::new();

@@ -74,7 +74,7 @@ pub enum Overflow {
     /// Events have the origin of the last change of each object.
     #[default]
     Coalesce,
-    /// Events look as after a lost watch: with [`Origin::Relist`], and deletions as
+    /// Events are as after a lost watch: with [`Origin::Relist`], and deletions as
     /// [`Missed`](crate::FinalState::Missed). So the handler can detect that it has missed events.
     Replay,
 }
