@@ -44,26 +44,26 @@ mod wait;
 
 /// A watched, indexed, local cache of the objects of one kind. Cheap to clone.
 ///
-/// An informer lists a resource once, then watches it. Reads are served from the cache; handlers are
-/// called with every change. The informer runs from [`start`](Self::start) until
-/// [`shutdown`](Self::shutdown), or until its last handle is dropped. Handles are the informer itself,
-/// a [`Lister`], an [`Index`], a [`Registration`] and a [`Subscription`]. A handle captured by a handler
-/// counts until that handler is removed.
+/// An informer lists a resource once, then watches it. Reads are served from the cache; handlers
+/// are called with every change. The informer runs from [`start`](Self::start) until
+/// [`shutdown`](Self::shutdown), or until its last handle is dropped. Handles are the informer
+/// itself, a [`Lister`], an [`Index`], a [`Registration`] and a [`Subscription`]. A handle captured
+/// by a handler counts until that handler is removed.
 ///
 /// # Resync
 ///
-/// With a [resync period](InformerBuilder::resync), handlers periodically receive every object in the
-/// cache as [`Updated`](Event::Updated) with [`Origin::Resync`](crate::Origin::Resync), where `old` and
-/// `new` are the same object. A resync sends no request to the server. The rules are those of
-/// client-go:
+/// With a [resync period](InformerBuilder::resync), handlers periodically receive every object in
+/// the cache as [`Updated`](Event::Updated) with [`Origin::Resync`](crate::Origin::Resync), where
+/// `old` and `new` are the same object. A resync sends no request to the server. The rules are
+/// those of client-go:
 ///
 /// - If the informer has no resync period, no handler is resynced.
-/// - A handler uses the informer's period, or [its own](HandlerBuilder::resync), which is at least one
-///   second.
+/// - A handler uses the informer's period, or [its own](HandlerBuilder::resync), which is at least
+///   one second.
 /// - Once per check period the informer looks for handlers that are due. The check period is the
-///   informer's period. A handler added before the start with a shorter period shortens it; a handler
-///   added after the start with a shorter period gets the check period. Each handler is resynced at the
-///   first check at or after its due time.
+///   informer's period. A handler added before the start with a shorter period shortens it; a
+///   handler added after the start with a shorter period gets the check period. Each handler is
+///   resynced at the first check at or after its due time.
 /// - Objects with a pending change are skipped. A handler is skipped while it has not finished an
 ///   earlier batch, such as the initial list or the previous resync.
 ///
@@ -217,8 +217,8 @@ impl<K: Object> Informer<K> {
 
     /// Stops the informer permanently, for all of its handles.
     ///
-    /// When the returned future completes, no request, task or connection is left. Stopping begins with
-    /// the call; awaiting the future is optional. To release a single handle, drop it instead.
+    /// When the returned future completes, no request, task or connection is left. Stopping begins
+    /// with the call; awaiting the future is optional. To release a single handle, drop it instead.
     ///
     /// The future waits for running handlers to return, so do not await it inside a handler. Events
     /// that are still queued are not delivered. The cache can still be read.
@@ -371,8 +371,8 @@ impl<K: Object> Informer<K> {
 
     /// Adds an index by the values at a field path, such as `spec.nodeName`.
     ///
-    /// `[*]` selects every element of an array: `status.podIPs[*].ip`. See [`Obj::values_at`]. Indexing
-    /// decodes no bodies.
+    /// `[*]` selects every element of an array: `status.podIPs[*].ip`. See [`Obj::values_at`].
+    /// Indexing decodes no bodies.
     ///
     /// ```
     /// # #[tokio::main(flavor = "current_thread")]
@@ -492,9 +492,9 @@ impl<K: Object> Informer<K> {
 
     /// Returns a builder for a handler with its own filter, backlog or resync period.
     ///
-    /// A handler may be added at any time. A late handler first receives the current state, as events
-    /// with [`Origin::Initial`](crate::Origin::Initial), and then every later change: no duplicates, no
-    /// gaps.
+    /// A handler may be added at any time. A late handler first receives the current state, as
+    /// events with [`Origin::Initial`](crate::Origin::Initial), and then every later change: no
+    /// duplicates, no gaps.
     ///
     /// ```
     /// # #[tokio::main(flavor = "current_thread")]
@@ -526,12 +526,12 @@ impl<K: Object> Informer<K> {
     /// Replaces the set of namespaces that are listed and watched.
     ///
     /// Objects of removed namespaces are deleted from the cache, with the final state
-    /// [`Filtered`](crate::FinalState::Filtered). Objects of added namespaces arrive with the first list
-    /// of the namespace; [`synced`](Self::synced) waits for it. The namespaces have no effect on a custom
-    /// source.
+    /// [`Filtered`](crate::FinalState::Filtered). Objects of added namespaces arrive with the first
+    /// list of the namespace; [`synced`](Self::synced) waits for it. The namespaces have no effect
+    /// on a custom source.
     ///
-    /// Fails for an informer of a [`Factory`](crate::Factory), because other handles may rely on its
-    /// namespaces. Use [`Factory::within`](crate::Factory::within) to get an informer of other
+    /// Fails for an informer of a [`Factory`](crate::Factory), because other handles may rely on
+    /// its namespaces. Use [`Factory::within`](crate::Factory::within) to get an informer of other
     /// namespaces.
     ///
     /// ```
@@ -569,7 +569,8 @@ impl<X> Informer<PartialObjectMeta<X>>
 where
     PartialObjectMeta<X>: Object,
 {
-    /// Returns a builder for an informer of the metadata of a resource that is known only at run time.
+    /// Returns a builder for an informer of the metadata of a resource that is known only at run
+    /// time.
     ///
     /// The server sends only metadata.
     ///

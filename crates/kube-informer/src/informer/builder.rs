@@ -103,7 +103,8 @@ impl<K: Object> InformerBuilder<K> {
         self
     }
 
-    /// Sets the watch that detects the definition of the resource while the server does not serve it.
+    /// Sets the watch that detects the definition of the resource while the server does not serve
+    /// it.
     pub(crate) fn definition_watch(mut self, definition_watch: Option<Arc<dyn DefinitionWatch>>) -> Self {
         self.definition_watch = definition_watch;
         self
@@ -133,7 +134,8 @@ impl<K: Object> InformerBuilder<K> {
         self
     }
 
-    /// Customizes the list and watch requests, for example compression or additional query parameters.
+    /// Customizes the list and watch requests, for example compression or additional query
+    /// parameters.
     ///
     /// Has no effect on a custom source.
     ///

@@ -30,8 +30,8 @@ use crate::client::ServerError;
 #[non_exhaustive]
 #[doc(alias("SyncResult"))]
 pub enum SyncError {
-    /// The server refuses the request: missing credentials (401), missing permission (403), or an unknown
-    /// resource (404).
+    /// The server refuses the request: missing credentials (401), missing permission (403), or an
+    /// unknown resource (404).
     ///
     /// [`when_refused`](crate::InformerBuilder::when_refused) configures whether this ends a wait.
     #[error("the cache cannot be filled: {0}")]
@@ -64,8 +64,8 @@ pub enum WaitError {
     /// The informer has stopped.
     #[error("the informer has stopped")]
     Stopped,
-    /// The server went back in time, for example after a restored backup. Earlier resource versions are
-    /// no longer meaningful.
+    /// The server went back in time, for example after a restored backup. Earlier resource versions
+    /// are no longer meaningful.
     #[error("the server went back in time: versions from before mean nothing any more")]
     WentBack,
 }

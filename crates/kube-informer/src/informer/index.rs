@@ -15,12 +15,12 @@ use crate::store::{Hamt, Reader, StoreEntry, StoreState, guarded};
 
 /// Finds objects of kind `K` by values of type `V`.
 ///
-/// An index may be created at any time, and its results are complete from the start. The writer builds
-/// the index table in small steps, so that a build does not delay changes; until the table is ready,
-/// lookups scan every object. The table is dropped with the last handle of the index.
+/// An index may be created at any time, and its results are complete from the start. The writer
+/// builds the index table in small steps, so that a build does not delay changes; until the table
+/// is ready, lookups scan every object. The table is dropped with the last handle of the index.
 ///
-/// Each lookup reads one snapshot, which covers both the index and the objects. If the index function
-/// panics, the object it was called with has no values in the index.
+/// Each lookup reads one snapshot, which covers both the index and the objects. If the index
+/// function panics, the object it was called with has no values in the index.
 ///
 /// ```
 /// # #[tokio::main(flavor = "current_thread")]
@@ -61,8 +61,8 @@ impl<K, V: Hash + Eq + Send + Sync + 'static> Index<K, V> {
     /// Creates an index over the values that a function returns.
     ///
     /// The function runs once per change of an object. A body that it decodes is shared with the
-    /// handlers of that change. Its return value must not borrow from the object: `collect` the values
-    /// into a `Vec`.
+    /// handlers of that change. Its return value must not borrow from the object: `collect` the
+    /// values into a `Vec`.
     #[doc(hidden)]
     pub fn new<I>(reader: &Reader, function: impl Fn(&Obj<K>) -> I + Send + Sync + 'static) -> Self
     where
@@ -228,7 +228,8 @@ impl<K> Index<K, String> {
         Self::over(reader, move |object| object.label(&label).map(str::to_owned).into_iter().collect())
     }
 
-    /// Creates an index by the values at a path; `[*]` selects every array element. Decodes no bodies.
+    /// Creates an index by the values at a path; `[*]` selects every array element. Decodes no
+    /// bodies.
     #[doc(hidden)]
     pub fn by_path(reader: &Reader, path: FieldPath) -> Self {
         Self::over(reader, move |object| object.values_at(&path))

@@ -12,9 +12,9 @@ use crate::store::Event;
 impl<K: Object + Clone> Subscription<K> {
     /// Returns a stream of every object that is added, changed or deleted.
     ///
-    /// The stream fits `Controller::owns_stream` and `Controller::watches_stream` of `kube-runtime`. Such
-    /// a controller opens no watch for this kind; it receives the changes of a cache that it can also
-    /// read.
+    /// The stream fits `Controller::owns_stream` and `Controller::watches_stream` of
+    /// `kube-runtime`. Such a controller opens no watch for this kind; it receives the changes of a
+    /// cache that it can also read.
     ///
     /// ```
     /// use k8s_openapi::api::apps::v1::{Deployment, ReplicaSet};
@@ -29,25 +29,26 @@ impl<K: Object + Clone> Subscription<K> {
     /// }
     /// ```
     ///
-    /// An object whose owners change is yielded twice, in its old and its new state, so that the former
-    /// owner is reconciled too. A deleted object is yielded in its last known state. A resync yields every
-    /// object again.
+    /// An object whose owners change is yielded twice, in its old and its new state, so that the
+    /// former owner is reconciled too. A deleted object is yielded in its last known state. A
+    /// resync yields every object again.
     ///
-    /// The stream never yields an error: the informer handles server failures, and reports them in its
-    /// [`Health`](crate::Health). An object that cannot be decoded as `K` is skipped with a warning. The
-    /// stream ends when the informer stops.
+    /// The stream never yields an error: the informer handles server failures, and reports them in
+    /// its [`Health`](crate::Health). An object that cannot be decoded as `K` is skipped with a
+    /// warning. The stream ends when the informer stops.
     ///
-    /// `Controller::for_stream` accepts the stream too, but requires a `kube_runtime` store, which holds
-    /// every object decoded: a second cache. Let the controller watch its own kind (`Controller::new`), or
-    /// build it on a [`WorkQueue`](crate::WorkQueue).
+    /// `Controller::for_stream` accepts the stream too, but requires a `kube_runtime` store, which
+    /// holds every object decoded: a second cache. Let the controller watch its own kind
+    /// (`Controller::new`), or build it on a [`WorkQueue`](crate::WorkQueue).
     pub fn touched_objects(self) -> impl Stream<Item = Result<K, watcher::Error>> + Send + use<K> {
         self.flat_map(|event| stream::iter(touched(event))).filter_map(async |object| decoded(&object).map(Ok))
     }
 
     /// Returns a stream of every object that is added or changed, without deletions.
     ///
-    /// Use it for controllers that ignore deleted objects. An object whose owners change is yielded once,
-    /// in its new state. Otherwise it behaves like [`touched_objects`](Self::touched_objects).
+    /// Use it for controllers that ignore deleted objects. An object whose owners change is yielded
+    /// once, in its new state. Otherwise it behaves like
+    /// [`touched_objects`](Self::touched_objects).
     ///
     /// ```
     /// # #[tokio::main(flavor = "current_thread")]

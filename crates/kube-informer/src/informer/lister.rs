@@ -25,9 +25,9 @@ mod snapshot;
 
 /// Reads a cache of objects of kind `K`. Cheap to clone.
 ///
-/// Every call reads one consistent snapshot. Readers never block the writer, and the writer never blocks
-/// readers. Lookup, selection and sorting decode no bodies. The order of lists is unspecified unless they
-/// are [`sorted`](Self::sorted).
+/// Every call reads one consistent snapshot. Readers never block the writer, and the writer never
+/// blocks readers. Lookup, selection and sorting decode no bodies. The order of lists is
+/// unspecified unless they are [`sorted`](Self::sorted).
 ///
 /// ```
 /// # #[tokio::main(flavor = "current_thread")]
@@ -180,9 +180,9 @@ impl<K> Lister<K> {
 
     /// Returns this lister if the cache is full and the last server contact is recent enough.
     ///
-    /// Use it for reads that must not be stale. Any byte received from the server counts as contact. The
-    /// watch of a kind that does not change may be silent for a minute or more, until the reflector
-    /// probes the server. A lister of [`fixed`](Self::fixed) objects is always fresh.
+    /// Use it for reads that must not be stale. Any byte received from the server counts as
+    /// contact. The watch of a kind that does not change may be silent for a minute or more, until
+    /// the reflector probes the server. A lister of [`fixed`](Self::fixed) objects is always fresh.
     ///
     /// ```
     /// # #[tokio::main(flavor = "current_thread")]

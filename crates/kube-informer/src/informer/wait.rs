@@ -15,8 +15,8 @@ use crate::pipeline::health::Health;
 impl<K: Object> Informer<K> {
     /// Completes when the cache is full, that is, when every scope has been listed.
     ///
-    /// May be called before [`start`](Self::start), and any number of times. Fails if the informer stops,
-    /// and if waiting cannot help; see [`SyncError`].
+    /// May be called before [`start`](Self::start), and any number of times. Fails if the informer
+    /// stops, and if waiting cannot help; see [`SyncError`].
     ///
     /// ```
     /// # #[tokio::main(flavor = "current_thread")]
@@ -53,8 +53,9 @@ impl<K: Object> Informer<K> {
 
     /// Whether the cache is full, that is, whether every scope has been listed.
     ///
-    /// This does not imply that handlers have processed the objects. It stays `true` when the server
-    /// becomes unreachable. Adding [namespaces](Self::set_namespaces) resets it until they are listed.
+    /// This does not imply that handlers have processed the objects. It stays `true` when the
+    /// server becomes unreachable. Adding [namespaces](Self::set_namespaces) resets it until they
+    /// are listed.
     ///
     /// ```
     /// # #[tokio::main(flavor = "current_thread")]
@@ -81,7 +82,8 @@ impl<K: Object> Informer<K> {
 
     /// Completes when the cache has reached a resource version.
     ///
-    /// With the version of an object that was just written, this gives read-your-writes consistency.
+    /// With the version of an object that was just written, this gives read-your-writes
+    /// consistency.
     ///
     /// ```
     /// # #[tokio::main(flavor = "current_thread")]
@@ -103,8 +105,8 @@ impl<K: Object> Informer<K> {
     /// ```
     ///
     /// A version of another resource is reached only when the server reports it, for example with a
-    /// bookmark. This may take a minute, or may never happen if this resource does not change at all.
-    /// Fails if the server goes back in time meanwhile.
+    /// bookmark. This may take a minute, or may never happen if this resource does not change at
+    /// all. Fails if the server goes back in time meanwhile.
     #[must_use]
     pub fn wait_for(&self, version: Version) -> BoxFuture<'static, Result<(), WaitError>> {
         self.core.wait_for(version)
@@ -135,9 +137,9 @@ impl<K: Object> Informer<K> {
     /// # }
     /// ```
     ///
-    /// The test is called once for each observed state of the object, with `None` while the object does
-    /// not exist. Several changes in one batch are observed as one state. To stop waiting when the object
-    /// is deleted, let the test pass for `None` too. To wait without a cache, use
+    /// The test is called once for each observed state of the object, with `None` while the object
+    /// does not exist. Several changes in one batch are observed as one state. To stop waiting when
+    /// the object is deleted, let the test pass for `None` too. To wait without a cache, use
     /// [`until()`](crate::one_shot::until()).
     #[must_use]
     #[doc(alias("UntilWithSync", "PreconditionFunc"))]
@@ -177,8 +179,8 @@ impl<K: Object> Informer<K> {
 
     /// Returns a receiver that is notified when the health changes.
     ///
-    /// [`Health::last_contact`] in a received value dates from that change; [`health`](Self::health)
-    /// returns the current one.
+    /// [`Health::last_contact`] in a received value dates from that change;
+    /// [`health`](Self::health) returns the current one.
     ///
     /// ```
     /// # #[tokio::main(flavor = "current_thread")]

@@ -3,8 +3,8 @@
 use crate::object::Selector;
 use crate::store::{BloomQuery, StoreEntry, StoreState};
 
-/// Matches entries of a state against a label selector. The Bloom filter of an entry's label set rejects
-/// most non-matching sets without reading their labels.
+/// Matches entries of a state against a label selector. The Bloom filter of an entry's label set
+/// rejects most non-matching sets without reading their labels.
 pub(super) struct Selection<'s, 'a> {
     selector: &'s Selector,
     state: &'a StoreState,
