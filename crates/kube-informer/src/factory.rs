@@ -1,4 +1,8 @@
-//! One watch and one cache for each resource, however many ask.
+//! The informer factory: one watch and one cache per resource and scope, however many parts of a
+//! program use it.
+//!
+//! Uses `informer` to build informers, `client` for discovery, and `object`, `store`, `pipeline`
+//! and `reflector` for shared types; must not use `one_shot` or `workqueue`.
 
 use std::sync::Arc;
 
@@ -24,8 +28,11 @@ mod registry;
 mod scope;
 mod sync;
 
-/// One watch and one cache for each resource and [scope](Scope), however many parts of a program ask for it and under whatever type
-/// they view it. Cheap to clone.
+/// Creates informers that share one watch and one cache per resource and [scope](Scope). Cheap to
+/// clone.
+///
+/// Informers are shared regardless of which part of a program requests them, and of the type that
+/// they decode objects as.
 ///
 /// ```
 /// # #[tokio::main(flavor = "current_thread")]
@@ -38,7 +45,7 @@ mod sync;
 /// use kube::core::{ApiResource, DynamicObject};
 /// use kube_informer::{Factory, Kind};
 ///
-/// /// All that this program needs of a pod.
+/// /// The only field that this program reads.
 /// #[derive(serde::Deserialize)]
 /// struct PodNode { spec: Spec }
 /// #[derive(serde::Deserialize)]
@@ -64,23 +71,28 @@ mod sync;
 /// # }
 /// ```
 ///
-/// The factory holds its informers weakly. Each lives as long as anybody holds it, or something that came out of it: a lister, an
-/// index, a registration, a subscription. The last one to go stops the watch and frees the cache; asking again begins anew.
+/// The factory holds weak references to its informers. An informer lives as long as one of its
+/// handles: the informer itself, a lister, an index, a registration or a subscription. Dropping the
+/// last handle stops the watch and frees the cache; a later request creates a new informer.
 ///
 /// # Kinds that come and go
 ///
-/// An informer of a kind that does not exist asks again and again, up to every 30 seconds. Meanwhile a wait for it [fails], or
-/// [goes on](crate::WhenRefused::Wait), as set. Sooner than by asking again it learns of the kind where the definitions of custom
-/// resources may be watched: they are, metadata only and once for all informers, as long as any of them waits for its kind. While
-/// there is no definition the informer rests, and asks only every [five minutes](crate::reflector::ReflectorSettings::absent_retry). When a
-/// definition goes, its objects are told to be deleted, and the informer rests until it comes back.
+/// An informer of a kind that does not exist retries with backoff, at most 30 seconds apart.
+/// Meanwhile, a wait for it [fails] or [continues](crate::WhenRefused::Wait), depending on the
+/// settings.
+///
+/// If the server permits it, the factory also watches custom resource definitions while any
+/// informer waits for its kind: one metadata-only watch for all informers. An informer then detects
+/// its kind as soon as it is defined. While there is no definition, it retries only every [five
+/// minutes](crate::reflector::ReflectorSettings::absent_retry). When a definition is deleted, its
+/// objects are reported as deleted, and the informer pauses until the definition is created again.
 ///
 /// [fails]: Self::synced
 ///
-/// # Metadata alone
+/// # Metadata only
 ///
-/// With `PartialObjectMeta<K>` the server is asked for metadata alone, which has its own watch and its own cache: a whole object
-/// cannot be made of it.
+/// With `PartialObjectMeta<K>` only metadata is requested from the server. It has a separate watch
+/// and a separate cache, because it cannot be converted to whole objects.
 #[derive(Debug, Clone)]
 #[doc(alias = "SharedInformerFactory")]
 #[doc(alias = "DynamicSharedInformerFactory")]
@@ -92,7 +104,7 @@ pub struct Factory {
 }
 
 impl Factory {
-    /// A factory whose informers are of everything, with the usual settings.
+    /// Creates a factory with default settings, whose informers contain all objects of their kind.
     #[must_use]
     #[doc(alias = "NewSharedInformerFactory")]
     #[doc(alias = "NewDynamicSharedInformerFactory")]
@@ -100,14 +112,17 @@ impl Factory {
         Self { registry: Arc::new(Registry::new(client, Kinds::default(), None)), scope: None }
     }
 
-    /// A factory with settings: for every kind, and for single ones.
+    /// Returns a builder for a factory with settings for all kinds and for single kinds.
     #[doc(alias = "NewSharedInformerFactoryWithOptions")]
     pub fn builder(client: Client) -> FactoryBuilder {
         FactoryBuilder::new(client)
     }
 
-    /// The same factory, asked for other objects: of other namespaces, with other labels or fields than were set. All else is as it
-    /// was set, and so it is the same [`start`](Self::start), [`synced`](Self::synced) and [`shutdown`](Self::shutdown).
+    /// Returns a handle to the same factory whose informers have another scope: other namespaces,
+    /// labels or fields than the settings.
+    ///
+    /// All other settings stay the same. [`start`](Self::start), [`synced`](Self::synced) and
+    /// [`shutdown`](Self::shutdown) affect the whole factory.
     ///
     /// ```
     /// # #[tokio::main(flavor = "current_thread")]
@@ -132,9 +147,9 @@ impl Factory {
         Self { registry: Arc::clone(&self.registry), scope: Some(scope) }
     }
 
-    /// The informer of the resource that the type `K` is of.
+    /// Returns the informer of the resource that type `K` represents.
     ///
-    /// Once the factory has been started, it runs from when it is asked for.
+    /// If the factory has been started, the informer is started immediately.
     ///
     /// ```
     /// # #[tokio::main(flavor = "current_thread")]
@@ -162,10 +177,12 @@ impl Factory {
         self.shared(K::resource(), content, placing)
     }
 
-    /// The informer of a resource that is known only at run time, or that `K` does not name.
+    /// Returns the informer of a resource that is known only at run time, or that `K` does not
+    /// name.
     ///
-    /// For a group, a version and a kind there is `ApiResource::from_gvk`, which guesses the plural; [`resource_named`] asks the server
-    /// instead. If `K` is `PartialObjectMeta`, the server is asked for metadata alone.
+    /// `ApiResource::from_gvk` builds a resource from group, version and kind, and guesses the
+    /// plural; [`resource_named`] uses discovery instead. If `K` is `PartialObjectMeta`, only
+    /// metadata is requested from the server.
     ///
     /// [`resource_named`]: Self::resource_named
     ///
@@ -193,8 +210,10 @@ impl Factory {
         self.shared(resource, content, Placing::Namespaced)
     }
 
-    /// The informer of a resource, by the name that a person types: `deploy`, `deployments.apps`, `Deployment`,
-    /// `deployments.v1.apps`. See [`resource_named`](Self::resource_named).
+    /// Returns the informer of a resource by a name as used with kubectl.
+    ///
+    /// For example `deploy`, `deployments.apps`, `Deployment` or `deployments.v1.apps`. See
+    /// [`resource_named`](Self::resource_named).
     ///
     /// ```
     /// # #[tokio::main(flavor = "current_thread")]
@@ -221,11 +240,14 @@ impl Factory {
         })
     }
 
-    /// The resource that a person means by a name: its plural, singular, kind or a short name, with a group (`deployments.apps`), the
-    /// beginning of one (`ingresses.networking`), a version (`deployments.v1.apps`), or nothing at all. As with kubectl, full names win over
-    /// short ones, and of several groups and versions the one that the server names first.
+    /// Looks up a resource by name: its plural, singular, kind or a short name.
     ///
-    /// Asks the server what it serves, each time anew: two requests.
+    /// The name may be qualified with a group (`deployments.apps`), the beginning of a group
+    /// (`ingresses.networking`), or a version and a group (`deployments.v1.apps`). As in kubectl,
+    /// full names take precedence over short names; among several groups and versions, the one that
+    /// the server lists first is chosen.
+    ///
+    /// Every call runs discovery again: two requests.
     ///
     /// ```
     /// # #[tokio::main(flavor = "current_thread")]
@@ -247,7 +269,8 @@ impl Factory {
         Box::pin(async move { Ok(factory.look_up(&name).await?.resource()) })
     }
 
-    /// Everything that the server serves, to be asked for by name any number of times: two requests.
+    /// Discovers all resources that the server serves, for any number of lookups by name: two
+    /// requests.
     #[must_use]
     #[doc(alias = "ServerPreferredResources")]
     #[doc(alias = "ServerGroupsAndResources")]
@@ -264,8 +287,9 @@ impl Factory {
         Informer::of(self.registry.informer(resource, content, placing, self.scope.as_ref()))
     }
 
-    /// Starts every informer that has been asked for; those that are asked for later start at once. May be called any number of
-    /// times. Does nothing after [`shutdown`](Self::shutdown).
+    /// Starts all informers of the factory; informers that are created later start immediately.
+    ///
+    /// May be called any number of times. Does nothing after [`shutdown`](Self::shutdown).
     ///
     /// ```
     /// # #[tokio::main(flavor = "current_thread")]
@@ -277,7 +301,7 @@ impl Factory {
     /// let factory = Factory::new(client);
     /// let maps = factory.informer::<ConfigMap>();
     /// factory.start();
-    /// let secrets = factory.informer::<Secret>(); // started, too
+    /// let secrets = factory.informer::<Secret>(); // started immediately
     /// maps.synced().await?;
     /// secrets.synced().await?;
     /// # Ok(())
@@ -286,17 +310,20 @@ impl Factory {
     ///
     /// # Panics
     ///
-    /// Outside of a tokio runtime.
+    /// Panics outside of a tokio runtime.
     #[doc(alias = "StartWithContext")]
     pub fn start(&self) {
         self.registry.start();
     }
 
-    /// Completes when the cache of every informer is full that is held now. Waits for [`start`](Self::start) too.
+    /// Completes when the cache of every informer that currently exists is full. May be called
+    /// before [`start`](Self::start).
     ///
-    /// Fails where waiting cannot help: when an informer has stopped, or the server refuses it what it asks for, as for missing
-    /// permissions or kinds that do not exist, unless it is [set](crate::InformerSettings::when_refused) to wait for those. The error names
-    /// every cache that is not full, and why. Informers keep trying, and a later wait can succeed.
+    /// Fails if waiting does not help: an informer has stopped, or the server refuses its requests,
+    /// for example because of missing permissions or a kind that does not exist, unless the
+    /// informer is [configured](crate::InformerSettings::when_refused) to wait. The error names
+    /// every cache that is not full, and the cause. Informers keep retrying, and a later wait can
+    /// succeed.
     ///
     /// ```
     /// # #[tokio::main(flavor = "current_thread")]
@@ -326,7 +353,8 @@ impl Factory {
         Box::pin(Awaited::new(self.registry.living()).synced())
     }
 
-    /// Which caches are not full now, and why: for whoever has waited long enough.
+    /// Returns the caches that are not full, with the causes. For example to report after a
+    /// timeout.
     ///
     /// ```
     /// # #[tokio::main(flavor = "current_thread")]
@@ -347,11 +375,13 @@ impl Factory {
         Awaited::new(self.registry.living()).missing()
     }
 
-    /// Stops every informer for good, also those that somebody holds. No request, no task and no connection of any is left when this
-    /// completes.
+    /// Stops all informers permanently, including those that still have handles.
     ///
-    /// Stopping begins with the call; waiting is for those who want to know. Handlers return from what they are doing, so do not wait
-    /// in one of them. Caches can still be read. Informers that are asked for later are stopped from the start.
+    /// When the returned future completes, no request, task or connection is left.
+    ///
+    /// Stopping begins with the call; awaiting the future is optional. The future waits for running
+    /// handlers to return, so do not await it inside a handler. Caches can still be read. Informers
+    /// that are requested later are stopped from the start.
     ///
     /// ```
     /// # #[tokio::main(flavor = "current_thread")]
@@ -378,7 +408,7 @@ impl Factory {
         let (registry, ending) = (Arc::clone(&self.registry), self.registry.stop());
         Box::pin(async move {
             join_all(ending.iter().map(|shared| shared.all_ended())).await;
-            // Nobody waits for a definition any more.
+            // All informers have ended, so the definition watch has no user any more and ends too.
             let ending = registry.definitions.ending();
             join_all(ending.iter().map(|shared| shared.all_ended())).await;
         })

@@ -1,6 +1,8 @@
 //! Lists and watches without a cache: one paged list, one resumed watch, one awaited state.
 //!
-//! Uses `client` and the reflector's parts for requests and backoff. Starts no task and keeps no object.
+//! Uses `body`, `client`, `codec`, `object` and the reflector's parts for requests and backoff;
+//! must not use `informer`, `store` or `pipeline`. Stores no object, and starts no task except for
+//! read-ahead.
 
 pub use self::pager::{List, Pager};
 pub use self::retry_watch::{RetryWatch, WatchEvent, WatchStream};

@@ -1,4 +1,4 @@
-//! Building a factory.
+//! The factory builder, and the settings per kind.
 
 use std::any::type_name;
 use std::collections::HashMap;
@@ -14,7 +14,7 @@ use crate::client::ApiListWatch;
 use crate::informer::InformerSettings;
 use crate::object::{Kind, Object, is_partial};
 
-/// A factory to be. See [`Factory::builder`].
+/// Builds a [`Factory`]. See [`Factory::builder`].
 ///
 /// ```
 /// # #[tokio::main(flavor = "current_thread")]
@@ -43,35 +43,35 @@ pub struct FactoryBuilder {
     changes: Vec<Change>,
 }
 
-/// What is to be changed in the defaults for one kind.
+/// The settings of one kind, as a change of the defaults.
 struct Change {
-    what: What,
-    who: Box<str>,
+    key: KindKey,
+    given_for: Box<str>,
     settings: Box<dyn FnOnce(InformerSettings<DynamicObject>) -> InformerSettings<DynamicObject> + Send>,
 }
 
-/// What is set for each kind.
+/// The defaults, and the settings per kind.
 #[derive(Debug, Default)]
 pub(super) struct Kinds {
     defaults: InformerSettings<DynamicObject>,
-    by_kind: HashMap<What, Chosen>,
+    by_kind: HashMap<KindKey, KindSettings>,
 }
 
-/// Which kind, whatever its version.
+/// Identifies a kind regardless of its version.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
-struct What {
+struct KindKey {
     group: String,
     plural: String,
     content: Content,
 }
 
 #[derive(Debug)]
-struct Chosen {
+struct KindSettings {
     settings: InformerSettings<DynamicObject>,
-    who: Box<str>,
+    given_for: Box<str>,
 }
 
-/// One resource has been given settings that cannot both hold.
+/// One resource was given conflicting settings.
 ///
 /// ```
 /// # #[tokio::main(flavor = "current_thread")]
@@ -98,13 +98,13 @@ struct Chosen {
 #[error("{resource} is given two settings of {setting}: {first} and {second}")]
 #[non_exhaustive]
 pub struct SettingsConflict {
-    /// The resource, as in `deployments.apps`.
+    /// The resource, for example `deployments.apps`.
     pub resource: String,
-    /// Which setting.
+    /// The name of the setting.
     pub setting: &'static str,
-    /// The value that was given first, and for what.
+    /// The first value, and what it was given for.
     pub first: String,
-    /// The other value, and for what.
+    /// The second value, and what it was given for.
     pub second: String,
 }
 
@@ -113,10 +113,10 @@ impl FactoryBuilder {
         Self { client, kinds: Kinds::default(), sources: None, changes: Vec::new() }
     }
 
-    /// What holds for every kind that has no settings of its own, and what those begin with.
+    /// Sets the defaults: the settings of kinds without their own, and the base of those that have.
     ///
-    /// Namespaces are for kinds that are in some. A kind that is known only at run time and in none is to be given
-    /// [`all_namespaces`](InformerSettings::all_namespaces).
+    /// Namespaces apply only to namespaced kinds. For a cluster-scoped kind that is known only at
+    /// run time, set [`all_namespaces`](InformerSettings::all_namespaces).
     ///
     /// ```
     /// # #[tokio::main(flavor = "current_thread")]
@@ -132,7 +132,7 @@ impl FactoryBuilder {
     /// let factory = Factory::builder(client).defaults(|all| all.namespace("kube-system")).build()?;
     /// let (maps, nodes) = (factory.informer::<ConfigMap>(), factory.informer::<Node>());
     /// factory.start();
-    /// factory.synced().await?; // nodes are in no namespace, and not asked for by one
+    /// factory.synced().await?; // nodes are cluster-scoped, so the namespace does not apply
     /// assert_eq!(maps.lister().count(), 1);
     /// # drop(nodes);
     /// # Ok(())
@@ -149,11 +149,12 @@ impl FactoryBuilder {
         self
     }
 
-    /// What holds for one kind, in whatever version and under whatever type it is viewed. Begins with the
-    /// [defaults](Self::defaults), also with those that are given later.
+    /// Sets the settings of one kind, for all of its versions and types. They are based on the
+    /// [defaults](Self::defaults), even if those are set later.
     ///
-    /// Metadata alone (`PartialObjectMeta`) has its own cache, and may have its own settings. Without, it has those of the kind, but
-    /// for `transform` and `keep_if`, which may look into bodies.
+    /// Metadata-only objects (`PartialObjectMeta`) have a separate cache and may have their own
+    /// settings. By default they have those of the kind, except for `transform` and `keep_if`,
+    /// which may read bodies.
     #[doc(alias = "ByObject")]
     #[doc(alias = "WithCustomResyncConfig")]
     pub fn kind<K: Kind>(
@@ -164,7 +165,8 @@ impl FactoryBuilder {
         self.change(&K::resource(), content, type_name::<K>().into(), settings)
     }
 
-    /// The same for a kind that is known only at run time. If `K` is `PartialObjectMeta`, for its metadata alone.
+    /// Sets the settings of a kind that is known only at run time. If `K` is `PartialObjectMeta`,
+    /// they apply only to its metadata.
     ///
     /// ```
     /// # #[tokio::main(flavor = "current_thread")]
@@ -186,23 +188,24 @@ impl FactoryBuilder {
         settings: impl FnOnce(InformerSettings<K>) -> InformerSettings<K> + Send + 'static,
     ) -> Self {
         let content = if is_partial::<K>() { Content::Metadata } else { Content::Whole };
-        let who = format!("{} {}", resource.api_version, resource.kind);
-        self.change(resource, content, who.into(), settings)
+        let given_for = format!("{} {}", resource.api_version, resource.kind);
+        self.change(resource, content, given_for.into(), settings)
     }
 
     fn change<K>(
         mut self,
         resource: &ApiResource,
         content: Content,
-        who: Box<str>,
+        given_for: Box<str>,
         settings: impl FnOnce(InformerSettings<K>) -> InformerSettings<K> + Send + 'static,
     ) -> Self {
         let settings = Box::new(|defaults: InformerSettings<DynamicObject>| settings(defaults.cast()).cast());
-        self.changes.push(Change { what: What::new(resource, content), who, settings });
+        self.changes.push(Change { key: KindKey::new(resource, content), given_for, settings });
         self
     }
 
-    /// Changes where objects come from, of every kind: whether answers are compressed, parameters of one's own.
+    /// Customizes the list and watch requests of all kinds, for example compression or additional
+    /// query parameters.
     ///
     /// ```
     /// # #[tokio::main(flavor = "current_thread")]
@@ -228,9 +231,9 @@ impl FactoryBuilder {
         self
     }
 
-    /// The factory, of which no informer does anything until it is [started](Factory::start).
+    /// Builds the factory. No informer does anything until it is [started](Factory::start).
     ///
-    /// Fails if one resource was given settings that cannot both hold, as when two types are views of it.
+    /// Fails if one resource was given conflicting settings, for example through two types of it.
     pub fn build(self) -> Result<Factory, SettingsConflict> {
         let Self { client, mut kinds, sources, changes } = self;
         for change in changes {
@@ -242,23 +245,23 @@ impl FactoryBuilder {
 
 impl Kinds {
     fn add(&mut self, change: Change) -> Result<(), SettingsConflict> {
-        let Change { what, who, settings } = change;
-        let chosen = Chosen { settings: settings(self.defaults.clone()), who };
-        let Some(before) = self.by_kind.get(&what) else {
-            self.by_kind.insert(what, chosen);
+        let Change { key, given_for, settings } = change;
+        let chosen = KindSettings { settings: settings(self.defaults.clone()), given_for };
+        let Some(before) = self.by_kind.get(&key) else {
+            self.by_kind.insert(key, chosen);
             return Ok(());
         };
         let Some((setting, first, second)) = before.settings.difference(&chosen.settings) else { return Ok(()) };
         Err(SettingsConflict {
-            resource: what.to_string(),
+            resource: key.to_string(),
             setting,
-            first: format!("{first} for {}", before.who),
-            second: format!("{second} for {}", chosen.who),
+            first: format!("{first} for {}", before.given_for),
+            second: format!("{second} for {}", chosen.given_for),
         })
     }
 
     pub(super) fn settings(&self, resource: &ApiResource, content: Content) -> InformerSettings<DynamicObject> {
-        let chosen = |content| self.by_kind.get(&What::new(resource, content)).map(|chosen| chosen.settings.clone());
+        let chosen = |content| self.by_kind.get(&KindKey::new(resource, content)).map(|chosen| chosen.settings.clone());
         let whole = || chosen(Content::Whole).unwrap_or_else(|| self.defaults.clone());
         match content {
             Content::Whole => whole(),
@@ -267,13 +270,13 @@ impl Kinds {
     }
 }
 
-impl What {
+impl KindKey {
     fn new(resource: &ApiResource, content: Content) -> Self {
         Self { group: resource.group.clone(), plural: resource.plural.clone(), content }
     }
 }
 
-impl fmt::Display for What {
+impl fmt::Display for KindKey {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let dot = if self.group.is_empty() { "" } else { "." };
         write!(f, "{}{dot}{}", self.plural, self.group)
@@ -282,7 +285,7 @@ impl fmt::Display for What {
 
 impl fmt::Debug for FactoryBuilder {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let kinds: Vec<String> = self.changes.iter().map(|change| change.what.to_string()).collect();
+        let kinds: Vec<String> = self.changes.iter().map(|change| change.key.to_string()).collect();
         f.debug_struct("FactoryBuilder")
             .field("defaults", &self.kinds.defaults)
             .field("kinds", &kinds)

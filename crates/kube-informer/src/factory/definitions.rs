@@ -1,4 +1,4 @@
-//! Seeing kinds come and go: the definitions of custom resources, watched while somebody waits for one.
+//! Detection of custom resource definitions that are created or deleted.
 
 use std::sync::{Arc, Weak};
 use std::time::Duration;
@@ -16,13 +16,15 @@ use crate::object::ObjectKey;
 use crate::pipeline::controller::Shared;
 use crate::reflector::{DefinitionState, DefinitionWatch};
 
-/// How long to go without, where definitions may not be watched.
+/// How long the definitions are not watched after the server refused it.
 const REFUSED_FOR: Duration = Duration::from_secs(600);
 
 type Definition = PartialObjectMeta<DynamicObject>;
 
-/// The definitions of custom resources. They are watched, metadata only, while somebody waits for one of them, and only where the
-/// server lets us.
+/// The definitions of custom resources.
+///
+/// SingleDefinitionWatch metadata-only informer watches them while any informer waits for its
+/// definition, if the server permits it.
 pub(super) struct Definitions {
     client: Client,
     state: Mutex<State>,
@@ -30,9 +32,9 @@ pub(super) struct Definitions {
 
 #[derive(Default)]
 struct State {
-    /// Held by those who wait.
+    /// The informer of the definitions, kept alive by the streams that use it.
     watching: Weak<Core>,
-    /// The last one watched, as long as tasks of it are left.
+    /// Earlier and current informers of the definitions that still have tasks.
     ending: Vec<Arc<Shared>>,
     refused_until: Option<Instant>,
 }
@@ -42,19 +44,20 @@ impl Definitions {
         Arc::new(Self { client, state: Mutex::default() })
     }
 
-    /// Somebody to look out for this resource, if it is one that may have a definition: its group then has a dot in it.
+    /// Returns the definition watch of a resource; `None` if its group has no dot, because the
+    /// group of a custom resource always has one.
     pub(super) fn definition_watch(self: &Arc<Self>, resource: &ApiResource) -> Option<Arc<dyn DefinitionWatch>> {
         let ApiResource { group, plural, .. } = resource;
         let name = ObjectKey::cluster(format!("{plural}.{group}"));
-        group.contains('.').then(|| Arc::new(One { definitions: Arc::clone(self), name }) as _)
+        group.contains('.').then(|| Arc::new(SingleDefinitionWatch { definitions: Arc::clone(self), name }) as _)
     }
 
-    /// Tasks that may be left when nobody waits any more.
+    /// Informers of the definitions that may still have tasks when they are no longer used.
     pub(super) fn ending(&self) -> Vec<Arc<Shared>> {
         self.state.lock().ending.clone()
     }
 
-    /// The one watch of all who wait now.
+    /// Returns the shared informer of the definitions; starts it if there is none.
     fn watch(&self) -> Informer<Definition> {
         let informer;
         let mut state = self.state.lock();
@@ -78,66 +81,66 @@ impl Definitions {
     }
 }
 
-/// Looks out for one definition.
-struct One {
+/// Watches for one definition.
+struct SingleDefinitionWatch {
     definitions: Arc<Definitions>,
     name: ObjectKey,
 }
 
-/// How far looking out has come.
-enum Looking {
-    Beginning,
-    /// Not to be watched before that.
+/// The state of the stream of one definition.
+enum Phase {
+    Start,
+    /// The server refused the watch; retry at this time.
     Refused(Instant),
-    Hearing(Subscription<Definition>),
+    Subscribed(Subscription<Definition>),
 }
 
-impl DefinitionWatch for One {
+impl DefinitionWatch for SingleDefinitionWatch {
     fn look(&self) -> BoxStream<'static, DefinitionState> {
         let Self { definitions, name } = self;
-        let beginning = match definitions.refused_until() {
-            Some(until) => Looking::Refused(until),
-            None => Looking::Beginning,
+        let start = match definitions.refused_until() {
+            Some(until) => Phase::Refused(until),
+            None => Phase::Start,
         };
         let (definitions, name) = (Arc::clone(definitions), name.clone());
-        stream::unfold(beginning, move |looking| look_on(looking, Arc::clone(&definitions), name.clone())).boxed()
+        stream::unfold(start, move |phase| next_state(phase, Arc::clone(&definitions), name.clone())).boxed()
     }
 }
 
-async fn look_on(
-    mut looking: Looking,
+async fn next_state(
+    mut phase: Phase,
     definitions: Arc<Definitions>,
     name: ObjectKey,
-) -> Option<(DefinitionState, Looking)> {
+) -> Option<(DefinitionState, Phase)> {
     loop {
-        looking = match looking {
-            Looking::Refused(until) => {
+        phase = match phase {
+            Phase::Refused(until) => {
                 sleep_until(until).await;
-                Looking::Beginning
+                Phase::Start
             }
-            Looking::Beginning => {
+            Phase::Start => {
                 let all = definitions.watch();
                 match all.synced().await {
                     Ok(()) => {}
                     Err(SyncError::Refused(_)) => {
                         let until = Instant::now() + REFUSED_FOR;
                         definitions.refused(until);
-                        return Some((DefinitionState::Unknown, Looking::Refused(until)));
+                        return Some((DefinitionState::Unknown, Phase::Refused(until)));
                     }
                     Err(SyncError::Stopped) => return None,
                 }
                 let its_name = name.clone();
                 let events = all.handler().filter(move |definition| *definition.key() == its_name).subscribe();
-                // One that is there is the first event.
+                // An existing definition is reported by the first event.
                 if all.lister().get(&name).is_none() {
-                    return Some((DefinitionState::Absent, Looking::Hearing(events)));
+                    return Some((DefinitionState::Absent, Phase::Subscribed(events)));
                 }
-                Looking::Hearing(events)
+                Phase::Subscribed(events)
             }
-            Looking::Hearing(mut events) => {
+            Phase::Subscribed(mut events) => {
                 let event = events.next().await?;
-                let sight = if event.is_deleted() { DefinitionState::Absent } else { DefinitionState::Present };
-                return Some((sight, Looking::Hearing(events)));
+                let state = if event.is_deleted() { DefinitionState::Absent } else { DefinitionState::Present };
+                return Some((state, Phase::Subscribed(events)));
             }
         }
     }

@@ -1,4 +1,4 @@
-//! Which caches there are.
+//! The registry of a factory's caches.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -17,7 +17,7 @@ use crate::client::discovery::served::Placing;
 use crate::informer::{Core, InformerBuilder, InformerSettings};
 use crate::pipeline::controller::Shared;
 
-/// The caches of a factory, held weakly: they live as long as somebody uses them.
+/// The caches of a factory, as weak references: a cache lives as long as one of its handles.
 pub(super) struct Registry {
     pub(super) client: Client,
     pub(super) kinds: Kinds,
@@ -32,7 +32,7 @@ pub(super) type Sources = Box<dyn Fn(ApiListWatch) -> ApiListWatch + Send + Sync
 struct State {
     life: Life,
     caches: HashMap<Identity, Cache>,
-    /// Informers that nobody uses any more, while tasks of them are left.
+    /// Dropped informers that still have tasks.
     ending: Vec<Arc<Shared>>,
 }
 
@@ -44,7 +44,7 @@ enum Life {
     ShutDown,
 }
 
-/// What makes two informers one.
+/// The key by which informers are shared.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 struct Identity {
     group: String,
@@ -54,7 +54,7 @@ struct Identity {
     scope: Scope,
 }
 
-/// How much of each object the server is to send.
+/// Whether the server sends whole objects or only metadata.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(super) enum Content {
     Whole,
@@ -67,7 +67,7 @@ struct Cache {
     shared: Arc<Shared>,
 }
 
-/// A cache that somebody uses.
+/// A cache that is in use.
 pub(super) struct Live {
     pub(super) core: Arc<Core>,
     pub(super) scope: Scope,
@@ -79,7 +79,7 @@ impl Registry {
         Self { client, kinds, sources, definitions, state: Mutex::default() }
     }
 
-    /// The one informer of this resource and scope.
+    /// Returns the informer of this resource and scope; creates it if there is none.
     pub(super) fn informer(
         &self,
         resource: ApiResource,
@@ -106,20 +106,21 @@ impl Registry {
     }
 
     fn existing(&self, identity: &Identity) -> Option<Arc<Core>> {
-        // Goes after the lock: what goes with the last handle may be somebody's function, and may come back here.
+        // Declared before the guard, and so dropped after the lock is released: dropping the last
+        // handle may run user code that calls the factory.
         let core;
         let state = self.state.lock();
         core = state.existing(identity)?;
-        state.serves(&core).then(|| Arc::clone(&core))
+        state.is_usable(&core).then(|| Arc::clone(&core))
     }
 
-    /// Adds an informer, unless somebody was faster: then it is theirs.
+    /// Adds an informer, unless another thread has added one meanwhile; returns the one in use.
     fn add(&self, identity: Identity, core: &Arc<Core>) -> Arc<Core> {
         let other;
         let mut state = self.state.lock();
         other = state.existing(&identity);
         match &other {
-            Some(other) if state.serves(other) => Arc::clone(other),
+            Some(other) if state.is_usable(other) => Arc::clone(other),
             _ => {
                 state.add(identity, core);
                 Arc::clone(core)
@@ -160,7 +161,7 @@ impl Registry {
         self.state.lock().all_living()
     }
 
-    /// Stops everything, for good: what is left to end.
+    /// Stops all informers permanently, and returns those whose tasks have to end.
     pub(super) fn stop(&self) -> Vec<Arc<Shared>> {
         let (cores, mut ending) = {
             let mut state = self.state.lock();
@@ -180,13 +181,14 @@ impl State {
         self.caches.get(identity)?.core.upgrade()
     }
 
-    /// Whether whoever asks now may get this. One that somebody has stopped for all is of no use any more.
-    fn serves(&self, core: &Core) -> bool {
+    /// Whether an informer can still be handed out. A stopped one cannot, unless the factory itself
+    /// is shut down.
+    fn is_usable(&self, core: &Core) -> bool {
         !core.is_stopped() || matches!(self.life, Life::ShutDown)
     }
 
     fn all_living(&mut self) -> Vec<Live> {
-        self.forget_gone();
+        self.remove_dropped();
         let live = |(identity, cache): (&Identity, &Cache)| {
             Some(Live { core: cache.core.upgrade()?, scope: identity.scope.clone() })
         };
@@ -194,7 +196,7 @@ impl State {
     }
 
     fn add(&mut self, identity: Identity, core: &Arc<Core>) {
-        self.forget_gone();
+        self.remove_dropped();
         match &self.life {
             Life::Idle => {}
             Life::Started(runtime) => {
@@ -208,10 +210,10 @@ impl State {
         self.ending.extend(before.map(|cache| cache.shared));
     }
 
-    /// Keeps no trace of informers that nobody uses, but for their last tasks.
-    fn forget_gone(&mut self) {
-        let gone = self.caches.extract_if(|_, cache| cache.core.strong_count() == 0);
-        self.ending.extend(gone.map(|(_, cache)| cache.shared));
+    /// Removes dropped informers, and keeps them in `ending` only while they have tasks.
+    fn remove_dropped(&mut self) {
+        let dropped = self.caches.extract_if(|_, cache| cache.core.strong_count() == 0);
+        self.ending.extend(dropped.map(|(_, cache)| cache.shared));
         self.ending.retain(|shared| !shared.is_over());
     }
 }

@@ -1,4 +1,4 @@
-//! Which objects of a resource.
+//! The scope of an informer: a subset of the objects of a resource.
 
 use std::collections::BTreeSet;
 use std::fmt;
@@ -8,9 +8,10 @@ use crate::informer::InformerSettings;
 use crate::object::{FieldSelector, Selector};
 use crate::store::WatchScope;
 
-/// Which objects of a resource: of which namespaces, with which labels and fields. Everything, unless said otherwise.
+/// A subset of the objects of a resource, by namespaces, labels and fields. All objects by default.
 ///
-/// Two informers of one resource and one scope share a cache; see [`Factory::within`](crate::Factory::within).
+/// Informers with the same resource and the same scope share a cache; see
+/// [`Factory::within`](crate::Factory::within).
 ///
 /// ```
 /// use kube_informer::Scope;
@@ -23,36 +24,36 @@ use crate::store::WatchScope;
 #[derive(Debug, Clone, Default, PartialEq, Eq, Hash)]
 #[must_use = "a scope does nothing by itself"]
 pub struct Scope {
-    /// All of them if none.
+    /// `None` means all namespaces.
     namespaces: Option<BTreeSet<Arc<str>>>,
     labels: Selector,
     fields: FieldSelector,
 }
 
 impl Scope {
-    /// Every object there is.
+    /// Creates the scope of all objects.
     pub fn everything() -> Self {
         Self::default()
     }
 
-    /// Only one namespace. Nothing happens to kinds that are in none.
+    /// Restricts the scope to one namespace. Has no effect on cluster-scoped kinds.
     pub fn namespace(self, namespace: impl Into<Arc<str>>) -> Self {
         self.namespaces([namespace])
     }
 
-    /// Only these namespaces. Nothing happens to kinds that are in none.
+    /// Restricts the scope to these namespaces. Has no effect on cluster-scoped kinds.
     pub fn namespaces(mut self, namespaces: impl IntoIterator<Item: Into<Arc<str>>>) -> Self {
         self.namespaces = Some(namespaces.into_iter().map(Into::into).collect());
         self
     }
 
-    /// Only objects with such labels.
+    /// Restricts the scope to objects that match a label selector.
     pub fn labels(mut self, labels: Selector) -> Self {
         self.labels = labels;
         self
     }
 
-    /// Only objects with such fields.
+    /// Restricts the scope to objects that match a field selector.
     pub fn fields(mut self, fields: FieldSelector) -> Self {
         self.fields = fields;
         self

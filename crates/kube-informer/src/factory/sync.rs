@@ -1,4 +1,4 @@
-//! Waiting until every cache is full.
+//! Waiting until all caches of a factory are full.
 
 use std::fmt;
 use std::sync::{Arc, Weak};
@@ -15,10 +15,11 @@ use crate::client::ServerError;
 use crate::informer::{Core, SyncStatus};
 use crate::pipeline::health::Health;
 
-/// How long a wait for informers that nobody has started goes without a word.
-const PATIENCE: Duration = Duration::from_secs(10);
+/// Interval between warnings while waiting for informers that have not been started.
+const WARN_INTERVAL: Duration = Duration::from_secs(10);
 
-/// Caches of a factory are not full, and some will not be by waiting. Says which, and why.
+/// Some caches of a factory are not full, and waiting longer does not help. Lists the caches and
+/// the causes.
 ///
 /// ```
 /// # #[tokio::main(flavor = "current_thread")]
@@ -42,7 +43,7 @@ const PATIENCE: Duration = Duration::from_secs(10);
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct FactorySyncError {
-    /// The caches that are not full, by name.
+    /// The caches that are not full, sorted by name.
     pub missing: Vec<Missing>,
 }
 
@@ -58,11 +59,11 @@ pub struct FactorySyncError {
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct Missing {
-    /// Of which resource.
+    /// The resource of the cache.
     pub resource: ApiResource,
-    /// Which objects of it.
+    /// The scope of the cache.
     pub scope: Scope,
-    /// Why.
+    /// Why the cache is not full.
     pub cause: NotSynced,
 }
 
@@ -71,7 +72,7 @@ pub struct Missing {
 /// ```
 /// use kube_informer::NotSynced;
 ///
-/// // Whether somebody has to do something first.
+/// // Whether the cause has to be fixed first.
 /// fn needs_help(cause: &NotSynced) -> bool {
 ///     matches!(cause, NotSynced::Refused(_) | NotSynced::NotStarted)
 /// }
@@ -80,27 +81,27 @@ pub struct Missing {
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub enum NotSynced {
-    /// Its informer has not been started.
+    /// The informer has not been started.
     NotStarted,
-    /// A list is on its way.
+    /// A list is in progress.
     Listing {
-        /// How many objects have come.
+        /// The number of objects received.
         objects: u64,
-        /// How many are still to come, if the server says.
+        /// The number of remaining objects, if the server reports it.
         remaining: Option<u64>,
     },
-    /// Something failed, and is tried again.
+    /// The last request failed; it is retried.
     Failing(ServerError),
-    /// The server refuses: waiting cannot help, though it is tried again.
+    /// The server refuses the request. It is retried, but waiting does not help.
     Refused(ServerError),
-    /// Its informer has stopped.
+    /// The informer has stopped.
     Stopped,
 }
 
-/// The caches that a wait is for. Keeps none of them alive: what nobody uses any more need not be waited for.
-pub(super) struct Awaited(Vec<One>);
+/// The caches that a wait is for, as weak references: dropped ones are not waited for.
+pub(super) struct Awaited(Vec<AwaitedCache>);
 
-struct One {
+struct AwaitedCache {
     core: Weak<Core>,
     resource: ApiResource,
     scope: Scope,
@@ -109,7 +110,7 @@ struct One {
 
 impl Awaited {
     pub(super) fn new(living: Vec<Live>) -> Self {
-        let one = |live: Live| One {
+        let one = |live: Live| AwaitedCache {
             core: Arc::downgrade(&live.core),
             resource: live.core.resource().clone(),
             scope: live.scope,
@@ -124,27 +125,28 @@ impl Awaited {
             if missing.is_empty() {
                 return Ok(());
             }
-            let hopeless = missing.iter().any(|one| matches!(one.cause, NotSynced::Refused(_) | NotSynced::Stopped));
-            // While others come along the error could not say what becomes of them.
+            let failed = missing.iter().any(|one| matches!(one.cause, NotSynced::Refused(_) | NotSynced::Stopped));
+            // While other caches are still listing, their outcome is unknown and could not be in
+            // the error.
             let listing = missing.iter().any(|one| matches!(one.cause, NotSynced::Listing { .. }));
-            if hopeless && !listing {
+            if failed && !listing {
                 return Err(FactorySyncError { missing });
             }
             self.changed(&missing).await;
         }
     }
 
-    /// What is not full yet, by name.
+    /// Returns the caches that are not full, sorted by name.
     pub(super) fn missing(&mut self) -> Vec<Missing> {
         self.0.retain(|one| one.core.strong_count() > 0);
-        let mut missing: Vec<Missing> = self.0.iter_mut().filter_map(One::missing).collect();
+        let mut missing: Vec<Missing> = self.0.iter_mut().filter_map(AwaitedCache::missing).collect();
         missing.sort_by_key(ToString::to_string);
         missing
     }
 
     async fn changed(&mut self, missing: &[Missing]) {
         let mut any = select_all(self.0.iter_mut().map(|one| Box::pin(one.health.changed())));
-        while timeout(PATIENCE, &mut any).await.is_err() {
+        while timeout(WARN_INTERVAL, &mut any).await.is_err() {
             for one in missing.iter().filter(|one| matches!(one.cause, NotSynced::NotStarted)) {
                 tracing::warn!(resource = %one.resource.plural, "waiting for an informer that nobody has started");
             }
@@ -152,11 +154,11 @@ impl Awaited {
     }
 }
 
-impl One {
+impl AwaitedCache {
     fn missing(&mut self) -> Option<Missing> {
-        // Before looking, so that what comes after is not missed.
+        // Called before the status is read, so that a later change is not missed.
         self.health.mark_unchanged();
-        let cause = match self.core.upgrade()?.standing() {
+        let cause = match self.core.upgrade()?.sync_status() {
             SyncStatus::Synced => return None,
             SyncStatus::NotStarted => NotSynced::NotStarted,
             SyncStatus::Listing { objects, remaining } => NotSynced::Listing { objects, remaining },

@@ -97,7 +97,7 @@ impl<K: Object> InformerBuilder<K> {
         Self { settings: InformerSettings::default(), resource, source, sharing: Sharing::No, definition_watch: None }
     }
 
-    /// Marks the informer as shared by a factory, which fixes its namespaces.
+    /// Declares the informer shared by a factory, which fixes its namespaces.
     pub(crate) fn shared(mut self) -> Self {
         self.sharing = Sharing::ByFactory;
         self

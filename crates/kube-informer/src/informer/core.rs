@@ -1,4 +1,4 @@
-//! What all handles of one informer hold together.
+//! The state shared by all handles of one informer.
 
 use std::future::Future;
 use std::sync::Arc;
@@ -22,10 +22,10 @@ use crate::pipeline::processor::{Mailbox, NewHandler};
 use crate::store::Reader;
 use crate::store::WatchScope;
 
-/// How long a wait for an informer that nobody has started goes without a word.
-const PATIENCE: Duration = Duration::from_secs(10);
+/// Interval between warnings while waiting for an informer that has not been started.
+const WARN_INTERVAL: Duration = Duration::from_secs(10);
 
-/// One informer. It stops when this goes, which everything that users hold keeps alive.
+/// One informer, kept alive by every user-held handle. Dropping it stops the informer.
 #[derive(Debug)]
 pub(crate) struct Core {
     shared: Arc<Shared>,
@@ -34,7 +34,7 @@ pub(crate) struct Core {
     life: Mutex<Life>,
 }
 
-/// What stays as it is.
+/// The immutable properties of an informer.
 #[derive(Debug)]
 pub(super) struct Identity {
     pub(super) resource: ApiResource,
@@ -42,14 +42,14 @@ pub(super) struct Identity {
     pub(super) sharing: Sharing,
 }
 
-/// Whether others may hold the informer who do not know of one another.
+/// Whether independent parts of the program may share the informer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Sharing {
     No,
     ByFactory,
 }
 
-/// How far an informer is from being synced.
+/// The sync status of an informer.
 #[derive(Debug)]
 pub(crate) enum SyncStatus {
     Synced,
@@ -58,9 +58,9 @@ pub(crate) enum SyncStatus {
         objects: u64,
         remaining: Option<u64>,
     },
-    /// Something failed; it is tried again.
+    /// The last request failed; it is retried.
     Failing(ServerError),
-    /// Waiting cannot help.
+    /// The server refuses the request, and waiting does not help.
     Refused(ServerError),
     Stopped,
 }
@@ -72,7 +72,7 @@ enum Life {
     Stopped,
 }
 
-/// What waits for the start.
+/// The tasks to spawn at the start.
 struct Idle {
     controller: Controller,
     handlers: Vec<(Arc<Mailbox>, BoxFuture<'static, ()>)>,
@@ -88,7 +88,8 @@ impl Core {
         &self.identity.resource
     }
 
-    /// What tells whether any task of it is left, after it is gone itself.
+    /// The state shared with the tasks, which shows whether any task is left after the core is
+    /// dropped.
     pub(crate) fn shared(&self) -> &Arc<Shared> {
         &self.shared
     }
@@ -97,7 +98,7 @@ impl Core {
         matches!(*self.life.lock(), Life::Stopped)
     }
 
-    pub(crate) fn standing(&self) -> SyncStatus {
+    pub(crate) fn sync_status(&self) -> SyncStatus {
         let started = match *self.life.lock() {
             Life::Idle(_) => false,
             Life::Running(_) => true,
@@ -121,7 +122,7 @@ impl Core {
         }
     }
 
-    /// A reader that keeps this alive.
+    /// Returns a reader that keeps the informer alive.
     pub(super) fn reader(self: &Arc<Self>) -> Reader {
         self.reader.holding(Arc::clone(self) as _)
     }
@@ -140,7 +141,7 @@ impl Core {
         }
     }
 
-    /// Stops everything, without waiting for it.
+    /// Stops all tasks without waiting for them to end.
     pub(crate) fn stop(&self) {
         let before = std::mem::replace(&mut *self.life.lock(), Life::Stopped);
         match before {
@@ -163,7 +164,7 @@ impl Core {
         self.shared.admit(new_handler);
     }
 
-    /// Lets a handler run: from now on, or from the start.
+    /// Spawns the task of a handler: immediately if the informer runs, otherwise at the start.
     pub(crate) fn spawn_handler(&self, mailbox: Arc<Mailbox>, handling: impl Future<Output = ()> + Send + 'static) {
         let mut life = self.life.lock();
         match &mut *life {
@@ -178,16 +179,16 @@ impl Core {
 
     /// Drops handlers that were removed before the start.
     pub(crate) fn forget_unstarted(&self) {
-        let gone = match &mut *self.life.lock() {
+        let removed = match &mut *self.life.lock() {
             Life::Idle(idle) => {
-                let (gone, stay) = idle.handlers.drain(..).partition(|(mailbox, _)| mailbox.is_closed());
-                idle.handlers = stay;
-                gone
+                let (removed, rest) = idle.handlers.drain(..).partition(|(mailbox, _)| mailbox.is_closed());
+                idle.handlers = rest;
+                removed
             }
             Life::Running(_) | Life::Stopped => Vec::new(),
         };
-        // Not under the lock: what a handler holds may come back here when it goes.
-        drop::<Vec<(Arc<Mailbox>, BoxFuture<'static, ()>)>>(gone);
+        // Dropped after the lock is released: a handler may hold handles whose drop locks it again.
+        drop::<Vec<(Arc<Mailbox>, BoxFuture<'static, ()>)>>(removed);
     }
 
     fn spawn(&self, runtime: &runtime::Handle, handling: impl Future<Output = ()> + Send + 'static) {
@@ -206,7 +207,7 @@ impl Core {
         Ok(())
     }
 
-    /// The controller has something to look at.
+    /// Wakes the controller.
     pub(super) fn ring(&self) {
         self.shared.ring();
     }
@@ -223,7 +224,7 @@ impl Core {
         self.shared.watch_health()
     }
 
-    /// Whether the server was heard of within this time.
+    /// Checks that the last server contact is at most `within` ago.
     pub(crate) fn check_fresh(&self, within: Duration) -> Result<(), Stale> {
         let health = self.health();
         if !health.is_synced() {
@@ -253,7 +254,7 @@ impl Core {
                         return Err(SyncError::Refused(cause.clone()));
                     }
                 }
-                while timeout(PATIENCE, health.changed()).await.is_err() {
+                while timeout(WARN_INTERVAL, health.changed()).await.is_err() {
                     if matches!(health.borrow().condition, Condition::Idle) {
                         tracing::warn!(resource = %core.identity.resource.plural, "waiting for an informer that nobody has started");
                     }
@@ -289,7 +290,8 @@ impl Core {
             core.follow(&mut progress, |_| {
                 let object = core.reader.get(&key);
                 let raw = object.as_ref().map(|object| Arc::clone(object.raw()));
-                // The same state, not the same version: a server that went back may give that to another.
+                // Compares the state, not the version: after the server went back in time, another
+                // state may have the same version.
                 if seen.as_ref().is_some_and(|seen| seen.as_ref().map(Arc::as_ptr) == raw.as_ref().map(Arc::as_ptr)) {
                     return None;
                 }
@@ -300,7 +302,7 @@ impl Core {
         })
     }
 
-    /// Looks at the store whenever it has changed, once it is complete, until `look` finds something.
+    /// Once the store is complete, calls `look` after every change until it returns a value.
     async fn follow<T>(
         &self,
         progress: &mut tokio::sync::watch::Receiver<SyncProgress>,

@@ -1,4 +1,4 @@
-//! Handlers: how they are to be told, and the task that calls them.
+//! Handlers: their configuration, and the task that calls them.
 
 use std::fmt;
 use std::future::Future;
@@ -14,10 +14,11 @@ use crate::body::Obj;
 use crate::pipeline::processor::{Backlog, EventFilter, Mailbox, NewHandler, ResyncChoice, Settle};
 use crate::store::Event;
 
-/// A handler to be: what it is told of, how much may wait for it, and how often it hears everything again.
+/// Configures a handler: its filter, its backlog and its resync period.
 ///
-/// Made by [`Informer::handler`](crate::Informer::handler); ends in one of [`on_event`](Self::on_event),
-/// [`on_event_async`](Self::on_event_async) and [`subscribe`](Self::subscribe).
+/// Created by [`Informer::handler`](crate::Informer::handler). Finish with
+/// [`on_event`](Self::on_event), [`on_event_async`](Self::on_event_async) or
+/// [`subscribe`](Self::subscribe).
 ///
 /// ```
 /// # #[tokio::main(flavor = "current_thread")]
@@ -33,7 +34,7 @@ use crate::store::Event;
 /// # let maps = kube_informer::Informer::<ConfigMap>::builder(client).start();
 /// use kube_informer::Backlog;
 ///
-/// // Of gold alone, and of each object only the latest state, however slow we are.
+/// // Only objects with `tier=gold`; a slow handler receives only the latest state of each object.
 /// let gold = maps
 ///     .handler()
 ///     .filter(|map| map.label("tier") == Some("gold"))
@@ -57,10 +58,12 @@ impl<K: Send + 'static> HandlerBuilder<K> {
         Self { core, filter: None, backlog: Backlog::default(), resync: ResyncChoice::default() }
     }
 
-    /// Tells only of objects that pass a test, which must depend on nothing but the object.
+    /// Delivers only events of objects that pass a test, which must depend on nothing but the
+    /// object.
     ///
-    /// An object that begins to pass is [`Added`](Event::Added); one that ceases to is [`Deleted`](Event::Deleted), with
-    /// [`FinalState::Filtered`](crate::FinalState::Filtered). The test runs on the handler's own task.
+    /// An object that starts to pass is reported as [`Added`](Event::Added); one that stops passing
+    /// as [`Deleted`](Event::Deleted) with [`FinalState::Filtered`](crate::FinalState::Filtered).
+    /// The test runs on the handler's own task.
     ///
     /// ```
     /// # #[tokio::main(flavor = "current_thread")]
@@ -94,7 +97,7 @@ impl<K: Send + 'static> HandlerBuilder<K> {
         self
     }
 
-    /// How much may wait for the handler.
+    /// Sets how events are queued while the handler is busy; see [`Backlog`] for the default.
     ///
     /// ```
     /// # #[tokio::main(flavor = "current_thread")]
@@ -126,8 +129,8 @@ impl<K: Send + 'static> HandlerBuilder<K> {
         self
     }
 
-    /// Tells the handler everything again this often, instead of [as often as the informer does](crate::Informer#resync); zero for
-    /// never.
+    /// Sets the resync period of this handler, instead of [that of the
+    /// informer](crate::Informer#resync); zero disables resyncs.
     ///
     /// ```
     /// # #[tokio::main(flavor = "current_thread")]
@@ -159,10 +162,11 @@ impl<K: Send + 'static> HandlerBuilder<K> {
         self
     }
 
-    /// Calls a function with every event, one after the other, on a task of its own.
+    /// Calls a function with every event, one after the other, on a separate task.
     ///
-    /// A function that panics has heard the event; the panic is counted, and the next event comes. One that blocks blocks a thread
-    /// of the runtime: use [`on_event_async`](Self::on_event_async) to wait for something.
+    /// If the function panics, the panic is counted, the event counts as delivered, and the next
+    /// event follows. A blocking function blocks a thread of the runtime: to wait for something,
+    /// use [`on_event_async`](Self::on_event_async).
     ///
     /// ```
     /// # #[tokio::main(flavor = "current_thread")]
@@ -177,7 +181,7 @@ impl<K: Send + 'static> HandlerBuilder<K> {
     /// # std::panic::set_hook(Box::new(|_| ()));
     /// let maps = Informer::<ConfigMap>::builder(client).start();
     /// let clumsy = maps.handler().on_event(|event| assert_ne!(event.key().name(), "a"));
-    /// clumsy.synced().await?; // it has heard of both
+    /// clumsy.synced().await?; // both events are delivered
     /// assert_eq!(clumsy.panics(), 1);
     /// # Ok(())
     /// # }
@@ -193,7 +197,7 @@ impl<K: Send + 'static> HandlerBuilder<K> {
         })
     }
 
-    /// Calls an asynchronous function with every event, and waits for it before the next.
+    /// Calls an asynchronous function with every event; each call completes before the next one.
     pub fn on_event_async<F>(self, mut handle: impl FnMut(Event<K>) -> F + Send + 'static) -> Registration
     where
         F: Future<Output = ()> + Send + 'static,
@@ -212,7 +216,7 @@ impl<K: Send + 'static> HandlerBuilder<K> {
         })
     }
 
-    /// The events as a stream.
+    /// Returns the events as a stream.
     pub fn subscribe(self) -> Subscription<K> {
         let mailbox = Arc::new(Mailbox::new(self.backlog, Settle::AtOnce));
         self.core.admit(NewHandler { mailbox: Arc::clone(&mailbox), resync: self.resync });
@@ -224,7 +228,7 @@ impl<K: Send + 'static> HandlerBuilder<K> {
         F: Future<Output = ()> + Send + 'static,
     {
         let mailbox = Arc::new(Mailbox::new(self.backlog, Settle::OnReturn));
-        // The task does not keep the informer alive: whoever holds the registration does.
+        // The task does not keep the informer alive: the registration does.
         let events = Subscription::new(Arc::clone(&mailbox), self.filter, None);
         let running = run(events, Arc::clone(&mailbox));
         let handled = Arc::clone(&mailbox);

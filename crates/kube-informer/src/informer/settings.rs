@@ -1,4 +1,4 @@
-//! How an informer is to be.
+//! The settings of an informer, and their setters.
 
 use std::fmt;
 use std::sync::Arc;
@@ -19,7 +19,7 @@ use crate::reflector;
 use crate::store::Verdict;
 use crate::store::WatchScope;
 
-/// Whether a refusal of the server (401, 403, 404) ends a wait for the first list.
+/// Whether a refusal by the server (401, 403, 404) ends a wait for the first list.
 ///
 /// ```
 /// # #[tokio::main(flavor = "current_thread")]
@@ -31,7 +31,7 @@ use crate::store::WatchScope;
 /// use kube_informer::{Informer, WhenRefused};
 ///
 /// # tokio::time::pause();
-/// // The definition is yet to come.
+/// // The resource definition does not exist yet.
 /// server.faults().inject(Rule::new(Fault::status(404)).times(3));
 /// let maps = Informer::<ConfigMap>::builder(client).when_refused(WhenRefused::Wait).start();
 /// maps.synced().await?;
@@ -40,14 +40,16 @@ use crate::store::WatchScope;
 /// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub enum WhenRefused {
-    /// It does, with its cause: somebody has to do something first.
+    /// The wait fails with the cause: the refusal usually has to be fixed by a person.
     #[default]
     Fail,
-    /// It does not: as where permissions or the definition of the resource are still to come.
+    /// The wait continues, for example because permissions or the resource definition are created
+    /// later.
     Wait,
 }
 
-/// How an informer is to be: the same setters as those of [`InformerBuilder`](crate::InformerBuilder).
+/// The settings of an informer, with the same setters as
+/// [`InformerBuilder`](crate::InformerBuilder).
 ///
 /// ```
 /// # #[tokio::main(flavor = "current_thread")]
@@ -118,7 +120,7 @@ impl<K> InformerSettings<K> {
         FieldCutter::new(self.drop_fields.iter().cloned())
     }
 
-    /// The same settings for another view of the same objects.
+    /// Converts the settings for another type of the same objects.
     pub(crate) fn cast<V>(self) -> InformerSettings<V> {
         let Self { scopes, labels, fields, resync, wire, keep, drop_fields, keep_if, transform, .. } = self;
         let Self { on_watch_error, when_refused, discipline, reflector, metrics, seed, .. } = self;
@@ -142,14 +144,14 @@ impl<K> InformerSettings<K> {
         }
     }
 
-    /// What of these settings holds for objects that have only their metadata: all but what looks into bodies.
+    /// Drops the settings that read bodies, which metadata-only objects do not have.
     pub(crate) fn for_metadata(mut self) -> Self {
         self.keep_if = None;
         self.transform = None;
         self
     }
 
-    /// The first setting in which the two differ: its name, ours, theirs.
+    /// Returns the first setting that differs: its name, its value in `self` and in `other`.
     pub(crate) fn difference(&self, other: &Self) -> Option<Difference> {
         let Self { scopes, labels, fields, resync, wire, keep, drop_fields, keep_if, transform, .. } = self;
         let Self { on_watch_error, when_refused, discipline, reflector, metrics, seed, .. } = self;
@@ -176,7 +178,7 @@ impl<K> InformerSettings<K> {
     }
 }
 
-/// A setting, and what two settings have for it.
+/// The name of a setting, and its two values.
 type Difference = (&'static str, String, String);
 
 fn differ<T: PartialEq + fmt::Debug>(name: &'static str, ours: &T, theirs: &T) -> Option<Difference> {
@@ -192,7 +194,7 @@ fn differ_if_set<T: PartialEq + fmt::Debug>(
     (ours != theirs).then(|| (name, shown(ours), shown(theirs)))
 }
 
-/// Functions are the same if they are in the same place.
+/// Compares functions by address.
 fn differ_in_place<F: ?Sized>(
     name: &'static str,
     ours: &Option<Arc<F>>,
@@ -219,7 +221,7 @@ impl<K> Clone for InformerSettings<K> {
     }
 }
 
-/// Writes each setter once, for [`InformerSettings`] and for the builder that carries them.
+/// Defines each setter for both [`InformerSettings`] and the builder that contains them.
 macro_rules! setters {
     ($($(#[$meta:meta])* fn $name:ident($self:ident $(, $arg:ident: $type:ty)*) $body:block)*) => {
         impl<K: Object> InformerSettings<K> {
@@ -236,12 +238,14 @@ macro_rules! setters {
 }
 
 setters! {
-    /// Only one namespace (all of them).
+    /// Restricts the informer to one namespace. All namespaces by default.
     fn namespace(self, namespace: impl Into<Arc<str>>) {
         self.scopes = vec![WatchScope::Namespace(namespace.into())];
     }
 
-    /// Only these namespaces, each listed and watched on its own, in one cache. They can be
+    /// Restricts the informer to these namespaces.
+    ///
+    /// Each namespace is listed and watched separately, into one cache. They can be
     /// [changed](crate::Informer::set_namespaces) while the informer runs.
     ///
     /// ```
@@ -256,7 +260,7 @@ setters! {
     /// # use k8s_openapi::api::core::v1::ConfigMap;
     /// # use kube_informer::Informer;
     /// let maps = Informer::<ConfigMap>::builder(client).namespaces(["default", "kube-system"]).start();
-    /// maps.synced().await?; // of both
+    /// maps.synced().await?; // both namespaces are listed
     /// assert_eq!(maps.lister().count(), 2);
     /// assert_eq!(maps.lister().namespace("kube-public").count(), 0);
     /// # Ok(())
@@ -266,12 +270,15 @@ setters! {
         self.scopes = super::scopes(namespaces);
     }
 
-    /// All namespaces, whatever was said before; for kinds that are in none as well.
+    /// Includes all namespaces, and cluster-scoped objects. Overrides earlier namespace settings.
     fn all_namespaces(self) {
         self.scopes = vec![WatchScope::Everything];
     }
 
-    /// Only objects with such labels. The server selects; an object that no longer matches is deleted from the cache.
+    /// Restricts the informer to objects that match a label selector.
+    ///
+    /// The server evaluates the selector; an object that no longer matches is deleted from the
+    /// cache.
     ///
     /// ```
     /// # #[tokio::main(flavor = "current_thread")]
@@ -299,7 +306,9 @@ setters! {
         self.labels = Some(labels);
     }
 
-    /// Only objects with such fields. The server selects, and says which fields of a kind it can select by.
+    /// Restricts the informer to objects that match a field selector.
+    ///
+    /// The server evaluates the selector, and defines which fields of a kind can be selected.
     ///
     /// ```
     /// # #[tokio::main(flavor = "current_thread")]
@@ -322,7 +331,10 @@ setters! {
         self.fields = Some(fields);
     }
 
-    /// Tells every handler everything again this often (never), without asking the server: see [Resync](crate::Informer#resync).
+    /// Sets the resync period. Never by default.
+    ///
+    /// A resync delivers every object to every handler again, without a request to the server: see
+    /// [Resync](crate::Informer#resync).
     ///
     /// ```
     /// # #[tokio::main(flavor = "current_thread")]
@@ -349,17 +361,20 @@ setters! {
         self.resync = Some(period);
     }
 
-    /// In which form the server is asked for objects ([`Wire::Json`]). Nothing happens to a source of one's own.
+    /// Sets the wire format that is requested from the server. [`Wire::Json`] by default.
+    ///
+    /// Has no effect on a custom source.
     fn wire(self, wire: Wire) {
         self.wire = wire;
     }
 
-    /// How the bodies of objects are kept ([`Keep::Compact`]).
+    /// Sets how the bodies of objects are stored. [`Keep::Compact`] by default.
     fn keep(self, keep: Keep) {
         self.keep = keep;
     }
 
-    /// Leaves these fields out of every object, before it is kept: nobody sees them, and they cost nothing.
+    /// Removes these fields from every object before it is stored: they are never visible, and use
+    /// no memory.
     ///
     /// ```
     /// # #[tokio::main(flavor = "current_thread")]
@@ -386,7 +401,7 @@ setters! {
         self.drop_fields.extend(fields);
     }
 
-    /// Leaves `metadata.managedFields` out of every object, which often are half of it.
+    /// Removes `metadata.managedFields` from every object, often half of its size.
     ///
     /// ```
     /// # #[tokio::main(flavor = "current_thread")]
@@ -407,8 +422,10 @@ setters! {
         self.drop_fields.extend("metadata.managedFields".parse::<FieldPath>().ok());
     }
 
-    /// Keeps only objects that pass a test, which must depend on nothing but the object. One that ceases to pass is deleted from the
-    /// cache, as [`Filtered`](crate::FinalState::Filtered).
+    /// Stores only objects that pass a test, which must depend on nothing but the object.
+    ///
+    /// An object that stops passing is deleted from the cache, with the final state
+    /// [`Filtered`](crate::FinalState::Filtered).
     ///
     /// ```
     /// # #[tokio::main(flavor = "current_thread")]
@@ -433,8 +450,10 @@ setters! {
         self.keep_if = Some(Arc::new(move |object| test(&object.view())));
     }
 
-    /// Changes each object before it is kept, exactly once, and may leave it out. Costs a decoding and an encoding of each object:
-    /// to leave fields out, [`drop_fields`](Self::drop_fields) is much cheaper.
+    /// Transforms each object exactly once before it is stored, and may drop it.
+    ///
+    /// This decodes and encodes each object: to remove fields, [`drop_fields`](Self::drop_fields)
+    /// is much cheaper.
     ///
     /// ```
     /// # #[tokio::main(flavor = "current_thread")]
@@ -467,7 +486,8 @@ setters! {
         self.transform = Some(Arc::new(transform));
     }
 
-    /// Calls a function with every failure of a list or a watch, also on a stream that was established.
+    /// Sets a function that is called with every failure of a list or a watch, including failures
+    /// of an established stream.
     ///
     /// ```
     /// # #[tokio::main(flavor = "current_thread")]
@@ -483,7 +503,7 @@ setters! {
     /// let maps = Informer::<ConfigMap>::builder(client)
     ///     .on_watch_error(move |error| tell.send(error.code()).unwrap_or_default())
     ///     .start();
-    /// maps.synced().await?; // at the third try
+    /// maps.synced().await?; // succeeds at the third attempt
     /// assert_eq!(told.try_iter().collect::<Vec<_>>(), [Some(500), Some(500)]);
     /// # Ok(())
     /// # }
@@ -493,17 +513,19 @@ setters! {
         self.on_watch_error = Some(Arc::new(on_error));
     }
 
-    /// Whether a refusal of the server ends a wait for the first list ([`WhenRefused::Fail`]).
+    /// Sets whether a refusal by the server ends a wait for the first list. [`WhenRefused::Fail`]
+    /// by default.
     fn when_refused(self, when_refused: WhenRefused) {
         self.when_refused = when_refused;
     }
 
-    /// How the queue between reflector and controller treats several changes of one object ([`Discipline::Ordered`]).
+    /// Sets how the queue between reflector and controller treats several changes of one object.
+    /// [`Discipline::Ordered`] by default.
     fn queue(self, discipline: Discipline) {
         self.discipline = discipline;
     }
 
-    /// How lists and watches are made, and what is done when they fail.
+    /// Sets how the reflector lists, watches and handles failures.
     ///
     /// ```
     /// # #[tokio::main(flavor = "current_thread")]
@@ -514,7 +536,7 @@ setters! {
     /// use kube_informer::Informer;
     /// use kube_informer::reflector::{ReflectorSettings, Streaming};
     ///
-    /// // LIST, then WATCH, as against servers that do not stream lists.
+    /// // LIST, then WATCH, as with servers that do not support streaming lists.
     /// let settings = ReflectorSettings { streaming: Streaming::Never, ..ReflectorSettings::default() };
     /// let maps = Informer::<ConfigMap>::builder(client).reflector(settings).start();
     /// maps.synced().await?;
@@ -526,14 +548,17 @@ setters! {
         self.reflector = settings;
     }
 
-    /// Where figures are reported to.
+    /// Sets the receiver of metrics.
     #[doc(alias("InformerMetricsProvider"))]
     fn metrics(self, metrics: impl Metrics) {
         self.metrics = Some(Arc::new(metrics));
     }
 
-    /// Fixes what is otherwise left to chance, such as how long watches last or the order of objects in the cache, and lets no
-    /// other thread take part: on a runtime of one thread, on paused time, all happens again in the same order. For tests.
+    /// Seeds all randomness, and uses no other thread, for reproducible tests.
+    ///
+    /// Randomness affects for example the duration of watches and the order of objects in the
+    /// cache. On a single-threaded runtime with paused time, every run has the same order of
+    /// events.
     ///
     /// ```
     /// # #[tokio::main(flavor = "current_thread")]

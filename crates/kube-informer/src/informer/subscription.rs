@@ -1,4 +1,4 @@
-//! Hearing of changes: as a stream, or as long as a registration is held.
+//! Handles of event consumers: subscriptions (streams) and registrations (handlers).
 
 use std::fmt;
 use std::future::poll_fn;
@@ -18,10 +18,12 @@ use crate::store::Event;
 
 /// A stream of events.
 ///
-/// It begins with the present state, marked [`Initial`](crate::Origin::Initial), and goes on with every change after it. It ends when
-/// the informer stops. Dropping it ends the subscription. A subscription keeps its informer alive.
+/// The stream begins with the current state, as events with
+/// [`Origin::Initial`](crate::Origin::Initial), followed by every later change. It ends when the
+/// informer stops. Dropping the subscription ends it. A subscription keeps its informer alive.
 ///
-/// What is not taken waits, as its [`Backlog`](crate::Backlog) says; nobody else ever waits for it.
+/// Events that are not taken are queued as configured with [`Backlog`](crate::Backlog). A slow
+/// subscription never delays other consumers.
 ///
 /// ```
 /// # #[tokio::main(flavor = "current_thread")]
@@ -57,14 +59,14 @@ pub struct Subscription<K> {
 }
 
 impl<K> Subscription<K> {
-    /// `core` is what the subscription keeps alive.
+    /// `core` is the informer that the subscription keeps alive.
     pub(crate) fn new(mailbox: Arc<Mailbox>, filter: Option<EventFilter<K>>, core: Option<Arc<Core>>) -> Self {
         Self { mailbox, filter, core, kind: PhantomData }
     }
 
-    /// The next event; none when the informer has stopped.
+    /// Returns the next event; `None` when the informer has stopped.
     ///
-    /// Cancel safe: an event is either returned or still there.
+    /// Cancel safe: dropping the future loses no event.
     ///
     /// ```
     /// # #[tokio::main(flavor = "current_thread")]
@@ -88,9 +90,9 @@ impl<K> Subscription<K> {
         poll_fn(|cx| self.poll(cx)).await
     }
 
-    /// Completes when everything that was there at the beginning has been taken out of the stream.
+    /// Completes when every object of the initial state has been taken from the stream.
     ///
-    /// Fails if the informer stops before that, or if [waiting cannot help](SyncError).
+    /// Fails if the informer stops first, or if [waiting does not help](SyncError).
     ///
     /// ```
     /// # #[tokio::main(flavor = "current_thread")]
@@ -110,7 +112,7 @@ impl<K> Subscription<K> {
     ///         println!("{}", event.key());
     ///     }
     /// });
-    /// synced.await?; // the reader has both
+    /// synced.await?; // the reader has taken both
     /// # reader.abort();
     /// # Ok(())
     /// # }
@@ -118,10 +120,10 @@ impl<K> Subscription<K> {
     #[must_use]
     #[doc(alias("HasSyncedChecker"))]
     pub fn synced(&self) -> BoxFuture<'static, Result<(), SyncError>> {
-        heard(&self.mailbox, self.core.clone())
+        delivered(&self.mailbox, self.core.clone())
     }
 
-    /// How many events wait to be taken.
+    /// Returns the number of queued events.
     ///
     /// ```
     /// # #[tokio::main(flavor = "current_thread")]
@@ -180,10 +182,10 @@ impl<K> fmt::Debug for Subscription<K> {
     }
 }
 
-/// A handler that is being told. Dropping this removes the handler.
+/// The registration of a handler. Dropping it removes the handler.
 ///
-/// `let _ = informer.on_event(…)` drops it at once: keep it in a variable, or [`detach`](Self::detach) it. A registration keeps its
-/// informer alive.
+/// `let _ = informer.on_event(…)` drops it immediately: keep it in a variable, or
+/// [`detach`](Self::detach) it. A registration keeps its informer alive.
 ///
 /// ```
 /// # #[tokio::main(flavor = "current_thread")]
@@ -202,7 +204,7 @@ impl<K> fmt::Debug for Subscription<K> {
 /// let maps = Informer::<ConfigMap>::builder(client).start();
 /// let watcher = maps.on_event(|event| println!("{}", event.key()));
 /// watcher.synced().await?;
-/// watcher.remove().await; // and it has returned from its last event
+/// watcher.remove().await; // its last call has returned
 /// maps.on_event(|_| println!("something changed")).detach();
 /// # Ok(())
 /// # }
@@ -219,7 +221,7 @@ pub struct Registration {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum OnDrop {
     Remove,
-    Leave,
+    Keep,
 }
 
 impl Registration {
@@ -227,10 +229,11 @@ impl Registration {
         Self { mailbox, core: Some(core), on_drop: OnDrop::Remove }
     }
 
-    /// Completes when the cache is full and the handler has returned from all that was there at the beginning.
+    /// Completes when the cache is full and the handler has handled every object of the initial
+    /// state.
     ///
-    /// Fails if the handler is removed or the informer stops before that, or if [waiting cannot help](SyncError). A handler that
-    /// panicked on an event has heard it.
+    /// Fails if the handler is removed or the informer stops first, or if [waiting does not
+    /// help](SyncError). An event on which the handler panicked counts as handled.
     ///
     /// ```
     /// # #[tokio::main(flavor = "current_thread")]
@@ -244,7 +247,7 @@ impl Registration {
     /// # use kube_informer::Informer;
     /// let (tell, told) = std::sync::mpsc::channel();
     /// let maps = Informer::<ConfigMap>::builder(client).start();
-    /// maps.synced().await?; // the cache is full: nobody need have heard of it
+    /// maps.synced().await?; // the cache is full, but no handler has received it
     /// let handler = maps.on_event(move |event| tell.send(event.key().clone()).unwrap_or_default());
     /// handler.synced().await?;
     /// assert_eq!(told.try_iter().count(), 2);
@@ -253,10 +256,10 @@ impl Registration {
     /// ```
     #[must_use]
     pub fn synced(&self) -> BoxFuture<'static, Result<(), SyncError>> {
-        heard(&self.mailbox, self.core.clone())
+        delivered(&self.mailbox, self.core.clone())
     }
 
-    /// How many events wait for the handler.
+    /// Returns the number of events that are queued for the handler.
     ///
     /// ```
     /// # #[tokio::main(flavor = "current_thread")]
@@ -275,7 +278,7 @@ impl Registration {
     ///     async move { drop(begun.wait_for(|begun| *begun).await) }
     /// });
     /// while slow.backlog() != 2 {
-    ///     tokio::task::yield_now().await; // it has the first, and two wait
+    ///     tokio::task::yield_now().await; // the first is being handled, two are queued
     /// }
     /// begin.send(true)?;
     /// slow.synced().await?;
@@ -288,7 +291,7 @@ impl Registration {
         self.mailbox.waiting()
     }
 
-    /// How often the handler has panicked.
+    /// Returns how often the handler has panicked.
     ///
     /// ```
     /// # #[tokio::main(flavor = "current_thread")]
@@ -313,9 +316,10 @@ impl Registration {
         self.mailbox.panics()
     }
 
-    /// Removes the handler, and waits until it has returned from what it is doing. What waited for it is not told any more.
+    /// Removes the handler and waits until a running call has returned. Queued events are not
+    /// delivered.
     ///
-    /// From within the handler itself it does not wait, since that would be for ever.
+    /// Called from within the handler itself, it does not wait, which would be a deadlock.
     ///
     /// ```
     /// # #[tokio::main(flavor = "current_thread")]
@@ -348,11 +352,12 @@ impl Registration {
             return;
         }
         let mut stage = mailbox.stage();
-        // The sender is in the mailbox, which we hold.
+        // Cannot fail: the mailbox owns the sender, and this function holds the mailbox.
         drop(stage.wait_for(|stage| *stage == Stage::Ended).await);
     }
 
-    /// Leaves the handler where it is until the informer stops. No longer keeps the informer alive.
+    /// Keeps the handler registered until the informer stops. The handler does not keep the
+    /// informer alive.
     ///
     /// ```
     /// # #[tokio::main(flavor = "current_thread")]
@@ -368,19 +373,19 @@ impl Registration {
     /// let maps = Informer::<ConfigMap>::builder(client).start();
     /// maps.on_event(move |event| tell.send(event.key().clone()).unwrap_or_default()).detach();
     /// assert!(told.recv().await.is_some());
-    /// drop(maps); // the last handle: the informer stops, and the handler goes with it
+    /// drop(maps); // the last handle: the informer stops, and the handler is dropped
     /// assert!(told.recv().await.is_none());
     /// # Ok(())
     /// # }
     /// ```
     pub fn detach(mut self) {
-        self.on_drop = OnDrop::Leave;
+        self.on_drop = OnDrop::Keep;
     }
 }
 
 impl Drop for Registration {
     fn drop(&mut self) {
-        if self.on_drop == OnDrop::Leave {
+        if self.on_drop == OnDrop::Keep {
             return;
         }
         if !self.mailbox.has_heard_anything() && !self.mailbox.is_closed() {
@@ -401,12 +406,12 @@ impl fmt::Debug for Registration {
     }
 }
 
-/// Waits until a handler has heard its beginning, or never will.
-fn heard(mailbox: &Arc<Mailbox>, core: Option<Arc<Core>>) -> BoxFuture<'static, Result<(), SyncError>> {
+/// Waits until the initial state has been delivered, or cannot be delivered any more.
+fn delivered(mailbox: &Arc<Mailbox>, core: Option<Arc<Core>>) -> BoxFuture<'static, Result<(), SyncError>> {
     let mut stage = mailbox.stage();
     let informer = core.map(|core| core.synced());
     Box::pin(async move {
-        let hopeless = async {
+        let failed = async {
             match informer {
                 Some(synced) => synced.await,
                 None => Ok(()),
@@ -414,14 +419,14 @@ fn heard(mailbox: &Arc<Mailbox>, core: Option<Arc<Core>>) -> BoxFuture<'static, 
         };
         tokio::select! {
             biased;
-            heard = passed_beginning(&mut stage) => heard,
-            // That the cache is full says nothing of the handler.
-            Err(error) = hopeless => Err(error),
+            delivered = initial_delivered(&mut stage) => delivered,
+            // `Ok` only means that the cache is full, not that the handler has handled its objects.
+            Err(error) = failed => Err(error),
         }
     })
 }
 
-async fn passed_beginning(stage: &mut watch::Receiver<Stage>) -> Result<(), SyncError> {
+async fn initial_delivered(stage: &mut watch::Receiver<Stage>) -> Result<(), SyncError> {
     match stage.wait_for(|stage| *stage != Stage::Beginning).await.as_deref() {
         Ok(Stage::Synced) => Ok(()),
         Ok(Stage::Beginning | Stage::Ended) | Err(_) => Err(SyncError::Stopped),

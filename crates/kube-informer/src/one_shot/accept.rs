@@ -1,4 +1,4 @@
-//! Objects outside of any cache.
+//! Decoding of objects that are not stored in a cache.
 
 use std::any::type_name;
 use std::sync::Arc;
@@ -10,12 +10,12 @@ use crate::body::{Obj, Untyped};
 use crate::object::DecodeError;
 use crate::reflector::ObjectSource;
 
-/// An object that nobody keeps.
+/// Decodes an object without compression, interning or a cache of decoded bodies.
 pub(crate) fn accept(json: &Bytes, _: ObjectSource) -> Result<Obj<Untyped>, DecodeError> {
     BodyEncoder::loose().accept(json, Arrival::Listed)
 }
 
-/// What errors call objects of a type: its name without the modules it is in.
+/// The name of a type in error messages: without its module path.
 pub(crate) fn name_of<K>() -> Arc<str> {
     let name = type_name::<K>();
     let outer = name.split('<').next().unwrap_or(name);

@@ -1,4 +1,4 @@
-//! A list, asked for in pages.
+//! A paged list request.
 
 use std::fmt;
 use std::marker::PhantomData;
@@ -22,7 +22,9 @@ use crate::reflector::settings::PAGE;
 use crate::reflector::step::Input;
 use crate::reflector::{ObjectSource, ReflectorSettings};
 
-/// Lists in pages, so that neither the server nor we have to hold everything at once. Keeps nothing and watches nothing.
+/// Lists a resource in pages, so that neither the server nor the client has to hold the whole list.
+///
+/// It caches nothing and opens no watch.
 ///
 /// ```
 /// # #[tokio::main(flavor = "current_thread")]
@@ -50,7 +52,7 @@ use crate::reflector::{ObjectSource, ReflectorSettings};
 /// # }
 /// ```
 ///
-/// A request that fails is not repeated: whether that would help, the [error](ServerError) tells.
+/// A failed request is not retried; the [error](ServerError) shows whether a retry can help.
 #[doc(alias = "ListPager")]
 #[must_use = "nothing is asked for before `list` or `stream`"]
 #[doc(alias("ListPageFunc", "SimplePageFunc", "PageFn"))]
@@ -58,18 +60,18 @@ pub struct Pager<K> {
     source: Source,
     query: ListQuery,
     settings: ReflectorSettings,
-    ahead: Ahead,
+    ahead: ReadAhead,
     kind: PhantomData<fn() -> K>,
 }
 
-/// Whether objects are fetched before they are asked for.
+/// Whether a stream prefetches objects.
 #[derive(Debug, Clone, Copy)]
-enum Ahead {
-    Not,
+enum ReadAhead {
+    Off,
     UpTo(usize),
 }
 
-/// A whole list, as of one version.
+/// A complete list at one resource version.
 ///
 /// ```
 /// use kube_informer::List;
@@ -83,12 +85,13 @@ enum Ahead {
 pub struct List<K> {
     /// The objects, in the server's order.
     pub objects: Vec<Obj<K>>,
-    /// The version of the list: a watch from here misses nothing. See [`RetryWatch`](crate::RetryWatch).
+    /// The resource version of the list: a watch from it misses nothing. See
+    /// [`RetryWatch`](crate::RetryWatch).
     pub version: Version,
 }
 
 impl<K: Object> Pager<K> {
-    /// Lists what this source has: the newest, 500 objects on a page.
+    /// Creates a pager of this source: the latest version, 500 objects per page.
     pub fn new(source: impl ListWatch) -> Self {
         Self::of_source(Source::new(source))
     }
@@ -96,17 +99,19 @@ impl<K: Object> Pager<K> {
     pub(crate) fn of_source(source: Source) -> Self {
         let mut query = ListQuery::new(ListVersion::Latest);
         query.limit = Some(PAGE);
-        Self { source, query, settings: ReflectorSettings::default(), ahead: Ahead::Not, kind: PhantomData }
+        Self { source, query, settings: ReflectorSettings::default(), ahead: ReadAhead::Off, kind: PhantomData }
     }
 
-    /// The most objects on a page.
+    /// Sets the maximum number of objects per page.
     pub fn page_size(mut self, objects: u32) -> Self {
         self.query.limit = Some(objects.max(1));
         self
     }
 
-    /// How new the list must be. A list of [any version](ListVersion::Any) comes out of the server's cache, where it costs
-    /// least, often without pages.
+    /// Sets how recent the list must be.
+    ///
+    /// A list of [any version](ListVersion::Any) is served from the server's cache, which is
+    /// cheapest; it is often not paged.
     ///
     /// ```
     /// # #[tokio::main(flavor = "current_thread")]
@@ -130,9 +135,11 @@ impl<K: Object> Pager<K> {
         self
     }
 
-    /// Fetches up to so many objects of a [stream](Self::stream) before they are asked for, on a task of its own that ends with the
-    /// stream. Without it the next page is asked for when the last one has been taken, and pages of somebody who takes their time
-    /// expire after some minutes.
+    /// Prefetches up to this many objects of a [stream](Self::stream), on a separate task that ends
+    /// with the stream.
+    ///
+    /// Without it, the next page is requested when the last one has been consumed, and the continue
+    /// token of a slow consumer expires after some minutes.
     ///
     /// ```
     /// # #[tokio::main(flavor = "current_thread")]
@@ -150,20 +157,21 @@ impl<K: Object> Pager<K> {
     /// let mut objects = maps.stream();
     /// assert!(objects.try_next().await?.is_some());
     /// while server.request_count() < 3 {
-    ///     tokio::task::yield_now().await; // the rest comes while we are busy
+    ///     tokio::task::yield_now().await; // the rest is fetched in the background
     /// }
     /// # Ok(())
     /// # }
     /// ```
     #[doc(alias = "PageBufferSize")]
     pub fn read_ahead(mut self, objects: usize) -> Self {
-        self.ahead = Ahead::UpTo(objects.max(1));
+        self.ahead = ReadAhead::UpTo(objects.max(1));
         self
     }
 
-    /// Everything, as of one version.
+    /// Returns all objects at one resource version.
     ///
-    /// Should the pages expire on the way, what has come so far is dropped, and everything is asked for once more and at once.
+    /// If the continue token expires, the objects received so far are dropped and the whole list is
+    /// requested again, without pages.
     ///
     /// ```
     /// # #[tokio::main(flavor = "current_thread")]
@@ -191,9 +199,9 @@ impl<K: Object> Pager<K> {
             while let Some(next) = pages.next().await {
                 match next {
                     Ok(object) => objects.push(object.cast()),
-                    Err(error) if error.is_expired() && pages.can_do_without() => {
+                    Err(error) if error.is_expired() && pages.can_list_unpaged() => {
                         objects.clear();
-                        pages = pages.at_once();
+                        pages = pages.unpaged();
                     }
                     Err(error) => return Err(error),
                 }
@@ -203,22 +211,23 @@ impl<K: Object> Pager<K> {
         })
     }
 
-    /// The objects one by one, cut out of each page while it arrives: no page is ever held.
+    /// Returns a stream of the objects. Each object is decoded as soon as it arrives: no page is
+    /// buffered.
     ///
-    /// Ends with the first error. Should the pages [expire](ServerError::is_expired) on the way, that is such an error: what was handed
-    /// out cannot be taken back, and a new list would hand it out again.
+    /// The stream ends with the first error. An [expired](ServerError::is_expired) continue token
+    /// is such an error: a new list would yield objects again that were already yielded.
     ///
     /// # Panics
     ///
-    /// Outside of a tokio runtime, if it is to [read ahead](Self::read_ahead).
+    /// Panics outside of a tokio runtime if [read-ahead](Self::read_ahead) is enabled.
     #[doc(alias = "EachListItem")]
     #[must_use]
     #[doc(alias("EachListItemWithAlloc"))]
     pub fn stream(&self) -> BoxStream<'static, Result<Obj<K>, ServerError>> {
         let objects = stream::unfold(self.pages(), async |mut pages| Some((pages.next().await?, pages)));
         let objects = match self.ahead {
-            Ahead::Not => objects.boxed(),
-            Ahead::UpTo(most) => fetched_ahead(objects.boxed(), most),
+            ReadAhead::Off => objects.boxed(),
+            ReadAhead::UpTo(most) => prefetched(objects.boxed(), most),
         };
         objects.map(|object| object.map(Obj::cast)).boxed()
     }
@@ -229,7 +238,7 @@ impl<K: Object> Pager<K> {
             what: name_of::<K>(),
             settings: self.settings,
             query: self.query.clone(),
-            place: Place::Before,
+            progress: Progress::Unrequested,
             version: None,
         }
     }
@@ -248,39 +257,39 @@ impl<K> fmt::Debug for Pager<K> {
     }
 }
 
-/// A list on its way.
+/// A list in progress.
 struct Pages {
     source: Source,
     what: Arc<str>,
     settings: ReflectorSettings,
     query: ListQuery,
-    place: Place,
-    /// Of the first page, which is that of all.
+    progress: Progress,
+    /// The version of the first page, which holds for all pages.
     version: Option<Version>,
 }
 
-enum Place {
-    Before,
-    Asking { flow: Box<Flow>, patience: Duration },
-    Over,
+enum Progress {
+    Unrequested,
+    Requested { flow: Box<Flow>, time_limit: Duration },
+    Ended,
 }
 
 impl Pages {
     async fn next(&mut self) -> Option<Result<Obj<Untyped>, ServerError>> {
         loop {
-            let (flow, patience) = match &mut self.place {
-                Place::Before => {
+            let (flow, time_limit) = match &mut self.progress {
+                Progress::Unrequested => {
                     let answer = self.source.list(self.query.clone());
                     let flow = Box::new(Flow::list(Arc::clone(&self.what), answer));
-                    self.place = Place::Asking { flow, patience: self.settings.answer_timeout };
+                    self.progress = Progress::Requested { flow, time_limit: self.settings.answer_timeout };
                     continue;
                 }
-                Place::Asking { flow, patience } => (flow, patience),
-                Place::Over => return None,
+                Progress::Requested { flow, time_limit } => (flow, time_limit),
+                Progress::Ended => return None,
             };
             let input = match flow.decode(ObjectSource::List, &mut accept) {
                 Some(input) => Ok(input),
-                None => timeout(*patience, flow.next()).await,
+                None => timeout(*time_limit, flow.next()).await,
             };
             let failure = match input {
                 Ok(Input::Item(object)) => return Some(Ok(object)),
@@ -289,25 +298,26 @@ impl Pages {
                     None => {
                         self.version = self.version.take().or(end.version);
                         self.query.continue_token = end.continue_token;
-                        self.place = if self.query.continue_token.is_some() { Place::Before } else { Place::Over };
+                        self.progress =
+                            if self.query.continue_token.is_some() { Progress::Unrequested } else { Progress::Ended };
                         continue;
                     }
                 },
                 Ok(Input::BadObject(_)) => Failure::UndecodableObject,
-                Ok(Input::Failed(_, error)) => return Some(Err(self.over(error))),
+                Ok(Input::Failed(_, error)) => return Some(Err(self.fail(error))),
                 Ok(_) => {
-                    *patience = self.settings.list_idle_timeout;
+                    *time_limit = self.settings.list_idle_timeout;
                     continue;
                 }
-                Err(_) => Failure::TimedOut { after: *patience },
+                Err(_) => Failure::TimedOut { after: *time_limit },
             };
             let error = self.error(failure);
-            return Some(Err(self.over(error)));
+            return Some(Err(self.fail(error)));
         }
     }
 
-    fn over(&mut self, error: ServerError) -> ServerError {
-        self.place = Place::Over;
+    fn fail(&mut self, error: ServerError) -> ServerError {
+        self.progress = Progress::Ended;
         error
     }
 
@@ -315,21 +325,22 @@ impl Pages {
         ServerError::new(Doing::List, Arc::clone(&self.what), failure)
     }
 
-    /// Whether what failed was a further page of several.
-    fn can_do_without(&self) -> bool {
+    /// Whether the failed request was for a page after the first, so that an unpaged list can
+    /// replace it.
+    fn can_list_unpaged(&self) -> bool {
         self.query.limit.is_some() && self.query.continue_token.is_some()
     }
 
-    /// The same from the beginning, without pages.
-    fn at_once(self) -> Self {
+    /// Restarts the list, without pages.
+    fn unpaged(self) -> Self {
         let query = ListQuery { limit: None, continue_token: None, ..self.query };
-        Self { query, place: Place::Before, version: None, ..self }
+        Self { query, progress: Progress::Unrequested, version: None, ..self }
     }
 }
 
 type Objects = BoxStream<'static, Result<Obj<Untyped>, ServerError>>;
 
-fn fetched_ahead(mut objects: Objects, most: usize) -> Objects {
+fn prefetched(mut objects: Objects, most: usize) -> Objects {
     let (sender, receiver) = mpsc::channel(most);
     let fetching = tokio::spawn(async move {
         while let Some(object) = objects.next().await {
@@ -338,17 +349,17 @@ fn fetched_ahead(mut objects: Objects, most: usize) -> Objects {
             }
         }
     });
-    let fetching = Fetching(fetching.abort_handle());
+    let fetching = AbortOnDrop(fetching.abort_handle());
     stream::unfold((receiver, fetching), async |(mut receiver, fetching)| {
         Some((receiver.recv().await?, (receiver, fetching)))
     })
     .boxed()
 }
 
-/// A task that ends when this goes.
-struct Fetching(AbortHandle);
+/// Aborts the task when dropped.
+struct AbortOnDrop(AbortHandle);
 
-impl Drop for Fetching {
+impl Drop for AbortOnDrop {
     fn drop(&mut self) {
         self.0.abort();
     }

@@ -1,4 +1,4 @@
-//! A watch that goes on when its connection does not.
+//! A watch that is resumed after disconnects.
 
 use std::fmt;
 use std::marker::PhantomData;
@@ -25,14 +25,16 @@ use crate::reflector::rng::Rng;
 use crate::reflector::step::{Frame, Input, Lane};
 use crate::reflector::{ObjectSource, ReflectorSettings};
 
-/// Watches from a version on, without a cache: what the server tells, as it tells it.
+/// Watches from a resource version on, without a cache: yields the events that the server sends.
 ///
-/// A watch that ends or breaks is opened again where it left off, after waits that grow, so that nothing is told twice and nothing is
-/// missed. It [ends](WatchStream) with an error where going on would miss something, or cannot help.
+/// A watch that ends or fails is reopened at the last received version, with backoff, so that no
+/// event is lost or repeated. The stream [ends](WatchStream) with an error if events would be
+/// missed, or if a retry does not help.
 ///
-/// There is no store here to compare with: what happened before the version is not told, an object may be told as added that the
-/// caller knows, and a server that has gone silent is noticed only when the watch's own time is over (five to ten minutes). Whoever
-/// wants the state of things rather than the news should use an [`Informer`](crate::Informer).
+/// There is no store to compare with: changes before the version are not reported, an object that
+/// the caller already knows may be reported as added, and a server that has become silent is
+/// detected only when the watch times out (five to ten minutes). To follow the state of objects
+/// rather than events, use an [`Informer`](crate::Informer).
 ///
 /// ```
 /// # #[tokio::main(flavor = "current_thread")]
@@ -72,10 +74,11 @@ pub struct RetryWatch<K> {
 type OnError = Box<dyn FnMut(&ServerError) + Send>;
 
 impl<K: Object> RetryWatch<K> {
-    /// Watches what happens after this version, which is that of a list, or of an object.
+    /// Creates a watch of the changes after this version, which is that of a list or an object.
     ///
-    /// An empty version, or `0`, is none: a watch from there begins with objects of any age, and could not be taken up again. The
-    /// stream then ends with [`NoVersion`](Failure::NoVersion).
+    /// An empty version or `0` does not identify a position: a watch from there begins with objects
+    /// of any age and could not be resumed. The stream then ends with
+    /// [`NoVersion`](Failure::NoVersion).
     pub fn after(source: impl ListWatch, version: Version) -> Self {
         Self::of_source(Source::new(source), version)
     }
@@ -84,13 +87,14 @@ impl<K: Object> RetryWatch<K> {
         Self { source, version, settings: ReflectorSettings::default(), on_error: None, kind: PhantomData }
     }
 
-    /// How it waits, and how long its watches last: of a reflector's settings those that a watch without lists can use.
+    /// Sets the backoff, the timeouts and the watch duration. Settings that concern lists have no
+    /// effect.
     pub fn settings(mut self, settings: ReflectorSettings) -> Self {
         self.settings = settings;
         self
     }
 
-    /// Calls this with every failure, whether or not it ends the stream.
+    /// Sets a function that is called with every failure, whether or not it ends the stream.
     ///
     /// ```
     /// # #[tokio::main(flavor = "current_thread")]
@@ -121,7 +125,7 @@ impl<K: Object> RetryWatch<K> {
         self
     }
 
-    /// The events. Nothing is asked for until somebody waits for the first.
+    /// Returns the events as a stream. The first request is sent when the stream is first polled.
     #[doc(alias("ResultChan"))]
     pub fn stream(self) -> WatchStream<K> {
         let Self { source, version, settings, on_error, kind } = self;
@@ -135,7 +139,7 @@ impl<K: Object> RetryWatch<K> {
             backoff: Backoff::new(settings.backoff),
             rng: Rng::random(),
             begun,
-            place: if is_none(&version) { Place::Nowhere } else { Place::Closed { until: begun } },
+            connection: if is_unset(&version) { Connection::NoVersion } else { Connection::Closed { until: begun } },
             strikes: 0,
             reached: Arc::clone(&reached),
         };
@@ -144,7 +148,7 @@ impl<K: Object> RetryWatch<K> {
     }
 }
 
-fn is_none(version: &Version) -> bool {
+fn is_unset(version: &Version) -> bool {
     version.is_empty() || version.number() == Some(0)
 }
 
@@ -154,17 +158,18 @@ impl<K> fmt::Debug for RetryWatch<K> {
     }
 }
 
-/// What happens to objects, as the server tells it.
+/// The event stream of a [`RetryWatch`].
 ///
-/// After an error there is nothing more. That is [expired](ServerError::is_expired) where the server no longer knows what happened
-/// after our version (list anew), a refusal (401, 403, 404 and their like), or an answer that is no watch. Everything else is waited
-/// out. Dropping the stream closes its connection.
+/// The stream ends after an error: the version is [expired](ServerError::is_expired) and the server
+/// no longer has the changes after it (list again), the server refuses the request (401, 403, 404
+/// and similar), or the response is not a watch. All other failures are retried. Dropping the
+/// stream closes its connection.
 ///
 /// ```
 /// use futures_util::TryStreamExt as _;
 /// use kube_informer::{ServerError, Untyped, Version, WatchStream};
 ///
-/// // Where to go on from, once so many changes have been seen.
+/// // The version to resume from after this many events.
 /// async fn after(mut stream: WatchStream<Untyped>, changes: usize) -> Result<Version, ServerError> {
 ///     for _ in 0..changes {
 ///         stream.try_next().await?;
@@ -181,7 +186,8 @@ pub struct WatchStream<K> {
 }
 
 impl<K> WatchStream<K> {
-    /// The version reached: a new watch from here goes on where this one is. Bookmarks move it too.
+    /// Returns the last received version: a new watch from it continues where this one is.
+    /// Bookmarks advance it too.
     ///
     /// ```
     /// # #[tokio::main(flavor = "current_thread")]
@@ -224,7 +230,7 @@ impl<K> fmt::Debug for WatchStream<K> {
     }
 }
 
-/// What a watch tells. Unlike an [`Event`](crate::Event) it knows nothing of what was before.
+/// An event of a watch. Unlike an [`Event`](crate::Event), it does not contain the previous state.
 ///
 /// ```
 /// use kube_informer::{Obj, Untyped, WatchEvent};
@@ -235,16 +241,17 @@ impl<K> fmt::Debug for WatchStream<K> {
 /// ```
 #[derive(Debug, Clone)]
 pub enum WatchEvent<K> {
-    /// The object entered what is watched.
+    /// The object was created, or now matches the selector.
     Added(Obj<K>),
-    /// The object was changed.
+    /// The object was modified.
     Modified(Obj<K>),
-    /// The object left what is watched. This is the last of it, with the version of its end.
+    /// The object was deleted, or no longer matches the selector. Contains the last state, with the
+    /// version of the deletion.
     Deleted(Obj<K>),
 }
 
 impl<K> WatchEvent<K> {
-    /// The object, as it is or last was.
+    /// Returns the object in its current or last state.
     #[must_use]
     pub fn object(&self) -> &Obj<K> {
         match self {
@@ -252,7 +259,7 @@ impl<K> WatchEvent<K> {
         }
     }
 
-    /// Whether the object has left what is watched.
+    /// Returns whether the object was deleted or no longer matches the selector.
     #[must_use]
     pub fn is_deleted(&self) -> bool {
         matches!(self, Self::Deleted(_))
@@ -267,7 +274,7 @@ impl<K> WatchEvent<K> {
     }
 }
 
-/// A watch at work.
+/// A running watch.
 struct Run {
     source: Source,
     what: Arc<str>,
@@ -276,86 +283,86 @@ struct Run {
     backoff: Backoff,
     rng: Rng,
     begun: Instant,
-    place: Place,
-    /// Frames in a row that could not be read.
+    connection: Connection,
+    /// Number of consecutive undecodable frames.
     strikes: u32,
     reached: Arc<Mutex<Version>>,
 }
 
-enum Place {
-    /// There is no version to begin with.
-    Nowhere,
-    /// To be opened then.
+enum Connection {
+    /// There is no version to start from.
+    NoVersion,
+    /// To be opened at `until`.
     Closed {
         until: Instant,
     },
     Open(Box<Open>),
-    Over,
+    Ended,
 }
 
-/// One request and its answer.
+/// One request and its response.
 struct Open {
     flow: Flow,
-    asked: Instant,
-    lasts: Duration,
-    /// When it will have taken too long: to answer, or to end.
+    requested_at: Instant,
+    duration: Duration,
+    /// Deadline of the response, then of the end of the watch.
     due: Instant,
-    /// How far we had come when it was asked for.
+    /// The last received version when the request was sent.
     from: Version,
 }
 
 impl Run {
     async fn next(&mut self) -> Option<Result<WatchEvent<Untyped>, ServerError>> {
         loop {
-            let open = match &mut self.place {
-                Place::Nowhere => return Some(Err(self.over(self.error(Failure::NoVersion)))),
-                Place::Closed { until } => {
+            let open = match &mut self.connection {
+                Connection::NoVersion => return Some(Err(self.fail(self.error(Failure::NoVersion)))),
+                Connection::Closed { until } => {
                     sleep_until(*until).await;
                     self.open();
                     continue;
                 }
-                Place::Open(open) => open,
-                Place::Over => return None,
+                Connection::Open(open) => open,
+                Connection::Ended => return None,
             };
             let input = match open.flow.decode(ObjectSource::Watch, &mut accept) {
                 Some(input) => Ok(input),
                 None => timeout_at(open.due, open.flow.next()).await,
             };
-            let told = match input {
-                Ok(input) => self.heard(input),
-                Err(_) => self.overdue(),
+            let event = match input {
+                Ok(input) => self.on_input(input),
+                Err(_) => self.on_timeout(),
             };
-            if let Some(told) = told {
-                return Some(told);
+            if event.is_some() {
+                return event;
             }
         }
     }
 
     fn open(&mut self) {
         let from = self.reached.lock().clone();
-        let lasts = self.settings.watch_lasts(self.rng.roll());
-        let answer = self.source.watch(WatchQuery::new(WatchStart::After(from.clone()), lasts));
+        let duration = self.settings.watch_lasts(self.rng.roll());
+        let answer = self.source.watch(WatchQuery::new(WatchStart::After(from.clone()), duration));
         let flow = Flow::watch(Lane::Main, Doing::Watch, Arc::clone(&self.what), answer);
-        let asked = Instant::now();
-        let due = asked + self.settings.answer_timeout;
-        self.place = Place::Open(Box::new(Open { flow, asked, lasts, due, from }));
+        let requested_at = Instant::now();
+        let due = requested_at + self.settings.answer_timeout;
+        self.connection = Connection::Open(Box::new(Open { flow, requested_at, duration, due, from }));
     }
 
-    fn heard(&mut self, input: Input) -> Option<Result<WatchEvent<Untyped>, ServerError>> {
+    fn on_input(&mut self, input: Input) -> Option<Result<WatchEvent<Untyped>, ServerError>> {
         match input {
             Input::Opened(_) => {
                 let overtime = self.settings.watch_overtime;
-                if let Place::Open(open) = &mut self.place {
-                    open.due = open.asked + open.lasts + overtime;
+                if let Connection::Open(open) = &mut self.connection {
+                    open.due = open.requested_at + open.duration + overtime;
                 }
                 self.backoff.healthy(self.begun.elapsed());
                 None
             }
             Input::Frame(_, Frame::Changed(_, object)) if object.version().is_empty() => {
-                Some(Err(self.over(self.error(Failure::NoVersion))))
+                Some(Err(self.fail(self.error(Failure::NoVersion))))
             }
             Input::Frame(_, Frame::Changed(change, object)) => {
-                self.reach(object.version().clone());
+                self.advance_to(object.version().clone());
                 Some(Ok(match change {
                     Change::Added => WatchEvent::Added(object),
                     Change::Modified => WatchEvent::Modified(object),
@@ -363,11 +370,11 @@ impl Run {
                 }))
             }
             Input::Frame(_, Frame::Bookmark { version, .. }) => {
-                self.reach(version);
+                self.advance_to(version);
                 None
             }
-            // To pass it over would be to miss something.
-            Input::BadObject(_) => Some(Err(self.over(self.error(Failure::UndecodableObject)))),
+            // Skipping the object would lose an event.
+            Input::BadObject(_) => Some(Err(self.fail(self.error(Failure::UndecodableObject)))),
             Input::BadFrame(_, broken) => self.unreadable(self.error(Failure::Undecodable(broken))),
             Input::FailureFrame(_, error) | Input::Failed(_, error) => match error.failure() {
                 Failure::TooLong { .. } | Failure::Gzip => self.unreadable(error),
@@ -385,9 +392,9 @@ impl Run {
         }
     }
 
-    fn reach(&mut self, version: Version) {
+    fn advance_to(&mut self, version: Version) {
         let mut reached = self.reached.lock();
-        // Never back; a version that cannot be compared is as good as the one before.
+        // The version never goes back; one that is not comparable does not replace it.
         if version.is_empty() || version <= *reached {
             return;
         }
@@ -395,27 +402,27 @@ impl Run {
         self.strikes = 0;
     }
 
-    /// The watch has ended as it should.
+    /// Handles the regular end of a watch.
     fn ended(&mut self) -> Option<Result<WatchEvent<Untyped>, ServerError>> {
-        let Place::Open(open) = &self.place else { return None };
-        let short = open.asked.elapsed() < self.settings.short_watch && open.from == *self.reached.lock();
+        let Connection::Open(open) = &self.connection else { return None };
+        let short = open.requested_at.elapsed() < self.settings.short_watch && open.from == *self.reached.lock();
         if short {
             return self.failed(self.error(Failure::ShortWatch));
         }
-        self.place = Place::Closed { until: Instant::now() };
+        self.connection = Connection::Closed { until: Instant::now() };
         None
     }
 
-    fn overdue(&mut self) -> Option<Result<WatchEvent<Untyped>, ServerError>> {
-        let Place::Open(open) = &self.place else { return None };
-        let after = open.due.saturating_duration_since(open.asked);
+    fn on_timeout(&mut self) -> Option<Result<WatchEvent<Untyped>, ServerError>> {
+        let Connection::Open(open) = &self.connection else { return None };
+        let after = open.due.saturating_duration_since(open.requested_at);
         self.failed(self.error(Failure::TimedOut { after }))
     }
 
     fn unreadable(&mut self, error: ServerError) -> Option<Result<WatchEvent<Untyped>, ServerError>> {
         self.strikes += 1;
         if self.strikes >= self.settings.relist_after_strikes {
-            Some(Err(self.over(error)))
+            Some(Err(self.fail(error)))
         } else {
             self.failed(error)
         }
@@ -423,22 +430,22 @@ impl Run {
 
     fn failed(&mut self, error: ServerError) -> Option<Result<WatchEvent<Untyped>, ServerError>> {
         if !error.may_pass() {
-            return Some(Err(self.over(error)));
+            return Some(Err(self.fail(error)));
         }
-        self.tell(&error);
+        self.report(&error);
         let (now, chance) = (self.begun.elapsed(), self.rng.roll());
         let wait = self.backoff.after(&error, now, chance, self.settings.longest_retry_after);
-        self.place = Place::Closed { until: Instant::now() + wait };
+        self.connection = Connection::Closed { until: Instant::now() + wait };
         None
     }
 
-    fn over(&mut self, error: ServerError) -> ServerError {
-        self.tell(&error);
-        self.place = Place::Over;
+    fn fail(&mut self, error: ServerError) -> ServerError {
+        self.report(&error);
+        self.connection = Connection::Ended;
         error
     }
 
-    fn tell(&mut self, error: &ServerError) {
+    fn report(&mut self, error: &ServerError) {
         tracing::debug!(%error, "a watch met a failure");
         if let Some(on_error) = &mut self.on_error {
             on_error(error);

@@ -18,11 +18,15 @@ use crate::reflector::ReflectorSettings;
 use crate::reflector::backoff::Backoff;
 use crate::reflector::rng::Rng;
 
-/// Completes when an object, or its absence, passes a test, with the object: one list, then one watch, and nothing kept.
+/// Completes with an object when the object, or its absence, passes a test.
 ///
-/// The source should have little else than the object: [`ApiListWatch::object`](crate::ApiListWatch::object) asks for it alone. The
-/// test sees the newest state first, whatever it is, and then every further one; it is `None` while there is no such object. It is
-/// asked once about each state. To give up when the object goes, let the test pass for `None` too.
+/// It sends one list and one watch, and caches nothing.
+///
+/// The source should contain little more than the object:
+/// [`ApiListWatch::object`](crate::ApiListWatch::object) requests only this object. The test is
+/// called once per state: first with the latest one, then with every later one, and with `None`
+/// while the object does not exist. To stop waiting when the object is deleted, let the test pass
+/// for `None` too.
 ///
 /// ```
 /// # #[tokio::main(flavor = "current_thread")]
@@ -48,11 +52,12 @@ use crate::reflector::rng::Rng;
 /// # }
 /// ```
 ///
-/// Failures that may pass are waited out, with waits that grow; a version that expired leads to a new list. What cannot pass, such as
-/// a missing permission, ends it. It waits for as long as it takes: put `tokio::time::timeout` around it. Dropping it closes its
-/// connection.
+/// Transient failures are retried with backoff; an expired version leads to a new list. A permanent
+/// failure, such as a missing permission, ends the wait. There is no timeout: use
+/// `tokio::time::timeout`. Dropping the future closes its connection.
 ///
-/// Where there is an informer anyway, [`Informer::wait_until`](crate::Informer::wait_until) asks nothing of the server.
+/// With an existing informer, [`Informer::wait_until`](crate::Informer::wait_until) sends no
+/// request to the server.
 #[doc(alias = "UntilWithoutRetry")]
 #[doc(alias = "ListWatchUntil")]
 #[must_use]
@@ -65,9 +70,9 @@ pub fn until<K: Object>(
     let mut waiting = Waiting { key, test, seen: Seen::Nothing };
     let source = Source::new(source);
     Box::pin(async move {
-        let mut patience = Patience::new();
+        let mut retries = Retries::new();
         loop {
-            let list: List<K> = list(&source, &mut patience).await?;
+            let list: List<K> = list(&source, &mut retries).await?;
             let object = list.objects.into_iter().find(|object| *object.key() == waiting.key);
             if waiting.passes(object.as_ref()) {
                 return Ok(object);
@@ -82,7 +87,7 @@ pub fn until<K: Object>(
                             return Ok(object);
                         }
                     }
-                    Err(error) if error.is_expired() => patience.wait(&error).await,
+                    Err(error) if error.is_expired() => retries.wait(&error).await,
                     Err(error) => return Err(error),
                 }
             }
@@ -90,12 +95,12 @@ pub fn until<K: Object>(
     })
 }
 
-async fn list<K: Object>(source: &Source, patience: &mut Patience) -> Result<List<K>, ServerError> {
+async fn list<K: Object>(source: &Source, retries: &mut Retries) -> Result<List<K>, ServerError> {
     loop {
         match Pager::of_source(source.clone()).list().await {
             Err(error) if error.may_pass() => {
                 tracing::debug!(%error, "a list met a failure");
-                patience.wait(&error).await;
+                retries.wait(&error).await;
             }
             answer => return answer,
         }
@@ -108,12 +113,12 @@ struct Waiting<T> {
     seen: Seen,
 }
 
-/// The state that was last tested.
+/// The last tested state.
 #[derive(PartialEq)]
 enum Seen {
     Nothing,
     Absent,
-    /// The uid too: versions of a server that went back mean little.
+    /// Includes the uid, because versions may repeat after the server went back in time.
     Present(Option<Uid>, Version),
 }
 
@@ -132,15 +137,15 @@ impl<T> Waiting<T> {
     }
 }
 
-/// Waits that grow.
-struct Patience {
+/// Backoff between retries.
+struct Retries {
     backoff: Backoff,
     rng: Rng,
     begun: Instant,
     longest_retry_after: Duration,
 }
 
-impl Patience {
+impl Retries {
     fn new() -> Self {
         let ReflectorSettings { backoff, longest_retry_after, .. } = ReflectorSettings::default();
         Self { backoff: Backoff::new(backoff), rng: Rng::random(), begun: Instant::now(), longest_retry_after }

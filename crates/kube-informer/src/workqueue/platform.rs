@@ -41,7 +41,7 @@ mod here {
     pub(in crate::workqueue) struct Sleep(Pin<Box<tokio::time::Sleep>>);
 
     /// Sleep for a due time that `Instant` cannot represent; the sleeper checks again afterwards.
-    const FAR: Duration = Duration::from_secs(24 * 3600);
+    const MAX_SLEEP: Duration = Duration::from_secs(24 * 3600);
 
     impl Clock {
         pub(in crate::workqueue) fn new() -> Self {
@@ -54,7 +54,7 @@ mod here {
 
         pub(in crate::workqueue) fn sleep_until(&self, due: Moment) -> Sleep {
             let until = self.start.checked_add(due.since(Moment::START));
-            Sleep(Box::pin(tokio::time::sleep_until(until.unwrap_or_else(|| Instant::now() + FAR))))
+            Sleep(Box::pin(tokio::time::sleep_until(until.unwrap_or_else(|| Instant::now() + MAX_SLEEP))))
         }
     }
 
