@@ -23,8 +23,8 @@ type Definition = PartialObjectMeta<DynamicObject>;
 
 /// The definitions of custom resources.
 ///
-/// SingleDefinitionWatch metadata-only informer watches them while any informer waits for its
-/// definition, if the server permits it.
+/// One metadata-only informer watches them while any informer waits for its definition, if the
+/// server permits it.
 pub(super) struct Definitions {
     client: Client,
     state: Mutex<State>,

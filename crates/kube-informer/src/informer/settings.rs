@@ -331,7 +331,7 @@ setters! {
         self.fields = Some(fields);
     }
 
-    /// Sets the resync period. Never by default.
+    /// Sets the resync period. None by default.
     ///
     /// A resync delivers every object to every handler again, without a request to the server: see
     /// [Resync](crate::Informer#resync).

@@ -319,7 +319,7 @@ impl Registration {
     /// Removes the handler and waits until a running call has returned. Queued events are not
     /// delivered.
     ///
-    /// Called from within the handler itself, it does not wait, which would be a deadlock.
+    /// Called from within the handler itself it does not wait, because that would deadlock.
     ///
     /// ```
     /// # #[tokio::main(flavor = "current_thread")]
@@ -356,8 +356,7 @@ impl Registration {
         drop(stage.wait_for(|stage| *stage == Stage::Ended).await);
     }
 
-    /// Keeps the handler registered until the informer stops. The handler does not keep the
-    /// informer alive.
+    /// Keeps the handler registered until the informer stops, without keeping the informer alive.
     ///
     /// ```
     /// # #[tokio::main(flavor = "current_thread")]

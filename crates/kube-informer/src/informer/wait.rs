@@ -16,7 +16,7 @@ impl<K: Object> Informer<K> {
     /// Completes when the cache is full, that is, when every scope has been listed.
     ///
     /// May be called before [`start`](Self::start), and any number of times. Fails if the informer
-    /// stops, and if waiting cannot help; see [`SyncError`].
+    /// stops, or if waiting does not help; see [`SyncError`].
     ///
     /// ```
     /// # #[tokio::main(flavor = "current_thread")]

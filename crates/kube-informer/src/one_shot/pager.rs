@@ -211,7 +211,7 @@ impl<K: Object> Pager<K> {
         })
     }
 
-    /// Returns a stream of the objects. Each object is decoded as soon as it arrives: no page is
+    /// Returns a stream of the objects. Each object is extracted as soon as it arrives: no page is
     /// buffered.
     ///
     /// The stream ends with the first error. An [expired](ServerError::is_expired) continue token
