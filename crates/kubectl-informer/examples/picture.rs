@@ -42,7 +42,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     });
     let mut terminal = Terminal::new(usize::from(width), usize::from(height));
     let mut bytes = [0; 4096];
-    // The other end hangs up when the program ends, which counts as an error here.
+    // When the program ends, reading from the pseudo-terminal fails.
     while let Ok(count @ 1..) = pty.read(&mut bytes) {
         terminal.feed(&bytes[..count]);
     }

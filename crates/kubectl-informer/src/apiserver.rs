@@ -1,4 +1,4 @@
-//! `apiserver`: the embedded server alone.
+//! The `apiserver` command: runs the embedded API server on its own.
 
 mod access;
 
@@ -26,7 +26,7 @@ pub(crate) async fn run(args: Apiserver) -> Result<(), Failure> {
         token = known.iter().find(|known| known.is_master()).or(known.first()).map(|known| known.token.clone());
         builder = builder.tls().access(access::access(known, &args.allow).map_err(Failure::Usage)?);
     }
-    // Whoever asks for an end from now on gets one.
+    // Installed before the server starts, so that a signal during startup also ends the command.
     let mut end = std::pin::pin!(signals::ended());
     let server = builder.start().await.map_err(|error| Failure::Other(format!("listening on {address}: {error}")))?;
     let cluster = tokio::select! {
@@ -39,7 +39,7 @@ pub(crate) async fn run(args: Apiserver) -> Result<(), Failure> {
             Some(token) => server.kubeconfig_for(token),
             None => server.kubeconfig(),
         };
-        hand_out(&kubeconfig, args.write_kubeconfig.as_deref())?;
+        publish_kubeconfig(&kubeconfig, args.write_kubeconfig.as_deref())?;
         say(&format!("serving on {}; Ctrl-C ends it", server.url()));
         end.await;
         if let Some(cluster) = cluster {
@@ -50,7 +50,7 @@ pub(crate) async fn run(args: Apiserver) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Puts in what is to be there from the start.
+/// Loads the manifests and starts the simulated cluster, as requested by the arguments.
 async fn fill(args: &Apiserver, server: &Server) -> Result<Option<Pretend>, Failure> {
     if let Some(directory) = &args.load {
         for object in manifests::read_all(directory)? {
@@ -61,7 +61,7 @@ async fn fill(args: &Apiserver, server: &Server) -> Result<Option<Pretend>, Fail
             );
             match server.load([object]) {
                 Ok(_) => {}
-                // The namespaces that every server has.
+                // Namespaces that the server creates itself, such as `default`.
                 Err(status) if status.code() == 409 && name.starts_with("Namespace ") => {}
                 Err(status) => return Err(Failure::Other(format!("loading {name}: {}", status.message()))),
             }
@@ -75,8 +75,8 @@ async fn fill(args: &Apiserver, server: &Server) -> Result<Option<Pretend>, Fail
     cluster.map(Some).map_err(|status| Failure::Other(format!("no cluster: {}", status.message())))
 }
 
-/// Prints the kubeconfig, or writes it so that whoever sees the file sees all of it.
-fn hand_out(kubeconfig: &str, file: Option<&Path>) -> Result<(), Failure> {
+/// Prints the kubeconfig, or writes it atomically (temporary file and rename).
+fn publish_kubeconfig(kubeconfig: &str, file: Option<&Path>) -> Result<(), Failure> {
     let Some(file) = file else {
         let mut out = std::io::stdout().lock();
         out.write_all(kubeconfig.as_bytes())?;
@@ -84,12 +84,12 @@ fn hand_out(kubeconfig: &str, file: Option<&Path>) -> Result<(), Failure> {
     };
     let mut name = file.file_name().unwrap_or_default().to_owned();
     name.push(format!(".{}", std::process::id()));
-    let unfinished = file.with_file_name(name);
-    let written = write_private(&unfinished, kubeconfig).and_then(|()| fs::rename(&unfinished, file));
+    let temporary = file.with_file_name(name);
+    let written = write_private(&temporary, kubeconfig).and_then(|()| fs::rename(&temporary, file));
     written.map_err(|error| Failure::Other(format!("--write-kubeconfig {}: {error}", file.display())))
 }
 
-/// There may be a token in it.
+/// Creates the file with mode 0600, because it may contain a token.
 fn write_private(file: &Path, text: &str) -> std::io::Result<()> {
     let mut options = fs::OpenOptions::new();
     options.write(true).create(true).truncate(true);

@@ -1,4 +1,4 @@
-//! The command line.
+//! Command-line arguments.
 
 use std::net::IpAddr;
 use std::path::PathBuf;
@@ -85,7 +85,8 @@ pub(crate) struct Demo {
   # The next three deletions
   kubectl-informer watch pods -A --no-initial --only deleted --until count=3 -o name")]
 pub(crate) struct Watch {
-    /// Kinds by any of their names, one by one or with commas: pods, deploy, certificates.pki.acme.com
+    /// Kinds by any of their names, one by one or with commas: pods, deploy,
+    /// certificates.pki.acme.com
     #[arg(required = true, value_name = "KIND")]
     pub(crate) kinds: Vec<String>,
     #[command(flatten)]
@@ -138,10 +139,12 @@ pub(crate) struct Get {
     pub(crate) names: Vec<String>,
     #[command(flatten)]
     pub(crate) choice: Choice,
-    /// Ask an index: node=NAME, ip=ADDRESS, owner=NAME, label:KEY=VALUE or PATH=VALUE; several must all fit
+    /// Ask an index: node=NAME, ip=ADDRESS, owner=NAME, label:KEY=VALUE or PATH=VALUE; several must
+    /// all fit
     #[arg(long, value_name = "INDEX=VALUE")]
     pub(crate) by: Vec<By>,
-    /// Only objects for which this expression is true: CEL over metadata, spec, status, data, … and object
+    /// Only objects for which this expression is true: CEL over metadata, spec, status, data, … and
+    /// object
     #[arg(long = "where", value_name = "EXPRESSION")]
     pub(crate) condition: Option<Filter>,
     /// Sort by the value at a path, such as .metadata.creationTimestamp
@@ -163,7 +166,7 @@ pub(crate) struct Get {
     pub(crate) connection: Connection,
 }
 
-/// The form in which objects are shown.
+/// Output format of `get`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum GetForm {
     /// kubectl's columns.
@@ -201,7 +204,7 @@ pub(crate) struct Choice {
     pub(crate) color: When,
 }
 
-/// What an event tells.
+/// Event type.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum What {
     Added,
@@ -209,7 +212,7 @@ pub(crate) enum What {
     Deleted,
 }
 
-/// When a watch ends by itself.
+/// Condition that ends `watch`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Until {
     Synced,
@@ -261,10 +264,12 @@ pub(crate) struct Apiserver {
     /// What happens in that cluster follows from this
     #[arg(long, default_value_t = 1)]
     pub(crate) seed: u64,
-    /// Who is known: TOKEN,USER,UID,"GROUP,GROUP" a line, as kube-apiserver has it. Served over TLS then
+    /// Who is known: TOKEN,USER,UID,"GROUP,GROUP" a line, as kube-apiserver has it. Served over TLS
+    /// then
     #[arg(long, value_name = "FILE")]
     pub(crate) token_auth_file: Option<PathBuf>,
-    /// What somebody may do: 'WHO VERBS RESOURCES' or 'WHO VERBS RESOURCES NAMESPACE', WHO a user or group=NAME, * for any; may be repeated
+    /// What somebody may do: 'WHO VERBS RESOURCES' or 'WHO VERBS RESOURCES NAMESPACE', WHO a user
+    /// or group=NAME, * for any; may be repeated
     #[arg(long, value_name = "RULE", requires = "token_auth_file")]
     pub(crate) allow: Vec<Allowance>,
     /// Load every manifest of this directory, .yaml, .yml and .json
@@ -275,7 +280,7 @@ pub(crate) struct Apiserver {
     pub(crate) write_kubeconfig: Option<PathBuf>,
 }
 
-/// What somebody may do, as the command line says it.
+/// An access rule from `--allow`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Allowance {
     pub(crate) who: String,

@@ -1,23 +1,23 @@
-//! What happened to an object, in half a line.
+//! Summarizes an object or a change in less than a line.
 
 use serde_json::Value;
 
 use crate::diff::{Difference, diff, is_time, path_text};
 use crate::mask::Secrets;
 
-/// So many differences are named; the others are counted.
-const NAMED: usize = 3;
-/// Longer values are cut.
-const LONGEST: usize = 48;
+/// Maximum number of differences named in a summary; the others are only counted.
+const MAX_NAMED: usize = 3;
+/// Maximum length of a value in characters; longer values are truncated.
+const MAX_VALUE_LENGTH: usize = 48;
 
-/// What an object is, as far as one line goes.
+/// One-line description of an object's state, by kind.
 pub(crate) fn headline(kind: &str, object: &Value) -> String {
     let text = |pointer: &str| object.pointer(pointer).and_then(Value::as_str).unwrap_or_default();
     match kind {
         "Pod" => pod_headline(object),
         "Event" => {
             let about = text("/involvedObject/kind").to_lowercase();
-            cut(&format!("{about} {}: {}", text("/reason"), text("/message")), 3 * LONGEST)
+            cut(&format!("{about} {}: {}", text("/reason"), text("/message")), 3 * MAX_VALUE_LENGTH)
         }
         "Node" => condition(object, "Ready").map_or_else(String::new, |status| format!("Ready={status}")),
         "Service" => format!("{} {}", text("/spec/type"), text("/spec/clusterIP")),
@@ -31,18 +31,18 @@ pub(crate) fn headline(kind: &str, object: &Value) -> String {
     }
 }
 
-/// What is different, the telling parts first.
+/// Summary of the changed fields, most significant first.
 pub(crate) fn summary(kind: &str, old: &Value, new: &Value, secrets: Secrets) -> String {
     let all = diff(old, new);
-    let mark = |object: &Value| object.pointer("/metadata/deletionTimestamp").is_some();
-    if mark(new) && !mark(old) {
+    let is_terminating = |object: &Value| object.pointer("/metadata/deletionTimestamp").is_some();
+    if is_terminating(new) && !is_terminating(old) {
         let grace = new.pointer("/metadata/deletionGracePeriodSeconds").and_then(Value::as_u64).unwrap_or(0);
         return format!("terminating, {grace} s of grace");
     }
     if kind == "EndpointSlice" && serving(old) != serving(new) {
         return format!("{}→{} endpoints ready", serving(old), serving(new));
     }
-    let mut telling: Vec<(u8, String)> = all
+    let mut ranked: Vec<(u8, String)> = all
         .iter()
         .filter(|difference| !is_time(&difference.path))
         .map(|difference| {
@@ -50,28 +50,28 @@ pub(crate) fn summary(kind: &str, old: &Value, new: &Value, secrets: Secrets) ->
             (rank(&path), named(kind, &path, difference, secrets))
         })
         .collect();
-    if telling.is_empty() {
+    if ranked.is_empty() {
         return match all.first() {
             Some(first) => format!("{} renewed", short(&path_text(&first.path))),
             None => "no field changed".to_owned(),
         };
     }
-    telling.sort_by_key(|(rank, _)| *rank);
-    telling.dedup_by(|one, other| one.1 == other.1);
-    let more = telling.len().saturating_sub(NAMED);
-    let mut parts: Vec<String> = telling.into_iter().take(NAMED).map(|(_, text)| text).collect();
+    ranked.sort_by_key(|(rank, _)| *rank);
+    ranked.dedup_by(|one, other| one.1 == other.1);
+    let more = ranked.len().saturating_sub(MAX_NAMED);
+    let mut parts: Vec<String> = ranked.into_iter().take(MAX_NAMED).map(|(_, text)| text).collect();
     if more > 0 {
         parts.push(format!("{more} more"));
     }
     parts.join(", ")
 }
 
-/// A value in a line.
+/// Formats a value for a line, truncated.
 pub(crate) fn shown(value: Option<&Value>) -> String {
     match value {
         None => "∅".to_owned(),
-        Some(Value::String(text)) => cut(text, LONGEST),
-        Some(other) => cut(&other.to_string(), LONGEST),
+        Some(Value::String(text)) => cut(text, MAX_VALUE_LENGTH),
+        Some(other) => cut(&other.to_string(), MAX_VALUE_LENGTH),
     }
 }
 
@@ -80,7 +80,7 @@ fn named(kind: &str, path: &str, difference: &Difference<'_>, secrets: Secrets) 
     if secrets.hides(kind, path) {
         return format!("{name} ***");
     }
-    // Where a number is zero, it is left out.
+    // Kubernetes omits replica counts that are zero.
     let zero = Value::from(0);
     let (old, new) = match path.ends_with("eplicas") {
         true => (difference.old.or(Some(&zero)), difference.new.or(Some(&zero))),
@@ -93,7 +93,7 @@ fn named(kind: &str, path: &str, difference: &Difference<'_>, secrets: Secrets) 
     }
 }
 
-/// The smaller, the more it tells.
+/// Significance of a field; lower ranks are listed first.
 fn rank(path: &str) -> u8 {
     let ends = |names: &[&str]| names.iter().any(|name| path.ends_with(name));
     match path {
@@ -110,7 +110,7 @@ fn rank(path: &str) -> u8 {
     }
 }
 
-/// A path without what every object has.
+/// Shortens a path by its top-level section and the `conditions[…]` and `containerStatuses` parts.
 fn short(path: &str) -> String {
     let path = ["status.", "spec.", "metadata."].iter().find_map(|part| path.strip_prefix(part)).unwrap_or(path);
     match path.strip_prefix("conditions[").and_then(|rest| rest.split_once(']')) {
@@ -135,7 +135,7 @@ fn pod_headline(pod: &Value) -> String {
     text
 }
 
-/// How many endpoints of a slice are ready, of how many.
+/// Ready and total endpoints of an `EndpointSlice`, as `ready/total`.
 fn serving(slice: &Value) -> String {
     let all = slice["endpoints"].as_array().map(Vec::as_slice).unwrap_or_default();
     let ready = all.iter().filter(|endpoint| endpoint["conditions"]["ready"] == true).count();
@@ -164,19 +164,19 @@ mod tests {
     fn the_telling_part_of_a_change_comes_first() {
         let old = json!({"status": {"phase": "Pending", "containerStatuses": [{"name": "app", "containerID": "a", "restartCount": 0}]}});
         let new = json!({"status": {"phase": "Running", "podIP": "10.0.0.1", "startTime": "x", "containerStatuses": [{"name": "app", "containerID": "b", "restartCount": 1}]}});
-        let told = summary("Pod", &old, &new, Secrets::Masked);
-        assert_eq!(told, "phase Pending→Running, [app].restartCount 0→1, podIP 10.0.0.1, 1 more");
+        let text = summary("Pod", &old, &new, Secrets::Masked);
+        assert_eq!(text, "phase Pending→Running, [app].restartCount 0→1, podIP 10.0.0.1, 1 more");
     }
 
     #[test]
     fn a_change_of_times_only_says_so() {
-        let told = summary(
+        let text = summary(
             "Lease",
             &json!({"spec": {"renewTime": "a"}}),
             &json!({"spec": {"renewTime": "b"}}),
             Secrets::Masked,
         );
-        assert_eq!(told, "renewTime renewed");
+        assert_eq!(text, "renewTime renewed");
     }
 
     #[test]
@@ -184,14 +184,14 @@ mod tests {
         let slice =
             |ready: bool| json!({"endpoints": [{"conditions": {"ready": true}}, {"conditions": {"ready": ready}}]});
         assert_eq!(summary("EndpointSlice", &slice(true), &slice(false), Secrets::Masked), "2/2→1/2 endpoints ready");
-        let told =
+        let text =
             summary("ReplicaSet", &json!({"status": {"readyReplicas": 1}}), &json!({"status": {}}), Secrets::Masked);
-        assert_eq!(told, "readyReplicas 1→0");
+        assert_eq!(text, "readyReplicas 1→0");
     }
 
     #[test]
     fn a_secret_tells_what_changed_and_not_how() {
-        let told = summary("Secret", &json!({"data": {"k": "old"}}), &json!({"data": {"k": "new"}}), Secrets::Masked);
-        assert_eq!(told, "data.k ***");
+        let text = summary("Secret", &json!({"data": {"k": "old"}}), &json!({"data": {"k": "new"}}), Secrets::Masked);
+        assert_eq!(text, "data.k ***");
     }
 }

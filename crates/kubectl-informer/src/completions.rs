@@ -1,4 +1,4 @@
-//! What may follow on the command line.
+//! Shell completions.
 
 use std::io::Write as _;
 
@@ -7,14 +7,14 @@ use clap::CommandFactory as _;
 use crate::args::{Cli, Completions};
 use crate::failure::Failure;
 
-/// kubectl runs this with the words after `kubectl informer`, the last one unfinished.
+/// Script that kubectl runs with the words after `kubectl informer`; the last word is incomplete.
 const KUBECTL: &str = "#!/bin/sh\n# Completions of `kubectl informer`. Put it on the PATH, executable.\nexec kubectl-informer completions --words \"$@\"\n";
 
 pub(crate) fn run(args: &Completions) -> Result<(), Failure> {
     let mut text = Vec::new();
     if let Some(words) = &args.words {
         let mut lines = candidates(words);
-        // No file names, please: cobra's ShellCompDirectiveNoFileComp.
+        // Cobra's `ShellCompDirectiveNoFileComp`: no file name completion.
         lines.push(":4\n".to_owned());
         text.extend_from_slice(lines.join("\n").as_bytes());
     } else if args.kubectl {
@@ -27,7 +27,7 @@ pub(crate) fn run(args: &Completions) -> Result<(), Failure> {
     Ok(out.flush()?)
 }
 
-/// Commands first, then the options of the command.
+/// Completes the command name first, then the options of that command.
 fn candidates(words: &[String]) -> Vec<String> {
     let root = Cli::command();
     let (last, before) = words.split_last().map_or(("", [].as_slice()), |(last, before)| (last.as_str(), before));

@@ -1,4 +1,4 @@
-//! Which server, and as whom: the flags that kubectl has.
+//! Connection flags: server and user, as in kubectl.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -15,7 +15,8 @@ use crate::span;
 #[derive(Debug, Clone, Args)]
 #[command(next_help_heading = "Connection, as kubectl has it")]
 pub(crate) struct Connection {
-    /// The kubeconfig file [default: $KUBECONFIG, then ~/.kube/config, then the pod's own service account]
+    /// The kubeconfig file [default: $KUBECONFIG, then ~/.kube/config, then the pod's own service
+    /// account]
     #[arg(long, value_name = "FILE")]
     pub(crate) kubeconfig: Option<PathBuf>,
     /// The kubeconfig context to use
@@ -36,12 +37,13 @@ pub(crate) struct Connection {
     /// A group to impersonate; may be repeated
     #[arg(long = "as-group", value_name = "GROUP")]
     pub(crate) impersonate_groups: Vec<String>,
-    /// How long a single request may take, a watch until its answer begins; 0 is for ever. Without it, who waits for a server keeps trying
+    /// How long a single request may take, a watch until its answer begins; 0 is for ever. Without
+    /// it, who waits for a server keeps trying
     #[arg(long, value_name = "TIME", default_value = "0", value_parser = span::parse)]
     pub(crate) request_timeout: Duration,
 }
 
-/// A client, and the namespace its context names.
+/// A client and the namespace of its kubeconfig context.
 #[derive(Clone)]
 pub(crate) struct Connected {
     pub(crate) client: Client,

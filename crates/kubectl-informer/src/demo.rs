@@ -1,4 +1,4 @@
-//! `demo`: informers on a cluster that is made up on the spot.
+//! The `demo` command: informers on a simulated cluster served by the embedded API server.
 
 mod board;
 mod estimate;
@@ -31,13 +31,14 @@ use crate::watch::{Watched, seconds};
 use crate::{signals, span};
 use board::Row;
 
-/// The kinds shown, the busiest last but one; leases are counted and not told one by one.
+/// The informers shown; the last but one is the busiest.
 const KINDS: [&str; 7] = ["nodes", "deployments", "replicasets", "pods", "endpointslices", "events", "leases"];
-const QUIET: [&str; 1] = ["leases"];
-/// How often the board is looked at anew, and how often the screen is drawn.
-const LOOK: Duration = Duration::from_secs(1);
-const DRAW: Duration = Duration::from_millis(100);
-/// Lines above the events.
+/// Kinds that are counted, but not listed among the events.
+const COUNT_ONLY: [&str; 1] = ["leases"];
+/// Refresh interval of the informer table, and redraw interval of the screen.
+const REFRESH: Duration = Duration::from_secs(1);
+const REDRAW: Duration = Duration::from_millis(100);
+/// Lines above the informer table.
 const HEADER: usize = 3;
 
 pub(crate) async fn run(args: Demo) -> Result<(), Failure> {
@@ -72,7 +73,7 @@ async fn informers(server: &Server) -> Result<Vec<Watched>, Failure> {
     Ok(watched.collect())
 }
 
-/// What is shown, and where.
+/// State of the running demo.
 struct Show {
     watched: Vec<Watched>,
     title: String,
@@ -81,15 +82,17 @@ struct Show {
     style: Style,
     screen: Screen,
     began: Instant,
-    /// How many writes the cluster had made by then.
-    written: u64,
-    /// The latest events, newest last, and how many there were of each kind.
+    /// Value of the cluster's write counter at `began`.
+    writes_at_start: u64,
+    /// The latest events with the index of their informer, newest last.
     events: VecDeque<(usize, Event<Value>)>,
-    counts: Vec<u64>,
-    totals: Vec<u64>,
-    looked: Instant,
+    /// Events per informer since the last refresh.
+    recent_counts: Vec<u64>,
+    /// Events per informer since `began`.
+    total_counts: Vec<u64>,
+    refreshed: Instant,
     rows: Vec<Row>,
-    told: crate::watch::Tally,
+    tally: crate::watch::Tally,
 }
 
 impl Show {
@@ -102,13 +105,13 @@ impl Show {
             style: Style { form: Form::Line, secrets: Secrets::Masked, detail: Detail::Summary, kind_width: width },
             screen: Screen::default(),
             began: Instant::now(),
-            written: 0,
+            writes_at_start: 0,
             events: VecDeque::new(),
-            counts: vec![0; watched.len()],
-            totals: vec![0; watched.len()],
-            looked: Instant::now(),
+            recent_counts: vec![0; watched.len()],
+            total_counts: vec![0; watched.len()],
+            refreshed: Instant::now(),
             rows: Vec::new(),
-            told: crate::watch::Tally::new(),
+            tally: crate::watch::Tally::new(),
             watched,
         }
     }
@@ -131,10 +134,10 @@ impl Show {
             out.line(&self.title)?;
             out.line(&self.hint)?;
         }
-        self.look(server);
-        // What was told until now is how the show begins.
+        self.refresh(server);
+        // Drops the events delivered so far; the demo starts with the synced caches.
         while let Some(Some(_)) = events.next().now_or_never() {}
-        (self.began, self.written) = (Instant::now(), cluster.writes());
+        (self.began, self.writes_at_start) = (Instant::now(), cluster.writes());
         let mut end = std::pin::pin!(signals::ended());
         let mut over = std::pin::pin!(async {
             match time {
@@ -142,7 +145,7 @@ impl Show {
                 None => std::future::pending().await,
             }
         });
-        let mut draws = tokio::time::interval(DRAW);
+        let mut draws = tokio::time::interval(REDRAW);
         draws.set_missed_tick_behavior(MissedTickBehavior::Delay);
         loop {
             tokio::select! {
@@ -150,34 +153,34 @@ impl Show {
                 () = &mut end => return Ok(()),
                 () = &mut over => return Ok(()),
                 _ = draws.tick() => {
-                    if self.looked.elapsed() >= LOOK {
-                        self.look(server);
-                        self.tell_rows(out)?;
+                    if self.refreshed.elapsed() >= REFRESH {
+                        self.refresh(server);
+                        self.print_rows(out)?;
                     }
                     self.draw(out)?;
                 }
                 Some((number, event)) = events.next() => {
-                    self.hear(out, number, event)?;
+                    self.handle_event(out, number, event)?;
                     while let Some(Some((number, event))) = events.next().now_or_never() {
-                        self.hear(out, number, event)?;
+                        self.handle_event(out, number, event)?;
                     }
                 }
             }
         }
     }
 
-    fn hear(&mut self, out: &mut Output, number: usize, event: Event<Value>) -> Result<(), Failure> {
+    fn handle_event(&mut self, out: &mut Output, number: usize, event: Event<Value>) -> Result<(), Failure> {
         if event.origin() == Origin::Initial {
             return Ok(());
         }
-        self.counts[number] += 1;
-        self.totals[number] += 1;
-        self.told.count(match event {
+        self.recent_counts[number] += 1;
+        self.total_counts[number] += 1;
+        self.tally.count(match event {
             Event::Added { .. } => What::Added,
             Event::Updated { .. } => What::Updated,
             Event::Deleted { .. } => What::Deleted,
         });
-        if QUIET.contains(&self.watched[number].kind.plural()) {
+        if COUNT_ONLY.contains(&self.watched[number].kind.plural()) {
             return Ok(());
         }
         match out.kind {
@@ -192,19 +195,19 @@ impl Show {
         Ok(())
     }
 
-    fn look(&mut self, server: &Server) {
-        let passed = self.looked.elapsed().as_secs_f64();
-        let rates = self.counts.iter_mut().map(|count| std::mem::take(count) as f64 / passed.max(0.001));
+    fn refresh(&mut self, server: &Server) {
+        let passed = self.refreshed.elapsed().as_secs_f64();
+        let rates = self.recent_counts.iter_mut().map(|count| std::mem::take(count) as f64 / passed.max(0.001));
         let rows = self.watched.iter().zip(rates).map(|(watched, rate)| Row::of(watched, rate, server));
         self.rows = rows.collect();
-        self.looked = Instant::now();
+        self.refreshed = Instant::now();
     }
 
-    /// Where nothing can be drawn twice, how the informers fare is a line among the others.
-    fn tell_rows(&self, out: &mut Output) -> Result<(), Failure> {
+    /// On a stream, prints the state of the informers as one line among the events.
+    fn print_rows(&self, out: &mut Output) -> Result<(), Failure> {
         if out.kind == OutputKind::Stream {
-            let told = self.rows.iter().map(|row| format!("{} {} {:.0}/s", row.name, row.objects, row.rate));
-            out.line(&format!("# {}  {}", span::clock(self.began.elapsed()), told.collect::<Vec<_>>().join(", ")))?;
+            let figures = self.rows.iter().map(|row| format!("{} {} {:.0}/s", row.name, row.objects, row.rate));
+            out.line(&format!("# {}  {}", span::clock(self.began.elapsed()), figures.collect::<Vec<_>>().join(", ")))?;
             out.flush()?;
         }
         Ok(())
@@ -234,11 +237,11 @@ impl Show {
         lines
     }
 
-    /// The last look, with the rates of the whole time, and what it came to.
+    /// Prints the final table, with rates averaged over the whole run, and the summary.
     fn end(&mut self, out: &mut Output, server: &Server, cluster: &Pretend) -> Result<(), Failure> {
-        self.look(server);
+        self.refresh(server);
         let passed = self.began.elapsed().as_secs_f64().max(0.001);
-        for (row, total) in self.rows.iter_mut().zip(&self.totals) {
+        for (row, total) in self.rows.iter_mut().zip(&self.total_counts) {
             row.rate = *total as f64 / passed;
         }
         if out.kind == OutputKind::Terminal {
@@ -249,11 +252,11 @@ impl Show {
                 out.line(&line)?;
             }
         }
-        let crate::watch::Tally { added, updated, deleted, .. } = self.told;
+        let crate::watch::Tally { added, updated, deleted, .. } = self.tally;
         out.line(&format!(
             "{added} added, {updated} updated, {deleted} deleted in {}, from {} writes; the server answered {} requests in all",
             seconds(self.began.elapsed()),
-            cluster.writes() - self.written,
+            cluster.writes() - self.writes_at_start,
             server.request_count()
         ))?;
         out.flush()?;
@@ -262,7 +265,7 @@ impl Show {
     }
 }
 
-/// A kubeconfig for a second terminal, for as long as the demo runs.
+/// Temporary kubeconfig for a second terminal, removed when the demo ends.
 #[derive(Debug)]
 struct KubeconfigFile(PathBuf);
 
@@ -274,7 +277,7 @@ impl KubeconfigFile {
     }
 
     fn remove(&self) {
-        // It may be gone already, and there is nobody left to care.
+        // Best effort: the file may already be deleted.
         drop(fs::remove_file(&self.0));
     }
 }

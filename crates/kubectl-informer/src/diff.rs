@@ -1,10 +1,10 @@
-//! What is different between two states of an object, field by field.
+//! Field-by-field differences between two states of an object.
 
 use std::fmt;
 
 use serde_json::Value;
 
-/// One field that is different.
+/// A field that differs.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Difference<'v> {
     pub(crate) path: Vec<Segment>,
@@ -12,11 +12,11 @@ pub(crate) struct Difference<'v> {
     pub(crate) new: Option<&'v Value>,
 }
 
-/// One step of a path.
+/// One segment of a field path.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Segment {
     Field(String),
-    /// The item of a list whose field has this value.
+    /// The list item whose field `by` has this value.
     Keyed {
         by: &'static str,
         value: String,
@@ -24,13 +24,16 @@ pub(crate) enum Segment {
     Index(usize),
 }
 
-/// What tells the items of a list apart, the most telling first.
+/// Fields that may identify list items, in order of preference.
 const KEYS: [&str; 6] = ["type", "name", "uid", "ip", "containerPort", "port"];
 
-/// A list before anything was in it.
+/// Stands for an absent list.
 static EMPTY: Value = Value::Array(Vec::new());
 
-/// All differences, in the order of the fields. Who manages what, and the version, differ always and are left out.
+/// Returns all differences in field order.
+///
+/// `metadata.managedFields` and `metadata.resourceVersion` change with every write and are left
+/// out.
 pub(crate) fn diff<'v>(old: &'v Value, new: &'v Value) -> Vec<Difference<'v>> {
     let mut found = Vec::new();
     walk(&mut Vec::new(), Some(old), Some(new), &mut found);
@@ -38,7 +41,7 @@ pub(crate) fn diff<'v>(old: &'v Value, new: &'v Value) -> Vec<Difference<'v>> {
     found
 }
 
-/// Whether nothing but a time differs here: that it changed says little.
+/// Returns whether the field is a timestamp, whose change carries little information.
 pub(crate) fn is_time(path: &[Segment]) -> bool {
     let Some(Segment::Field(name)) = path.last() else { return false };
     name.ends_with("Time") || name.ends_with("Timestamp") || name.ends_with("At")
@@ -66,7 +69,7 @@ impl fmt::Display for Segment {
     }
 }
 
-/// The field by which an item is told apart says nothing that its path does not.
+/// The key field of a list item is already part of its path.
 fn is_own_key(path: &[Segment]) -> bool {
     matches!(path, [.., Segment::Keyed { by, .. }, Segment::Field(name)] if name == by)
 }
@@ -99,7 +102,7 @@ fn walk<'v>(path: &mut Vec<Segment>, old: Option<&'v Value>, new: Option<&'v Val
                 }
             }
         },
-        // A whole part came or went: its leaves tell more than its braces.
+        // An added or removed object is reported as its leaf fields.
         (None, Some(Value::Object(after))) if !after.is_empty() => {
             for (key, value) in after {
                 path.push(Segment::Field(key.clone()));
@@ -140,7 +143,7 @@ fn walk_keyed<'v>(
     }
 }
 
-/// A field that every item of both lists has, each with another value.
+/// Returns a field that every item of both lists has, with distinct values.
 fn key_of(before: &[Value], after: &[Value]) -> Option<&'static str> {
     if before.is_empty() && after.is_empty() {
         return None;
@@ -159,7 +162,7 @@ mod tests {
     use super::*;
     use serde_json::json;
 
-    fn told(old: &Value, new: &Value) -> Vec<String> {
+    fn differences(old: &Value, new: &Value) -> Vec<String> {
         let show = |value: Option<&Value>| value.map_or_else(|| "-".to_owned(), Value::to_string);
         diff(old, new)
             .iter()
@@ -171,7 +174,7 @@ mod tests {
     fn items_of_lists_are_told_apart_by_their_keys() {
         let old = json!({"status": {"conditions": [{"type": "Ready", "status": "False"}, {"type": "Initialized", "status": "True"}]}});
         let new = json!({"status": {"conditions": [{"type": "Initialized", "status": "True"}, {"type": "Ready", "status": "True"}]}});
-        assert_eq!(told(&old, &new), [r#"status.conditions[Ready].status "False" "True""#]);
+        assert_eq!(differences(&old, &new), [r#"status.conditions[Ready].status "False" "True""#]);
     }
 
     #[test]
@@ -179,7 +182,7 @@ mod tests {
         let old = json!({"metadata": {"labels": {"a.b/c": "1"}}, "status": {}});
         let new = json!({"metadata": {"labels": {}}, "status": {"podIP": "10.0.0.1", "state": {"running": {"startedAt": "x"}}}});
         assert_eq!(
-            told(&old, &new),
+            differences(&old, &new),
             [
                 r#"metadata.labels[a.b/c] "1" -"#,
                 r#"status.podIP - "10.0.0.1""#,

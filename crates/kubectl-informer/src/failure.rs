@@ -1,4 +1,4 @@
-//! What can go wrong, what to do about it, and with which code the command ends then.
+//! Failures of the command: message, advice and exit code.
 
 use std::fmt;
 use std::io;
@@ -6,20 +6,20 @@ use std::process::ExitCode;
 
 use kube_informer::{ServerError, SyncError};
 
-/// Why the command ends without having done what it was asked for.
+/// Why the command failed.
 #[derive(Debug)]
 pub(crate) enum Failure {
-    /// Anything that is none of the others: code 1.
+    /// Any other failure: exit code 1.
     Other(String),
-    /// The command line asks for something that is not there to be asked for: code 2, which clap uses too.
+    /// Invalid command line or kubeconfig: exit code 2, as clap uses.
     Usage(String),
-    /// A kind or an object that is not there: code 3.
+    /// Unknown kind or object: exit code 3.
     NotFound(String),
-    /// The server will not have us, or will not let us: code 4.
+    /// Authentication or authorization failed (401 or 403): exit code 4.
     Refused(String),
-    /// No server answers: code 5.
+    /// No server answers: exit code 5.
     Unreachable(String),
-    /// Whoever reads the output has gone, which is their right: code 0.
+    /// The reader closed the output pipe, which is no error: exit code 0.
     Unread,
 }
 
@@ -39,27 +39,27 @@ impl Failure {
         matches!(self, Self::Unread)
     }
 
-    /// Why the server could not be asked what it serves.
+    /// Failure of API discovery.
     pub(crate) fn of_discovery(error: &ServerError) -> Self {
         let doing = "asking the server what it serves";
-        let said = || error.status().map(|status| status.message.clone()).unwrap_or_default();
+        let message = || error.status().map(|status| status.message.clone()).unwrap_or_default();
         match error.code() {
             Some(401) => Self::Refused(format!("{doing}: {UNKNOWN_USER}")),
-            Some(403) => Self::Refused(format!("{doing}: {}", said())),
-            Some(404) => Self::NotFound(format!("{doing}: {}", said())),
-            Some(code) => Self::Other(format!("{doing}: the server answers {code}: {}", said())),
+            Some(403) => Self::Refused(format!("{doing}: {}", message())),
+            Some(404) => Self::NotFound(format!("{doing}: {}", message())),
+            Some(code) => Self::Other(format!("{doing}: the server answers {code}: {}", message())),
             None => Self::of_silence(&error.to_string()),
         }
     }
 
-    /// No server has answered.
+    /// The server did not respond.
     pub(crate) fn of_silence(why: &str) -> Self {
         Self::Unreachable(format!(
             "{why}.\nIs the server up, and is this the right context? kubectl config current-context"
         ))
     }
 
-    /// Why an informer of a kind cannot sync.
+    /// Failure of an informer's initial sync.
     pub(crate) fn of_sync(kind: &str, error: &SyncError) -> Self {
         match error {
             SyncError::Refused(error) => Self::of_server(kind, error),
@@ -67,14 +67,14 @@ impl Failure {
         }
     }
 
-    /// What a server said to an informer of a kind.
+    /// Maps an error returned by the server to a failure.
     pub(crate) fn of_server(kind: &str, error: &ServerError) -> Self {
         match error.code() {
             Some(401) => Self::Refused(format!("{kind}: {UNKNOWN_USER}")),
             Some(403) => {
-                let said = error.status().map(|status| status.message.clone()).unwrap_or_default();
+                let message = error.status().map(|status| status.message.clone()).unwrap_or_default();
                 Self::Refused(format!(
-                    "{said}\nAn informer needs the verbs list and watch on {kind}: kubectl auth can-i list {kind}; kubectl auth can-i watch {kind}"
+                    "{message}\nAn informer needs the verbs list and watch on {kind}: kubectl auth can-i list {kind}; kubectl auth can-i watch {kind}"
                 ))
             }
             Some(404) => Self::NotFound(format!("{kind}: the server does not serve this kind (any more)")),
@@ -86,15 +86,15 @@ impl Failure {
 const UNKNOWN_USER: &str =
     "the server does not know you (401).\nCheck the user and token of your context: kubectl config view --minify";
 
-/// An error and all that caused it.
+/// Formats an error with its chain of sources, skipping repeated text.
 pub(crate) fn causes(error: &dyn std::error::Error) -> String {
     let mut text = error.to_string();
     let mut next = error.source();
     while let Some(cause) = next {
-        let said = cause.to_string();
-        if !text.contains(&said) {
+        let message = cause.to_string();
+        if !text.contains(&message) {
             text.push_str(": ");
-            text.push_str(&said);
+            text.push_str(&message);
         }
         next = cause.source();
     }

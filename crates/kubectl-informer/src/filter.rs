@@ -1,4 +1,4 @@
-//! Expressions over objects, in CEL.
+//! CEL filter expressions over objects.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -9,16 +9,16 @@ use cel::objects::{Key, Map};
 use cel::{Context, Program};
 use serde_json::Value;
 
-/// An expression that is true of some objects.
+/// A compiled CEL expression that is true or false for an object.
 #[derive(Clone)]
 pub(crate) struct Filter {
     text: Arc<str>,
     program: Arc<Program>,
-    /// What of an object the expression names.
+    /// Variables that the expression references.
     variables: Arc<[String]>,
 }
 
-/// The whole object, for what has no name of its own at the top.
+/// Variable bound to the whole object; other variables are its top-level fields.
 const OBJECT: &str = "object";
 
 impl FromStr for Filter {
@@ -32,16 +32,12 @@ impl FromStr for Filter {
 }
 
 impl Filter {
-    /// Whether it is true of an object. What is not there makes it false, as far as it is asked for.
-    ///
-    /// # Errors
-    ///
-    /// If it is no question at all: it gives something else than true and false, or compares what cannot be compared.
+    /// Evaluates the expression for an object. Accessing a missing field makes it false.
     pub(crate) fn fits(&self, object: &Value) -> Result<bool, String> {
         let mut context = Context::default();
         for name in &*self.variables {
             let value = if name == OBJECT { Some(object) } else { object.get(name) };
-            // An object without a status has an empty one: status.phase is then merely missing.
+            // A missing top-level field is an empty map, so that `status.phase` is a missing key.
             context.add_variable_from_value(name.as_str(), value.map_or_else(empty, convert));
         }
         match self.program.execute(&context) {
@@ -63,7 +59,8 @@ fn empty() -> cel::Value {
     cel::Value::Map(Map { map: Arc::new(HashMap::new()) })
 }
 
-/// Whole numbers become CEL's signed ones, whichever sign they have: it tells the two kinds apart.
+/// Converts JSON to CEL. Integers become CEL's signed type, as CEL does not mix signed and
+/// unsigned.
 fn convert(value: &Value) -> cel::Value {
     match value {
         Value::Null => cel::Value::Null,
@@ -113,7 +110,7 @@ mod tests {
     #[test]
     fn what_is_no_question_is_an_error() {
         assert!("status.phase ==".parse::<Filter>().is_err());
-        let told = "metadata.name".parse::<Filter>().unwrap().fits(&json!({"metadata": {"name": "a"}})).unwrap_err();
-        assert_eq!(told, "--where metadata.name: gives string, not true or false");
+        let error = "metadata.name".parse::<Filter>().unwrap().fits(&json!({"metadata": {"name": "a"}})).unwrap_err();
+        assert_eq!(error, "--where metadata.name: gives string, not true or false");
     }
 }

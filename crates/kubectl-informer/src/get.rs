@@ -1,4 +1,4 @@
-//! `get`: one sync, then the answer out of the cache.
+//! The `get` command: syncs once, then answers from the cache.
 
 mod by;
 mod grid;
@@ -35,7 +35,7 @@ pub(crate) async fn run(args: Get) -> Result<(), Failure> {
         _ => return Err(Failure::Usage(format!("{} means several kinds; get takes one", args.kind))),
     };
     let mut settings = select(&connected, &args.choice, &kind);
-    // One object need not bring all the others along.
+    // For a single name, the server sends only that object.
     if let ([name], None) = (args.names.as_slice(), &args.choice.field_selector) {
         let only: Result<FieldSelector, _> = format!("metadata.name={name}").parse();
         settings = settings.fields(only.map_err(|error| Failure::Usage(error.to_string()))?);
@@ -71,7 +71,7 @@ async fn answer(args: &Get, connected: &Connected, watched: &Watched, question: 
         reporters.spawn(news::tell(name.clone(), watched.informer.clone()));
         let synced = tokio::select! {
             synced = watched.informer.synced() => synced.map_err(|error| Failure::of_sync(&name, &error)),
-            why = silence(&watched.informer), if connected.request_timeout.is_some() => Err(Failure::of_silence(&why)),
+            why = unreachable(&watched.informer), if connected.request_timeout.is_some() => Err(Failure::of_silence(&why)),
         };
         reporters.shutdown().await;
         synced?;
@@ -90,8 +90,8 @@ async fn answer(args: &Get, connected: &Connected, watched: &Watched, question: 
     Ok(())
 }
 
-/// Why the server has not answered, as soon as it has not.
-async fn silence(informer: &Informer<Value>) -> String {
+/// Completes with the cause as soon as a request fails without a response.
+async fn unreachable(informer: &Informer<Value>) -> String {
     let mut health = informer.watch_health();
     loop {
         if let Condition::Degraded { cause, .. } = &health.borrow_and_update().condition
@@ -107,12 +107,12 @@ async fn silence(informer: &Informer<Value>) -> String {
 
 fn show_table(args: &Get, grid: &Grid, found: &[Obj<Value>], out: &mut Output) -> Result<(), Failure> {
     if found.is_empty() {
-        let place = match (&args.choice.namespace, args.choice.all_namespaces) {
+        let scope = match (&args.choice.namespace, args.choice.all_namespaces) {
             (Some(namespace), _) => format!(" in namespace {namespace}"),
             (None, false) => " in the present namespace; -A looks everywhere".to_owned(),
             (None, true) => String::new(),
         };
-        say(&format!("nothing found{place}"));
+        say(&format!("nothing found{scope}"));
         return Ok(());
     }
     let objects: Vec<Value> = found.iter().map(|object| object.get().cloned().unwrap_or_default()).collect();
@@ -132,7 +132,7 @@ fn show_objects(args: &Get, kind: &Served, found: &[Obj<Value>], out: &mut Outpu
     let secrets = if args.choice.show_secrets { Secrets::Shown } else { Secrets::Masked };
     let style = Style { form: Form::Json, secrets, detail: Detail::Summary, kind_width: 0 };
     let mut objects: Vec<Value> = found.iter().map(|object| style.object(kind, object)).collect();
-    // As kubectl: one object that was asked for by its name stands for itself.
+    // As in kubectl, a single object requested by name is printed without a list.
     let whole = match (args.names.len(), objects.len()) {
         (1, 1) => objects.remove(0),
         _ => json!({"apiVersion": "v1", "kind": "List", "metadata": {"resourceVersion": ""}, "items": objects}),
@@ -145,7 +145,7 @@ fn show_objects(args: &Get, kind: &Served, found: &[Obj<Value>], out: &mut Outpu
     Ok(())
 }
 
-/// The columns of a kind: the server's own, what a definition asks for, or name and age.
+/// The printer columns: built-in, from the CustomResourceDefinition, or name and age.
 async fn grid(args: &Get, connected: &Connected, kind: &Served) -> Grid {
     let columns = match Columns::built_in(kind.group(), kind.version(), kind.plural()) {
         Some(columns) => columns,
@@ -154,7 +154,7 @@ async fn grid(args: &Get, connected: &Connected, kind: &Served) -> Grid {
             let path = format!("/apis/apiextensions.k8s.io/v1/customresourcedefinitions/{definition}");
             let request = Request::get(path).body(Vec::new()).ok();
             let definition: Option<Value> = match request {
-                // Whoever may not read it gets the plain columns.
+                // Without permission to read the definition, the generic columns are used.
                 Some(request) => connected.client.request(request).await.ok(),
                 None => None,
             };
@@ -171,12 +171,12 @@ async fn grid(args: &Get, connected: &Connected, kind: &Served) -> Grid {
     Grid::new(columns, look)
 }
 
-/// What is asked of the cache.
+/// A query of the cache.
 pub(crate) struct Question {
     names: Vec<String>,
     lookups: Vec<Lookup>,
     condition: Option<Filter>,
-    /// Whether what is wrong with the expression may quote the object.
+    /// Whether an evaluation error may quote values of the object.
     quoting: Quoting,
     sort_by: Option<FieldPath>,
 }
@@ -201,7 +201,7 @@ impl Question {
         }
     }
 
-    /// The objects that fit, in order.
+    /// Returns the matching objects, sorted.
     fn ask(&self, watched: &Watched) -> Result<Vec<Obj<Value>>, Failure> {
         let (first, others) = match self.lookups.split_first() {
             Some((first, others)) => (first.get(), others),
@@ -220,7 +220,7 @@ impl Question {
         Ok(found)
     }
 
-    /// Whether an object fits, index or not.
+    /// Returns whether an object matches, without using the indexes.
     fn fits(&self, object: &Obj<Value>) -> Result<bool, Failure> {
         Ok(self.lookups.iter().all(|lookup| lookup.fits(object)) && self.fits_rest(object)?)
     }
@@ -230,15 +230,18 @@ impl Question {
         Ok(named
             && match (&self.condition, object.get()) {
                 (None, _) => true,
-                (Some(condition), Ok(value)) => condition.fits(value).map_err(|why| self.misfit(object, why))?,
+                (Some(condition), Ok(value)) => {
+                    condition.fits(value).map_err(|why| self.evaluation_failure(object, why))?
+                }
                 (Some(_), Err(_)) => false,
             })
     }
 }
 
 impl Question {
-    /// What is wrong with the expression. It may quote values, and those of Secrets are nobody's business.
-    fn misfit(&self, object: &Obj<Value>, why: String) -> Failure {
+    /// The failure of the expression. Errors may quote values, so for Secrets the cause is
+    /// withheld.
+    fn evaluation_failure(&self, object: &Obj<Value>, why: String) -> Failure {
         match self.quoting {
             Quoting::Allowed => Failure::Usage(why),
             Quoting::Forbidden => {
@@ -248,7 +251,7 @@ impl Question {
     }
 }
 
-/// Where an object stands: what is not there first, numbers by value, the rest by letters.
+/// Sort key: absent values first, then numbers by value, then text.
 #[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Rank {
     Absent,
@@ -259,7 +262,7 @@ enum Rank {
 impl Rank {
     fn of(value: Option<String>) -> Self {
         let Some(text) = value else { return Self::Absent };
-        // Six digits behind the point are enough to tell two numbers apart here.
+        // Fixed-point with six decimal places, to get a total order.
         match text.parse::<f64>() {
             Ok(number) if number.is_finite() => Self::Number((number * 1e6) as i128),
             _ => Self::Text(text),

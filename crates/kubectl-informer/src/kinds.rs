@@ -1,4 +1,5 @@
-//! Kinds by the names people give them: `pods`, `po`, `deploy`, `certificates.pki.acme.com`, `all`.
+//! Resolves kinds by any of their names: `pods`, `po`, `deploy`, `certificates.pki.acme.com`,
+//! `all`.
 
 use std::time::Duration;
 
@@ -7,14 +8,14 @@ use kube_informer::{Factory, LookupError, Resources, Served};
 use crate::connection::Connected;
 use crate::failure::Failure;
 
-/// How long finding out what there is may take if nothing else is said.
-const PATIENCE: Duration = Duration::from_secs(30);
+/// Timeout of discovery.
+const DISCOVERY_TIMEOUT: Duration = Duration::from_secs(30);
 
-/// The kinds that words of the command line mean, each once.
+/// Resolves the kinds named on the command line, without duplicates.
 pub(crate) async fn find(connected: &Connected, words: &[String]) -> Result<Vec<Served>, Failure> {
-    let asking = Factory::new(connected.client.clone()).resources();
-    let served = tokio::time::timeout(PATIENCE, asking).await.map_err(|_| {
-        Failure::Unreachable(format!("the server did not say within {} s what it serves", PATIENCE.as_secs()))
+    let discovery = Factory::new(connected.client.clone()).resources();
+    let served = tokio::time::timeout(DISCOVERY_TIMEOUT, discovery).await.map_err(|_| {
+        Failure::Unreachable(format!("the server did not say within {} s what it serves", DISCOVERY_TIMEOUT.as_secs()))
     })?;
     find_in(&served.map_err(|error| Failure::of_discovery(&error))?, words)
 }
@@ -42,7 +43,7 @@ fn unknown(error: &LookupError) -> Failure {
     }
 }
 
-/// `pod`, `deployment.apps`: as kubectl writes it in front of an object's name.
+/// Prefix that kubectl writes before an object's name: `pod`, `deployment.apps`.
 pub(crate) fn singular_name(kind: &Served) -> String {
     let dot = if kind.group().is_empty() { "" } else { "." };
     format!("{}{dot}{}", kind.kind().to_lowercase(), kind.group())

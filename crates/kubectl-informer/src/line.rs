@@ -1,4 +1,4 @@
-//! One event, in whichever form it is wanted.
+//! Formats one event in the requested output format.
 
 use clap::ValueEnum;
 use jiff::Timestamp;
@@ -15,14 +15,15 @@ use crate::paint::{Paint, Tone};
 use crate::writers::writer;
 use crate::yaml;
 
-/// The form of the output.
+/// Output format of `watch`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Form {
     /// `+`, `~` or `-`, the kind, the name, and what happened.
     Line,
     /// As line, with the time, the version and why it is told.
     Wide,
-    /// One JSON object a line: {"type": "ADDED", "object": …}, as kubectl get --watch --output-watch-events has it.
+    /// One JSON object a line: {"type": "ADDED", "object": …}, as kubectl get --watch
+    /// --output-watch-events has it.
     Json,
     /// One YAML document each.
     Yaml,
@@ -30,17 +31,17 @@ pub(crate) enum Form {
     Name,
 }
 
-/// How events are shown.
+/// How events are printed.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Style {
     pub(crate) form: Form,
     pub(crate) secrets: Secrets,
     pub(crate) detail: Detail,
-    /// How wide the names of kinds are.
+    /// Width of the kind column.
     pub(crate) kind_width: usize,
 }
 
-/// Whether each field that changed is told in a line of its own.
+/// Whether an update is followed by one line per changed field.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Detail {
     Summary,
@@ -48,7 +49,7 @@ pub(crate) enum Detail {
 }
 
 impl Style {
-    /// Writes an event.
+    /// Prints an event.
     pub(crate) fn print(&self, out: &mut Output, kind: &Served, event: &Event<Value>) -> Result<(), Failure> {
         match self.form {
             Form::Line | Form::Wide => {
@@ -70,15 +71,15 @@ impl Style {
         Ok(())
     }
 
-    /// The line about an event.
+    /// Formats an event as a line.
     pub(crate) fn line(&self, paint: Paint, kind: &Served, event: &Event<Value>) -> String {
         let (sign, tone) = match event {
             Event::Added { .. } => ("+", Tone::Added),
             Event::Updated { .. } => ("~", Tone::Updated),
             Event::Deleted { .. } => ("-", Tone::Deleted),
         };
-        let what = match self.what(kind, event) {
-            Ok(what) => what,
+        let description = match self.description(kind, event) {
+            Ok(description) => description,
             Err(error) => format!("(cannot be read: {error})"),
         };
         let name = kind.kind().to_lowercase();
@@ -93,14 +94,14 @@ impl Style {
             let version = event.object().version();
             line = format!("{} {line} @{version} {origin}", paint.text(Tone::Quiet, &time_of_day()));
         }
-        if !what.is_empty() {
+        if !description.is_empty() {
             line.push_str("  ");
-            line.push_str(&what);
+            line.push_str(&description);
         }
         line
     }
 
-    fn what(&self, kind: &Served, event: &Event<Value>) -> Result<String, DecodeError> {
+    fn description(&self, kind: &Served, event: &Event<Value>) -> Result<String, DecodeError> {
         Ok(match event {
             Event::Added { object, .. } => headline(kind.kind(), object.get()?),
             Event::Updated { origin: Origin::Resync, .. } => "(told again)".to_owned(),
@@ -111,7 +112,7 @@ impl Style {
         })
     }
 
-    /// Each field that changed, and who wrote it.
+    /// One line per changed field, with its field manager.
     fn fields(&self, paint: Paint, kind: &Served, event: &Event<Value>) -> Vec<String> {
         let Event::Updated { old, new, .. } = event else { return Vec::new() };
         let (Ok(old), Ok(new)) = (old.get(), new.get()) else { return Vec::new() };
@@ -129,7 +130,7 @@ impl Style {
         diff(old, new).iter().map(field).collect()
     }
 
-    /// The event as kubectl writes one.
+    /// The event as a watch event, as kubectl prints it.
     fn whole(&self, kind: &Served, event: &Event<Value>) -> Value {
         let name = match event {
             Event::Added { .. } => "ADDED",
@@ -139,7 +140,7 @@ impl Style {
         json!({"type": name, "object": self.object(kind, event.object())})
     }
 
-    /// An object as it may be shown, whether or not it can be read.
+    /// The object with secrets masked; if it cannot be decoded, its name and the error.
     pub(crate) fn object(&self, kind: &Served, object: &Obj<Value>) -> Value {
         let mut value = object.get().cloned().unwrap_or_else(|error| {
             json!({"metadata": {"name": object.name(), "namespace": object.namespace()}, "error": error.to_string()})
@@ -155,7 +156,10 @@ impl Style {
     }
 }
 
-/// An object's namespace and name; of an event those of what it is about, for its own end in a number that tells nobody anything.
+/// The object's namespace and name.
+///
+/// For events, the hexadecimal suffix of the name is cut, which leaves the name of the involved
+/// object.
 fn shown_key(kind: &Served, event: &Event<Value>) -> String {
     let key = event.key().to_string();
     match key.rsplit_once('.') {

@@ -1,4 +1,4 @@
-//! See a cluster move, ask its cache: `kubectl informer`, or `kubectl-informer` on its own.
+//! The command `kubectl-informer`, also usable as the kubectl plugin `kubectl informer`.
 
 mod apiserver;
 mod args;
@@ -51,7 +51,7 @@ fn main() -> ExitCode {
             Command::Completions(args) => completions::run(&args),
         }
     });
-    // Whatever still waits on a socket is not waited for.
+    // Does not wait for tasks that are still blocked on a socket.
     runtime.shutdown_background();
     match result {
         Ok(()) => ExitCode::SUCCESS,

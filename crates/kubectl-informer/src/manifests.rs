@@ -1,4 +1,4 @@
-//! Objects from files.
+//! Reads objects from manifest files.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -8,7 +8,7 @@ use serde_json::Value;
 use crate::failure::Failure;
 use crate::yaml;
 
-/// Every object in the manifests of a directory, definitions of kinds and namespaces first.
+/// Reads all objects of a directory: CustomResourceDefinitions first, then namespaces.
 pub(crate) fn read_all(directory: &Path) -> Result<Vec<Value>, Failure> {
     let wrong = |path: &Path, why: &dyn std::fmt::Display| Failure::Usage(format!("{}: {why}", path.display()));
     let entries = fs::read_dir(directory).map_err(|error| wrong(directory, &error))?;
@@ -34,7 +34,7 @@ pub(crate) fn read_all(directory: &Path) -> Result<Vec<Value>, Failure> {
     Ok(objects)
 }
 
-/// A list is its items.
+/// Replaces a list by its items, recursively.
 fn flatten(mut document: Value, objects: &mut Vec<Value>) {
     let is_list = document["kind"].as_str().is_some_and(|kind| kind.ends_with("List"));
     match document.get_mut("items").map(Value::take) {

@@ -1,8 +1,8 @@
-//! Keeps secrets out of the output.
+//! Masks the data of Secrets.
 
 use serde_json::Value;
 
-/// Whether the data of secrets is shown.
+/// Whether the data of Secrets is shown.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Secrets {
     Masked,
@@ -10,11 +10,11 @@ pub(crate) enum Secrets {
 }
 
 const MASK: &str = "***";
-/// Holds the whole object as kubectl sent it.
+/// Annotation with the whole object as kubectl applied it.
 const LAST_APPLIED: &str = "kubectl.kubernetes.io/last-applied-configuration";
 
 impl Secrets {
-    /// The object as it may be shown. That two values differ still shows, how long they are does not.
+    /// Replaces the values of a Secret by a fixed-length mask, so that their lengths are not shown.
     pub(crate) fn mask(self, kind: &str, object: &mut Value) {
         if self == Self::Shown || kind != "Secret" {
             return;
@@ -31,7 +31,7 @@ impl Secrets {
         }
     }
 
-    /// Whether the values of this path of an object are to be hidden in a line about what changed.
+    /// Returns whether the values at a path are masked in the output.
     pub(crate) fn hides(self, kind: &str, path: &str) -> bool {
         self == Self::Masked
             && kind == "Secret"

@@ -1,10 +1,10 @@
-//! Standard output: buffered, and nobody has to read it.
+//! Buffered standard output.
 
 use std::io::{self, IsTerminal, Stdout, Write};
 
 use crate::paint::{Paint, When};
 
-/// Standard output.
+/// Buffered writer to standard output, with its colour setting.
 #[derive(Debug)]
 pub(crate) struct Output {
     out: io::BufWriter<Stdout>,
@@ -12,11 +12,11 @@ pub(crate) struct Output {
     pub(crate) kind: OutputKind,
 }
 
-/// What standard output is.
+/// Whether standard output is a terminal.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum OutputKind {
     Terminal,
-    /// A file or a pipe: nothing can be drawn twice.
+    /// A file or a pipe: lines cannot be redrawn.
     Stream,
 }
 

@@ -1,4 +1,4 @@
-//! Colours, where they are wanted.
+//! Coloured output.
 
 use std::env;
 use std::io::IsTerminal;
@@ -14,14 +14,14 @@ pub(crate) enum When {
     Never,
 }
 
-/// Paints text, or leaves it as it is.
+/// Colours text, or returns it unchanged.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Paint {
     Plain,
     Coloured,
 }
 
-/// What a piece of text is.
+/// Meaning of a piece of text, which selects its colour.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Tone {
     Added,

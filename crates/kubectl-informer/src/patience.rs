@@ -1,4 +1,4 @@
-//! How long a single request may take: kubectl's `--request-timeout`.
+//! Request timeout: kubectl's `--request-timeout`.
 
 use std::fmt;
 use std::pin::Pin;
@@ -17,22 +17,24 @@ use tower::Service;
 
 type Cause = Box<dyn std::error::Error + Send + Sync>;
 
-/// Gives each request so long to be answered in full; a watch, which is to last, so long for its answer to begin.
+/// Wraps a client so that each request must complete within `limit`.
+///
+/// For a watch, the limit covers only the time until the response begins.
 pub(crate) fn limited(client: Client, namespace: &str, limit: Duration) -> Client {
     let send = tower::service_fn(move |request: Request<Body>| {
         let client = client.clone();
         async move { client.send(request).await }
     });
-    Client::new(Limited { inner: send, limit }, namespace)
+    Client::new(WithTimeout { inner: send, limit }, namespace)
 }
 
 #[derive(Clone)]
-struct Limited<S> {
+struct WithTimeout<S> {
     inner: S,
     limit: Duration,
 }
 
-/// A request took too long.
+/// The request timeout expired.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct TooLong(Duration);
 
@@ -44,29 +46,29 @@ impl fmt::Display for TooLong {
 
 impl std::error::Error for TooLong {}
 
-impl<S, B> Service<Request<Body>> for Limited<S>
+impl<S, B> Service<Request<Body>> for WithTimeout<S>
 where
     S: Service<Request<Body>, Response = Response<B>>,
     S::Future: Send + 'static,
     S::Error: Into<Cause>,
 {
-    type Response = Response<Timed<B>>;
+    type Response = Response<BodyWithDeadline<B>>;
     type Error = Cause;
-    type Future = BoxFuture<'static, Result<Response<Timed<B>>, Cause>>;
+    type Future = BoxFuture<'static, Result<Response<BodyWithDeadline<B>>, Cause>>;
 
     fn poll_ready(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), Cause>> {
         self.inner.poll_ready(cx).map_err(Into::into)
     }
 
     fn call(&mut self, request: Request<Body>) -> Self::Future {
-        let (limit, lasts) = (self.limit, is_watch(&request));
-        let over = Instant::now() + limit;
+        let (limit, is_watch_request) = (self.limit, is_watch(&request));
+        let deadline = Instant::now() + limit;
         let answer = self.inner.call(request);
         async move {
-            let answer = tokio::time::timeout_at(over, answer).await.map_err(|_| TooLong(limit))?;
+            let answer = tokio::time::timeout_at(deadline, answer).await.map_err(|_| TooLong(limit))?;
             let answer = answer.map_err(Into::into)?;
-            let over = (!lasts).then(|| Box::pin(tokio::time::sleep_until(over)));
-            Ok(answer.map(|body| Timed { body, over, limit }))
+            let deadline = (!is_watch_request).then(|| Box::pin(tokio::time::sleep_until(deadline)));
+            Ok(answer.map(|body| BodyWithDeadline { body, deadline, limit }))
         }
         .boxed()
     }
@@ -77,14 +79,14 @@ fn is_watch(request: &Request<Body>) -> bool {
     query.split('&').any(|part| matches!(part, "watch=true" | "watch=1"))
 }
 
-/// A body that has to be there by a certain time, if there is one.
-struct Timed<B> {
+/// A response body with an optional deadline.
+struct BodyWithDeadline<B> {
     body: B,
-    over: Option<Pin<Box<Sleep>>>,
+    deadline: Option<Pin<Box<Sleep>>>,
     limit: Duration,
 }
 
-impl<B> http_body::Body for Timed<B>
+impl<B> http_body::Body for BodyWithDeadline<B>
 where
     B: http_body::Body<Data = Bytes> + Unpin,
     B::Error: Into<Cause>,
@@ -97,8 +99,8 @@ where
             return Poll::Ready(frame.map(|frame| frame.map_err(Into::into)));
         }
         let limit = self.limit;
-        let Some(over) = &mut self.over else { return Poll::Pending };
-        ready!(over.as_mut().poll(cx));
+        let Some(deadline) = &mut self.deadline else { return Poll::Pending };
+        ready!(deadline.as_mut().poll(cx));
         Poll::Ready(Some(Err(TooLong(limit).into())))
     }
 
@@ -120,8 +122,9 @@ mod tests {
 
     const LIMIT: Duration = Duration::from_secs(2);
 
-    /// A server that begins to answer after a while, and goes on to do so for a while.
-    async fn ask(path: &str, begins: u64, ends: u64) -> Result<usize, String> {
+    /// Sends a request to a service that starts its response after `begins` seconds and completes
+    /// it `ends` seconds later. Returns the body's length.
+    async fn send(path: &str, begins: u64, ends: u64) -> Result<usize, String> {
         let slow = tower::service_fn(move |_: Request<Body>| async move {
             tokio::time::sleep(Duration::from_secs(begins)).await;
             let part = |bytes: &'static str| Ok::<_, Cause>(Frame::data(Bytes::from(bytes)));
@@ -132,7 +135,8 @@ mod tests {
             Ok::<_, Cause>(Response::new(StreamBody::new(parts.boxed())))
         });
         let request = Request::get(path).body(Body::empty()).unwrap();
-        let answer = Limited { inner: slow, limit: LIMIT }.oneshot(request).await.map_err(|error| error.to_string())?;
+        let answer =
+            WithTimeout { inner: slow, limit: LIMIT }.oneshot(request).await.map_err(|error| error.to_string())?;
         let body = answer.into_body().collect().await.map_err(|error| error.to_string())?;
         Ok(body.to_bytes().len())
     }
@@ -140,11 +144,11 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn every_request_has_to_be_answered_in_time_and_a_watch_has_to_begin_in_time() {
         let late = Err("no full answer within 2s, the --request-timeout".to_owned());
-        assert_eq!(ask("/api/v1/pods?limit=500", 1, 0).await, Ok(5));
-        assert_eq!(ask("/api/v1/pods", 3, 0).await, late);
-        let cut = ask("/api/v1/pods?watching=true", 1, 60).await.unwrap_err();
+        assert_eq!(send("/api/v1/pods?limit=500", 1, 0).await, Ok(5));
+        assert_eq!(send("/api/v1/pods", 3, 0).await, late);
+        let cut = send("/api/v1/pods?watching=true", 1, 60).await.unwrap_err();
         assert!(cut.contains("--request-timeout"), "{cut}");
-        assert_eq!(ask("/api/v1/pods?resourceVersion=7&watch=true", 1, 3_600).await, Ok(5));
-        assert_eq!(ask("/api/v1/pods?watch=1", 3, 0).await, late);
+        assert_eq!(send("/api/v1/pods?resourceVersion=7&watch=true", 1, 3_600).await, Ok(5));
+        assert_eq!(send("/api/v1/pods?watch=1", 3, 0).await, late);
     }
 }

@@ -1,8 +1,8 @@
-//! Standard error: for whoever listens, and nobody has to.
+//! Messages on standard error.
 
 use std::io::Write as _;
 
-/// Says a line. That nobody hears it is no reason to stop.
+/// Writes a line to standard error; write errors are ignored.
 pub(crate) fn say(text: &str) {
     drop(writeln!(std::io::stderr().lock(), "{text}"));
 }

@@ -1,21 +1,21 @@
-//! Redraws some lines in place.
+//! Redraws lines in place on a terminal.
 
 use std::io;
 
 use crate::output::Output;
 
-/// The size of a terminal that does not tell.
+/// Size used when the terminal does not report one.
 const WIDTH: usize = 100;
 const HEIGHT: usize = 30;
 
-/// A part of the terminal, from the cursor down. What was drawn last stays there in the end.
+/// The terminal area from the cursor down. The last drawing stays when the command ends.
 #[derive(Debug, Default)]
 pub(crate) struct Screen {
-    /// How many lines were drawn.
+    /// Number of lines of the last drawing.
     drawn: usize,
 }
 
-/// How many columns and lines there are.
+/// Terminal size in columns and lines.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Area {
     pub(crate) width: usize,
@@ -34,11 +34,12 @@ impl Area {
 }
 
 impl Screen {
-    /// Draws these lines over those of last time, each cut to the width.
+    /// Overwrites the previous drawing with these lines, truncated to the terminal's width and
+    /// height.
     pub(crate) fn draw(&mut self, out: &mut Output, lines: &[String]) -> io::Result<()> {
         let Area { width, height } = Area::now();
         let mut text = String::new();
-        // What has scrolled away cannot be reached any more.
+        // The cursor cannot move above the top of the screen.
         let up = self.drawn.min(height.saturating_sub(1));
         if up > 0 {
             text.push_str(&format!("\x1b[{up}A"));
@@ -55,14 +56,14 @@ impl Screen {
         out.flush()
     }
 
-    /// Gives the cursor back.
+    /// Shows the cursor again.
     pub(crate) fn leave(&self, out: &mut Output) -> io::Result<()> {
         out.write("\x1b[?25h")?;
         out.flush()
     }
 }
 
-/// At most so many columns of a line; what only colours takes none.
+/// Truncates a line to `width` columns; escape sequences take no columns.
 fn fit(line: &str, width: usize) -> String {
     let mut text = String::with_capacity(line.len());
     let (mut columns, mut escaped) = (0, false);

@@ -1,6 +1,6 @@
-//! When somebody wants an end.
+//! Termination signals.
 
-/// Completes on Ctrl-C and, where there is such a thing, on SIGTERM.
+/// Completes on Ctrl-C and, on Unix, on SIGTERM.
 pub(crate) async fn ended() {
     #[cfg(unix)]
     {

@@ -1,21 +1,21 @@
-//! Spans of time as people write them: `10s`, `5m`, `1h30m`, `250ms`.
+//! Durations as written on the command line: `10s`, `5m`, `1h30m`, `250ms`.
 
 use std::time::Duration;
 
-/// Reads a span of time; a bare number is seconds, and 0 is none.
+/// Parses a duration; a number without a unit is seconds.
 pub(crate) fn parse(text: &str) -> Result<Duration, String> {
-    let wrong = || format!("{text:?} is no span of time; write 10s, 5m, 1h30m or 250ms");
+    let invalid = || format!("{text:?} is no span of time; write 10s, 5m, 1h30m or 250ms");
     let mut rest = text.trim();
     if let Ok(seconds) = rest.parse::<u64>() {
         return Ok(Duration::from_secs(seconds));
     }
     let mut total = Duration::ZERO;
     if rest.is_empty() {
-        return Err(wrong());
+        return Err(invalid());
     }
     while !rest.is_empty() {
-        let digits = rest.find(|c: char| !c.is_ascii_digit() && c != '.').ok_or_else(wrong)?;
-        let number: f64 = rest[..digits].parse().map_err(|_| wrong())?;
+        let digits = rest.find(|c: char| !c.is_ascii_digit() && c != '.').ok_or_else(invalid)?;
+        let number: f64 = rest[..digits].parse().map_err(|_| invalid())?;
         rest = &rest[digits..];
         let unit_end = rest.find(|c: char| c.is_ascii_digit()).unwrap_or(rest.len());
         let seconds = match &rest[..unit_end] {
@@ -24,16 +24,16 @@ pub(crate) fn parse(text: &str) -> Result<Duration, String> {
             "m" => 60.0,
             "h" => 3_600.0,
             "d" => 86_400.0,
-            _ => return Err(wrong()),
+            _ => return Err(invalid()),
         };
-        let part = Duration::try_from_secs_f64(number * seconds).map_err(|_| wrong())?;
-        total = total.checked_add(part).ok_or_else(wrong)?;
+        let part = Duration::try_from_secs_f64(number * seconds).map_err(|_| invalid())?;
+        total = total.checked_add(part).ok_or_else(invalid)?;
         rest = &rest[unit_end..];
     }
     Ok(total)
 }
 
-/// A time that has passed, as a clock shows it.
+/// Formats a duration as `mm:ss`.
 pub(crate) fn clock(time: Duration) -> String {
     let seconds = time.as_secs();
     format!("{:02}:{:02}", seconds / 60, seconds % 60)

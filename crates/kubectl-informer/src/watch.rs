@@ -1,4 +1,4 @@
-//! `watch`: add, update and delete as they come.
+//! The `watch` command: prints added, updated and deleted objects.
 
 pub(crate) mod news;
 mod tally;
@@ -30,8 +30,8 @@ pub(crate) struct Watched {
     pub(crate) informer: Informer<Value>,
 }
 
-/// An event, and the number of the kind it is of.
-type Told = (usize, Event<Value>);
+/// An event and the index of its kind.
+type NumberedEvent = (usize, Event<Value>);
 
 pub(crate) async fn run(args: Watch) -> Result<(), Failure> {
     let mut session = begin(&args, |builder| builder).await?;
@@ -63,7 +63,7 @@ async fn begin(args: &Watch, also: impl Fn(Builder) -> Builder) -> Result<Sessio
     Ok(Session::new(args, watched))
 }
 
-/// Which objects of a kind the command line means.
+/// Informer settings for the objects selected on the command line.
 pub(crate) fn select(connected: &Connected, choice: &Choice, kind: &Served) -> kube_informer::InformerSettings<Value> {
     let mut settings = kube_informer::InformerSettings::default();
     if kind.placing() == Placing::Namespaced && !choice.all_namespaces {
@@ -86,14 +86,14 @@ struct Session {
     initial: Initial,
     until: Vec<Until>,
     tally: Tally,
-    /// What tells of progress and of failures.
+    /// Tasks that report progress and failures.
     reporters: JoinSet<()>,
 }
 
-/// Whether what is there already is told.
+/// Whether events of the initial list are printed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Initial {
-    Told,
+    Shown,
     Skipped,
 }
 
@@ -110,7 +110,7 @@ impl Session {
             style,
             out: Output::new(args.choice.color),
             only: args.only.clone(),
-            initial: if args.no_initial { Initial::Skipped } else { Initial::Told },
+            initial: if args.no_initial { Initial::Skipped } else { Initial::Shown },
             until: args.until.clone(),
             tally: Tally::new(),
             reporters: JoinSet::new(),
@@ -118,16 +118,16 @@ impl Session {
     }
 
     async fn follow(&mut self) -> Result<(), Failure> {
-        // Nothing will be told: the informers need not tell us either.
+        // No event will be printed, so no handler is registered.
         let silent = self.initial == Initial::Skipped && self.until.contains(&Until::Synced);
-        let mut events: SelectAll<BoxStream<'static, Told>> = SelectAll::new();
-        let mut heard = Vec::new();
+        let mut events: SelectAll<BoxStream<'static, NumberedEvent>> = SelectAll::new();
+        let mut syncs = Vec::new();
         for (number, watched) in self.watched.iter().enumerate() {
             if silent {
-                heard.push((number, watched.informer.synced()));
+                syncs.push((number, watched.informer.synced()));
             } else {
                 let subscription: Subscription<Value> = watched.informer.subscribe();
-                heard.push((number, subscription.synced()));
+                syncs.push((number, subscription.synced()));
                 events.push(subscription.map(move |event| (number, event)).boxed());
             }
             watched.informer.start();
@@ -136,7 +136,7 @@ impl Session {
             self.reporters.spawn(news::tell(name, watched.informer.clone()));
         }
         let mut synced = future::try_join_all(
-            heard.into_iter().map(|(number, synced)| synced.map(move |result| result.map_err(|error| (number, error)))),
+            syncs.into_iter().map(|(number, synced)| synced.map(move |result| result.map_err(|error| (number, error)))),
         )
         .fuse();
         let deadline =
@@ -144,11 +144,11 @@ impl Session {
         let deadline = deadline.map(|time| Instant::now() + time);
         let mut end = std::pin::pin!(signals::ended());
         loop {
-            let told = tokio::select! {
+            let received = tokio::select! {
                 biased;
                 () = &mut end => return Ok(()),
                 () = until(deadline) => return Ok(()),
-                told = events.next(), if !events.is_empty() => told,
+                received = events.next(), if !events.is_empty() => received,
                 result = &mut synced => {
                     result.map_err(|(number, error)| Failure::of_sync(&self.watched[number].kind.full_name(), &error))?;
                     if self.until.contains(&Until::Synced) {
@@ -157,9 +157,9 @@ impl Session {
                     continue;
                 }
             };
-            let mut next = told;
+            let mut next = received;
             while let Some((number, event)) = next {
-                if self.tell(number, &event)? == Flow::Ended {
+                if self.print_event(number, &event)? == Flow::Ended {
                     return Ok(());
                 }
                 next = events.next().now_or_never().flatten();
@@ -168,7 +168,7 @@ impl Session {
         }
     }
 
-    fn tell(&mut self, number: usize, event: &Event<Value>) -> Result<Flow, Failure> {
+    fn print_event(&mut self, number: usize, event: &Event<Value>) -> Result<Flow, Failure> {
         let what = match event {
             Event::Added { .. } => What::Added,
             Event::Updated { .. } => What::Updated,
@@ -186,7 +186,7 @@ impl Session {
 
     async fn end(&mut self) {
         self.reporters.shutdown().await;
-        // Whoever does not read the rest does not want it.
+        // The reader may have closed the pipe.
         drop(self.out.flush());
         let held: usize = self.watched.iter().map(|watched| watched.informer.lister().count()).sum();
         say(&self.tally.summary(held));
@@ -200,7 +200,7 @@ enum Flow {
     Ended,
 }
 
-/// Waits until this time, if there is one.
+/// Sleeps until the deadline; never completes without one.
 pub(crate) async fn until(deadline: Option<Instant>) {
     match deadline {
         Some(deadline) => tokio::time::sleep_until(deadline).await,
@@ -208,7 +208,7 @@ pub(crate) async fn until(deadline: Option<Instant>) {
     }
 }
 
-/// A duration in seconds, as a summary has it.
+/// Formats a duration in seconds.
 pub(crate) fn seconds(time: Duration) -> String {
     format!("{:.1} s", time.as_secs_f64())
 }
@@ -224,7 +224,7 @@ mod tests {
     use kube_informer::{Figures, Metrics};
     use serde_json::json;
 
-    /// The last figures of an informer, and the most handlers it ever had.
+    /// The informer's last figures and its maximum number of handlers.
     #[derive(Debug, Clone, Default)]
     struct Record(Arc<Mutex<(Figures, usize)>>);
 
@@ -237,8 +237,8 @@ mod tests {
         fn ended(&self, _: &str) {}
     }
 
-    /// What the informer has done when the command has ended: objects held, decoded, handlers.
-    async fn done(server: &Server, args: &[&str]) -> (usize, u64, usize) {
+    /// Runs the command to its end; returns the numbers of objects, decodes and handlers.
+    async fn run_watch(server: &Server, args: &[&str]) -> (usize, u64, usize) {
         let url = server.url();
         let words = [&["kubectl-informer", "watch", "configmaps", "-A", "--server", &url], args].concat();
         let Command::Watch(args) = Cli::parse_from(words).command else { panic!("a watch") };
@@ -258,7 +258,7 @@ mod tests {
             json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name, "namespace": "default"}, "data": {"k": "v"}})
         };
         server.load((0..20_000).map(map)).unwrap();
-        assert_eq!(done(&server, &["--no-initial", "--until", "synced"]).await, (20_000, 0, 0));
+        assert_eq!(run_watch(&server, &["--no-initial", "--until", "synced"]).await, (20_000, 0, 0));
         server.shutdown().await;
     }
 }

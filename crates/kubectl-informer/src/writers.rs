@@ -1,17 +1,17 @@
-//! Who wrote a field, from what managedFields say.
+//! Finds the field manager that last wrote a field, from `managedFields`.
 
 use serde_json::Value;
 
 use crate::diff::Segment;
 
-/// The manager who last wrote a field, and when.
+/// A field manager and the time of its last write.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Writer<'v> {
     pub(crate) manager: &'v str,
     pub(crate) time: &'v str,
 }
 
-/// Who wrote the field at a path: of those who own it, the one who wrote last.
+/// Returns the manager of the field at a path; of several owners, the one with the latest write.
 pub(crate) fn writer<'v>(object: &'v Value, path: &[Segment]) -> Option<Writer<'v>> {
     let entries = object["metadata"]["managedFields"].as_array()?;
     let owners = entries.iter().filter(|entry| owns(&entry["fieldsV1"], path));
@@ -19,7 +19,7 @@ pub(crate) fn writer<'v>(object: &'v Value, path: &[Segment]) -> Option<Writer<'
     Some(Writer { manager: latest["manager"].as_str()?, time: latest["time"].as_str().unwrap_or_default() })
 }
 
-/// Whether a tree of fields reaches a path: a leaf in it stands for all that is below.
+/// Returns whether a `fieldsV1` tree contains a path; a leaf owns everything below it.
 fn owns(fields: &Value, path: &[Segment]) -> bool {
     let Some(fields) = fields.as_object() else { return false };
     let Some((first, rest)) = path.split_first() else { return true };
@@ -31,7 +31,7 @@ fn owns(fields: &Value, path: &[Segment]) -> bool {
     below.is_some_and(|below| below.as_object().is_some_and(serde_json::Map::is_empty) || owns(below, rest))
 }
 
-/// Whether `k:{"type":"Ready"}` names the item whose `type` is `Ready`.
+/// Returns whether a key such as `k:{"type":"Ready"}` selects the item whose field `by` is `value`.
 fn is_key(key: &str, by: &str, value: &str) -> bool {
     let Some(Ok(parsed)) = key.strip_prefix("k:").map(serde_json::from_str::<Value>) else { return false };
     match &parsed[by] {

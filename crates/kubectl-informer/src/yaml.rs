@@ -1,13 +1,13 @@
-//! YAML, in and out.
+//! Reads and writes YAML.
 
 use serde_json::Value;
 
-/// An object as YAML.
+/// Serializes an object as YAML.
 pub(crate) fn write(object: &Value) -> Result<String, String> {
     serde_saphyr::to_string(object).map_err(|error| error.to_string())
 }
 
-/// Every document of a text, empty ones left out.
+/// Parses all documents of a text, without empty ones.
 pub(crate) fn read(text: &str) -> Result<Vec<Value>, String> {
     let documents: Vec<Value> = serde_saphyr::from_str_multiple(text).map_err(|error| error.to_string())?;
     Ok(documents.into_iter().filter(|document| !document.is_null()).collect())

@@ -1,4 +1,4 @@
-//! Who is known to the server, and what they may do.
+//! Users and access rules of the `apiserver` command.
 
 use kube_embedded::Verb;
 use kube_embedded::access::{Access, Rule, User};
@@ -7,7 +7,7 @@ use crate::args::Allowance;
 
 const MASTERS: &str = "system:masters";
 
-/// A line of the file with tokens.
+/// A line of the token file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Known {
     pub(crate) token: String,
@@ -21,7 +21,7 @@ impl Known {
     }
 }
 
-/// Reads kube-apiserver's file of tokens: token, user, uid and, in quotes if there are several, groups.
+/// Parses kube-apiserver's token file: token, user, uid and groups (quoted if there are several).
 pub(crate) fn read_tokens(text: &str) -> Result<Vec<Known>, String> {
     let mut known = Vec::new();
     for (nth, line) in text.lines().enumerate() {
@@ -43,7 +43,7 @@ pub(crate) fn read_tokens(text: &str) -> Result<Vec<Known>, String> {
     Ok(known)
 }
 
-/// Members of system:masters may do everything, others what they are allowed.
+/// Builds the access rules; members of `system:masters` may do everything.
 pub(crate) fn access(known: Vec<Known>, allowed: &[Allowance]) -> Result<Access, String> {
     let mut access = Access::closed();
     for Known { token, user, groups } in known {
@@ -72,7 +72,7 @@ fn rule(allowance: &Allowance) -> Result<Rule, String> {
         }
     }
     for resource in &allowance.resources {
-        // `deployments.apps/status` is the resource deployments/status of the group apps.
+        // `deployments.apps/status` is the resource `deployments/status` of the group `apps`.
         let (name, subresource) = resource.split_once('/').map_or((resource.as_str(), ""), |(name, sub)| (name, sub));
         let (name, group) = match name.split_once('.') {
             _ if name == "*" => ("*", "*"),
@@ -91,19 +91,19 @@ fn rule(allowance: &Allowance) -> Result<Rule, String> {
 const VERBS: [Verb; 8] =
     [Verb::Get, Verb::List, Verb::Watch, Verb::Create, Verb::Update, Verb::Patch, Verb::Delete, Verb::DeleteCollection];
 
-/// The fields of a line with commas; a field in quotes may hold some, and a doubled quote is one.
+/// Splits a CSV line; quoted fields may contain commas, and a doubled quote is a literal quote.
 fn fields(line: &str) -> Option<Vec<String>> {
     let (mut fields, mut field, mut quoted) = (Vec::new(), String::new(), false);
-    let mut letters = line.chars().peekable();
-    while let Some(letter) = letters.next() {
-        match letter {
+    let mut chars = line.chars().peekable();
+    while let Some(c) = chars.next() {
+        match c {
             '"' if quoted && letters.peek() == Some(&'"') => {
                 field.push('"');
-                letters.next();
+                chars.next();
             }
             '"' => quoted = !quoted,
             ',' if !quoted => fields.push(std::mem::take(&mut field).trim().to_owned()),
-            letter => field.push(letter),
+            c => field.push(c),
         }
     }
     fields.push(field.trim().to_owned());
@@ -119,9 +119,9 @@ mod tests {
     fn the_file_is_read_as_kube_apiserver_reads_it() {
         let text = "s3cret,admin,1,\"system:masters,ops\"\n# nobody\n\ntoken,alice,2\nother,\"bob, jr\",3,dev\n";
         let known = read_tokens(text).unwrap();
-        let told: Vec<(&str, &str, usize)> =
+        let parsed: Vec<(&str, &str, usize)> =
             known.iter().map(|known| (known.token.as_str(), known.user.as_str(), known.groups.len())).collect();
-        assert_eq!(told, [("s3cret", "admin", 2), ("token", "alice", 0), ("other", "bob, jr", 1)]);
+        assert_eq!(parsed, [("s3cret", "admin", 2), ("token", "alice", 0), ("other", "bob, jr", 1)]);
         assert!(known[0].is_master() && !known[2].is_master());
         assert!(read_tokens("a,b\n").unwrap_err().contains("line 1"));
         assert!(read_tokens("a,\"b,c\n").is_err());

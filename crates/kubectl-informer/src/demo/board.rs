@@ -1,4 +1,4 @@
-//! How the informers fare: a line for each.
+//! Table of the informers' state, one line per informer.
 
 use kube_embedded::Server;
 use kube_informer::{Condition, Lister};
@@ -8,10 +8,10 @@ use super::estimate::decoded_size;
 use crate::paint::{Paint, Tone};
 use crate::watch::Watched;
 
-/// So many objects are decoded to tell what all of them would take.
-const SAMPLES: usize = 32;
+/// Number of objects decoded to estimate the decoded size of all objects.
+const MAX_SAMPLES: usize = 32;
 
-/// What is known of an informer.
+/// State and figures of one informer.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub(crate) struct Row {
     pub(crate) name: String,
@@ -24,7 +24,7 @@ pub(crate) struct Row {
 }
 
 impl Row {
-    /// Looks at an informer that told so many events a second.
+    /// Reads the state of an informer; `rate` is its events per second.
     pub(crate) fn of(watched: &Watched, rate: f64, server: &Server) -> Self {
         let lister = watched.informer.lister();
         let objects = lister.list();
@@ -41,7 +41,7 @@ impl Row {
     }
 }
 
-/// The board as lines.
+/// Formats the table: a header, one line per informer, and the totals.
 pub(crate) fn lines(paint: Paint, rows: &[Row]) -> Vec<String> {
     let head = format!(
         "{:<15} {:<9} {:>8} {:>10} {:>12} {:>9} {:>9}",
@@ -72,7 +72,7 @@ pub(crate) fn lines(paint: Paint, rows: &[Row]) -> Vec<String> {
     head.into_iter().chain(rows.iter().map(line)).chain(rest).collect()
 }
 
-/// A number of bytes as people read it.
+/// Formats a byte count with a decimal unit.
 pub(crate) fn bytes(count: usize) -> String {
     match count {
         0..10_000 => format!("{count} B"),
@@ -94,11 +94,11 @@ fn state(watched: &Watched) -> String {
 
 fn decoded(lister: &Lister<Value>, count: usize) -> usize {
     let snapshot = lister.snapshot();
-    let step = (count / SAMPLES).max(1);
+    let step = (count / MAX_SAMPLES).max(1);
     let sizes: Vec<usize> = snapshot
         .iter()
         .step_by(step)
-        .take(SAMPLES)
+        .take(MAX_SAMPLES)
         .filter_map(|object| object.to_obj().get().ok().map(decoded_size))
         .collect();
     match sizes.len() {

@@ -1,10 +1,10 @@
-//! What objects would take if they were kept decoded.
+//! Estimates the memory of objects if they were cached decoded.
 
 use serde_json::Value;
 
-/// The bytes that a decoded tree takes: its nodes, and what they hold on the heap.
+/// Estimated bytes of a decoded tree: its nodes and their heap allocations.
 ///
-/// An estimate: allocators round up, and a map's nodes are taken to be two thirds full.
+/// Ignores allocator rounding and assumes that B-tree nodes are two thirds full.
 pub(crate) fn decoded_size(value: &Value) -> usize {
     size_of::<Value>() + heap(value)
 }
@@ -14,18 +14,18 @@ fn heap(value: &Value) -> usize {
         Value::Null | Value::Bool(_) | Value::Number(_) => 0,
         Value::String(text) => text.len(),
         Value::Array(items) => items.iter().map(decoded_size).sum(),
-        // A map without entries has no node.
+        // An empty map allocates no node.
         Value::Object(fields) if fields.is_empty() => 0,
         Value::Object(fields) => {
             let entry = size_of::<String>() + size_of::<Value>();
-            let slots = fields.len().max(NODE * 2 / 3) * 3 / 2;
+            let slots = fields.len().max(NODE_CAPACITY * 2 / 3) * 3 / 2;
             slots * entry + fields.iter().map(|(key, value)| key.len() + heap(value)).sum::<usize>()
         }
     }
 }
 
-/// Entries in a node of the standard library's B-tree.
-const NODE: usize = 11;
+/// Capacity of a node of the standard library's B-tree.
+const NODE_CAPACITY: usize = 11;
 
 #[cfg(test)]
 mod tests {

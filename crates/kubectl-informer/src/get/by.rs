@@ -1,19 +1,19 @@
-//! Asking an index of the cache.
+//! Index lookups of `get --by`.
 
 use std::str::FromStr;
 
 use kube_informer::{FieldPath, Index, Informer, Obj};
 use serde_json::Value;
 
-/// An index and the value asked for.
+/// An index and the value to look up.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct By {
-    index: Named,
+    index: IndexKind,
     value: String,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
-enum Named {
+enum IndexKind {
     Node,
     Ip,
     Owner,
@@ -31,12 +31,12 @@ impl FromStr for By {
             );
         };
         let index = match name {
-            "node" => Named::Node,
-            "ip" => Named::Ip,
-            "owner" => Named::Owner,
+            "node" => IndexKind::Node,
+            "ip" => IndexKind::Ip,
+            "owner" => IndexKind::Owner,
             _ => match name.strip_prefix("label:") {
-                Some(label) => Named::Label(label.to_owned()),
-                None => Named::Path(name.parse().map_err(|error: kube_informer::ParseError| error.to_string())?),
+                Some(label) => IndexKind::Label(label.to_owned()),
+                None => IndexKind::Path(name.parse().map_err(|error: kube_informer::ParseError| error.to_string())?),
             },
         };
         Ok(Self { index, value: value.to_owned() })
@@ -44,31 +44,31 @@ impl FromStr for By {
 }
 
 impl By {
-    /// Puts an index on an informer.
+    /// Adds the index to an informer.
     pub(crate) fn look_up(&self, informer: &Informer<Value>) -> Lookup {
         let index = match &self.index {
-            Named::Node => informer.index(|object: &Obj<Value>| text(object, "/spec/nodeName")),
-            Named::Ip => informer.index(addresses),
-            Named::Owner => informer
+            IndexKind::Node => informer.index(|object: &Obj<Value>| text(object, "/spec/nodeName")),
+            IndexKind::Ip => informer.index(addresses),
+            IndexKind::Owner => informer
                 .index(|object: &Obj<Value>| object.owners().map(|owner| owner.name().to_owned()).collect::<Vec<_>>()),
-            Named::Label(label) => informer.index_by_label(label.clone()),
-            Named::Path(path) => informer.index_by_path(path.clone()),
+            IndexKind::Label(label) => informer.index_by_label(label.clone()),
+            IndexKind::Path(path) => informer.index_by_path(path.clone()),
         };
         Lookup { by: self.clone(), index }
     }
 
     fn fits(&self, object: &Obj<Value>) -> bool {
         match &self.index {
-            Named::Node => text(object, "/spec/nodeName").as_ref() == Some(&self.value),
-            Named::Ip => addresses(object).contains(&self.value),
-            Named::Owner => object.owners().any(|owner| owner.name() == self.value),
-            Named::Label(label) => object.label(label) == Some(self.value.as_str()),
-            Named::Path(path) => object.value_at(path).as_ref() == Some(&self.value),
+            IndexKind::Node => text(object, "/spec/nodeName").as_ref() == Some(&self.value),
+            IndexKind::Ip => addresses(object).contains(&self.value),
+            IndexKind::Owner => object.owners().any(|owner| owner.name() == self.value),
+            IndexKind::Label(label) => object.label(label) == Some(self.value.as_str()),
+            IndexKind::Path(path) => object.value_at(path).as_ref() == Some(&self.value),
         }
     }
 }
 
-/// An index that answers.
+/// An index of an informer, with the value to look up.
 #[derive(Debug)]
 pub(crate) struct Lookup {
     by: By,
@@ -80,7 +80,7 @@ impl Lookup {
         self.index.get(&self.by.value)
     }
 
-    /// Whether an object would be found.
+    /// Returns whether the lookup would return an object.
     pub(crate) fn fits(&self, object: &Obj<Value>) -> bool {
         self.by.fits(object)
     }
@@ -90,7 +90,7 @@ fn text(object: &Obj<Value>, pointer: &str) -> Option<String> {
     object.get().ok()?.pointer(pointer)?.as_str().map(str::to_owned)
 }
 
-/// Every address an object has, be it a pod, a node, a service or an endpoint slice.
+/// All IP addresses of a pod, node, service or endpoint slice.
 fn addresses(object: &Obj<Value>) -> Vec<String> {
     let Ok(value) = object.get() else { return Vec::new() };
     let items = |pointer: &str| value.pointer(pointer).and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default();
@@ -131,9 +131,9 @@ mod tests {
     fn an_index_is_named_or_a_path() {
         assert_eq!(
             "label:app.kubernetes.io/name=web".parse::<By>().unwrap().index,
-            Named::Label("app.kubernetes.io/name".to_owned())
+            IndexKind::Label("app.kubernetes.io/name".to_owned())
         );
-        assert!(matches!("spec.nodeName=n".parse::<By>().unwrap().index, Named::Path(_)));
+        assert!(matches!("spec.nodeName=n".parse::<By>().unwrap().index, IndexKind::Path(_)));
         assert!("node".parse::<By>().is_err());
     }
 }

@@ -1,11 +1,11 @@
-//! Rows and columns, as kubectl lays them out.
+//! Table layout, as kubectl prints it.
 
 use std::time::SystemTime;
 
 use kube_embedded::table::Columns;
 use serde_json::Value;
 
-/// How a table looks.
+/// Display options of a table.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Look {
     pub(crate) wide: bool,
@@ -13,7 +13,7 @@ pub(crate) struct Look {
     pub(crate) namespaces: bool,
 }
 
-/// The columns of a kind, as they are shown.
+/// A kind's printer columns and which of them are shown.
 #[derive(Debug)]
 pub(crate) struct Grid {
     columns: Columns,
@@ -31,7 +31,8 @@ impl Grid {
     /// The cells of objects, in the order in which the kind is shown.
     pub(crate) fn rows(&self, objects: &[Value], now: SystemTime) -> Vec<Vec<String>> {
         let whole = self.columns.rows(objects, now);
-        // Some kinds have an order of their own, in which their rows do not stand beside their objects any more.
+        // Rows may be sorted differently from the objects, but only for FlowSchemas, which have no
+        // namespace.
         let namespaces = objects.iter().map(|object| object["metadata"]["namespace"].as_str().unwrap_or_default());
         whole.into_iter().zip(namespaces).map(|(row, namespace)| self.cells(&row.cells, namespace)).collect()
     }
@@ -42,14 +43,14 @@ impl Grid {
         self.cells(&self.columns.row(object, now).cells, namespace)
     }
 
-    /// The names of the columns; none where they are not wanted.
+    /// The column names, or `None` with `--no-headers`.
     pub(crate) fn head(&self) -> Option<Vec<String>> {
         let names = self.shown.iter().map(|&nth| self.columns.all()[nth].name.to_uppercase());
         let namespace = self.look.namespaces.then(|| "NAMESPACE".to_owned());
         self.look.headers.then(|| namespace.into_iter().chain(names).collect())
     }
 
-    /// Rows as lines, under the names of the columns.
+    /// Formats rows as lines, below the header.
     pub(crate) fn lines(&self, rows: &[Vec<String>]) -> Vec<String> {
         let head = self.head();
         let widths = widths(head.iter().chain(rows));
@@ -63,7 +64,7 @@ impl Grid {
     }
 }
 
-/// How wide each column has to be.
+/// The width of each column in characters.
 pub(crate) fn widths<'r>(rows: impl Iterator<Item = &'r Vec<String>>) -> Vec<usize> {
     let mut widths: Vec<usize> = Vec::new();
     for row in rows {
@@ -75,7 +76,7 @@ pub(crate) fn widths<'r>(rows: impl Iterator<Item = &'r Vec<String>>) -> Vec<usi
     widths
 }
 
-/// One row, three spaces between its cells.
+/// Formats one row with three spaces between cells.
 fn line(row: &[String], widths: &[usize]) -> String {
     let padded = row.iter().zip(widths).map(|(cell, &width)| format!("{cell:<width$}"));
     padded.collect::<Vec<_>>().join("   ").trim_end().to_owned()

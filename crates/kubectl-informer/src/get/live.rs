@@ -1,4 +1,4 @@
-//! A table that lives: changed cells are marked, deleted rows linger.
+//! The table of `get --watch`: changed cells are highlighted, deleted rows stay for some seconds.
 
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant, SystemTime};
@@ -17,24 +17,24 @@ use crate::screen::{Area, Screen};
 use crate::watch::{Watched, news, until};
 use crate::{progress, signals};
 
-/// How long a change is marked, and how long a deleted row stays.
-const MARKED: Duration = Duration::from_secs(3);
-const LINGERS: Duration = Duration::from_secs(5);
-const DRAW: Duration = Duration::from_millis(250);
+/// How long a change is highlighted, and how long a deleted row stays.
+const HIGHLIGHT_TIME: Duration = Duration::from_secs(3);
+const DELETED_ROW_TIME: Duration = Duration::from_secs(5);
+const REDRAW_INTERVAL: Duration = Duration::from_millis(250);
 
-/// A row, and what happened to it lately.
+/// A row and its recent changes.
 struct Row {
     object: Obj<Value>,
     state: State,
-    /// When each cell was last another one.
+    /// When each cell last changed.
     changed: Vec<Option<Instant>>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum State {
-    There,
+    Present,
     New(Instant),
-    Gone(Instant),
+    Deleted(Instant),
 }
 
 pub(crate) async fn run(
@@ -46,23 +46,23 @@ pub(crate) async fn run(
 ) -> Result<(), Failure> {
     let name = watched.kind.full_name();
     let mut events = watched.informer.subscribe();
-    let heard = events.synced();
+    let events_synced = events.synced();
     watched.informer.start();
     let mut reporters = tokio::task::JoinSet::new();
     reporters.spawn(progress::tell(name.clone(), watched.informer.clone()));
     reporters.spawn(news::tell(name.clone(), watched.informer.clone()));
-    let mut synced = heard.fuse();
+    let mut synced = events_synced.fuse();
     let mut table = Table {
         grid,
         question,
         rows: BTreeMap::new(),
         screen: Screen::default(),
-        printed: Vec::new(),
+        unprinted: Vec::new(),
         widths: Vec::new(),
     };
     let mut end = std::pin::pin!(signals::ended());
     let mut deadline = None;
-    let mut draws = tokio::time::interval(DRAW);
+    let mut draws = tokio::time::interval(REDRAW_INTERVAL);
     let result = loop {
         tokio::select! {
             biased;
@@ -74,9 +74,9 @@ pub(crate) async fn run(
             },
             _ = draws.tick() => table.draw(out)?,
             Some(event) = events.next() => {
-                table.hear(event)?;
+                table.handle_event(event)?;
                 while let Some(Some(event)) = events.next().now_or_never() {
-                    table.hear(event)?;
+                    table.handle_event(event)?;
                 }
                 if out.kind == OutputKind::Stream {
                     table.draw(out)?;
@@ -97,33 +97,34 @@ struct Table<'a> {
     question: &'a Question,
     rows: BTreeMap<ObjectKey, Row>,
     screen: Screen,
-    /// Where nothing can be drawn twice: rows still to be printed, and how wide the columns have become.
-    printed: Vec<Obj<Value>>,
+    /// On a stream: objects whose rows are not printed yet.
+    unprinted: Vec<Obj<Value>>,
+    /// On a stream: the column widths so far, which only grow.
     widths: Vec<usize>,
 }
 
 impl Table<'_> {
-    fn hear(&mut self, event: Event<Value>) -> Result<(), Failure> {
+    fn handle_event(&mut self, event: Event<Value>) -> Result<(), Failure> {
         let now = Instant::now();
-        let (object, gone, origin) = match event {
+        let (object, deleted, origin) = match event {
             Event::Added { object, origin, .. } => (object, false, origin),
             Event::Updated { new, origin, .. } => (new, false, origin),
             Event::Deleted { last, origin, .. } => (last, true, origin),
         };
-        if gone || !self.question.fits(&object)? {
+        if deleted || !self.question.fits(&object)? {
             if let Some(row) = self.rows.get_mut(object.key())
-                && !matches!(row.state, State::Gone(_))
+                && !matches!(row.state, State::Deleted(_))
             {
-                row.state = State::Gone(now);
-                self.printed.push(object);
+                row.state = State::Deleted(now);
+                self.unprinted.push(object);
             }
             return Ok(());
         }
         let (wall, value) = (SystemTime::now(), object.get().cloned().unwrap_or_default());
         let cells = self.grid.row(&value, wall);
         let key = object.key().clone();
-        let state = if origin == Origin::Initial { State::There } else { State::New(now) };
-        match self.rows.get_mut(&key).filter(|row| !matches!(row.state, State::Gone(_))) {
+        let state = if origin == Origin::Initial { State::Present } else { State::New(now) };
+        match self.rows.get_mut(&key).filter(|row| !matches!(row.state, State::Deleted(_))) {
             Some(row) => {
                 let before = row.object.get().map(|old| self.grid.row(old, wall)).unwrap_or_default();
                 row.changed.resize(cells.len(), None);
@@ -136,11 +137,11 @@ impl Table<'_> {
                 }
                 row.object = object.clone();
                 if different {
-                    self.printed.push(object);
+                    self.unprinted.push(object);
                 }
             }
             None => {
-                self.printed.push(object.clone());
+                self.unprinted.push(object.clone());
                 self.rows.insert(key, Row { object, state, changed: vec![None; cells.len()] });
             }
         }
@@ -154,13 +155,13 @@ impl Table<'_> {
         }
     }
 
-    /// As kubectl: the names of the columns, then a row for each change, and nothing is taken back.
+    /// Prints a header, then one row per change, as kubectl does.
     fn print(&mut self, out: &mut Output) -> Result<(), Failure> {
         let wall = SystemTime::now();
         let mut rows = Vec::new();
-        for object in self.printed.drain(..) {
-            let gone = self.rows.get(object.key()).is_some_and(|row| matches!(row.state, State::Gone(_)));
-            rows.push((object.get().map(|value| self.grid.row(value, wall)).unwrap_or_default(), gone));
+        for object in self.unprinted.drain(..) {
+            let deleted = self.rows.get(object.key()).is_some_and(|row| matches!(row.state, State::Deleted(_)));
+            rows.push((object.get().map(|value| self.grid.row(value, wall)).unwrap_or_default(), deleted));
         }
         if rows.is_empty() {
             return Ok(());
@@ -170,22 +171,24 @@ impl Table<'_> {
         self.widths.resize(self.widths.len().max(widest.len()), 0);
         self.widths.iter_mut().zip(widest).for_each(|(known, new)| *known = new.max(*known));
         let head = head.map(|head| (head, false));
-        for (row, gone) in head.iter().chain(&rows) {
+        for (row, deleted) in head.iter().chain(&rows) {
             let line = padded(row, &self.widths).join("   ");
-            match gone {
+            match deleted {
                 true => out.line(&format!("{line}   (gone)"))?,
                 false => out.line(line.trim_end())?,
             }
         }
-        self.rows.retain(|_, row| !matches!(row.state, State::Gone(_)));
+        self.rows.retain(|_, row| !matches!(row.state, State::Deleted(_)));
         out.flush()?;
         Ok(())
     }
 
     fn redraw(&mut self, out: &mut Output) -> Result<(), Failure> {
-        self.printed.clear();
+        self.unprinted.clear();
         let now = Instant::now();
-        self.rows.retain(|_, row| !matches!(row.state, State::Gone(since) if now.duration_since(since) > LINGERS));
+        self.rows.retain(
+            |_, row| !matches!(row.state, State::Deleted(since) if now.duration_since(since) > DELETED_ROW_TIME),
+        );
         let room = Area::now().height.saturating_sub(3);
         let wall = SystemTime::now();
         let mut rows: Vec<&Row> = self.rows.values().collect();
@@ -213,13 +216,13 @@ impl Table<'_> {
 }
 
 impl Row {
-    /// A sign in front says what happened to the row, colours what happened to its cells.
+    /// Formats the row: new and deleted rows are coloured as a whole, changed cells individually.
     fn line(&self, paint: Paint, cells: &[String], now: Instant) -> String {
-        let fresh = |since: Instant| now.duration_since(since) <= MARKED;
+        let fresh = |since: Instant| now.duration_since(since) <= HIGHLIGHT_TIME;
         match self.state {
-            State::Gone(_) => paint.text(Tone::Deleted, &format!("{}   (gone)", cells.join("   "))),
+            State::Deleted(_) => paint.text(Tone::Deleted, &format!("{}   (gone)", cells.join("   "))),
             State::New(since) if fresh(since) => paint.text(Tone::Added, &cells.join("   ")),
-            State::New(_) | State::There => {
+            State::New(_) | State::Present => {
                 let marked = |(nth, cell): (usize, &String)| match self.changed.get(nth).copied().flatten() {
                     Some(since) if fresh(since) => paint.text(Tone::Changed, cell),
                     _ => cell.clone(),

@@ -1,4 +1,4 @@
-//! Says when the server is lost and when it is back.
+//! Reports connection failures and recoveries of an informer.
 
 use kube_informer::{Condition, Informer};
 use serde_json::Value;
@@ -7,7 +7,9 @@ use tokio::time::Instant;
 use super::seconds;
 use crate::say::say;
 
-/// Tells on standard error what goes wrong, once for each cause, and when it is over.
+/// Prints each new failure cause once on standard error, and the recovery.
+///
+/// Runs until the informer stops.
 pub(crate) async fn tell(name: String, informer: Informer<Value>) {
     let mut health = informer.watch_health();
     let mut lost: Option<(Instant, String)> = None;

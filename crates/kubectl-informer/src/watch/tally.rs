@@ -1,4 +1,4 @@
-//! What was told, in numbers.
+//! Counts printed events by type.
 
 use std::time::Instant;
 

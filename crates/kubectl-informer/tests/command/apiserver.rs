@@ -1,11 +1,11 @@
-//! `apiserver`, run as a program.
+//! End-to-end tests of the `apiserver` command.
 
 use std::fs;
 use std::path::Path;
 
 use crate::support::{Ran, Running, command};
 
-/// A server that has written its kubeconfig.
+/// A running server that has written its kubeconfig.
 struct Serving {
     running: Running,
     kubeconfig: String,
@@ -13,7 +13,7 @@ struct Serving {
 }
 
 impl Serving {
-    /// Starts it, and waits until it says on standard error that it serves.
+    /// Starts the server and waits until it reports on standard error that it is serving.
     fn start(args: &[&str], files: &[(&str, &str)]) -> Self {
         let directory = tempfile::tempdir().expect("a directory");
         for (name, text) in files {
@@ -23,13 +23,13 @@ impl Serving {
         let mut command = command(&["apiserver", "--write-kubeconfig"]);
         command.arg(&kubeconfig).args(args).current_dir(directory.path());
         let mut running = Running::start(&mut command);
-        let said = running.error_line();
-        assert!(said.starts_with("serving on http"), "{said}");
+        let message = running.error_line();
+        assert!(message.starts_with("serving on http"), "{message}");
         let kubeconfig = kubeconfig.to_str().expect("UTF-8").to_owned();
         Self { running, kubeconfig, _directory: directory }
     }
 
-    fn ask(&self, args: &[&str]) -> Ran {
+    fn run(&self, args: &[&str]) -> Ran {
         Ran::of(command(args).args(["--kubeconfig", &self.kubeconfig]))
     }
 
@@ -59,7 +59,7 @@ fn manifests_are_there_from_the_start() {
         ("ignored.txt", "not a manifest"),
     ];
     let serving = Serving::start(&["--load", "."], &files);
-    let ran = serving.ask(&["watch", "cm,secret", "-A", "--until", "synced"]).succeeded();
+    let ran = serving.run(&["watch", "cm,secret", "-A", "--until", "synced"]).succeeded();
     assert_eq!(ran.sorted(), ["+ configmap web/a", "+ secret    default/s"]);
     serving.stop("TERM");
 }
@@ -67,9 +67,9 @@ fn manifests_are_there_from_the_start() {
 #[test]
 fn a_pretended_cluster_lives_there() {
     let serving = Serving::start(&["--pretend", "--size", "1", "--rate", "50"], &[]);
-    let ran = serving.ask(&["watch", "nodes", "--until", "synced", "-o", "name"]).succeeded();
+    let ran = serving.run(&["watch", "nodes", "--until", "synced", "-o", "name"]).succeeded();
     assert_eq!(ran.out.lines().count(), 1, "{ran:#?}");
-    let ran = serving.ask(&["watch", "pods", "-A", "--no-initial", "--until", "count=1"]).succeeded();
+    let ran = serving.run(&["watch", "pods", "-A", "--no-initial", "--until", "count=1"]).succeeded();
     assert!(ran.out.starts_with(['+', '~', '-']), "{ran:#?}");
     serving.stop("INT");
 }
@@ -81,7 +81,7 @@ fn tokens_decide_who_may_do_what_and_it_speaks_tls_then() {
     let serving = Serving::start(&args, &[("tokens.csv", tokens)]);
     let kubeconfig = fs::read_to_string(&serving.kubeconfig).unwrap();
     assert!(kubeconfig.contains("server: https://") && kubeconfig.contains("admin-token"), "{kubeconfig}");
-    serving.ask(&["watch", "nodes", "--until", "synced"]).succeeded();
+    serving.run(&["watch", "nodes", "--until", "synced"]).succeeded();
 
     let alice = Path::new(&serving.kubeconfig).with_file_name("alice");
     fs::write(&alice, kubeconfig.replace("admin-token", "alice-token")).unwrap();

@@ -1,4 +1,4 @@
-//! Which server, and as whom: as kubectl does.
+//! The connection flags select the server and user as in kubectl.
 
 use std::fs;
 
@@ -6,7 +6,8 @@ use crate::support::{Ran, Rig, command};
 use kube_embedded::access::{Access, Rule, User};
 use kube_embedded::{Server, Verb};
 
-/// A server on which only the administrator may do everything, and everybody may see the config maps of `default`.
+/// A server with access control: `admin` may do everything, `guest` may list and watch the config
+/// maps of `default`, and the group `readers` may list and watch nodes.
 fn guarded() -> Rig {
     Rig::with(|builder| {
         let access = Access::closed()
@@ -63,20 +64,20 @@ fn contexts_clusters_users_and_namespaces_are_chosen_as_with_kubectl() {
         let args = [&["get", "cm", "-o", "name"], args].concat();
         Ran::of(command(&args).env("KUBECONFIG", &file))
     };
-    let told = |args: &[&str]| ran(args).succeeded().out.trim_end().replace("configmap/", "").replace('\n', " ");
-    assert_eq!(told(&[]), "a");
-    assert_eq!(told(&["--namespace", "default"]), "b");
-    assert_eq!(told(&["-A"]), "b a");
-    assert_eq!(told(&["--context", "guest"]), "b");
-    assert_eq!(told(&["--context", "other"]), "c");
-    assert_eq!(told(&["--cluster", "other"]), "d");
-    assert_eq!(told(&["--context", "other", "--server", &one.server.url()]), "b");
+    let output = |args: &[&str]| ran(args).succeeded().out.trim_end().replace("configmap/", "").replace('\n', " ");
+    assert_eq!(output(&[]), "a");
+    assert_eq!(output(&["--namespace", "default"]), "b");
+    assert_eq!(output(&["-A"]), "b a");
+    assert_eq!(output(&["--context", "guest"]), "b");
+    assert_eq!(output(&["--context", "other"]), "c");
+    assert_eq!(output(&["--cluster", "other"]), "d");
+    assert_eq!(output(&["--context", "other", "--server", &one.server.url()]), "b");
     assert_eq!(ran(&["--user", "guest"]).code, Some(4));
-    assert_eq!(told(&["--user", "guest", "-n", "default"]), "b");
+    assert_eq!(output(&["--user", "guest", "-n", "default"]), "b");
     let ran = ran(&["--context", "nobody"]);
     assert_eq!(ran.code, Some(2), "{ran:#?}");
     assert!(ran.err.contains("nobody"), "{}", ran.err);
-    // The flag wins over the environment.
+    // The flag takes precedence over the environment.
     let ran = Ran::of(command(&["get", "cm"]).env("KUBECONFIG", "/nonexistent").arg("--kubeconfig").arg(&file));
     ran.succeeded();
 }

@@ -1,4 +1,4 @@
-//! `demo`, run as a program: into a pipe, and on a terminal.
+//! End-to-end tests of the `demo` command, with a pipe and with a terminal.
 
 use crate::support::pty::Live;
 use crate::support::{Ran, Running, command};

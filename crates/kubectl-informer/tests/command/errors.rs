@@ -1,4 +1,4 @@
-//! What goes wrong says what to do, and ends with a code of its own.
+//! Failures print advice and return distinct exit codes.
 
 use crate::support::{Ran, Rig, command};
 

@@ -1,4 +1,4 @@
-//! `get`, run as a program.
+//! End-to-end tests of the `get` command.
 
 use crate::support::pty::Live;
 use crate::support::{Rig, Running};
@@ -27,7 +27,7 @@ fn rig() -> Rig {
     rig
 }
 
-/// The first words of a table's lines.
+/// The first column of a table.
 fn names(out: &str) -> Vec<&str> {
     out.lines().filter_map(|line| line.split_whitespace().next()).collect()
 }
@@ -196,8 +196,8 @@ fn nothing_that_is_got_of_a_secret_gives_it_away() {
         let watched = rig.run(&["get", "secrets", "--watch", "--for", "50ms", "--where", expression]);
         assert!(!watched.out.contains(HIDDEN) && !watched.err.contains(HIDDEN), "{expression}: {watched:#?}");
     }
-    let told = rig.run(&["get", "secrets", "s", "-o", "json", "--show-secrets"]).succeeded();
-    assert!(told.out.contains(HIDDEN), "{told:#?}");
+    let shown = rig.run(&["get", "secrets", "s", "-o", "json", "--show-secrets"]).succeeded();
+    assert!(shown.out.contains(HIDDEN), "{shown:#?}");
 }
 
 #[test]

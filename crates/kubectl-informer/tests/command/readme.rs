@@ -1,4 +1,4 @@
-//! The commands that the README shows do what it says.
+//! The program and the commands of the README work.
 
 use std::error::Error;
 use std::fs;
@@ -55,7 +55,7 @@ fn the_first_program_of_the_readme_is_one_that_runs() {
     });
 }
 
-/// The words of a line of the shell: quotes keep what is between them together.
+/// Splits a shell command into words; single quotes group.
 fn words(line: &str) -> Vec<String> {
     let (mut words, mut word, mut quoted) = (Vec::new(), String::new(), false);
     for letter in line.chars().chain([' ']) {

@@ -1,4 +1,4 @@
-//! `watch`, run as a program.
+//! End-to-end tests of the `watch` command.
 
 use crate::support::{Rig, Running, config_map};
 use serde_json::{Value, json};
@@ -52,14 +52,14 @@ fn several_kinds_by_short_names_and_definitions_too() {
 fn every_form_tells_the_same() {
     let rig = Rig::new();
     rig.config_map("a", "1");
-    let told = |form: &str| rig.run(&["watch", "cm", "-o", form, "--until", "synced"]).succeeded().out;
-    assert_eq!(told("name"), "configmap/a\n");
-    let event: Value = serde_json::from_str(&told("json")).unwrap();
+    let output = |form: &str| rig.run(&["watch", "cm", "-o", form, "--until", "synced"]).succeeded().out;
+    assert_eq!(output("name"), "configmap/a\n");
+    let event: Value = serde_json::from_str(&output("json")).unwrap();
     assert_eq!((&event["type"], &event["object"]["data"]["k"]), (&json!("ADDED"), &json!("1")));
     assert_eq!(event["object"]["kind"], "ConfigMap");
-    let yaml = told("yaml");
+    let yaml = output("yaml");
     assert!(yaml.starts_with("---\n") && yaml.contains("type: ADDED") && yaml.contains("kind: ConfigMap"), "{yaml}");
-    let wide = told("wide");
+    let wide = output("wide");
     assert!(wide.contains("+ configmap default/a @") && wide.trim_end().ends_with(" initial"), "{wide}");
 }
 
@@ -88,11 +88,11 @@ fn a_secret_is_not_told_unless_asked_for() {
     let rig = Rig::new();
     let secret = |value: &str| json!({"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "s", "namespace": "default"}, "data": {"password": value}});
     rig.create(&secret("aHVudGVyMg=="));
-    let told = |args: &[&str]| {
+    let output = |args: &[&str]| {
         rig.run(&[&["watch", "secrets", "--until", "synced", "-o", "json"], args].concat()).succeeded().out
     };
-    assert!(!told(&[]).contains("aHVudGVyMg=="));
-    assert!(told(&["--show-secrets"]).contains("aHVudGVyMg=="));
+    assert!(!output(&[]).contains("aHVudGVyMg=="));
+    assert!(output(&["--show-secrets"]).contains("aHVudGVyMg=="));
     let mut watch = rig.spawn(&["watch", "secrets", "--diff", "--until", "count=2"]);
     assert_eq!(watch.line(), "+ secret default/s");
     rig.server.update(&secret("b3RoZXI=")).unwrap();
@@ -173,7 +173,7 @@ fn nobody_has_to_listen_to_the_summary_either() {
     let (reader, writer) = std::io::pipe().unwrap();
     let mut command = rig.command(&["watch", "cm", "--until", "count=2"]);
     let mut child = command.stdout(writer.try_clone().unwrap()).stderr(writer).spawn().unwrap();
-    // The command holds what it was started with.
+    // The `Command` keeps the write ends of the pipe open.
     drop(command);
     let mut lines = std::io::BufRead::lines(std::io::BufReader::new(reader));
     assert_eq!(lines.next().unwrap().unwrap(), "+ configmap default/a");
@@ -207,7 +207,8 @@ fn only_some_of_what_happens_is_told_if_only_that_is_wanted() {
     rig.config_map("b", "1");
     let mut all = rig.spawn(&["watch", "cm"]);
     let mut some = rig.spawn(&["watch", "cm", "--only", "added,deleted", "--no-initial", "--until", "count=2"]);
-    // Both have what is there once the first one has told it; the second one's watch is seen at the server.
+    // After these two lines both initial lists exist; the second command's watch is awaited at the
+    // server.
     all.line();
     all.line();
     while rig.server.watches().len() < 2 {

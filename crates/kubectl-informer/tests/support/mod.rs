@@ -1,4 +1,4 @@
-//! A server in the test's process, and the command as a program of its own.
+//! Test support: a server in the test's process, and the command as a child process.
 #![allow(dead_code, reason = "each test file uses its own part")]
 
 pub(crate) mod pty;
@@ -12,7 +12,7 @@ use kube_embedded::{Builder, Server};
 use serde_json::{Value, json};
 use tokio::runtime::Runtime;
 
-/// A server, and the runtime it lives on.
+/// A server and its runtime.
 pub(crate) struct Rig {
     pub(crate) server: Server,
     pub(crate) runtime: Runtime,
@@ -33,7 +33,7 @@ impl Rig {
         Self::with(|builder| builder.access(Access::closed()))
     }
 
-    /// The command on this server, to be given arguments.
+    /// The command with these arguments, connected to this server.
     pub(crate) fn command(&self, args: &[&str]) -> Command {
         let mut command = command(args);
         command.args(["--server", &self.server.url()]);
@@ -63,7 +63,7 @@ pub(crate) fn config_map(name: &str, value: &str) -> Value {
     json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name, "namespace": "default"}, "data": {"k": value}})
 }
 
-/// The command, knowing nothing of this machine.
+/// The command, isolated from this machine's kubeconfig and environment.
 pub(crate) fn command(args: &[&str]) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_kubectl-informer"));
     command.args(args).env_remove("KUBECONFIG").env_remove("KUBERNETES_SERVICE_HOST").env("HOME", "/nonexistent");
@@ -71,7 +71,7 @@ pub(crate) fn command(args: &[&str]) -> Command {
     command
 }
 
-/// What a run came to.
+/// Exit code and output of a finished run.
 #[derive(Debug)]
 pub(crate) struct Ran {
     pub(crate) code: Option<i32>,
@@ -95,7 +95,7 @@ impl Ran {
         self
     }
 
-    /// The lines of the output, in order of the alphabet.
+    /// The output lines, sorted.
     pub(crate) fn sorted(&self) -> Vec<&str> {
         let mut lines: Vec<&str> = self.out.lines().collect();
         lines.sort_unstable();
@@ -103,7 +103,7 @@ impl Ran {
     }
 }
 
-/// A command that runs, read line by line.
+/// A running command whose output is read line by line.
 pub(crate) struct Running {
     pub(crate) child: Child,
     lines: Lines<BufReader<ChildStdout>>,
@@ -117,13 +117,13 @@ impl Running {
         Self { child, lines }
     }
 
-    /// The next line of the output; waits for it.
+    /// Waits for the next line of standard output.
     #[track_caller]
     pub(crate) fn line(&mut self) -> String {
         self.lines.next().expect("another line").expect("UTF-8")
     }
 
-    /// The next line of standard error; waits for it. What comes after it is not kept.
+    /// Waits for the next line of standard error. Buffered later output is discarded.
     #[track_caller]
     pub(crate) fn error_line(&mut self) -> String {
         let mut line = String::new();
@@ -132,13 +132,13 @@ impl Running {
         line
     }
 
-    /// Asks it to end, as Ctrl-C or a service manager would.
+    /// Sends a signal.
     pub(crate) fn signal(&self, name: &str) {
         let status = Command::new("kill").args([&format!("-{name}"), &self.child.id().to_string()]).status();
         assert!(status.expect("kill is there").success());
     }
 
-    /// Closes the output though there may be more, waits for the end, and tells as [`Running::end`] does.
+    /// Closes the command's standard output, then waits; returns the same as [`Running::end`].
     pub(crate) fn hang_up(self) -> (Option<i32>, String) {
         let Self { child, lines } = self;
         drop(lines);
@@ -146,14 +146,14 @@ impl Running {
         (output.status.code(), String::from_utf8_lossy(&output.stderr).into_owned())
     }
 
-    /// Waits for the end, and tells the code, the lines until then and what went to standard error.
+    /// Waits for the exit; returns the exit code, the remaining lines and standard error.
     pub(crate) fn read_to_end(mut self) -> (Option<i32>, Vec<String>, String) {
         let lines = self.lines.by_ref().map(|line| line.expect("UTF-8")).collect();
         let (code, err) = self.end();
         (code, lines, err)
     }
 
-    /// Waits for the end, and tells the code and what went to standard error.
+    /// Waits for the exit; returns the exit code and standard error.
     pub(crate) fn end(mut self) -> (Option<i32>, String) {
         for line in self.lines.by_ref() {
             drop(line);

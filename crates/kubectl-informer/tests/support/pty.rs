@@ -1,4 +1,4 @@
-//! Runs the command on a terminal.
+//! Runs the command on a pseudo-terminal.
 
 use std::io::Read as _;
 use std::process::{Child, Command};
@@ -9,7 +9,7 @@ use tokio::signal::unix::{SignalKind, signal};
 
 use super::terminal::Terminal;
 
-/// The command, on a terminal that is looked at.
+/// The running command and an emulation of its terminal.
 pub(crate) struct Live {
     child: Child,
     pty: pty_process::blocking::Pty,
@@ -21,7 +21,7 @@ impl Live {
         Self::start_with(width, height, args, &[])
     }
 
-    /// With these in its environment.
+    /// Starts the command with additional environment variables.
     pub(crate) fn start_with(width: u16, height: u16, args: &[&str], variables: &[(&str, &str)]) -> Self {
         handle_interrupt();
         let (pty, pts) = pty_process::blocking::open().expect("a terminal");
@@ -35,15 +35,15 @@ impl Live {
         Self { child, pty, terminal: Terminal::new(usize::from(width), usize::from(height)) }
     }
 
-    /// Looks until this is seen.
+    /// Reads output until the screen satisfies the condition.
     #[track_caller]
-    pub(crate) fn until(&mut self, seen: impl Fn(&[String]) -> bool) {
-        while !seen(&self.terminal.lines()) {
+    pub(crate) fn until(&mut self, condition: impl Fn(&[String]) -> bool) {
+        while !condition(&self.terminal.lines()) {
             assert!(self.read(), "it ended too early: {:#?}", self.terminal.lines());
         }
     }
 
-    /// Presses Ctrl-C, and tells the code with which it ended.
+    /// Sends SIGINT and returns the exit code.
     pub(crate) fn interrupt(&mut self) -> Option<i32> {
         let status = Command::new("kill").args(["-INT", &self.child.id().to_string()]).status();
         assert!(status.expect("kill is there").success());
@@ -51,10 +51,10 @@ impl Live {
         self.child.wait().expect("it ends").code()
     }
 
-    /// Takes what has been written; false when nothing more comes.
+    /// Reads available output; returns false at the end.
     fn read(&mut self) -> bool {
         let mut bytes = [0; 4096];
-        // The other end hangs up when the program ends, which counts as an error here.
+        // When the program ends, reading from the pseudo-terminal fails.
         match self.pty.read(&mut bytes) {
             Ok(count) if count > 0 => {
                 self.terminal.feed(&bytes[..count]);

@@ -1,6 +1,6 @@
-//! As much of a terminal as the live views need: what would be seen after all that was written.
+//! A minimal terminal emulator, with the escape sequences that the live views use.
 
-/// A terminal of a certain size.
+/// An emulated terminal of fixed size.
 #[derive(Debug)]
 pub(crate) struct Terminal {
     width: usize,
@@ -10,20 +10,20 @@ pub(crate) struct Terminal {
     column: usize,
     colour: Colour,
     unfinished: Vec<u8>,
-    /// What has come of an escape sequence so far.
+    /// The incomplete escape sequence, if any.
     escape: Option<String>,
     /// Whether the cursor is hidden.
     pub(crate) cursor_hidden: bool,
 }
 
-/// A letter and how it is painted.
+/// A character and its colour.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Cell {
     pub(crate) letter: char,
     pub(crate) colour: Colour,
 }
 
-/// The parameters of the last `m`.
+/// Parameter of the last SGR (`m`) sequence.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) struct Colour(pub(crate) u32);
 
@@ -34,7 +34,7 @@ impl Terminal {
         Self { width, height, rows, row: 0, column: 0, colour, unfinished, escape: None, cursor_hidden: false }
     }
 
-    /// Takes what was written; a letter may end in the next part.
+    /// Processes output; a UTF-8 character may be split between calls.
     pub(crate) fn feed(&mut self, bytes: &[u8]) {
         self.unfinished.extend_from_slice(bytes);
         let whole = match std::str::from_utf8(&self.unfinished) {
@@ -43,25 +43,25 @@ impl Terminal {
         };
         let rest = self.unfinished.split_off(whole);
         let text = std::mem::replace(&mut self.unfinished, rest);
-        String::from_utf8_lossy(&text).chars().for_each(|letter| self.take(letter));
+        String::from_utf8_lossy(&text).chars().for_each(|letter| self.process(letter));
     }
 
     pub(crate) fn cells(&self) -> &[Vec<Cell>] {
         &self.rows
     }
 
-    /// What is seen, without what follows the last letter of each row.
+    /// The visible rows, without trailing blanks.
     pub(crate) fn lines(&self) -> Vec<String> {
         let text = |row: &Vec<Cell>| row.iter().map(|cell| cell.letter).collect::<String>().trim_end().to_owned();
         self.rows.iter().map(text).collect()
     }
 
-    fn take(&mut self, letter: char) {
+    fn process(&mut self, letter: char) {
         if let Some(mut sequence) = self.escape.take() {
             sequence.push(letter);
             let ended = sequence.len() > 1 && letter.is_ascii_alphabetic();
             if ended {
-                self.obey(&sequence);
+                self.execute(&sequence);
             } else {
                 self.escape = Some(sequence);
             }
@@ -96,7 +96,7 @@ impl Terminal {
         }
     }
 
-    fn obey(&mut self, sequence: &str) {
+    fn execute(&mut self, sequence: &str) {
         let (parameters, command) = sequence[1..].split_at(sequence.len() - 2);
         let number = parameters.parse::<u32>().ok();
         match command {
