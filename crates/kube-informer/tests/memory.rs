@@ -1,4 +1,5 @@
-//! How much memory the work queue takes, counted by the allocator. A binary of its own: nothing else may allocate meanwhile.
+//! Memory of the work queue, measured by the allocator. A separate binary, because no other test
+//! may allocate meanwhile.
 
 use std::alloc::System;
 use std::num::NonZeroUsize;
@@ -10,7 +11,7 @@ use stats_alloc::{INSTRUMENTED_SYSTEM, Region, StatsAlloc};
 #[global_allocator]
 static ALLOCATOR: &StatsAlloc<System> = &INSTRUMENTED_SYSTEM;
 
-/// Three words of which one is never zero, as the key of an object, but nothing on the heap.
+/// Three words, one of them non-zero, like an object's key, but without heap memory.
 type Key = (NonZeroUsize, usize, usize);
 
 fn key(i: usize) -> Key {
@@ -31,7 +32,8 @@ async fn end_all(queue: &WorkQueue<Key>) {
     }
 }
 
-/// What is held once memory that a flood has left is given back: after ten seconds, with the next thing that happens.
+/// Bytes held after the queue has shrunk, which it does ten seconds after a burst, with the next
+/// operation.
 async fn held_later(queue: &WorkQueue<Key>, region: &Region<'_, System>) -> isize {
     tokio::time::advance(Duration::from_secs(10)).await;
     assert!(queue.is_empty());
@@ -60,7 +62,7 @@ fn a_million_items_take_less_than_a_hundred_bytes_each_and_their_memory_is_given
         println!("delayed: {delayed} bytes an item; {empty} bytes in all ten seconds after all have been done");
         assert!(delayed < BYTES_AN_ITEM && empty < 1_000_000);
 
-        // Memory is given back even if the queue is never empty.
+        // Memory is released even if the queue is never empty.
         (0..MILLION).for_each(|i| queue.add(key(i)));
         (0..100).for_each(|i| queue.add_after(key(MILLION + i), Duration::from_secs(60)));
         end_all(&queue).await;
@@ -72,7 +74,7 @@ fn a_million_items_take_less_than_a_hundred_bytes_each_and_their_memory_is_given
         println!("{nearly_empty} bytes for the last hundred");
         assert!(nearly_empty < 1_000_000);
 
-        // A flood that comes again in time finds the memory of the last one.
+        // A burst that repeats within ten seconds reuses the memory of the last one.
         (0..MILLION).for_each(|i| queue.add(key(i)));
         end_all(&queue).await;
         for _ in 0..3 {
@@ -83,7 +85,7 @@ fn a_million_items_take_less_than_a_hundred_bytes_each_and_their_memory_is_given
             assert_eq!(again.change().bytes_allocated, 0);
         }
 
-        // Memory is given back even if the one worker always has something.
+        // Memory is released even if the only worker is never idle.
         (0..MILLION).for_each(|i| queue.add(key(i)));
         let again = queue.clone();
         let worker = tokio::spawn(queue.clone().work(move |item: Key| {

@@ -1,12 +1,13 @@
 //! Random servers, faults and handlers on paused time. A seed decides everything:
 //!
 //! ```text
-//! KUBE_INFORMER_SEEDS=100000 cargo test -p kube-informer --test simulation      # more of them
-//! KUBE_INFORMER_SEED=4711 cargo test -p kube-informer --test simulation         # one again, told step by step
+//! KUBE_INFORMER_SEEDS=100000 cargo test -p kube-informer --test simulation      # more seeds
+//! KUBE_INFORMER_SEED=4711 cargo test -p kube-informer --test simulation         # replays one seed, step by step
 //! ```
 //!
-//! In the end nothing is wrong any more, and then: the cache is what the server has; every handler has heard whole stories that end
-//! there; the server was never stormed; and after the shutdown no task and no watch is left.
+//! At the end all faults are removed. Then the cache equals the server's state; every handler has
+//! received valid event sequences that end in that state; the request rate stayed within its
+//! limit; and after the shutdown no task and no watch is left.
 
 mod support;
 
@@ -29,13 +30,13 @@ use tokio::time::{Instant, sleep};
 
 const SEEDS: u64 = 1_000;
 const STEPS: usize = 120;
-/// How many of them are played twice.
+/// Number of seeds that are replayed.
 const REPLAYED: u64 = 60;
 const NAMESPACES: [&str; 3] = ["one", "two", "three"];
-/// However bad it was, it is over after this.
-const LONGEST: Duration = Duration::from_secs(2 * 60 * 60);
-/// More requests than this within a second, for each namespace that is watched, is a storm.
-const MOST_A_SECOND: usize = 8;
+/// Maximum time to recover.
+const RECOVERY_TIMEOUT: Duration = Duration::from_secs(2 * 60 * 60);
+/// Maximum requests per second and watched namespace.
+const MAX_REQUESTS_PER_SECOND: usize = 8;
 
 #[test]
 fn whatever_happens_the_cache_and_every_handler_end_at_the_truth() {
@@ -44,18 +45,18 @@ fn whatever_happens_the_cache_and_every_handler_end_at_the_truth() {
         (Some(seed), _) => seed..seed + 1,
         (None, seeds) => 0..seeds.unwrap_or(SEEDS),
     };
-    let telling = if number("KUBE_INFORMER_SEED").is_some() { Telling::Aloud } else { Telling::Quiet };
+    let verbosity = if number("KUBE_INFORMER_SEED").is_some() { Verbosity::Verbose } else { Verbosity::Quiet };
     for seed in seeds {
-        let result = std::panic::catch_unwind(|| simulate(seed, telling));
+        let result = std::panic::catch_unwind(|| simulate(seed, verbosity));
         assert!(result.is_ok(), "seed {seed}: once more with KUBE_INFORMER_SEED={seed}");
     }
 }
 
-/// Twice in one process, because the keys of hash maps and the pace of threads then differ.
+/// Replays within one process, so that hash map keys and thread timing differ between the runs.
 #[test]
 fn a_seed_replays_exactly() {
     for seed in 0..REPLAYED {
-        let [first, second] = [(); 2].map(|()| simulate(seed, Telling::Quiet));
+        let [first, second] = [(); 2].map(|()| simulate(seed, Verbosity::Quiet));
         assert!(first.len() > STEPS, "seed {seed}: a transcript");
         if let Some(at) = (0..first.len().max(second.len())).find(|at| first.get(*at) != second.get(*at)) {
             let before = first[at.saturating_sub(10)..at].join("\n");
@@ -64,47 +65,47 @@ fn a_seed_replays_exactly() {
     }
 }
 
-/// Plays a seed; gives everything that happened and was told or asked, with its time.
-fn simulate(seed: u64, telling: Telling) -> Vec<String> {
+/// Runs a seed; returns a transcript of all actions, events and requests with their times.
+fn simulate(seed: u64, verbosity: Verbosity) -> Vec<String> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_time().start_paused(true).build();
-    let transcript = Transcript::new(telling);
+    let transcript = Transcript::new(verbosity);
     runtime.expect("a runtime").block_on(Simulation::run(seed, transcript.clone()));
     transcript.lines()
 }
 
 #[derive(Clone, Copy)]
-enum Telling {
+enum Verbosity {
     Quiet,
-    /// As it happens.
-    Aloud,
+    /// Prints each line immediately.
+    Verbose,
 }
 
-/// What happened, and when.
+/// Actions, events and requests with their times.
 #[derive(Clone)]
 struct Transcript(Arc<Mutex<Lines>>);
 
 struct Lines {
-    telling: Telling,
+    verbosity: Verbosity,
     began: Option<Instant>,
     lines: Vec<String>,
 }
 
 impl Transcript {
-    fn new(telling: Telling) -> Self {
-        Self(Arc::new(Mutex::new(Lines { telling, began: None, lines: Vec::new() })))
+    fn new(verbosity: Verbosity) -> Self {
+        Self(Arc::new(Mutex::new(Lines { verbosity, began: None, lines: Vec::new() })))
     }
 
-    fn say(&self, what: impl Display) {
+    fn log(&self, what: impl Display) {
         let mut lines = self.0.lock().expect("nobody panics here");
         let began = *lines.began.get_or_insert_with(Instant::now);
         let line = format!("{:?} {what}", began.elapsed());
-        if let Telling::Aloud = lines.telling {
+        if let Verbosity::Verbose = lines.verbosity {
             println!("{line}");
         }
         lines.lines.push(line);
     }
 
-    /// What came to the server, and when.
+    /// Appends the requests that the server received.
     fn requests(&self, server: &Server) {
         let mut lines = self.0.lock().expect("nobody panics here");
         let began = *lines.began.get_or_insert_with(Instant::now);
@@ -128,10 +129,10 @@ struct Simulation {
     backup: Option<Backup>,
     refusing: bool,
     writes: u64,
-    /// How many handlers there have been.
+    /// Number of handlers added so far.
     added: usize,
-    /// When watches were broken off, or began for other reasons.
-    jolts: Vec<Instant>,
+    /// Times at which watches were interrupted or restarted.
+    interruptions: Vec<Instant>,
 }
 
 enum Wanted {
@@ -140,23 +141,23 @@ enum Wanted {
 }
 
 struct Handler {
-    hears: Hears,
+    subset: Subset,
     story: Story,
     feed: Feed,
 }
 
-/// What a handler hears, for its story and the transcript.
+/// Records a handler's events, for the checks and for the transcript.
 #[derive(Clone)]
-struct Heard {
+struct EventRecorder {
     story: Story,
     nth: usize,
     transcript: Transcript,
 }
 
-impl Heard {
-    fn hear(&self, event: &Event<ConfigMap>) {
+impl EventRecorder {
+    fn record(&self, event: &Event<ConfigMap>) {
         let version = event.object().version();
-        self.transcript.say(format_args!("handler {} hears {} {version}", self.nth, line(event)));
+        self.transcript.log(format_args!("handler {} hears {} {version}", self.nth, line(event)));
         self.story.hear(event);
     }
 }
@@ -167,7 +168,7 @@ enum Feed {
 }
 
 #[derive(Clone, Copy)]
-enum Hears {
+enum Subset {
     All,
     /// Only objects whose value is even.
     Even,
@@ -229,13 +230,13 @@ impl Simulation {
             refusing: false,
             writes: 0,
             added: 0,
-            jolts: Vec::new(),
+            interruptions: Vec::new(),
         }
     }
 
-    /// Starts everything; gives how many tasks there were before.
+    /// Starts the informer; returns the number of tasks before.
     fn begin(&mut self) -> usize {
-        // The client's own task and the server's.
+        // Includes the client's task and the server's.
         let before = tokio::runtime::Handle::current().metrics().num_alive_tasks();
         for _ in 0..self.rng.random_range(0..20) {
             self.write();
@@ -256,31 +257,31 @@ impl Simulation {
             }
             50..65 => {
                 let time = [10, 300, 5_000, 40_000, 200_000][self.rng.random_range(0..5)];
-                self.say(format!("{time} ms pass"));
+                self.log(format!("{time} ms pass"));
                 sleep(Duration::from_millis(time)).await;
             }
             65..70 => tokio::task::yield_now().await,
             70..75 => {
-                self.say("cut");
-                self.jolt();
+                self.log("cut");
+                self.note_interruption();
                 self.server.cut();
             }
             75..78 => {
-                self.say("compact");
+                self.log("compact");
                 self.server.compact_now();
             }
             78..80 => {
-                self.say("restart");
-                self.jolt();
+                self.log("restart");
+                self.note_interruption();
                 self.server.restart();
             }
             80..83 if self.refusing => {
-                self.say("accept");
+                self.log("accept");
                 self.server.accept().await;
                 self.refusing = false;
             }
             80..83 => {
-                self.say("refuse");
+                self.log("refuse");
                 self.server.refuse().await;
                 self.refusing = true;
             }
@@ -289,7 +290,7 @@ impl Simulation {
             94..96 => self.remove_handler().await,
             96..98 => self.change_namespaces(),
             98 => {
-                self.say("backup");
+                self.log("backup");
                 self.backup = Some(self.server.backup());
             }
             _ => self.restore().await,
@@ -303,10 +304,10 @@ impl Simulation {
         if self.server.objects("v1", "ConfigMap").is_ok_and(|maps| maps.namespace(namespace).get(&name).is_ok())
             && self.rng.random_bool(0.35)
         {
-            self.say(format!("remove {namespace}/{name}"));
+            self.log(format!("remove {namespace}/{name}"));
             remove(&self.server, namespace, &name);
         } else {
-            self.say(format!("put {namespace}/{name} {}", self.writes));
+            self.log(format!("put {namespace}/{name} {}", self.writes));
             put(&self.server, namespace, &name, &self.writes.to_string());
         }
     }
@@ -333,7 +334,7 @@ impl Simulation {
             _ => Fault::DuplicateAfterEvents(events.max(1)),
         };
         let times = self.rng.random_range(1..5);
-        self.say(format!("fault {fault:?} {times} times"));
+        self.log(format!("fault {fault:?} {times} times"));
         let mut rule = Rule::new(fault).times(times);
         if self.rng.random_bool(0.3) {
             rule = rule.verb([Verb::List, Verb::Watch][self.rng.random_range(0..2)]);
@@ -348,46 +349,47 @@ impl Simulation {
             2 => Backlog::Every { limit: self.rng.random_range(0..8), overflow: Overflow::Coalesce },
             _ => Backlog::Every { limit: self.rng.random_range(0..8), overflow: Overflow::Replay },
         };
-        let hears = if self.rng.random_bool(0.3) { Hears::Even } else { Hears::All };
+        let subset = if self.rng.random_bool(0.3) { Subset::Even } else { Subset::All };
         let (kind, delay) = (self.rng.random_range(0..4), Duration::from_millis(self.rng.random_range(0..3_000)));
-        self.say(format!("add a handler of kind {kind}, {backlog:?}"));
+        self.log(format!("add a handler of kind {kind}, {backlog:?}"));
         let story = Story::default();
         self.added += 1;
         if self.backup.is_some() {
             story.server_may_go_back();
         }
         let mut handler = self.maps.handler().backlog(backlog);
-        if let Hears::Even = hears {
+        if let Subset::Even = subset {
             handler = handler.filter(|map| map.label("value").is_some_and(is_even));
         }
-        let heard = Heard { story: story.clone(), nth: self.added, transcript: self.transcript.clone() };
+        let recorder = EventRecorder { story: story.clone(), nth: self.added, transcript: self.transcript.clone() };
         let feed = match kind {
-            0 => Feed::Callback(handler.on_event(move |event| heard.hear(&event))),
+            0 => Feed::Callback(handler.on_event(move |event| recorder.record(&event))),
             1 => Feed::Callback(handler.on_event(move |event| {
-                heard.hear(&event);
+                recorder.record(&event);
                 if event.key().name() == "m3" {
-                    // Quiet, as the panics of a thousand seeds are not worth reading.
+                    // `resume_unwind` skips the panic hook, which would print thousands of
+                    // messages.
                     std::panic::resume_unwind(Box::new("as it was meant to"));
                 }
             })),
             2 => Feed::Callback(handler.on_event_async(move |event| {
-                let heard = heard.clone();
+                let recorder = recorder.clone();
                 async move {
                     sleep(delay).await;
-                    heard.hear(&event);
+                    recorder.record(&event);
                 }
             })),
             _ => {
                 let mut events = handler.subscribe();
                 Feed::Stream(tokio::spawn(async move {
                     while let Some(event) = events.next().await {
-                        heard.hear(&event);
+                        recorder.record(&event);
                         sleep(delay / 10).await;
                     }
                 }))
             }
         };
-        self.handlers.push(Handler { hears, story, feed });
+        self.handlers.push(Handler { subset, story, feed });
     }
 
     async fn remove_handler(&mut self) {
@@ -395,40 +397,43 @@ impl Simulation {
             return;
         }
         let nth = self.rng.random_range(0..self.handlers.len());
-        self.say(format!("remove handler {nth}"));
+        self.log(format!("remove handler {nth}"));
         let handler = self.handlers.swap_remove(nth);
         match handler.feed {
             Feed::Callback(registration) if self.rng.random_bool(0.5) => registration.remove().await,
             Feed::Callback(registration) => drop(registration),
             Feed::Stream(task) => task.abort(),
         }
-        // Whatever it has heard was told rightly.
+        // Checks the events that it received.
         handler.story.believed();
     }
 
     fn change_namespaces(&mut self) {
         let Wanted::These(_) = self.wanted else { return };
         let these: Vec<_> = NAMESPACES.into_iter().filter(|_| self.rng.random_bool(0.6)).collect();
-        self.say(format!("namespaces {these:?}"));
-        self.jolt();
+        self.log(format!("namespaces {these:?}"));
+        self.note_interruption();
         self.maps.set_namespaces(these.clone()).expect("nobody shares it");
         self.wanted = Wanted::These(these);
     }
 
-    /// The server goes back. Nothing is written until that has been noticed: what is written before cannot be told from what was known.
+    /// Restores the server from the backup.
+    ///
+    /// Writes nothing until the informer has noticed: earlier writes would reuse known versions and
+    /// could not be distinguished.
     async fn restore(&mut self) {
         let Some(backup) = self.backup.take() else { return };
-        self.say("restore");
+        self.log("restore");
         for handler in &self.handlers {
             handler.story.server_may_go_back();
         }
-        self.jolt();
+        self.note_interruption();
         self.server.restore(&backup);
         self.backup = Some(backup);
         self.settle().await;
     }
 
-    /// Waits until the cache is what the server has.
+    /// Waits until the cache equals the server's state.
     async fn settle(&mut self) {
         self.server.faults().clear();
         self.server.accept().await;
@@ -436,7 +441,7 @@ impl Simulation {
         let began = Instant::now();
         while self.cached() != self.truth() || !self.maps.is_synced() || self.is_ahead() {
             assert!(
-                began.elapsed() < LONGEST,
+                began.elapsed() < RECOVERY_TIMEOUT,
                 "the cache is not what the server has: {:?} is not {:?}; {:?}",
                 self.cached(),
                 self.truth(),
@@ -446,15 +451,16 @@ impl Simulation {
         }
     }
 
-    /// Whether the cache is of a version that the server has not reached: it has yet to notice that the server went back.
+    /// Returns whether the cache's version is ahead of the server's, so that the informer has not
+    /// yet noticed the restore.
     fn is_ahead(&self) -> bool {
         let reached = self.maps.health().version.and_then(|version| version.number());
         reached.is_some_and(|reached| reached > self.server.revision())
     }
 
     async fn end(&mut self, before: usize) {
-        self.say("all is well again");
-        self.jolt();
+        self.log("all is well again");
+        self.note_interruption();
         self.server.cut();
         self.settle().await;
         self.write();
@@ -464,7 +470,7 @@ impl Simulation {
             let began = Instant::now();
             let wanted: BTreeMap<String, String> = truth
                 .iter()
-                .filter(|(_, (_, value))| matches!(handler.hears, Hears::All) || is_even(value))
+                .filter(|(_, (_, value))| matches!(handler.subset, Subset::All) || is_even(value))
                 .map(|(key, (version, _))| (key.clone(), version.clone()))
                 .collect();
             if let Feed::Callback(registration) = &handler.feed {
@@ -472,7 +478,7 @@ impl Simulation {
             }
             while handler.story.believed() != wanted {
                 assert!(
-                    began.elapsed() < LONGEST,
+                    began.elapsed() < RECOVERY_TIMEOUT,
                     "handler {nth} believes {:?}, which is not {wanted:?}",
                     handler.story.believed()
                 );
@@ -489,21 +495,24 @@ impl Simulation {
         }
         assert_eq!(self.server.watches().len(), 0, "a watch is left");
         let after = tokio::runtime::Handle::current().metrics().num_alive_tasks();
-        // One was the client's, which went with the informer.
+        // The client's task ended with the informer.
         assert_eq!(after, before - 1, "a task is left");
     }
 
     fn check_rate(&self) {
         let scopes = if let Wanted::These(_) = self.wanted { NAMESPACES.len() } else { 1 };
-        // Further pages of a list are not tries.
+        // Continuation pages are not counted as attempts.
         let tries = self.server.requests().into_iter().filter(|seen| !seen.query.contains("continue="));
         let times: Vec<_> = tries.map(|seen| seen.at).collect();
         let soon = |at: Instant, then: &Instant| (at..at + Duration::from_secs(1)).contains(then);
         for (nth, at) in times.iter().enumerate() {
             let within = times[nth..].iter().take_while(|then| soon(*at, then)).count();
-            // A watch that was healthy is taken up at once.
-            let jolts = self.jolts.iter().filter(|then| soon(*at, then)).count();
-            assert!(within <= (MOST_A_SECOND + 2 * jolts) * scopes, "{within} requests within a second");
+            // An established watch that breaks is reopened without backoff.
+            let interruptions = self.interruptions.iter().filter(|then| soon(*at, then)).count();
+            assert!(
+                within <= (MAX_REQUESTS_PER_SECOND + 2 * interruptions) * scopes,
+                "{within} requests within a second"
+            );
         }
     }
 
@@ -532,12 +541,12 @@ impl Simulation {
         .collect()
     }
 
-    fn jolt(&mut self) {
-        self.jolts.push(Instant::now());
+    fn note_interruption(&mut self) {
+        self.interruptions.push(Instant::now());
     }
 
-    fn say(&self, what: impl Display) {
-        self.transcript.say(what);
+    fn log(&self, what: impl Display) {
+        self.transcript.log(what);
     }
 }
 

@@ -1,4 +1,6 @@
 //! The `apiserver` command: runs the embedded API server on its own.
+//!
+//! `access` parses the token file and the access rules.
 
 mod access;
 

@@ -1,4 +1,6 @@
 //! The `demo` command: informers on a simulated cluster served by the embedded API server.
+//!
+//! `board` has the table of the informers' state, `estimate` the size of decoded objects.
 
 mod board;
 mod estimate;

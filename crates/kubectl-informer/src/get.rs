@@ -1,4 +1,7 @@
 //! The `get` command: syncs once, then answers from the cache.
+//!
+//! `by` has the index lookups, `grid` the table layout and `live` the table of `--watch`. Shares
+//! informer selection and failure reports with `watch`.
 
 mod by;
 mod grid;

@@ -1,4 +1,6 @@
 //! The `watch` command: prints added, updated and deleted objects.
+//!
+//! `news` reports connection failures and `tally` counts events; `get` and `demo` use them too.
 
 pub(crate) mod news;
 mod tally;

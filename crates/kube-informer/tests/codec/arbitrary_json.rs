@@ -1,4 +1,5 @@
-//! Arbitrary JSON text: escapes, white space, numbers and names as no server writes them, and ways to cut and to break it.
+//! Generators of arbitrary JSON text (escapes, white space, numbers and names that no server
+//! writes), and ways to split and to corrupt it.
 
 #![allow(dead_code, reason = "each test uses its part")]
 
@@ -6,7 +7,7 @@ use bytes::Bytes;
 use proptest::prelude::*;
 use serde_json::Value;
 
-/// A value and one of its many spellings.
+/// A value and one of its spellings.
 #[derive(Debug, Clone)]
 pub(crate) struct Spelled {
     pub(crate) text: String,
@@ -30,7 +31,7 @@ pub(crate) fn blank_in_line() -> impl Strategy<Value = String> {
     prop_oneof![6 => Just(String::new()), 1 => "[ \t\r]{1,3}"]
 }
 
-/// A quoted string with escapes of every sort.
+/// A quoted string with all sorts of escapes.
 pub(crate) fn quoted() -> impl Strategy<Value = String> {
     let piece = prop_oneof![
         6 => "[a-z]{1,4}",
@@ -60,7 +61,7 @@ fn scalar() -> impl Strategy<Value = String> {
     ]
 }
 
-/// Names that objects of our tests have: some plain, some spelled oddly, never two alike in one object.
+/// Field names of generated objects: some plain, some with escapes, without duplicates.
 const NAMES: [&str; 10] = [
     r#""a""#,
     r#""b""#,
@@ -82,7 +83,7 @@ fn text() -> impl Strategy<Value = String> {
                 format!("[{}]", elements.join(","))
             }),
             members(inner),
-            // Deep, but not deeper than the oracle goes.
+            // Nested deeply, but within serde_json's recursion limit.
             (1..40_usize).prop_map(|depth| format!("{}{}", "[".repeat(depth), "]".repeat(depth))),
         ]
     })
@@ -110,7 +111,7 @@ pub(crate) fn any_object() -> impl Strategy<Value = Spelled> {
     members(text()).prop_map(Spelled::of)
 }
 
-/// An object as servers have them, with metadata in any spelling.
+/// A Kubernetes object, with metadata in any spelling.
 pub(crate) fn any_resource() -> impl Strategy<Value = Spelled> {
     let types = prop_oneof![
         2 => Just(vec![]),
@@ -156,7 +157,7 @@ pub(crate) fn any_resource() -> impl Strategy<Value = Spelled> {
         .prop_map(|fields| Spelled::of(format!("{{{}}}", fields.join(" , "))))
 }
 
-/// The bytes in two chunks, cut at each place in turn, and then byte by byte.
+/// The bytes in two chunks, split at every position, and then byte by byte.
 pub(crate) fn cut_everywhere(bytes: &[u8]) -> impl Iterator<Item = Vec<Bytes>> {
     let in_two = (0..=bytes.len()).map(|at| {
         let (a, b) = bytes.split_at(at);
@@ -166,7 +167,7 @@ pub(crate) fn cut_everywhere(bytes: &[u8]) -> impl Iterator<Item = Vec<Bytes>> {
     in_two.chain([singly])
 }
 
-/// A way to spoil bytes: cut short, or one byte replaced.
+/// A corruption: truncation, or one byte replaced.
 #[derive(Debug, Clone)]
 pub(crate) enum Harm {
     Truncate(prop::sample::Index),
@@ -195,7 +196,7 @@ impl Harm {
     }
 }
 
-/// Fixed seeds, so that a failure is the same for everybody.
+/// A fixed seed makes failures reproducible.
 pub(crate) fn config(cases: u32) -> ProptestConfig {
     ProptestConfig {
         cases,

@@ -1,4 +1,5 @@
-//! How bodies are kept: packed and given back whole, decoded no more often than asked for, and bounded.
+//! Storage of bodies: compressed and restored exactly, decoded no more often than needed, and
+//! bounded.
 
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, LazyLock};
@@ -25,12 +26,12 @@ fn keeper_with(set: impl FnOnce(&mut BodyEncoderSettings)) -> BodyEncoder {
     BodyEncoder::new(settings)
 }
 
-/// A pod with an owner of its own.
+/// A pod with its own owner.
 fn pod(number: usize, version: usize) -> Bytes {
     owned(number, version, &format!("u{number}"))
 }
 
-/// A pod whose owner has others.
+/// A pod whose owner has other pods.
 fn sibling(number: usize, version: usize) -> Bytes {
     owned(number, version, "u")
 }
@@ -54,7 +55,7 @@ fn accept(encoder: &BodyEncoder, json: &Bytes, arrival: Arrival) -> Obj<Untyped>
     encoder.accept(json, arrival).expect("an object")
 }
 
-/// Runs all training that is wanted, as a shell would on another thread.
+/// Runs all pending dictionary training, which an informer runs on another thread.
 fn train(encoder: &BodyEncoder) -> usize {
     let mut times = 0;
     while let Some(samples) = encoder.wants_training() {
@@ -98,8 +99,8 @@ proptest! {
     }
 }
 
-/// A keeper that has settled on a dictionary for pods.
-static SETTLED: LazyLock<BodyEncoder> = LazyLock::new(|| {
+/// An encoder with a trained dictionary for pods.
+static WITH_DICTIONARY: LazyLock<BodyEncoder> = LazyLock::new(|| {
     let encoder = encoder(Keep::Compact);
     let held: Vec<_> = (0..5000).map(|n| accept(&encoder, &pod(n, 1), Arrival::Listed)).collect();
     assert_eq!(train(&encoder), 1);
@@ -112,10 +113,10 @@ proptest! {
 
     #[test]
     fn anything_packed_against_a_dictionary_comes_back_whole(object in any_resource()) {
-        let held = accept(&SETTLED, &object.text.clone().into(), Arrival::Listed);
+        let held = accept(&WITH_DICTIONARY, &object.text.clone().into(), Arrival::Listed);
         prop_assert_eq!(held.json(), object.text.as_bytes());
-        let changed = accept(&SETTLED, &object.text.clone().into(), Arrival::Changed(0));
-        SETTLED.pack_cold(10, 1000);
+        let changed = accept(&WITH_DICTIONARY, &object.text.clone().into(), Arrival::Changed(0));
+        WITH_DICTIONARY.pack_cold(10, 1000);
         prop_assert_eq!(changed.json(), object.text.as_bytes());
     }
 }
@@ -195,7 +196,7 @@ fn samples_that_teach_nothing_are_not_asked_for_in_a_loop() {
 
 #[test]
 fn siblings_are_packed_as_what_they_differ_in() {
-    /// With what an owner gives all of its pods and nobody else has.
+    /// A pod with text that it shares with the owner's other pods only.
     fn of(owner: usize, number: usize, version: usize) -> Bytes {
         let words: Vec<_> =
             (1..40).map(|n| format!("{:x}", (owner * 41 + n).wrapping_mul(0x9e37_79b9_7f4a_7c15))).collect();
@@ -224,14 +225,14 @@ fn siblings_come_back_whatever_becomes_of_their_pattern() {
     let mut siblings: Vec<_> = (0..100).map(|n| accept(&encoder, &sibling(n, 1), Arrival::Listed)).collect();
     let pattern = siblings.remove(0);
     let intact = |siblings: &[Obj<Untyped>]| siblings.iter().zip(1..).all(|(object, n)| object.json() == sibling(n, 1));
-    // Packed again with a dictionary ...
+    // Recompressed with a dictionary.
     let others: Vec<_> = (0..5000).map(|n| accept(&encoder, &pod(n, 1), Arrival::Listed)).collect();
     assert_eq!(train(&encoder), 1);
     while encoder.pack_cold(1, 1000).objects > 0 {}
     assert!(intact(&siblings) && pattern.json() == sibling(0, 1));
-    // ... which is worn and gone, ...
+    // Drops the other users of the dictionary.
     drop(others);
-    // ... and no longer in the store.
+    // The reference object is no longer in the store.
     drop(pattern);
     assert!(intact(&siblings));
     let late = accept(&encoder, &sibling(100, 1), Arrival::Listed);
@@ -241,11 +242,11 @@ fn siblings_come_back_whatever_becomes_of_their_pattern() {
 
 #[test]
 fn what_is_kept_plain_or_decoded_or_in_no_store_keeps_no_other_object_alive() {
-    let keepers = [encoder(Keep::Plain), encoder(Keep::Decoded)];
-    let accepted = |n| keepers.each_ref().map(|encoder| accept(encoder, &sibling(n, 1), Arrival::Listed));
-    let loose = |n| Obj::<Untyped>::from_json(sibling(n, 1)).unwrap();
-    let all = (0..10).flat_map(|n| accepted(n).into_iter().chain([loose(n)]));
-    // Beside their bytes they hold metadata, and nothing is packed.
+    let encoders = [encoder(Keep::Plain), encoder(Keep::Decoded)];
+    let accepted = |n| encoders.each_ref().map(|encoder| accept(encoder, &sibling(n, 1), Arrival::Listed));
+    let without_encoder = |n| Obj::<Untyped>::from_json(sibling(n, 1)).unwrap();
+    let all = (0..10).flat_map(|n| accepted(n).into_iter().chain([without_encoder(n)]));
+    // They hold their bytes and the metadata, nothing is compressed.
     assert!(all.into_iter().all(|object| object.weight() > object.json().len() + 100));
 }
 
@@ -282,7 +283,7 @@ fn changed_objects_do_not_wait_without_bound() {
     let held: Vec<_> = (0..200).map(|n| accept(&encoder, &pod(n, 1), Arrival::Changed(0))).collect();
     let plain = pod(0, 1).len();
     let waiting = encoder.pack_cold(0, 0).waiting;
-    // All others went into the queue of those that a dictionary would pack better.
+    // The others are queued for recompression with a dictionary.
     assert!(waiting <= 200);
     assert!(encoder.pack_cold(100, 1000).objects <= 10_000 / plain + 1);
     assert!(held.iter().enumerate().all(|(n, object)| object.json() == pod(n, 1)));
@@ -397,7 +398,7 @@ fn bodies_read_again_and_again_are_decoded_once() {
     let stored: Vec<_> = (0..100).map(|n| accept(&encoder, &pod(n, 1), Arrival::Listed)).collect();
     for _ in 0..10 {
         for object in &stored {
-            // As a lister would give it out: a handle of its own.
+            // A separate handle, as a lister returns.
             assert!(object.fresh_handle().view::<Value>().get().is_ok());
         }
     }

@@ -1,4 +1,4 @@
-//! What is known about the Go structs of the built-in kinds.
+//! The Go structs of the built-in kinds, from `kube-embedded/data/types.txt`.
 
 #![allow(dead_code, reason = "every test file takes what it needs")]
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on is to fail")]
@@ -12,15 +12,15 @@ pub(crate) struct Struct {
 
 #[derive(Clone)]
 pub(crate) struct Field {
-    /// In JSON.
+    /// Name in JSON.
     pub(crate) name: String,
-    /// When it is there.
+    /// Presence flag: when the field is written.
     pub(crate) presence: char,
-    /// Marks of lists and maps.
+    /// `[` for each list and `{` for each map around the type.
     pub(crate) repeats: String,
-    /// Its type.
+    /// Type code.
     pub(crate) letter: char,
-    /// The struct it is, if it is one.
+    /// Index of its struct, or `usize::MAX`.
     pub(crate) of: usize,
 }
 
@@ -29,7 +29,7 @@ pub(crate) fn data(file: &str) -> String {
     std::fs::read_to_string(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
 }
 
-/// The structs, and which of them the kinds are: `group/version/Kind`.
+/// Returns the structs, and the struct index of each kind (`group/version/Kind`).
 pub(crate) fn structs() -> (Vec<Struct>, HashMap<String, usize>) {
     let (mut structs, mut kinds) = (Vec::new(), HashMap::new());
     for line in data("types.txt").lines() {

@@ -1,4 +1,5 @@
-//! Framing, scanning, splitting and cutting against `serde_json`: on arbitrary JSON cut at every byte, and on broken bytes.
+//! Framing, scanning, splitting and cutting compared with `serde_json`: on arbitrary JSON split at
+//! every byte, and on corrupted bytes.
 
 use crate::arbitrary_json::{any_json, any_object, any_resource, config, cut_everywhere, harm};
 use bytes::Bytes;
@@ -41,7 +42,7 @@ fn parsed(bytes: &[u8]) -> Value {
     serde_json::from_slice(bytes).expect("JSON")
 }
 
-/// What cutting must be equal to.
+/// Reference implementation of cutting a field.
 fn without(value: &mut Value, path: &[&str]) {
     let Some((first, rest)) = path.split_first() else { return };
     match value {
@@ -68,7 +69,8 @@ fn without(value: &mut Value, path: &[&str]) {
     }
 }
 
-/// Numbers are elements and `*` is all of them; names of our tests are neither.
+/// Builds a path; numbers are indexes and `*` is all elements, neither of which is a field name
+/// here.
 fn path_of(steps: &[&str]) -> FieldPath {
     let text: String = steps
         .iter()
@@ -175,7 +177,8 @@ proptest! {
                     expected["kind"] = "Thing".into();
                     expected["apiVersion"] = "g/v1".into();
                 }
-                // Types after metadata are only looked for in the first item: a list is written in one way.
+                // A type that follows the metadata is only searched in the first item, as servers
+                // write all items alike.
                 let mut found = parsed(found);
                 if found != expected {
                     prop_assert!(items.len() > 1);
@@ -270,8 +273,8 @@ proptest! {
     }
 }
 
-/// Every way into a value; elements by number and as all of them.
-fn ways(value: &Value, so_far: &[String], found: &mut Vec<Vec<String>>) {
+/// Collects every path into a value; list elements by index and as `*`.
+fn collect_paths(value: &Value, so_far: &[String], found: &mut Vec<Vec<String>>) {
     let steps: Vec<(String, &Value)> = match value {
         Value::Object(members) => members.iter().map(|(name, value)| (name.clone(), value)).collect(),
         Value::Array(elements) => {
@@ -281,22 +284,22 @@ fn ways(value: &Value, so_far: &[String], found: &mut Vec<Vec<String>>) {
         _ => return,
     };
     for (step, value) in steps {
-        // Empty names can be written, but not in the paths of this test.
+        // Paths support empty names, but not in this test's notation.
         if step.is_empty() || so_far.len() > 3 {
             continue;
         }
-        let way = [so_far, &[step]].concat();
-        found.push(way.clone());
-        ways(value, &way, found);
+        let path = [so_far, &[step]].concat();
+        found.push(path.clone());
+        collect_paths(value, &path, found);
     }
 }
 
-/// An object and some ways into it.
+/// An object and some paths into it.
 fn object_and_ways() -> impl Strategy<Value = (crate::arbitrary_json::Spelled, Vec<Vec<String>>)> {
     (any_object(), prop::collection::vec((any::<prop::sample::Index>(), any_path()), 1..4)).prop_map(
         |(object, choices)| {
             let mut all = Vec::new();
-            ways(&object.value, &[], &mut all);
+            collect_paths(&object.value, &[], &mut all);
             let choose = |(at, other): (prop::sample::Index, Vec<&str>)| {
                 if all.is_empty() {
                     other.into_iter().map(str::to_owned).collect()
@@ -314,7 +317,8 @@ proptest! {
 
     #[test]
     fn cutting_fields_is_removing_them_from_a_value((object, paths) in object_and_ways()) {
-        // Elements by number shift when one is removed; with several paths only names and `*` have one meaning.
+        // Removing an element shifts the indexes; with several paths only names and `*` are
+        // unambiguous.
         let numbered = |path: &Vec<String>| path.iter().any(|step| matches!(step.as_str(), "0" | "1" | "2"));
         let paths: Vec<Vec<&str>> = paths
             .iter()

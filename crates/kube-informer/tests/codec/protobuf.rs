@@ -1,4 +1,5 @@
-//! Objects in protobuf are what they are in JSON: as every type, at every path, in every policy, however the bytes arrive.
+//! Objects in protobuf equal those in JSON: as every type, at every path, in every storage policy,
+//! however the bytes are split.
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on is to fail")]
 
@@ -21,7 +22,7 @@ use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value, json};
 
-/// What a real server answered for objects of every kind: JSON and protobuf.
+/// Recorded responses of a real server for objects of every kind: JSON and protobuf.
 fn recorded() -> Vec<(Value, Bytes)> {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../kube-embedded/src/encoding/protobuf/recorded.jsonl");
     let text = std::fs::read_to_string(path).unwrap();
@@ -32,20 +33,21 @@ fn recorded() -> Vec<(Value, Bytes)> {
     });
     let all: Vec<_> = all.filter(|(_, protobuf)| protobuf.starts_with(b"k8s\0")).collect();
     assert!(all.len() > 60);
-    // Not what a server answers with, but what it is sent and what it says when something is wrong.
+    // Skips request bodies and error statuses.
     let objects: Vec<_> = all.into_iter().filter(|(json, _)| json["metadata"]["name"].is_string()).collect();
     assert!(objects.len() > 50, "{}", objects.len());
     objects
 }
 
-/// Read as its own type, an object is the same in both forms; and protobuf needs no JSON on the way.
+/// Decoded as its own type, an object is the same in both encodings, without going through JSON.
 fn same<T: Object + DeserializeOwned + PartialEq + Debug>(json: &[u8], protobuf: &[u8]) {
     let expected = T::decode(Encoded::Json(json)).unwrap();
     assert_eq!(decode_protobuf::<T>(protobuf).unwrap(), expected);
     assert_eq!(T::decode(Encoded::Protobuf(protobuf)).unwrap(), expected);
 }
 
-/// Types of all sorts of fields that are soon compiled. The others are made by the same generator, and are compared as trees.
+/// Types that cover all sorts of fields and compile quickly. The others come from the same
+/// generator and are compared as trees.
 fn same_as_its_type(object: &Value, json: &[u8], protobuf: &[u8]) {
     use k8s_openapi::api::{certificates, coordination, core, networking};
     match object["kind"].as_str().unwrap() {
@@ -58,7 +60,7 @@ fn same_as_its_type(object: &Value, json: &[u8], protobuf: &[u8]) {
     }
 }
 
-/// Everything that can be asked of an object.
+/// Compares everything the API returns for an object.
 fn same_to_users(object: &Value, protobuf: &Bytes) {
     let json = Bytes::from(object.to_string());
     same_as_its_type(object, &json, protobuf);
@@ -84,7 +86,7 @@ fn held(bytes: &Bytes) -> Obj<Untyped> {
     Obj::from_json(bytes.clone()).unwrap()
 }
 
-/// The way to everything in an object, and to every element where there are elements.
+/// The path of every field and every list element in an object.
 fn paths(object: &Value) -> Vec<FieldPath> {
     fn below(value: &Value, path: &str, all: &mut Vec<String>) {
         match value {
@@ -111,7 +113,7 @@ fn paths(object: &Value) -> Vec<FieldPath> {
     below(object, "", &mut all);
     all.sort();
     all.dedup();
-    // Some are deeper than a path may be.
+    // Some are deeper than a path allows.
     all.iter().filter_map(|path| path.parse().ok()).collect()
 }
 
@@ -127,7 +129,7 @@ fn a_field_is_dropped_out_of_protobuf_as_out_of_json() {
     for (object, protobuf) in recorded() {
         let json = Bytes::from(object.to_string());
         let all = paths(&object);
-        // With every path it would take minutes.
+        // Testing every path would take minutes.
         for path in all.iter().step_by(1 + all.len() / 150) {
             let cutter = FieldCutter::new([path.clone()]);
             let (Ok(expected), ours) = (cutter.cut(&json), cutter.cut(&protobuf).unwrap()) else { continue };
@@ -184,7 +186,7 @@ fn a_packed_object_is_the_same_again_and_both_forms_can_be_held_together() {
     }
 }
 
-/// A field of bytes.
+/// A length-delimited field.
 fn field(number: u8, bytes: &[u8]) -> Vec<u8> {
     let mut field = vec![number << 3 | 2];
     let mut length = bytes.len();
@@ -205,14 +207,14 @@ fn fields_in_any_order_are_read_as_in_theirs() {
     let label = |key: &str, value: &str| field(11, &[field(1, key.as_bytes()), field(2, value.as_bytes())].concat());
     let entry = |key: &str, value: &str| field(2, &[field(2, value.as_bytes()), field(1, key.as_bytes())].concat());
     let metadata = [label("a", "1"), field(3, b"ns"), label("b", "2"), field(1, b"old"), field(1, b"m")].concat();
-    // A message in two parts is both of them together.
+    // Protobuf merges a message field that occurs twice.
     let raw = [entry("x", "1"), field(1, &metadata), entry("y", "2"), field(1, &field(6, b"7"))].concat();
     let map = held(&object("ConfigMap", &raw));
     assert_eq!((map.key().to_string(), map.version().to_string()), ("ns/m".to_owned(), "7".to_owned()));
     assert_eq!(map.labels().iter().collect::<Vec<_>>(), [("a", "1"), ("b", "2")]);
     let json: Value = serde_json::from_slice(&map.json()).unwrap();
     assert_eq!(json["data"], json!({"x": "1", "y": "2"}));
-    // The same where only what is behind metadata is out of order.
+    // The same where only fields after the metadata are out of order.
     let raw = [field(1, &field(1, b"m")), entry("x", "1"), field(3, &field(1, b"b")), entry("y", "2")].concat();
     let map = held(&object("ConfigMap", &raw));
     assert_eq!(map.view::<Value>().get().unwrap()["data"], json!({"x": "1", "y": "2"}));
@@ -296,7 +298,7 @@ fn messages_nested_without_end_are_refused() {
     let mut schema = field(4, b"deep");
     for _ in 0..10_000 {
         schema = field(28, &schema).into_iter().collect();
-        // 28 needs two bytes as a tag.
+        // The tag of field 28 takes two bytes.
         schema.splice(0..1, [0xe2, 0x01]);
     }
     let version = field(4, &field(1, &schema));
@@ -356,7 +358,7 @@ fn a_list_is_split_wherever_it_is_cut() {
             );
             assert_eq!(end.remaining, Some(9));
         }
-        // What is behind the list itself says nothing.
+        // The envelope's fields after the list carry no information.
         assert!(cut + 4 >= list.len() || split(&[before], 1000).is_err(), "a list of {cut} bytes is not whole");
     }
     let single: Vec<&[u8]> = list.chunks(1).collect();
@@ -453,16 +455,16 @@ proptest! {
     }
 }
 
-/// How deep objects are filled.
+/// Maximum nesting depth of filled objects.
 const OUTERMOST: u32 = 7;
 
-/// An object of a struct, filled in every field.
+/// An object of a struct with every field set.
 fn filled(structs: &[Struct], of: usize, depth: u32, turn: &mut u32) -> Value {
     let mut object = Map::new();
     let is_object = structs[of].fields.iter().any(|field| field.name == "metadata");
     for field in &structs[of].fields {
         *turn += 1;
-        // An object within an object has no type in protobuf.
+        // An embedded object has no type in protobuf.
         if depth < OUTERMOST && matches!(&*field.name, "kind" | "apiVersion") && is_object {
             continue;
         }
@@ -540,6 +542,6 @@ async fn every_kind_filled_in_every_field_is_the_same_in_both_forms() {
         let protobuf = get(&client, &path, "application/vnd.kubernetes.protobuf").await;
         same_to_users(&serde_json::from_slice(&json).unwrap(), &protobuf);
     }
-    // A definition must make sense; those that a real server sent are compared above.
+    // A CustomResourceDefinition must be valid; recorded ones are compared above.
     assert!(matches!(&refused[..], [one] if one.starts_with("CustomResourceDefinition: ")), "{}", refused.join("\n"));
 }

@@ -1,8 +1,8 @@
-//! The table that protobuf is read by is what the descriptors and the Go structs of the built-in kinds give.
+//! The protobuf decoding table matches the descriptors and the Go structs of the built-in kinds.
 //!
-//! `kube-embedded` has both: `data/messages.txt` (numbers and types of the messages' fields) and `data/types.txt` (names and
-//! presence of the structs' fields in JSON). After a change of either, `WRITE_TABLE=1 cargo test -p kube-informer --test
-//! protobuf_table` writes the table anew.
+//! `kube-embedded` has both: `data/messages.txt` (numbers and types of the messages' fields) and
+//! `data/types.txt` (JSON names and presence of the structs' fields). After a change of either,
+//! `WRITE_TABLE=1 cargo test -p kube-informer --test protobuf_table` regenerates the table.
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on is to fail")]
 
@@ -14,7 +14,7 @@ use crate::go_types::{Field, Struct, data, structs};
 
 struct Message {
     name: String,
-    /// Number, name, mark of a list or a map, type.
+    /// Number, name, list or map flag, type.
     fields: Vec<(u32, String, char, Of)>,
 }
 
@@ -61,7 +61,7 @@ struct Merge {
 }
 
 impl Merge {
-    /// The line of a message whose fields stand in JSON under the names of a struct.
+    /// The line of a message whose fields have the JSON names of a struct.
     fn line(&mut self, message: usize, of: usize) -> usize {
         if let Some(line) = self.made.get(&(message, of)) {
             return *line;
@@ -87,7 +87,7 @@ impl Merge {
                 (' ', "") => ("", letter),
                 ('*', "[") => ("[", letter),
                 ('{', "{") => ("{", letter),
-                // Lists in a map are messages of their own.
+                // Lists in a map are separate messages.
                 ('{', "{[") if letter == 's' => ("{", 'e'),
                 ('*' | ' ', _) if letter == 'y' && repeats.is_empty() => ("", 'y'),
                 other => panic!("{name}.{field}: {other:?}"),
@@ -112,7 +112,7 @@ impl Merge {
         at
     }
 
-    /// The schema within a message that may have something else in its place.
+    /// The schema within a message that may hold an alternative to it.
     fn schema(&self, message: usize) -> usize {
         let inner = self.messages[message].fields.iter().find_map(|field| match field.3 {
             Of::Message(inner) => Some(inner),
@@ -122,7 +122,7 @@ impl Merge {
     }
 }
 
-/// The field that a message has under this name, or nearly this name: `ref` is `$ref`, `xKubernetesMapType` is
+/// The field of this name, or a similar one: `ref` is `$ref`, `xKubernetesMapType` is
 /// `x-kubernetes-map-type`.
 fn named<'a>(fields: &'a [Field], name: &str) -> Option<&'a Field> {
     let kebab = name.chars().fold(String::new(), |mut kebab, letter| {

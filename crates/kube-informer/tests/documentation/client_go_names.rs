@@ -1,4 +1,4 @@
-//! The page of client-go's names has all of them, and searching for one finds ours.
+//! The table of client-go's names is complete, and searching the docs for one finds our equivalent.
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on is to fail")]
 
@@ -9,7 +9,7 @@ use std::path::Path;
 const PAGE: &str = include_str!("../../docs/client-go.md");
 const NAMES: &str = include_str!("../../docs/client-go-names.txt");
 
-/// Where the names of a package stand: the headings begin like this.
+/// Start of the heading under which a package's names are listed.
 fn heading(package: &str) -> &'static str {
     match package {
         "cache" | "synctrack" | "testing" => "`tools/cache`",
@@ -21,11 +21,11 @@ fn heading(package: &str) -> &'static str {
     }
 }
 
-/// A heading and a name under it.
-type Place = (&'static str, String);
+/// A heading and a name below it.
+type RowKey = (&'static str, String);
 
-/// What is said of each name on the page.
-fn rows() -> BTreeMap<Place, &'static str> {
+/// The row of each name on the page.
+fn rows() -> BTreeMap<RowKey, &'static str> {
     let mut rows = BTreeMap::new();
     for section in PAGE.split("\n## ").skip(1) {
         let heading = section.split(['\n', ':', ',']).next().unwrap();
@@ -39,8 +39,9 @@ fn rows() -> BTreeMap<Place, &'static str> {
     rows
 }
 
-/// Where a name is told of: under its own name, or with all members of its type, or with a type that is not there at all.
-fn told(rows: &BTreeMap<Place, &'static str>, package: &str, name: &str) -> Option<Place> {
+/// Finds the row of a name: its own, that of all members of its type, or that of its type if the
+/// type has no equivalent.
+fn find_row(rows: &BTreeMap<RowKey, &'static str>, package: &str, name: &str) -> Option<RowKey> {
     let find = |name: &str| {
         let places = [name.to_owned(), format!("{package}.{name}")].map(|name| (heading(package), name));
         places.into_iter().find(|place| rows.contains_key(place))
@@ -57,7 +58,7 @@ fn every_public_name_is_on_the_page_and_no_other() {
     let mut missing = Vec::new();
     for line in NAMES.lines() {
         let (package, name) = line.split_once(' ').unwrap();
-        match told(&rows, package, name) {
+        match find_row(&rows, package, name) {
             Some(place) => drop(used.insert(place)),
             None => missing.push(line),
         }
@@ -80,14 +81,14 @@ fn searching_for_a_name_finds_ours() {
     assert!(lost.is_empty(), "no alias: {lost:#?}");
 }
 
-/// Names that a search in the documentation finds: of public items, and aliases.
+/// Names that a search in the documentation finds: public items and aliases.
 fn searchable() -> BTreeSet<String> {
     let mut found = BTreeSet::new();
     let mut folders = vec![Path::new(env!("CARGO_MANIFEST_DIR")).join("src")];
     while let Some(folder) = folders.pop() {
         for entry in fs::read_dir(folder).unwrap() {
             let path = entry.unwrap().path();
-            // What is in the documentation of nobody.
+            // Modules that are not documented.
             let hidden = ["codec", "processor", "controller", "model"];
             if hidden.contains(&path.file_stem().unwrap().to_str().unwrap()) {
                 continue;
@@ -114,7 +115,7 @@ fn is_item(word: &str) -> bool {
     ["fn", "struct", "enum", "trait", "type"].contains(&word)
 }
 
-/// Rustdoc's search minds neither case nor underscores.
+/// Rustdoc's search ignores case and underscores.
 fn plain(name: &str) -> String {
     name.replace('_', "").to_lowercase()
 }

@@ -1,11 +1,11 @@
-//! Every example runs without a cluster and says what it is to say.
+//! Every example runs without a cluster and prints what it should.
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on is to fail")]
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// Runs an example to its end and returns what it printed.
+/// Runs an example and returns its output.
 fn run(example: &str) -> String {
     run_with(example, [])
 }
@@ -17,7 +17,7 @@ fn run_with<const N: usize>(example: &str, arguments: [&Path; N]) -> String {
     printed
 }
 
-/// `cargo test` builds the examples beside the tests; `cargo test --test examples` alone does not.
+/// Path of an example; `cargo test` builds them, `cargo test --test examples` does not.
 fn binary(example: &str) -> PathBuf {
     let test = std::env::current_exe().unwrap();
     let built = test.parent().unwrap().parent().unwrap().join("examples");
@@ -26,7 +26,7 @@ fn binary(example: &str) -> PathBuf {
     binary
 }
 
-/// Fails unless all of these lines were printed, in this order.
+/// Asserts that all these lines were printed, in this order.
 #[track_caller]
 fn assert_lines(printed: &str, lines: &[&str]) {
     let mut rest = printed.lines();
@@ -39,7 +39,7 @@ fn assert_lines(printed: &str, lines: &[&str]) {
 fn pods_hears_of_changes_and_reads_without_the_server() {
     let printed = run("pods");
     assert!(printed.starts_with("200 pods after "), "{printed}");
-    // A pod that is deleted is first marked so, which is an update.
+    // A deleted pod first gets a deletion timestamp, which is an update.
     for (mark, times) in [('~', 4), ('+', 1), ('-', 1)] {
         assert_eq!(printed.lines().filter(|line| line.starts_with(mark)).count(), times, "{mark} in\n{printed}");
     }

@@ -28,7 +28,7 @@ fn every_guarantee_has_a_test_of_its_name() {
     assert!(without.is_empty(), "no test: {without:?}");
 }
 
-/// The name of the test of a numbered promise, whose beginning stands between asterisks.
+/// The test name of a numbered guarantee, from the text between asterisks.
 fn guarantee(line: &str) -> Option<String> {
     let (number, rest) = line.strip_prefix("//! ")?.split_once(". *")?;
     number.parse::<u32>().ok()?;
@@ -44,7 +44,7 @@ fn every_test_that_the_tables_name_is_there() {
     let code: Vec<String> = files.iter().map(|file| fs::read_to_string(file).unwrap()).collect();
     let text = fs::read_to_string(crate_folder().join("tests/README.md")).unwrap();
     let words = text.split('`').skip(1).step_by(2);
-    // Names of tests are sentences: four words at least.
+    // Test names are sentences of at least four words.
     let is_sentence = |word: &&str| {
         word.matches('_').count() >= 3 && word.chars().all(|c| c == '_' || c.is_ascii_lowercase() || c.is_ascii_digit())
     };
@@ -62,7 +62,7 @@ fn crate_folder() -> PathBuf {
 /// The source of the crate.
 struct Source {
     files: Vec<String>,
-    /// The names of types that others can name.
+    /// Names of exported types.
     public: BTreeSet<String>,
 }
 
@@ -108,7 +108,7 @@ fn types(text: &str) -> Vec<(String, bool)> {
             has_example |= line.contains("```");
             continue;
         } else if !line.is_empty() && line != "}" {
-            // Attributes, also on several lines, stand between the documentation and its type.
+            // Attributes, possibly on several lines, may follow the documentation.
             continue;
         }
         has_example = false;

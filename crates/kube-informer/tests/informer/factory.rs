@@ -1,4 +1,4 @@
-//! One watch and one cache for each resource and scope, however many ask.
+//! One watch and one cache per resource and scope, however many callers request it.
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on is to fail")]
 
@@ -32,7 +32,7 @@ fn keys<K: kube_informer::Object>(informer: &Informer<K>) -> Vec<String> {
     informer.lister().sorted().iter().map(|object| object.key().to_string()).collect()
 }
 
-/// How many lists and watches were asked for in all.
+/// Number of lists and watches that the server received.
 fn requests(server: &kube_embedded::Server) -> usize {
     server.requests().iter().filter(|seen| seen.method == "GET").count()
 }
@@ -117,7 +117,7 @@ async fn a_kind_has_its_own_settings_on_top_of_the_defaults() {
                 Verdict::Keep
             })
         })
-        // Given later, and yet what the kind began with.
+        // Set after the kind, but still applied before its settings.
         .defaults(|all| all.resync(Duration::from_secs(60)).namespace("default"))
         .build()
         .unwrap();

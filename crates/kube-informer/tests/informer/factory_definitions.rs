@@ -1,4 +1,4 @@
-//! Informers of kinds that do not exist yet, or no longer.
+//! Informers of kinds that are not defined yet, or no longer.
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on is to fail")]
 
@@ -52,21 +52,22 @@ fn watches_of(server: &Server, path: &str) -> usize {
     server.watches().iter().filter(|watch| watch.path == path).count()
 }
 
-/// The same, without a second watch that is there for some seconds because the first has been silent for long.
+/// Like [`watches_of`], without the second watch that probes for some seconds when the first was
+/// idle for long.
 async fn lasting_watches_of(server: &Server, path: &str) -> usize {
     let now = watches_of(server, path);
     tokio::time::sleep(Duration::from_secs(60)).await;
     now.min(watches_of(server, path))
 }
 
-/// How many requests there were for this, since that was last asked.
+/// Number of requests for this path since the last call.
 fn requests_for(server: &Server, path: &str) -> usize {
     let count = server.requests().iter().filter(|seen| seen.path.ends_with(path)).count();
     server.forget_requests();
     count
 }
 
-/// How long it takes until an informer is synced.
+/// Time until an informer is synced.
 async fn time_to_sync(informer: &Informer<DynamicObject>) -> Duration {
     let began = Instant::now();
     informer.synced().await.unwrap();
@@ -104,7 +105,7 @@ async fn definitions_are_not_watched_unless_somebody_waits_for_one() {
     let server = server().await;
     define(&server, "widgets", "Widget");
     let factory = waiting_factory(&server);
-    // Of a group without a dot, which cannot be a definition's.
+    // A group without a dot cannot be that of a CustomResourceDefinition.
     let unknown: Informer<DynamicObject> =
         factory.informer_for(ApiResource::from_gvk(&GroupVersionKind::gvk("apps", "v9", "Deployment")));
     let widgets = informer(&factory, "Widget");
@@ -126,8 +127,8 @@ async fn where_definitions_may_not_be_watched_a_kind_is_found_by_asking_again() 
     factory.start();
     tokio::time::sleep(HOUR).await;
     assert_eq!(watches_of(&server, DEFINITIONS), 0);
-    let asked = requests_for(&server, "/customresourcedefinitions");
-    assert!((2..=14).contains(&asked), "now and then, and not in between: {asked}");
+    let requests = requests_for(&server, "/customresourcedefinitions");
+    assert!((2..=14).contains(&requests), "now and then, and not in between: {requests}");
     define(&server, "widgets", "Widget");
     let passed = time_to_sync(&widgets).await;
     assert!(passed > Duration::from_secs(1) && passed < Duration::from_secs(35), "{passed:?}");
@@ -211,7 +212,7 @@ async fn shutdown_ends_the_watch_of_definitions_too() {
     factory.shutdown().await;
     assert_eq!((tasks.num_alive_tasks(), server.watches().len()), (before, 0));
     drop(widgets);
-    // And so does the last user who goes.
+    // Dropping the last user stops it too.
     let factory = Factory::new(client.clone());
     let widgets = informer(&factory, "Widget");
     factory.start();

@@ -1,4 +1,4 @@
-//! Starting, waiting, stopping: all informers of a factory, or one of them.
+//! Starting, waiting and stopping: all informers of a factory, or one of them.
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on is to fail")]
 
@@ -12,12 +12,12 @@ use kube_embedded::access::{Access, Rule, User};
 use kube_embedded::faults::{Fault, Rule as FaultRule};
 use kube_informer::{Condition, Factory, NotSynced, SyncError, WhenRefused};
 
-/// How many tasks the runtime has.
+/// Number of tasks of the runtime.
 fn tasks() -> usize {
     tokio::runtime::Handle::current().metrics().num_alive_tasks()
 }
 
-/// Waits until no more than this many tasks are left.
+/// Waits until at most this many tasks are left.
 async fn only(left: usize) {
     for _ in 0..10_000 {
         if tasks() <= left {
@@ -28,7 +28,7 @@ async fn only(left: usize) {
     panic!("{} tasks are left, not {left}", tasks());
 }
 
-/// Everybody may do anything, but for reading these.
+/// Allows everything except listing and watching this resource.
 fn refuse(server: &Server, resource: &str) {
     let refused = Rule::new().verbs([Verb::List, Verb::Watch]).resource("", resource);
     server.set_access(Access::open().deny(refused));
@@ -37,7 +37,7 @@ fn refuse(server: &Server, resource: &str) {
 #[tokio::test(start_paused = true)]
 async fn nothing_happens_before_the_start_and_later_informers_start_when_asked_for() {
     let server = server().await;
-    // A client has a task of its own.
+    // The client has its own task.
     let client = client(&server);
     let before = tasks();
     let factory = Factory::new(client.clone());
@@ -172,7 +172,7 @@ async fn what_nobody_uses_any_more_need_not_be_waited_for() {
 async fn shutdown_leaves_no_task_and_no_connection_of_any_informer() {
     let server = server().await;
     put(&server, "default", "a", "1");
-    // A client has a task of its own.
+    // The client has its own task.
     let client = client(&server);
     let before = tasks();
     let factory = Factory::new(client.clone());
@@ -182,14 +182,14 @@ async fn shutdown_leaves_no_task_and_no_connection_of_any_informer() {
     let (handler, mut stream) = (maps.on_event(|_| {}), maps.subscribe());
     handler.synced().await.unwrap();
     assert!(stream.next().await.is_some());
-    // Its tasks are still ending when everything is shut down.
+    // Its tasks are still ending when the factory shuts down.
     drop(secrets);
     let shutdown = factory.shutdown();
     tokio::join!(shutdown, factory.shutdown());
     assert_eq!((tasks(), server.watches().len()), (before, 0));
     assert!(stream.next().await.is_none());
     assert_eq!(maps.lister().count(), 1, "what is in a cache can still be read");
-    // It is for good.
+    // A shutdown is final.
     factory.start();
     assert!(matches!(factory.informer::<Pod>().synced().await, Err(SyncError::Stopped)));
     assert!(matches!(factory.synced().await.unwrap_err().missing[0].cause, NotSynced::Stopped));
@@ -209,11 +209,11 @@ async fn informers_outlive_the_factory() {
     maps.wait_until(key("default", "a"), |map| map.is_some()).await.unwrap();
 }
 
-/// Informers come and go for as long as a program runs: nothing of them may gather.
+/// A long-running program creates and drops many informers; none may leave state behind.
 #[tokio::test(start_paused = true)]
 async fn nothing_is_kept_of_informers_that_are_gone() {
     let server = server().await;
-    // A client has a task of its own.
+    // The client has its own task.
     let client = client(&server);
     let before = tasks();
     let factory = Factory::new(client.clone());

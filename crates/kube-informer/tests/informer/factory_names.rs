@@ -1,4 +1,4 @@
-//! Informers by the names that people type.
+//! Informers by the names that users type.
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on is to fail")]
 
@@ -81,11 +81,11 @@ async fn a_server_that_cannot_be_asked_is_the_cause() {
     assert!(cause.is_forbidden() && cause.to_string().starts_with("discovering resources: "), "{cause}");
 }
 
-/// Servers of before 1.26 have a document for each group and version.
+/// Servers before 1.26 have one discovery document per group and version.
 #[tokio::test(start_paused = true)]
 async fn a_server_without_aggregated_discovery_is_asked_group_by_group() {
     let server = server().await;
-    // Leaves the newer forms out of what is asked for.
+    // Removes aggregated discovery from the Accept header.
     let service = tower::ServiceBuilder::new()
         .map_request(|mut request: http::Request<kube::client::Body>| {
             request.headers_mut().insert(http::header::ACCEPT, http::HeaderValue::from_static("application/json"));
@@ -96,7 +96,7 @@ async fn a_server_without_aggregated_discovery_is_asked_group_by_group() {
     assert_eq!(found(&factory, "sts").await, "apps/v1 StatefulSet statefulsets");
     assert_eq!(found(&factory, "po").await, "v1 Pod pods");
     assert_eq!(found(&factory, "hpa").await, "autoscaling/v2 HorizontalPodAutoscaler horizontalpodautoscalers");
-    // One group whose server is down hides no other.
+    // A group whose server is down hides no other group.
     server.faults().inject(Rule::new(Fault::status(503)).path_prefix("/apis/apps/"));
     assert!(matches!(factory.resource_named("sts").await, Err(LookupError::Unknown { .. })));
     assert_eq!(found(&factory, "jobs").await, "batch/v1 Job jobs");

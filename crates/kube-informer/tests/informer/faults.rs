@@ -1,5 +1,7 @@
-//! Failures on command, alone and in pairs. Each time: the cache ends at the truth, every handler has heard whole stories, and the server
-//! was not asked more often than the backoff allows.
+//! Injected faults, alone and in pairs.
+//!
+//! After each: the cache equals the server's state, every handler received valid event sequences,
+//! and the request rate stayed within the backoff.
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on is to fail")]
 
@@ -14,10 +16,10 @@ use kube_informer::reflector::{ReflectorSettings, Streaming};
 use kube_informer::{Backlog, Condition, Health, Informer, Obj, Registration, Wire};
 use tokio::time::timeout;
 
-/// No failure may take longer than this to get over.
-const LONGEST: Duration = Duration::from_secs(15 * 60);
-/// More requests than this within a second is a storm.
-const MOST_A_SECOND: usize = 6;
+/// Maximum time to recover from a fault.
+const RECOVERY_TIMEOUT: Duration = Duration::from_secs(15 * 60);
+/// Maximum requests per second.
+const MAX_REQUESTS_PER_SECOND: usize = 6;
 
 struct Rig {
     server: Server,
@@ -26,10 +28,10 @@ struct Rig {
 }
 
 impl Rig {
-    /// Synced, with five objects.
+    /// Starts a synced informer of five objects.
     async fn new(wire: Wire) -> Self {
         let rig = Self::unsynced(wire, ReflectorSettings::default(), &[]).await;
-        timeout(LONGEST, rig.maps.synced()).await.unwrap().unwrap();
+        timeout(RECOVERY_TIMEOUT, rig.maps.synced()).await.unwrap().unwrap();
         rig
     }
 
@@ -42,11 +44,11 @@ impl Rig {
             server.faults().inject(rule.clone());
         }
         let maps = Informer::<ConfigMap>::builder(client(&server)).wire(wire).reflector(settings).seed(7).build();
-        let told = |backlog| {
+        let recorded_handler = |backlog| {
             let story = Story::default();
             (maps.handler().backlog(backlog).on_event(story.handler()), story)
         };
-        let handlers = vec![told(Backlog::default()), told(Backlog::Latest)];
+        let handlers = vec![recorded_handler(Backlog::default()), recorded_handler(Backlog::Latest)];
         maps.start();
         Self { server, maps, handlers }
     }
@@ -55,8 +57,8 @@ impl Rig {
         self.server.faults().inject(Rule::new(fault).verb(Verb::Watch).times(times))
     }
 
-    /// Things happen, seen or not.
-    fn happen(&self) {
+    /// Changes objects, whether or not the informer can observe it.
+    fn change_objects(&self) {
         put(&self.server, "default", "m0", "2");
         remove(&self.server, "default", "m1");
         put(&self.server, "default", "m1", "anew");
@@ -64,15 +66,15 @@ impl Rig {
         put(&self.server, "default", "m9", "1");
     }
 
-    /// Whatever was done to it, all is well in the end.
+    /// Waits for recovery, then checks cache, handlers and request rate.
     async fn converges(&self) {
         let mark = self.server.revision().to_string();
         let version = put(&self.server, "default", "done", &mark);
         let is_marked = move |map: &Obj<ConfigMap>| map.label("value") == Some(&mark);
         let done = self.maps.wait_until(key("default", "done"), move |map| map.is_some_and(&is_marked));
-        timeout(LONGEST, done).await.expect("it never gets over it").unwrap();
-        // A list may show the object before it shows what is gone.
-        timeout(LONGEST, self.maps.wait_for(version)).await.expect("it never gets over it").unwrap();
+        timeout(RECOVERY_TIMEOUT, done).await.expect("it never gets over it").unwrap();
+        // A list may contain the object before it reports the deletions.
+        timeout(RECOVERY_TIMEOUT, self.maps.wait_for(version)).await.expect("it never gets over it").unwrap();
         assert_eq!(cached(&self.maps), truth(&self.server));
         for (handler, story) in &self.handlers {
             handler.synced().await.unwrap();
@@ -83,12 +85,12 @@ impl Rig {
         for (nth, at) in times.iter().enumerate() {
             let within = times[nth..].iter().take_while(|then| then.duration_since(*at) < Duration::from_secs(1));
             let within = within.count();
-            assert!(within <= MOST_A_SECOND, "{within} requests within a second");
+            assert!(within <= MAX_REQUESTS_PER_SECOND, "{within} requests within a second");
         }
     }
 }
 
-/// Each test, with objects in both forms.
+/// Runs each test with JSON and with protobuf.
 macro_rules! on_both_wires {
     ($($test:ident)*) => {
         mod json {
@@ -127,8 +129,8 @@ async fn a_410_in_the_middle_of_a_paged_list(wire: Wire) {
     rig.maps.synced().await.unwrap();
     let expired = Rule::new(Fault::GoneAtOpen).verb(Verb::List).query_given("continue").once();
     let expired = rig.server.faults().inject(expired);
-    // The first list came whole, out of the server's cache; the one after a 410 comes in pages.
-    rig.happen();
+    // The first list is served whole from the server's watch cache; the one after a 410 is paged.
+    rig.change_objects();
     rig.server.restart();
     rig.converges().await;
     assert_eq!(expired.count(), 1);
@@ -138,7 +140,7 @@ async fn a_cut_in_the_middle_of_a_frame_and_then_refused_connections(wire: Wire)
     let rig = Rig::new(wire).await;
     let cut = rig.inject(Fault::CutWithinEvent(1), 1);
     rig.server.cut();
-    rig.happen();
+    rig.change_objects();
     tokio::time::sleep(Duration::from_secs(2)).await;
     rig.server.refuse().await;
     rig.server.cut();
@@ -154,7 +156,7 @@ async fn a_stall_and_then_a_410(wire: Wire) {
     let stall = rig.inject(Fault::StallAfterEvents(0), 1);
     rig.server.cut();
     tokio::time::sleep(Duration::from_secs(1)).await;
-    rig.happen();
+    rig.change_objects();
     rig.server.compact_now();
     let gone = rig.inject(Fault::GoneAfterEvents(0), 1);
     rig.converges().await;
@@ -165,8 +167,8 @@ async fn a_streaming_list_without_its_end_and_then_429_on_the_list(wire: Wire) {
     let endless = Rule::new(Fault::OmitInitialEventsEnd).query("sendInitialEvents", "true");
     let busy = Rule::new(Fault::TooManyRequests).verb(Verb::List).times(3);
     let rig = Rig::unsynced(wire, ReflectorSettings::default(), &[endless, busy]).await;
-    timeout(LONGEST, rig.maps.synced()).await.unwrap().unwrap();
-    rig.happen();
+    timeout(RECOVERY_TIMEOUT, rig.maps.synced()).await.unwrap().unwrap();
+    rig.change_objects();
     rig.converges().await;
 }
 
@@ -176,7 +178,7 @@ async fn a_duplicate_event_after_a_reconnect(wire: Wire) {
     rig.server.cut();
     tokio::time::sleep(Duration::from_secs(1)).await;
     let duplicate = rig.inject(Fault::DuplicateAfterEvents(1), 1);
-    rig.happen();
+    rig.change_objects();
     rig.converges().await;
     assert_eq!((cut.count(), duplicate.count()), (1, 1));
 }
@@ -184,7 +186,7 @@ async fn a_duplicate_event_after_a_reconnect(wire: Wire) {
 async fn a_backup_restored_during_a_cut(wire: Wire) {
     let rig = Rig::new(wire).await;
     let backup = rig.server.backup();
-    rig.happen();
+    rig.change_objects();
     rig.maps.wait_until(key("default", "m9"), |map| map.is_some()).await.unwrap();
     for (handler, story) in &rig.handlers {
         drained(handler).await;
@@ -196,13 +198,13 @@ async fn a_backup_restored_during_a_cut(wire: Wire) {
     tokio::time::sleep(Duration::from_secs(20)).await;
     rig.server.accept().await;
     let gone = rig.maps.wait_until(key("default", "m9"), |map| map.is_none());
-    timeout(LONGEST, gone).await.unwrap().unwrap();
+    timeout(RECOVERY_TIMEOUT, gone).await.unwrap().unwrap();
     rig.converges().await;
 }
 
 async fn permission_revoked_during_a_relist(wire: Wire) {
     let rig = Rig::new(wire).await;
-    rig.happen();
+    rig.change_objects();
     rig.server.set_access(Access::closed());
     rig.server.restart();
     tokio::time::sleep(Duration::from_secs(200)).await;
@@ -212,7 +214,7 @@ async fn permission_revoked_during_a_relist(wire: Wire) {
     rig.converges().await;
 }
 
-/// Each fault of the server's, alone.
+/// Each fault of the server alone.
 async fn each_fault_alone_is_got_over(wire: Wire) {
     let faults = [
         Fault::Disconnect,
@@ -238,14 +240,14 @@ async fn each_fault_alone_is_got_over(wire: Wire) {
     ];
     for fault in faults {
         for times in [1, 4] {
-            // From the very first request on, ...
+            // From the first request on.
             let rig = Rig::unsynced(wire, ReflectorSettings::default(), &[Rule::new(fault.clone()).times(times)]).await;
             println!("{fault:?}, {times} times");
             let mut health = rig.maps.watch_health();
-            drop(timeout(LONGEST, health.wait_for(Health::is_synced)).await.expect("it never syncs"));
-            rig.happen();
+            drop(timeout(RECOVERY_TIMEOUT, health.wait_for(Health::is_synced)).await.expect("it never syncs"));
+            rig.change_objects();
             rig.converges().await;
-            // ... and on a watch that is under way.
+            // On an established watch.
             rig.inject(fault.clone(), times);
             rig.server.cut();
             put(&rig.server, "default", "m3", "3");

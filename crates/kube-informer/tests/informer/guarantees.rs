@@ -1,4 +1,4 @@
-//! The promises of the library's front page, one test each, under the same name.
+//! The guarantees of the crate documentation, one test each, under the same name.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -13,7 +13,7 @@ use serde::Deserialize;
 use serde_json::json;
 use tokio::sync::Notify;
 
-/// The server is asked once for everything, then only watched; reads never reach it.
+/// One list, then only a watch; reads send no request.
 #[tokio::test(start_paused = true)]
 async fn it_lists_once_then_watches_and_reads_never_reach_the_server() {
     let server = server().await;
@@ -65,7 +65,7 @@ async fn readers_see_a_change_before_handlers_hear_of_it() {
     assert_eq!(seen.load(Ordering::Relaxed), 6, "every event was heard, and no check failed");
 }
 
-/// Index and objects, too.
+/// A snapshot also covers indexes.
 #[tokio::test(start_paused = true)]
 async fn every_read_is_of_one_moment() {
     let server = server().await;
@@ -78,7 +78,7 @@ async fn every_read_is_of_one_moment() {
     let handler = maps.on_event({
         let by_value = by_value.clone();
         move |_| {
-            // Whatever happens meanwhile: what an index finds has what it was looked up by.
+            // At any time, objects found by an index have the value that was looked up.
             for value in ["old", "new"] {
                 assert!(by_value.get(value).iter().all(|map| map.label("value") == Some(value)));
             }
@@ -101,7 +101,8 @@ async fn every_read_is_of_one_moment() {
     assert_eq!(handler.panics(), 0);
 }
 
-/// Added once, updated from what was last told, deleted once. A new object under an old name has a story of its own.
+/// Added once, updated from the last delivered state, deleted once. A new object with the same name
+/// has its own event sequence.
 #[tokio::test(start_paused = true)]
 async fn the_story_of_each_object_is_whole() {
     let server = server().await;
@@ -124,7 +125,7 @@ async fn the_story_of_each_object_is_whole() {
     assert_eq!(story.believed(), truth(&server));
 }
 
-/// Even while the list is under way or events rain.
+/// Also during a list or a burst of events.
 #[tokio::test(start_paused = true)]
 async fn a_late_handler_hears_the_present_state_once_and_then_every_change() {
     let server = server().await;
@@ -150,7 +151,7 @@ async fn a_late_handler_hears_the_present_state_once_and_then_every_change() {
     }
 }
 
-/// Not the cache, not other handlers; and what waits for it is bounded.
+/// Neither the cache nor other handlers; its backlog is bounded.
 #[tokio::test(start_paused = true)]
 async fn a_slow_handler_holds_up_nobody() {
     let server = server().await;
@@ -183,7 +184,7 @@ async fn a_slow_handler_holds_up_nobody() {
     assert!(slow_story.take().len() < 30, "it heard the difference, not every step");
 }
 
-/// It has heard the event, also for `synced`; the panic is counted.
+/// The event counts as delivered, also for `synced`; the panic is counted.
 #[tokio::test(start_paused = true)]
 async fn a_panicking_handler_goes_on_with_the_next_event() {
     let server = server().await;
@@ -192,9 +193,9 @@ async fn a_panicking_handler_goes_on_with_the_next_event() {
     }
     let maps = Informer::<ConfigMap>::builder(client(&server)).build();
     let story = Story::default();
-    let heard = story.clone();
+    let recorder = story.clone();
     let handler = maps.on_event(move |event| {
-        heard.hear(&event);
+        recorder.hear(&event);
         assert_ne!(event.key().name(), "b", "as it was meant to");
     });
     let waits = maps.on_event_async(|event| async move { assert_ne!(event.key().name(), "b", "as it was meant to") });
@@ -234,7 +235,7 @@ async fn what_happened_while_nobody_watched_is_told_deletions_too() {
     assert_eq!(story.believed(), truth(&server));
 }
 
-/// However many handlers and views read it, while it is the event's own or still at hand.
+/// However many handlers and views read it, while it belongs to the event or is still cached.
 #[tokio::test(start_paused = true)]
 async fn a_body_is_decoded_once_and_only_if_somebody_reads_it() {
     static DECODED: AtomicUsize = AtomicUsize::new(0);
@@ -260,7 +261,7 @@ async fn a_body_is_decoded_once_and_only_if_somebody_reads_it() {
     assert_eq!(DECODED.load(Ordering::Relaxed), 1);
 }
 
-/// It can be found, listed and deleted; only whoever reads its body learns that it cannot be read.
+/// It can be found, listed and deleted; only decoding its body fails.
 #[tokio::test(start_paused = true)]
 async fn an_object_that_does_not_fit_its_type_stops_nothing() {
     #[derive(Debug, Deserialize)]
@@ -285,7 +286,7 @@ async fn an_object_that_does_not_fit_its_type_stops_nothing() {
     assert_eq!(cached(&maps), truth(&server));
 }
 
-/// The reflector keeps trying, so that a later wait succeeds.
+/// The reflector keeps trying, so a later wait succeeds.
 #[tokio::test(start_paused = true)]
 async fn synced_says_why_where_waiting_cannot_help() {
     let server = server().await;
@@ -357,7 +358,7 @@ async fn when_the_server_goes_back_the_cache_follows_and_whoever_waits_learns_of
     assert_eq!(cached(&maps), truth(&server));
 }
 
-/// Nothing is asked of the server, and every handler hears everything again.
+/// Sends no request; every handler receives all objects again.
 #[tokio::test(start_paused = true)]
 async fn a_resync_tells_everything_again_without_asking_the_server() {
     let server = server().await;
@@ -376,7 +377,7 @@ async fn a_resync_tells_everything_again_without_asking_the_server() {
     assert_eq!(server.request_count(), before);
 }
 
-/// No task, no connection; whoever waits learns of it.
+/// No task and no connection is left; pending waits return an error.
 #[tokio::test(start_paused = true)]
 async fn the_last_handle_to_go_stops_everything() {
     let server = server().await;
@@ -424,7 +425,7 @@ async fn shutdown_leaves_no_task_and_no_connection() {
     assert_eq!(maps.lister().count(), 1, "what is in the cache can still be read");
 }
 
-/// Typed, dynamic, or by a struct of one's own.
+/// Typed, dynamic, or with a user-defined struct.
 #[tokio::test(start_paused = true)]
 async fn one_watch_and_one_cache_serve_all_who_ask_a_factory_for_a_resource() {
     #[derive(Deserialize)]

@@ -17,28 +17,28 @@ fn informer(server: &Server) -> Informer<ConfigMap> {
     Informer::builder(client(server)).build()
 }
 
-/// A handler that hears one event each time it is let.
-struct Held {
+/// A handler that processes one event per notification of its gate.
+struct GatedHandler {
     registration: Registration,
     story: Story,
     gate: Arc<Notify>,
 }
 
-fn held(maps: &Informer<ConfigMap>, backlog: Backlog) -> Held {
+fn gated_handler(maps: &Informer<ConfigMap>, backlog: Backlog) -> GatedHandler {
     let (story, gate) = (Story::default(), Arc::new(Notify::new()));
-    let (heard, opened) = (story.clone(), Arc::clone(&gate));
+    let (received, opened) = (story.clone(), Arc::clone(&gate));
     let registration = maps.handler().backlog(backlog).on_event_async(move |event| {
-        let (story, gate) = (heard.clone(), Arc::clone(&opened));
+        let (story, gate) = (received.clone(), Arc::clone(&opened));
         async move {
             gate.notified().await;
             story.hear(&event);
         }
     });
-    Held { registration, story, gate }
+    GatedHandler { registration, story, gate }
 }
 
-impl Held {
-    /// Lets it hear everything there is.
+impl GatedHandler {
+    /// Processes all events in the backlog.
     async fn release(&self) {
         for _ in 0..2 {
             while self.registration.backlog() > 0 {
@@ -76,7 +76,7 @@ async fn a_filter_turns_entering_into_an_addition_and_leaving_into_a_filtered_de
 async fn the_latest_state_is_all_that_a_busy_handler_hears_if_it_so_wishes() {
     let server = server().await;
     let maps = informer(&server);
-    let slow = held(&maps, Backlog::Latest);
+    let slow = gated_handler(&maps, Backlog::Latest);
     maps.start();
     maps.synced().await.unwrap();
     put(&server, "default", "first", "1");
@@ -99,7 +99,7 @@ async fn a_full_queue_that_replays_tells_the_difference_as_a_list_would() {
         put(&server, "default", name, "0");
     }
     let maps = informer(&server);
-    let slow = held(&maps, Backlog::Every { limit: 4, overflow: Overflow::Replay });
+    let slow = gated_handler(&maps, Backlog::Every { limit: 4, overflow: Overflow::Replay });
     maps.start();
     maps.synced().await.unwrap();
     slow.release().await;
@@ -137,19 +137,19 @@ async fn a_handler_that_is_quick_has_its_turn_within_a_burst_and_hears_every_eve
     assert_eq!(story.take(), told);
 }
 
-/// client-go: a running callback goes on, what waits for it is discarded.
+/// As in client-go, a running callback completes and the backlog is discarded.
 #[tokio::test(start_paused = true)]
 async fn a_handler_that_is_dropped_hears_nothing_more() {
     let server = server().await;
     let maps = informer(&server);
-    let slow = held(&maps, Backlog::default());
+    let slow = gated_handler(&maps, Backlog::default());
     let other = Story::default();
     let stays = maps.on_event(other.handler());
     maps.start();
     maps.synced().await.unwrap();
     maps.wait_for(put(&server, "default", "a", "1")).await.unwrap();
     maps.wait_for(put(&server, "default", "b", "1")).await.unwrap();
-    let Held { registration, story, gate } = slow;
+    let GatedHandler { registration, story, gate } = slow;
     drained(&stays).await;
     drop(registration);
     gate.notify_one();
@@ -166,13 +166,13 @@ async fn remove_waits_until_the_handler_has_returned() {
     let server = server().await;
     put(&server, "default", "a", "1");
     let maps = informer(&server);
-    let slow = held(&maps, Backlog::default());
+    let slow = gated_handler(&maps, Backlog::default());
     maps.start();
     maps.synced().await.unwrap();
     while slow.registration.backlog() > 0 {
         tokio::task::yield_now().await;
     }
-    let Held { registration, story, gate } = slow;
+    let GatedHandler { registration, story, gate } = slow;
     let removing = tokio::spawn(registration.remove());
     tokio::time::sleep(Duration::from_secs(5)).await;
     assert!(!removing.is_finished());
@@ -188,8 +188,8 @@ async fn a_handler_may_remove_itself() {
     put(&server, "default", "b", "1");
     let maps = informer(&server);
     let (give, take) = std::sync::mpsc::channel::<Registration>();
-    let heard = Arc::new(AtomicUsize::new(0));
-    let count = Arc::clone(&heard);
+    let received = Arc::new(AtomicUsize::new(0));
+    let count = Arc::clone(&received);
     let mut take = Some(take);
     let registration = maps.on_event_async(move |_| {
         count.fetch_add(1, Ordering::Relaxed);
@@ -205,7 +205,7 @@ async fn a_handler_may_remove_itself() {
     maps.start();
     maps.synced().await.unwrap();
     assert!(matches!((&mut stage).await.unwrap(), Err(SyncError::Stopped)));
-    assert_eq!(heard.load(Ordering::Relaxed), 1);
+    assert_eq!(received.load(Ordering::Relaxed), 1);
 }
 
 #[tokio::test(start_paused = true)]
@@ -247,7 +247,7 @@ async fn a_handler_of_a_stopped_informer_is_never_told_and_says_so() {
     handler.remove().await;
 }
 
-/// The one that is told is not told before the handler has returned from it.
+/// Not before the handler has returned from its last initial event.
 #[tokio::test(start_paused = true)]
 async fn a_handler_is_synced_when_it_has_returned_from_its_last_initial_event() {
     let server = server().await;
@@ -255,7 +255,7 @@ async fn a_handler_is_synced_when_it_has_returned_from_its_last_initial_event() 
         put(&server, "default", name, "1");
     }
     let maps = informer(&server);
-    let slow = held(&maps, Backlog::default());
+    let slow = gated_handler(&maps, Backlog::default());
     maps.start();
     maps.synced().await.unwrap();
     let synced = tokio::spawn(slow.registration.synced());
@@ -286,7 +286,7 @@ async fn a_stream_is_synced_when_its_last_initial_event_has_been_taken() {
     synced.await.unwrap().unwrap();
 }
 
-/// kube-rs wakes one of them.
+/// kube-rs wakes only one of them.
 #[tokio::test(start_paused = true)]
 async fn everybody_who_waits_for_the_sync_is_woken() {
     let server = server().await;
@@ -302,7 +302,7 @@ async fn everybody_who_waits_for_the_sync_is_woken() {
     }
 }
 
-/// kube-rs sleeps through the next event if the object of the last one is gone meanwhile.
+/// kube-rs misses the next wake-up if the object of the last event was deleted meanwhile.
 #[tokio::test(start_paused = true)]
 async fn a_stream_wakes_for_every_event_even_if_its_object_is_gone_meanwhile() {
     let server = server().await;
@@ -310,7 +310,7 @@ async fn a_stream_wakes_for_every_event_even_if_its_object_is_gone_meanwhile() {
     maps.start();
     maps.synced().await.unwrap();
     let events = maps.subscribe();
-    let (send, mut heard) = mpsc::unbounded_channel();
+    let (send, mut received) = mpsc::unbounded_channel();
     let reader = tokio::spawn(events.take(4).for_each(move |event| {
         send.send(line(&event)).unwrap();
         std::future::ready(())
@@ -323,7 +323,7 @@ async fn a_stream_wakes_for_every_event_even_if_its_object_is_gone_meanwhile() {
     reader.await.unwrap();
     assert!(before.elapsed() < Duration::from_secs(1), "no timer had to wake it");
     let mut lines = Vec::new();
-    while let Some(line) = heard.recv().await {
+    while let Some(line) = received.recv().await {
         lines.push(line);
     }
     assert_eq!(lines, ["+ default/a", "- default/a Known", "+ default/b", "+ default/c"]);
@@ -377,7 +377,7 @@ async fn one_handler_may_be_added_many_times_and_each_is_told() {
     assert_eq!(story.load(Ordering::Relaxed), 3);
 }
 
-/// On real threads: nothing deadlocks, nothing is lost.
+/// On real threads: no deadlock, no lost event.
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn handlers_that_come_and_go_under_load_hear_whole_stories() {
     let server = Arc::new(server().await);
@@ -440,12 +440,12 @@ async fn resyncs_that_come_faster_than_they_are_heard_do_not_starve_changes() {
     for backlog in [Backlog::Latest, Backlog::Every { limit: 2, overflow: Overflow::Coalesce }, Backlog::default()] {
         let maps = Informer::<ConfigMap>::builder(client(&server)).resync(Duration::from_secs(1)).build();
         let story = Story::default();
-        let heard = story.clone();
+        let received = story.clone();
         let handler = maps.handler().backlog(backlog).on_event_async(move |event| {
-            let heard = heard.clone();
+            let received = received.clone();
             async move {
                 tokio::time::sleep(Duration::from_secs(1)).await;
-                heard.hear(&event);
+                received.hear(&event);
             }
         });
         maps.start();

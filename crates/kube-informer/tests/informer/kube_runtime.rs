@@ -1,4 +1,4 @@
-//! kube-runtime's own controller, told by an informer.
+//! kube-runtime's controller, driven by an informer.
 
 #![cfg(feature = "kube-runtime")]
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on is to fail")]
@@ -21,7 +21,7 @@ use kube_runtime::{Controller, watcher};
 use serde_json::{Value, json};
 use tokio::sync::mpsc;
 
-/// A controller of deployments at work, and the names it reconciles.
+/// A running controller of deployments, and the names it reconciles.
 struct Reconciling {
     names: mpsc::UnboundedReceiver<String>,
     task: tokio::task::JoinHandle<()>,
@@ -114,7 +114,7 @@ async fn a_controller_reconciles_the_owner_of_what_an_informer_tells() {
     objects.patch("web-1", &json!({"spec": {"replicas": 3}})).unwrap();
     assert_eq!(reconciling.next().await, "web");
 
-    // It changes hands: both owners hear of it.
+    // When the owner changes, both owners are reconciled.
     let adopted = json!({"metadata": {"ownerReferences": [owner_reference(&dns)]}});
     objects.patch("web-1", &adopted).unwrap();
     assert_eq!(reconciling.next_two().await, ["dns", "web"]);
@@ -122,9 +122,9 @@ async fn a_controller_reconciles_the_owner_of_what_an_informer_tells() {
     assert_eq!(reconciling.next().await, "dns");
     reconciling.nothing().await;
 
-    let asked = server.requests();
-    let watches = asked.iter().filter(|seen| seen.path.ends_with("/replicasets") && seen.method == "GET").count();
-    assert_eq!(watches, 1, "one watch, which is the informer's: {asked:?}");
+    let requests = server.requests();
+    let watches = requests.iter().filter(|seen| seen.path.ends_with("/replicasets") && seen.method == "GET").count();
+    assert_eq!(watches, 1, "one watch, which is the informer's: {requests:?}");
 }
 
 #[tokio::test(start_paused = true)]
@@ -167,7 +167,7 @@ async fn an_object_that_does_not_fit_holds_up_nobody() {
     let server = server().await;
     deployment(&server, "web");
     let maps = Informer::<ConfigMap>::builder(client(&server)).start();
-    // Read as something that only some of them are.
+    // A type that only some objects fit.
     #[derive(Debug, Clone, serde::Deserialize)]
     struct Numbered {
         data: Data,

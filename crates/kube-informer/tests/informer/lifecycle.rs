@@ -1,4 +1,4 @@
-//! What can be set, namespaces, health, freshness, figures.
+//! Settings, namespaces, health, freshness, figures.
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on is to fail")]
 
@@ -73,7 +73,7 @@ async fn a_relist_of_one_namespace_leaves_the_others_alone() {
     maps.start();
     handler.synced().await.unwrap();
     story.take();
-    // The watch of one namespace expires; its list shows a deletion.
+    // The watch of one namespace expires; its relist reveals a deletion.
     server.faults().inject(Rule::new(Fault::Disconnect).namespace("one").times(3));
     server.cut();
     remove(&server, "one", "a");
@@ -191,7 +191,7 @@ async fn fields_that_are_dropped_are_gone_and_however_kept_bodies_read_the_same(
     }
 }
 
-/// A thousand objects, so that dictionaries are trained and bodies packed, on a blocking thread.
+/// A thousand objects, so that dictionaries are trained and bodies compressed on a blocking thread.
 #[tokio::test(start_paused = true)]
 async fn packed_bodies_read_as_they_came_before_and_after_they_went_cold() {
     let server = server().await;
@@ -234,9 +234,9 @@ async fn every_failure_is_told_also_on_a_stream_that_was_established() {
     let server = server().await;
     server.faults().inject(Rule::new(Fault::status(500)).query("sendInitialEvents", "true").once());
     let errors = Arc::new(Mutex::new(Vec::<ServerError>::new()));
-    let told = Arc::clone(&errors);
+    let recorded = Arc::clone(&errors);
     let maps = Informer::<ConfigMap>::builder(client(&server))
-        .on_watch_error(move |error| told.lock().unwrap().push(error.clone()))
+        .on_watch_error(move |error| recorded.lock().unwrap().push(error.clone()))
         .start();
     maps.synced().await.unwrap();
     let before = errors.lock().unwrap().len();
@@ -352,7 +352,7 @@ async fn wait_until_sees_the_object_come_and_go_and_never_an_empty_cache() {
     assert!(gone.await.unwrap().unwrap().is_none());
 }
 
-/// What was reported, and of whom.
+/// The last reported figures of each informer.
 #[derive(Clone, Default)]
 struct Board(Arc<Mutex<BTreeMap<String, Figures>>>);
 
@@ -391,7 +391,7 @@ async fn figures_are_reported_while_the_informer_runs_and_taken_back_when_it_end
     assert!(board.0.lock().unwrap().is_empty());
 }
 
-/// The verbs that are needed are those of the documentation, and no others.
+/// The required verbs are the documented ones and no others.
 #[tokio::test(start_paused = true)]
 async fn list_and_watch_are_all_that_is_asked_of_the_server() {
     let server = server().await;
@@ -401,7 +401,7 @@ async fn list_and_watch_are_all_that_is_asked_of_the_server() {
     assert!(server.requests().iter().all(|seen| matches!(seen.verb, Some(Verb::List | Verb::Watch))));
 }
 
-/// A server that went back gives old versions to new content.
+/// A restored server reuses versions for other content.
 #[tokio::test(start_paused = true)]
 async fn after_the_server_went_back_an_object_of_the_same_version_may_be_another() {
     let server = server().await;
@@ -440,7 +440,7 @@ async fn a_namespace_that_was_left_begins_anew_whatever_the_server_did_meanwhile
     assert_eq!(keys(&maps), ["one/a"]);
 }
 
-/// Progress, too.
+/// Also its progress.
 #[tokio::test(start_paused = true)]
 async fn a_list_that_is_under_way_shows_how_far_it_is() {
     let server = server().await;
@@ -451,7 +451,7 @@ async fn a_list_that_is_under_way_shows_how_far_it_is() {
         ReflectorSettings { streaming: Streaming::Never, page_size: Some(2), ..ReflectorSettings::default() };
     let maps = Informer::<ConfigMap>::builder(client(&server)).reflector(settings).start();
     maps.synced().await.unwrap();
-    // The first list came whole, out of the server's cache; the one after a 410 comes in pages.
+    // The first list is served whole from the server's watch cache; the one after a 410 is paged.
     server.faults().inject(Rule::new(Fault::Delay(Duration::from_secs(20))).query_given("continue").once());
     put(&server, "default", "m5", "1");
     server.restart();
@@ -461,7 +461,7 @@ async fn a_list_that_is_under_way_shows_how_far_it_is() {
     assert!(maps.is_synced(), "what was there can be read meanwhile");
 }
 
-/// A value of an index, counted by its references.
+/// A value of an index whose references are counted.
 #[derive(Clone)]
 struct Counted {
     value: String,

@@ -1,4 +1,4 @@
-//! Figures for the crate `metrics`.
+//! Metrics for the `metrics` crate.
 
 #![cfg(feature = "metrics")]
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on is to fail")]
@@ -13,7 +13,7 @@ use k8s_openapi::api::core::v1::ConfigMap;
 use kube_informer::{Facade, Informer};
 use metrics::{Counter, Gauge, Histogram, Key, KeyName, Metadata, Recorder, SharedString, Unit};
 
-/// Every metric by its name and labels.
+/// Every metric by name and labels.
 #[derive(Clone, Default)]
 struct Board(Arc<Mutex<BTreeMap<String, Arc<AtomicU64>>>>);
 

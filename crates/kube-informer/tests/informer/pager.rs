@@ -1,4 +1,4 @@
-//! A list in pages.
+//! Paginated lists.
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
@@ -96,7 +96,7 @@ async fn reading_ahead_fetches_up_to_its_bound_and_no_further() {
     let mut objects = pager(&server).page_size(2).read_ahead(3).stream();
     let first = objects.try_next().await.unwrap().unwrap();
     assert_eq!(first.name(), "map-00");
-    // One taken, three waiting and one that waits for room: the third page.
+    // One object is taken, three are buffered and one waits for space: the third page.
     tokio::time::sleep(Duration::from_secs(600)).await;
     assert_eq!(server.request_count(), 3);
     let rest: Vec<_> = objects.try_collect().await.unwrap();

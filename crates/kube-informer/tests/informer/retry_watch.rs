@@ -1,4 +1,4 @@
-//! A watch that goes on when its connection does not.
+//! A watch that survives connection failures.
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
@@ -23,7 +23,7 @@ fn watch(server: &Server, after: u64) -> RetryWatch<ConfigMap> {
     RetryWatch::after(source, Version::new(after.to_string()))
 }
 
-/// The next event in short words.
+/// Waits for the next event and formats it.
 async fn next(events: &mut WatchStream<ConfigMap>) -> String {
     let waited = tokio::time::timeout(Duration::from_secs(3_600), events.next()).await;
     match waited.expect("an hour is enough").expect("more to come").unwrap() {
@@ -93,7 +93,8 @@ async fn a_watch_that_breaks_goes_on_where_it_was_whatever_breaks_it() {
         let server = server().await;
         put(&server, "default", "before", "1");
         server.faults().inject(Rule::new(fault.clone()).verb(Verb::Watch).times(2));
-        // Within what the server remembers, also where only a watch's own end helps.
+        // The watch timeout is shorter than the server's history, also where only the timeout ends
+        // the watch.
         let settings = ReflectorSettings { watch_timeout: Duration::from_secs(30), ..ReflectorSettings::default() };
         let mut events = watch(&server, server.revision()).settings(settings).stream();
         for nth in 0..6 {
@@ -141,7 +142,7 @@ async fn waits_grow_and_the_servers_wish_is_heard() {
     put(&server, "default", "a", "1");
     let begun = Instant::now();
     assert_eq!(next(&mut events).await, "+ a");
-    // 0.8 s and five times twice as much, each at least half of that.
+    // Waits of 0.8 s, doubled five times, each reduced by jitter to at least half.
     assert!(begun.elapsed() >= Duration::from_secs(25), "{:?}", begun.elapsed());
 
     server.faults().inject(Rule::new(Fault::status(429).retry_after(50)).verb(Verb::Watch).once());
@@ -168,9 +169,9 @@ async fn failures_that_are_waited_out_are_told_too() {
     put(&server, "default", "before", "1");
     server.faults().inject(Rule::new(Fault::status(503)).verb(Verb::Watch).times(3));
     let errors: Arc<Mutex<Vec<ServerError>>> = Arc::default();
-    let told = Arc::clone(&errors);
+    let recorded = Arc::clone(&errors);
     let mut events =
-        watch(&server, server.revision()).on_error(move |error| told.lock().unwrap().push(error.clone())).stream();
+        watch(&server, server.revision()).on_error(move |error| recorded.lock().unwrap().push(error.clone())).stream();
     put(&server, "default", "a", "1");
     next(&mut events).await;
     let codes: Vec<Option<u16>> = errors.lock().unwrap().iter().map(ServerError::code).collect();
@@ -191,17 +192,18 @@ async fn a_stream_that_is_dropped_leaves_no_watch() {
     }
 }
 
-/// A source that answers each watch with the next of these, and notes from which version it was asked.
+/// A source that answers each watch with the next scripted response, and records the requested
+/// versions.
 struct Script {
     answers: Mutex<Vec<Result<Vec<Frame>, Failure>>>,
-    asked: Mutex<Vec<String>>,
+    requested: Mutex<Vec<String>>,
 }
 
 impl Script {
     fn new(answers: impl IntoIterator<Item = Result<Vec<Frame>, Failure>>) -> Arc<Self> {
         let mut answers: Vec<_> = answers.into_iter().collect();
         answers.reverse();
-        Arc::new(Self { answers: Mutex::new(answers), asked: Mutex::default() })
+        Arc::new(Self { answers: Mutex::new(answers), requested: Mutex::default() })
     }
 }
 
@@ -212,7 +214,7 @@ impl ListWatch for Script {
 
     async fn watch(&self, query: WatchQuery) -> Result<Body, ServerError> {
         let WatchStart::After(version) = &query.start else { panic!("{query:?}") };
-        self.asked.lock().unwrap().push(version.to_string());
+        self.requested.lock().unwrap().push(version.to_string());
         let answer = self.answers.lock().unwrap().pop();
         match answer {
             Some(Ok(frames)) => Ok(Body::from_frames(stream::iter(frames))),
@@ -236,7 +238,7 @@ async fn bookmarks_are_not_told_but_move_where_the_next_watch_begins() {
     let mut events = RetryWatch::<ConfigMap>::after(Arc::clone(&source), Version::new("3")).stream();
     assert_eq!(next(&mut events).await, "+ a");
     assert_eq!(next(&mut events).await, "~ a");
-    assert_eq!(*source.asked.lock().unwrap(), ["3", "9"]);
+    assert_eq!(*source.requested.lock().unwrap(), ["3", "9"]);
 }
 
 #[tokio::test(start_paused = true)]
@@ -253,7 +255,7 @@ async fn a_failure_in_the_stream_that_nobody_knows_is_waited_out_and_a_refusal_i
     let mut events = RetryWatch::<ConfigMap>::after(Arc::clone(&source), Version::new("3")).stream();
     assert_eq!(next(&mut events).await, "+ a");
     assert!(last_error(events).await.is_forbidden());
-    assert_eq!(*source.asked.lock().unwrap(), ["3", "3", "3", "3", "3", "5"]);
+    assert_eq!(*source.requested.lock().unwrap(), ["3", "3", "3", "3", "3", "5"]);
 }
 
 #[tokio::test(start_paused = true)]
@@ -272,7 +274,7 @@ async fn a_frame_that_stays_unreadable_ends_it_after_three_tries() {
     let source = Script::new([broken(), broken(), broken()]);
     let error = last_error(RetryWatch::<ConfigMap>::after(Arc::clone(&source), Version::new("3")).stream()).await;
     assert!(matches!(error.failure(), Failure::Undecodable(_)), "{error}");
-    assert_eq!(source.asked.lock().unwrap().len(), 3);
+    assert_eq!(source.requested.lock().unwrap().len(), 3);
 }
 
 #[tokio::test(start_paused = true)]
@@ -280,6 +282,6 @@ async fn a_source_that_never_answers_is_asked_again() {
     let source = Script::new([]);
     let mut events = RetryWatch::<ConfigMap>::after(Arc::clone(&source), Version::new("3")).stream();
     assert!(tokio::time::timeout(Duration::from_secs(600), events.next()).await.is_err());
-    let asked = source.asked.lock().unwrap().len();
-    assert!((5..=10).contains(&asked), "{asked}");
+    let requested = source.requested.lock().unwrap().len();
+    assert!((5..=10).contains(&requested), "{requested}");
 }

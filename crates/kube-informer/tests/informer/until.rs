@@ -1,4 +1,4 @@
-//! Waiting for a state of one object, with a cache and without.
+//! Waiting for a state of one object, with and without a cache.
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
@@ -14,10 +14,10 @@ use kube_informer::{ApiListWatch, Informer, Obj, ServerError, until};
 
 type Found = BoxFuture<'static, Result<Option<Obj<ConfigMap>>, ServerError>>;
 
-/// Waits for the map `default/a` to have a value, noting the states it was asked about.
+/// Waits until the map `default/a` has this value; records the states passed to the condition.
 fn until_value(server: &Server, value: Option<&'static str>) -> (Found, Arc<Mutex<Vec<String>>>) {
-    let asked: Arc<Mutex<Vec<String>>> = Arc::default();
-    let notes = Arc::clone(&asked);
+    let observed: Arc<Mutex<Vec<String>>> = Arc::default();
+    let notes = Arc::clone(&observed);
     let wanted = key("default", "a");
     let source = ApiListWatch::of::<ConfigMap>(client(server)).object(&wanted);
     let found = until(source, wanted, move |map: Option<&Obj<ConfigMap>>| {
@@ -25,10 +25,10 @@ fn until_value(server: &Server, value: Option<&'static str>) -> (Found, Arc<Mute
         notes.lock().unwrap().push(now.unwrap_or("none").to_owned());
         now == value
     });
-    (found, asked)
+    (found, observed)
 }
 
-/// Waits until the server has a watch open.
+/// Waits until the server has an open watch.
 async fn watched(server: &Server) {
     while server.watches().is_empty() {
         tokio::task::yield_now().await;
@@ -52,14 +52,14 @@ async fn a_state_that_is_there_already_needs_no_watch() {
 async fn a_state_that_comes_later_is_found_by_one_watch() {
     let server = server().await;
     put(&server, "default", "b", "3");
-    let (found, asked) = until_value(&server, Some("3"));
+    let (found, observed) = until_value(&server, Some("3"));
     let found = tokio::spawn(found);
     watched(&server).await;
     for value in ["1", "2", "3"] {
         put(&server, "default", "a", value);
     }
     assert_eq!(found.await.unwrap().unwrap().unwrap().label("value"), Some("3"));
-    assert_eq!(*asked.lock().unwrap(), ["none", "1", "2", "3"]);
+    assert_eq!(*observed.lock().unwrap(), ["none", "1", "2", "3"]);
 }
 
 #[tokio::test(start_paused = true)]
@@ -79,9 +79,9 @@ async fn a_broken_watch_and_an_expired_version_lose_no_state_and_ask_about_none_
         let server = server().await;
         put(&server, "default", "a", "1");
         server.faults().inject(Rule::new(fault.clone()).verb(Verb::Watch).times(3));
-        let (found, asked) = until_value(&server, Some("4"));
+        let (found, observed) = until_value(&server, Some("4"));
         let found = tokio::spawn(found);
-        while asked.lock().unwrap().is_empty() {
+        while observed.lock().unwrap().is_empty() {
             tokio::task::yield_now().await;
         }
         for value in ["2", "3", "4"] {
@@ -89,7 +89,7 @@ async fn a_broken_watch_and_an_expired_version_lose_no_state_and_ask_about_none_
             tokio::time::sleep(Duration::from_secs(60)).await;
         }
         assert!(found.await.unwrap().unwrap().is_some(), "{fault:?}");
-        assert_eq!(*asked.lock().unwrap(), ["1", "2", "3", "4"], "{fault:?}");
+        assert_eq!(*observed.lock().unwrap(), ["1", "2", "3", "4"], "{fault:?}");
     }
 }
 

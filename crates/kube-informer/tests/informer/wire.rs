@@ -16,7 +16,7 @@ use kube_informer::{Informer, Keep, Kind as _, Object, Verdict, Wire};
 use serde_json::{Value, json};
 use tower::ServiceExt;
 
-/// A client, and what it was answered with.
+/// A client and the content types of its responses.
 fn client(server: &Server) -> (Client, Arc<Mutex<Vec<String>>>) {
     let seen: Arc<Mutex<Vec<String>>> = Arc::default();
     let answers = Arc::clone(&seen);

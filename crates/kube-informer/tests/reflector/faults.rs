@@ -16,7 +16,7 @@ fn paged() -> ReflectorSettings {
     ReflectorSettings { streaming: Streaming::Never, ..ReflectorSettings::default() }
 }
 
-/// Watches that are no streaming lists.
+/// Applies to watches that are not streaming lists.
 fn on_watch(fault: Fault) -> Rule {
     Rule::new(fault).verb(Verb::Watch).when(|request| request.query("sendInitialEvents").is_none())
 }
@@ -68,7 +68,7 @@ fn every_fault() -> Vec<Fault> {
     ]
 }
 
-/// Some things happen, while every request of one sort fails, a few times over.
+/// Changes objects while requests of one kind fail several times, then waits for convergence.
 async fn converges_under(fault: Fault, on: fn(Fault) -> Rule, settings: ReflectorSettings, times: u64) {
     let server = server().await;
     server.create(&map("before")).unwrap();
@@ -308,7 +308,7 @@ async fn a_silent_watch_on_a_server_that_went_back_is_found_out() {
     rig.change("a", 1);
     rig.put("b");
     rig.converges().await;
-    // The question that follows a failure is lost too: only silence is left.
+    // The probe that follows a failure fails too, so only the detection of silence is left.
     rig.server.faults().inject(Rule::new(Fault::status(403)).query("limit", "1").once());
     rig.server.restore(&backup);
     let restored = tokio::time::Instant::now();

@@ -1,4 +1,4 @@
-//! The one door to a server: what is sent, and what is made of what comes back.
+//! The client interface `ListWatch`: requests sent, and responses parsed.
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
@@ -23,10 +23,10 @@ use kube_informer::{
 
 type Answer = Response<UnsyncBoxBody<Bytes, io::Error>>;
 
-/// The requests that came: path and query, Accept, Accept-Encoding.
+/// Received requests: path and query, Accept, Accept-Encoding.
 type Seen = Arc<Mutex<Vec<(String, String, String)>>>;
 
-/// A client whose every request is answered by this function.
+/// A client whose requests are answered by this function.
 fn client(answer: impl Fn(&Request<kube::client::Body>) -> Answer + Send + Sync + 'static) -> (Client, Seen) {
     let seen = Seen::default();
     let seen_too = Arc::clone(&seen);

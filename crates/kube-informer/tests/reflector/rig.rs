@@ -1,4 +1,5 @@
-//! A reflector on an embedded server, its deltas folded into a store, on paused time.
+//! Test support: a reflector on an embedded server whose deltas are applied to a store, on paused
+//! time.
 
 #![allow(dead_code, reason = "each test file uses its own part of it")]
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
@@ -21,8 +22,8 @@ use tokio::sync::watch;
 use tokio::task::JoinHandle;
 use tokio::time::Instant;
 
-/// No test waits longer than this, which on paused time is nothing.
-const LONGEST: Duration = Duration::from_secs(7_200);
+/// Limit for every wait; costs no real time, because time is paused.
+const TIMEOUT: Duration = Duration::from_secs(7_200);
 
 pub(crate) struct Rig {
     pub(crate) server: Server,
@@ -30,11 +31,11 @@ pub(crate) struct Rig {
     pub(crate) errors: Arc<Mutex<Vec<ServerError>>>,
     pub(crate) started: Instant,
     fold: Arc<Mutex<Fold>>,
-    heard: watch::Receiver<u64>,
+    delta_count: watch::Receiver<u64>,
     task: JoinHandle<()>,
 }
 
-/// What came of the deltas.
+/// The store and the events, relists and counters derived from the deltas.
 struct Fold {
     store: Store,
     lister: Lister<Untyped>,
@@ -44,9 +45,9 @@ struct Fold {
     abandoned: usize,
 }
 
-struct Folding(Arc<Mutex<Fold>>, watch::Sender<u64>);
+struct StoreSink(Arc<Mutex<Fold>>, watch::Sender<u64>);
 
-impl DeltaSink for Folding {
+impl DeltaSink for StoreSink {
     async fn accept(&mut self, delta: Delta) -> Result<(), SinkClosed> {
         let mut fold = self.0.lock().unwrap();
         match &delta {
@@ -59,12 +60,12 @@ impl DeltaSink for Folding {
         let now = Instant::now();
         fold.events.extend(events.into_iter().map(|event| (now, event)));
         drop(fold);
-        self.1.send_modify(|heard| *heard += 1);
+        self.1.send_modify(|delta_count| *delta_count += 1);
         Ok(())
     }
 }
 
-/// A server without a socket.
+/// An in-process server without a socket.
 pub(crate) async fn server() -> Server {
     Server::builder().in_process().seed(1).start().await.unwrap()
 }
@@ -73,7 +74,7 @@ pub(crate) fn client(server: &Server) -> Client {
     Client::new(server.service(), "default")
 }
 
-/// Makes objects as an informer would.
+/// Decodes objects as an informer does.
 pub(crate) fn intake() -> impl FnMut(&Bytes, ObjectSource) -> Result<Obj<Untyped>, kube_informer::DecodeError> + Send {
     let encoder = BodyEncoder::new(BodyEncoderSettings::default());
     move |json: &Bytes, source| {
@@ -86,7 +87,7 @@ pub(crate) fn intake() -> impl FnMut(&Bytes, ObjectSource) -> Result<Obj<Untyped
 }
 
 impl Rig {
-    /// Reflects all config maps.
+    /// Starts a reflector of all config maps.
     pub(crate) fn start(server: Server, settings: ReflectorSettings) -> Self {
         let source = ApiListWatch::of::<ConfigMap>(client(&server));
         Self::start_on(server, settings, WatchScope::Everything, source)
@@ -99,49 +100,49 @@ impl Rig {
         source: impl ListWatch,
     ) -> Self {
         let errors: Arc<Mutex<Vec<ServerError>>> = Arc::default();
-        let told = Arc::clone(&errors);
+        let recorded = Arc::clone(&errors);
         let reflector = Reflector::new("configmaps", scope, source, settings, intake())
             .seed(7)
-            .on_error(move |error| told.lock().unwrap().push(error.clone()));
+            .on_error(move |error| recorded.lock().unwrap().push(error.clone()));
         let store = Store::seeded(Ingest::default(), 7);
         let lister = Lister::new(store.reader());
         let fold = Fold { store, lister, events: Vec::new(), relists: Vec::new(), ended: 0, abandoned: 0 };
         let fold = Arc::new(Mutex::new(fold));
-        let (sender, heard) = watch::channel(0);
+        let (sender, delta_count) = watch::channel(0);
         let status = reflector.status();
-        let task = tokio::spawn(reflector.run(Folding(Arc::clone(&fold), sender)));
-        Self { server, status, errors, started: Instant::now(), fold, heard, task }
+        let task = tokio::spawn(reflector.run(StoreSink(Arc::clone(&fold), sender)));
+        Self { server, status, errors, started: Instant::now(), fold, delta_count, task }
     }
 
-    /// A rig that has listed what there is.
+    /// Starts a rig and waits until its first list is complete.
     pub(crate) async fn synced(server: Server, settings: ReflectorSettings) -> Self {
         let mut rig = Self::start(server, settings);
         rig.converges().await;
         rig
     }
 
-    /// Waits until this holds.
+    /// Waits until the condition holds; panics after [`TIMEOUT`].
     pub(crate) async fn until(&mut self, what: &str, mut holds: impl FnMut(&Self) -> bool) {
-        let (mut heard, mut status) = (self.heard.clone(), self.status.clone());
+        let (mut delta_count, mut status) = (self.delta_count.clone(), self.status.clone());
         let waiting = async {
             loop {
-                heard.mark_unchanged();
+                delta_count.mark_unchanged();
                 status.mark_unchanged();
                 if holds(self) {
                     return;
                 }
                 tokio::select! {
                     biased;
-                    changed = heard.changed() => changed.unwrap(),
+                    changed = delta_count.changed() => changed.unwrap(),
                     changed = status.changed() => changed.unwrap(),
                 }
             }
         };
-        let in_time = tokio::time::timeout(LONGEST, waiting).await.is_ok();
+        let in_time = tokio::time::timeout(TIMEOUT, waiting).await.is_ok();
         assert!(in_time, "never: {what}; {:?}\n{:?}", self.status.borrow(), self.errors.lock().unwrap());
     }
 
-    /// Waits until the cache is what the server has, and checks every story told on the way.
+    /// Waits until the cache equals the server's state, then checks all event sequences.
     pub(crate) async fn converges(&mut self) {
         let complete = |rig: &Self| {
             let fold = rig.fold.lock().unwrap();
@@ -151,18 +152,18 @@ impl Rig {
         self.check_stories();
     }
 
-    /// Lets this much time pass.
+    /// Lets this many seconds pass.
     pub(crate) async fn pass(&self, seconds: u64) {
         tokio::time::sleep(Duration::from_secs(seconds)).await;
     }
 
-    /// Key and version of everything in the cache.
+    /// Key and resource version of everything in the cache.
     pub(crate) fn cache(&self) -> BTreeMap<String, String> {
         let objects = self.fold.lock().unwrap().lister.list();
         objects.iter().map(|object| (object.key().to_string(), object.version().to_string())).collect()
     }
 
-    /// Key and version of everything on the server.
+    /// Key and resource version of everything on the server.
     pub(crate) fn truth(&self) -> BTreeMap<String, String> {
         let objects = self.server.objects("v1", "ConfigMap").unwrap().list();
         let text = |object: &Value, field: &str| object["metadata"][field].as_str().unwrap().to_owned();
@@ -191,7 +192,7 @@ impl Rig {
         self.fold.lock().unwrap().relists.clone()
     }
 
-    /// How many lists were completed.
+    /// Number of completed lists.
     pub(crate) fn ended(&self) -> usize {
         self.fold.lock().unwrap().ended
     }
@@ -202,20 +203,22 @@ impl Rig {
         requests.into_iter().filter(|seen| seen.path.ends_with("/configmaps")).collect()
     }
 
-    /// The requests, in short: `stream`, `watch`, `list` or `probe`.
+    /// Kind of each request: `stream`, `watch`, `list` or `probe`.
     pub(crate) fn kinds_of_requests(&self) -> Vec<&'static str> {
         self.requests().iter().map(kind_of).collect()
     }
 
-    /// The seconds between requests of this kind.
+    /// Seconds between consecutive requests of this kind.
     pub(crate) fn gaps(&self, kind: &str) -> Vec<f64> {
         let times: Vec<Instant> =
             self.requests().iter().filter(|seen| kind_of(seen) == kind).map(|seen| seen.at).collect();
         times.windows(2).map(|pair| (pair[1] - pair[0]).as_secs_f64()).collect()
     }
 
-    /// Each object is added once, updated to ever newer versions, and deleted once; a new object of the same name has a story of
-    /// its own. Only a server that went back may have versions go back.
+    /// Checks that each object is added once, updated to ever newer versions, and deleted once.
+    ///
+    /// A new object of the same name has its own event sequence. Versions may go back only if the
+    /// server did.
     pub(crate) fn check_stories(&self) {
         let fold = self.fold.lock().unwrap();
         let went_back = fold.relists.contains(&History::WentBack);

@@ -1,4 +1,5 @@
-//! A reflector on a server that restarts, refuses, breaks off and goes back in time.
+//! A reflector on a server that restarts, refuses or drops connections, or is restored to an older
+//! state.
 
 use std::time::Duration;
 
@@ -227,7 +228,7 @@ async fn pages_make_one_list() {
         server.create(&map(&format!("m{nth:02}"))).unwrap();
     }
     let settings = ReflectorSettings { page_size: Some(10), ..paged() };
-    // Any version is answered at once whatever the limit, so the first list is one for the newest.
+    // A list at any version ignores the limit, so the first list requests the latest.
     let source =
         ApiListWatch::of::<ConfigMap>(client(&server)).tweak(|parameters| parameters.remove("resourceVersion"));
     let mut rig = Rig::start_on(server, settings, WatchScope::Everything, source);

@@ -1,6 +1,8 @@
-//! Random servers and random faults on paused time: the cache converges, every story is legal, and requests stay within the backoff.
+//! Random servers and faults on paused time: the cache converges, every event sequence is valid,
+//! and the request rate stays within the backoff.
 //!
-//! `KUBE_INFORMER_SEEDS=100000` runs more; a failing seed is printed and replays alone with `KUBE_INFORMER_SEED=…`.
+//! `KUBE_INFORMER_SEEDS=100000` runs more seeds. A failing seed is printed; `KUBE_INFORMER_SEED=…`
+//! replays it alone.
 
 use std::time::Duration;
 
@@ -43,23 +45,23 @@ fn play(seed: u64) -> Vec<String> {
     runtime.block_on(simulate(seed))
 }
 
-/// Gives everything that was told and asked.
+/// Returns a transcript of all events and requests.
 async fn simulate(seed: u64) -> Vec<String> {
-    let mut dice = Pcg64::seed_from_u64(seed);
+    let mut rng = Pcg64::seed_from_u64(seed);
     let settings = ReflectorSettings {
-        streaming: if dice.random_bool(0.5) { Streaming::Preferred } else { Streaming::Never },
-        page_size: dice.random_bool(0.3).then(|| dice.random_range(1..5)),
+        streaming: if rng.random_bool(0.5) { Streaming::Preferred } else { Streaming::Never },
+        page_size: rng.random_bool(0.3).then(|| rng.random_range(1..5)),
         ..ReflectorSettings::default()
     };
     let mut rig = Rig::start(server().await, settings);
     let mut made = 0;
     let mut backup = None;
-    for _ in 0..dice.random_range(5..40) {
-        match dice.random_range(0..100) {
+    for _ in 0..rng.random_range(5..40) {
+        match rng.random_range(0..100) {
             0..30 => {
                 made += 1;
-                // Names come again, so that deleted objects are made anew.
-                let name = format!("m{}", dice.random_range(0..12));
+                // Names are reused, so that deleted objects are recreated.
+                let name = format!("m{}", rng.random_range(0..12));
                 if rig.truth().contains_key(&format!("default/{name}")) {
                     rig.change(&name, made);
                 } else {
@@ -70,12 +72,12 @@ async fn simulate(seed: u64) -> Vec<String> {
                 let there: Vec<String> = rig.truth().into_keys().collect();
                 let mine = there.iter().filter_map(|key| key.strip_prefix("default/m")).collect::<Vec<_>>();
                 if !mine.is_empty() {
-                    rig.delete(&format!("m{}", mine[dice.random_range(0..mine.len())]));
+                    rig.delete(&format!("m{}", mine[rng.random_range(0..mine.len())]));
                 }
             }
             45..60 => {
-                let rule = Rule::new(random_fault(&mut dice)).times(dice.random_range(1..4));
-                let rule = match dice.random_range(0..3) {
+                let rule = Rule::new(random_fault(&mut rng)).times(rng.random_range(1..4));
+                let rule = match rng.random_range(0..3) {
                     0 => rule.verb(Verb::Watch),
                     1 => rule.verb(Verb::List),
                     _ => rule,
@@ -89,8 +91,8 @@ async fn simulate(seed: u64) -> Vec<String> {
             76..79 => {
                 if let Some(backup) = &backup {
                     rig.server.restore(backup);
-                    // What was made after a restore has versions that may have been seen with other content, until the
-                    // reflector has had a chance to notice.
+                    // Until the reflector notices the restore, new writes may reuse versions that
+                    // it has seen with other content.
                     rig.pass(200).await;
                     rig.server.faults().clear();
                     rig.converges().await;
@@ -99,33 +101,34 @@ async fn simulate(seed: u64) -> Vec<String> {
             79..82 => {
                 rig.server.refuse().await;
                 rig.server.cut();
-                rig.pass(dice.random_range(1..100)).await;
+                rig.pass(rng.random_range(1..100)).await;
                 rig.server.accept().await;
             }
-            82..92 => rig.pass(dice.random_range(1..120)).await,
-            _ => tokio::time::sleep(Duration::from_millis(dice.random_range(1..500))).await,
+            82..92 => rig.pass(rng.random_range(1..120)).await,
+            _ => tokio::time::sleep(Duration::from_millis(rng.random_range(1..500))).await,
         }
     }
     rig.server.faults().clear();
     rig.converges().await;
     let passed = rig.started.elapsed().as_secs_f64();
     let requests = rig.server.request_count();
-    // Each of the few dozen things that happened may cost a handful of quick tries; beyond that, the backoff's cap and the probes.
+    // Each action may cost a few immediate retries; beyond that, the backoff cap and the probes
+    // bound the rate.
     assert!((requests as f64) < 300.0 + passed / 5.0, "{requests} requests in {passed} s");
     rig.transcript()
 }
 
-fn random_fault(dice: &mut impl Rng) -> Fault {
-    let events = dice.random_range(0..3);
-    match dice.random_range(0..16) {
+fn random_fault(rng: &mut impl Rng) -> Fault {
+    let events = rng.random_range(0..3);
+    match rng.random_range(0..16) {
         0 => Fault::Disconnect,
-        1 => Fault::status([401, 403, 404, 500, 503, 504][dice.random_range(0..6)]),
+        1 => Fault::status([401, 403, 404, 500, 503, 504][rng.random_range(0..6)]),
         2 => Fault::TooManyRequests,
         3 => Fault::GoneAtOpen,
-        4 => Fault::Delay(Duration::from_secs(dice.random_range(1..100))),
-        5 => Fault::StallAfterBytes(dice.random_range(0..500)),
+        4 => Fault::Delay(Duration::from_secs(rng.random_range(1..100))),
+        5 => Fault::StallAfterBytes(rng.random_range(0..500)),
         6 => Fault::StallAfterEvents(events),
-        7 => Fault::CutAfterBytes(dice.random_range(0..500)),
+        7 => Fault::CutAfterBytes(rng.random_range(0..500)),
         8 => Fault::CutAfterEvents(events),
         9 => Fault::CutWithinEvent(events),
         10 => Fault::EndAfterEvents(events),

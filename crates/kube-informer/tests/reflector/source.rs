@@ -1,4 +1,4 @@
-//! A reflector on sources of one's own: what it asks them, and what it makes of their answers.
+//! A reflector on custom sources: the requests it sends, and how it handles the responses.
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
@@ -18,12 +18,12 @@ use kube_informer::{
 };
 use tokio::sync::mpsc;
 
-/// Answers each request with the next thing it was told to.
+/// Answers each request with the next scripted response.
 #[derive(Default)]
 struct Script {
     lists: Mutex<Vec<Answer>>,
     watches: Mutex<Vec<Answer>>,
-    asked: Mutex<Vec<String>>,
+    requests: Mutex<Vec<String>>,
 }
 
 enum Answer {
@@ -38,7 +38,7 @@ impl Script {
         Arc::new(Self {
             lists: reversed(lists.into_iter().collect()),
             watches: reversed(watches.into_iter().collect()),
-            asked: Mutex::default(),
+            requests: Mutex::default(),
         })
     }
 
@@ -51,8 +51,8 @@ impl Script {
         }
     }
 
-    fn asked(&self) -> Vec<String> {
-        self.asked.lock().unwrap().clone()
+    fn requests(&self) -> Vec<String> {
+        self.requests.lock().unwrap().clone()
     }
 }
 
@@ -64,7 +64,7 @@ impl ListWatch for Script {
             ListVersion::NotOlderThan(version) => version.to_string(),
             other => panic!("{other:?}"),
         };
-        self.asked.lock().unwrap().push(format!("list {version:?}"));
+        self.requests.lock().unwrap().push(format!("list {version:?}"));
         Self::answer(&self.lists, Doing::List).await
     }
 
@@ -73,7 +73,7 @@ impl ListWatch for Script {
             WatchStart::After(version) => format!("watch {version:?}"),
             other => format!("{other:?}"),
         };
-        self.asked.lock().unwrap().push(word);
+        self.requests.lock().unwrap().push(word);
         Self::answer(&self.watches, Doing::Watch).await
     }
 }
@@ -87,7 +87,7 @@ fn list(version: &str, things: &[Bytes]) -> Answer {
     Answer::Body(Body::from_list(&Version::new(version), things))
 }
 
-/// A watch that stays open after these.
+/// A watch that stays open after these frames.
 fn watch(frames: impl IntoIterator<Item = Frame>) -> Answer {
     let frames: Vec<Frame> = frames.into_iter().collect();
     Answer::Body(Body::from_frames(stream::iter(frames).chain(stream::pending())))
@@ -97,8 +97,8 @@ fn paged() -> ReflectorSettings {
     ReflectorSettings { streaming: Streaming::Never, ..ReflectorSettings::default() }
 }
 
-/// What a reflector tells on this source, in short words, for as long as nothing changes.
-async fn told(source: Arc<Script>, settings: ReflectorSettings, seconds: u64) -> Vec<String> {
+/// Runs a reflector on this source for some seconds; returns its deltas in short form.
+async fn deltas_of(source: Arc<Script>, settings: ReflectorSettings, seconds: u64) -> Vec<String> {
     let (sender, mut deltas) = mpsc::channel(1_000);
     let reflector = Reflector::new("things", WatchScope::Everything, source, settings, intake()).seed(1);
     let running = tokio::time::timeout(Duration::from_secs(seconds), reflector.run(sender));
@@ -128,12 +128,12 @@ async fn what_a_source_says_is_told_in_its_order() {
         Frame::Deleted(thing("a", 10)),
     ];
     let source = Script::new([list("1", &[thing("a", 1)])], [watch(frames)]);
-    let words = told(Arc::clone(&source), paged(), 10).await;
+    let words = deltas_of(Arc::clone(&source), paged(), 10).await;
     assert_eq!(words, ["begun", "listed a", "ended 1", "changed b", "changed a", "bookmark 9", "deleted a"]);
-    assert_eq!(source.asked(), ["list \"0\"", "watch Version(1)"]);
+    assert_eq!(source.requests(), ["list \"0\"", "watch Version(1)"]);
 }
 
-/// An intake that is behind after every object, and notes what happens.
+/// An intake that is behind after every object, and records its calls.
 struct Behind(Arc<Mutex<Vec<String>>>, usize);
 
 impl Intake for Behind {
@@ -162,11 +162,11 @@ async fn what_was_received_is_heard_before_the_intake_catches_up() {
     let (sender, mut deltas) = mpsc::channel(1_000);
     let reflector = Reflector::new("things", WatchScope::Everything, source, paged(), intake).seed(1);
     let running = tokio::spawn(reflector.run(sender));
-    let heard = Arc::clone(&notes);
+    let recorder = Arc::clone(&notes);
     let hearing = tokio::spawn(async move {
         while let Some(delta) = deltas.recv().await {
             if let Delta::Changed(object) = delta {
-                heard.lock().unwrap().push(format!("heard of {}", object.name()));
+                recorder.lock().unwrap().push(format!("heard of {}", object.name()));
             }
         }
     });
@@ -180,7 +180,7 @@ async fn what_was_received_is_heard_before_the_intake_catches_up() {
 async fn a_source_that_cannot_stream_is_listed() {
     let streamed = Answer::Error(Failure::Request("no streaming here".into()));
     let source = Script::new([list("1", &[thing("a", 1)])], [streamed, watch([])]);
-    assert_eq!(told(source, ReflectorSettings::default(), 10).await, ["begun", "listed a", "ended 1"]);
+    assert_eq!(deltas_of(source, ReflectorSettings::default(), 10).await, ["begun", "listed a", "ended 1"]);
 }
 
 #[tokio::test(start_paused = true)]
@@ -190,7 +190,7 @@ async fn a_streaming_list_that_breaks_off_leaves_nothing_half_told() {
         Err(ServerError::new(Doing::StreamingList, "things", Failure::BodyCut("reset".into()))),
     ]));
     let source = Script::new([list("5", &[thing("b", 5)])], [Answer::Body(half), watch([])]);
-    let words = told(source, ReflectorSettings::default(), 10).await;
+    let words = deltas_of(source, ReflectorSettings::default(), 10).await;
     assert_eq!(words, ["begun", "listed a", "abandoned", "begun", "listed b", "ended 5"]);
 }
 
@@ -200,7 +200,7 @@ async fn a_list_that_ends_in_the_middle_of_an_object_is_abandoned() {
         b"{\"metadata\":{\"resourceVersion\":\"1\"},\"items\":[{\"metadata\":{\"name\":\"a\"}},{\"meta",
     ))]));
     let source = Script::new([Answer::Body(half), list("2", &[])], [watch([])]);
-    let words = told(source, paged(), 10).await;
+    let words = deltas_of(source, paged(), 10).await;
     assert_eq!(words, ["begun", "listed a", "abandoned", "begun", "ended 2"]);
 }
 
@@ -209,9 +209,9 @@ async fn a_watch_that_ends_in_the_middle_of_a_frame_did_not_end_well() {
     let half = Body::from_stream(stream::iter([Ok(Bytes::from_static(b"{\"type\":\"ADDED\",\"obj"))]));
     let source = Script::new([list("1", &[])], [Answer::Body(half), watch([])]);
     let errors: Arc<Mutex<Vec<ServerError>>> = Arc::default();
-    let told = Arc::clone(&errors);
+    let recorded = Arc::clone(&errors);
     let reflector = Reflector::new("things", WatchScope::Everything, Arc::clone(&source), paged(), intake())
-        .on_error(move |error| told.lock().unwrap().push(error.clone()));
+        .on_error(move |error| recorded.lock().unwrap().push(error.clone()));
     let (sender, _deltas) = mpsc::channel(10);
     let running = tokio::time::timeout(Duration::from_secs(10), reflector.run(sender));
     assert!(running.await.is_err());
@@ -219,7 +219,7 @@ async fn a_watch_that_ends_in_the_middle_of_a_frame_did_not_end_well() {
         errors.lock().unwrap()[0].to_string(),
         "watching things: the answer broke off: in the middle of a frame"
     );
-    assert_eq!(source.asked()[..3], ["list \"0\"", "watch Version(1)", "watch Version(1)"]);
+    assert_eq!(source.requests()[..3], ["list \"0\"", "watch Version(1)", "watch Version(1)"]);
 }
 
 #[tokio::test(start_paused = true)]
@@ -227,15 +227,15 @@ async fn the_last_frame_of_a_watch_may_lack_its_line_break() {
     let line = format!("{{\"type\":\"ADDED\",\"object\":{}}}", String::from_utf8(thing("a", 2).to_vec()).unwrap());
     let body = Body::from_stream(stream::iter([Ok(Bytes::from(line))]));
     let source = Script::new([list("1", &[])], [Answer::Body(body), watch([])]);
-    assert_eq!(told(Arc::clone(&source), paged(), 10).await, ["begun", "ended 1", "changed a"]);
-    assert_eq!(source.asked(), ["list \"0\"", "watch Version(1)", "watch Version(2)"]);
+    assert_eq!(deltas_of(Arc::clone(&source), paged(), 10).await, ["begun", "ended 1", "changed a"]);
+    assert_eq!(source.requests(), ["list \"0\"", "watch Version(1)", "watch Version(2)"]);
 }
 
 #[tokio::test(start_paused = true)]
 async fn an_object_in_a_list_that_cannot_be_read_does_not_stop_the_list() {
     let things = [thing("a", 1), Bytes::from_static(b"{\"metadata\":{\"name\":7}}"), thing("c", 1)];
     let source = Script::new([list("1", &things)], [watch([])]);
-    assert_eq!(told(source, paged(), 10).await, ["begun", "listed a", "listed c", "ended 1"]);
+    assert_eq!(deltas_of(source, paged(), 10).await, ["begun", "listed a", "listed c", "ended 1"]);
 }
 
 #[tokio::test(start_paused = true)]
@@ -244,15 +244,15 @@ async fn a_table_is_not_taken_for_an_empty_list() {
         b"{\"kind\":\"Table\",\"apiVersion\":\"meta.k8s.io/v1\",\"metadata\":{\"resourceVersion\":\"1\"},\"rows\":[]}",
     ))]));
     let source = Script::new([Answer::Body(table), list("2", &[])], [watch([])]);
-    assert_eq!(told(source, paged(), 10).await, ["begun", "ended 2"]);
+    assert_eq!(deltas_of(source, paged(), 10).await, ["begun", "ended 2"]);
 }
 
 #[tokio::test(start_paused = true)]
 async fn versions_that_are_no_numbers_do() {
     let frames = [Frame::Bookmark(Version::new("v2"))];
     let source = Script::new([list("v1", &[])], [watch(frames), watch([])]);
-    assert_eq!(told(Arc::clone(&source), paged(), 10).await, ["begun", "ended v1", "bookmark v2"]);
-    assert_eq!(source.asked(), ["list \"0\"", "watch Version(v1)"]);
+    assert_eq!(deltas_of(Arc::clone(&source), paged(), 10).await, ["begun", "ended v1", "bookmark v2"]);
+    assert_eq!(source.requests(), ["list \"0\"", "watch Version(v1)"]);
 }
 
 #[tokio::test(start_paused = true)]
@@ -260,9 +260,9 @@ async fn a_failure_of_the_servers_store_makes_a_list_without_what_it_lost() {
     let failed = Frame::Failed { code: 500, reason: "StoreReadError".to_owned(), message: "corrupt object".to_owned() };
     let lists = [list("1", &[thing("a", 1), thing("b", 1)]), list("5", &[thing("b", 1)])];
     let source = Script::new(lists, [watch([failed]), watch([])]);
-    let words = told(Arc::clone(&source), paged(), 10).await;
+    let words = deltas_of(Arc::clone(&source), paged(), 10).await;
     assert_eq!(words, ["begun", "listed a", "listed b", "ended 1", "begun", "listed b", "ended 5"]);
-    assert_eq!(source.asked()[2], "list \"1\"", "none older than ours");
+    assert_eq!(source.requests()[2], "list \"1\"", "none older than ours");
 }
 
 #[tokio::test(start_paused = true)]
@@ -277,7 +277,7 @@ async fn an_end_mark_that_says_false_ends_nothing() {
     for (lines, words) in [(&lines[..1], vec![]), (&lines[..], vec!["begun", "ended 7"])] {
         let body = Body::from_stream(stream::iter(lines.to_vec()).chain(stream::pending()));
         let source = Script::new([], [Answer::Body(body)]);
-        assert_eq!(told(source, ReflectorSettings::default(), 10).await, words);
+        assert_eq!(deltas_of(source, ReflectorSettings::default(), 10).await, words);
     }
 }
 
@@ -320,16 +320,16 @@ async fn one_that_is_stopped_before_it_began_has_asked_nothing() {
     let reflector = Reflector::new("things", WatchScope::Everything, Arc::clone(&source), paged(), intake());
     let status = reflector.status();
     drop(reflector.run(sender));
-    assert!(source.asked().is_empty());
+    assert!(source.requests().is_empty());
     assert!(!status.has_changed().is_ok_and(|changed| changed));
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_source_that_never_answers_is_asked_again_but_not_often() {
     let source = Script::new([], []);
-    assert!(told(Arc::clone(&source), ReflectorSettings::default(), 3_600).await.is_empty());
-    let asked = source.asked().len();
-    assert!((40..=90).contains(&asked), "{asked} requests in an hour");
+    assert!(deltas_of(Arc::clone(&source), ReflectorSettings::default(), 3_600).await.is_empty());
+    let requests = source.requests().len();
+    assert!((40..=90).contains(&requests), "{requests} requests in an hour");
 }
 
 #[tokio::test(start_paused = true)]
@@ -337,7 +337,7 @@ async fn a_sink_without_room_keeps_the_source_waiting_and_nothing_is_held_agains
     let things: Vec<Bytes> = (0..1_000).map(|nth| thing(&format!("t{nth}"), 1)).collect();
     let read = Arc::new(AtomicUsize::new(0));
     let counted = Arc::clone(&read);
-    // Each object in a chunk of its own, so that reading can stop between any two.
+    // One chunk per object, so that reading can stop between any two.
     let body = Body::from_stream(Body::from_list(&Version::new("1"), &things).flat_map(move |bytes| {
         let counted = Arc::clone(&counted);
         let bytes = bytes.unwrap();
@@ -382,7 +382,7 @@ async fn it_ends_when_nobody_takes_deltas_any_more() {
     assert!(matches!(status.borrow().state, ReflectorState::Stopped));
 }
 
-/// Counts what is asked of another source.
+/// Counts the requests to another source.
 struct Counting<S>(S, Arc<AtomicUsize>);
 
 impl<S: ListWatch> ListWatch for Counting<S> {
@@ -401,11 +401,11 @@ impl<S: ListWatch> ListWatch for Counting<S> {
 async fn a_source_around_another_one_is_a_source() {
     let server = server().await;
     server.create(&map("a")).unwrap();
-    let asked = Arc::new(AtomicUsize::new(0));
-    let source = Counting(ApiListWatch::of::<ConfigMap>(crate::rig::client(&server)), Arc::clone(&asked));
+    let requests = Arc::new(AtomicUsize::new(0));
+    let source = Counting(ApiListWatch::of::<ConfigMap>(crate::rig::client(&server)), Arc::clone(&requests));
     let mut rig = Rig::start_on(server, ReflectorSettings::default(), WatchScope::Everything, source);
     rig.converges().await;
-    assert_eq!(asked.load(Ordering::Relaxed), 1);
+    assert_eq!(requests.load(Ordering::Relaxed), 1);
 }
 
 #[tokio::test]

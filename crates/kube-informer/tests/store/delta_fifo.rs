@@ -26,7 +26,7 @@ fn resync() -> Delta {
     Delta::Resync { except: Vec::new() }
 }
 
-/// A delta in a word: `a1` changed, `-a1` deleted, `=a1` listed.
+/// Formats a delta: `a1` changed, `-a1` deleted, `=a1` listed.
 fn word(delta: &Delta) -> String {
     let named = |sign: &str| delta.object().map(|o| format!("{sign}{}{}", o.key(), o.version())).unwrap_or_default();
     match delta {

@@ -1,4 +1,4 @@
-//! The fold: what is told of what, and what readers see by then.
+//! The store: the events that deltas produce, and what readers see meanwhile.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -88,7 +88,7 @@ fn the_same_key_with_a_new_uid_is_another_object() {
 fn what_was_heard_before_changes_nothing() {
     let mut store = store_of(5, &[("a", 5), ("b", 4)]);
     drop(store.apply([changed("a", 7), deleted("b", 8)]));
-    // A watch taken up again from version 5.
+    // A watch resumed from version 5.
     assert!(told(store.apply([changed("a", 6), changed("a", 7), changed("b", 4), deleted("b", 8)])).is_empty());
     assert_eq!(told(store.apply([changed("a", 9)])), ["~ a v7 v9 Live"]);
     assert_eq!(store.reader().version(), Some(Version::from(9)));
@@ -126,7 +126,8 @@ fn only_a_server_that_went_back_brings_older_versions() {
 
 #[test]
 fn a_complete_list_that_is_not_older_is_right_even_where_it_shows_older_objects() {
-    // A backup of version 5 was restored, and the server has reached version 20 before anybody looked.
+    // A backup of version 5 was restored, and the server reached version 20 before the reflector
+    // noticed.
     let mut store = store_of(9, &[("a", 8), ("b", 3), ("c", 4)]);
     drop(store.apply([changed("b", 10), deleted("c", 11)]));
     assert!(
@@ -193,7 +194,8 @@ fn an_abandoned_list_tells_what_it_brought_and_deletes_nothing() {
 fn a_watch_beside_a_list_is_heard() {
     let mut store = store_of(5, &[("a", 1), ("b", 2)]);
     drop(store.apply([begun(), listed("a", 1), listed("c", 6)]));
-    // Newer than the list of version 7, deleted before it, and not told yet.
+    // `d` and `c` are newer than the list of version 7, and `b` was deleted before it; none is
+    // delivered yet.
     let events = told(store.apply([changed("d", 8), deleted("b", 7), changed("c", 9)]));
     assert_eq!(events, ["+ d v8 Live", "- b v7 Known Live", "+ c v9 Live"]);
     assert!(told(store.apply([listed("b", 2), ended(7)])).is_empty());

@@ -1,4 +1,4 @@
-//! Indexes: complete whenever they are made, and in step with the objects.
+//! Indexes: complete whenever they are created, and consistent with the objects.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -92,7 +92,8 @@ fn a_late_index_is_built_a_little_at_a_time_and_is_complete_throughout() {
     let (mut version, mut steps) = (1_000, 0);
     loop {
         let before = calls.load(Ordering::Relaxed);
-        // Objects come, change and go meanwhile, whether or not the index has seen them.
+        // Objects are added, changed and deleted meanwhile, whether or not the index has processed
+        // them.
         version += 3;
         let (new, other, gone) = (key(version), key(version % 400), key(400 + version % 600));
         let lasting = with_ips(&new, version - 2, &["1"]);

@@ -1,4 +1,5 @@
-//! Nothing is decoded that nobody reads, and nothing twice. Half of the objects are JSON, half are protobuf.
+//! Objects are decoded only when they are read, and only once. Half of them are JSON, half
+//! protobuf.
 
 use bytes::Bytes;
 use k8s_openapi::api::core::v1::Pod;
@@ -25,7 +26,7 @@ fn json(number: usize, version: usize) -> Bytes {
     json.into()
 }
 
-/// The same in protobuf, in which nothing here is longer than a length of one byte can tell.
+/// The same in protobuf, where every length here fits one byte.
 fn protobuf(number: usize, version: usize) -> Bytes {
     let field =
         |number: u8, bytes: &[u8]| [&[number << 3 | 2, u8::try_from(bytes.len()).expect("short")], bytes].concat();
@@ -44,7 +45,7 @@ fn protobuf(number: usize, version: usize) -> Bytes {
     Envelope { api_version: b"v1", kind: b"Pod", raw: &raw }.close().into()
 }
 
-/// A store with ten thousand pods, and ten thousand updates of them, in batches.
+/// Ten thousand pods and ten thousand updates of them, in batches.
 fn history(encoder: &BodyEncoder) -> impl Iterator<Item = Vec<Delta>> {
     let begun = Delta::RelistBegun(Relist { scope: WatchScope::Everything, history: History::Continues });
     let ended = Delta::RelistEnded { scope: WatchScope::Everything, version: Version::from(PODS as u64) };

@@ -1,4 +1,4 @@
-//! Listers: get, list, select, sort and count, of one moment, without decoding.
+//! Listers: get, list, select, sort and count, from one snapshot, without decoding.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -92,7 +92,7 @@ fn a_snapshot_selects_by_the_labels_of_its_own_time() {
     drop(store.apply([labels("old", 1)]));
     let lister = Lister::<Untyped>::new(store.reader());
     let snapshot = lister.snapshot();
-    // The number of the set that nobody has any more goes to the next new one.
+    // The id of an unused label set is reused for the next new one.
     drop(store.apply([labels("new", 2)]));
     let selectors = ["app=old", "app=new"].map(|text| text.parse::<Selector>().unwrap());
     assert_eq!(selectors.each_ref().map(|selector| snapshot.select(selector).count()), [1, 0]);

@@ -1,4 +1,4 @@
-//! Objects, deltas and events in few words.
+//! Short constructors for objects and deltas, and a short format for events.
 
 #![allow(dead_code, reason = "every test file takes what it needs")]
 
@@ -6,12 +6,12 @@ use kube_informer::store::{Delta, History, Relist, WatchScope};
 use kube_informer::store::{Events, Store};
 use kube_informer::{Event, Obj, Untyped, Version};
 
-/// `ns/name` or `name`, at a version, as the object its key had from the start.
+/// An object `ns/name` or `name` at a version, whose uid is its key.
 pub(crate) fn object(key: &str, version: u64) -> Obj<Untyped> {
     object_of(key, key, version)
 }
 
-/// The same with a uid.
+/// The same with another uid.
 pub(crate) fn object_of(key: &str, uid: &str, version: u64) -> Obj<Untyped> {
     labelled(key, uid, version, "{}")
 }
@@ -52,20 +52,20 @@ pub(crate) fn namespace(name: &str) -> WatchScope {
     WatchScope::Namespace(name.into())
 }
 
-/// A whole list.
+/// The deltas of a complete list.
 pub(crate) fn list(version: u64, objects: &[(&str, u64)]) -> Vec<Delta> {
     let listed = objects.iter().map(|(key, version)| listed(key, *version));
     [begun()].into_iter().chain(listed).chain([ended(version)]).collect()
 }
 
-/// A store after a first list.
+/// A store after its first list.
 pub(crate) fn store_of(version: u64, objects: &[(&str, u64)]) -> Store {
     let mut store = Store::default();
     drop(store.apply(list(version, objects)));
     store
 }
 
-/// An event in a line: `+ key v1 Live`, `~ key v1 v2 Live`, `- key v3 Known Live`.
+/// Formats events as lines: `+ key v1 Live`, `~ key v1 v2 Live`, `- key v3 Known Live`.
 pub(crate) fn told(events: Events) -> Vec<String> {
     events.map(|event| line(&event)).collect()
 }

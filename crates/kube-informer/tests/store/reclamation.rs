@@ -1,4 +1,4 @@
-//! What is freed is freed where nobody waits for it.
+//! Memory is freed without holding a lock that readers need.
 
 use std::borrow::Borrow;
 use std::sync::OnceLock;
@@ -15,25 +15,25 @@ use kube_informer::store::Store;
 use kube_informer::{Index, Lister, Obj, Untyped};
 use serde::Deserialize;
 
-/// Asks a reader on another thread to read everything, and says where to answer.
-static ASK: OnceLock<Sender<Sender<()>>> = OnceLock::new();
+/// Requests a full read from the reader thread; the payload is the reply channel.
+static READ_REQUESTS: OnceLock<Sender<Sender<()>>> = OnceLock::new();
 static FREED: AtomicUsize = AtomicUsize::new(0);
 static LOCKED_OUT: AtomicUsize = AtomicUsize::new(0);
 const READER: &str = "reader";
 
-/// Notes whether another thread can read everything while this is being freed.
+/// Records on drop whether the reader thread can read everything meanwhile.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 struct Witness;
 
 impl Drop for Witness {
     fn drop(&mut self) {
-        let (Some(ask), false) = (ASK.get(), thread::current().name() == Some(READER)) else { return };
+        let (Some(requests), false) = (READ_REQUESTS.get(), thread::current().name() == Some(READER)) else { return };
         let (answer, answered) = channel();
-        if ask.send(answer).is_err() {
+        if requests.send(answer).is_err() {
             return;
         }
         FREED.fetch_add(1, Ordering::Relaxed);
-        // Waited for in full only where it fails.
+        // The timeout is only reached on failure.
         if answered.recv_timeout(Duration::from_secs(20)).is_err() {
             LOCKED_OUT.fetch_add(1, Ordering::Relaxed);
         }
@@ -60,7 +60,7 @@ fn witness() -> Witness {
     Witness
 }
 
-/// kube-rs frees everything that a relist replaced while it holds the lock that every reader needs.
+/// kube-rs frees everything that a relist replaced while holding the lock that every reader needs.
 #[test]
 fn nothing_is_freed_under_a_lock_that_readers_need() {
     let mut settings = BodyEncoderSettings::default();
@@ -79,19 +79,19 @@ fn nothing_is_freed_under_a_lock_that_readers_need() {
     let (lister, by_value) = (Lister::<Body>::new(store.reader()), index(&store));
     drop(store.apply((0..20).map(|n| Delta::Changed(object(n, n + 1)))));
 
-    let (ask, asked) = channel::<Sender<()>>();
-    let (theirs, their_index) = (lister.clone(), by_value.clone());
+    let (requests, incoming) = channel::<Sender<()>>();
+    let (reader_lister, reader_index) = (lister.clone(), by_value.clone());
     let reader = thread::Builder::new().name(READER.to_owned()).spawn(move || {
-        for answer in asked {
-            let all = theirs.list();
+        for answer in incoming {
+            let all = reader_lister.list();
             assert!(all.iter().all(|object| object.get().is_ok() && !object.json().is_empty()));
-            assert!(their_index.count("none") == 0 && their_index.values().len() <= 40);
-            // Whoever asked may have given up.
+            assert!(reader_index.count("none") == 0 && reader_index.values().len() <= 40);
+            // The requester may have timed out.
             let _ = answer.send(());
         }
     });
     let reader = reader.expect("a thread");
-    assert!(ASK.set(ask).is_ok());
+    assert!(READ_REQUESTS.set(requests).is_ok());
 
     let freed_by =
         |what: &str, before: usize| assert!(FREED.load(Ordering::Relaxed) > before, "{what} frees something");
@@ -111,7 +111,7 @@ fn nothing_is_freed_under_a_lock_that_readers_need() {
     freed_by("a relist", before);
     let before = now();
     drop(by_value);
-    // The reader's handle keeps the index; another one is taken down.
+    // The reader's handle keeps that index alive; another one is removed.
     let other = index(&store);
     drop(store.apply([]));
     drop(other);

@@ -1,4 +1,5 @@
-//! What tests of informers share: an API server in the process, and handlers that check what they are told.
+//! Shared by informer tests: an in-process API server, and handlers that check the events they
+//! receive.
 
 #![allow(dead_code, unreachable_pub, reason = "each test uses a part of this")]
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on is to fail")]
@@ -28,7 +29,7 @@ pub fn config_map(namespace: &str, name: &str, value: &str) -> Value {
     })
 }
 
-/// Makes it, or changes it.
+/// Creates or updates a config map.
 pub fn put(server: &Server, namespace: &str, name: &str, value: &str) -> Version {
     let objects = server.objects("v1", "ConfigMap").unwrap().namespace(namespace);
     let made = match objects.get(name) {
@@ -50,7 +51,7 @@ pub fn key(namespace: &str, name: &str) -> ObjectKey {
     ObjectKey::namespaced(namespace, name)
 }
 
-/// Name and version of every config map, as the server has them.
+/// Name and resource version of every config map on the server.
 pub fn truth(server: &Server) -> BTreeMap<String, String> {
     let all = server.objects("v1", "ConfigMap").unwrap().list();
     all.iter().map(|map| (name_of(map), version_of(map).to_string())).collect()
@@ -61,18 +62,19 @@ fn name_of(object: &Value) -> String {
     format!("{}/{}", text("namespace"), text("name"))
 }
 
-/// The same, as the cache has them.
+/// Name and resource version of every config map in the cache.
 pub fn cached(maps: &Informer<ConfigMap>) -> BTreeMap<String, String> {
     let all = maps.lister().list();
     all.iter().map(|map| (map.key().to_string(), map.version().to_string())).collect()
 }
 
-/// A handler that writes down what it is told, and fails if the story of an object is not whole.
+/// A handler that records its events and checks the event sequence of each object: added once,
+/// updated from the last delivered state, deleted once.
 #[derive(Clone, Default)]
-pub struct Story(Arc<Mutex<Told>>);
+pub struct Story(Arc<Mutex<Record>>);
 
 #[derive(Default)]
-struct Told {
+struct Record {
     known: BTreeMap<String, (Option<String>, Version)>,
     lines: Vec<String>,
     wrong: Option<String>,
@@ -81,40 +83,41 @@ struct Told {
 
 impl Story {
     pub fn handler<K: 'static>(&self) -> impl FnMut(Event<K>) + Send + use<K> {
-        let told = self.clone();
-        move |event| told.hear(&event)
+        let record = self.clone();
+        move |event| record.hear(&event)
     }
 
     pub fn hear<K>(&self, event: &Event<K>) {
-        let mut told = self.0.lock().unwrap();
-        told.lines.push(line(event));
-        if let Err(wrong) = told.check(event) {
-            let lines = told.lines.join("\n");
-            told.wrong.get_or_insert(format!("{wrong}:\n{lines}"));
+        let mut record = self.0.lock().unwrap();
+        record.lines.push(line(event));
+        if let Err(wrong) = record.check(event) {
+            let lines = record.lines.join("\n");
+            record.wrong.get_or_insert(format!("{wrong}:\n{lines}"));
         }
     }
 
-    /// The server is about to go back, and objects with it.
+    /// Allows versions to go back, before the server is restored from a backup.
     pub fn server_may_go_back(&self) {
         self.0.lock().unwrap().may_go_back = true;
     }
 
-    /// What was told since this was last asked.
+    /// Returns the events recorded since the last call.
     pub fn take(&self) -> Vec<String> {
         std::mem::take(&mut self.0.lock().unwrap().lines)
     }
 
-    /// What the handler believes: name and version of each object. Fails if any story was not whole.
+    /// Name and version of each object according to the received events. Panics if an event
+    /// sequence was invalid.
     pub fn believed(&self) -> BTreeMap<String, String> {
-        let told = self.0.lock().unwrap();
-        if let Some(wrong) = &told.wrong {
+        let record = self.0.lock().unwrap();
+        if let Some(wrong) = &record.wrong {
             panic!("{wrong}");
         }
-        told.known.iter().map(|(key, (_, version))| (key.clone(), version.to_string())).collect()
+        record.known.iter().map(|(key, (_, version))| (key.clone(), version.to_string())).collect()
     }
 }
 
-impl Told {
+impl Record {
     fn check<K>(&mut self, event: &Event<K>) -> Result<(), String> {
         let key = event.key().to_string();
         let state = |object: &Obj<K>| (object.uid().map(ToString::to_string), object.version().clone());
@@ -154,7 +157,7 @@ impl Told {
     }
 }
 
-/// An event in a few words.
+/// Formats an event as a short line.
 pub fn line<K>(event: &Event<K>) -> String {
     let origin = match event.origin() {
         Origin::Live => String::new(),
@@ -167,7 +170,8 @@ pub fn line<K>(event: &Event<K>) -> String {
     }
 }
 
-/// How many lists and watches of config maps the server has seen: streaming lists count as lists.
+/// Numbers of lists and watches of config maps that the server received. Streaming lists count as
+/// lists.
 pub fn asked(server: &Server) -> (usize, usize) {
     let requests = server.requests();
     let maps = requests.iter().filter(|seen| seen.path.ends_with("/configmaps") && seen.method == "GET");
@@ -176,7 +180,7 @@ pub fn asked(server: &Server) -> (usize, usize) {
     (lists.len(), watches.len())
 }
 
-/// Waits until nothing waits for a handler, and it is done.
+/// Waits until the handler has an empty backlog and has returned.
 pub async fn drained(handler: &Registration) {
     while handler.backlog() > 0 {
         tokio::task::yield_now().await;

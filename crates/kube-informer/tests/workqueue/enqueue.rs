@@ -1,4 +1,4 @@
-//! From events to work: what an informer's handler adds to a queue.
+//! Handlers that enqueue: what an informer's handler adds to a queue.
 
 use std::time::Duration;
 

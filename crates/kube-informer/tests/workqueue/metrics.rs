@@ -1,4 +1,4 @@
-//! What a work queue reports, with client-go's meaning.
+//! Metrics of a work queue, with client-go's semantics.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -69,7 +69,7 @@ async fn depth_adds_latency_and_duration_are_exact() {
     let item = queue.next().await.unwrap();
     assert_eq!((recorder.seen().depth, recorder.seen().waited), (0, vec![50 * MS]));
 
-    // Added while it runs, it counts at once, and only once.
+    // An item added while it runs counts immediately, and only once.
     queue.add("foo");
     queue.add("foo");
     assert_eq!((recorder.seen().depth, recorder.seen().adds), (1, 2));
@@ -141,19 +141,19 @@ async fn reporting_does_not_keep_a_queue_alive() {
     assert_eq!(Arc::strong_count(&recorder.0), 1);
 }
 
-/// Panics the first time it is told that an item was taken, by the one method or the other.
-struct Clumsy {
+/// Panics when the first item is taken, in `depth` or in `taken`.
+struct PanicOnce {
     by_depth: bool,
     panicked: AtomicBool,
 }
 
-impl Clumsy {
+impl PanicOnce {
     fn panic_once(&self) {
         assert!(self.panicked.swap(true, Ordering::Relaxed), "clumsy");
     }
 }
 
-impl QueueMetrics for Clumsy {
+impl QueueMetrics for PanicOnce {
     fn depth(&self, change: i64) {
         if self.by_depth && change < 0 {
             self.panic_once();
@@ -170,7 +170,7 @@ impl QueueMetrics for Clumsy {
 #[tokio::test(start_paused = true)]
 async fn an_item_is_not_lost_with_a_listener_that_panics() {
     for by_depth in [false, true] {
-        let clumsy = Clumsy { by_depth, panicked: AtomicBool::new(false) };
+        let clumsy = PanicOnce { by_depth, panicked: AtomicBool::new(false) };
         let queue = WorkQueue::builder().rate_limit(RateLimit::exponential(MS, MS)).metrics(clumsy).build();
         queue.add("foo");
         let worker = queue.clone();
@@ -185,8 +185,8 @@ async fn an_item_is_not_lost_with_a_listener_that_panics() {
 #[tokio::test(start_paused = true)]
 async fn an_item_is_not_lost_with_a_listener_that_panics_between_two_turns_of_a_function() {
     for by_depth in [false, true] {
-        // It is told of the first item by its own, and trips over the second.
-        let clumsy = Clumsy { by_depth, panicked: AtomicBool::new(true) };
+        // Does not panic for the first item, but for the second.
+        let clumsy = PanicOnce { by_depth, panicked: AtomicBool::new(true) };
         let panicked = Arc::new(clumsy);
         let queue =
             WorkQueue::builder().rate_limit(RateLimit::exponential(MS, MS)).metrics(Arc::clone(&panicked)).build();
@@ -204,7 +204,7 @@ async fn an_item_is_not_lost_with_a_listener_that_panics_between_two_turns_of_a_
     }
 }
 
-/// What a queue with a name tells the `metrics` crate, if it is built in.
+/// Metrics that a named queue reports to the `metrics` crate, if that feature is enabled.
 #[cfg(feature = "metrics")]
 mod facade {
     use kube_informer::{RateLimit, WorkQueue};
@@ -222,10 +222,10 @@ mod facade {
     #[derive(Default)]
     struct Memory(Values);
 
-    /// One metric in the memory.
-    struct One(Values, String);
+    /// One metric of the recorder.
+    struct SingleMetric(Values, String);
 
-    impl One {
+    impl SingleMetric {
         fn new(memory: &Memory, key: &Key) -> Arc<Self> {
             let labels: Vec<_> = key.labels().map(|label| format!("{}={}", label.key(), label.value())).collect();
             let name = format!("{}{{{}}}", key.name(), labels.join(","));
@@ -238,7 +238,7 @@ mod facade {
         }
     }
 
-    impl CounterFn for One {
+    impl CounterFn for SingleMetric {
         fn increment(&self, value: u64) {
             self.add(value as f64);
         }
@@ -246,7 +246,7 @@ mod facade {
         fn absolute(&self, _: u64) {}
     }
 
-    impl GaugeFn for One {
+    impl GaugeFn for SingleMetric {
         fn increment(&self, value: f64) {
             self.add(value);
         }
@@ -260,7 +260,7 @@ mod facade {
         }
     }
 
-    impl HistogramFn for One {
+    impl HistogramFn for SingleMetric {
         fn record(&self, _: f64) {
             self.add(1.0);
         }
@@ -274,15 +274,15 @@ mod facade {
         fn describe_histogram(&self, _: KeyName, _: Option<Unit>, _: SharedString) {}
 
         fn register_counter(&self, key: &Key, _: &Metadata<'_>) -> Counter {
-            Counter::from_arc(One::new(self, key))
+            Counter::from_arc(SingleMetric::new(self, key))
         }
 
         fn register_gauge(&self, key: &Key, _: &Metadata<'_>) -> Gauge {
-            Gauge::from_arc(One::new(self, key))
+            Gauge::from_arc(SingleMetric::new(self, key))
         }
 
         fn register_histogram(&self, key: &Key, _: &Metadata<'_>) -> Histogram {
-            Histogram::from_arc(One::new(self, key))
+            Histogram::from_arc(SingleMetric::new(self, key))
         }
     }
 

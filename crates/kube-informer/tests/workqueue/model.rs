@@ -1,5 +1,8 @@
-//! The work queue beside a literal description of client-go's: where the two should agree, they do, step by step, on thousands of random
-//! stories; where they differ on purpose, the description says how.
+//! Model test: the work queue compared with a literal model of client-go's, on thousands of random
+//! operation sequences.
+//!
+//! Where the two should agree, they do after every step; intended differences are part of the
+//! model.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::pin::pin;
@@ -11,11 +14,11 @@ use rand::{RngExt, SeedableRng};
 use rand_pcg::Pcg64;
 use tokio::runtime::Builder;
 
-const STORIES: u64 = 3_000;
+const SEQUENCES: u64 = 3_000;
 const STEPS: usize = 150;
 const ITEMS: u8 = 4;
 
-/// What can be done to a queue.
+/// An operation on a queue.
 #[derive(Debug, Clone, Copy)]
 enum Op {
     Add(u8, Origin),
@@ -23,9 +26,9 @@ enum Op {
     Retry(u8),
     Forget(u8),
     Take,
-    /// A verdict on an item that runs.
+    /// Ends the processing of a running item.
     End(u8, End),
-    /// Milliseconds pass.
+    /// Advances time by milliseconds.
     Pass(u64),
     Shutdown,
 }
@@ -42,25 +45,26 @@ enum End {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Rules {
     ClientGo,
-    /// With the differences that the queue's documentation states.
+    /// With the documented differences of our queue.
     Ours,
 }
 
-/// client-go's queue: a list of what is queued, a set of what is dirty, a set of what is being processed; beside it a list of what waits,
-/// and the number of failures.
+/// Model of client-go's queue: the queue, the dirty set and the processing set, the delayed items,
+/// and the number of failures per item.
 struct Model {
     rules: Rules,
     now: u64,
     number: u64,
-    /// In the order in which it was pushed; client-go knows one priority only.
+    /// In insertion order; client-go has a single priority.
     queue: Vec<(u8, Priority)>,
     dirty: BTreeSet<u8>,
     processing: BTreeMap<u8, Priority>,
-    /// When it is ready, in which order it was put here, with which priority it will be added.
+    /// Time when it is ready, insertion number, and priority with which it will be added.
     waiting: BTreeMap<u8, (u64, u64, Priority)>,
     failures: BTreeMap<u8, u32>,
     shutting_down: bool,
-    /// Only ours: why an item that is being processed is dirty, and with which priority.
+    /// Only in our rules: for an item added while it is processed, whether a live add was among
+    /// them, and the highest priority.
     again: BTreeMap<u8, (bool, Priority)>,
 }
 
@@ -182,10 +186,10 @@ impl Model {
         };
         let priority = priority.max(again);
         if fresh || self.num_requeues(item) == 0 {
-            // What was added meanwhile runs at once, and there is nothing left to wait for.
+            // An item added meanwhile runs immediately, so no delay is needed.
             self.again.insert(item, (fresh, priority));
         } else {
-            // What was added meanwhile only made sure: it waits, too.
+            // A non-live add, such as a resync, waits for the delay too.
             self.again.remove(&item);
             self.dirty.remove(&item);
             self.add_after(item, delay, priority);
@@ -210,7 +214,7 @@ impl Model {
         self.waiting.clear();
     }
 
-    /// Whether the two are meant to differ on this.
+    /// Returns whether the queues differ on this operation by design.
     fn differs(&self, op: Op) -> bool {
         match op {
             Op::Add(item, _) => self.waiting.contains_key(&item),
@@ -222,14 +226,14 @@ impl Model {
     }
 }
 
-/// The queue and the model, side by side.
-struct Both {
+/// The queue and the model, driven in parallel.
+struct QueueAndModel {
     queue: WorkQueue<u8>,
     running: BTreeMap<u8, Item<u8>>,
     model: Model,
 }
 
-impl Both {
+impl QueueAndModel {
     fn new(rules: Rules) -> Self {
         let limit = RateLimit::exponential(Duration::from_millis(4), Duration::from_millis(64));
         let queue = WorkQueue::builder().rate_limit(limit).longest_wait(Duration::MAX).build();
@@ -328,21 +332,21 @@ fn run(story: impl Future<Output = ()>) {
     runtime.block_on(tokio::task::coop::unconstrained(story));
 }
 
-/// Plays random stories. If something differs, the panic is preceded by the seed and the story so far.
+/// Runs random sequences of operations. On failure the seed and the operations so far are printed.
 fn play(rules: Rules, leave_out: impl Fn(&Model, Op) -> bool) {
-    struct Story(u64, Vec<Op>);
-    impl Drop for Story {
+    struct OperationLog(u64, Vec<Op>);
+    impl Drop for OperationLog {
         fn drop(&mut self) {
             if std::thread::panicking() {
                 println!("seed {}: {:?}", self.0, self.1);
             }
         }
     }
-    for seed in 0..STORIES {
+    for seed in 0..SEQUENCES {
         run(async {
             let mut random = Pcg64::seed_from_u64(seed);
-            let mut both = Both::new(rules);
-            let mut story = Story(seed, Vec::new());
+            let mut both = QueueAndModel::new(rules);
+            let mut story = OperationLog(seed, Vec::new());
             for _ in 0..STEPS {
                 let op = random_op(&mut random, rules);
                 if leave_out(&both.model, op) {
@@ -366,7 +370,7 @@ fn where_differences_are_meant_they_are_the_stated_ones() {
     play(Rules::Ours, |_, _| false);
 }
 
-/// How often an item runs, and when, if it succeeds each time it is taken: by client-go's rules and by ours.
+/// Times at which an item runs if it always succeeds: by client-go's rules and by ours.
 fn runs(story: &[Op]) -> (Vec<u64>, Vec<u64>) {
     let play = |mut model: Model| {
         let mut runs = Vec::new();

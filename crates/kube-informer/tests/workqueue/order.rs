@@ -1,4 +1,4 @@
-//! What runs when: backoff, priorities, and where the work queue differs from client-go's.
+//! Order of execution: backoff, priorities, and the differences from client-go.
 
 use crate::support::{MS, S, all_ready, nothing_is_ready, now, queue, take};
 use kube_informer::{Origin, Priority, RateLimit, WorkQueue};
@@ -78,7 +78,7 @@ mod rate_limits {
     }
 }
 
-/// Where client-go runs an item too often, too early or not at all.
+/// Cases where client-go runs an item too often, too early or not at all.
 mod better_than_client_go {
     use super::*;
 

@@ -1,4 +1,5 @@
-//! The rules that the work queue shares with client-go's: one worker an item, delays, shutdown; and its guard.
+//! Rules shared with client-go's work queue: one worker per item, delays, shutdown; and the item
+//! guard.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -223,7 +224,7 @@ mod guard {
         let waits = tokio::spawn(async move { waits.next().await.map(|item| *item) });
         tokio::task::yield_now().await;
         queue.add("foo");
-        // It was the first to wait, so it is the one that was woken.
+        // It was the first waiter, so it is the one that was woken.
         given_up.abort();
         assert!(given_up.await.unwrap_err().is_cancelled());
         assert_eq!(waits.await.unwrap(), Some("foo"));
@@ -322,7 +323,7 @@ mod delays {
                 let queue = queue.clone();
                 tokio::spawn(async move {
                     let item = queue.next().await.unwrap();
-                    // Nobody gives an item back, so each worker has to get one.
+                    // No worker returns its item, so each must get its own.
                     std::future::pending::<()>().await;
                     drop(item);
                 })

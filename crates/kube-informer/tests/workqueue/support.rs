@@ -1,4 +1,4 @@
-//! What tests of the work queue share.
+//! Shared by work queue tests.
 
 #![allow(dead_code, unreachable_pub, reason = "each test uses a part of this")]
 
@@ -17,7 +17,7 @@ pub fn queue() -> Queue {
     WorkQueue::new(RateLimit::exponential(S, 1000 * S))
 }
 
-/// What can be had without waiting.
+/// Polls a future once; returns its output if it is ready.
 pub fn now<F: Future>(future: F) -> Option<F::Output> {
     match pin!(future).poll(&mut Context::from_waker(Waker::noop())) {
         Poll::Ready(output) => Some(output),
@@ -25,7 +25,7 @@ pub fn now<F: Future>(future: F) -> Option<F::Output> {
     }
 }
 
-/// The item that can be had without waiting.
+/// Takes an item that is ready.
 pub fn take(queue: &Queue) -> Item<&'static str> {
     now(queue.next()).expect("something is ready").expect("the queue is open")
 }

@@ -1,4 +1,4 @@
-//! Workers that are functions.
+//! Workers that are functions (`WorkQueue::work`).
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -8,7 +8,7 @@ use crate::support::{S, queue};
 use kube_informer::{Outcome, RateLimit, WorkQueue};
 use parking_lot::Mutex;
 
-/// Lets everybody run until nobody can.
+/// Lets all tasks run until they are idle.
 async fn settle() {
     tokio::time::sleep(Duration::from_nanos(1)).await;
 }
@@ -113,21 +113,21 @@ async fn work_that_is_always_there_lets_others_run() {
         again.add(item);
         async {}
     }));
-    // The worker never waits for anything: without a pause of its own this would never be reached.
+    // The worker never awaits: unless it yields, this is never reached.
     tokio::task::yield_now().await;
     tokio::task::yield_now().await;
     queue.shutdown();
     worker.await.unwrap();
 }
 
-/// Breaks when it is cloned for the second time.
+/// Panics when it is cloned for the second time.
 #[derive(Debug, PartialEq, Eq, Hash)]
-struct Glass {
+struct Fragile {
     name: &'static str,
     clones: Clones,
 }
 
-/// How often. Of no interest to anybody else.
+/// Number of clones; ignored by equality and hash.
 #[derive(Debug, Clone, Default)]
 struct Clones(Arc<AtomicUsize>);
 
@@ -143,7 +143,7 @@ impl std::hash::Hash for Clones {
     fn hash<H: std::hash::Hasher>(&self, _: &mut H) {}
 }
 
-impl Clone for Glass {
+impl Clone for Fragile {
     fn clone(&self) -> Self {
         assert_ne!(self.clones.0.fetch_add(1, Ordering::Relaxed), 1, "this test panics");
         Self { name: self.name, clones: self.clones.clone() }
@@ -153,18 +153,18 @@ impl Clone for Glass {
 #[tokio::test(start_paused = true)]
 async fn an_item_that_breaks_between_two_turns_has_its_second_turn_all_the_same() {
     let queue = WorkQueue::new(RateLimit::exponential(S, S));
-    let (glass, runs) = (Clones::default(), Arc::new(AtomicUsize::new(0)));
+    let (counter, runs) = (Clones::default(), Arc::new(AtomicUsize::new(0)));
     let (again, count) = (queue.clone(), Arc::clone(&runs));
-    let worker = tokio::spawn(queue.clone().work(move |item: Glass| {
+    let worker = tokio::spawn(queue.clone().work(move |item: Fragile| {
         if count.fetch_add(1, Ordering::Relaxed) == 0 {
-            again.add(Glass { name: "a", clones: item.clones });
+            again.add(Fragile { name: "a", clones: item.clones });
         }
         async {}
     }));
-    queue.add(Glass { name: "a", clones: glass.clone() });
+    queue.add(Fragile { name: "a", clones: counter.clone() });
     settle().await;
     assert_eq!(runs.load(Ordering::Relaxed), 2);
-    assert_eq!(glass.0.load(Ordering::Relaxed), 3, "it was cloned for the first turn, broke, and was cloned again");
+    assert_eq!(counter.0.load(Ordering::Relaxed), 3, "it was cloned for the first turn, broke, and was cloned again");
     queue.drain().await;
     worker.await.unwrap();
 }
