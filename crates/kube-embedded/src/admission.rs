@@ -1,6 +1,9 @@
-//! A body on its way into the storage: decoding, defaults, validation, field ownership, merging.
+//! Admission of a request body into the storage: decoding, defaults, validation, field ownership
+//! and merging.
 //!
-//! Pure: values in, values or a `Status` out. Uses `kinds`; knows nothing of requests and storage.
+//! Pure functions: values in, values or a `Status` out. Uses `kinds`, `encoding`, `http::status`,
+//! the name checks of `storage::selector` and helpers for values and options of `api`; must not
+//! access requests or stored objects.
 
 pub(crate) mod decode;
 pub(crate) mod defaults;

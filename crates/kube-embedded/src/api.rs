@@ -1,6 +1,7 @@
-//! What a request asks for: routing, verbs, access checks, discovery, OpenAPI, tables on the wire.
+//! The Kubernetes API: routing, verbs, access checks, discovery, OpenAPI and tables.
 //!
-//! Uses every other room. Each verb is a file of its own and works on one request.
+//! Uses all other modules except `generate` and `pretend`. Each verb has its own file and handles
+//! one request at a time.
 
 pub mod access;
 pub(crate) mod delete_options;

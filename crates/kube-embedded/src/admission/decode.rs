@@ -1,4 +1,4 @@
-//! Request bodies: from bytes to an object of a kind, or the real server's words for why not.
+//! Decoding of request bodies into objects of a kind, with the real server's error messages.
 
 mod duplicates;
 mod go_error;
@@ -14,25 +14,26 @@ use crate::encoding::json;
 use crate::http::status::{Cause, Status};
 use crate::kinds::{self, Kind, Registry};
 
-/// How deep objects may nest: what is stored must be read again, and the parser has its limit.
-const DEEPEST: usize = 100;
+/// The maximum nesting depth of objects: stored objects are parsed again, and the JSON parser has a
+/// recursion limit.
+const MAX_DEPTH: usize = 100;
 
-/// Where the real server's table of kinds stands in its source, which some failures tell.
+/// The source position of the real server's scheme, which some error messages contain.
 pub(crate) const SCHEME: &str = "pkg/runtime/scheme.go:111";
 
-/// An object that a client sent, in the form its kind is stored in.
+/// An object from a client, in the form in which its kind is stored.
 #[derive(Debug, Clone)]
 pub(crate) struct Decoded {
     pub(crate) object: Value,
-    /// What the client is to be told about fields it sent in vain.
+    /// Warnings for the client about unknown and duplicate fields.
     pub(crate) warnings: Vec<String>,
 }
 
-/// Reads a body as an object of a kind.
+/// Decodes a body as an object of a kind.
 ///
 /// # Errors
 ///
-/// 400 for what is no such object, 422 for a custom resource of another kind.
+/// 400 for a body that is not such an object, 422 for a custom resource of another kind.
 pub(crate) fn decode(
     registry: &Registry,
     kind: &Kind,
@@ -42,17 +43,18 @@ pub(crate) fn decode(
     let (object, duplicates) = parse(body).map_err(|why| {
         unrecognized(&kind.kind, &format!("couldn't get version/kind; json parse error: {why}"), body)
     })?;
-    // Go takes null for an object that says nothing.
+    // Go decodes null as an empty object.
     let object = if object.is_null() { Value::Object(serde_json::Map::new()) } else { object };
     check_type(registry, kind, &object, body)?;
     conform(kind, object, &duplicates, validation)
 }
 
-/// Brings an object into its kind's form, with what there is to say about its fields.
+/// Prunes an object to the fields of its kind and fills in defaults.
 ///
 /// # Errors
 ///
-/// 400 for values of wrong types and, if the client wants it so, for unknown and duplicate fields.
+/// 400 for values of wrong types and, with strict field validation, for unknown and duplicate
+/// fields.
 pub(crate) fn conform(
     kind: &Kind,
     mut object: Value,
@@ -64,7 +66,7 @@ pub(crate) fn conform(
     Ok(Decoded { object, warnings })
 }
 
-/// The same for the outcome of a patch, whose failures are told in other words.
+/// Works as [`conform`] for the result of a patch, which has other error messages.
 pub(crate) fn conform_patched(kind: &Kind, mut object: Value, validation: FieldValidation) -> Result<Decoded, Status> {
     let before = object.clone();
     let warnings = prune(kind, &mut object, &[], validation).map_err(|why| {
@@ -81,7 +83,7 @@ fn prune(
     duplicates: &[String],
     validation: FieldValidation,
 ) -> Result<Vec<String>, String> {
-    if depth(object) > DEEPEST {
+    if depth(object) > MAX_DEPTH {
         return Err("exceeded max depth".to_owned());
     }
     let unknown = kinds::prune(kind, object).map_err(|problem| problem.to_string())?;
@@ -106,7 +108,7 @@ fn prune(
     }
 }
 
-/// The plain strings of a secret are for writing only: they are kept as data.
+/// Moves the write-only `stringData` of a secret into `data`.
 fn store_strings(secret: &mut Value) {
     let Some(Value::Object(strings)) = secret.as_object_mut().and_then(|secret| secret.remove("stringData")) else {
         return;
@@ -117,7 +119,7 @@ fn store_strings(secret: &mut Value) {
     }
 }
 
-/// How deep a value nests.
+/// The nesting depth of a value.
 fn depth(value: &Value) -> usize {
     match value {
         Value::Array(items) => 1 + items.iter().map(depth).max().unwrap_or(0),
@@ -126,13 +128,13 @@ fn depth(value: &Value) -> usize {
     }
 }
 
-/// Whether the object says that it is of this kind. Built-in kinds need not say anything.
+/// Checks that `apiVersion` and `kind` match the requested kind. Built-in kinds may omit them.
 fn check_type(registry: &Registry, kind: &Kind, object: &Value, body: &[u8]) -> Result<(), Status> {
     let Value::Object(map) = object else {
         let why = format!("couldn't get version/kind; json parse error: {}", no_object(object));
         return Err(unrecognized(&kind.kind, &why, body));
     };
-    let said = |key: &str| match map.get(key) {
+    let given = |key: &str| match map.get(key) {
         None | Some(Value::Null) => Ok(""),
         Some(Value::String(text)) => Ok(text.as_str()),
         Some(other) => {
@@ -144,14 +146,14 @@ fn check_type(registry: &Registry, kind: &Kind, object: &Value, body: &[u8]) -> 
             Err(unrecognized(&kind.kind, &why, body))
         }
     };
-    let (said_version, said_kind) = (said("apiVersion")?, said("kind")?);
+    let (given_version, given_kind) = (given("apiVersion")?, given("kind")?);
     match kind.is_custom() {
-        true => check_custom_type(kind, said_version, said_kind, object, body),
-        false => check_built_in_type(registry, kind, said_version, said_kind),
+        true => check_custom_type(kind, given_version, given_kind, object, body),
+        false => check_built_in_type(registry, kind, given_version, given_kind),
     }
 }
 
-/// What is wrong with a body that is no object.
+/// The error message for a body that is not a JSON object.
 pub(crate) fn no_object(value: &Value) -> String {
     format!(
         "json: cannot unmarshal {} into Go value of type struct \
@@ -160,48 +162,48 @@ pub(crate) fn no_object(value: &Value) -> String {
     )
 }
 
-fn check_custom_type(kind: &Kind, version: &str, said: &str, object: &Value, body: &[u8]) -> Result<(), Status> {
+fn check_custom_type(kind: &Kind, version: &str, given: &str, object: &Value, body: &[u8]) -> Result<(), Status> {
     let text = String::from_utf8_lossy(body);
-    if said.is_empty() {
+    if given.is_empty() {
         return Err(unrecognized(&kind.kind, &format!("Object 'Kind' is missing in '{text}'"), body));
     }
     if version.is_empty() {
         let why = format!(
-            "{said} in version \"\" cannot be handled as a {}: Object 'apiVersion' is missing in '{text}'",
+            "{given} in version \"\" cannot be handled as a {}: Object 'apiVersion' is missing in '{text}'",
             kind.kind
         );
         return Err(Status::bad_request(why));
     }
     check_version(kind, version)?;
-    if said != kind.kind {
+    if given != kind.kind {
         let name = object["metadata"]["name"].as_str().unwrap_or_default();
-        let cause = Cause::invalid("kind", format!("{said:?}"), format!("must be {}", kind.kind));
-        return Err(Status::invalid(&kind.group, said, name, vec![cause]));
+        let cause = Cause::invalid("kind", format!("{given:?}"), format!("must be {}", kind.kind));
+        return Err(Status::invalid(&kind.group, given, name, vec![cause]));
     }
     Ok(())
 }
 
-fn check_built_in_type(registry: &Registry, kind: &Kind, version: &str, said: &str) -> Result<(), Status> {
+fn check_built_in_type(registry: &Registry, kind: &Kind, version: &str, given: &str) -> Result<(), Status> {
     let version = if version.is_empty() { kind.api_version() } else { version };
-    let said = if said.is_empty() { &kind.kind } else { said };
-    if version == kind.api_version() && said == kind.kind {
+    let given = if given.is_empty() { &kind.kind } else { given };
+    if version == kind.api_version() && given == kind.kind {
         return Ok(());
     }
     let (group, short) = version.split_once('/').unwrap_or(("", version));
     let refused = |why: String| {
-        Status::bad_request(format!("{said} in version {short:?} cannot be handled as a {}: {why}", kind.kind))
+        Status::bad_request(format!("{given} in version {short:?} cannot be handled as a {}: {why}", kind.kind))
     };
     let known = |name: &str| registry.by_kind(group, short, name).filter(|known| !known.is_custom());
-    match known(said).or_else(|| said.strip_suffix("List").and_then(known)) {
-        None => Err(refused(format!("no kind {said:?} is registered for version {version:?} in scheme \"{SCHEME}\""))),
-        Some(other) if other.group == kind.group && said == kind.kind => check_version(kind, version),
+    match known(given).or_else(|| given.strip_suffix("List").and_then(known)) {
+        None => Err(refused(format!("no kind {given:?} is registered for version {version:?} in scheme \"{SCHEME}\""))),
+        Some(other) if other.group == kind.group && given == kind.kind => check_version(kind, version),
         Some(other) => {
             let package = |group: &str| match group.split('.').next() {
                 None | Some("") => "core".to_owned(),
                 Some(package) => package.to_owned(),
             };
             Err(refused(format!(
-                "converting ({}.{said}) to ({}.{}): unknown conversion",
+                "converting ({}.{given}) to ({}.{}): unknown conversion",
                 other.version,
                 package(&kind.group),
                 kind.kind
@@ -223,17 +225,17 @@ fn named(kind: &Kind) -> String {
     format!("{} in version {:?}", kind.kind, kind.version)
 }
 
-/// 400 for what cannot be told to be of any kind.
+/// 400 for a body whose type cannot be recognized.
 pub(crate) fn unrecognized(kind: &str, why: &str, body: &[u8]) -> Status {
     let summary = summary(body);
     Status::bad_request(format!("the object provided is unrecognized (must be of type {kind}): {why} ({summary})"))
 }
 
-/// The beginning of a body, as failures quote it.
+/// The beginning of a body, as error messages quote it.
 fn summary(body: &[u8]) -> String {
-    const LONGEST: usize = 30;
-    let start = &body[..body.len().min(LONGEST)];
-    let rest = if body.len() > LONGEST { " ..." } else { "" };
+    const MAX_BYTES: usize = 30;
+    let start = &body[..body.len().min(MAX_BYTES)];
+    let rest = if body.len() > MAX_BYTES { " ..." } else { "" };
     match body.first() {
         None => "<empty>".to_owned(),
         Some(b'{') => format!("{}{rest}", String::from_utf8_lossy(start)),
@@ -263,14 +265,14 @@ mod tests {
 
     #[test]
     fn what_is_no_json_is_told_in_gos_words() {
-        let told = |body| configmap(body, FieldValidation::Warn).unwrap_err().message().to_owned();
+        let message = |body| configmap(body, FieldValidation::Warn).unwrap_err().message().to_owned();
         assert_eq!(
-            told(""),
+            message(""),
             "the object provided is unrecognized (must be of type ConfigMap): couldn't get version/kind; json parse error: \
              unexpected end of JSON input (<empty>)"
         );
-        assert!(told("{x").contains("invalid character 'x' looking for beginning of object key string ({x)"));
-        assert!(told("[]").contains("cannot unmarshal array into Go value of type struct"));
+        assert!(message("{x").contains("invalid character 'x' looking for beginning of object key string ({x)"));
+        assert!(message("[]").contains("cannot unmarshal array into Go value of type struct"));
     }
 
     #[test]

@@ -1,4 +1,5 @@
-//! What the server fills in where a client says nothing: the defaults of the kinds that programs commonly write.
+//! Defaulting: fills in the fields that the real server defaults, for the kinds that programs
+//! commonly write.
 
 mod pod;
 
@@ -8,10 +9,10 @@ use serde_json::{Map, Value, json};
 
 use crate::kinds::Kind;
 
-/// A part of an object.
+/// An object or a nested object in it.
 type Part = Map<String, Value>;
 
-/// Fills in an object of a built-in kind.
+/// Fills in the defaults of a built-in kind.
 pub(crate) fn fill(kind: &Kind, object: &mut Value) {
     let Some(object) = object.as_object_mut() else { return };
     match (&*kind.group, &*kind.kind) {
@@ -96,13 +97,13 @@ fn fill_template(spec: &mut Part) {
     within(spec, "template", |template| within(template, "spec", pod::fill_spec));
 }
 
-/// The labels of the pods that are made from a template.
+/// The labels of the pod template.
 fn template_labels(object: &Part) -> Option<Value> {
     let labels = object.get("spec")?.get("template")?.get("metadata")?.get("labels")?;
     labels.as_object().is_some_and(|labels| !labels.is_empty()).then(|| labels.clone())
 }
 
-/// An object without labels gets those of its pods.
+/// An object without labels gets the labels of its pod template.
 fn fill_labels(object: &mut Part, labels: Option<Value>) {
     if let Some(labels) = labels {
         within(object, "metadata", |metadata| set(metadata, "labels", labels));
@@ -141,7 +142,7 @@ fn fill_workload(kind: &str, spec: &mut Part) {
     }
 }
 
-/// A rolling update, unless another strategy is chosen.
+/// Defaults to a rolling update with these parameters, unless another strategy is set.
 fn fill_strategy(spec: &mut Part, name: &str, rolling: &Value) {
     set(spec, name, json!({}));
     within(spec, name, |strategy| {
@@ -237,7 +238,7 @@ fn fill_protocol(port: &mut Part) {
     set(port, "protocol", "TCP");
 }
 
-/// Sets what is not there.
+/// Sets a field that is missing, null or an empty string.
 fn set(part: &mut Part, name: &str, value: impl Into<Value>) {
     let there = part.get(name).is_some_and(|value| !value.is_null() && *value != "");
     if !there {
@@ -245,14 +246,14 @@ fn set(part: &mut Part, name: &str, value: impl Into<Value>) {
     }
 }
 
-/// Fills in a part, if there is one.
+/// Applies `fill` to a nested object, if it exists.
 fn within(part: &mut Part, name: &str, fill: impl FnOnce(&mut Part)) {
     if let Some(Value::Object(inner)) = part.get_mut(name) {
         fill(inner);
     }
 }
 
-/// Fills in each element of a list.
+/// Applies `fill` to each element of a list.
 fn each(part: &mut Part, name: &str, fill: impl Fn(&mut Part)) {
     let items = part.get_mut(name).and_then(Value::as_array_mut);
     for item in items.into_iter().flatten().filter_map(Value::as_object_mut) {
@@ -266,7 +267,7 @@ mod tests {
     use crate::encoding::json::encode_as_is;
     use crate::kinds::{Registry, prune};
 
-    /// What a real server made of it, recorded.
+    /// Objects recorded from a real server already have all defaults.
     #[test]
     fn recorded_objects_have_nothing_to_fill_in() {
         let recorded = include_str!("../encoding/json/recorded-objects.jsonl");

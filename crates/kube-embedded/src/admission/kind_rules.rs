@@ -1,4 +1,5 @@
-//! What must be true of updates of single kinds, in the server's words.
+//! Validation of updates that is specific to single built-in kinds, with the real server's error
+//! messages.
 
 use serde_json::Value;
 
@@ -7,7 +8,7 @@ use crate::encoding::json;
 use crate::http::status::Cause;
 use crate::kinds::{Kind, Lifecycle};
 
-/// What is wrong with an update of an object of a built-in kind.
+/// The validation errors of an update of a built-in kind.
 pub(crate) fn updated(kind: &Kind, new: &Value, old: &Value) -> Vec<Cause> {
     let mut causes = Vec::new();
     match (&*kind.group, &*kind.kind) {
@@ -36,7 +37,7 @@ fn phase(namespace: &Value, causes: &mut Vec<Cause>) {
     causes.push(Cause::invalid("status.Phase", format!("{phase:?}"), why));
 }
 
-/// What was declared immutable stays as it is, that declaration included.
+/// An immutable config map or secret must keep its data and its `immutable` field.
 fn frozen(new: &Value, old: &Value, parts: &[&str], causes: &mut Vec<Cause>) {
     const WHY: &str = "field is immutable when `immutable` is set";
     if old["immutable"] != true {

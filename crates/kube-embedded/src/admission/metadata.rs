@@ -1,38 +1,38 @@
-//! The metadata of an object in hand: read and changed by name.
+//! Accessors for the metadata of an object that is held as a JSON value.
 
 use serde_json::{Map, Value};
 
-/// The finalizer that keeps an object until its dependents no longer name it as their owner.
+/// The finalizer that keeps an object until its dependents have no owner reference to it.
 pub(crate) const ORPHAN: &str = "orphan";
-/// The finalizer that keeps an object until its dependents are gone.
+/// The finalizer that keeps an object until its dependents are deleted.
 pub(crate) const FOREGROUND: &str = "foregroundDeletion";
 
-/// A text of the metadata; empty if there is none.
+/// A string field of the metadata; empty if missing.
 pub(crate) fn text<'v>(object: &'v Value, name: &str) -> &'v str {
     object["metadata"][name].as_str().unwrap_or_default()
 }
 
-/// A number of the metadata.
+/// A number field of the metadata.
 pub(crate) fn number(object: &Value, name: &str) -> Option<i64> {
     object["metadata"][name].as_i64()
 }
 
-/// Any part of the metadata.
+/// A field of the metadata; `None` if missing or null.
 pub(crate) fn part<'v>(object: &'v Value, name: &str) -> Option<&'v Value> {
     object["metadata"].get(name).filter(|value| !value.is_null())
 }
 
-/// Sets a part of the metadata.
+/// Sets a field of the metadata.
 pub(crate) fn set(object: &mut Value, name: &str, value: impl Into<Value>) {
     entries(object).insert(name.to_owned(), value.into());
 }
 
-/// Takes a part of the metadata away.
+/// Removes a field of the metadata.
 pub(crate) fn remove(object: &mut Value, name: &str) {
     entries(object).remove(name);
 }
 
-/// Gives a part of the metadata the value it has in another object, or takes it away if it has none there.
+/// Copies a field of the metadata from another object, or removes it if the other object has none.
 pub(crate) fn keep(object: &mut Value, name: &str, from: &Value) {
     match part(from, name) {
         Some(value) => set(object, name, value.clone()),
@@ -49,7 +49,7 @@ pub(crate) fn finalizers(object: &Value) -> Vec<&str> {
     list(object, "finalizers").iter().filter_map(Value::as_str).collect()
 }
 
-/// Sets the finalizers; none at all are left out.
+/// Sets the finalizers; an empty list removes the field.
 pub(crate) fn set_finalizers(object: &mut Value, finalizers: Vec<String>) {
     match finalizers.is_empty() {
         true => remove(object, "finalizers"),
@@ -57,12 +57,12 @@ pub(crate) fn set_finalizers(object: &mut Value, finalizers: Vec<String>) {
     }
 }
 
-/// A list of the metadata.
+/// A list field of the metadata; empty if missing.
 pub(crate) fn list<'v>(object: &'v Value, name: &str) -> &'v [Value] {
     object["metadata"][name].as_array().map(Vec::as_slice).unwrap_or_default()
 }
 
-/// Adds one to the generation, if there is one.
+/// Increments the generation, if it is set.
 pub(crate) fn count_generation(object: &mut Value) {
     if let Some(generation) = number(object, "generation").filter(|generation| *generation > 0) {
         set(object, "generation", generation + 1);

@@ -1,8 +1,8 @@
-//! Who owns which field: `metadata.managedFields`, and server-side apply.
+//! Field ownership: `metadata.managedFields` and server-side apply.
 //!
-//! Everything here is pure: values in, values and sets of fields out. A set is a tree of path elements, spelled as
-//! `fieldsV1` spells them: `f:name` a field, `k:{"name":"a"}` an item by its keys, `v:"x"` a value of a set, `.` the place
-//! itself.
+//! Pure functions on values and sets of fields. A set is a tree of path elements in the notation of
+//! `fieldsV1`: `f:name` is a field, `k:{"name":"a"}` an item by its keys, `v:"x"` a value of a set,
+//! `.` the parent itself.
 
 mod compare;
 mod fields;

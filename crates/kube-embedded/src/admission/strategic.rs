@@ -1,7 +1,8 @@
-//! Strategic merge patches: merge patches that know which lists are merged, and by which key.
+//! Strategic merge patch: a merge patch that merges lists by key where the schema defines one.
 //!
-//! Beside values a patch may hold directives: `$patch: replace` or `delete` in an object or an item, `$retainKeys` in an
-//! object, and beside a list `x` the lists `$setElementOrder/x` and `$deleteFromPrimitiveList/x`.
+//! A patch may contain directives: `$patch: replace` or `delete` in an object or an item,
+//! `$retainKeys` in an object, and next to a list `x` the lists `$setElementOrder/x` and
+//! `$deleteFromPrimitiveList/x`.
 
 use serde_json::{Map, Value};
 
@@ -13,12 +14,12 @@ const RETAIN_KEYS: &str = "$retainKeys";
 const ORDER: &str = "$setElementOrder/";
 const DELETE: &str = "$deleteFromPrimitiveList/";
 
-/// A patch that makes no sense for its object.
+/// Why a patch cannot be applied.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Misfit {
-    /// It is not a patch.
+    /// The patch is malformed.
     Malformed(String),
-    /// It cannot be merged.
+    /// The patch cannot be merged into the object.
     Unmergeable(String),
 }
 
@@ -31,11 +32,11 @@ impl Misfit {
     }
 }
 
-/// Merges a patch into an object of a struct.
+/// Merges a patch into an object with the schema `of`.
 ///
 /// # Errors
 ///
-/// Directives that make no sense, and items without their key.
+/// Invalid directives, and items without their merge key.
 pub(crate) fn merge(object: &mut Value, patch: Value, of: &'static Struct) -> Result<(), Misfit> {
     let (Value::Object(object), Value::Object(patch)) = (object, patch) else { return Ok(()) };
     merge_map(object, patch, Some(of))
@@ -62,11 +63,11 @@ fn merge_map(
         retain_keys(object, &patch, &keys)?;
     }
     let directives: Vec<String> = patch.keys().filter(|key| key.starts_with('$')).cloned().collect();
-    // Deletions come before the order that the list is to have without them.
+    // Deletions come first: the order directive does not contain the deleted values.
     for name in directives.iter().filter_map(|key| key.strip_prefix(DELETE)) {
-        let doomed = patch.remove(&format!("{DELETE}{name}")).unwrap_or_default();
-        if let (Value::Array(doomed), Some(Value::Array(list))) = (doomed, object.get_mut(name)) {
-            list.retain(|value| !doomed.contains(value));
+        let to_delete = patch.remove(&format!("{DELETE}{name}")).unwrap_or_default();
+        if let (Value::Array(to_delete), Some(Value::Array(list))) = (to_delete, object.get_mut(name)) {
+            list.retain(|value| !to_delete.contains(value));
         }
     }
     for name in directives.iter().filter_map(|key| key.strip_prefix(ORDER)) {
@@ -93,7 +94,7 @@ fn merge_map(
     Ok(())
 }
 
-/// Takes away what is not named. (A patch that sets something it does not name contradicts itself.)
+/// Removes the keys that are not listed. A patch that sets a key it does not list is malformed.
 fn retain_keys(object: &mut Map<String, Value>, patch: &Map<String, Value>, keys: &Value) -> Result<(), Misfit> {
     let Value::Array(keys) = keys else { return Err(bad_list("retainKeys")) };
     let named = |key: &str| keys.iter().any(|each| each == key);
@@ -104,7 +105,7 @@ fn retain_keys(object: &mut Map<String, Value>, patch: &Map<String, Value>, keys
     Ok(())
 }
 
-/// Merges a list and puts it into an order.
+/// Merges a list and sorts it by `$setElementOrder`.
 fn merge_ordered(
     object: &mut Map<String, Value>,
     patch: Option<Value>,
@@ -135,7 +136,7 @@ fn merge_ordered(
     Ok(())
 }
 
-/// What a patch sets must stand in the order that it gives the list.
+/// Checks that the items of a patch are in the order of its `$setElementOrder`.
 fn check_order(patch: &[Value], order: &[Value], key: Option<&str>) -> Result<(), Misfit> {
     let mut rest = order.iter();
     let in_order = patch.iter().filter(|item| item.get(PATCH).is_none()).all(|item| {
@@ -182,8 +183,8 @@ fn merge_list(
         match item.as_object_mut().and_then(|item| item.remove(PATCH)) {
             None => items.push(item),
             Some(Value::String(word)) if word == "delete" => {
-                let doomed = key_of(&item, key)?.clone();
-                list.retain(|each| each.get(key) != Some(&doomed));
+                let to_delete = key_of(&item, key)?.clone();
+                list.retain(|each| each.get(key) != Some(&to_delete));
             }
             Some(Value::String(word)) if word == "replace" => replaces = true,
             Some(other) => return Err(bad_directive(other, item.as_object().unwrap_or(&Map::new()))),
@@ -210,7 +211,8 @@ fn key_of<'v>(item: &'v Value, key: &str) -> Result<&'v Value, Misfit> {
     })
 }
 
-/// Puts those that the patch names into its order; the others keep theirs, and stay before what stood behind them.
+/// Sorts the items that the patch names into its order. The others keep their order, and stay
+/// before the named items that they preceded.
 fn arrange(list: Vec<Value>, order: &[Value], before: &[Value], key: Option<&str>) -> Vec<Value> {
     let same = |a: &Value, b: &Value| match key {
         Some(key) => a.get(key).is_some() && a.get(key) == b.get(key),
@@ -235,7 +237,7 @@ fn arrange(list: Vec<Value>, order: &[Value], before: &[Value], key: Option<&str
     arranged
 }
 
-/// A value that takes the place of none: directives and nulls mean nothing there.
+/// A value that replaces nothing: nulls and directives have no effect and are removed.
 fn without_directives(value: Value) -> Value {
     match value {
         Value::Object(map) => Value::Object(without_nulls(map)),
@@ -277,7 +279,7 @@ fn bad_list(what: &str) -> Misfit {
     Misfit::Malformed(format!("invalid patch format of {what}"))
 }
 
-/// A value as Go prints it.
+/// A value in Go's `%v` format.
 fn go_value(value: &Value) -> String {
     match value {
         Value::Object(map) => {

@@ -1,4 +1,4 @@
-//! What must be true of every object's metadata, in the server's words.
+//! Validation of object metadata, with the real server's error messages.
 
 use serde_json::Value;
 
@@ -8,9 +8,9 @@ use crate::http::status::Cause;
 use crate::kinds::{Kind, NameRule, Scope};
 use crate::storage::selector::{label_value_problem, qualified_name_problems};
 
-const LARGEST_ANNOTATIONS: usize = 256 * 1024;
+const MAX_ANNOTATIONS_BYTES: usize = 256 * 1024;
 
-/// What is wrong with the metadata of a new object.
+/// The validation errors in the metadata of a new object.
 pub(crate) fn created(kind: &Kind, object: &Value) -> Vec<Cause> {
     let mut causes = Vec::new();
     let (name, base) = (metadata::text(object, "name"), metadata::text(object, "generateName"));
@@ -36,7 +36,7 @@ pub(crate) fn created(kind: &Kind, object: &Value) -> Vec<Cause> {
     causes
 }
 
-/// What is wrong with the metadata of an update.
+/// The validation errors in the metadata of an update.
 pub(crate) fn updated(kind: &Kind, object: &Value, old: &Value) -> Vec<Cause> {
     let mut causes = Vec::new();
     if metadata::is_deleting(old) {
@@ -84,13 +84,13 @@ fn labels(labels: &Value, causes: &mut Vec<Cause>) {
 fn annotations(annotations: &Value, causes: &mut Vec<Cause>) {
     let mut size = 0;
     for (name, value) in annotations.as_object().into_iter().flatten() {
-        // Names of annotations may be written in capitals, prefix and all.
+        // Names of annotations may contain upper-case letters, in the prefix too.
         let problems = qualified_name_problems(&name.to_lowercase()).into_iter();
         causes.extend(problems.map(|why| Cause::invalid("metadata.annotations", quoted(name), why)));
         size += name.len() + value.as_str().map_or(0, str::len);
     }
-    if size > LARGEST_ANNOTATIONS {
-        let why = format!("Too long: may not be more than {LARGEST_ANNOTATIONS} bytes");
+    if size > MAX_ANNOTATIONS_BYTES {
+        let why = format!("Too long: may not be more than {MAX_ANNOTATIONS_BYTES} bytes");
         causes.push(Cause::new("FieldValueTooLong", "metadata.annotations", why));
     }
 }
@@ -152,7 +152,7 @@ fn finalizers(kind: &Kind, object: &Value, causes: &mut Vec<Cause>) {
     }
 }
 
-/// An owner with its fields in their own order.
+/// An owner reference with its fields in the order of the Go struct.
 fn shown_owner(owner: &Value) -> String {
     let fields = ["apiVersion", "kind", "name", "uid", "controller", "blockOwnerDeletion"];
     let set = fields.iter().filter(|field| !owner[**field].is_null());

@@ -1,8 +1,8 @@
-//! Who may do what: bearer tokens, and rules that allow or deny.
+//! Authentication with bearer tokens, and authorization with rules that allow or deny.
 //!
-//! A server starts [open](Access::open): everybody may do everything. A test of permissions hands it something stricter,
-//! and may do so again while the server runs. Refusals are what a real server answers: 401 for a token nobody knows, 403
-//! for what a user may not do, word for word.
+//! A server starts [open](Access::open): every user may do everything. A test of permissions sets
+//! stricter rules, at the start or while the server runs. Error responses equal those of a real
+//! server: 401 for an unknown token, 403 for a forbidden action.
 //!
 //! ```
 //! use kube_embedded::Verb;
@@ -43,19 +43,19 @@ const AUTHENTICATED: &str = "system:authenticated";
 const UNAUTHENTICATED: &str = "system:unauthenticated";
 const MASTERS: &str = "system:masters";
 
-/// Who is known to a server, and what they may do.
+/// The known bearer tokens and the access rules.
 ///
-/// Rules are asked from the last one back: the first that fits decides, so a later rule is an exception to the ones
-/// before it.
+/// Rules are evaluated from the last to the first: the first match decides, so a later rule is an
+/// exception to the earlier ones.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[must_use = "nothing changes until a server is given it"]
 pub struct Access {
     tokens: BTreeMap<String, User>,
     rules: Vec<(Effect, Rule)>,
-    stranger: Stranger,
+    without_token: WithoutToken,
 }
 
-/// Somebody who sends requests.
+/// The user that sends a request.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct User {
     name: String,
@@ -68,26 +68,27 @@ enum Effect {
     Deny,
 }
 
-/// Who somebody without a token is.
+/// The user of requests without a known token.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Stranger {
-    /// Nobody needs one: `system:admin`.
+enum WithoutToken {
+    /// `system:admin`: no token is required.
     Admin,
     /// `system:anonymous`.
     Anonymous,
 }
 
 impl Access {
-    /// Everybody may do everything, and no token is asked for.
+    /// Allows every user everything, without a token.
     ///
-    /// With the first [token](Self::token) the ones who send none become `system:anonymous`, though they may still do
-    /// everything unless a rule denies it.
+    /// With the first [token](Self::token), requests without a token become those of
+    /// `system:anonymous`, which may still do everything unless a rule denies it.
     pub fn open() -> Self {
-        Self { tokens: BTreeMap::new(), rules: vec![(Effect::Allow, Rule::new())], stranger: Stranger::Admin }
+        Self { tokens: BTreeMap::new(), rules: vec![(Effect::Allow, Rule::new())], without_token: WithoutToken::Admin }
     }
 
-    /// Nobody may do anything but what a real server allows from the start: everybody may ask for its version and
-    /// health, everybody with a token for discovery and what they may do, and the group `system:masters` for anything.
+    /// Allows only what a real server allows by default: version and health for every client,
+    /// discovery and reviews of the client's own access for every client with a known token, and
+    /// everything for the group `system:masters`.
     pub fn closed() -> Self {
         let public = ["/healthz", "/livez", "/readyz", "/version", "/version/"];
         let discovery = ["/api", "/api/*", "/apis", "/apis/*", "/openapi", "/openapi/*"];
@@ -99,53 +100,55 @@ impl Access {
             .resource("authorization.k8s.io", "selfsubjectaccessreviews")
             .resource("authorization.k8s.io", "selfsubjectrulesreviews")
             .resource("authentication.k8s.io", "selfsubjectreviews");
-        Self { tokens: BTreeMap::new(), rules: Vec::new(), stranger: Stranger::Anonymous }
+        Self { tokens: BTreeMap::new(), rules: Vec::new(), without_token: WithoutToken::Anonymous }
             .allow(health)
             .allow(discovery)
             .allow(questions)
             .allow(Rule::new().group(MASTERS))
     }
 
-    /// Makes a bearer token known. From then on a token that is not known is answered with 401.
+    /// Adds a bearer token. From then on requests with an unknown token get 401.
     pub fn token(mut self, token: impl Into<String>, user: User) -> Self {
         self.tokens.insert(token.into(), user);
-        self.stranger = Stranger::Anonymous;
+        self.without_token = WithoutToken::Anonymous;
         self
     }
 
-    /// Allows what a rule says, unless a later one denies it.
+    /// Allows the requests that a rule matches, unless a later rule denies them.
     pub fn allow(mut self, rule: Rule) -> Self {
         self.rules.push((Effect::Allow, rule));
         self
     }
 
-    /// Denies what a rule says, unless a later one allows it.
+    /// Denies the requests that a rule matches, unless a later rule allows them.
     pub fn deny(mut self, rule: Rule) -> Self {
         self.rules.push((Effect::Deny, rule));
         self
     }
 
-    /// Who sent a request with this `Authorization` header. Other schemes than bearer tokens count as none.
+    /// The user of a request with this `Authorization` header. Schemes other than bearer tokens
+    /// count as no token.
     ///
     /// # Errors
     ///
-    /// 401, if the token is not known.
+    /// 401 for an unknown token.
     pub fn authenticate(&self, authorization: Option<&str>) -> Result<User, Status> {
-        match (self.stranger, authorization.and_then(bearer)) {
-            (Stranger::Admin, _) => Ok(User::new("system:admin").group(MASTERS).authenticated()),
-            (Stranger::Anonymous, None) => Ok(User::new("system:anonymous").group(UNAUTHENTICATED)),
-            (Stranger::Anonymous, Some(token)) => match self.tokens.get(token) {
+        match (self.without_token, authorization.and_then(bearer)) {
+            (WithoutToken::Admin, _) => Ok(User::new("system:admin").group(MASTERS).authenticated()),
+            (WithoutToken::Anonymous, None) => Ok(User::new("system:anonymous").group(UNAUTHENTICATED)),
+            (WithoutToken::Anonymous, Some(token)) => match self.tokens.get(token) {
                 Some(user) => Ok(user.clone().authenticated()),
                 None => Err(Status::new(401, "Unauthorized", "Unauthorized")),
             },
         }
     }
 
-    /// Whether a user may do something.
+    /// Checks whether a user may perform an action.
     ///
     /// # Errors
     ///
-    /// 403, in the words of a real server. It sends the header `X-Content-Type-Options: nosniff` with this one.
+    /// 403, with the message of a real server, which sends it with the header
+    /// `X-Content-Type-Options: nosniff`.
     pub fn check(&self, attributes: &Attributes<'_>) -> Result<(), Status> {
         let decided = self.rules.iter().rev().find(|(_, rule)| rule.fits(attributes));
         match decided {
@@ -154,7 +157,7 @@ impl Access {
         }
     }
 
-    /// What a user may do: rules about resources, rules about paths, and whether that is all there is to say.
+    /// The permissions of a user: resource rules, path rules, and whether these lists are complete.
     pub(crate) fn list(&self, user: &User) -> (Vec<Value>, Vec<Value>, bool) {
         let mine: Vec<_> = self.rules.iter().filter(|(_, rule)| rule.fits_user(user)).collect();
         let allowed = || mine.iter().filter(|(effect, _)| *effect == Effect::Allow).map(|(_, rule)| rule);
@@ -170,26 +173,26 @@ impl Default for Access {
 }
 
 impl User {
-    /// A user of this name, in no group.
+    /// A user with this name, in no group.
     #[must_use]
     pub fn new(name: impl Into<String>) -> Self {
         Self { name: name.into(), groups: Vec::new() }
     }
 
-    /// In this group too. Whoever sends a known token is in `system:authenticated` without being put there.
+    /// Adds a group. Users with a known token are in `system:authenticated` without this.
     #[must_use]
     pub fn group(mut self, group: impl Into<String>) -> Self {
         self.groups.push(group.into());
         self
     }
 
-    /// The name.
+    /// The name of the user.
     #[must_use]
     pub fn name(&self) -> &str {
         &self.name
     }
 
-    /// The groups.
+    /// The groups of the user.
     #[must_use]
     pub fn groups(&self) -> &[String] {
         &self.groups
@@ -200,7 +203,7 @@ impl User {
     }
 }
 
-/// The token of a header `Bearer TOKEN`; an empty one is none.
+/// The token of a header `Bearer TOKEN`; an empty token counts as none.
 fn bearer(authorization: &str) -> Option<&str> {
     let (scheme, token) = authorization.trim().split_once(' ')?;
     let token = token.trim();

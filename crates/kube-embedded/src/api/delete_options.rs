@@ -1,4 +1,4 @@
-//! How something is to be deleted: the body or the parameters of a DELETE.
+//! Delete options: the body or the query parameters of a DELETE request.
 
 use serde_json::Value;
 
@@ -16,28 +16,28 @@ pub(crate) struct DeleteOptions {
     pub(crate) grace_seconds: Option<i64>,
     pub(crate) uid: Option<String>,
     pub(crate) resource_version: Option<String>,
-    /// The old way to say what becomes of dependents.
+    /// The deprecated alternative to `policy`.
     pub(crate) orphan_dependents: Option<bool>,
     pub(crate) policy: Option<Policy>,
 }
 
-/// What becomes of dependents.
+/// The propagation policy: how dependents are treated.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Policy {
-    /// They go first.
+    /// Dependents are deleted first.
     Foreground,
-    /// They go afterwards.
+    /// Dependents are deleted afterwards.
     Background,
-    /// They stay, without their owner.
+    /// Dependents stay, without their owner reference.
     Orphan,
 }
 
 impl DeleteOptions {
-    /// Reads a body, or the query where there is none: one counts, never both.
+    /// Parses the body, or the query if the body is empty; the two are never combined.
     ///
     /// # Errors
     ///
-    /// 400, 422 or 500 with what is wrong.
+    /// 400, 422 or 500 for invalid options.
     pub(crate) fn parse(query: &Query, body: &[u8]) -> Result<Self, Status> {
         let mut causes = Vec::new();
         let mut policy = String::new();
@@ -124,16 +124,16 @@ impl DeleteOptions {
         })
     }
 
-    /// Whether the client said nothing about dependents.
+    /// Whether the client sent no propagation policy.
     pub(crate) fn leaves_dependents_open(&self) -> bool {
         self.policy.is_none() && self.orphan_dependents.is_none()
     }
 
-    /// Whether the object is the one that was meant, in the version that was meant.
+    /// Checks the uid and resource version in the preconditions.
     ///
     /// # Errors
     ///
-    /// 409, in the name of the Kind.
+    /// 409, which names the Kind instead of the resource.
     pub(crate) fn check_preconditions(&self, kind: &Kind, object: &Value) -> Result<(), Status> {
         let conflict = |what: &str, expected: &str, found: &str, guess: &str| {
             let why = format!(
@@ -153,7 +153,7 @@ impl DeleteOptions {
         Ok(())
     }
 
-    /// The finalizers of an object that is deleted this way.
+    /// The finalizers of the object after this deletion request.
     pub(crate) fn finalizers(&self, behaviour: &Behaviour, object: &Value) -> Vec<String> {
         let before = metadata::finalizers(object);
         let has = |finalizer: &str| before.contains(&finalizer);

@@ -1,4 +1,4 @@
-//! Discovery: the documents that tell clients what is served.
+//! Discovery documents, which list the served groups, versions and resources.
 
 use crate::encoding::escape::push_string;
 use crate::http::request::Verb;
@@ -13,8 +13,9 @@ pub(crate) enum Root {
     Apis,
 }
 
-/// Questions that are asked by creating an object that nobody keeps: group, singular name, kind and scope, in order.
-const QUESTIONS: [(&str, &str, &str, Scope); 5] = [
+/// Review resources, which can only be created and are not stored: group, singular name, kind and
+/// scope, in order.
+const REVIEWS: [(&str, &str, &str, Scope); 5] = [
     ("authentication.k8s.io", "selfsubjectreview", "SelfSubjectReview", Scope::Cluster),
     ("authorization.k8s.io", "localsubjectaccessreview", "LocalSubjectAccessReview", Scope::Namespaced),
     ("authorization.k8s.io", "selfsubjectaccessreview", "SelfSubjectAccessReview", Scope::Cluster),
@@ -22,12 +23,12 @@ const QUESTIONS: [(&str, &str, &str, Scope); 5] = [
     ("authorization.k8s.io", "subjectaccessreview", "SubjectAccessReview", Scope::Cluster),
 ];
 
-/// Whether a group is the server's own.
+/// Whether a group is built in.
 pub(crate) fn is_built_in(registry: &Registry, group: &str) -> bool {
-    registry.is_built_in_group(group) || QUESTIONS.iter().any(|question| question.0 == group)
+    registry.is_built_in_group(group) || REVIEWS.iter().any(|review| review.0 == group)
 }
 
-/// What is served, with the groups of questions in their places.
+/// All served group versions, with those of the reviews at their position.
 fn served(registry: &Registry) -> Vec<GroupVersion<'_>> {
     let mut all = registry.group_versions();
     let place = all.iter().position(|each| each.group == "autoscaling").unwrap_or(all.len());
@@ -36,11 +37,11 @@ fn served(registry: &Registry) -> Vec<GroupVersion<'_>> {
     all
 }
 
-fn questions(group: &str) -> impl Iterator<Item = &'static (&'static str, &'static str, &'static str, Scope)> {
-    QUESTIONS.iter().filter(move |question| question.0 == group)
+fn reviews(group: &str) -> impl Iterator<Item = &'static (&'static str, &'static str, &'static str, Scope)> {
+    REVIEWS.iter().filter(move |review| review.0 == group)
 }
 
-/// Everything below a root in one document, an `APIGroupDiscoveryList`.
+/// All groups of a root in one document, an `APIGroupDiscoveryList`.
 pub(crate) fn aggregated(registry: &Registry, root: Root) -> Vec<u8> {
     let mut out = Document::new();
     out.raw(r#"{"kind":"APIGroupDiscoveryList","apiVersion":"apidiscovery.k8s.io/v2","metadata":{},"items":["#);
@@ -57,7 +58,7 @@ pub(crate) fn aggregated(registry: &Registry, root: Root) -> Vec<u8> {
             out.text("version", version.version);
             out.raw(r#","resources":["#);
             out.list(&version.kinds, |out, kind| out.aggregated_resource(kind));
-            out.list(questions(version.group), |out, (_, name, kind, scope)| {
+            out.list(reviews(version.group), |out, (_, name, kind, scope)| {
                 let scope = if *scope == Scope::Namespaced { "Namespaced" } else { "Cluster" };
                 out.raw(&format!(
                     r#"{{"resource":"{name}s","responseKind":{{"group":"","version":"","kind":"{kind}"}},"scope":"{scope}","singularResource":"{name}","verbs":["create"]}}"#
@@ -71,7 +72,7 @@ pub(crate) fn aggregated(registry: &Registry, root: Root) -> Vec<u8> {
     out.0
 }
 
-/// `/api` as older clients read it.
+/// `/api` in the format before aggregated discovery.
 pub(crate) fn api_versions(server_address: &str) -> Vec<u8> {
     let mut out = Document::new();
     out.raw(r#"{"kind":"APIVersions","versions":["v1"],"serverAddressByClientCIDRs":[{"clientCIDR":"0.0.0.0/0","#);
@@ -80,7 +81,7 @@ pub(crate) fn api_versions(server_address: &str) -> Vec<u8> {
     out.0
 }
 
-/// `/apis` as older clients read it.
+/// `/apis` in the format before aggregated discovery.
 pub(crate) fn group_list(registry: &Registry) -> Vec<u8> {
     let mut out = Document::new();
     out.raw(r#"{"kind":"APIGroupList","apiVersion":"v1","groups":["#);
@@ -94,7 +95,7 @@ pub(crate) fn group_list(registry: &Registry) -> Vec<u8> {
     out.0
 }
 
-/// `/apis/GROUP`, if there is such a group.
+/// `/apis/GROUP`, if the group is served.
 pub(crate) fn group(registry: &Registry, name: &str) -> Option<Vec<u8>> {
     let all = served(registry);
     let versions: Vec<_> = all.into_iter().filter(|each| each.group == name && !name.is_empty()).collect();
@@ -108,7 +109,7 @@ pub(crate) fn group(registry: &Registry, name: &str) -> Option<Vec<u8>> {
     Some(out.0)
 }
 
-/// `/api/v1` and `/apis/GROUP/VERSION`, if there is such a version.
+/// `/api/v1` and `/apis/GROUP/VERSION`, if the version is served.
 pub(crate) fn resource_list(registry: &Registry, group: &str, version: &str) -> Option<Vec<u8>> {
     let all = served(registry);
     let served = all.into_iter().find(|each| each.group == group && each.version == version)?;
@@ -120,7 +121,7 @@ pub(crate) fn resource_list(registry: &Registry, group: &str, version: &str) -> 
     out.text("groupVersion", &group_version(group, version));
     out.raw(r#","resources":["#);
     out.list(&served.kinds, |out, kind| out.resource(kind));
-    out.list(questions(group), |out, (_, name, kind, scope)| {
+    out.list(reviews(group), |out, (_, name, kind, scope)| {
         let namespaced = *scope == Scope::Namespaced;
         out.raw(&format!(
             r#"{{"name":"{name}s","singularName":"{name}","namespaced":{namespaced},"kind":"{kind}","verbs":["create"]}}"#
@@ -134,7 +135,7 @@ fn group_version(group: &str, version: &str) -> String {
     if group.is_empty() { version.to_owned() } else { format!("{group}/{version}") }
 }
 
-/// JSON in the making, in the key order of the Go structs.
+/// A JSON writer, with keys in the order of the Go structs.
 struct Document(Vec<u8>);
 
 impl Document {
@@ -206,7 +207,7 @@ impl Document {
         self.raw("}");
     }
 
-    /// Built-in kinds leave group and version to the document's place.
+    /// Built-in kinds leave group and version empty, because the enclosing document has them.
     fn response_kind(&mut self, kind: &Kind) {
         let (group, version) = if kind.is_custom() { (&*kind.group, &*kind.version) } else { ("", "") };
         self.raw(r#","responseKind":{"#);
@@ -262,7 +263,7 @@ impl Document {
         self.raw("]");
     }
 
-    /// A list of words, left out when empty.
+    /// A list of strings, omitted if empty.
     fn words(&mut self, key: &str, words: &[Text]) {
         if !words.is_empty() {
             self.raw(&format!(r#","{key}":["#));

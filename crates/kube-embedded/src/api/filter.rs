@@ -1,4 +1,4 @@
-//! Which objects of a collection a request is about.
+//! Selection of the objects of a collection that a request is for.
 
 use std::sync::Arc;
 
@@ -9,7 +9,7 @@ use crate::kinds::Kind;
 use crate::storage::selector::{FieldSelector, LabelSelector};
 use crate::storage::{Object, Span};
 
-/// A collection narrowed by selectors that the kind supports.
+/// A collection restricted by selectors that the kind supports.
 #[derive(Debug, Clone)]
 pub(crate) struct Filter {
     span: Span,
@@ -17,7 +17,7 @@ pub(crate) struct Filter {
     fields: FieldSelector,
 }
 
-/// The selectors of a request, read but not yet held against a kind.
+/// The parsed selectors of a request, not yet checked against a kind.
 #[derive(Debug, Clone)]
 pub(crate) struct Selectors {
     labels: LabelSelector,
@@ -35,7 +35,7 @@ impl Selectors {
 }
 
 impl Filter {
-    /// Holds selectors against the kind: a field it does not know is refused.
+    /// Checks selectors against the kind: a field that is not selectable gets 400.
     pub(crate) fn new(kind: &Kind, namespace: Option<&str>, selectors: Selectors) -> Result<Self, Status> {
         for term in selectors.fields.terms() {
             kind.selectable_field(&term.field).map_err(Status::bad_request)?;
@@ -43,17 +43,17 @@ impl Filter {
         Ok(Self { span: Span::of(namespace), labels: selectors.labels, fields: selectors.fields })
     }
 
-    /// The keys that can match at all.
+    /// The keys that can match.
     pub(crate) fn span(&self) -> &Span {
         &self.span
     }
 
-    /// Whether it selects anything beyond its span.
+    /// Whether it matches every object of its span.
     pub(crate) fn is_everything(&self) -> bool {
         self.labels.is_everything() && self.fields.is_everything()
     }
 
-    /// The one object it is about, if it names one.
+    /// The name of the only object that can match, if a field selector fixes it.
     pub(crate) fn name(&self) -> Option<&str> {
         self.fields.fixed("metadata.name")
     }

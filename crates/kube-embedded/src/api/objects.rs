@@ -1,4 +1,4 @@
-//! Reading and writing objects without HTTP.
+//! Access to objects without HTTP.
 
 use std::sync::Arc;
 
@@ -24,13 +24,14 @@ use crate::kinds::{Kind, Part, Registry, Scope};
 use crate::server::Server;
 use crate::storage::{Key, Object, Span};
 
-/// The namespace of objects that name none.
+/// The namespace of objects that have none.
 const DEFAULT_NAMESPACE: &str = "default";
 
 impl Server {
-    /// Creates an object, exactly as a POST would, and gives it as it was stored.
+    /// Creates an object, exactly as a POST does, and returns it as stored.
     ///
-    /// Its kind is what its `apiVersion` and `kind` say, its namespace what its metadata says or else `default`.
+    /// Its `apiVersion` and `kind` select the kind. Its namespace is that in its metadata, or else
+    /// `default`.
     ///
     /// ```
     /// # #[tokio::main(flavor = "current_thread")]
@@ -46,27 +47,28 @@ impl Server {
     ///
     /// # Errors
     ///
-    /// What a client would get.
+    /// The status that a client would get.
     pub fn create(&self, object: &impl Serialize) -> Result<Value, Status> {
         let (objects, object) = self.addressed(object)?;
         objects.create(&object)
     }
 
-    /// Replaces an object, exactly as a PUT would, and gives it as it was stored.
+    /// Replaces an object, exactly as a PUT does, and returns it as stored.
     ///
     /// # Errors
     ///
-    /// What a client would get.
+    /// The status that a client would get.
     pub fn update(&self, object: &impl Serialize) -> Result<Value, Status> {
         let (objects, object) = self.addressed(object)?;
         objects.update(&object)
     }
 
-    /// Replaces the status of an object, exactly as a PUT of its status would, and gives the object as it was stored.
+    /// Replaces the status of an object, exactly as a PUT of its status does, and returns the
+    /// object as stored.
     ///
     /// # Errors
     ///
-    /// What a client would get.
+    /// The status that a client would get.
     pub fn update_status(&self, object: &impl Serialize) -> Result<Value, Status> {
         let (objects, object) = self.addressed(object)?;
         objects.update_status(&object)
@@ -81,19 +83,19 @@ impl Server {
         Objects::new(self.cluster(), api_version, kind)
     }
 
-    /// Takes many objects as they are, as if from a backup, and gives how many there were.
+    /// Stores many objects unchanged, as from a backup, and returns their number.
     ///
-    /// Unlike with [`Server::create`] what they say about themselves stays: status, uid, generation, time of creation.
-    /// What is missing is filled in; so are namespaces that do not exist.
+    /// Unlike with [`Server::create`], status, uid, generation and creation timestamp are kept.
+    /// Missing ones are filled in, and missing namespaces are created.
     ///
     /// # Errors
     ///
-    /// At the first object that cannot be taken; those before it stay.
+    /// At the first object that cannot be stored; those before it stay.
     pub fn load(&self, objects: impl IntoIterator<Item = Value>) -> Result<usize, Status> {
         let mut known: Option<(String, String, Objects<'_>)> = None;
         let mut count = 0;
         for object in objects {
-            let (api_version, kind) = (said(&object, "apiVersion"), said(&object, "kind"));
+            let (api_version, kind) = (string_field(&object, "apiVersion"), string_field(&object, "kind"));
             let objects = match known.take() {
                 Some((v, k, objects)) if v == api_version && k == kind => objects,
                 _ => self.objects(api_version, kind)?,
@@ -108,18 +110,18 @@ impl Server {
 
     fn addressed(&self, object: &impl Serialize) -> Result<(Objects<'_>, Value), Status> {
         let object = to_value(object)?;
-        let objects = self.objects(said(&object, "apiVersion"), said(&object, "kind"))?;
+        let objects = self.objects(string_field(&object, "apiVersion"), string_field(&object, "kind"))?;
         Ok((objects, object))
     }
 }
 
 /// The objects of one kind.
 ///
-/// Objects are looked up by name in the namespace chosen with [`Objects::namespace`], or else in `default`; lists and
-/// counts are of the namespace chosen, or else of all of them.
+/// Objects are looked up by name in the namespace set with [`Objects::namespace`], or else in
+/// `default`; lists and counts cover the namespace set, or else all namespaces.
 ///
-/// Writes from here say nothing about who owns which field: `metadata.managedFields` is kept as it is given. Clients' writes
-/// are recorded there as the real server records them.
+/// Writes through this type do not track field ownership: `metadata.managedFields` is stored as
+/// given. Writes of clients are tracked as on the real server.
 #[derive(Debug, Clone)]
 pub struct Objects<'s> {
     cluster: &'s Cluster,
@@ -137,14 +139,14 @@ impl<'s> Objects<'s> {
         Ok(Self { cluster, view: View::new(kind, stored, Form::Full, cluster.clock), namespace: None, manager: None })
     }
 
-    /// Chooses a namespace. It means nothing to kinds that are in none.
+    /// Sets the namespace. Has no effect on cluster-scoped kinds.
     #[must_use]
     pub fn namespace(mut self, namespace: &str) -> Self {
         self.namespace = Some(namespace.to_owned());
         self
     }
 
-    /// Writes in the name of a manager: what it changes is recorded as its own, as with a client's writes.
+    /// Sets a field manager: changed fields are recorded as owned by it, as for writes of clients.
     pub(crate) fn managed_by(mut self, manager: &'static str) -> Self {
         self.manager = Some(manager);
         self
@@ -154,10 +156,10 @@ impl<'s> Objects<'s> {
     ///
     /// # Errors
     ///
-    /// What a client would get.
+    /// The status that a client would get.
     pub fn create(&self, object: &impl Serialize) -> Result<Value, Status> {
         let object = self.conform(to_value(object)?)?;
-        let namespace = self.place(&object.object);
+        let namespace = self.namespace_of(&object.object);
         create::create(&self.write(namespace.as_deref()), object).map(|reply| self.value(reply))
     }
 
@@ -165,7 +167,7 @@ impl<'s> Objects<'s> {
     ///
     /// # Errors
     ///
-    /// What a client would get.
+    /// The status that a client would get.
     pub fn update(&self, object: &impl Serialize) -> Result<Value, Status> {
         self.replace(to_value(object)?, Facet::Main)
     }
@@ -174,7 +176,7 @@ impl<'s> Objects<'s> {
     ///
     /// # Errors
     ///
-    /// What a client would get.
+    /// The status that a client would get.
     pub fn update_status(&self, object: &impl Serialize) -> Result<Value, Status> {
         if self.kind().subresource(Part::Status).is_none() {
             return Err(Status::unknown_resource());
@@ -182,53 +184,55 @@ impl<'s> Objects<'s> {
         self.replace(to_value(object)?, Facet::Status)
     }
 
-    /// Merges a patch into an object: what is null goes, the rest is set.
+    /// Applies a JSON merge patch to an object: null removes a field, other values are set.
     ///
     /// # Errors
     ///
-    /// What a client would get.
+    /// The status that a client would get.
     pub fn patch(&self, name: &str, merge: &impl Serialize) -> Result<Value, Status> {
         let merge = Patch::Merge(to_value(merge)?);
-        let namespace = self.own_namespace();
+        let namespace = self.target_namespace();
         patch::patch(&self.write(namespace), name, &merge, Facet::Main).map(|reply| self.value(reply))
     }
 
-    /// Merges a patch into the status of an object.
+    /// Applies a JSON merge patch to the status of an object.
     ///
     /// # Errors
     ///
-    /// What a client would get.
+    /// The status that a client would get.
     pub fn patch_status(&self, name: &str, merge: &impl Serialize) -> Result<Value, Status> {
         if self.kind().subresource(Part::Status).is_none() {
             return Err(Status::unknown_resource());
         }
         let merge = Patch::Merge(to_value(merge)?);
-        let namespace = self.own_namespace();
+        let namespace = self.target_namespace();
         patch::patch(&self.write(namespace), name, &merge, Facet::Status).map(|reply| self.value(reply))
     }
 
-    /// Deletes an object. It is gone thereafter, or marked as being deleted if something holds it.
+    /// Deletes an object. It is removed, or only gets a deletion timestamp if finalizers or a grace
+    /// period delay the deletion.
     ///
     /// # Errors
     ///
-    /// What a client would get.
+    /// The status that a client would get.
     pub fn delete(&self, name: &str) -> Result<(), Status> {
-        delete(&self.write(self.own_namespace()), name, &DeleteOptions::default()).map(drop)
+        delete(&self.write(self.target_namespace()), name, &DeleteOptions::default()).map(drop)
     }
 
-    /// Deletes an object without grace.
+    /// Deletes an object without a grace period.
     pub(crate) fn remove(&self, name: &str) -> Result<(), Status> {
         let options = DeleteOptions { grace_seconds: Some(0), ..DeleteOptions::default() };
-        delete(&self.write(self.own_namespace()), name, &options).map(drop)
+        delete(&self.write(self.target_namespace()), name, &options).map(drop)
     }
 
-    /// Deletes every object of the namespace chosen, or of all of them, and gives how many there were.
+    /// Deletes all objects of the namespace set, or else of all namespaces, and returns their
+    /// number.
     ///
     /// # Errors
     ///
-    /// What a client would get.
+    /// The status that a client would get.
     pub fn delete_all(&self) -> Result<usize, Status> {
-        let objects = self.present();
+        let objects = self.current();
         for object in &objects {
             match delete(&self.write(object.key().namespace()), object.key().name(), &DeleteOptions::default()) {
                 Ok(_) => {}
@@ -239,28 +243,28 @@ impl<'s> Objects<'s> {
         Ok(objects.len())
     }
 
-    /// One object.
+    /// Returns one object.
     ///
     /// # Errors
     ///
-    /// 404 if there is none of that name.
+    /// 404 if there is no object with that name.
     pub fn get(&self, name: &str) -> Result<Value, Status> {
-        let key = Key::new(self.own_namespace(), name);
+        let key = Key::new(self.target_namespace(), name);
         get::find(self.cluster, self.kind(), &key).map(|object| self.view.value(&object))
     }
 
-    /// All objects, in the order of their namespaces and names.
+    /// Returns all objects, ordered by namespace and name.
     #[must_use]
     pub fn list(&self) -> Vec<Value> {
-        self.present().iter().map(|object| self.view.value(object)).collect()
+        self.current().iter().map(|object| self.view.value(object)).collect()
     }
 
-    /// How many objects there are.
+    /// The number of objects.
     #[must_use]
     pub fn count(&self) -> usize {
-        match self.chosen() {
+        match self.selected_namespace() {
             None => self.cluster.storage.count(&self.kind().storage),
-            Some(_) => self.present().len(),
+            Some(_) => self.current().len(),
         }
     }
 
@@ -278,24 +282,24 @@ impl<'s> Objects<'s> {
         }
     }
 
-    /// The namespace that was chosen, if that means anything.
-    fn chosen(&self) -> Option<&str> {
+    /// The namespace that was set; `None` for cluster-scoped kinds.
+    fn selected_namespace(&self) -> Option<&str> {
         self.namespace.as_deref().filter(|_| self.kind().scope == Scope::Namespaced)
     }
 
-    /// The namespace of an object that is only named.
-    fn own_namespace(&self) -> Option<&str> {
+    /// The namespace in which objects are looked up by name.
+    fn target_namespace(&self) -> Option<&str> {
         match self.kind().scope {
             Scope::Cluster => None,
             Scope::Namespaced => Some(self.namespace.as_deref().unwrap_or(DEFAULT_NAMESPACE)),
         }
     }
 
-    /// The namespace of an object that may say so itself.
-    fn place(&self, object: &Value) -> Option<String> {
-        let own = self.own_namespace()?;
+    /// The namespace of an object, which may contain it.
+    fn namespace_of(&self, object: &Value) -> Option<String> {
+        let own = self.target_namespace()?;
         Some(match (&self.namespace, metadata::text(object, "namespace")) {
-            (None, said) if !said.is_empty() => said.to_owned(),
+            (None, given) if !given.is_empty() => given.to_owned(),
             _ => own.to_owned(),
         })
     }
@@ -315,46 +319,46 @@ impl<'s> Objects<'s> {
 
     fn replaced(&self, object: Value, facet: Facet) -> Result<Reply, Status> {
         let object = self.conform(object)?;
-        let namespace = self.place(&object.object);
+        let namespace = self.namespace_of(&object.object);
         let name = metadata::text(&object.object, "name").to_owned();
         update(&self.write(namespace.as_deref()), &name, object, facet)
     }
 
-    /// Takes an object as it is, and tells the revision under which it is stored.
+    /// Stores an object unchanged, and returns its revision.
     pub(crate) fn load(&self, object: Value) -> Result<u64, Status> {
         let object = self.conform(object)?;
-        let namespace = self.place(&object.object);
+        let namespace = self.namespace_of(&object.object);
         if let Some(namespace) = &namespace {
             namespaces::ensure(self.cluster, namespace)?;
         }
         create::load(&self.write(namespace.as_deref()), object).map(|reply| revision(&reply))
     }
 
-    /// Creates an object, and tells the revision under which it is stored.
+    /// Creates an object, and returns its revision.
     pub(crate) fn make(&self, object: Value) -> Result<u64, Status> {
         let object = self.conform(object)?;
-        let namespace = self.place(&object.object);
+        let namespace = self.namespace_of(&object.object);
         create::create(&self.write(namespace.as_deref()), object).map(|reply| revision(&reply))
     }
 
-    /// Replaces an object or a part of it, and tells the revision under which it is stored.
+    /// Replaces an object or a part of it, and returns its revision.
     pub(crate) fn store(&self, object: Value, facet: Facet) -> Result<u64, Status> {
         self.replaced(object, facet).map(|reply| revision(&reply))
     }
 
-    /// Merges a patch into an object or a part of it, and tells the revision under which it is stored.
+    /// Applies a JSON merge patch to an object or a part of it, and returns its revision.
     pub(crate) fn amend(&self, name: &str, merge: Value, facet: Facet) -> Result<u64, Status> {
-        let write = self.write(self.own_namespace());
+        let write = self.write(self.target_namespace());
         patch::patch(&write, name, &Patch::Merge(merge), facet).map(|reply| revision(&reply))
     }
 
-    /// The objects of which this is true, which is asked before they are read.
+    /// The objects that pass a test, which is evaluated before they are parsed.
     pub(crate) fn list_where(&self, fits: impl Fn(&Object) -> bool) -> Vec<Value> {
-        self.present().iter().filter(|object| fits(object)).map(|object| self.view.value(object)).collect()
+        self.current().iter().filter(|object| fits(object)).map(|object| self.view.value(object)).collect()
     }
 
-    fn present(&self) -> Vec<Arc<Object>> {
-        self.cluster.storage.list(&self.kind().storage, &Span::of(self.chosen())).objects
+    fn current(&self) -> Vec<Arc<Object>> {
+        self.cluster.storage.list(&self.kind().storage, &Span::of(self.selected_namespace())).objects
     }
 
     fn value(&self, reply: Reply) -> Value {
@@ -366,7 +370,7 @@ impl<'s> Objects<'s> {
     }
 }
 
-/// The revision of the object that was stored; 0 if none was.
+/// The revision of the stored object; 0 if none was stored.
 fn revision(reply: &Reply) -> u64 {
     match &reply.content {
         Content::Object(object) => object.revision(),
@@ -378,6 +382,6 @@ fn to_value(object: &impl Serialize) -> Result<Value, Status> {
     serde_json::to_value(object).map_err(|error| Status::bad_request(error.to_string()))
 }
 
-fn said<'v>(object: &'v Value, name: &str) -> &'v str {
+fn string_field<'v>(object: &'v Value, name: &str) -> &'v str {
     object[name].as_str().unwrap_or_default()
 }

@@ -1,4 +1,5 @@
-//! OpenAPI: what was recorded for the built-in kinds, without descriptions, and what definitions say about the others.
+//! OpenAPI documents: recorded from a real server for the built-in kinds, without descriptions, and
+//! generated from the definitions for custom kinds.
 
 mod version_2;
 
@@ -21,10 +22,10 @@ use crate::kinds::{Kind, Registry, Scope};
 
 const V3: &str = "/openapi/v3";
 
-/// What a real server tells about the built-in kinds in version 2, packed.
+/// The real server's OpenAPI v2 document of the built-in kinds, compressed with gzip.
 const RECORDED_V2: &[u8] = include_bytes!("../../data/openapi-v2.json.gz");
 
-/// One document and its tag.
+/// A document and its hash, which is its ETag.
 #[derive(Debug, Clone)]
 struct Document {
     json: Vec<u8>,
@@ -68,7 +69,8 @@ pub(crate) fn answer(registry: &Registry, head: &Head, clock: Clock) -> Option<R
     })
 }
 
-/// A document, to be kept for ever by those who know its hash.
+/// The response with a document. A request with its hash gets an immutable response, one with
+/// another hash is redirected.
 fn respond(document: &Document, head: &Head, clock: Clock) -> Response<Body> {
     let mut response = reply::response(200, "application/json");
     let tag = HeaderValue::try_from(format!("\"{}\"", document.hash));
@@ -100,11 +102,11 @@ fn respond(document: &Document, head: &Head, clock: Clock) -> Response<Body> {
     response
 }
 
-/// The documents of the built-in kinds, by their paths.
+/// The OpenAPI v3 documents of the built-in kinds, by path.
 fn built_in() -> &'static BTreeMap<String, Document> {
     static DOCUMENTS: OnceLock<BTreeMap<String, Document>> = OnceLock::new();
     DOCUMENTS.get_or_init(|| {
-        // One a line: its path, a tab, the document.
+        // One document per line: path, tab, JSON.
         let all = String::from_utf8_lossy(&unpack(include_bytes!("../../data/openapi-v3.txt.gz"))).into_owned();
         let documents = all.lines().filter_map(|line| line.split_once('\t'));
         documents.map(|(path, document)| (path.to_owned(), Document::new(document.as_bytes().to_vec()))).collect()
@@ -117,7 +119,7 @@ fn unpack(packed: &[u8]) -> Vec<u8> {
     plain
 }
 
-/// Where each document is.
+/// The index of the OpenAPI v3 documents.
 fn index(registry: &Registry) -> Vec<u8> {
     let mut hashes: BTreeMap<String, String> =
         built_in().iter().map(|(path, document)| (path.clone(), document.hash.clone())).collect();
@@ -134,7 +136,7 @@ fn index(registry: &Registry) -> Vec<u8> {
     format!(r#"{{"paths":{{{}}}}}"#, paths.join(",")).into_bytes()
 }
 
-/// The document of a group and version that definitions brought.
+/// The OpenAPI v3 document of a group and version of custom kinds.
 fn custom(registry: &Registry, place: &str) -> Option<Document> {
     let (group, version) = place.strip_prefix("apis/")?.split_once('/')?;
     let versions = registry.group_versions();
@@ -156,7 +158,7 @@ fn custom(registry: &Registry, place: &str) -> Option<Document> {
     serde_json::to_vec(&document).ok().map(Document::new)
 }
 
-/// The schemas of metadata, which every kind refers to.
+/// The schemas of metadata, which every kind references.
 fn shared_schemas() -> Map<String, Value> {
     const META: &str = "io.k8s.apimachinery.pkg.apis.meta.v1.";
     static SHARED: OnceLock<Map<String, Value>> = OnceLock::new();

@@ -1,4 +1,4 @@
-//! Paths that name no resource: the version, the probes, and discovery in one document.
+//! Paths that are not resources: version, health probes and aggregated discovery.
 
 use http::header::{CACHE_CONTROL, CONTENT_TYPE, ETAG, IF_NONE_MATCH, VARY};
 use http::{HeaderMap, HeaderValue, Response, StatusCode};
@@ -13,31 +13,32 @@ use crate::http::request::Head;
 use crate::http::status::Status;
 use crate::kinds::Registry;
 
-/// The release this server imitates, in the real server's form.
+/// The emulated release, in the format of the real server.
 const VERSION: &[u8] = br#"{"major":"1","minor":"37","emulationMajor":"1","emulationMinor":"37","minCompatibilityMajor":"1","minCompatibilityMinor":"36","gitVersion":"v1.37.1+embedded","gitCommit":"","gitTreeState":"clean","buildDate":"2026-10-01T00:00:00Z","goVersion":"","compiler":"","platform":""}"#;
 
 const AGGREGATED: &str = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList";
 const AGGREGATED_PROTOBUF: &str =
     "application/vnd.kubernetes.protobuf;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList";
 
-/// Whether a path is a probe: these answer any method.
+/// Whether a path is a health probe: probes accept any method.
 pub(crate) fn is_probe(path: &str) -> bool {
     matches!(path, "/livez" | "/readyz" | "/healthz" | "/livez/ping" | "/readyz/ping" | "/healthz/ping")
 }
 
-/// Whether a path answers GET alone; any other method is refused there, while elsewhere nothing is found.
+/// Whether a path accepts only GET: other methods are rejected there, while on other paths they get
+/// 404.
 pub(crate) fn is_read_only(path: &str) -> bool {
     path.trim_end_matches('/') == "/version"
 }
 
-/// The answer at a path, if there is one.
+/// The response for a path, if it is one of these.
 pub(crate) fn answer(head: &Head) -> Result<Option<Response<Body>>, Status> {
     let path = head.uri.path();
     if is_read_only(path) {
         if !accepts_json(&head.headers) {
             return Err(Unacceptable::Media.status(Place::Document));
         }
-        // The one document that is always indented, whoever asks.
+        // The only document that is always indented, regardless of the client.
         return Ok(Some(reply::json_response(200, VERSION, &head.wish, Layout::Pretty)));
     }
     if !is_probe(path) {
@@ -55,7 +56,7 @@ pub(crate) fn answer(head: &Head) -> Result<Option<Response<Body>>, Status> {
     )))
 }
 
-/// Everything below a root in one document, with a tag by which clients ask whether it changed.
+/// Aggregated discovery of a root, with an ETag for conditional requests.
 pub(crate) fn aggregated(registry: &Registry, root: Root, headers: &HeaderMap, encoding: Encoding) -> Response<Body> {
     let mut document = discovery::aggregated(registry, root);
     document.push(b'\n');
@@ -63,7 +64,7 @@ pub(crate) fn aggregated(registry: &Registry, root: Root, headers: &HeaderMap, e
     let tag = HeaderValue::try_from(format!("\"{hash}\"")).expect("hexadecimal digits are a header value");
     let (content_type, document) = match encoding {
         Encoding::Json => (AGGREGATED, document),
-        // The tag is that of the content, however it is written.
+        // The ETag is that of the JSON, in every encoding.
         Encoding::Protobuf => (AGGREGATED_PROTOBUF, protobuf::transcode(&document).unwrap_or_default()),
     };
     let mut response = reply::response(200, content_type);

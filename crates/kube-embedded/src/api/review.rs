@@ -1,4 +1,5 @@
-//! Questions about access: who am I, may I, may they, what may I. Asked by creating an object that nobody keeps.
+//! Access reviews: resources that report the client's identity and permissions. They can only be
+//! created and are not stored.
 
 use serde_json::{Value, json};
 
@@ -12,77 +13,79 @@ use crate::http::status::{Cause, Status};
 const AUTHORIZATION: &str = "authorization.k8s.io";
 const AUTHENTICATION: &str = "authentication.k8s.io";
 
-/// Whether a path is one of these questions.
+/// Whether a path is that of a review.
 pub(crate) fn is_one(path: &ResourcePath) -> bool {
-    question(path).is_some()
+    requested(path).is_some()
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Question {
-    WhoAmI,
-    MayI,
-    MayThey,
-    MayTheyHere,
-    WhatMayI,
+enum Review {
+    SelfSubject,
+    SelfSubjectAccess,
+    SubjectAccess,
+    LocalSubjectAccess,
+    SelfSubjectRules,
 }
 
-fn question(path: &ResourcePath) -> Option<Question> {
+fn requested(path: &ResourcePath) -> Option<Review> {
     let place = (&*path.group, &*path.version, &*path.resource, path.namespace.is_some());
     let whole = path.name.is_none() && path.subresource.is_none() && !path.watch_prefix;
     match place {
         _ if !whole => None,
-        (AUTHENTICATION, "v1", "selfsubjectreviews", false) => Some(Question::WhoAmI),
-        (AUTHORIZATION, "v1", "selfsubjectaccessreviews", false) => Some(Question::MayI),
-        (AUTHORIZATION, "v1", "subjectaccessreviews", false) => Some(Question::MayThey),
-        (AUTHORIZATION, "v1", "localsubjectaccessreviews", true) => Some(Question::MayTheyHere),
-        (AUTHORIZATION, "v1", "selfsubjectrulesreviews", false) => Some(Question::WhatMayI),
+        (AUTHENTICATION, "v1", "selfsubjectreviews", false) => Some(Review::SelfSubject),
+        (AUTHORIZATION, "v1", "selfsubjectaccessreviews", false) => Some(Review::SelfSubjectAccess),
+        (AUTHORIZATION, "v1", "subjectaccessreviews", false) => Some(Review::SubjectAccess),
+        (AUTHORIZATION, "v1", "localsubjectaccessreviews", true) => Some(Review::LocalSubjectAccess),
+        (AUTHORIZATION, "v1", "selfsubjectrulesreviews", false) => Some(Review::SelfSubjectRules),
         _ => None,
     }
 }
 
-/// The kind of a question.
+/// The kind of a review.
 pub(crate) fn kind(path: &ResourcePath) -> &'static str {
-    match question(path) {
-        Some(Question::WhoAmI) => "SelfSubjectReview",
-        Some(Question::MayI) => "SelfSubjectAccessReview",
-        Some(Question::MayThey) => "SubjectAccessReview",
-        Some(Question::MayTheyHere) => "LocalSubjectAccessReview",
-        Some(Question::WhatMayI) => "SelfSubjectRulesReview",
+    match requested(path) {
+        Some(Review::SelfSubject) => "SelfSubjectReview",
+        Some(Review::SelfSubjectAccess) => "SelfSubjectAccessReview",
+        Some(Review::SubjectAccess) => "SubjectAccessReview",
+        Some(Review::LocalSubjectAccess) => "LocalSubjectAccessReview",
+        Some(Review::SelfSubjectRules) => "SelfSubjectRulesReview",
         None => "",
     }
 }
 
-/// Answers a question.
+/// Evaluates a review.
 ///
 /// # Errors
 ///
-/// 400 for what is no question, 422 for one that makes no sense.
+/// 400 for a malformed body, 422 for an invalid review.
 pub(crate) fn review(shared: &Shared, path: &ResourcePath, user: &User, body: &[u8]) -> Result<Vec<u8>, Status> {
-    let Some(question) = question(path) else { return Err(Status::unknown_resource()) };
-    let (asked, _) = decode::parse(body)
+    let Some(requested) = requested(path) else { return Err(Status::unknown_resource()) };
+    let (object, _) = decode::parse(body)
         .map_err(|why| Status::bad_request(format!("couldn't get version/kind; json parse error: {why}")))?;
     let access = shared.access.read().clone();
-    let spec = &asked["spec"];
+    let spec = &object["spec"];
     let mut metadata = json!({});
     if let Some(namespace) = &path.namespace {
         metadata["namespace"] = json!(namespace);
     }
-    let (spec, status) = match question {
-        Question::WhoAmI => {
+    let (spec, status) = match requested {
+        Review::SelfSubject => {
             metadata["creationTimestamp"] = json!(shared.cluster.clock.seconds());
             let info = json!({"username": user.name(), "groups": user.groups()});
             (None, json!({"userInfo": info}))
         }
-        Question::MayI => (Some(spec), verdict(&access, user, spec)?),
-        Question::MayThey | Question::MayTheyHere => {
-            if question == Question::MayTheyHere && spec["resourceAttributes"]["namespace"] != metadata["namespace"] {
+        Review::SelfSubjectAccess => (Some(spec), verdict(&access, user, spec)?),
+        Review::SubjectAccess | Review::LocalSubjectAccess => {
+            if requested == Review::LocalSubjectAccess
+                && spec["resourceAttributes"]["namespace"] != metadata["namespace"]
+            {
                 let there = metadata["namespace"].as_str().unwrap_or_default();
                 let why = format!("spec.resourceAttributes.namespace must match namespace: {there}");
                 return Err(Status::bad_request(why));
             }
             (Some(spec), verdict(&access, &subject(spec)?, spec)?)
         }
-        Question::WhatMayI => (Some(&json!({})), rules(&access, user)),
+        Review::SelfSubjectRules => (Some(&json!({})), rules(&access, user)),
     };
     let kind = kind(path);
     let mut out =
@@ -98,11 +101,11 @@ pub(crate) fn review(shared: &Shared, path: &ResourcePath, user: &User, body: &[
     Ok(out)
 }
 
-/// Who is asked about.
+/// The user that the review is about.
 fn subject(spec: &Value) -> Result<User, Status> {
     let (name, groups) = (text(&spec["user"]), spec["groups"].as_array().map(Vec::as_slice).unwrap_or_default());
     if name.is_empty() && groups.is_empty() {
-        return Err(misasked("spec.user", "\"\"", "at least one of user or group must be specified"));
+        return Err(invalid("spec.user", "\"\"", "at least one of user or group must be specified"));
     }
     Ok(groups.iter().map(text).fold(User::new(name), User::group))
 }
@@ -111,7 +114,7 @@ fn verdict(access: &Access, user: &User, spec: &Value) -> Result<Value, Status> 
     let (resource, path) = (&spec["resourceAttributes"], &spec["nonResourceAttributes"]);
     if resource.is_object() == path.is_object() {
         let why = "exactly one of nonResourceAttributes or resourceAttributes must be specified";
-        return Err(misasked("spec", "null", why));
+        return Err(invalid("spec", "null", why));
     }
     if path.is_object() {
         return Ok(decided(
@@ -120,7 +123,7 @@ fn verdict(access: &Access, user: &User, spec: &Value) -> Result<Value, Status> 
         ));
     }
     let mut action = Action::on(text(&resource["group"]), text(&resource["resource"]));
-    // A verb that no request can have is allowed to those who may do everything.
+    // A verb that no request can have is allowed only by rules for all verbs.
     if let Some(verb) = ALL_VERBS.into_iter().find(|verb| verb.name() == text(&resource["verb"])) {
         action = action.verb(verb);
     }
@@ -143,17 +146,17 @@ fn decided(access: &Access, attributes: &Attributes<'_>) -> Value {
     json!({"allowed": access.check(attributes).is_ok()})
 }
 
-/// What a user may do, as far as rules can be listed: exceptions cannot.
+/// The permissions of a user. Deny rules cannot be listed; they make the list incomplete.
 fn rules(access: &Access, user: &User) -> Value {
     let (resources, paths, complete) = access.list(user);
     json!({"resourceRules": resources, "nonResourceRules": paths, "incomplete": !complete})
 }
 
-fn misasked(field: &str, value: &str, why: &str) -> Status {
+fn invalid(field: &str, value: &str, why: &str) -> Status {
     Status::invalid(AUTHORIZATION, "", "", vec![Cause::invalid(field, value, why)])
 }
 
-/// The question in the order of its Go struct.
+/// The spec in the order of its Go struct.
 fn encode_spec(spec: &Value) -> String {
     let order = ["resourceAttributes", "nonResourceAttributes", "user", "groups", "extra", "uid"];
     let inner =
@@ -193,7 +196,7 @@ fn encode_status(status: &Value) -> String {
     }
 }
 
-/// The members that there are, in this order; empty texts are none.
+/// The members that are present, in this order; empty strings are omitted.
 fn ordered(value: &Value, order: &[&str]) -> String {
     let members: Vec<(&str, &Value)> = order
         .iter()

@@ -1,4 +1,4 @@
-//! Which part of the server answers a request.
+//! Routing: dispatches each request to its handler.
 
 use std::sync::Arc;
 
@@ -36,11 +36,11 @@ use crate::http::status::Status;
 use crate::kinds::{Kind, Part, Registry, Scope};
 use crate::storage::Key;
 
-/// An answer that a request does not get what it asked for.
+/// An error response.
 #[derive(Debug)]
 pub(crate) enum Refusal {
     Status(Status),
-    /// Pages of the real server's outer layers, which know no Status.
+    /// Plain text, as from the outer handlers of the real server, which do not use `Status`.
     Text(u16, &'static str),
 }
 
@@ -50,19 +50,19 @@ impl From<Status> for Refusal {
     }
 }
 
-/// What a request is answered with.
+/// A response and the compression of its body.
 #[derive(Debug)]
 pub(crate) struct Answer {
     pub(crate) response: Response<Body>,
     pub(crate) compression: Compression,
 }
 
-/// What is still to be done to a body.
+/// The compression that is still to be applied to a body.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Compression {
-    /// Nothing.
+    /// None.
     AsIs,
-    /// It is a stream to be compressed, one member for each flush.
+    /// The stream is compressed with gzip, one member per flush.
     PerFlush,
 }
 
@@ -74,7 +74,7 @@ impl From<Response<Body>> for Answer {
 
 const PAGE_NOT_FOUND: Refusal = Refusal::Text(404, "404 page not found\n");
 
-/// Answers a request.
+/// Handles a request.
 pub(crate) async fn route(shared: &Arc<Shared>, head: &Head, user: &User, body: Bytes) -> Result<Answer, Refusal> {
     let registry = shared.cluster.registry();
     match &head.target {
@@ -93,7 +93,7 @@ pub(crate) async fn route(shared: &Arc<Shared>, head: &Head, user: &User, body: 
     }
 }
 
-/// Answers a request that is about no resource.
+/// Handles a request that is not for a resource.
 fn document(shared: &Shared, registry: &Registry, head: &Head) -> Result<Response<Body>, Refusal> {
     match &head.target {
         Target::Groups { core } => {
@@ -109,7 +109,7 @@ fn document(shared: &Shared, registry: &Registry, head: &Head) -> Result<Respons
                 Root::Apis => discovery::group_list(registry),
             };
             if *core {
-                routed(head)?;
+                check_media_type(head)?;
             }
             document_response(head, &document)
         }
@@ -119,7 +119,7 @@ fn document(shared: &Shared, registry: &Registry, head: &Head) -> Result<Respons
                 discovery::resource_list(registry, group, version).ok_or_else(|| unknown(registry, group))?;
             if discovery::is_built_in(registry, group) {
                 only_get(head)?;
-                routed(head)?;
+                check_media_type(head)?;
             }
             document_response(head, &document)
         }
@@ -135,20 +135,20 @@ fn document(shared: &Shared, registry: &Registry, head: &Head) -> Result<Respons
     }
 }
 
-/// Refuses other methods. Many documents of the real server do not care how they are asked for.
+/// Rejects methods other than GET. Many documents of the real server accept any method.
 fn only_get(head: &Head) -> Result<(), Status> {
     if head.method == Method::GET { Ok(()) } else { Err(Status::method_not_allowed()) }
 }
 
-/// Refuses media types that nobody knows, where the real server has a route of its own for a document.
-fn routed(head: &Head) -> Result<(), Status> {
+/// Rejects unknown media types, for documents that have their own route in the real server.
+fn check_media_type(head: &Head) -> Result<(), Status> {
     match head.form {
         Err(Unacceptable::Media) => Err(Unacceptable::Media.status(Place::Object)),
         _ => Ok(()),
     }
 }
 
-/// A discovery document, which has no other form than its own.
+/// The response with a discovery document, which has no other form (table or metadata).
 fn document_response(head: &Head, document: &[u8]) -> Result<Response<Body>, Refusal> {
     match head.wish.plain {
         Some(writing) => Ok(reply::document(200, document, &head.wish, writing)),
@@ -156,7 +156,8 @@ fn document_response(head: &Head, document: &[u8]) -> Result<Response<Body>, Ref
     }
 }
 
-/// What is answered for a resource or version that is not served: groups of the server's own know a Status.
+/// The response for a resource or version that is not served: a `Status` in built-in groups, plain
+/// text in others.
 fn unknown(registry: &Registry, group: &str) -> Refusal {
     match discovery::is_built_in(registry, group) {
         true => Refusal::Status(Status::unknown_resource()),
@@ -229,22 +230,23 @@ async fn resource(
     }
 }
 
-/// An answer with the warning that a kind on its way out carries.
+/// Adds the warning of a deprecated kind.
 fn deprecated(mut reply: Reply, kind: &Kind) -> Reply {
     reply.warnings.extend(kind.behaviour.deprecation.map(str::to_owned));
     reply
 }
 
-/// The longest name of a manager that is taken from a client's own.
-const LONGEST_MANAGER: usize = 128;
+/// The maximum length of a field manager that is derived from the user agent.
+const MAX_MANAGER_BYTES: usize = 128;
 
-/// Whose the fields are that a request changes: as it says, or else as its sender calls itself.
+/// The field manager of a request: its parameter `fieldManager`, or else the product name of its
+/// user agent.
 fn manager(head: &Head) -> &str {
     match head.query.text("fieldManager") {
         "" => {
             let agent = head.headers.get(USER_AGENT).and_then(|agent| agent.to_str().ok()).unwrap_or_default();
             let name = agent.split('/').next().unwrap_or_default();
-            let end = (0..=name.len().min(LONGEST_MANAGER)).rev().find(|end| name.is_char_boundary(*end));
+            let end = (0..=name.len().min(MAX_MANAGER_BYTES)).rev().find(|end| name.is_char_boundary(*end));
             match &name[..end.unwrap_or(0)] {
                 "" => "unknown",
                 name => name,
@@ -254,7 +256,7 @@ fn manager(head: &Head) -> &str {
     }
 }
 
-/// Answers a request that writes.
+/// Handles a request that writes.
 async fn change(
     cluster: &Cluster,
     registry: &Registry,
@@ -352,7 +354,8 @@ async fn watch(shared: &Arc<Shared>, head: &Head, path: &ResourcePath, view: Vie
     Ok(Answer { response, compression })
 }
 
-/// The old watch path of one object: its name is a field selector that the query may repeat but not contradict.
+/// The deprecated watch path of a single object: the name acts as a field selector, which the query
+/// may repeat but not contradict.
 fn fix_name(options: &mut ListOptions, name: &str) -> Result<(), Status> {
     if options.field_selector.is_empty() {
         options.field_selector = format!("metadata.name={name}");
@@ -365,11 +368,11 @@ fn fix_name(options: &mut ListOptions, name: &str) -> Result<(), Status> {
     }
 }
 
-/// The kind at a path, in a place where it can be.
+/// The kind of a path, if its scope and its subresources match the path.
 fn find(registry: &Registry, path: &ResourcePath) -> Result<Arc<Kind>, Refusal> {
     let unknown = || unknown(registry, &path.group);
     let kind = registry.find(&path.group, &path.version, &path.resource).ok_or_else(unknown)?;
-    let in_place = match kind.scope {
+    let scope_matches = match kind.scope {
         Scope::Cluster => path.namespace.is_none(),
         Scope::Namespaced => path.namespace.is_some() || path.name.is_none(),
     };
@@ -377,15 +380,16 @@ fn find(registry: &Registry, path: &ResourcePath) -> Result<Arc<Kind>, Refusal> 
         None => true,
         Some(part) => Part::parse(part).is_some_and(|part| kind.subresource(part).is_some()),
     };
-    match (in_place, part_exists, path.name.as_deref()) {
+    match (scope_matches, part_exists, path.name.as_deref()) {
         (true, true, _) => Ok(kind),
-        // Of a custom resource the real server misses the object rather than its part.
+        // For a missing subresource of a custom resource the real server reports that the object is
+        // not found.
         (true, false, Some(name)) if kind.is_custom() => Err(Status::not_found(&kind.group, &kind.plural, name).into()),
         _ => Err(unknown()),
     }
 }
 
-/// The verb, if the kind has it in this place.
+/// The verb of a request, if the kind supports it on this path.
 fn verb(kind: &Kind, head: &Head, path: &ResourcePath) -> Result<Verb, Refusal> {
     let refused = || Refusal::Status(Status::method_not_allowed());
     let custom = kind.is_custom();
@@ -406,14 +410,15 @@ fn verb(kind: &Kind, head: &Head, path: &ResourcePath) -> Result<Verb, Refusal> 
         _ => {}
     }
     let served = match path.subresource.as_deref().and_then(Part::parse) {
-        // Discovery no longer shows the writes of a kind whose definition is being deleted, but they still come this far.
+        // Discovery does not list the write verbs of a kind whose definition is being deleted, but
+        // such requests still get here.
         None => custom || kind.serves(verb),
         Some(part) => kind.subresource(part).is_some_and(|sub| sub.verbs.contains(&verb)),
     };
     if served { Ok(verb) } else { Err(refused()) }
 }
 
-/// The time that a client gives a request.
+/// The client's timeout for the request.
 fn request_timeout(head: &Head) -> Result<Option<std::time::Duration>, Status> {
     match head.query.text("timeout") {
         "" => Ok(None),
@@ -424,7 +429,7 @@ fn request_timeout(head: &Head) -> Result<Option<std::time::Duration>, Status> {
     }
 }
 
-/// 406: the metadata of a list was asked for as that of an object, or the other way round.
+/// 406: list metadata was requested for an object, or object metadata for a list.
 fn wrong_form(wanted: &str, is: &str, kind: &Kind) -> Status {
     let go_type = match is {
         _ if kind.is_custom() => "unstructured.UnstructuredList".to_owned(),

@@ -1,4 +1,4 @@
-//! Tables on the wire.
+//! Encoding of tables (`meta.k8s.io` Table) as JSON.
 
 use serde_json::Value;
 
@@ -7,14 +7,14 @@ use crate::encoding::json::encode_sorted;
 use crate::http::negotiate::MetaVersion;
 use crate::kinds::table::{Columns, Completed, Row};
 
-/// Whether a table tells its columns. The frames of a watch do so once.
+/// Whether a table contains its column definitions. A watch sends them once.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Headers {
     Shown,
     Left,
 }
 
-/// A table up to its metadata's version, which the brace after it closes.
+/// The beginning of a table, up to the resource version. [`push_columns`] closes the metadata.
 pub(crate) fn start(version: MetaVersion, revision: &str) -> Vec<u8> {
     let mut out = open(version);
     if !revision.is_empty() {
@@ -31,7 +31,7 @@ fn open(version: MetaVersion) -> Vec<u8> {
     out
 }
 
-/// Closes the metadata, tells the columns and opens the rows.
+/// Closes the metadata, appends the column definitions and opens the rows.
 pub(crate) fn push_columns(out: &mut Vec<u8>, columns: &Columns, headers: Headers) {
     out.extend_from_slice(br#"},"columnDefinitions":"#);
     match headers {

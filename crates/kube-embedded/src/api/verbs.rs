@@ -1,4 +1,7 @@
-//! What can be done with resources, one file for each verb.
+//! The verbs on resources, one file per verb.
+//!
+//! Uses the other modules of `api`, `admission`, `controllers` and `storage`. Routing and access
+//! checks happen before.
 
 pub(crate) mod apply;
 pub(crate) mod create;

@@ -1,4 +1,4 @@
-//! How a stored object is shown: in the version asked for, whole or its metadata alone.
+//! The representation of stored objects: in the requested version, form and encoding.
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -16,7 +16,7 @@ use crate::kinds::convert::convert;
 use crate::kinds::table::Moment;
 use crate::storage::Object;
 
-/// Appends a `PartialObjectMetadata` of this metadata.
+/// Appends a `PartialObjectMetadata` with this metadata.
 pub(crate) fn push_metadata(out: &mut Vec<u8>, version: MetaVersion, metadata: &[u8]) {
     out.extend_from_slice(br#"{"kind":"PartialObjectMetadata","apiVersion":""#);
     out.extend_from_slice(version.api_version().as_bytes());
@@ -25,13 +25,13 @@ pub(crate) fn push_metadata(out: &mut Vec<u8>, version: MetaVersion, metadata: &
     out.push(b'}');
 }
 
-/// A kind in a form: what one request sees of objects.
+/// The kind, form and encoding in which a request gets objects.
 #[derive(Debug, Clone)]
 pub(crate) struct View {
     pub(crate) kind: Arc<Kind>,
     pub(crate) form: Form,
     pub(crate) encoding: Encoding,
-    /// The kind in whose version the objects are kept.
+    /// The kind in its storage version.
     stored: Arc<Kind>,
     clock: Clock,
 }
@@ -41,30 +41,30 @@ impl View {
         Self { kind, form, encoding: Encoding::Json, stored, clock }
     }
 
-    /// The view in another encoding.
+    /// Sets the encoding.
     pub(crate) fn encoded(self, encoding: Encoding) -> Self {
         Self { encoding, ..self }
     }
 
-    /// Whether two views show the same bytes.
+    /// Whether two views encode objects to the same bytes.
     pub(crate) fn is(&self, other: &Self) -> bool {
         Arc::ptr_eq(&self.kind, &other.kind) && self.form == other.form && self.encoding == other.encoding
     }
 
-    /// The kind in whose version the objects are kept.
+    /// The kind in its storage version.
     pub(crate) fn stored(&self) -> &Kind {
         &self.stored
     }
 
-    /// Whether the object's bytes are those of the view's version.
+    /// Whether the stored bytes of an object are already in the version of the view.
     fn as_stored(&self, object: &Object) -> bool {
         let same = Arc::ptr_eq(&self.kind, &self.stored)
             || self.kind.version == self.stored.version && self.kind.group == self.stored.group;
-        // A definition may have named another version to be stored when the object was written.
+        // The object may have been written when the definition had another storage version.
         same && (!self.kind.is_custom() || is_of_version(object.json(), self.kind.api_version()))
     }
 
-    /// The object as JSON, without a line break, or as a message in its envelope.
+    /// The object as JSON, without a line break, or as an enclosed protobuf message.
     pub(crate) fn show(&self, object: &Arc<Object>) -> Bytes {
         match self.encoding {
             Encoding::Json => self.json(object),
@@ -72,7 +72,7 @@ impl View {
         }
     }
 
-    /// An object that is not stored, as JSON or as a message in its envelope.
+    /// An object that is not stored, as JSON or as an enclosed protobuf message.
     pub(crate) fn show_unsaved(&self, object: &Value) -> Vec<u8> {
         match (self.encoding, self.form) {
             (Encoding::Protobuf, Form::Full) => self.enclose(&self.full_message(object)),
@@ -87,7 +87,7 @@ impl View {
         }
     }
 
-    /// The message of an object, without its envelope.
+    /// The protobuf message of an object, not enclosed.
     pub(crate) fn message<'o>(&self, object: &'o Arc<Object>) -> Cow<'o, [u8]> {
         match self.form {
             Form::Full if self.as_stored(object) => object.message(&self.stored).into(),
@@ -98,7 +98,7 @@ impl View {
         }
     }
 
-    /// Makes the message that the object will keep, if it is what is shown.
+    /// Encodes the message that the object caches, if this view uses it.
     pub(crate) fn prepare(&self, object: &Arc<Object>) {
         if self.form != Form::Full || self.as_stored(object) {
             object.message(&self.stored);
@@ -134,12 +134,12 @@ impl View {
         }
     }
 
-    /// Whether what is shown of an object depends on more than the object: on the time, or on what was shown before.
+    /// Whether the encoding depends on more than the object: on the time, or on previous frames.
     pub(crate) fn is_fleeting(&self) -> bool {
         matches!(self.form, Form::Table(..))
     }
 
-    /// The present time, for ages.
+    /// The current time, for ages in tables.
     pub(crate) fn moment(&self) -> Moment {
         Moment::new(self.clock.now())
     }
@@ -159,11 +159,12 @@ impl View {
         let mut out = tabulate::start(version, crate::admission::metadata::text(value, "resourceVersion"));
         tabulate::push_columns(&mut out, self.kind.columns(), headers);
         tabulate::push_row(&mut out, &self.kind.columns().row_at(value, self.moment(), None));
-        // The end of the initial events must be found whatever the client wants to see.
-        let marks_end = value["metadata"]["annotations"].get("k8s.io/initial-events-end").is_some();
+        // The annotation that ends the initial events is always included, regardless of what the
+        // client requests.
+        let ends_initial_events = value["metadata"]["annotations"].get("k8s.io/initial-events-end").is_some();
         match include {
             Include::Object => out.extend_from_slice(&json::encode_as_is(&self.kind, value)),
-            Include::Nothing | Include::Unknown if !marks_end => out.extend_from_slice(b"null"),
+            Include::Nothing | Include::Unknown if !ends_initial_events => out.extend_from_slice(b"null"),
             _ => push_metadata(&mut out, version, &json::encode_metadata(&value["metadata"])),
         }
         out.push(b'}');
@@ -200,7 +201,8 @@ impl View {
 
     fn push_metadata(&self, out: &mut Vec<u8>, version: MetaVersion, object: &Arc<Object>) {
         if self.kind.is_custom() {
-            // Custom resources are kept with sorted keys, but this form is a type of the server's own.
+            // Custom resources are stored with sorted keys, but `PartialObjectMetadata` is a
+            // built-in type with its own order.
             push_metadata(out, version, &json::encode_metadata(&object.to_value()["metadata"]));
         } else {
             push_metadata(out, version, object.metadata());
@@ -226,14 +228,14 @@ impl View {
         }
     }
 
-    /// The value of a selectable field beside the object's name and namespace.
+    /// The value of a selectable field.
     pub(crate) fn field<'o>(&self, object: &'o Arc<Object>, name: &str) -> Cow<'o, str> {
         match name {
             "metadata.name" => return object.key().name().into(),
             "metadata.namespace" => return object.key().namespace().unwrap_or_default().into(),
             _ => {}
         }
-        // Which fields of a custom kind can be selected by may change after an object was written.
+        // The selectable fields of a custom kind may have changed since the object was written.
         if self.as_stored(object) && !self.kind.is_custom() {
             let at = self.stored.selectable_fields().iter().position(|field| field.name() == name);
             return at.and_then(|at| object.fields().get(at)).map_or_else(Default::default, |value| (&**value).into());
@@ -246,9 +248,10 @@ impl View {
     }
 }
 
-/// Whether a custom resource says first of all that it is of this version. (One whose keys come in another order is
-/// taken not to be, which costs time and nothing else.)
+/// Whether a custom resource starts with this apiVersion. Another key order gives a false negative,
+/// which only costs time.
 fn is_of_version(json: &[u8], api_version: &str) -> bool {
-    let said = json.strip_prefix(b"{\"apiVersion\":\"").and_then(|rest| rest.strip_prefix(api_version.as_bytes()));
-    said.is_some_and(|rest| rest.starts_with(b"\""))
+    let after_version =
+        json.strip_prefix(b"{\"apiVersion\":\"").and_then(|rest| rest.strip_prefix(api_version.as_bytes()));
+    after_version.is_some_and(|rest| rest.starts_with(b"\""))
 }

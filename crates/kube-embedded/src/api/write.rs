@@ -1,4 +1,4 @@
-//! What all writes have in common.
+//! Functions that all writes share.
 
 use std::sync::Arc;
 
@@ -15,7 +15,7 @@ use crate::kinds::convert::convert;
 use crate::kinds::{Kind, Schema};
 use crate::storage::{Draft, Expect, Key, Object, Outdated};
 
-/// One write: where it goes, in which version it is meant, and how serious it is.
+/// A write: its target, version and options.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Write<'r> {
     pub(crate) cluster: &'r Cluster,
@@ -25,19 +25,19 @@ pub(crate) struct Write<'r> {
     pub(crate) authorship: Authorship<'r>,
 }
 
-/// Whose the fields are that a write changes.
+/// How the field ownership of a write is tracked.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Authorship<'r> {
-    /// Nobody's in particular: what the object says about its managers stays as it is given. Writes from within.
+    /// Not at all: `metadata.managedFields` is stored as given. For writes inside the server.
     Unnoticed,
-    /// This manager's.
+    /// The changed fields belong to this manager.
     Manager(&'r str),
-    /// It has been settled already.
+    /// The managers are already set, as after server-side apply.
     Settled,
 }
 
 impl<'r> Write<'r> {
-    /// The same write, once it is settled whose the fields are.
+    /// The same write with its managers already set.
     pub(crate) fn settled(self) -> Self {
         Self { authorship: Authorship::Settled, ..self }
     }
@@ -54,12 +54,12 @@ impl<'r> Write<'r> {
         self.options.dry_run == DryRun::All
     }
 
-    /// The object in its present state.
+    /// The object in its current state.
     pub(crate) fn find(&self, key: &Key) -> Option<Arc<Object>> {
         self.cluster.storage.get(&self.kind().storage, key)
     }
 
-    /// Stores an object, given in the version of the request.
+    /// Stores an object that is in the version of the request.
     pub(crate) fn put(&self, expect: Expect, key: Key, object: &Value) -> Result<Arc<Object>, Outdated> {
         let stored = self.view.stored();
         let kind = self.kind();
@@ -87,12 +87,13 @@ impl<'r> Write<'r> {
         Status::conflict(&self.kind().group, &self.kind().plural, name, why)
     }
 
-    /// 422 in the name of the object's Kind.
+    /// 422, which names the Kind instead of the resource.
     pub(crate) fn invalid(&self, object: &Value, causes: Vec<crate::http::status::Cause>) -> Status {
         Status::invalid(&self.kind().group, &self.kind().kind, metadata::text(object, "name"), causes)
     }
 
-    /// The answer of something that was only tried: the object under the version it had before.
+    /// The reply with an object that is not stored, such as that of a dry run: it has the resource
+    /// version from before.
     pub(crate) fn tried(&self, code: u16, mut object: Value, before: Option<&Object>) -> Reply {
         match before {
             Some(before) => metadata::set(&mut object, "resourceVersion", before.revision().to_string()),
@@ -101,7 +102,11 @@ impl<'r> Write<'r> {
         Reply::new(code, Content::Unsaved(object))
     }
 
-    /// Puts the object into the namespace of the request.
+    /// Sets the namespace of the request in the object.
+    ///
+    /// # Errors
+    ///
+    /// 400 if the object has another namespace.
     pub(crate) fn place(&self, object: &mut Value) -> Result<(), Status> {
         let Some(namespace) = self.namespace else {
             metadata::remove(object, "namespace");
@@ -119,7 +124,7 @@ impl<'r> Write<'r> {
     }
 }
 
-/// What a kind's status is while nobody has written it; `None` is nothing.
+/// The status of an object whose status was never written; `None` if it is omitted.
 pub(crate) fn empty_status(kind: &Kind) -> Option<Value> {
     match kind.schema {
         Schema::Typed(of) => of.field("status").and_then(|(_, field)| field.zero()),
@@ -127,12 +132,12 @@ pub(crate) fn empty_status(kind: &Kind) -> Option<Value> {
     }
 }
 
-/// Gives a top-level part of an object the value it has in another one, or takes it away if it has none there.
+/// Copies a top-level field from another object, or removes it if the other object has none.
 pub(crate) fn keep(object: &mut Value, name: &str, from: &Value) {
     set_or_remove(object, name, from.get(name).cloned());
 }
 
-/// Sets a top-level part of an object, or takes it away.
+/// Sets or removes a top-level field.
 pub(crate) fn set_or_remove(object: &mut Value, name: &str, value: Option<Value>) {
     let Some(parts) = object.as_object_mut() else { return };
     match value {
@@ -141,11 +146,11 @@ pub(crate) fn set_or_remove(object: &mut Value, name: &str, value: Option<Value>
     };
 }
 
-/// Where the real server would keep an object in etcd, as some failures tell.
+/// The key of an object in the real server's etcd, which some error messages contain.
 pub(crate) fn registry_path(kind: &Kind, key: &Key) -> String {
-    let own_place = kind.is_custom() || matches!(&*kind.group, "apiextensions.k8s.io" | "apiregistration.k8s.io");
-    let place = match (&*kind.group, &*kind.plural) {
-        (group, plural) if own_place => format!("{group}/{plural}"),
+    let includes_group = kind.is_custom() || matches!(&*kind.group, "apiextensions.k8s.io" | "apiregistration.k8s.io");
+    let prefix = match (&*kind.group, &*kind.plural) {
+        (group, plural) if includes_group => format!("{group}/{plural}"),
         ("", "services") => "services/specs".to_owned(),
         ("", "endpoints") => "services/endpoints".to_owned(),
         ("", "nodes") => "minions".to_owned(),
@@ -153,5 +158,5 @@ pub(crate) fn registry_path(kind: &Kind, key: &Key) -> String {
         ("networking.k8s.io", "ingresses") => "ingress".to_owned(),
         (_, plural) => plural.to_owned(),
     };
-    format!("/registry/{place}/{key}")
+    format!("/registry/{prefix}/{key}")
 }

@@ -1,19 +1,19 @@
-//! What a write is asked beside its object: the parameters of create, update and patch requests.
+//! Options of create, update and patch requests: their query parameters.
 
 use crate::http::query::Query;
 use crate::http::status::{Cause, Status};
 
-/// Whether a write is only tried.
+/// Whether a write is a dry run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) enum DryRun {
-    /// It is stored.
+    /// The write is stored.
     #[default]
     No,
-    /// Everything happens but the storing.
+    /// All checks are done, but nothing is stored.
     All,
 }
 
-/// What becomes of fields that the kind does not have, and of fields given twice.
+/// How unknown and duplicate fields are handled.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) enum FieldValidation {
     Ignore,
@@ -29,7 +29,7 @@ pub(crate) struct WriteOptions {
     pub(crate) field_validation: FieldValidation,
 }
 
-/// Whose options they are: failures name it.
+/// The type of the request, which error messages name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum OptionsOf {
     Create,
@@ -39,11 +39,11 @@ pub(crate) enum OptionsOf {
 }
 
 impl WriteOptions {
-    /// Reads a query.
+    /// Parses a query.
     ///
     /// # Errors
     ///
-    /// 422 with everything that is wrong.
+    /// 422 with all errors.
     pub(crate) fn parse(query: &Query, of: OptionsOf) -> Result<Self, Status> {
         let mut causes = Vec::new();
         if of == OptionsOf::Patch && query.get("force").is_some() {
@@ -79,7 +79,7 @@ impl WriteOptions {
     }
 }
 
-/// Reads the values of `dryRun`, of which only `All` is known.
+/// Parses the values of `dryRun`; only `All` is valid.
 pub(crate) fn dry_run<'q>(values: impl Iterator<Item = &'q str>, causes: &mut Vec<Cause>) -> DryRun {
     let values: Vec<&str> = values.collect();
     if values.iter().any(|value| *value != "All") {

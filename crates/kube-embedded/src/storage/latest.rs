@@ -73,12 +73,12 @@ impl<T: Copy> Receiver<T> {
         self.shared.latest.lock().value
     }
 
-    /// Marks the current value as seen.
+    /// Sets the current value as seen.
     pub(crate) fn mark_seen(&mut self) {
         self.seen = self.shared.latest.lock().changes;
     }
 
-    /// Waits for a value that was not seen yet, and marks it as seen.
+    /// Waits for a value that was not seen yet; it then counts as seen.
     pub(crate) async fn changed(&mut self) -> Result<T, Gone> {
         loop {
             let mut changed = std::pin::pin!(self.shared.changed.notified());

@@ -164,7 +164,7 @@ impl Object {
         &self.fields
     }
 
-    /// Whether writing a draft would change nothing.
+    /// Whether the draft has the same content as this object.
     pub(crate) fn is_same_as(&self, draft: &Draft) -> bool {
         self.json[..self.version.start as usize] == *draft.encoded.head()
             && self.json[self.version.end as usize..] == *draft.encoded.tail()

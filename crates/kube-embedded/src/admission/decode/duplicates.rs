@@ -1,4 +1,4 @@
-//! JSON with the fields it gives twice, which the last one wins.
+//! A JSON parser that reports duplicate fields; the last value of a field wins.
 
 use std::fmt;
 
@@ -7,11 +7,11 @@ use serde_json::{Map, Number, Value};
 
 use super::go_error;
 
-/// Parses JSON. The second value are the paths of fields that were given more than once.
+/// Parses JSON. The second result is the list of paths of duplicate fields.
 ///
 /// # Errors
 ///
-/// What is wrong with it, in Go's words.
+/// The error message of Go's JSON decoder.
 pub(crate) fn parse(json: &[u8]) -> Result<(Value, Vec<String>), String> {
     let mut found = Found::default();
     let mut deserializer = serde_json::Deserializer::from_slice(json);
@@ -27,7 +27,7 @@ struct Found {
 }
 
 impl Found {
-    /// Reads one value under a step of the path.
+    /// Reads one value with the path extended by a step.
     fn within<T>(&mut self, step: impl FnOnce(&mut String), read: impl FnOnce(&mut Self) -> T) -> T {
         let length = self.path.len();
         step(&mut self.path);

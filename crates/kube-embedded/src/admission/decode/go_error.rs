@@ -1,8 +1,8 @@
-//! Go's words for JSON that is none.
+//! Error messages of Go's JSON decoder.
 
 use serde_json::Value;
 
-/// What Go calls a JSON value that it did not expect.
+/// The name of a JSON type in Go's error messages.
 pub(crate) fn name_of(value: &Value) -> &'static str {
     match value {
         Value::Null => "null",
@@ -14,7 +14,7 @@ pub(crate) fn name_of(value: &Value) -> &'static str {
     }
 }
 
-/// A syntax error as Go tells it.
+/// Go's message for a syntax error.
 pub(crate) fn explain(json: &[u8], error: &serde_json::Error) -> String {
     if error.is_eof() {
         return "unexpected end of JSON input".to_owned();

@@ -1,10 +1,10 @@
-//! Pods, and what runs in them.
+//! Defaults of pods and their containers and volumes.
 
 use serde_json::{Value, json};
 
 use super::{Part, each, fill_protocol, set, within};
 
-/// Fills in a pod's spec, be it of a pod or of a template.
+/// Fills in the defaults of a pod spec, of a pod or a pod template.
 pub(super) fn fill_spec(spec: &mut Part) {
     set(spec, "restartPolicy", "Always");
     set(spec, "terminationGracePeriodSeconds", 30);
@@ -17,7 +17,7 @@ pub(super) fn fill_spec(spec: &mut Part) {
     each(spec, "volumes", fill_volume);
 }
 
-/// Fills in what only pods themselves have.
+/// Fills in the defaults that pods have but pod templates do not.
 pub(super) fn fill_own(spec: &mut Part) {
     set(spec, "enableServiceLinks", true);
     if spec.get("priorityClassName").and_then(Value::as_str).unwrap_or_default().is_empty() {
@@ -58,7 +58,7 @@ fn fill_container(container: &mut Part) {
     });
 }
 
-/// Whether an image has no tag, or the one that may mean another image tomorrow.
+/// Whether an image has no tag or the tag `latest`. An image with a digest never counts as latest.
 fn is_latest(image: &str) -> bool {
     if image.contains('@') {
         return false;
@@ -104,7 +104,7 @@ fn fill_downward(downward: &mut Part) {
     each(downward, "items", |item| within(item, "fieldRef", fill_field_reference));
 }
 
-/// What is limited and not requested is requested up to the limit.
+/// Resources with a limit but no request get the limit as their request.
 fn request_limits(resources: &mut Part) {
     let Some(Value::Object(limits)) = resources.get("limits").cloned() else { return };
     set(resources, "requests", json!({}));
@@ -115,7 +115,8 @@ fn request_limits(resources: &mut Part) {
     });
 }
 
-/// Lets a pod stay five minutes on a node that fails, unless it says how long itself.
+/// Adds a toleration of 300 seconds for a taint of failing nodes, unless the pod tolerates it
+/// already.
 fn tolerate(spec: &mut Part, taint: &str) {
     let tolerates = |toleration: &Value| {
         let text = |name: &str| toleration[name].as_str().unwrap_or_default();
@@ -136,14 +137,14 @@ fn tolerate(spec: &mut Part, taint: &str) {
     }
 }
 
-/// Numbers of probes that are 0 count as not given.
+/// Sets a number of a probe; 0 counts as not set.
 fn set_number(part: &mut Part, name: &str, value: i64) {
     if part.get(name).and_then(Value::as_i64).unwrap_or(0) == 0 {
         part.insert(name.to_owned(), value.into());
     }
 }
 
-/// The class of a pod by what its containers request and are limited to.
+/// The quality-of-service class of a pod, from the requests and limits of its containers.
 pub(crate) fn quality_of_service(pod: &Value) -> &'static str {
     let lists = ["initContainers", "containers"];
     let containers = || lists.iter().flat_map(|list| pod["spec"][list].as_array().into_iter().flatten());

@@ -1,11 +1,12 @@
-//! What changed between two states of an object, and what a configuration says.
+//! The fields that differ between two states of an object, and the fields that a configuration
+//! sets.
 
 use serde_json::Value;
 
 use super::fields::Fields;
 use super::kind_of::{Sharing, Type, keyed, valued};
 
-/// The places at which two states differ.
+/// The fields in which two states differ.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct Comparison {
     pub(super) added: Fields,
@@ -20,7 +21,7 @@ impl Comparison {
         comparison
     }
 
-    /// What was added or given another value.
+    /// The fields that were added or modified.
     pub(super) fn touched(&self) -> Fields {
         let mut touched = self.added.clone();
         touched.union(&self.modified);
@@ -37,7 +38,7 @@ impl Comparison {
     }
 
     fn walk(&mut self, old: Option<&Value>, new: Option<&Value>, of: Type<'_>, path: &mut Vec<String>) {
-        // Most of an object is as it was.
+        // Fast path: most of an object is unchanged.
         if old == new {
             return;
         }
@@ -125,31 +126,31 @@ impl Comparison {
 ///
 /// # Errors
 ///
-/// The first place at which it does not fit its type.
+/// The error message for the first field that does not match its schema.
 pub(super) fn set_of(config: &Value, of: Type<'_>) -> Result<Fields, String> {
     let mut set = Fields::default();
-    said(config, of, &mut Vec::new(), &mut set)?;
+    collect_fields(config, of, &mut Vec::new(), &mut set)?;
     Ok(set)
 }
 
-fn said(value: &Value, of: Type<'_>, path: &mut Vec<String>, set: &mut Fields) -> Result<(), String> {
-    let place = |path: &[String]| {
+fn collect_fields(value: &Value, of: Type<'_>, path: &mut Vec<String>, set: &mut Fields) -> Result<(), String> {
+    let path_text = |path: &[String]| {
         let mut one = Fields::default();
         one.insert(path);
         one.paths().pop().unwrap_or_default()
     };
     if of.is_text() && !value.is_string() && !value.is_null() {
         let why = format!("expected string, got &value.valueUnstructured{{Value:{value}}}");
-        return Err(format!("{}: {why}", place(path)));
+        return Err(format!("{}: {why}", path_text(path)));
     }
     match (of.sharing(value), value) {
         (Sharing::Fields, Value::Object(map)) => {
             for (name, value) in map {
                 path.push(format!("f:{name}"));
                 let Some(field) = of.field(name) else {
-                    return Err(format!("{}: field not declared in schema", place(path)));
+                    return Err(format!("{}: field not declared in schema", path_text(path)));
                 };
-                said(value, field, path, set)?;
+                collect_fields(value, field, path, set)?;
                 let empty = value.is_null() || value.as_object().is_some_and(serde_json::Map::is_empty);
                 if empty || !of.is_named(name) {
                     set.insert(path);
@@ -164,7 +165,7 @@ fn said(value: &Value, of: Type<'_>, path: &mut Vec<String>, set: &mut Fields) -
                     Sharing::Items(keys) => keyed(keys, item),
                     _ => valued(item),
                 });
-                said(item, of.item(), path, set)?;
+                collect_fields(item, of.item(), path, set)?;
                 set.insert(path);
                 path.pop();
             }

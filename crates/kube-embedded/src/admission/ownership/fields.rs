@@ -1,13 +1,13 @@
-//! Sets of fields.
+//! Sets of field paths.
 
 use std::collections::BTreeMap;
 
 use serde_json::{Map, Value};
 
-/// A set of places in an object, as a tree.
+/// A set of field paths, as a tree of path elements.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct Fields {
-    /// Whether the place itself is in the set.
+    /// Whether this node itself is in the set.
     own: bool,
     children: BTreeMap<String, Fields>,
 }
@@ -32,7 +32,7 @@ impl Fields {
         }
     }
 
-    /// Takes out a place, but not what is below it.
+    /// Removes a path, but not the paths below it.
     pub(super) fn remove(&mut self, path: &[&str]) {
         match path.split_first() {
             None => self.own = false,
@@ -47,12 +47,12 @@ impl Fields {
         }
     }
 
-    /// Takes out a child and everything below it.
+    /// Removes a child and all paths below it.
     pub(super) fn remove_below(&mut self, child: &str) {
         self.children.remove(child);
     }
 
-    /// Keeps these children only.
+    /// Keeps only these children.
     pub(super) fn retain(&mut self, kept: &[&str]) {
         self.children.retain(|element, _| kept.contains(&element.as_str()));
     }
@@ -66,9 +66,9 @@ impl Fields {
 
     pub(super) fn subtract(&mut self, other: &Fields) {
         self.own &= !other.own;
-        for (element, gone) in &other.children {
+        for (element, removed) in &other.children {
             if let Some(child) = self.children.get_mut(element) {
-                child.subtract(gone);
+                child.subtract(removed);
                 if child.is_empty() {
                     self.children.remove(element);
                 }
@@ -76,7 +76,7 @@ impl Fields {
         }
     }
 
-    /// What both have.
+    /// The intersection.
     pub(super) fn common(&self, other: &Fields) -> Fields {
         let children = self.children.iter().filter_map(|(element, child)| {
             let common = child.common(other.children.get(element)?);
@@ -85,7 +85,7 @@ impl Fields {
         Fields { own: self.own && other.own, children: children.collect() }
     }
 
-    /// Every place of the set, as people write them: `.spec.containers[name="a"].image`.
+    /// Every path of the set in readable notation: `.spec.containers[name="a"].image`.
     pub(super) fn paths(&self) -> Vec<String> {
         let mut paths = Vec::new();
         self.collect(&mut String::new(), &mut paths);
@@ -104,7 +104,7 @@ impl Fields {
         }
     }
 
-    /// Reads `fieldsV1`.
+    /// Parses `fieldsV1`.
     pub(super) fn parse(value: &Value) -> Fields {
         let Some(map) = value.as_object() else { return Fields::default() };
         let mut fields = Fields::default();
@@ -114,14 +114,14 @@ impl Fields {
                 continue;
             }
             let mut child = Fields::parse(child);
-            // Nothing below it: then it is the place itself.
+            // A leaf is a member itself.
             child.own |= child.children.is_empty();
             fields.children.insert(element.clone(), child);
         }
         fields
     }
 
-    /// Writes `fieldsV1`.
+    /// Encodes as `fieldsV1`.
     pub(super) fn to_value(&self) -> Value {
         let mut map = Map::new();
         if self.own && !self.children.is_empty() {
@@ -134,7 +134,7 @@ impl Fields {
     }
 }
 
-/// A path element as people write it.
+/// A path element in readable notation.
 fn written(element: &str) -> String {
     match element.split_once(':') {
         Some(("f", name)) => format!(".{name}"),

@@ -1,35 +1,35 @@
-//! What stands at a place of an object, as far as sharing it is concerned.
+//! The schema at a position in an object, as far as field ownership needs it.
 
 use serde_json::Value;
 
 use crate::kinds::schema::{ApplyRule, Field, Leaf, Shape, Struct, Structs};
 use crate::kinds::{Kind, Schema};
 
-/// What a place holds.
+/// The type of a value.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Type<'s> {
     Struct(&'static Struct),
     Field(&'static Field),
     /// One element of a list or a map.
     Element(Shape),
-    /// A whole custom resource.
+    /// A whole custom resource, by its schema.
     Custom(&'s Value),
-    /// A part of one.
+    /// A part of a custom resource, by its schema.
     Schema(&'s Value),
-    /// Anything: what it is shows.
+    /// No schema: the value itself shows its type.
     Any,
 }
 
-/// How a place is shared.
+/// The granularity of ownership.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Sharing<'s> {
-    /// As a whole.
+    /// Atomic: the whole value has one set of owners.
     Whole,
-    /// Field by field.
+    /// Ownership per field.
     Fields,
-    /// Value by value.
+    /// Ownership per value: `listType: set`.
     Set,
-    /// Item by item, told apart by these fields.
+    /// Ownership per item, identified by these key fields: `listType: map`.
     Items(Vec<&'s str>),
 }
 
@@ -42,7 +42,7 @@ impl<'s> Type<'s> {
         }
     }
 
-    /// How values here are shared. What does not look like its type is shared as a whole.
+    /// The granularity of ownership of a value. A value that does not match its type is atomic.
     pub(super) fn sharing(self, value: &Value) -> Sharing<'s> {
         match self {
             Self::Custom(_) => Sharing::Fields,
@@ -77,7 +77,7 @@ impl<'s> Type<'s> {
         }
     }
 
-    /// What a field holds; `None` if there is no such field.
+    /// The type of a field; `None` if there is no such field.
     pub(super) fn field(self, name: &str) -> Option<Type<'s>> {
         match self {
             Self::Struct(of) => of.field(name).map(|(_, field)| Self::Field(field)),
@@ -103,7 +103,7 @@ impl<'s> Type<'s> {
         }
     }
 
-    /// Whether a field is one of a struct, and not a key of a map.
+    /// Whether a field belongs to a struct, as opposed to a key of a map.
     pub(super) fn is_named(self, name: &str) -> bool {
         match self {
             Self::Struct(_) | Self::Custom(_) | Self::Element(Shape::One(Leaf::Struct(_))) => true,
@@ -113,7 +113,7 @@ impl<'s> Type<'s> {
         }
     }
 
-    /// What each item of a list holds.
+    /// The type of the items of a list.
     pub(super) fn item(self) -> Type<'s> {
         match self {
             Self::Field(field) => Self::Element(field.shape.element()),
@@ -123,7 +123,7 @@ impl<'s> Type<'s> {
         }
     }
 
-    /// Whether texts belong here and nothing else.
+    /// Whether only strings are valid.
     pub(super) fn is_text(self) -> bool {
         match self {
             Self::Field(field) => field.shape == Shape::One(Leaf::String),
@@ -137,7 +137,7 @@ fn whole_if<'s>(whole: bool) -> Sharing<'s> {
     if whole { Sharing::Whole } else { Sharing::Fields }
 }
 
-/// The path element of an item that is told apart by these fields.
+/// The path element of an item that is identified by these key fields.
 pub(super) fn keyed(keys: &[&str], item: &Value) -> String {
     let mut keys = keys.to_vec();
     keys.sort_unstable();
@@ -145,7 +145,7 @@ pub(super) fn keyed(keys: &[&str], item: &Value) -> String {
         .iter()
         .map(|key| match item.get(*key) {
             Some(value) => format!("\"{key}\":{value}"),
-            // The one key that has a default.
+            // `protocol` is the only key with a default.
             None if *key == "protocol" => "\"protocol\":\"TCP\"".to_owned(),
             None => format!("\"{key}\":null"),
         })
@@ -153,7 +153,7 @@ pub(super) fn keyed(keys: &[&str], item: &Value) -> String {
     format!("k:{{{}}}", members.join(","))
 }
 
-/// The path element of a value of a set.
+/// The path element of a value in a set.
 pub(super) fn valued(value: &Value) -> String {
     format!("v:{value}")
 }

@@ -1,4 +1,4 @@
-//! The managers of an object's fields.
+//! The field managers of an object.
 
 use serde_json::{Value, json};
 
@@ -12,17 +12,18 @@ use crate::http::status::{Cause, Details, Status};
 use crate::kinds::convert::convert;
 use crate::kinds::{Kind, Lifecycle, Part, Registry};
 
-/// How many managers may have changed an object; the oldest of more are put together.
-const MOST_UPDATERS: usize = 10;
+/// The maximum number of managers with operation `Update`; beyond it the oldest are merged.
+const MAX_UPDATERS: usize = 10;
 const ANCIENT: &str = "ancient-changes";
 const BEFORE_FIRST_APPLY: &str = "before-first-apply";
 
-/// Whoever applies with kubectl, and what kubectl notes when it applies without the server's help.
+/// The field manager of kubectl's server-side apply. Only for it is the annotation of client-side
+/// apply taken into account.
 const KUBECTL: &str = "kubectl";
 const LAST_APPLIED: &str = "kubectl.kubernetes.io/last-applied-configuration";
 
-/// Fields that nobody owns, because the server sets them.
-const NOBODYS: [&[&str]; 11] = [
+/// Fields without an owner, because the server sets them.
+const UNOWNED: [&[&str]; 11] = [
     &["f:apiVersion"],
     &["f:kind"],
     &["f:metadata"],
@@ -36,11 +37,11 @@ const NOBODYS: [&[&str]; 11] = [
     &["f:metadata", "f:resourceVersion"],
 ];
 
-/// Who writes, and when.
+/// The field manager of a write, and its time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Author<'a> {
     pub(crate) manager: &'a str,
-    /// The present time in whole seconds.
+    /// The current time in whole seconds.
     pub(crate) time: &'a str,
     pub(crate) part: Option<Part>,
 }
@@ -73,7 +74,8 @@ impl Manager {
         }
     }
 
-    /// Whether two entries are of the same manager: appliers are the same in every version.
+    /// Whether two entries belong to the same manager. Entries of an applier are the same in every
+    /// version.
     fn is(&self, other: &Self) -> bool {
         self.name == other.name
             && self.operation == other.operation
@@ -116,20 +118,20 @@ impl Manager {
         entry
     }
 
-    /// The manager as conflicts name it.
-    fn told(&self) -> String {
-        let mut told = format!("{:?}", self.name);
+    /// The manager as conflict messages describe it.
+    fn description(&self) -> String {
+        let mut description = format!("{:?}", self.name);
         if !self.part.is_empty() {
-            told += &format!(" with subresource {:?}", self.part);
+            description += &format!(" with subresource {:?}", self.part);
         }
         if self.operation == Operation::Update {
-            told += &format!(" using {}", self.api_version);
+            description += &format!(" using {}", self.api_version);
         }
-        told
+        description
     }
 }
 
-/// The managers that an object names.
+/// The entries of `metadata.managedFields`.
 fn read(object: &Value) -> Vec<Manager> {
     let entries = metadata::part(object, "managedFields").and_then(Value::as_array).map(Vec::as_slice);
     entries.unwrap_or_default().iter().filter_map(Manager::parse).collect()
@@ -156,24 +158,24 @@ fn write(object: &mut Value, mut managers: Vec<Manager>) {
     }
 }
 
-/// Puts the oldest updaters together where there are too many.
+/// Merges the oldest updaters while there are too many.
 fn cap(managers: &mut Vec<Manager>) {
     loop {
         let mut updaters: Vec<usize> =
             (0..managers.len()).filter(|at| managers[*at].operation == Operation::Update).collect();
-        if updaters.len() <= MOST_UPDATERS {
+        if updaters.len() <= MAX_UPDATERS {
             return;
         }
         updaters.sort_by_key(|at| managers[*at].time.clone());
-        let (keep, gone) = (updaters[0].min(updaters[1]), updaters[0].max(updaters[1]));
-        let other = managers.remove(gone);
+        let (keep, removed) = (updaters[0].min(updaters[1]), updaters[0].max(updaters[1]));
+        let other = managers.remove(removed);
         managers[keep].fields.union(&other.fields);
         managers[keep].time = managers[keep].time.clone().max(other.time);
         managers[keep].name = ANCIENT.to_owned();
     }
 }
 
-/// An object without what it says about its managers.
+/// A copy without `metadata.managedFields`.
 fn bare(object: &Value) -> Value {
     let mut bare = object.clone();
     metadata::remove(&mut bare, "managedFields");
@@ -181,7 +183,7 @@ fn bare(object: &Value) -> Value {
 }
 
 fn strip(fields: &mut Fields) {
-    for path in NOBODYS {
+    for path in UNOWNED {
         fields.remove(path);
     }
 }
@@ -194,23 +196,23 @@ fn compared(old: &Value, new: &Value, kind: &Kind) -> Comparison {
     comparison
 }
 
-/// Gives a new object to whoever makes it.
+/// Makes the creator the owner of the fields of a new object.
 pub(crate) fn create(kind: &Kind, author: Author<'_>, object: &mut Value) {
     let zero = kind.empty();
     let mut new = bare(object);
     keep_status(kind, &mut new, &zero);
     let mut fields = compared(&zero, &new, kind).touched();
     if kind.behaviour.lifecycle == Lifecycle::Pod {
-        forget_admitted(&mut fields, &new);
+        remove_admitted(&mut fields, &new);
     }
-    // An object may come with managers of its own, as from a backup.
+    // A new object may already have managers, for example if it is restored from a backup.
     let mut managers = read(object);
     managers.push(Manager::new(author, Operation::Update, kind, fields));
     write(object, managers);
 }
 
-/// What every pod gets on its way in is nobody's.
-fn forget_admitted(fields: &mut Fields, pod: &Value) {
+/// Removes the fields that admission sets on every pod: they have no owner.
+fn remove_admitted(fields: &mut Fields, pod: &Value) {
     fields.remove(&["f:spec", "f:priority"]);
     fields.remove(&["f:spec", "f:preemptionPolicy"]);
     let own = |toleration: &Value| {
@@ -223,17 +225,18 @@ fn forget_admitted(fields: &mut Fields, pod: &Value) {
     }
 }
 
-/// What is written elsewhere is nobody's here.
+/// Excludes the status of kinds with a status subresource: a write of the main resource does not
+/// own it.
 fn keep_status(kind: &Kind, new: &mut Value, old: &Value) {
     if kind.subresource(Part::Status).is_some() {
         crate::api::write::keep(new, "status", old);
     }
 }
 
-/// Gives what changed between two states of an object to whoever changed it.
+/// Makes the author of an update the owner of the fields that changed.
 pub(crate) fn update(kind: &Kind, author: Author<'_>, old: &Value, new: &mut Value) {
     let sent = metadata::part(new, "managedFields").and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default();
-    // A list of one empty entry asks to forget them all.
+    // A list with one empty entry requests the removal of all managers.
     let forget = sent.len() == 1 && sent[0].as_object().is_some_and(|entry| entry.values().all(Value::is_null));
     if (sent.is_empty() || author.part.is_some()) && !forget {
         metadata::keep(new, "managedFields", old);
@@ -248,7 +251,7 @@ pub(crate) fn update(kind: &Kind, author: Author<'_>, old: &Value, new: &mut Val
     }
     let mut managers = if forget { Vec::new() } else { read(new) };
     if managers.is_empty() {
-        // Nobody has been noted so far, and a change is no reason to begin: only an apply is.
+        // The object has no managers. Only an apply starts tracking ownership, an update does not.
         metadata::remove(new, "managedFields");
         return;
     }
@@ -269,85 +272,86 @@ pub(crate) fn update(kind: &Kind, author: Author<'_>, old: &Value, new: &mut Val
     write(new, managers);
 }
 
-/// A change of an object, as managers of each version of its kind see it.
+/// A change of an object, which can be compared in the version of each manager.
 struct Change<'c> {
     kind: &'c Kind,
     old: &'c Value,
     new: &'c Value,
-    /// In the version of the kind.
+    /// In the version of `kind`.
     comparison: &'c Comparison,
 }
 
 impl Change<'_> {
-    /// What of a manager's fields changed.
+    /// The fields of a manager that changed.
     fn touched(&self, manager: &Manager) -> Fields {
-        match self.in_words_of(manager) {
-            Words::Own => manager.fields.common(&self.comparison.touched()),
-            Words::Others(comparison) => manager.fields.common(&comparison.touched()),
-            Words::Unknown => Fields::default(),
+        match self.in_version_of(manager) {
+            VersionedChange::Same => manager.fields.common(&self.comparison.touched()),
+            VersionedChange::Converted(comparison) => manager.fields.common(&comparison.touched()),
+            VersionedChange::Unknown => Fields::default(),
         }
     }
 
-    /// Takes from a manager what changed.
+    /// Removes the changed fields from a manager.
     fn withdraw_from(&self, manager: &mut Manager) {
-        let others;
-        let comparison = match self.in_words_of(manager) {
-            Words::Own => self.comparison,
-            Words::Others(comparison) => {
-                others = comparison;
-                &others
+        let converted;
+        let comparison = match self.in_version_of(manager) {
+            VersionedChange::Same => self.comparison,
+            VersionedChange::Converted(comparison) => {
+                converted = comparison;
+                &converted
             }
-            Words::Unknown => return,
+            VersionedChange::Unknown => return,
         };
         manager.fields.subtract(&comparison.touched());
         manager.fields.subtract(&comparison.removed);
     }
 
-    fn in_words_of(&self, manager: &Manager) -> Words {
+    fn in_version_of(&self, manager: &Manager) -> VersionedChange {
         let kind = self.kind;
         if manager.api_version == kind.api_version() {
-            return Words::Own;
+            return VersionedChange::Same;
         }
         let (group, version) = manager.api_version.split_once('/').unwrap_or(("", &manager.api_version));
         if kind.is_custom() {
-            // Versions of a custom kind differ in nothing but their name.
-            return if group == kind.group { Words::Own } else { Words::Unknown };
+            // Versions of a custom kind differ only in their name.
+            return if group == kind.group { VersionedChange::Same } else { VersionedChange::Unknown };
         }
         let Some(other) =
             Registry::new().find(group, version, &kind.plural).filter(|other| other.storage == kind.storage)
         else {
-            return Words::Unknown;
+            return VersionedChange::Unknown;
         };
         let converted = |object: &Value| {
             let mut object = object.clone();
             convert(kind, &other, &mut object);
             object
         };
-        Words::Others(compared(&converted(self.old), &converted(self.new), &other))
+        VersionedChange::Converted(compared(&converted(self.old), &converted(self.new), &other))
     }
 }
 
-/// In which version a manager's fields are told.
-enum Words {
-    Own,
-    /// In another, in which the change looks like this.
-    Others(Comparison),
-    /// In one that nobody knows: its fields stay.
+/// The change in the version of a manager's fields.
+enum VersionedChange {
+    Same,
+    /// The comparison of the states converted to another version.
+    Converted(Comparison),
+    /// The version is unknown: the manager's fields stay.
     Unknown,
 }
 
-/// What to do about fields that others own.
+/// How to handle fields that other managers own.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Conflicts {
     Refused,
     Forced,
 }
 
-/// Applies a configuration to an object, or to none.
+/// Applies a configuration to an existing or a new object.
 ///
 /// # Errors
 ///
-/// 409 if others own what it changes, 500 if it does not fit its kind.
+/// 409 if other managers own fields that it changes, 500 if it does not match the schema of its
+/// kind.
 pub(crate) fn apply(
     kind: &Kind,
     author: Author<'_>,
@@ -356,8 +360,8 @@ pub(crate) fn apply(
     conflicts: Conflicts,
 ) -> Result<Value, Status> {
     let of = Type::of(kind);
-    let said = set_of(config, of).map_err(|why| misfit(kind, config, &why))?;
-    let mut set = said.clone();
+    let configured = set_of(config, of).map_err(|why| misfit(kind, config, &why))?;
+    let mut set = configured.clone();
     strip(&mut set);
     match author.part {
         None if kind.subresource(Part::Status).is_some() => set.remove_below("f:status"),
@@ -371,22 +375,23 @@ pub(crate) fn apply(
     if live.is_some() && managers.is_empty() {
         let mut fields = compared(&zero, &before, kind).touched();
         fields.remove_below("f:status");
-        let nobody = Author { manager: BEFORE_FIRST_APPLY, ..author };
-        managers.push(Manager::new(Author { part: None, ..nobody }, Operation::Update, kind, fields));
+        let initial = Author { manager: BEFORE_FIRST_APPLY, ..author };
+        managers.push(Manager::new(Author { part: None, ..initial }, Operation::Update, kind, fields));
     }
     let mut mine = Manager::new(author, Operation::Apply, kind, set);
     let at = managers.iter().position(|manager| manager.is(&mine));
     let (last, time) = at.map(|at| managers.remove(at)).map_or_else(Default::default, |last| (last.fields, last.time));
     let mut object = merge(Some(&before), config, of);
-    // Names and the like are nobody's, but they are said, and stay.
-    let mut owned = said;
+    // Names and similar fields have no owner, but the configuration contains them, so they are not
+    // pruned.
+    let mut owned = configured;
     for manager in &managers {
         owned.union(&manager.fields);
     }
     prune(&mut object, of, &last, &owned);
     let comparison = compared(&before, &object, kind);
     if comparison.touched().is_empty() && comparison.removed.is_empty() {
-        // Nothing but owners changes: that is no time to remember.
+        // Only ownership changes, so the entry keeps its time.
         mine.time = time;
     }
     let after = bare(&object);
@@ -400,7 +405,7 @@ pub(crate) fn apply(
         .map(|manager| {
             let mut disputed = change.touched(manager);
             disputed.subtract(&client_side);
-            (manager.told(), disputed.paths())
+            (manager.description(), disputed.paths())
         })
         .filter(|(_, paths)| !paths.is_empty())
         .collect();
@@ -413,13 +418,13 @@ pub(crate) fn apply(
     managers.push(mine);
     write(&mut object, managers);
     if author.manager == KUBECTL {
-        note_what_is_applied(&mut object, config);
+        update_last_applied(&mut object, config);
     }
     Ok(object)
 }
 
-/// What kubectl applied by itself, before servers could, as far as it still is so: that may become the server's task
-/// without a dispute.
+/// The fields of the last client-side apply that still have their values. kubectl's server-side
+/// apply takes them over without a conflict.
 fn applied_by_the_client(kind: &Kind, live: &Value) -> Option<Fields> {
     let last = live["metadata"]["annotations"][LAST_APPLIED].as_str()?;
     let last: Value = serde_json::from_str(last).ok()?;
@@ -433,8 +438,8 @@ fn applied_by_the_client(kind: &Kind, live: &Value) -> Option<Fields> {
     Some(fields)
 }
 
-/// Keeps what kubectl notes for itself up to date, where it has noted anything.
-fn note_what_is_applied(object: &mut Value, config: &Value) {
+/// Updates the annotation of client-side apply, if there is one.
+fn update_last_applied(object: &mut Value, config: &Value) {
     let note = object["metadata"].get_mut("annotations").and_then(|annotations| annotations.get_mut(LAST_APPLIED));
     let Some(note) = note.filter(|note| note.as_str().is_some_and(|note| !note.is_empty())) else { return };
     let mut config = config.clone();
@@ -445,7 +450,7 @@ fn note_what_is_applied(object: &mut Value, config: &Value) {
     *note = Value::String(text + "\n");
 }
 
-/// Whether two states differ in nothing but the times of their managers.
+/// Whether two states differ only in the times of their managers.
 pub(crate) fn differ_in_times_only(old: &Value, new: &Value) -> bool {
     let timeless = |object: &Value| {
         let mut object = object.clone();
@@ -477,11 +482,11 @@ fn conflict(mut refused: Vec<(String, Vec<String>)>) -> Status {
             format!("Apply failed with 1 conflict: conflict with {manager}: {}", paths[0])
         }
         _ => {
-            let told: Vec<String> = refused
+            let descriptions: Vec<String> = refused
                 .iter()
                 .map(|(manager, paths)| format!("conflicts with {manager}:\n- {}", paths.join("\n- ")))
                 .collect();
-            format!("Apply failed with {count} conflicts: {}", told.join("\n"))
+            format!("Apply failed with {count} conflicts: {}", descriptions.join("\n"))
         }
     };
     let causes = refused.iter().flat_map(|(manager, paths)| {

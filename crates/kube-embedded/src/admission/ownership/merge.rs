@@ -1,4 +1,5 @@
-//! Applying a configuration: what it says is merged in, what it no longer says and nobody else owns goes.
+//! Merging for server-side apply: fields of the configuration are merged in; fields that it no
+//! longer sets and no other manager owns are removed.
 
 use serde_json::{Map, Value};
 
@@ -26,7 +27,8 @@ pub(super) fn merge(live: Option<&Value>, config: &Value, of: Type<'_>) -> Value
     }
 }
 
-/// Merges lists: shared items stand in the order of the configuration, others stay where they are among them.
+/// Merges lists: items of the configuration are in its order, the others keep their position among
+/// them.
 fn merge_items(old: &[Value], new: &[Value], of: Type<'_>, element: &dyn Fn(&Value) -> String) -> Value {
     let (left, right): (Vec<String>, Vec<String>) =
         (old.iter().map(element).collect(), new.iter().map(element).collect());
@@ -52,7 +54,7 @@ fn merge_items(old: &[Value], new: &[Value], of: Type<'_>, element: &dyn Fn(&Val
                 r += 1;
                 continue;
             }
-            // It is shared, but another one is to come before it.
+            // The item is in both lists, but another common item comes first.
             if right.contains(&left[l]) && shared.peek().is_some_and(|next| **next != left[l]) {
                 l += 1;
                 continue;
@@ -80,21 +82,21 @@ fn merge_items(old: &[Value], new: &[Value], of: Type<'_>, element: &dyn Fn(&Val
     out.into()
 }
 
-/// Takes out of an object what was said `before` and is now owned by nobody.
+/// Removes the fields that the manager set `before` and that no manager owns now.
 pub(super) fn prune(object: &mut Value, of: Type<'_>, before: &Fields, owned: &Fields) {
     let sharing = of.sharing(object);
     match (object, sharing) {
         (Value::Object(map), Sharing::Fields) => {
             map.retain(|name, value| {
                 let element = format!("f:{name}");
-                let Some(said) = before.child(&element) else { return true };
+                let Some(previous) = before.child(&element) else { return true };
                 match owned.child(&element) {
                     Some(owned) => {
-                        prune(value, of.field(name).unwrap_or(Type::Any), said, owned);
+                        prune(value, of.field(name).unwrap_or(Type::Any), previous, owned);
                         true
                     }
-                    // A struct's field counts as said if anything below it was.
-                    None => !(said.is_member() || of.is_named(name)),
+                    // A field of a struct counts as set if anything below it was set.
+                    None => !(previous.is_member() || of.is_named(name)),
                 }
             });
         }
@@ -104,13 +106,13 @@ pub(super) fn prune(object: &mut Value, of: Type<'_>, before: &Fields, owned: &F
                     Sharing::Items(keys) => keyed(keys, item),
                     _ => valued(item),
                 };
-                let Some(said) = before.child(&element) else { return true };
+                let Some(previous) = before.child(&element) else { return true };
                 match owned.child(&element) {
                     Some(owned) => {
-                        prune(item, of.item(), said, owned);
+                        prune(item, of.item(), previous, owned);
                         true
                     }
-                    None => !said.is_member(),
+                    None => !previous.is_member(),
                 }
             });
         }

@@ -22,7 +22,7 @@ fn applied(manager: &str, live: Option<&Value>, config: &Value, conflicts: Confl
 /// A configuration of a pod that sets a few labels and containers.
 fn config() -> impl Strategy<Value = Value> {
     let labels = btree_map("[a-c]", "[x-z]", 0..3);
-    // Nobody owns an empty list: there is nothing in it.
+    // At least one: an empty list has no owner.
     let env = btree_map("[A-B]", "[x-z]", 1..3);
     let finalizers = proptest::sample::subsequence(vec!["f/a", "f/b", "f/c"], 0..=3);
     let containers = btree_map("[a-c]", ("[x-z]", env), 1..3);
@@ -61,7 +61,7 @@ fn unrelated() -> Value {
     })
 }
 
-/// Lists in any order.
+/// Sorts all lists, to compare them independently of order.
 fn sorted(value: &Value) -> Value {
     match value {
         Value::Array(items) => {
@@ -74,7 +74,7 @@ fn sorted(value: &Value) -> Value {
     }
 }
 
-/// Whether all that a configuration says is so.
+/// Whether an object contains everything that a configuration sets.
 fn holds(live: &Value, config: &Value) -> bool {
     match (live, config) {
         (Value::Object(live), Value::Object(config)) => {
@@ -134,7 +134,7 @@ proptest! {
         let mut live = applied("mine", None, &unrelated(), Conflicts::Refused).unwrap();
         for (who, config) in steps {
             let manager = ["m1", "m2", "m3"][who];
-            // A refusal changes nothing.
+            // A conflict changes nothing.
             if let Some(next) = applied(manager, Some(&live), &config, Conflicts::Refused) {
                 live = next;
             }
@@ -149,14 +149,14 @@ proptest! {
         steps in proptest::collection::vec((0..3_usize, config()), 1..8),
     ) {
         let mut live: Option<Value> = None;
-        let mut said: [Option<Value>; 3] = [None, None, None];
+        let mut configs: [Option<Value>; 3] = [None, None, None];
         for (who, config) in steps {
             if let Some(next) = applied(["m1", "m2", "m3"][who], live.as_ref(), &config, Conflicts::Refused) {
                 live = Some(next);
-                said[who] = Some(config);
+                configs[who] = Some(config);
             }
             let live = live.as_ref().unwrap();
-            for config in said.iter().flatten() {
+            for config in configs.iter().flatten() {
                 prop_assert!(holds(live, config), "{live}\nlost some of\n{config}");
             }
         }
@@ -164,7 +164,7 @@ proptest! {
 
     #[test]
     fn somebody_else_may_come_at_any_time(first in config(), second in config(), at in 0..3_usize) {
-        // The same two steps, with a manager that has nothing to do with them before, between or after.
+        // The same two steps, with an apply of unrelated fields before, between or after them.
         let mut live: Option<Value> = None;
         for step in 0..3 {
             if step == at {
@@ -208,7 +208,7 @@ proptest! {
             let there = container(&forced, wanted["name"].as_str().unwrap()).unwrap();
             prop_assert_eq!(&there["image"], &wanted["image"]);
         }
-        // And what it does not say, the other one keeps.
+        // Fields that the forced apply does not set stay.
         for (label, value) in first["metadata"]["labels"].as_object().into_iter().flatten() {
             if second["metadata"]["labels"].get(label).is_none() {
                 prop_assert_eq!(&forced["metadata"]["labels"][label], value);

@@ -43,7 +43,7 @@ fn an_item_without_its_key_cannot_be_merged() {
     assert_eq!(merge(&mut object, patch, pod()), Err(Misfit::Unmergeable(why)));
 }
 
-/// A pod of a few containers with a few labels and variables.
+/// A pod with a few containers, labels and environment variables.
 fn some_pod() -> impl Strategy<Value = Value> {
     let labels = btree_map("[a-c]", "[x-z]", 0..3);
     let env = btree_map("[A-C]", "[x-z]", 0..3);

@@ -1,4 +1,4 @@
-//! What a request wants to do, as far as access goes.
+//! The attributes of a request that decide about access.
 
 use http::Method;
 
@@ -7,36 +7,38 @@ use crate::http::request::{Head, Target, Verb};
 use crate::http::status::{Details, Status};
 use crate::storage::selector::FieldSelector;
 
-/// Who wants to do what.
+/// A user and the action it requests.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Attributes<'a> {
-    /// Who.
+    /// The user.
     pub user: &'a User,
-    /// What.
+    /// The action.
     pub action: Action<'a>,
 }
 
-/// What somebody wants to do.
+/// An action for which access is checked.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Action<'a> {
-    /// Something with a resource.
+    /// An action on a resource.
     #[non_exhaustive]
     Resource {
-        /// What with it; `None` for a method that is no verb.
+        /// The verb; `None` for an HTTP method that corresponds to no verb.
         verb: Option<Verb>,
-        /// Its API group, empty for the core group.
+        /// The API group of the resource, empty for the core group.
         group: &'a str,
-        /// Its plural.
+        /// The plural of the resource.
         resource: &'a str,
-        /// Its subresource, such as `status`.
+        /// The subresource, such as `status`.
         subresource: Option<&'a str>,
-        /// The namespace; `None` at the cluster's scope. A namespace itself counts as within itself.
+        /// The namespace; `None` at cluster scope. For a request on a namespace object it is that
+        /// namespace.
         namespace: Option<&'a str>,
-        /// The object's name, if only one is meant: in the path, or fixed by a field selector.
+        /// The name of the object, if the request is for a single one: from the path, or fixed by a
+        /// field selector.
         name: Option<&'a str>,
     },
-    /// Anything else.
+    /// A request to a path that is not a resource.
     #[non_exhaustive]
     Path {
         /// The method, in lower case.
@@ -47,19 +49,19 @@ pub enum Action<'a> {
 }
 
 impl<'a> Action<'a> {
-    /// Something with a resource, at the cluster's scope. Say more with the methods that follow.
+    /// An action on a resource at cluster scope, without a verb. The following methods refine it.
     #[must_use]
     pub fn on(group: &'a str, resource: &'a str) -> Self {
         Self::Resource { verb: None, group, resource, subresource: None, namespace: None, name: None }
     }
 
-    /// A request for a path that is no resource; the method in lower case.
+    /// A request to a path that is not a resource; the method in lower case.
     #[must_use]
     pub fn path(method: &'a str, path: &'a str) -> Self {
         Self::Path { method, path }
     }
 
-    /// With this verb. Paths have none.
+    /// Sets the verb. Has no effect on paths.
     #[must_use]
     pub fn verb(mut self, of: Verb) -> Self {
         if let Self::Resource { verb, .. } = &mut self {
@@ -68,7 +70,7 @@ impl<'a> Action<'a> {
         self
     }
 
-    /// Of this subresource.
+    /// Sets the subresource. Has no effect on paths.
     #[must_use]
     pub fn subresource(mut self, of: &'a str) -> Self {
         if let Self::Resource { subresource, .. } = &mut self {
@@ -77,7 +79,7 @@ impl<'a> Action<'a> {
         self
     }
 
-    /// In this namespace.
+    /// Sets the namespace. Has no effect on paths.
     #[must_use]
     pub fn namespace(mut self, within: &'a str) -> Self {
         if let Self::Resource { namespace, .. } = &mut self {
@@ -86,7 +88,7 @@ impl<'a> Action<'a> {
         self
     }
 
-    /// Of the object with this name.
+    /// Sets the name of the object. Has no effect on paths.
     #[must_use]
     pub fn name(mut self, of: &'a str) -> Self {
         if let Self::Resource { name, .. } = &mut self {
@@ -97,21 +99,21 @@ impl<'a> Action<'a> {
 }
 
 impl Attributes<'_> {
-    /// The refusal.
+    /// The 403 status for this action.
     pub(super) fn forbidden(&self) -> Status {
         self.refusal("")
     }
 
-    /// The refusal to do it as somebody else.
+    /// The 403 status for this action on behalf of an impersonated user.
     pub(crate) fn forbidden_as_another(&self) -> Status {
         self.refusal("impersonate-on:user-info:")
     }
 
-    fn refusal(&self, manner: &str) -> Status {
+    fn refusal(&self, verb_prefix: &str) -> Status {
         let user = self.user.name();
         match &self.action {
             Action::Path { method, path } => {
-                let message = format!("forbidden: User {user:?} cannot {manner}{method} path {path:?}");
+                let message = format!("forbidden: User {user:?} cannot {verb_prefix}{method} path {path:?}");
                 Status::new(403, "Forbidden", message).with_details(Details::default())
             }
             Action::Resource { verb, group, resource, subresource, namespace, name } => {
@@ -124,15 +126,16 @@ impl Attributes<'_> {
                     Some(namespace) => format!("in the namespace {namespace:?}"),
                     None => "at the cluster scope".to_owned(),
                 };
-                let why =
-                    format!("User {user:?} cannot {manner}{verb} resource {whole:?} in API group {group:?} {scope}");
+                let why = format!(
+                    "User {user:?} cannot {verb_prefix}{verb} resource {whole:?} in API group {group:?} {scope}"
+                );
                 Status::forbidden(group, resource, name.unwrap_or_default(), &why)
             }
         }
     }
 }
 
-/// What a request wants to do, with whatever of it had to be computed.
+/// The action of a request. Owns the values that do not occur in the request as such.
 #[derive(Debug)]
 pub(crate) struct Wanted {
     method: String,
@@ -152,7 +155,7 @@ impl Wanted {
             return Action::Path { method: &self.method, path: head.uri.path() };
         };
         let itself = (path.group.is_empty() && path.resource == "namespaces").then_some(path.name.as_deref()).flatten();
-        // A create names nothing yet, unless it is of a subresource.
+        // A create request has no name, unless it is for a subresource.
         let name = match (path.name.as_deref(), head.verb()) {
             (None, Some(Verb::List | Verb::Watch | Verb::DeleteCollection)) => self.selected_name.as_deref(),
             (name, _) => name,

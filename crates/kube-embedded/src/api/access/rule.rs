@@ -1,4 +1,4 @@
-//! Which requests a rule is about.
+//! The requests that an access rule matches.
 
 use serde_json::{Value, json};
 
@@ -6,11 +6,12 @@ use super::User;
 use super::attributes::{Action, Attributes};
 use crate::http::request::Verb;
 
-/// Which requests are allowed or denied. A new one means all of them, by everybody; each method narrows it down.
+/// A pattern of requests to allow or deny. A new rule matches all requests of all users; each
+/// method restricts it.
 ///
-/// Named several times, users and groups, verbs, resources, namespaces, names and paths are alternatives: a rule with
-/// two verbs means either. A rule with a resource, a namespace or a name is about resources only, one with a path about
-/// other paths only.
+/// Several users and groups, verbs, resources, namespaces, names or paths are alternatives: a rule
+/// with two verbs matches either. A rule with a resource, a namespace or a name matches only
+/// resource requests; one with a path matches only requests to other paths.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 #[must_use = "a rule does nothing until it is allowed or denied"]
 pub struct Rule {
@@ -31,39 +32,41 @@ struct Resource {
 }
 
 impl Rule {
-    /// Everything, by everybody.
+    /// A rule that matches every request of every user.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// By this user.
+    /// Matches this user.
     pub fn user(mut self, name: impl Into<String>) -> Self {
         self.users.push(name.into());
         self
     }
 
-    /// By members of this group.
+    /// Matches members of this group.
     pub fn group(mut self, group: impl Into<String>) -> Self {
         self.groups.push(group.into());
         self
     }
 
-    /// With this verb. A path is only ever asked for with a method, of which `get`, `patch` and `delete` are verbs too.
+    /// Matches this verb. For paths it is compared with the HTTP method, so only `get`, `patch` and
+    /// `delete` can match there.
     pub fn verb(mut self, verb: Verb) -> Self {
         self.verbs.push(verb);
         self
     }
 
-    /// With one of these verbs.
+    /// Matches these verbs.
     pub fn verbs(mut self, verbs: impl IntoIterator<Item = Verb>) -> Self {
         self.verbs.extend(verbs);
         self
     }
 
-    /// Of this resource: its group (`""` for the core group) and its plural, written as roles write it.
+    /// Matches this resource: its group (`""` for the core group) and its plural, in the notation
+    /// of roles.
     ///
-    /// `pods` does not mean `pods/log`; `*` means every resource and subresource, `pods/*` every subresource of pods,
-    /// `*/status` the status of everything. The group may be `*` too.
+    /// `pods` does not match `pods/log`; `*` matches every resource and subresource, `pods/*` every
+    /// subresource of pods, `*/status` the status of every resource. The group may be `*` too.
     pub fn resource(mut self, group: impl Into<String>, resource: &str) -> Self {
         let (resource, subresource) = match resource.split_once('/') {
             Some((resource, subresource)) => (resource, Some(subresource.to_owned())),
@@ -73,20 +76,21 @@ impl Rule {
         self
     }
 
-    /// In this namespace. Nothing at the cluster's scope is meant then.
+    /// Matches this namespace. The rule then matches nothing at cluster scope.
     pub fn namespace(mut self, namespace: impl Into<String>) -> Self {
         self.namespaces.push(namespace.into());
         self
     }
 
-    /// Of the object with this name. Requests for a whole collection are not meant then, unless a field selector fixes
-    /// the name.
+    /// Matches the object with this name. The rule then matches requests for a collection only if a
+    /// field selector fixes the name.
     pub fn name(mut self, name: impl Into<String>) -> Self {
         self.names.push(name.into());
         self
     }
 
-    /// Of this path, which is no resource: `/metrics`, or with a star at its end all that begin so.
+    /// Matches this path, which is not a resource, such as `/metrics`. A trailing `*` matches all
+    /// paths with that prefix.
     pub fn path(mut self, path: impl Into<String>) -> Self {
         self.paths.push(path.into());
         self
@@ -102,7 +106,7 @@ impl Rule {
             || self.groups.iter().any(|group| user.groups().contains(group))
     }
 
-    /// What it says about resources, as reviews list it.
+    /// The resource rules, as in the status of a `SelfSubjectRulesReview`.
     pub(super) fn on_resources(&self) -> Vec<Value> {
         if !self.paths.is_empty() {
             return Vec::new();
@@ -127,7 +131,7 @@ impl Rule {
         resources.collect()
     }
 
-    /// What it says about other paths.
+    /// The rule for other paths, as in the status of a `SelfSubjectRulesReview`.
     pub(super) fn on_paths(&self) -> Option<Value> {
         if !(self.resources.is_empty() && self.namespaces.is_empty() && self.names.is_empty()) {
             return None;

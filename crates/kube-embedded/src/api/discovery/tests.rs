@@ -2,7 +2,8 @@ use serde_json::{Value, json};
 
 use super::*;
 
-/// What a real server answered, without what is not served here: path, tab, document, one a line.
+/// Responses of a real server, without the kinds that are not served here: one per line, as path,
+/// tab, document.
 const RECORDED: &str = include_str!("recorded.txt");
 
 fn text(bytes: Vec<u8>) -> String {

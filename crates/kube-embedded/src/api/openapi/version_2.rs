@@ -1,11 +1,11 @@
-//! Custom kinds in the document of version 2, which knows less than schemas can say.
+//! Custom kinds in the OpenAPI v2 document, which supports only a part of their schemas.
 
 use serde_json::{Map, Value, json};
 
 use super::{Document, unpack};
 use crate::kinds::{Kind, Part, Registry, Scope};
 
-/// The document of everything that is served; `None` if that is what is built in.
+/// The document of all served kinds; `None` if only built-in kinds are served.
 pub(super) fn document(registry: &Registry) -> Option<Document> {
     let versions = registry.group_versions();
     let custom: Vec<&Kind> = versions
@@ -101,15 +101,15 @@ fn describe(kind: &Kind, document: &mut Value) {
     }
 }
 
-/// Takes out of a schema what version 2 cannot say.
+/// Removes what OpenAPI v2 does not support from a schema.
 fn simplify(schema: &mut Value) {
     let Value::Object(map) = schema else { return };
-    for beyond in ["default", "allOf", "anyOf", "oneOf", "not"] {
-        map.remove(beyond);
+    for unsupported in ["default", "allOf", "anyOf", "oneOf", "not"] {
+        map.remove(unsupported);
     }
     let is_nullable = map.remove("nullable") == Some(Value::Bool(true));
     if is_nullable || map.get("x-kubernetes-preserve-unknown-fields") == Some(&Value::Bool(true)) {
-        // Null, or anything at all, fits no type.
+        // OpenAPI v2 has no type for null or for arbitrary values.
         for part in ["type", "properties", "items", "additionalProperties"] {
             map.remove(part);
         }

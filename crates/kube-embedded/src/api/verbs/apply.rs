@@ -1,4 +1,4 @@
-//! Applying a configuration: what it says is so, whoever else has a say keeps theirs.
+//! Server-side apply.
 
 use serde_json::Value;
 
@@ -15,8 +15,9 @@ use crate::http::status::Status;
 ///
 /// # Errors
 ///
-/// 400 for what is no configuration of the kind, 404 for a part of a missing object, 409 if others own what it changes,
-/// and all those of a create and an update.
+/// 400 for a body that is not a configuration of the kind, 404 for a subresource of a missing
+/// object, 409 if other managers own fields that it changes, and all errors of a create and an
+/// update.
 pub(crate) fn apply(
     write: &Write<'_>,
     name: &str,
@@ -52,7 +53,7 @@ pub(crate) fn apply(
             }
             let decoded = decode::conform(kind, applied, &[], write.options.field_validation)?;
             match create(&settled, decoded) {
-                // Somebody else was faster.
+                // A concurrent request created the object: retry as an update.
                 Err(status) if status.reason() == "AlreadyExists" && write.find(&key).is_some() => continue,
                 made => return made,
             }
@@ -64,11 +65,11 @@ pub(crate) fn apply(
     }
 }
 
-/// A configuration says what it is of.
+/// Checks `apiVersion` and `kind`, which a configuration must contain.
 fn check_type(write: &Write<'_>, config: &Value) -> Result<(), Status> {
     let kind = write.kind();
-    let said = |part: &str| config[part].as_str().unwrap_or_default();
-    let (version, name) = (said("apiVersion"), said("kind"));
+    let string_field = |part: &str| config[part].as_str().unwrap_or_default();
+    let (version, name) = (string_field("apiVersion"), string_field("kind"));
     if version == kind.api_version() && name == kind.kind {
         return Ok(());
     }

@@ -1,4 +1,4 @@
-//! Making an object.
+//! Creation of an object.
 
 use serde_json::{Value, json};
 
@@ -18,17 +18,17 @@ use crate::http::status::{Details, Status};
 use crate::kinds::{DAEMON_SET_GENERATION, InitialStatus, Lifecycle, Scope};
 use crate::storage::{Expect, Key};
 
-/// How many bytes of a generated name come from the client.
-const LONGEST_BASE: usize = 58;
+/// The maximum number of bytes of `generateName` that are used in a name.
+const MAX_BASE_BYTES: usize = 58;
 
-/// How often a generated name is drawn before the server gives up.
-const DRAWS: usize = 8;
+/// How many generated names are tried.
+const MAX_NAME_ATTEMPTS: usize = 8;
 
-/// Where a new object comes from.
+/// The source of a new object.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Origin {
     Client,
-    /// What it says about itself is true.
+    /// The uid, status, generation and creation timestamp of the object are kept.
     Backup,
 }
 
@@ -36,16 +36,16 @@ enum Origin {
 ///
 /// # Errors
 ///
-/// 400, 403, 404, 409, 422 and 500 as the real server has them.
+/// 400, 403, 404, 409, 422 and 500, as on the real server.
 pub(crate) fn create(write: &Write<'_>, decoded: Decoded) -> Result<Reply, Status> {
     make(write, decoded, Origin::Client)
 }
 
-/// Creates an object that has lived before: it keeps its uid, its status and its age.
+/// Creates an object from a backup: it keeps its uid, status, generation and creation timestamp.
 ///
 /// # Errors
 ///
-/// Those of any create.
+/// Those of a create.
 pub(crate) fn load(write: &Write<'_>, mut decoded: Decoded) -> Result<Reply, Status> {
     metadata::remove(&mut decoded.object, "resourceVersion");
     make(write, decoded, Origin::Backup)
@@ -77,9 +77,9 @@ fn make(write: &Write<'_>, decoded: Decoded, origin: Origin) -> Result<Reply, St
     }
     prepare(write, &mut object, origin);
     let named = !metadata::text(&object, "name").is_empty() || metadata::text(&object, "generateName").is_empty();
-    let draws = if named { 1 } else { DRAWS };
+    let attempts = if named { 1 } else { MAX_NAME_ATTEMPTS };
     let mut taken = String::new();
-    for _ in 0..draws {
+    for _ in 0..attempts {
         if !named {
             let name = generated(metadata::text(&object, "generateName"), &write.cluster.rng.suffix());
             metadata::set(&mut object, "name", name);
@@ -89,8 +89,8 @@ fn make(write: &Write<'_>, decoded: Decoded, origin: Origin) -> Result<Reply, St
         } else if kind.kind == "Job" && !kind.is_custom() {
             select_own_pods(&mut object);
         }
-        let told = validate(write, &object)?;
-        let warnings = || warnings.iter().cloned().chain(told.iter().cloned()).collect();
+        let more_warnings = validate(write, &object)?;
+        let warnings = || warnings.iter().cloned().chain(more_warnings.iter().cloned()).collect();
         let name = metadata::text(&object, "name").to_owned();
         let key = write.key(&name);
         if write.is_dry_run() {
@@ -110,16 +110,16 @@ fn make(write: &Write<'_>, decoded: Decoded, origin: Origin) -> Result<Reply, St
     Err(exists(write, &taken, named))
 }
 
-/// A name made of the client's base, cut if it is too long, and a suffix.
+/// A generated name: the base, truncated if too long, and a suffix.
 fn generated(base: &str, suffix: &str) -> String {
-    let mut end = base.len().min(LONGEST_BASE);
+    let mut end = base.len().min(MAX_BASE_BYTES);
     while !base.is_char_boundary(end) {
         end -= 1;
     }
     format!("{}{suffix}", &base[..end])
 }
 
-/// Sets what is the server's to set.
+/// Sets the fields that the server controls.
 fn prepare(write: &Write<'_>, object: &mut Value, origin: Origin) {
     let kind = write.kind();
     let given = |object: &Value, name: &str| origin == Origin::Backup && metadata::part(object, name).is_some();
@@ -171,7 +171,7 @@ fn prepare(write: &Write<'_>, object: &mut Value, origin: Origin) {
     }
 }
 
-/// Lets a job select the pods that are made for it and no others, unless it says how itself.
+/// Makes a job select only its own pods, unless it has a manual selector.
 fn select_own_pods(job: &mut Value) {
     let (uid, name) = (metadata::text(job, "uid").to_owned(), metadata::text(job, "name").to_owned());
     let spec = &mut job["spec"];
@@ -190,12 +190,12 @@ fn select_own_pods(job: &mut Value) {
     spec["selector"] = json!({"matchLabels": {"batch.kubernetes.io/controller-uid": uid}});
 }
 
-/// What is to be said about an object that can be made.
+/// Validates a new object and returns warnings.
 fn validate(write: &Write<'_>, object: &Value) -> Result<Vec<String>, Status> {
     let kind = write.kind();
     let mut warnings = Vec::new();
     let mut causes = match kind.behaviour.lifecycle {
-        // A definition's name has rules of its own, which come with all others of its kind.
+        // The errors of a definition include those of its name; duplicates are removed.
         Lifecycle::CustomResourceDefinition if !metadata::text(object, "name").is_empty() => {
             let own = crds::problems(object);
             warnings = crds::warnings(object);
@@ -218,7 +218,7 @@ fn validate(write: &Write<'_>, object: &Value) -> Result<Vec<String>, Status> {
     Err(write.invalid(object, causes))
 }
 
-/// 409: the name is taken.
+/// 409: an object with this name exists.
 fn exists(write: &Write<'_>, name: &str, named: bool) -> Status {
     let kind = write.kind();
     let status = Status::already_exists(&kind.group, &kind.plural, name);

@@ -1,4 +1,4 @@
-//! Removing an object, at once or when nothing holds it any longer.
+//! Deletion of an object, immediately or once its grace period and finalizers permit it.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -17,26 +17,26 @@ use crate::http::status::{Details, Status};
 use crate::kinds::{Condition, DeleteReply, Lifecycle, set_condition};
 use crate::storage::{Expect, Object, Outdated};
 
-/// The grace of a pod that says nothing about it.
+/// The grace period of a pod that specifies none.
 const POD_GRACE: i64 = 30;
 
-/// What a deletion came to.
+/// The result of a deletion request.
 enum Outcome {
-    /// The object is gone; this was its last state.
-    Gone(Content),
-    /// The object stays for now, in this state.
-    Stays(Content),
+    /// The object is removed; this was its last state.
+    Removed(Content),
+    /// The object remains for now, in this state.
+    Remains(Content),
 }
 
-/// How an object is to go.
+/// How a deletion proceeds.
 enum Plan {
-    /// It stays as it is: it is on its way already.
+    /// The object is being deleted already and does not change.
     Pending,
-    /// It is marked first, and removed only if nothing holds it.
-    Mark(Value),
-    /// It is marked as going without delay and removed thereafter.
-    MarkAndRemove(Value),
-    /// It is removed as it is.
+    /// The object is stored in this state, with a deletion timestamp, and remains.
+    Update(Value),
+    /// The object is stored in this state, with a deletion timestamp, and then removed.
+    UpdateAndRemove(Value),
+    /// The object is removed without another update.
     Remove,
 }
 
@@ -44,7 +44,7 @@ enum Plan {
 ///
 /// # Errors
 ///
-/// 403, 404 and 409 as the real server has them.
+/// 403, 404 and 409, as on the real server.
 pub(crate) fn delete(write: &Write<'_>, name: &str, options: &DeleteOptions) -> Result<Reply, Status> {
     let kind = write.kind();
     let lifecycle = kind.behaviour.lifecycle;
@@ -73,19 +73,19 @@ fn carry_out(write: &Write<'_>, existing: &Arc<Object>, plan: Plan) -> Result<Ou
         Content::Unsaved(object)
     };
     match plan {
-        Plan::Pending => Ok(Outcome::Stays(Content::Object(existing.clone()))),
-        Plan::Mark(marked) if write.is_dry_run() => Ok(Outcome::Stays(unsaved(marked))),
-        Plan::MarkAndRemove(marked) if write.is_dry_run() => Ok(Outcome::Gone(unsaved(marked))),
-        Plan::Remove if write.is_dry_run() => Ok(Outcome::Gone(Content::Object(existing.clone()))),
-        Plan::Mark(marked) => {
-            let stored = write.put(Expect::Revision(existing.revision()), existing.key().clone(), &marked)?;
+        Plan::Pending => Ok(Outcome::Remains(Content::Object(existing.clone()))),
+        Plan::Update(deleting) if write.is_dry_run() => Ok(Outcome::Remains(unsaved(deleting))),
+        Plan::UpdateAndRemove(deleting) if write.is_dry_run() => Ok(Outcome::Removed(unsaved(deleting))),
+        Plan::Remove if write.is_dry_run() => Ok(Outcome::Removed(Content::Object(existing.clone()))),
+        Plan::Update(deleting) => {
+            let stored = write.put(Expect::Revision(existing.revision()), existing.key().clone(), &deleting)?;
             if write.kind().behaviour.lifecycle == Lifecycle::CustomResourceDefinition {
                 crds::terminate(write.cluster, stored.key());
             }
-            Ok(Outcome::Stays(Content::Object(stored)))
+            Ok(Outcome::Remains(Content::Object(stored)))
         }
-        Plan::MarkAndRemove(marked) => {
-            let stored = write.put(Expect::Revision(existing.revision()), existing.key().clone(), &marked)?;
+        Plan::UpdateAndRemove(deleting) => {
+            let stored = write.put(Expect::Revision(existing.revision()), existing.key().clone(), &deleting)?;
             remove(write, &stored)
         }
         Plan::Remove => remove(write, existing),
@@ -95,17 +95,17 @@ fn carry_out(write: &Write<'_>, existing: &Arc<Object>, plan: Plan) -> Result<Ou
 fn remove(write: &Write<'_>, existing: &Object) -> Result<Outcome, Outdated> {
     let last = write.take(existing)?;
     crds::removed(write.cluster, write.kind(), &last);
-    Ok(Outcome::Gone(Content::Object(last)))
+    Ok(Outcome::Removed(Content::Object(last)))
 }
 
 fn answer(write: &Write<'_>, old: &Value, options: &DeleteOptions, outcome: Outcome) -> Reply {
     let kind = write.kind();
     let reply = match (outcome, kind.behaviour.delete_reply) {
-        (Outcome::Stays(object), _) => {
+        (Outcome::Remains(object), _) => {
             Reply::new(if options.orphan_dependents == Some(false) { 202 } else { 200 }, object)
         }
-        (Outcome::Gone(last), DeleteReply::Object) => Reply::ok(last),
-        (Outcome::Gone(_), DeleteReply::Status) => {
+        (Outcome::Removed(last), DeleteReply::Object) => Reply::ok(last),
+        (Outcome::Removed(_), DeleteReply::Status) => {
             let about = Details::about(&kind.group, &kind.plural, metadata::text(old, "name"));
             Reply::ok(Content::Success(Details { uid: metadata::text(old, "uid").to_owned(), ..about }))
         }
@@ -114,52 +114,53 @@ fn answer(write: &Write<'_>, old: &Value, options: &DeleteOptions, outcome: Outc
     reply.with_warnings(warning.map(str::to_owned).into_iter().collect())
 }
 
-/// Most kinds know no grace: an object stays only if a finalizer holds it.
+/// Most kinds have no grace period: an object remains only while it has finalizers.
 fn plan(write: &Write<'_>, old: &Value, options: &DeleteOptions) -> Plan {
     let finalizers = options.finalizers(&write.kind().behaviour, old);
     if finalizers.is_empty() {
         return Plan::Remove;
     }
-    let mut marked = old.clone();
-    metadata::set_finalizers(&mut marked, finalizers);
-    mark(&mut marked, write.cluster.clock.now(), 0);
-    Plan::Mark(marked)
+    let mut deleting = old.clone();
+    metadata::set_finalizers(&mut deleting, finalizers);
+    set_deletion(&mut deleting, write.cluster.clock.now(), 0);
+    Plan::Update(deleting)
 }
 
-/// A pod that runs somewhere is given time to end; once it has begun, the time can only be shortened.
+/// A scheduled pod gets a grace period to terminate. During termination the grace period can only
+/// be shortened.
 fn plan_pod(write: &Write<'_>, old: &Value, options: &DeleteOptions) -> Plan {
-    let asked = options.grace_seconds.map(|seconds| if seconds < 0 { 1 } else { seconds });
-    let mut marked = old.clone();
+    let requested = options.grace_seconds.map(|seconds| if seconds < 0 { 1 } else { seconds });
+    let mut deleting = old.clone();
     let grace = if metadata::is_deleting(old) {
         let Some(left) = metadata::number(old, "deletionGracePeriodSeconds") else {
             return plan(write, old, options);
         };
-        let Some(asked) = asked.filter(|asked| *asked < left) else { return Plan::Pending };
+        let Some(requested) = requested.filter(|requested| *requested < left) else { return Plan::Pending };
         let end: Timestamp = metadata::text(old, "deletionTimestamp").parse().unwrap_or(Timestamp::UNIX_EPOCH);
-        let shortened = Duration::from_secs(left.saturating_sub(asked).try_into().unwrap_or(0));
+        let shortened = Duration::from_secs(left.saturating_sub(requested).try_into().unwrap_or(0));
         let end = end.checked_sub(shortened).unwrap_or(end);
-        metadata::set(&mut marked, "deletionTimestamp", Clock::in_seconds(end));
-        metadata::set(&mut marked, "deletionGracePeriodSeconds", asked);
-        asked
+        metadata::set(&mut deleting, "deletionTimestamp", Clock::in_seconds(end));
+        metadata::set(&mut deleting, "deletionGracePeriodSeconds", requested);
+        requested
     } else {
         let own = old["spec"]["terminationGracePeriodSeconds"].as_i64().unwrap_or(POD_GRACE);
-        let runs = !old["spec"]["nodeName"].as_str().unwrap_or_default().is_empty();
-        let over = matches!(old["status"]["phase"].as_str(), Some("Succeeded" | "Failed"));
-        let grace = match asked.unwrap_or(own) {
-            _ if !runs || over => 0,
+        let is_scheduled = !old["spec"]["nodeName"].as_str().unwrap_or_default().is_empty();
+        let finished = matches!(old["status"]["phase"].as_str(), Some("Succeeded" | "Failed"));
+        let grace = match requested.unwrap_or(own) {
+            _ if !is_scheduled || finished => 0,
             negative if negative < 0 => 1,
             grace => grace,
         };
-        mark(&mut marked, write.cluster.clock.now(), grace);
+        set_deletion(&mut deleting, write.cluster.clock.now(), grace);
         grace
     };
     let finalizers = options.finalizers(&write.kind().behaviour, old);
     let held = grace > 0 || !finalizers.is_empty();
-    metadata::set_finalizers(&mut marked, finalizers);
-    if held { Plan::Mark(marked) } else { Plan::MarkAndRemove(marked) }
+    metadata::set_finalizers(&mut deleting, finalizers);
+    if held { Plan::Update(deleting) } else { Plan::UpdateAndRemove(deleting) }
 }
 
-/// A namespace is Terminating until whoever empties it says that it is empty.
+/// A namespace is Terminating until the finalizers in its spec are removed.
 fn plan_namespace(write: &Write<'_>, old: &Value, options: &DeleteOptions) -> Plan {
     if metadata::is_deleting(old) {
         return match namespaces::finalizers(old).is_empty() {
@@ -167,13 +168,13 @@ fn plan_namespace(write: &Write<'_>, old: &Value, options: &DeleteOptions) -> Pl
             false => Plan::Pending,
         };
     }
-    let mut marked = old.clone();
-    metadata::set(&mut marked, "deletionTimestamp", write.cluster.clock.seconds());
-    marked["status"]["phase"] = json!("Terminating");
-    Plan::Mark(marked)
+    let mut deleting = old.clone();
+    metadata::set(&mut deleting, "deletionTimestamp", write.cluster.clock.seconds());
+    deleting["status"]["phase"] = json!("Terminating");
+    Plan::Update(deleting)
 }
 
-/// A definition stays until its objects are gone.
+/// A definition remains until its objects are deleted.
 fn plan_definition(write: &Write<'_>, old: &Value, options: &DeleteOptions) -> Plan {
     if metadata::is_deleting(old) {
         return match metadata::finalizers(old).is_empty() {
@@ -181,20 +182,20 @@ fn plan_definition(write: &Write<'_>, old: &Value, options: &DeleteOptions) -> P
             false => Plan::Pending,
         };
     }
-    let mut marked = old.clone();
+    let mut deleting = old.clone();
     let now = write.cluster.clock.seconds();
     let mut finalizers = options.finalizers(&write.kind().behaviour, old);
     if !finalizers.iter().any(|finalizer| finalizer == crds::CLEANUP) {
         finalizers.push(crds::CLEANUP.to_owned());
     }
-    metadata::set_finalizers(&mut marked, finalizers);
-    set_condition(&mut marked, Condition::DeletionPending, &now);
-    metadata::set(&mut marked, "deletionTimestamp", now);
-    Plan::Mark(marked)
+    metadata::set_finalizers(&mut deleting, finalizers);
+    set_condition(&mut deleting, Condition::DeletionPending, &now);
+    metadata::set(&mut deleting, "deletionTimestamp", now);
+    Plan::Update(deleting)
 }
 
-/// Marks an object as being deleted, to be gone after a grace. A second mark changes nothing.
-fn mark(object: &mut Value, now: Timestamp, grace: i64) {
+/// Sets the deletion timestamp, to the end of the grace period. An existing timestamp stays.
+fn set_deletion(object: &mut Value, now: Timestamp, grace: i64) {
     if !metadata::is_deleting(object) {
         metadata::count_generation(object);
         let end = now.checked_add(Duration::from_secs(grace.try_into().unwrap_or(0))).unwrap_or(Timestamp::MAX);

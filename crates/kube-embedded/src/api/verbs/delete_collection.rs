@@ -1,4 +1,4 @@
-//! Removing every object that a list would show.
+//! Deletion of all objects of a collection that match the selectors.
 
 use super::delete::delete;
 use super::list;
@@ -8,11 +8,11 @@ use crate::http::query::ListOptions;
 use crate::http::reply::{Content, Reply};
 use crate::http::status::Status;
 
-/// Deletes a collection; the answer is the list of what was deleted, as it was before.
+/// Deletes a collection; the reply is the list of the deleted objects as they were before.
 ///
 /// # Errors
 ///
-/// Those of a list and of a deletion. An object that is already gone is none.
+/// Those of a list and of a deletion. Objects that are already deleted are skipped.
 pub(crate) async fn delete_collection(
     write: &Write<'_>,
     list_options: &ListOptions,

@@ -1,4 +1,4 @@
-//! Reading one object.
+//! Reading of a single object.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -9,7 +9,8 @@ use crate::http::status::Status;
 use crate::kinds::Kind;
 use crate::storage::{Key, Object};
 
-/// The object, not older than the version asked for: `""` and `"0"` are content with any, as there is only one state.
+/// The object, not older than the requested version. `""` and `"0"` accept any version: there is
+/// only one state.
 pub(crate) async fn get(
     cluster: &Cluster,
     kind: &Kind,
@@ -27,7 +28,7 @@ pub(crate) async fn get(
     find(cluster, kind, key)
 }
 
-/// The object in its present state.
+/// The object in its current state.
 pub(crate) fn find(cluster: &Cluster, kind: &Kind, key: &Key) -> Result<Arc<Object>, Status> {
     cluster.storage.get(&kind.storage, key).ok_or_else(|| Status::not_found(&kind.group, &kind.plural, key.name()))
 }

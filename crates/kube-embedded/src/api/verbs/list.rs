@@ -1,4 +1,4 @@
-//! Reading a collection: which state, how much of it, and how it is written.
+//! Lists: selects the state to read, filters and paginates it, and encodes the result.
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -19,13 +19,13 @@ use crate::kinds::Kind;
 use crate::storage::continue_token::{ContinueToken, PageRevision};
 use crate::storage::{Object, Snapshot};
 
-/// About how many bytes of a long list are made at a time.
+/// The approximate size of the chunks in which a long list is encoded.
 const CHUNK: usize = 64 * 1024;
 
-/// How many messages are made before others get their turn.
-const TURN: usize = 64;
+/// The number of messages that are encoded before the task yields.
+const MESSAGES_PER_YIELD: usize = 64;
 
-/// A list, ready to be written.
+/// The result of a list, ready to be encoded.
 #[derive(Debug)]
 pub(crate) struct Listing {
     pub(crate) revision: u64,
@@ -34,21 +34,21 @@ pub(crate) struct Listing {
     remaining: Option<usize>,
 }
 
-/// The state that a list is read in.
+/// The state that a list reads.
 enum Read {
-    /// The latest.
+    /// The latest revision.
     Latest,
-    /// Whatever the cache has.
+    /// The revision of the cache.
     Cached,
     /// At least this revision.
     NotOlderThan(u64),
     /// Exactly this revision.
     Exact(u64),
-    /// The rest of an earlier list.
+    /// The next page of an earlier list.
     Continue(ContinueToken),
 }
 
-/// Reads a collection as the options say.
+/// Reads a collection.
 pub(crate) async fn list(
     cluster: &Cluster,
     view: &View,
@@ -65,7 +65,8 @@ pub(crate) async fn list(
     let table = &kind.storage;
     let page_size = limit.filter(|_| filter.is_everything());
     let mut start = span.clone();
-    // Only a compaction between two locks can have forgotten a revision this young; a later one will do as well then.
+    // Such a recent revision is missing only if a compaction ran between the two locks; then a
+    // later revision is read.
     let at_least = |now| storage.list_at(table, span, now, page_size).unwrap_or_else(|| storage.list(table, span));
     let snapshot = match read {
         Read::Latest => at_least(storage.progress(table)),
@@ -116,14 +117,14 @@ impl Read {
             (0, _) => Self::Cached,
             (_, Some(Match::Exact)) => Self::Exact(revision),
             (_, Some(Match::NotOlderThan)) => Self::NotOlderThan(revision),
-            // Pages must agree with one another: with a limit the version is meant to the letter.
+            // Pages must be consistent: with a limit the version is matched exactly.
             (_, None) if options.limit.is_some() => Self::Exact(revision),
             (_, None) => Self::NotOlderThan(revision),
         })
     }
 }
 
-/// The limit that counts: reads of "any version" come from the cache as a whole.
+/// The effective limit: a read of version "0" returns the complete state of the cache.
 fn limit(kind: &Kind, options: &ListOptions) -> Option<usize> {
     let whole = options.resource_version == "0" && !kind.is_uncached();
     options.limit.filter(|_| !whole)
@@ -143,7 +144,7 @@ impl Listing {
                 }
             }
         }
-        // A list of one name is a single read: there is never more of it.
+        // A list of a single name is a single read and has no further pages.
         let more = limit.is_some() && remaining > 0 && filter.name().is_none();
         let last = kept.last().filter(|_| more);
         Self {
@@ -155,7 +156,7 @@ impl Listing {
         }
     }
 
-    /// The list as JSON, in chunks, without a line break at the end.
+    /// The list as JSON, in chunks, without a trailing line break.
     pub(crate) fn write(self, view: View) -> impl Iterator<Item = Bytes> + Send + 'static {
         let (head, tail) = self.envelope(&view);
         let mut head = Some(head);
@@ -182,19 +183,19 @@ impl Listing {
         })
     }
 
-    /// Makes the messages of a list that nobody asked for in protobuf before. That takes a while if there are many, so
-    /// others get their turn in between.
+    /// Encodes the protobuf messages that the objects do not have yet. Yields in between, because
+    /// many messages take long.
     pub(crate) async fn prepare(&self, view: &View) {
-        for some in self.objects.chunks(TURN) {
+        for some in self.objects.chunks(MESSAGES_PER_YIELD) {
             some.iter().for_each(|object| view.prepare(object));
             tokio::task::yield_now().await;
         }
     }
 
-    /// The list as a message in its envelope, in chunks. How long it is stands at its beginning, so all messages are made
-    /// before the first chunk is.
+    /// The list as an enclosed protobuf message, in chunks. The length comes first, so all messages
+    /// are encoded before the first chunk.
     pub(crate) fn write_messages(self, view: &View) -> impl Iterator<Item = Bytes> + Send + use<> {
-        let made: Vec<Made> = self.objects.into_iter().map(|object| Made::new(view, object)).collect();
+        let made: Vec<ItemMessage> = self.objects.into_iter().map(|object| ItemMessage::new(view, object)).collect();
         let (named, fields) = match view.form {
             Form::Full => ((view.kind.api_version(), &*view.kind.list_kind), ListFields::USUAL),
             Form::Metadata(version) | Form::MetadataList(version) | Form::Table(version, _) => {
@@ -224,7 +225,7 @@ impl Listing {
         })
     }
 
-    /// What stands before the first item and after the last.
+    /// The bytes before the first item and after the last.
     fn envelope(&self, view: &View) -> (Vec<u8>, Vec<u8>) {
         let kind = &view.kind;
         if view.form == Form::Full && kind.is_custom() {
@@ -269,7 +270,7 @@ impl Listing {
             }
             return (head, b"]}".to_vec());
         }
-        // The real server makes this list anew, and Go shows a slice that was never made as null.
+        // The real server builds this list itself, and Go encodes a nil slice as null.
         if view.form != Form::Full && self.objects.is_empty() {
             return (head, b"},\"items\":null}".to_vec());
         }
@@ -278,33 +279,33 @@ impl Listing {
     }
 }
 
-/// The message of one item: a part of what the object keeps, or one that was made for this list alone.
-enum Made {
-    Kept(Arc<Object>, usize),
-    Alone(Vec<u8>),
+/// The message of one item: the cached one of the object, or one encoded for this list.
+enum ItemMessage {
+    Cached(Arc<Object>, usize),
+    Owned(Vec<u8>),
 }
 
-impl Made {
+impl ItemMessage {
     fn new(view: &View, object: Arc<Object>) -> Self {
         match view.message(&object) {
-            Cow::Owned(message) => Self::Alone(message),
-            // What is shown of an object is all of its message, or a part at its beginning.
+            Cow::Owned(message) => Self::Owned(message),
+            // The item is the whole cached message, or a prefix of it.
             Cow::Borrowed(message) => {
                 let length = message.len();
-                Self::Kept(object, length)
+                Self::Cached(object, length)
             }
         }
     }
 
     fn bytes(&self) -> &[u8] {
         match self {
-            Self::Kept(object, length) => &object.kept_message()[..*length],
-            Self::Alone(message) => message,
+            Self::Cached(object, length) => &object.kept_message()[..*length],
+            Self::Owned(message) => message,
         }
     }
 }
 
-/// The objects in the order in which they are shown, and the name of the one that is marked as the default.
+/// The objects in the order of the table, and the name of the default object.
 fn arrange(view: &View, objects: Vec<Arc<Object>>) -> (Vec<Arc<Object>>, Option<String>) {
     let columns = view.kind.columns();
     if !view.is_fleeting() || !columns.looks_at_all() {

@@ -1,4 +1,4 @@
-//! Changing a part of an object: JSON patches, merge patches and strategic merge patches.
+//! Patches: JSON patch, JSON merge patch and strategic merge patch.
 
 use http::HeaderMap;
 use json_patch::{Patch as JsonPatch, PatchOperation};
@@ -15,29 +15,30 @@ use crate::http::request_body::media_type;
 use crate::http::status::{Details, Status};
 use crate::kinds::{Kind, Schema};
 
-/// The most operations of a JSON patch.
-const MOST_OPERATIONS: usize = 10_000;
+/// The maximum number of operations of a JSON patch.
+const MAX_OPERATIONS: usize = 10_000;
 
-/// The most bytes that the copies of a JSON patch may add.
-const MOST_COPIED: usize = 3 * 1024 * 1024;
+/// The maximum number of bytes that the copy operations of a JSON patch may add.
+const MAX_COPIED_BYTES: usize = 3 * 1024 * 1024;
 
-/// A patch that was read.
+/// A parsed patch.
 #[derive(Debug)]
 pub(crate) enum Patch {
     Json(JsonPatch),
     Merge(Value),
-    /// Built-in kinds only: lists are merged as their fields say.
+    /// Built-in kinds only: lists are merged by the rules of their fields.
     Strategic(Value),
-    /// A configuration to be applied.
+    /// A configuration for server-side apply.
     Apply(Value),
 }
 
 impl Patch {
-    /// Reads a patch.
+    /// Parses a patch.
     ///
     /// # Errors
     ///
-    /// 415 for a type of patch that the kind or this server does not have, 400 and 413 for patches that are wrong.
+    /// 415 for a patch type that the kind or this server does not support, 400 and 413 for invalid
+    /// patches.
     pub(crate) fn parse(kind: &Kind, headers: &HeaderMap, bytes: &[u8]) -> Result<Self, Status> {
         match media_type(headers) {
             Some("application/json-patch+json") => json_patch(bytes).map(Self::Json),
@@ -50,7 +51,7 @@ impl Patch {
         }
     }
 
-    /// The object after the patch.
+    /// Applies the patch to an object.
     pub(crate) fn apply(&self, kind: &Kind, object: &mut Value) -> Result<(), Status> {
         match self {
             Self::Strategic(patch) => {
@@ -66,10 +67,10 @@ impl Patch {
                         copied += object.pointer(copy.from.as_str()).map_or(0, |value| value.to_string().len());
                         check_copied(copied)?;
                     }
-                    if is_test_of_nothing(operation, object) {
+                    if is_null_test_of_missing(operation, object) {
                         continue;
                     }
-                    json_patch::patch(object, std::slice::from_ref(operation)).map_err(|_| misfit())?;
+                    json_patch::patch(object, std::slice::from_ref(operation)).map_err(|_| not_applicable())?;
                 }
             }
         }
@@ -77,8 +78,8 @@ impl Patch {
     }
 }
 
-/// Whether an operation asks for null where a field is missing: to Go that is the same.
-fn is_test_of_nothing(operation: &PatchOperation, object: &Value) -> bool {
+/// Whether an operation tests for null where a field is missing, which Go treats as equal.
+fn is_null_test_of_missing(operation: &PatchOperation, object: &Value) -> bool {
     let PatchOperation::Test(test) = operation else { return false };
     let path = test.path.as_str();
     let Some((parent, _)) = path.rsplit_once('/') else { return false };
@@ -89,7 +90,7 @@ fn is_test_of_nothing(operation: &PatchOperation, object: &Value) -> bool {
 ///
 /// # Errors
 ///
-/// 404 if there is none, 422 if the patch does not fit, and all those of an update.
+/// 404 if it does not exist, 422 if the patch cannot be applied, and all errors of an update.
 pub(crate) fn patch(write: &Write<'_>, name: &str, patch: &Patch, facet: Facet) -> Result<Reply, Status> {
     let key = write.key(name);
     loop {
@@ -104,11 +105,12 @@ pub(crate) fn patch(write: &Write<'_>, name: &str, patch: &Patch, facet: Facet) 
         if let Ok(reply) = replace(write, &existing, &old, object, facet)? {
             return Ok(reply.with_warnings(warnings));
         }
-        // Somebody else was faster: the patch is applied to what they left.
+        // A concurrent write changed the object: apply the patch to the new state.
     }
 }
 
-/// A patch cannot make an object one of another kind. (Built-in kinds are put right without a word.)
+/// A patch must not change the type of an object. For built-in kinds a changed type is silently
+/// corrected.
 fn check_type(kind: &Kind, object: &Value) -> Result<(), Status> {
     if !kind.is_custom() {
         return Ok(());
@@ -120,9 +122,9 @@ fn check_type(kind: &Kind, object: &Value) -> Result<(), Status> {
             format!("the API version in the data ({version}) does not match the expected API version ({expected})");
         return Err(Status::bad_request(why));
     }
-    let said = object["kind"].as_str().unwrap_or_default();
-    if said != kind.kind {
-        let cause = crate::http::status::Cause::invalid("kind", format!("{said:?}"), format!("must be {}", kind.kind));
+    let given = object["kind"].as_str().unwrap_or_default();
+    if given != kind.kind {
+        let cause = crate::http::status::Cause::invalid("kind", format!("{given:?}"), format!("must be {}", kind.kind));
         return Err(Status::invalid(&kind.group, &kind.kind, metadata::text(object, "name"), vec![cause]));
     }
     Ok(())
@@ -133,7 +135,7 @@ fn merge_patch(bytes: &[u8]) -> Result<Value, Status> {
     if patch.is_object() { Ok(patch) } else { Err(undecodable(&patch, "map[string]interface {}")) }
 }
 
-/// A configuration, in YAML; most clients send JSON, which is YAML.
+/// Parses a configuration in YAML. Most clients send JSON, which is a subset.
 fn configuration(bytes: &[u8]) -> Result<Value, Status> {
     let config = match decode::parse(bytes) {
         Ok((config, _)) => config,
@@ -162,31 +164,31 @@ fn json_patch(bytes: &[u8]) -> Result<JsonPatch, Status> {
         Value::Array(operations) => operations,
         other => return Err(undecodable(&other, "[]handlers.jsonPatchOp")),
     };
-    if operations.len() > MOST_OPERATIONS {
+    if operations.len() > MAX_OPERATIONS {
         let message = format!(
-            "Request entity too large: The allowed maximum operations in a JSON patch is {MOST_OPERATIONS}, got {}",
+            "Request entity too large: The allowed maximum operations in a JSON patch is {MAX_OPERATIONS}, got {}",
             operations.len()
         );
         return Err(Status::new(413, "RequestEntityTooLarge", message));
     }
     let read: Result<Vec<PatchOperation>, _> = operations.into_iter().map(serde_json::from_value).collect();
-    // An operation that makes no sense fails like one that does not fit.
-    read.map(JsonPatch).map_err(|_| misfit())
+    // An invalid operation gets the same error as one that cannot be applied.
+    read.map(JsonPatch).map_err(|_| not_applicable())
 }
 
-fn misfit() -> Status {
+fn not_applicable() -> Status {
     let message = "the server rejected our request due to an error in our request";
     Status::new(422, "Invalid", message).with_details(Details::default())
 }
 
-/// Copies of copies grow without end: there is a limit to what one patch may copy.
+/// Limits the bytes that one patch may copy, because copies of copies grow exponentially.
 fn check_copied(bytes: usize) -> Result<(), Status> {
-    if bytes <= MOST_COPIED {
+    if bytes <= MAX_COPIED_BYTES {
         return Ok(());
     }
     let message = format!(
         "Request entity too large: Unable to complete the copy, the accumulated size increase of copy is {bytes}, exceeding the \
-         limit {MOST_COPIED}"
+         limit {MAX_COPIED_BYTES}"
     );
     Err(Status::new(413, "RequestEntityTooLarge", message))
 }

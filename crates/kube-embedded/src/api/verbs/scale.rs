@@ -1,4 +1,4 @@
-//! The scale of an object: how many replicas are wanted and there, whatever kind it is.
+//! The `scale` subresource: desired and current replicas of an object of any scalable kind.
 
 use serde_json::{Value, json};
 
@@ -13,31 +13,31 @@ use crate::http::status::{Cause, Status};
 use crate::kinds::table::cells::words::{NoSelector, selector};
 use crate::kinds::{Kind, ScalePaths};
 
-/// The scale of an object, written out.
+/// The encoded scale of an object.
 ///
 /// # Errors
 ///
-/// 500 if its selector makes no sense.
+/// 500 if its selector is invalid.
 pub(crate) fn show(kind: &Kind, object: &Value) -> Result<Content, Status> {
     scale(kind, object).map(|scale| Content::Other(encode(&scale)))
 }
 
-/// Sets how many replicas are wanted.
+/// Sets the number of desired replicas.
 ///
 /// # Errors
 ///
-/// 400, 404, 409 and 422 as the real server has them.
+/// 400, 404, 409 and 422, as on the real server.
 pub(crate) fn update(write: &Write<'_>, name: &str, body: &[u8]) -> Result<Reply, Status> {
     let (wanted, _) = decode::parse(body)
         .map_err(|why| Status::bad_request(format!("couldn't get version/kind; json parse error: {why}")))?;
     set(write, name, |_| Ok(wanted.clone()))
 }
 
-/// Patches how many replicas are wanted.
+/// Patches the number of desired replicas.
 ///
 /// # Errors
 ///
-/// Those of an update, and those of a patch that does not fit.
+/// Those of an update, and those of a patch that cannot be applied.
 pub(crate) fn patch(write: &Write<'_>, name: &str, patch: &Patch) -> Result<Reply, Status> {
     set(write, name, |scale| {
         let mut patched = scale.clone();
@@ -61,7 +61,7 @@ fn set(write: &Write<'_>, name: &str, change: impl Fn(&Value) -> Result<Value, S
             "" => metadata::set(&mut new, "resourceVersion", existing.revision().to_string()),
             version => metadata::set(&mut new, "resourceVersion", version),
         }
-        *place(&mut new, &paths.wanted) = replicas.into();
+        *value_at(&mut new, &paths.wanted) = replicas.into();
         if let Ok(reply) = replace(write, &existing, &old, new, Facet::Scale)? {
             let content = match reply.content {
                 Content::Object(object) => show(kind, &write.view.value(&object))?,
@@ -99,7 +99,7 @@ fn scale(kind: &Kind, object: &Value) -> Result<Value, Status> {
     let number = |path: &[String]| found(path).as_i64().unwrap_or(0);
     let selected = match found(by) {
         Value::String(text) => text.clone(),
-        // The oldest of these kinds selects by plain labels.
+        // A `ReplicationController` selects by plain labels.
         labels if kind.kind == "ReplicationController" => selector(&json!({"matchLabels": labels})).unwrap_or_default(),
         object => selector(object).map_err(|NoSelector| Status::internal("invalid label selector"))?,
     };
@@ -119,10 +119,10 @@ fn scale(kind: &Kind, object: &Value) -> Result<Value, Status> {
     Ok(scale)
 }
 
-/// A scale in the order of its Go struct.
+/// Encodes a scale in the order of its Go struct.
 fn encode(scale: &Value) -> Vec<u8> {
     let mut spec = scale["spec"].clone();
-    // Nought is left out.
+    // 0 is omitted.
     if spec["replicas"] == 0 {
         spec = json!({});
     }
@@ -136,8 +136,8 @@ fn encode(scale: &Value) -> Vec<u8> {
     out
 }
 
-/// The value at a path, made if it is not there.
-fn place<'v>(object: &'v mut Value, path: &[String]) -> &'v mut Value {
+/// The value at a path, created if missing.
+fn value_at<'v>(object: &'v mut Value, path: &[String]) -> &'v mut Value {
     path.iter().fold(object, |at, part| {
         if !at.is_object() {
             *at = json!({});

@@ -1,4 +1,4 @@
-//! Replacing an object, or its status, or a namespace's finalizers.
+//! Replacement of an object, its status or the finalizers of a namespace.
 
 use std::sync::Arc;
 
@@ -22,20 +22,20 @@ use crate::storage::{Expect, Object, Outdated};
 
 const MODIFIED: &str = "the object has been modified; please apply your changes to the latest version and try again";
 
-/// What part of an object a write is about.
+/// The part of an object that a write changes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Facet {
-    /// All but the status, where that is a part of its own.
+    /// Everything except the status, if that is a subresource.
     Main,
     Status,
-    /// The finalizers in a namespace's spec.
+    /// The finalizers in the spec of a namespace.
     Finalize,
-    /// The number of replicas, as another kind of object.
+    /// The number of replicas, through a `Scale` object.
     Scale,
 }
 
 impl Facet {
-    /// The part that it is, if it is not the whole.
+    /// The subresource; `None` for the object itself.
     pub(crate) fn part(self) -> Option<Part> {
         match self {
             Self::Main => None,
@@ -59,7 +59,7 @@ impl Facet {
 ///
 /// # Errors
 ///
-/// 400, 404, 409, 422 and 500 as the real server has them.
+/// 400, 404, 409, 422 and 500, as on the real server.
 pub(crate) fn update(write: &Write<'_>, name: &str, decoded: Decoded, facet: Facet) -> Result<Reply, Status> {
     let Decoded { object, warnings } = decoded;
     check_name(name, &object)?;
@@ -80,7 +80,8 @@ pub(crate) fn update(write: &Write<'_>, name: &str, decoded: Decoded, facet: Fac
     }
 }
 
-/// Replaces an object by another state of it, unless somebody else was faster.
+/// Replaces an object with a new state. The inner result is an error if a concurrent write came
+/// first.
 pub(crate) fn replace(
     write: &Write<'_>,
     existing: &Arc<Object>,
@@ -103,11 +104,11 @@ pub(crate) fn replace(
         }
         Authorship::Settled | Authorship::Unnoticed => {}
     }
-    let ends = ends_with_it(write, &new, old);
+    let is_removed = completes_deletion(write, &new, old);
     if write.is_dry_run() {
         return Ok(Ok(write.tried(200, new, Some(existing)).with_warnings(warnings)));
     }
-    if ends {
+    if is_removed {
         let Ok(last) = write.take(existing) else { return Ok(Err(Outdated)) };
         crds::removed(write.cluster, write.kind(), &last);
         return Ok(Ok(write.tried(200, new, Some(existing))));
@@ -122,7 +123,7 @@ pub(crate) fn replace(
     Ok(Ok(Reply::ok(Content::Object(stored)).with_warnings(warnings)))
 }
 
-/// The name in the object must be that of the path.
+/// Checks that the name in the object is that in the path.
 pub(crate) fn check_name(name: &str, object: &Value) -> Result<(), Status> {
     let own = metadata::text(object, "name");
     if own.is_empty() {
@@ -136,7 +137,7 @@ pub(crate) fn check_name(name: &str, object: &Value) -> Result<(), Status> {
     Ok(())
 }
 
-/// A uid in an update is a condition.
+/// Checks the uid in an update, which is a precondition.
 fn check_uid(write: &Write<'_>, name: &str, new: &Value, old: &Value) -> Result<(), Status> {
     let (expected, found) = (metadata::text(new, "uid"), metadata::text(old, "uid"));
     if expected.is_empty() || expected == found {
@@ -150,7 +151,7 @@ fn check_uid(write: &Write<'_>, name: &str, new: &Value, old: &Value) -> Result<
     Err(write.conflict(name, &why))
 }
 
-/// A version in an update is a condition; some kinds insist on one.
+/// Checks the resource version in an update, which is a precondition; some kinds require it.
 fn check_version(write: &Write<'_>, existing: &Object, new: &Value) -> Result<(), Status> {
     let name = existing.key().name();
     let version = match metadata::text(new, "resourceVersion") {
@@ -169,7 +170,7 @@ fn check_version(write: &Write<'_>, existing: &Object, new: &Value) -> Result<()
     }
 }
 
-/// Takes from the old object what an update cannot change.
+/// Copies the fields that an update cannot change from the old object.
 fn prepare(write: &Write<'_>, new: &mut Value, old: &Value, facet: Facet) {
     let kind = write.kind();
     for name in ["creationTimestamp", "generation"] {
@@ -215,7 +216,7 @@ fn prepare(write: &Write<'_>, new: &mut Value, old: &Value, facet: Facet) {
     }
 }
 
-/// A write of the status leaves everything else alone, and of the metadata what the kind says.
+/// A write of the status changes only the status, and of the metadata only what the kind permits.
 fn prepare_status(write: &Write<'_>, new: &mut Value, old: &Value) {
     let kind = write.kind();
     let parts: Vec<String> =
@@ -236,7 +237,7 @@ fn prepare_status(write: &Write<'_>, new: &mut Value, old: &Value) {
     }
 }
 
-/// A `DaemonSet` counts the changes of its template in an annotation.
+/// Counts the changes of a `DaemonSet`'s template in an annotation.
 fn count_template(new: &mut Value, old: &Value) {
     let before =
         old["metadata"]["annotations"][DAEMON_SET_GENERATION].as_str().and_then(|text| text.parse::<i64>().ok());
@@ -244,7 +245,7 @@ fn count_template(new: &mut Value, old: &Value) {
     new["metadata"]["annotations"][DAEMON_SET_GENERATION] = json!(count.to_string());
 }
 
-/// What is to be said about a change that can be made.
+/// Validates an update and returns warnings.
 fn validate(write: &Write<'_>, new: &Value, old: &Value, facet: Facet) -> Result<Vec<String>, Status> {
     let mut warnings = Vec::new();
     let mut causes = validation::updated(write.kind(), new, old);
@@ -264,8 +265,8 @@ fn validate(write: &Write<'_>, new: &Value, old: &Value, facet: Facet) -> Result
     if causes.is_empty() { Ok(warnings) } else { Err(write.invalid(new, causes)) }
 }
 
-/// Whether an object that was to be deleted goes with this update, because nothing holds it any longer.
-fn ends_with_it(write: &Write<'_>, new: &Value, old: &Value) -> bool {
+/// Whether the update completes a pending deletion, because no finalizer or grace period remains.
+fn completes_deletion(write: &Write<'_>, new: &Value, old: &Value) -> bool {
     let held =
         !metadata::finalizers(new).is_empty() || metadata::number(old, "deletionGracePeriodSeconds").unwrap_or(0) > 0;
     let held_as_namespace =

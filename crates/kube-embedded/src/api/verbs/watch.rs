@@ -1,4 +1,4 @@
-//! Following a collection.
+//! Watches.
 
 use std::io;
 use std::sync::Arc;
@@ -21,36 +21,36 @@ use crate::http::status::Status;
 use crate::storage::latest::Receiver;
 use crate::storage::{Change, ChangeKind, FrameKind, Lost, Object};
 
-/// About how many bytes are sent at a time.
+/// The approximate size of a chunk of frames.
 const CHUNK: usize = 64 * 1024;
 
-/// How many changes are taken out of the log at a time.
+/// The number of changes read from the log at a time.
 const BATCH: usize = 256;
 
-/// How long after the initial events the first bookmark may come.
+/// The delay of the first bookmark after the initial events.
 const FIRST_BOOKMARK: Duration = Duration::from_secs(1);
 
-/// How long before its end a watch is told how far it came.
+/// How long before its end a watch sends its last bookmark.
 const LAST_BOOKMARK: Duration = Duration::from_secs(2);
 
-/// A watch that was accepted.
+/// An open watch.
 #[derive(Debug)]
 pub(crate) struct Watch {
     cluster: Arc<Cluster>,
     view: View,
     filter: Filter,
-    /// Objects still to be told as the initial state, last one first.
+    /// The initial objects still to be sent, in reverse order.
     initial: Vec<Arc<Object>>,
     state: State,
-    /// Everything up to here has been told or was there before.
+    /// All changes up to this revision are sent or part of the initial state.
     cursor: u64,
-    /// A bookmark must be beyond this.
+    /// Bookmarks are sent only for later revisions.
     started: u64,
-    end_mark: EndMark,
+    end_bookmark: EndBookmark,
     bookmarks: Bookmarks,
     deadline: Instant,
     changed: Receiver<u64>,
-    /// Whether the columns of a table are still to be told.
+    /// Whether the column definitions of a table are still to be sent.
     headers: Headers,
 }
 
@@ -58,14 +58,14 @@ pub(crate) struct Watch {
 enum State {
     Initial,
     Live,
-    /// One more frame, and then the end.
+    /// Sends one ERROR event, then ends.
     Failing(Status),
     Ended,
 }
 
-/// Whether the end of the initial events is marked.
+/// Whether a bookmark ends the initial events.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum EndMark {
+enum EndBookmark {
     Send,
     Omit,
 }
@@ -77,8 +77,8 @@ enum Bookmarks {
     At(Instant),
 }
 
-/// Whether a watch of these options begins with the present state and marks its end: the ones the real server
-/// compresses.
+/// Whether a watch with these options is a streaming list: it starts with the current state, which
+/// a bookmark ends. The real server compresses only these watches.
 pub(crate) fn is_streaming_list(options: &ListOptions) -> bool {
     let promoted =
         matches!(options.resource_version.as_str(), "" | "0") && options.initial_events == InitialEvents::Default;
@@ -86,7 +86,7 @@ pub(crate) fn is_streaming_list(options: &ListOptions) -> bool {
 }
 
 impl Watch {
-    /// Opens a watch. Waits, as the real server does, for a version it is to begin with.
+    /// Opens a watch. Waits for the requested version, as the real server does.
     pub(crate) async fn open(
         cluster: Arc<Cluster>,
         view: View,
@@ -143,15 +143,16 @@ impl Watch {
             }
             false => Bookmarks::Never,
         };
-        // Its time was over before the consistent read that it begins with could be made.
+        // The timeout expires before the initial consistent read.
         if version.is_none() && wants_initial && options.watch_timeout == Some(Duration::ZERO) && !kind.is_uncached() {
             state = State::Failing(Status::new(500, "InternalError", "context deadline exceeded"));
         }
-        // A list form makes no sense for single objects: the real server sends nothing and ends.
+        // A list form is invalid for single objects: the real server sends nothing and ends the
+        // watch.
         if matches!(view.form, Form::MetadataList(_)) {
             state = State::Ended;
         }
-        let end_mark = if is_streaming_list(options) { EndMark::Send } else { EndMark::Omit };
+        let end_bookmark = if is_streaming_list(options) { EndBookmark::Send } else { EndBookmark::Omit };
         Ok(Self {
             cluster,
             view,
@@ -160,7 +161,7 @@ impl Watch {
             state,
             cursor,
             started: cursor,
-            end_mark,
+            end_bookmark,
             bookmarks,
             deadline,
             changed,
@@ -168,7 +169,7 @@ impl Watch {
         })
     }
 
-    /// The frames, a chunk at a time, until the watch or the server's life is over.
+    /// The stream of frames, in chunks, until the watch ends or the server shuts down.
     pub(crate) fn into_stream(self, lifetime: Lifetime) -> impl Stream<Item = io::Result<Bytes>> + Send {
         stream::unfold(Some((self, lifetime)), async |open| {
             let (mut watch, mut lifetime) = open?;
@@ -183,7 +184,7 @@ impl Watch {
         })
     }
 
-    /// The next frames; `None` when the watch is over.
+    /// The next frames; `None` at the end of the watch.
     async fn next(&mut self) -> Option<Bytes> {
         loop {
             match &self.state {
@@ -212,7 +213,7 @@ impl Watch {
         }
     }
 
-    /// A part of the initial state; the last part carries the mark of its end.
+    /// A chunk of the initial events. The last chunk contains the bookmark that ends them.
     fn initial_chunk(&mut self) -> Option<Bytes> {
         let mut out = Vec::new();
         while let Some(object) = self.initial.pop() {
@@ -223,7 +224,7 @@ impl Watch {
             }
         }
         self.state = State::Live;
-        if self.end_mark == EndMark::Send {
+        if self.end_bookmark == EndBookmark::Send {
             let headers = std::mem::replace(&mut self.headers, Headers::Left);
             let end = &self.view.kind.bookmark().initial_events_end;
             push_bookmark(&mut out, &self.view, end, self.cursor, headers);
@@ -231,7 +232,8 @@ impl Watch {
         (!out.is_empty()).then(|| out.into())
     }
 
-    /// What happened since the cursor. Ends the watch if it lags too far or the log no longer reaches back.
+    /// The frames of the changes after the cursor. Ends the watch if it lags too far or the log is
+    /// compacted.
     fn changes(&mut self) -> Option<Bytes> {
         let mut out = Vec::new();
         loop {
@@ -259,7 +261,7 @@ impl Watch {
         (!out.is_empty()).then(|| out.into())
     }
 
-    /// An object as this watch shows it, now.
+    /// An object in the form of this watch, at the current time.
     fn show(&mut self, object: &Arc<Object>) -> Bytes {
         match self.view.form {
             Form::Table(version, _) => {
@@ -270,7 +272,7 @@ impl Watch {
         }
     }
 
-    /// What this watch is told of a change, if it is its business.
+    /// The frame of a change; `None` if the change does not match the watch.
     fn frame(&mut self, change: &Change) -> Option<Bytes> {
         if !self.filter.span().contains(change.object.key()) {
             return None;
@@ -287,7 +289,8 @@ impl Watch {
                 (false, false) => return None,
             },
         };
-        // Leaving a selector is told with what was there before, under the new version.
+        // An object that leaves the selector is sent with its previous content and the new resource
+        // version.
         let object = || match (kind, change.kind, &change.previous) {
             (FrameKind::Deleted, ChangeKind::Updated, Some(previous)) => Arc::new(previous.under(change.revision())),
             _ => change.object.clone(),
@@ -304,7 +307,7 @@ impl Watch {
         })
     }
 
-    /// Waits until there is something to do; gives a bookmark if it is time for one.
+    /// Waits for a change, the deadline or the time of the next bookmark, which is returned.
     async fn wait(&mut self) -> Option<Bytes> {
         let bookmark_at = match self.bookmarks {
             Bookmarks::At(at) => at,
@@ -326,7 +329,7 @@ impl Watch {
         }
     }
 
-    /// A bookmark, if there is anything to tell: an idle kind sends none.
+    /// Pending changes followed by a bookmark. An idle kind sends no bookmarks.
     fn bookmark(&mut self) -> Option<Bytes> {
         let now = Instant::now();
         let interval = self.cluster.settings.bookmark_interval;
@@ -336,37 +339,38 @@ impl Watch {
             false => (now + interval).min(before_end),
         };
         self.bookmarks = Bookmarks::At(next);
-        // Read before the changes: whatever came up to here is told before the bookmark says so.
+        // Read before the changes, so that all changes up to this revision are sent before the
+        // bookmark.
         let reached = self.cluster.storage.cached_revision(&self.view.kind.storage);
-        let told = self.changes();
+        let pending = self.changes();
         if reached <= self.started || !matches!(self.state, State::Live) {
-            return told;
+            return pending;
         }
-        let mut out = told.map(Vec::from).unwrap_or_default();
+        let mut out = pending.map(Vec::from).unwrap_or_default();
         let headers = std::mem::replace(&mut self.headers, Headers::Left);
         push_bookmark(&mut out, &self.view, &self.view.kind.bookmark().plain, reached, headers);
         Some(out.into())
     }
 }
 
-/// When a watch is told for the last time how far it came.
+/// The time of a watch's last bookmark.
 fn last_bookmark(now: Instant, deadline: Instant) -> Instant {
     deadline - LAST_BOOKMARK.min(deadline.saturating_duration_since(now))
 }
 
 fn random_timeout(cluster: &Cluster) -> Duration {
-    let least = cluster.settings.min_watch_timeout;
-    least + least.mul_f64(cluster.rng.fraction())
+    let minimum = cluster.settings.min_watch_timeout;
+    minimum + minimum.mul_f64(cluster.rng.fraction())
 }
 
-fn too_old(view: &View, asked: u64, oldest: u64) -> Status {
+fn too_old(view: &View, requested: u64, oldest: u64) -> Status {
     Status::expired(match view.kind.is_uncached() {
         true => "The resourceVersion for the provided watch is too old.".to_owned(),
-        false => format!("too old resource version: {asked} ({oldest})"),
+        false => format!("too old resource version: {requested} ({oldest})"),
     })
 }
 
-/// Appends an event, whose object is as its view shows it.
+/// Appends an event with an encoded object.
 fn push_frame(out: &mut Vec<u8>, encoding: Encoding, kind: &str, object: &[u8]) {
     match encoding {
         Encoding::Json => {
@@ -398,7 +402,7 @@ fn push_bookmark(out: &mut Vec<u8>, view: &View, bookmark: &Encoded, revision: u
     push_frame(out, view.encoding, "BOOKMARK", &shown);
 }
 
-/// A failure as the last event of a stream, whatever its other events are.
+/// An ERROR event, which ends the stream. It does not depend on the form of the other events.
 pub(crate) fn error_frame(status: &Status, encoding: Encoding) -> Bytes {
     let json = status.to_json();
     let shown = match encoding {

@@ -12,14 +12,14 @@ pub(crate) struct FieldSelector(Vec<Term>);
 pub(crate) struct Term {
     pub(crate) field: String,
     pub(crate) value: String,
-    pub(crate) wanted: Wanted,
+    pub(crate) comparison: Comparison,
 }
 
 /// Whether the field must equal the value or differ from it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Wanted {
+pub(crate) enum Comparison {
     Equal,
-    Different,
+    NotEqual,
 }
 
 impl FieldSelector {
@@ -46,7 +46,7 @@ impl FieldSelector {
 
     /// The value that the selector requires of a field, if any.
     pub(crate) fn fixed(&self, field: &str) -> Option<&str> {
-        let term = self.0.iter().find(|term| term.field == field && term.wanted == Wanted::Equal)?;
+        let term = self.0.iter().find(|term| term.field == field && term.comparison == Comparison::Equal)?;
         Some(&term.value)
     }
 }
@@ -54,7 +54,7 @@ impl FieldSelector {
 impl Term {
     /// Whether an object with this field value satisfies the term.
     pub(crate) fn accepts(&self, value: &str) -> bool {
-        (value == self.value) == (self.wanted == Wanted::Equal)
+        (value == self.value) == (self.comparison == Comparison::Equal)
     }
 }
 
@@ -80,12 +80,12 @@ fn split_unescaped(text: &str) -> Vec<&str> {
 fn term(part: &str) -> Option<Result<Term, String>> {
     for (at, _) in part.char_indices() {
         let rest = &part[at..];
-        let found = [("!=", Wanted::Different), ("==", Wanted::Equal), ("=", Wanted::Equal)]
+        let found = [("!=", Comparison::NotEqual), ("==", Comparison::Equal), ("=", Comparison::Equal)]
             .into_iter()
             .find(|(operator, _)| rest.starts_with(operator));
-        if let Some((operator, wanted)) = found {
+        if let Some((operator, comparison)) = found {
             let value = unescape(&rest[operator.len()..]);
-            return Some(value.map(|value| Term { field: part[..at].to_owned(), value, wanted }));
+            return Some(value.map(|value| Term { field: part[..at].to_owned(), value, comparison }));
         }
     }
     None
