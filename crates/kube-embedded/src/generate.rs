@@ -1,9 +1,9 @@
-//! Objects to test with: a made-up cluster of any size, from a seed.
+//! Test objects: a synthetic cluster of any size, generated from a seed.
 //!
 //! A [`Generator`] writes pods, nodes, deployments and more as an API server would send them: with
 //! managedFields, owner references, statuses, hashes, addresses and times, in the server's key
-//! order. It needs no server. Each object follows from the seed and its number alone, so `pod(41)`
-//! is the same object whoever asks for it, whenever and in whichever order.
+//! order. It needs no server: of the crate it uses only `encoding`. Each object is a function of the
+//! seed and its number, so every call of `pod(41)` returns the same object, in any order of calls.
 //!
 //! ```
 //! use kube_embedded::generate::Generator;
@@ -12,7 +12,7 @@
 //! let pod = cluster.pod(41);
 //! assert_eq!(pod, cluster.pods(100).nth(41).unwrap());
 //!
-//! // To be created on a server: without what only a server may give.
+//! // The body of a create request: without the fields that only a server sets.
 //! println!("POST {}: {} bytes", pod.collection_path(), pod.to_write().len());
 //!
 //! // The same pod one status change later.
@@ -20,15 +20,15 @@
 //! assert_eq!(later.name(), pod.name());
 //! assert_ne!(later.bytes(), pod.bytes());
 //!
-//! // Its replica set, node and namespace are there too, if wanted.
+//! // Its replica set, node and namespace can be generated too.
 //! let value = pod.to_value();
 //! assert!(cluster.namespaces().any(|namespace| Some(namespace.name()) == pod.namespace()));
 //! assert_eq!(value["metadata"]["ownerReferences"].as_array().unwrap().len(), 1);
 //! ```
 //!
-//! Pods have 6 to 9 KB. Those of one workload share their template, so they compress well against
-//! one another, but not better than real ones: packed with zstd and a dictionary trained on one in
-//! a hundred, more than 1,000 bytes are left.
+//! Pods have 6 to 9 KB. Pods of one workload share their template, so they compress well against
+//! each other, but not better than real ones: with zstd and a dictionary trained on one pod in a
+//! hundred, more than 1,000 bytes per pod remain.
 
 mod advance;
 pub(crate) mod app;
@@ -58,14 +58,14 @@ use layout::Place;
 use pod::Pod;
 use workload::Workload;
 
-/// A made-up cluster. See the [module](self).
+/// A synthetic cluster. See the [module](self).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Generator {
     seed: u64,
 }
 
 impl Generator {
-    /// The cluster of this seed.
+    /// The cluster with this seed.
     #[must_use]
     pub fn new(seed: u64) -> Self {
         Self { seed }
@@ -77,20 +77,20 @@ impl Generator {
         self.pod_at(index, 0)
     }
 
-    /// The pod with this number after so many updates.
+    /// The pod with this number after this many updates.
     ///
-    /// Every step is a change a cluster makes: the pod gets unready, ready, its container fails and
-    /// restarts, an operator sets a label now and then. Two neighbouring steps never give the same
-    /// object.
+    /// Every step is a change that occurs in a real cluster: the pod becomes unready or ready, its
+    /// container fails and restarts, sometimes an operator sets a label. Two consecutive steps
+    /// never give the same object.
     #[must_use]
     pub fn pod_at(&self, index: u64, step: u64) -> Sample {
         let place = Place::of_pod(self.seed, index);
         Pod::new(self.seed, &pod::template(self.seed, place.owner), index, place, step).to_sample()
     }
 
-    /// Changes the status of a pod that came from elsewhere, a server for example, as its kubelet
-    /// would in this step: it gets unready, ready, and every fourth time its first container has
-    /// failed. Its metadata and spec stay.
+    /// Changes the status of any pod, for example one from a server, as its kubelet would in this
+    /// step: it becomes unready or ready, and every fourth time its first container has failed. Its
+    /// metadata and spec stay.
     ///
     /// ```
     /// # use kube_embedded::generate::Generator;
@@ -103,8 +103,8 @@ impl Generator {
         advance::advance(self.seed, pod, step);
     }
 
-    /// The first `count` pods. Faster than asking for one after another, because neighbours share
-    /// their template.
+    /// The first `count` pods. Faster than one call of [`Generator::pod`] each, because pods of one
+    /// workload share their template.
     pub fn pods(&self, count: u64) -> impl Iterator<Item = Sample> + use<> {
         let seed = self.seed;
         let mut last: Option<Workload> = None;
@@ -116,7 +116,7 @@ impl Generator {
         })
     }
 
-    /// Every namespace that a generated object may live in.
+    /// Every namespace that a generated object may be in.
     pub fn namespaces(&self) -> impl Iterator<Item = Sample> + use<> {
         let seed = self.seed;
         layout::namespaces().enumerate().map(move |(index, name)| namespace::write(seed, index as u64, &name))
@@ -135,7 +135,7 @@ impl Generator {
         rollout::deployment(self.seed, index)
     }
 
-    /// The replica set of the deployment with this number: what its pods name as their owner.
+    /// The replica set of the deployment with this number, which owns its pods.
     #[must_use]
     pub fn replica_set(&self, index: u64) -> Sample {
         rollout::replica_set(self.seed, index)
@@ -166,7 +166,7 @@ impl Generator {
         small::custom_resource(self.seed, index)
     }
 
-    /// A config map of about so many bytes.
+    /// A config map of about this many bytes.
     #[must_use]
     pub fn config_map(&self, index: u64, bytes: usize) -> Sample {
         small::config_map(self.seed, index, bytes)

@@ -1,16 +1,17 @@
-//! A cluster that lives: nodes renew their leases, deployments are scaled and rolled out, pods
-//! come, fail and go.
+//! A simulated cluster: nodes renew their leases, deployments are scaled and rolled out, pods are
+//! created, fail and terminate.
 //!
-//! A [`Pretend`] fills a [`Server`] with the [generator's](crate::generate) objects and then keeps
-//! them moving as the scheduler, the controllers and the kubelets of a real cluster would, events
-//! included. What happens follows from the seed alone; when it happens, from tokio's clock.
+//! A [`Pretend`] fills a [`Server`] with the [generator's](crate::generate) objects and then updates
+//! them as the scheduler, the controllers and the kubelets of a real cluster would, events included.
+//! The seed determines what happens, tokio's clock when it happens. Uses `generate`, `api` and
+//! `storage`; must not use `faults` or `controllers`.
 //!
-//! Others may write too. What they create is brought to life: deployments get replica sets, those
-//! get pods, pods get nodes and addresses and run, services get endpoint slices. Deployments that
-//! they scale, roll out, undo, pause or delete follow, pods that they delete end and are replaced,
-//! nodes that they cordon get no more pods. Pods that are not to be restarted succeed after a
-//! while. There are no other controllers: jobs, stateful sets and daemon sets stay as they were
-//! written.
+//! Clients may write too, and the simulation reconciles their objects: deployments get replica sets,
+//! which get pods, pods get nodes and addresses and run, services get endpoint slices. Deployments
+//! that a client scales, rolls out, undoes, pauses or deletes are reconciled, pods that it deletes
+//! terminate and are replaced, nodes that it cordons get no more pods. Pods that must not be
+//! restarted succeed after some time. There are no other controllers: jobs, stateful sets and daemon
+//! sets stay as written.
 //!
 //! ```
 //! use kube_embedded::Server;
@@ -61,30 +62,30 @@ use steward::Steward;
 use world::World;
 use write::{Author, Verb, Write};
 
-/// How often the cluster moves.
+/// The interval between steps of the simulation.
 const TICK: Duration = Duration::from_millis(50);
-/// So many objects are written before others get their turn.
-const TURN: usize = 32;
+/// The number of objects written before the task yields.
+const WRITES_PER_YIELD: usize = 32;
 
-/// How large a pretended cluster is. Pods are those of deployments: there are as many of them as
+/// The size of a simulated cluster. All pods belong to deployments, of which there are as many as
 /// the pods need.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Size {
-    /// Nodes, at least one.
+    /// The number of nodes, at least one.
     pub nodes: u64,
-    /// Pods in the beginning. The number wanders about this one.
+    /// The initial number of pods. The number fluctuates around it.
     pub pods: u64,
 }
 
 impl Size {
-    /// So many nodes with thirty pods each, as large clusters have.
+    /// This many nodes with thirty pods each, as in large clusters.
     #[must_use]
     pub fn of_nodes(nodes: u64) -> Self {
         Self { nodes, pods: nodes * 30 }
     }
 }
 
-/// A cluster that lives on a server, until it is stopped or dropped. See the [module](self).
+/// A simulation that runs on a server until it is stopped or dropped. See the [module](self).
 #[derive(Debug)]
 #[must_use = "the cluster stands still once this is dropped"]
 pub struct Pretend {
@@ -92,7 +93,7 @@ pub struct Pretend {
     writes: Arc<AtomicU64>,
 }
 
-/// How a [`Pretend`] is to be.
+/// The configuration of a [`Pretend`] before it starts.
 #[derive(Debug, Clone, Copy)]
 #[must_use = "nothing lives until it is started"]
 pub struct Builder {
@@ -102,18 +103,18 @@ pub struct Builder {
 }
 
 impl Pretend {
-    /// A cluster of 20 nodes and 600 pods with 20 writes a second, unless something else is said.
+    /// Returns a builder with the defaults: 20 nodes, 600 pods and 20 writes per second.
     pub fn builder() -> Builder {
         Builder { seed: 1, size: Size::of_nodes(20), rate: 20.0 }
     }
 
-    /// How many writes it has made since it began to live.
+    /// The number of writes since the start, without the initial objects.
     #[must_use]
     pub fn writes(&self) -> u64 {
         self.writes.load(Ordering::Relaxed)
     }
 
-    /// Stops. What was written stays, and nothing more is.
+    /// Stops the simulation. Its objects stay.
     pub async fn stop(mut self) {
         self.task.abort();
         drop((&mut self.task).await);
@@ -127,29 +128,29 @@ impl Drop for Pretend {
 }
 
 impl Builder {
-    /// How large it is.
+    /// Sets the size of the cluster.
     pub fn size(mut self, size: Size) -> Self {
         self.size = size;
         self
     }
 
-    /// How many writes it makes a second, the renewals of leases not counted.
+    /// Sets the number of writes per second, not counting lease renewals.
     pub fn rate(mut self, writes_per_second: f64) -> Self {
         self.rate = writes_per_second;
         self
     }
 
-    /// What follows from chance follows from this.
+    /// Sets the seed of all random choices.
     pub fn seed(mut self, seed: u64) -> Self {
         self.seed = seed;
         self
     }
 
-    /// Fills the server, which had better be empty, and lets the cluster live.
+    /// Creates the initial objects on a server, which should be empty, and starts the simulation.
     ///
     /// # Errors
     ///
-    /// If the server refuses one of the first objects, because it is there already for example.
+    /// If the server rejects one of the initial objects, for example because it already exists.
     pub async fn start(self, server: &Server) -> Result<Pretend, Status> {
         let cluster = server.cluster().clone();
         let shift = cluster.clock.now().as_second() - NOW;
@@ -159,16 +160,17 @@ impl Builder {
         let mut turn = 0;
         for object in world.populate().flatten() {
             match Write::new(Verb::Load(object)).apply(&cluster, shift) {
-                // The namespaces that every server has.
+                // The namespaces that every server has from the start.
                 Err(status) if status.code() == 409 && turn < NAMESPACES => {}
                 other => drop(other?),
             }
             turn += 1;
-            if turn % TURN == 0 {
+            if turn % WRITES_PER_YIELD == 0 {
                 tokio::task::yield_now().await;
             }
         }
-        // Making it up may have taken a while, which is not to be lived through all at once.
+        // The simulation starts now: it does not catch up on the time that creating the objects
+        // took.
         let start = Start { began: Instant::now(), shift: cluster.clock.now().as_second() - NOW };
         let writes = Arc::new(AtomicU64::new(0));
         let task = tokio::spawn(live(world, steward, cluster, start, writes.clone()));
@@ -176,10 +178,11 @@ impl Builder {
     }
 }
 
-/// More than there are namespaces.
+/// An upper bound for the number of namespaces.
 const NAMESPACES: usize = 400;
 
-/// When it began: on tokio's clock, and how far the generator's time is from the server's.
+/// When the simulation started on tokio's clock, and the offset of the server's time from the
+/// generator's.
 #[derive(Debug, Clone, Copy)]
 struct Start {
     began: Instant,
@@ -211,7 +214,7 @@ async fn live(mut world: World, mut steward: Steward, cluster: Arc<Cluster>, sta
                         onlooker.note_revision(revision);
                     }
                 }
-                // Somebody else deleted it: its controller makes another one.
+                // Another client deleted it: its controller creates a replacement.
                 Err(_) => {
                     if let (Some(onlooker), Some(doomed)) = (&mut onlooker, &doomed) {
                         onlooker.lives(doomed);
@@ -219,7 +222,7 @@ async fn live(mut world: World, mut steward: Steward, cluster: Arc<Cluster>, sta
                     pod.into_iter().for_each(|pod| world.lost(pod));
                 }
             }
-            if nth % TURN == TURN - 1 {
+            if nth % WRITES_PER_YIELD == WRITES_PER_YIELD - 1 {
                 tokio::task::yield_now().await;
             }
         }

@@ -181,7 +181,8 @@ fn not_applicable() -> Status {
     Status::new(422, "Invalid", message).with_details(Details::default())
 }
 
-/// Limits the bytes that one patch may copy, because copies of copies grow exponentially.
+/// Limits the bytes that one patch may copy, because copies of copies can grow
+/// without bound.
 fn check_copied(bytes: usize) -> Result<(), Status> {
     if bytes <= MAX_COPIED_BYTES {
         return Ok(());
