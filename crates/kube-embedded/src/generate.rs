@@ -2,8 +2,9 @@
 //!
 //! A [`Generator`] writes pods, nodes, deployments and more as an API server would send them: with
 //! managedFields, owner references, statuses, hashes, addresses and times, in the server's key
-//! order. It needs no server: of the crate it uses only `encoding`. Each object is a function of the
-//! seed and its number, so every call of `pod(41)` returns the same object, in any order of calls.
+//! order. It needs no server: of the crate it uses only `encoding`. Each object is a function of
+//! the seed and its number, so every call of `pod(41)` returns the same object, in any order of
+//! calls.
 //!
 //! ```
 //! use kube_embedded::generate::Generator;

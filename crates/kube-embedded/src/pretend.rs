@@ -1,17 +1,17 @@
 //! A simulated cluster: nodes renew their leases, deployments are scaled and rolled out, pods are
 //! created, fail and terminate.
 //!
-//! A [`Pretend`] fills a [`Server`] with the [generator's](crate::generate) objects and then updates
-//! them as the scheduler, the controllers and the kubelets of a real cluster would, events included.
-//! The seed determines what happens, tokio's clock when it happens. Uses `generate`, `api` and
-//! `storage`; must not use `faults` or `controllers`.
+//! A [`Pretend`] fills a [`Server`] with the [generator's](crate::generate) objects and then
+//! updates them as the scheduler, the controllers and the kubelets of a real cluster would, events
+//! included. The seed determines what happens, tokio's clock when it happens. Uses `generate`,
+//! `api` and `storage`; must not use `faults` or `controllers`.
 //!
-//! Clients may write too, and the simulation reconciles their objects: deployments get replica sets,
-//! which get pods, pods get nodes and addresses and run, services get endpoint slices. Deployments
-//! that a client scales, rolls out, undoes, pauses or deletes are reconciled, pods that it deletes
-//! terminate and are replaced, nodes that it cordons get no more pods. Pods that must not be
-//! restarted succeed after some time. There are no other controllers: jobs, stateful sets and daemon
-//! sets stay as written.
+//! Clients may write too, and the simulation reconciles their objects: deployments get replica
+//! sets, which get pods, pods get nodes and addresses and run, services get endpoint slices.
+//! Deployments that a client scales, rolls out, undoes, pauses or deletes are reconciled, pods that
+//! it deletes terminate and are replaced, nodes that it cordons get no more pods. Pods that must
+//! not be restarted succeed after some time. There are no other controllers: jobs, stateful sets
+//! and daemon sets stay as written.
 //!
 //! ```
 //! use kube_embedded::Server;

@@ -68,7 +68,7 @@ enum Effect {
     Deny,
 }
 
-/// The user of requests without a known token.
+/// The user of requests without a token.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum WithoutToken {
     /// `system:admin`: no token is required.
