@@ -1,4 +1,5 @@
-//! What the documentation promises is there: examples that run, a test for every guarantee, and the tests that `tests/README.md` names.
+//! Checks the documentation: types have examples, every guarantee has a test, and the tests that
+//! `tests/README.md` names exist.
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on is to fail")]
 
