@@ -1,4 +1,4 @@
-//! What a generated object costs.
+//! Cost of generating an object.
 
 use criterion::{Criterion, Throughput, criterion_group, criterion_main};
 use kube_embedded::generate::Generator;

@@ -1,7 +1,8 @@
-//! How fast a pretended cluster stands, what it holds and how fast it can live:
-//! `cargo bench -p kube-embedded --bench pretend`, with `-- 5000` for another number of nodes.
+//! Benchmark of the simulated cluster: time to populate it, memory, and maximum write rate: `cargo
+//! bench -p kube-embedded --bench pretend`, with `-- 5000` for another number of nodes.
 //!
-//! Wall-clock figures of one machine: they tell the order of magnitude, and are comparable only within one run.
+//! Wall-clock times of one machine: they show the order of magnitude and are comparable only within
+//! one run.
 
 use std::time::{Duration, Instant};
 
@@ -9,7 +10,7 @@ use kube_embedded::Server;
 use kube_embedded::pretend::{Pretend, Size};
 
 fn main() {
-    // `cargo test --benches` only wants to know that it starts.
+    // `cargo test --benches` only checks that the benchmark starts.
     let quick = std::env::args().any(|arg| arg == "--test");
     let asked = std::env::args().find_map(|arg| arg.parse().ok());
     let size = Size::of_nodes(asked.unwrap_or(if quick { 2 } else { 1_000 }));
@@ -54,14 +55,14 @@ fn row(what: &str, figure: impl std::fmt::Display) {
     println!("{what:<58} {figure:>14}");
 }
 
-/// The memory this process holds, in bytes; 0 where the system does not tell.
+/// Resident memory of this process in bytes; 0 if the system does not report it.
 fn resident() -> u64 {
     let pages = std::fs::read_to_string("/proc/self/statm").unwrap_or_default();
     let pages = pages.split(' ').nth(1).and_then(|pages| pages.parse::<u64>().ok()).unwrap_or(0);
     pages * 4096
 }
 
-/// The CPU time this process has used, in seconds; 0 where the system does not tell.
+/// CPU time of this process in seconds; 0 if the system does not report it.
 fn cpu() -> f64 {
     let stat = std::fs::read_to_string("/proc/self/stat").unwrap_or_default();
     let after_name = stat.rsplit(')').next().unwrap_or_default();

@@ -1,6 +1,7 @@
-//! How fast the server is and how much it holds: `cargo bench -p kube-embedded --bench server`.
+//! Benchmark of the server's speed and memory: `cargo bench -p kube-embedded --bench server`.
 //!
-//! Wall-clock figures of one machine: they tell the order of magnitude, and are comparable only within one run.
+//! Wall-clock times of one machine: they show the order of magnitude and are comparable only within
+//! one run.
 
 use std::time::{Duration, Instant};
 
@@ -18,14 +19,14 @@ const EVENTS: usize = 1_000;
 const PROTOBUF: &str = "application/vnd.kubernetes.protobuf";
 
 fn main() {
-    // `cargo test --benches` only wants to know that it starts.
+    // `cargo test --benches` only checks that the benchmark starts.
     let quick = std::env::args().any(|arg| arg == "--test");
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().expect("a runtime");
     let scale = if quick { 100 } else { 1 };
     runtime.block_on(async {
         start();
         start_servers(if quick { 1 } else { 100 }).await;
-        // First, so that nothing else was there before.
+        // First, so that earlier allocations do not affect the memory measurement.
         holding(PODS / scale).await;
         creates(20_000 / scale).await;
         fan_out(WATCHERS / scale as usize, EVENTS / scale as usize).await;
@@ -144,7 +145,7 @@ async fn with_namespaces() -> Server {
     let server = Server::builder().start().await.expect("a server");
     for namespace in Generator::new(SEED).namespaces() {
         let value: serde_json::Value = serde_json::from_slice(&namespace.to_write()).expect("JSON");
-        // The four that every server has are there already.
+        // The four initial namespaces already exist.
         drop(server.create(&value));
     }
     server
@@ -185,7 +186,7 @@ fn per_second(what: &str, count: u64, elapsed: Duration) {
     row(what, format!("{:.0} /s", count as f64 / elapsed.as_secs_f64()));
 }
 
-/// The memory this process holds, in bytes; 0 where the system does not tell.
+/// Resident memory of this process in bytes; 0 if the system does not report it.
 fn resident() -> u64 {
     let pages = std::fs::read_to_string("/proc/self/statm").unwrap_or_default();
     let pages = pages.split(' ').nth(1).and_then(|pages| pages.parse::<u64>().ok()).unwrap_or(0);

@@ -1,24 +1,28 @@
-//! Makes `data/kinds.txt`, what the server knows about each built-in kind apart from its fields (those are in `data/types.txt`).
+//! Generates `data/kinds.txt`: the properties of each built-in kind except its fields (those are in
+//! `data/types.txt`).
 //!
 //! ```text
 //! cargo run -p kube-embedded --example make_kinds -- FOLDER > crates/kube-embedded/data/kinds.txt
 //! ```
 //!
-//! FOLDER holds what a kube-apiserver answered: `discovery-aggregated-api.json`, `discovery-aggregated-apis.json`,
-//! `discovery-legacy.json` (every legacy document by its path), `field-labels.json` (supported field selectors and the error for
-//! another one), `kinds.json` (what happened when an object of each kind was created, labelled, put and deleted) and
-//! `bookmarks.json` (the object of each kind's bookmark that ends the initial events).
+//! FOLDER contains recorded responses of a kube-apiserver: `discovery-aggregated-api.json`,
+//! `discovery-aggregated-apis.json`, `discovery-legacy.json` (every legacy document by its path),
+//! `field-labels.json` (supported field selectors and the error for an unsupported one),
+//! `kinds.json` (the results of creating, labelling, updating and deleting an object of each kind)
+//! and `bookmarks.json` (the object of the bookmark that ends the initial events, for each kind).
 //!
-//! One line for each kind, in the order of discovery; parts are separated by tabs, lists by commas:
+//! One line per kind, in discovery order; parts are separated by tabs, lists by commas:
 //!
 //! ```text
 //! group version Kind plural singular N|C short-names categories verbs subresource=verbs;… storage-version-hash
 //! selectable-fields wording generation update put delete finalizers create-warning bookmark
 //! ```
 //!
-//! wording: the error for another field, with `*` where its name stands. generation: `-` as sent, `1` counted. update: `r` needs a
-//! resourceVersion. put: `c` creates what is missing. delete: `o` answers with the object. bookmark: what its object has beside kind,
-//! apiVersion, version and the annotation of the end; an empty object of the kind, that is.
+//! wording: the error for an unsupported field, with `*` in place of its name. generation: `-` as
+//! sent, `1` counted. update: `r` requires a resourceVersion. put: `c` creates a missing object.
+//! delete: `o` returns the object. bookmark: the fields of its object other than kind, apiVersion,
+//! resourceVersion and the annotation that ends the initial events; these are the fields of an
+//! empty object of the kind.
 
 use std::error::Error;
 use std::fs;
@@ -26,7 +30,7 @@ use std::path::Path;
 
 use serde_json::Value;
 
-/// Subresources that are served. Of the resources, those that can be listed and watched are.
+/// Served subresources. Resources are served if they can be listed and watched.
 const SUBRESOURCES: [&str; 3] = ["status", "finalize", "scale"];
 
 fn main() -> Result<(), Box<dyn Error>> {
@@ -88,8 +92,10 @@ impl Recordings {
             );
         }
         let flag = |condition: bool, letter: &'static str| if condition { letter } else { "-" };
-        // An object that stays is always the answer; what is asked here is what comes back for one that goes. A kind whose objects
-        // stay for a finalizer they were born with answers with the object then too; one that stayed only to orphan does not.
+        // If the object remains, the response is always the object; this records the response if
+        // the object is removed. A kind whose objects remain because of a finalizer that the server
+        // adds on create also returns the object on removal; a kind whose objects remained only for
+        // orphaning does not.
         let born_to_stay = !items(behaviour, "finalizers").is_empty() || plural == "namespaces";
         let returns_object = !matches!(text(behaviour, "deleteReturns"), "" | "Status");
         let replies = returns_object && (behaviour["deleteKeepsObject"] == false || born_to_stay);

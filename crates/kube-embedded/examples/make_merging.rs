@@ -1,17 +1,17 @@
-//! Makes `data/merging.txt`, how patches and appliers merge the fields of the built-in kinds.
+//! Generates `data/merging.txt`: how patches and server-side apply merge the fields of the built-in
+//! kinds.
 //!
 //! ```text
 //! cargo run -p kube-embedded --example make_merging -- FILE > crates/kube-embedded/data/merging.txt
 //! ```
 //!
 //! FILE is the OpenAPI document (version 2) of a kube-apiserver. The structs are those of
-//! `data/types.txt`, found by walking both at once from every kind down.
+//! `data/types.txt`, matched by traversing both from every kind.
 //!
-//! One line for each struct that has something to say, its parts separated by tabs: its number in `types.txt`, with `!`
-//! behind it if it is merged as a whole; then `field=patch/apply` for each field. patch: `m` merge, `r` retainKeys, `b`
-//! both, followed by `:` and the merge key if there is one. apply: `a` as a whole, `g` field by
-//! field, `s` a set, `l:` and the keys of a list
-//! whose items are told apart by them.
+//! One line per struct with merge rules, its parts separated by tabs: its index in `types.txt`,
+//! followed by `!` if the struct is atomic; then `field=patch/apply` for each field. patch: `m`
+//! merge, `r` retainKeys, `b` both, followed by `:` and the merge key if there is one. apply: `a`
+//! atomic, `g` granular, `s` a set, `l:` and the keys of a list of type `map`.
 
 use std::collections::{BTreeMap, HashMap};
 use std::error::Error;
@@ -94,7 +94,7 @@ fn patch(property: &Value) -> String {
     }
 }
 
-/// The type of a list; one that does not say is merged as patches merge it.
+/// The list type for server-side apply. Without an explicit type it follows the patch strategy.
 fn apply(property: &Value) -> String {
     let keys = |keys: &Value| {
         let keys: Vec<&str> = keys.as_array().into_iter().flatten().filter_map(Value::as_str).collect();

@@ -1,14 +1,16 @@
-//! Makes `data/tables.txt`, the columns of every built-in kind's table.
+//! Generates `data/tables.txt`: the table columns of every built-in kind.
 //!
 //! ```text
 //! cargo run -p kube-embedded --example make_tables -- FILE > crates/kube-embedded/data/tables.txt
 //! ```
 //!
-//! FILE holds the column definitions that a kube-apiserver answered, by `version/plural` or `group/version/plural`:
-//! `{"v1/pods": [{"name": "Name", "type": "string", "format": "name", "description": "…", "priority": 0}, …], …}`.
+//! FILE contains the column definitions returned by a kube-apiserver, by `version/plural` or
+//! `group/version/plural`: `{"v1/pods": [{"name": "Name", "type": "string", "format": "name",
+//! "description": "…", "priority": 0}, …], …}`.
 //!
-//! First come the descriptions, one JSON string a line: most are shared by many columns. Then one line for each kind, its
-//! parts separated by tabs: its name, and for each column `name|type|format|priority|number of its description`.
+//! The descriptions come first, one JSON string per line, because most are shared by many columns.
+//! Then one line per kind, its parts separated by tabs: its name, and for each column
+//! `name|type|format|priority|description index`.
 
 use std::collections::BTreeMap;
 use std::error::Error;

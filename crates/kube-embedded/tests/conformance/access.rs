@@ -1,4 +1,4 @@
-//! Who may do what, and what those are told who may not.
+//! Authentication and authorization, and the responses to rejected requests.
 
 use crate::harness::{Answer, Api, Case, case, failure};
 use serde_json::json;

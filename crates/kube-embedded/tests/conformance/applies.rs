@@ -1,4 +1,4 @@
-//! Who owns which field, and server-side apply.
+//! managedFields and server-side apply.
 
 use crate::harness::{Api, Case, case, failure};
 use serde_json::{Value, json};
@@ -20,8 +20,9 @@ pub(crate) const CASES: &[Case] = &[
     case!(the_sender_is_the_manager, "without fieldManager the User-Agent up to its slash is"),
 ];
 
-/// What a real server made of each step: first the schema of the custom kind, then `{"method", "path", "type", "body",
-/// "code"}` with a message, or with the object and its managers. `NS` stands for the namespace, `GROUP` for the group.
+/// Results recorded from kube-apiserver for each step: first the schema of the custom resource,
+/// then `{"method", "path", "type", "body", "code"}` with a message, or with the object and its
+/// managers. `NS` stands for the namespace, `GROUP` for the group.
 async fn fields_belong_to_whoever_set_them(api: Api) {
     let ns = api.namespace().await;
     let mut lines = include_str!("applies.jsonl").lines();
@@ -75,7 +76,7 @@ async fn versions_of_a_custom_kind_have_managers_in_common(api: Api) {
     assert_eq!(refused.is(409).json()["message"], message);
 }
 
-/// Takes every step, and looks whether what comes of it is what was recorded.
+/// Executes every step and compares the result with the recorded one.
 async fn follow(api: &Api, lines: impl Iterator<Item = &str>, namespace: &str, group: &str) {
     for line in lines {
         let step: Value = serde_json::from_str(&line.replace("NS", namespace).replace("GROUP", group)).unwrap();
@@ -105,7 +106,7 @@ async fn follow(api: &Api, lines: impl Iterator<Item = &str>, namespace: &str, g
     }
 }
 
-/// The managers of an object without their times, in some order.
+/// The managers of an object without their times, sorted.
 fn managers(object: &Value) -> Vec<String> {
     let entries = object["metadata"]["managedFields"].as_array().cloned().unwrap_or_default();
     let mut entries: Vec<String> = entries
@@ -139,7 +140,7 @@ async fn conflicts_name_fields_and_managers(api: Api) {
         refused["message"],
         "Apply failed with 3 conflicts: conflicts with \"m1\":\n- .data.j\n- .data.k\nconflicts with \"upd\" using v1:\n- .data.l"
     );
-    // The real server tells its managers in any order.
+    // kube-apiserver reports the managers in any order.
     let causes = refused["details"]["causes"].as_array().unwrap();
     for (manager, field) in [("\"m1\"", ".data.j"), ("\"m1\"", ".data.k"), ("\"upd\" using v1", ".data.l")] {
         let message = format!("conflict with {manager}");
@@ -190,7 +191,7 @@ async fn the_sender_is_the_manager(api: Api) {
         assert_eq!((&entry["manager"], &entry["operation"]), (&json!(manager), &json!("Update")));
         assert_eq!(entry["fieldsV1"], json!({"f:data": {".": {}, "f:k": {}}, "f:metadata": {"f:generateName": {}}}));
         assert_eq!((&entry["apiVersion"], &entry["fieldsType"]), (&json!("v1"), &json!("FieldsV1")));
-        // The server reads its clock twice, and a second may end in between.
+        // The server reads the clock twice, so the seconds can differ.
         let (time, created) = (entry["time"].as_str(), made["metadata"]["creationTimestamp"].as_str());
         assert!(time.is_some() && time <= created, "{time:?} is not before {created:?}");
     }

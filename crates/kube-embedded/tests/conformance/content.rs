@@ -1,4 +1,5 @@
-//! Representations: headers, key order, escaping, pretty printing, compression, metadata alone, 406 and 415.
+//! Content negotiation: headers, key order, escaping, pretty printing, compression, metadata only,
+//! 406 and 415.
 
 use crate::harness::{Answer, Api, Case, case, failure};
 use flate2::read::{GzDecoder, MultiGzDecoder};
@@ -220,13 +221,14 @@ async fn streaming_lists_are_compressed_by_flush(api: Api) {
             members.iter().all(|member| member.starts_with("{\"type\":") && member.ends_with("}\n")),
             "{members:?}"
         );
-        // Go reads the next member's header before it hands out what the last block of one brought.
+        // Go's reader reads the header of the next member before it returns the data of the last
+        // block, so each member must be flushed before it ends.
         let flushes = bytes.windows(FLUSH.len()).filter(|window| window == &FLUSH).count();
         assert!(flushes >= members.len(), "a member that was not flushed before it ended");
     }
 }
 
-/// What a deflate stream is flushed with: a stored block of nothing.
+/// The flush marker of a deflate stream: an empty stored block.
 const FLUSH: [u8; 4] = [0x00, 0x00, 0xff, 0xff];
 
 async fn plain_watches_are_not_compressed(api: Api) {
@@ -407,11 +409,12 @@ async fn errors_keep_the_plain_form(api: Api) {
     answer.says(404, "{\n  \"kind\": \"Status\",\n  \"apiVersion\": \"v1\",\n  \"metadata\": {},\n  \"status\": \"Failure\",\n  \"message\": \"configmaps \\\"b\\\" not found\",\n  \"reason\": \"NotFound\",\n  \"details\": {\n    \"name\": \"b\",\n    \"kind\": \"configmaps\"\n  },\n  \"code\": 404\n}");
 }
 
-/// A config map whose get answers with exactly this many bytes: that answer.
+/// Creates a config map whose GET response has exactly this many bytes. Returns that response.
 async fn sized(api: &Api, collection: &str, size: usize) -> Answer {
     let path = format!("{collection}/sized");
     let mut letters = size / 2;
-    // What surrounds the letters is known from the first answer; its versions may gain a digit meanwhile.
+    // The overhead is known from the first response; resource versions may get longer in the
+    // meantime.
     for _ in 0..5 {
         let body = json!({"metadata": {"name": "sized"}, "data": {"k": "x".repeat(letters)}});
         if api.post(collection, &body).await.code == 409 {
@@ -426,7 +429,7 @@ async fn sized(api: &Api, collection: &str, size: usize) -> Answer {
     panic!("never {size} bytes");
 }
 
-/// The content of a gzip body that must be a single member.
+/// Decodes a gzip body that must consist of a single member.
 fn one_member(body: &[u8]) -> Vec<u8> {
     let (mut one, mut all) = (Vec::new(), Vec::new());
     GzDecoder::new(body).read_to_end(&mut one).expect("gzip");
@@ -435,7 +438,7 @@ fn one_member(body: &[u8]) -> Vec<u8> {
     one
 }
 
-/// The complete gzip members at the start of a body, decoded.
+/// Decodes the complete gzip members at the start of a body.
 fn members(mut body: &[u8]) -> Vec<String> {
     let mut members = Vec::new();
     while !body.is_empty() {

@@ -1,4 +1,4 @@
-//! Custom resource definitions and the objects of the kinds they define.
+//! `CustomResourceDefinition`s and their custom resources.
 
 use crate::harness::{Api, Case, case, failure, matches};
 use serde_json::{Value, json};
@@ -399,14 +399,15 @@ async fn a_new_version_of_a_definition_is_served(api: Api) {
     assert_eq!(list.names(), ["a"]);
 }
 
-/// A kind `Gear` that nobody has read yet: the path of all of them, and their group.
+/// Defines a kind `Gear` that has not been read yet. Returns the path of the collection, and the
+/// group.
 async fn new_kind(api: &Api) -> (String, String) {
     let group = format!("{}.example.com", api.unique("group"));
     let definition = format!("{DEFINITIONS}/gears.{group}");
     api.leave_to_clean_up(&definition);
     api.post(DEFINITIONS, gears(&group)).await.is(201);
     let path = format!("/apis/{group}/v1/gears");
-    // Whatever reads the kind itself wakes its cache; discovery does not.
+    // Any read of the kind itself initializes its watch cache; discovery does not.
     api.eventually(&format!("/apis/{group}/v1"), |answer| answer.code == 200).await;
     (path, group)
 }

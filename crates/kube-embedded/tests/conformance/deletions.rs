@@ -1,4 +1,4 @@
-//! delete and deletecollection, finalizers, grace and preconditions.
+//! delete and deletecollection, finalizers, grace periods and preconditions.
 
 use crate::harness::{Api, Case, Namespace, case, configmap, failure};
 use serde_json::json;
@@ -288,7 +288,7 @@ async fn a_deleted_collection_is_told_one_by_one(api: Api) {
     assert_eq!(names, ["a", "b"]);
 }
 
-/// Removes the finalizers that hold the config map `a`.
+/// Removes the finalizers of the config map `a`.
 async fn free(api: &Api, ns: &Namespace) {
     api.patch(&ns.path("configmaps/a"), "merge-patch", json!({"metadata": {"finalizers": null}})).await.is(200);
 }

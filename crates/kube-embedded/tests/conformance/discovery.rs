@@ -1,4 +1,4 @@
-//! What is served, and what a path that is not served answers.
+//! Discovery, and the responses for paths that are not served.
 
 use crate::harness::{Api, Case, case, failure};
 use serde_json::{Value, json};
@@ -157,7 +157,7 @@ async fn discovery_is_aggregated_by_accept(api: Api) {
 }
 
 async fn aggregated_discovery_has_an_etag(api: Api) {
-    // The core group: unlike the others it does not change while definitions come and go.
+    // The core group, which does not change when definitions are created and deleted.
     let first = api.request("GET", "/api").header("accept", AGGREGATED).send().await;
     let tag = first.header("etag").expect("an ETag").to_owned();
     assert!(
@@ -212,7 +212,7 @@ async fn unknown_paths_are_plain_text(api: Api) {
             api.request(method, path).send().await.says(404, "404 page not found\n");
         }
     }
-    // These documents do not care how they are asked for.
+    // These documents are served for any method.
     for path in ["/apis", "/apis/apps"] {
         api.request("POST", path).send().await.is(200);
     }

@@ -1,4 +1,5 @@
-//! In what the built-in kinds differ: generation, unconditional updates, creation by update, what a deletion answers.
+//! Differences between built-in kinds: generation, unconditional updates, create on update, delete
+//! responses.
 
 use crate::harness::{Api, Case, Namespace, case};
 use serde_json::{Value, json};
@@ -11,9 +12,9 @@ pub(crate) const CASES: &[Case] = &[
     case!(cluster_wide_kinds_behave_as_recorded, "the same for each kind without a namespace"),
 ];
 
-/// A kind, what an object of it needs, and how it behaves.
+/// A kind, its required fields, and its behaviour.
 struct Kind {
-    /// Group and version, empty for the core group's v1.
+    /// Group and version; empty for the core group's v1.
     group_version: &'static str,
     plural: &'static str,
     body: &'static str,
@@ -32,9 +33,9 @@ use Update::{Conditional, Unconditional};
 enum Generation {
     None,
     Counted,
-    /// Counted, and a change of labels counts.
+    /// Incremented, also when labels change.
     CountsLabels,
-    /// Counted, and so is the deletion that leaves the object.
+    /// Incremented, also by a deletion after which the object remains.
     Changes,
 }
 
@@ -52,11 +53,11 @@ enum PutMissing {
 
 #[derive(Clone, Copy)]
 enum Deletion {
-    /// Gone, told by a Status.
+    /// Removed; returns a Status.
     Status,
-    /// Gone, told by the object.
+    /// Removed; returns the object.
     Object,
-    /// Held by a finalizer that the kind has by itself.
+    /// Remains because of a finalizer that the server adds.
     Kept,
 }
 
@@ -160,7 +161,7 @@ const NAMESPACED: &[Kind] = &[
         r#"{"storageClassName":"s"}"#,
         (Uncounted, Conditional, Missing, Status),
     ),
-    // Last: a quota whose use nobody counts refuses pods.
+    // Last, because a quota without a controller that counts its usage rejects pods.
     kind(("", "resourcequotas"), r#"{"spec":{"hard":{"pods":"10"}}}"#, (Uncounted, Unconditional, Missing, Object)),
 ];
 

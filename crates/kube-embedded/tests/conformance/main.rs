@@ -1,22 +1,22 @@
-//! What an API server does towards its clients, one case per fact, over plain HTTP.
+//! Conformance of an API server towards its clients, one case per fact, over plain HTTP.
 //!
-//! The same cases run against any server. Without further words the suite starts an embedded one; to judge another, say
-//! where it is:
+//! The same cases run against any server. By default the suite starts an embedded one; another
+//! server is configured by environment variables:
 //!
 //! | variable | meaning |
 //! |---|---|
 //! | `KUBE_CONFORMANCE_URL` | base URL, `http://` or `https://` |
-//! | `KUBE_CONFORMANCE_CA` | path of the PEM file that an `https://` server is trusted by |
-//! | `KUBE_CONFORMANCE_TOKEN` | bearer token of somebody who may do everything |
-//! | `KUBE_CONFORMANCE_NOBODY_TOKEN` | bearer token of the user `nobody`, who may do nothing |
-//! | `KUBE_CONFORMANCE_EXPECTED_FAILURES` | path of the file of expected failures, if not the one beside this file |
+//! | `KUBE_CONFORMANCE_CA` | path of the CA certificate (PEM) of an `https://` server |
+//! | `KUBE_CONFORMANCE_TOKEN` | bearer token of a user with all permissions |
+//! | `KUBE_CONFORMANCE_NOBODY_TOKEN` | bearer token of the user `nobody`, without permissions |
+//! | `KUBE_CONFORMANCE_EXPECTED_FAILURES` | path of the file of expected failures, to override the default |
 //!
-//! The server must compact its history every few seconds (a real one with `--etcd-compaction-interval=10s`): some cases
-//! wait for that.
+//! The server must compact its history every few seconds (kube-apiserver with
+//! `--etcd-compaction-interval=10s`): some cases wait for that.
 //!
-//! A case creates what it needs under names of its own, so that cases run side by side and leave a shared server as they
-//! found it. Known differences stand in `expected-failures-embedded.txt` and `expected-failures-real.txt`, each with its
-//! reason; a case listed there that passes is a failure too.
+//! Each case creates its objects under unique names, so that cases run concurrently and leave a
+//! shared server unchanged. Known differences are listed in `expected-failures-embedded.txt` and
+//! `expected-failures-real.txt`, each with its reason; a listed case that passes is a failure too.
 #![allow(
     clippy::unwrap_used,
     clippy::expect_used,

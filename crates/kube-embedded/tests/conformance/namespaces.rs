@@ -1,4 +1,4 @@
-//! Namespaces: their own life, and what they mean for the objects in them.
+//! Namespaces: their lifecycle, and their effect on the objects in them.
 
 use crate::harness::{Api, Case, case, configmap, failure};
 use serde_json::json;
@@ -130,7 +130,7 @@ async fn finalizers_of_the_spec_are_written_by_finalize(api: Api) {
 async fn some_namespaces_stay(api: Api) {
     for name in ["default", "kube-system", "kube-public"] {
         let refused = api.delete(&format!("/api/v1/namespaces/{name}")).await;
-        // A header of those alone who may not even ask.
+        // This header is set only if authorization rejects the request.
         assert_eq!(refused.header("x-content-type-options"), None);
         refused.says(403, &failure(&format!(
             r#""message":"namespaces \"{name}\" is forbidden: this namespace may not be deleted","reason":"Forbidden","details":{{"name":"{name}","kind":"namespaces"}},"code":403"#

@@ -198,7 +198,8 @@ async fn other_kinds_of_patches_are_415(api: Api) {
     }
 }
 
-/// What a real server made of each patch: first the object, then `{"patch", "code", "metadata", "spec"}` or a message.
+/// Results recorded from kube-apiserver for each patch: first the object, then `{"patch", "code",
+/// "metadata", "spec"}` or a message.
 async fn strategic_patches_merge_lists_as_their_fields_say(api: Api) {
     let ns = api.namespace().await;
     let deployments = ns.group_path("apps/v1", "deployments");

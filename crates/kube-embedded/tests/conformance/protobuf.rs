@@ -1,4 +1,4 @@
-//! Protobuf: objects, lists, watches, failures and documents to the byte, and bodies.
+//! Protobuf: exact bytes of objects, lists, watches, failures and documents, and request bodies.
 
 use crate::harness::{Answer, Api, Case, Message, Namespace, Stream, case, configmap};
 use flate2::read::MultiGzDecoder;
@@ -55,7 +55,7 @@ async fn send(api: &Api, method: &str, path: &str, body: &Message) -> Answer {
         .await
 }
 
-/// The answer to the byte, or the case has failed.
+/// Asserts the exact response.
 #[track_caller]
 fn says(answer: &Answer, code: u16, expected: &Message) {
     assert_eq!(answer.code, code, "{}: {}", answer.asked, answer.text());
@@ -63,7 +63,7 @@ fn says(answer: &Answer, code: u16, expected: &Message) {
     assert_eq!(answer.header("content-type"), Some(PROTOBUF), "{}", answer.asked);
 }
 
-/// The config map in JSON, and as the message it should be.
+/// The config map as JSON, and as the expected message.
 async fn both(api: &Api, ns: &Namespace, name: &str) -> (Value, Message) {
     let json = api.get(&ns.path(&format!("configmaps/{name}"))).await.json();
     let message = Message::configmap(&json);
@@ -111,7 +111,7 @@ async fn a_list_is_a_message(api: Api) {
     says(&answer, 200, &Message::list(version, "", None, &items[2..]).enclosed("v1", "ConfigMapList"));
 }
 
-/// An open watch, frame by frame.
+/// An open watch, read frame by frame.
 struct Frames {
     stream: Stream,
     came: Vec<u8>,
@@ -135,7 +135,7 @@ impl Frames {
     }
 }
 
-/// The first frame, if it is there.
+/// Removes the first frame, if it is complete.
 fn split(came: &mut Vec<u8>) -> Option<Message> {
     let length = 4 + usize::try_from(u32::from_be_bytes(*came.first_chunk()?)).unwrap();
     if came.len() < length {
@@ -161,7 +161,7 @@ async fn a_watch_is_framed_by_lengths(api: Api) {
             let frame = watch.next().await;
             let mut json = json.clone();
             if kind == "DELETED" {
-                // Under the version of the deletion, which nothing else tells.
+                // The version of the deletion, which is not available elsewhere.
                 let version = frame.event().1.opened().version();
                 assert!(
                     version.parse::<u64>().unwrap()
@@ -175,7 +175,7 @@ async fn a_watch_is_framed_by_lengths(api: Api) {
     }
 }
 
-/// The bookmark that ends the initial events, of an object without anything else.
+/// The bookmark that ends the initial events, with an otherwise empty object.
 fn end_of_initial_events(version: &str, api_version: &str, kind: &str) -> Message {
     let metadata = json!({"resourceVersion": version, "annotations": {"k8s.io/initial-events-end": "true"}});
     Message::frame("BOOKMARK", &Message::configmap(&json!({"metadata": metadata})).enclosed(api_version, kind))
@@ -190,7 +190,8 @@ async fn a_streaming_list_ends_with_a_bookmark(api: Api) {
     let end = watch.next().await;
     let version = end.event().1.opened().version();
     assert_eq!(end, end_of_initial_events(&version, "v1", "ConfigMap"));
-    // The zero value of a kind whose Go struct has no pointers for its parts: those are there and empty.
+    // The zero value of a kind whose Go struct has no pointers: spec and status are present and
+    // empty.
     let pods = Frames::open(&api, &ns.path(&format!("pods?{INITIAL}")), PROTOBUF).await.next().await;
     let pod = pods.event().1.opened();
     assert!(pod.field(2).is_some_and(|spec| spec.field(3) == Some(Message::new())), "restartPolicy: {pod:?}");
@@ -212,7 +213,7 @@ async fn streaming_lists_are_compressed_too(api: Api) {
     while frames.len() < 2 {
         packed.extend(stream.bytes().await.expect("the initial events"));
         let mut came = Vec::new();
-        // What of a member is not there yet is no fault.
+        // An incomplete member is not an error.
         MultiGzDecoder::new(&*packed).read_to_end(&mut came).ok();
         frames = std::iter::from_fn(|| split(&mut came)).collect();
     }
@@ -271,7 +272,7 @@ async fn metadata_alone_is_a_message(api: Api) {
     let answer = get_as(&api, &ns.path(&exact), METADATA_LIST).await;
     let list = Message::list(version, "", None, std::slice::from_ref(&message));
     says(&answer, 200, &list.enclosed("meta.k8s.io/v1", "PartialObjectMetadataList"));
-    // The older list has its fields the other way round.
+    // The v1beta1 list has its fields in the opposite order.
     let answer = get_as(&api, &ns.path(&exact), &v1beta1(METADATA_LIST)).await;
     let older = Message::new().message(1, &message).message(2, &list.field(1).unwrap());
     says(&answer, 200, &older.enclosed("meta.k8s.io/v1beta1", "PartialObjectMetadataList"));
@@ -373,7 +374,7 @@ async fn bodies_are_messages(api: Api) {
     let (json, message) = both(&api, &ns, "a").await;
     assert_eq!(json["data"], json!({"k": "v"}));
     says(&created, 201, &message.enclosed("v1", "ConfigMap"));
-    // Neither its kind nor its version is said.
+    // The envelope contains neither kind nor apiVersion.
     let bare = named("b").entry(2, "k", "v").enclosed("", "");
     send(&api, "POST", &ns.path("configmaps"), &bare).await.is(201);
     let wanted = named("b").entry(2, "k", "new").enclosed("v1", "ConfigMap");

@@ -1,4 +1,4 @@
-//! Questions about access, and OpenAPI: what tools ask before they do anything.
+//! Access reviews and OpenAPI: the requests that tools make before any other.
 
 use crate::harness::{Api, Case, case, failure};
 use serde_json::{Value, json};

@@ -1,4 +1,5 @@
-//! What the schema of a custom kind makes of its objects: pruned, filled in, refused, in the real server's words.
+//! Effects of a custom resource's schema: pruning, defaulting and validation, with the messages of
+//! kube-apiserver.
 
 use crate::harness::{Answer, Api, Case, case};
 use serde_json::{Value, json};
@@ -62,8 +63,9 @@ async fn definitions_with_rules_are_no_different(api: Api) {
     api.post(&kind.things(&ns), kind.thing(&"n".repeat(20), Value::Null)).await.is(422);
 }
 
-/// Follows one part of what a real server made of objects: first `{"schema", "subresources"}`, then steps, `{"create": name}`
-/// or `{"patch": path}` with `{"body", "code"}` and the object, the causes or the warnings.
+/// Executes one part of the steps recorded from kube-apiserver: first `{"schema", "subresources"}`,
+/// then steps, `{"create": name}` or `{"patch": path}` with `{"body", "code"}` and the object, the
+/// causes or the warnings.
 async fn follow(api: &Api, part: usize) {
     let steps: Vec<Value> =
         include_str!("schemas.jsonl").lines().map(|line| serde_json::from_str(line).unwrap()).collect();
@@ -112,7 +114,8 @@ async fn follow(api: &Api, part: usize) {
         let warned: Vec<String> = step["warnings"].as_array().into_iter().flatten().map(text).collect();
         let mut found = warnings(&answer);
         if step.get("patch").is_some() {
-            // A real server may have looked at an older state first, and warned of that too.
+            // kube-apiserver may have validated an older state first, and returned warnings for it
+            // too.
             found.retain(|warning| warned.contains(warning));
         }
         assert_eq!(found, warned, "{step}");
@@ -123,7 +126,7 @@ fn text(value: &Value) -> String {
     value.as_str().unwrap().to_owned()
 }
 
-/// The causes of a refusal, in some order.
+/// The causes of a failure, sorted.
 fn causes(status: &Value) -> Value {
     let causes = status["details"]["causes"].as_array().cloned().unwrap_or_default();
     let mut causes: Vec<[String; 3]> = causes
@@ -134,7 +137,7 @@ fn causes(status: &Value) -> Value {
     json!(causes)
 }
 
-/// What the headers warn of.
+/// The warnings in the headers.
 fn warnings(answer: &Answer) -> Vec<String> {
     let headers = answer.headers.get_all("warning").iter().filter_map(|header| header.to_str().ok());
     let quoted = headers.filter_map(|header| header.strip_prefix("299 - \"")?.strip_suffix('"'));

@@ -1,4 +1,4 @@
-//! Label and field selectors on lists. (What they do to a watch is told in `watch`.)
+//! Label and field selectors on lists. (Selectors on watches are tested in `watch`.)
 
 use crate::harness::{Api, Case, case, failure};
 use serde_json::json;
@@ -227,7 +227,7 @@ async fn errors_of_selectors_are_the_same_on_watches(api: Api) {
     refuses(&api, &ns.path("pods?watch=true&fieldSelector=foo%3Dbar"), "field label not supported: foo").await;
 }
 
-/// The request is a 400 with this message (as it stands in JSON).
+/// Asserts that the request returns 400 with this message (escaped as in JSON).
 async fn refuses(api: &Api, path: &str, message: &str) {
     api.get(path).await.says(400, &failure(&format!(r#""message":"{message}","reason":"BadRequest","code":400"#)));
 }

@@ -1,4 +1,4 @@
-//! Tables: columns and cells as people see them, by Accept.
+//! Tables: columns and cells, by content negotiation.
 
 use crate::harness::{Answer, Api, Case, Namespace, case, failure, matches};
 use serde_json::{Value, json};
@@ -25,7 +25,7 @@ async fn table(api: &Api, path: &str) -> Answer {
     api.request("GET", path).header("accept", TABLE).send().await
 }
 
-/// A table of config maps, without the line break at its end.
+/// A table of config maps, without the final line break.
 fn config_maps(version: &str, rest: &str, columns: &str, rows: &str) -> String {
     format!(
         r#"{{"kind":"Table","apiVersion":"meta.k8s.io/v1","metadata":{{"resourceVersion":"{version}"{rest}}},"columnDefinitions":{columns},"rows":{rows}}}"#
@@ -39,7 +39,8 @@ fn metadata(ns: &Namespace, name: &str) -> String {
     )
 }
 
-/// What a real server showed of each object: `{"path", "object", "status", "rows"}`, `NS` standing for a namespace.
+/// Tables recorded from kube-apiserver for each object: `{"path", "object", "status", "rows"}`;
+/// `NS` stands for a namespace.
 async fn every_kind_has_its_cells(api: Api) {
     let ns = api.namespace().await;
     for line in include_str!("tables.jsonl").lines() {
@@ -111,7 +112,7 @@ async fn lists_are_tables_too(api: Api) {
     let ns = api.namespace().await;
     let empty = config_maps("<n>", "", CONFIG_MAP_COLUMNS, "[]") + "\n";
     table(&api, &ns.path("configmaps")).await.says(200, &empty);
-    // Kinds without cells of their own have none at all.
+    // Kinds without specific cells have null rows.
     let text = table(&api, &ns.path("limitranges")).await.is(200).text();
     assert!(text.ends_with("\"priority\":0}],\"rows\":null}\n"), "{text}");
     ns.configmaps(&["a", "b"]).await;

@@ -91,7 +91,7 @@ async fn get_reads_the_object_at_any_version_reached(api: Api) {
     let last = ns.change("a", "1").await.version();
     for version in ["", &last.to_string(), &first.to_string(), "1", "0"] {
         let answer = api.get(&ns.path(&format!("configmaps/a?resourceVersion={version}"))).await;
-        // The second made sure that a cache which lagged behind does so no longer.
+        // The second request ensures that the watch cache is up to date.
         assert_eq!(answer.is(200).version(), last, "at {version:?}");
     }
 }
@@ -179,7 +179,7 @@ async fn list_at_a_version_is_not_older(api: Api) {
     let ns = api.namespace().await;
     let first = ns.configmap("a").await.version();
     let last = ns.configmap("b").await.version();
-    // The list may answer from a cache that has reached the first version only.
+    // The list may be served from a watch cache that has only reached the first version.
     let list =
         api.eventually(&ns.path(&format!("configmaps?resourceVersion={first}")), |list| list.names().len() == 2).await;
     assert!(list.version() >= last);
@@ -489,7 +489,7 @@ async fn watch_from_a_version_ignores_a_token(api: Api) {
     let mut watch = api.watch(&ns.path(&format!("configmaps?watch=true&continue=x&resourceVersion={version}"))).await;
     ns.configmap("a").await;
     watch.expect("ADDED", "a").await;
-    // Without one it is taken for a streaming list, which has a match.
+    // Without a version it is treated as a streaming list, which requires a match.
     for version in ["", "0"] {
         api.get(&ns.path(&format!("configmaps?watch=true&continue=x&resourceVersion={version}")))
             .await
@@ -501,7 +501,7 @@ async fn watch_without_initial_events_tells_only_news(api: Api) {
     let ns = api.namespace().await;
     let first = ns.configmap("a").await.version();
     let last = ns.configmap("b").await.version();
-    // A cache that lags behind would take what it has yet to see for news.
+    // A watch cache that lags behind would send older changes as new ones.
     api.get(&ns.path(&format!("configmaps?resourceVersion={last}"))).await.is(200);
     let path = ns.path("configmaps?watch=true&sendInitialEvents=false&resourceVersionMatch=NotOlderThan");
     let mut unset = api.watch(&path).await;
@@ -518,7 +518,7 @@ async fn watch_with_initial_events_at_a_version_sends_the_whole_state(api: Api) 
     let ns = api.namespace().await;
     let first = ns.configmap("a").await.version();
     let last = ns.configmap("b").await.version();
-    // The last one first: after that no cache lags behind.
+    // The last version first: after that the watch cache is up to date.
     for version in [last, first] {
         let query = format!(
             "configmaps?watch=true&sendInitialEvents=true&resourceVersionMatch=NotOlderThan&allowWatchBookmarks=true&resourceVersion={version}"

@@ -1,4 +1,4 @@
-//! The stream of a watch: its frames, its bookmarks, its end.
+//! The stream of a watch: frames, bookmarks and its end.
 
 use crate::harness::{Api, Case, Namespace, case, failure};
 use serde_json::{Value, json};
@@ -468,7 +468,8 @@ async fn a_kind_that_cannot_be_watched_says_405(api: Api) {
 
 async fn the_connection_of_a_finished_watch_is_reusable(api: Api) {
     let ns = api.namespace().await;
-    // Read to its end like any other answer, the connection goes back to the others and serves the next request.
+    // After the response is read completely, the connection returns to the pool and serves the next
+    // request.
     let answer = api.get(&ns.path("configmaps?watch=true&timeoutSeconds=1")).await;
     assert_eq!(answer.is(200).header("connection"), None);
     api.get(&ns.path("configmaps")).await.is(200);

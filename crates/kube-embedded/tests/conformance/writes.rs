@@ -1,4 +1,4 @@
-//! Creates and updates, and what the server makes of their metadata.
+//! Creates and updates, and the metadata that the server sets.
 
 use crate::harness::{Api, Case, Namespace, case, configmap, failure};
 use serde_json::{Value, json};
@@ -496,7 +496,8 @@ async fn defaults_are_filled_in(api: Api) {
     api.delete(&format!("{path}/a")).await.is(200);
 }
 
-/// The 422 of a config map, from its causes: reason, field and message (as it stands in JSON).
+/// The 422 response for a config map; each cause has a reason, a field and a message (escaped as in
+/// JSON).
 fn invalid(name: &str, causes: &[(&str, &str, &str)]) -> String {
     let all: Vec<_> = causes.iter().map(|(_, field, message)| format!("{field}: {message}")).collect();
     let all = if let [one] = &all[..] { one.clone() } else { format!("[{}]", all.join(", ")) };

@@ -1,4 +1,4 @@
-//! The generated cluster looks like a real one: in size, in shape, and to a compressor.
+//! The generated cluster resembles a real one in size, structure and compressibility.
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
@@ -58,7 +58,7 @@ fn names_uids_and_addresses_are_never_given_twice() {
     }
 }
 
-/// The few fields of a pod that must be its own.
+/// The fields of a pod that must be unique.
 #[derive(serde::Deserialize)]
 struct Identity {
     metadata: IdentityMetadata,

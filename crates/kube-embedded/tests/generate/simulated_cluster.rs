@@ -1,4 +1,4 @@
-//! What others do to a pretended cluster is followed as a real one follows it.
+//! The simulated cluster reacts to writes of other clients like a real one.
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on is to fail")]
 
@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 /// Long enough for any rollout of a few pods.
 const WHILE: Duration = Duration::from_secs(60);
 
-/// A cluster in which nothing happens by itself.
+/// A cluster without disturbances of its own.
 struct Calm {
     server: Server,
     cluster: Pretend,
@@ -23,14 +23,14 @@ impl Calm {
         Self::with(&[]).await
     }
 
-    /// One that begins with these objects.
+    /// A cluster with these additional objects.
     async fn with(objects: &[Value]) -> Self {
         let server = Server::builder().in_process().seed(1).garbage_collection().namespace_deletion();
         let server = server.start().await.unwrap();
         server.load(objects.iter().cloned()).unwrap();
         let cluster =
             Pretend::builder().size(Size { nodes: 4, pods: 24 }).rate(0.0).seed(1).start(&server).await.unwrap();
-        // What was under way when it was made up has come to its end.
+        // Waits until all actions of the initial population have completed.
         tokio::time::sleep(Duration::from_secs(130)).await;
         Self { server, cluster }
     }
@@ -48,7 +48,7 @@ impl Calm {
         self.objects("apps/v1", "Deployment", namespace)
     }
 
-    /// The largest deployment of the story.
+    /// The largest deployment of the simulation.
     fn one(&self) -> Named {
         let all = self.server.objects("apps/v1", "Deployment").unwrap().list();
         let largest = all.iter().max_by_key(|deployment| deployment["spec"]["replicas"].as_u64()).unwrap();
@@ -67,7 +67,7 @@ impl Calm {
         sets
     }
 
-    /// The pods of a deployment that are not on their way out.
+    /// The pods of a deployment that are not terminating.
     fn pods(&self, named: &Named) -> Vec<Value> {
         let sets: BTreeSet<String> = self.sets(named).iter().map(|set| text(set, "/metadata/uid").to_owned()).collect();
         let mut pods = self.objects("v1", "Pod", &named.namespace).list();
@@ -82,7 +82,8 @@ impl Calm {
         self.pods(named).iter().filter(|pod| is_ready(pod)).count()
     }
 
-    /// Everything about a deployment says that it has what it wants, and the service in front of it leads there.
+    /// Asserts that a deployment has reached its desired state, and that its service has the
+    /// addresses of its pods.
     #[track_caller]
     fn assert_settled(&self, named: &Named) {
         let deployment = self.deployment(named);
@@ -140,7 +141,7 @@ fn with_image(mut deployment: Value, image: &str) -> Value {
     deployment
 }
 
-/// A deployment as `kubectl create deployment` makes it, and a service in front of it.
+/// A deployment as `kubectl create deployment` creates it, and its service.
 fn brought(replicas: u64) -> [Value; 2] {
     let labels = json!({"app": "mine"});
     let container = json!({"name": "web", "image": "nginx:1.27", "ports": [{"name": "http", "containerPort": 8080}]});

@@ -1,4 +1,4 @@
-//! Custom kinds come and go with their definitions.
+//! Creating and deleting custom resource definitions.
 
 use crate::support::{Client, server, types};
 use kube_embedded::{FirstAccess, Server};

@@ -1,4 +1,4 @@
-//! Deleting objects, one by one and in collections.
+//! Deleting single objects and collections.
 
 use crate::support::{Client, server, types, version};
 use serde_json::{Value, json};

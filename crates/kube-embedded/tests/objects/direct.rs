@@ -1,4 +1,4 @@
-//! Objects read and written without HTTP.
+//! Reading and writing objects without HTTP.
 
 use crate::support::{Client, server, types};
 use k8s_openapi::api::core::v1::ConfigMap;

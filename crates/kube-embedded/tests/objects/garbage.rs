@@ -16,7 +16,7 @@ async fn collected() -> Server {
         .expect("nothing can go wrong without a socket")
 }
 
-/// How strongly a dependent holds its owner.
+/// Whether a dependent blocks the deletion of its owner.
 #[derive(Clone, Copy)]
 enum Hold {
     Blocks,
@@ -49,7 +49,7 @@ async fn watch(client: &Client) -> Frames {
     client.watch(&format!("{CONFIGMAPS}?watch=1&resourceVersion={from}")).await
 }
 
-/// The names of the next objects that are deleted.
+/// The names of the next deleted objects.
 async fn deleted(watch: &mut Frames, count: usize) -> Vec<String> {
     let mut names = Vec::new();
     while names.len() < count {

@@ -1,4 +1,4 @@
-//! Namespaces: their own life, and what they mean for the objects in them.
+//! Namespaces: their lifecycle, and their effect on the objects in them.
 
 use std::time::Duration;
 

@@ -1,4 +1,4 @@
-//! Faults at work in the server, in the process and over sockets.
+//! Fault injection in the server, in process and over sockets.
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
@@ -102,7 +102,7 @@ async fn an_established_stream_may_say_gone() {
     assert_eq!(watch.next().await, None);
 }
 
-/// A raw socket, so that what the operating system gives is what is seen.
+/// Sends a request over a raw socket, to observe what the operating system delivers.
 async fn over_socket(server: &Server, path: &str) -> Result<Vec<u8>, hyper::Error> {
     let address = server.url().strip_prefix("http://").unwrap().to_owned();
     let stream = tokio::net::TcpStream::connect(address).await.unwrap();

@@ -1,4 +1,4 @@
-//! Whatever is sent, the server answers, and what it refuses it refuses with a Status.
+//! The server responds to any input, and rejects only with a Status.
 
 use crate::support::{Client, server};
 use http::Method;
@@ -16,7 +16,7 @@ const PATHS: [&str; 6] = [
     "/apis/apiextensions.k8s.io/v1/customresourcedefinitions",
 ];
 
-/// Words that mean something to the server, and some that mean nothing.
+/// Words with a meaning to the server, and some without.
 fn word() -> impl Strategy<Value = String> {
     let known = [
         "metadata",
@@ -77,7 +77,7 @@ fn value() -> impl Strategy<Value = Value> {
     })
 }
 
-/// An object that gets past the first checks more often than not.
+/// An object that often passes the first checks.
 fn object() -> impl Strategy<Value = Value> {
     (value(), value(), value()).prop_map(|(metadata, spec, rest)| {
         let mut object = if rest.is_object() { rest } else { json!({}) };
@@ -105,7 +105,7 @@ fn patch() -> impl Strategy<Value = Value> {
     prop_oneof![3 => prop::collection::vec(operation, 0..4).prop_map(Value::from), 1 => value()]
 }
 
-/// An answer is a success, or a Status that tells its own code.
+/// Asserts that a response is a success, or a Status that contains its own code.
 fn check(answer: &crate::support::Answer) {
     if answer.code >= 400 && answer.text().starts_with('{') {
         let status = answer.json();
@@ -113,7 +113,7 @@ fn check(answer: &crate::support::Answer) {
     }
 }
 
-/// Whatever an object holds, sending it back changes nothing, in JSON or in protobuf.
+/// Asserts that sending an object back changes nothing, in JSON or in protobuf.
 async fn same_either_way(client: &Client, path: &str) {
     let mut answers = Vec::new();
     for media in ["application/json", PROTOBUF] {

@@ -1,4 +1,5 @@
-//! The published kube-rs works against the server: its watcher with both strategies, its reflector, its client.
+//! Compatibility with the published kube-rs: its watcher with both strategies, its reflector and
+//! its client.
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
@@ -28,7 +29,7 @@ fn config_map(name: &str) -> serde_json::Value {
     json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name, "namespace": "default"}, "data": {"k": "v"}})
 }
 
-/// Follows one change of each sort, from an initial list of five.
+/// Follows one change of each type, after an initial list of five.
 async fn watcher_tells_everything(server: &Server, client: Client, config: Config) {
     for i in 0..5 {
         server.create(&config_map(&format!("c{i}"))).unwrap();

@@ -1,4 +1,4 @@
-//! The server as such: starting, the ways to reach it, and leaving nothing behind.
+//! The server itself: starting it, reaching it, and shutting down without leaks.
 
 use std::time::Duration;
 

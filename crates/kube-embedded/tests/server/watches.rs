@@ -1,4 +1,4 @@
-//! Watches over time: bookmarks, time-outs, laggards, history that runs out. On a paused clock.
+//! Watches over time, on a paused clock: bookmarks, timeouts, slow watchers, compacted history.
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
@@ -67,7 +67,7 @@ async fn a_watch_that_lags_too_far_is_closed_without_a_word() {
         server.create(&map(&format!("c{i}"), "1")).unwrap();
     }
     assert_eq!(watch.next().await, None, "a clean end, and no ERROR");
-    // One that keeps up sees everything.
+    // A watcher that keeps up receives everything.
     let mut watch =
         Client::of(&server).watch(&format!("/api/v1/configmaps?watch=1&resourceVersion={}", server.revision())).await;
     for i in 0..400 {
@@ -118,7 +118,7 @@ async fn after_a_restored_backup_an_old_watcher_waits_in_silence() {
     assert_eq!(server.revision(), backup.revision());
     let path = format!("/api/v1/configmaps?watch=1&resourceVersion={late}&timeoutSeconds=60");
     let mut watch = Client::of(&server).watch(&path).await;
-    // The next write gets a revision that the watcher believes to know.
+    // The next write gets a revision that the watcher has already seen.
     assert_eq!(version(&server.create(&map("d", "0")).unwrap()), late);
     assert_eq!(watch.next().await, None, "no error, no event");
 }

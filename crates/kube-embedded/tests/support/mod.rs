@@ -1,6 +1,6 @@
-//! A small client for tests: requests to the in-process service, answers as bytes and JSON.
+//! A small client for tests: requests to the in-process service, responses as bytes and JSON.
 
-// Each test binary uses its own part of this.
+// Each test binary uses only a part of this module.
 #![allow(dead_code, reason = "every test file uses another part")]
 
 use bytes::{Buf as _, Bytes, BytesMut};
@@ -10,7 +10,7 @@ use kube_embedded::{Body, FirstAccess, Server, Service};
 use serde_json::Value;
 use tower::ServiceExt as _;
 
-/// An answer, read to its end.
+/// A complete response.
 #[derive(Debug)]
 pub(crate) struct Answer {
     pub(crate) code: u16,
@@ -31,24 +31,24 @@ impl Answer {
         self.headers.get(name)?.to_str().ok()
     }
 
-    /// The answer's code checked, and the answer.
+    /// Asserts the status code.
     #[track_caller]
     pub(crate) fn expect(self, code: u16) -> Self {
         assert_eq!(self.code, code, "{}", self.text());
         self
     }
 
-    /// The revision of a list or an object.
+    /// The resource version of a list or an object.
     pub(crate) fn version(&self) -> u64 {
         version(&self.json())
     }
 
-    /// The message of a failure.
+    /// The message of a failure Status.
     pub(crate) fn message(&self) -> String {
         self.json()["message"].as_str().unwrap_or_default().to_owned()
     }
 
-    /// The warnings that came with it.
+    /// The warnings in the headers.
     pub(crate) fn warnings(&self) -> Vec<String> {
         let warnings = self.headers.get_all("warning").iter();
         warnings.map(|value| value.to_str().expect("a warning is text").to_owned()).collect()
@@ -61,12 +61,12 @@ impl Answer {
     }
 }
 
-/// The revision in an object's or list's metadata.
+/// The resource version in an object's or list's metadata.
 pub(crate) fn version(object: &Value) -> u64 {
     object["metadata"]["resourceVersion"].as_str().and_then(|text| text.parse().ok()).expect("a revision")
 }
 
-/// A server without a socket, with the same names and uids in each run.
+/// Starts a server without a socket, with the same names and uids in each run.
 pub(crate) async fn server() -> Server {
     let builder = Server::builder().in_process().seed(1).first_access(FirstAccess::Served);
     builder.start().await.expect("nothing can go wrong without a socket")
@@ -94,7 +94,7 @@ impl Client {
         self
     }
 
-    /// Sends a request and gives the answer as it comes.
+    /// Sends a request and returns the response before its body is read.
     pub(crate) async fn open(
         &self,
         method: Method,
@@ -150,7 +150,8 @@ impl Client {
         self.send(Method::PATCH, path, &[("content-type", "application/json-patch+json")], body.to_string()).await
     }
 
-    /// What happened in a collection after a version until now. Waits a second, so time should be paused.
+    /// The changes of a collection after a version until now. Waits a second, so time should be
+    /// paused.
     pub(crate) async fn events(&self, path: &str, version: u64) -> Vec<Value> {
         let answer = self.get(&format!("{path}?watch=1&timeoutSeconds=1&resourceVersion={version}")).await.expect(200);
         answer.text().lines().map(|line| serde_json::from_str(line).expect("a frame is JSON")).collect()
@@ -160,12 +161,12 @@ impl Client {
         self.send(Method::DELETE, path, &[("content-type", "application/json")], options.to_string()).await
     }
 
-    /// Opens a watch; it must be accepted.
+    /// Opens a watch, which must be accepted.
     pub(crate) async fn watch(&self, path: &str) -> Frames {
         self.watch_as(path, &[]).await
     }
 
-    /// Opens a watch with headers of its own.
+    /// Opens a watch with these headers.
     pub(crate) async fn watch_as(&self, path: &str, headers: &[(&str, &str)]) -> Frames {
         let response = self.open(Method::GET, path, headers, "").await.expect("the server answers");
         assert_eq!(response.status(), 200);
@@ -181,12 +182,12 @@ pub(crate) struct Frames {
 }
 
 impl Frames {
-    /// The next frame; `None` at a clean end.
+    /// The next frame. `None` at a clean end.
     pub(crate) async fn next(&mut self) -> Option<Value> {
         self.try_next().await.expect("the stream does not break")
     }
 
-    /// The next frame, or how the stream broke.
+    /// The next frame, or the error that broke the stream.
     pub(crate) async fn try_next(&mut self) -> std::io::Result<Option<Value>> {
         loop {
             if let Some(end) = self.buffer.iter().position(|byte| *byte == b'\n') {
@@ -201,7 +202,7 @@ impl Frames {
         }
     }
 
-    /// The next frame as its type, name and version.
+    /// The type, name and resource version of the next frame.
     pub(crate) async fn step(&mut self) -> Option<(String, String, u64)> {
         let frame = self.next().await?;
         let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();

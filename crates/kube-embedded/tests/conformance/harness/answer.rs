@@ -3,7 +3,7 @@ use bytes::Bytes;
 use http::HeaderMap;
 use serde_json::Value;
 
-/// One answer, read to its end.
+/// A complete response.
 pub(crate) struct Answer {
     pub(crate) asked: String,
     pub(crate) code: u16,
@@ -12,7 +12,7 @@ pub(crate) struct Answer {
 }
 
 impl Answer {
-    /// The code, or the case has failed.
+    /// Asserts the status code.
     #[track_caller]
     pub(crate) fn is(&self, code: u16) -> &Self {
         assert!(
@@ -25,7 +25,7 @@ impl Answer {
         self
     }
 
-    /// The code and the body to the letter, placeholders apart (see [`matches`]), or the case has failed.
+    /// Asserts the status code and the exact body, except for placeholders (see [`matches`]).
     #[track_caller]
     pub(crate) fn says(&self, code: u16, template: &str) -> &Self {
         assert!(
@@ -49,7 +49,7 @@ impl Answer {
             .unwrap_or_else(|error| panic!("{}: {error} in {} {}", self.asked, self.code, self.text()))
     }
 
-    /// The version of the object or list.
+    /// The resource version of the object or list.
     #[track_caller]
     pub(crate) fn version(&self) -> u64 {
         version(&self.json())
@@ -63,7 +63,7 @@ impl Answer {
             .to_owned()
     }
 
-    /// The names of a list's items, in their order.
+    /// The names of a list's items, in order.
     #[track_caller]
     pub(crate) fn names(&self) -> Vec<String> {
         let json = self.json();
@@ -90,12 +90,12 @@ pub(crate) fn version(object: &Value) -> u64 {
         .unwrap_or_else(|| panic!("no resourceVersion in {object}"))
 }
 
-/// The text of a failed request's Status; `rest` is what follows `"status":"Failure",`.
+/// The body of a failure Status; `rest` follows `"status":"Failure",`.
 pub(crate) fn failure(rest: &str) -> String {
     format!("{{\"kind\":\"Status\",\"apiVersion\":\"v1\",\"metadata\":{{}},\"status\":\"Failure\",{rest}}}\n")
 }
 
-/// The Status of list options that contradict one another, from its causes: reason, field and message of each.
+/// The Status of conflicting list options; each cause has a reason, a field and a message.
 pub(crate) fn invalid_list_options(causes: &[(&str, &str, &str)]) -> String {
     let quote = |text: &str| Value::from(text).to_string();
     let parts: Vec<_> = causes.iter().map(|(_, field, message)| format!("{field}: {message}")).collect();

@@ -10,13 +10,13 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 use tokio::time::{Instant, sleep};
 
-/// The server as one case sees it: requests, and places of the case's own.
+/// The API of the server for one case, with unique names and cleanup.
 #[derive(Clone)]
 pub(crate) struct Api {
     target: Arc<Target>,
-    /// What every name that this case gives to something global begins with.
+    /// Prefix of all cluster-scoped names of this case.
     prefix: String,
-    /// Paths of what is to be deleted after the case.
+    /// Paths to delete after the case.
     made: Arc<Mutex<Vec<String>>>,
 }
 
@@ -27,7 +27,7 @@ impl Api {
         Self { prefix: format!("conformance-{}-{count}", target.run()), target, made: Arc::default() }
     }
 
-    /// A name that nobody else has.
+    /// A name that no other case uses.
     pub(crate) fn unique(&self, stem: &str) -> String {
         format!("{}-{stem}", self.prefix)
     }
@@ -56,7 +56,7 @@ impl Api {
         self.request("PUT", path).body("application/json", body).send().await
     }
 
-    /// A patch of the given kind: `json-patch`, `merge-patch`.
+    /// Sends a patch of this type: `json-patch`, `merge-patch`.
     pub(crate) async fn patch(&self, path: &str, kind: &str, body: impl ToString) -> Answer {
         self.request("PATCH", path).body(&format!("application/{kind}+json"), body).send().await
     }
@@ -65,7 +65,7 @@ impl Api {
         self.request("DELETE", path).send().await
     }
 
-    /// A watch, which must open.
+    /// Opens a watch, which must be accepted.
     pub(crate) async fn watch(&self, path: &str) -> Stream {
         self.request("GET", path).watch().await
     }
@@ -74,12 +74,12 @@ impl Api {
         self.target.nobody_token().expect("this case needs KUBE_CONFORMANCE_NOBODY_TOKEN")
     }
 
-    /// A new namespace, gone after the case.
+    /// Creates a namespace, which is deleted after the case.
     pub(crate) async fn namespace(&self) -> Namespace {
         self.namespace_called("ns").await
     }
 
-    /// A new namespace whose unique name ends like this.
+    /// Creates a namespace with this suffix in its unique name.
     pub(crate) async fn namespace_called(&self, stem: &str) -> Namespace {
         let name = self.unique(stem);
         let path = format!("/api/v1/namespaces/{name}");
@@ -88,13 +88,13 @@ impl Api {
         Namespace { api: self.clone(), name, path }
     }
 
-    /// To be deleted after the case.
+    /// Registers a path to be deleted after the case.
     pub(crate) fn leave_to_clean_up(&self, path: &str) {
         self.made.lock().unwrap().push(path.to_owned());
     }
 
-    /// A new kind `Thing`, served, its watch cache warm, gone after the case. `change` adapts the definition before it is
-    /// created.
+    /// Defines a kind `Thing` and waits until it is served and its watch cache is initialized;
+    /// deleted after the case. `change` adapts the definition before it is created.
     pub(crate) async fn definition(&self, change: impl FnOnce(&mut Value)) -> Definition {
         let group = format!("{}.example.com", self.prefix);
         let name = format!("things.{group}");
@@ -121,13 +121,14 @@ impl Api {
         definition
     }
 
-    /// Asks until the answer is as wanted, or the case has failed: for what a server does in its own time.
+    /// Repeats a GET until the response is as wanted; panics after a timeout. For asynchronous
+    /// effects.
     pub(crate) async fn eventually(&self, path: &str, wanted: impl Fn(&Answer) -> bool) -> Answer {
         self.eventually_within(Duration::from_secs(10), path, wanted).await
     }
 
-    /// Asks for something that is read from version 1 until the server has forgotten that version: a server under test
-    /// compacts its history every few seconds.
+    /// Repeats a GET at version 1 until that version is compacted: a server under test compacts its
+    /// history every few seconds.
     pub(crate) async fn once_forgotten(&self, path: &str) -> Answer {
         self.eventually_within(Duration::from_secs(40), path, |answer| answer.code == 410).await
     }
@@ -144,7 +145,7 @@ impl Api {
         }
     }
 
-    /// A watch of a kind whose cache may still be filling.
+    /// Opens a watch of a kind whose watch cache may not be initialized yet.
     pub(crate) async fn eventually_watch(&self, path: &str) -> Stream {
         self.eventually(&format!("{path}&timeoutSeconds=-1&resourceVersion=0"), |answer| answer.code == 200).await;
         self.watch(path).await
@@ -158,7 +159,7 @@ impl Api {
                     self.delete(&format!("{path}/{kind}?gracePeriodSeconds=0")).await;
                 }
                 self.delete(path).await;
-                // Nobody else would finish the deletion on a bare API server.
+                // A bare API server has no controller that finalizes the namespace.
                 let finalize =
                     json!({"kind": "Namespace", "apiVersion": "v1", "metadata": {"name": &path[19..]}, "spec": {}});
                 self.put(&format!("{path}/finalize"), finalize).await;
@@ -169,7 +170,7 @@ impl Api {
     }
 }
 
-/// A request in the making.
+/// A request builder.
 pub(crate) struct Request<'a> {
     api: &'a Api,
     method: Method,
@@ -180,7 +181,7 @@ pub(crate) struct Request<'a> {
 }
 
 impl Request<'_> {
-    /// Sets a header, replacing what was set before.
+    /// Sets a header, replacing a previous value.
     pub(crate) fn header(mut self, name: &str, value: &str) -> Self {
         self.headers.retain(|(other, _)| other != name);
         self.headers.push((name.to_owned(), value.to_owned()));
@@ -193,7 +194,7 @@ impl Request<'_> {
         self.header("content-type", content_type)
     }
 
-    /// A body without a content type.
+    /// Sets a body without a content type.
     pub(crate) fn bare_body(mut self, body: impl Into<Bytes>) -> Self {
         self.body = body.into();
         self
@@ -215,7 +216,7 @@ impl Request<'_> {
         Answer { asked, code: head.status.as_u16(), headers: head.headers, body }
     }
 
-    /// Sends a watch, which must be answered with 200, and reads only the answer's head.
+    /// Sends a watch, which must return 200, and reads only the response head.
     pub(crate) async fn watch(self) -> Stream {
         let (asked, request) = self.build();
         let (answer, connection) = self.api.target.client().send(request).await;
@@ -240,7 +241,7 @@ impl Request<'_> {
     }
 }
 
-/// A namespace of the case's own.
+/// A namespace of a case.
 pub(crate) struct Namespace {
     api: Api,
     pub(crate) name: String,
@@ -248,12 +249,12 @@ pub(crate) struct Namespace {
 }
 
 impl Namespace {
-    /// The path of something in here: a collection of the core group, or an object with what follows it.
+    /// A path in this namespace: a collection of the core group, or an object, with any suffix.
     pub(crate) fn path(&self, rest: &str) -> String {
         format!("{}/{rest}", self.path)
     }
 
-    /// The path of something in here of another group.
+    /// A path in this namespace of another group.
     pub(crate) fn group_path(&self, group_version: &str, rest: &str) -> String {
         format!("/apis/{group_version}/namespaces/{}/{rest}", self.name)
     }
@@ -277,7 +278,7 @@ impl Namespace {
         }
     }
 
-    /// Gives a config map new data, and returns the answer.
+    /// Updates the data of a config map, and returns the response.
     pub(crate) async fn change(&self, name: &str, value: &str) -> Answer {
         let answer = self
             .api
@@ -287,12 +288,12 @@ impl Namespace {
         answer
     }
 
-    /// The server's current version.
+    /// The server's current resource version.
     pub(crate) async fn version(&self) -> u64 {
         self.api.get(&self.path("configmaps?limit=1")).await.version()
     }
 
-    /// The Status of a config map that is not there.
+    /// The Status of a config map that does not exist.
     pub(crate) fn no_configmap(name: &str) -> String {
         failure(&format!(
             r#""message":"configmaps \"{name}\" not found","reason":"NotFound","details":{{"name":"{name}","kind":"configmaps"}},"code":404"#
@@ -300,33 +301,33 @@ impl Namespace {
     }
 }
 
-/// A config map with a name and nothing else.
+/// A config map with only a name.
 pub(crate) fn configmap(name: &str) -> Value {
     json!({"kind": "ConfigMap", "apiVersion": "v1", "metadata": {"name": name}})
 }
 
-/// A kind `Thing` of the case's own.
+/// The kind `Thing` of a case.
 pub(crate) struct Definition {
     api: Api,
     pub(crate) group: String,
-    /// The definition's path.
+    /// The path of the definition.
     pub(crate) path: String,
-    /// The path that the kind is served under.
+    /// The base path of the kind.
     base: String,
 }
 
 impl Definition {
-    /// The path of all things, or of the cluster's if the scope is that.
+    /// The path of all things in the cluster.
     pub(crate) fn all(&self) -> String {
         format!("{}/things", self.base)
     }
 
-    /// The path of the things of a namespace.
+    /// The path of the things in a namespace.
     pub(crate) fn things(&self, namespace: &Namespace) -> String {
         format!("{}/namespaces/{}/things", self.base, namespace.name)
     }
 
-    /// A thing with a name, and with whatever else `rest` holds.
+    /// A thing with a name and the fields of `rest`.
     pub(crate) fn thing(&self, name: &str, rest: Value) -> Value {
         let mut thing =
             json!({"apiVersion": format!("{}/v1", self.group), "kind": "Thing", "metadata": {"name": name}});

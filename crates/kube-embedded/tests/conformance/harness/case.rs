@@ -11,13 +11,13 @@ pub(crate) struct Case {
     pub(crate) check: fn(Api) -> Pin<Box<dyn Future<Output = ()> + Send>>,
 }
 
-/// How long a case takes when all is well.
+/// The normal duration of a case.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Pace {
     Quick,
-    /// Waits a few seconds for something that happens in real time: started before the others.
+    /// Waits a few seconds of real time; started before the others.
     Slow,
-    /// Waits a minute: left out unless asked for with `--include-ignored`.
+    /// Waits a minute; skipped without `--include-ignored`.
     Minute,
 }
 

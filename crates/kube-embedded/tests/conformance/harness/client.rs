@@ -1,4 +1,4 @@
-//! A plain HTTP/1.1 client: no retries, no decoding, nothing between the case and the bytes.
+//! A plain HTTP/1.1 client without retries or decoding.
 
 use bytes::Bytes;
 use http_body_util::combinators::UnsyncBoxBody;
@@ -19,7 +19,7 @@ use tower::ServiceExt as _;
 pub(crate) enum Client {
     /// Over a socket.
     Socket(Socket),
-    /// Without one: the embedded server's in-process service.
+    /// In process: the embedded server's service.
     InProcess(Service),
 }
 
@@ -29,14 +29,15 @@ pub(crate) struct Socket {
     idle: Mutex<Vec<SendRequest<Full<Bytes>>>>,
 }
 
-/// What must live as long as an answer is read.
+/// The connection, which must live until the response is read.
 pub(crate) type Connection = Option<SendRequest<Full<Bytes>>>;
 
-/// The body of an answer, whichever way it came.
+/// The body of a response over either transport.
 pub(crate) type Body = UnsyncBoxBody<Bytes, Box<dyn std::error::Error + Send + Sync>>;
 
 impl Client {
-    /// A client of the server at `url`, which must not have a path; `ca` is the PEM text an `https` server is trusted by.
+    /// Creates a client of the server at `url`, which must not have a path; `ca` is the CA
+    /// certificate (PEM) of an `https` server.
     pub(crate) fn new(url: &str, ca: Option<&str>) -> Self {
         let (scheme, authority) = url.trim_end_matches('/').split_once("://").expect("the base URL has a scheme");
         let tls = match scheme {
@@ -47,7 +48,8 @@ impl Client {
         Self::Socket(Socket { authority: authority.to_owned(), tls, idle: Mutex::default() })
     }
 
-    /// Sends one request and returns its answer's head, with the connection to be given back once the body is read.
+    /// Sends a request and returns the response head with the connection, which is to be returned
+    /// once the body is read.
     pub(crate) async fn send(&self, request: http::Request<Full<Bytes>>) -> (http::Response<Body>, Connection) {
         match self {
             Self::Socket(socket) => {

@@ -1,4 +1,4 @@
-//! What the cases stand on: a client, a place of their own on the server, and the runner.
+//! The test harness: a client, unique names on the server, and the runner.
 
 mod answer;
 mod api;

@@ -1,4 +1,4 @@
-//! Runs cases side by side and reports as the standard test runner does.
+//! Runs cases concurrently and reports like the standard test runner.
 
 use super::target::Target;
 use super::{Api, Case, Pace};
@@ -9,18 +9,18 @@ use std::time::{Duration, Instant};
 use tokio::sync::Semaphore;
 use tokio::task::JoinSet;
 
-/// More cases at once than this would wait for one another inside the server.
+/// Number of concurrent cases. More would only queue inside the server.
 const SIDE_BY_SIDE: usize = 12;
 const CASE_TIMEOUT: Duration = Duration::from_secs(400);
 
-/// What the cases that failed said, by name.
+/// Panic messages of failed cases, by name.
 static SAID: Mutex<BTreeMap<&'static str, String>> = Mutex::new(BTreeMap::new());
 
 tokio::task_local! {
     static RUNNING: &'static str;
 }
 
-/// Runs the cases that the command line asks for.
+/// Runs the cases selected on the command line.
 pub(crate) fn run(cases: &[Case]) -> ExitCode {
     let options = Options::parse(std::env::args().skip(1));
     let mut chosen: Vec<_> = cases.iter().copied().filter(|case| options.wants(case)).collect();
@@ -30,7 +30,7 @@ pub(crate) fn run(cases: &[Case]) -> ExitCode {
         }
         return ExitCode::SUCCESS;
     }
-    // The slow ones first, so that they wait while the others work.
+    // Slow cases first, so that they wait while the others run.
     chosen.sort_by_key(|case| (case.pace == Pace::Quick, case.name));
     std::panic::set_hook(Box::new(|panic| {
         let said = panic.to_string();
@@ -62,7 +62,7 @@ async fn run_all(target: Target, chosen: &[Case], of: usize) -> ExitCode {
     for &case in chosen {
         let (seats, target) = (Arc::clone(&seats), Arc::clone(&target));
         running.spawn(async move {
-            // A case that only waits takes nobody's seat.
+            // A case that only waits needs no permit.
             let _seat = match case.pace {
                 Pace::Quick => Some(seats.acquire_owned().await.expect("never closed")),
                 Pace::Slow | Pace::Minute => None,
@@ -117,7 +117,7 @@ async fn outcome(case: Case, target: Arc<Target>) -> Outcome {
     let api = Api::new(target);
     let check = tokio::time::timeout(CASE_TIMEOUT, (case.check)(api.clone()));
     let outcome = tokio::spawn(RUNNING.scope(case.name, check)).await;
-    // Cleaning up is a kindness to a shared server: what it runs into is no verdict on the fact.
+    // Cleanup is for shared servers only; its failures do not fail the case.
     tokio::spawn(RUNNING.scope("clean-up", async move { api.clean_up().await })).await.ok();
     match outcome {
         Ok(Ok(())) => Outcome::Passed,
@@ -126,7 +126,8 @@ async fn outcome(case: Case, target: Arc<Target>) -> Outcome {
     }
 }
 
-/// Names of cases with the reason why they fail: lines of `name: reason`, `#` begins a comment.
+/// Parses names of cases with the reason why they fail: lines of `name: reason`; `#` begins a
+/// comment.
 fn expected_failures(text: &str) -> BTreeMap<&str, &str> {
     text.lines()
         .map(str::trim)
@@ -142,7 +143,7 @@ impl Case {
     }
 }
 
-/// What becomes of the cases that take a minute.
+/// Whether cases that take a minute are run.
 #[derive(Default, PartialEq)]
 enum Minutes {
     #[default]
@@ -151,7 +152,7 @@ enum Minutes {
     Too,
 }
 
-/// What of the standard test runner's command line makes sense here.
+/// The supported options of the standard test runner.
 #[derive(Default)]
 struct Options {
     list: bool,

@@ -8,7 +8,7 @@ use serde_json::Value;
 use std::time::Duration;
 use tokio::time::timeout;
 
-/// An open watch. Dropping it hangs up.
+/// An open watch. Dropping it closes the connection.
 pub(crate) struct Stream {
     pub(crate) asked: String,
     pub(crate) headers: HeaderMap,
@@ -17,15 +17,15 @@ pub(crate) struct Stream {
     _connection: Connection,
 }
 
-/// One frame of a watch.
+/// A watch event.
 #[derive(Debug)]
 pub(crate) struct Event {
-    /// The frame as it came, with its line break.
+    /// The raw frame including its line break.
     pub(crate) text: String,
     pub(crate) json: Value,
 }
 
-/// No event within this time counts as none at all.
+/// Timeout for the next event.
 const EVENT_TIMEOUT: Duration = Duration::from_secs(120);
 
 impl Stream {
@@ -33,7 +33,7 @@ impl Stream {
         Self { asked, headers, body, buffer: BytesMut::new(), _connection: connection }
     }
 
-    /// The next event, or the case has failed.
+    /// The next event; panics if there is none.
     #[track_caller]
     pub(crate) fn next(&mut self) -> impl Future<Output = Event> {
         self.next_within(EVENT_TIMEOUT)
@@ -47,7 +47,7 @@ impl Stream {
         }
     }
 
-    /// The next event, which must be of this type and about the object of this name.
+    /// The next event, which must have this type and object name.
     pub(crate) async fn expect(&mut self, kind: &str, name: &str) -> Event {
         let event = self.next().await;
         let seen = (event.kind(), event.json["object"]["metadata"]["name"].as_str().unwrap_or_default());
@@ -55,7 +55,7 @@ impl Stream {
         event
     }
 
-    /// The next event that is no bookmark, which must be of this type and name.
+    /// The next event other than bookmarks, which must have this type and object name.
     pub(crate) async fn expect_change(&mut self, kind: &str, name: &str) -> Event {
         loop {
             let event = self.next().await;
@@ -67,7 +67,7 @@ impl Stream {
         }
     }
 
-    /// All events until the server ends the stream in good order.
+    /// All events until the server ends the stream cleanly.
     pub(crate) async fn rest(&mut self) -> Vec<Event> {
         let mut events = Vec::new();
         while let Some(event) = timeout(EVENT_TIMEOUT, self.frame()).await.expect("the stream ends") {
@@ -76,13 +76,13 @@ impl Stream {
         events
     }
 
-    /// The end of the stream, without a further event, or the case has failed.
+    /// Asserts that the stream ends without another event.
     pub(crate) async fn end(&mut self) {
         let rest = self.rest().await;
         assert!(rest.is_empty(), "{}: expected the end, but got {rest:?}", self.asked);
     }
 
-    /// The next bytes of the body as the server flushed them, still encoded; nothing at its end.
+    /// The next bytes of the body as the server flushed them, still encoded; `None` at its end.
     pub(crate) async fn bytes(&mut self) -> Option<Bytes> {
         let frame = timeout(EVENT_TIMEOUT, self.body.frame()).await.expect("bytes or the end of the stream")?;
         Some(frame.expect("the stream is not broken off").into_data().unwrap_or_default())
@@ -119,7 +119,7 @@ impl Event {
         self.json["object"]["metadata"]["name"].as_str().unwrap_or_default()
     }
 
-    /// The frame to the letter, placeholders apart (see [`matches`]), or the case has failed.
+    /// Asserts the exact frame, except for placeholders (see [`matches`]).
     #[track_caller]
     pub(crate) fn says(&self, template: &str) -> &Self {
         assert!(

@@ -15,7 +15,8 @@ pub(crate) struct Target {
 }
 
 impl Target {
-    /// The server that the environment names, or embedded ones of our own: with a socket and without.
+    /// The server given by the environment, or two embedded servers: one with a socket and one in
+    /// process.
     pub(super) async fn from_environment() -> Vec<Self> {
         match env::var("KUBE_CONFORMANCE_URL") {
             Ok(url) => vec![Self::at(&url)],
@@ -42,14 +43,14 @@ impl Target {
         }
     }
 
-    /// With the two users that the real server is started with.
+    /// Starts an embedded server with the two users that kube-apiserver is started with.
     async fn embedded(known: &str, client: impl FnOnce(&Server) -> Client) -> Self {
         let (admin, nobody) = ("admin-token", "nobody-token");
         let access = Access::closed()
             .token(admin, User::new("admin").group("system:masters"))
             .token(nobody, User::new("nobody"));
         let server = Server::builder().access(access).start().await.expect("a port on loopback is free");
-        // As a server that has been running for a while: its first versions are forgotten.
+        // Compacts the first versions, as on a server that has been running for some time.
         server.compact_now();
         Self {
             client: client(&server),
@@ -73,12 +74,12 @@ impl Target {
         self.nobody_token.as_deref()
     }
 
-    /// The text of the file of expected failures.
+    /// The content of the file of expected failures.
     pub(super) fn expected_failures(&self) -> &str {
         &self.expected_failures
     }
 
-    /// What tells this run's names from those of others on the same server.
+    /// Distinguishes the names of this run from those of other runs on the same server.
     pub(super) fn run(&self) -> &str {
         &self.run
     }

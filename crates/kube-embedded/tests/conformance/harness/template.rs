@@ -1,9 +1,10 @@
-//! Texts compared to the letter, but for what differs from run to run.
+//! Exact comparison of texts, except for parts that differ between runs.
 
-/// Whether `text` is `template`, whose placeholders stand for what changes: `<n>` a number, `<uid>` a uid, `<time>` a
-/// timestamp in whole seconds, `<token>` a continue token, `<id>` a random suffix or identifier, `<*>` anything.
+/// Whether `text` matches `template`, whose placeholders match variable parts: `<n>` a number,
+/// `<uid>` a uid, `<time>` a timestamp in whole seconds, `<token>` a continue token, `<id>` a
+/// random suffix or identifier, `<*>` anything.
 ///
-/// JSON from an API server escapes `<`, so a placeholder never hides a literal.
+/// JSON from an API server escapes `<`, so a placeholder never conflicts with a literal.
 pub(crate) fn matches(template: &str, text: &str) -> bool {
     let Some((literal, placeholder, rest)) = split(template) else {
         return template == text;
@@ -37,7 +38,7 @@ const PLACEHOLDERS: [(&str, Placeholder); 6] = [
     ("<*>", Placeholder::Anything),
 ];
 
-/// The text before the first placeholder, the placeholder, and what follows it.
+/// The text before the first placeholder, the placeholder, and the text after it.
 fn split(template: &str) -> Option<(&str, Placeholder, &str)> {
     PLACEHOLDERS
         .iter()
@@ -68,7 +69,7 @@ impl Placeholder {
     }
 }
 
-/// `text` without the managedFields of its objects: who owns which field is told by other cases.
+/// `text` without managedFields, which other cases check.
 pub(crate) fn without_managed_fields(text: &str) -> String {
     const START: &str = "\"managedFields\":[";
     let mut kept = String::with_capacity(text.len());
@@ -77,7 +78,7 @@ pub(crate) fn without_managed_fields(text: &str) -> String {
         let after = &rest[at + START.len() - 1..];
         let after = &after[array_length(after)..];
         let before = &rest[..at];
-        // One of the two commas around it goes with it.
+        // One of the two adjacent commas is removed too.
         if let Some(before) = before.strip_suffix(',') {
             kept.push_str(before);
             rest = after;
@@ -90,7 +91,7 @@ pub(crate) fn without_managed_fields(text: &str) -> String {
     kept
 }
 
-/// How many bytes the JSON array takes that `text` begins with.
+/// The length in bytes of the JSON array at the start of `text`.
 fn array_length(text: &str) -> usize {
     let (mut depth, mut in_string, mut escaped) = (0_usize, false, false);
     for (at, byte) in text.bytes().enumerate() {

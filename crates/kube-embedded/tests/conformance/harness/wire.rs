@@ -1,7 +1,7 @@
 use serde_json::Value;
 use std::fmt;
 
-/// A protobuf message, put together field by field.
+/// A protobuf message, built field by field.
 #[derive(Clone, Default, PartialEq, Eq)]
 pub(crate) struct Message(pub(crate) Vec<u8>);
 
@@ -24,7 +24,7 @@ impl Message {
         self.bytes(field, &message.0)
     }
 
-    /// An entry of a map from text to text.
+    /// Adds an entry of a map from string to string.
     pub(crate) fn entry(self, field: u64, key: &str, value: &str) -> Self {
         self.message(field, &Message::new().text(1, key).text(2, value))
     }
@@ -44,20 +44,20 @@ impl Message {
         self.0.push(number.to_le_bytes()[0]);
     }
 
-    /// The message in its envelope, as it goes over the wire.
+    /// The message in its envelope, as sent.
     pub(crate) fn enclosed(&self, api_version: &str, kind: &str) -> Self {
         let types = Message::new().text(1, api_version).text(2, kind);
         let envelope = Message::new().message(1, &types).message(2, self).text(3, "").text(4, "");
         Self([b"k8s\0".as_slice(), &envelope.0].concat())
     }
 
-    /// An event of a watch, whose object is in its envelope.
+    /// A watch event, whose object is in its envelope.
     pub(crate) fn frame(kind: &str, object: &Message) -> Self {
         let event = Message::new().text(1, kind).message(2, &Message::new().message(1, object));
         Self([&u32::try_from(event.0.len()).expect("a short event").to_be_bytes(), &*event.0].concat())
     }
 
-    /// The last field of that number that is text, bytes or a message.
+    /// The last length-delimited field with this number.
     pub(crate) fn field(&self, wanted: u64) -> Option<Message> {
         let mut rest = &*self.0;
         let mut found = None;
@@ -81,7 +81,7 @@ impl Message {
         found
     }
 
-    /// What is in an envelope.
+    /// The message inside an envelope.
     #[track_caller]
     pub(crate) fn opened(&self) -> Message {
         Message(self.0.strip_prefix(b"k8s\0").expect("an envelope").to_vec()).field(2).expect("a message within")
@@ -95,14 +95,14 @@ impl Message {
         (String::from_utf8(kind).expect("text"), event.field(2).and_then(|raw| raw.field(1)).expect("an object"))
     }
 
-    /// The version of an object.
+    /// The resource version of an object.
     #[track_caller]
     pub(crate) fn version(&self) -> String {
         let version = self.field(1).and_then(|metadata| metadata.field(6)).expect("an object has a version");
         String::from_utf8(version.0).expect("text")
     }
 
-    /// The metadata that JSON tells.
+    /// Encodes metadata given as JSON.
     pub(crate) fn metadata(json: &Value) -> Self {
         let text = |name: &str| json[name].as_str().unwrap_or_default();
         let mut metadata = Message::new()
@@ -135,7 +135,7 @@ impl Message {
         metadata
     }
 
-    /// The config map that JSON tells.
+    /// Encodes a config map given as JSON.
     pub(crate) fn configmap(json: &Value) -> Self {
         let mut configmap = Message::new().message(1, &Self::metadata(&json["metadata"]));
         for (key, value) in json["data"].as_object().into_iter().flatten() {
@@ -144,14 +144,14 @@ impl Message {
         configmap
     }
 
-    /// A list of such messages.
+    /// Encodes a list of these messages.
     pub(crate) fn list(version: &str, token: &str, remaining: Option<i64>, items: &[Message]) -> Self {
         let metadata = Message::new().text(1, "").text(2, version).text(3, token);
         let metadata = remaining.into_iter().fold(metadata, |metadata, count| metadata.number(4, count));
         items.iter().fold(Message::new().message(1, &metadata), |list, item| list.message(2, item))
     }
 
-    /// A failure.
+    /// A failure Status.
     pub(crate) fn failure(message: &str, reason: &str, details: Option<&Message>, code: i64) -> Self {
         let empty = Message::new().text(1, "").text(2, "").text(3, "");
         let status = Message::new().message(1, &empty).text(2, "Failure").text(3, message).text(4, reason);
@@ -159,7 +159,7 @@ impl Message {
         status.number(6, code).enclosed("v1", "Status")
     }
 
-    /// What a status is about.
+    /// The details of a Status.
     pub(crate) fn details(name: &str, group: &str, kind: &str, uid: &str) -> Self {
         Message::new().text(1, name).text(2, group).text(3, kind).number(5, 0).text(6, uid)
     }
@@ -185,7 +185,7 @@ fn read_varint(bytes: &mut &[u8]) -> u64 {
     }
 }
 
-/// For people: text can be read, the rest is escaped.
+/// Human-readable: text is shown, other bytes are escaped.
 impl fmt::Debug for Message {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}", self.0.escape_ascii())
