@@ -1,10 +1,11 @@
-//! A regression guard without a clock: the instructions that fixed work takes and the bytes that it leaves held, beside budgets that are
-//! kept in `budgets.txt`.
+//! Regression guard without a clock: compares the instructions executed by fixed workloads, and the
+//! bytes they leave allocated, with the budgets in `budgets.txt`.
 //!
-//! `budget check` fails where more is used than the budget allows, and where a budget is more than a twentieth above what is used,
-//! so that it stays a budget. `budget write` sets every budget a fortieth above what is used. Instructions are counted by valgrind
-//! (callgrind), within `measured_region` alone; they depend on the compiler, so `budgets.txt` names the one they are for, and with
-//! another one they are shown but not judged.
+//! `budget check` fails if a workload exceeds its budget, and also if a budget is more than 5%
+//! above the measured value, so that it stays tight. `budget write` sets every budget 2.5% above
+//! the measured value. Instructions are counted by valgrind (callgrind), only within
+//! `measured_region`; they depend on the compiler, so `budgets.txt` names the compiler version, and
+//! with another one they are printed but not checked.
 
 use std::alloc::System;
 use std::error::Error;
@@ -20,11 +21,11 @@ mod work;
 #[global_allocator]
 static ALLOCATOR: &StatsAlloc<System> = &INSTRUMENTED_SYSTEM;
 
-/// A budget may be so much above what is used.
+/// Maximum ratio of a budget to the measured value.
 const SLACK: f64 = 1.05;
-/// A new budget is so much above it.
+/// Ratio of a new budget to the measured value.
 const ROOM: f64 = 1.025;
-/// Work that leaves less than this behind is not about memory.
+/// Memory is not checked for workloads that leave fewer bytes than this allocated.
 const FEW_BYTES: u64 = 256 << 10;
 
 fn main() -> ExitCode {
@@ -44,7 +45,7 @@ fn main() -> ExitCode {
     }
 }
 
-/// Does one work; the bytes it leaves held.
+/// Runs one workload. Returns the bytes it leaves allocated.
 fn run(name: &str) -> Result<usize, Box<dyn Error>> {
     let work = work::ALL.iter().find(|(known, _)| *known == name).ok_or("no such work")?.1;
     let mut work = work();
@@ -55,7 +56,7 @@ fn run(name: &str) -> Result<usize, Box<dyn Error>> {
     Ok(change.bytes_allocated.saturating_sub(change.bytes_deallocated))
 }
 
-/// What is counted, and nothing else is: callgrind knows it by its name.
+/// The only code that is counted: callgrind identifies it by its name.
 #[inline(never)]
 fn measured_region(work: &mut dyn FnMut() -> work::Held) -> work::Held {
     work()
@@ -107,7 +108,7 @@ fn write() -> Result<(), Box<dyn Error>> {
     Ok(fs::write(budgets(), text)?)
 }
 
-/// Runs every work twice: under callgrind, and as it is.
+/// Runs every workload twice: under callgrind, and natively.
 fn measure() -> Result<Vec<Used>, Box<dyn Error>> {
     let own = std::env::current_exe()?;
     let counting: Vec<_> = work::ALL

@@ -1,4 +1,4 @@
-//! The work: small, fixed, and each a part of what an informer does all day.
+//! The workloads: small, fixed, and each a typical task of an informer.
 
 use std::any::Any;
 
@@ -12,16 +12,16 @@ use kube_informer::store::{Delta, History, Relist, WatchScope};
 use kube_informer::store::{Ingest, Store};
 use kube_informer::{Index, Keep, Lister, ObjectKey, RateLimit, Selector, WorkQueue};
 
-/// What work leaves behind, to be weighed.
+/// The data that a workload leaves allocated, to be measured.
 pub type Held = Box<dyn Any>;
 
-/// Work that has been prepared.
+/// A prepared workload.
 pub type Work = Box<dyn FnMut() -> Held>;
 
-/// Prepares work.
+/// Prepares a workload.
 pub type Prepare = fn() -> Work;
 
-/// All there is, by name.
+/// All workloads by name.
 pub const ALL: &[(&str, Prepare)] = &[
     ("list, plain", || list(Keep::Plain)),
     ("list, compact", || list(Keep::Compact)),
@@ -36,7 +36,7 @@ pub const ALL: &[(&str, Prepare)] = &[
 const PODS: u64 = 400;
 const CHUNK: usize = 64 << 10;
 
-/// A list of pods, cut, scanned and put in the store.
+/// A list of pods: split, scanned and stored.
 fn list(keep: Keep) -> Work {
     let body = list_body(0);
     Box::new(move || {
@@ -46,7 +46,7 @@ fn list(keep: Keep) -> Work {
     })
 }
 
-/// A new version of everything by the watch, and everything told.
+/// A watch update of every object, with all events delivered.
 fn watch(keep: Keep) -> Work {
     let mut cache = Some(filled(keep));
     let mut body = Vec::new();
@@ -63,7 +63,7 @@ fn watch(keep: Keep) -> Work {
     })
 }
 
-/// A new version of everything by a list.
+/// A relist with a new version of every object.
 fn relist() -> Work {
     let mut cache = Some(filled(Keep::Compact));
     let body = list_body(1);
@@ -74,7 +74,7 @@ fn relist() -> Work {
     })
 }
 
-/// Gets, lists, selections and an index, without a body.
+/// Gets, lists, selectors and an index, without reading bodies.
 fn read() -> Work {
     let mut cache = filled(Keep::Compact);
     let lister = Lister::<Pod>::new(cache.store.reader());
@@ -103,7 +103,7 @@ fn read() -> Work {
     })
 }
 
-/// Bodies, unpacked and decoded.
+/// Decompresses and decodes bodies.
 fn bodies() -> Work {
     let lister = Lister::<Pod>::new(filled(Keep::Compact).store.reader());
     Box::new(move || {
@@ -113,7 +113,7 @@ fn bodies() -> Work {
     })
 }
 
-/// Adds, takes and ends, one at a time; delays on top.
+/// Adds, takes and completes items one at a time, also with delays.
 fn queue() -> Work {
     let keys: Vec<ObjectKey> = (0..5_000)
         .map(|nth| ObjectKey::namespaced(format!("namespace-{:03}", nth % 100), format!("name-{nth:06}")))
@@ -131,7 +131,7 @@ fn queue() -> Work {
     })
 }
 
-/// A keeper and a store.
+/// An encoder and a store.
 struct Cache {
     encoder: BodyEncoder,
     store: Store,
@@ -190,7 +190,7 @@ impl Cache {
     }
 }
 
-/// The pods in this state as the body of a list, in the order of a server.
+/// The body of a list of pods in this state, in the order of a server.
 fn list_body(step: u64) -> Vec<Bytes> {
     let cluster = Generator::new(7);
     let mut pods: Vec<_> = (0..PODS).map(|pod| cluster.pod_at(pod, step)).collect();

@@ -1,33 +1,33 @@
-//! Lines over an axis, drawn as SVG.
+//! Line charts as SVG.
 
 use std::fmt::{self, Write};
 
-/// One picture of several lines.
+/// A chart with several lines.
 #[derive(Debug, Clone)]
 pub struct Chart {
-    /// What it shows.
+    /// The title.
     pub title: String,
-    /// How the horizontal axis is divided.
+    /// The scale of the horizontal axis.
     pub scale: Scale,
     /// The lines.
     pub lines: Vec<Line>,
 }
 
-/// How an axis is divided.
+/// The scale of an axis.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Scale {
-    /// Evenly.
+    /// Linear.
     Linear,
-    /// By factors: each point has its own mark.
+    /// Logarithmic: each point has its own tick.
     Logarithmic,
 }
 
 /// One line.
 #[derive(Debug, Clone)]
 pub struct Line {
-    /// What it is.
+    /// Its name in the legend.
     pub name: String,
-    /// Its points, from left to right. A line without any is not drawn, but keeps its colour from others.
+    /// Its points, from left to right. A line without points is not drawn, but reserves its colour.
     pub points: Vec<(f64, f64)>,
 }
 
@@ -39,7 +39,7 @@ const PLOT: f64 = 170.0;
 const FOOT: f64 = 36.0;
 const COLOURS: [&str; 8] = ["#1a6fb0", "#3a9a57", "#8457b5", "#00a0a8", "#7b5a3c", "#d1495b", "#c98500", "#666666"];
 
-/// The charts, one below the other.
+/// Draws the charts, one below the other.
 pub fn draw(charts: &[Chart]) -> String {
     let height = (HEAD + PLOT + FOOT) * charts.len() as f64;
     let mut out = String::new();
@@ -117,7 +117,7 @@ impl Chart {
         Ok(())
     }
 
-    /// Where the horizontal axis is marked.
+    /// The ticks of the horizontal axis.
     fn marks(&self, from: f64, to: f64) -> Vec<f64> {
         match self.scale {
             Scale::Linear => {
@@ -136,7 +136,7 @@ impl Chart {
     }
 }
 
-/// A round step that divides this into a handful.
+/// A round step that divides the range into a few ticks.
 fn step(range: f64) -> f64 {
     if range <= 0.0 || !range.is_finite() {
         return 1.0;

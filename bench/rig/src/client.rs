@@ -1,4 +1,5 @@
-//! Driving a client through its work, and measuring it. The Go program does the same, step by step, under the same names.
+//! Drives a client through a scenario and measures it. The Go program does the same, step by step,
+//! with the same names.
 
 use std::collections::BTreeMap;
 use std::hint::black_box;
@@ -19,41 +20,43 @@ mod reads;
 
 /// A client to be measured.
 pub trait Subject {
-    /// Begins to follow the work with a handler for each of these, which is told of every event.
+    /// Starts the client with one handler for each of `ears`, which receives every event.
     fn start(&mut self, ears: &[Ear]);
 
-    /// How its cache is read, once it is full.
+    /// How its cache is read, once it is synced.
     fn reads(&self) -> Reads;
 
-    /// What else a handler can be made to do: where everything is decoded before it is called, nothing.
+    /// Additional handler depths to measure; empty if everything is decoded before a handler is
+    /// called.
     fn deeper(&self) -> &'static [Depth];
 }
 
-/// The label that is selected by, with the value that the first object in order of keys has: a workload's pods.
+/// The label used in selectors, with the value of the first object by key: the pods of one
+/// workload.
 pub const SELECTED: &str = "pod-template-hash";
 
 /// What a handler does with an event.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(u8)]
 pub enum Depth {
-    /// Reads its key.
+    /// Reads the key.
     Keys,
     /// Reads the body of the new object.
     New,
-    /// Reads the bodies of both.
+    /// Reads the bodies of the old and the new object.
     Both,
 }
 
-/// What a handler talks to. Each has its own, so that handlers do not wait for one another to count.
+/// The state of a handler. Each handler has its own, to avoid contention on the counters.
 #[derive(Debug, Clone, Default)]
 pub struct Ear {
-    /// What they have heard.
+    /// The events received so far.
     pub tally: Arc<Tally>,
     depth: Arc<AtomicU8>,
 }
 
 impl Ear {
-    /// What a handler is to do.
+    /// What the handler does with events.
     pub fn depth(&self) -> Depth {
         match self.depth.load(Ordering::Relaxed) {
             0 => Depth::Keys,
@@ -67,10 +70,10 @@ impl Ear {
     }
 }
 
-/// Figures by name.
+/// Measurements by name.
 pub type Figures = BTreeMap<String, f64>;
 
-/// Drives a client as asked for on the command line, and prints what was measured.
+/// Runs a client as specified on the command line, and prints the measurements.
 pub fn run(options: &Options, subject: impl Subject) -> io::Result<()> {
     let mut drive = Drive {
         control: Control::new(&options.server),
@@ -100,7 +103,7 @@ struct Drive<S> {
 }
 
 impl<S: Subject> Drive<S> {
-    /// First list, updates, deletions, a full relist, and delays.
+    /// First list, updates, deletions, a full relist, and latencies.
     fn life(&mut self) -> io::Result<()> {
         self.first_list(1)?;
         self.updates(Depth::Keys)?;
@@ -117,7 +120,8 @@ impl<S: Subject> Drive<S> {
             let delays = self.delays(per_second, count, || {})?;
             self.percentiles(&format!("delay.{per_second}"), delays);
         }
-        // At the end: what has been decoded is kept for a while, and would count as held.
+        // Last, because decoded bodies are cached for some time and would count as memory of the
+        // store.
         if self.options.deeper {
             self.subject.deeper().iter().try_for_each(|depth| self.updates(*depth))?;
         }
@@ -227,7 +231,8 @@ impl<S: Subject> Drive<S> {
         Ok(())
     }
 
-    /// What handlers cost: the same updates with as many as were asked for. The runner compares with one.
+    /// The cost of handlers: the same updates with the requested number of handlers. The runner
+    /// compares with one handler.
     fn handlers(&mut self) -> io::Result<()> {
         let (handlers, count) = (self.options.handlers, self.options.updates);
         self.first_list(handlers)?;
@@ -239,14 +244,14 @@ impl<S: Subject> Drive<S> {
         Ok(())
     }
 
-    /// Waits until changes come through again: after a relist a client may wait for a while before it watches.
+    /// Waits until changes arrive again: after a relist a client may back off before it watches.
     fn wake_up(&self) -> io::Result<()> {
         self.want(1);
         self.control.updates(1)?;
         self.wait("an update")
     }
 
-    /// The times from the server's write to the handler's call, in microseconds, sorted.
+    /// The latencies from the server's write to the handler's call, in microseconds, sorted.
     fn delays(&self, per_second: u64, count: u64, end: impl FnOnce()) -> io::Result<Vec<f64>> {
         let Some(Ear { tally, .. }) = self.ears.first() else { return Ok(Vec::new()) };
         tally.time(count as usize);
@@ -271,7 +276,7 @@ impl<S: Subject> Drive<S> {
         }
     }
 
-    /// Waits until the process has come to rest: housework after a first list is part of its price.
+    /// Waits until the process is idle: background work after a first list is part of its cost.
     fn settle(&self) {
         const STEP: Duration = Duration::from_millis(500);
         let (quiet, longest) = (self.options.settle, 4 * self.options.settle);
@@ -292,17 +297,17 @@ impl<S: Subject> Drive<S> {
         }
     }
 
-    /// What handlers are to do.
+    /// Sets what handlers do with events.
     fn go(&self, depth: Depth) {
         self.ears.iter().for_each(|ear| ear.go(depth));
     }
 
-    /// Every handler wants so many events more than now: to be called before they can come.
+    /// Makes every handler expect this many more events; must be called before they can arrive.
     fn want(&self, more: u64) {
         self.ears.iter().for_each(|ear| ear.tally.want(more));
     }
 
-    /// What went over the wire since the last time.
+    /// Records the traffic since the last call.
     fn wire(&mut self, phase: &str) -> io::Result<()> {
         let now = self.control.counters()?;
         let before = std::mem::replace(&mut self.counted, now);

@@ -1,58 +1,58 @@
-//! Telling the replay server what to do.
+//! Client for the control API of the replay server.
 
 use std::io::{self, Read, Write};
 use std::net::TcpStream;
 
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
 
-/// What the server will send.
+/// The events that the server will send.
 #[derive(Debug, Clone, Copy, Serialize, Deserialize)]
 pub struct Phase {
-    /// So many events.
+    /// Number of events.
     pub events: u64,
-    /// The last of them of this version.
+    /// The resource version of the last event.
     pub version: u64,
 }
 
-/// What the server has sent.
+/// The traffic of the server.
 #[derive(Debug, Clone, Copy, Default, Serialize, Deserialize)]
 pub struct Counters {
     /// Lists and pages of lists.
     pub lists: u64,
-    /// Watches, streaming lists included.
+    /// Watches, including streaming lists.
     pub watches: u64,
-    /// Bytes of their answers, headers included.
+    /// Bytes of their responses, including headers.
     pub bytes: u64,
 }
 
-/// The way to the server.
+/// A client of the control API.
 #[derive(Debug, Clone)]
 pub struct Control {
     address: String,
 }
 
 impl Control {
-    /// To the server at this address.
+    /// Creates a client of the server at this address.
     pub fn new(address: impl Into<String>) -> Self {
         Self { address: address.into() }
     }
 
-    /// So many updates, as fast as they are read.
+    /// Sends this many updates as fast as they are read.
     pub fn updates(&self, count: u64) -> io::Result<Phase> {
         self.ask(&format!("updates?count={count}"))
     }
 
-    /// So many deletions, then the same objects again.
+    /// Deletes this many objects, then creates them again.
     pub fn churn(&self, count: u64) -> io::Result<Phase> {
         self.ask(&format!("churn?count={count}"))
     }
 
-    /// A new version of everything, and no watch can go on.
+    /// Gives every object a new version, and expires all watches.
     pub fn relist(&self) -> io::Result<Phase> {
         self.ask("relist?")
     }
 
-    /// So many updates, so many in a second.
+    /// Sends this many updates at this rate.
     pub fn rate(&self, per_second: u64, count: u64) -> io::Result<Phase> {
         self.ask(&format!("rate?per_second={per_second}&count={count}"))
     }
@@ -62,7 +62,7 @@ impl Control {
         self.ask("times?")
     }
 
-    /// What has been sent so far.
+    /// The traffic so far.
     pub fn counters(&self) -> io::Result<Counters> {
         self.ask("counters?")
     }

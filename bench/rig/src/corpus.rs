@@ -1,8 +1,10 @@
-//! Objects in a file, as they go over the wire: JSON from the generator, and protobuf that the Go program makes of it.
+//! Corpus files with objects in wire format: JSON from the generator, and protobuf converted from
+//! it by the Go program.
 //!
-//! Little endian: eight bytes of magic, a `u64` that tells one content from another, the number of objects as `u32`; then for
-//! each object its two states, each a `u32` length, a `u32` offset of its ten digits of resourceVersion, and the bytes; a second
-//! state of no length is like the first. At the end, as a `u32` each, the objects in the order of their keys.
+//! Little endian: eight bytes of magic, a `u64` content hash, the number of objects as `u32`; then
+//! for each object its two states, each a `u32` length, a `u32` offset of its ten-digit
+//! resourceVersion, and the bytes; a second state of length 0 equals the first. At the end, as a
+//! `u32` each, the objects in the order of their keys.
 
 use std::borrow::Cow;
 use std::fs::File;
@@ -18,18 +20,18 @@ use crate::work::Work;
 const MAGIC: &[u8; 8] = b"corpus02";
 const HEADER: usize = 20;
 
-/// What stands where a version goes: ten digits that nothing else in an object has.
+/// The placeholder of a resource version: ten digits that do not occur elsewhere in an object.
 const PLACEHOLDER: u64 = 7_777_777_777;
 const SEED: u64 = 7;
-/// So many objects, from all over a corpus, tell its content.
+/// Number of sampled objects for the content hash.
 const TELLING: u64 = 64;
-/// What is larger stays in its file, where the system keeps of it what there is room for.
+/// Larger corpora are not loaded but read from the file, relying on the page cache.
 const IN_MEMORY: u64 = 2 << 30;
 
-/// The least version; all have ten digits.
+/// The minimum resource version; all have ten digits.
 pub const BASE_VERSION: u64 = 1_000_000_000;
 
-/// Objects, read, in the order of their keys.
+/// A corpus, with its objects ordered by key.
 #[derive(Debug)]
 pub struct Corpus {
     bytes: Bytes,
@@ -50,7 +52,7 @@ struct State {
 }
 
 impl Corpus {
-    /// Reads a file.
+    /// Opens a corpus file.
     pub fn read(path: &Path) -> io::Result<Self> {
         let broken = || io::Error::new(io::ErrorKind::InvalidData, format!("{} is no corpus", path.display()));
         let file = File::open(path)?;
@@ -93,17 +95,17 @@ impl Corpus {
         Ok(Self { bytes: bytes.map_or(Bytes::File(file), Bytes::Memory), objects })
     }
 
-    /// How many objects.
+    /// Number of objects.
     pub fn count(&self) -> usize {
         self.objects.len()
     }
 
-    /// How many bytes an object has in a state.
+    /// The size in bytes of an object in a state.
     pub fn len(&self, object: usize, state: usize) -> usize {
         self.objects[object][state].len
     }
 
-    /// An object in a state, and where its version stands in it.
+    /// An object in a state, and the offset of its resource version.
     pub fn object(&self, object: usize, state: usize) -> (Cow<'_, [u8]>, usize) {
         let State { at, len, version_at } = self.objects[object][state];
         let bytes = match &self.bytes {
@@ -124,13 +126,13 @@ fn number(reader: &mut impl Read) -> io::Result<u32> {
     Ok(u32::from_le_bytes(four))
 }
 
-/// Where the corpus of so many objects lies, by form.
+/// The path of the corpus with this many objects in this format.
 pub fn path(folder: &Path, work: Work, count: u64, form: &str) -> PathBuf {
     folder.join(format!("{work}-{count}.{form}"))
 }
 
-/// Makes the JSON corpus, unless there is the same already; where it is, and what tells its content. Objects are written as they are
-/// made, so that their number is limited by the disk alone.
+/// Generates the JSON corpus, unless it already exists; returns its path and content hash. Objects
+/// are written as they are generated, so their number is limited only by the disk.
 pub fn make(folder: &Path, work: Work, count: u64) -> io::Result<(PathBuf, u64)> {
     let cluster = Generator::new(SEED);
     let telling = telling(cluster, work, count)?;
@@ -162,14 +164,14 @@ pub fn make(folder: &Path, work: Work, count: u64) -> io::Result<(PathBuf, u64)>
     Ok((path, telling))
 }
 
-/// What tells the content of a corpus, if there is one.
+/// The content hash of a corpus, if it exists.
 pub fn tag(path: &Path) -> Option<u64> {
     let mut header = [0; HEADER];
     File::open(path).ok()?.read_exact(&mut header).ok()?;
     (&header[..8] == MAGIC).then(|| u64::from_le_bytes(header[8..16].try_into().expect("eight bytes")))
 }
 
-/// Some of the objects, from all over: whatever changes the generator changes one of them.
+/// Hashes a sample of the objects: any change of the generator changes at least one of them.
 fn telling(cluster: Generator, work: Work, count: u64) -> io::Result<u64> {
     let mut hasher = DefaultHasher::new();
     let mut buffer = Vec::new();

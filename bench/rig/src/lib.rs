@@ -1,4 +1,5 @@
-//! What the parts of the rig share: the work, the corpora it is served from, how a client is driven and measured, and how figures are drawn.
+//! Shared code of the benchmark rig: workloads, corpora, driving and measuring a client, and
+//! charts.
 
 pub mod chart;
 pub mod client;

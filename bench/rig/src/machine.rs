@@ -1,4 +1,4 @@
-//! What it was measured on.
+//! The environment of the measurements.
 
 use std::path::Path;
 use std::process::Command;
@@ -6,7 +6,7 @@ use std::{fmt, fs};
 
 use serde::Serialize;
 
-/// A machine, and the tools on it.
+/// The machine and its tool versions.
 #[derive(Debug, Serialize)]
 pub struct Machine {
     pub processor: String,
@@ -19,12 +19,12 @@ pub struct Machine {
     pub kube_rs: String,
     pub commit: String,
     pub date: String,
-    /// How busy the machine was when it began.
+    /// The load at the start.
     pub load: String,
 }
 
 impl fmt::Display for Machine {
-    /// Where, when and with what something was measured.
+    /// Formats the machine, the time and the tool versions.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { commit, date, processor, cores, memory_gib, kernel, load, rust, go, client_go, kube_rs } = self;
         write!(
@@ -36,7 +36,7 @@ impl fmt::Display for Machine {
 }
 
 impl Machine {
-    /// Looks around.
+    /// Collects the information.
     pub fn look(root: &Path) -> Self {
         let read = |path: &str| fs::read_to_string(path).unwrap_or_default();
         let field = |text: &str, name: &str| {

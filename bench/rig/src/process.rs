@@ -1,4 +1,4 @@
-//! What this process has used so far.
+//! Resource usage of this process.
 
 use std::fs;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
@@ -11,25 +11,25 @@ pub fn cpu() -> Duration {
     Duration::new(time.tv_sec.unsigned_abs(), u32::try_from(time.tv_nsec).unwrap_or(0))
 }
 
-/// The wall clock, which all processes of a machine share.
+/// The wall clock, which is the same for all processes of a machine.
 pub fn now_nanos() -> u64 {
     let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     u64::try_from(now.as_nanos()).unwrap_or(u64::MAX)
 }
 
-/// Bytes in memory now.
+/// Current resident bytes.
 pub fn resident() -> f64 {
     status("VmRSS:")
 }
 
-/// The most bytes in memory since the last [`forget_peak`].
+/// Maximum resident bytes since the last [`forget_peak`].
 pub fn peak() -> f64 {
     status("VmHWM:")
 }
 
-/// Begins to look for the peak anew.
+/// Resets the peak.
 pub fn forget_peak() {
-    // Where the kernel does not do it, peaks are those since the start.
+    // If the kernel does not support it, peaks are those since the start.
     drop(fs::write("/proc/self/clear_refs", "5"));
 }
 

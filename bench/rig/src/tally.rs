@@ -1,4 +1,4 @@
-//! What a handler has heard.
+//! The event counter of a handler.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
@@ -7,7 +7,8 @@ use parking_lot::{Condvar, Mutex};
 
 use crate::process::now_nanos;
 
-/// Counts events, wakes whoever waits for so many of them, and notes times if asked to.
+/// Counts events, wakes the waiter when the expected number has arrived, and optionally records
+/// times.
 #[derive(Debug, Default)]
 pub struct Tally {
     heard: AtomicU64,
@@ -19,7 +20,7 @@ pub struct Tally {
 }
 
 impl Tally {
-    /// An event was heard. Its version is looked at only while times are taken.
+    /// Counts an event. Its version is read only while times are recorded.
     pub fn hear(&self, version: impl FnOnce() -> u64) {
         if self.timing.load(Ordering::Relaxed) {
             let now = now_nanos();
@@ -31,17 +32,17 @@ impl Tally {
         }
     }
 
-    /// How many so far.
+    /// Number of events so far.
     pub fn heard(&self) -> u64 {
         self.heard.load(Ordering::Acquire)
     }
 
-    /// Wants this many events more than now: to be called before they can come.
+    /// Expects this many more events; must be called before they can arrive.
     pub fn want(&self, more: u64) {
         self.wanted.store(self.heard() + more, Ordering::Release);
     }
 
-    /// Waits for what is wanted; false if nothing has come for a long time.
+    /// Waits for the expected events. Returns false if no event arrives for a long time.
     pub fn wait(&self) -> bool {
         const PATIENCE: Duration = Duration::from_secs(30);
         let (mut last, mut since) = (self.heard(), Instant::now());
@@ -58,13 +59,13 @@ impl Tally {
         true
     }
 
-    /// Notes times from now on.
+    /// Starts recording times.
     pub fn time(&self, room: usize) {
         *self.times.lock() = Vec::with_capacity(room);
         self.timing.store(true, Ordering::Release);
     }
 
-    /// The times since: version and time.
+    /// The recorded times: version and time.
     pub fn timed(&self) -> Vec<(u64, u64)> {
         self.timing.store(false, Ordering::Release);
         std::mem::take(&mut self.times.lock())

@@ -1,11 +1,11 @@
-//! What there is to follow: kinds and their sizes.
+//! Workloads: kinds and their sizes.
 
 use std::fmt;
 use std::str::FromStr;
 
 use kube_embedded::generate::{Generator, Sample};
 
-/// A kind of objects to follow.
+/// A kind of objects to watch.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Work {
     /// 6 to 9 KB, with managedFields.
@@ -14,17 +14,17 @@ pub enum Work {
     EndpointSlices,
     /// 1 KB.
     Events,
-    /// Custom resources of 1 KB: no protobuf.
+    /// Custom resources of 1 KB; not available in protobuf.
     Certificates,
     /// 100 KB.
     ConfigMaps,
 }
 
 impl Work {
-    /// All of them.
+    /// All workloads.
     pub const ALL: [Self; 5] = [Self::Pods, Self::EndpointSlices, Self::Events, Self::Certificates, Self::ConfigMaps];
 
-    /// The resource's name in paths, and on the command line.
+    /// The plural name in paths and on the command line.
     pub fn plural(self) -> &'static str {
         match self {
             Self::Pods => "pods",
@@ -35,7 +35,7 @@ impl Work {
         }
     }
 
-    /// Its kind.
+    /// The kind.
     pub fn kind(self) -> &'static str {
         match self {
             Self::Pods => "Pod",
@@ -46,7 +46,7 @@ impl Work {
         }
     }
 
-    /// Its group and version, as in `apiVersion`.
+    /// The group and version, as in `apiVersion`.
     pub fn api_version(self) -> &'static str {
         match self {
             Self::Pods | Self::Events | Self::ConfigMaps => "v1",
@@ -55,18 +55,19 @@ impl Work {
         }
     }
 
-    /// Where it is listed and watched.
+    /// The path for list and watch.
     pub fn path(self) -> String {
         let root = if self.api_version().contains('/') { "apis" } else { "api" };
         format!("/{root}/{}/{}", self.api_version(), self.plural())
     }
 
-    /// Whether the server speaks protobuf for it.
+    /// Whether the server supports protobuf for it.
     pub fn has_protobuf(self) -> bool {
         self != Self::Certificates
     }
 
-    /// The object with this number, in its first and its second state; none where only its version changes.
+    /// The object with this index in its first and second state; the second is `None` if only the
+    /// version changes.
     pub fn states(self, cluster: Generator, index: u64) -> (Sample, Option<Sample>) {
         match self {
             Self::Pods => (cluster.pod(index), Some(cluster.pod_at(index, 1))),
@@ -92,5 +93,5 @@ impl fmt::Display for Work {
     }
 }
 
-/// What the name of a figure ends with where workers of ours ask for items themselves, instead of being called with them.
+/// Suffix of the figures of workers that take items themselves, instead of being called with them.
 pub const BY_HAND: &str = ", next and done by hand";

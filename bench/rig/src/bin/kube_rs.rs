@@ -1,5 +1,5 @@
-//! kube-runtime's watcher and reflector, to be measured. Settings: `list` and `stream`, its two ways to list; with `+gzip` answers
-//! may be compressed.
+//! kube-runtime's watcher and reflector as a benchmark subject. Settings: `list` and `stream`, its
+//! two list strategies; with `+gzip` responses may be compressed.
 
 use std::fmt::Debug;
 use std::hash::Hash;
@@ -99,17 +99,17 @@ where
     ways: Ways<K>,
 }
 
-/// So many events may wait for the slowest of several handlers.
+/// Capacity of the event buffer for the slowest of several handlers.
 const BUFFER: usize = 1_024;
 
-/// What is done with objects of a kind.
+/// The operations on objects of a kind.
 struct Ways<K: Resource + Clone + 'static>
 where
     K::DynamicType: Eq + Hash + Clone,
 {
     look: fn(&K) -> usize,
     node: fn(&K) -> Option<String>,
-    /// One more stream of what changes, where the kind has them.
+    /// Subscribes to changes, if the kind supports it.
     share: Share<K>,
 }
 
@@ -129,8 +129,9 @@ where
     K: Resource + Clone + DeserializeOwned + Debug + Send + Sync + 'static,
     K::DynamicType: Eq + Hash + Clone + Send + Sync,
 {
-    /// There is one stream, and whoever reads it is the one handler. Where handlers are counted, each has a stream of its own that
-    /// the first one feeds (`reflect_shared`, which tells of no deletions).
+    /// kube-runtime has one stream, whose reader is the only handler. To measure several handlers,
+    /// each has its own stream, fed by the first one (`reflect_shared`, which does not report
+    /// deletions).
     fn start(&mut self, ears: &[Ear]) {
         let config =
             if self.streaming { watcher::Config::default().streaming_lists() } else { watcher::Config::default() };
@@ -193,7 +194,7 @@ where
                 let (store, refs) = (store(), refs.clone());
                 Box::new(move |nth| store.get(&refs[nth % count]).map_or(0, |object| look(&object)))
             },
-            // There are no indexes: everything is looked at.
+            // There are no indexes, so every object is scanned.
             index: {
                 let store = store();
                 Box::new(move |nth| {

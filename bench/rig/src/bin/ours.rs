@@ -1,7 +1,8 @@
-//! Our informer, to be measured. Settings: `plain`, `compact`, `decoded`; with `+gzip` answers may be compressed, with
-//! `+protobuf` they are asked for in that form, with `+lean` managedFields are dropped; `+mimalloc` is for
-//! `ours_mimalloc`, which is this program with another allocator. A setting of the wire is one more word and one
-//! more line in `informer`; the runner's `WIRES` has it measured beside the others.
+//! This project's informer as a benchmark subject. Settings: `plain`, `compact`, `decoded`; with
+//! `+gzip` responses may be compressed, with `+protobuf` they are requested in that format, with
+//! `+lean` managedFields are dropped; `+mimalloc` is for `ours_mimalloc`, which is this program
+//! with another allocator. A new wire setting needs one more word and one more line in `informer`;
+//! the runner's `WIRES` adds it to the measurements.
 
 use std::hint::black_box;
 
@@ -94,7 +95,7 @@ impl<K: Object> Subject for Ours<K> {
         }
         for ear in ears {
             let (ear, look) = (ear.clone(), self.look);
-            // Every event is told, so that everybody does the same work.
+            // Every event is delivered, so that all clients do the same work.
             let backlog = Backlog::Every { limit: 1 << 20, overflow: Overflow::Coalesce };
             let handler = self.informer.handler().backlog(backlog).on_event(move |event| heard(&ear, look, &event));
             self.handlers.push(handler);

@@ -1,4 +1,5 @@
-//! Our informer in a program that has another allocator than the system's. What decodes many objects allocates much.
+//! This project's informer with mimalloc instead of the system allocator. Decoding many objects
+//! allocates a lot.
 
 #[path = "ours.rs"]
 mod ours;

@@ -1,7 +1,8 @@
-//! What work queues cost: `queue ours|plain ITEMS`. The Go program does the same with client-go's (`go/queue.go`).
+//! Cost of work queues: `queue ours|plain ITEMS`. The Go program measures client-go's
+//! (`go/queue.go`) in the same way.
 //!
-//! Nanoseconds of CPU time (of all threads) for each item, the least of several runs. `plain` is a `Mutex<VecDeque>` that does
-//! nothing but first in, first out: what there is to pay for a lock and a list.
+//! Nanoseconds of CPU time (of all threads) per item, the minimum of several runs. `plain` is a
+//! `Mutex<VecDeque>` that only does first in, first out: the cost of a lock and a list.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -17,8 +18,9 @@ use tokio::runtime::{Builder, Runtime};
 use tokio::sync::Notify;
 
 const KEYS: usize = 100_000;
-/// Where one adds while others work: so many are added, then their end is waited for. So each of them has its turn. Without that whoever is
-/// faster, adder or worker, decides how many are added again before they had one, and how much there is to do.
+/// Batch size when one task adds while others work: the adder waits until the batch is done, so
+/// that every item is processed. Otherwise the relative speed of adder and workers determines how
+/// many items are coalesced, and therefore the amount of work.
 const AT_A_TIME: usize = 1_000;
 const RUNS: usize = 3;
 const WORKERS: [usize; 3] = [1, 2, 8];
@@ -155,7 +157,7 @@ fn with_workers(workers: usize) -> String {
     format!("one adder, {workers} workers, 1,000 at a time")
 }
 
-/// Those of which the end is waited for.
+/// A batch that the adder waits for.
 #[derive(Default)]
 struct Round {
     left: AtomicUsize,
@@ -170,7 +172,7 @@ impl Round {
     }
 }
 
-/// One task adds, so many others work, on two threads.
+/// One task adds and `workers` tasks process items, on two threads.
 fn with<W>(workers: usize, keys: &Arc<[ObjectKey]>, rounds: usize, work: impl Fn(WorkQueue<ObjectKey>, Arc<Round>) -> W)
 where
     W: Future<Output = ()> + Send + 'static,
@@ -218,7 +220,7 @@ fn current_thread() -> Runtime {
     Builder::new_current_thread().enable_time().build().expect("a runtime can be had")
 }
 
-/// First in, first out, nothing else.
+/// A plain FIFO queue.
 #[derive(Default)]
 struct Plain {
     items: Mutex<(VecDeque<ObjectKey>, bool)>,

@@ -1,8 +1,10 @@
-//! What protobuf on the wire would save: `wire JSON-CORPUS PROTOBUF-CORPUS`, of the same objects.
+//! Potential savings of protobuf on the wire: `wire JSON-CORPUS PROTOBUF-CORPUS`, of the same
+//! objects.
 //!
-//! For both forms: bytes, the time to read an object's metadata out of it and copy it, what zstd with a dictionary makes of it, and the time
-//! to decode it, with and without managedFields.
-//! The reader of protobuf is a prototype: it finds what the scanner of JSON finds, in a message of which it decodes nothing else.
+//! For both formats: bytes, the time to extract an object's metadata and copy it, the size after
+//! zstd compression with a dictionary, and the time to decode it, with and without managedFields.
+//! The protobuf reader is a prototype: it extracts the same fields as the JSON scanner, without
+//! decoding the rest of the message.
 
 use std::hint::black_box;
 use std::path::Path;
@@ -25,7 +27,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         bytes / corpus.count()
     };
     println!("bytes an object: JSON {}, protobuf {}", mean(&json), mean(&protobuf));
-    // The least of several rounds, in microseconds an object.
+    // The minimum of several rounds, in microseconds per object.
     let time = |corpus: &Corpus, f: &mut dyn FnMut(&[u8])| {
         let round = |_| {
             let start = process::cpu();
@@ -86,7 +88,7 @@ fn objects(corpus: &Corpus, whole: impl Fn(&[u8]) -> Vec<u8>) -> Vec<Vec<u8>> {
     (0..corpus.count()).map(|nth| whole(&corpus.object(nth, 0).0)).collect()
 }
 
-/// What is always needed of an object, borrowed from its bytes.
+/// The metadata that is always needed, borrowed from the object's bytes.
 #[derive(Debug, Default)]
 struct Metadata<'b> {
     name: &'b [u8],
@@ -95,12 +97,12 @@ struct Metadata<'b> {
     version: &'b [u8],
     generation: u64,
     deletion: Option<&'b [u8]>,
-    /// Whole entries: how many there are is known, what they say is not looked at, as in JSON.
+    /// Number of entries, whose content is not read, as in JSON.
     labels: usize,
     owners: usize,
 }
 
-/// Reads the metadata of an object. Spec and status are not even passed over.
+/// Extracts the metadata of an object. Stops before spec and status.
 fn metadata(object: &[u8]) -> Option<Metadata<'_>> {
     let mut fields = Fields(object);
     let (1, Value::Bytes(meta)) = fields.next()? else { return None };
@@ -136,7 +138,7 @@ enum Value<'b> {
     Bytes(&'b [u8]),
 }
 
-/// The fields of a message, in order; ends where they make no sense.
+/// Iterates over the fields of a message; ends at invalid data.
 struct Fields<'b>(&'b [u8]);
 
 impl<'b> Fields<'b> {

@@ -7,45 +7,45 @@ use std::time::Duration;
 use super::Depth;
 use crate::work::Work;
 
-/// What a client is to do.
+/// The options of a client.
 #[derive(Debug, Clone)]
 pub struct Options {
-    /// Where the replay server is.
+    /// The address of the replay server.
     pub server: String,
-    /// The kind to follow.
+    /// The kind to watch.
     pub work: Work,
-    /// How many objects there are.
+    /// Number of objects.
     pub count: u64,
-    /// The setting of the client: each knows its own.
+    /// The client-specific setting.
     pub setting: String,
-    /// What is measured.
+    /// The scenario to measure.
     pub scenario: Scenario,
     /// What handlers do during the first list.
     pub depth: Depth,
-    /// How many updates.
+    /// Number of updates.
     pub updates: u64,
-    /// How many deletions.
+    /// Number of deletions.
     pub churn: u64,
-    /// Whether there is a relist.
+    /// Whether to relist.
     pub relist: bool,
-    /// Updates in a second, and how many of them.
+    /// Updates per second, and how many updates.
     pub rates: Vec<(u64, u64)>,
-    /// Whether handlers are also measured that decode.
+    /// Whether to measure handlers that decode, too.
     pub deeper: bool,
-    /// How many handlers.
+    /// Number of handlers.
     pub handlers: u64,
-    /// How long a process must rest to be at rest.
+    /// How long a process must be idle to count as settled.
     pub settle: Duration,
     /// How long to measure each way of reading.
     pub read_millis: u64,
 }
 
-/// What is measured.
+/// The measured scenario.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Scenario {
-    /// First list, updates, deletions, a relist, delays.
+    /// First list, updates, deletions, a relist, latencies.
     Life,
-    /// The first list alone.
+    /// Only the first list.
     Sync,
     /// Reading.
     Reads,
@@ -54,7 +54,7 @@ pub enum Scenario {
 }
 
 impl Options {
-    /// From the command line: `--name value` pairs.
+    /// Parses the command line: `--name value` pairs.
     pub fn parse() -> Result<Self, String> {
         let arguments: Vec<String> = env::args().skip(1).collect();
         let mut options = Self {
@@ -115,7 +115,7 @@ fn number<N: FromStr>(text: &str) -> Result<N, String> {
     text.parse().map_err(|_| format!("{text} is no number"))
 }
 
-/// `200x1000,1000x5000`: updates in a second, times how many.
+/// Parses `200x1000,1000x5000`: updates per second, times their number.
 fn rates(text: &str) -> Result<Vec<(u64, u64)>, String> {
     let rate = |rate: &str| {
         let (per_second, count) = rate.split_once('x').ok_or_else(|| format!("{rate} is no rate"))?;

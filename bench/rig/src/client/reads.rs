@@ -1,37 +1,37 @@
-//! The ways to read a cache.
+//! Ways of reading a cache.
 
 use std::hint::black_box;
 use std::time::{Duration, Instant};
 
 use crate::process;
 
-/// One way to read: takes a number to choose by, gives something that depends on what was read.
+/// A read: takes a number that selects what to read, and returns a value that depends on it.
 pub type Read = Box<dyn Fn(usize) -> usize + Send + Sync>;
 
-/// The ways to read a cache. What is found must be looked at, at least its version.
+/// The ways of reading a cache. Each read must access at least the version of the objects it finds.
 pub struct Reads {
-    /// How many objects there are.
+    /// Number of objects.
     pub count: usize,
-    /// An object by its key, metadata looked at.
+    /// Gets an object by key and reads its metadata.
     pub get: Read,
-    /// An object by its key, a field of its body looked at.
+    /// Gets an object by key and reads a field of its body.
     pub body: Read,
-    /// By an index of node names.
+    /// Reads an index of node names.
     pub index: Read,
-    /// One namespace.
+    /// Lists one namespace.
     pub namespace: Read,
-    /// By a label selector, over everything.
+    /// Lists everything with a label selector.
     pub select: Read,
-    /// Everything.
+    /// Lists everything.
     pub list: Read,
 }
 
-/// So many objects are read again and again.
+/// Number of objects that are read repeatedly.
 const SAME: usize = 1_000;
 const BATCHES: usize = 9;
 
 impl Reads {
-    /// Nanoseconds of CPU for each way.
+    /// CPU time in nanoseconds of each way.
     pub fn measure(&self, millis: u64) -> Vec<(&'static str, f64)> {
         let scattered = |nth: usize| nth.wrapping_mul(7919) % self.count;
         let same = |nth: usize| scattered(nth % SAME);
@@ -49,11 +49,12 @@ impl Reads {
     }
 }
 
-/// The median of several batches, after one to warm up. Every batch goes on where the last one ended.
+/// The median of several batches, after a warm-up batch. Every batch continues where the previous
+/// one ended.
 fn measure(millis: u64, read: &dyn Fn(usize) -> usize) -> f64 {
     let batch = Duration::from_millis(millis) / (BATCHES as u32);
     let mut nth = 0;
-    // The clock is not looked at for every one of the fast ones.
+    // For fast reads the clock is not read each time.
     let once = Instant::now();
     black_box(read(nth));
     let burst = if once.elapsed() > Duration::from_micros(20) { 1 } else { 64 };

@@ -91,7 +91,7 @@ async fn get_reads_the_object_at_any_version_reached(api: Api) {
     let last = ns.change("a", "1").await.version();
     for version in ["", &last.to_string(), &first.to_string(), "1", "0"] {
         let answer = api.get(&ns.path(&format!("configmaps/a?resourceVersion={version}"))).await;
-        // The second request ensures that the watch cache is up to date.
+        // The request at the second version waits until the watch cache is up to date.
         assert_eq!(answer.is(200).version(), last, "at {version:?}");
     }
 }

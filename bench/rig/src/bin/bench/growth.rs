@@ -1,4 +1,4 @@
-//! What more objects and more handlers cost: whether cost grows with them and no faster.
+//! Scaling: whether cost grows at most linearly with the number of objects and handlers.
 
 use std::fmt::Write;
 
@@ -9,26 +9,26 @@ use crate::plan::{HANDLERS, Options, handlers_group};
 use crate::summary::{ONE_MORE, Summary};
 use crate::table::{Unit, digits};
 
-/// So many objects.
+/// Object counts.
 pub const COUNTS: [u64; 4] = [10_000, 30_000, 100_000, 300_000];
-/// Peers have no more than this: of 300,000 pods they would hold 5 to 16 GB.
+/// Maximum object count of other clients: they would need 5 to 16 GB for 300,000 pods.
 pub const PEERS_TO: u64 = 100_000;
-/// Each object of the most may cost so many times one of the fewest.
+/// Maximum ratio of the cost per object at the largest count to that at the smallest.
 const MOST: f64 = 1.2;
 
-/// The group of clients with so many objects.
+/// The group of clients with this many objects.
 pub fn group(count: u64) -> String {
     format!("{count} pods")
 }
 
-/// What was found.
+/// The measured growth.
 pub struct Growth<'a> {
     summary: &'a Summary,
     counts: Vec<u64>,
     names: Vec<String>,
 }
 
-/// Something that an object, or an update, costs.
+/// A cost per object or per update.
 struct Cost {
     title: &'static str,
     unit: Unit,
@@ -68,7 +68,7 @@ const COSTS: [Cost; 5] = [
 ];
 
 impl<'a> Growth<'a> {
-    /// Reads what was measured.
+    /// Extracts the growth from the measurements.
     pub fn of(summary: &'a Summary, options: &Options) -> Self {
         let counts: Vec<u64> = COUNTS.iter().map(|count| if options.quick { count / 10 } else { *count }).collect();
         let groups = counts.iter().map(|count| group(*count)).chain(HANDLERS.map(handlers_group));

@@ -1,4 +1,4 @@
-//! Running clients and servers.
+//! Starts clients and servers.
 
 use std::collections::BTreeMap;
 use std::error::Error;
@@ -14,7 +14,7 @@ use rig::work::Work;
 
 use crate::plan::{Job, Plan, What, Who};
 
-/// Where everything that is run lies.
+/// The paths of all programs and corpora.
 pub struct Workshop {
     binaries: PathBuf,
     folder: PathBuf,
@@ -22,7 +22,7 @@ pub struct Workshop {
 }
 
 impl Workshop {
-    /// Builds and generates what the plan needs. Corpora are kept for the next time.
+    /// Builds and generates everything that the plan needs. Corpora are kept for later runs.
     pub fn open(root: &Path, plan: &Plan) -> Result<Self, Box<dyn Error>> {
         let folder = root.join("target/bench");
         fs::create_dir_all(&folder)?;
@@ -38,7 +38,7 @@ impl Workshop {
             build.current_dir(root.join("bench/go")).args(["build", "-o"]).arg(&workshop.go).arg(".");
             succeed(&mut build)?;
         }
-        // Of each work, whether anybody wants it as protobuf.
+        // For each workload, whether any client uses protobuf.
         let mut wanted: BTreeMap<(Work, u64), bool> = BTreeMap::new();
         for job in &plan.jobs {
             if let What::Follow { work, count, .. } = job.what {
@@ -57,7 +57,7 @@ impl Workshop {
         Ok(workshop)
     }
 
-    /// Runs one job; what it measured, and how many seconds all of it took.
+    /// Runs one job. Returns its measurements and the total duration in seconds.
     pub fn run(&self, job: &Job) -> Result<(Figures, f64), Box<dyn Error>> {
         let start = Instant::now();
         let figures = match &job.what {
@@ -94,7 +94,7 @@ impl Workshop {
         }
     }
 
-    /// A replay server that has at hand what a client of this setting asks for.
+    /// Starts a replay server with the corpus for a client with this setting.
     fn serve(&self, work: Work, count: u64, setting: &str) -> Result<Server, Box<dyn Error>> {
         let form = form_of(setting);
         let mut replay = Command::new(self.binaries.join("replay"));
@@ -115,22 +115,24 @@ impl Workshop {
     }
 }
 
-/// Has the host of a virtual machine hand out as much memory as a client may need, which the kernel then gives to that client.
+/// Makes the host of a virtual machine allocate as much memory as a client may need, which the
+/// kernel then gives to that client.
 ///
-/// Memory that nobody has used for a while goes back to the host, and who touches it next pays for it: the same list takes three times
-/// the CPU or not, whoever asks for it. The most that one of pods has held is seven times its corpus.
+/// Memory that is unused for some time returns to the host, and the next process to touch it pays
+/// for the page faults: the same list can take three times the CPU, for any client. The maximum
+/// measured for a client of pods is seven times its corpus.
 fn touch_memory(corpus: u64) {
     const MOST: u64 = 6 << 30;
     let bytes = corpus.saturating_mul(7).min(MOST);
     drop(std::hint::black_box(vec![1_u8; usize::try_from(bytes).unwrap_or(0)]));
 }
 
-/// The corpus that a client of this setting asks for.
+/// The corpus format for a client with this setting.
 fn form_of(setting: &str) -> &'static str {
     if wants_protobuf(setting) { "protobuf" } else { "json" }
 }
 
-/// Whether a client of this setting asks for protobuf.
+/// Whether a client with this setting uses protobuf.
 fn wants_protobuf(setting: &str) -> bool {
     setting.split('+').any(|word| word == "protobuf")
 }
@@ -142,7 +144,7 @@ struct Server {
 
 impl Drop for Server {
     fn drop(&mut self) {
-        // It ends with its input.
+        // The process ends when its standard input is closed.
         drop(self.process.stdin.take());
         drop(self.process.wait());
     }

@@ -1,7 +1,8 @@
-//! Runs everything, and writes a table, a plot and the raw figures: `just bench [--quick] [--only pods,queue] [--reps N] [--count N] [--out FOLDER]`.
-//! With `growth` as its first word it is more and more objects and handlers: `just growth`.
+//! Runs all benchmarks, and writes a table, a plot and the raw figures: `just bench [--quick]
+//! [--only pods,queue] [--reps N] [--count N] [--out FOLDER]`. With `growth` as the first argument
+//! it measures increasing numbers of objects and handlers instead: `just growth`.
 //!
-//! Repetitions are interleaved: every client does its work once before any does it a second time.
+//! Repetitions are interleaved: every client runs once before any client runs a second time.
 
 use std::fs;
 use std::path::PathBuf;

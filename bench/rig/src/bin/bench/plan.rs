@@ -1,4 +1,4 @@
-//! What is run.
+//! The benchmark plan.
 
 use std::env;
 use std::path::{Path, PathBuf};
@@ -7,17 +7,17 @@ use rig::work::Work;
 
 use crate::growth;
 
-/// Who is measured.
+/// The measured implementation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Who {
     ClientGo,
     KubeRs,
     Ours,
-    /// A lock and a list: what a queue cannot be cheaper than.
+    /// A mutex and a list: the lower bound for a queue.
     Plain,
 }
 
-/// One process to be run.
+/// A process to run.
 #[derive(Debug, Clone)]
 pub struct Job {
     pub group: String,
@@ -47,16 +47,16 @@ impl Job {
     }
 }
 
-/// What is to be found out.
+/// What the benchmark measures.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Question {
-    /// How everybody compares.
+    /// All clients compared with each other.
     SideBySide,
-    /// What more objects and more handlers cost.
+    /// The cost of more objects and more handlers.
     Growth,
 }
 
-/// The command line.
+/// The command line options.
 #[derive(Debug)]
 pub struct Options {
     pub question: Question,
@@ -93,7 +93,7 @@ impl Options {
                 _ => return Err(format!("no such option: {word} (bench/README.md has them)")),
             }
         }
-        // What was run in part or in haste does not go where the results are.
+        // Partial and quick runs do not overwrite the published results.
         let whole = !options.quick && options.only.is_empty();
         if !whole && options.out == root.join("bench/results") {
             options.out = root.join("target/bench/results");
@@ -109,16 +109,17 @@ pub struct Plan {
 
 type Client = (Who, String);
 
-/// What of ours is measured beside the peers, in each of these forms on the wire: JSON, and what else a client of ours can ask for.
+/// The store modes of this project that are measured, each with every wire format: JSON, and the
+/// others that the client supports.
 const KEEPS: [&str; 2] = ["plain", "compact"];
 pub const WIRES: &[&str] = &["", "+protobuf"];
 
 /// The group of clients that drop managedFields.
 pub const LEAN: &str = "pods, lean";
-/// The group in which ours have another allocator. Go brings its own.
+/// The group in which this project's clients use another allocator. Go has its own.
 pub const MIMALLOC: &str = "pods, mimalloc";
 
-/// So many handlers.
+/// Handler counts.
 pub const HANDLERS: [u64; 4] = [1, 4, 16, 64];
 
 impl Plan {
@@ -161,7 +162,7 @@ impl Plan {
         }
         self.kind(Work::ConfigMaps, 1_000 / scale, 4_000 / scale);
         self.queues(1_000_000 / scale);
-        // Slow, or between two others: once is enough.
+        // Slow or intermediate measurements are run only once.
         let between =
             |job: &Job| HANDLERS[1..HANDLERS.len() - 1].iter().any(|number| job.group == handlers_group(*number));
         for job in self.jobs.iter_mut().filter(|job| job.setting == "JSON+gzip" || between(job)) {
@@ -169,7 +170,7 @@ impl Plan {
         }
     }
 
-    /// More and more objects, and more and more handlers. Peers go as far as memory does.
+    /// Increasing numbers of objects and handlers. Other clients are limited by memory.
     fn growth(&mut self, options: &Options) {
         let scale = if options.quick { 10 } else { 1 };
         for count in growth::COUNTS.map(|count| count / scale) {
@@ -182,13 +183,13 @@ impl Plan {
             self.follow(&growth::group(count), &who, Work::Pods, count, "life", &more);
         }
         self.handlers(options.count.min(5_000) / scale, scale);
-        // Two of them differ by a third where memory is new.
+        // Two runs can differ by a third if the memory is newly allocated by the host.
         for job in &mut self.jobs {
             job.reps = 3;
         }
     }
 
-    /// A whole life: first list, updates, deletions, relist, delays.
+    /// The full scenario: first list, updates, deletions, relist, latencies.
     fn pods(&mut self, count: u64, scale: u64) {
         let life = |updates: u64, settle: u64| {
             let rates = format!("200x{},1000x{}", 1_000 / scale, 3_000 / scale);
@@ -204,28 +205,30 @@ impl Plan {
             let what = What::Follow { work: Work::Pods, count, scenario: "life", arguments: life(updates, settle) };
             self.jobs.push(Job { group: "pods".to_owned(), who, setting, what, reps });
         };
-        // Most goals are about these two, and single slow deliveries decide a 99th percentile: so they are run more often.
+        // Most goals concern these two, and single slow deliveries determine a 99th percentile, so
+        // they are repeated more often.
         add((Who::ClientGo, "protobuf".to_owned()), 100_000, 1_500, 5);
         for client in ours("") {
-            // Fresh objects are packed once they have rested for a while: what that costs is to be seen.
+            // New objects are compressed after a delay; the settle time includes that cost.
             let settle = if client.1.starts_with("compact") { 6_000 } else { 1_500 };
             add(client, 100_000, settle, 5);
         }
         add((Who::KubeRs, "stream".to_owned()), 100_000, 1_500, 3);
         add((Who::Ours, "decoded".to_owned()), 100_000, 1_500, 3);
-        // Slow, and its price for an update is the same for all of them.
+        // Slow, and the cost per update does not depend on the number of updates.
         add((Who::ClientGo, "JSON".to_owned()), 10_000, 1_500, 2);
         let list = peers(&[(Who::KubeRs, "list")]);
         self.follow("pods", &list, Work::Pods, count, "sync", &[("settle", "1500".to_owned())]);
     }
 
-    /// The first list with a handler that reads every body. Others have decoded it anyway.
+    /// The first list with a handler that reads every body. Other clients have already decoded it.
     fn decoding(&mut self, count: u64) {
         let more = [("depth", "new".to_owned()), ("settle", "1500".to_owned())];
         self.follow("pods, decoding", &ours(""), Work::Pods, count, "sync", &more);
     }
 
-    /// Compressed answers. kube-rs asks for none on a watch, and so for none of a streaming list.
+    /// Compressed responses. kube-rs does not request compression for watches, and therefore not
+    /// for streaming lists.
     fn gzip(&mut self, count: u64, scale: u64) {
         let list = peers(&[(Who::KubeRs, "list+gzip")]);
         self.follow("pods, gzip", &list, Work::Pods, count, "sync", &[("settle", "1500".to_owned())]);
@@ -236,7 +239,7 @@ impl Plan {
         self.follow("pods, gzip", &who, Work::Pods, count, "life", &more);
     }
 
-    /// Half of a pod is managedFields, which few programs read.
+    /// Clients that drop managedFields, which are half of a pod and which few programs read.
     fn lean(&mut self, count: u64, scale: u64) {
         let mut who = peers(&[(Who::ClientGo, "protobuf+lean")]);
         who.extend(ours("+lean"));
@@ -259,7 +262,8 @@ impl Plan {
         self.follow("reads", &who, Work::Pods, count, "reads", &more);
     }
 
-    /// Handlers cost the same whatever the number of objects: there are few, so that their first list does not take long.
+    /// The cost of handlers does not depend on the number of objects, so there are few, to keep the
+    /// first list short.
     fn handlers(&mut self, count: u64, scale: u64) {
         for handlers in HANDLERS {
             let more = [
@@ -305,7 +309,7 @@ impl Plan {
     }
 }
 
-/// The group of clients with so many handlers.
+/// The group of clients with this many handlers.
 pub fn handlers_group(handlers: u64) -> String {
     format!("{handlers} handlers")
 }
@@ -314,7 +318,7 @@ fn peers(who: &[(Who, &str)]) -> Vec<Client> {
     who.iter().map(|(who, setting)| (*who, (*setting).to_owned())).collect()
 }
 
-/// Ours, in every form on the wire, with this added to each setting.
+/// This project's clients with every wire format, with this suffix on each setting.
 fn ours(more: &str) -> Vec<Client> {
     let settings = WIRES.iter().flat_map(|wire| KEEPS.map(|keep| format!("{keep}{wire}{more}")));
     settings.map(|setting| (Who::Ours, setting)).collect()

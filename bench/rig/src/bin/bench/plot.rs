@@ -1,4 +1,4 @@
-//! The ratios, drawn.
+//! The plot of the ratios.
 
 use std::fmt::Write;
 
@@ -11,13 +11,13 @@ const RIGHT: f64 = 60.0;
 const BAR: f64 = 9.0;
 const GAP: f64 = 12.0;
 const TOP: f64 = 64.0;
-/// The axis is logarithmic: from a hundredth to four times client-go.
+/// Bounds of the logarithmic axis: 1/100 to 4 times client-go.
 const FROM: f64 = 0.01;
 const TO: f64 = 4.0;
 
 const SERIES: [(&str, &str); 3] = [("kube-rs", "#c98500"), ("ours plain", "#1a6fb0"), ("ours compact", "#3a9a57")];
 
-/// What is worth seeing at a glance.
+/// The most important figures.
 const SHOWN: [(&str, &str); 12] = [
     ("pods", "sync.cpu"),
     ("pods, decoding", "sync.cpu"),
@@ -33,7 +33,7 @@ const SHOWN: [(&str, &str); 12] = [
     ("reads", "read.select"),
 ];
 
-/// Bars of ratios to client-go at its best setting.
+/// Draws bars of the ratios to client-go's best setting.
 pub fn draw(summary: &Summary) -> String {
     let rows: Vec<&Row> = SHOWN
         .iter()

@@ -7,7 +7,7 @@ use serde::Serialize;
 
 use crate::plan::{HANDLERS, handlers_group};
 
-/// What one process measured.
+/// The measurements of one process.
 #[derive(Debug, Serialize)]
 pub struct Run {
     pub group: String,
@@ -16,7 +16,7 @@ pub struct Run {
     pub figures: Figures,
 }
 
-/// Several measurements of one thing.
+/// The distribution of repeated measurements.
 #[derive(Debug, Clone, Copy)]
 pub struct Spread {
     pub median: f64,
@@ -24,13 +24,14 @@ pub struct Spread {
     pub most: f64,
 }
 
-/// By group, client and figure.
+/// Measurements by group, client and figure.
 #[derive(Debug, Default)]
 pub struct Summary {
     spreads: BTreeMap<(String, String, String), Spread>,
 }
 
-/// What one more handler costs an event: from one handler to the most, by client and repetition.
+/// The cost of an additional handler per event: the difference between one handler and the maximum,
+/// by client and repetition.
 pub fn one_more_handler(runs: &[Run]) -> Vec<Run> {
     let (few, many) = (HANDLERS[0], HANDLERS[HANDLERS.len() - 1]);
     let cpu = |run: &Run| run.figures.get("handlers.cpu").copied();
@@ -47,7 +48,7 @@ pub fn one_more_handler(runs: &[Run]) -> Vec<Run> {
     found
 }
 
-/// The group of what [`one_more_handler`] finds.
+/// The group of the results of [`one_more_handler`].
 pub const ONE_MORE: &str = "one more handler";
 
 impl Summary {
@@ -71,7 +72,7 @@ impl Summary {
         self.spreads.get(&(group.to_owned(), name.to_owned(), figure.to_owned())).copied()
     }
 
-    /// A peer at its best setting.
+    /// The result of a peer's best setting.
     pub fn best(&self, group: &str, peer: &str, figure: &str) -> Option<f64> {
         let of_peer = |name: &str| name == peer || name.strip_prefix(peer).is_some_and(|rest| rest.starts_with(' '));
         let medians = self
@@ -81,7 +82,7 @@ impl Summary {
         medians.map(|(_, spread)| spread.median).min_by(f64::total_cmp)
     }
 
-    /// The setting of a peer that is best in a figure, within these groups.
+    /// The setting of a peer with the best value of a figure, within these groups.
     pub fn best_name(&self, groups: &[&str], peer: &str, figure: &str) -> Option<(&str, Spread)> {
         let of_peer = |name: &str| name.strip_prefix(peer).is_some_and(|rest| rest.starts_with(' '));
         let found = self

@@ -1,4 +1,4 @@
-//! The results, as a page.
+//! The results page.
 
 use std::fmt::Write;
 
@@ -8,26 +8,26 @@ use crate::plan::{LEAN, MIMALLOC, Options, WIRES};
 use crate::summary::{ONE_MORE, Spread, Summary};
 use rig::machine::Machine;
 
-/// What is shown of the figures.
+/// A row of the results.
 pub struct Row {
     pub group: &'static str,
     pub figure: &'static str,
-    /// Where peers have done the same, if not there.
+    /// The group and figure of peers, if different.
     peers: Option<(&'static str, &'static str)>,
     pub title: &'static str,
     unit: Unit,
-    /// The ratio that is wanted, for plain and for compact.
+    /// The target ratios, for plain and compact.
     goals: Option<(f64, f64)>,
-    /// Whose ratio that is.
+    /// What the target is relative to.
     measure: Measure,
 }
 
-/// What a goal is a ratio to.
+/// What a target is relative to.
 #[derive(Clone, Copy)]
 enum Measure {
     BetterPeer,
     ClientGo,
-    /// Nothing: it is a figure.
+    /// An absolute value.
     Itself,
 }
 
@@ -36,9 +36,9 @@ pub enum Unit {
     Seconds,
     Micros,
     Nanos,
-    /// In millions of them.
+    /// In megabytes.
     Bytes,
-    /// One by one.
+    /// In bytes.
     PlainBytes,
     Number,
 }
@@ -68,7 +68,7 @@ impl Row {
         self
     }
 
-    /// The better of a peer's settings.
+    /// The result of a peer's best setting.
     pub fn peer(&self, summary: &Summary, peer: &str) -> Option<f64> {
         let (group, figure) = self.peers.unwrap_or((self.group, self.figure));
         summary.best(group, peer, figure)
@@ -136,7 +136,7 @@ pub fn write(summary: &Summary, machine: &Machine, options: &Options) -> String 
     out
 }
 
-/// The way from the page to the rig's own.
+/// The relative path from the results page to the rig's page.
 fn up(options: &Options) -> String {
     let below = options.out.iter().rev().take_while(|part| *part != "bench").count();
     "../".repeat(below)
@@ -171,7 +171,7 @@ fn page(out: &mut String, summary: &Summary, machine: &Machine, options: &Option
     queues(out, summary)
 }
 
-/// Ours, in one form on the wire, to each peer at its best setting.
+/// The ratios of this project's clients, with one wire format, to each peer at its best setting.
 fn ratios(out: &mut String, summary: &Summary, wire: &str) -> std::fmt::Result {
     let form = if wire.is_empty() { String::new() } else { format!(", ours over {}", wire.trim_start_matches('+')) };
     writeln!(
@@ -217,7 +217,7 @@ fn ratios(out: &mut String, summary: &Summary, wire: &str) -> std::fmt::Result {
     writeln!(out)
 }
 
-/// Which setting serves each peer best, compressed answers included.
+/// The best setting of each peer, including compressed responses.
 fn best_settings(out: &mut String, summary: &Summary) -> std::fmt::Result {
     const GROUPS: [&str; 2] = ["pods", "pods, gzip"];
     const FIGURES: [(&str, &str, Unit); 4] = [
@@ -267,12 +267,12 @@ fn absolutes(out: &mut String, summary: &Summary) -> std::fmt::Result {
     writeln!(out)
 }
 
-/// What to hold a figure of ours against: what a handler decodes, others have decoded before.
+/// The corresponding figure of peers: what a handler decodes here, peers have decoded earlier.
 fn of_peers(figure: &str) -> &str {
     if figure == "updates.new.cpu" { "updates.keys.cpu" } else { figure }
 }
 
-/// A group with a table of its own.
+/// Writes a separate table for a group.
 fn apart(out: &mut String, summary: &Summary, group: &str, title: &str, what: &str) -> std::fmt::Result {
     const FIGURES: [(&str, &str, Unit); 4] = [
         ("sync.cpu", "CPU until synced, handler reads keys", Unit::Seconds),
@@ -352,7 +352,7 @@ fn queues(out: &mut String, summary: &Summary) -> std::fmt::Result {
     writeln!(out, "## Work queue\n\nNanoseconds of CPU for an item. The goal is half of client-go's.\n")?;
     writeln!(out, "| | client-go | ours | Mutex<VecDeque> | ours / client-go | |\n|---|---|---|---|---|---|")?;
     for figure in summary.figures("queue") {
-        // Others have one way to work only.
+        // Other queues have only one API.
         let theirs = figure.strip_suffix(BY_HAND).unwrap_or(figure);
         let get = |name: &str| summary.get("queue", name, if name == "ours" { figure } else { theirs });
         let show = |name: &str| get(name).map_or_else(|| "–".to_owned(), |cell| Unit::Nanos.show(cell));
@@ -371,7 +371,7 @@ fn queues(out: &mut String, summary: &Summary) -> std::fmt::Result {
 }
 
 impl Unit {
-    /// One figure.
+    /// Formats a single value.
     pub fn show_one(self, value: f64) -> String {
         self.show(Spread { median: value, least: value, most: value })
     }
@@ -394,7 +394,7 @@ impl Unit {
     }
 }
 
-/// Three digits that matter.
+/// Formats with three significant digits.
 pub fn digits(value: f64) -> String {
     match value {
         value if value == 0.0 || value >= 100.0 => format!("{value:.0}"),
@@ -404,7 +404,7 @@ pub fn digits(value: f64) -> String {
     }
 }
 
-/// `1/7.5` below one, `1.4` above.
+/// Formats a ratio: `1/7.5` below one, `1.4` above.
 pub fn ratio_text(ratio: f64) -> String {
     if ratio < 0.95 { format!("1/{}", digits(1.0 / ratio)) } else { digits(ratio) }
 }

@@ -1,4 +1,4 @@
-//! Answering requests.
+//! Responses to requests.
 
 use std::io::{self, Write};
 use std::sync::Arc;
@@ -15,13 +15,13 @@ use crate::history::{History, News, What};
 use crate::http::{Connection, Request};
 use crate::wire::{CHUNK, ListMeta, Wire};
 
-/// Everything there is to answer with.
+/// All prepared responses.
 pub struct Answers {
     path: String,
     json: Option<Arc<Wire>>,
     protobuf: Option<Arc<Wire>>,
     history: Arc<History>,
-    /// Streaming lists are packed: the first events of one form, packed in advance.
+    /// If streaming lists are compressed: the precompressed initial events of one format.
     gzip: Option<Vec<u8>>,
     lists: AtomicU64,
     watches: AtomicU64,
@@ -82,7 +82,7 @@ impl Answers {
         let parameter = |name: &str| request.query.get(name).map_or("", |value| value.as_str());
         let (all, version) = self.history.everything();
         let from = parameter("continue").parse().unwrap_or(0).min(all.len());
-        // Whatever is at hand is handed out whole.
+        // As in a watch cache, resourceVersion 0 ignores the limit.
         let limit = match parameter("limit").parse() {
             Ok(limit) if limit > 0 && (parameter("resourceVersion") != "0" || from > 0) => limit,
             _ => all.len(),
@@ -172,7 +172,7 @@ impl Answers {
     }
 }
 
-/// The first events of a streaming list as one member, as the real server packs them.
+/// The initial events of a streaming list as one gzip member, as kube-apiserver compresses them.
 fn packed(wire: &Wire, history: &History) -> Vec<u8> {
     let (all, version) = history.everything();
     let mut packer = packer();
@@ -187,9 +187,9 @@ fn packed(wire: &Wire, history: &History) -> Vec<u8> {
     member(packer).expect("writing to memory does not fail")
 }
 
-/// Ends a member of a stream. Flushed before it is closed, as the real server does: Go's reader hands out the last bytes of a member
-/// that just ends only when the next one begins. And flushed until that has been done: where 32 KB do not do, flate2 asks for the rest, but
-/// for no flush.
+/// Ends a gzip member of a stream. It is flushed before it is closed, like in kube-apiserver: Go's
+/// reader returns the last bytes of an unflushed member only when the next one begins. It is
+/// flushed repeatedly: if 32 KB do not suffice, flate2 requests the rest, but without a flush.
 fn member(mut packer: GzEncoder<Vec<u8>>) -> io::Result<Vec<u8>> {
     packer.flush()?;
     while !packer.get_ref().ends_with(&[0, 0, 0xff, 0xff]) {
@@ -198,7 +198,7 @@ fn member(mut packer: GzEncoder<Vec<u8>>) -> io::Result<Vec<u8>> {
     packer.finish()
 }
 
-/// The real server's level.
+/// The compression level of kube-apiserver.
 fn packer() -> GzEncoder<Vec<u8>> {
     GzEncoder::new(Vec::new(), Compression::new(1))
 }

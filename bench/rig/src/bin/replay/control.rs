@@ -1,4 +1,4 @@
-//! Doing what it is told.
+//! Execution of control commands.
 
 use std::collections::HashMap;
 use std::time::{Duration, Instant};
@@ -7,7 +7,7 @@ use rig::control::Phase;
 
 use crate::answer::Answers;
 
-/// Does as asked, and says what will come of it.
+/// Executes a command. Returns what will be sent as a result.
 pub fn obey(answers: &Answers, what: &str, query: &HashMap<String, String>) -> String {
     let number = |name: &str| query.get(name).and_then(|value| value.parse().ok()).unwrap_or(0_u64);
     let history = answers.history();

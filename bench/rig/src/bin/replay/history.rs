@@ -1,4 +1,4 @@
-//! What there is and what happened, as numbers: which object, in which state, of which version.
+//! The state and history of the cluster as numbers: object, state and resource version.
 
 use std::time::{Duration, Instant};
 
@@ -6,7 +6,7 @@ use parking_lot::{Condvar, Mutex, MutexGuard};
 use rig::control::Phase;
 use rig::corpus::BASE_VERSION;
 
-/// An object as it is, or was, at a version.
+/// An object at a resource version.
 #[derive(Debug, Clone, Copy)]
 pub struct At {
     pub object: u32,
@@ -14,7 +14,7 @@ pub struct At {
     pub version: u64,
 }
 
-/// What happened to it.
+/// The type of a change.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum What {
     Added,
@@ -32,17 +32,17 @@ pub struct History {
 
 struct Inner {
     version: u64,
-    /// Watches from below this version cannot be had.
+    /// The minimum resource version from which a watch can start.
     oldest: u64,
     present: Vec<(At, bool)>,
     log: Vec<Change>,
-    /// Which object is updated next.
+    /// The object to update next.
     turn: usize,
     times: Vec<(u64, u64)>,
     timing: bool,
 }
 
-/// What a watch finds when it looks.
+/// The result of reading the log.
 pub enum News {
     Changes(Vec<Change>),
     Expired,
@@ -69,13 +69,13 @@ impl History {
         }
     }
 
-    /// Everything there is, of which version.
+    /// All objects and the current resource version.
     pub fn everything(&self) -> (Vec<At>, u64) {
         let inner = self.inner.lock();
         (inner.present.iter().filter(|(_, there)| *there).map(|(at, _)| *at).collect(), inner.version)
     }
 
-    /// What came after a version, at most so much; waits for it.
+    /// The changes after a resource version, up to `most`; waits if there are none.
     pub fn after(&self, version: u64, most: usize, patience: Duration) -> News {
         let deadline = Instant::now() + patience;
         let mut inner = self.inner.lock();
@@ -94,7 +94,7 @@ impl History {
         }
     }
 
-    /// Updates, scattered over the objects.
+    /// Updates objects in scattered order.
     pub fn update(&self, count: u64) -> Phase {
         let mut inner = self.inner.lock();
         for _ in 0..count {
@@ -103,7 +103,7 @@ impl History {
         self.publish(inner, count)
     }
 
-    /// Deletes so many objects, then makes them again.
+    /// Deletes this many objects, then creates them again.
     pub fn churn(&self, count: u64) -> Phase {
         let mut inner = self.inner.lock();
         let first = inner.turn;
@@ -118,7 +118,7 @@ impl History {
         self.publish(inner, 2 * count)
     }
 
-    /// Gives everything a new version, and forgets how that came about.
+    /// Updates every object and discards the log.
     pub fn forget(&self) -> Phase {
         let mut inner = self.inner.lock();
         let count = inner.present.len();
@@ -133,14 +133,14 @@ impl History {
         self.publish(inner, count as u64)
     }
 
-    /// Notes from now on when events are written.
+    /// Starts recording when events are written.
     pub fn take_times(&self) {
         let mut inner = self.inner.lock();
         inner.times.clear();
         inner.timing = true;
     }
 
-    /// An event is about to be written.
+    /// Records that an event is about to be written.
     pub fn written(&self, version: u64, now: u64) {
         let mut inner = self.inner.lock();
         if inner.timing && inner.times.last().is_none_or(|(last, _)| *last < version) {
@@ -148,7 +148,7 @@ impl History {
         }
     }
 
-    /// When events were written.
+    /// The recorded times.
     pub fn times(&self) -> Vec<(u64, u64)> {
         let mut inner = self.inner.lock();
         inner.timing = false;

@@ -1,4 +1,4 @@
-//! As much of HTTP/1.1 as a client of an API server needs.
+//! The part of HTTP/1.1 that clients of an API server need.
 
 use std::collections::HashMap;
 use std::io::{self, BufRead, BufReader, Write};
@@ -14,7 +14,7 @@ pub struct Request {
     pub accept_encoding: String,
 }
 
-/// Answers requests until the client closes the connection.
+/// Serves requests until the client closes the connection.
 pub fn serve(answers: &Answers, stream: TcpStream) -> io::Result<()> {
     stream.set_nodelay(true)?;
     let mut reader = BufReader::new(stream.try_clone()?);
@@ -53,7 +53,7 @@ fn read(reader: &mut impl BufRead) -> io::Result<Option<Request>> {
     }
 }
 
-/// The parameters; what they are made of here needs no unescaping.
+/// Parses query parameters, which need no unescaping here.
 fn parse(query: &str) -> HashMap<String, String> {
     let pair = |pair: &str| pair.split_once('=').map(|(name, value)| (name.to_owned(), value.to_owned()));
     query.split('&').filter_map(pair).collect()
@@ -66,14 +66,14 @@ pub struct Connection {
 }
 
 impl Connection {
-    /// An answer in one piece.
+    /// Writes a complete response.
     pub fn whole(&mut self, status: &str, content_type: &str, body: &[u8]) -> io::Result<()> {
         let head =
             format!("HTTP/1.1 {status}\r\nContent-Type: {content_type}\r\nContent-Length: {}\r\n\r\n", body.len());
         self.write(&[head.as_bytes(), body].concat())
     }
 
-    /// Begins an answer that comes in chunks.
+    /// Starts a chunked response.
     pub fn begin(&mut self, content_type: &str, gzip: bool) -> io::Result<()> {
         let encoding = if gzip { "Content-Encoding: gzip\r\nVary: Accept-Encoding\r\n" } else { "" };
         let head =
@@ -81,7 +81,7 @@ impl Connection {
         self.write(head.as_bytes())
     }
 
-    /// A chunk of it.
+    /// Writes a chunk.
     pub fn chunk(&mut self, bytes: &[u8]) -> io::Result<()> {
         if bytes.is_empty() {
             return Ok(());
@@ -91,12 +91,12 @@ impl Connection {
         self.write(b"\r\n")
     }
 
-    /// The end of it.
+    /// Ends the chunked response.
     pub fn end(&mut self) -> io::Result<()> {
         self.write(b"0\r\n\r\n")
     }
 
-    /// How many bytes since the last time.
+    /// Bytes written since the last call.
     pub fn take_sent(&mut self) -> u64 {
         std::mem::take(&mut self.sent)
     }

@@ -1,7 +1,9 @@
-//! A server that answers with bytes it has at hand, as fast as they are read: `replay --work pods --json FILE [--protobuf FILE] [--gzip 1]`.
+//! A server that sends prepared bytes as fast as they are read: `replay --work pods --json FILE
+//! [--protobuf FILE] [--gzip 1]`.
 //!
-//! Lists, pages, streaming lists and watches of one kind. Prints its address. What is to happen is said at `/control/…`
-//! (see `rig::control`). Ends when its standard input does.
+//! Serves lists, pages, streaming lists and watches of one kind. Prints its address. It is
+//! controlled by requests to `/control/…` (see `rig::control`). Ends when its standard input is
+//! closed.
 
 use std::io::{self, Read};
 use std::net::TcpListener;
@@ -48,7 +50,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     std::thread::spawn(move || {
         for stream in listener.incoming().flatten() {
             let answers = Arc::clone(&answers);
-            // A connection that breaks is its client's affair.
+            // A broken connection concerns only its client.
             std::thread::spawn(move || drop(http::serve(&answers, stream)));
         }
     });

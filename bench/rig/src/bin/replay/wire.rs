@@ -1,4 +1,4 @@
-//! Objects, lists and events as they go over the wire.
+//! Wire formats of objects, lists and events.
 
 use std::io;
 
@@ -13,17 +13,17 @@ pub enum Format {
     Protobuf,
 }
 
-/// Bytes gathered before they are written.
+/// Bytes buffered before a write.
 pub const CHUNK: usize = 128 << 10;
 
-/// One form of one kind.
+/// One wire format of one kind.
 pub struct Wire {
     work: Work,
     format: Format,
     corpus: Corpus,
 }
 
-/// Of a list, beside its items.
+/// The metadata of a list.
 pub struct ListMeta {
     pub version: u64,
     pub rest: Option<(String, usize)>,
@@ -46,7 +46,7 @@ impl Wire {
         }
     }
 
-    /// An event of a watch.
+    /// Appends a watch event.
     pub fn event(&self, out: &mut Vec<u8>, what: What, at: At) {
         let (bytes, version_at) = self.corpus.object(at.object as usize, usize::from(at.state));
         let kind = match what {
@@ -75,7 +75,7 @@ impl Wire {
         }
     }
 
-    /// The mark at the end of the first events of a streaming list.
+    /// Appends the bookmark that ends the initial events of a streaming list.
     pub fn bookmark(&self, out: &mut Vec<u8>, version: u64) {
         match self.format {
             Format::Json => out.extend_from_slice(
@@ -102,7 +102,7 @@ impl Wire {
         }
     }
 
-    /// The end of a watch whose version is too old.
+    /// Appends the error for an expired resource version.
     pub fn expired(&self, out: &mut Vec<u8>) {
         const MESSAGE: &str = "too old resource version";
         match self.format {
@@ -127,7 +127,7 @@ impl Wire {
         }
     }
 
-    /// A list, handed over in pieces.
+    /// Writes a list in pieces.
     pub fn list(&self, items: &[At], meta: &ListMeta, mut take: impl FnMut(&[u8]) -> io::Result<()>) -> io::Result<()> {
         let mut out = Vec::with_capacity(2 * CHUNK);
         let mut take_full = |out: &mut Vec<u8>, full: usize| {
@@ -153,7 +153,7 @@ impl Wire {
                     )
                     .as_bytes(),
                 );
-                // Items of built-in kinds come without their first two fields.
+                // Items of built-in kinds omit kind and apiVersion.
                 let skipped = match self.work {
                     Work::Certificates => 0,
                     _ => format!(r#""kind":"{}","apiVersion":"{}","#, self.work.kind(), self.work.api_version()).len(),
@@ -193,7 +193,7 @@ impl Wire {
         take_full(&mut out, 0)
     }
 
-    /// A frame of a protobuf watch: its length, then type and object.
+    /// Appends a frame of a protobuf watch: its length, then type and object.
     fn protobuf_event(
         &self,
         out: &mut Vec<u8>,
@@ -217,10 +217,10 @@ impl Wire {
     }
 }
 
-/// The empty content encoding and content type behind every object.
+/// The empty content encoding and content type after every object.
 const UNKNOWN_TAIL: &[u8] = &[3 << 3 | 2, 0, 4 << 3 | 2, 0];
 
-/// What stands before the bytes of an object: magic, type, and the length of what follows.
+/// The bytes before an object: magic, type, and the length of the object.
 fn unknown_head(api_version: &str, kind: &str, raw: usize) -> Vec<u8> {
     let mut meta = Vec::new();
     push_field(&mut meta, 1, api_version.as_bytes());

@@ -1,7 +1,8 @@
-//! The cluster: a server with a pretended cluster on it, in a process of its own.
+//! The cluster: a server with a simulated cluster, in a separate process.
 //!
-//! Does what it is told on its standard input, a command a line, and answers each with lines of which the last is empty. The first
-//! answer is its address. Ends with its input.
+//! Executes commands from its standard input, one per line, and responds to each with lines
+//! terminated by an empty one. The first response is its address. Ends when its standard input is
+//! closed.
 
 use std::io::{self, BufRead, Write};
 use std::time::Duration;
@@ -15,9 +16,9 @@ use tokio::runtime::Runtime;
 
 use crate::Error;
 
-/// The config map by which is seen how late news is: an annotation says when it was written.
+/// The config map for latency measurements: an annotation contains the time of its last write.
 pub const PROBE: &str = "soak-probe";
-/// That annotation.
+/// The name of that annotation.
 pub const WRITTEN: &str = "soak/written";
 const PROBE_EVERY: Duration = Duration::from_millis(250);
 
@@ -27,7 +28,7 @@ pub fn serve(arguments: &[String]) -> Result<(), Error> {
     let pods: u64 = pods.parse()?;
     let runtime = Runtime::new()?;
     let (server, pretend) = runtime.block_on(async {
-        // The history is short, so that what the server holds is soon as much as it will ever be.
+        // A short history, so that the server's memory soon reaches its maximum.
         let server = Server::builder().history_age(Duration::from_secs(60)).start().await?;
         let size = Size { nodes: (pods / 30).max(1), pods };
         let pretend = Pretend::builder().size(size).rate(rate.parse()?).seed(seed.parse()?).start(&server).await?;
@@ -42,10 +43,10 @@ pub fn serve(arguments: &[String]) -> Result<(), Error> {
         let (stop, stopped) = std::sync::mpsc::channel::<()>();
         let maps = &maps;
         scope.spawn(move || {
-            // Ends when the other side is dropped.
+            // Ends when the sender is dropped.
             while stopped.recv_timeout(PROBE_EVERY) == Err(std::sync::mpsc::RecvTimeoutError::Timeout) {
                 let written = json!({"metadata": {"annotations": {WRITTEN: process::now_nanos().to_string()}}});
-                // Nobody else writes it, so it is there.
+                // Only this loop writes it, so the patch cannot fail.
                 drop(maps.patch(PROBE, &written));
             }
         });
@@ -108,7 +109,7 @@ impl Cluster<'_> {
         Ok(Vec::new())
     }
 
-    /// The next watches, lists or streaming lists of whatever kind fail, once each.
+    /// Makes the next watches, lists or streaming lists of any kind fail, once each.
     fn fail(&self, how: &str) -> Result<(), Error> {
         let inject = |fault: Fault, verb: Verb| drop(self.server.faults().inject(Rule::new(fault).verb(verb).times(3)));
         match how {
@@ -128,7 +129,7 @@ impl Cluster<'_> {
         Ok(())
     }
 
-    /// Keys and versions of everything of a kind.
+    /// Keys and resource versions of all objects of a kind.
     fn truth(&self, api_version: &str, kind: &str) -> Result<Vec<String>, Error> {
         let line = |object: serde_json::Value| {
             let text = |field: &str| object["metadata"][field].as_str().unwrap_or_default().to_owned();

@@ -1,4 +1,4 @@
-//! Handlers of all manners, each of which keeps a story.
+//! Handlers of all types, each of which checks its events.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -12,27 +12,28 @@ use tokio::task::JoinHandle;
 use crate::informers::Watched;
 use crate::story::Story;
 
-/// How a handler listens.
+/// The delivery mode of a handler.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Manner {
-    /// Every event, at once.
+    /// Every event, immediately.
     Every,
     /// The latest state of each object.
     Latest,
-    /// With little room, and too slow for a storm: it is told the difference.
+    /// A small backlog and too slow for a burst, so that events are coalesced.
     Slow,
     /// As a stream.
     Stream,
-    /// Only objects of even versions, so that they come and go; everything again now and then.
+    /// Filtered to objects with even resource versions, so that they appear and disappear; with
+    /// resync.
     Even,
 }
 
 impl Manner {
-    /// All of them.
+    /// All modes.
     pub const ALL: [Self; 5] = [Self::Every, Self::Slow, Self::Stream, Self::Even, Self::Latest];
 }
 
-/// A handler, and what it was told.
+/// A handler and its record of events.
 pub struct Handler {
     manner: Manner,
     story: Story,
@@ -45,7 +46,7 @@ enum Life {
 }
 
 impl Handler {
-    /// Adds a handler; it counts its events with all others.
+    /// Adds a handler, which shares its event counter with all others.
     pub fn add(watched: &Watched, manner: Manner, events: &Arc<AtomicU64>) -> Self {
         let name = format!("a handler of {} ({manner:?})", watched.name);
         let story = Story::new(name, watched.returns, Arc::clone(events));
@@ -53,12 +54,12 @@ impl Handler {
         Self { manner, story, life }
     }
 
-    /// What it was told that cannot be.
+    /// The first inconsistent event, if any.
     pub fn wrong(&self) -> Option<String> {
         self.story.wrong()
     }
 
-    /// Whether it believes what the cache says.
+    /// Checks that the handler's state equals the cache.
     pub fn agrees(&self, cached: &HashMap<String, u64>) -> Result<(), String> {
         let believed = self.story.believed();
         let hears = |version: u64| self.manner != Manner::Even || version.is_multiple_of(2);
@@ -78,7 +79,7 @@ impl Handler {
         Err(format!("{wanted} objects are there, and a handler ({:?}) believes in {}", self.manner, believed.len()))
     }
 
-    /// Takes it away.
+    /// Removes the handler.
     pub async fn end(self) {
         match self.life {
             Life::Registered(registration) => registration.remove().await,

@@ -1,4 +1,4 @@
-//! The other process, as this one sees it.
+//! The interface to the cluster's process.
 
 use std::io::{BufRead, BufReader, Write};
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
@@ -23,21 +23,21 @@ struct Process {
     output: BufReader<ChildStdout>,
 }
 
-/// What the other process has done and uses.
+/// Counters and resource usage of the cluster's process.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct HostFigures {
-    /// What the cluster has written.
+    /// Writes of the cluster.
     pub writes: f64,
-    /// Requests answered.
+    /// Requests served.
     pub requests: f64,
-    /// Bytes in memory.
+    /// Resident bytes.
     pub resident: f64,
-    /// Seconds of CPU.
+    /// CPU time in seconds.
     pub cpu: f64,
 }
 
 impl Host {
-    /// Starts the cluster, and says where it is.
+    /// Starts the cluster. Returns its URL.
     pub fn start(options: &Options) -> Result<(Self, String), Error> {
         let mut command = Command::new(std::env::current_exe()?);
         command.args(["serve", &options.pods.to_string(), &options.rate.to_string(), &options.seed.to_string()]);
@@ -46,24 +46,25 @@ impl Host {
         let mut process = Process { child, input, output: BufReader::new(output) };
         let url = process.answer()?.pop().ok_or("the cluster says nothing")?;
         let (commands, asked) = mpsc::channel::<(String, Reply)>();
-        // A thread of its own, and not one of the runtime's that come and go: their memory would be measured as well.
+        // A dedicated thread instead of one of the runtime's blocking pool, whose memory would be
+        // measured too.
         thread::spawn(move || {
             for (command, reply) in asked {
-                // Whoever asked may have gone.
+                // The requesting task may have been dropped.
                 drop(reply.send(process.ask(&command)));
             }
         });
         Ok((Self(commands), url))
     }
 
-    /// Has something done.
+    /// Sends a command and returns the response.
     pub async fn ask(&self, command: impl Into<String>) -> Result<Vec<String>, Error> {
         let (reply, answer) = oneshot::channel();
         self.0.send((command.into(), reply)).map_err(|_| "the cluster has ended")?;
         answer.await?
     }
 
-    /// What it has done and uses.
+    /// Reads counters and resource usage.
     pub async fn figures(&self) -> Result<HostFigures, Error> {
         let numbers: Vec<f64> = self.ask("figures").await?.iter().filter_map(|line| line.parse().ok()).collect();
         match numbers[..] {
@@ -72,7 +73,7 @@ impl Host {
         }
     }
 
-    /// Keys and versions of everything of a kind, as the server has it.
+    /// Keys and resource versions of all objects of a kind on the server.
     pub async fn truth(&self, api_version: &str, kind: &str) -> Result<Vec<(String, u64)>, Error> {
         let lines = self.ask(format!("truth {api_version} {kind}")).await?;
         let parse = |line: &String| {
@@ -107,7 +108,7 @@ impl Process {
 
 impl Drop for Process {
     fn drop(&mut self) {
-        // It ends with its input.
+        // The process ends when its standard input is closed.
         drop(self.input.take());
         drop(self.child.wait());
     }

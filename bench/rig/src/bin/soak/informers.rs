@@ -1,4 +1,4 @@
-//! The informers that are soaked: one of each manner.
+//! The informers under test, one of each type.
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
@@ -16,42 +16,42 @@ use crate::Error;
 use crate::host::Host;
 use crate::story::Return;
 
-/// An informer, and what it must agree with.
+/// An informer and the expectations about it.
 pub struct Watched {
-    /// What it is, for messages.
+    /// Its name in messages.
     pub name: &'static str,
     /// The informer.
     pub informer: Informer<Value>,
-    /// How objects come back to its handlers.
+    /// With which versions objects reappear in its handlers.
     pub returns: Return,
-    /// The namespaces it is in, if not in all.
+    /// Its namespaces. `None` for all.
     namespaces: Mutex<Option<Vec<String>>>,
     drops_managed_fields: bool,
 }
 
-/// What a look at a cache and at its server found.
+/// The result of comparing a cache with the server.
 #[derive(Debug, Default)]
 pub struct Look {
-    /// What had to be in the cache and was not.
+    /// Objects that the cache should contain but does not.
     pub missing: Vec<String>,
-    /// What is in the cache and no longer on the server: it may be about to go.
+    /// Objects in the cache that no longer exist on the server: their deletion may be in transit.
     pub gone: HashMap<String, u64>,
 }
 
-/// What all reflectors have done, by informer.
+/// Counters of all reflectors, by informer.
 #[derive(Debug, Clone, Default)]
 pub struct Tally(Arc<Mutex<HashMap<&'static str, Counters>>>);
 
-/// What they have done together.
+/// The sum of the counters.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Deeds {
-    /// Lists anew, for whatever reason.
+    /// Relists for any reason.
     pub relists: u64,
-    /// Watches opened.
+    /// Opened watches.
     pub watches: u64,
-    /// Watches found to be stalled.
+    /// Watches detected as stalled.
     pub stalls: u64,
-    /// Requests and watches that failed.
+    /// Failed requests and watches.
     pub errors: u64,
 }
 
@@ -66,7 +66,7 @@ impl Metrics for Named {
 }
 
 impl Tally {
-    /// What they have done together.
+    /// The sum of the counters.
     pub fn deeds(&self) -> Deeds {
         self.0.lock().values().fold(Deeds::default(), |all, one| {
             let again = one.relists;
@@ -87,14 +87,14 @@ impl Tally {
     }
 }
 
-/// A kind as the cluster has it.
+/// The API resource of a kind.
 pub fn resource(group: &str, kind: &str, plural: &str) -> ApiResource {
     let version = "v1".to_owned();
     let api_version = if group.is_empty() { version.clone() } else { format!("{group}/{version}") };
     ApiResource { group: group.to_owned(), version, api_version, kind: kind.to_owned(), plural: plural.to_owned() }
 }
 
-/// All of them, started.
+/// Starts all informers.
 pub fn start(client: &Client, tally: &Tally, namespaces: &[String]) -> Vec<Watched> {
     let build = |name: &'static str, resource: ApiResource, dress: fn(Builder) -> Builder| {
         let builder = Informer::<Value>::builder_for(client.clone(), resource).reflector(settings());
@@ -131,7 +131,7 @@ pub fn start(client: &Client, tally: &Tally, namespaces: &[String]) -> Vec<Watch
 
 type Builder = InformerBuilder<Value>;
 
-/// Less patient than by default, so that an hour sees as much as a day.
+/// Shorter timeouts than the defaults, so that an hour covers as much as a day.
 fn settings() -> ReflectorSettings {
     ReflectorSettings {
         watch_timeout: Duration::from_secs(60),
@@ -144,30 +144,30 @@ fn settings() -> ReflectorSettings {
 }
 
 impl Watched {
-    /// Goes to other namespaces.
+    /// Changes its namespaces.
     pub fn move_to(&self, namespaces: &[String]) {
         let mut now = self.namespaces.lock();
-        // It is nobody else's: no factory made it.
+        // Cannot fail: the informer was not created by a factory, so it is not shared.
         if self.informer.set_namespaces(namespaces.iter().map(String::as_str)).is_ok() {
             *now = Some(namespaces.to_vec());
         }
     }
 
-    /// Whether an object of this key belongs here.
+    /// Whether an object with this key belongs to the cache.
     fn holds(&self, key: &str) -> bool {
         let namespaces = self.namespaces.lock();
         let namespace = key.split_once('/').map_or("", |(namespace, _)| namespace);
         namespaces.as_ref().is_none_or(|all| all.iter().any(|one| one == namespace))
     }
 
-    /// The versions in the cache.
+    /// The resource versions in the cache.
     pub fn cached(&self) -> HashMap<String, u64> {
         let snapshot = self.informer.lister().snapshot();
         let version = |version: &Version| version.number().unwrap_or(0);
         snapshot.iter().map(|object| (object.key().to_string(), version(object.version()))).collect()
     }
 
-    /// Compares the cache with the server, as far as that can be done while both move.
+    /// Compares the cache with the server, as far as that is possible while both change.
     pub async fn look(&self, host: &Host) -> Result<Look, Error> {
         let truth = self.truth(host).await?;
         let newest = truth.values().copied().max().unwrap_or(0);
@@ -181,7 +181,7 @@ impl Watched {
             .map(|(key, version)| (key.clone(), *version))
             .collect();
         if !missing.is_empty() {
-            // What is still there as it was had to be in the cache in between.
+            // Objects that have not changed since the first list had to be in the cache in between.
             let later = self.truth(host).await?;
             missing.retain(|key, version| later.get(key) == Some(version));
         }
@@ -205,12 +205,12 @@ impl Watched {
         Ok(truth.into_iter().filter(|(key, _)| self.holds(key)).collect())
     }
 
-    /// Whether its namespaces change: then objects are missing for a while that nobody has lost.
+    /// Whether its namespaces change: then objects can be missing temporarily.
     pub fn moves(&self) -> bool {
         self.namespaces.lock().is_some()
     }
 
-    /// Whether the cache is, body by body, what a fresh LIST brings; of how many objects.
+    /// Checks that the bodies in the cache equal a fresh LIST. Returns the number of objects.
     pub async fn equals_a_list(&self, client: &Client) -> Result<usize, Error> {
         let path = <DynamicObject as kube::Resource>::url_path(self.informer.resource(), None);
         let request = kube::core::Request::new(path).list(&ListParams::default())?;
@@ -236,7 +236,7 @@ impl Watched {
         Ok(truth.len())
     }
 
-    /// What is left out where it goes without saying, or is not wanted.
+    /// Removes type fields and, if configured, managedFields.
     fn bare(&self, mut object: Value) -> Value {
         if let Some(fields) = object.as_object_mut() {
             fields.remove("kind");

@@ -1,42 +1,43 @@
-//! Whether it was well.
+//! Evaluation of the results.
 
 use serde::Serialize;
 
 use crate::record::Sample;
 
-/// One thing that was looked at.
+/// The result of one check.
 #[derive(Debug, Clone, Serialize)]
 pub struct Check {
-    /// What.
+    /// What was checked.
     pub what: String,
-    /// What was found.
+    /// The observed result.
     pub found: String,
-    /// What would have been right.
+    /// The expected result.
     pub wanted: String,
-    /// Whether it was right.
+    /// Whether the check passed.
     pub passed: bool,
 }
 
 impl Check {
-    /// Something that was found to be so, or not.
+    /// Creates a check from an observation, which is `Err` if the check failed.
     pub fn new(what: impl Into<String>, wanted: impl Into<String>, found: Result<String, String>) -> Self {
         let passed = found.is_ok();
         Self { what: what.into(), wanted: wanted.into(), found: found.unwrap_or_else(|wrong| wrong), passed }
     }
 }
 
-/// Within the second half memory may rise by this share of itself, or by so many bytes where that is more.
+/// Maximum growth of memory in the second half: this share, or this many bytes if that is more.
 const SHARE: f64 = 0.03;
 const BYTES: f64 = 2e6;
-/// A process whose second half is shorter than this has not settled by then: its allocator still spreads, and its caches fill.
+/// A run whose second half is shorter than this has not reached a steady state: its allocator and
+/// caches still grow.
 const SETTLED: f64 = 600.0;
 const UNSETTLED_SHARE: f64 = 0.2;
-/// There may be so many connections more.
+/// Maximum growth of the number of connections.
 const CONNECTIONS: f64 = 2.0;
-/// In a short run it matters which troubles a quarter has seen.
+/// In a short run the number depends on which faults occurred in a quarter.
 const UNSETTLED_CONNECTIONS: f64 = 8.0;
 
-/// Whether memory was flat, and tasks and connections were the same, from the samples of the whole time.
+/// Checks that memory, tasks and connections were stable, from the samples of the whole run.
 pub fn steady(samples: &[Sample]) -> Vec<Check> {
     let half = &samples[samples.len() / 2..];
     let quarter = samples.len() / 4;
@@ -45,8 +46,8 @@ pub fn steady(samples: &[Sample]) -> Vec<Check> {
         .into_iter()
         .map(|(what, figure)| flat(what, half, figure))
         .collect();
-    // Each connection has a task. How many there are depends on what was cut last, and on how many idle ones are kept for the next
-    // request: so they may be more or fewer at any time, but not in the long run.
+    // Each connection has a task. Their number depends on recent faults and on idle pooled
+    // connections, so it may fluctuate, but must not grow in the long run.
     let (before, after) = (usual(second, other_tasks), usual(last, other_tasks));
     let found = format!("mostly {before} in the second quarter, {after} in the last");
     checks.push(Check::new(
@@ -95,7 +96,7 @@ fn flat(what: &str, samples: &[Sample], figure: Figure) -> Check {
     let points = over_time(figure);
     let (mean, slope) = line(&points);
     let span = points.last().map_or(0.0, |last| last.0) - points.first().map_or(0.0, |first| first.0);
-    // More objects may take more: the cluster is as large as it likes.
+    // Memory may grow with the number of objects, because the size of the cluster varies.
     let (objects, more) = line(&over_time(|sample| sample.objects));
     let growth = if objects > 0.0 { (more * span / objects).max(0.0) } else { 0.0 };
     let share = if span < SETTLED { UNSETTLED_SHARE } else { SHARE };
@@ -115,7 +116,7 @@ fn flat(what: &str, samples: &[Sample], figure: Figure) -> Check {
     Check::new(what, wanted, if rise <= most { Ok(found) } else { Err(found) })
 }
 
-/// The mean, and the slope of the line that is closest to these points.
+/// The mean, and the slope of the linear regression of these points.
 fn line(points: &[(f64, f64)]) -> (f64, f64) {
     let count = points.len().max(1) as f64;
     let (x, y) = points.iter().fold((0.0, 0.0), |(x, y), point| (x + point.0 / count, y + point.1 / count));
@@ -125,7 +126,7 @@ fn line(points: &[(f64, f64)]) -> (f64, f64) {
     (y, if square > 0.0 { both / square } else { 0.0 })
 }
 
-/// What is most often.
+/// The mode of a figure.
 pub fn usual(samples: &[Sample], figure: Figure) -> f64 {
     let mut values: Vec<f64> = samples.iter().map(figure).collect();
     values.sort_by(f64::total_cmp);
@@ -133,7 +134,7 @@ pub fn usual(samples: &[Sample], figure: Figure) -> f64 {
     runs.max_by_key(|run| run.len()).map_or(0.0, |run| run[0])
 }
 
-/// What is usual of tasks and of connections.
+/// The modes of tasks and of connections.
 pub fn usual_counts(samples: &[Sample]) -> (f64, f64) {
     (usual(samples, tasks), usual(samples, connections))
 }

@@ -1,8 +1,10 @@
-//! Lets informers live beside a pretended cluster for a long time: `just soak [--for 1h]`.
+//! Soak test: runs informers against a simulated cluster for a long time: `just soak [--for 1h]`.
 //!
-//! The cluster is another process (`soak serve`), so that what is measured here are the informers. It writes at a steady rate, and things go
-//! wrong: connections are cut, versions expire, requests fail, watches stall. Handlers come and go all the while. In the end memory
-//! must have been flat, nothing lost, and the numbers of tasks and connections the same as in the beginning; otherwise it fails.
+//! The cluster is another process (`soak serve`), so that only the informers are measured here. It
+//! writes at a constant rate, and faults occur: connections are cut, resource versions expire,
+//! requests fail, watches stall. Handlers are added and removed continuously. At the end memory
+//! must have been stable, no event lost, and the numbers of tasks and connections the same as in
+//! the beginning; otherwise the test fails.
 
 use std::process::ExitCode;
 
@@ -32,5 +34,5 @@ fn main() -> ExitCode {
     })
 }
 
-/// What ends a soak before its time.
+/// An error that ends a soak test early.
 type Error = Box<dyn std::error::Error + Send + Sync>;

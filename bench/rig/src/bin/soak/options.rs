@@ -3,36 +3,36 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-/// What is to be soaked, and for how long.
+/// The options of a soak test.
 #[derive(Debug, Clone)]
 pub struct Options {
-    /// How long it lasts, once everything is synced.
+    /// Duration after all informers are synced.
     pub time: Duration,
-    /// How often a line is written.
+    /// Interval of lines in the report.
     pub every: Duration,
-    /// How often something goes wrong.
+    /// Interval of faults.
     pub trouble: Duration,
     /// Pods in the cluster.
     pub pods: u64,
-    /// Writes in a second.
+    /// Writes per second.
     pub rate: f64,
-    /// Reads in a second, bodies too.
+    /// Reads per second, including bodies.
     pub reads: f64,
-    /// What follows from chance follows from this.
+    /// The seed of all random decisions.
     pub seed: u64,
-    /// Where the page, the plot and the figures go.
+    /// The output folder for the page, the plot and the figures.
     pub out: PathBuf,
-    /// What else is to be said about the run.
+    /// A note to include in the page.
     pub note: String,
-    /// The command line as it was.
+    /// The original command line.
     pub words: Vec<String>,
 }
 
-/// What is shorter than this does not go where the results are.
+/// Shorter runs do not overwrite the published results.
 const WHOLE: Duration = Duration::from_secs(30 * 60);
 
 impl Options {
-    /// From the command line.
+    /// Parses the command line.
     pub fn parse(words: Vec<String>) -> Result<Self, String> {
         let mut options = Self {
             time: Duration::from_secs(3_600),
@@ -73,7 +73,7 @@ impl Options {
     }
 }
 
-/// `90s`, `2m`, `1h`.
+/// Parses a duration: `90s`, `2m`, `1h`.
 fn duration(text: &str) -> Result<Duration, String> {
     let wrong = || format!("{text} is no time: 90s, 2m, 1h?");
     let (number, seconds) = match text.as_bytes().last() {

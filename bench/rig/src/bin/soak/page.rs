@@ -1,4 +1,4 @@
-//! What came of it, as a page and as a picture.
+//! The report as a page and as a plot.
 
 use std::fmt::Write;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -11,7 +11,7 @@ use crate::options::Options;
 use crate::record::Line;
 use crate::run::Soaked;
 
-/// The figures, raw.
+/// The raw figures.
 pub fn raw(options: &Options, machine: &Machine, soaked: &Soaked) -> Value {
     json!({ "machine": machine, "options": quoted(&options.words), "lines": soaked.lines, "checks": soaked.checks })
 }
@@ -104,11 +104,11 @@ fn page(out: &mut String, options: &Options, machine: &Machine, soaked: &Soaked)
     Ok(())
 }
 
-/// The picture.
+/// The plot.
 pub fn draw(soaked: &Soaked) -> String {
     let line = |name: &str, figure: fn(&Line) -> f64| chart::Line {
         name: name.to_owned(),
-        // Where nothing came there is no lag.
+        // Intervals without events have no latency.
         points: soaked.lines.iter().map(|line| (line.at / 60.0, figure(line))).filter(|(_, y)| y.is_finite()).collect(),
     };
     let chart = |title: &str, lines| Chart { title: title.to_owned(), scale: Scale::Linear, lines };
@@ -133,7 +133,7 @@ fn quoted(words: &[String]) -> String {
     let mut words = words.iter();
     while let Some(word) = words.next() {
         match word.as_str() {
-            // Where it went and what was said about it is no part of what was done.
+            // The output folder and the note do not affect the run.
             "--out" | "--note" => drop(words.next()),
             other => shown.push(other),
         }

@@ -1,4 +1,4 @@
-//! What is measured while it runs.
+//! Measurements during the run.
 
 use std::alloc::System;
 use std::fs;
@@ -18,14 +18,14 @@ static ALLOCATOR: &StatsAlloc<System> = &INSTRUMENTED_SYSTEM;
 
 const EVERY: Duration = Duration::from_secs(1);
 
-/// One look at the process.
+/// One sample of the process.
 #[derive(Debug, Clone, Copy, Serialize)]
 pub struct Sample {
-    /// Seconds since the beginning.
+    /// Seconds since the start.
     pub at: f64,
-    /// Bytes in memory.
+    /// Resident bytes.
     pub resident: f64,
-    /// Bytes allocated and not freed.
+    /// Allocated heap bytes.
     pub heap: f64,
     /// Tasks of the runtime.
     pub tasks: f64,
@@ -35,50 +35,50 @@ pub struct Sample {
     pub objects: f64,
 }
 
-/// What has happened by the end of an interval, and how it was within it.
+/// One line of the report: totals at the end of an interval, and statistics within it.
 #[derive(Debug, Clone, Copy, Default, Serialize)]
 pub struct Line {
-    /// Seconds since the beginning.
+    /// Seconds since the start.
     pub at: f64,
-    /// Bytes in memory, the mean of the interval.
+    /// Resident bytes, mean of the interval.
     pub resident: f64,
-    /// Bytes allocated, the mean of the interval.
+    /// Allocated bytes, mean of the interval.
     pub heap: f64,
     /// Objects in all caches.
     pub objects: usize,
-    /// What the cluster has written so far.
+    /// Writes of the cluster so far.
     pub writes: f64,
-    /// Events that handlers have heard so far.
+    /// Events delivered to handlers so far.
     pub events: u64,
-    /// Milliseconds from a write to a handler in the interval, the median.
+    /// Latency from a write to a handler in milliseconds, median of the interval.
     pub lag_median: f64,
-    /// The same, the most: outages are in it.
+    /// The maximum latency of the interval, including outages.
     pub lag_most: f64,
-    /// Tasks, as they are mostly.
+    /// Mode of the number of tasks.
     pub tasks: f64,
-    /// Connections, as they are mostly.
+    /// Mode of the number of connections.
     pub connections: f64,
-    /// Handlers that have come and gone so far.
+    /// Handlers added and removed so far.
     pub handlers: u64,
-    /// Lists made anew so far.
+    /// Relists so far.
     pub relists: u64,
     /// Watches opened so far.
     pub watches: u64,
-    /// Requests that the server has answered so far.
+    /// Requests served so far.
     pub requests: f64,
-    /// Failures met so far.
+    /// Failures so far.
     pub errors: u64,
-    /// Share of one core that the informers took in the interval.
+    /// CPU usage of the informers in the interval, as a share of one core.
     pub cpu: f64,
-    /// The same of the cluster.
+    /// CPU usage of the cluster's process.
     pub host_cpu: f64,
-    /// Bytes in the cluster's memory.
+    /// Resident bytes of the cluster's process.
     pub host_resident: f64,
-    /// The machine's load.
+    /// The load average of the machine.
     pub load: f64,
 }
 
-/// Looks at the process every second, from a thread of its own.
+/// Samples the process every second on a separate thread.
 #[derive(Debug)]
 pub struct Recorder {
     samples: Arc<Mutex<Vec<Sample>>>,
@@ -86,7 +86,7 @@ pub struct Recorder {
 }
 
 impl Recorder {
-    /// Begins to look, for about this time. So many sockets are no connections.
+    /// Starts sampling, for about this time. `others` sockets are not connections.
     pub fn start(runtime: Handle, others: f64, objects: impl Fn() -> usize + Send + 'static, time: Duration) -> Self {
         let samples = Arc::new(Mutex::new(Vec::with_capacity(time.as_secs() as usize + 16)));
         let stop = Arc::new(AtomicBool::new(false));
@@ -103,21 +103,21 @@ impl Recorder {
         Self { samples, stop }
     }
 
-    /// The samples of the last so many seconds.
+    /// The samples of the last `seconds` seconds.
     pub fn latest(&self, seconds: f64) -> Vec<Sample> {
         let samples = self.samples.lock();
         let from = samples.last().map_or(0.0, |last| last.at) - seconds;
         samples.iter().filter(|sample| sample.at > from).copied().collect()
     }
 
-    /// Looks no more.
+    /// Stops sampling.
     pub fn stop(self) -> Vec<Sample> {
         self.stop.store(true, Ordering::Relaxed);
         std::mem::take(&mut self.samples.lock())
     }
 }
 
-/// How it is now.
+/// Takes a sample.
 pub fn look(runtime: &Handle) -> Sample {
     let stats = ALLOCATOR.stats();
     Sample {
@@ -130,7 +130,7 @@ pub fn look(runtime: &Handle) -> Sample {
     }
 }
 
-/// The machine's load of the last minute.
+/// The one-minute load average of the machine.
 pub fn load() -> f64 {
     let text = fs::read_to_string("/proc/loadavg").unwrap_or_default();
     text.split(' ').next().and_then(|load| load.parse().ok()).unwrap_or(0.0)

@@ -1,4 +1,4 @@
-//! The hour itself.
+//! The soak test itself.
 
 use std::collections::HashMap;
 use std::fs;
@@ -30,18 +30,18 @@ use crate::page;
 use crate::record::{self, Line, Recorder};
 use crate::trouble::Troubles;
 
-/// Every so often a handler goes and another one comes.
+/// Interval at which a handler is replaced.
 const ROTATION: Duration = Duration::from_secs(2);
-/// Every so often an informer moves to other namespaces.
+/// Interval at which an informer changes its namespaces.
 const REMOVAL: Duration = Duration::from_secs(25);
-/// Every so often an informer comes, is full, and goes.
+/// Interval at which a temporary informer is started, synced and stopped.
 const VISIT: Duration = Duration::from_secs(20);
-/// Every so often the caches are compared with the server; sooner where there is little time.
+/// Interval of comparisons between caches and server; shorter in short runs.
 const CHECK: Duration = Duration::from_secs(30);
-/// After so long everything must have come, whatever went wrong.
+/// Maximum time until all changes must have arrived, despite any faults.
 const PATIENCE: Duration = Duration::from_secs(90);
 
-/// Soaks, judges, writes it down.
+/// Runs the soak test, evaluates it and writes the report.
 pub fn run(options: &Options) -> Result<ExitCode, Error> {
     let root = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../..");
     let machine = Machine::look(&root);
@@ -65,7 +65,7 @@ pub fn run(options: &Options) -> Result<ExitCode, Error> {
     Ok(if passed { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
-/// What came of it.
+/// The results of a soak test.
 pub struct Soaked {
     pub lines: Vec<Line>,
     pub checks: Vec<Check>,
@@ -76,7 +76,7 @@ pub struct Soaked {
     pub reconciled: u64,
 }
 
-/// Counted by all.
+/// Counters shared by all tasks.
 #[derive(Debug, Clone, Default)]
 struct Counts {
     events: Arc<AtomicU64>,
@@ -85,7 +85,7 @@ struct Counts {
     comparisons: Arc<AtomicU64>,
     reconciled: Arc<AtomicU64>,
     lags: Arc<Mutex<Vec<f64>>>,
-    /// What was found to be wrong.
+    /// Detected errors.
     wrong: Arc<Mutex<Vec<String>>>,
 }
 
@@ -93,7 +93,7 @@ impl Counts {
     fn note(&self, wrong: String) {
         eprintln!("WRONG: {wrong}");
         let mut all = self.wrong.lock();
-        // The first ones tell the story.
+        // The first errors are sufficient.
         if all.len() < 20 {
             all.push(wrong);
         }
@@ -103,7 +103,7 @@ impl Counts {
 async fn soak(options: &Options) -> Result<Soaked, Error> {
     let (host, url) = Host::start(options)?;
     let runtime = Handle::current();
-    // The runtime may have sockets of its own, for signals.
+    // The runtime may have sockets for signals.
     let at_first = record::look(&runtime);
     let client = kube_informer::client(Config::new(url.parse()?))?;
     let (tally, counts, troubles) = (Tally::default(), Counts::default(), Troubles::default());
@@ -116,7 +116,8 @@ async fn soak(options: &Options) -> Result<Soaked, Error> {
         .flat_map(|at| [(at, Manner::Every), (at, Manner::Latest)])
         .map(|(at, manner)| (at, Handler::add(&watched[at], manner, &counts.events)))
         .collect();
-    // What was read recently stays decoded, up to a limit: it is reached before the beginning, not little by little.
+    // Fills the cache of decoded bodies up to its limit before the start, so that it does not grow
+    // during the run.
     if options.reads > 0.0 {
         for pod in watched[0].informer.view::<Pod>().lister().list() {
             pod.get()?;
@@ -150,7 +151,7 @@ async fn soak(options: &Options) -> Result<Soaked, Error> {
         lines.push(line);
         before = now;
     }
-    // Everything that still moves comes to its end before samples do: what is shut down is no part of what was steady.
+    // Sampling stops before anything is shut down, which is not part of the steady state.
     let samples = recorder.stop();
     let mut checks = judge::steady(&samples);
     trouble.await??;
@@ -180,7 +181,7 @@ async fn soak(options: &Options) -> Result<Soaked, Error> {
     Ok(Soaked { lines, checks, troubles, stalls: deeds.stalls, visits, comparisons, reconciled })
 }
 
-/// Two sets of namespaces that overlap.
+/// Two overlapping sets of namespaces.
 async fn namespaces(host: &Host) -> Result<[Vec<String>; 2], Error> {
     let mut pods: HashMap<String, usize> = HashMap::new();
     for (key, _) in host.truth("v1", "Pod").await? {
@@ -193,7 +194,7 @@ async fn namespaces(host: &Host) -> Result<[Vec<String>; 2], Error> {
     Ok([set(0), set(1)])
 }
 
-/// A controller that writes down the versions it has seen. One item in sixteen fails at first.
+/// A controller that records the resource versions it has seen. One item in sixteen fails at first.
 struct Queue {
     seen: Arc<Mutex<HashMap<ObjectKey, u64>>>,
     queue: WorkQueue<ObjectKey>,
@@ -253,7 +254,7 @@ fn listen_for_lag(informer: &Informer<Value>, counts: &Counts) -> Registration {
     })
 }
 
-/// Handlers come and go: as many as there are manners, on every informer in turn.
+/// Replaces handlers continuously: one of each mode, on every informer in turn.
 async fn rotate(watched: Arc<Vec<Watched>>, counts: Counts, until: Instant) -> Vec<(usize, Handler)> {
     let places: Vec<(usize, Manner)> =
         (0..2 * Manner::ALL.len()).map(|nth| (nth % watched.len(), Manner::ALL[nth % Manner::ALL.len()])).collect();
@@ -274,7 +275,7 @@ async fn rotate(watched: Arc<Vec<Watched>>, counts: Counts, until: Instant) -> V
     places.into_iter().map(|(at, _)| at).zip(slots).collect()
 }
 
-/// One informer moves from one set of namespaces to the other.
+/// Moves one informer between two sets of namespaces.
 async fn remove(watched: Arc<Vec<Watched>>, sets: [Vec<String>; 2], until: Instant) {
     for set in sets.iter().cycle().skip(1) {
         if !pause(REMOVAL, until).await {
@@ -284,7 +285,7 @@ async fn remove(watched: Arc<Vec<Watched>>, sets: [Vec<String>; 2], until: Insta
     }
 }
 
-/// An informer comes, is full, and goes: by a shutdown, or because nobody holds it any longer.
+/// Starts and syncs informers and stops them, by a shutdown or by dropping the last handle.
 async fn visit(client: Client, counts: Counts, until: Instant) {
     for nth in 0_u64.. {
         if !pause(VISIT, until).await {
@@ -304,14 +305,15 @@ async fn visit(client: Client, counts: Counts, until: Instant) {
     }
 }
 
-/// Waits for so long, or until the end; whether it goes on. No task ends before the end: their number is looked at.
+/// Waits for this time, or until the end; returns whether to continue. No task ends early, because
+/// the number of tasks is measured.
 async fn pause(time: Duration, until: Instant) -> bool {
     let next = Instant::now() + time;
     sleep_until(next.min(until + Duration::from_secs(2))).await;
     next < until
 }
 
-/// The caches are compared with the server while everything moves.
+/// Compares the caches with the server while both change.
 async fn compare(watched: Arc<Vec<Watched>>, host: Host, counts: Counts, every: Duration, until: Instant) {
     while pause(every, until).await {
         for one in watched.iter() {
@@ -323,7 +325,8 @@ async fn compare(watched: Arc<Vec<Watched>>, host: Host, counts: Counts, every: 
     }
 }
 
-/// Nothing may be missing at any look, unless the informer moves; and nothing that is gone may stay for long.
+/// Checks that no object is missing, unless the informer changes namespaces, and that deleted
+/// objects do not stay for long.
 async fn agrees(one: &Watched, host: &Host) -> Result<(), String> {
     let start = Instant::now();
     let mut before: Option<HashMap<String, u64>> = None;
@@ -353,12 +356,12 @@ async fn agrees(one: &Watched, host: &Host) -> Result<(), String> {
     }
 }
 
-/// Somebody reads all the while.
+/// Reads continuously.
 async fn read(watched: Arc<Vec<Watched>>, per_second: f64, until: Instant) {
     let pods = watched[0].informer.view::<Pod>();
     let nodes = pods.index_by_path("spec.nodeName".parse().expect("it is a path"));
     let lister = pods.lister();
-    // Next to never where nobody is to read.
+    // Almost never if no reads are configured.
     let mut ticks = interval(Duration::from_secs_f64(1.0 / per_second.max(1e-6)));
     ticks.tick().await;
     for nth in 0_usize.. {
@@ -375,7 +378,8 @@ async fn read(watched: Arc<Vec<Watched>>, per_second: f64, until: Instant) {
     }
 }
 
-/// Everything, once the cluster stands still: caches and a fresh LIST, handlers, the controller, every story.
+/// After the cluster has stopped, checks everything: caches against a fresh LIST, handlers, the
+/// controller and all recorded events.
 async fn nothing_lost(
     watched: &[Watched],
     handlers: &[(usize, Handler)],
@@ -434,7 +438,7 @@ async fn nothing_lost(
     checks
 }
 
-/// Whether anything went wrong at all: else nothing was shown.
+/// Checks that faults occurred; otherwise the run is meaningless.
 fn disturbed(troubles: &Troubles, relists: u64, counts: &Counts) -> Check {
     let number = |of: &AtomicU64| of.load(Ordering::Relaxed);
     let (cuts, expiries, handlers) = (number(&troubles.cuts), number(&troubles.expiries), number(&counts.handlers));
@@ -447,7 +451,7 @@ fn disturbed(troubles: &Troubles, relists: u64, counts: &Counts) -> Check {
     )
 }
 
-/// Whether a shutdown leaves nothing.
+/// Checks that a shutdown leaves no tasks or connections.
 async fn nothing_left(runtime: &Handle, at_first: f64) -> Check {
     let deadline = Instant::now() + Duration::from_secs(10);
     let found = loop {

@@ -1,4 +1,4 @@
-//! What a handler is told, checked while it is told, in as much memory as there are objects.
+//! Checks the events of a handler as they arrive, in memory proportional to the number of objects.
 
 use std::collections::HashMap;
 use std::hash::{BuildHasher, BuildHasherDefault, DefaultHasher};
@@ -8,16 +8,16 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use kube_informer::{Event, Obj, ObjectKey, Origin, Uid};
 use parking_lot::Mutex;
 
-/// How objects come back that a handler was told were gone.
+/// With which versions objects reappear after a handler received their deletion.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Return {
-    /// As something newer.
+    /// Only with newer versions.
     Newer,
-    /// Also as they were: where the cache itself leaves them and comes back.
+    /// Also with the same version: if objects leave and reenter the cache.
     Same,
 }
 
-/// The story of all objects as one handler hears it. A clone is the same story.
+/// The state of all objects according to the events of one handler. Clones share it.
 #[derive(Debug, Clone)]
 pub struct Story {
     told: Arc<Mutex<Told>>,
@@ -29,7 +29,8 @@ struct Told {
     name: String,
     returns: Return,
     known: HashMap<ObjectKey, State>,
-    /// The versions that objects left with, by hash: the latest to leave where two have the same place.
+    /// The resource versions of deleted objects by hash of the key; the latest one wins on a
+    /// collision.
     left: Box<[(u64, u64)]>,
     wrong: Option<String>,
 }
@@ -49,14 +50,14 @@ impl State {
 }
 
 impl Story {
-    /// A story that has not begun; events are counted together with those of others.
+    /// Creates an empty state, with an event counter shared with others.
     pub fn new(name: String, returns: Return, events: Arc<AtomicU64>) -> Self {
         let left = vec![(0, 0); LEFT].into_boxed_slice();
         let told = Told { name, returns, known: HashMap::new(), left, wrong: None };
         Self { told: Arc::new(Mutex::new(told)), events }
     }
 
-    /// Hears of an event.
+    /// Records and checks an event.
     pub fn hear<K>(&self, event: &Event<K>) {
         self.events.fetch_add(1, Ordering::Relaxed);
         let mut told = self.told.lock();
@@ -66,12 +67,12 @@ impl Story {
         }
     }
 
-    /// What it was told that cannot be, if anything.
+    /// The first inconsistent event, if any.
     pub fn wrong(&self) -> Option<String> {
         self.told.lock().wrong.clone()
     }
 
-    /// The version of each object that it believes in.
+    /// The current resource version of each object.
     pub fn believed(&self) -> HashMap<String, u64> {
         self.told.lock().known.iter().map(|(key, state)| (key.to_string(), state.version)).collect()
     }

@@ -1,4 +1,4 @@
-//! What goes wrong, one thing after the other.
+//! Fault injection, one fault after the other.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -9,7 +9,7 @@ use tokio::time::{Instant, sleep, sleep_until};
 use crate::Error;
 use crate::host::Host;
 
-/// In this order, again and again. Expired versions and cuts are what happens most.
+/// The cycle of faults. Expired versions and cut connections are the most frequent.
 const COURSE: [&str; 14] = [
     "cut",
     "expire",
@@ -27,26 +27,26 @@ const COURSE: [&str; 14] = [
     "fail garbled",
 ];
 const REFUSED: Duration = Duration::from_secs(2);
-/// Watches that stall are left alone for so long, so that it has to be noticed.
+/// Stalled watches stay stalled for this long, so that the reflector has to detect them.
 const STALLED: Duration = Duration::from_secs(30);
 
-/// How often what has happened. A clone counts the same.
+/// Counters of faults. Clones share them.
 #[derive(Debug, Clone, Default)]
 pub struct Troubles {
-    /// All connections broken off, for whatever reason.
+    /// Times that all connections were cut, for any reason.
     pub cuts: Arc<AtomicU64>,
-    /// Versions expired, so that lists had to be made anew.
+    /// Times that resource versions expired, which forces relists.
     pub expiries: Arc<AtomicU64>,
     /// Requests and watches made to fail.
     pub failures: Arc<AtomicU64>,
 }
 
 impl Troubles {
-    /// Makes trouble until then.
+    /// Injects faults until the deadline.
     pub async fn make(self, host: Host, every: Duration, until: Instant) -> Result<(), Error> {
         for what in COURSE.iter().cycle() {
             if Instant::now() + every + REFUSED > until {
-                // Not before the end: the number of tasks is looked at.
+                // Does not end early, because the number of tasks is measured.
                 sleep_until(until + Duration::from_secs(2)).await;
                 break;
             }
