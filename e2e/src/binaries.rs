@@ -1,4 +1,4 @@
-//! The programs of the real control plane, built once and kept.
+//! The programs of the real control plane, built once and cached.
 
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
@@ -15,12 +15,12 @@ use crate::choice::Release;
 #[derive(Debug)]
 pub(crate) struct Binaries {
     folder: PathBuf,
-    /// What they say they are.
+    /// The version they report.
     pub(crate) version: String,
 }
 
 impl Binaries {
-    /// Builds whatever is not there yet. What was built before is found by the contents of the module's files.
+    /// Builds what is missing. Cached programs are identified by a hash of the module's files.
     pub(crate) async fn ensure(workspace: &Path, release: Release) -> Result<Self, Error> {
         let module = workspace.join(release.module());
         let version = kubernetes_version(&module).await?;
@@ -45,7 +45,7 @@ impl Binaries {
     }
 }
 
-/// client-go's informer, which tells what it hears: built if it is not there yet.
+/// Builds client-go's informer program, which prints its events, unless it is cached.
 pub(crate) async fn client_go_informer(workspace: &Path) -> Result<PathBuf, Error> {
     let module = workspace.join("e2e/client-go");
     let program = folder_of(workspace, &module, &["go.mod", "go.sum", "main.go"]).await?.join("client-go-informer");
@@ -55,20 +55,20 @@ pub(crate) async fn client_go_informer(workspace: &Path) -> Result<PathBuf, Erro
     Ok(program)
 }
 
-/// Programs that others wrote, and one on what others wrote.
+/// Third-party programs, and one built on a third-party library.
 #[derive(Debug)]
 pub(crate) struct Programs {
     /// client-go's sample controller.
     pub(crate) sample_controller: PathBuf,
-    /// The examples that come with it.
+    /// The examples of the sample controller.
     pub(crate) samples: PathBuf,
-    /// A manager on controller-runtime.
+    /// A manager built with controller-runtime.
     pub(crate) manager: PathBuf,
 }
 
-/// Those programs: built if they are not there yet.
+/// Builds these programs, unless they are cached.
 pub(crate) async fn programs(workspace: &Path) -> Result<Programs, Error> {
-    // Two steps want them at once.
+    // Two steps need them concurrently.
     static ONE_AT_A_TIME: tokio::sync::Mutex<()> = tokio::sync::Mutex::const_new(());
     let _turn = ONE_AT_A_TIME.lock().await;
     let module = workspace.join("e2e/programs");
@@ -91,14 +91,14 @@ pub(crate) async fn programs(workspace: &Path) -> Result<Programs, Error> {
     })
 }
 
-/// Where programs are kept that are built from a module as its files are now.
+/// The cache folder of programs built from the current files of a module.
 async fn folder_of(workspace: &Path, module: &Path, files: &[&str]) -> Result<PathBuf, Error> {
     let folder = workspace.join("target/e2e").join(fingerprint(module, files).await?);
     fs::create_dir_all(&folder).await?;
     Ok(folder)
 }
 
-/// A name for what the module's files say.
+/// A hash of the contents of the module's files.
 async fn fingerprint(module: &Path, files: &[&str]) -> Result<String, Error> {
     let mut hash = ring::digest::Context::new(&ring::digest::SHA256);
     for file in files {
@@ -131,11 +131,11 @@ async fn kubernetes_version(module: &Path) -> Result<String, Error> {
     Ok(String::from_utf8(output.stdout)?.trim().to_owned())
 }
 
-/// The linker flags that make the programs know their version.
+/// The linker flags that embed the version into the programs.
 fn stamp(version: &str) -> String {
     let minor = version.split('.').nth(1).unwrap_or_default();
     let package = "k8s.io/component-base/version";
-    // Without symbols and debug information the linker is done in half the time.
+    // Omitting symbols and debug information halves the link time.
     format!("-s -w -X {package}.gitVersion={version} -X {package}.gitMajor=1 -X {package}.gitMinor={minor}")
 }
 

@@ -1,4 +1,4 @@
-//! What of this workspace is run as a program of its own.
+//! The programs of this workspace that are run as separate processes.
 
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
@@ -8,7 +8,7 @@ use tokio::process::Command;
 
 use crate::Error;
 
-/// The programs, built. They are run without cargo, so that nobody is left behind when they are killed.
+/// The built programs. They are run without cargo, so that killing them leaves no child process.
 #[derive(Debug)]
 pub(crate) struct Built {
     /// The embedded server's conformance suite.
@@ -18,7 +18,7 @@ pub(crate) struct Built {
 }
 
 impl Built {
-    /// Builds them with the features that the gate's tests are built with, so that nothing is built twice.
+    /// Builds them with the same features as the tests, so that nothing is built twice.
     pub(crate) async fn ensure(workspace: &Path) -> Result<Self, Error> {
         let output = Command::new("cargo")
             .args(["build", "--locked", "--workspace", "--bin", "e2e", "--bin", "kubectl-informer"])

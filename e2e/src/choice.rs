@@ -1,8 +1,8 @@
-//! What a run is asked for on the command line.
+//! Command line arguments.
 
 use crate::Error;
 
-/// Every step.
+/// All steps.
 const STEPS: [&str; 19] = [
     "conformance/real",
     "conformance/embedded",
@@ -34,22 +34,22 @@ pub(crate) struct Choice {
 
 #[derive(Debug)]
 enum Task {
-    /// The steps of these names, or in these folders; all of them if there is none.
+    /// The steps with these names or in these folders; all steps if empty.
     Judge(Vec<String>),
     Serve,
 }
 
-/// Which Kubernetes judges.
+/// The Kubernetes release to test against.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Release {
-    /// The one that everything is built for.
+    /// The release that the project is built for.
     Current,
-    /// One several minor versions older.
+    /// A release several minor versions older.
     Old,
 }
 
 impl Release {
-    /// The Go module that pins it.
+    /// The Go module that pins the release.
     pub(crate) fn module(self) -> &'static str {
         match self {
             Self::Current => "e2e/control-plane",
@@ -57,7 +57,7 @@ impl Release {
         }
     }
 
-    /// The page that a run against it writes.
+    /// The results page of a run against the release.
     pub(crate) fn page(self) -> &'static str {
         match self {
             Self::Current => "target/e2e/results.md",
@@ -81,12 +81,12 @@ impl Choice {
         Ok(Self { release, task })
     }
 
-    /// Whether all that is wanted is a control plane that runs.
+    /// Whether to only start a control plane.
     pub(crate) fn is_serve(&self) -> bool {
         matches!(self.task, Task::Serve)
     }
 
-    /// Whether a step is to run.
+    /// Whether a step is selected.
     pub(crate) fn wants(&self, step: &str) -> bool {
         match &self.task {
             Task::Judge(wanted) => wanted.is_empty() || wanted.iter().any(|name| is_part_of(step, name)),
@@ -95,7 +95,7 @@ impl Choice {
     }
 }
 
-/// Whether a step is meant by a name: its own, or that of its folder.
+/// Whether a name selects a step: its own name, or that of its folder.
 fn is_part_of(step: &str, name: &str) -> bool {
     step.strip_prefix(name).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
 }

@@ -1,4 +1,4 @@
-//! Nothing is left of a run that was interrupted, nor of one that failed.
+//! Checks that an interrupted or failed run leaves nothing behind.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -16,7 +16,8 @@ use crate::program::signal;
 
 const PATIENCE: Duration = Duration::from_secs(120);
 
-/// Runs control planes as processes of their own, and ends them in both ways; and a run that judges, in the middle of it.
+/// Starts control planes as separate processes and ends them by interruption and by failure; also
+/// interrupts a running test.
 pub(crate) async fn run(release: Release) -> Result<String, Error> {
     let interrupted = Serving::start(release).await?;
     signal(interrupted.process()?, "INT").await?;
@@ -32,9 +33,10 @@ pub(crate) async fn run(release: Release) -> Result<String, Error> {
         .to_owned())
 }
 
-/// Interrupts a run while the conformance suite, one more process, is under way.
+/// Interrupts a run while the conformance suite, another process, is running.
 async fn interrupted_while_judging(release: Release) -> Result<(), Error> {
-    // Whatever it starts inherits its environment: so it is found, whoever its parent is.
+    // All its descendants inherit its environment, by which they are found even if their parent has
+    // ended.
     let folder = tempfile::TempDir::with_prefix("kube-e2e-judging-")?;
     let mut command = e2e(release)?;
     command.arg("conformance/real").env("TMPDIR", folder.path()).stdout(Stdio::null()).stderr(Stdio::piped());
@@ -63,7 +65,7 @@ async fn interrupted_while_judging(release: Release) -> Result<(), Error> {
     }
 }
 
-/// This program, as a process of its own.
+/// A command that runs this program.
 fn e2e(release: Release) -> Result<Command, Error> {
     let mut command = Command::new(std::env::current_exe()?);
     if release == Release::Old {
@@ -72,7 +74,8 @@ fn e2e(release: Release) -> Result<Command, Error> {
     Ok(command)
 }
 
-/// Without Go a run fails, and says what is missing and how to get it.
+/// Checks that without Go a run fails with a message that explains what is missing and how to
+/// install it.
 pub(crate) async fn without_go(release: Release) -> Result<String, Error> {
     let nowhere = tempfile::TempDir::with_prefix("kube-e2e-")?;
     let output = e2e(release)?.arg("differential/real").env("PATH", nowhere.path()).output().await?;
@@ -84,10 +87,10 @@ pub(crate) async fn without_go(release: Release) -> Result<String, Error> {
     Ok("fails, and says how to get it".to_owned())
 }
 
-/// A run that only serves.
+/// A run with the command `serve`.
 struct Serving {
     child: Child,
-    /// Where it keeps everything.
+    /// Its data folder.
     folder: PathBuf,
     said: Lines<BufReader<ChildStdout>>,
 }
@@ -118,7 +121,7 @@ impl Serving {
         self.child.id().ok_or_else(|| "the run has ended by itself".into())
     }
 
-    /// Waits for the end, which must be a failure that says why, and looks for what is left.
+    /// Waits for the process to fail with this reason, and checks that nothing is left.
     async fn left_nothing(mut self, why: &str) -> Result<(), Error> {
         while self.said.next_line().await?.is_some() {}
         let output = timeout(PATIENCE, self.child.wait_with_output()).await??;
@@ -134,7 +137,7 @@ impl Serving {
     }
 }
 
-/// The processes of this name that were told of this folder.
+/// The processes with this name whose command line contains this folder.
 async fn processes_of(folder: &Path, name: &str) -> Result<Vec<u32>, Error> {
     let folder = folder.display().to_string();
     let told = |(line, _): &(String, String)| {
@@ -143,20 +146,20 @@ async fn processes_of(folder: &Path, name: &str) -> Result<Vec<u32>, Error> {
     Ok(processes().await?.into_iter().filter(|(_, process)| told(process)).map(|(process, _)| process).collect())
 }
 
-/// The command lines of processes that have inherited this folder for what is thrown away.
+/// The command lines of processes that inherited this folder as their temporary folder.
 async fn heirs_of(folder: &Path) -> Result<Vec<String>, Error> {
     let variable = format!("TMPDIR={}", folder.display());
     let inherited = |(_, environment): &(String, String)| environment.split('\0').any(|set| set == variable);
     Ok(processes().await?.into_values().filter(inherited).map(|(line, _)| line.replace('\0', " ")).collect())
 }
 
-/// The command line and the environment of every process that we may see.
+/// The command line and the environment of every accessible process.
 async fn processes() -> Result<BTreeMap<u32, (String, String)>, Error> {
     let mut found = BTreeMap::new();
     let mut all = fs::read_dir("/proc").await.map_err(|error| format!("reading /proc: {error}"))?;
     while let Some(entry) = all.next_entry().await? {
         let Some(process) = entry.file_name().to_str().and_then(|name| name.parse().ok()) else { continue };
-        // It may have ended meanwhile, or be somebody else's.
+        // The process may have ended, or belong to another user.
         let Ok(line) = fs::read(entry.path().join("cmdline")).await else { continue };
         let environment = fs::read(entry.path().join("environ")).await.unwrap_or_default();
         let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();

@@ -1,4 +1,4 @@
-//! The command beside a real kubectl: as its plugin, and as the server it talks to.
+//! `kubectl-informer` with a real kubectl: as its plugin, and as its server.
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -11,7 +11,7 @@ use crate::Error;
 use crate::binaries::Binaries;
 use crate::built::Built;
 
-/// `kubectl-informer`, built, and a kubectl that finds it.
+/// The built `kubectl-informer`, and a kubectl that finds it.
 #[derive(Debug)]
 pub(crate) struct Plugin {
     program: PathBuf,
@@ -28,7 +28,7 @@ impl Plugin {
         Ok(Self { program, kubectl: binaries.path("kubectl"), path })
     }
 
-    /// `kubectl informer` on the real server tells what kubectl itself tells.
+    /// Checks that `kubectl informer` prints the same as kubectl on the real server.
     pub(crate) async fn on_real(&self, kubeconfig: &Path) -> Result<String, Error> {
         let mut compared = 0;
         for kind in ["services", "apiservices", "flowschemas", "prioritylevelconfigurations", "priorityclasses"] {
@@ -47,7 +47,8 @@ impl Plugin {
         Ok(format!("{compared} objects of five kinds, told alike"))
     }
 
-    /// A real kubectl reads, writes and deletes on the pretended cluster of `kubectl-informer apiserver`.
+    /// Checks that a real kubectl can read, write and delete on the simulated cluster of
+    /// `kubectl-informer apiserver`.
     pub(crate) async fn as_server(&self) -> Result<String, Error> {
         let folder = tempfile::tempdir()?;
         let kubeconfig = folder.path().join("kubeconfig");
@@ -73,7 +74,8 @@ impl Plugin {
         Ok(format!("{} pods on two nodes, read and written by kubectl", pods.lines().count() - 1))
     }
 
-    /// What kubectl makes the controllers of a cluster do, they do: for a deployment of its own and for one of the story.
+    /// Checks that the simulated controllers react to kubectl, for a new deployment and for a
+    /// simulated one.
     async fn control(&self, kubeconfig: &Path) -> Result<(), Error> {
         let kubectl = |words: String| async move {
             let words: Vec<&str> = words.split(' ').collect();
@@ -104,7 +106,7 @@ impl Plugin {
         expect(left.is_empty(), &format!("nothing left: {left:?}"))
     }
 
-    /// Starts the server, and waits until it says that it serves.
+    /// Starts the server, and waits until it reports that it serves.
     async fn serve(&self, kubeconfig: &Path) -> Result<Child, Error> {
         let mut server = Command::new(&self.program)
             .args(["apiserver", "--pretend", "--size", "2", "--write-kubeconfig"])

@@ -1,4 +1,4 @@
-//! The embedded server's conformance suite, against either server.
+//! The embedded server's conformance suite, run against either server.
 
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
@@ -11,7 +11,7 @@ use crate::built::Built;
 use crate::choice::Release;
 use crate::control_plane::ControlPlane;
 
-/// The suite, built.
+/// The built suite.
 #[derive(Debug)]
 pub(crate) struct Conformance {
     workspace: PathBuf,
@@ -23,7 +23,7 @@ impl Conformance {
         Self { workspace: workspace.to_owned(), program: built.conformance.clone() }
     }
 
-    /// Judges the real server, and says how many cases passed.
+    /// Runs the suite against the real server. Returns how many cases passed.
     pub(crate) async fn real(&self, control_plane: &ControlPlane, release: Release) -> Result<String, Error> {
         let mut suite = self.suite();
         suite.envs(control_plane.conformance_environment());
@@ -34,7 +34,7 @@ impl Conformance {
         run(suite).await
     }
 
-    /// Judges the embedded server, with a socket and without.
+    /// Runs the suite against the embedded server, with a socket and in process.
     pub(crate) async fn embedded(&self) -> Result<String, Error> {
         run(self.suite()).await
     }

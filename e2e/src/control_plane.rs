@@ -1,4 +1,4 @@
-//! etcd and kube-apiserver, running.
+//! A running etcd and kube-apiserver.
 
 use std::io;
 use std::net::{Ipv4Addr, SocketAddr};
@@ -16,20 +16,20 @@ use crate::credentials::{ADMIN, Credentials, ISSUER, NOBODY};
 use crate::program::Program;
 use crate::target::Target;
 
-/// How long a server that runs may take to come up, on a machine with too much to do.
+/// Startup timeout, sufficient for an overloaded machine.
 const PATIENCE: Duration = Duration::from_secs(200);
 
-/// A control plane of our own: killed, and its data thrown away, when dropped.
+/// A control plane for tests. Dropping it kills the processes and deletes their data.
 #[derive(Debug)]
 pub(crate) struct ControlPlane {
     address: SocketAddr,
     target: Target,
     pub(crate) credentials: Credentials,
-    /// Where etcd listens.
+    /// The address of etcd.
     store: SocketAddr,
     pub(crate) etcd: Program,
     pub(crate) apiserver: Program,
-    // Last, so that nobody writes there any more when it goes.
+    // Declared last, so that it is dropped after the programs that write to it.
     folder: TempDir,
 }
 
@@ -52,7 +52,7 @@ impl ControlPlane {
         Ok(control_plane)
     }
 
-    /// What the conformance suite must be told.
+    /// The environment variables for the conformance suite.
     pub(crate) fn conformance_environment(&self) -> [(&'static str, String); 4] {
         [
             ("KUBE_CONFORMANCE_URL", format!("https://{}", self.address)),
@@ -62,17 +62,17 @@ impl ControlPlane {
         ]
     }
 
-    /// How clients find it.
+    /// The connection settings of clients.
     pub(crate) fn target(&self) -> &Target {
         &self.target
     }
 
-    /// A file that clients which may do everything find the server with.
+    /// The path of a kubeconfig with all permissions.
     pub(crate) fn kubeconfig(&self) -> PathBuf {
         self.file("kubeconfig")
     }
 
-    /// Waits until the server is ready, and says how long that took.
+    /// Waits until the server is ready. Returns how long that took.
     pub(crate) async fn ready(&mut self) -> Result<Duration, Error> {
         let client = self.target.client()?;
         let began = Instant::now();
@@ -94,7 +94,7 @@ impl ControlPlane {
         }
     }
 
-    /// Waits until either program has ended, and says which and how.
+    /// Waits until either program has ended. Returns which one and how.
     pub(crate) async fn ended(&mut self) -> Result<String, Error> {
         tokio::select! {
             said = self.etcd.wait() => said,
@@ -102,13 +102,13 @@ impl ControlPlane {
         }
     }
 
-    /// What etcd says it is.
+    /// The version that etcd reports.
     pub(crate) async fn etcd_version(&self) -> Result<String, Error> {
         let version = self.ask_etcd("/v3/maintenance/status", &json!({})).await?;
         Ok(version["version"].as_str().unwrap_or("unknown").to_owned())
     }
 
-    /// Makes etcd forget everything before its present revision, which is returned.
+    /// Compacts etcd up to its current revision, which is returned.
     pub(crate) async fn compact(&self) -> Result<u64, Error> {
         let range = self.ask_etcd("/v3/kv/range", &json!({"key": "AA==", "limit": 1})).await?;
         let revision = range["header"]["revision"].as_str().unwrap_or_default().parse()?;
@@ -151,10 +151,10 @@ fn apiserver_flags(folder: &Path, etcd: SocketAddr, address: SocketAddr) -> Vec<
         "--service-cluster-ip-range=10.96.0.0/16".into(),
         "--authorization-mode=RBAC".into(),
         format!("--token-auth-file={}", file("tokens.csv")),
-        // Nothing here makes service accounts or endpoints.
+        // There are no controllers that create service accounts or endpoints.
         "--disable-admission-plugins=ServiceAccount".into(),
         "--endpoint-reconciler-type=none".into(),
-        // Old versions are forgotten while the conformance suite waits for it.
+        // The conformance suite waits for old versions to be compacted.
         "--etcd-compaction-interval=10s".into(),
     ]
 }

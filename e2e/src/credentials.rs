@@ -1,4 +1,4 @@
-//! Who may do what on a control plane of our own.
+//! Credentials of the test control plane.
 
 use std::path::Path;
 use std::time::{Duration, SystemTime};
@@ -11,24 +11,25 @@ use tokio::fs;
 
 use crate::Error;
 
-/// Who issues the tokens of service accounts.
+/// The issuer of service account tokens.
 pub(crate) const ISSUER: &str = "https://kubernetes.default.svc";
 
-/// The token of somebody who may do everything, and of somebody who may do nothing.
+/// The tokens of a user with all permissions, and of a user without permissions.
 pub(crate) const ADMIN: &str = "e2e-admin-token";
 pub(crate) const NOBODY: &str = "e2e-nobody-token";
 
-/// For how long the server takes a token that has expired, in case its clock is wrong.
+/// How long the server accepts expired tokens, to tolerate clock skew.
 const GRACE: Duration = Duration::from_secs(60);
 
-/// The key that signs the tokens of service accounts.
+/// The signing key of service account tokens.
 #[derive(Debug)]
 pub(crate) struct Credentials {
     signing: EcdsaKeyPair,
 }
 
 impl Credentials {
-    /// A certificate authority, the server's certificate, the key for service accounts, and the tokens: as files.
+    /// Writes a certificate authority, the server's certificate, the service account key and the
+    /// tokens to files.
     pub(crate) async fn write(folder: &Path) -> Result<Self, Error> {
         let mut authority = CertificateParams::new(Vec::new())?;
         authority.distinguished_name.push(DnType::CommonName, "e2e-ca");
@@ -59,7 +60,8 @@ impl Credentials {
         Ok(Self { signing })
     }
 
-    /// A token of a service account that the server takes for this long: as it would make one itself, only shorter.
+    /// Creates a service account token that the server accepts for this long. Like the server's own
+    /// tokens, except for the lifetime.
     pub(crate) fn token(&self, account: &ServiceAccount, lifetime: Duration) -> Result<String, Error> {
         let issued = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH)?.saturating_sub(GRACE);
         let ServiceAccount { namespace, name, uid } = account;
@@ -80,7 +82,7 @@ impl Credentials {
     }
 }
 
-/// A service account that exists.
+/// An existing service account.
 #[derive(Debug)]
 pub(crate) struct ServiceAccount {
     pub(crate) namespace: String,
@@ -88,7 +90,7 @@ pub(crate) struct ServiceAccount {
     pub(crate) uid: String,
 }
 
-/// As tokens are written: for addresses, without padding.
+/// URL-safe base64 without padding, as used in tokens.
 fn base64(bytes: impl AsRef<[u8]>) -> String {
     use base64::Engine as _;
     base64::engine::general_purpose::URL_SAFE_NO_PAD.encode(bytes)

@@ -1,6 +1,8 @@
-//! client-go's informer beside ours, on the same server, while somebody writes and connections are cut.
+//! Differential test: client-go's informer and this project's on the same server, during writes and
+//! connection faults.
 //!
-//! Both tell what their handler is told and what is in their cache; [`comparison`] says whether it is the same.
+//! Both record the events of their handler and their cache; [`comparison`] checks that they are the
+//! same.
 
 mod comparison;
 mod driver;
@@ -28,18 +30,18 @@ use crate::Error;
 use crate::binaries;
 use crate::control_plane::ControlPlane;
 
-/// Sets what is left to chance, to see the same once more.
+/// Sets the random seed, to reproduce a run.
 const SEED: &str = "E2E_SEED";
 
-/// Runs this scenario only.
+/// Restricts the run to this scenario.
 const SCENARIO: &str = "E2E_SCENARIO";
 
-/// Runs every scenario against the real server, and says what was compared.
+/// Runs every scenario against the real server. Returns a summary of the comparisons.
 pub(crate) async fn against_real(workspace: &Path, control_plane: &mut ControlPlane) -> Result<String, Error> {
     against(workspace, Server::Real(control_plane)).await
 }
 
-/// Runs every scenario against the embedded server, and says what was compared.
+/// Runs every scenario against the embedded server. Returns a summary of the comparisons.
 pub(crate) async fn against_embedded(workspace: &Path) -> Result<String, Error> {
     against(workspace, Server::embedded().await?).await
 }
@@ -71,7 +73,7 @@ async fn against(workspace: &Path, mut server: Server<'_>) -> Result<String, Err
     verdicts.sum()
 }
 
-/// What became of each scenario.
+/// The results of all scenarios.
 #[derive(Debug, Default)]
 struct Verdicts {
     agreed: Vec<Outcome>,

@@ -1,4 +1,4 @@
-//! The informer, through its public interface, against a real server.
+//! The informer's public interface against a real server.
 
 mod access;
 mod compaction;
@@ -20,27 +20,27 @@ use crate::results::Results;
 
 pub(crate) use self::playground::Playground;
 
-/// Tokens that expire: mostly waiting, so that other steps can go on beside it.
+/// Expiring tokens: mostly waits, so that other steps can run concurrently.
 pub(crate) async fn expiring(results: &Results, control_plane: &ControlPlane) -> Result<(), Error> {
     let playground = Playground::new(control_plane.target())?;
     results.step("informer/tokens", tokens::run(&playground, &control_plane.credentials)).await
 }
 
-/// What needs nothing but a control plane of our own.
+/// Steps that need a control plane for tests, but do not kill it.
 pub(crate) async fn undisturbed(results: &Results, control_plane: &ControlPlane) -> Result<(), Error> {
     let playground = Playground::new(control_plane.target())?;
     gentle(results, &playground, Trial::WithExamples).await?;
     results.step("informer/compaction", compaction::run(&playground, control_plane)).await
 }
 
-/// What kills the control plane: nothing else can go on beside it.
+/// Steps that kill the control plane, so that no other step can run concurrently.
 pub(crate) async fn outages(results: &Results, control_plane: &mut ControlPlane) -> Result<(), Error> {
     let playground = Playground::new(control_plane.target())?;
     results.step("informer/apiserver-killed", outages::apiserver_killed(&playground, control_plane)).await?;
     results.step("informer/etcd-stopped", outages::etcd_stopped(&playground, control_plane)).await
 }
 
-/// What can be judged on a cluster that is already there. What this makes is cleaned up by whoever made the playground.
+/// Steps that can run on an existing cluster. The caller cleans up the playground.
 pub(crate) async fn elsewhere(results: &Results, playground: &Playground) -> Result<(), Error> {
     const OURS: &str = "needs a control plane of its own";
     results.skip("informer/tokens", OURS)?;
@@ -51,7 +51,7 @@ pub(crate) async fn elsewhere(results: &Results, playground: &Playground) -> Res
     Ok(())
 }
 
-/// What does no harm to a cluster that others use.
+/// Steps that do not harm a shared cluster.
 async fn gentle(results: &Results, playground: &Playground, trial: Trial) -> Result<(), Error> {
     results.step("informer/kinds", kinds::run(playground, trial)).await?;
     results.step("informer/writes", writes::run(playground)).await?;

@@ -1,4 +1,4 @@
-//! kubectl, unmodified, against the real and the embedded server: what people see must be the same.
+//! An unmodified kubectl against the real and the embedded server: its output must be the same.
 
 use std::path::Path;
 use std::time::Duration;
@@ -13,18 +13,18 @@ use crate::Error;
 use crate::binaries::Binaries;
 use crate::control_plane::ControlPlane;
 
-/// What is done, and where outputs are known to differ.
+/// The commands, with known differences of their outputs.
 const SCRIPT: &str = include_str!("kubectl.txt");
 
-/// The namespace of it all.
+/// The namespace of all objects.
 const NAMESPACE: &str = "kubectl-e2e";
 
-/// How long one command may take.
+/// Timeout of a command.
 const PATIENCE: Duration = Duration::from_secs(60);
 
 const TOKEN: &str = "kubectl-admin";
 
-/// Runs every command against both, and says how many agreed.
+/// Runs every command against both. Returns how many agreed.
 pub(crate) async fn run(binaries: &Binaries, control_plane: &ControlPlane) -> Result<String, Error> {
     let script = Script::parse(SCRIPT);
     let folder = TempDir::with_prefix("kube-e2e-kubectl-")?;
@@ -70,7 +70,7 @@ struct Script {
 #[derive(Debug)]
 struct Step {
     arguments: Vec<String>,
-    /// Why the outputs are not the same.
+    /// Why the outputs differ.
     differs: Option<String>,
 }
 
@@ -88,7 +88,7 @@ impl Script {
                 differs = Some(reason.to_owned());
             } else if let Some(command) = line.strip_prefix("$ ") {
                 let words = command.split(' ').map(|word| word.replace("NS", NAMESPACE));
-                // A schedule is one word with blanks in it.
+                // A schedule is one argument that contains spaces.
                 let arguments =
                     words.map(|word| if word.contains("--schedule=") { word.replace('_', " ") } else { word });
                 script.steps.push(Step { arguments: arguments.collect(), differs: differs.take() });
@@ -98,7 +98,7 @@ impl Script {
     }
 }
 
-/// What a command prints and how it ends, masked.
+/// Runs a command. Returns its masked output and exit status.
 async fn kubectl(
     binaries: &Binaries,
     folder: &Path,
@@ -106,7 +106,7 @@ async fn kubectl(
     whose: &str,
     arguments: &[String],
 ) -> Result<String, Error> {
-    // What kubectl remembers about the one server is none of the other's business.
+    // Separate home folders, so that kubectl's discovery caches of the two servers do not mix.
     let home = folder.join(whose);
     fs::create_dir_all(&home).await?;
     let running = Command::new(binaries.path("kubectl"))
@@ -126,11 +126,11 @@ async fn kubectl(
     Ok(format!("{}{}exit code {code}", masked(&said), masked(&failed)))
 }
 
-/// A text without what differs from run to run.
+/// Replaces the parts of a text that differ between runs.
 fn masked(text: &str) -> String {
     let mut masked = String::with_capacity(text.len());
     for line in text.lines() {
-        // The width of a column follows its longest cell.
+        // The width of a column depends on its longest cell.
         let words: Vec<String> = line.split(' ').filter(|word| !word.is_empty()).map(mask).collect();
         let indent = line.len() - line.trim_start().len();
         masked.push_str(&" ".repeat(indent));
@@ -140,7 +140,7 @@ fn masked(text: &str) -> String {
     masked
 }
 
-/// A word, or what kind of word it is.
+/// A word, or its type if it varies.
 fn mask(word: &str) -> String {
     let bare = word.trim_matches(|c: char| "\"',:;()[]{}".contains(c));
     let masked = match bare {
@@ -148,7 +148,7 @@ fn mask(word: &str) -> String {
         _ if is_time(bare) => "TIME",
         _ if is_age(bare) => "AGE",
         _ if bare.starts_with("/tmp/") || bare.starts_with("10.96.") => "SOMEWHERE",
-        // A version, or a number of several figures, which may be one.
+        // A resource version, or a number of several digits, which may be one.
         _ if (bare.len() > 1 || word.contains('"')) && bare.parse::<u64>().is_ok() => "NUMBER",
         _ => return word.to_owned(),
     };

@@ -1,4 +1,4 @@
-//! The line between a client and a server, which can be cut without touching either.
+//! A TCP proxy between a client and a server, for connection faults.
 
 use std::fmt;
 use std::io;
@@ -14,7 +14,8 @@ use tokio::task::{AbortHandle, JoinSet};
 
 use crate::Error;
 
-/// A port that passes every byte on to the server as it is, TLS and all, for as long as it is told to. Closed when dropped.
+/// A port that forwards all bytes to the server unchanged, including TLS, while its mode permits.
+/// Closed when dropped.
 #[derive(Debug)]
 pub(crate) struct Link {
     address: SocketAddr,
@@ -23,7 +24,7 @@ pub(crate) struct Link {
     listening: AbortHandle,
 }
 
-/// What the line does with connections and bytes.
+/// How connections and bytes are handled.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Mode {
     Pass,
@@ -31,35 +32,35 @@ pub(crate) enum Mode {
     Refuse,
     /// New connections are accepted and closed at once. Open ones stay.
     Slam,
-    /// Nothing is passed on, but nothing is closed either.
+    /// Nothing is forwarded, but nothing is closed either.
     Stall,
 }
 
 #[derive(Debug, Clone, Copy)]
 struct State {
     mode: Mode,
-    /// How often all connections have been cut.
+    /// Number of times that all connections were cut.
     cuts: u64,
 }
 
 #[derive(Debug)]
 struct Counts {
     accepted: AtomicUsize,
-    /// Connections that were cut, or closed at once.
+    /// Connections that were cut or closed at once.
     cut: AtomicUsize,
     /// Bytes from the server.
     passed: AtomicUsize,
-    /// After so many more bytes from the server everything is cut; negative for never.
+    /// Number of bytes from the server after which all connections are cut; negative for unlimited.
     allowance: AtomicI64,
-    /// Why nobody listens any more.
+    /// The error that ended the listener.
     broken: OnceLock<String>,
 }
 
-/// No byte is too many.
+/// No byte limit.
 const UNLIMITED: i64 = i64::MIN;
 
 impl Link {
-    /// Opens a port through which the server is reached.
+    /// Opens a port that forwards to the server.
     pub(crate) async fn open(server: SocketAddr) -> io::Result<Self> {
         let listener = bind((Ipv4Addr::LOCALHOST, 0).into())?.listen(BACKLOG)?;
         let address = listener.local_addr()?;
@@ -80,7 +81,8 @@ impl Link {
         Ok(Self { address, state, counts, listening: listening.abort_handle() })
     }
 
-    /// A line to the server that a configuration names, and the configuration changed to use it.
+    /// Opens a link to the server of a configuration, and returns the configuration changed to use
+    /// it.
     pub(crate) async fn between(config: &kube::Config) -> Result<(Self, kube::Config), Error> {
         let host = config.cluster_url.host().ok_or("the cluster's address has no host")?.to_owned();
         let https = config.cluster_url.scheme_str() == Some("https");
@@ -103,34 +105,34 @@ impl Link {
         self.state.send_modify(|state| state.mode = mode);
     }
 
-    /// Cuts every open connection, whatever it is doing.
+    /// Cuts every open connection.
     pub(crate) fn cut(&self) {
         self.counts.allowance.store(UNLIMITED, Ordering::Relaxed);
         self.state.send_modify(|state| state.cuts += 1);
     }
 
-    /// Cuts every open connection once so many more bytes have come from the server.
+    /// Cuts every open connection after this many more bytes from the server.
     pub(crate) fn cut_after(&self, bytes: u32) {
         self.counts.allowance.store(bytes.into(), Ordering::Relaxed);
     }
 
-    /// Everything passes again.
+    /// Forwards everything again.
     pub(crate) fn heal(&self) {
         self.counts.allowance.store(UNLIMITED, Ordering::Relaxed);
         self.set(Mode::Pass);
     }
 
-    /// How many connections have been accepted so far.
+    /// Number of connections accepted so far.
     pub(crate) fn accepted(&self) -> usize {
         self.counts.accepted.load(Ordering::Relaxed)
     }
 
-    /// How many bytes have come from the server so far.
+    /// Number of bytes from the server so far.
     pub(crate) fn passed(&self) -> usize {
         self.counts.passed.load(Ordering::Relaxed)
     }
 
-    /// How many connections have been cut so far, or closed at once.
+    /// Number of connections cut or closed at once so far.
     pub(crate) fn cuts(&self) -> usize {
         self.counts.cut.load(Ordering::Relaxed)
     }
@@ -153,11 +155,11 @@ impl fmt::Display for Link {
     }
 }
 
-/// How many connections may wait to be accepted.
+/// Length of the accept queue.
 const BACKLOG: u32 = 64;
 
-/// A socket that keeps its port, and refuses connections unless it listens. Beside it another one can be bound to the port, so that
-/// nobody else gets hold of it while the one follows the other.
+/// A socket that reserves its port, and refuses connections unless it listens. Another socket can
+/// be bound to the same port, so that no other process takes the port when sockets are replaced.
 fn bind(address: SocketAddr) -> io::Result<TcpSocket> {
     let socket = TcpSocket::new_v4()?;
     socket.set_reuseaddr(true)?;
@@ -166,7 +168,7 @@ fn bind(address: SocketAddr) -> io::Result<TcpSocket> {
     Ok(socket)
 }
 
-/// Accepts connections, or not.
+/// Accepts or refuses connections, depending on the mode.
 async fn listen(
     server: SocketAddr,
     mut listener: TcpListener,
@@ -202,7 +204,7 @@ async fn listen(
     }
 }
 
-/// Passes on what comes, until either side ends or the line is cut.
+/// Forwards bytes until either side closes or the link is cut.
 async fn pass(client: TcpStream, server: SocketAddr, state: watch::Sender<State>, counts: Arc<Counts>) {
     let (mut up, mut down, mut cut) = (state.subscribe(), state.subscribe(), state.subscribe());
     let cuts = cut.borrow_and_update().cuts;
@@ -227,11 +229,11 @@ async fn pass(client: TcpStream, server: SocketAddr, state: watch::Sender<State>
     }
 }
 
-/// How the passing on of bytes came to its end.
+/// How forwarding ended.
 enum Ended {
     Itself,
     Cut,
-    /// The last byte that was allowed has been passed on.
+    /// The byte limit was reached.
     Spent,
 }
 
@@ -260,7 +262,8 @@ async fn pump(
     }
 }
 
-/// Takes bytes out of the allowance. If it does not suffice: how many are left, and then it is unlimited again.
+/// Subtracts bytes from the allowance. If it does not suffice, returns how many are left, and
+/// resets it to unlimited.
 fn spend(allowance: &AtomicI64, count: usize) -> Option<usize> {
     let count = i64::try_from(count).unwrap_or(i64::MAX);
     let take = |left: i64| match left {
@@ -320,7 +323,7 @@ mod tests {
         link.cut_after(3);
         stream.write_all(b"hello").await?;
         let mut rest = Vec::new();
-        // The connection may be reset rather than ended: what came counts.
+        // The connection may be reset instead of closed; the received bytes count.
         drop(stream.read_to_end(&mut rest).await);
         assert_eq!(rest, b"hel");
         assert!(answers(&mut TcpStream::connect(link.address()).await?).await?);
@@ -333,7 +336,7 @@ mod tests {
         let mut open = TcpStream::connect(link.address()).await?;
         assert!(answers(&mut open).await?);
         link.set(Mode::Refuse);
-        // The change is seen soon: until then connections are accepted.
+        // The mode changes asynchronously: until then connections are accepted.
         while !TcpStream::connect(link.address()).await.is_err_and(|e| e.kind() == io::ErrorKind::ConnectionRefused) {
             tokio::task::yield_now().await;
         }

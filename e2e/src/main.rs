@@ -1,11 +1,13 @@
-//! Runs the real kube-apiserver and lets it judge this workspace: `cargo run -p e2e`, or `just e2e`.
+//! Tests this workspace against a real kube-apiserver: `cargo run -p e2e`, or `just e2e`.
 //!
-//! Needs Go: the control plane is built from Go modules, about eight minutes on two cores the first time and seconds after
-//! that. Everything runs on loopback, on free ports, with data that is thrown away, also on failure and on Ctrl-C. What ran
-//! and how it went is on a page, `target/e2e/results.md`.
+//! Needs Go: the control plane is built from Go modules, about eight minutes on two cores the first
+//! time and seconds after that. Everything runs on loopback, on free ports, with temporary data
+//! that is deleted also on failure and on Ctrl-C. The results are written to
+//! `target/e2e/results.md`.
 //!
-//! Steps can be chosen by name (`cargo run -p e2e -- informer/tokens`) or by folder (`-- informer`). With `serve` there is only
-//! a control plane, until Ctrl-C. With `KUBECONFIG` an existing cluster is the judge: steps that kill something are left out.
+//! Steps can be selected by name (`cargo run -p e2e -- informer/tokens`) or by folder (`--
+//! informer`). With `serve` only a control plane is started, until Ctrl-C. With `KUBECONFIG` an
+//! existing cluster is used: steps that kill something are skipped.
 
 mod binaries;
 mod built;
@@ -69,7 +71,7 @@ async fn judge(choice: Choice) -> Result<(), Error> {
     outcome
 }
 
-/// Judges by a cluster that is already there, and leaves it as it was.
+/// Runs against an existing cluster, and cleans up afterwards.
 async fn judge_by(results: &Results, files: OsString) -> Result<(), Error> {
     let target = Target::new("kubectl".into(), files).await?;
     let version = target.version().await?;
@@ -81,12 +83,12 @@ async fn judge_by(results: &Results, files: OsString) -> Result<(), Error> {
     outcome
 }
 
-/// The steps, one after the other, on a control plane of our own.
+/// Runs the steps on a control plane for tests.
 async fn run(results: &Results) -> Result<(), Error> {
     let workspace = workspace();
     let release = results.choice().release;
     let binaries = Binaries::ensure(&workspace, release).await?;
-    // What no step wants need not be built.
+    // Builds only what the selected steps need.
     let steps = ["conformance/real", "conformance/embedded", "command/real", "command/embedded"];
     let built = match steps.iter().any(|step| results.choice().wants(step)) {
         true => Some(Built::ensure(&workspace).await?),
@@ -97,7 +99,7 @@ async fn run(results: &Results) -> Result<(), Error> {
     let mut control_plane = ControlPlane::start(&binaries).await?;
     let (version, etcd) = (control_plane.target().version().await?, control_plane.etcd_version().await?);
     results.fact("server", format!("kube-apiserver {version} with etcd v{etcd}, started for this run"))?;
-    // Three steps mostly wait, and get in nobody's way: the others need not wait for them.
+    // Three steps mostly wait and do not affect the others, so they run concurrently.
     tokio::try_join!(
         informer::expiring(results, &control_plane),
         results.step("differential/embedded", differential::against_embedded(&workspace)),
@@ -124,7 +126,7 @@ async fn run(results: &Results) -> Result<(), Error> {
     results.step("clean-up", clean_up::run(release)).await
 }
 
-/// The steps that a cluster which others use can bear.
+/// Runs the steps that are safe on a shared cluster.
 async fn run_on_existing(results: &Results, playground: &informer::Playground) -> Result<(), Error> {
     results.skip("conformance/real", "is for a server that nobody else uses, without controllers")?;
     let suite = Conformance::new(&workspace(), &Built::ensure(&workspace()).await?);
@@ -140,7 +142,7 @@ async fn run_on_existing(results: &Results, playground: &informer::Playground) -
     results.skip("clean-up", "needs a control plane of its own")
 }
 
-/// A control plane for whoever wants one, until it ends.
+/// Runs a control plane until it ends.
 async fn serve(choice: &Choice) -> Result<(), Error> {
     let binaries = Binaries::ensure(&workspace(), choice.release).await?;
     let mut control_plane = ControlPlane::start(&binaries).await?;
@@ -148,7 +150,7 @@ async fn serve(choice: &Choice) -> Result<(), Error> {
     Err(control_plane.ended().await?.into())
 }
 
-/// Everything started is killed when it is dropped, which ends whatever is still running here.
+/// Runs a future until it completes or is interrupted. Dropping it kills all started processes.
 async fn until_interrupted(run: impl Future<Output = Result<(), Error>>) -> Result<(), Error> {
     let mut terminate = signal(SignalKind::terminate())?;
     tokio::select! {
@@ -158,7 +160,7 @@ async fn until_interrupted(run: impl Future<Output = Result<(), Error>>) -> Resu
     }
 }
 
-/// The folder of the workspace, in which cargo runs us.
+/// The folder of the workspace.
 fn workspace() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).parent().map(Path::to_owned).unwrap_or_default()
 }

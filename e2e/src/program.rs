@@ -1,4 +1,4 @@
-//! A program of the control plane that can be killed and started again.
+//! A program of the control plane that can be killed and restarted.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -10,7 +10,8 @@ use tokio::process::{Child, Command};
 
 use crate::Error;
 
-/// A program whose output goes to a log beside its data. Killed when dropped, and gone after that.
+/// A program whose output goes to a log beside its data. Dropping it kills the process and waits
+/// until it has ended.
 #[derive(Debug)]
 pub(crate) struct Program {
     name: &'static str,
@@ -21,7 +22,7 @@ pub(crate) struct Program {
 }
 
 impl Program {
-    /// A program that is not yet running.
+    /// Creates a program without starting it.
     pub(crate) fn new(name: &'static str, path: PathBuf, folder: &Path, arguments: Vec<String>) -> Self {
         Self { name, path, folder: folder.to_owned(), arguments, child: None }
     }
@@ -41,7 +42,7 @@ impl Program {
         Ok(())
     }
 
-    /// Ends it at once, without a chance to clean up (SIGKILL).
+    /// Kills it (SIGKILL).
     pub(crate) async fn kill(&mut self) -> io::Result<()> {
         match self.child.take() {
             Some(mut child) => child.kill().await,
@@ -49,7 +50,7 @@ impl Program {
         }
     }
 
-    /// Asks it to end (SIGTERM), waits until it has, and says how it did; `None` if it was not running.
+    /// Terminates it (SIGTERM) and waits. Returns its exit status; `None` if it was not running.
     pub(crate) async fn stop(&mut self) -> Result<Option<ExitStatus>, Error> {
         let Some(child) = &mut self.child else { return Ok(None) };
         if let Some(id) = child.id() {
@@ -60,7 +61,7 @@ impl Program {
         Ok(Some(status))
     }
 
-    /// Waits until it has ended, by itself or by somebody else.
+    /// Waits until it has ended for any reason.
     pub(crate) async fn wait(&mut self) -> Result<String, Error> {
         let status = match &mut self.child {
             Some(child) => child.wait().await?.to_string(),
@@ -69,17 +70,17 @@ impl Program {
         Ok(format!("{} has ended: {status}\n{}", self.name, self.last_lines().await))
     }
 
-    /// How it ended, if it has ended by itself.
+    /// Its exit status, if it has ended by itself.
     pub(crate) fn ended(&mut self) -> io::Result<Option<ExitStatus>> {
         self.child.as_mut().map_or(Ok(None), Child::try_wait)
     }
 
-    /// All that it wrote.
+    /// Its complete output.
     pub(crate) async fn said(&self) -> String {
         fs::read(self.log()).await.map(|log| String::from_utf8_lossy(&log).into_owned()).unwrap_or_default()
     }
 
-    /// The last that it wrote.
+    /// The last lines of its output.
     pub(crate) async fn last_lines(&self) -> String {
         let log = self.said().await;
         let lines: Vec<&str> = log.lines().collect();
@@ -95,7 +96,7 @@ impl Drop for Program {
     fn drop(&mut self) {
         let Some(mut child) = self.child.take() else { return };
         child.start_kill().ok();
-        // Its data can be thrown away only when it writes no more; killed processes are gone in no time.
+        // Its data can be deleted only when it no longer writes; killed processes end quickly.
         for _ in 0..400 {
             if !matches!(child.try_wait(), Ok(None)) {
                 return;
@@ -105,7 +106,7 @@ impl Drop for Program {
     }
 }
 
-/// Sends a signal to a process. The shell's own `kill` is everywhere.
+/// Sends a signal to a process, with the shell's builtin `kill`, which is always available.
 pub(crate) async fn signal(process: u32, signal: &str) -> Result<(), Error> {
     let status = Command::new("sh").args(["-c", &format!("kill -{signal} {process}")]).status().await?;
     if status.success() { Ok(()) } else { Err(format!("no signal {signal} could be sent to process {process}").into()) }

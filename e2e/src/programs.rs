@@ -1,5 +1,5 @@
-//! Programs that others wrote, unmodified, on either server: client-go's sample controller, a controller-runtime manager and
-//! kube-rs's controller.
+//! Unmodified third-party programs on either server: client-go's sample controller, a
+//! controller-runtime manager and kube-rs's controller.
 
 mod kube_rs;
 mod manager;
@@ -16,13 +16,13 @@ use crate::Error;
 use crate::binaries::{self, Programs};
 use crate::control_plane::ControlPlane;
 
-/// Runs every program against the real server, and says what they did.
+/// Runs every program against the real server. Returns a summary.
 pub(crate) async fn against_real(workspace: &Path, control_plane: &ControlPlane) -> Result<String, Error> {
     let programs = binaries::programs(workspace).await?;
     run(&programs, &control_plane.kubeconfig()).await
 }
 
-/// Runs every program against the embedded server, and says what they did.
+/// Runs every program against the embedded server. Returns a summary.
 pub(crate) async fn against_embedded(workspace: &Path) -> Result<String, Error> {
     let programs = binaries::programs(workspace).await?;
     let server = kube_embedded::Server::builder().tls().start().await?;

@@ -1,4 +1,4 @@
-//! The results page that a run writes.
+//! The results page of a run.
 
 use std::fmt::Write as _;
 use std::path::PathBuf;
@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use crate::Error;
 use crate::choice::Choice;
 
-/// What ran and how it went. Written anew after every step, so that a run that breaks off leaves what it has found.
+/// The results of all steps. Written after every step, so that an aborted run leaves its results.
 #[derive(Debug)]
 pub(crate) struct Results {
     path: PathBuf,
@@ -32,7 +32,7 @@ struct Row {
 
 #[derive(Debug)]
 enum Verdict {
-    /// With what was counted.
+    /// With a summary.
     Agrees(String),
     Fails(String),
     /// With the reason.
@@ -50,12 +50,12 @@ impl Results {
         &self.choice
     }
 
-    /// Something that the reader must know, such as a version.
+    /// Adds a fact about the run, such as a version.
     pub(crate) fn fact(&self, what: &'static str, fact: impl Into<String>) -> Result<(), Error> {
         self.change(|page| page.facts.push((what, fact.into())))
     }
 
-    /// Runs a step, if it is wanted. What it returns is what it counted.
+    /// Runs a step, if it is selected. It returns a summary.
     pub(crate) fn step(
         &self,
         name: &'static str,
@@ -82,7 +82,7 @@ impl Results {
         }
     }
 
-    /// Says of a step that is wanted why it cannot be.
+    /// Records why a selected step cannot run.
     pub(crate) fn skip(&self, name: &'static str, why: &'static str) -> Result<(), Error> {
         if !self.choice.wants(name) {
             return Ok(());
@@ -91,7 +91,7 @@ impl Results {
         self.change(|page| page.rows.push(Row { step: name, verdict: Verdict::Skipped(why), took: Duration::ZERO }))
     }
 
-    /// The last word on the whole run.
+    /// Records the result of the whole run.
     pub(crate) fn finish(&self, outcome: &Result<(), Error>) -> Result<(), Error> {
         let whole = match outcome {
             Ok(()) => format!("everything agrees, in {:.0} s", self.began.elapsed().as_secs_f64()),
@@ -134,7 +134,7 @@ impl Page {
     }
 }
 
-/// Text as it may stand in a cell: its first line, without bars.
+/// Text for a table cell: its first line, with bars escaped.
 fn cell(text: &str) -> String {
     text.lines().next().unwrap_or_default().replace('|', "\\|")
 }

@@ -1,4 +1,4 @@
-//! The cluster that judges, seen by its clients.
+//! The cluster under test and its client settings.
 
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -9,18 +9,18 @@ use tokio::process::Command;
 
 use crate::Error;
 
-/// Where a cluster is, and what may be asked of it: everything.
+/// A cluster and credentials with all permissions.
 #[derive(Debug, Clone)]
 pub(crate) struct Target {
-    /// For clients that may do everything.
+    /// The configuration of clients with all permissions.
     pub(crate) config: kube::Config,
     kubectl: PathBuf,
-    /// What `kubectl` finds the cluster with.
+    /// The kubeconfig for `kubectl`.
     kubeconfig: OsString,
 }
 
 impl Target {
-    /// The cluster that these files name, separated as in a PATH; whose `kubectl` that is.
+    /// The cluster of these kubeconfig files, separated as in a PATH, and the `kubectl` to use.
     pub(crate) async fn new(kubectl: PathBuf, kubeconfig: OsString) -> Result<Self, Error> {
         let mut merged = Kubeconfig::default();
         for file in std::env::split_paths(&kubeconfig).filter(|file| !file.as_os_str().is_empty()) {
@@ -31,17 +31,17 @@ impl Target {
         Ok(Self { config, kubectl, kubeconfig })
     }
 
-    /// A client for informers that may do everything.
+    /// A client for informers with all permissions.
     pub(crate) fn client(&self) -> Result<kube::Client, Error> {
         Ok(kube_informer::client(self.config.clone())?)
     }
 
-    /// What the server says it is.
+    /// The version that the server reports.
     pub(crate) async fn version(&self) -> Result<String, Error> {
         Ok(self.client()?.apiserver_version().await?.git_version)
     }
 
-    /// What `kubectl` prints as JSON.
+    /// Runs `kubectl` and parses its JSON output.
     pub(crate) async fn kubectl(&self, arguments: &[&str]) -> Result<Value, Error> {
         let output = Command::new(&self.kubectl)
             .args(arguments)

@@ -1,15 +1,16 @@
-//! Whether two informers told the same.
+//! Comparison of the events of two informers.
 //!
-//! Versions cut the time of a run into windows, each of which ends with the version of an object that was made while nothing
-//! else was written and that both informers have heard of before anything else happens:
+//! A run is divided by resource versions into windows. Each window ends with the version of a
+//! barrier object, which is created while nothing else is written and which both informers have
+//! received before the run continues:
 //!
-//! - up to the version that both had synced to, only what is there at the end of it must be the same;
-//! - where both were connected, each must tell the same of each object, in the same order;
-//! - where connections were cut, states may be skipped: what is there at the end of it must be the same, so that a deletion
-//!   that one missed is found.
+//! - up to the version at which both were synced, only the final state must be the same;
+//! - while both were connected, the events of each object must be the same, in the same order;
+//! - while connections were cut, intermediate states may be skipped: the final state must be the
+//!   same, so that a deletion missed by one informer is detected.
 //!
-//! Two differences are ours by design and allowed by name, where a list is made anew: see [`Agreement::new_uids`] and
-//! [`Agreement::unchanged`]. Nothing else is.
+//! Two differences during relists are intentional and are counted: see [`Agreement::new_uids`] and
+//! [`Agreement::unchanged`]. All others are errors.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
@@ -21,7 +22,7 @@ mod story;
 #[cfg(test)]
 mod tests;
 
-/// A run of both, and what is known of it from elsewhere.
+/// A run of both informers, and the expected data.
 #[derive(Debug, Clone)]
 pub(crate) struct Trial {
     pub(crate) ours: Transcript,
@@ -29,12 +30,12 @@ pub(crate) struct Trial {
     pub(crate) windows: Vec<Window>,
     /// Every state that was written.
     pub(crate) written: BTreeSet<State>,
-    /// What the server says is there at the end.
+    /// The final objects according to a LIST.
     pub(crate) listed: Vec<State>,
     pub(crate) resync: Resync,
 }
 
-/// The versions up to, and including, that of the object that ends it.
+/// The versions up to and including that of the barrier object.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Window {
     pub(crate) end: u64,
@@ -44,7 +45,7 @@ pub(crate) struct Window {
 /// How strictly a window is compared.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Terms {
-    /// The two were still to sync.
+    /// The informers were not yet synced.
     Start,
     /// Both were connected throughout.
     Connected,
@@ -52,45 +53,47 @@ pub(crate) enum Terms {
     Cut,
 }
 
-/// Whether everything is told again from time to time.
+/// Whether the informers resync.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Resync {
     Off,
-    /// Each must have told everything again at least once after the last change.
+    /// Each informer must have resynced at least once after the last change.
     On,
 }
 
-/// Who told something.
+/// One of the two informers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Who {
     Ours,
     Theirs,
 }
 
-/// What was compared and found the same.
+/// Statistics of a successful comparison.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct Agreement {
-    /// Calls of our handler, and of theirs.
+    /// Number of handler calls: this project's, and client-go's.
     pub(crate) calls: [usize; 2],
-    /// Events that both told, the same in the same order.
+    /// Events that were the same in the same order.
     pub(crate) compared: usize,
-    /// States at the end of windows that both agreed on.
+    /// States at the end of windows that were the same.
     pub(crate) states: usize,
-    /// Deletions that a list brought to light, to us and to them.
+    /// Deletions detected by a relist: this project's, and client-go's.
     pub(crate) missed: [usize; 2],
-    /// Resyncs of one object, ours and theirs.
+    /// Resyncs of single objects: this project's, and client-go's.
     pub(crate) resyncs: [usize; 2],
-    /// Allowed: a list brings a new uid under an old name. We tell a deletion and an addition, client-go an update.
+    /// Allowed: a relist finds a new uid under an existing name. This project reports a deletion
+    /// and an addition, client-go an update.
     pub(crate) new_uids: usize,
-    /// Allowed: a list brings an object that has not changed. We tell nothing, client-go an update.
+    /// Allowed: a relist finds an unchanged object. This project reports nothing, client-go an
+    /// update.
     pub(crate) unchanged: usize,
 }
 
-/// What differs, in words.
+/// Descriptions of differences.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct Differences(pub(crate) Vec<String>);
 
-/// Compares a run of both.
+/// Compares the two transcripts.
 pub(crate) fn compare(trial: &Trial) -> Result<Agreement, Differences> {
     let mut differences = Differences::default();
     let windows = aligned(trial, &mut differences);
@@ -117,7 +120,7 @@ pub(crate) fn compare(trial: &Trial) -> Result<Agreement, Differences> {
         let before = differences.0.len();
         let at = format!("at the end of window {index} ({:?}, version {})", window.terms, window.end);
         agreement.states += same_states(&at, "kube-informer", &states[0], "client-go", &states[1], &mut differences);
-        // What differs here differs from here on.
+        // A difference in one window also affects all later ones.
         if differences.0.len() > before {
             break;
         }
@@ -131,7 +134,7 @@ pub(crate) fn compare(trial: &Trial) -> Result<Agreement, Differences> {
     if differences.0.is_empty() { Ok(agreement) } else { Err(differences) }
 }
 
-/// The windows, with one more up to the version that both had synced to.
+/// The windows, preceded by one up to the version at which both were synced.
 fn aligned(trial: &Trial, differences: &mut Differences) -> Vec<Window> {
     let synced = |transcript: &Transcript| {
         let mut synced = transcript.lines.iter().filter_map(|line| match line {
@@ -158,9 +161,9 @@ fn calls(transcript: &Transcript) -> usize {
     transcript.lines.iter().filter(|line| line.object().is_some()).count()
 }
 
-/// An object is deleted once. Whoever saw it go, wherever it was, saw it go at the same version.
+/// Checks that all observed deletions of an object have the same version.
 fn same_deletions(trial: &Trial, stories: [&Story<'_>; 2], differences: &mut Differences) {
-    // One that leaves a selector may go several times, each by a write.
+    // An object that leaves a selector may be deleted several times, each time by a write.
     let writes: BTreeSet<_> = trial.written.iter().map(|state| (&state.uid, state.version)).collect();
     let mut deletions = BTreeMap::new();
     for state in stories.into_iter().flat_map(Story::seen_to_go) {
@@ -173,7 +176,7 @@ fn same_deletions(trial: &Trial, stories: [&Story<'_>; 2], differences: &mut Dif
     }
 }
 
-/// Compares what both told of each object in a window, and says how many events were the same.
+/// Compares the events of each object in a window. Returns how many were the same.
 fn same_stories<'a>(
     window: usize,
     told: &[impl Iterator<Item = &'a Told> + Clone; 2],
@@ -217,7 +220,7 @@ fn by_key<'a>(states: impl IntoIterator<Item = &'a State>) -> BTreeMap<String, S
     states.into_iter().map(|state| (state.key.clone(), state.clone())).collect()
 }
 
-/// Compares what is there, and says how many states were the same.
+/// Compares the current states. Returns how many were the same.
 fn same_states(
     when: &str,
     one: &str,
@@ -269,7 +272,7 @@ impl fmt::Display for Who {
     }
 }
 
-/// A state without its key.
+/// Displays a state without its key.
 struct Brief<'a>(&'a State);
 
 impl fmt::Display for Brief<'_> {

@@ -1,4 +1,4 @@
-//! Whoever changes what the informers watch.
+//! Writes the objects that the informers watch.
 
 use std::collections::BTreeSet;
 use std::time::{Duration, Instant};
@@ -15,13 +15,14 @@ use super::scenario::{Kind, Scenario, View};
 use super::transcript::{STEP, State};
 use crate::Error;
 
-/// How many objects there may be in each namespace.
+/// Maximum number of objects in each namespace.
 const NAMES: usize = 7;
 
-/// How long the server may take to serve a kind that was just defined.
+/// Timeout until a newly defined kind is served.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// Creates, updates, relabels, deletes and creates again, as a seed says, and knows every state that it has written.
+/// Creates, updates, relabels, deletes and recreates objects at random, and records every state
+/// that it has written.
 pub(crate) struct Driver {
     client: kube::Client,
     scenario: Scenario,
@@ -34,7 +35,7 @@ pub(crate) struct Driver {
     pub(crate) written: BTreeSet<State>,
 }
 
-/// A name that may or may not be taken.
+/// A name with or without an existing object.
 #[derive(Debug)]
 struct Slot {
     place: usize,
@@ -49,7 +50,7 @@ enum Presence {
 }
 
 impl Driver {
-    /// Makes what there must be before objects can be. The keys of all objects begin with `keys`.
+    /// Creates namespaces and definitions. The keys of all objects begin with `keys`.
     pub(crate) async fn prepare(
         client: kube::Client,
         scenario: &Scenario,
@@ -93,18 +94,18 @@ impl Driver {
         Ok(driver)
     }
 
-    /// The namespace that is watched where only one is.
+    /// The namespace of scenarios that watch only one.
     pub(crate) fn namespace(&self) -> String {
         let [first, _] = namespaces_of(&self.keys);
         first
     }
 
-    /// What the keys of all objects begin with.
+    /// The prefix of all object keys.
     pub(crate) fn keys(&self) -> &str {
         &self.keys
     }
 
-    /// So many changes, one after the other.
+    /// Makes this many changes, one after the other.
     pub(crate) async fn write(&mut self, times: u32) -> Result<(), Error> {
         for _ in 0..times {
             self.write_one().await?;
@@ -112,14 +113,14 @@ impl Driver {
         Ok(())
     }
 
-    /// Makes an object that both informers must see, while nothing else changes.
+    /// Creates an object that both informers must receive, while nothing else changes.
     pub(crate) async fn barrier(&mut self) -> Result<State, Error> {
         let name = format!("{}barrier-{}", prefix_of_names(self.scenario.kind(), &self.keys), self.barriers);
         self.barriers += 1;
         self.create(0, &name, "gold").await
     }
 
-    /// What the server says is there of what the informers want to see.
+    /// Lists the objects that the informers select.
     pub(crate) async fn list(&self) -> Result<Vec<State>, Error> {
         let wanted = ListParams {
             label_selector: self.scenario.labels().map(str::to_owned),
@@ -137,7 +138,7 @@ impl Driver {
         Ok(states)
     }
 
-    /// Removes what was made, as far as the server lets it.
+    /// Deletes what was created, as far as possible.
     pub(crate) async fn clean_up(&self) {
         let kind = self.scenario.kind();
         let delete = DeleteParams::background();
@@ -200,7 +201,7 @@ impl Driver {
         self.wrote(&created.map_err(|error| format!("creating {name}: {error}"))?)
     }
 
-    /// Changes what selectors look at.
+    /// Changes the label that selectors use.
     async fn relabel(&mut self, place: &Api<DynamicObject>, name: &str, tier: &str) -> Result<(), Error> {
         if self.scenario.kind() == Kind::Pod {
             let phase = ["Pending", "Running"][self.dice.random_range(0..2)];
@@ -254,7 +255,7 @@ fn namespaces_of(keys: &str) -> [String; 2] {
     ["a", "b"].map(|name| format!("{keys}-{name}"))
 }
 
-/// What makes the keys of objects without a namespace begin as they must.
+/// The name prefix of objects without a namespace, whose keys must begin with `keys`.
 fn prefix_of_names(kind: Kind, keys: &str) -> String {
     if kind.is_namespaced() { String::new() } else { format!("{keys}-") }
 }

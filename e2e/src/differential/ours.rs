@@ -1,4 +1,4 @@
-//! Our informer, as a witness.
+//! This project's informer in the differential test.
 
 use std::future::Future;
 use std::time::Duration;
@@ -13,7 +13,7 @@ use super::transcript::{Line, STEP, State};
 use super::witness::Witness;
 use crate::Error;
 
-/// Our informer, in this process.
+/// This project's informer, in this process.
 #[derive(Debug)]
 pub(crate) struct Ours {
     informer: Informer<DynamicObject>,
@@ -22,11 +22,11 @@ pub(crate) struct Ours {
 }
 
 impl Ours {
-    /// Starts an informer of what the scenario says, with this one as its witness.
+    /// Starts an informer for the scenario, which reports to this witness.
     pub(crate) fn start(config: Config, scenario: &Scenario, namespace: &str, witness: Witness) -> Result<Self, Error> {
         let client = kube_informer::client(config)?;
         let mut builder = Informer::<DynamicObject>::builder_for(client, scenario.kind().resource());
-        // Connections break here as fast as they are made: nobody wants to wait for what that comes to.
+        // Connections break frequently here, so a low backoff cap saves time.
         let backoff = BackoffSettings { cap: Duration::from_secs(2), ..BackoffSettings::default() };
         builder = builder.reflector(ReflectorSettings { backoff, ..ReflectorSettings::default() });
         if scenario.is_of_one_namespace() {
@@ -53,7 +53,7 @@ impl Ours {
         Ok(Self { informer, _handler: handler, witness })
     }
 
-    /// Tells what is in the cache.
+    /// Reports the content of the cache.
     pub(crate) fn print_cache(&self) -> Result<(), Error> {
         let objects: Result<Vec<State>, Error> = self.informer.lister().sorted().iter().map(state).collect();
         self.witness.tell(Line::Cache { objects: objects? });

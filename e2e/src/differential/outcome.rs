@@ -1,23 +1,23 @@
-//! What a scenario came to.
+//! The result of a scenario.
 
 use std::fmt;
 use std::time::Duration;
 
 use super::comparison::Agreement;
 
-/// A scenario in which both told the same.
+/// A scenario in which both informers reported the same.
 #[derive(Debug, Clone)]
 pub(crate) struct Outcome {
     pub(crate) scenario: &'static str,
     pub(crate) writes: usize,
-    /// Connections that were cut, of ours and of client-go's.
+    /// Cut connections: this project's, and client-go's.
     pub(crate) cuts: [usize; 2],
     pub(crate) agreement: Agreement,
     pub(crate) took: Duration,
 }
 
 impl Outcome {
-    /// All scenarios in one line.
+    /// A one-line summary of all scenarios.
     pub(crate) fn sum(outcomes: &[Self]) -> String {
         let sum = |count: fn(&Self) -> usize| outcomes.iter().map(count).sum::<usize>();
         format!(

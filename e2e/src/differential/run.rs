@@ -1,4 +1,4 @@
-//! A scenario, from beginning to end.
+//! The execution of a scenario.
 
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
@@ -19,26 +19,26 @@ use super::transcript::State;
 use crate::Error;
 use crate::link::{Link, Mode};
 
-/// Writes in a window.
+/// Writes per window.
 const WRITES: u32 = 40;
 
-/// What all scenarios need.
+/// The inputs of all scenarios.
 #[derive(Debug)]
 pub(crate) struct Stage {
     pub(crate) door: Door,
-    /// client-go's informer.
+    /// The path of client-go's informer program.
     pub(crate) program: PathBuf,
-    /// Where transcripts go.
+    /// The folder for transcripts.
     pub(crate) folder: PathBuf,
 }
 
-/// Both informers, each on a line of its own to the server.
+/// Both informers, each with its own link to the server.
 struct Run<'a> {
     scene: &'a Scene,
     driver: Driver,
     ours: Ours,
     theirs: Theirs,
-    /// Of the faults alone: how many writes there are is a matter of time.
+    /// Random numbers for faults only, because the number of writes depends on timing.
     dice: Pcg64Mcg,
     windows: Vec<Window>,
     last_barrier: Option<State>,
@@ -47,21 +47,21 @@ struct Run<'a> {
 /// How a connection breaks.
 #[derive(Debug, Clone, Copy)]
 enum Fault {
-    /// Once.
+    /// Cut once.
     Cut,
-    /// In the middle of whatever is being sent.
+    /// Cut in the middle of a transfer.
     CutMidway,
-    /// Once, and again when it is back.
+    /// Cut once, and again after the reconnect.
     CutTwice,
-    /// And it cannot be opened again for a while.
+    /// Cut, and new connections are refused for some time.
     Refused,
-    /// And for a while it is closed whenever it is opened.
+    /// Cut, and new connections are closed at once for some time.
     Slammed,
-    /// It goes silent for a while.
+    /// Stalled for some time.
     Stalled,
 }
 
-/// Runs a scenario and compares what both told. Some need the server for themselves.
+/// Runs a scenario and compares the transcripts. Some scenarios need exclusive use of the server.
 pub(crate) async fn run(
     stage: &Stage,
     scenario: &Scenario,
@@ -189,7 +189,7 @@ impl<'a> Run<'a> {
                 self.scene.doing("waiting until whoever was cut off connects again");
                 until_above(links, Link::accepted, &accepted).await;
                 match chance % 3 {
-                    // A watch that brought nothing.
+                    // A watch without events.
                     0 | 1 => until_quiet(links).await,
                     _ => self.driver.write(2).await?,
                 }
@@ -222,7 +222,8 @@ impl<'a> Run<'a> {
         self.barrier(Terms::Cut).await
     }
 
-    /// Writes while neither is connected, and lets the server forget what they would have to be told.
+    /// Writes while neither is connected, and makes the server lose the history that they would
+    /// need to continue.
     async fn lost_history(&mut self, server: &mut Server<'_>) -> Result<(), Error> {
         self.scene.doing("writing while neither is connected");
         for link in &self.scene.links {
@@ -239,7 +240,7 @@ impl<'a> Run<'a> {
         self.barrier(Terms::Cut).await
     }
 
-    /// Ends a window: both have heard of everything before.
+    /// Ends a window: waits until both have received everything before.
     async fn barrier(&mut self, terms: Terms) -> Result<(), Error> {
         let barrier = self.driver.barrier().await?;
         for witness in &self.scene.witnesses {
@@ -252,14 +253,14 @@ impl<'a> Run<'a> {
         Ok(())
     }
 
-    /// Compares what both have told.
+    /// Compares what both have reported.
     async fn verdict(&mut self, scenario: &Scenario) -> Result<comparison::Agreement, Error> {
         let [ours, theirs] = &self.scene.witnesses;
         let resync = if scenario.resync.is_some() { Resync::On } else { Resync::Off };
         if let (Resync::On, Some(last)) = (resync, &self.last_barrier) {
             for witness in [ours, theirs] {
                 self.scene.doing(format!("waiting until {} tells everything again", witness.name()));
-                // The second time round, the first has told everything.
+                // After the second resync of this object, the first resync is complete.
                 witness.told_again(last, 2).await?;
             }
         }
@@ -278,7 +279,7 @@ impl<'a> Run<'a> {
         comparison::compare(&trial).map_err(|differences| differences.to_string().into())
     }
 
-    /// Each fault once, in the order of chance.
+    /// Each fault once, in random order.
     fn faults(&mut self) -> Vec<Fault> {
         use Fault::{Cut, CutMidway, CutTwice, Refused, Slammed, Stalled};
         let mut left = vec![Cut, CutMidway, CutTwice, Refused, Slammed, Stalled];
@@ -298,7 +299,7 @@ fn all_above(links: &[Link], count: fn(&Link) -> usize, before: &[usize]) -> boo
     links.iter().zip(before).all(|(link, before)| count(link) > *before)
 }
 
-/// Waits until nothing more comes from the server for the moment.
+/// Waits until no more bytes arrive from the server.
 async fn until_quiet(links: &[Link]) {
     loop {
         let passed = counts(links, Link::passed);

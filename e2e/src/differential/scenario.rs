@@ -1,11 +1,11 @@
-//! What is watched, and what goes wrong meanwhile.
+//! Scenarios: what is watched, and which faults occur.
 
 use std::time::Duration;
 
 use kube::core::{ApiResource, GroupVersionKind};
 use serde_json::{Value, json};
 
-/// One way to run both informers.
+/// A configuration of both informers.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Scenario {
     pub(crate) name: &'static str,
@@ -16,7 +16,7 @@ pub(crate) struct Scenario {
     pub(crate) trouble: Trouble,
 }
 
-/// The kinds of which objects are made.
+/// The kinds of objects.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Kind {
     ConfigMap,
@@ -24,7 +24,7 @@ pub(crate) enum Kind {
     ServiceAccount,
     Pod,
     Lease,
-    /// Without a namespace.
+    /// Cluster-scoped.
     StorageClass,
     /// Defined by the test.
     Widget,
@@ -33,13 +33,13 @@ pub(crate) enum Kind {
 /// Which of client-go's clients is used.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Client {
-    /// The one for built-in kinds, which asks for protobuf, and takes JSON.
+    /// The typed client for built-in kinds, which prefers protobuf and accepts JSON.
     Typed,
-    /// The one for any kind, which speaks JSON.
+    /// The dynamic client for any kind, which uses JSON.
     Dynamic,
 }
 
-/// What the informers want to see of the kind.
+/// Which objects the informers select.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum View {
     Everything,
@@ -48,13 +48,13 @@ pub(crate) enum View {
     Fields(&'static str),
 }
 
-/// What happens to the connections.
+/// The faults of connections.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Trouble {
     None,
-    /// They are cut, refused, closed at once and stalled: each of the two, or both.
+    /// Connections are cut, refused, closed at once and stalled, for one or both informers.
     Cuts,
-    /// They are cut, and when they are back the server knows nothing of what happened meanwhile.
+    /// Connections are cut, and the server loses its history before they are restored.
     LostHistory,
 }
 
@@ -69,7 +69,7 @@ const PLAIN: Scenario = Scenario {
 
 const CUTS: Scenario = Scenario { name: "cuts", kind: Kind::ConfigMap, trouble: Trouble::Cuts, ..PLAIN };
 
-/// All that may run at the same time.
+/// Scenarios that can run concurrently.
 pub(crate) const TOGETHER: [Scenario; 7] = [
     PLAIN,
     CUTS,
@@ -85,7 +85,7 @@ pub(crate) const TOGETHER: [Scenario; 7] = [
     Scenario { name: "custom kind", kind: Kind::Widget, client: Client::Dynamic, ..CUTS },
 ];
 
-/// Needs the server for itself.
+/// Needs exclusive use of the server.
 pub(crate) const ALONE: Scenario = Scenario { name: "lost history", trouble: Trouble::LostHistory, ..CUTS };
 
 impl Scenario {
@@ -98,7 +98,7 @@ impl Scenario {
         self.kind
     }
 
-    /// The resource as client-go's program takes it.
+    /// The resource in the format of client-go's program.
     pub(crate) fn resource(&self) -> String {
         let ApiResource { api_version, plural, .. } = self.kind.resource();
         format!("{api_version}/{plural}")
@@ -141,7 +141,7 @@ impl Kind {
         self != Self::StorageClass
     }
 
-    /// What an object must have beside its metadata.
+    /// The required fields of an object in addition to its metadata.
     pub(crate) fn body(self) -> Value {
         match self {
             Self::ConfigMap => json!({"data": {"colour": "blue"}}),
@@ -153,7 +153,7 @@ impl Kind {
         }
     }
 
-    /// The definition that must be there for the kind to be.
+    /// The definition of the kind, if it is not built in.
     pub(crate) fn definition(self) -> Option<Value> {
         if self != Self::Widget {
             return None;

@@ -1,4 +1,4 @@
-//! Where a scenario plays, as whoever has to know why it does not end sees it.
+//! The state of a running scenario, with diagnostics if it makes no progress.
 
 use std::fmt;
 use std::net::SocketAddr;
@@ -12,18 +12,19 @@ use super::witness::Witness;
 use crate::Error;
 use crate::link::Link;
 
-/// How long nothing may move. client-go waits up to a minute after a failure, and once more if the next try fails as well: as when it
-/// is let through again and its version has expired. A machine with too much to do may take another two.
+/// Timeout without progress. client-go waits up to a minute after a failure, and again if the next
+/// attempt fails too, for example because its version has expired after a reconnect. An overloaded
+/// machine may take another two minutes.
 const STILL: Duration = Duration::from_secs(240);
 
-/// How often somebody who waits is told why.
+/// Interval of messages about missing progress.
 const TELL: Duration = Duration::from_secs(30);
 
-/// Both informers, each with its line to the server, and what is being done.
+/// Both informers, each with its link to the server, and the current activity.
 #[derive(Debug)]
 pub(crate) struct Scene {
     name: &'static str,
-    /// Ours, then client-go's.
+    /// This project's, then client-go's.
     pub(crate) links: [Link; 2],
     pub(crate) witnesses: [Witness; 2],
     doing: Mutex<Doing>,
@@ -32,12 +33,13 @@ pub(crate) struct Scene {
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Doing {
     what: String,
-    /// How many things have been done before.
+    /// Number of previous activities.
     nth: usize,
 }
 
 impl Scene {
-    /// Opens the lines to the server. What the informers tell is written into the folder while they tell it.
+    /// Opens the links to the server. The informers' events are written into the folder as they
+    /// arrive.
     pub(crate) async fn open(name: &'static str, server: SocketAddr, folder: &Path) -> Result<Self, Error> {
         Ok(Self {
             name,
@@ -47,13 +49,13 @@ impl Scene {
         })
     }
 
-    /// Notes what is being done from now on.
+    /// Sets the current activity.
     pub(crate) fn doing(&self, what: impl Into<String>) {
         let mut doing = self.doing.lock().unwrap_or_else(PoisonError::into_inner);
         *doing = Doing { what: what.into(), nth: doing.nth + 1 };
     }
 
-    /// Plays a scenario for as long as anything moves: how long that takes is for the machine to say.
+    /// Runs a scenario as long as it makes progress; its duration depends on the machine.
     pub(crate) async fn watch_over<T>(&self, play: impl Future<Output = Result<T, Error>>) -> Result<T, Error> {
         let mut play = std::pin::pin!(play);
         let (mut before, mut since, mut told) = (self.movement(), Instant::now(), Duration::ZERO);
@@ -78,8 +80,8 @@ impl Scene {
         }
     }
 
-    /// Differs whenever something has been done, or a handler was told something new. That bytes pass says nothing: a server sends some
-    /// now and then, whatever becomes of them.
+    /// Changes whenever the activity changes or a handler receives something new. Transferred bytes
+    /// do not count, because a server sends some without any progress.
     fn movement(&self) -> (Doing, [usize; 2]) {
         let doing = self.doing.lock().unwrap_or_else(PoisonError::into_inner).clone();
         (doing, [self.witnesses[0].news(), self.witnesses[1].news()])

@@ -10,12 +10,12 @@ use tokio::fs;
 use crate::Error;
 use crate::control_plane::ControlPlane;
 
-/// A server, and how its history is lost.
+/// A server that can lose its history.
 #[derive(Debug)]
 pub(crate) enum Server<'a> {
-    /// The real one.
+    /// The real kube-apiserver.
     Real(&'a mut ControlPlane),
-    /// Ours, which speaks TLS on a port of its own.
+    /// The embedded server, with TLS on its own port.
     Embedded(kube_embedded::Server),
 }
 
@@ -39,10 +39,10 @@ impl Server<'_> {
         Ok(Door { kubeconfig })
     }
 
-    /// From now on nobody can watch from a version before this moment.
+    /// Makes watches from versions before this moment impossible.
     pub(crate) async fn lose_history(&mut self) -> Result<(), Error> {
         match self {
-            // What it has kept for watches dies with it.
+            // Its watch cache is lost when it is killed.
             Self::Real(control_plane) => {
                 control_plane.apiserver.kill().await?;
                 control_plane.apiserver.start()?;
@@ -61,7 +61,7 @@ pub(crate) struct Door {
 }
 
 impl Door {
-    /// A client for whoever writes.
+    /// A client for writes.
     pub(crate) async fn client(&self) -> Result<kube::Client, Error> {
         let mut config = self.config().await?;
         config.default_retry = false;
@@ -73,7 +73,7 @@ impl Door {
         Ok(kube::Config::from_custom_kubeconfig(self.kubeconfig.clone(), &options).await?)
     }
 
-    /// The address that connections go to.
+    /// The server's address.
     pub(crate) async fn address(&self) -> Result<SocketAddr, Error> {
         let (host, port) = self.host()?;
         Ok(tokio::net::lookup_host((host.as_str(), port)).await?.next().ok_or("the server's host is not known")?)
@@ -94,7 +94,7 @@ impl Door {
         Ok(door)
     }
 
-    /// Writes a file for other programs. JSON is YAML.
+    /// Writes a kubeconfig for other programs. JSON is valid YAML.
     pub(crate) async fn write(&self, folder: &Path) -> Result<PathBuf, Error> {
         let path = folder.join("kubeconfig");
         fs::write(&path, serde_json::to_vec(&self.kubeconfig)?).await?;

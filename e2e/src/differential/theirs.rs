@@ -1,4 +1,4 @@
-//! client-go's informer, as a witness.
+//! client-go's informer in the differential test.
 
 use std::path::Path;
 use std::process::Stdio;
@@ -11,10 +11,10 @@ use super::scenario::{Client, Scenario};
 use super::witness::Witness;
 use crate::Error;
 
-/// How long it may take to stop.
+/// Timeout for stopping it.
 const PATIENCE: Duration = Duration::from_secs(30);
 
-/// client-go's informer, in a process of its own that is killed when this is dropped.
+/// client-go's informer, in a separate process that is killed when this is dropped.
 #[derive(Debug)]
 pub(crate) struct Theirs {
     child: Child,
@@ -23,7 +23,7 @@ pub(crate) struct Theirs {
 }
 
 impl Theirs {
-    /// Starts an informer of what the scenario says, with this one as its witness.
+    /// Starts an informer for the scenario, which reports to this witness.
     pub(crate) fn start(
         program: &Path,
         kubeconfig: &Path,
@@ -78,13 +78,13 @@ impl Theirs {
         Ok(Self { child, input, witness })
     }
 
-    /// Asks for what is in the cache.
+    /// Requests the content of the cache.
     pub(crate) async fn print_cache(&mut self) -> Result<(), Error> {
         self.input.write_all(b"cache\n").await?;
         Ok(())
     }
 
-    /// Lets it end by itself.
+    /// Closes its input and waits until it ends.
     pub(crate) async fn stop(self) -> Result<(), Error> {
         let Self { mut child, input, .. } = self;
         drop(input);

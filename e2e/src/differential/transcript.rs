@@ -1,4 +1,4 @@
-//! What an informer told: the lines that both print.
+//! Transcript lines, which both informers produce.
 
 use std::fmt;
 
@@ -7,14 +7,14 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 /// The annotation that every write of an object changes.
 pub(crate) const STEP: &str = "e2e/step";
 
-/// An object at one version, by what tells it from every other.
+/// An object at one version.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub(crate) struct State {
     pub(crate) key: String,
     pub(crate) uid: String,
     #[serde(serialize_with = "write_version", deserialize_with = "read_version")]
     pub(crate) version: u64,
-    /// What is in it: see [`STEP`].
+    /// The content: see [`STEP`].
     #[serde(default)]
     pub(crate) step: String,
 }
@@ -25,28 +25,28 @@ pub(crate) struct State {
 pub(crate) enum Line {
     Added {
         object: State,
-        /// Whether the first list brought it.
+        /// Whether it was in the initial list.
         #[serde(default)]
         initial: bool,
     },
-    /// A resync, if nothing is new.
+    /// A resync if both states are equal.
     Updated { old: State, object: State },
     Deleted {
         object: State,
-        /// Whether nobody saw it go: the state is the last one known.
+        /// Whether the deletion was detected by a relist: the state is the last known one.
         #[serde(default)]
         missed: bool,
     },
-    /// The handler has heard everything that was there at the beginning, up to this version at least.
+    /// The handler has received all initial objects, at least up to this version.
     Synced {
         #[serde(serialize_with = "write_version", deserialize_with = "read_version")]
         version: u64,
     },
-    /// Everything in the cache.
+    /// The content of the cache.
     Cache { objects: Vec<State> },
 }
 
-/// All that one informer told, and its cache at the end.
+/// All events of one informer, and its final cache.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Transcript {
     pub(crate) lines: Vec<Line>,
@@ -54,7 +54,7 @@ pub(crate) struct Transcript {
 }
 
 impl Line {
-    /// The object that the handler was told of.
+    /// The object that the handler received.
     pub(crate) fn object(&self) -> Option<&State> {
         match self {
             Self::Added { object, .. } | Self::Updated { object, .. } | Self::Deleted { object, .. } => Some(object),
@@ -62,7 +62,7 @@ impl Line {
         }
     }
 
-    /// Whether an object is told again without a change.
+    /// Whether the line is a resync of an unchanged object.
     pub(crate) fn is_resync(&self) -> bool {
         matches!(self, Self::Updated { old, object } if old == object)
     }

@@ -1,4 +1,4 @@
-//! An informer whose every word is written down.
+//! Records the events of an informer.
 
 use std::fmt;
 use std::fs::File;
@@ -13,12 +13,12 @@ use tokio::time::Instant;
 use super::transcript::{Line, State, Transcript};
 use crate::Error;
 
-/// What an informer has told so far.
+/// The recorded events of an informer.
 #[derive(Debug, Clone)]
 pub(crate) struct Witness {
     name: &'static str,
     told: Arc<Mutex<Told>>,
-    /// What it complains of.
+    /// The path of its error log.
     log: PathBuf,
     changed: watch::Sender<End>,
 }
@@ -26,24 +26,24 @@ pub(crate) struct Witness {
 #[derive(Debug)]
 struct Told {
     lines: Vec<Line>,
-    /// How many lines told something new.
+    /// Number of lines that are not resyncs.
     news: usize,
     began: Instant,
     last: Instant,
-    /// Where each line is written when it is told.
+    /// The file to which each line is written immediately.
     file: File,
 }
 
-/// A line, as it is written down.
+/// A line as written to the file.
 #[derive(Debug, Serialize)]
 struct Written<'a> {
-    /// Seconds since the beginning.
+    /// Seconds since the start.
     at: f64,
     #[serde(flatten)]
     line: &'a Line,
 }
 
-/// Whether more may come.
+/// Whether more lines may follow.
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum End {
     NotYet,
@@ -51,7 +51,8 @@ enum End {
 }
 
 impl Witness {
-    /// A witness that writes into a folder: what it tells, a JSON document a line, and what it complains of.
+    /// Creates a witness that writes into a folder: events as one JSON document per line, and an
+    /// error log.
     pub(crate) fn new(name: &'static str, folder: &Path) -> Result<Self, Error> {
         let (began, file) = (Instant::now(), File::create(folder.join(format!("{name}.jsonl")))?);
         let log = folder.join(format!("{name}.log"));
@@ -64,7 +65,7 @@ impl Witness {
         self.name
     }
 
-    /// Takes down a line.
+    /// Records a line.
     pub(crate) fn tell(&self, line: Line) {
         let written = self.told().take_down(line);
         self.changed.send_modify(|end| {
@@ -74,31 +75,31 @@ impl Witness {
         });
     }
 
-    /// Takes down what went wrong.
+    /// Records an error.
     pub(crate) fn complain(&self, complaint: impl fmt::Display) {
         let at = self.told().began.elapsed().as_secs_f64();
-        // It is only for people, who find the rest in what was told.
+        // A failure to write the log is ignored: the log is only for diagnosis.
         let log = File::options().append(true).open(&self.log);
         drop(log.and_then(|mut log| writeln!(log, "{at:.3} s: {complaint}")));
     }
 
-    /// Where complaints go.
+    /// The path of the error log.
     pub(crate) fn log(&self) -> &Path {
         &self.log
     }
 
-    /// The last that went wrong.
+    /// The last recorded error.
     pub(crate) fn last_complaint(&self) -> Option<String> {
         let log = std::fs::read_to_string(&self.log).ok()?;
         log.lines().next_back().map(str::to_owned)
     }
 
-    /// How many lines told something new so far.
+    /// Number of lines so far that are not resyncs.
     pub(crate) fn news(&self) -> usize {
         self.told().news
     }
 
-    /// Nothing more will come, for this reason.
+    /// Records that no more lines will follow, and why.
     pub(crate) fn ended(&self, why: impl Into<String>) {
         self.changed.send_replace(End::Over(why.into()));
     }
@@ -111,20 +112,20 @@ impl Witness {
         self.wait("sync", |lines| lines.iter().any(|line| matches!(line, Line::Synced { .. })).then_some(())).await
     }
 
-    /// Waits until the handler has heard of an object at this version.
+    /// Waits until the handler has received an object at this version.
     pub(crate) async fn heard(&self, state: &State) -> Result<(), Error> {
         let what = format!("hear of {} at {}", state.key, state.version);
         self.wait(&what, |lines| lines.iter().rev().any(|line| line.object() == Some(state)).then_some(())).await
     }
 
-    /// Waits until an object has been told again so many times without a change.
+    /// Waits until an object has been resynced this many times.
     pub(crate) async fn told_again(&self, state: &State, times: usize) -> Result<(), Error> {
         let again = |line: &&Line| matches!(line, Line::Updated { old, object } if old == object && object == state);
         let what = format!("tell {} again {times} times", state.key);
         self.wait(&what, |lines| (lines.iter().filter(again).count() >= times).then_some(())).await
     }
 
-    /// Waits for the cache, which must have been asked for.
+    /// Waits for the content of the cache, which must have been requested.
     pub(crate) async fn cache(&self) -> Result<Vec<State>, Error> {
         let cache = |line: &Line| match line {
             Line::Cache { objects } => Some(objects.clone()),
@@ -133,7 +134,7 @@ impl Witness {
         self.wait("print its cache", |lines| lines.iter().rev().find_map(cache)).await
     }
 
-    /// What has been told of the objects of a trial, which all have keys that begin with this.
+    /// The recorded events of objects whose keys begin with `keys`.
     pub(crate) fn transcript(&self, keys: &str, cache: &[State]) -> Transcript {
         let told = self.told();
         let ours = told.lines.iter().filter(|line| line.object().is_none_or(|object| object.key.starts_with(keys)));

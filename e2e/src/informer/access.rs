@@ -1,4 +1,4 @@
-//! Permissions that come and go while the informer runs.
+//! Permissions that change while the informer runs.
 
 use kube::Client;
 use kube::api::{Api, DeleteParams};
@@ -34,7 +34,7 @@ pub(super) async fn run(playground: &Playground) -> Result<String, Error> {
     watched.agrees(playground).await?;
 
     somebody.revoke().await?;
-    // A watch that is open stays open: the server looks only when it is opened.
+    // Open watches stay open: the server checks permissions only when they are opened.
     link.cut();
     watched.degraded("that it is forbidden", ServerError::is_forbidden).await?;
     let before = watched.events();
@@ -52,7 +52,7 @@ pub(super) async fn run(playground: &Playground) -> Result<String, Error> {
     ))
 }
 
-/// A user of our own, whom the administrator can pretend to be.
+/// A test user, whom the administrator can impersonate.
 struct Somebody<'a> {
     playground: &'a Playground,
     name: String,
@@ -82,7 +82,7 @@ impl<'a> Somebody<'a> {
         self.until(false).await
     }
 
-    /// Waits until the server has taken note.
+    /// Waits until the server applies the permission.
     async fn until(&self, allowed: bool) -> Result<(), Error> {
         let review = json!({
             "apiVersion": "authorization.k8s.io/v1", "kind": "SelfSubjectAccessReview",

@@ -1,4 +1,4 @@
-//! Watches that cannot go on, because the server has forgotten what they missed.
+//! Watches that cannot continue, because the server has compacted the changes they missed.
 
 use kube_informer::ServerError;
 use serde_json::json;
@@ -15,7 +15,7 @@ pub(super) async fn run(playground: &Playground, control_plane: &ControlPlane) -
     let (link, config) = Link::between(&playground.target.config).await?;
     let client = kube_informer::client(config)?;
     let query = Query { namespaces: Some(vec![namespace.clone()]), ..Query::default() };
-    // Of events the server keeps no history of its own: etcd is asked, and etcd forgets.
+    // The server has no watch cache for events: it reads from etcd, which is compacted.
     let events = builtin("", "v1", "Event", "events");
     let forgotten = Watched::start("across a compaction", client.clone(), &events, query.clone(), &Plain)?;
     let remembered = Watched::start("across a compaction", client, &config_maps(), query, &Plain)?;

@@ -39,7 +39,7 @@ pub(super) async fn run(playground: &Playground) -> Result<String, Error> {
     }
 
     playground.define("definitions").await?;
-    // The same names again, as other objects.
+    // The same names again, as different objects.
     let mut writer = write();
     writer.write(60).await;
     let second = watched.agrees(playground).await?;

@@ -1,4 +1,4 @@
-//! Every kind that can be listed and watched, in every version that is served.
+//! Every kind that can be listed and watched, in every served version.
 
 use futures_util::{StreamExt as _, TryStreamExt as _, stream};
 use kube::core::ApiResource;
@@ -11,18 +11,18 @@ use super::playground::{Content, Playground, Query};
 use super::watched::{Plain, Shape, Watched};
 use crate::Error;
 
-/// More at once would wait for one another.
+/// Number of concurrent kinds. More would only queue.
 const SIDE_BY_SIDE: usize = 12;
 
-/// What an object of each kind must have beyond a name, by kind and group.
+/// The required fields of an object of each kind in addition to a name, by kind and group.
 const EXAMPLES: &str = include_str!("examples.json");
 
-/// Whether a kind may be tried with an object of our own.
+/// Whether objects may be created.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Trial {
-    /// It may: nobody else uses the cluster.
+    /// They may: the cluster is not shared.
     WithExamples,
-    /// Only what is there is looked at.
+    /// Only existing objects are read.
     LookOnly,
 }
 
@@ -39,7 +39,8 @@ impl Shape for InPages {
     }
 }
 
-/// Asks for protobuf, which only built-in kinds have; of those that are newer than the library's table, JSON comes.
+/// Requests protobuf, which only built-in kinds support; for kinds newer than the library's table
+/// the server returns JSON.
 struct InProtobuf;
 
 impl Shape for InProtobuf {
@@ -48,7 +49,7 @@ impl Shape for InProtobuf {
     }
 }
 
-/// The same in pages of two.
+/// Requests protobuf in pages of two.
 struct InProtobufPages;
 
 impl Shape for InProtobufPages {
@@ -64,7 +65,7 @@ pub(super) async fn run(playground: &Playground, trial: Trial) -> Result<String,
     let examples: Map<String, Value> = serde_json::from_str(EXAMPLES)?;
     let (mut watchable, mut unwatched) = (Vec::new(), Vec::new());
     for group in discovery.groups() {
-        // Other steps define kinds of their own, and take them away.
+        // Concurrent steps create and delete definitions.
         let others = group.name().ends_with(".example.com") && group.name() != widgets.group;
         for version in group.versions().filter(|_| !others) {
             for (resource, capabilities) in group.versioned_resources(version) {
@@ -100,7 +101,7 @@ pub(super) async fn run(playground: &Playground, trial: Trial) -> Result<String,
 struct Tried {
     objects: usize,
     changed: bool,
-    /// Whether the cache was filled by a streaming list alone.
+    /// Whether the cache was filled only by a streaming list.
     streamed: bool,
 }
 
@@ -155,7 +156,7 @@ async fn agree(playground: &Playground, watched: &[Watched]) -> Result<usize, Er
     Ok(objects)
 }
 
-/// An object of a kind, to be made, changed and deleted.
+/// An object of a kind, to be created, changed and deleted.
 struct Example {
     collection: String,
     body: Value,
@@ -164,7 +165,8 @@ struct Example {
 impl Example {
     fn new(resource: &ApiResource, namespace: Option<&str>, examples: &Map<String, Value>) -> Self {
         let collection = <kube::core::DynamicObject as kube::Resource>::url_path(resource, namespace);
-        // The same object may be served by several groups and versions: each tries its own.
+        // The same object may be served in several groups and versions, so each has its own
+        // example.
         let group = resource.group.split('.').next().unwrap_or_default();
         let name = format!("example-{group}-{}", resource.version).replace("--", "-");
         let known =
@@ -178,7 +180,8 @@ impl Example {
         Self { collection, body }
     }
 
-    /// Whether the server takes it: some kinds need more than can be made up.
+    /// Creates the object. Returns whether the server accepts it: some kinds require more than an
+    /// example can provide.
     async fn make(&self, playground: &Playground) -> bool {
         playground.ask("POST", &self.collection, &self.body).await.is_ok()
     }
@@ -199,7 +202,7 @@ impl Example {
     }
 }
 
-/// Where an example names its namespace, that of this run.
+/// Replaces the namespace in an example by that of this run.
 fn replaced(value: Value, namespace: &str) -> Value {
     match value {
         Value::String(text) if text == "NAMESPACE" => json!(namespace),

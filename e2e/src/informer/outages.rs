@@ -1,4 +1,4 @@
-//! Servers that go and come back while somebody writes.
+//! Servers that stop and restart during writes.
 
 use kube_informer::reflector::{ReflectorSettings, Streaming};
 use kube_informer::{Backlog, InformerBuilder, Object, ServerError};
@@ -13,7 +13,7 @@ use crate::control_plane::ControlPlane;
 const SEED: u64 = 503;
 const ROUNDS: usize = 3;
 
-/// Lists in pages, and never waits for long.
+/// Lists in pages, with a low backoff cap.
 struct InPages;
 
 impl Shape for InPages {
@@ -27,7 +27,7 @@ impl Shape for InPages {
     }
 }
 
-/// kube-apiserver is killed, again and again.
+/// Kills kube-apiserver repeatedly.
 pub(super) async fn apiserver_killed(
     playground: &Playground,
     control_plane: &mut ControlPlane,
@@ -43,7 +43,7 @@ pub(super) async fn apiserver_killed(
     scene.end(&format!("killed {ROUNDS} times")).await
 }
 
-/// etcd is stopped and started, and kube-apiserver goes on as well as it can.
+/// Stops and starts etcd, while kube-apiserver keeps running.
 pub(super) async fn etcd_stopped(playground: &Playground, control_plane: &mut ControlPlane) -> Result<String, Error> {
     let scene = Scene::set(playground, "stopped").await?;
     scene.until_heard().await?;
@@ -63,7 +63,7 @@ pub(super) async fn etcd_stopped(playground: &Playground, control_plane: &mut Co
     scene.end("stopped once").await
 }
 
-/// Informers, and somebody who writes all the time.
+/// Informers and a continuous writer.
 struct Scene<'a> {
     playground: &'a Playground,
     watched: Vec<Watched>,
@@ -93,7 +93,7 @@ impl<'a> Scene<'a> {
         Ok(Self { playground, watched, writing: writer.write_on() })
     }
 
-    /// Waits until something new has been told of each kind.
+    /// Waits until something new has been received of each kind.
     async fn until_heard(&self) -> Result<(), Error> {
         let whole = || self.watched.iter().step_by(3);
         let before: Vec<usize> = whole().map(Watched::events).collect();
@@ -104,7 +104,7 @@ impl<'a> Scene<'a> {
         .await
     }
 
-    /// Waits until every informer has noticed that nobody is there.
+    /// Waits until every informer has detected that the server is unreachable.
     async fn until_noticed(&self) -> Result<(), Error> {
         for one in &self.watched {
             one.degraded("that nobody is there", ServerError::is_connection_refused).await?;

@@ -1,13 +1,13 @@
-//! Waiting for what is to come about.
+//! Waiting for a condition.
 
 use std::time::{Duration, Instant};
 
 use crate::Error;
 
-/// Longer than anything takes on a machine with too much to do.
+/// Timeout, sufficient for an overloaded machine.
 const PATIENCE: Duration = Duration::from_secs(120);
 
-/// Tries until it is so. What was still wrong at last is the error.
+/// Repeats a check until it succeeds. After a timeout, returns the last error.
 pub(super) async fn eventually<T>(what: &str, mut check: impl AsyncFnMut() -> Result<T, String>) -> Result<T, Error> {
     let began = Instant::now();
     loop {
@@ -21,7 +21,7 @@ pub(super) async fn eventually<T>(what: &str, mut check: impl AsyncFnMut() -> Re
     }
 }
 
-/// Waits for something that may never come.
+/// Waits for a future with a timeout.
 pub(super) async fn in_time<T>(what: &str, wait: impl Future<Output = T>) -> Result<T, Error> {
     tokio::time::timeout(PATIENCE, wait).await.map_err(|_| format!("{what}: not after {} s", PATIENCE.as_secs()).into())
 }

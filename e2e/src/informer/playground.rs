@@ -1,4 +1,4 @@
-//! Where the informer is tried: namespaces and kinds of this run's own.
+//! Unique namespaces and kinds of a run.
 
 use std::collections::BTreeMap;
 
@@ -13,16 +13,16 @@ use super::patience::eventually;
 use crate::Error;
 use crate::target::Target;
 
-/// The label of everything that a run makes for the whole cluster.
+/// The label of all cluster-scoped objects of a run.
 const LABEL: &str = "kube-e2e-run";
 
-/// A cluster, and what this run has made on it.
+/// A cluster and the objects of this run.
 #[derive(Clone)]
 pub(crate) struct Playground {
     pub(super) target: Target,
-    /// May do everything.
+    /// A client with all permissions.
     pub(super) client: Client,
-    /// What tells this run's names from those of others.
+    /// Distinguishes the names of this run from those of other runs.
     pub(super) run: String,
 }
 
@@ -35,14 +35,14 @@ impl Playground {
         Ok(Self { client: target.client()?, target: target.clone(), run })
     }
 
-    /// A new namespace.
+    /// Creates a namespace.
     pub(super) async fn namespace(&self, stem: &str) -> Result<String, Error> {
         let name = format!("{}-{stem}", self.run);
         self.make(&builtin("", "v1", "Namespace", "namespaces"), json!({"metadata": {"name": name}})).await?;
         Ok(name)
     }
 
-    /// Several new namespaces.
+    /// Creates several namespaces.
     pub(super) async fn namespaces(&self, stem: &str, count: usize) -> Result<Vec<String>, Error> {
         let mut all = Vec::new();
         for nth in 0..count {
@@ -51,7 +51,7 @@ impl Playground {
         Ok(all)
     }
 
-    /// Makes something for the whole cluster, to be deleted at the end.
+    /// Creates a cluster-scoped object, which is deleted at the end.
     pub(super) async fn make(&self, resource: &ApiResource, mut body: Value) -> Result<Value, Error> {
         body["apiVersion"] = json!(resource.api_version);
         body["kind"] = json!(resource.kind);
@@ -61,7 +61,7 @@ impl Playground {
         Ok(serde_json::to_value(made)?)
     }
 
-    /// Defines a kind `Widget` in a group of this run's own, and waits until it is served.
+    /// Defines a kind `Widget` in a group of this run, and waits until it is served.
     pub(super) async fn define(&self, stem: &str) -> Result<ApiResource, Error> {
         let group = format!("{stem}.{}.example.com", self.run);
         let definition = json!({
@@ -82,7 +82,7 @@ impl Playground {
         Ok(widgets)
     }
 
-    /// A role for reading config maps.
+    /// Creates a role for reading config maps.
     pub(super) async fn reader_role(&self, name: &str) -> Result<(), Error> {
         let role = json!({
             "metadata": {"name": name},
@@ -92,7 +92,7 @@ impl Playground {
         Ok(())
     }
 
-    /// Gives a role to somebody.
+    /// Binds a role to a subject.
     pub(super) async fn bind(&self, name: &str, mut subject: Value) -> Result<(), Error> {
         if subject["kind"] != "ServiceAccount" {
             subject["apiGroup"] = json!(RBAC);
@@ -106,7 +106,7 @@ impl Playground {
         Ok(())
     }
 
-    /// Everything that there is now of a resource: a LIST of the latest state.
+    /// Lists the latest state of all objects of a resource.
     pub(super) async fn list(&self, resource: &ApiResource, query: &Query) -> Result<Vec<Value>, String> {
         match &query.namespaces {
             None => self.list_in(resource, None, query).await,
@@ -146,7 +146,7 @@ impl Playground {
         }
     }
 
-    /// Sends a request and reads the JSON that answers it.
+    /// Sends a request and returns the JSON response.
     pub(super) async fn ask(&self, method: &str, path: &str, body: &Value) -> Result<Value, Error> {
         let mut request = Request::builder().method(method).uri(path);
         request = request.header(
@@ -160,7 +160,7 @@ impl Playground {
         Ok(serde_json::from_str(&self.client.request_text(request.body(body)?).await?)?)
     }
 
-    /// Deletes what this run has made for the whole cluster, as far as that can be done.
+    /// Deletes the cluster-scoped objects of this run, as far as possible.
     pub(crate) async fn clean_up(&self) {
         let ours = ListParams::default().labels(&format!("{LABEL}={}", self.run));
         for resource in [
@@ -182,17 +182,17 @@ impl Playground {
 
 const RBAC: &str = "rbac.authorization.k8s.io";
 
-/// What of a resource is wanted.
+/// Which objects of a resource are selected.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Query {
-    /// These namespaces, or all.
+    /// The namespaces. `None` for all.
     pub(super) namespaces: Option<Vec<String>>,
     pub(super) labels: Option<&'static str>,
     pub(super) fields: Option<&'static str>,
     pub(super) content: Content,
 }
 
-/// What of each object is wanted.
+/// Which part of each object is requested.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(super) enum Content {
     #[default]
@@ -200,7 +200,7 @@ pub(super) enum Content {
     Metadata,
 }
 
-/// A resource that every server has, or one that we have defined.
+/// The API resource of a built-in or defined kind.
 pub(super) fn builtin(group: &str, version: &str, kind: &str, plural: &str) -> ApiResource {
     ApiResource::from_gvk_with_plural(&GroupVersionKind::gvk(group, version, kind), plural)
 }
@@ -222,8 +222,8 @@ pub(super) fn by_key(objects: Vec<Value>) -> BTreeMap<String, Value> {
     objects.into_iter().map(|object| (key_of(&object), bare(object))).collect()
 }
 
-/// Without what a list leaves out of its items and a watch does not, and without times of creation that are null: older servers write
-/// them into the JSON of templates, and there is no telling it from their protobuf.
+/// Removes the type fields, which list items omit, and null creation timestamps, which older
+/// servers write into the JSON of templates but which cannot be distinguished in protobuf.
 pub(super) fn bare(mut object: Value) -> Value {
     if let Some(fields) = object.as_object_mut() {
         fields.remove("kind");

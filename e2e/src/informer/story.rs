@@ -1,21 +1,21 @@
-//! What a handler is told, checked while it is told.
+//! Checks the events of a handler as they arrive.
 
 use std::collections::{BTreeMap, HashSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use kube_informer::{Event, Obj, Origin, Version};
 
-/// A handler that fails if the story of an object is not whole: one add, updates that follow from one another and never go
-/// back, one delete. A clone is the same story.
+/// A handler that records an error if the events of an object are inconsistent: one add,
+/// consecutive updates with increasing versions, one delete. Clones share the state.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Story(Arc<Mutex<Told>>);
 
 #[derive(Debug, Default)]
 struct Told {
     known: BTreeMap<String, State>,
-    /// Every state that was told.
+    /// Every received state.
     states: HashSet<(String, String)>,
-    /// The versions that objects were last seen with before they were deleted.
+    /// The last state of each deleted object.
     left: BTreeMap<String, State>,
     events: usize,
     wrong: Option<String>,
@@ -34,7 +34,7 @@ impl State {
 }
 
 impl Story {
-    /// The function to call with every event.
+    /// The handler function, to be called with every event.
     pub(super) fn handler<K: 'static>(&self) -> impl FnMut(Event<K>) + Send + use<K> {
         let story = self.clone();
         move |event| story.hear(&event)
@@ -48,7 +48,7 @@ impl Story {
         }
     }
 
-    /// The version of each object that the handler believes in, unless it was told something that cannot be.
+    /// The current version of each object according to the events. `Err` if they were inconsistent.
     pub(super) fn believed(&self) -> Result<BTreeMap<String, String>, String> {
         let told = self.told();
         match &told.wrong {
@@ -57,7 +57,7 @@ impl Story {
         }
     }
 
-    /// Whether this state of this object was ever told.
+    /// Whether this state of this object was ever received.
     pub(super) fn has_heard(&self, key: &str, version: &str) -> bool {
         self.told().states.contains(&(key.to_owned(), version.to_owned()))
     }
@@ -137,7 +137,7 @@ mod tests {
         Obj::from_json(format!(r#"{{"metadata":{metadata}}}"#))
     }
 
-    /// What is wrong with a story, if anything.
+    /// The error of a sequence of events, if any.
     fn wrong(events: impl IntoIterator<Item = Event<Untyped>>) -> String {
         let story = Story::default();
         events.into_iter().for_each(|event| story.hear(&event));

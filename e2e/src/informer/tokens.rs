@@ -19,7 +19,7 @@ use crate::credentials::{Credentials, ServiceAccount};
 use crate::link::Link;
 
 const SEED: u64 = 401;
-/// Long enough to sync on a machine with too much to do.
+/// Long enough to sync on an overloaded machine.
 const SHORT: Duration = Duration::from_secs(30);
 const LONG: Duration = Duration::from_secs(3600);
 
@@ -32,7 +32,7 @@ pub(super) async fn run(playground: &Playground, credentials: &Credentials) -> R
     let keys = Keys { folder: folder.path(), credentials, account: &account };
     let short = keys.issue(SHORT).await?;
 
-    // As a program in the cluster has it, and as one that asks another program.
+    // From a token file, as in a pod, and from an exec credential plugin.
     let mut watched = Vec::new();
     let mut links = Vec::new();
     for (name, auth_info) in [("with a token file", keys.in_a_file()?), ("with a program", keys.by_a_program()?)] {
@@ -43,7 +43,7 @@ pub(super) async fn run(playground: &Playground, credentials: &Credentials) -> R
         links.push(link);
     }
     for one in &watched {
-        // The server may not yet know that the account may read.
+        // The server may not have applied the account's permissions yet.
         eventually("synced", async || one.informer.synced().await.map_err(|error| error.to_string())).await?;
         one.agrees(playground).await?;
     }
@@ -56,7 +56,7 @@ pub(super) async fn run(playground: &Playground, credentials: &Credentials) -> R
         other => Err(format!("{:?}", other.map(|version| version.git_version))),
     })
     .await?;
-    // A watch that is open stays open: the server looks only when it is opened.
+    // Open watches stay open: the server checks tokens only when they are opened.
     links.iter().for_each(Link::cut);
     for one in &watched {
         one.degraded("that it is not authorized", ServerError::is_unauthorized).await?;
@@ -77,7 +77,7 @@ pub(super) async fn run(playground: &Playground, credentials: &Credentials) -> R
     ))
 }
 
-/// The tokens of a service account, in files that are written anew.
+/// The tokens of a service account, in files that are rewritten.
 struct Keys<'a> {
     folder: &'a Path,
     credentials: &'a Credentials,
@@ -88,7 +88,7 @@ impl Keys<'_> {
     async fn issue(&self, lifetime: Duration) -> Result<String, Error> {
         let token = self.credentials.token(self.account, lifetime)?;
         fs::write(self.folder.join("token"), &token).await?;
-        // Said to be about to expire, so that the program is asked each time.
+        // The reported expiry is imminent, so that the plugin is called each time.
         let credential = json!({
             "apiVersion": "client.authentication.k8s.io/v1", "kind": "ExecCredential",
             "status": {"token": token, "expirationTimestamp": "2020-01-01T00:00:00Z"},
@@ -111,7 +111,7 @@ impl Keys<'_> {
     }
 }
 
-/// A service account that may read config maps.
+/// Creates a service account that may read config maps.
 async fn account(playground: &Playground, namespace: &str) -> Result<ServiceAccount, Error> {
     let accounts = builtin("", "v1", "ServiceAccount", "serviceaccounts");
     let api: Api<DynamicObject> = Api::namespaced_with(playground.client.clone(), namespace, &accounts);

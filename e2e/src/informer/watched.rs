@@ -1,4 +1,4 @@
-//! An informer under judgement.
+//! An informer under test.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -17,12 +17,12 @@ use super::playground::{Content, Playground, Query, bare, by_key, version_of};
 use super::story::Story;
 use crate::Error;
 
-/// The label that everything is indexed by.
+/// The indexed label.
 pub(super) const TIER: &str = "tier";
 
 /// An informer with handlers and indexes, all of which must agree with the server.
 pub(super) struct Watched {
-    /// What it is, for messages.
+    /// Its name in messages.
     name: String,
     resource: ApiResource,
     query: Query,
@@ -40,19 +40,19 @@ struct Handler {
     registration: Registration,
 }
 
-/// What of the cache a handler is told.
+/// The filter of a handler.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Hears {
     All,
-    /// What has the label [`TIER`] with the value `gold`.
+    /// Objects whose label [`TIER`] is `gold`.
     Gold,
 }
 
-/// Everything that failed.
+/// All recorded errors.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Errors(Arc<Mutex<Vec<ServerError>>>);
 
-/// The latest figures.
+/// The latest counters.
 #[derive(Debug, Clone, Default)]
 struct Tally(Arc<Mutex<Counters>>);
 
@@ -65,7 +65,7 @@ impl Metrics for Tally {
 }
 
 impl Errors {
-    /// Whether anything failed in this way.
+    /// Whether an error of this type occurred.
     pub(super) fn any(&self, test: impl FnMut(&ServerError) -> bool) -> bool {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).iter().any(test)
     }
@@ -75,12 +75,12 @@ impl Errors {
     }
 }
 
-/// How an informer is to be, beyond what it is asked to watch.
+/// Additional configuration of an informer.
 pub(super) trait Shape {
     fn shape<K: Object>(&self, builder: InformerBuilder<K>) -> InformerBuilder<K>;
 }
 
-/// As it comes.
+/// The default configuration.
 pub(super) struct Plain;
 
 impl Shape for Plain {
@@ -89,7 +89,7 @@ impl Shape for Plain {
     }
 }
 
-/// Never waits for long after a failure.
+/// A low backoff cap.
 pub(super) struct Eager;
 
 impl Shape for Eager {
@@ -98,13 +98,13 @@ impl Shape for Eager {
     }
 }
 
-/// Waits that grow to two seconds.
+/// A backoff of at most two seconds.
 pub(super) fn eager() -> BackoffSettings {
     BackoffSettings { cap: Duration::from_secs(2), ..BackoffSettings::default() }
 }
 
 impl Watched {
-    /// An informer that has been started, with a handler that is told everything.
+    /// Starts an informer with a handler that receives everything.
     pub(super) fn start(
         name: impl Into<String>,
         client: Client,
@@ -143,12 +143,13 @@ impl Watched {
         self.handlers.push(Handler { name, hears, story, registration });
     }
 
-    /// Waits until the cache is full.
+    /// Waits until the cache is synced.
     pub(super) async fn synced(&self) -> Result<(), Error> {
         in_time(&self.name, self.informer.synced()).await?.map_err(|error| format!("{}: {error}", self.name).into())
     }
 
-    /// Waits until the cache, every handler and every index agree with a fresh LIST, and says of how many objects.
+    /// Waits until the cache, every handler and every index agree with a fresh LIST. Returns the
+    /// number of objects.
     pub(super) async fn agrees(&self, playground: &Playground) -> Result<usize, Error> {
         eventually(&self.name, async || {
             let truth = by_key(playground.list(&self.resource, &self.query).await?);
@@ -158,7 +159,7 @@ impl Watched {
         .await
     }
 
-    /// Whether it agrees with these objects.
+    /// Checks that the informer agrees with these objects.
     pub(super) fn compare(&self, truth: &BTreeMap<String, Value>) -> Result<(), String> {
         same(truth, &self.cached()?)?;
         for (tier, keys) in tiers(truth) {
@@ -174,19 +175,19 @@ impl Watched {
         self.handlers.iter().try_for_each(|handler| handler.compare(truth))
     }
 
-    /// Bodies by key.
+    /// Cached objects by key.
     fn cached(&self) -> Result<BTreeMap<String, Value>, String> {
         let all = self.informer.lister().list();
         let body = |object: &kube_informer::Obj<Value>| object.get().cloned().map_err(|error| error.to_string());
         all.iter().map(|object| Ok((object.key().to_string(), bare(body(object)?)))).collect()
     }
 
-    /// Whether a handler was told of this state of this object.
+    /// Whether the first handler received this state of this object.
     pub(super) fn has_heard(&self, key: &str, version: &str) -> bool {
         self.handlers.first().is_some_and(|handler| handler.story.has_heard(key, version))
     }
 
-    /// Waits until it says that something is wrong that passes a test.
+    /// Waits until the informer reports an error that passes a test.
     pub(super) async fn degraded(&self, what: &str, test: impl Fn(&ServerError) -> bool) -> Result<(), Error> {
         eventually(&format!("{} says {what}", self.name), async || match self.informer.health().condition {
             Condition::Degraded { cause, .. } if test(&cause) => Ok(()),
@@ -195,12 +196,12 @@ impl Watched {
         .await
     }
 
-    /// How many events handlers were told, together.
+    /// Total number of events that handlers received.
     pub(super) fn events(&self) -> usize {
         self.handlers.iter().map(|handler| handler.story.events()).sum()
     }
 
-    /// Ends it, and says what its reflector has done.
+    /// Shuts down the informer. Returns the counters of its reflector.
     pub(super) async fn shutdown(self) -> Result<Counters, Error> {
         in_time(&self.name, self.informer.shutdown()).await?;
         Ok(*self.figures.0.lock().unwrap_or_else(PoisonError::into_inner))
@@ -224,7 +225,7 @@ impl Handler {
     }
 }
 
-/// What every informer under judgement has.
+/// The configuration of every informer under test.
 fn dressed<K: Object>(
     mut builder: InformerBuilder<K>,
     query: &Query,
@@ -257,7 +258,7 @@ fn tiers(truth: &BTreeMap<String, Value>) -> BTreeMap<String, BTreeSet<String>> 
     tiers
 }
 
-/// Says where two sets of objects differ.
+/// Describes how two sets of objects differ.
 pub(super) fn same(truth: &BTreeMap<String, Value>, cached: &BTreeMap<String, Value>) -> Result<(), String> {
     if truth == cached {
         return Ok(());
@@ -278,7 +279,8 @@ pub(super) fn same(truth: &BTreeMap<String, Value>, cached: &BTreeMap<String, Va
     Err(differences.join("; "))
 }
 
-/// The path to where two objects differ first. Values are not shown: they may be secret.
+/// The path of the first difference between two objects. Values are not shown, because they may be
+/// secret.
 fn first_difference(one: &Value, other: &Value) -> String {
     let part = |name: &str, one: Option<&Value>, other: Option<&Value>| match (one, other) {
         (Some(one), Some(other)) if one == other => None,

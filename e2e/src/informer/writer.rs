@@ -1,4 +1,4 @@
-//! Somebody who writes all the time: seeded, so that what is written can be written again.
+//! A continuous writer with a seed, so that its writes are reproducible.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -16,7 +16,7 @@ use super::playground::builtin;
 use super::watched::TIER;
 use crate::Error;
 
-/// How long somebody who writes all the time waits after each write.
+/// Delay after each write of the continuous writer.
 const PAUSE: Duration = Duration::from_millis(5);
 
 /// Creates, updates, relabels and deletes objects of several kinds in several namespaces.
@@ -29,7 +29,7 @@ pub(super) struct Writer {
     written: Written,
 }
 
-/// What became of the writes.
+/// The results of the writes.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Written {
     /// Every state that the server has confirmed: kind, key and version.
@@ -37,7 +37,7 @@ pub(super) struct Written {
     pub(super) creates: usize,
     pub(super) updates: usize,
     pub(super) deletes: usize,
-    /// Writes that failed, or whose answer was never heard.
+    /// Writes that failed, or whose response was lost.
     pub(super) failures: usize,
     versions: BTreeMap<(String, String), String>,
 }
@@ -48,7 +48,7 @@ impl Written {
     }
 }
 
-/// The kinds that every server has.
+/// Built-in kinds.
 pub(super) fn kinds() -> Vec<ApiResource> {
     vec![
         builtin("", "v1", "ConfigMap", "configmaps"),
@@ -67,19 +67,19 @@ impl Writer {
         &self.written
     }
 
-    /// Makes this many writes. Those that the server refuses count as failures.
+    /// Makes this many writes. Rejected writes count as failures.
     pub(super) async fn write(&mut self, count: usize) {
         for _ in 0..count {
             self.step().await;
         }
     }
 
-    /// Writes on a task of its own until it is told to stop.
+    /// Writes on a separate task until it is stopped.
     pub(super) fn write_on(self) -> Writing {
         let (stop, stopped) = watch::channel(());
         let mut writer = self;
         let task = tokio::spawn(async move {
-            // The sender goes when somebody wants the writer back.
+            // The sender is dropped to stop the writer.
             while stopped.has_changed().is_ok() {
                 writer.step().await;
                 tokio::time::sleep(PAUSE).await;
@@ -108,7 +108,7 @@ impl Writer {
                 Ok(_) => self.written.deletes += 1,
                 Err(_) => self.written.failures += 1,
             }
-            // Whatever became of it, the next write will tell.
+            // The result is unknown; the next write will reveal it.
             self.written.versions.remove(&(kind.plural, key));
         } else {
             let change = match what {
@@ -147,21 +147,22 @@ impl Writer {
     }
 }
 
-/// A writer at work.
+/// A running writer.
 pub(super) struct Writing {
     stop: watch::Sender<()>,
     task: JoinHandle<Writer>,
 }
 
 impl Writing {
-    /// Lets it finish the write it is at.
+    /// Stops the writer after its current write.
     pub(super) async fn stop(self) -> Result<Writer, Error> {
         drop(self.stop);
         Ok(self.task.await?)
     }
 }
 
-/// A new object. Pods ask for a scheduler that there is not, and deployments for no pods, so that nothing comes of them.
+/// A new object. Pods name a scheduler that does not exist, and deployments have no replicas, so
+/// that controllers do not act on them.
 fn body(kind: &ApiResource, name: &str, tier: &str, value: u32) -> Value {
     let mut body = json!({
         "apiVersion": kind.api_version, "kind": kind.kind,

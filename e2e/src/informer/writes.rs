@@ -1,4 +1,4 @@
-//! Random writes: every way of watching agrees with LIST and with `kubectl`.
+//! Random writes: informers in all configurations agree with LIST and with `kubectl`.
 
 use kube::core::ApiResource;
 use kube_informer::reflector::{ReflectorSettings, Streaming};
@@ -13,10 +13,11 @@ use crate::Error;
 
 const SEED: u64 = 20_260_601;
 const WRITES: usize = 400;
-/// A selector with something of everything.
+/// A selector with several types of requirements.
 const SELECTED: &str = "tier in (gold,tin),tier!=clay,!legacy";
 
-/// Lists in small pages instead of a stream, keyed, plain and not compressed; and tells everything again all the time.
+/// Lists in small pages instead of a stream, with a keyed queue, plain storage, uncompressed
+/// responses and a frequent resync.
 struct Paged;
 
 impl Shape for Paged {
@@ -39,7 +40,7 @@ pub(super) async fn run(playground: &Playground) -> Result<String, Error> {
     let mut kinds = kinds();
     kinds.push(playground.define("writes").await?);
     let mut writer = Writer::new(playground.client.clone(), SEED, kinds.clone(), namespaces.clone());
-    // The first list finds something, the watch hears the rest.
+    // These objects are in the first list; the watch receives the later ones.
     writer.write(WRITES / 4).await;
     let mut watched = Vec::new();
     for kind in &kinds {
@@ -62,7 +63,7 @@ pub(super) async fn run(playground: &Playground) -> Result<String, Error> {
     }
     for (kind, all) in kinds.iter().zip(watched.chunks(WAYS)) {
         let states = written.states[before..].iter().filter(|(plural, ..)| *plural == kind.plural);
-        // Nobody has broken off a watch, so that not one state can have been left out.
+        // No watch was interrupted, so no state can have been skipped.
         for (_, key, version) in states {
             if !all[0].has_heard(key, version) {
                 return Err(format!("no handler has heard of {} {key} at {version} (seed {SEED})", kind.plural).into());
@@ -82,7 +83,7 @@ pub(super) async fn run(playground: &Playground) -> Result<String, Error> {
     ))
 }
 
-/// In how many ways each kind is watched.
+/// Number of configurations in which each kind is watched.
 const WAYS: usize = 7;
 
 fn watch(playground: &Playground, kind: &ApiResource, namespaces: &[String]) -> Result<[Watched; WAYS], Error> {
@@ -107,7 +108,7 @@ fn watch(playground: &Playground, kind: &ApiResource, namespaces: &[String]) -> 
     ])
 }
 
-/// Lister and handlers agree with what `kubectl` gets.
+/// Checks that lister and handlers agree with `kubectl get`.
 async fn agrees_with_kubectl(
     playground: &Playground,
     kind: &ApiResource,

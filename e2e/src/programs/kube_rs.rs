@@ -1,4 +1,4 @@
-//! kube-rs's controller, on a kind of our own.
+//! kube-rs's controller, with a custom resource.
 
 use std::borrow::Cow;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -50,7 +50,7 @@ pub(crate) async fn run(stage: &Stage) -> Result<String, Error> {
     told.map_err(|error| format!("{error}; its last failure: {:?}", context.last_failure()).into())
 }
 
-/// Writes, and looks what becomes of it.
+/// Writes objects and checks the controller's reactions.
 async fn check(stage: &Stage) -> Result<String, Error> {
     let boxes = stage.within(NAMESPACE, "programs.example.com/v1", "Box", "boxes");
     let maps = stage.within(NAMESPACE, "v1", "ConfigMap", "configmaps");
@@ -98,7 +98,7 @@ impl Context {
     }
 }
 
-/// Tries again soon.
+/// Retries after a short delay.
 #[expect(clippy::needless_pass_by_value, reason = "the controller hands over what it has")]
 fn retry(_: Arc<Box>, error: &FinalizerError<kube::Error>, context: Arc<Context>) -> Action {
     *context.failure.lock().unwrap_or_else(PoisonError::into_inner) = Some(error.to_string());
@@ -142,7 +142,7 @@ async fn tidy(boxed: &Box, context: &Context) -> Result<Action, kube::Error> {
     }
 }
 
-/// What the definition of boxes.programs.example.com describes.
+/// The type of the definition boxes.programs.example.com.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 struct Box {
     #[serde(rename = "apiVersion")]

@@ -1,4 +1,4 @@
-//! A manager on controller-runtime: `e2e/programs/manager`.
+//! A manager built with controller-runtime: `e2e/programs/manager`.
 
 use serde_json::json;
 

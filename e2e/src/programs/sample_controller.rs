@@ -1,4 +1,4 @@
-//! client-go's sample controller: a deployment for each Foo.
+//! client-go's sample controller, which creates a deployment for each Foo.
 
 use serde_json::json;
 use tokio::fs;
@@ -91,7 +91,8 @@ pub(crate) async fn run(stage: &Stage, programs: &Programs) -> Result<String, Er
     Ok(format!("deployment made, scaled, made again; status and events told; {how}"))
 }
 
-/// How many requests and answers had bodies in protobuf, by what client-go tells of their headers.
+/// Number of requests and responses with protobuf bodies, according to the headers that client-go
+/// logs.
 fn in_protobuf(log: &str) -> (usize, usize) {
     let count = |what: &str| {
         let told = log.split("round_trippers.go").filter(|told| told.contains(what));

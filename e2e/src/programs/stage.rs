@@ -1,4 +1,4 @@
-//! What programs are run on: a server, and somebody who writes and looks.
+//! The environment of a program: a server, and a client to write and check.
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -15,13 +15,13 @@ use tokio::time::Instant;
 use crate::Error;
 use crate::program::Program;
 
-/// How long a program may take to do what it is there for.
+/// Timeout for the expected effects of a program.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// How long it may take to end when it is asked to.
+/// Timeout for the termination of a program.
 const LAST_WORDS: Duration = Duration::from_secs(30);
 
-/// A server, seen by whoever checks what programs do there.
+/// A server with a client that checks what programs do there.
 pub(crate) struct Stage {
     pub(crate) client: kube::Client,
     pub(crate) kubeconfig: PathBuf,
@@ -37,21 +37,21 @@ impl Stage {
         Ok(Self { client, kubeconfig: kubeconfig.to_owned(), folder })
     }
 
-    /// A namespace of a program's own.
+    /// Creates a namespace for a program.
     pub(crate) async fn namespace(&self, name: &str) -> Result<(), Error> {
         let namespace = serde_json::from_value(json!({"metadata": {"name": name}}))?;
         Api::<Namespace>::all(self.client.clone()).create(&PostParams::default(), &namespace).await?;
         Ok(())
     }
 
-    /// Creates what a file says, as it is. The server reads YAML.
+    /// Creates the object of a YAML file, unconverted: the server accepts YAML.
     pub(crate) async fn post_yaml(&self, path: &str, yaml: String) -> Result<(), Error> {
         let request = Request::post(path).header("content-type", "application/yaml").body(yaml.into_bytes())?;
         self.client.request::<Value>(request).await.map_err(|error| format!("POST {path}: {error}"))?;
         Ok(())
     }
 
-    /// Defines a kind, and waits until it is served.
+    /// Creates a definition, and waits until its kind is served.
     pub(crate) async fn define(&self, definition: &Value) -> Result<(), Error> {
         let path = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
         let request = Request::post(path).header("content-type", "application/json");
@@ -75,7 +75,7 @@ impl Stage {
         .await
     }
 
-    /// The objects of a kind in a namespace.
+    /// An API for the objects of a kind in a namespace.
     pub(crate) fn within(&self, namespace: &str, api_version: &str, kind: &str, plural: &str) -> Api<DynamicObject> {
         Api::namespaced_with(self.client.clone(), namespace, &resource(api_version, kind, plural))
     }
@@ -93,7 +93,7 @@ impl Stage {
         Ok(program)
     }
 
-    /// Waits until a look at the server shows what is wanted.
+    /// Repeats a check on the server until it succeeds.
     pub(crate) async fn eventually<T>(
         &self,
         what: &str,
@@ -123,7 +123,7 @@ impl Stage {
     }
 }
 
-/// An object, if it is there.
+/// Reads an object, if it exists.
 pub(crate) async fn get(api: &Api<DynamicObject>, name: &str) -> Result<Option<Value>, Error> {
     Ok(api.get_opt(name).await?.map(serde_json::to_value).transpose()?)
 }
@@ -133,13 +133,13 @@ pub(crate) async fn create(api: &Api<DynamicObject>, object: Value) -> Result<Va
     Ok(serde_json::to_value(api.create(&PostParams::default(), &serde_json::from_value(object)?).await?)?)
 }
 
-/// Changes an object.
+/// Patches an object.
 pub(crate) async fn patch(api: &Api<DynamicObject>, name: &str, patch: &Value) -> Result<(), Error> {
     api.patch(name, &PatchParams::default(), &Patch::Merge(patch)).await?;
     Ok(())
 }
 
-/// Changes the status of an object.
+/// Patches the status of an object.
 pub(crate) async fn patch_status(api: &Api<DynamicObject>, name: &str, patch: &Value) -> Result<(), Error> {
     api.patch_status(name, &PatchParams::default(), &Patch::Merge(patch)).await?;
     Ok(())
@@ -151,7 +151,7 @@ pub(crate) async fn delete(api: &Api<DynamicObject>, name: &str) -> Result<(), E
     Ok(())
 }
 
-/// Asks a program to end, which it must do in peace.
+/// Terminates a program, which must exit cleanly.
 pub(crate) async fn end(mut program: Program) -> Result<(), Error> {
     let ended = tokio::time::timeout(LAST_WORDS, program.stop()).await;
     match ended {

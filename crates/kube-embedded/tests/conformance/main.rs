@@ -9,7 +9,7 @@
 //! | `KUBE_CONFORMANCE_CA` | path of the CA certificate (PEM) of an `https://` server |
 //! | `KUBE_CONFORMANCE_TOKEN` | bearer token of a user with all permissions |
 //! | `KUBE_CONFORMANCE_NOBODY_TOKEN` | bearer token of the user `nobody`, without permissions |
-//! | `KUBE_CONFORMANCE_EXPECTED_FAILURES` | path of the file of expected failures, to override the default |
+//! | `KUBE_CONFORMANCE_EXPECTED_FAILURES` | path of another file of expected failures |
 //!
 //! The server must compact its history every few seconds (kube-apiserver with
 //! `--etcd-compaction-interval=10s`): some cases wait for that.

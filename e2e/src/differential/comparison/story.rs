@@ -1,4 +1,4 @@
-//! What one informer told, read as stories of objects.
+//! The events of one informer, by object.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
@@ -6,16 +6,16 @@ use std::fmt;
 use super::{Brief, Differences, Resync, Terms, Trial, Who, Window};
 use crate::differential::transcript::{Line, State};
 
-/// What one informer told, in the order it was told, without what tells nothing new.
+/// The events of one informer in order, without those that contain nothing new.
 #[derive(Debug)]
 pub(super) struct Story<'a> {
     who: Who,
     windows: &'a [Window],
     told: Vec<Told>,
     seen_to_go: Vec<State>,
-    /// The last that was told of each object that is still there.
+    /// The last state of each existing object.
     pub(super) last: BTreeMap<String, State>,
-    /// The highest version that was told.
+    /// The highest version received.
     reached: u64,
     pub(super) missed: usize,
     pub(super) resyncs: usize,
@@ -23,7 +23,7 @@ pub(super) struct Story<'a> {
     pub(super) unchanged: usize,
 }
 
-/// Something that happened to an object.
+/// An event of an object.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Told {
     window: usize,
@@ -39,7 +39,7 @@ pub(super) enum Kind {
 }
 
 impl<'a> Story<'a> {
-    /// Reads a transcript, and notes what can be no story whatever the other one told.
+    /// Reads a transcript, and records events that are inconsistent by themselves.
     pub(super) fn read(who: Who, trial: &Trial, windows: &'a [Window], differences: &mut Differences) -> Self {
         let mut story = Self {
             who,
@@ -95,17 +95,17 @@ impl<'a> Story<'a> {
         story
     }
 
-    /// What happened in a window.
+    /// The events in a window.
     pub(super) fn window(&self, window: usize) -> impl Iterator<Item = &Told> + Clone {
         self.told.iter().filter(move |told| told.window == window)
     }
 
-    /// Every deletion that was seen as it happened, with its version.
+    /// All deletions observed by a watch, with their versions.
     pub(super) fn seen_to_go(&self) -> impl Iterator<Item = &State> {
         self.seen_to_go.iter()
     }
 
-    /// Each of these says what is wrong, if anything is.
+    /// Each of these methods returns the inconsistency, if any.
     fn added(&mut self, object: &State) -> Option<&'static str> {
         let wrong = self.last.contains_key(&object.key).then_some("added what was there");
         self.tell(self.window_of(object.version), Kind::Added, object);
@@ -128,7 +128,7 @@ impl<'a> Story<'a> {
             None => Some("deleted what was not there"),
             Some(last) if last.uid != object.uid => Some("deleted another object than it had told of"),
             Some(last) if object.version <= last.version => Some("deleted an earlier state"),
-            // A watch sends the last state, with the version of the deletion.
+            // A watch sends the last state with the version of the deletion.
             Some(last) if object.step != last.step => Some("deleted another state than it had told"),
             Some(_) => None,
         };
@@ -137,7 +137,8 @@ impl<'a> Story<'a> {
         wrong
     }
 
-    /// A deletion that a list brought to light has no version: it is told before anything that the list brought anew.
+    /// A deletion detected by a relist has no version. It is reported before the new objects of the
+    /// list.
     fn missed(&mut self, object: &State) -> Option<&'static str> {
         let window = match self.window_of(self.reached) {
             window if self.windows.get(window).is_some_and(|window| window.end == self.reached) => window + 1,
@@ -154,7 +155,7 @@ impl<'a> Story<'a> {
         wrong
     }
 
-    /// Allowed by name, where a list is made anew: client-go tells a new uid under an old name as an update.
+    /// Allowed during a relist: client-go reports a new uid under an existing name as an update.
     fn new_uid(&mut self, old: &State, object: &State) -> Option<&'static str> {
         let window = self.window_of(object.version);
         let wrong = match self.last.get(&object.key) {
@@ -170,9 +171,9 @@ impl<'a> Story<'a> {
         wrong
     }
 
-    /// A resync, or, allowed by name where a list is made anew: client-go tells what has not changed as an update.
+    /// A resync or, allowed during a relist: client-go reports an unchanged object as an update.
     fn unchanged(&mut self, old: &State, object: &State, resync: Resync) -> Option<&'static str> {
-        // A list tells in any order, so the object that ends the window may have come before.
+        // Events of a relist come in any order, so the barrier object may have come earlier.
         let window = self.window_of(self.reached);
         let relisted = self.is_cut(window) || (self.is_at_end(window) && self.is_cut(window + 1));
         let wrong = match (resync, self.who) {
@@ -199,7 +200,8 @@ impl<'a> Story<'a> {
         self.told.push(Told { window, kind, state: state.clone() });
     }
 
-    /// The window that a version is in. One past the last window's end is in it: nothing is compared after that.
+    /// The window of a version. Versions after the end belong to the last window, because nothing
+    /// is compared after it.
     fn window_of(&self, version: u64) -> usize {
         self.windows.partition_point(|window| window.end < version).min(self.windows.len().saturating_sub(1))
     }
@@ -212,13 +214,14 @@ impl<'a> Story<'a> {
         self.windows.get(window).is_some_and(|window| window.terms == Terms::Cut)
     }
 
-    /// Whether the object that ends the last window has been told.
+    /// Whether the last barrier object has been received.
     fn is_over(&self) -> bool {
         self.windows.last().is_some_and(|last| self.reached >= last.end)
     }
 }
 
-/// Whether what is in the object is what was last written. The server may write too: it marks a pod that is to go.
+/// Whether the object's content is what was last written. The server writes too: it sets the
+/// deletion timestamp of a pod.
 fn is_written(trial: &Trial, object: &State) -> bool {
     let at = State { step: char::MAX.to_string(), ..object.clone() };
     let last = trial.written.range(..=at).next_back();

@@ -1,4 +1,4 @@
-//! The comparer, tried on runs that agree and on the same runs with one thing wrong.
+//! Tests of the comparison on consistent runs, and on the same runs with one error.
 
 use rand::{RngExt as _, SeedableRng as _};
 use rand_pcg::Pcg64Mcg;
@@ -23,7 +23,7 @@ fn runs_that_agree_agree() {
 fn an_event_that_one_did_not_tell_is_found() {
     each_line(|trial, who, nth| {
         let line = lines(trial, who).remove(nth);
-        // Whether what has not changed is told or not is a difference that is allowed.
+        // Whether unchanged objects are reported is an allowed difference.
         !matches!(line, Line::Updated { old, object } if old == object)
     });
 }
@@ -56,7 +56,7 @@ fn another_version_or_content_than_the_other_told_is_found() {
         let told_by_both = lines(trial, other).clone().contains(&lines(trial, who)[nth]);
         match &mut lines(trial, who)[nth] {
             Line::Added { object, .. } | Line::Updated { object, .. } => object.step.push('x'),
-            // When an object went, nobody else can know of one that only one saw go.
+            // The version of a deletion that only one informer observed cannot be checked.
             Line::Deleted { object, missed: false } if told_by_both => object.version += 1,
             Line::Deleted { object, missed: true } => object.version -= 1,
             Line::Deleted { .. } | Line::Synced { .. } | Line::Cache { .. } => return false,
@@ -78,7 +78,7 @@ fn a_deletion_that_one_missed_to_the_end_is_found() {
             if lines(&mut trial, who)[deleted..].iter().any(|line| line.object().is_some_and(|o| o.key == object.key)) {
                 continue;
             }
-            // As consistent as a miss can be: its cache has the object too.
+            // A consistent miss: the informer's cache contains the object too.
             let last = lines(&mut trial, who)[..deleted].iter().rev().find_map(|line| match line.object() {
                 Some(told) if told.key == object.key => Some(told.clone()),
                 _ => None,
@@ -126,7 +126,7 @@ fn an_update_without_a_change_is_theirs_to_tell_and_only_where_connections_were_
         told.insert(at, again.clone());
         told
     };
-    // Before and after the object that ends the window: a list is told in any order.
+    // Before and after the barrier object: events of a relist come in any order.
     for at in [2, 3] {
         assert!(agreed(story.clone(), told(at), Terms::Cut));
         assert!(!agreed(story.clone(), told(at), Terms::Connected));
@@ -173,7 +173,7 @@ fn the_first_version_that_both_saw_is_where_the_comparison_begins() {
     let [early, mid, late] = [3, 5, 8].map(|version| state("a/b", "u", version));
     let barrier = state("a/barrier", "v", 9);
     let gone = state("a/gone", "x", 2);
-    // They began before us: what they saw of the time before is folded, not compared.
+    // client-go started first: its earlier events are folded into the state, not compared.
     let theirs = vec![
         added(&early),
         added(&gone),
@@ -194,7 +194,8 @@ fn the_first_version_that_both_saw_is_where_the_comparison_begins() {
     assert!(compare(&short(initial, theirs, Terms::Connected)).is_err(), "the first list is over");
 }
 
-/// Does something to each line of either, and sees it found if it says that it is wrong.
+/// Modifies each line of either transcript, and checks that the comparison fails if `sabotage`
+/// returns true.
 fn each_line(sabotage: impl Fn(&mut Trial, Who, usize) -> bool) {
     let mut tried = 0;
     for seed in SEEDS.take(3) {
@@ -238,7 +239,7 @@ fn added(object: &State) -> Line {
     Line::Added { object: object.clone(), initial: false }
 }
 
-/// A run of one window.
+/// A run with one window.
 fn short(ours: Vec<Line>, theirs: Vec<Line>, terms: Terms) -> Trial {
     let end = |lines: &[Line]| {
         let mut states = BTreeMap::new();
@@ -263,12 +264,13 @@ fn short(ours: Vec<Line>, theirs: Vec<Line>, terms: Terms) -> Trial {
     }
 }
 
-/// What must have been written for a line to be told.
+/// The state that must have been written for a line to be reported.
 fn written(line: &Line) -> Option<State> {
     line.object().filter(|_| !matches!(line, Line::Deleted { .. })).cloned()
 }
 
-/// A server's history, and two who tell it: from the watch, or after a cut from a list.
+/// A server's history, and the transcripts of two informers: from the watch, or after a cut from a
+/// relist.
 fn trial(seed: u64) -> Trial {
     let mut dice = Pcg64Mcg::seed_from_u64(seed);
     let mut version = 1;
@@ -326,7 +328,7 @@ fn trial(seed: u64) -> Trial {
     trial
 }
 
-/// What is told after a list, if the one was known before and the other is there now.
+/// The events of a relist, given the objects known before and those listed.
 fn relist(who: Who, before: &BTreeMap<String, State>, now: &BTreeMap<String, State>) -> Vec<Line> {
     let (mut deleted, mut rest) = (Vec::new(), Vec::new());
     for old in before.values() {
@@ -345,7 +347,7 @@ fn relist(who: Who, before: &BTreeMap<String, State>, now: &BTreeMap<String, Sta
             _ => {}
         }
     }
-    // A list comes in any order.
+    // Items of a relist come in any order.
     rest.sort_by_key(|line| line.object().map(|object| object.step.len() * 7 % 3));
     deleted.into_iter().chain(rest).collect()
 }
