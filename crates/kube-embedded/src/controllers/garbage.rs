@@ -171,9 +171,9 @@ impl Collector {
             self.queued.remove(&task);
             let actor = Actor { cluster, registry: &registry, graph: &self.graph };
             match &task {
-                Task::Dependent(uid) => actor.look_at_owners(uid),
-                Task::Foreground(uid) => actor.look_at_dependents(uid),
-                Task::Orphan(uid) => actor.free_dependents(uid),
+                Task::Dependent(uid) => actor.process_dependent(uid),
+                Task::Foreground(uid) => actor.process_foreground(uid),
+                Task::Orphan(uid) => actor.process_orphan(uid),
             }
             done += 1;
         }
@@ -191,7 +191,7 @@ struct Actor<'c> {
 impl Actor<'_> {
     /// Deletes an object without existing owners. If some owners still exist, removes the
     /// references to the others.
-    fn look_at_owners(&self, uid: &str) {
+    fn process_dependent(&self, uid: &str) {
         let Some((node, object)) = self.find(uid) else { return };
         if metadata::is_deleting(&object) {
             return;
@@ -202,7 +202,7 @@ impl Actor<'_> {
         }
         if owners.solid > 0 {
             let lost: Vec<String> = owners.dangling.into_iter().chain(owners.waiting).collect();
-            self.disown(node, &lost);
+            self.remove_owners(node, &lost);
             return;
         }
         let finalizers = metadata::finalizers(&object);
@@ -211,7 +211,7 @@ impl Actor<'_> {
         let waits = |uid: &String| self.graph.get(uid).is_some_and(|node| node.traits.waits_for(FOREGROUND));
         if !owners.waiting.is_empty() && dependents.iter().any(waits) {
             // A cycle of blocking dependents: unblock it.
-            self.amend(node, give_way);
+            self.amend(node, clear_block_owner_deletion);
         }
         let policy = if !owners.waiting.is_empty() && has_dependents || finalizers.contains(&FOREGROUND) {
             Policy::Foreground
@@ -227,7 +227,7 @@ impl Actor<'_> {
     }
 
     /// Removes the foreground finalizer of an owner that no dependent blocks.
-    fn look_at_dependents(&self, uid: &str) {
+    fn process_foreground(&self, uid: &str) {
         let Some((node, object)) = self.find(uid) else { return };
         if !metadata::is_deleting(&object) || !metadata::finalizers(&object).contains(&FOREGROUND) {
             return;
@@ -238,7 +238,7 @@ impl Actor<'_> {
     }
 
     /// Removes the references of an owner's dependents, and then the owner's orphan finalizer.
-    fn free_dependents(&self, uid: &str) {
+    fn process_orphan(&self, uid: &str) {
         let Some((node, object)) = self.find(uid) else { return };
         if !metadata::is_deleting(&object) || !metadata::finalizers(&object).contains(&ORPHAN) {
             return;
@@ -246,7 +246,7 @@ impl Actor<'_> {
         let owner = [uid.to_owned()];
         for dependent in self.graph.dependents(uid) {
             if let Some((dependent, _)) = self.find(&dependent) {
-                self.disown(dependent, &owner);
+                self.remove_owners(dependent, &owner);
             }
         }
         self.amend(node, |object| remove_finalizer(object, ORPHAN));
@@ -292,7 +292,7 @@ impl Actor<'_> {
     }
 
     /// Removes owners from an object's owner references.
-    fn disown(&self, node: &Node, owners: &[String]) {
+    fn remove_owners(&self, node: &Node, owners: &[String]) {
         self.amend(node, |object| {
             let kept: Vec<Value> = metadata::list(object, "ownerReferences")
                 .iter()
@@ -341,7 +341,7 @@ impl Actor<'_> {
 }
 
 /// Clears `blockOwnerDeletion` in all owner references of an object.
-fn give_way(object: &mut Value) {
+fn clear_block_owner_deletion(object: &mut Value) {
     let references = object["metadata"]["ownerReferences"].as_array_mut().into_iter().flatten();
     for reference in references {
         if reference["blockOwnerDeletion"] == true {

@@ -12,7 +12,7 @@ use crate::storage::Span;
 const NETWORK: [u8; 2] = [10, 96];
 
 /// Random addresses tried before the allocation gives up.
-const DRAWS: usize = 64;
+const MAX_ATTEMPTS: usize = 64;
 
 /// The fields of a service's address.
 const FIELDS: [&str; 4] = ["clusterIP", "clusterIPs", "ipFamilies", "ipFamilyPolicy"];
@@ -64,7 +64,7 @@ fn free(cluster: &Cluster) -> Option<Ipv4Addr> {
     let services = cluster.storage.list_cached(&table, &Span::everything()).objects;
     let is_taken =
         |address: &str| services.iter().any(|service| service.fields().get(at).is_some_and(|own| **own == *address));
-    (0..DRAWS)
+    (0..MAX_ATTEMPTS)
         .map(|_| {
             // Excludes the network and the broadcast address.
             let host = 1 + (cluster.rng.fraction() * 65_533.0) as u16;

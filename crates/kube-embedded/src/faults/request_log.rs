@@ -9,7 +9,7 @@ use tokio::time::Instant;
 use crate::http::request::Verb;
 
 /// Requests kept in the log.
-const REMEMBERED: usize = 10_000;
+const MAX_REQUESTS: usize = 10_000;
 
 /// A request that the server has handled.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -45,10 +45,10 @@ pub struct OpenWatch {
 
 /// The log of requests and open watches, shared by all clones.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct RequestLog(Arc<Mutex<Memory>>);
+pub(crate) struct RequestLog(Arc<Mutex<LogState>>);
 
 #[derive(Debug, Default)]
-struct Memory {
+struct LogState {
     requests: VecDeque<Seen>,
     total: u64,
     watches: BTreeMap<u64, OpenWatch>,
@@ -59,7 +59,7 @@ impl RequestLog {
     pub(crate) fn add(&self, seen: Seen) {
         let mut memory = self.0.lock();
         memory.total += 1;
-        if memory.requests.len() == REMEMBERED {
+        if memory.requests.len() == MAX_REQUESTS {
             memory.requests.pop_front();
         }
         memory.requests.push_back(seen);

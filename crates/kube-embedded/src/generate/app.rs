@@ -106,12 +106,12 @@ impl App {
     }
 
     pub(crate) fn pod_name(&self, member: &Member) -> String {
-        self.person(member).name
+        self.generated_pod(member).name
     }
 
     /// Name and uid of a pod.
     pub(crate) fn pod_identity(&self, member: &Member) -> (String, String) {
-        let pod = self.person(member);
+        let pod = self.generated_pod(member);
         (pod.name, pod.uid)
     }
 
@@ -183,7 +183,7 @@ impl App {
             !matches!(member.course.stage, Stage::Made | Stage::Bound | Stage::Creating)
         };
         let members: Vec<(&App, &Member)> = members.filter(addressed).collect();
-        let pods = members.iter().map(|(app, member)| app.person(member));
+        let pods = members.iter().map(|(app, member)| app.generated_pod(member));
         let mut object = service::endpoint_slice_of(self.seed, &self.workload, pods).to_value();
         for (endpoint, (_, member)) in object["endpoints"].as_array_mut().into_iter().flatten().zip(&members) {
             let ready = member.course.stage == Stage::Ready;
@@ -193,31 +193,31 @@ impl App {
     }
 
     pub(crate) fn pod(&self, member: &Member) -> Value {
-        let mut pod = self.person(member);
+        let mut pod = self.generated_pod(member);
         pod.life.follow(self.seed, member.index, &member.course);
         let mut object = pod.to_sample().to_value();
         match member.course.stage {
             Stage::Made => {
-                not_yet(&mut object, &["calico", "kubelet"]);
+                without_managers(&mut object, &["calico", "kubelet"]);
                 object["status"] = json!({"phase": "Pending", "qosClass": object["status"]["qosClass"]});
                 if let Some(spec) = object["spec"].as_object_mut() {
                     spec.remove("nodeName");
                 }
             }
             Stage::Bound => {
-                not_yet(&mut object, &["calico", "kubelet"]);
+                without_managers(&mut object, &["calico", "kubelet"]);
                 let scheduled = json!([{"type": "PodScheduled", "status": "True", "lastProbeTime": null, "lastTransitionTime": time(member.course.changed)}]);
                 object["status"] =
                     json!({"phase": "Pending", "conditions": scheduled, "qosClass": object["status"]["qosClass"]});
             }
-            Stage::Creating => not_yet(&mut object, &["calico"]),
+            Stage::Creating => without_managers(&mut object, &["calico"]),
             Stage::Unready | Stage::Ready | Stage::Crashing => {}
         }
         as_update(object, None)
     }
 
     /// The pod in its generated state.
-    fn person(&self, member: &Member) -> Pod<'_> {
+    fn generated_pod(&self, member: &Member) -> Pod<'_> {
         let place = Place { owner: self.workload.owner, replica: member.serial, node: member.node };
         Pod::new(self.seed, &self.workload, member.index, place, 0)
     }
@@ -247,7 +247,7 @@ fn revise(workload: &mut Workload, seed: u64, index: u64, rolled_out: i64) {
 }
 
 /// Removes what these field managers write, because they have not written yet.
-fn not_yet(object: &mut Value, managers: &[&str]) {
+fn without_managers(object: &mut Value, managers: &[&str]) {
     let metadata = &mut object["metadata"];
     if let Some(entries) = metadata["managedFields"].as_array_mut() {
         entries.retain(|entry| entry["manager"].as_str().is_none_or(|manager| !managers.contains(&manager)));

@@ -22,25 +22,25 @@ pub(super) enum Fit {
 
 /// Parts that are removed from pods with many containers, in this order, until the pod is small
 /// enough.
-const LUXURIES: [Luxury; 14] = [
-    Luxury::SidecarPorts,
-    Luxury::Token,
-    Luxury::Limits,
-    Luxury::Liveness,
-    Luxury::Hardening,
-    Luxury::Spread,
-    Luxury::SidecarResources,
-    Luxury::Labels,
-    Luxury::Annotations,
-    Luxury::Volumes,
-    Luxury::InitContainer,
-    Luxury::Readiness,
-    Luxury::Arguments,
-    Luxury::LastSidecar,
+const OPTIONAL_PARTS: [OptionalPart; 14] = [
+    OptionalPart::SidecarPorts,
+    OptionalPart::Token,
+    OptionalPart::Limits,
+    OptionalPart::Liveness,
+    OptionalPart::Hardening,
+    OptionalPart::Spread,
+    OptionalPart::SidecarResources,
+    OptionalPart::Labels,
+    OptionalPart::Annotations,
+    OptionalPart::Volumes,
+    OptionalPart::InitContainer,
+    OptionalPart::Readiness,
+    OptionalPart::Arguments,
+    OptionalPart::LastSidecar,
 ];
 
 #[derive(Debug, Clone, Copy)]
-enum Luxury {
+enum OptionalPart {
     SidecarPorts,
     Token,
     Limits,
@@ -70,7 +70,7 @@ impl Workload {
             self.add_env(seed, wanted.saturating_sub(bytes));
             return Fit::Good;
         };
-        for part in LUXURIES {
+        for part in OPTIONAL_PARTS {
             if excess > 0 {
                 excess = excess.saturating_sub(self.remove(part));
             }
@@ -80,63 +80,63 @@ impl Workload {
 
     /// Removes every optional part except containers.
     pub(super) fn strip(&mut self) {
-        for part in LUXURIES.into_iter().filter(|part| !matches!(part, Luxury::LastSidecar)) {
+        for part in OPTIONAL_PARTS.into_iter().filter(|part| !matches!(part, OptionalPart::LastSidecar)) {
             self.remove(part);
         }
     }
 
     /// Removes a part. Returns the number of bytes saved.
-    fn remove(&mut self, luxury: Luxury) -> usize {
-        match luxury {
-            Luxury::Token if self.token == Token::Mounted => {
+    fn remove(&mut self, part: OptionalPart) -> usize {
+        match part {
+            OptionalPart::Token if self.token == Token::Mounted => {
                 self.token = Token::Withheld;
                 300 + 115 * (self.containers.len() + self.init.len())
             }
-            Luxury::InitContainer => 1_300 * self.init.drain(..).count(),
-            Luxury::Liveness => self.containers[0].liveness.take().map_or(0, |_| 380),
-            Luxury::Limits => {
+            OptionalPart::InitContainer => 1_300 * self.init.drain(..).count(),
+            OptionalPart::Liveness => self.containers[0].liveness.take().map_or(0, |_| 380),
+            OptionalPart::Limits => {
                 let all = self.containers.iter_mut().filter_map(|each| each.resources.as_mut());
                 85 * all.filter_map(|each| each.limit.take()).count()
             }
-            Luxury::Hardening => 225 * usize::from(std::mem::take(&mut self.containers[0].hardened)),
-            Luxury::SidecarResources => {
+            OptionalPart::Hardening => 225 * usize::from(std::mem::take(&mut self.containers[0].hardened)),
+            OptionalPart::SidecarResources => {
                 let sidecars = self.containers.iter_mut().skip(1);
                 95 * sidecars.filter_map(|each| each.resources.take()).count()
             }
-            Luxury::SidecarPorts => {
+            OptionalPart::SidecarPorts => {
                 let sidecars = self.containers.iter_mut().skip(1);
                 155 * sidecars.map(|each| each.ports.drain(..).count()).sum::<usize>()
             }
-            Luxury::Spread if matches!(self.spread, Spread::EvenOverZones | Spread::PreferOtherNodes) => {
+            OptionalPart::Spread if matches!(self.spread, Spread::EvenOverZones | Spread::PreferOtherNodes) => {
                 self.spread = Spread::Anywhere;
                 300
             }
-            Luxury::Labels => {
+            OptionalPart::Labels => {
                 let plain = |key: &str| {
                     !matches!(key, "helm.sh/chart" | "cost-center" | "team" | "app.kubernetes.io/managed-by")
                 };
                 65 * retain(&mut self.labels, |(key, _)| plain(key))
             }
-            Luxury::Annotations => {
+            OptionalPart::Annotations => {
                 let plain = |key: &str| key == "acme.com/git-commit" || key == "checksum/config";
                 100 * retain(&mut self.annotations, |(key, _)| plain(key))
             }
-            Luxury::Volumes => {
+            OptionalPart::Volumes => {
                 let removed = retain(&mut self.volumes, |volume| matches!(volume.source, VolumeSource::Claim));
                 for container in self.containers.iter_mut().chain(&mut self.init) {
                     container.mounts.retain(|mount| mount.name == "data");
                 }
                 330 * removed
             }
-            Luxury::Readiness => self.containers[0].readiness.take().map_or(0, |_| 380),
-            Luxury::Arguments => {
+            OptionalPart::Readiness => self.containers[0].readiness.take().map_or(0, |_| 380),
+            OptionalPart::Arguments => {
                 let arguments = &mut self.containers[0].args;
                 let dropped = arguments.len().saturating_sub(3);
                 arguments.truncate(3);
                 28 * dropped
             }
-            Luxury::LastSidecar if self.containers.len() > 2 => self.containers.pop().map_or(0, |_| 750),
-            Luxury::Token | Luxury::Spread | Luxury::LastSidecar => 0,
+            OptionalPart::LastSidecar if self.containers.len() > 2 => self.containers.pop().map_or(0, |_| 750),
+            OptionalPart::Token | OptionalPart::Spread | OptionalPart::LastSidecar => 0,
         }
     }
 

@@ -13,7 +13,7 @@ use crate::http::status::Status;
 use crate::storage::TableId;
 
 /// Watches stay open this long after their kind is no longer served.
-const FAREWELL: Duration = Duration::from_secs(1);
+const CLOSE_DELAY: Duration = Duration::from_secs(1);
 
 /// Tables of custom resources that have not been read yet, and those no longer served.
 #[derive(Debug, Default)]
@@ -39,10 +39,10 @@ impl CustomTables {
         }
     }
 
-    /// Removes a table that is no longer served: its watches end after [`FAREWELL`].
+    /// Removes a table that is no longer served: its watches end after [`CLOSE_DELAY`].
     pub(crate) fn retire(&self, table: TableId) {
         self.unread.lock().remove(&table);
-        self.retired.lock().push_back((Instant::now() + FAREWELL, table));
+        self.retired.lock().push_back((Instant::now() + CLOSE_DELAY, table));
         self.one_more.notify_one();
     }
 

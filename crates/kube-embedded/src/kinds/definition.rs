@@ -172,7 +172,7 @@ fn validate(crd: &Value) -> Vec<Cause> {
     causes.extend(name_problems.iter().map(|problem| invalid("metadata.name", &name.into(), problem)));
     if group.is_empty() {
         causes.push(required("spec.group"));
-    } else if let Some(problem) = misfit(NameRule::DnsSubdomain, group) {
+    } else if let Some(problem) = name_problem(NameRule::DnsSubdomain, group) {
         causes.push(invalid("spec.group", &group.into(), &problem));
     } else if !group.contains('.') {
         causes.push(invalid("spec.group", &group.into(), "should be a domain with at least one dot"));
@@ -210,7 +210,7 @@ fn validate_versions(versions: &Value, causes: &mut Vec<Cause>) {
     let alike = all.iter().all(|version| version["selectableFields"] == all[0]["selectableFields"]);
     for (at, version) in all.iter().enumerate() {
         let name = text(version, "name");
-        if let Some(problem) = misfit(NameRule::Dns1035Label, name) {
+        if let Some(problem) = name_problem(NameRule::Dns1035Label, name) {
             causes.push(invalid(format!("spec.versions[{at}].name"), &name.into(), &problem));
         }
         if !alike {
@@ -271,18 +271,18 @@ fn validate_names(names: &Value, causes: &mut Vec<Cause>) {
     let single = [("plural", plural), ("singular", singular)].map(|(key, value)| (key.to_owned(), value));
     let mixed = [("kind", kind), ("listKind", list_kind)];
     for (key, value) in single.into_iter().filter(|(_, value)| !value.is_empty()) {
-        if let Some(problem) = misfit(NameRule::Dns1035Label, value) {
+        if let Some(problem) = name_problem(NameRule::Dns1035Label, value) {
             causes.push(invalid(format!("spec.names.{key}"), &value.into(), &problem));
         }
     }
     for (key, value) in mixed.into_iter().filter(|(_, value)| !value.is_empty()) {
-        if let Some(problem) = misfit(NameRule::Dns1035Label, &value.to_ascii_lowercase()) {
+        if let Some(problem) = name_problem(NameRule::Dns1035Label, &value.to_ascii_lowercase()) {
             let problem = format!("may have mixed case, but should otherwise match: {problem}");
             causes.push(invalid(format!("spec.names.{key}"), &value.into(), &problem));
         }
     }
     let labels = |causes: &mut Vec<Cause>, list: &str, at: usize, value: &Value| {
-        if let Some(problem) = misfit(NameRule::Dns1035Label, value.as_str().unwrap_or_default()) {
+        if let Some(problem) = name_problem(NameRule::Dns1035Label, value.as_str().unwrap_or_default()) {
             causes.push(invalid(format!("spec.names.{list}[{at}]"), value, &problem));
         }
     };
@@ -294,7 +294,7 @@ fn validate_names(names: &Value, causes: &mut Vec<Cause>) {
 }
 
 /// All problems of a name in one message, or `None`.
-fn misfit(rule: NameRule, name: &str) -> Option<String> {
+fn name_problem(rule: NameRule, name: &str) -> Option<String> {
     let problems = rule.problems(name);
     (!problems.is_empty()).then(|| problems.join(","))
 }

@@ -116,7 +116,7 @@ impl Structure {
         if self.rules.is_empty() {
             return Findings { causes, warnings: Vec::new() };
         }
-        if causes.iter().any(keeps_rules_from_being_checked) {
+        if causes.iter().any(blocks_rules) {
             let why = "some validation rules were not checked because the object was invalid; correct the existing errors to \
                        complete validation";
             causes.push(Cause::invalid(check::NOWHERE, "null", why));
@@ -141,7 +141,7 @@ impl Structure {
 }
 
 /// Validation rules rely on correct types and sizes.
-fn keeps_rules_from_being_checked(cause: &Cause) -> bool {
+fn blocks_rules(cause: &Cause) -> bool {
     matches!(
         cause.reason,
         "FieldValueNotSupported"

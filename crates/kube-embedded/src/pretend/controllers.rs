@@ -9,10 +9,10 @@ use crate::generate::app::{App, Counts, Member};
 use crate::generate::course::{Course, Stage};
 
 /// Estimated number of writes when a pod fails and recovers, and when a pod is replaced.
-const RESTARTED: f64 = 7.0;
-const REPLACED: f64 = 18.0;
+const RESTART_WRITES: f64 = 7.0;
+const REPLACE_WRITES: f64 = 18.0;
 /// Number of old replica sets that a deployment keeps.
-const HISTORY: usize = 2;
+const REVISION_HISTORY: usize = 2;
 
 impl World {
     /// Disturbs a random deployment: a failure, a deletion, scaling or a rollout.
@@ -25,9 +25,9 @@ impl World {
         let chance = self.below(100);
         // Estimated number of writes that follow within seconds.
         let cost = match chance {
-            0..62 => RESTARTED,
-            62..92 => REPLACED,
-            _ => REPLACED * self.deployments[number].wanted.div_ceil(4) as f64,
+            0..62 => RESTART_WRITES,
+            62..92 => REPLACE_WRITES,
+            _ => REPLACE_WRITES * self.deployments[number].wanted.div_ceil(4) as f64,
         };
         if !self.affords(cost) {
             return;
@@ -68,7 +68,7 @@ impl World {
             return;
         }
         self.deployments[number].wanted = wanted;
-        self.respecify(number, out);
+        self.write_spec(number, out);
     }
 
     /// Rolls out a new image.
@@ -82,7 +82,7 @@ impl World {
         // Written without pods; the desired count is reported together with the first pods.
         let told = Counts { wanted, ..Counts::default() };
         deployment.sets.push(ReplicaSet { revision, rolled_out: now, members: Vec::new(), told });
-        self.respecify(number, out);
+        self.write_spec(number, out);
         let latest = self.deployments[number].sets.len() - 1;
         let app = self.app(number, latest);
         out.push(Write::new(Verb::Load(app.replica_set(&told, Some(now)))));
@@ -90,7 +90,7 @@ impl World {
     }
 
     /// Writes a changed deployment spec and schedules a reconciliation.
-    fn respecify(&mut self, number: usize, out: &mut Vec<Write>) {
+    fn write_spec(&mut self, number: usize, out: &mut Vec<Write>) {
         self.deployments[number].generation += 1;
         let (now, latest) = (self.seconds(), self.deployments[number].sets.len() - 1);
         let app = self.app(number, latest);
@@ -148,9 +148,11 @@ impl World {
         self.keep(app);
     }
 
-    /// Deletes the oldest replica sets without pods, beyond [`HISTORY`].
+    /// Deletes the oldest replica sets without pods, beyond [`REVISION_HISTORY`].
     fn forget_history(&mut self, number: usize, out: &mut Vec<Write>) {
-        while self.deployments[number].sets.len() > HISTORY + 1 && self.deployments[number].sets[0].members.is_empty() {
+        while self.deployments[number].sets.len() > REVISION_HISTORY + 1
+            && self.deployments[number].sets[0].members.is_empty()
+        {
             let app = self.app(number, 0);
             let (namespace, name) = (app.namespace().to_owned(), app.replica_set_name().to_owned());
             let target = Target { api_version: "apps/v1", kind: "ReplicaSet", namespace, name };

@@ -76,8 +76,12 @@ impl Fleet {
     pub(super) fn beat(&mut self, now: Duration, out: &mut Vec<Write>) {
         while self.renewals < turns(now, RENEWAL, self.nodes) {
             let name = NodeNames::of(self.seed, self.renewals % self.nodes).name;
-            let lease =
-                Target { api_version: "coordination.k8s.io/v1", kind: "Lease", namespace: LEASES.to_owned(), name };
+            let lease = Target {
+                api_version: "coordination.k8s.io/v1",
+                kind: "Lease",
+                namespace: LEASE_NAMESPACE.to_owned(),
+                name,
+            };
             out.push(Write::new(Verb::Patch(lease, json!({"spec": {"renewTime": micros(now)}}))));
             self.renewals += 1;
         }
@@ -103,7 +107,7 @@ impl Fleet {
 }
 
 /// The namespace of node leases.
-const LEASES: &str = "kube-node-lease";
+const LEASE_NAMESPACE: &str = "kube-node-lease";
 
 fn lease(node: &Value) -> Value {
     let (name, uid) = (&node["metadata"]["name"], &node["metadata"]["uid"]);
@@ -112,7 +116,7 @@ fn lease(node: &Value) -> Value {
         "kind": "Lease",
         "metadata": {
             "name": name,
-            "namespace": LEASES,
+            "namespace": LEASE_NAMESPACE,
             "ownerReferences": [{"apiVersion": "v1", "kind": "Node", "name": name, "uid": uid}],
         },
         "spec": {"holderIdentity": name, "leaseDurationSeconds": 40, "renewTime": micros(Duration::ZERO)},

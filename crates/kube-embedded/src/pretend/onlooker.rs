@@ -83,7 +83,7 @@ impl Onlooker {
             if change.kind == ChangeKind::Deleted {
                 world.let_go(&place.namespace, &place.name);
             } else if !self.written.contains(&change.revision()) {
-                take_in_hand(place, world, steward);
+                take_over_deployment(place, world, steward);
             }
         }
         for change in self.sets.read(cluster) {
@@ -93,7 +93,7 @@ impl Onlooker {
                 continue;
             }
             if let Some(owner) = controlled_by(&change.object.to_value(), "Deployment") {
-                take_in_hand(owner, world, steward);
+                take_over_deployment(owner, world, steward);
             }
             steward.add(Task::ReplicaSet(place(&change)));
         }
@@ -132,7 +132,7 @@ impl Onlooker {
                     world.lost_named(&place.namespace, &place.name);
                 }
             }
-            ChangeKind::Updated if is_marked(change) && !self.dying.contains(&target) => {
+            ChangeKind::Updated if sets_deletion_timestamp(change) && !self.dying.contains(&target) => {
                 self.dying.insert(target);
                 world.told_to_end(&place.namespace, &place.name);
             }
@@ -143,7 +143,7 @@ impl Onlooker {
 
 /// Moves a deployment that another client has changed, and its service, from the world to the
 /// steward.
-fn take_in_hand(place: Place, world: &mut World, steward: &mut Steward) {
+fn take_over_deployment(place: Place, world: &mut World, steward: &mut Steward) {
     if world.tells_of(&place.namespace, &place.name) {
         world.let_go(&place.namespace, &place.name);
         steward.add(Task::Service(place.clone()));
@@ -182,12 +182,12 @@ impl Log {
 }
 
 /// Whether the change set the deletion timestamp.
-fn is_marked(change: &Change) -> bool {
-    let marked = |object: &crate::storage::Object| {
+fn sets_deletion_timestamp(change: &Change) -> bool {
+    let is_deleting = |object: &crate::storage::Object| {
         let metadata = object.metadata();
-        metadata.windows(MARK.len()).any(|window| window == MARK)
+        metadata.windows(DELETION_TIMESTAMP.len()).any(|window| window == DELETION_TIMESTAMP)
     };
-    marked(&change.object) && change.previous.as_ref().is_some_and(|previous| !marked(previous))
+    is_deleting(&change.object) && change.previous.as_ref().is_some_and(|previous| !is_deleting(previous))
 }
 
-const MARK: &[u8] = br#""deletionTimestamp":"#;
+const DELETION_TIMESTAMP: &[u8] = br#""deletionTimestamp":"#;

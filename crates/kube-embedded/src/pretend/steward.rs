@@ -30,7 +30,7 @@ use part::{controller, name, text};
 use pod::{Next, Node};
 
 /// Maximum number of nodes tried for a pod, starting at a random one.
-const TRIES: u64 = 64;
+const MAX_NODES_TRIED: u64 = 64;
 
 /// The namespace and name of an object.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -227,7 +227,7 @@ fn is_settled(set: &Value) -> bool {
 fn find_node(cluster: &Cluster, world: &World, pod: &Value, book: &mut Book<'_>) -> Option<Node> {
     let (nodes, wanted) = (world.fleet.len(), pod.pointer("/spec/nodeSelector").and_then(Value::as_object));
     let first = book.below(nodes);
-    for nth in 0..nodes.min(TRIES.max(u64::from(wanted.is_some()) * nodes)) {
+    for nth in 0..nodes.min(MAX_NODES_TRIED.max(u64::from(wanted.is_some()) * nodes)) {
         let number = (first + nth) % nodes;
         if world.fleet.is_cordoned(number) {
             continue;

@@ -20,10 +20,10 @@ use crate::generate::layout::NOW;
 use crate::generate::pod::pod_ip;
 
 /// Number of cached templates: actions on a deployment come in bursts.
-const TEMPLATES: usize = 64;
+const TEMPLATE_CACHE_SIZE: usize = 64;
 
 /// Most consequences of an action follow within this many seconds.
-const SOON: f64 = 5.0;
+const SETTLE_SECONDS: f64 = 5.0;
 
 /// The state of the cluster and its scheduled actions.
 #[derive(Debug)]
@@ -47,7 +47,7 @@ pub(crate) struct World {
     /// it.
     credit: f64,
     /// Estimated number of writes that still follow from past actions.
-    owed: f64,
+    pending_writes: f64,
 }
 
 impl World {
@@ -67,7 +67,7 @@ impl World {
             rng: Pcg64Mcg::new(u128::from(seed) << 64 | 0x7072_6574_656e_6421),
             rate,
             credit: 0.0,
-            owed: 0.0,
+            pending_writes: 0.0,
         };
         let (mut left, mut index) = (size.pods, 0);
         while left > 0 {
@@ -130,7 +130,8 @@ impl World {
             self.act(act, &mut out);
         }
         // Estimated writes that have not occurred decay exponentially.
-        self.owed = (self.owed - out.len() as f64).max(0.0) * (-passed.as_secs_f64() / SOON).exp();
+        self.pending_writes =
+            (self.pending_writes - out.len() as f64).max(0.0) * (-passed.as_secs_f64() / SETTLE_SECONDS).exp();
         // After a delay the missed writes are not made up for.
         self.credit = (self.credit + self.rate * passed.as_secs_f64() - out.len() as f64).min(self.rate.max(1.0));
         // Some disturbances have no effect, because the selected object is busy.
@@ -146,14 +147,14 @@ impl World {
     }
 
     /// Whether an action with this many writes is permitted: together with the actions in progress,
-    /// they must fit into the next [`SOON`] seconds.
+    /// they must fit into the next [`SETTLE_SECONDS`] seconds.
     pub(super) fn affords(&self, writes: f64) -> bool {
-        self.owed + writes <= self.credit + (self.rate * SOON).max(writes)
+        self.pending_writes + writes <= self.credit + (self.rate * SETTLE_SECONDS).max(writes)
     }
 
     /// Adds the estimated writes of an action.
     pub(super) fn owe(&mut self, writes: f64) {
-        self.owed += writes;
+        self.pending_writes += writes;
     }
 
     /// Sets the number of writes per second.
@@ -284,7 +285,7 @@ impl World {
     /// Returns a template to the cache.
     pub(super) fn keep(&mut self, app: App) {
         self.templates.push_front(app);
-        self.templates.truncate(TEMPLATES);
+        self.templates.truncate(TEMPLATE_CACHE_SIZE);
     }
 
     pub(super) fn tell_of_pod(

@@ -1,4 +1,4 @@
-//! resourceVersion and resourceVersionMatch on get, list and watch.
+//! `resourceVersion` and `resourceVersionMatch` on get, list and watch.
 
 use crate::harness::{Api, Case, case, failure, invalid_list_options};
 use base64::Engine;

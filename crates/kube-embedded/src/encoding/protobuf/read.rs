@@ -11,11 +11,11 @@ use super::wire::{Fields, Varints, Wire};
 use super::{Unreadable, duration};
 
 /// Maximum nesting of messages; deeper than any valid object.
-const DEEPEST: usize = 128;
+const MAX_DEPTH: usize = 128;
 
 /// Decodes the fields of a message into an object.
 pub(super) fn fill(object: &mut Map<String, Value>, plan: &Plan, bytes: &[u8], depth: usize) -> Result<(), Unreadable> {
-    if depth > DEEPEST {
+    if depth > MAX_DEPTH {
         return Err(Unreadable("exceeded max depth".into()));
     }
     for field in Fields(bytes) {

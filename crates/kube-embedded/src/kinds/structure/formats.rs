@@ -39,7 +39,7 @@ pub(super) fn fits(format: &str, text: &str) -> bool {
 }
 
 /// All known string formats, without dashes.
-const OF_STRINGS: [&str; 26] = [
+const STRING_FORMATS: [&str; 26] = [
     "bsonobjectid",
     "uri",
     "email",
@@ -75,7 +75,7 @@ pub(super) fn unknown(schema: &Value, found: &mut Vec<String>) {
         (map.get("format").and_then(Value::as_str), map.get("type").and_then(Value::as_str))
     {
         let known = match kind {
-            "string" => OF_STRINGS.contains(&format.replace('-', "").as_str()),
+            "string" => STRING_FORMATS.contains(&format.replace('-', "").as_str()),
             "integer" => matches!(format, "int32" | "int64"),
             "number" => matches!(format, "float" | "double"),
             _ => true,
@@ -111,7 +111,10 @@ pattern!(
     DURATION,
     r"^[+-]?(0|([0-9]+(\.[0-9]*)?|\.[0-9]+)(ns|us|µs|ms|s|m|h)(([0-9]+(\.[0-9]*)?|\.[0-9]+)(ns|us|µs|ms|s|m|h))*)$"
 );
-pattern!(WORDY_DURATION, r"(?i)[0-9]+\s*(ns|nanos|us|µs|micros|ms|millis|s|sec|m|min|h|hr|hour|d|day|w|wk|week)");
+pattern!(
+    DURATION_WITH_UNIT_NAMES,
+    r"(?i)[0-9]+\s*(ns|nanos|us|µs|micros|ms|millis|s|sec|m|min|h|hr|hour|d|day|w|wk|week)"
+);
 
 fn is_cidr(text: &str) -> bool {
     let Some((address, length)) = text.split_once('/') else { return false };
@@ -125,7 +128,7 @@ fn is_date_time(text: &str) -> bool {
 }
 
 fn is_duration(text: &str) -> bool {
-    DURATION.is_match(text) || WORDY_DURATION.is_match(text)
+    DURATION.is_match(text) || DURATION_WITH_UNIT_NAMES.is_match(text)
 }
 
 /// A URI with a scheme, or an absolute path.

@@ -38,14 +38,14 @@ const RESERVED: [&str; 21] = [
 ];
 
 /// Maximum length in bytes of a message from `messageExpression`.
-const LONGEST_MESSAGE: usize = 5 * 1024;
+const MAX_MESSAGE_LENGTH: usize = 5 * 1024;
 
 /// Maximum number of operators and brackets of a rule. Each can be a level of nesting, and the
 /// stack is limited.
-const MOST_OPERATORS: usize = 256;
+const MAX_OPERATORS: usize = 256;
 
 /// Rules with more operators than this are evaluated on a separate, larger stack.
-const FEW_OPERATORS: usize = 32;
+const SMALL_STACK_OPERATORS: usize = 32;
 
 /// Only the used part of the stack is committed by the operating system.
 const LARGE_STACK: usize = 256 * 1024 * 1024;
@@ -118,10 +118,10 @@ impl Rules {
             self.walk(&Node { schema, path: "", is_root: true }, value, old, &mut findings);
             findings
         };
-        if self.programs.keys().all(|text| operators(text) <= FEW_OPERATORS) {
+        if self.programs.keys().all(|text| operators(text) <= SMALL_STACK_OPERATORS) {
             return check();
         }
-        with_room(check).unwrap_or_else(|why| Findings {
+        with_large_stack(check).unwrap_or_else(|why| Findings {
             causes: Vec::new(),
             warnings: vec![format!("this server does not check the rules: {why}")],
         })
@@ -197,7 +197,7 @@ impl Rules {
                 }
             }
             Ok(other) => findings.warnings.push(unchecked(text, &format!("it gives {}", other.type_of()))),
-            Err(error) => match in_go_words(&error) {
+            Err(error) => match go_message(&error) {
                 Some(error) => {
                     let kind = node.schema["type"].as_str().unwrap_or_default();
                     let rule = rule["message"].as_str().filter(|message| !message.is_empty()).unwrap_or(text).trim();
@@ -240,7 +240,7 @@ impl Rules {
         match program.execute(context) {
             Ok(cel::Value::String(message)) => {
                 let message = message.trim().to_owned();
-                let fits = !message.is_empty() && message.len() <= LONGEST_MESSAGE && !message.contains('\n');
+                let fits = !message.is_empty() && message.len() <= MAX_MESSAGE_LENGTH && !message.contains('\n');
                 fits.then_some(message)
             }
             _ => None,
@@ -268,15 +268,15 @@ impl Node<'_> {
 }
 
 fn compile(text: &str) -> Result<Program, String> {
-    if operators(text) > MOST_OPERATORS {
+    if operators(text) > MAX_OPERATORS {
         return Err("it is too long".to_owned());
     }
-    with_room(|| ENV.compile(text).map_err(|error| error.to_string())).unwrap_or_else(Err)
+    with_large_stack(|| ENV.compile(text).map_err(|error| error.to_string())).unwrap_or_else(Err)
 }
 
 /// Runs a closure on a thread with a large stack, because a few nested brackets use much of a
 /// normal one.
-fn with_room<T: Send>(work: impl FnOnce() -> T + Send) -> Result<T, String> {
+fn with_large_stack<T: Send>(work: impl FnOnce() -> T + Send) -> Result<T, String> {
     std::thread::scope(|scope| {
         let thread = std::thread::Builder::new().stack_size(LARGE_STACK).spawn_scoped(scope, work);
         thread.map_err(|error| error.to_string())?.join().map_err(|_| "it could not be worked out".to_owned())
@@ -319,7 +319,7 @@ fn optional(value: Option<cel::Value>) -> Option<cel::Value> {
 }
 
 /// The message of kube-apiserver for an evaluation error that the object caused.
-fn in_go_words(error: &ExecutionError) -> Option<String> {
+fn go_message(error: &ExecutionError) -> Option<String> {
     match error {
         ExecutionError::NoSuchKey(key) => Some(format!("no such key: {key}")),
         ExecutionError::DivisionByZero(_) => Some("division by zero".to_owned()),

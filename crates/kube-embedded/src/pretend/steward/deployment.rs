@@ -11,7 +11,7 @@ const COMPONENT: &str = "deployment-controller";
 const HASH: &str = "pod-template-hash";
 const REVISION: &str = "deployment.kubernetes.io/revision";
 const DESIRED: &str = "deployment.kubernetes.io/desired-replicas";
-const MOST: &str = "deployment.kubernetes.io/max-replicas";
+const MAX_REPLICAS: &str = "deployment.kubernetes.io/max-replicas";
 const LAST_APPLIED: &str = "kubectl.kubernetes.io/last-applied-configuration";
 
 /// Moves a deployment one step towards its desired state. The resulting changes trigger the next
@@ -65,8 +65,8 @@ impl<'v> Rollout<'v> {
         let old = sets.into_iter().filter(|set| latest.is_none_or(|latest| name(latest) != name(set))).collect();
         let wanted = wanted(deployment);
         let share = |key: &str| deployment.pointer(&format!("/spec/strategy/rollingUpdate/{key}"));
-        let surge = portion(share("maxSurge"), wanted, u64::div_ceil);
-        let slack = portion(share("maxUnavailable"), wanted, |all, part| all / part);
+        let surge = resolve_share(share("maxSurge"), wanted, u64::div_ceil);
+        let slack = resolve_share(share("maxUnavailable"), wanted, |all, part| all / part);
         let slack = if surge == 0 && slack == 0 { 1 } else { slack };
         Self { deployment, latest, old, wanted, surge, slack: slack.min(wanted) }
     }
@@ -105,7 +105,7 @@ impl<'v> Rollout<'v> {
         book.write(MANAGER, Verb::Create(set));
         self.annotate(self.next_revision(), book);
         if first > 0 {
-            self.tell_scaled(&made, 0, first, book);
+            self.write_scaled_event(&made, 0, first, book);
         }
         let message = format!("Created new replica set \"{made}\"");
         let progressing = json!({"status": "True", "reason": "NewReplicaSetCreated", "message": message});
@@ -166,7 +166,7 @@ impl<'v> Rollout<'v> {
 
     fn annotations(&self, revision: u64) -> Map<String, Value> {
         let (wanted, most) = (self.wanted, self.wanted + self.surge);
-        [(REVISION, revision), (DESIRED, wanted), (MOST, most)]
+        [(REVISION, revision), (DESIRED, wanted), (MAX_REPLICAS, most)]
             .into_iter()
             .map(|(key, value)| (key.to_owned(), json!(value.to_string())))
             .collect()
@@ -213,15 +213,15 @@ impl<'v> Rollout<'v> {
         if from == replicas && annotations[DESIRED] == desired.as_str() {
             return;
         }
-        let annotations = json!({DESIRED: desired, MOST: most});
+        let annotations = json!({DESIRED: desired, MAX_REPLICAS: most});
         let patch = json!({"metadata": {"annotations": annotations}, "spec": {"replicas": replicas}});
         book.write(MANAGER, Verb::Patch(set_target(set), patch));
         if from != replicas {
-            self.tell_scaled(name(set), from, replicas, book);
+            self.write_scaled_event(name(set), from, replicas, book);
         }
     }
 
-    fn tell_scaled(&self, set: &str, from: u64, to: u64, book: &mut Book<'_>) {
+    fn write_scaled_event(&self, set: &str, from: u64, to: u64, book: &mut Book<'_>) {
         let way = if to > from { "up" } else { "down" };
         let message = format!("Scaled {way} replica set {set} from {from} to {to}");
         book.tell("Deployment", "apps/v1", self.deployment, "ScalingReplicaSet", message, COMPONENT);
@@ -272,10 +272,10 @@ impl<'v> Rollout<'v> {
     fn write_status(&self, conditions: Vec<(&str, Value)>, book: &mut Book<'_>) {
         let available = self.sum("/status/availableReplicas");
         let updated = self.latest.map_or(0, |latest| number(latest, "/status/replicas"));
-        let mut told: Vec<Value> =
+        let mut known_conditions: Vec<Value> =
             self.deployment.pointer("/status/conditions").and_then(Value::as_array).cloned().unwrap_or_default();
         for (kind, new) in conditions {
-            let known = told.iter_mut().find(|condition| condition["type"] == kind);
+            let known = known_conditions.iter_mut().find(|condition| condition["type"] == kind);
             let same = |old: &Value, field: &str| old[field] == new[field];
             match known {
                 Some(old) if ["status", "reason", "message"].iter().all(|field| same(old, field)) => {}
@@ -288,7 +288,7 @@ impl<'v> Rollout<'v> {
                     }
                     old["lastUpdateTime"] = json!(book.time);
                 }
-                None => told.push(json!({
+                None => known_conditions.push(json!({
                     "type": kind, "status": new["status"], "reason": new["reason"], "message": new["message"],
                     "lastUpdateTime": book.time, "lastTransitionTime": book.time,
                 })),
@@ -301,7 +301,7 @@ impl<'v> Rollout<'v> {
             "readyReplicas": unless_zero(self.sum("/status/readyReplicas")),
             "availableReplicas": unless_zero(available),
             "unavailableReplicas": unless_zero(self.total().max(self.wanted).saturating_sub(available)),
-            "conditions": told,
+            "conditions": known_conditions,
         });
         book.write(
             MANAGER,
@@ -332,7 +332,7 @@ fn without_hash(template: &Value) -> Value {
 }
 
 /// Resolves a number or a percentage of pods; 25% by default.
-fn portion(share: Option<&Value>, all: u64, divide: impl Fn(u64, u64) -> u64) -> u64 {
+fn resolve_share(share: Option<&Value>, all: u64, divide: impl Fn(u64, u64) -> u64) -> u64 {
     match share {
         Some(Value::Number(number)) => number.as_u64().unwrap_or(0),
         Some(Value::String(text)) => {

@@ -25,7 +25,7 @@ pub(super) fn reconcile(set: &Value, pods: &[Value], book: &mut Book<'_>) {
         book.tell("ReplicaSet", "apps/v1", set, "SuccessfulCreate", message, COMPONENT);
     }
     let mut surplus = active.clone();
-    surplus.sort_by_key(|pod| std::cmp::Reverse(dispensable(pod)));
+    surplus.sort_by_key(|pod| std::cmp::Reverse(deletion_order(pod)));
     for pod in surplus.into_iter().take(active.len().saturating_sub(wanted).min(BURST)) {
         book.write(MANAGER, Verb::Delete(target("v1", "Pod", pod)));
         let message = format!("Deleted pod: {}", name(pod));
@@ -43,7 +43,7 @@ pub(super) fn reconcile(set: &Value, pods: &[Value], book: &mut Book<'_>) {
 }
 
 /// Sort key for scaling down; greater pods are deleted first: unbound, not ready, young.
-fn dispensable(pod: &Value) -> (bool, bool, &str, &str) {
+fn deletion_order(pod: &Value) -> (bool, bool, &str, &str) {
     (text(pod, "/spec/nodeName").is_empty(), !is_ready(pod), text(pod, "/metadata/creationTimestamp"), name(pod))
 }
 

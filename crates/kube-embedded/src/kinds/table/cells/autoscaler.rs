@@ -10,7 +10,7 @@ use crate::kinds::convert;
 use crate::kinds::table::age::Moment;
 
 /// Maximum number of metrics shown.
-const FEW: usize = 2;
+const MAX_SHOWN: usize = 2;
 
 pub(super) fn autoscaler(object: &Value, now: Moment) -> Vec<Value> {
     let object = newest(object);
@@ -43,8 +43,8 @@ fn metrics(specs: &[Value], statuses: &[Value]) -> String {
     }
     let all: Vec<String> =
         specs.iter().enumerate().map(|(at, spec)| metric(spec, statuses.get(at).unwrap_or(&Value::Null))).collect();
-    match all.len() > FEW {
-        true => format!("{} + {} more...", all[..FEW].join(", "), all.len() - FEW),
+    match all.len() > MAX_SHOWN {
+        true => format!("{} + {} more...", all[..MAX_SHOWN].join(", "), all.len() - MAX_SHOWN),
         false => all.join(", "),
     }
 }

@@ -11,7 +11,7 @@ use super::words::{
 use crate::kinds::table::age::Moment;
 
 /// Maximum number of list items shown.
-const FEW: usize = 3;
+const MAX_SHOWN: usize = 3;
 
 pub(super) fn service(object: &Value, now: Moment) -> Vec<Value> {
     let spec = &object["spec"];
@@ -77,7 +77,7 @@ pub(super) fn endpoints(object: &Value, now: Moment) -> Vec<Value> {
         }
     }
     let none = if items(&object["subsets"]).is_empty() { NONE } else { "" };
-    cells![name(object), first_few(&all, FEW, none), age(object, now)]
+    cells![name(object), first_few(&all, MAX_SHOWN, none), age(object, now)]
 }
 
 pub(super) fn endpoint_slice(object: &Value, now: Moment) -> Vec<Value> {
@@ -92,7 +92,7 @@ pub(super) fn endpoint_slice(object: &Value, now: Moment) -> Vec<Value> {
     let endpoints = items(&object["endpoints"]).iter();
     let addresses: Vec<String> =
         endpoints.flat_map(|endpoint| texts(&endpoint["addresses"])).map(str::to_owned).collect();
-    let few = |all: &[String]| match first_few(all, FEW, UNSET) {
+    let few = |all: &[String]| match first_few(all, MAX_SHOWN, UNSET) {
         empty if empty.is_empty() => UNSET.to_owned(),
         few => few,
     };
@@ -115,7 +115,7 @@ fn hosts(rules: &[Value]) -> String {
     let mut few: Vec<&str> = Vec::new();
     let mut more = false;
     for rule in rules {
-        more |= few.len() == FEW;
+        more |= few.len() == MAX_SHOWN;
         let host = text(&rule["host"]);
         if !more && !host.is_empty() {
             few.push(host);
@@ -124,7 +124,7 @@ fn hosts(rules: &[Value]) -> String {
     match few.is_empty() {
         true => "*".to_owned(),
         // Counts all rules beyond the shown ones, with or without a host.
-        false if more => format!("{} + {} more...", few.join(","), rules.len() - FEW),
+        false if more => format!("{} + {} more...", few.join(","), rules.len() - MAX_SHOWN),
         false => few.join(","),
     }
 }

@@ -8,15 +8,15 @@ use crate::kinds::table::age::{Moment, parse};
 
 pub(super) fn pod(pod: &Value, now: Moment) -> Vec<Value> {
     let (spec, status) = (&pod["spec"], &pod["status"]);
-    let told = State::of(pod);
-    let restarts = match told.restarts.last {
-        Some(last) if told.restarts.count != 0 => format!("{} ({} ago)", told.restarts.count, now.since(last)),
-        _ => told.restarts.count.to_string(),
+    let state = State::of(pod);
+    let restarts = match state.restarts.last {
+        Some(last) if state.restarts.count != 0 => format!("{} ({} ago)", state.restarts.count, now.since(last)),
+        _ => state.restarts.count.to_string(),
     };
     cells![
         name(pod),
-        format!("{}/{}", told.ready, told.containers),
-        told.reason,
+        format!("{}/{}", state.ready, state.containers),
+        state.reason,
         restarts,
         age(pod, now),
         text_or(&status["podIPs"][0]["ip"], NONE),
@@ -112,7 +112,7 @@ impl<'p> State<'p> {
                 continue;
             }
             self.reason = match text(&waiting["reason"]) {
-                _ if !ended.is_null() => format!("Init:{}", ending(ended)),
+                _ if !ended.is_null() => format!("Init:{}", termination_reason(ended)),
                 "" | "PodInitializing" => format!("Init:{at}/{}", first.len()),
                 reason => format!("Init:{reason}"),
             };
@@ -132,7 +132,7 @@ impl<'p> State<'p> {
             if !waiting.is_empty() {
                 self.reason = waiting.to_owned();
             } else if !ended.is_null() {
-                self.reason = ending(ended);
+                self.reason = termination_reason(ended);
                 if number(&ended["exitCode"]) != 0 {
                     failure = Some(self.reason.clone());
                 }
@@ -160,7 +160,7 @@ fn is_sidecar(container: &Value) -> bool {
 }
 
 /// The reason why a container terminated.
-fn ending(ended: &Value) -> String {
+fn termination_reason(ended: &Value) -> String {
     match (text(&ended["reason"]), number(&ended["signal"])) {
         ("", 0) => format!("ExitCode:{}", number(&ended["exitCode"])),
         ("", signal) => format!("Signal:{signal}"),
