@@ -1,5 +1,5 @@
-//! Benchmark of the simulated cluster: time to populate it, memory, and maximum write rate: `cargo
-//! bench -p kube-embedded --bench pretend`, with `-- 5000` for another number of nodes.
+//! Benchmark of the simulated cluster: time to populate it, memory, and maximum write rate:
+//! `cargo bench -p kube-embedded --bench pretend`, with `-- 5000` for another number of nodes.
 //!
 //! Wall-clock times of one machine: they show the order of magnitude and are comparable only within
 //! one run.

@@ -82,8 +82,8 @@ pub(crate) fn admit(write: &Write<'_>, name: &str) -> Result<(), Status> {
             };
             let why = "unable to create new content in namespace";
             let message = format!("{subject} is forbidden: {why} {namespace} because it is being terminated");
-            let told = format!("namespace {namespace} is being terminated");
-            let causes = vec![Cause::new("NamespaceTerminating", "metadata.namespace", told)];
+            let detail = format!("namespace {namespace} is being terminated");
+            let causes = vec![Cause::new("NamespaceTerminating", "metadata.namespace", detail)];
             let details = Details { causes, ..Details::about(&kind.group, &kind.plural, name) };
             Err(Status::new(403, "Forbidden", message).with_details(details))
         }

@@ -63,11 +63,11 @@ pub(crate) fn read(body: &[u8], api_version: &str, kind: &str) -> Result<Value, 
         Some(envelope) => envelope,
     };
     let envelope = Envelope::open(envelope).map_err(|Unreadable(why)| Problem::Body(why))?;
-    let said = |said: &[u8], expected: &str| match said {
+    let declared = |declared: &[u8], expected: &str| match declared {
         [] => expected.to_owned(),
-        said => String::from_utf8_lossy(said).into_owned(),
+        declared => String::from_utf8_lossy(declared).into_owned(),
     };
-    let (api_version, kind) = (said(envelope.api_version, api_version), said(envelope.kind, kind));
+    let (api_version, kind) = (declared(envelope.api_version, api_version), declared(envelope.kind, kind));
     let mut object = Map::new();
     if let Some(plan) = Plans::get().of_kind(&api_version, &kind)
         && let Err(Unreadable(why)) = read::fill(&mut object, plan, envelope.message, 0)
@@ -138,8 +138,8 @@ fn written(plan: &Plan, object: &Value) -> Vec<u8> {
 /// Converts a JSON document to protobuf. `None` if it is not valid JSON or its kind has no message.
 pub(crate) fn transcode(json: &[u8]) -> Option<Vec<u8>> {
     let object: Value = serde_json::from_slice(json).ok()?;
-    let said = |part: &str| object[part].as_str().unwrap_or_default();
-    let (api_version, kind) = (said("apiVersion"), said("kind"));
+    let declared = |part: &str| object[part].as_str().unwrap_or_default();
+    let (api_version, kind) = (declared("apiVersion"), declared("kind"));
     Some(enclose(api_version, kind, &message(api_version, kind, &object)?))
 }
 
@@ -231,7 +231,7 @@ pub(crate) fn frame_length(bytes: &[u8]) -> Option<usize> {
 /// Whether a frame is a watch event of that type.
 pub(crate) fn is_frame_of(frame: &[u8], kind: &str) -> bool {
     let first = frame.get(4..).and_then(|event| Fields(event).next());
-    matches!(first, Some(Ok((1, Wire::Bytes(said)))) if said == kind.as_bytes())
+    matches!(first, Some(Ok((1, Wire::Bytes(declared)))) if declared == kind.as_bytes())
 }
 
 #[cfg(test)]

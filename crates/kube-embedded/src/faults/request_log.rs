@@ -57,12 +57,12 @@ struct LogState {
 
 impl RequestLog {
     pub(crate) fn add(&self, seen: Seen) {
-        let mut memory = self.0.lock();
-        memory.total += 1;
-        if memory.requests.len() == MAX_REQUESTS {
-            memory.requests.pop_front();
+        let mut state = self.0.lock();
+        state.total += 1;
+        if state.requests.len() == MAX_REQUESTS {
+            state.requests.pop_front();
         }
-        memory.requests.push_back(seen);
+        state.requests.push_back(seen);
     }
 
     pub(crate) fn requests(&self) -> Vec<Seen> {
@@ -83,10 +83,10 @@ impl RequestLog {
 
     /// Registers an open watch until the returned guard is dropped.
     pub(crate) fn open(&self, watch: OpenWatch) -> WatchOpen {
-        let mut memory = self.0.lock();
-        let id = memory.next_watch;
-        memory.next_watch += 1;
-        memory.watches.insert(id, watch);
+        let mut state = self.0.lock();
+        let id = state.next_watch;
+        state.next_watch += 1;
+        state.watches.insert(id, watch);
         WatchOpen { log: self.clone(), id }
     }
 }

@@ -187,15 +187,15 @@ mod tests {
 
     #[test]
     fn the_four_wordings_for_an_unknown_field() {
-        let told = |kind: Arc<Kind>| kind.selectable_field("foo").unwrap_err();
+        let message_of = |kind: Arc<Kind>| kind.selectable_field("foo").unwrap_err();
         assert_eq!(
-            told(kind("", "v1", "configmaps")),
+            message_of(kind("", "v1", "configmaps")),
             r#""foo" is not a known field selector: only "metadata.name", "metadata.namespace""#
         );
-        assert_eq!(told(kind("", "v1", "pods")), "field label not supported: foo");
-        assert_eq!(told(kind("batch", "v1", "jobs")), r#"field label "foo" not supported for Job"#);
+        assert_eq!(message_of(kind("", "v1", "pods")), "field label not supported: foo");
+        assert_eq!(message_of(kind("batch", "v1", "jobs")), r#"field label "foo" not supported for Job"#);
         assert_eq!(
-            told(kind("resource.k8s.io", "v1", "resourceslices")),
+            message_of(kind("resource.k8s.io", "v1", "resourceslices")),
             "field label not supported for resource.k8s.io/v1, Kind=ResourceSlice: foo"
         );
     }

@@ -86,15 +86,15 @@ impl Structure {
 
     /// Validates a new object.
     pub(crate) fn created(&self, object: &Value) -> Findings {
-        self.look(object, None, Written::Whole)
+        self.validate(object, None, Written::Whole)
     }
 
     /// Validates an update. Errors in unchanged parts of the old object are tolerated (ratcheting).
     pub(crate) fn updated(&self, new: &Value, old: &Value, written: Written) -> Findings {
-        self.look(new, Some(old), written)
+        self.validate(new, Some(old), written)
     }
 
-    fn look(&self, object: &Value, old: Option<&Value>, written: Written) -> Findings {
+    fn validate(&self, object: &Value, old: Option<&Value>, written: Written) -> Findings {
         let schema = &self.schema;
         let mut causes = match written {
             Written::Whole => check::problems(&self.patterns, schema, object, old, ""),
@@ -313,18 +313,18 @@ mod tests {
 
     #[test]
     fn wrong_values_are_told_one_by_one() {
-        let told = |spec: Value| -> Vec<String> {
+        let errors_of = |spec: Value| -> Vec<String> {
             let found = structure().created(&json!({"metadata": {"name": "a"}, "spec": spec}));
             found.causes.iter().map(|cause| format!("{}: {}", cause.field, cause.message)).collect()
         };
-        assert!(told(json!({"size": 3, "port": 80, "tags": ["a"]})).is_empty());
-        assert_eq!(told(json!({})), ["spec.size: Required value"]);
+        assert!(errors_of(json!({"size": 3, "port": 80, "tags": ["a"]})).is_empty());
+        assert_eq!(errors_of(json!({})), ["spec.size: Required value"]);
         assert_eq!(
-            told(json!({"size": "big"})),
+            errors_of(json!({"size": "big"})),
             ["spec.size: Invalid value: \"string\": spec.size in body must be of type integer: \"string\""]
         );
         assert_eq!(
-            told(json!({"size": 0, "color": "green", "tags": ["", "b", "c"]})),
+            errors_of(json!({"size": 0, "color": "green", "tags": ["", "b", "c"]})),
             [
                 "spec.color: Unsupported value: \"green\": supported values: \"red\", \"blue\"",
                 "spec.size: Invalid value: 0: spec.size in body should be greater than or equal to 1",
@@ -332,6 +332,6 @@ mod tests {
                 "spec.tags: Too many: 3: must have at most 2 items",
             ]
         );
-        assert_eq!(told(json!({"size": 1, "port": true})).len(), 1);
+        assert_eq!(errors_of(json!({"size": 1, "port": true})).len(), 1);
     }
 }

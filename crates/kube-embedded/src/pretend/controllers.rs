@@ -80,12 +80,12 @@ impl World {
         }
         let (revision, wanted) = (deployment.latest().revision + 1, deployment.wanted);
         // Written without pods; the desired count is reported together with the first pods.
-        let told = Counts { wanted, ..Counts::default() };
-        deployment.sets.push(ReplicaSet { revision, rolled_out: now, members: Vec::new(), told });
+        let reported = Counts { wanted, ..Counts::default() };
+        deployment.sets.push(ReplicaSet { revision, rolled_out: now, members: Vec::new(), reported });
         self.write_spec(number, out);
         let latest = self.deployments[number].sets.len() - 1;
         let app = self.app(number, latest);
-        out.push(Write::new(Verb::Load(app.replica_set(&told, Some(now)))));
+        out.push(Write::new(Verb::Load(app.replica_set(&reported, Some(now)))));
         self.keep(app);
     }
 

@@ -15,7 +15,7 @@ pub(super) struct Deployment {
     /// Replica sets, the latest last.
     pub(super) sets: Vec<ReplicaSet>,
     pub(super) next_serial: u64,
-    pub(super) told: Counts,
+    pub(super) reported: Counts,
     /// Hash of the pods in the last written endpoint slice; see [`Deployment::serving`].
     pub(super) served: u64,
     pub(super) attention: Attention,
@@ -36,7 +36,7 @@ pub(super) struct ReplicaSet {
     pub(super) revision: u64,
     pub(super) rolled_out: i64,
     pub(super) members: Vec<Member>,
-    pub(super) told: Counts,
+    pub(super) reported: Counts,
 }
 
 /// The pods to add and remove in one reconciliation step.
@@ -57,14 +57,14 @@ impl Deployment {
             wanted: members.len() as u64,
             generation: 1 + members.len() as u64,
             next_serial: members.iter().map(|member| member.serial + 1).max().unwrap_or(0),
-            sets: vec![ReplicaSet { revision: FIRST_REVISION, rolled_out: 0, members, told: Counts::default() }],
-            told: Counts::default(),
+            sets: vec![ReplicaSet { revision: FIRST_REVISION, rolled_out: 0, members, reported: Counts::default() }],
+            reported: Counts::default(),
             served: 0,
             attention: Attention::Idle,
         };
-        own.told = own.counts();
+        own.reported = own.counts();
         own.served = own.serving();
-        own.sets[0].told = own.sets[0].counts(own.wanted);
+        own.sets[0].reported = own.sets[0].counts(own.wanted);
         own
     }
 
@@ -156,8 +156,8 @@ mod tests {
     fn a_rollout_adds_a_quarter_and_takes_away_what_may_be_missing() {
         let mut deployment = Deployment::new(0, members(0..8, Stage::Ready));
         assert_eq!(deployment.next_step(), Step { add: 0, remove: 0, retire: 0 });
-        let told = Counts::default();
-        deployment.sets.push(ReplicaSet { revision: 8, rolled_out: 0, members: Vec::new(), told });
+        let reported = Counts::default();
+        deployment.sets.push(ReplicaSet { revision: 8, rolled_out: 0, members: Vec::new(), reported });
         assert_eq!(deployment.next_step(), Step { add: 2, remove: 0, retire: 2 });
         deployment.latest_mut().members = members(8..10, Stage::Creating);
         deployment.sets[0].members.truncate(6);

@@ -22,8 +22,8 @@ async fn lived(seed: u64, rate: f64, seconds: u64) -> Server {
     let run = |world: &mut World, from: u64, to: u64| {
         for tick in from * 20..to * 20 {
             for write in world.step(Duration::from_millis(tick * 50)) {
-                let told = format!("{write:.300?}");
-                write.apply(server.cluster(), 0).unwrap_or_else(|status| panic!("seed {seed}: {status:?}: {told}"));
+                let shown = format!("{write:.300?}");
+                write.apply(server.cluster(), 0).unwrap_or_else(|status| panic!("seed {seed}: {status:?}: {shown}"));
             }
         }
     };

@@ -103,7 +103,7 @@ impl World {
         let deployment = Deployment::new(index, members);
         let mut objects = vec![
             app.deployment(&deployment.counts(), deployment.generation, None),
-            app.replica_set(&deployment.latest().told, None),
+            app.replica_set(&deployment.latest().reported, None),
             app.service(),
             app.endpoint_slice(deployment.members().map(|member| (&app, member))),
         ];
@@ -316,22 +316,22 @@ impl World {
             let deployment = &self.deployments[number];
             let wanted = if set == latest { deployment.wanted } else { deployment.sets[set].members.len() as u64 };
             let counts = deployment.sets[set].counts(wanted);
-            if counts == deployment.sets[set].told {
+            if counts == deployment.sets[set].reported {
                 continue;
             }
-            let resized = counts.wanted != deployment.sets[set].told.wanted;
+            let resized = counts.wanted != deployment.sets[set].reported.wanted;
             let app = self.app(number, set);
             let object = app.replica_set(&counts, Some(now));
             if resized {
                 out.push(Write::new(Verb::Update(object.clone())));
             }
             out.push(Write::new(Verb::UpdateStatus(object)));
-            self.deployments[number].sets[set].told = counts;
+            self.deployments[number].sets[set].reported = counts;
             self.keep(app);
         }
         let (counts, serving) = (self.deployments[number].counts(), self.deployments[number].serving());
         let deployment = &self.deployments[number];
-        let (moved, readdressed) = (counts != deployment.told, serving != deployment.served);
+        let (moved, readdressed) = (counts != deployment.reported, serving != deployment.served);
         if !moved && !readdressed {
             return;
         }
@@ -346,7 +346,7 @@ impl World {
             let pods = pods.flat_map(|(set, app)| set.members.iter().map(move |member| (app, member)));
             out.push(Write::new(Verb::Update(apps[latest].endpoint_slice(pods))));
         }
-        (deployment.told, deployment.served) = (counts, serving);
+        (deployment.reported, deployment.served) = (counts, serving);
         apps.into_iter().for_each(|app| self.keep(app));
     }
 

@@ -1,7 +1,7 @@
 //! Durations in Go's format: `1m30s`, `1.5s`, `100ms`.
 
 /// Formats nanoseconds like Go's `Duration.String`.
-pub(super) fn told(nanos: i64) -> String {
+pub(super) fn format(nanos: i64) -> String {
     let sign = if nanos < 0 { "-" } else { "" };
     let all = nanos.unsigned_abs();
     let fraction = |whole: u64, rest: u64, width: usize| match rest {
@@ -86,7 +86,7 @@ mod tests {
             (1_500, "1.5µs"),
             (-1_000_000_000, "-1s"),
         ] {
-            assert_eq!(told(nanos), text);
+            assert_eq!(format(nanos), text);
             assert_eq!(read(text), Some(nanos));
         }
         assert_eq!(read("90s"), Some(90_000_000_000));
@@ -99,7 +99,7 @@ mod tests {
     proptest::proptest! {
         #[test]
         fn what_is_told_is_read(nanos: i64) {
-            assert_eq!(read(&told(nanos)), Some(nanos));
+            assert_eq!(read(&format(nanos)), Some(nanos));
         }
 
         #[test]

@@ -128,7 +128,7 @@ fn value(of: Of, wire: Wire<'_>, depth: usize) -> Result<Option<Value>, Unreadab
         // seconds are 0.
         (Of::Time | Of::MicroTime, Wire::Bytes([])) => Value::Null,
         (Of::Time | Of::MicroTime, Wire::Bytes(bytes)) => time(of, &Parts::read(bytes)?)?,
-        (Of::Duration, Wire::Bytes(bytes)) => duration::told(Parts::read(bytes)?.number(1).unwrap_or(0)).into(),
+        (Of::Duration, Wire::Bytes(bytes)) => duration::format(Parts::read(bytes)?.number(1).unwrap_or(0)).into(),
         (Of::Quantity, Wire::Bytes(bytes)) => {
             Parts::read(bytes)?.bytes(1).map_or("0".into(), |text| String::from_utf8_lossy(text).into())
         }

@@ -74,10 +74,10 @@ fn names_that_do_not_fit_are_told_in_the_servers_words() {
         causes(|crd| crd["metadata"]["name"] = json!("bars.ex.io")),
         [r#"FieldValueInvalid metadata.name: Invalid value: "bars.ex.io": must be spec.names.plural+"."+spec.group"#]
     );
-    let mut told = causes(|crd| crd["spec"] = json!({}));
-    told.truncate(4);
+    let mut found = causes(|crd| crd["spec"] = json!({}));
+    found.truncate(4);
     assert_eq!(
-        told,
+        found,
         [
             r#"FieldValueInvalid metadata.name: Invalid value: "foos.ex.io": must be spec.names.plural+"."+spec.group"#,
             "FieldValueRequired spec.group: Required value",
@@ -95,9 +95,10 @@ fn names_that_do_not_fit_are_told_in_the_servers_words() {
         causes(|crd| crd["spec"]["names"]["listKind"] = json!("Foo")),
         [r#"FieldValueInvalid spec.names.listKind: Invalid value: "Foo": kind and listKind may not be the same"#]
     );
-    let told = causes(|crd| crd["spec"]["names"]["shortNames"] = json!(["F"]));
+    let found = causes(|crd| crd["spec"]["names"]["shortNames"] = json!(["F"]));
     assert!(
-        told[0].starts_with(r#"FieldValueInvalid spec.names.shortNames[0]: Invalid value: "F": a DNS-1035 label must"#)
+        found[0]
+            .starts_with(r#"FieldValueInvalid spec.names.shortNames[0]: Invalid value: "F": a DNS-1035 label must"#)
     );
 }
 
@@ -112,12 +113,12 @@ fn a_version_needs_a_schema() {
 #[test]
 fn the_ninth_selectable_field_is_too_many() {
     let fields: Vec<Value> = (0..9).map(|at| json!({"jsonPath": format!(".spec.f{at}")})).collect();
-    let told = causes(|crd| {
+    let found = causes(|crd| {
         let mut version = crd["spec"]["versions"][1].take();
         version["selectableFields"] = json!(fields);
         crd["spec"]["versions"] = json!([version]);
     });
-    assert_eq!(told, ["FieldValueTooMany spec.selectableFields: Too many: 9: must have at most 8 items"]);
+    assert_eq!(found, ["FieldValueTooMany spec.selectableFields: Too many: 9: must have at most 8 items"]);
 }
 
 #[test]

@@ -26,10 +26,10 @@ fn unknown_fields_go_and_are_told_by_their_path() {
         "metadata": {"foo": {}, "labels": {"any": "key"}},
         "spec": {"containers": [{"name": "a"}, {"name": "b", "foo": 1}], "volumes": [{"name": "v", "emptyDir": {"x": 1}}]}
     });
-    let mut told = unknown("pods", pod.clone());
-    told.sort();
+    let mut dropped = unknown("pods", pod.clone());
+    dropped.sort();
     assert_eq!(
-        told,
+        dropped,
         [
             r#"unknown field "bogus""#,
             r#"unknown field "metadata.foo""#,
@@ -143,9 +143,9 @@ fn schemas_of_definitions_may_be_lists_booleans_or_strings_where_json_schema_say
     });
     let version = json!({"name": "v1", "served": true, "storage": true, "schema": {"openAPIV3Schema": schema}});
     let mut crd = json!({"metadata": {"name": "x"}, "spec": {"group": "g", "versions": [version]}});
-    let told = prune(&kind, &mut crd).unwrap();
+    let dropped = prune(&kind, &mut crd).unwrap();
     assert_eq!(
-        told[0].to_string(),
+        dropped[0].to_string(),
         r#"unknown field "spec.versions[0].schema.openAPIV3Schema.properties.x.additionalProperties.bogus""#
     );
     let kept = &crd["spec"]["versions"][0]["schema"]["openAPIV3Schema"];

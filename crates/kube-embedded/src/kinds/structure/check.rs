@@ -345,8 +345,8 @@ pub(super) fn embedded(schema: &Value, value: &Value, path: &str, causes: &mut V
 }
 
 fn type_problems(map: &Map<String, Value>, path: &str, causes: &mut Vec<Cause>) {
-    let said = |name: &str| map.get(name).and_then(Value::as_str);
-    match said("apiVersion") {
+    let text_of = |name: &str| map.get(name).and_then(Value::as_str);
+    match text_of("apiVersion") {
         Some("") => causes.push(Cause::required(&joined(path, "apiVersion"), "must not be empty")),
         Some(version) if version.matches('/').count() > 1 => {
             let why = format!("unexpected GroupVersion string: {version}");
@@ -354,7 +354,7 @@ fn type_problems(map: &Map<String, Value>, path: &str, causes: &mut Vec<Cause>) 
         }
         _ => {}
     }
-    match said("kind") {
+    match text_of("kind") {
         Some("") => causes.push(Cause::required(&joined(path, "kind"), "must not be empty")),
         Some(kind) => {
             let problems = crate::kinds::NameRule::Dns1035Label.problems(&kind.to_ascii_lowercase());

@@ -35,8 +35,9 @@ impl Rules {
 
     /// Warnings about rules that are not checked, which are all of them.
     pub(super) fn unreadable(&self) -> Vec<String> {
-        let told = |rule| format!("this server does not check the rule {rule:?}: it is built without the feature cel");
-        self.found.iter().map(told).collect()
+        let warning =
+            |rule| format!("this server does not check the rule {rule:?}: it is built without the feature cel");
+        self.found.iter().map(warning).collect()
     }
 
     pub(super) fn check(&self, _: &Value, _: &Value, _: Option<&Value>) -> Findings {

@@ -211,11 +211,11 @@ impl Rules {
 
     /// The error for a value that violates a rule.
     fn cause(&self, rule: &Value, node: &Node<'_>, value: &Value, context: &Context<'_, '_>) -> Cause {
-        let said = |part: &str| rule[part].as_str().map(str::trim).filter(|text| !text.is_empty());
-        let told = rule["messageExpression"].as_str().and_then(|text| self.message(text, context));
-        let detail = told
-            .or_else(|| said("message").map(str::to_owned))
-            .unwrap_or_else(|| format!("failed rule: {}", said("rule").unwrap_or_default()));
+        let text_of = |part: &str| rule[part].as_str().map(str::trim).filter(|text| !text.is_empty());
+        let computed = rule["messageExpression"].as_str().and_then(|text| self.message(text, context));
+        let detail = computed
+            .or_else(|| text_of("message").map(str::to_owned))
+            .unwrap_or_else(|| format!("failed rule: {}", text_of("rule").unwrap_or_default()));
         let place = match rule["fieldPath"].as_str().filter(|path| !path.is_empty()) {
             Some(below) => joined(node.path, below.trim_start_matches('.')),
             None => node.place().to_owned(),
@@ -392,7 +392,7 @@ mod tests {
 
     use super::*;
 
-    fn told(schema: &Value, value: &Value, old: Option<&Value>) -> (Vec<String>, Vec<String>) {
+    fn evaluate(schema: &Value, value: &Value, old: Option<&Value>) -> (Vec<String>, Vec<String>) {
         let findings = Rules::of(schema).check(schema, value, old);
         let causes = findings.causes.iter().map(|cause| format!("{}: {}", cause.field, cause.message)).collect();
         (causes, findings.warnings)
@@ -405,15 +405,15 @@ mod tests {
             "type": "object", "properties": {"a-b": {"type": "integer"}, "namespace": {"type": "string"}},
             "x-kubernetes-validations": [{"rule": "self.a__dash__b > 1 && self.__namespace__ == 'n'"}],
         });
-        assert_eq!(told(&schema, &json!({"a-b": 2, "namespace": "n"}), None), (vec![], vec![]));
-        assert_eq!(told(&schema, &json!({"a-b": 1, "namespace": "n"}), None).0.len(), 1);
+        assert_eq!(evaluate(&schema, &json!({"a-b": 2, "namespace": "n"}), None), (vec![], vec![]));
+        assert_eq!(evaluate(&schema, &json!({"a-b": 1, "namespace": "n"}), None).0.len(), 1);
     }
 
     #[test]
     fn what_cannot_be_checked_is_told_and_let_pass() {
         for rule in ["self ==", "nobody.knows(self)", "self.size()", "quantity(self).isGreaterThan(quantity('1'))"] {
             let schema = json!({"type": "string", "x-kubernetes-validations": [{"rule": rule}]});
-            let (causes, warnings) = told(&schema, &json!("a"), None);
+            let (causes, warnings) = evaluate(&schema, &json!("a"), None);
             assert!(causes.is_empty(), "{causes:?}");
             assert!(warnings.iter().any(|warning| warning.contains(rule)), "{rule}: {warnings:?}");
         }
@@ -429,7 +429,7 @@ mod tests {
             for depth in [30, 50, 250, 20_000] {
                 let rule = format!("{}self{} == self", opening.repeat(depth), closing.repeat(depth));
                 let schema = json!({"type": "string", "x-kubernetes-validations": [{"rule": rule}]});
-                told(&schema, &json!("a"), None);
+                evaluate(&schema, &json!("a"), None);
             }
         }
     }
@@ -438,7 +438,7 @@ mod tests {
         #[test]
         fn whatever_a_rule_is_it_is_answered(rule in "[a-z0-9 ().,?:'\"\\[\\]{}!&|=<>+*/%-]{0,40}|\\PC{0,20}") {
             let schema = json!({"type": "string", "x-kubernetes-validations": [{"rule": rule}]});
-            told(&schema, &json!("a"), Some(&json!("b")));
+            evaluate(&schema, &json!("a"), Some(&json!("b")));
         }
     }
 
@@ -447,14 +447,14 @@ mod tests {
         let rule =
             json!({"rule": "!oldSelf.hasValue() || self >= oldSelf.value()", "optionalOldSelf": true, "message": "up"});
         let schema = json!({"type": "integer", "x-kubernetes-validations": [rule]});
-        assert_eq!(told(&schema, &json!(1), None), (vec![], vec![]));
-        assert_eq!(told(&schema, &json!(1), Some(&json!(2))).0, ["<nil>: Invalid value: 1: up"]);
+        assert_eq!(evaluate(&schema, &json!(1), None), (vec![], vec![]));
+        assert_eq!(evaluate(&schema, &json!(1), Some(&json!(2))).0, ["<nil>: Invalid value: 1: up"]);
     }
 
     #[test]
     fn what_was_wrong_before_is_only_warned_of() {
         let schema = json!({"type": "integer", "x-kubernetes-validations": [{"rule": "self > 5"}]});
-        let (causes, warnings) = told(&schema, &json!(1), Some(&json!(1)));
+        let (causes, warnings) = evaluate(&schema, &json!(1), Some(&json!(1)));
         assert_eq!((causes, warnings), (vec![], vec!["<nil>: Invalid value: 1: failed rule: self > 5".to_owned()]));
     }
 }

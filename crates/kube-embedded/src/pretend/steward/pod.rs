@@ -139,10 +139,10 @@ fn created(pod: &Value, host: &str, book: &mut Book<'_>) -> Value {
     let containers: Vec<Value> = items(pod, "/spec/containers").iter().map(waiting).collect();
     let reached =
         [("Initialized", items(pod, "/spec/initContainers").is_empty()), ("Ready", false), ("ContainersReady", false)];
-    let told = [("PodReadyToStartContainers", false)].into_iter().chain(reached).collect::<Vec<_>>();
+    let current = [("PodReadyToStartContainers", false)].into_iter().chain(reached).collect::<Vec<_>>();
     json!({
         "phase": "Pending", "hostIP": host, "hostIPs": [{"ip": host}], "startTime": book.time,
-        "conditions": conditions(pod, &told, &book.time), "containerStatuses": containers,
+        "conditions": conditions(pod, &current, &book.time), "containerStatuses": containers,
     })
 }
 
@@ -161,11 +161,11 @@ fn running(pod: &Value, readiness: Readiness, host: &str, ip: &str, book: &mut B
             None => container_status(pod, container, ready, book),
         });
     }
-    let told =
+    let current =
         [("PodReadyToStartContainers", true), ("Initialized", true), ("Ready", ready), ("ContainersReady", ready)];
     let mut status = json!({
         "phase": "Running", "hostIP": host, "hostIPs": [{"ip": host}],
-        "conditions": conditions(pod, &told, &book.time), "containerStatuses": containers,
+        "conditions": conditions(pod, &current, &book.time), "containerStatuses": containers,
     });
     if text(pod, "/status/podIP").is_empty() {
         status["podIP"] = json!(ip);
@@ -216,12 +216,12 @@ fn finished(pod: &Value, book: &Book<'_>) -> Value {
         status
     };
     let containers: Vec<Value> = items(pod, "/status/containerStatuses").iter().map(done).collect();
-    let told = conditions(
+    let current = conditions(
         pod,
         &[("PodReadyToStartContainers", false), ("Ready", false), ("ContainersReady", false)],
         &book.time,
     );
-    json!({"phase": "Succeeded", "conditions": told, "containerStatuses": containers})
+    json!({"phase": "Succeeded", "conditions": current, "containerStatuses": containers})
 }
 
 /// The conditions of a pod, with these set to their current values.

@@ -80,7 +80,7 @@ impl Maker {
             Leaf::Bytes => ["AA==", "aGVsbG8=", "AP8Q"][self.pick(3)].into(),
             Leaf::Time => ["2026-11-15T14:36:53Z", "1969-12-31T23:59:59Z", "0001-01-02T00:00:00Z"][self.pick(3)].into(),
             Leaf::MicroTime => ["2026-11-15T14:36:53.000000Z", "1969-12-31T23:59:59.999999Z"][self.pick(2)].into(),
-            Leaf::Duration => duration::told(i64::from_le_bytes(self.bytes())).into(),
+            Leaf::Duration => duration::format(i64::from_le_bytes(self.bytes())).into(),
             Leaf::Quantity => ["1", "100m", "1500Mi", "0", "12e6", "-7", "3Ki"][self.pick(7)].into(),
             Leaf::IntOrString if self.below(2) == 0 => self.text().into(),
             Leaf::IntOrString => i32::from_le_bytes(self.bytes()).into(),

@@ -20,8 +20,8 @@ pub(super) fn resource_quota(object: &Value, now: Moment) -> Vec<Value> {
     hard.sort_unstable_by_key(|(resource, _)| *resource);
     let (mut requests, mut limits) = (Vec::new(), Vec::new());
     for (resource, bound) in hard {
-        let told = format!("{resource}: {}/{}", quantity(&status["used"][resource]), quantity(bound));
-        if resource.starts_with("limits.") { limits.push(told) } else { requests.push(told) }
+        let usage = format!("{resource}: {}/{}", quantity(&status["used"][resource]), quantity(bound));
+        if resource.starts_with("limits.") { limits.push(usage) } else { requests.push(usage) }
     }
     cells![name(object), requests.join(", "), limits.join(", "), age(object, now)]
 }
