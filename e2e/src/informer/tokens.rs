@@ -88,7 +88,7 @@ impl Keys<'_> {
     async fn issue(&self, lifetime: Duration) -> Result<String, Error> {
         let token = self.credentials.token(self.account, lifetime)?;
         fs::write(self.folder.join("token"), &token).await?;
-        // The reported expiry is imminent, so that the plugin is called each time.
+        // The reported expiry is in the past, so that the plugin is called each time.
         let credential = json!({
             "apiVersion": "client.authentication.k8s.io/v1", "kind": "ExecCredential",
             "status": {"token": token, "expirationTimestamp": "2020-01-01T00:00:00Z"},

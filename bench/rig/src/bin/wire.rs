@@ -97,7 +97,7 @@ struct Metadata<'b> {
     version: &'b [u8],
     generation: u64,
     deletion: Option<&'b [u8]>,
-    /// Number of entries, whose content is not read, as in JSON.
+    /// Bytes of the entries, which are not interpreted otherwise, as in JSON.
     labels: usize,
     owners: usize,
 }

@@ -489,7 +489,7 @@ async fn watch_from_a_version_ignores_a_token(api: Api) {
     let mut watch = api.watch(&ns.path(&format!("configmaps?watch=true&continue=x&resourceVersion={version}"))).await;
     ns.configmap("a").await;
     watch.expect("ADDED", "a").await;
-    // Without a version it is treated as a streaming list, which requires a match.
+    // Without a version it is treated as a streaming list, which has a match.
     for version in ["", "0"] {
         api.get(&ns.path(&format!("configmaps?watch=true&continue=x&resourceVersion={version}")))
             .await

@@ -19,7 +19,8 @@ pub enum Manner {
     Every,
     /// The latest state of each object.
     Latest,
-    /// A small backlog and too slow for a burst, so that events are coalesced.
+    /// A small backlog and too slow for a burst: after an overflow it receives the difference
+    /// (`Overflow::Replay`).
     Slow,
     /// As a stream.
     Stream,

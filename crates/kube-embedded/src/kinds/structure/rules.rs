@@ -47,7 +47,7 @@ const MAX_OPERATORS: usize = 256;
 /// Rules with more operators than this are evaluated on a separate, larger stack.
 const SMALL_STACK_OPERATORS: usize = 32;
 
-/// Only the used part of the stack is committed by the operating system.
+/// Stack size in bytes; the operating system commits only the part that is used.
 const LARGE_STACK: usize = 256 * 1024 * 1024;
 
 /// The CEL environment: the standard library and extensions.
