@@ -385,8 +385,8 @@ impl BodyEncoder {
     }
 
     /// Samples to train a dictionary with, if one is due. Training takes a tenth of a second: the
-    /// caller decides on which thread. Returns `None` until [`install`](Self::install) or
-    /// [`training_failed`](Self::training_failed) is called.
+    /// caller decides on which thread. While it is in progress, until [`install`](Self::install) or
+    /// [`training_failed`](Self::training_failed) is called, returns `None`.
     #[must_use]
     pub fn wants_training(&self) -> Option<Samples> {
         self.0.packing.lock().training.take_samples()

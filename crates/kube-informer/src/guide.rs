@@ -1,4 +1,4 @@
-//! Guides: longer than a page of the reference, and all of their code runs.
+//! Guides: longer texts than the reference, whose code is tested.
 
 #![expect(unused_imports, reason = "these are what the links of the pages are resolved with")]
 

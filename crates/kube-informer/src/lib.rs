@@ -1,8 +1,10 @@
-//! Kubernetes informers: list once, watch, answer every read from an indexed local cache, hear of every change.
+//! Kubernetes informers: one list, then a watch; an indexed local cache that serves all reads; and
+//! event handlers that are called for every change.
 //!
-//! A program must not poll the API server. An [`Informer`] lists a resource once, then watches it, keeps a local cache that is always
-//! close behind the cluster, answers every read from that cache, and tells handlers what is added, updated and deleted: reliably, in
-//! order and soon.
+//! A program should not poll the API server. An [`Informer`] lists a resource once and then watches
+//! it. It keeps a local cache close to the state of the cluster, serves every read from that cache,
+//! and calls handlers when objects are added, updated and deleted: reliably, in order and with low
+//! latency.
 //!
 //! ```
 //! # #[tokio::main(flavor = "current_thread")]
@@ -27,7 +29,7 @@
 //! });
 //! let by_app = maps.index_by_label("app");
 //! maps.start();
-//! printer.synced().await?; // the cache is full, and the printer has heard all of it
+//! printer.synced().await?; // the cache is complete and the printer has received all of it
 //!
 //! for map in maps.lister().namespace("kube-system").list() {
 //!     println!("{} has {:?}", map.name(), map.get()?.data);
@@ -37,62 +39,77 @@
 //! # }
 //! ```
 //!
-//! # The way of the data
+//! # Data flow
 //!
 //! ```text
 //! API server ──LIST/WATCH──▶ reflector ──delta──▶ queue ──batch──▶ controller ──▶ store + indexes ◀── Lister, Index
 //!     ▲                     frames, scans        bounded         the only writer      │
-//!     └── relist if it must ───┘                                                      │ event, after readers can see it
+//!     └── relist if needed ────┘                                                      │ event, after readers can see it
 //!                                                                                     ▼
 //!                                                                    a bounded queue for each handler ─▶ handlers, streams
 //! ```
 //!
-//! Bytes in, objects on demand: what comes from the server stays bytes, packed small, beside the metadata that is always needed. Of an
-//! [`Obj`] the key, version, labels and owners are at hand; its body is decoded when somebody calls [`get`](Obj::get), into whatever
-//! type they ask for, and at most once.
+//! Bodies are decoded on demand: the cache stores the bytes received from the server, compressed,
+//! next to the decoded metadata. The key, version, labels and owners of an [`Obj`] are always
+//! available; its body is decoded when [`get`](Obj::get) is called, into the type of the caller, at
+//! most once.
 //!
-//! | to | use |
-//! |---|---|
-//! | share one cache among many, find kinds by name, wait for kinds to come | [`Factory`], [`Scope`] |
-//! | read | [`Lister`], [`Index`], [`Snapshot`] |
-//! | hear of changes | [`Informer::on_event`], [`Informer::on_event_async`], [`Informer::subscribe`], [`HandlerBuilder`] |
-//! | wait | [`Informer::synced`], [`Registration::synced`], [`Informer::wait_for`], [`Informer::wait_until`] |
-//! | know how it fares | [`Health`], [`Metrics`], [`InformerBuilder::on_watch_error`], [`Lister::fresh_within`] |
-//! | list, watch or wait without a cache | [`Pager`], [`RetryWatch`], [`until()`] |
-//! | bring objects from elsewhere, or in tests | [`ListWatch`], [`Lister::fixed`], [`Obj::from_json`] |
+//! What to use to:
 //!
-//! The [`guide`] has a tutorial, what to choose for memory and speed, how to test, and what becomes of what you know from client-go and
-//! kube-runtime.
+//! - share one cache, find kinds by name, wait for kinds to be defined: [`Factory`], [`Scope`]
+//! - read: [`Lister`], [`Index`], [`Snapshot`]
+//! - receive changes: [`Informer::on_event`], [`Informer::on_event_async`],
+//!   [`Informer::subscribe`], [`HandlerBuilder`]
+//! - wait: [`Informer::synced`], [`Registration::synced`], [`Informer::wait_for`],
+//!   [`Informer::wait_until`]
+//! - monitor: [`Health`], [`Metrics`], [`InformerBuilder::on_watch_error`],
+//!   [`Lister::fresh_within`]
+//! - list, watch or wait without a cache: [`Pager`], [`RetryWatch`], [`until()`]
+//! - supply objects from other sources, or in tests: [`ListWatch`], [`Lister::fixed`],
+//!   [`Obj::from_json`]
+//!
+//! The [`guide`] has a tutorial, advice on memory and speed, on testing, and on moving from
+//! client-go and kube-runtime.
 //!
 //! # Guarantees
 //!
-//! Each has a test of its name in `tests/informer/guarantees.rs`.
+//! Each has a test of the same name in `tests/informer/guarantees.rs`.
 //!
-//! 1. *It lists once, then watches, and reads never reach the server.* A list is made anew only where the watch cannot go on.
-//! 2. *Readers see a change before handlers hear of it.* A handler that reads the cache finds what it was told of, or something newer.
-//! 3. *Every read is of one moment*, indexes included, and neither waits for the writer nor keeps it waiting.
-//! 4. *The story of each object is whole*: added once, updated from the state last told with versions that never go back, deleted once.
-//!    The same name with a new uid is a new object.
-//! 5. *A late handler hears the present state once and then every change*: nothing twice, nothing lost.
-//! 6. *A slow handler holds up nobody*: not the cache, not the watch, not another handler. What waits for it is bounded by its
-//!    [`Backlog`].
-//! 7. *A panicking handler goes on with the next event.* The panic is counted.
-//! 8. *What happened while nobody watched is told, deletions too*: after a lost watch every handler hears the difference, deletions
-//!    first.
-//! 9. *A body is decoded once, and only if somebody reads it*, however many handlers and indexes look at one event.
-//! 10. *An object that does not fit its type stops nothing.* Only reading its body fails.
-//! 11. *Synced says why where waiting cannot help*: missing permissions, credentials or definitions are an error of the wait, while the
-//!     informer keeps trying.
+//! 1. *It lists once, then watches, and reads never reach the server.* It relists only if the watch
+//!    cannot be resumed.
+//! 2. *Readers see a change before handlers hear of it.* A handler that reads the cache finds the
+//!    state of its event, or a newer one.
+//! 3. *Every read is of one moment*: a consistent snapshot, indexes included, that neither blocks
+//!    the writer nor is blocked by it.
+//! 4. *The story of each object is whole*: a handler receives one addition, updates from the last
+//!    delivered state with versions that never decrease, and one deletion. The same name with a new
+//!    uid is a new object.
+//! 5. *A late handler hears the present state once and then every change*: no duplicates, no gaps.
+//! 6. *A slow handler holds up nobody*: not the cache, not the watch, not another handler. Its
+//!    queue is bounded by its [`Backlog`].
+//! 7. *A panicking handler goes on with the next event.* The panic is counted in the metrics.
+//! 8. *What happened while nobody watched is told, deletions too*: after a lost watch every handler
+//!    receives the difference as events, deletions first.
+//! 9. *A body is decoded once, and only if somebody reads it*, however many handlers and indexes
+//!    read the object of one event.
+//! 10. *An object that does not fit its type stops nothing.* Only decoding its body fails.
+//! 11. *Synced says why where waiting cannot help*: if permissions, credentials or resource
+//!     definitions are missing, the wait returns an error, and the informer keeps retrying.
 //! 12. *Whoever waits for the version of their write reads it.*
-//! 13. *When the server goes back the cache follows, and whoever waits learns of it*, as after a restored backup.
-//! 14. *A resync tells everything again without asking the server.*
-//! 15. *The last handle to go stops everything.*
+//! 13. *When the server goes back the cache follows, and whoever waits learns of it*, as after the
+//!     restore of a backup.
+//! 14. *A resync tells everything again without asking the server.* Every object is delivered as an
+//!     update from the cache.
+//! 15. *The last handle to go stops everything.* Dropping all handles of an informer ends its
+//!     tasks.
 //! 16. *Shutdown leaves no task and no connection.*
-//! 17. *One watch and one cache serve all who ask a factory for a resource*, under whatever type they view it.
+//! 17. *One watch and one cache serve all who ask a factory for a resource*, whatever type they
+//!     view it as.
 //!
-//! What is not promised: that every state an object was in is told (the server itself leaves states out when a watch is taken up again
-//! after a list), that events of different objects keep their order across a relist or an overflow, and that a cache that is cut off
-//! knows of it at once: see [`Health::last_contact`].
+//! Not guaranteed: that every intermediate state of an object is delivered (the server omits states
+//! when a watch is resumed after a list), that events of different objects keep their order across
+//! a relist or a queue overflow, and that a disconnected cache is detected at once: see
+//! [`Health::last_contact`].
 
 #[doc(hidden)]
 pub mod body;

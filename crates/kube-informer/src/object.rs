@@ -1,6 +1,7 @@
-//! The values that name and describe an object: key, version, metadata, selectors, paths.
+//! Values that identify and describe an object: key, version, uid, metadata, labels, owners,
+//! selectors and field paths.
 //!
-//! Uses `codec` to read them out of bytes. Knows nothing of bodies, the store or informers.
+//! May use `codec`, to read them from encoded objects; must not use bodies, the store or informers.
 
 pub use self::decode_error::DecodeError;
 pub use self::key::ObjectKey;

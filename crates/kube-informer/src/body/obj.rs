@@ -1,4 +1,4 @@
-//! The object as users hold it: metadata at hand, body on demand.
+//! [`Obj`], the public handle of an object.
 
 use std::fmt;
 use std::marker::PhantomData;
@@ -12,12 +12,14 @@ use super::raw::Raw;
 use super::{Arrival, BodyEncoder};
 use crate::object::{DecodeError, FieldPath, Labels, Object, ObjectKey, Owner, Uid, Version};
 
-/// An object of a cache, or of an event.
+/// An object in a cache or an event.
 ///
-/// Key, version, labels, owners and the like are at hand and cost nothing. The body is bytes until somebody asks: [`get`](Self::get)
-/// decodes it into `K` on first use, at most once for this handle, its clones, and all handlers and indexes of one event.
-/// `K` is any type that serde can read: a `k8s_openapi` type, a derived one, `DynamicObject`, or a small struct with only the
-/// fields that are needed (which is also the fast way, since serde skips the rest).
+/// Key, version, labels, owners and other metadata are already decoded and cost nothing to read.
+/// The body stays encoded until it is read: [`get`](Self::get) decodes it into `K` on first use, at
+/// most once for this handle, its clones, and all handlers and indexes of one event. `K` is any
+/// type that serde can deserialize: a `k8s_openapi` type, a derived one, `DynamicObject`, or a
+/// small struct with only the fields that are needed (which is also the fastest, since serde skips
+/// the rest).
 ///
 /// ```
 /// use k8s_openapi::api::core::v1::ConfigMap;
@@ -37,7 +39,7 @@ pub struct Obj<K = Untyped> {
     kind: PhantomData<fn() -> K>,
 }
 
-/// The kind of an object nobody has named a type for: what the core moves.
+/// The type parameter of an object without a Rust type, as used internally.
 ///
 /// ```
 /// use k8s_openapi::api::core::v1::ConfigMap;
@@ -71,7 +73,7 @@ impl<K> Obj<K> {
         self.key().namespace()
     }
 
-    /// The uid: two objects of one key and different uids are not the same object.
+    /// The uid: objects with the same key and different uids are different objects.
     #[must_use]
     pub fn uid(&self) -> Option<&Uid> {
         self.raw.meta().uid.as_ref()
@@ -83,12 +85,12 @@ impl<K> Obj<K> {
         &self.raw.meta().version
     }
 
-    /// The generation, which the server counts up when the wish (the spec) changes.
+    /// The generation, which the server increments when the desired state (the spec) changes.
     ///
     /// ```
     /// use kube_informer::Event;
     ///
-    /// /// Whether the wish changed, and not only what has become of it so far.
+    /// /// Whether the desired state changed, and not only the status.
     /// fn is_wish<K>(event: &Event<K>) -> bool {
     ///     event.old().is_none_or(|old| old.generation() != event.object().generation())
     /// }
@@ -114,7 +116,7 @@ impl<K> Obj<K> {
         self.labels().get(key)
     }
 
-    /// The value of one annotation. Annotations are read out of the bytes each time they are asked for.
+    /// The value of one annotation. Not cached: each call reads it from the encoded body.
     ///
     /// ```
     /// use kube_informer::Obj;
@@ -128,12 +130,12 @@ impl<K> Obj<K> {
         self.raw.annotation(key)
     }
 
-    /// The owners.
+    /// The owner references.
     pub fn owners(&self) -> impl Iterator<Item = Owner<'_>> {
         self.raw.meta().owners()
     }
 
-    /// The one owner that controls this object.
+    /// The owner that is the controller of this object.
     ///
     /// ```
     /// use kube_informer::Obj;
@@ -152,7 +154,8 @@ impl<K> Obj<K> {
         self.owners().find(Owner::is_controller)
     }
 
-    /// When deletion was asked for; finalizers or a grace period may keep the object alive past that.
+    /// When deletion was requested; finalizers or a grace period may keep the object alive after
+    /// that.
     ///
     /// ```
     /// use kube_informer::Obj;
@@ -168,9 +171,10 @@ impl<K> Obj<K> {
         self.raw.meta().deletion.as_deref()
     }
 
-    /// The object as JSON, as the server sent it (without the fields that the informer was told to drop). What came as
-    /// [protobuf](crate::Wire::Protobuf) is made into the JSON that the server would have sent; of an object that cannot be read, only
-    /// what names it is left.
+    /// The object as JSON, as received from the server, without the dropped fields.
+    ///
+    /// An object received as [protobuf](crate::Wire::Protobuf) is converted to the JSON that the
+    /// server would have sent; if it cannot be read, the JSON holds only its key and version.
     ///
     /// ```
     /// use kube_informer::Obj;
@@ -185,8 +189,11 @@ impl<K> Obj<K> {
         self.raw.json()
     }
 
-    /// The scalar at a path as text, found without decoding: a string without its quotes, a number or a boolean as written.
-    /// None where there is nothing, null, an object or a list. With `[*]` in the path, the first one found.
+    /// The scalar at a path as text, found without decoding the body: a string without quotes, a
+    /// number or a boolean as written.
+    ///
+    /// None if the path does not exist or is null, an object or a list. With `[*]` in the path, the
+    /// first match.
     ///
     /// ```
     /// use kube_informer::Obj;
@@ -203,7 +210,7 @@ impl<K> Obj<K> {
         self.raw.value_at(path)
     }
 
-    /// Every scalar at a path as text, as [`value_at`](Self::value_at) gives the first: for paths with `[*]`.
+    /// All scalars at a path as text: [`value_at`](Self::value_at) for paths with `[*]`.
     ///
     /// ```
     /// use kube_informer::Obj;
@@ -217,7 +224,7 @@ impl<K> Obj<K> {
         self.raw.values_at(path)
     }
 
-    /// The same object read as another type. Clones and views share what has been decoded.
+    /// The same object viewed as another type. Clones and views share decoded bodies.
     ///
     /// ```
     /// use k8s_openapi::api::core::v1::ConfigMap;
@@ -237,7 +244,7 @@ impl<K> Obj<K> {
         self.share()
     }
 
-    /// An object outside of any cache, for tests: its bytes as a server would send them.
+    /// Creates an object outside of any cache, for tests, from the JSON that a server would send.
     ///
     /// ```
     /// use k8s_openapi::api::core::v1::Pod;
@@ -260,27 +267,27 @@ impl<K> Obj<K> {
         &self.raw
     }
 
-    /// The same handle under another type: nothing but the phantom changes.
+    /// Changes the type parameter only.
     #[doc(hidden)]
     #[must_use]
     pub fn cast<V>(self) -> Obj<V> {
         Obj { raw: self.raw, decoded: self.decoded, kind: PhantomData }
     }
 
-    /// A second handle, sharing what this one decodes.
+    /// A second handle that shares decoded bodies with this one.
     pub(crate) fn share<V>(&self) -> Obj<V> {
         let decoded = Arc::clone(self.decoded.get_or_init(|| self.raw.decoded()));
         Obj { raw: Arc::clone(&self.raw), decoded: OnceLock::from(decoded), kind: PhantomData }
     }
 
-    /// A handle that shares nothing with this one, as a store gives them out.
+    /// A handle that shares no decoded body with this one, as the store returns them.
     #[doc(hidden)]
     #[must_use]
     pub fn fresh_handle(&self) -> Self {
         Self::new(Arc::clone(&self.raw))
     }
 
-    /// What holding this object costs, roughly: what queues are bounded by.
+    /// Approximate size in bytes, which bounds queues.
     #[doc(hidden)]
     #[must_use]
     pub fn weight(&self) -> usize {
@@ -289,7 +296,8 @@ impl<K> Obj<K> {
 }
 
 impl<K: Object> Obj<K> {
-    /// The body. Decoded on first use; a body that does not fit `K` is an error of whoever reads it, and of nobody else.
+    /// The body, decoded on first use. A body that does not fit `K` is an error only here: the
+    /// informer and other readers are not affected.
     ///
     /// ```
     /// use k8s_openapi::api::core::v1::ConfigMap;

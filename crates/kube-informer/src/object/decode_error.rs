@@ -1,4 +1,4 @@
-//! A body that cannot be decoded.
+//! Decoding errors.
 
 use std::any::type_name;
 use std::fmt;
@@ -7,9 +7,9 @@ use std::sync::Arc;
 use super::path::FieldPath;
 use crate::codec::{Broken, path_to};
 
-/// A body that does not fit the type it was read as, or bytes that are no object at all.
+/// A body that does not fit the type it is read as, or bytes that are not an object.
 ///
-/// Its text says which field of which type, never what stood there: objects hold secrets.
+/// The message names the field and the type, never the value: objects hold secrets.
 ///
 /// ```
 /// use k8s_openapi::api::core::v1::ConfigMap;
@@ -35,14 +35,14 @@ enum Cause {
     Syntax { at: usize },
     /// Ends too early.
     Truncated,
-    /// JSON, but not of the wanted shape here.
+    /// Valid JSON that does not fit the type at this path.
     Shape { path: Option<FieldPath> },
-    /// No object that can be kept.
+    /// Not an object that can be stored.
     Broken(Broken),
 }
 
 impl DecodeError {
-    /// What serde found wrong with `json`. Its own message quotes values, and so is not kept.
+    /// Converts an error of serde. Its message is dropped, because it quotes values.
     pub(crate) fn of_json<K>(error: &serde_json::Error, json: &[u8]) -> Self {
         use serde_json::error::Category;
         let at = offset(json, error.line(), error.column());
@@ -58,7 +58,7 @@ impl DecodeError {
         Self(Arc::new(Inner { target: type_name::<K>(), cause: Cause::Broken(broken) }))
     }
 
-    /// The field that does not fit, if the bytes were JSON and it was one field.
+    /// The field that does not fit, if the bytes were JSON and a single field is wrong.
     ///
     /// ```
     /// use k8s_openapi::api::core::v1::ConfigMap;
@@ -76,7 +76,7 @@ impl DecodeError {
         }
     }
 
-    /// The name of the type that the bytes were read as.
+    /// The name of the type that the bytes were decoded into.
     #[must_use]
     pub fn target(&self) -> &'static str {
         self.0.target
@@ -104,7 +104,7 @@ impl fmt::Debug for DecodeError {
 
 impl std::error::Error for DecodeError {}
 
-/// Where in the bytes a line and a column are, both counted from one.
+/// Byte offset of a line and column, both counted from one.
 fn offset(json: &[u8], line: usize, column: usize) -> usize {
     let newlines = memchr::memchr_iter(b'\n', json);
     let begin =

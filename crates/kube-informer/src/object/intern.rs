@@ -1,46 +1,46 @@
-//! Strings that many objects of one store have in common.
+//! Interning of strings that many objects of one store share.
 
 use std::hash::BuildHasher;
 use std::sync::Arc;
 
 use hashbrown::{DefaultHashBuilder, HashTable};
 
-/// Holds one copy of each label set and owner list, however many objects have it.
+/// Holds one copy of each label set and owner list, shared by all objects that have it.
 ///
-/// What no object has any more is swept out whenever the table has doubled.
+/// Unused strings are removed whenever the table has doubled.
 #[derive(Debug)]
 pub(crate) struct Interner {
-    held: HashTable<Arc<str>>,
+    strings: HashTable<Arc<str>>,
     hasher: DefaultHashBuilder,
     sweep_at: usize,
 }
 
-const SMALLEST_SWEEP: usize = 64;
+const MIN_SWEEP: usize = 64;
 
 impl Default for Interner {
     fn default() -> Self {
-        Self { held: HashTable::new(), hasher: DefaultHashBuilder::default(), sweep_at: SMALLEST_SWEEP }
+        Self { strings: HashTable::new(), hasher: DefaultHashBuilder::default(), sweep_at: MIN_SWEEP }
     }
 }
 
 impl Interner {
     pub(crate) fn intern(&mut self, text: &str) -> Arc<str> {
         let hash = self.hasher.hash_one(text);
-        if let Some(held) = self.held.find(hash, |held| **held == *text) {
+        if let Some(held) = self.strings.find(hash, |held| **held == *text) {
             return Arc::clone(held);
         }
-        if self.held.len() >= self.sweep_at {
+        if self.strings.len() >= self.sweep_at {
             self.sweep();
         }
         let new: Arc<str> = text.into();
-        self.held.insert_unique(hash, Arc::clone(&new), |held| self.hasher.hash_one(&**held));
+        self.strings.insert_unique(hash, Arc::clone(&new), |held| self.hasher.hash_one(&**held));
         new
     }
 
     fn sweep(&mut self) {
-        self.held.retain(|held| Arc::strong_count(held) > 1);
-        self.sweep_at = (self.held.len() * 2).max(SMALLEST_SWEEP);
-        self.held.shrink_to(self.sweep_at, |held| self.hasher.hash_one(&**held));
+        self.strings.retain(|held| Arc::strong_count(held) > 1);
+        self.sweep_at = (self.strings.len() * 2).max(MIN_SWEEP);
+        self.strings.shrink_to(self.sweep_at, |held| self.hasher.hash_one(&**held));
     }
 }
 
@@ -62,7 +62,7 @@ mod tests {
         for n in 0..10_000 {
             interner.intern(&n.to_string());
         }
-        assert!(interner.held.len() <= 2 * SMALLEST_SWEEP, "{}", interner.held.len());
+        assert!(interner.strings.len() <= 2 * MIN_SWEEP, "{}", interner.strings.len());
         assert!(Arc::ptr_eq(&kept, &interner.intern("kept")));
     }
 }

@@ -1,4 +1,4 @@
-//! The name of an object within its kind.
+//! Object keys.
 
 use std::cmp::Ordering;
 use std::fmt;
@@ -9,10 +9,10 @@ use std::sync::Arc;
 use super::ParseError;
 use super::with_scratch;
 
-/// Namespace and name of an object: what the store is keyed by.
+/// Namespace and name of an object: the key of the store.
 ///
-/// Printed and parsed as client-go's key functions do: `namespace/name`, or `name` alone where there is no namespace.
-/// Ordered by namespace, then by name. One allocation, shared by clones.
+/// Printed and parsed as by the key functions of client-go: `namespace/name`, or `name` alone
+/// without a namespace. Ordered by namespace, then by name. One allocation, shared by clones.
 ///
 /// ```
 /// use kube_informer::ObjectKey;
@@ -30,19 +30,19 @@ use super::with_scratch;
 #[doc(alias("ParseObjectName", "SplitMetaNamespaceKey"))]
 pub struct ObjectKey {
     text: Arc<str>,
-    /// Where the name begins: 0 without a namespace, else one past the slash.
+    /// Start of the name: 0 without a namespace, else one past the slash.
     name_at: usize,
 }
 
 impl ObjectKey {
-    /// The key of an object in a namespace. An empty namespace is none.
+    /// Creates the key of an object in a namespace. An empty namespace is none.
     #[must_use]
     #[doc(alias("NewObjectName"))]
     pub fn namespaced(namespace: impl AsRef<str>, name: impl AsRef<str>) -> Self {
         Self::from_parts(namespace.as_ref(), name.as_ref())
     }
 
-    /// The key of an object without a namespace.
+    /// Creates the key of a cluster-scoped object.
     #[must_use]
     pub fn cluster(name: impl AsRef<str>) -> Self {
         Self { text: name.as_ref().into(), name_at: 0 }
@@ -80,7 +80,7 @@ impl ObjectKey {
         self.text.get(self.name_at..).unwrap_or_default()
     }
 
-    /// The key as it is printed.
+    /// The key as text.
     #[must_use]
     #[doc(alias("String"))]
     pub fn as_str(&self) -> &str {

@@ -1,4 +1,4 @@
-//! What a type must be to be read from a cache.
+//! The traits of types that objects are read as.
 
 use std::any::{TypeId, type_name};
 
@@ -9,13 +9,14 @@ use serde::de::DeserializeOwned;
 use super::DecodeError;
 use crate::codec::{decode_protobuf, protobuf};
 
-/// A type that bodies can be read as: anything that serde can deserialize. There is nothing to implement.
+/// A type that bodies can be decoded into: anything that serde can deserialize. Implemented for all
+/// such types.
 ///
 /// ```
 /// use kube_informer::Obj;
 /// use serde::Deserialize;
 ///
-/// // Of a pod, only what is needed.
+/// // Only the fields that are needed of a pod.
 /// #[derive(Deserialize)]
 /// struct Placed { spec: Spec }
 /// #[derive(Deserialize)]
@@ -31,7 +32,7 @@ use crate::codec::{decode_protobuf, protobuf};
     note = "derive `serde::Deserialize` for it; it must own its data and be `Send + Sync + 'static`"
 )]
 pub trait Object: Sized + Send + Sync + 'static {
-    /// Reads one object.
+    /// Decodes one object.
     fn decode(encoded: Encoded<'_>) -> Result<Self, DecodeError>;
 }
 
@@ -39,7 +40,7 @@ impl<T: DeserializeOwned + Send + Sync + 'static> Object for T {
     fn decode(encoded: Encoded<'_>) -> Result<Self, DecodeError> {
         match encoded {
             Encoded::Json(json) => {
-                // Looked through once as a whole, which is quicker than string by string.
+                // Validates UTF-8 once for the whole body, which is faster than string by string.
                 let read = match str::from_utf8(json) {
                     Ok(text) => serde_json::from_str(text),
                     Err(_) => serde_json::from_slice(json),
@@ -48,7 +49,8 @@ impl<T: DeserializeOwned + Send + Sync + 'static> Object for T {
             }
             Encoded::Protobuf(object) => match decode_protobuf(object) {
                 Some(value) => Ok(value),
-                // What is wrong, and with which field, is told as of JSON; and some types can be read out of nothing else.
+                // Converts to JSON, for errors that name the field, and because some types can only
+                // be decoded from JSON.
                 None => {
                     let json = protobuf::to_json(object).map_err(DecodeError::broken::<T>)?;
                     Self::decode(Encoded::Json(&json))
@@ -73,13 +75,14 @@ impl<T: DeserializeOwned + Send + Sync + 'static> Object for T {
 pub enum Encoded<'a> {
     /// JSON text.
     Json(&'a [u8]),
-    /// Protobuf of a built-in kind, in the envelope that servers send: it begins with `k8s` and a zero.
+    /// Protobuf of a built-in kind, in the envelope of Kubernetes, which starts with `k8s` and a
+    /// zero byte.
     Protobuf(&'a [u8]),
 }
 
-/// A type that says which resource it is of, so that an informer can be built from the type alone.
+/// A type with a statically known resource, so that an informer can be built from the type alone.
 ///
-/// Types of `k8s_openapi` and derived ones have it. A projection gets it in one line:
+/// Implemented for types of `k8s_openapi` and derived ones. For a projection it takes one line:
 ///
 /// ```
 /// use kube::core::ApiResource;
@@ -102,17 +105,18 @@ pub enum Encoded<'a> {
     note = "for a kind known only at run time (`DynamicObject`): name the resource, as in `builder_for(client, resource)`"
 )]
 pub trait Kind: Object {
-    /// The resource.
+    /// The resource of this type.
     fn resource() -> ApiResource;
 
-    /// Whether the server is to send metadata alone (`PartialObjectMeta`).
+    /// Whether to request only metadata from the server (`PartialObjectMeta`).
     #[must_use]
     fn metadata_only() -> bool {
         false
     }
 
-    /// Whether its objects are in namespaces, as those of most kinds are. A projection of a kind without, such as nodes, says so, if
-    /// a [`Factory`](crate::Factory) with namespaces among its defaults is to serve it.
+    /// Whether the objects are namespaced, as those of most kinds are. A projection of a
+    /// cluster-scoped kind, such as nodes, must return false to be used with a
+    /// [`Factory`](crate::Factory) that has namespaces among its defaults.
     #[must_use]
     fn in_namespaces() -> bool {
         true
@@ -137,13 +141,14 @@ where
     }
 }
 
-/// Whether a type is kube's `PartialObjectMeta`, whatever of.
+/// Whether a type is `PartialObjectMeta<_>` of kube.
 pub(crate) fn is_partial<K>() -> bool {
-    // No trait tells `PartialObjectMeta<K>` from `K`; a test holds this to kube's name for it.
+    // No trait distinguishes `PartialObjectMeta<K>` from `K`; a test checks this type name against
+    // kube.
     type_name::<K>().starts_with("kube_core::metadata::PartialObjectMeta<")
 }
 
-/// A kind's run-time part that is empty: only `()`.
+/// A `DynamicType` without run-time data: only `()`.
 pub trait KnownWhenCompiled: sealed::Sealed {
     #[doc(hidden)]
     const VALUE: Self;

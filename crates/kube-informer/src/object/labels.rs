@@ -1,4 +1,4 @@
-//! Labels, borrowed from an object.
+//! A borrowed view of the labels of an object.
 
 use std::fmt;
 
@@ -16,7 +16,7 @@ use super::strings;
 /// ```
 #[derive(Clone, Copy, Default)]
 pub struct Labels<'a> {
-    /// Keys and values in turn, and behind them what is no label.
+    /// Keys and values alternating, followed by strings that are not labels.
     strings: &'a str,
     count: usize,
 }
@@ -32,13 +32,13 @@ impl<'a> Labels<'a> {
         self.iter().find(|(k, _)| *k == key).map(|(_, value)| value)
     }
 
-    /// All of them, in the server's order, which is by key.
+    /// Iterates over the labels, in the order of the server, which is by key.
     #[must_use]
     pub fn iter(&self) -> LabelsIter<'a> {
         LabelsIter { strings: strings::Iter::over(self.strings), left: self.count }
     }
 
-    /// How many there are.
+    /// Number of labels.
     #[must_use]
     pub fn len(&self) -> usize {
         self.count
@@ -66,7 +66,7 @@ impl fmt::Debug for Labels<'_> {
     }
 }
 
-/// Walks [`Labels`] as pairs of key and value.
+/// Iterator over [`Labels`] as pairs of key and value.
 #[derive(Debug, Clone)]
 pub struct LabelsIter<'a> {
     strings: strings::Iter<'a>,

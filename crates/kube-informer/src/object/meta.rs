@@ -1,4 +1,4 @@
-//! What is known of an object without its body.
+//! The metadata of an object.
 
 use std::borrow::Cow;
 
@@ -6,40 +6,42 @@ use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use parking_lot::Mutex;
 
+use super::Interner;
 use super::ObjectKey;
 use super::Version;
 use super::labels::Labels;
 use super::owner::{CONTROLS, Owners};
-use super::strings::{Gather, Strings};
+use super::strings::{Strings, StringsEncoder};
 use super::uid::Uid;
 use super::with_scratch;
-use crate::body::Interner;
 use crate::codec::{Broken, Deleted, Found};
 
-/// The metadata that is always at hand.
+/// The metadata that is decoded when an object is received.
 #[derive(Debug)]
 pub(crate) struct Meta {
     pub(crate) key: ObjectKey,
     pub(crate) uid: Option<Uid>,
     pub(crate) version: Version,
     generation: i64,
-    /// Boxed: few objects are on their way out.
+    /// Boxed: few objects are being deleted.
     pub(crate) deletion: Option<Box<Time>>,
-    /// Labels, then owners: the same for all pods of a replica set, and held once for all of them.
+    /// Labels, then owners. The same for all pods of a replica set, and interned: stored once per
+    /// store.
     facts: Option<Strings>,
 }
 
-/// In place of a generation: half the size of an `Option`.
+/// Stands for no generation: half the size of an `Option`.
 const NO_GENERATION: i64 = i64::MIN;
 
 impl Meta {
-    /// Out of what a scan found. Label sets and owners are shared with other objects of the same store.
+    /// Creates the metadata from a scan. Label sets and owners are shared with other objects of the
+    /// same store.
     pub(crate) fn of(found: &Found<'_>, interner: Option<&Mutex<Interner>>) -> Result<Self, Broken> {
         let name = found.name.ok_or(Broken::Shape)?.read()?;
         let namespace = found.namespace.map_or(Ok(Cow::Borrowed("")), |text| text.read())?;
         let facts = with_scratch(|text| {
             let mut bytes = std::mem::take(text).into_bytes();
-            let any = gather(found, &mut bytes)?;
+            let any = encode_facts(found, &mut bytes)?;
             *text = String::from_utf8(bytes).map_err(|_| Broken::Text)?;
             Ok(any.then(|| interner.map_or_else(|| text.as_str().into(), |interner| interner.lock().intern(text))))
         })?;
@@ -53,7 +55,7 @@ impl Meta {
         })
     }
 
-    /// An object with nothing but what names it.
+    /// JSON of an object with only its key and version.
     pub(crate) fn to_json(&self) -> Vec<u8> {
         let mut metadata = serde_json::json!({"name": self.key.name(), "resourceVersion": self.version.to_string()});
         if let Some(namespace) = self.key.namespace() {
@@ -66,7 +68,7 @@ impl Meta {
         Some(self.generation).filter(|generation| *generation != NO_GENERATION)
     }
 
-    /// Labels and owners as they are held: equal ones of one store are one allocation.
+    /// Labels and owners as stored: within one store, equal ones share one allocation.
     pub(crate) fn facts(&self) -> Option<&Strings> {
         self.facts.as_ref()
     }
@@ -82,7 +84,7 @@ impl Meta {
     }
 }
 
-/// A time that is none is as if there were none.
+/// The deletion timestamp. An invalid time counts as none.
 fn deleted(found: &Found<'_>) -> Result<Option<Timestamp>, Broken> {
     Ok(match found.deletion {
         None => None,
@@ -91,11 +93,11 @@ fn deleted(found: &Found<'_>) -> Result<Option<Timestamp>, Broken> {
     })
 }
 
-/// The number of labels, the labels, the owners. Says whether there are any.
-fn gather(found: &Found<'_>, into: &mut Vec<u8>) -> Result<bool, Broken> {
-    // Where the number of labels will stand, which is one byte for all but a few objects.
+/// Encodes the number of labels, the labels and the owners. Returns whether there are any.
+fn encode_facts(found: &Found<'_>, into: &mut Vec<u8>) -> Result<bool, Broken> {
+    // Placeholder of the number of labels, which takes one byte in all but a few objects.
     into.push(0);
-    let mut facts = Gather::into(into);
+    let mut facts = StringsEncoder::new(into);
     let mut count = 0;
     found.each_label(|key, value| {
         count += 1;
@@ -115,7 +117,7 @@ fn gather(found: &Found<'_>, into: &mut Vec<u8>) -> Result<bool, Broken> {
         Ok(byte @ ..0x80) => into[0] = byte,
         _ => {
             let mut number = Vec::new();
-            Gather::into(&mut number).number(count).ok_or(Broken::Text)?;
+            StringsEncoder::new(&mut number).number(count).ok_or(Broken::Text)?;
             into.splice(..1, number);
         }
     }
@@ -146,7 +148,7 @@ mod tests {
 
     #[test]
     fn text_that_is_no_text_is_refused_wherever_it_is_cut() {
-        // Half a character at the end of a key, the other half at the beginning of its value.
+        // Half a character at the end of a key, the other half at the start of its value.
         for (key, value) in [(&b"\xc3"[..], &b"\xa4"[..]), (b"a", b"\xff"), (b"\xa4", b"a")] {
             let json = [br#"{"metadata":{"name":"a","labels":{""#, key, br#"":""#, value, br#""}}}"#].concat();
             let found = scan(&json, Extent::Metadata).unwrap();

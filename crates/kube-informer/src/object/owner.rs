@@ -1,9 +1,9 @@
-//! Owners, borrowed from an object.
+//! A borrowed view of the owner references of an object.
 
 use super::kind::Kind;
 use super::strings;
 
-/// One owner of an object.
+/// One owner reference of an object.
 ///
 /// ```
 /// use k8s_openapi::api::apps::v1::{Deployment, ReplicaSet};
@@ -27,7 +27,7 @@ pub struct Owner<'a> {
     pub(super) controller: &'a str,
 }
 
-/// What stands in place of `controller: true`.
+/// Encodes `controller: true`.
 pub(crate) const CONTROLS: &str = "c";
 
 impl<'a> Owner<'a> {
@@ -43,7 +43,7 @@ impl<'a> Owner<'a> {
         self.kind
     }
 
-    /// The owner's name. It has the namespace of the object it owns, or none.
+    /// The name of the owner, which is in the namespace of the object it owns, or cluster-scoped.
     #[must_use]
     pub fn name(&self) -> &'a str {
         self.name
@@ -55,13 +55,13 @@ impl<'a> Owner<'a> {
         self.uid
     }
 
-    /// Whether this is the one owner that controls the object.
+    /// Whether the owner is the controller of the object.
     #[must_use]
     pub fn is_controller(&self) -> bool {
         self.controller == CONTROLS
     }
 
-    /// Whether the owner is of kind `K`, in whichever version.
+    /// Whether the owner is of kind `K`, in any version.
     #[must_use]
     pub fn is<K: Kind>(&self) -> bool {
         let resource = K::resource();
@@ -70,12 +70,12 @@ impl<'a> Owner<'a> {
     }
 }
 
-/// Walks owners held as five strings each.
+/// Iterator over owners, stored as five strings each.
 #[derive(Debug, Clone)]
 pub(crate) struct Owners<'a>(strings::Iter<'a>);
 
 impl<'a> Owners<'a> {
-    /// Owners behind so many labels.
+    /// Skips the labels that precede the owners.
     pub(super) fn new(mut strings: strings::Iter<'a>, labels: usize) -> Self {
         for _ in 0..2 * labels {
             strings.next();

@@ -1,6 +1,6 @@
-//! Text that cannot be parsed.
+//! Parse errors.
 
-/// Text that is not what it was parsed as: a key, a selector, a path.
+/// Text that is not a valid key, selector or path.
 ///
 /// ```
 /// use kube_informer::{ParseError, Selector};

@@ -1,15 +1,16 @@
-//! Paths to fields.
+//! Field paths.
 
 use std::fmt;
 use std::str::FromStr;
 
 use super::ParseError;
 
-/// The way to a field, as in `metadata.managedFields`, `spec.containers[*].env` or `metadata.labels['app.kubernetes.io/name']`.
+/// The path of a field: `metadata.managedFields`, `spec.containers[*].env`,
+/// `metadata.labels['app.kubernetes.io/name']`.
 ///
-/// A part of the JSONPath that the server's own printer columns use: names after dots, names in quotes in brackets, one element
-/// by number, all elements with `*`. A leading `$` or dot and surrounding braces may be there or not; a dot in a name may be
-/// escaped with a backslash, as kubectl has it.
+/// A subset of the JSONPath of printer columns: names after dots, quoted names in brackets, one
+/// element by index, all elements with `*`. A leading `$` or dot and surrounding braces are
+/// optional; a dot in a name may be escaped with a backslash, as in kubectl.
 ///
 /// ```
 /// use kube_informer::FieldPath;
@@ -25,24 +26,24 @@ pub struct FieldPath {
     steps: Box<[Step]>,
 }
 
-/// One step down.
+/// One step of a path.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(crate) enum Step {
     /// The field of this name.
     Field(Box<str>),
-    /// The element at this place.
+    /// The element at this index.
     Element(usize),
     /// Every element of a list.
     Every,
 }
 
-/// More steps than any object has levels.
-const LONGEST: usize = 64;
+/// Maximum number of steps: more than any object has levels.
+const MAX_STEPS: usize = 64;
 
 impl FieldPath {
-    /// A path of these steps, unless there are none or too many.
+    /// Creates a path, unless there are no steps or too many.
     pub(crate) fn of_steps(steps: Vec<Step>) -> Option<Self> {
-        (1..=LONGEST).contains(&steps.len()).then(|| Self { steps: steps.into() })
+        (1..=MAX_STEPS).contains(&steps.len()).then(|| Self { steps: steps.into() })
     }
 
     pub(crate) fn steps(&self) -> &[Step] {
@@ -73,14 +74,14 @@ impl FromStr for FieldPath {
                     None if steps.is_empty() => rest,
                     None => return Err(wrong("expected '.' or '['")),
                 };
-                let (name, after) = dotted(named);
+                let (name, after) = split_name(named);
                 if name.is_empty() {
                     return Err(wrong("empty name"));
                 }
                 steps.push(Step::Field(name.into()));
                 rest = after;
             }
-            if steps.len() > LONGEST {
+            if steps.len() > MAX_STEPS {
                 return Err(wrong("too many steps"));
             }
         }
@@ -91,8 +92,8 @@ impl FromStr for FieldPath {
     }
 }
 
-/// A name up to the next dot or bracket that is not escaped.
-fn dotted(text: &str) -> (String, &str) {
+/// Splits off a name, up to the next unescaped dot or bracket.
+fn split_name(text: &str) -> (String, &str) {
     let mut name = String::new();
     let mut chars = text.char_indices();
     while let Some((at, char)) = chars.next() {
@@ -105,7 +106,7 @@ fn dotted(text: &str) -> (String, &str) {
     (name, "")
 }
 
-/// What stands in brackets, the opening one taken.
+/// Parses the content of brackets, after the opening one.
 fn bracket(text: &str) -> Option<(Step, &str)> {
     if let Some(rest) = text.strip_prefix("*]") {
         return Some((Step::Every, rest));
@@ -145,7 +146,7 @@ impl fmt::Display for FieldPath {
     }
 }
 
-/// Whether a name can be written after a dot as it is.
+/// Whether a name can be written after a dot without quotes.
 fn is_plain(name: &str) -> bool {
     !name.is_empty() && name.chars().all(|char| char.is_alphanumeric() || matches!(char, '-' | '_' | '/'))
 }

@@ -1,22 +1,23 @@
-//! Room to put texts together in.
+//! A thread-local buffer to build strings in.
 
 use std::cell::Cell;
 
-/// Far larger than keys and label sets usually are; what has grown beyond is not kept.
+/// Far larger than keys and label sets usually are; larger buffers are dropped.
 const LARGEST_KEPT: usize = 64 << 10;
 
 thread_local! {
     static SCRATCH: Cell<String> = const { Cell::new(String::new()) };
 }
 
-/// Hands an empty string of this thread's to `write`: what is put together only to be copied needs no allocation of its own.
+/// Calls `write` with an empty thread-local string, to build text that is then copied without an
+/// extra allocation.
 pub(crate) fn with_scratch<T>(write: impl FnOnce(&mut String) -> T) -> T {
     let mut scratch = SCRATCH.try_with(Cell::take).unwrap_or_default();
     scratch.clear();
     let written = write(&mut scratch);
     if scratch.capacity() <= LARGEST_KEPT {
-        // A thread that is ending has no place for it any more.
-        let _: Result<(), _> = SCRATCH.try_with(|place| place.set(scratch));
+        // Fails only while the thread exits.
+        let _: Result<(), _> = SCRATCH.try_with(|slot| slot.set(scratch));
     }
     written
 }

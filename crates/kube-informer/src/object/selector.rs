@@ -14,8 +14,8 @@ mod rules;
 
 /// A label selector: `app=web,tier in (a,b),!canary`.
 ///
-/// Parsed as the API server parses it, refused in the server's words, printed in the form the server prints.
-/// The empty selector selects everything.
+/// Parsed as by the API server, rejected with the error messages of the server and printed in its
+/// canonical form. The empty selector selects everything.
 ///
 /// ```
 /// use kube_informer::{Obj, Selector, Untyped};
@@ -62,7 +62,7 @@ impl Selector {
         Self::default()
     }
 
-    /// Whether this selects everything there is.
+    /// Whether this selects everything.
     #[must_use]
     pub fn is_everything(&self) -> bool {
         self.requirements.is_empty()
@@ -74,7 +74,7 @@ impl Selector {
         self.requirements.iter().all(|requirement| requirement.test.passes(labels.get(&requirement.key)))
     }
 
-    /// The labels without which nothing is selected: of each key one of these values.
+    /// The labels every selected object has: each key with one of these values.
     pub(crate) fn wanted(&self) -> impl Iterator<Item = (&str, &[Box<str>])> {
         self.requirements.iter().filter_map(|Requirement { key, test }| match test {
             Test::Equal(value) => Some((&**key, std::slice::from_ref(value))),

@@ -4,23 +4,25 @@ use std::sync::Arc;
 
 use super::labels::Labels;
 
-/// A sequence of strings in one shared allocation, each after its length, which is written as one character or two.
+/// A sequence of strings in one shared allocation, each prefixed by its length, which is encoded as
+/// one or two characters.
 ///
-/// Label sets and owners are held by the hundred thousand: a `Vec<String>` would cost three words and an allocation apiece.
+/// There are hundreds of thousands of label sets and owners: a `Vec<String>` would cost three words
+/// and an allocation per string.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(crate) struct Strings(Arc<str>);
 
-/// Lengths below this are one character.
-const ONE: usize = 0x8000;
-/// The most that two characters below the surrogates can say.
-const LARGEST: usize = (0xD7FF - ONE) * ONE;
+/// Lengths below this are encoded as one character.
+const ONE_CHAR: usize = 0x8000;
+/// Limit of what two characters below the surrogates can encode.
+const TWO_CHARS: usize = (0xD7FF - ONE_CHAR) * ONE_CHAR;
 
 impl Strings {
     pub(crate) fn iter(&self) -> Iter<'_> {
         Iter(&self.0)
     }
 
-    /// The labels that these are, or begin with.
+    /// The labels that the sequence starts with.
     pub(crate) fn labels(&self) -> Labels<'_> {
         let mut strings = self.iter();
         let count = strings.number().unwrap_or_default();
@@ -28,34 +30,34 @@ impl Strings {
     }
 }
 
-/// Gathers strings, one after the other.
+/// Encodes strings, one after the other.
 ///
-/// What is gathered is UTF-8 if and only if each string is: lengths are characters, and end whatever stood before them. So it is
-/// checked once, at the end.
+/// The result is valid UTF-8 if and only if each string is: a length is a character, so it cannot
+/// complete a truncated character before it. So UTF-8 is validated once, at the end.
 #[derive(Debug)]
-pub(crate) struct Gather<'a>(&'a mut Vec<u8>);
+pub(crate) struct StringsEncoder<'a>(&'a mut Vec<u8>);
 
-impl<'a> Gather<'a> {
-    pub(crate) fn into(bytes: &'a mut Vec<u8>) -> Self {
+impl<'a> StringsEncoder<'a> {
+    pub(crate) fn new(bytes: &'a mut Vec<u8>) -> Self {
         Self(bytes)
     }
 
-    /// Adds a string, unless it is so long that nothing sane sent it.
+    /// Appends a string; fails if it is absurdly long.
     pub(crate) fn push(&mut self, text: &[u8]) -> Option<()> {
         self.number(text.len())?;
         self.0.extend_from_slice(text);
         Some(())
     }
 
-    /// Adds a number, as lengths are.
+    /// Appends a number, encoded like a length.
     pub(crate) fn number(&mut self, number: usize) -> Option<()> {
         if let Ok(byte @ ..0x80) = u8::try_from(number) {
             self.0.push(byte);
             return Some(());
         }
         let (first, second) = match number {
-            ..ONE => (number, None),
-            ONE..LARGEST => (ONE + number / ONE, Some(number % ONE)),
+            ..ONE_CHAR => (number, None),
+            ONE_CHAR..TWO_CHARS => (ONE_CHAR + number / ONE_CHAR, Some(number % ONE_CHAR)),
             _ => return None,
         };
         for part in [Some(first), second].into_iter().flatten() {
@@ -87,26 +89,26 @@ impl<'a> Iterator for Iter<'a> {
 }
 
 impl<'a> Iter<'a> {
-    /// Walks strings from here.
+    /// Iterates over the strings encoded in `text`.
     pub(super) fn over(text: &'a str) -> Self {
         Self(text)
     }
 
-    /// What has not been walked.
+    /// The remaining encoded strings.
     pub(super) fn rest(&self) -> &'a str {
         self.0
     }
 
-    /// Takes a number.
+    /// Reads a number.
     pub(crate) fn number(&mut self) -> Option<usize> {
-        // Most numbers are one byte.
+        // Fast path: most numbers are one byte.
         if let Some((byte @ ..0x80, _)) = self.0.as_bytes().split_first() {
             self.0 = &self.0[1..];
             return Some(usize::from(*byte));
         }
         let mut chars = self.0.chars();
         let first = chars.next()? as usize;
-        let number = if first < ONE { first } else { (first - ONE) * ONE + chars.next()? as usize };
+        let number = if first < ONE_CHAR { first } else { (first - ONE_CHAR) * ONE_CHAR + chars.next()? as usize };
         self.0 = chars.as_str();
         Some(number)
     }
@@ -118,15 +120,16 @@ mod tests {
 
     #[test]
     fn strings_of_every_length_come_back() {
-        let texts: Vec<String> =
-            [0, 1, 127, 128, 2047, 2048, ONE - 1, ONE, ONE + 1, 3 * ONE + 7].map(|n| "x".repeat(n)).to_vec();
-        let mut gathered = Vec::new();
-        let mut gather = Gather::into(&mut gathered);
+        let texts: Vec<String> = [0, 1, 127, 128, 2047, 2048, ONE_CHAR - 1, ONE_CHAR, ONE_CHAR + 1, 3 * ONE_CHAR + 7]
+            .map(|n| "x".repeat(n))
+            .to_vec();
+        let mut encoded = Vec::new();
+        let mut encoder = StringsEncoder::new(&mut encoded);
         for text in &texts {
-            gather.push(text.as_bytes()).unwrap();
+            encoder.push(text.as_bytes()).unwrap();
         }
         assert!(
-            Strings::from(Arc::from(String::from_utf8(gathered).unwrap())).iter().eq(texts.iter().map(String::as_str))
+            Strings::from(Arc::from(String::from_utf8(encoded).unwrap())).iter().eq(texts.iter().map(String::as_str))
         );
     }
 }

@@ -1,9 +1,9 @@
-//! The identity of an object over its life.
+//! Object uids.
 
 use std::fmt;
 use std::sync::Arc;
 
-/// A uid: sixteen bytes when it is a UUID, as every kube-apiserver's is.
+/// A uid, stored in sixteen bytes if it is a UUID, as those of every kube-apiserver are.
 ///
 /// ```
 /// use kube_informer::{Obj, Uid};
@@ -22,14 +22,14 @@ enum Repr {
 }
 
 impl Uid {
-    /// The uid that a server wrote as `text`.
+    /// Creates a uid from its text.
     #[must_use]
     pub fn new(text: impl AsRef<str>) -> Self {
         let text = text.as_ref();
         Self(parse(text.as_bytes()).map_or_else(|| Repr::Text(Arc::new(text.into())), Repr::Uuid))
     }
 
-    /// Writes it as the server did.
+    /// Appends the text as the server wrote it.
     pub(crate) fn write(&self, to: &mut Vec<u8>) {
         const DIGITS: &[u8; 16] = b"0123456789abcdef";
         match &self.0 {
@@ -47,7 +47,7 @@ impl Uid {
     }
 }
 
-/// Only the spelling that [`fmt::Display`] gives back is taken, so that printing is exact.
+/// Accepts only the spelling that [`fmt::Display`] prints, so that printing is exact.
 fn parse(text: &[u8]) -> Option<[u8; 16]> {
     if text.len() != 36 {
         return None;

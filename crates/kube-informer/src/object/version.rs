@@ -1,4 +1,4 @@
-//! The version of an object or of a list.
+//! Resource versions.
 
 use std::cmp::Ordering;
 use std::fmt;
@@ -6,7 +6,8 @@ use std::sync::Arc;
 
 /// A `resourceVersion`.
 ///
-/// Versions of one server that are numbers can be ordered (every kube-apiserver's are); others can only be compared for equality.
+/// Numeric versions of one server are ordered (those of every kube-apiserver are numeric); others
+/// can only be compared for equality.
 ///
 /// ```
 /// use kube_informer::Version;
@@ -22,16 +23,16 @@ pub struct Version(Repr);
 #[derive(Clone, PartialEq, Eq, Hash)]
 enum Repr {
     Number(u64),
-    /// Boxed twice to keep a version at two words: nobody has seen a server that sends these.
+    /// Boxed twice to keep a version at two words: no known server sends these.
     Text(Arc<Box<str>>),
 }
 
 impl Version {
-    /// The version that a server wrote as `text`.
+    /// Creates a version from its text.
     #[must_use]
     pub fn new(text: impl AsRef<str>) -> Self {
         let text = text.as_ref();
-        // Only what prints back as it came may be held as a number.
+        // Stored as a number only if it prints back unchanged.
         let plain = text == "0" || (!text.starts_with('0') && text.bytes().all(|b| b.is_ascii_digit()));
         match text.parse() {
             Ok(number) if plain => Self(Repr::Number(number)),
@@ -71,13 +72,13 @@ impl Version {
         }
     }
 
-    /// Whether there is no version at all: of an object that no server has seen.
+    /// Whether there is no version, as in an object that was never sent to a server.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         matches!(&self.0, Repr::Text(text) if text.is_empty())
     }
 
-    /// Writes it as the server did.
+    /// Appends the text as the server wrote it.
     pub(crate) fn write(&self, to: &mut Vec<u8>) {
         match &self.0 {
             Repr::Text(text) => to.extend_from_slice(text.as_bytes()),

@@ -8,8 +8,8 @@ use crate::object::ParseError;
 
 /// A field selector: `metadata.name=web,status.phase!=Running`. The empty one selects everything.
 ///
-/// Which fields a kind can be selected by is for the server to say; only `metadata.name` and `metadata.namespace` can be
-/// judged here.
+/// The server defines which fields of a kind can be selected; only `metadata.name` and
+/// `metadata.namespace` can be evaluated locally.
 ///
 /// ```
 /// use kube_informer::FieldSelector;
@@ -27,14 +27,14 @@ pub struct FieldSelector {
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 struct Term {
     field: Box<str>,
-    wanted: Wanted,
+    operator: Operator,
     value: Box<str>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-enum Wanted {
+enum Operator {
     Equal,
-    Different,
+    NotEqual,
 }
 
 impl FieldSelector {
@@ -44,19 +44,19 @@ impl FieldSelector {
         Self::default()
     }
 
-    /// The selector of the objects of this name, of which there is one in a namespace.
+    /// The selector of objects with this name, of which there is one per namespace.
     #[must_use]
     pub fn named(name: impl Into<Box<str>>) -> Self {
-        Self { terms: vec![Term { field: "metadata.name".into(), wanted: Wanted::Equal, value: name.into() }] }
+        Self { terms: vec![Term { field: "metadata.name".into(), operator: Operator::Equal, value: name.into() }] }
     }
 
-    /// Whether this selects everything there is.
+    /// Whether this selects everything.
     #[must_use]
     pub fn is_everything(&self) -> bool {
         self.terms.is_empty()
     }
 
-    /// Whether an object of this key is selected, as far as names tell: `None` if that hangs on other fields as well.
+    /// Whether an object with this key is selected: `None` if that depends on other fields.
     ///
     /// ```
     /// use kube_informer::{FieldSelector, ObjectKey};
@@ -79,7 +79,7 @@ impl FieldSelector {
                     continue;
                 }
             };
-            if (*term.value == *value) != (term.wanted == Wanted::Equal) {
+            if (*term.value == *value) != (term.operator == Operator::Equal) {
                 return Some(false);
             }
         }
@@ -94,14 +94,15 @@ impl FromStr for FieldSelector {
         let parts = unescaped_parts(text).into_iter().filter(|part| !part.is_empty());
         let terms = parts.map(|part| {
             let found = part.char_indices().find_map(|(at, _)| {
-                let operators = [("!=", Wanted::Different), ("==", Wanted::Equal), ("=", Wanted::Equal)];
-                let found = operators.into_iter().find_map(|(op, wanted)| Some((part[at..].strip_prefix(op)?, wanted)));
-                found.map(|(value, wanted)| (&part[..at], wanted, value))
+                let operators = [("!=", Operator::NotEqual), ("==", Operator::Equal), ("=", Operator::Equal)];
+                let found =
+                    operators.into_iter().find_map(|(op, operator)| Some((part[at..].strip_prefix(op)?, operator)));
+                found.map(|(value, operator)| (&part[..at], operator, value))
             });
-            let Some((field, wanted, value)) = found else {
+            let Some((field, operator, value)) = found else {
                 return Err(ParseError::new(format!("invalid selector: '{text}'; can't understand '{part}'")));
             };
-            Ok(Term { field: field.into(), wanted, value: unescape(value)?.into() })
+            Ok(Term { field: field.into(), operator, value: unescape(value)?.into() })
         });
         Ok(Self { terms: terms.collect::<Result<_, _>>()? })
     }
@@ -109,16 +110,16 @@ impl FromStr for FieldSelector {
 
 fn unescaped_parts(text: &str) -> Vec<&str> {
     let mut escaped = false;
-    let part_ends = |c: char| {
-        let ends = c == ',' && !escaped;
+    let is_separator = |c: char| {
+        let separates = c == ',' && !escaped;
         escaped = c == '\\' && !escaped;
-        ends
+        separates
     };
-    text.split(part_ends).collect()
+    text.split(is_separator).collect()
 }
 
 fn unescape(value: &str) -> Result<String, ParseError> {
-    let refuse = |why: String| Err(ParseError::new(format!("invalid field selector: {why}")));
+    let reject = |why: String| Err(ParseError::new(format!("invalid field selector: {why}")));
     let mut plain = String::with_capacity(value.len());
     let mut chars = value.chars();
     while let Some(c) = chars.next() {
@@ -126,10 +127,10 @@ fn unescape(value: &str) -> Result<String, ParseError> {
             '\\' => match chars.next() {
                 Some(c @ ('\\' | ',' | '=')) => plain.push(c),
                 other => {
-                    return refuse(format!("invalid escape sequence: \\{}", other.map_or(String::new(), String::from)));
+                    return reject(format!("invalid escape sequence: \\{}", other.map_or(String::new(), String::from)));
                 }
             },
-            ',' | '=' => return refuse(format!("unescaped character in value: {c}")),
+            ',' | '=' => return reject(format!("unescaped character in value: {c}")),
             c => plain.push(c),
         }
     }
@@ -138,11 +139,11 @@ fn unescape(value: &str) -> Result<String, ParseError> {
 
 impl fmt::Display for FieldSelector {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        for (at, Term { field, wanted, value }) in self.terms.iter().enumerate() {
+        for (at, Term { field, operator, value }) in self.terms.iter().enumerate() {
             let comma = if at > 0 { "," } else { "" };
-            let operator = if *wanted == Wanted::Equal { "=" } else { "!=" };
+            let sign = if *operator == Operator::Equal { "=" } else { "!=" };
             let value = value.replace('\\', "\\\\").replace(',', "\\,").replace('=', "\\=");
-            write!(f, "{comma}{field}{operator}{value}")?;
+            write!(f, "{comma}{field}{sign}{value}")?;
         }
         Ok(())
     }

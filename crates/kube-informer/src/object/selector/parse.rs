@@ -1,9 +1,9 @@
-//! The grammar of label selectors, and the words in which the server refuses.
+//! Parser of label selectors, with the error messages of the API server.
 
 use super::rules::{key_problems, value_problems};
 use super::{Requirement, Test};
 
-/// Reads all requirements of a selector.
+/// Parses all requirements of a selector.
 pub(super) fn requirements(text: &str) -> Result<Vec<Requirement>, String> {
     let mut tokens = Tokens::of(text);
     let mut all = Vec::new();
@@ -11,14 +11,14 @@ pub(super) fn requirements(text: &str) -> Result<Vec<Requirement>, String> {
         return Ok(all);
     }
     loop {
-        if all.is_empty() && !tokens.peek().begins() {
+        if all.is_empty() && !tokens.peek().starts_requirement() {
             return Err(format!("found '{}', expected: !, identifier, or 'end of string'", tokens.peek().text()));
         }
         all.push(requirement(&mut tokens).map_err(|why| format!("unable to parse requirement: {why}"))?);
         match tokens.next() {
             Token::End => return Ok(all),
-            Token::Mark(",") if tokens.peek().begins() => {}
-            Token::Mark(",") => {
+            Token::Symbol(",") if tokens.peek().starts_requirement() => {}
+            Token::Symbol(",") => {
                 return Err(format!("found '{}', expected: identifier after ','", tokens.peek().text()));
             }
             other => return Err(format!("found '{}', expected: ',' or 'end of string'", other.text())),
@@ -26,7 +26,7 @@ pub(super) fn requirements(text: &str) -> Result<Vec<Requirement>, String> {
     }
 }
 
-/// As Go's `ParseInt`: a sign is allowed, in front of at least one digit.
+/// As `ParseInt` of Go: an optional sign and at least one digit.
 pub(super) fn integer(text: &str) -> Option<i64> {
     text.parse().ok()
 }
@@ -45,51 +45,51 @@ fn requirement(tokens: &mut Tokens<'_>) -> Result<Requirement, String> {
 }
 
 fn test(key: &str, tokens: &mut Tokens<'_>) -> Result<Test, String> {
-    if matches!(tokens.peek(), Token::End | Token::Mark(",")) {
+    if matches!(tokens.peek(), Token::End | Token::Symbol(",")) {
         return Ok(Test::Exists);
     }
     Ok(match tokens.next() {
-        Token::Mark("=" | "==") => Test::Equal(value(key, tokens)?),
-        Token::Mark("!=") => Test::NotEqual(value(key, tokens)?),
-        Token::Mark(">") => Test::Above(bound(tokens)?),
-        Token::Mark("<") => Test::Below(bound(tokens)?),
+        Token::Symbol("=" | "==") => Test::Equal(value(key, tokens)?),
+        Token::Symbol("!=") => Test::NotEqual(value(key, tokens)?),
+        Token::Symbol(">") => Test::Above(bound(tokens)?),
+        Token::Symbol("<") => Test::Below(bound(tokens)?),
         Token::Word("in") => Test::In(values(key, tokens)?),
         Token::Word("notin") => Test::NotIn(values(key, tokens)?),
         other => return Err(format!("found '{}', expected: in, notin, =, ==, !=, gt, lt", other.text())),
     })
 }
 
-/// One value; nothing at all stands for the empty one.
+/// Parses one value; a missing one is the empty string.
 fn value(key: &str, tokens: &mut Tokens<'_>) -> Result<Box<str>, String> {
-    let value = exact(tokens)?;
+    let value = optional_word(tokens)?;
     check(key, 0, value)?;
     Ok(value.into())
 }
 
 fn bound(tokens: &mut Tokens<'_>) -> Result<i64, String> {
-    let value = exact(tokens)?;
+    let value = optional_word(tokens)?;
     integer(value).ok_or_else(|| {
         format!("values[0]: Invalid value: {value:?}: for 'Gt', 'Lt' operators, the value must be an integer")
     })
 }
 
-fn exact<'a>(tokens: &mut Tokens<'a>) -> Result<&'a str, String> {
+fn optional_word<'a>(tokens: &mut Tokens<'a>) -> Result<&'a str, String> {
     match tokens.peek() {
-        Token::End | Token::Mark(",") => Ok(""),
+        Token::End | Token::Symbol(",") => Ok(""),
         Token::Word(value) => {
             tokens.next();
             Ok(value)
         }
-        Token::Mark(other) => Err(format!("found '{other}', expected: identifier")),
+        Token::Symbol(other) => Err(format!("found '{other}', expected: identifier")),
     }
 }
 
-/// `(a,b)`. Where a value is missing it is the empty one: `()`, `(a,)`, `(,a)`, `(a,,b)`.
+/// Parses `(a,b)`. A missing value is the empty string: `()`, `(a,)`, `(,a)`, `(a,,b)`.
 fn values(key: &str, tokens: &mut Tokens<'_>) -> Result<Vec<Box<str>>, String> {
     if !tokens.take("(") {
         return Err(format!("found '{}' expected: '('", tokens.peek().text()));
     }
-    if !matches!(tokens.peek(), Token::Word(_) | Token::Mark("," | ")")) {
+    if !matches!(tokens.peek(), Token::Word(_) | Token::Symbol("," | ")")) {
         return Err(format!("found '{}', expected: ',', ')' or identifier", tokens.peek().text()));
     }
     let mut all = Vec::new();
@@ -99,12 +99,12 @@ fn values(key: &str, tokens: &mut Tokens<'_>) -> Result<Vec<Box<str>>, String> {
                 tokens.next();
                 all.push(value);
             }
-            Token::Mark("," | ")") => all.push(""),
+            Token::Symbol("," | ")") => all.push(""),
             other => return Err(format!("found '{}', expected: ',', or identifier", other.text())),
         }
         match tokens.next() {
-            Token::Mark(",") => {}
-            Token::Mark(")") => break,
+            Token::Symbol(",") => {}
+            Token::Symbol(")") => break,
             other => return Err(format!("found '{}', expected: ',' or ')'", other.text())),
         }
     }
@@ -124,14 +124,14 @@ fn check(key: &str, at: usize, value: &str) -> Result<(), String> {
 #[derive(Debug, Clone, Copy)]
 enum Token<'a> {
     Word(&'a str),
-    Mark(&'a str),
+    Symbol(&'a str),
     End,
 }
 
 impl<'a> Token<'a> {
     fn text(self) -> &'a str {
         match self {
-            Self::Word(text) | Self::Mark(text) => text,
+            Self::Word(text) | Self::Symbol(text) => text,
             Self::End => "",
         }
     }
@@ -140,9 +140,9 @@ impl<'a> Token<'a> {
         matches!(self, Self::End)
     }
 
-    /// Whether a requirement can begin here.
-    fn begins(self) -> bool {
-        matches!(self, Self::Word(_) | Self::Mark("!"))
+    /// Whether a requirement can start with this token.
+    fn starts_requirement(self) -> bool {
+        matches!(self, Self::Word(_) | Self::Symbol("!"))
     }
 }
 
@@ -164,23 +164,23 @@ impl<'a> Tokens<'a> {
 
     fn next(&mut self) -> Token<'a> {
         let blank = [' ', '\t', '\r', '\n'];
-        let mark = ['=', '!', '(', ')', ',', '>', '<'];
+        let symbols = ['=', '!', '(', ')', ',', '>', '<'];
         let text = self.rest.trim_start_matches(blank);
         let scanned = match text.chars().next() {
             None => Token::End,
-            Some(first) if mark.contains(&first) => {
-                Token::Mark(&text[..if text.starts_with("==") || text.starts_with("!=") { 2 } else { 1 }])
+            Some(first) if symbols.contains(&first) => {
+                Token::Symbol(&text[..if text.starts_with("==") || text.starts_with("!=") { 2 } else { 1 }])
             }
             Some(_) => {
-                Token::Word(&text[..text.find(|c| blank.contains(&c) || mark.contains(&c)).unwrap_or(text.len())])
+                Token::Word(&text[..text.find(|c| blank.contains(&c) || symbols.contains(&c)).unwrap_or(text.len())])
             }
         };
         self.rest = &text[scanned.text().len()..];
         std::mem::replace(&mut self.next, scanned)
     }
 
-    fn take(&mut self, mark: &str) -> bool {
-        let found = matches!(self.next, Token::Mark(next) if next == mark);
+    fn take(&mut self, symbol: &str) -> bool {
+        let found = matches!(self.next, Token::Symbol(next) if next == symbol);
         if found {
             self.next();
         }

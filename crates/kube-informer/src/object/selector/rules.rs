@@ -1,4 +1,4 @@
-//! What label keys and values may look like, in the server's words.
+//! Validation of label keys and values, with the error messages of the API server.
 
 const NAME: &str =
     "must consist of alphanumeric characters, '-', '_' or '.', and must start and end with an alphanumeric character";
@@ -7,7 +7,7 @@ const VALUE_EXAMPLES: &str = "(e.g. 'MyValue',  or 'my_value',  or '12345', rege
 const PREFIX: &str = "a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '-' or '.', and must start and end \
 with an alphanumeric character (e.g. 'example.com', regex used for validation is '[a-z0-9]([-a-z0-9]*[a-z0-9])?(\\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*')";
 
-/// What is wrong with a label's key, `example.com/app` or `app`.
+/// Validates a label key, `example.com/app` or `app`; returns the problems.
 pub(super) fn key_problems(key: &str) -> Option<String> {
     let (prefix, name) = match key.split_once('/') {
         None => (None, key),
@@ -42,7 +42,7 @@ pub(super) fn key_problems(key: &str) -> Option<String> {
     (!problems.is_empty()).then(|| problems.join("; "))
 }
 
-/// What is wrong with a label's value.
+/// Validates a label value; returns the problems.
 pub(super) fn value_problems(value: &str) -> Option<String> {
     let mut problems = Vec::new();
     if value.len() > 63 {
