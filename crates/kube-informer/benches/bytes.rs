@@ -1,4 +1,5 @@
-//! What bytes cost on their way in and out: scanning, framing, splitting, cutting, packing, decoding.
+//! Cost of processing object bytes: scanning, framing, splitting lists, cutting fields, packing,
+//! decoding.
 #![allow(missing_docs, reason = "criterion's macros write an undocumented function")]
 
 use std::hint::black_box;
@@ -14,7 +15,7 @@ use serde::Deserialize;
 use serde::de::IgnoredAny;
 use serde_json::value::RawValue;
 
-/// What a TLS record brings at most.
+/// Maximum payload of a TLS record.
 const CHUNK: usize = 16 << 10;
 
 #[derive(Deserialize)]
@@ -38,8 +39,8 @@ fn chunks(bytes: &[u8]) -> Vec<Bytes> {
     bytes.chunks(CHUNK).map(Bytes::copy_from_slice).collect()
 }
 
-/// Many different objects, one after another, so that neither caches nor branch predictors know them by heart.
-fn in_turn<'a, T>(values: &'a [T]) -> impl FnMut() -> &'a T {
+/// Cycles through many different objects, so that caches and branch predictors cannot memorize one.
+fn cycle<'a, T>(values: &'a [T]) -> impl FnMut() -> &'a T {
     let mut at = 0;
     move || {
         at = (at + 1) % values.len();
@@ -52,21 +53,21 @@ fn scanning(c: &mut Criterion) {
     let mean = pods.iter().map(Bytes::len).sum::<usize>() / pods.len();
     let mut group = c.benchmark_group("scan one pod");
     group.throughput(Throughput::Bytes(mean as u64));
-    let mut next = in_turn(&pods);
+    let mut next = cycle(&pods);
     group.bench_function("skip by blocks", |b| b.iter(|| Skip::default().feed(&next()[1..])));
-    let mut next = in_turn(&pods);
+    let mut next = cycle(&pods);
     group.bench_function("serde IgnoredAny", |b| b.iter(|| serde_json::from_slice::<IgnoredAny>(next())));
-    let mut next = in_turn(&pods);
+    let mut next = cycle(&pods);
     group.bench_function("serde RawValue", |b| {
         b.iter(|| serde_json::from_slice::<&RawValue>(black_box(next())).map(|raw| raw.get().len()));
     });
-    let mut next = in_turn(&pods);
+    let mut next = cycle(&pods);
     group.bench_function("metadata", |b| b.iter(|| scan(next(), Extent::Metadata).map(|found| found.has_metadata)));
-    let mut next = in_turn(&pods);
+    let mut next = cycle(&pods);
     group.bench_function("whole", |b| b.iter(|| scan(next(), Extent::Whole).map(|found| found.has_metadata)));
     let path = "spec.nodeName".parse().expect("a path");
     let objects = accepted(&encoder(Keep::Plain), &pods);
-    let mut next = in_turn(&objects);
+    let mut next = cycle(&objects);
     group.bench_function("value at spec.nodeName", |b| b.iter(|| next().value_at(&path)));
     group.finish();
 }
@@ -116,9 +117,9 @@ fn cutting(c: &mut Criterion) {
     let pods = pods(500);
     let mut group = c.benchmark_group("cut managedFields");
     let cutter = FieldCutter::new(["metadata.managedFields".parse().expect("a path")]);
-    let mut next = in_turn(&pods);
+    let mut next = cycle(&pods);
     group.bench_function("bytes", |b| b.iter(|| cutter.cut(next())));
-    let mut next = in_turn(&pods);
+    let mut next = cycle(&pods);
     group.bench_function("serde Value", |b| {
         b.iter(|| {
             let mut value: serde_json::Value = serde_json::from_slice(next()).expect("JSON");
@@ -140,7 +141,7 @@ fn accepted(encoder: &BodyEncoder, pods: &[Bytes]) -> Vec<Obj<Untyped>> {
     pods.iter().map(|pod| encoder.accept(pod, Arrival::Listed).expect("a pod")).collect()
 }
 
-/// A keeper whose dictionary is settled, and 5,000 objects packed with it.
+/// An encoder with its final dictionary, and the objects packed with it.
 fn settled(keep: Keep, pods: &[Bytes]) -> (BodyEncoder, Vec<Obj<Untyped>>) {
     let encoder = encoder(keep);
     let objects = accepted(&encoder, pods);
@@ -158,35 +159,35 @@ fn keeping(c: &mut Criterion) {
     let mut group = c.benchmark_group("keep one pod");
     for keep in [Keep::Plain, Keep::Compact] {
         let (encoder, objects) = settled(keep, &pods);
-        let mut next = in_turn(&pods);
+        let mut next = cycle(&pods);
         group.bench_with_input(BenchmarkId::new("accept", format!("{keep:?}")), &encoder, |b, encoder| {
             b.iter_batched(&mut next, |pod| encoder.accept(pod, Arrival::Listed), BatchSize::SmallInput);
         });
-        let mut next = in_turn(&objects);
+        let mut next = cycle(&objects);
         group.bench_function(BenchmarkId::new("json", format!("{keep:?}")), |b| b.iter(|| next().json()));
-        let mut next = in_turn(&objects);
+        let mut next = cycle(&objects);
         group.bench_function(BenchmarkId::new("annotation", format!("{keep:?}")), |b| {
             b.iter(|| next().annotation("none"));
         });
-        let mut next = in_turn(&objects);
+        let mut next = cycle(&objects);
         group.bench_function(BenchmarkId::new("get Pod", format!("{keep:?}")), |b| {
             b.iter(|| next().fresh_handle().cast::<Pod>().get().map(|pod| pod.metadata.name.is_some()));
         });
-        let mut next = in_turn(&objects);
+        let mut next = cycle(&objects);
         group.bench_function(BenchmarkId::new("get projection", format!("{keep:?}")), |b| {
             b.iter(|| next().fresh_handle().cast::<PodIp>().get().map(|pod| pod.status.pod_ip.is_some()));
         });
     }
-    let mut next = in_turn(&pods);
+    let mut next = cycle(&pods);
     group.bench_function("serde Pod", |b| b.iter(|| serde_json::from_slice::<Pod>(next())));
 
     let encoder = BodyEncoder::new(BodyEncoderSettings::default());
     let objects = accepted(&encoder, &pods[..500]);
-    let mut next = in_turn(&objects);
+    let mut next = cycle(&objects);
     group.bench_function("get Pod again and again", |b| {
         b.iter(|| next().fresh_handle().cast::<Pod>().get().map(|pod| pod.metadata.name.is_some()));
     });
-    let mut next = in_turn(&objects);
+    let mut next = cycle(&objects);
     group.bench_function("make and drop a handle", |b| b.iter(|| next().fresh_handle()));
     group.finish();
 }

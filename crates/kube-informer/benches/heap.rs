@@ -1,8 +1,10 @@
-//! Bytes held for each object, by policy, on the generator's pods, next to what zstd-3 with a dictionary of 110 KB makes of them.
+//! Bytes per object, by policy, for the generated pods, compared to zstd level 3 with a dictionary
+//! of 110 KB.
 //!
-//! `cargo bench -p kube-informer --bench heap -- [pods]`. "held" is what the allocator was asked for plus sixteen bytes for each
-//! allocation (its header and rounding), everything included: key, metadata, the store, its label sets, the dictionary.
-//! "resident" is the growth of the process, which also holds what zstd allocates by itself.
+//! `cargo bench -p kube-informer --bench heap -- [pods]`. "held" is the bytes requested from the
+//! allocator plus sixteen per allocation (header and rounding), everything included: key, metadata,
+//! the store, its label sets, the dictionary. "resident" is the growth of the process, which also
+//! includes what zstd allocates itself.
 
 use std::alloc::System;
 use std::process::ExitCode;
@@ -19,10 +21,10 @@ use stats_alloc::{INSTRUMENTED_SYSTEM, Region, StatsAlloc};
 #[global_allocator]
 static ALLOCATOR: &StatsAlloc<System> = &INSTRUMENTED_SYSTEM;
 
-/// How many objects arrive while a dictionary is being trained on another thread.
+/// Number of objects that arrive while a dictionary is trained on another thread.
 const TRAINING_TAKES: usize = 3000;
 
-/// What an allocation costs beside its bytes.
+/// Overhead per allocation.
 const HEADER: usize = 16;
 
 fn main() -> ExitCode {
@@ -59,14 +61,14 @@ fn main() -> ExitCode {
     verdict
 }
 
-/// Pods in the order in which a server lists them.
+/// Pods in the order of a list response.
 fn as_listed(count: u64) -> Vec<Sample> {
     let mut pods: Vec<_> = Generator::new(7).pods(count).collect();
     pods.sort_by(|a, b| (a.namespace(), a.name()).cmp(&(b.namespace(), b.name())));
     pods
 }
 
-/// The mean size under zstd-3 with a dictionary trained on one in a hundred.
+/// The mean size with zstd level 3 and a dictionary trained on one pod in a hundred.
 fn reference(pods: &[Sample]) -> usize {
     let samples: Vec<&[u8]> = pods.iter().step_by(100).map(Sample::bytes).collect();
     let dictionary = zstd::dict::from_samples(&samples, 110 << 10).expect("a dictionary");
@@ -78,7 +80,8 @@ struct Row {
     held: usize,
     resident: usize,
     allocations: f64,
-    /// Of what is held in the end: at most while the first list came in, and while a list of nothing but new versions did.
+    /// Peak memory relative to the final size: during the first list, and during a relist in which
+    /// every object has a new version.
     peaks: (f64, f64),
     accept: Duration,
     pack: Duration,
@@ -119,7 +122,7 @@ fn hold(keep: Keep, pods: &[Sample]) -> Row {
     }
 }
 
-/// A keeper and a store.
+/// A body encoder and a store.
 struct Cache {
     encoder: BodyEncoder,
     store: Store,
@@ -168,7 +171,7 @@ impl Cache {
         }
     }
 
-    /// What happens while nothing does.
+    /// Packs and trains until nothing is left to do, as an idle informer does.
     fn settle(&mut self) {
         for tick in 0.. {
             let start = Instant::now();
@@ -185,7 +188,7 @@ impl Cache {
     }
 }
 
-/// Bytes of the process in memory; zero where the system does not say.
+/// Resident bytes of the process; zero where `/proc` is not available.
 fn resident() -> usize {
     let pages = std::fs::read_to_string("/proc/self/statm").ok().and_then(|text| text.split(' ').nth(1)?.parse().ok());
     pages.unwrap_or(0_usize) * 4096

@@ -1,4 +1,5 @@
-//! What the store costs: applying, keeping indexes, getting, listing, selecting; and what readers cost the writer.
+//! Cost of store operations: apply, index maintenance, get, list, select; and of reader contention
+//! for the writer.
 #![allow(missing_docs, reason = "criterion's macros write an undocumented function")]
 
 use std::hint::black_box;
@@ -15,7 +16,7 @@ const PODS: u64 = 100_000;
 const READERS: usize = 16;
 const ROUNDS: usize = 7;
 
-/// Small pods: what a body holds is nothing to the store.
+/// Small pods: the size of a body does not matter to the store.
 fn pod(encoder: &BodyEncoder, number: u64, version: u64, arrival: Arrival) -> Obj<Untyped> {
     let json = format!(
         r#"{{"kind":"Pod","apiVersion":"v1","metadata":{{"name":"deployment-{number:06}-7c9f5b{:05}","namespace":"namespace-{:04}","uid":"0b2f3c4d-5e6f-7081-92a3-{number:012x}","resourceVersion":"{version}","labels":{{"app":"app-{}","pod-template-hash":"{:08x}"}}}},"spec":{{"nodeName":"node-{}"}},"status":{{"phase":"Running"}}}}"#,
@@ -45,7 +46,7 @@ fn filled(encoder: &BodyEncoder) -> Store {
     store
 }
 
-/// Updates in a scattered order, with versions that only grow.
+/// Updates in pseudo-random order, with increasing versions.
 fn updates<'a>(encoder: &'a BodyEncoder, version: &'a mut u64) -> impl FnMut(usize) -> Vec<Delta> + 'a {
     move |count| {
         let mut next = || {
@@ -133,10 +134,11 @@ fn read(c: &mut Criterion) {
     }
 }
 
-/// The 99th percentile of applying one change while 16 threads list everything in a loop, beside two controls: the same threads
-/// spinning, and the same threads listing another store, which costs the writer its cache and nothing else. The writer is busy
-/// (one change after another) or paced (it sleeps between bursts, so that its first change finds cold caches whoever filled them).
-/// What tidying up after each change takes stands beside it.
+/// Latency of applying one change while 16 threads list everything in a loop, compared to two
+/// controls: the same threads spinning, and the same threads listing another store, which costs the
+/// writer only cache capacity. The writer is busy (one change after another) or paced (it sleeps
+/// between bursts, so that its first change always finds cold caches). The cost of tidying up after
+/// each change is reported next to it.
 fn contention(_: &mut Criterion) {
     let encoder = encoder(Keep::Plain);
     let (mut store, other) = (filled(&encoder), filled(&encoder));
@@ -153,11 +155,11 @@ fn contention(_: &mut Criterion) {
     let mut version = PODS;
     let mut next = updates(&encoder, &mut version);
     for (writer, pause) in [("busy", None), ("paced", Some(Duration::from_micros(200)))] {
-        // Interleaved, so that what else the machine does hits every row alike.
+        // Interleaved, so that other load on the machine affects every row alike.
         let mut figures = vec![[const { Vec::new() }; 4]; rows.len()];
         for _ in 0..ROUNDS {
             for ((_, work), [applied, applied_99, tidied, tidied_99]) in rows.iter().zip(&mut figures) {
-                let mut taken = beside(*work, || next(64), &mut store, pause);
+                let mut taken = measure_under_load(*work, || next(64), &mut store, pause);
                 for (of, medians, tails) in
                     [(&mut taken.applied, applied, applied_99), (&mut taken.tidied, tidied, tidied_99)]
                 {
@@ -175,22 +177,22 @@ fn contention(_: &mut Criterion) {
     }
 }
 
-/// How long each change took, and tidying up after it.
+/// Durations of each change and of tidying up after it.
 #[derive(Default)]
-struct Taken {
+struct Durations {
     applied: Vec<Duration>,
     tidied: Vec<Duration>,
 }
 
-/// How long changes take while 16 threads do some work.
-fn beside(
+/// Measures changes while 16 threads run `work`.
+fn measure_under_load(
     work: &(dyn Fn() + Sync),
     mut next: impl FnMut() -> Vec<Delta>,
     store: &mut Store,
     pause: Option<Duration>,
-) -> Taken {
+) -> Durations {
     let stop = AtomicBool::new(false);
-    let mut taken = Taken::default();
+    let mut taken = Durations::default();
     std::thread::scope(|scope| {
         for _ in 0..READERS {
             scope.spawn(|| {

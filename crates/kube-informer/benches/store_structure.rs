@@ -1,8 +1,9 @@
-//! The choice of the store's structure, by figures: 100,000 keys in four structures.
+//! Compares four candidate data structures of the store, with 100,000 keys.
 //!
-//! get, update and list alone; then the latency of an update while 16 threads list everything in a loop, against a
-//! control in which the same 16 threads spin elsewhere. Everything but the last is a mean; ratios are to the hash map
-//! behind a lock. Machines are noisy: look at ratios, and run it twice.
+//! Measures get, update and list alone; then the latency of an update while 16 threads list
+//! everything in a loop, compared to a control in which the same 16 threads spin. All values but
+//! the latency are means; ratios are relative to the spinning control. Machines are noisy: compare
+//! ratios, and run it twice.
 
 #![allow(missing_docs, reason = "a benchmark has no users")]
 #![allow(dead_code, reason = "the HAMT is compiled into this benchmark whole")]
@@ -39,14 +40,14 @@ impl Object {
 type Shared = Arc<Object>;
 type Build = fn(&[Shared]) -> Box<dyn Structure>;
 
-/// What every candidate must do. One thread calls `update`.
+/// Interface of the candidates. Only one thread calls `update`.
 trait Structure: Sync {
-    /// `at`: where the slash is, as a parsed key knows it.
+    /// `at`: position of the slash, which a parsed key knows.
     fn get(&self, key: &str, at: usize) -> Option<Shared>;
     fn update(&self, object: Shared);
-    /// Calls for each object of one snapshot.
+    /// Visits each object of one snapshot.
     fn walk(&self, each: &mut dyn FnMut(&Shared));
-    /// What may be done after an update has been told.
+    /// Deferred cleanup, after an update is delivered.
     fn tidy(&self) {}
     fn list(&self) -> Vec<Shared> {
         let mut all = Vec::with_capacity(KEYS);
@@ -58,18 +59,18 @@ trait Structure: Sync {
 fn main() {
     let objects = objects();
     let order = shuffled();
-    // Probes and fresh versions are made before anything is timed.
+    // Probes are created before anything is timed.
     let probes: Vec<String> = order.iter().map(|&at| objects[at].key.to_string()).collect();
     let builds: [(&str, Build); 4] = [
-        ("hash map behind a lock", |all| Box::new(Locked::new(all))),
-        ("two maps in turn", |all| Box::new(Pair::new(all))),
+        ("hash map behind a lock", |all| Box::new(LockedMap::new(all))),
+        ("two maps in turn", |all| Box::new(DoubleBuffer::new(all))),
         ("shards, copied on write", |all| Box::new(Shards::new(all))),
-        ("trie of shared nodes", |all| Box::new(Woven::new(all))),
+        ("trie of shared nodes", |all| Box::new(NestedHamt::new(all))),
     ];
     println!("{:<26}{:>10}{:>10}{:>10}{:>10}{:>8}", "ns (list, walk: us)", "get", "update", "list", "walk", "B/key");
     for (name, build) in &builds {
         let before = resident();
-        // Ten of them, because the resident size is counted in pages.
+        // Ten instances, because the resident size is measured in pages.
         let all: Vec<_> = (0..10).map(|_| build(&objects)).collect();
         let bytes = resident().saturating_sub(before) / (10 * KEYS);
         drop(all);
@@ -103,7 +104,7 @@ fn main() {
     }
 }
 
-/// Percentiles of single updates, in microseconds, paced as a watch paces them.
+/// Percentiles of single updates in microseconds, paced like watch events.
 fn latency(
     structure: &dyn Structure,
     objects: &[Shared],
@@ -140,7 +141,7 @@ fn latency(
     (taken[taken.len() / 2], taken[taken.len() * 99 / 100], taken[taken.len() - 1])
 }
 
-/// Nanoseconds per item, the best of some rounds.
+/// Nanoseconds per item, best of several rounds.
 fn mean(rounds: usize, items: usize, mut run: impl FnMut()) -> f64 {
     let mut best = f64::MAX;
     for _ in 0..rounds {
@@ -179,9 +180,9 @@ fn shuffled() -> Vec<usize> {
     order
 }
 
-struct Locked(RwLock<HashMap<Box<str>, Shared>>);
+struct LockedMap(RwLock<HashMap<Box<str>, Shared>>);
 
-impl Locked {
+impl LockedMap {
     fn new(all: &[Shared]) -> Self {
         let structure = Self(RwLock::default());
         all.iter().for_each(|object| structure.update(Arc::clone(object)));
@@ -189,7 +190,7 @@ impl Locked {
     }
 }
 
-impl Structure for Locked {
+impl Structure for LockedMap {
     fn get(&self, key: &str, _at: usize) -> Option<Shared> {
         self.0.read().get(key).cloned()
     }
@@ -219,15 +220,16 @@ fn put(map: &mut HashTable<Shared>, hasher: &DefaultHashBuilder, hash: u64, obje
     }
 }
 
-/// The writer fills the map that readers do not see, swaps, and brings the other one up to date before the next write:
-/// by what it missed, or by a copy if a slow reader still holds it.
-struct Pair {
+/// Double buffering: the writer updates the map that readers do not see, swaps, and brings the
+/// other one up to date before the next write: by replaying the missed updates, or by a copy if a
+/// slow reader still holds it.
+struct DoubleBuffer {
     hasher: DefaultHashBuilder,
     front: ArcSwap<HashTable<Shared>>,
     back: Mutex<(Arc<HashTable<Shared>>, Vec<Shared>)>,
 }
 
-impl Pair {
+impl DoubleBuffer {
     fn new(all: &[Shared]) -> Self {
         let (hasher, mut map) = (DefaultHashBuilder::default(), HashTable::new());
         for object in all {
@@ -238,7 +240,7 @@ impl Pair {
     }
 }
 
-impl Structure for Pair {
+impl Structure for DoubleBuffer {
     fn get(&self, key: &str, _at: usize) -> Option<Shared> {
         let hash = self.hasher.hash_one(key);
         self.front.load().find(hash, |object| *object.key == *key).cloned()
@@ -264,7 +266,8 @@ impl Structure for Pair {
     }
 }
 
-/// A directory of small hash maps, each shared with snapshots until it is written.
+/// Copy-on-write shards: a directory of small hash maps, each shared with snapshots until it is
+/// written.
 struct Shards {
     hasher: DefaultHashBuilder,
     all: ArcSwap<Vec<Arc<HashTable<Shared>>>>,
@@ -302,17 +305,17 @@ impl Structure for Shards {
     }
 }
 
-/// The one that was chosen, as the store uses it: namespaces, and in each of them names.
-struct Woven {
+/// The chosen one, as in the store: a HAMT of namespaces, each with a HAMT of names.
+struct NestedHamt {
     hasher: DefaultHashBuilder,
-    front: ArcSwap<Hamt<Space>>,
-    back: Mutex<(Hamt<Space>, Retired)>,
+    front: ArcSwap<Hamt<Namespace>>,
+    back: Mutex<(Hamt<Namespace>, DeferredDrops)>,
 }
 
-type Retired = Vec<Arc<Hamt<Space>>>;
+type DeferredDrops = Vec<Arc<Hamt<Namespace>>>;
 
 #[derive(Clone)]
-struct Space {
+struct Namespace {
     name: Arc<str>,
     entries: Hamt<Entry>,
 }
@@ -324,18 +327,18 @@ struct Entry {
     slot: u32,
 }
 
-impl Woven {
+impl NestedHamt {
     fn new(all: &[Shared]) -> Self {
         let (hasher, mut trie) = (DefaultHashBuilder::default(), Hamt::new());
         all.iter().for_each(|object| Self::put(&hasher, &mut trie, object));
         Self { hasher, front: ArcSwap::from_pointee(trie.clone()), back: Mutex::new((trie, Vec::new())) }
     }
 
-    fn put(hasher: &DefaultHashBuilder, spaces: &mut Hamt<Space>, object: &Shared) {
+    fn put(hasher: &DefaultHashBuilder, spaces: &mut Hamt<Namespace>, object: &Shared) {
         let (namespace, name) = object.split();
         let hash = hasher.hash_one(namespace) as u32;
         if spaces.get(hash, |space| *space.name == *namespace).is_none() {
-            spaces.insert(hash, Space { name: namespace.into(), entries: Hamt::new() }, |_| false);
+            spaces.insert(hash, Namespace { name: namespace.into(), entries: Hamt::new() }, |_| false);
         }
         let space = spaces.get_mut(hash, |space| *space.name == *namespace).expect("was put in");
         let entry = Entry { object: Arc::clone(object), labels: 0, slot: 0 };
@@ -343,7 +346,7 @@ impl Woven {
     }
 }
 
-impl Structure for Woven {
+impl Structure for NestedHamt {
     fn get(&self, key: &str, at: usize) -> Option<Shared> {
         let (namespace, name) = (&key[..at], &key[at + 1..]);
         let all = self.front.load();
@@ -354,11 +357,11 @@ impl Structure for Woven {
 
     fn update(&self, object: Shared) {
         let mut back = self.back.lock();
-        let (back, retired) = &mut *back;
+        let (back, deferred) = &mut *back;
         Self::put(&self.hasher, back, &object);
         let before = self.front.swap(Arc::new(back.clone()));
         if Arc::strong_count(&before) > 1 {
-            retired.push(before);
+            deferred.push(before);
         }
     }
 

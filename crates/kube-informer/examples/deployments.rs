@@ -1,5 +1,6 @@
-//! Watches deployments through a factory: a line for each that is added, updated or deleted, with its replicas before and after; then a
-//! numbered list of those in `kube-system`, out of the cache.
+//! Watches deployments through a factory: prints a line for each that is added, updated or deleted,
+//! with its replicas before and after; then a numbered list of those in `kube-system`, from the
+//! cache.
 //!
 //! ```text
 //! cargo run -p kube-informer --example deployments                 # an API server in the process
@@ -21,15 +22,15 @@ use tokio::sync::Notify;
 
 #[tokio::main]
 async fn main() -> Result<(), Box<dyn Error>> {
-    let there =
+    let objects =
         [deployment("kube-system", "coredns"), deployment("kube-system", "metrics"), deployment("default", "web")];
-    let cluster = Cluster::from_args(there).await?;
+    let cluster = Cluster::from_args(objects).await?;
 
-    // Every 30 seconds everything is told again, out of the cache.
+    // Every 30 seconds a resync delivers every object again, from the cache.
     let factory = Factory::builder(cluster.client()).defaults(|all| all.resync(Duration::from_secs(30))).build()?;
     let deployments = factory.informer::<Deployment>();
     let deleted = Arc::new(Notify::new());
-    let heard = Arc::clone(&deleted);
+    let on_deleted = Arc::clone(&deleted);
     let printer = deployments.on_event(move |event| match &event {
         Event::Added { object, .. } => println!("added {}, {} replicas", object.key(), replicas(object)),
         Event::Updated { new, origin: Origin::Resync, .. } => println!("still there: {}", new.key()),
@@ -38,11 +39,11 @@ async fn main() -> Result<(), Box<dyn Error>> {
         }
         Event::Deleted { last, .. } => {
             println!("deleted {}", last.key());
-            heard.notify_one();
+            on_deleted.notify_one();
         }
     });
     factory.start();
-    printer.synced().await?; // the cache is full, and the printer has heard all of it
+    printer.synced().await?; // the cache is complete and the printer has received all of it
 
     let lister = deployments.lister();
     for (nth, deployment) in lister.namespace("kube-system").sorted().iter().enumerate() {
@@ -50,10 +51,10 @@ async fn main() -> Result<(), Box<dyn Error>> {
     }
 
     if let Some(server) = cluster.server() {
-        happen(server)?;
+        change(server)?;
         deleted.notified().await;
     }
-    cluster.linger().await?;
+    cluster.watch_until_ctrl_c().await?;
     factory.shutdown().await;
     println!("{} deployments are left in the cache", lister.count());
     Ok(())
@@ -64,8 +65,8 @@ fn replicas(deployment: &Obj<Deployment>) -> i32 {
     deployment.and_then(|deployment| deployment.status.as_ref()?.replicas).unwrap_or_default()
 }
 
-/// What happens in the cluster that is made up.
-fn happen(server: &Server) -> Result<(), Box<dyn Error>> {
+/// Changes the embedded cluster.
+fn change(server: &Server) -> Result<(), Box<dyn Error>> {
     let deployments = server.objects("apps/v1", "Deployment")?.namespace("default");
     deployments.patch_status("web", &json!({"status": {"replicas": 3}}))?;
     deployments.delete("web")?;

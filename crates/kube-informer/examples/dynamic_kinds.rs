@@ -1,9 +1,10 @@
-//! A kind that is known only at run time, found by the name a person types; its metadata alone; and a struct with the two fields that are
-//! needed. The kind does not even exist when the program starts.
+//! Reads a kind that is known only at run time, looked up by name: as a dynamic object, as metadata
+//! only, and as a struct with the two fields that are needed. The kind is not even defined when the
+//! program starts.
 //!
 //! ```text
 //! cargo run -p kube-informer --example dynamic_kinds                 # an API server in the process
-//! cargo run -p kube-informer --example dynamic_kinds -- --kubeconfig # a real cluster: its definitions of custom resources
+//! cargo run -p kube-informer --example dynamic_kinds -- --kubeconfig # a real cluster: its custom resource definitions
 //! ```
 
 mod support;
@@ -17,7 +18,7 @@ use serde::Deserialize;
 use serde_json::json;
 use support::Cluster;
 
-/// What is needed of a widget. Serde skips the rest.
+/// The fields that are needed of a widget. Serde skips the rest.
 #[derive(Deserialize)]
 struct Widget {
     spec: Spec,
@@ -33,7 +34,7 @@ struct Spec {
 #[tokio::main]
 async fn main() -> Result<(), Box<dyn Error>> {
     let cluster = Cluster::from_args([]).await?;
-    // A kind that is not there yet is waited for.
+    // Waits for kinds that are not defined yet.
     let factory = Factory::builder(cluster.client()).defaults(|all| all.when_refused(WhenRefused::Wait)).build()?;
     factory.start();
 
@@ -49,7 +50,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
     early.wait_until(ObjectKey::namespaced("default", "right"), |widget| widget.is_some()).await?;
     println!("now it is, with {} objects", early.lister().count());
 
-    // By name, as a person types it: the same cache, read as whatever is wanted.
+    // Looks up the short name. Both informers share one cache; the metadata has its own.
     let dynamic = factory.informer_named("wd").await?;
     let metadata: Informer<PartialObjectMeta<DynamicObject>> = factory.informer_for(dynamic.resource().clone());
     metadata.synced().await?;
@@ -64,7 +65,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
         println!("{} has tier {:?}, and nothing else was sent", widget.name(), widget.label("tier").unwrap_or("none"));
     }
 
-    // What is heard is typed as well.
+    // Events are typed as well.
     let mut events = early.subscribe();
     server.objects("example.com/v1", "Widget")?.patch("left", &json!({"spec": {"colour": "green"}}))?;
     while let Some(event) = events.next().await {
@@ -77,7 +78,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-/// The custom resources of a real cluster, one informer for each, metadata only.
+/// Counts the custom resources of a real cluster, with one metadata-only informer per kind.
 async fn definitions(factory: &Factory) -> Result<(), Box<dyn Error>> {
     let definitions = factory.informer_named("crd").await?;
     definitions.synced().await?;
@@ -96,7 +97,7 @@ fn fields(data: &serde_json::Value) -> String {
     names.map(String::as_str).collect::<Vec<_>>().join(", ")
 }
 
-/// Somebody installs the kind, and makes two objects of it.
+/// Defines the kind and creates two objects of it.
 fn define(server: &Server) -> Result<(), Box<dyn Error>> {
     server.create(&json!({
         "apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",

@@ -1,4 +1,5 @@
-//! Plain get, list and watch with kube's `Api` beside an informer: what each costs the server, counted.
+//! Compares get, list and watch of the kube `Api` with an informer: counts the requests and bytes
+//! of each.
 //!
 //! ```text
 //! cargo run -p kube-informer --example get_list_watch                  # an API server in the process
@@ -21,8 +22,8 @@ use kube_embedded::generate::Generator;
 use kube_informer::{Informer, ObjectKey};
 use support::Cluster;
 
-/// How often somebody wants to know.
-const TIMES: usize = 20;
+/// Number of reads.
+const READS: usize = 20;
 
 #[tokio::main]
 async fn main() -> Result<(), Box<dyn Error>> {
@@ -30,26 +31,27 @@ async fn main() -> Result<(), Box<dyn Error>> {
     if let Some(server) = cluster.server() {
         server.load(Generator::new(1).pods(200).map(|pod| pod.to_value()))?;
     }
-    let (client, bill) = Bill::on(&cluster.client());
+    let (client, counter) = RequestCounter::wrap(&cluster.client());
     let pods: Api<Pod> = Api::all(client.clone());
     println!("{:<42} {:>8} {:>10}", "", "requests", "bytes");
 
-    // To ask for everything, each time.
+    // A full list for each read.
     let mut known = Vec::new();
-    for _ in 0..TIMES {
+    for _ in 0..READS {
         known = pods.list(&ListParams::default()).await?.items;
     }
-    bill.present(&format!("list of {} pods, {TIMES} times", known.len()));
+    counter.print(&format!("list of {} pods, {READS} times", known.len()));
 
-    // To ask for one.
+    // One object per request.
     let one = known.first().ok_or("there are no pods")?;
     let namespace = Api::<Pod>::namespaced(client.clone(), &one.namespace().unwrap_or_default());
-    for _ in 0..TIMES {
+    for _ in 0..READS {
         namespace.get(&one.name_any()).await?;
     }
-    bill.present(&format!("get of one pod, {TIMES} times"));
+    counter.print(&format!("get of one pod, {READS} times"));
 
-    // To be told: a list for a beginning, then a watch from there, which somebody has to keep up and to remember.
+    // A list, then a watch from its version. The caller has to resume the watch and store the
+    // objects.
     let list = pods.list(&ListParams::default().limit(1)).await?;
     let version = list.metadata.resource_version.unwrap_or_default();
     let mut events = Box::pin(pods.watch(&WatchParams::default().timeout(5), &version).await?);
@@ -62,58 +64,59 @@ async fn main() -> Result<(), Box<dyn Error>> {
         }
     }
     drop(events);
-    bill.present("watch, until something happens");
+    counter.print("watch, until something happens");
 
-    // An informer: the same three, of which only the first asks. It takes its answers compressed.
+    // An informer: only its initial list and its watch are requests, and their responses are
+    // compressed.
     let informer = Informer::<Pod>::builder(client).start();
     informer.synced().await?;
-    bill.present("informer, until it has everything");
+    counter.print("informer, until it has everything");
     let (lister, key) = (informer.lister(), ObjectKey::of(one).ok_or("a pod without a name")?);
     let mut read = 0;
-    for _ in 0..TIMES {
+    for _ in 0..READS {
         read += lister.list().len() + usize::from(lister.get(&key).is_some());
     }
     if let Some(server) = cluster.server() {
         server.objects("v1", "Pod")?.namespace(key.namespace().unwrap_or_default()).delete(key.name())?;
         informer.wait_until(key, |pod| pod.is_none_or(|pod| pod.deletion_timestamp().is_some())).await?;
     }
-    bill.present(&format!("informer, {TIMES} lists, {TIMES} gets and a change"));
+    counter.print(&format!("informer, {READS} lists, {READS} gets and a change"));
     println!("{read} pods came out of the cache.");
     informer.shutdown().await;
     Ok(())
 }
 
-/// What was asked of a server, and how much it answered.
+/// Counts requests and response bytes.
 #[derive(Clone, Default)]
-struct Bill {
+struct RequestCounter {
     requests: Arc<AtomicU64>,
     bytes: Arc<AtomicU64>,
 }
 
-impl Bill {
-    /// A client that does what another one does, and counts.
-    fn on(client: &Client) -> (Client, Self) {
-        let (bill, namespace) = (Self::default(), client.default_namespace().to_owned());
-        let (counting, client) = (bill.clone(), client.clone());
+impl RequestCounter {
+    /// Wraps a client to count its requests.
+    fn wrap(client: &Client) -> (Client, Self) {
+        let (counter, namespace) = (Self::default(), client.default_namespace().to_owned());
+        let (shared, client) = (counter.clone(), client.clone());
         let service = tower::service_fn(move |request: http::Request<Body>| {
-            let (client, bill) = (client.clone(), counting.clone());
+            let (client, counter) = (client.clone(), shared.clone());
             async move {
-                bill.requests.fetch_add(1, Ordering::Relaxed);
+                counter.requests.fetch_add(1, Ordering::Relaxed);
                 let answer = client.send(request).await?;
                 Ok::<_, kube::Error>(answer.map(|body| {
                     body.map_frame(move |frame| {
                         let bytes = frame.data_ref().map_or(0, |data| data.len() as u64);
-                        bill.bytes.fetch_add(bytes, Ordering::Relaxed);
+                        counter.bytes.fetch_add(bytes, Ordering::Relaxed);
                         frame
                     })
                 }))
             }
         });
-        (Client::new(service, namespace), bill)
+        (Client::new(service, namespace), counter)
     }
 
-    /// Prints what was counted since this was last called.
-    fn present(&self, what: &str) {
+    /// Prints the counts since the last call.
+    fn print(&self, what: &str) {
         let (requests, bytes) = (self.requests.swap(0, Ordering::Relaxed), self.bytes.swap(0, Ordering::Relaxed));
         println!("{what:<42} {requests:>8} {bytes:>10}");
     }

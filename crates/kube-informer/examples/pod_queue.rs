@@ -1,4 +1,5 @@
-//! The smallest controller: an informer with one handler, a queue of keys, and a worker that reads from the cache.
+//! A minimal controller: an informer with one handler, a queue of keys, and a worker that reads
+//! from the cache.
 //!
 //! ```text
 //! cargo run -p kube-informer --example pod_queue                  # an API server in the process
@@ -25,7 +26,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
         .build();
     let by_node: Index<Pod, String> = pods.index(node);
 
-    // A key is enough, also of a pod that is gone: whoever takes it out looks for the pod in the cache.
+    // The key is enough, also of a deleted pod: the worker looks up the pod in the cache.
     let queue = WorkQueue::<ObjectKey>::new(RateLimit::default());
     let feed = pods.on_event(queue.enqueue());
     pods.start();
@@ -46,14 +47,14 @@ async fn main() -> Result<(), Box<dyn Error>> {
         server.objects("v1", "Pod")?.namespace("default").delete("job")?;
         progress.wait_for(|done| *done == 4).await?;
     }
-    cluster.linger().await?;
-    queue.drain().await; // what is ready is still done
+    cluster.watch_until_ctrl_c().await?;
+    queue.drain().await; // finishes the items that are ready
     worker.await?;
     pods.shutdown().await;
     Ok(())
 }
 
-/// Several of these could run at once: the queue gives a key to one worker at a time.
+/// Several workers could run concurrently: the queue gives a key to one worker at a time.
 async fn work(queue: WorkQueue<ObjectKey>, pods: Lister<Pod>, done: watch::Sender<usize>) {
     while let Some(item) = queue.next().await {
         match reconcile(&pods, &item, item.attempts()) {
@@ -70,7 +71,7 @@ async fn work(queue: WorkQueue<ObjectKey>, pods: Lister<Pod>, done: watch::Sende
     }
 }
 
-/// Brings one pod where it should be. The database is not ready when it is first asked.
+/// Reconciles one pod. Simulates a failure: the first attempt for `db` is not ready.
 fn reconcile(pods: &Lister<Pod>, key: &ObjectKey, attempts: u32) -> Result<String, &'static str> {
     let Some(pod) = pods.get(key) else { return Ok("gone".to_owned()) };
     if pod.name() == "db" && attempts == 0 {

@@ -1,10 +1,12 @@
-//! Watches the pods of a cluster that is made up on the spot, prints what happens, and reads from the cache.
+//! Watches the pods of an embedded, generated cluster, prints their changes and reads from the
+//! cache.
 //!
 //! ```text
 //! cargo run -p kube-informer --example pods
 //! ```
 //!
-//! Needs no cluster: the API server runs in the process. With `Client::try_default().await?` in its place, the rest is the same.
+//! Needs no cluster: the API server runs in the process. For a real cluster, replace the client by
+//! `Client::try_default().await?`; the rest stays the same.
 
 use std::error::Error;
 use std::net::IpAddr;
@@ -27,47 +29,48 @@ async fn main() -> Result<(), Box<dyn Error>> {
     server.load(cluster.pods(PODS).map(|pod| pod.to_value()))?;
     let client = Client::new(server.service(), "default");
 
-    // An informer: lists once, then watches. Handlers and indexes may be added before or after it starts.
+    // An informer lists once, then watches. Handlers and indexes may be added before or after it is
+    // started.
     let pods = Informer::<Pod>::builder(client.clone()).drop_managed_fields().resync(Duration::from_secs(600)).build();
     let by_ip: Index<Pod, IpAddr> = pods.index(ip);
-    let heard = Arc::new(Notify::new());
-    let deleted = Arc::clone(&heard);
+    let deletion = Arc::new(Notify::new());
+    let on_deleted = Arc::clone(&deletion);
     let printer = pods.on_event(move |event| {
         print(&event);
         if event.is_deleted() {
-            deleted.notify_one();
+            on_deleted.notify_one();
         }
     });
-    let began = Instant::now();
+    let start = Instant::now();
     pods.start();
     printer.synced().await?;
     println!(
         "{} pods after {:.0?}, none of them printed: they were there before.",
         pods.lister().count(),
-        began.elapsed()
+        start.elapsed()
     );
 
-    // What happens in the cluster, handlers hear.
+    // Changes in the cluster are delivered to handlers.
     let mut last = None;
     for nth in 0..3 {
         let mut pod = server.objects("v1", "Pod")?.list().swap_remove(nth);
         cluster.advance(&mut pod, 1);
         last = server.update_status(&pod)?["metadata"]["resourceVersion"].as_str().map(Version::new);
     }
-    let newcomer = cluster.pod(PODS).to_value();
-    server.load([newcomer])?;
-    let gone = pods.lister().sorted().swap_remove(7);
-    let namespace = Api::<Pod>::namespaced(client, gone.namespace().unwrap_or_default());
-    namespace.delete(gone.name(), &DeleteParams::default().grace_period(0)).await?;
+    let new_pod = cluster.pod(PODS).to_value();
+    server.load([new_pod])?;
+    let deleted_pod = pods.lister().sorted().swap_remove(7);
+    let namespace = Api::<Pod>::namespaced(client, deleted_pod.namespace().unwrap_or_default());
+    namespace.delete(deleted_pod.name(), &DeleteParams::default().grace_period(0)).await?;
 
-    // Whoever writes can wait until the cache has it.
+    // A writer can wait until the cache contains its write.
     if let Some(version) = last {
         pods.wait_for(version).await?;
     }
-    pods.wait_until(gone.key().clone(), |pod| pod.is_none()).await?;
-    heard.notified().await;
+    pods.wait_until(deleted_pod.key().clone(), |pod| pod.is_none()).await?;
+    deletion.notified().await;
 
-    // Reads never reach the server. Metadata is at hand; a body is decoded when it is asked for.
+    // Reads never reach the server. Metadata is always decoded; a body is decoded when it is read.
     let lister = pods.lister();
     let requests = server.request_count();
     println!("\nnamespace              pods  ready");

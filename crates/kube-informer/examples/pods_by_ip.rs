@@ -1,4 +1,4 @@
-//! Which pod has this address? An index by whatever a function finds, several values for one object.
+//! Finds pods by IP address: an index with a function, which may return several values per object.
 //!
 //! ```text
 //! cargo run -p kube-informer --example pods_by_ip                  # an API server in the process
@@ -46,7 +46,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
         }
     }
 
-    // The index follows: a pod that goes takes its addresses with it.
+    // The index follows the cache: a deleted pod is removed from it.
     if let Some(server) = cluster.server() {
         let web = pods.lister().sorted().into_iter().find(|pod| pod.name() == "web").ok_or("no pod web")?;
         server.objects("v1", "Pod")?.namespace("default").delete("web")?;
@@ -57,7 +57,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-/// All addresses of a pod. Where a pod has none yet, the index does not have it.
+/// All IP addresses of a pod. A pod without any is not in the index.
 fn ips(pod: &Obj<Pod>) -> Vec<IpAddr> {
     let status = pod.get().ok().and_then(|pod| pod.status.as_ref());
     let all = status.and_then(|status| status.pod_ips.as_ref()).into_iter().flatten();

@@ -1,4 +1,5 @@
-//! Replica sets, services and pods from one factory: one watch each, however many ask, and none more for another view of the pods.
+//! Replica sets, services and pods from one factory: one watch per kind, however many informers are
+//! created, also for another view of the pods.
 //!
 //! ```text
 //! cargo run -p kube-informer --example several_kinds                 # an API server in the process
@@ -19,7 +20,7 @@ use kube_informer::{Factory, Index, Keep, Kind, Obj, Owner};
 use serde::Deserialize;
 use support::Cluster;
 
-/// All that counting pods by node needs of a pod. It is read out of the same cache.
+/// The fields of a pod that counting by node needs. Read from the same cache.
 #[derive(Deserialize)]
 struct PodNode {
     spec: Spec,
@@ -51,7 +52,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
         .defaults(|all| all.drop_managed_fields().resync(Duration::from_secs(600)))
         .kind::<Service>(|services| services.keep(Keep::Plain))
         .build()?;
-    // Each part of a program asks for what it needs, and knows nothing of the others.
+    // Each part of a program gets the informers it needs, independently of the others.
     let (sets, services) = (factory.informer::<ReplicaSet>(), factory.informer::<Service>());
     let pods_by_owner = factory.informer::<Pod>().index(owner);
     let pods_by_node: Index<PodNode, String> =
@@ -78,7 +79,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-/// The replica set that made a pod.
+/// The uid of the replica set that controls a pod.
 fn owner(pod: &Obj<Pod>) -> Option<String> {
     pod.controller().filter(Owner::is::<ReplicaSet>).map(|owner| owner.uid().to_owned())
 }

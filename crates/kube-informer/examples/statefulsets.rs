@@ -1,4 +1,5 @@
-//! Watches stateful sets with list options of one's own: in the cluster this runs in, or else the one that a kubeconfig names.
+//! Watches stateful sets with custom list options: in the cluster this runs in, else in the one of
+//! a kubeconfig.
 //!
 //! ```text
 //! cargo run -p kube-informer --example statefulsets                  # an API server in the process
@@ -29,11 +30,11 @@ async fn main() -> Result<(), Box<dyn Error>> {
     let sets = factory.informer::<StatefulSet>();
 
     let deleted = Arc::new(Notify::new());
-    let heard = Arc::clone(&deleted);
+    let on_deleted = Arc::clone(&deleted);
     let printer = sets.on_event(move |event| {
         print(&event);
         if event.is_deleted() {
-            heard.notify_one();
+            on_deleted.notify_one();
         }
     });
     factory.start();
@@ -43,15 +44,15 @@ async fn main() -> Result<(), Box<dyn Error>> {
     }
 
     if let Some(server) = cluster.server() {
-        live(server)?;
+        change(server)?;
         deleted.notified().await;
     }
-    cluster.linger().await?;
+    cluster.watch_until_ctrl_c().await?;
     factory.shutdown().await;
     Ok(())
 }
 
-/// In-cluster configuration first, then what the command line says.
+/// Uses the in-cluster configuration if there is one, else the command line.
 async fn cluster() -> Result<Cluster, Box<dyn Error>> {
     match Config::incluster() {
         Ok(config) => Cluster::real(config),
@@ -74,13 +75,13 @@ fn print(event: &Event<StatefulSet>) {
     }
 }
 
-/// How many replicas it has, as its status says.
+/// Number of replicas, from the status.
 fn replicas(set: &Obj<StatefulSet>) -> i32 {
     set.get().ok().and_then(|set| set.status.as_ref()).map_or(0, |status| status.replicas)
 }
 
-/// What happens in the cluster that is made up.
-fn live(server: &Server) -> Result<(), Box<dyn Error>> {
+/// Changes the embedded cluster.
+fn change(server: &Server) -> Result<(), Box<dyn Error>> {
     let sets = server.objects("apps/v1", "StatefulSet")?;
     sets.namespace("default").patch_status("trial", &json!({"status": {"replicas": 1}}))?;
     let sets = server.objects("apps/v1", "StatefulSet")?.namespace("kube-system");

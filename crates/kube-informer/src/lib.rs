@@ -87,7 +87,7 @@
 //! 5. *A late handler hears the present state once and then every change*: no duplicates, no gaps.
 //! 6. *A slow handler holds up nobody*: not the cache, not the watch, not another handler. Its
 //!    queue is bounded by its [`Backlog`].
-//! 7. *A panicking handler goes on with the next event.* The panic is counted in the metrics.
+//! 7. *A panicking handler goes on with the next event.* The panic is counted.
 //! 8. *What happened while nobody watched is told, deletions too*: after a lost watch every handler
 //!    receives the difference as events, deletions first.
 //! 9. *A body is decoded once, and only if somebody reads it*, however many handlers and indexes
@@ -100,8 +100,7 @@
 //!     restore of a backup.
 //! 14. *A resync tells everything again without asking the server.* Every object is delivered as an
 //!     update from the cache.
-//! 15. *The last handle to go stops everything.* Dropping all handles of an informer ends its
-//!     tasks.
+//! 15. *The last handle to go stops everything.* A lister is a handle too.
 //! 16. *Shutdown leaves no task and no connection.*
 //! 17. *One watch and one cache serve all who ask a factory for a resource*, whatever type they
 //!     view it as.

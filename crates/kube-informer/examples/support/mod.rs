@@ -1,7 +1,8 @@
-//! What the examples share: a cluster to work with.
+//! Shared by the examples: the cluster to run against.
 //!
-//! Without arguments it is made up on the spot, an API server in the process. With `--kubeconfig PATH`, or `--kubeconfig` alone for
-//! the usual file, it is a real one, of which the examples only read.
+//! Without arguments this is an embedded API server in the process. With `--kubeconfig PATH`, or
+//! `--kubeconfig` alone for the default file, it is a real cluster, from which the examples only
+//! read.
 
 #![allow(dead_code, reason = "each example uses a part of this")]
 
@@ -13,20 +14,20 @@ use kube::{Client, Config};
 use kube_embedded::Server;
 use serde_json::Value;
 
-/// Where an example runs.
+/// The cluster an example runs against.
 pub(crate) enum Cluster {
-    /// An API server in the process, with what the example put there.
-    MadeUp(Server),
-    /// The cluster that a kubeconfig names.
+    /// An API server in the process, with the objects of the example.
+    Embedded(Server),
+    /// The cluster of a kubeconfig.
     Real(Client),
 }
 
 impl Cluster {
-    /// The cluster that the command line asks for; these objects are in it from the start if it is made up.
+    /// The cluster selected on the command line; an embedded one is created with these objects.
     pub(crate) async fn from_args(objects: impl IntoIterator<Item = Value>) -> Result<Self, Box<dyn Error>> {
         match kubeconfig_argument()? {
-            Argument::None => Self::made_up(objects).await,
-            Argument::Usual => Self::real(Config::from_kubeconfig(&KubeConfigOptions::default()).await?),
+            Argument::None => Self::embedded(objects).await,
+            Argument::DefaultFile => Self::real(Config::from_kubeconfig(&KubeConfigOptions::default()).await?),
             Argument::File(path) => {
                 let file = Kubeconfig::read_from(path)?;
                 Self::real(Config::from_custom_kubeconfig(file, &KubeConfigOptions::default()).await?)
@@ -34,13 +35,13 @@ impl Cluster {
         }
     }
 
-    /// An API server in the process, with these objects in it.
-    pub(crate) async fn made_up(objects: impl IntoIterator<Item = Value>) -> Result<Self, Box<dyn Error>> {
+    /// An API server in the process, with these objects.
+    pub(crate) async fn embedded(objects: impl IntoIterator<Item = Value>) -> Result<Self, Box<dyn Error>> {
         let server = Server::builder().in_process().start().await?;
         for object in objects {
             server.create(&object)?;
         }
-        Ok(Self::MadeUp(server))
+        Ok(Self::Embedded(server))
     }
 
     /// The cluster of this configuration.
@@ -48,24 +49,24 @@ impl Cluster {
         Ok(Self::Real(kube_informer::client(config)?))
     }
 
-    /// A client of it.
+    /// A client of the cluster.
     pub(crate) fn client(&self) -> Client {
         match self {
-            Self::MadeUp(server) => Client::new(server.service(), "default"),
+            Self::Embedded(server) => Client::new(server.service(), "default"),
             Self::Real(client) => client.clone(),
         }
     }
 
-    /// The server, if it is ours to change.
+    /// The embedded server, if there is one: the examples may change it.
     pub(crate) fn server(&self) -> Option<&Server> {
         match self {
-            Self::MadeUp(server) => Some(server),
+            Self::Embedded(server) => Some(server),
             Self::Real(_) => None,
         }
     }
 
-    /// Lets a real cluster show what happens in it, until Ctrl-C. What is made up has had its say.
-    pub(crate) async fn linger(&self) -> Result<(), Box<dyn Error>> {
+    /// Keeps watching a real cluster until Ctrl-C; returns at once for an embedded one.
+    pub(crate) async fn watch_until_ctrl_c(&self) -> Result<(), Box<dyn Error>> {
         if let Self::Real(_) = self {
             eprintln!("watching; Ctrl-C ends it");
             tokio::signal::ctrl_c().await?;
@@ -76,7 +77,7 @@ impl Cluster {
 
 enum Argument {
     None,
-    Usual,
+    DefaultFile,
     File(PathBuf),
 }
 
@@ -84,7 +85,7 @@ fn kubeconfig_argument() -> Result<Argument, Box<dyn Error>> {
     let mut arguments = std::env::args_os().skip(1);
     match (arguments.next(), arguments.next(), arguments.next()) {
         (None, _, _) => Ok(Argument::None),
-        (Some(flag), None, _) if flag == "--kubeconfig" => Ok(Argument::Usual),
+        (Some(flag), None, _) if flag == "--kubeconfig" => Ok(Argument::DefaultFile),
         (Some(flag), Some(path), None) if flag == "--kubeconfig" => Ok(Argument::File(path.into())),
         _ => Err("usage: [--kubeconfig [PATH]]".into()),
     }
