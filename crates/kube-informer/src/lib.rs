@@ -77,33 +77,31 @@
 //!
 //! 1. *It lists once, then watches, and reads never reach the server.* It relists only if the watch
 //!    cannot be resumed.
-//! 2. *Readers see a change before handlers hear of it.* A handler that reads the cache finds the
+//! 2. *Readers see a change before handlers receive it.* A handler that reads the cache finds the
 //!    state of its event, or a newer one.
-//! 3. *Every read is of one moment*: a consistent snapshot, indexes included, that neither blocks
-//!    the writer nor is blocked by it.
-//! 4. *The story of each object is whole*: a handler receives one addition, updates from the last
-//!    delivered state with versions that never decrease, and one deletion. The same name with a new
-//!    uid is a new object.
-//! 5. *A late handler hears the present state once and then every change*: no duplicates, no gaps.
-//! 6. *A slow handler holds up nobody*: not the cache, not the watch, not another handler. Its
+//! 3. *Every read is a consistent snapshot*, indexes included, that neither blocks the writer nor
+//!    is blocked by it.
+//! 4. *Each object has one addition, ordered updates and one deletion*: each update starts from the
+//!    last delivered state, with versions that never decrease. The same name with a new uid is a
+//!    new object.
+//! 5. *A late handler receives the current state once and then every change*: no duplicates, no gaps.
+//! 6. *A slow handler delays nothing else*: not the cache, not the watch, not another handler. Its
 //!    queue is bounded by its [`Backlog`].
-//! 7. *A panicking handler goes on with the next event.* The panic is counted.
-//! 8. *What happened while nobody watched is told, deletions too*: after a lost watch every handler
+//! 7. *A panicking handler continues with the next event.* The panic is counted.
+//! 8. *A relist delivers the missed changes, deletions included*: after a lost watch every handler
 //!    receives the difference as events, deletions first.
-//! 9. *A body is decoded once, and only if somebody reads it*, however many handlers and indexes
+//! 9. *A body is decoded at most once, and only when it is read*, however many handlers and indexes
 //!    read the object of one event.
 //! 10. *An object that does not fit its type stops nothing.* Only decoding its body fails.
-//! 11. *Synced says why where waiting cannot help*: if permissions, credentials or resource
+//! 11. *Synced returns an error when waiting cannot help*: if permissions, credentials or resource
 //!     definitions are missing, the wait returns an error, and the informer keeps retrying.
-//! 12. *Whoever waits for the version of their write reads it.*
-//! 13. *When the server goes back the cache follows, and whoever waits learns of it*, as after the
+//! 12. *A caller that waits for the version of its write reads it.*
+//! 13. *When the server goes back the cache follows, and waiting callers get an error*, as after the
 //!     restore of a backup.
-//! 14. *A resync tells everything again without asking the server.* Every object is delivered as an
-//!     update from the cache.
-//! 15. *The last handle to go stops everything.* A lister is a handle too.
+//! 14. *A resync delivers every object again without a request*, as an update from the cache.
+//! 15. *Dropping the last handle stops everything.* A lister is a handle too.
 //! 16. *Shutdown leaves no task and no connection.*
-//! 17. *One watch and one cache serve all who ask a factory for a resource*, whatever type they
-//!     view it as.
+//! 17. *One watch and one cache serve every view of a resource in a factory*, whatever their types.
 //!
 //! Not guaranteed: that every intermediate state of an object is delivered (the server omits states
 //! when a watch is resumed after a list), that events of different objects keep their order across

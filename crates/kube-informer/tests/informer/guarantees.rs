@@ -33,7 +33,7 @@ async fn it_lists_once_then_watches_and_reads_never_reach_the_server() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn readers_see_a_change_before_handlers_hear_of_it() {
+async fn readers_see_a_change_before_handlers_receive_it() {
     let server = server().await;
     let maps = Informer::<ConfigMap>::builder(client(&server)).build();
     let lister = maps.lister();
@@ -67,7 +67,7 @@ async fn readers_see_a_change_before_handlers_hear_of_it() {
 
 /// A snapshot also covers indexes.
 #[tokio::test(start_paused = true)]
-async fn every_read_is_of_one_moment() {
+async fn every_read_is_a_consistent_snapshot() {
     let server = server().await;
     for nth in 0..20 {
         put(&server, "default", &format!("m{nth}"), "old");
@@ -104,7 +104,7 @@ async fn every_read_is_of_one_moment() {
 /// Added once, updated from the last delivered state, deleted once. A new object with the same name
 /// has its own event sequence.
 #[tokio::test(start_paused = true)]
-async fn the_story_of_each_object_is_whole() {
+async fn each_object_has_one_addition_ordered_updates_and_one_deletion() {
     let server = server().await;
     put(&server, "default", "a", "1");
     let maps = Informer::<ConfigMap>::builder(client(&server)).build();
@@ -127,7 +127,7 @@ async fn the_story_of_each_object_is_whole() {
 
 /// Also during a list or a burst of events.
 #[tokio::test(start_paused = true)]
-async fn a_late_handler_hears_the_present_state_once_and_then_every_change() {
+async fn a_late_handler_receives_the_current_state_once_and_then_every_change() {
     let server = server().await;
     for nth in 0..50 {
         put(&server, "default", &format!("m{nth}"), "1");
@@ -153,7 +153,7 @@ async fn a_late_handler_hears_the_present_state_once_and_then_every_change() {
 
 /// Neither the cache nor other handlers; its backlog is bounded.
 #[tokio::test(start_paused = true)]
-async fn a_slow_handler_holds_up_nobody() {
+async fn a_slow_handler_delays_nothing_else() {
     let server = server().await;
     let maps = Informer::<ConfigMap>::builder(client(&server)).build();
     let (gate, slow_story, fast_story) = (Arc::new(Notify::new()), Story::default(), Story::default());
@@ -186,7 +186,7 @@ async fn a_slow_handler_holds_up_nobody() {
 
 /// The event counts as delivered, also for `synced`; the panic is counted.
 #[tokio::test(start_paused = true)]
-async fn a_panicking_handler_goes_on_with_the_next_event() {
+async fn a_panicking_handler_continues_with_the_next_event() {
     let server = server().await;
     for name in ["a", "b", "c"] {
         put(&server, "default", name, "1");
@@ -207,7 +207,7 @@ async fn a_panicking_handler_goes_on_with_the_next_event() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_happened_while_nobody_watched_is_told_deletions_too() {
+async fn a_relist_delivers_the_missed_changes_deletions_included() {
     let server = server().await;
     for name in ["stays", "changes", "goes"] {
         put(&server, "default", name, "1");
@@ -237,7 +237,7 @@ async fn what_happened_while_nobody_watched_is_told_deletions_too() {
 
 /// However many handlers and views read it, while it belongs to the event or is still cached.
 #[tokio::test(start_paused = true)]
-async fn a_body_is_decoded_once_and_only_if_somebody_reads_it() {
+async fn a_body_is_decoded_at_most_once_and_only_when_it_is_read() {
     static DECODED: AtomicUsize = AtomicUsize::new(0);
     struct Counted;
     impl<'de> Deserialize<'de> for Counted {
@@ -288,7 +288,7 @@ async fn an_object_that_does_not_fit_its_type_stops_nothing() {
 
 /// The reflector keeps trying, so a later wait succeeds.
 #[tokio::test(start_paused = true)]
-async fn synced_says_why_where_waiting_cannot_help() {
+async fn synced_returns_an_error_when_waiting_cannot_help() {
     let server = server().await;
     let unknown: kube::core::ApiResource = serde_json::from_value(json!({
         "group": "example.com", "version": "v1", "api_version": "example.com/v1", "kind": "Widget", "plural": "widgets",
@@ -321,7 +321,7 @@ async fn synced_says_why_where_waiting_cannot_help() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn whoever_waits_for_the_version_of_their_write_reads_it() {
+async fn a_caller_that_waits_for_the_version_of_its_write_reads_it() {
     let server = server().await;
     let maps = Informer::<ConfigMap>::builder(client(&server)).start();
     for nth in 0..20 {
@@ -334,7 +334,7 @@ async fn whoever_waits_for_the_version_of_their_write_reads_it() {
 
 /// As after a restored backup. The cache follows.
 #[tokio::test(start_paused = true)]
-async fn when_the_server_goes_back_the_cache_follows_and_whoever_waits_learns_of_it() {
+async fn when_the_server_goes_back_the_cache_follows_and_waiting_callers_get_an_error() {
     let server = server().await;
     put(&server, "default", "a", "1");
     let backup = server.backup();
@@ -360,7 +360,7 @@ async fn when_the_server_goes_back_the_cache_follows_and_whoever_waits_learns_of
 
 /// Sends no request; every handler receives all objects again.
 #[tokio::test(start_paused = true)]
-async fn a_resync_tells_everything_again_without_asking_the_server() {
+async fn a_resync_delivers_every_object_again_without_a_request() {
     let server = server().await;
     put(&server, "default", "a", "1");
     put(&server, "default", "b", "1");
@@ -379,7 +379,7 @@ async fn a_resync_tells_everything_again_without_asking_the_server() {
 
 /// No task and no connection is left; pending waits return an error.
 #[tokio::test(start_paused = true)]
-async fn the_last_handle_to_go_stops_everything() {
+async fn dropping_the_last_handle_stops_everything() {
     let server = server().await;
     put(&server, "default", "a", "1");
     let client = client(&server);
@@ -427,7 +427,7 @@ async fn shutdown_leaves_no_task_and_no_connection() {
 
 /// Typed, dynamic, or with a user-defined struct.
 #[tokio::test(start_paused = true)]
-async fn one_watch_and_one_cache_serve_all_who_ask_a_factory_for_a_resource() {
+async fn one_watch_and_one_cache_serve_every_view_of_a_resource_in_a_factory() {
     #[derive(Deserialize)]
     struct Data {
         data: std::collections::BTreeMap<String, String>,

@@ -97,7 +97,7 @@ fn fields(line: &str) -> Option<Vec<String>> {
     let mut chars = line.chars().peekable();
     while let Some(c) = chars.next() {
         match c {
-            '"' if quoted && letters.peek() == Some(&'"') => {
+            '"' if quoted && chars.peek() == Some(&'"') => {
                 field.push('"');
                 chars.next();
             }

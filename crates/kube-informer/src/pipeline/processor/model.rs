@@ -154,7 +154,7 @@ fn policy(rng: &mut Pcg64Mcg) -> Backlog {
 }
 
 #[test]
-fn whatever_the_backlog_the_story_of_each_object_is_whole_and_ends_at_the_truth() {
+fn whatever_the_backlog_each_object_has_one_addition_ordered_updates_and_one_deletion_and_ends_at_the_truth() {
     for seed in 0..SEEDS {
         let result = std::panic::catch_unwind(|| run(seed));
         assert!(result.is_ok(), "seed {seed}");

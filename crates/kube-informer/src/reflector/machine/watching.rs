@@ -156,7 +156,7 @@ impl Machine {
                     self.watch_again(step);
                 }
             }
-            Phase::Idle | Phase::Asking { .. } | Phase::Opening(_) | Phase::Waiting { .. } => {}
+            Phase::Idle | Phase::Probing { .. } | Phase::Opening(_) | Phase::Waiting { .. } => {}
         }
     }
 
