@@ -148,7 +148,7 @@ fn show_objects(args: &Get, kind: &Served, found: &[Obj<Value>], out: &mut Outpu
     Ok(())
 }
 
-/// The printer columns: built-in, from the CustomResourceDefinition, or name and age.
+/// The printer columns: built-in, from the `CustomResourceDefinition`, or name and age.
 async fn grid(args: &Get, connected: &Connected, kind: &Served) -> Grid {
     let columns = match Columns::built_in(kind.group(), kind.version(), kind.plural()) {
         Some(columns) => columns,

@@ -8,7 +8,7 @@ use serde_json::Value;
 use crate::failure::Failure;
 use crate::yaml;
 
-/// Reads all objects of a directory: CustomResourceDefinitions first, then namespaces.
+/// Reads all objects of a directory: `CustomResourceDefinitions` first, then namespaces.
 pub(crate) fn read_all(directory: &Path) -> Result<Vec<Value>, Failure> {
     let wrong = |path: &Path, why: &dyn std::fmt::Display| Failure::Usage(format!("{}: {why}", path.display()));
     let entries = fs::read_dir(directory).map_err(|error| wrong(directory, &error))?;

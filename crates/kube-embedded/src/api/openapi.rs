@@ -25,7 +25,7 @@ const V3: &str = "/openapi/v3";
 /// The real server's OpenAPI v2 document of the built-in kinds, compressed with gzip.
 const RECORDED_V2: &[u8] = include_bytes!("../../data/openapi-v2.json.gz");
 
-/// A document and its hash, which is its ETag.
+/// A document and its hash, which is its `ETag`.
 #[derive(Debug, Clone)]
 struct Document {
     json: Vec<u8>,

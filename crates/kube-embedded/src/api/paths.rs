@@ -56,7 +56,7 @@ pub(crate) fn answer(head: &Head) -> Result<Option<Response<Body>>, Status> {
     )))
 }
 
-/// Aggregated discovery of a root, with an ETag for conditional requests.
+/// Aggregated discovery of a root, with an `ETag` for conditional requests.
 pub(crate) fn aggregated(registry: &Registry, root: Root, headers: &HeaderMap, encoding: Encoding) -> Response<Body> {
     let mut document = discovery::aggregated(registry, root);
     document.push(b'\n');
