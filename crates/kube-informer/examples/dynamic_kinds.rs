@@ -11,9 +11,9 @@ mod support;
 
 use std::error::Error;
 
-use kube::core::{ApiResource, DynamicObject, GroupVersionKind, PartialObjectMeta};
+use kube::core::{ApiResource, DynamicObject, GroupVersionKind};
 use kube_embedded::Server;
-use kube_informer::{Event, Factory, Informer, ObjectKey, WhenRefused};
+use kube_informer::{Event, Factory, Informer, MetadataOnly, ObjectKey, WhenRefused};
 use serde::Deserialize;
 use serde_json::json;
 use support::Cluster;
@@ -52,7 +52,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
 
     // Looks up the short name. Both informers share one cache; the metadata has its own.
     let dynamic = factory.informer_named("wd").await?;
-    let metadata: Informer<PartialObjectMeta<DynamicObject>> = factory.informer_for(dynamic.resource().clone());
+    let metadata: Informer<MetadataOnly<DynamicObject>> = factory.informer_for(dynamic.resource().clone());
     metadata.synced().await?;
     for widget in early.lister().sorted() {
         let Spec { colour, size } = &widget.get()?.spec;
@@ -84,7 +84,7 @@ async fn definitions(factory: &Factory) -> Result<(), Box<dyn Error>> {
     definitions.synced().await?;
     for definition in definitions.lister().sorted() {
         let resource = factory.resource_named(definition.name()).await?;
-        let objects: Informer<PartialObjectMeta<DynamicObject>> = factory.informer_for(resource);
+        let objects: Informer<MetadataOnly<DynamicObject>> = factory.informer_for(resource);
         objects.synced().await?;
         println!("{:>6} {}", objects.lister().count(), definition.name());
     }

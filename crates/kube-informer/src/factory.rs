@@ -20,7 +20,7 @@ use self::registry::{Content, Registry};
 use self::sync::Awaited;
 use crate::client::ServerError;
 use crate::informer::Informer;
-use crate::object::{Kind, Object, is_partial};
+use crate::object::{Kind, Object};
 
 mod builder;
 mod definitions;
@@ -91,7 +91,7 @@ mod sync;
 ///
 /// # Metadata only
 ///
-/// With `PartialObjectMeta<K>` only metadata is requested from the server. It has a separate watch
+/// With [`MetadataOnly<K>`](crate::MetadataOnly) only metadata is requested from the server. It has a separate watch
 /// and a separate cache, because it cannot be converted to whole objects.
 #[derive(Debug, Clone)]
 #[doc(alias = "SharedInformerFactory")]
@@ -172,7 +172,7 @@ impl Factory {
     #[doc(alias = "InformerFor")]
     #[doc(alias = "GetInformer")]
     pub fn informer<K: Kind>(&self) -> Informer<K> {
-        let content = if K::metadata_only() { Content::Metadata } else { Content::Whole };
+        let content = if K::METADATA_ONLY { Content::Metadata } else { Content::Whole };
         let placing = if K::in_namespaces() { Placing::Namespaced } else { Placing::Cluster };
         self.shared(K::resource(), content, placing)
     }
@@ -181,7 +181,7 @@ impl Factory {
     /// name.
     ///
     /// `ApiResource::from_gvk` builds a resource from group, version and kind, and guesses the
-    /// plural; [`resource_named`] uses discovery instead. If `K` is `PartialObjectMeta`, only
+    /// plural; [`resource_named`] uses discovery instead. If `K` is `MetadataOnly`, only
     /// metadata is requested from the server.
     ///
     /// [`resource_named`]: Self::resource_named
@@ -206,7 +206,7 @@ impl Factory {
     #[must_use = "an informer that nobody holds does not run"]
     #[doc(alias = "ForResource")]
     pub fn informer_for<K: Object>(&self, resource: ApiResource) -> Informer<K> {
-        let content = if is_partial::<K>() { Content::Metadata } else { Content::Whole };
+        let content = if K::METADATA_ONLY { Content::Metadata } else { Content::Whole };
         self.shared(resource, content, Placing::Namespaced)
     }
 

@@ -11,7 +11,7 @@ use std::sync::Arc;
 
 use futures_util::future::BoxFuture;
 use kube::Client;
-use kube::core::{ApiResource, PartialObjectMeta};
+use kube::core::ApiResource;
 
 pub use self::builder::InformerBuilder;
 pub use self::error::{NamespacesShared, Stale, SyncError, WaitError};
@@ -131,8 +131,7 @@ impl<K: Object> Informer<K> {
     where
         K: Kind,
     {
-        let builder = InformerBuilder::of_client(client, K::resource());
-        if K::metadata_only() { builder.metadata_only() } else { builder }
+        Self::builder_for(client, K::resource())
     }
 
     /// Returns a builder for a resource that is known only at run time, or that `K` does not name.
@@ -159,7 +158,8 @@ impl<K: Object> Informer<K> {
     /// ```
     #[doc(alias("NewFilteredDynamicInformer"))]
     pub fn builder_for(client: Client, resource: ApiResource) -> InformerBuilder<K> {
-        InformerBuilder::of_client(client, resource)
+        let builder = InformerBuilder::of_client(client, resource);
+        if K::METADATA_ONLY { builder.metadata_only() } else { builder }
     }
 
     /// Returns a builder for an informer on a custom [`ListWatch`] source.
@@ -562,44 +562,6 @@ impl<K: Object> Informer<K> {
 
     pub(crate) fn core(&self) -> &Arc<Core> {
         &self.core
-    }
-}
-
-impl<X> Informer<PartialObjectMeta<X>>
-where
-    PartialObjectMeta<X>: Object,
-{
-    /// Returns a builder for an informer of the metadata of a resource that is known only at run
-    /// time.
-    ///
-    /// The server sends only metadata.
-    ///
-    /// ```
-    /// # #[tokio::main(flavor = "current_thread")]
-    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
-    /// # let server = kube_embedded::Server::builder().in_process().start().await?;
-    /// # let client = kube::Client::new(server.service(), "default");
-    /// # for (name, app, ip) in [("a", "web", "10.0.0.1"), ("b", "db", "10.0.0.2")] {
-    /// #     let metadata = serde_json::json!({"name": name, "labels": {"app": app}});
-    /// #     server.create(&serde_json::json!({
-    /// #         "apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": {"ip": ip},
-    /// #     }))?;
-    /// # }
-    /// use k8s_openapi::api::core::v1::ConfigMap;
-    /// use kube::core::PartialObjectMeta;
-    /// use kube_informer::{Informer, Kind};
-    ///
-    /// let maps = Informer::<PartialObjectMeta>::metadata_for(client, ConfigMap::resource()).start();
-    /// maps.synced().await?;
-    /// for map in maps.lister().list() {
-    ///     assert!(map.label("app").is_some());
-    ///     assert_eq!(map.value_at(&"data.ip".parse()?), None);
-    /// }
-    /// # Ok(())
-    /// # }
-    /// ```
-    pub fn metadata_for(client: Client, resource: ApiResource) -> InformerBuilder<PartialObjectMeta<X>> {
-        InformerBuilder::of_client(client, resource).metadata_only()
     }
 }
 

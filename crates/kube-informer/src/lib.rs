@@ -137,8 +137,8 @@ pub use self::informer::{
     ObjRef, Registration, Snapshot, Stale, Subscription, SyncError, WaitError, WhenRefused,
 };
 pub use self::object::{
-    DecodeError, Encoded, FieldPath, FieldSelector, Kind, Labels, Object, ObjectKey, Owner, ParseError, Selector, Uid,
-    Version,
+    DecodeError, Encoded, FieldPath, FieldSelector, Kind, Labels, MetadataOnly, Object, ObjectKey, Owner, ParseError,
+    Selector, Uid, Version,
 };
 pub use self::one_shot::{List, Pager, RetryWatch, WatchEvent, WatchStream, until};
 pub use self::pipeline::delta_fifo::Discipline;

@@ -3,8 +3,7 @@
 //!
 //! Contains the HAMT of objects and its double buffer, index tables, the ingest functions,
 //! tombstones and deferred reclamation; no async, clock or I/O. It may use `object`, `codec` and
-//! `body`, and the batch types and batch size of `pipeline`; it must not use `client`, `reflector`,
-//! `informer` or `factory`.
+//! `body`, and nothing else.
 
 use std::iter::repeat;
 use std::sync::Arc;
@@ -16,9 +15,12 @@ pub use self::delta::{Delta, History, Relist, WatchScope};
 pub use self::event::{Event, FinalState, Origin};
 pub use self::events::Events;
 pub use self::ingest::{Ingest, Verdict};
+pub(crate) use self::reader::Feed;
 pub use self::reader::Reader;
 pub use self::reclaim::ReclaimStatus;
 
+pub(crate) use self::event_batch::{BatchKind, EventBatch};
+pub(crate) use self::events::Notification;
 pub(crate) use self::hamt::Hamt;
 pub(crate) use self::ingest::guarded;
 pub(crate) use self::label_bloom::BloomQuery;
@@ -33,7 +35,6 @@ use self::prefetch::look_ahead;
 use self::progress::{Progress, is_older};
 use self::reader::Shared;
 use self::reclaim::Reclaimer;
-use self::sabotage::Sabotage;
 use self::slots::Slots;
 use self::state::KeyHashes;
 use self::tombstones::Tombstones;
@@ -41,12 +42,12 @@ use crate::body::Arrival;
 use crate::body::{Obj, Raw, Untyped};
 use crate::object::ObjectKey;
 use crate::object::Version;
-use crate::pipeline::processor::{BatchKind, Run};
 
 #[doc(hidden)]
 pub mod delta;
 mod double_buffer;
 pub(crate) mod event;
+mod event_batch;
 mod events;
 mod hamt;
 mod index_build;
@@ -61,7 +62,6 @@ mod prefetch;
 mod progress;
 mod reader;
 mod reclaim;
-mod sabotage;
 mod slots;
 mod state;
 mod tombstones;
@@ -104,8 +104,6 @@ pub struct Store {
     listings: Vec<Listing>,
     tombstones: Tombstones,
     ingest: Ingest,
-    #[cfg(test)]
-    sabotage: Option<Sabotage>,
 }
 
 impl Default for Store {
@@ -141,8 +139,6 @@ impl Store {
             listings: Vec::new(),
             tombstones: Tombstones::default(),
             ingest,
-            #[cfg(test)]
-            sabotage: None,
         }
     }
 
@@ -159,10 +155,10 @@ impl Store {
     }
 
     /// All objects already reported: the initial events of a handler that is added later.
-    pub(crate) fn present(&self) -> Run {
+    pub(crate) fn present(&self) -> EventBatch {
         let reported = |entry: &&StoreEntry| !self.listings.iter().any(|listing| listing.is_untold(entry.slot));
         let objects = self.state.iter().filter(reported).map(|entry| Arc::clone(&entry.raw)).collect();
-        Run::new(objects, BatchKind::Added(Origin::Initial))
+        EventBatch::new(objects, BatchKind::Added(Origin::Initial))
     }
 
     /// Applies deltas in order, advances pending index builds by one step, publishes the state to
@@ -172,9 +168,6 @@ impl Store {
         self.adopt_tables();
         let mut deltas = deltas.into_iter();
         let mut events = Events::with_room(deltas.size_hint().0);
-        if self.is_sabotaged(Sabotage::EventBeforeStore) {
-            self.publish();
-        }
         loop {
             let next: Vec<Delta> = deltas.by_ref().take(PREFETCHED_DELTAS).collect();
             if next.is_empty() {
@@ -183,9 +176,7 @@ impl Store {
             self.fold_all(next, &mut events);
         }
         self.build_tables();
-        if !self.is_sabotaged(Sabotage::EventBeforeStore) {
-            self.publish();
-        }
+        self.publish();
         events
     }
 
@@ -251,7 +242,7 @@ impl Store {
                         listing.take_untold(slot);
                     }
                 }
-                events.one(match before {
+                events.push(match before {
                     Previous::Reported(old) => Event::Updated { old, new: object, origin: Origin::Live },
                     Previous::Absent | Previous::Unreported => Event::Added { object, origin: Origin::Live },
                 });
@@ -273,14 +264,14 @@ impl Store {
         let Some((last, reported)) = self.take(hashes, object.key()) else { return };
         self.tombstones.note(object.key(), object.uid(), object.version());
         self.tombstones.note(last.key(), last.uid(), object.version());
-        if !reported || self.is_sabotaged(Sabotage::LostTombstone) {
+        if !reported {
             return;
         }
         // The deletion of another object with this name does not carry the final state of the held
         // one.
         let known = same.then(|| self.ingest.transformed(object, Arrival::Changed(0))).flatten();
         let state = if same { FinalState::Known } else { FinalState::Missed };
-        events.one(Event::Deleted { last: known.unwrap_or(last), state, origin: Origin::Live });
+        events.push(Event::Deleted { last: known.unwrap_or(last), state, origin: Origin::Live });
     }
 
     fn relist_begun(&mut self, relist: Relist) {
@@ -353,38 +344,24 @@ impl Store {
         let (slot, before) = self.put(&object, hashes, held, origin, events);
         self.listings[at].seen.set(slot);
         match before {
-            Previous::Reported(old) => events.one(Event::Updated { old, new: object, origin }),
+            Previous::Reported(old) => events.push(Event::Updated { old, new: object, origin }),
             Previous::Unreported => {}
-            Previous::Absent => {
-                self.listings[at].add_untold(hashes.with_slot(slot));
-                if self.is_sabotaged(Sabotage::DoubleAdd) {
-                    events.one(Event::Added { object, origin });
-                }
-            }
+            Previous::Absent => self.listings[at].add_untold(hashes.with_slot(slot)),
         }
     }
 
     fn relist_ended(&mut self, scope: &WatchScope, version: &Version, events: &mut Events) {
         self.resolve_doubted(scope, version, events);
         let Some(mut listing) = self.take_listing(scope) else { return };
-        let missing: Vec<ObjectKey> = match self.is_sabotaged(Sabotage::NoMissedDeletes) {
-            true => Vec::new(),
-            false => self.missing(&listing, version),
-        };
-        if self.is_sabotaged(Sabotage::WrongOrder) {
-            self.report_added(&listing, events);
-        }
-        for key in missing {
+        for key in self.missing(&listing, version) {
             let unreported = self.state.get(&key).is_some_and(|held| listing.take_untold(held.slot));
             let Some((last, reported)) = self.take(self.state.spot(&key), &key) else { continue };
             self.tombstones.note(last.key(), last.uid(), version);
             if reported && !unreported {
-                events.one(Event::Deleted { last, state: FinalState::Missed, origin: listing.origin });
+                events.push(Event::Deleted { last, state: FinalState::Missed, origin: listing.origin });
             }
         }
-        if !self.is_sabotaged(Sabotage::WrongOrder) {
-            self.report_added(&listing, events);
-        }
+        self.report_added(&listing, events);
         self.scopes.completed(scope, version, listing.relist.history);
     }
 
@@ -439,14 +416,14 @@ impl Store {
 
     fn report_added(&self, listing: &Listing, events: &mut Events) {
         let unreported = listing.untold().filter_map(|slot_ref| self.state.at(slot_ref));
-        events.added(unreported.map(|entry| Arc::clone(&entry.raw)).collect(), listing.origin);
+        events.push_added(unreported.map(|entry| Arc::clone(&entry.raw)).collect(), listing.origin);
     }
 
     fn scope_left(&mut self, scope: &WatchScope, events: &mut Events) {
         let keys: Vec<ObjectKey> = self.in_scope(scope).map(|entry| entry.key().clone()).collect();
         for key in keys {
             if let Some((last, true)) = self.take(self.state.spot(&key), &key) {
-                events.one(Event::Deleted { last, state: FinalState::Filtered, origin: Origin::Live });
+                events.push(Event::Deleted { last, state: FinalState::Filtered, origin: Origin::Live });
             }
         }
         drop(self.take_listing(scope));
@@ -459,7 +436,7 @@ impl Store {
         let reported = |entry: &&StoreEntry| {
             !except.contains(entry.key()) && !self.listings.iter().any(|listing| listing.is_untold(entry.slot))
         };
-        events.again(self.state.iter().filter(reported).map(|entry| Arc::clone(&entry.raw)).collect());
+        events.push_resync(self.state.iter().filter(reported).map(|entry| Arc::clone(&entry.raw)).collect());
     }
 
     /// Deletes the stored state of an object that the ingest functions have rejected.
@@ -472,7 +449,7 @@ impl Store {
         self.tombstones.note(last.key(), last.uid(), version);
         if reported {
             let state = if last.uid() == uid { FinalState::Filtered } else { FinalState::Missed };
-            events.one(Event::Deleted { last, state, origin });
+            events.push(Event::Deleted { last, state, origin });
         }
     }
 
@@ -491,7 +468,7 @@ impl Store {
             if let Some((last, reported)) = self.take(hashes, object.key()) {
                 self.tombstones.note(last.key(), last.uid(), object.version());
                 if reported {
-                    events.one(Event::Deleted { last, state: FinalState::Missed, origin });
+                    events.push(Event::Deleted { last, state: FinalState::Missed, origin });
                 }
             }
         }
@@ -562,17 +539,6 @@ impl Store {
         self.tables.iter_mut().map(|(_, table)| table).chain(building)
     }
 
-    #[cfg(test)]
-    fn is_sabotaged(&self, how: Sabotage) -> bool {
-        self.sabotage == Some(how)
-    }
-
-    #[cfg(not(test))]
-    #[expect(clippy::unused_self, reason = "a test build reads `self.sabotage`")]
-    fn is_sabotaged(&self, _how: Sabotage) -> bool {
-        false
-    }
-
     fn publish(&mut self) {
         let known = self.state.tables.len();
         let changed = self.tables.iter_mut().fold(false, |changed, (_, table)| table.freeze() | changed);
@@ -585,6 +551,10 @@ impl Store {
         }
     }
 }
+
+/// The most deltas applied at once. Handlers receive their events soon, while the objects are still
+/// in the CPU cache.
+pub const MAX_BATCH: usize = 128;
 
 /// Objects that an index build processes per `apply`. An index function that decodes takes 0.1 ms
 /// for each.

@@ -5,10 +5,11 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use kube::Client;
-use kube::core::{ApiResource, DynamicObject, PartialObjectMeta};
+use kube::core::{ApiResource, DynamicObject};
 use kube_informer::reflector::{BackoffSettings, Counters, ReflectorSettings};
 use kube_informer::{
-    Backlog, Condition, Figures, Index, Informer, InformerBuilder, Metrics, Object, Registration, ServerError,
+    Backlog, Condition, Figures, Index, Informer, InformerBuilder, MetadataOnly, Metrics, Object, Registration,
+    ServerError,
 };
 use serde_json::Value;
 
@@ -119,7 +120,7 @@ impl Watched {
                 dressed(Informer::<Value>::builder_for(client, resource.clone()), &query, shape, seen)?.build()
             }
             Content::Metadata => {
-                let builder = Informer::<PartialObjectMeta<DynamicObject>>::metadata_for(client, resource.clone());
+                let builder = Informer::<MetadataOnly<DynamicObject>>::builder_for(client, resource.clone());
                 dressed(builder, &query, shape, seen)?.build().view()
             }
         };

@@ -12,7 +12,7 @@ use super::Factory;
 use super::registry::{Content, Registry, Sources};
 use crate::client::ApiListWatch;
 use crate::informer::InformerSettings;
-use crate::object::{Kind, Object, is_partial};
+use crate::object::{Kind, Object};
 
 /// Builds a [`Factory`]. See [`Factory::builder`].
 ///
@@ -152,7 +152,7 @@ impl FactoryBuilder {
     /// Sets the settings of one kind, for all of its versions and types. They are based on the
     /// [defaults](Self::defaults), even if those are set later.
     ///
-    /// Metadata-only objects (`PartialObjectMeta`) have a separate cache and may have their own
+    /// Metadata-only objects ([`MetadataOnly`](crate::MetadataOnly)) have a separate cache and may have their own
     /// settings. By default they have those of the kind, except for `transform` and `keep_if`,
     /// which may read bodies.
     #[doc(alias = "ByObject")]
@@ -161,11 +161,11 @@ impl FactoryBuilder {
         self,
         settings: impl FnOnce(InformerSettings<K>) -> InformerSettings<K> + Send + 'static,
     ) -> Self {
-        let content = if K::metadata_only() { Content::Metadata } else { Content::Whole };
+        let content = if K::METADATA_ONLY { Content::Metadata } else { Content::Whole };
         self.change(&K::resource(), content, type_name::<K>().into(), settings)
     }
 
-    /// Sets the settings of a kind that is known only at run time. If `K` is `PartialObjectMeta`,
+    /// Sets the settings of a kind that is known only at run time. If `K` is `MetadataOnly`,
     /// they apply only to its metadata.
     ///
     /// ```
@@ -187,7 +187,7 @@ impl FactoryBuilder {
         resource: &ApiResource,
         settings: impl FnOnce(InformerSettings<K>) -> InformerSettings<K> + Send + 'static,
     ) -> Self {
-        let content = if is_partial::<K>() { Content::Metadata } else { Content::Whole };
+        let content = if K::METADATA_ONLY { Content::Metadata } else { Content::Whole };
         let given_for = format!("{} {}", resource.api_version, resource.kind);
         self.change(resource, content, given_for.into(), settings)
     }

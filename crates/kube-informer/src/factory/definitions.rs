@@ -5,21 +5,21 @@ use std::time::Duration;
 
 use futures_util::stream::{self, BoxStream, StreamExt as _};
 use kube::Client;
-use kube::core::{ApiResource, DynamicObject, PartialObjectMeta};
+use kube::core::ApiResource;
 use parking_lot::Mutex;
 use tokio::time::{Instant, sleep_until};
 
 use crate::informer::Subscription;
 use crate::informer::SyncError;
 use crate::informer::{Core, Informer};
-use crate::object::ObjectKey;
+use crate::object::{MetadataOnly, ObjectKey};
 use crate::pipeline::controller::Shared;
 use crate::reflector::{DefinitionState, DefinitionWatch};
 
 /// How long the definitions are not watched after the server refused it.
 const REFUSED_FOR: Duration = Duration::from_secs(600);
 
-type Definition = PartialObjectMeta<DynamicObject>;
+type Definition = MetadataOnly;
 
 /// The definitions of custom resources.
 ///
@@ -64,7 +64,7 @@ impl Definitions {
         if let Some(core) = state.watching.upgrade() {
             return Informer::of(core);
         }
-        informer = Informer::metadata_for(self.client.clone(), resource()).drop_managed_fields().build();
+        informer = Informer::builder_for(self.client.clone(), resource()).drop_managed_fields().build();
         state.watching = Arc::downgrade(informer.core());
         state.ending.retain(|shared| !shared.is_over());
         state.ending.push(Arc::clone(informer.core().shared()));

@@ -11,7 +11,7 @@ use tokio::runtime;
 use tokio::time::{Instant, timeout};
 
 use super::settings::WhenRefused;
-use super::{NamespacesShared, Stale, SyncError, WaitError};
+use super::{NamespacesShared, SyncError, WaitError};
 use crate::body::{Obj, Raw, Untyped};
 use crate::client::ServerError;
 use crate::object::ObjectKey;
@@ -19,8 +19,8 @@ use crate::object::Version;
 use crate::pipeline::controller::{Controller, Shared, SyncProgress};
 use crate::pipeline::health::{Condition, Health};
 use crate::pipeline::processor::{Mailbox, NewHandler};
-use crate::store::Reader;
 use crate::store::WatchScope;
+use crate::store::{Feed, Reader};
 
 /// Interval between warnings while waiting for an informer that has not been started.
 const WARN_INTERVAL: Duration = Duration::from_secs(10);
@@ -124,7 +124,7 @@ impl Core {
 
     /// Returns a reader that keeps the informer alive.
     pub(super) fn reader(self: &Arc<Self>) -> Reader {
-        self.reader.holding(Arc::clone(self) as _)
+        self.reader.with_feed(Arc::clone(self) as _)
     }
 
     pub(crate) fn start(&self) {
@@ -225,18 +225,6 @@ impl Core {
     }
 
     /// Checks that the last server contact is at most `within` ago.
-    pub(crate) fn check_fresh(&self, within: Duration) -> Result<(), Stale> {
-        let health = self.health();
-        if !health.is_synced() {
-            return Err(Stale { age: None });
-        }
-        let age = health.last_contact.map(|at| Instant::now().saturating_duration_since(at));
-        match age {
-            Some(age) if age <= within => Ok(()),
-            age => Err(Stale { age }),
-        }
-    }
-
     pub(crate) fn synced(self: &Arc<Self>) -> BoxFuture<'static, Result<(), SyncError>> {
         let core = Arc::clone(self);
         Box::pin(async move {
@@ -322,6 +310,14 @@ impl Core {
                 return Err(WaitError::Stopped);
             }
         }
+    }
+}
+
+impl Feed for Core {
+    fn contact_age(&self) -> Option<Duration> {
+        let health = self.health();
+        let contact = health.last_contact.filter(|_| health.is_synced())?;
+        Some(Instant::now().saturating_duration_since(contact))
     }
 }
 

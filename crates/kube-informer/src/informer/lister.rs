@@ -11,7 +11,6 @@ use std::time::Duration;
 pub use self::snapshot::{ObjRef, Snapshot};
 
 use self::selection::Selection;
-use super::Core;
 use super::Stale;
 use crate::body::Obj;
 use crate::object::ObjectKey;
@@ -213,9 +212,10 @@ impl<K> Lister<K> {
     /// # }
     /// ```
     pub fn fresh_within(&self, time: Duration) -> Result<Self, Stale> {
-        match self.reader.held().and_then(|held| held.downcast_ref::<Core>()) {
-            Some(informer) => informer.check_fresh(time).map(|()| self.clone()),
-            None => Ok(self.clone()),
+        let Some(feed) = self.reader.feed() else { return Ok(self.clone()) };
+        match feed.contact_age() {
+            Some(age) if age <= time => Ok(self.clone()),
+            age => Err(Stale { age }),
         }
     }
 

@@ -1,6 +1,6 @@
 //! The traits of types that objects are read as.
 
-use std::any::{TypeId, type_name};
+use std::any::TypeId;
 
 use k8s_openapi::ClusterResourceScope;
 use kube::core::ApiResource;
@@ -32,6 +32,9 @@ use crate::codec::{decode_protobuf, protobuf};
     note = "derive `serde::Deserialize` for it; it must own its data and be `Send + Sync + 'static`"
 )]
 pub trait Object: Sized + Send + Sync + 'static {
+    /// Whether only metadata is requested from the server; see [`MetadataOnly`](crate::MetadataOnly).
+    const METADATA_ONLY: bool = false;
+
     /// Decodes one object.
     fn decode(encoded: Encoded<'_>) -> Result<Self, DecodeError>;
 }
@@ -108,12 +111,6 @@ pub trait Kind: Object {
     /// The resource of this type.
     fn resource() -> ApiResource;
 
-    /// Whether to request only metadata from the server (`PartialObjectMeta`).
-    #[must_use]
-    fn metadata_only() -> bool {
-        false
-    }
-
     /// Whether the objects are namespaced, as those of most kinds are. A projection of a
     /// cluster-scoped kind, such as nodes, must return false to be used with a
     /// [`Factory`](crate::Factory) that has namespaces among its defaults.
@@ -132,20 +129,9 @@ where
         ApiResource::erase::<K>(&K::DynamicType::VALUE)
     }
 
-    fn metadata_only() -> bool {
-        is_partial::<K>()
-    }
-
     fn in_namespaces() -> bool {
         TypeId::of::<K::Scope>() != TypeId::of::<ClusterResourceScope>()
     }
-}
-
-/// Whether a type is `PartialObjectMeta<_>` of kube.
-pub(crate) fn is_partial<K>() -> bool {
-    // No trait distinguishes `PartialObjectMeta<K>` from `K`; a test checks this type name against
-    // kube.
-    type_name::<K>().starts_with("kube_core::metadata::PartialObjectMeta<")
 }
 
 /// A `DynamicType` without run-time data: only `()`.
@@ -167,9 +153,9 @@ mod sealed {
 mod tests {
     use k8s_openapi::api::apps::v1::Deployment;
     use k8s_openapi::api::core::v1::{Node, Pod};
-    use kube::core::PartialObjectMeta;
 
     use super::*;
+    use crate::MetadataOnly;
 
     #[test]
     fn the_type_says_its_resource() {
@@ -179,14 +165,7 @@ mod tests {
 
     #[test]
     fn the_type_says_whether_it_is_in_namespaces() {
-        assert!(Deployment::in_namespaces() && PartialObjectMeta::<Pod>::in_namespaces());
-        assert!(!Node::in_namespaces() && !PartialObjectMeta::<Node>::in_namespaces());
-    }
-
-    #[test]
-    fn only_partial_metadata_asks_for_metadata_alone() {
-        assert!(PartialObjectMeta::<Pod>::metadata_only());
-        assert!(!Pod::metadata_only());
-        assert_eq!(PartialObjectMeta::<Pod>::resource(), Pod::resource());
+        assert!(Deployment::in_namespaces() && MetadataOnly::<Pod>::in_namespaces());
+        assert!(!Node::in_namespaces() && !MetadataOnly::<Node>::in_namespaces());
     }
 }

@@ -182,7 +182,7 @@ impl Controller {
         self.totals.deltas += batch.len() as u64;
         let events = self.store.apply(batch);
         self.totals.events += events.len() as u64;
-        self.processor.deliver(events.into_news(), now);
+        self.processor.deliver(events.into_notifications(), now);
         self.advance(now);
         self.maintenance.objects_changed(now, || self.shared.alive());
         self.reclaim(now);
@@ -255,7 +255,7 @@ impl Controller {
 
     /// Continues building requested indexes while there are no deltas, one bounded part per call.
     fn build_indexes(&mut self) {
-        let news = self.store.apply([]).into_news();
+        let news = self.store.apply([]).into_notifications();
         debug_assert!(news.is_empty(), "nothing comes of nothing");
         self.reclaim(Instant::now());
     }

@@ -7,7 +7,7 @@ use hashbrown::HashSet;
 use self::keyed::Keyed;
 use self::ordered::Ordered;
 use crate::object::ObjectKey;
-use crate::store::Delta;
+use crate::store::{Delta, MAX_BATCH};
 
 mod keyed;
 mod ordered;
@@ -59,10 +59,6 @@ impl Default for Bounds {
         Self { deltas: 2_000, bytes: 16 << 20 }
     }
 }
-
-/// The largest batch that is returned. Handlers receive its events soon, while the objects are
-/// still in the CPU cache.
-pub const LARGEST_BATCH: usize = 128;
 
 /// A bounded queue of deltas with one of two disciplines.
 ///
@@ -120,15 +116,15 @@ impl DeltaFifo {
         Ok(())
     }
 
-    /// The next deltas to apply, in order: at most [`LARGEST_BATCH`], or all accumulated deltas of
+    /// The next deltas to apply, in order: at most [`MAX_BATCH`], or all accumulated deltas of
     /// one object. No two deltas concern the same object, except accumulated ones. A delta that
     /// concerns no single object is returned alone. Empty if nothing is queued.
     ///
     /// The caller must apply the batch before the next call.
     pub fn pop(&mut self) -> Vec<Delta> {
         let batch = match &mut self.lane {
-            Lane::Ordered(ordered) => ordered.pop(LARGEST_BATCH),
-            Lane::Keyed(keyed) => keyed.pop(LARGEST_BATCH),
+            Lane::Ordered(ordered) => ordered.pop(MAX_BATCH),
+            Lane::Keyed(keyed) => keyed.pop(MAX_BATCH),
         };
         self.deltas -= batch.len();
         self.bytes -= batch.iter().map(Delta::weight).sum::<usize>().min(self.bytes);

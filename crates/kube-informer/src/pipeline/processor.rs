@@ -1,20 +1,20 @@
 //! Delivery of events to handlers: one bounded queue per handler. Nothing upstream waits for a
 //! handler.
 
+use std::collections::VecDeque;
 use std::sync::Arc;
 
 use tokio::time::Instant;
 
 pub use self::backlog::{Backlog, Overflow};
 
-pub(crate) use self::backlog::{BatchKind, Run};
 pub(crate) use self::event_filter::EventFilter;
 pub(crate) use self::mailbox::{Mailbox, MailboxStats, Settle, Stage};
 pub(crate) use self::resync::{CheckPeriod, ResyncChoice};
 
 use self::backlog::Queue;
 use self::resync::ResyncTimer;
-use crate::store::Event;
+use crate::store::{EventBatch, Notification};
 
 mod backlog;
 mod coalesce;
@@ -53,13 +53,6 @@ pub(crate) struct NewHandler {
     pub(crate) resync: ResyncChoice,
 }
 
-/// An item to queue for every handler.
-#[derive(Debug, Clone)]
-pub(crate) enum News {
-    One(Event),
-    Run(Run),
-}
-
 /// Whether the store holds all objects of all wanted scopes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Completeness {
@@ -79,11 +72,11 @@ impl Processor {
 
     /// Adds a handler: it receives every event from the next one on. `present` stands for all
     /// earlier events.
-    pub(crate) fn admit(&mut self, new_handler: NewHandler, present: Run, store: Completeness, now: Instant) {
+    pub(crate) fn admit(&mut self, new_handler: NewHandler, present: EventBatch, store: Completeness, now: Instant) {
         let due = ResyncTimer::new(self.check.admit(new_handler.resync), now);
         let initial_queued = store == Completeness::Complete;
         new_handler.mailbox.fill(now, |mailbox| {
-            mailbox.push_run(present);
+            mailbox.push_batch(present);
             if initial_queued {
                 mailbox.push_synced();
             }
@@ -99,13 +92,13 @@ impl Processor {
     }
 
     /// Queues the events for all handlers.
-    pub(crate) fn deliver(&mut self, news: Vec<News>, now: Instant) {
+    pub(crate) fn deliver(&mut self, notifications: VecDeque<Notification>, now: Instant) {
         self.handlers.retain(|handler| !handler.mailbox.is_closed());
         let Some((last, others)) = self.handlers.split_last() else { return };
         for handler in others {
-            handler.deliver(news.iter().cloned(), now);
+            handler.deliver(notifications.iter().cloned(), now);
         }
-        last.deliver(news.into_iter(), now);
+        last.deliver(notifications.into_iter(), now);
     }
 
     /// The store is complete: queues the sync marker for handlers that have not received it yet.
@@ -139,13 +132,13 @@ impl Processor {
 }
 
 impl Handler {
-    fn deliver(&self, news: impl Iterator<Item = News>, now: Instant) {
+    fn deliver(&self, notifications: impl Iterator<Item = Notification>, now: Instant) {
         self.mailbox.fill(now, |mailbox| {
-            for news in news {
-                match news {
-                    News::One(event) => mailbox.push(event),
-                    News::Run(run) if run.is_resync() && !self.resyncing => {}
-                    News::Run(run) => mailbox.push_run(run),
+            for notification in notifications {
+                match notification {
+                    Notification::One(event) => mailbox.push(event),
+                    Notification::Batch(batch) if batch.is_resync() && !self.resyncing => {}
+                    Notification::Batch(batch) => mailbox.push_batch(batch),
                 }
             }
         });

@@ -3,6 +3,7 @@
 use std::ops::Deref;
 use std::sync::Arc;
 
+use super::MAX_BATCH;
 use super::hamt::Hamt;
 use super::label_bloom::LabelBlooms;
 use super::prefetch::look_ahead;
@@ -10,14 +11,13 @@ use super::reader::Shared;
 use super::state::{Change, KeyHashes, NamespaceState, SlotRef, StoreEntry, StoreState, Tables};
 use crate::object::ObjectKey;
 use crate::object::Version;
-use crate::pipeline::delta_fifo::LARGEST_BATCH;
 
 /// The writer's state, ahead of the state that readers see.
 ///
 /// Copy-on-write copies every node that a reader may hold, and a copy increments the reference
 /// count of each child: a few dozen counters, scattered over memory, for one changed object. With
 /// double buffering the nodes on changed paths exist twice, one for readers and one for the writer.
-/// A replaced state that no reader holds is not freed: the few changes it missing are applied to it
+/// A replaced state that no reader holds is not freed: the few changes it misses are applied to it
 /// in place, and it becomes the next state to write to.
 #[derive(Debug)]
 pub(super) struct DoubleBuffer {
@@ -37,7 +37,7 @@ struct Previous {
 }
 
 /// Two changes per delta: a delta with another object under the same key removes and inserts.
-const MAX_CHANGES: usize = 2 * LARGEST_BATCH;
+const MAX_CHANGES: usize = 2 * MAX_BATCH;
 
 impl DoubleBuffer {
     pub(super) fn new(state: StoreState) -> Self {

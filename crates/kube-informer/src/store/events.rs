@@ -2,59 +2,54 @@
 
 use std::collections::VecDeque;
 use std::sync::Arc;
-use std::vec;
 
+use super::event_batch::{BatchKind, EventBatch};
 use super::{Event, Origin};
-use crate::body::{Obj, Raw, Untyped};
-use crate::pipeline::processor::{BatchKind, News, Run};
+use crate::body::{Raw, Untyped};
 
 /// Events for handlers, in order. Readers already see the changes.
 ///
-/// Long runs of events, as at the end of a list, are created lazily.
+/// The events of a batch, as at the end of a list, are created lazily.
 #[derive(Debug, Default)]
 #[must_use = "handlers are notified of changes through these events"]
 pub struct Events {
-    parts: VecDeque<Part>,
+    notifications: VecDeque<Notification>,
     len: usize,
 }
 
-#[derive(Debug)]
-enum Part {
-    Single(Event<Untyped>),
-    Added(vec::IntoIter<Arc<Raw>>, Origin),
-    Resync(vec::IntoIter<Arc<Raw>>),
+/// An item to queue for every handler.
+#[derive(Debug, Clone)]
+pub(crate) enum Notification {
+    One(Event),
+    Batch(EventBatch),
 }
 
 impl Events {
     pub(super) fn with_room(events: usize) -> Self {
-        Self { parts: VecDeque::with_capacity(events), len: 0 }
+        Self { notifications: VecDeque::with_capacity(events), len: 0 }
     }
 
-    pub(super) fn one(&mut self, event: Event<Untyped>) {
+    pub(super) fn push(&mut self, event: Event) {
         self.len += 1;
-        self.parts.push_back(Part::Single(event));
+        self.notifications.push_back(Notification::One(event));
     }
 
-    pub(super) fn added(&mut self, objects: Vec<Arc<Raw>>, origin: Origin) {
-        self.len += objects.len();
-        self.parts.push_back(Part::Added(objects.into_iter(), origin));
+    pub(super) fn push_added(&mut self, objects: Arc<[Arc<Raw>]>, origin: Origin) {
+        self.push_batch(EventBatch::new(objects, BatchKind::Added(origin)));
     }
 
-    pub(super) fn again(&mut self, objects: Vec<Arc<Raw>>) {
-        self.len += objects.len();
-        self.parts.push_back(Part::Resync(objects.into_iter()));
+    pub(super) fn push_resync(&mut self, objects: Arc<[Arc<Raw>]>) {
+        self.push_batch(EventBatch::new(objects, BatchKind::Resync));
     }
-}
 
-impl Events {
-    /// Converts the events for delivery to many handlers: long runs stay together and are shared.
-    pub(crate) fn into_news(self) -> Vec<News> {
-        let news = |part| match part {
-            Part::Single(event) => News::One(event),
-            Part::Added(objects, origin) => News::Run(Run::new(objects.collect(), BatchKind::Added(origin))),
-            Part::Resync(objects) => News::Run(Run::new(objects.collect(), BatchKind::Resync)),
-        };
-        self.parts.into_iter().map(news).collect()
+    fn push_batch(&mut self, batch: EventBatch) {
+        self.len += batch.len();
+        self.notifications.push_back(Notification::Batch(batch));
+    }
+
+    /// The events for delivery to many handlers, which share the batches.
+    pub(crate) fn into_notifications(self) -> VecDeque<Notification> {
+        self.notifications
     }
 }
 
@@ -63,24 +58,20 @@ impl Iterator for Events {
 
     fn next(&mut self) -> Option<Event<Untyped>> {
         loop {
-            let event = match self.parts.front_mut()? {
-                Part::Single(_) => match self.parts.pop_front() {
-                    Some(Part::Single(event)) => Some(event),
-                    _ => None,
-                },
-                Part::Added(objects, origin) => {
-                    objects.next().map(|raw| Event::Added { object: Obj::new(raw), origin: *origin })
+            let event = match self.notifications.pop_front()? {
+                Notification::One(event) => Some(event),
+                Notification::Batch(mut batch) => {
+                    let event = batch.next();
+                    if !batch.is_empty() {
+                        self.notifications.push_front(Notification::Batch(batch));
+                    }
+                    event
                 }
-                Part::Resync(objects) => objects.next().map(|raw| {
-                    let new = Obj::<Untyped>::new(raw);
-                    Event::Updated { old: new.clone(), new, origin: Origin::Resync }
-                }),
             };
             if event.is_some() {
                 self.len -= 1;
                 return event;
             }
-            self.parts.pop_front();
         }
     }
 

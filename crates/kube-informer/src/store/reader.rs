@@ -1,9 +1,9 @@
 //! Read access to a store.
 
-use std::any::Any;
 use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
 
 use arc_swap::{ArcSwap, Guard};
 use parking_lot::Mutex;
@@ -18,8 +18,14 @@ use crate::object::Version;
 #[derive(Clone)]
 pub struct Reader {
     shared: Arc<Shared>,
-    /// Kept alive as long as this reader exists.
-    hold: Option<Arc<dyn Any + Send + Sync>>,
+    /// Keeps the informer running as long as this reader exists.
+    feed: Option<Arc<dyn Feed>>,
+}
+
+/// The informer that fills a store.
+pub(crate) trait Feed: Send + Sync {
+    /// The time since the last contact with the server; none if the store is not synced.
+    fn contact_age(&self) -> Option<Duration>;
 }
 
 /// State shared by the writer and its readers.
@@ -32,18 +38,17 @@ pub(super) struct Shared {
 
 impl Reader {
     pub(super) fn new(shared: Arc<Shared>) -> Self {
-        Self { shared, hold: None }
+        Self { shared, feed: None }
     }
 
-    /// A reader of the same store that keeps `hold` alive.
-    #[must_use]
-    pub fn holding(&self, hold: Arc<dyn Any + Send + Sync>) -> Self {
-        Self { shared: Arc::clone(&self.shared), hold: Some(hold) }
+    /// A reader of the same store that keeps the informer running.
+    pub(crate) fn with_feed(&self, feed: Arc<dyn Feed>) -> Self {
+        Self { shared: Arc::clone(&self.shared), feed: Some(feed) }
     }
 
-    /// The value that is kept alive.
-    pub(crate) fn held(&self) -> Option<&(dyn Any + Send + Sync)> {
-        self.hold.as_deref()
+    /// The informer that fills the store; none for a fixed set of objects.
+    pub(crate) fn feed(&self) -> Option<&dyn Feed> {
+        self.feed.as_deref()
     }
 
     /// The object with this key.

@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use crate::support::{client, drained, key, put, server};
 use k8s_openapi::api::core::v1::{ConfigMap, Namespace, Node, Secret};
-use kube::core::{ApiResource, DynamicObject, PartialObjectMeta};
-use kube_informer::{Factory, FieldPath, Informer, Keep, Kind, Obj, Scope, Verdict};
+use kube::core::{ApiResource, DynamicObject};
+use kube_informer::{Factory, FieldPath, Informer, Keep, Kind, MetadataOnly, Obj, Scope, Verdict};
 use serde::Deserialize;
 use serde_json::json;
 
@@ -67,8 +67,8 @@ async fn metadata_has_a_watch_and_a_cache_of_its_own() {
     put(&server, "default", "a", "1");
     let factory = Factory::new(client(&server));
     let whole = factory.informer::<ConfigMap>();
-    let metadata = factory.informer::<PartialObjectMeta<ConfigMap>>();
-    let again = factory.informer_for::<PartialObjectMeta<DynamicObject>>(ConfigMap::resource());
+    let metadata = factory.informer::<MetadataOnly<ConfigMap>>();
+    let again = factory.informer_for::<MetadataOnly<DynamicObject>>(ConfigMap::resource());
     factory.start();
     factory.synced().await.unwrap();
     assert_eq!(server.watches().len(), 2);
@@ -145,7 +145,7 @@ async fn metadata_has_the_settings_of_its_kind_but_for_functions_that_look_into_
         })
         .build()
         .unwrap();
-    let metadata = factory.informer::<PartialObjectMeta<ConfigMap>>();
+    let metadata = factory.informer::<MetadataOnly<ConfigMap>>();
     factory.start();
     metadata.synced().await.unwrap();
     assert_eq!(keys(&metadata), ["default/a"]);
@@ -176,7 +176,7 @@ async fn conflicting_settings_of_one_resource_are_an_error_that_names_both() {
     let agreed = Factory::builder(client(&server))
         .kind::<ConfigMap>(move |maps| maps.resync(seconds(30)))
         .kind::<Value>(move |values| values.resync(seconds(30)))
-        .kind::<PartialObjectMeta<ConfigMap>>(move |maps| maps.resync(seconds(90)))
+        .kind::<MetadataOnly<ConfigMap>>(move |maps| maps.resync(seconds(90)))
         .build();
     assert!(agreed.is_ok(), "metadata is another cache");
 }
@@ -207,7 +207,7 @@ async fn namespaces_are_for_kinds_that_are_in_some() {
         .build()
         .unwrap();
     let nodes = factory.informer::<Node>();
-    let metadata = factory.within(Scope::everything().namespace("x")).informer::<PartialObjectMeta<Node>>();
+    let metadata = factory.within(Scope::everything().namespace("x")).informer::<MetadataOnly<Node>>();
     let namespaces = factory.informer_for::<DynamicObject>(Namespace::resource());
     factory.start();
     factory.synced().await.unwrap();

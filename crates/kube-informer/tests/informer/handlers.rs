@@ -8,7 +8,7 @@ use crate::support::{Story, client, drained, key, line, put, remove, server, tru
 use futures_util::StreamExt as _;
 use k8s_openapi::api::core::v1::ConfigMap;
 use kube_embedded::Server;
-use kube_informer::pipeline::delta_fifo::LARGEST_BATCH;
+use kube_informer::store::MAX_BATCH;
 use kube_informer::{Backlog, Event, Informer, Origin, Overflow, Registration, SyncError};
 use tokio::sync::{Notify, mpsc};
 use tokio::time::Instant;
@@ -125,11 +125,11 @@ async fn a_handler_that_is_quick_has_its_turn_within_a_burst_and_hears_every_eve
     let server = server().await;
     let maps = informer(&server);
     let story = Story::default();
-    let backlog = Backlog::Every { limit: 2 * LARGEST_BATCH, overflow: Overflow::Replay };
+    let backlog = Backlog::Every { limit: 2 * MAX_BATCH, overflow: Overflow::Replay };
     let handler = maps.handler().backlog(backlog).on_event(story.handler());
     maps.start();
     maps.synced().await.unwrap();
-    let burst: Vec<_> = (0..10 * LARGEST_BATCH).map(|nth| nth.to_string()).collect();
+    let burst: Vec<_> = (0..10 * MAX_BATCH).map(|nth| nth.to_string()).collect();
     let versions: Vec<_> = burst.iter().map(|name| put(&server, "default", name, "1")).collect();
     maps.wait_for(versions[versions.len() - 1].clone()).await.unwrap();
     drained(&handler).await;

@@ -8,13 +8,12 @@ use std::time::Duration;
 
 use crate::support::{Story, cached, client, config_map, drained, key, put, remove, server, truth};
 use k8s_openapi::api::core::v1::ConfigMap;
-use kube::core::PartialObjectMeta;
 use kube_embedded::faults::{Fault, Rule};
 use kube_embedded::{Server, Verb};
 use kube_informer::reflector::{ReflectorSettings, Streaming};
 use kube_informer::{
-    Condition, Discipline, Figures, Health, Informer, Keep, Kind as _, Metrics, Obj, ServerError, Stale, SyncError,
-    Verdict, WhenRefused,
+    Condition, Discipline, Figures, Health, Informer, Keep, Kind as _, MetadataOnly, Metrics, Obj, ServerError, Stale,
+    SyncError, Verdict, WhenRefused,
 };
 use serde_json::{Value, json};
 use tokio::time::Instant;
@@ -219,12 +218,12 @@ async fn packed_bodies_read_as_they_came_before_and_after_they_went_cold() {
 async fn metadata_alone_is_asked_for_where_the_type_says_so() {
     let server = server().await;
     put(&server, "default", "a", "1");
-    let maps = Informer::<PartialObjectMeta<ConfigMap>>::builder(client(&server)).start();
+    let maps = Informer::<MetadataOnly<ConfigMap>>::builder(client(&server)).start();
     maps.synced().await.unwrap();
     let map = maps.lister().get(&key("default", "a")).unwrap();
     assert_eq!(map.label("value"), Some("1"));
     assert!(!String::from_utf8_lossy(&map.json()).contains("\"data\""));
-    let same = Informer::<PartialObjectMeta<ConfigMap>>::metadata_for(client(&server), ConfigMap::resource()).start();
+    let same = Informer::<MetadataOnly<ConfigMap>>::builder_for(client(&server), ConfigMap::resource()).start();
     same.synced().await.unwrap();
     assert_eq!(same.lister().count(), 1);
 }

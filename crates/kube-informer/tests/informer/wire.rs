@@ -9,10 +9,10 @@ use crate::support::{key, put, remove, server};
 use http::Request;
 use k8s_openapi::api::core::v1::ConfigMap;
 use kube::Client;
-use kube::core::{ApiResource, DynamicObject, PartialObjectMeta};
+use kube::core::{ApiResource, DynamicObject};
 use kube_embedded::Server;
 use kube_informer::reflector::{ReflectorSettings, Streaming};
-use kube_informer::{Informer, Keep, Kind as _, Object, Verdict, Wire};
+use kube_informer::{Informer, Keep, Kind as _, MetadataOnly, Object, Verdict, Wire};
 use serde_json::{Value, json};
 use tower::ServiceExt;
 
@@ -90,12 +90,12 @@ async fn metadata_alone_comes_as_protobuf_too() {
     let server = server().await;
     put(&server, "default", "m", "1");
     let (client, seen) = client(&server);
-    let maps = Informer::<PartialObjectMeta<ConfigMap>>::builder(client).wire(Wire::Protobuf).start();
+    let maps = Informer::<MetadataOnly<ConfigMap>>::builder(client).wire(Wire::Protobuf).start();
     maps.synced().await.unwrap();
     let map = maps.lister().get(&key("default", "m")).unwrap();
     assert_eq!(map.label("value"), Some("1"));
     assert_eq!(map.get().unwrap().metadata.name.as_deref(), Some("m"));
-    assert_eq!(bodies(&maps)["default/m"]["kind"], "PartialObjectMetadata");
+    assert_eq!(bodies(&maps)["default/m"]["kind"], "MetadataOnlydata");
     assert!(seen.lock().unwrap().iter().all(|answer| answer.starts_with("application/vnd.kubernetes.protobuf")));
 }
 

@@ -15,10 +15,9 @@ use http_body_util::StreamBody;
 use http_body_util::combinators::UnsyncBoxBody;
 use k8s_openapi::api::core::v1::{ConfigMap, Pod};
 use kube::Client;
-use kube::core::PartialObjectMeta;
 use kube_informer::{
-    ApiListWatch, Body, Compression, Detail, Failure, Frame, Kind, ListQuery, ListVersion, ListWatch, ServerError,
-    Version, WatchQuery, WatchStart,
+    ApiListWatch, Body, Compression, Detail, Failure, Frame, Kind, ListQuery, ListVersion, ListWatch, MetadataOnly,
+    ServerError, Version, WatchQuery, WatchStart,
 };
 
 type Answer = Response<UnsyncBoxBody<Bytes, io::Error>>;
@@ -105,7 +104,7 @@ async fn a_request_names_resource_namespace_selectors_and_version() {
 #[tokio::test]
 async fn metadata_alone_is_asked_for_where_the_type_says_so_or_nobody_looks_further() {
     let (client, seen) = client(|_| json("{}"));
-    let metadata = ApiListWatch::of::<PartialObjectMeta<ConfigMap>>(client.clone());
+    let metadata = ApiListWatch::of::<MetadataOnly<ConfigMap>>(client.clone());
     metadata.list(everything()).await.unwrap();
     metadata.watch(watch_from("7")).await.unwrap();
     let mut probe = everything();
@@ -115,9 +114,9 @@ async fn metadata_alone_is_asked_for_where_the_type_says_so_or_nobody_looks_furt
     assert_eq!(
         accepts,
         [
-            "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1",
-            "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1",
-            "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1,application/json",
+            "application/json;as=MetadataOnlydataList;g=meta.k8s.io;v=v1",
+            "application/json;as=MetadataOnlydata;g=meta.k8s.io;v=v1",
+            "application/json;as=MetadataOnlydataList;g=meta.k8s.io;v=v1,application/json",
         ]
     );
 }

@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use crate::rig::{Rig, client, map, server};
 use k8s_openapi::api::core::v1::ConfigMap;
-use kube::core::{ApiResource, PartialObjectMeta};
-use kube_informer::ApiListWatch;
+use kube::core::ApiResource;
+use kube_informer::{ApiListWatch, MetadataOnly};
 use kube_informer::reflector::{ReflectorSettings, ReflectorState, Streaming};
 use kube_informer::store::{History, WatchScope};
 use serde_json::json;
@@ -213,7 +213,7 @@ async fn one_namespace_and_its_labels_can_be_all_there_is() {
 async fn metadata_alone_can_be_reflected() {
     let server = server().await;
     server.create(&map("a")).unwrap();
-    let source = ApiListWatch::of::<PartialObjectMeta<ConfigMap>>(client(&server));
+    let source = ApiListWatch::of::<MetadataOnly<ConfigMap>>(client(&server));
     let mut rig = Rig::start_on(server, ReflectorSettings::default(), WatchScope::Everything, source);
     rig.converges().await;
     rig.change("a", 1);

@@ -2,7 +2,8 @@
 
 use crate::objects::{begun, changed, deleted, ended, list, listed};
 use kube_informer::Version;
-use kube_informer::pipeline::delta_fifo::{Bounds, DeltaFifo, Discipline, Full, LARGEST_BATCH};
+use kube_informer::pipeline::delta_fifo::{Bounds, DeltaFifo, Discipline, Full};
+use kube_informer::store::MAX_BATCH;
 use kube_informer::store::{Delta, WatchScope};
 
 const BOTH: [Discipline; 2] = [Discipline::Ordered, Discipline::Keyed];
@@ -184,9 +185,9 @@ fn a_bookmark_keeps_its_place() {
 fn a_batch_is_no_larger_than_it_may_be() {
     for discipline in BOTH {
         let mut queue = queue(discipline);
-        push(&mut queue, (0..2 * LARGEST_BATCH + 50).map(|n| changed(&format!("a{n}"), n as u64)));
+        push(&mut queue, (0..2 * MAX_BATCH + 50).map(|n| changed(&format!("a{n}"), n as u64)));
         let sizes: Vec<_> = (0..3).map(|_| queue.pop().len()).collect();
-        assert_eq!(sizes, [LARGEST_BATCH, LARGEST_BATCH, 50]);
+        assert_eq!(sizes, [MAX_BATCH, MAX_BATCH, 50]);
         assert!(queue.pop().is_empty());
     }
 }

@@ -86,7 +86,7 @@ type Tweak = Arc<dyn Fn(&mut Parameters) + Send + Sync>;
 /// use k8s_openapi::api::core::v1::ConfigMap;
 /// use kube_informer::{Compression, Informer};
 ///
-/// On a fast local network, bytes are cheaper than decompression.
+/// // On a fast local network, bytes are cheaper than decompression.
 /// let maps = Informer::<ConfigMap>::builder(client).source(|source| source.compression(Compression::None)).start();
 /// maps.synced().await?;
 /// # Ok(())
@@ -121,11 +121,11 @@ impl ApiListWatch {
         }
     }
 
-    /// All objects of the resource of a type; only their metadata for `PartialObjectMeta`.
+    /// All objects of the resource of a type; only their metadata for [`MetadataOnly`](crate::MetadataOnly).
     #[must_use]
     pub fn of<K: Kind>(client: Client) -> Self {
         let source = Self::new(client, K::resource());
-        if K::metadata_only() { source.metadata_only() } else { source }
+        if K::METADATA_ONLY { source.metadata_only() } else { source }
     }
 
     /// Restricts it to one namespace. A set of namespaces needs one source each.
@@ -193,11 +193,10 @@ impl ApiListWatch {
     /// #     }))?;
     /// # }
     /// use k8s_openapi::api::core::v1::ConfigMap;
-    /// use kube::core::PartialObjectMeta;
-    /// use kube_informer::{ApiListWatch, Pager};
+    /// use kube_informer::{ApiListWatch, MetadataOnly, Pager};
     ///
     /// let maps = ApiListWatch::of::<ConfigMap>(client).metadata_only();
-    /// let list = Pager::<PartialObjectMeta>::new(maps).list().await?;
+    /// let list = Pager::<MetadataOnly>::new(maps).list().await?;
     /// assert_eq!(list.objects[0].label("app"), Some("web"));
     /// assert_eq!(list.objects[0].value_at(&"data.ip".parse()?), None);
     /// # Ok(())

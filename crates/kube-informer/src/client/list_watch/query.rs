@@ -32,7 +32,7 @@ pub struct ListQuery {
 /// ```
 /// use kube_informer::{ListVersion, Version};
 ///
-/// A custom source may use it like this: it needs to fetch only if it is behind.
+/// // A custom source may use it like this: it needs to fetch only if it is behind.
 /// fn is_enough(wanted: &ListVersion, have: &Version) -> bool {
 ///     match wanted {
 ///         ListVersion::Any => true,
@@ -97,7 +97,7 @@ pub struct WatchQuery {
 /// ```
 /// use kube_informer::WatchStart;
 ///
-/// A source without support for streaming lists checks this first.
+/// // A source without support for streaming lists checks this first.
 /// fn is_streaming_list(start: &WatchStart) -> bool {
 ///     matches!(start, WatchStart::Everything { .. })
 /// }

@@ -1,11 +1,9 @@
 //! The queue of one handler. Pure: no task, no clock.
 
 use std::collections::VecDeque;
-use std::sync::Arc;
 
 use super::coalesce::{CoalesceMode, Coalescer, Next};
-use crate::body::{Obj, Raw};
-use crate::store::{Event, Origin};
+use crate::store::{BatchKind, Event, EventBatch, Origin};
 
 /// How many events may wait for a slow handler, and what happens beyond that.
 ///
@@ -22,7 +20,7 @@ use crate::store::{Event, Origin};
 /// use kube_informer::{Backlog, Informer};
 ///
 /// let maps = Informer::<ConfigMap>::builder(client).start();
-/// It needs the current state, not every change: at most one event per object while it is busy.
+/// // It needs the current state, not every change: at most one event per object while it is busy.
 /// let painter = maps.handler().backlog(Backlog::Latest).on_event_async(|event| async move {
 ///     println!("repaint {}", event.key());
 /// });
@@ -65,7 +63,7 @@ impl Default for Backlog {
 /// ```
 /// use kube_informer::{Backlog, Overflow};
 ///
-/// Up to 100 events are queued. A slower handler receives the difference, marked as after a relist.
+/// // Up to 100 events are queued. A slower handler receives the difference, marked as after a relist.
 /// let backlog = Backlog::Every { limit: 100, overflow: Overflow::Replay };
 /// assert_ne!(backlog, Backlog::default());
 /// ```
@@ -101,25 +99,8 @@ pub(super) struct Queue {
 #[derive(Debug)]
 enum Item {
     One(Event),
-    Run(Run),
+    Batch(EventBatch),
     Synced,
-}
-
-/// Objects that are delivered together, shared by all handlers.
-#[derive(Debug, Clone)]
-pub(crate) struct Run {
-    objects: Arc<[Arc<Raw>]>,
-    next: usize,
-    kind: BatchKind,
-}
-
-/// Which events the objects of a run are delivered as.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum BatchKind {
-    /// As additions.
-    Added(Origin),
-    /// As updates without a change.
-    Resync,
 }
 
 /// An item popped from a queue.
@@ -130,43 +111,9 @@ pub(super) enum Popped {
     Synced,
 }
 
-impl Run {
-    pub(crate) fn new(objects: Arc<[Arc<Raw>]>, kind: BatchKind) -> Self {
-        Self { objects, next: 0, kind }
-    }
-
-    pub(crate) fn is_resync(&self) -> bool {
-        self.kind == BatchKind::Resync
-    }
-
-    /// The rest of the run, without the objects that have coalesced events.
-    pub(super) fn without(self, coalesced: &Coalescer) -> Self {
-        let left = self.objects.iter().skip(self.next);
-        let objects = left.filter(|raw| !coalesced.has(&raw.meta().key)).cloned().collect();
-        Self { objects, next: 0, kind: self.kind }
-    }
-
-    pub(super) fn left(&self) -> usize {
-        self.objects.len() - self.next
-    }
-
-    /// Whether its objects count towards the limit.
-    fn counts(&self) -> bool {
-        !matches!(self.kind, BatchKind::Resync | BatchKind::Added(Origin::Initial))
-    }
-}
-
-impl Iterator for Run {
-    type Item = Event;
-
-    fn next(&mut self) -> Option<Event> {
-        let object = Obj::new(Arc::clone(self.objects.get(self.next)?));
-        self.next += 1;
-        Some(match self.kind {
-            BatchKind::Added(origin) => Event::Added { object, origin },
-            BatchKind::Resync => Event::Updated { old: object.clone(), new: object, origin: Origin::Resync },
-        })
-    }
+/// Whether the events of a batch count towards the limit.
+fn counts(batch: &EventBatch) -> bool {
+    !matches!(batch.kind(), BatchKind::Resync | BatchKind::Added(Origin::Initial))
 }
 
 impl Queue {
@@ -199,23 +146,23 @@ impl Queue {
         self.check_limit();
     }
 
-    pub(super) fn push_run(&mut self, run: Run) {
-        if run.left() == 0 {
+    pub(super) fn push_batch(&mut self, batch: EventBatch) {
+        if batch.is_empty() {
             return;
         }
-        let under_way = self.queue.iter().any(|item| matches!(item, Item::Run(_)));
-        if run.is_resync() && (under_way || self.coalesced.as_ref().is_some_and(Coalescer::is_resyncing)) {
-            // The previous run is still being delivered.
+        let under_way = self.queue.iter().any(|item| matches!(item, Item::Batch(_)));
+        if batch.is_resync() && (under_way || self.coalesced.as_ref().is_some_and(Coalescer::is_resyncing)) {
+            // The previous resync is still being delivered.
             return;
         }
         match &mut self.coalesced {
-            Some(coalesced) if !coalesced.is_empty() => match run.is_resync() {
-                true => coalesced.resync(run),
-                false => run.for_each(|event| coalesced.push(event)),
+            Some(coalesced) if !coalesced.is_empty() => match batch.is_resync() {
+                true => coalesced.resync(batch),
+                false => batch.for_each(|event| coalesced.push(event)),
             },
             _ => {
-                *(if run.counts() { &mut self.counted } else { &mut self.uncounted }) += run.left();
-                self.queue.push_back(Item::Run(run));
+                *(if counts(&batch) { &mut self.counted } else { &mut self.uncounted }) += batch.len();
+                self.queue.push_back(Item::Batch(batch));
                 self.check_limit();
             }
         }
@@ -243,20 +190,20 @@ impl Queue {
         let mut first = VecDeque::new();
         for item in std::mem::take(&mut self.queue) {
             match item {
-                // A run at the head precedes all coalesced events and stays queued, ...
-                Item::Run(run) if !run.counts() && coalesced.is_empty() => first.push_back(Item::Run(run)),
+                // A batch at the head precedes all coalesced events and stays queued, ...
+                Item::Batch(batch) if !counts(&batch) && coalesced.is_empty() => first.push_back(Item::Batch(batch)),
                 // ... and so does a resync, without the objects that have coalesced events.
-                Item::Run(run) if run.is_resync() => {
-                    self.uncounted -= run.left();
-                    let run = run.without(&coalesced);
-                    self.uncounted += run.left();
-                    first.push_back(Item::Run(run));
+                Item::Batch(batch) if batch.is_resync() => {
+                    self.uncounted -= batch.len();
+                    let batch = batch.without(|key| coalesced.has(key));
+                    self.uncounted += batch.len();
+                    first.push_back(Item::Batch(batch));
                 }
-                Item::Run(run) => {
-                    if !run.counts() {
-                        self.uncounted -= run.left();
+                Item::Batch(batch) => {
+                    if !counts(&batch) {
+                        self.uncounted -= batch.len();
                     }
-                    run.for_each(|event| coalesced.push(event));
+                    batch.for_each(|event| coalesced.push(event));
                 }
                 Item::One(event) => coalesced.push(event),
                 Item::Synced if coalesced.is_empty() => first.push_back(Item::Synced),
@@ -274,12 +221,12 @@ impl Queue {
         }
         while let Some(item) = self.queue.front_mut() {
             match item {
-                Item::Run(run) => {
-                    let Some(event) = run.next() else {
+                Item::Batch(batch) => {
+                    let Some(event) = batch.next() else {
                         self.queue.pop_front();
                         continue;
                     };
-                    *(if run.counts() { &mut self.counted } else { &mut self.uncounted }) -= 1;
+                    *(if counts(&batch) { &mut self.counted } else { &mut self.uncounted }) -= 1;
                     if let Some(event) = self.merged(event) {
                         return Some(Popped::Event(event));
                     }
@@ -301,7 +248,7 @@ impl Queue {
         if self.second_event.is_some() {
             return false;
         }
-        while matches!(self.queue.front(), Some(Item::Run(run)) if run.left() == 0) {
+        while matches!(self.queue.front(), Some(Item::Batch(batch)) if batch.is_empty()) {
             self.queue.pop_front();
         }
         match self.queue.front() {
@@ -311,7 +258,7 @@ impl Queue {
         }
     }
 
-    /// Merges an event of a run with the coalesced events of its object.
+    /// Merges an event of a batch with the coalesced events of its object.
     fn merged(&mut self, event: Event) -> Option<Event> {
         let Some(coalesced) = &mut self.coalesced else { return Some(event) };
         match event {

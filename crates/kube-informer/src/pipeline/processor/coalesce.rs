@@ -5,10 +5,9 @@ use std::collections::btree_map::OccupiedEntry;
 
 use hashbrown::HashMap;
 
-use super::backlog::Run;
 use crate::body::{Obj, Untyped};
 use crate::object::ObjectKey;
-use crate::store::{Event, FinalState, Origin};
+use crate::store::{Event, EventBatch, FinalState, Origin};
 
 /// For each changed object: the state last delivered to the handler, and the current state.
 ///
@@ -65,7 +64,7 @@ struct End {
 enum QueueItem {
     Object(ObjectKey),
     /// Objects that had no coalesced events when the resync was queued.
-    Resync(Run),
+    Resync(EventBatch),
     /// The sync marker: every item before it is initial.
     Synced,
 }
@@ -97,10 +96,10 @@ impl Coalescer {
 
     /// Queues a resync behind everything coalesced so far. At the front, a short resync period
     /// would starve the other items.
-    pub(super) fn resync(&mut self, run: Run) {
-        let run = run.without(self);
-        self.resync_left = run.left();
-        self.enqueue(QueueItem::Resync(run));
+    pub(super) fn resync(&mut self, batch: EventBatch) {
+        let batch = batch.without(|key| self.has(key));
+        self.resync_left = batch.len();
+        self.enqueue(QueueItem::Resync(batch));
     }
 
     pub(super) fn is_resyncing(&self) -> bool {
@@ -155,8 +154,8 @@ impl Coalescer {
     pub(super) fn pop(&mut self) -> Option<Next> {
         loop {
             let mut first = self.queue.first_entry()?;
-            if let QueueItem::Resync(run) = first.get_mut()
-                && let Some(event) = run.next()
+            if let QueueItem::Resync(batch) = first.get_mut()
+                && let Some(event) = batch.next()
             {
                 self.resync_left -= 1;
                 // An object that has changed since is delivered at its own position.

@@ -6,9 +6,9 @@ use std::collections::BTreeMap;
 use rand::{RngExt as _, SeedableRng as _};
 use rand_pcg::Pcg64Mcg;
 
-use super::backlog::{Backlog, BatchKind, Overflow, Popped, Queue, Run};
+use super::backlog::{Backlog, Overflow, Popped, Queue};
 use crate::body::{Obj, Untyped};
-use crate::store::{Event, FinalState, Origin};
+use crate::store::{BatchKind, Event, EventBatch, FinalState, Origin};
 
 const SEEDS: u64 = 4_000;
 const STEPS: usize = 300;
@@ -77,13 +77,13 @@ impl World {
         Event::added(object, origin)
     }
 
-    fn run(&self, kind: BatchKind) -> Run {
+    fn batch(&self, kind: BatchKind) -> EventBatch {
         let objects = self.store.values().map(|object| object.raw().clone()).collect();
-        Run::new(objects, kind)
+        EventBatch::new(objects, kind)
     }
 
-    /// New objects of a relist, as one run.
-    fn listed(&mut self) -> (Vec<Event>, Run) {
+    /// New objects of a relist, as one batch.
+    fn listed(&mut self) -> (Vec<Event>, EventBatch) {
         let mut objects = Vec::new();
         let mut deletions = Vec::new();
         for name in ["o0", "o3", "o5", "n1", "n2"] {
@@ -95,7 +95,7 @@ impl World {
             let uid = format!("u{}", self.uids);
             objects.push(self.add(name.to_owned(), &uid, Origin::Relist).object().raw().clone());
         }
-        (deletions, Run::new(objects.into(), BatchKind::Added(Origin::Relist)))
+        (deletions, EventBatch::new(objects.into(), BatchKind::Added(Origin::Relist)))
     }
 }
 
@@ -173,10 +173,10 @@ impl Feed {
         self.queue.push(event);
     }
 
-    fn run(&mut self, run: Run) {
+    fn push_batch(&mut self, batch: EventBatch) {
         // A resync may be skipped.
-        self.every.extend(run.clone().filter(|event| event.origin() != Origin::Resync).map(|event| line(&event)));
-        self.queue.push_run(run);
+        self.every.extend(batch.clone().filter(|event| event.origin() != Origin::Resync).map(|event| line(&event)));
+        self.queue.push_batch(batch);
     }
 }
 
@@ -190,7 +190,7 @@ fn run(seed: u64) {
         drop(world.change());
     }
     // A handler added late: the current state, then the sync marker.
-    feed.run(world.run(BatchKind::Added(Origin::Initial)));
+    feed.push_batch(world.batch(BatchKind::Added(Origin::Initial)));
     feed.queue.push_synced();
     let eagerness = world.rng.random_range(0.05..0.95);
     for _ in 0..STEPS {
@@ -202,11 +202,11 @@ fn run(seed: u64) {
             continue;
         }
         match world.rng.random_range(0..40) {
-            0 => feed.run(world.run(BatchKind::Resync)),
+            0 => feed.push_batch(world.batch(BatchKind::Resync)),
             1 => {
                 let (deletions, added) = world.listed();
                 deletions.into_iter().for_each(|event| feed.event(event));
-                feed.run(added);
+                feed.push_batch(added);
             }
             _ => feed.event(world.change()),
         }

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use hashbrown::HashSet;
 
+use super::fault::Fault;
 use super::reflector::Reflector;
 use super::rng::Rng;
 use super::server::Server;
@@ -16,13 +17,12 @@ use crate::object::Selector;
 use crate::object::Uid;
 use crate::object::Version;
 use crate::pipeline::delta_fifo::{Bounds, DeltaFifo, Discipline, Full};
-use crate::store::sabotage::Sabotage;
 use crate::store::{Delta, History, WatchScope};
 use crate::store::{Event, FinalState, Origin};
-use crate::store::{Ingest, Reader, Store, StoreState};
+use crate::store::{Ingest, Reader, Store, StoreEntry, StoreState};
 
 /// One reported event of a key.
-pub(super) type Told = (&'static str, Id, Origin);
+pub(super) type Reported = (&'static str, Id, Origin);
 
 /// Identifies a state of an object by its address: the server keeps every state alive.
 type Id = usize;
@@ -32,6 +32,7 @@ pub(super) struct Pipeline {
     store: Store,
     reader: Reader,
     filters: bool,
+    fault: Option<Fault>,
     index: Option<Index<Untyped, String>>,
     selectors: [(&'static str, Selector); 3],
     /// The last reported state of each existing object.
@@ -39,7 +40,7 @@ pub(super) struct Pipeline {
     /// Objects whose deletion has been reported.
     ended: HashSet<Uid>,
     /// All reported events of each key, without resyncs.
-    pub(super) told: BTreeMap<ObjectKey, Vec<Told>>,
+    pub(super) reported: BTreeMap<ObjectKey, Vec<Reported>>,
     went_back: bool,
     scoped: bool,
     listings: usize,
@@ -49,10 +50,9 @@ pub(super) struct Pipeline {
 }
 
 impl Pipeline {
-    pub(super) fn new(discipline: Discipline, filters: bool, sabotage: Option<Sabotage>, rng: &mut Rng) -> Self {
+    pub(super) fn new(discipline: Discipline, filters: bool, fault: Option<Fault>, rng: &mut Rng) -> Self {
         let ingest = if filters { Ingest::default().keep_if(passes) } else { Ingest::default() };
-        let mut store = Store::seeded(ingest, 0);
-        store.sabotage = sabotage;
+        let store = Store::seeded(ingest, 0);
         let (reader, known) = (store.reader(), store.reader());
         let bounds = Bounds { deltas: rng.between(2, 30) as usize, bytes: rng.between(500, 20_000) as usize };
         let queue = DeltaFifo::new(discipline, bounds, Box::new(move |key| known.get(key).is_some()));
@@ -61,11 +61,12 @@ impl Pipeline {
             store,
             reader,
             filters,
+            fault,
             index: None,
             selectors: ["x", "y", "z"].map(|app| (app, format!("app={app}").parse().unwrap())),
             known: BTreeMap::new(),
             ended: HashSet::new(),
-            told: BTreeMap::new(),
+            reported: BTreeMap::new(),
             went_back: false,
             scoped: false,
             listings: 0,
@@ -127,9 +128,14 @@ impl Pipeline {
                 }
             }
         }
-        let events: Vec<_> = self.store.apply(batch).collect();
+        let before = self.reader.snapshot();
+        let mut events: Vec<_> = self.store.apply(batch).collect();
+        if let Some(fault) = self.fault {
+            events = fault.corrupt(events);
+        }
         self.listings = self.store.listings.len();
-        self.check_events(&events)?;
+        let visible = if self.fault == Some(Fault::EventBeforeStore) { before } else { self.reader.snapshot() };
+        self.check_events(&events, &visible)?;
         if self.listings == 0 {
             self.check_known()?;
         }
@@ -157,7 +163,7 @@ impl Pipeline {
     }
 
     /// Each event follows the previous one of its object, and readers already see it.
-    fn check_events(&mut self, events: &[Event<Untyped>]) -> Result<(), String> {
+    fn check_events(&mut self, events: &[Event<Untyped>], visible: &StoreState) -> Result<(), String> {
         let listed = |event: &&Event<Untyped>| matches!(event.origin(), Origin::Initial | Origin::Relist);
         let mut seen_added = false;
         for event in events.iter().filter(listed) {
@@ -174,20 +180,20 @@ impl Pipeline {
                     Event::Updated { .. } => "updated",
                     Event::Deleted { .. } => "deleted",
                 };
-                let told = (kind, id(event.object()), event.origin());
-                self.told.entry(event.key().clone()).or_default().push(told);
+                let reported = (kind, id(event.object()), event.origin());
+                self.reported.entry(event.key().clone()).or_default().push(reported);
             }
         }
         for key in events.iter().map(Event::key) {
-            let (told, seen) = (self.known.get(key), self.reader.get(key));
-            let agree = match (told, &seen) {
-                (Some(told), Some(seen)) => id(told) == id(seen),
+            let (reported, seen) = (self.known.get(key), visible.get(key).map(StoreEntry::object));
+            let agree = match (reported, &seen) {
+                (Some(reported), Some(seen)) => id(reported) == id(seen),
                 (Some(_), None) => false,
                 // It may have been created again, in a list that is not complete.
                 (None, Some(_)) => self.listings > 0,
                 (None, None) => true,
             };
-            ensure(agree, || format!("told {told:?} when readers saw {seen:?}"))?;
+            ensure(agree, || format!("reported {reported:?} when readers saw {seen:?}"))?;
         }
         Ok(())
     }
@@ -198,15 +204,15 @@ impl Pipeline {
             Event::Added { object, .. } => {
                 ensure(before.is_none(), || "added twice".to_owned())?;
                 let ended = object.uid().is_some_and(|uid| self.ended.contains(uid));
-                ensure(!ended, || "back from the dead".to_owned())?;
+                ensure(!ended, || "added after its deletion".to_owned())?;
             }
             Event::Updated { old, new, origin } => {
                 let before = before.ok_or("updated before added")?;
-                ensure(id(before) == id(old), || format!("old is not what was told: {before:?}"))?;
+                ensure(id(before) == id(old), || format!("old is not the last reported state: {before:?}"))?;
                 ensure(before.uid() == new.uid(), || "updated into another object".to_owned())?;
                 let forward = new.version() > old.version();
                 ensure(forward || *origin == Origin::Resync || self.went_back, || "went back".to_owned())?;
-                ensure(!self.filters || passes(new), || "does not pass the door".to_owned())?;
+                ensure(!self.filters || passes(new), || "does not pass the filter".to_owned())?;
             }
             Event::Deleted { last, state, .. } => {
                 let before = before.ok_or("deleted before added")?;
@@ -214,7 +220,7 @@ impl Pipeline {
                 match state {
                     FinalState::Known => ensure(last.version() > before.version(), || "old end".to_owned())?,
                     FinalState::Missed | FinalState::Filtered => {
-                        ensure(id(before) == id(last), || format!("not the last that was told: {before:?}"))?;
+                        ensure(id(before) == id(last), || format!("not the last reported state: {before:?}"))?;
                     }
                 }
                 if *state != FinalState::Filtered {
@@ -235,7 +241,7 @@ impl Pipeline {
     fn check_known(&self) -> Result<(), String> {
         let cached = Lister::<Untyped>::new(self.reader.clone()).sorted();
         let same = ids(&cached) == ids(self.known.values());
-        ensure(same, || format!("told\n{:#?}\ncached\n{cached:#?}", self.known))
+        ensure(same, || format!("reported\n{:#?}\ncached\n{cached:#?}", self.known))
     }
 
     /// Indexes, selectors, namespaces and counts agree with a scan of all objects.
