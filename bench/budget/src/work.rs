@@ -7,7 +7,7 @@ use futures_util::FutureExt;
 use k8s_openapi::api::core::v1::Pod;
 use kube_embedded::generate::Generator;
 use kube_informer::body::{Arrival, BodyEncoder, BodyEncoderSettings};
-use kube_informer::codec::{Frames, LARGEST_OBJECT, ListSplitter, WatchFrame};
+use kube_informer::codec::{Frames, ListSplitter, MAX_OBJECT_SIZE, WatchFrame};
 use kube_informer::store::{Delta, History, Relist, WatchScope};
 use kube_informer::store::{Ingest, Store};
 use kube_informer::{Index, Keep, Lister, ObjectKey, RateLimit, Selector, WorkQueue};
@@ -140,7 +140,7 @@ struct Cache {
 fn filled(keep: Keep) -> Cache {
     let mut cache = Cache::new(keep);
     cache.list(&list_body(0));
-    if let Some(samples) = cache.encoder.wants_training() {
+    if let Some(samples) = cache.encoder.take_training_samples() {
         cache.encoder.install(samples.train().expect("there are enough"));
     }
     cache
@@ -156,7 +156,7 @@ impl Cache {
     fn list(&mut self, chunks: &[Bytes]) {
         let begun = Delta::RelistBegun(Relist { scope: WatchScope::Everything, history: History::Continues });
         self.apply([begun]);
-        let mut splitter = ListSplitter::new(LARGEST_OBJECT);
+        let mut splitter = ListSplitter::new(MAX_OBJECT_SIZE);
         for chunk in chunks {
             splitter.push(chunk.clone());
             let mut batch = Vec::new();
@@ -171,7 +171,7 @@ impl Cache {
     }
 
     fn watch(&mut self, chunks: &[Bytes]) {
-        let mut frames = Frames::new(LARGEST_OBJECT);
+        let mut frames = Frames::new(MAX_OBJECT_SIZE);
         for chunk in chunks {
             frames.push(chunk.clone());
             let mut batch = Vec::new();

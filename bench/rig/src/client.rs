@@ -21,7 +21,7 @@ mod reads;
 /// A client to be measured.
 pub trait Subject {
     /// Starts the client with one handler for each of `ears`, which receives every event.
-    fn start(&mut self, ears: &[Ear]);
+    fn start(&mut self, ears: &[HandlerState]);
 
     /// How its cache is read, once it is synced.
     fn reads(&self) -> Reads;
@@ -49,13 +49,13 @@ pub enum Depth {
 
 /// The state of a handler. Each handler has its own, to avoid contention on the counters.
 #[derive(Debug, Clone, Default)]
-pub struct Ear {
+pub struct HandlerState {
     /// The events received so far.
     pub tally: Arc<Tally>,
     depth: Arc<AtomicU8>,
 }
 
-impl Ear {
+impl HandlerState {
     /// What the handler does with events.
     pub fn depth(&self) -> Depth {
         match self.depth.load(Ordering::Relaxed) {
@@ -95,7 +95,7 @@ pub fn run(options: &Options, subject: impl Subject) -> io::Result<()> {
 
 struct Drive<S> {
     control: Control,
-    ears: Vec<Ear>,
+    ears: Vec<HandlerState>,
     figures: Figures,
     counted: Counters,
     options: Options,
@@ -129,7 +129,7 @@ impl<S: Subject> Drive<S> {
     }
 
     fn first_list(&mut self, handlers: u64) -> io::Result<()> {
-        self.ears = (0..handlers).map(|_| Ear::default()).collect();
+        self.ears = (0..handlers).map(|_| HandlerState::default()).collect();
         self.go(self.options.depth);
         self.want(self.options.count);
         self.note("start.rss", process::resident());
@@ -253,7 +253,7 @@ impl<S: Subject> Drive<S> {
 
     /// The latencies from the server's write to the handler's call, in microseconds, sorted.
     fn delays(&self, per_second: u64, count: u64, end: impl FnOnce()) -> io::Result<Vec<f64>> {
-        let Some(Ear { tally, .. }) = self.ears.first() else { return Ok(Vec::new()) };
+        let Some(HandlerState { tally, .. }) = self.ears.first() else { return Ok(Vec::new()) };
         tally.time(count as usize);
         self.want(count);
         self.control.rate(per_second, count)?;

@@ -31,18 +31,18 @@ pub(crate) struct Settings {
     /// Whether the first read of a custom kind gets 429, as on the real server while it creates the
     /// kind's watch cache.
     pub(crate) first_access: FirstAccess,
-    pub(crate) garbage_collection: Chore,
-    pub(crate) namespace_deletion: Chore,
+    pub(crate) garbage_collection: Controller,
+    pub(crate) namespace_deletion: Controller,
     /// The seed of uids and generated names; `None` draws a random seed at start.
     pub(crate) seed: Option<u64>,
 }
 
 /// Whether the server runs a controller that belongs to the controller manager in a real cluster.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub(crate) enum Chore {
+pub(crate) enum Controller {
     #[default]
-    Left,
-    Done,
+    Disabled,
+    Enabled,
 }
 
 /// The response to the first read of a new custom kind.
@@ -64,8 +64,8 @@ impl Default for Settings {
             watch_backlog: 10_000,
             max_request_bytes: 3 * 1024 * 1024,
             first_access: FirstAccess::Refused,
-            garbage_collection: Chore::Left,
-            namespace_deletion: Chore::Left,
+            garbage_collection: Controller::Disabled,
+            namespace_deletion: Controller::Disabled,
             seed: None,
         }
     }

@@ -35,16 +35,16 @@
 mod agenda;
 mod controllers;
 mod deployment;
+mod events;
 mod fleet;
 mod kubelet;
-mod news;
-mod onlooker;
-mod steward;
+mod reconciler;
 #[cfg(test)]
 mod tests;
 mod times;
 mod world;
 mod write;
+mod write_detector;
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -57,10 +57,10 @@ use crate::cluster::Cluster;
 use crate::generate::layout::NOW;
 use crate::http::status::Status;
 use crate::server::Server;
-use onlooker::Onlooker;
-use steward::Steward;
+use reconciler::Reconciler;
 use world::World;
 use write::{Author, Verb, Write};
+use write_detector::WriteDetector;
 
 /// The interval between steps of the simulation.
 const TICK: Duration = Duration::from_millis(50);
@@ -155,8 +155,8 @@ impl Builder {
         let cluster = server.cluster().clone();
         let shift = cluster.clock.now().as_second() - NOW;
         let mut world = World::new(self.seed, self.size, self.rate);
-        let mut steward = Steward::new(self.seed);
-        steward.take_over(&cluster);
+        let mut reconciler = Reconciler::new(self.seed);
+        reconciler.take_over(&cluster);
         let mut turn = 0;
         for object in world.populate().flatten() {
             match Write::new(Verb::Load(object)).apply(&cluster, shift) {
@@ -173,7 +173,7 @@ impl Builder {
         // took.
         let start = Start { began: Instant::now(), shift: cluster.clock.now().as_second() - NOW };
         let writes = Arc::new(AtomicU64::new(0));
-        let task = tokio::spawn(live(world, steward, cluster, start, writes.clone()));
+        let task = tokio::spawn(live(world, reconciler, cluster, start, writes.clone()));
         Ok(Pretend { task, writes })
     }
 }
@@ -189,35 +189,41 @@ struct Start {
     shift: i64,
 }
 
-async fn live(mut world: World, mut steward: Steward, cluster: Arc<Cluster>, start: Start, count: Arc<AtomicU64>) {
+async fn live(
+    mut world: World,
+    mut reconciler: Reconciler,
+    cluster: Arc<Cluster>,
+    start: Start,
+    count: Arc<AtomicU64>,
+) {
     let Start { began, shift } = start;
-    let mut onlooker = Onlooker::new(&cluster);
+    let mut write_detector = WriteDetector::new(&cluster);
     let mut ticks = tokio::time::interval(TICK);
     ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
     loop {
         let now = ticks.tick().await.duration_since(began);
-        if let Some(onlooker) = &mut onlooker {
-            onlooker.look(&cluster, &mut world, &mut steward);
+        if let Some(write_detector) = &mut write_detector {
+            write_detector.look(&cluster, &mut world, &mut reconciler);
         }
         let mut writes = world.step(now);
-        writes.extend(steward.step(&cluster, &mut world));
+        writes.extend(reconciler.step(&cluster, &mut world));
         for (nth, write) in writes.into_iter().enumerate() {
             let (pod, doomed) = (write.pod, write.doomed().cloned());
-            if let (Some(onlooker), Some(doomed)) = (&mut onlooker, &doomed) {
-                onlooker.dies(doomed.clone());
+            if let (Some(write_detector), Some(doomed)) = (&mut write_detector, &doomed) {
+                write_detector.dies(doomed.clone());
             }
             let author = write.author;
             match write.apply(&cluster, shift) {
                 Ok(revision) => {
                     count.fetch_add(1, Ordering::Relaxed);
-                    if let (Author::Story, Some(onlooker)) = (author, &mut onlooker) {
-                        onlooker.note_revision(revision);
+                    if let (Author::Simulation, Some(write_detector)) = (author, &mut write_detector) {
+                        write_detector.note_revision(revision);
                     }
                 }
                 // Another client deleted it: its controller creates a replacement.
                 Err(_) => {
-                    if let (Some(onlooker), Some(doomed)) = (&mut onlooker, &doomed) {
-                        onlooker.lives(doomed);
+                    if let (Some(write_detector), Some(doomed)) = (&mut write_detector, &doomed) {
+                        write_detector.lives(doomed);
                     }
                     pod.into_iter().for_each(|pod| world.lost(pod));
                 }

@@ -10,7 +10,7 @@ use parking_lot::RwLock;
 use tokio::task::JoinHandle;
 
 use crate::api::access::Access;
-use crate::cluster::{Chore, Cluster, FirstAccess, Settings};
+use crate::cluster::{Cluster, Controller, FirstAccess, Settings};
 use crate::controllers::crds;
 use crate::controllers::garbage;
 use crate::controllers::namespace_deletion;
@@ -304,7 +304,7 @@ impl Builder {
     ///
     /// Off by default, as on an API server without a controller manager.
     pub fn garbage_collection(mut self) -> Self {
-        self.settings.garbage_collection = Chore::Done;
+        self.settings.garbage_collection = Controller::Enabled;
         self
     }
 
@@ -314,7 +314,7 @@ impl Builder {
     /// Off by default, as on an API server without a controller manager: a terminating namespace
     /// stays until a client finalizes it.
     pub fn namespace_deletion(mut self) -> Self {
-        self.settings.namespace_deletion = Chore::Done;
+        self.settings.namespace_deletion = Controller::Enabled;
         self
     }
 
@@ -366,12 +366,12 @@ async fn housekeeping(shared: Arc<Shared>, age: Duration) {
         expire_changes(&shared, age),
         cluster.custom_tables.close_retired(cluster),
         async {
-            if garbage_collection == Chore::Done {
+            if garbage_collection == Controller::Enabled {
                 garbage::collect(cluster).await;
             }
         },
         async {
-            if namespace_deletion == Chore::Done {
+            if namespace_deletion == Controller::Enabled {
                 namespace_deletion::delete_namespaces(cluster).await;
             }
         },

@@ -59,7 +59,7 @@ pub(crate) struct Outdated;
 
 /// Why a watch cursor is invalid.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Lost {
+pub(crate) enum CursorError {
     /// Some changes after the cursor are compacted; `oldest` is the first revision that a watch may
     /// start from.
     Compacted { oldest: u64 },
@@ -229,7 +229,7 @@ impl Storage {
     }
 
     /// Whether a watch may start after `revision`.
-    pub(crate) fn can_watch_from(&self, table: &TableId, revision: u64) -> Result<(), Lost> {
+    pub(crate) fn can_watch_from(&self, table: &TableId, revision: u64) -> Result<(), CursorError> {
         self.inner.lock().table(table, self.window).can_watch_from(revision)
     }
 
@@ -240,9 +240,9 @@ impl Storage {
         table: &TableId,
         cursor: u64,
         limit: usize,
-    ) -> Result<(Vec<Arc<Change>>, usize), Lost> {
+    ) -> Result<(Vec<Arc<Change>>, usize), CursorError> {
         let inner = self.inner.lock();
-        inner.tables.get(table).ok_or(Lost::Closed)?.changes(cursor, limit)
+        inner.tables.get(table).ok_or(CursorError::Closed)?.changes(cursor, limit)
     }
 
     /// Removes changes older than the maximum age.

@@ -9,7 +9,7 @@ use criterion::{BatchSize, BenchmarkId, Criterion, Throughput, criterion_group, 
 use k8s_openapi::api::core::v1::Pod;
 use kube_embedded::generate::Generator;
 use kube_informer::body::{Arrival, BodyEncoder, BodyEncoderSettings};
-use kube_informer::codec::{Extent, FieldCutter, Frames, LARGEST_OBJECT, ListSplitter, Skip, WatchFrame, scan};
+use kube_informer::codec::{Extent, FieldCutter, Frames, ListSplitter, MAX_OBJECT_SIZE, Skip, WatchFrame, scan};
 use kube_informer::{Keep, Obj, Untyped};
 use serde::Deserialize;
 use serde::de::IgnoredAny;
@@ -86,7 +86,7 @@ fn streams(c: &mut Criterion) {
     group.throughput(Throughput::Elements(500));
     group.bench_function("watch frames", |b| {
         b.iter(|| {
-            let mut frames = Frames::new(LARGEST_OBJECT);
+            let mut frames = Frames::new(MAX_OBJECT_SIZE);
             let mut count = 0;
             for chunk in &watch {
                 frames.push(chunk.clone());
@@ -99,7 +99,7 @@ fn streams(c: &mut Criterion) {
     });
     group.bench_function("list", |b| {
         b.iter(|| {
-            let mut splitter = ListSplitter::new(LARGEST_OBJECT);
+            let mut splitter = ListSplitter::new(MAX_OBJECT_SIZE);
             let mut count = 0;
             for chunk in &list {
                 splitter.push(chunk.clone());
@@ -147,7 +147,7 @@ fn settled(keep: Keep, pods: &[Bytes]) -> (BodyEncoder, Vec<Obj<Untyped>>) {
     let objects = accepted(&encoder, pods);
     for tick in 0..100 {
         encoder.pack_cold(tick, 1000);
-        while let Some(samples) = encoder.wants_training() {
+        while let Some(samples) = encoder.take_training_samples() {
             encoder.install(samples.train().expect("a dictionary"));
         }
     }

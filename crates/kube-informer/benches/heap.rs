@@ -164,7 +164,8 @@ impl Cache {
         self.listed += 1;
         match self.training.take() {
             None => {
-                self.training = self.encoder.wants_training().map(|samples| (self.listed + TRAINING_TAKES, samples));
+                self.training =
+                    self.encoder.take_training_samples().map(|samples| (self.listed + TRAINING_TAKES, samples));
             }
             Some((due, samples)) if due > self.listed => self.training = Some((due, samples)),
             Some((_, samples)) => self.encoder.install(samples.train().expect("a dictionary")),
@@ -179,7 +180,7 @@ impl Cache {
             self.packing.0 += start.elapsed();
             self.packing.1 += u32::try_from(step.objects).expect("a budget");
             let training = self.training.take().map(|(_, samples)| samples);
-            if let Some(samples) = training.or_else(|| self.encoder.wants_training()) {
+            if let Some(samples) = training.or_else(|| self.encoder.take_training_samples()) {
                 self.encoder.install(samples.train().expect("a dictionary"));
             } else if step.waiting == 0 && tick > 3 {
                 break;

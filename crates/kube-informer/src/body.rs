@@ -159,7 +159,7 @@ impl BodyEncoder {
     }
 
     /// Encoder of objects outside of any store.
-    pub(crate) fn loose() -> &'static Self {
+    pub(crate) fn detached() -> &'static Self {
         static LOOSE: LazyLock<BodyEncoder> = LazyLock::new(|| {
             let settings = BodyEncoderSettings { keep: Keep::Plain, recent_bytes: 0, ..BodyEncoderSettings::default() };
             BodyEncoder::with_interner(settings, None)
@@ -220,7 +220,7 @@ impl BodyEncoder {
         let found = match scan(body, Extent::Metadata) {
             Err(Broken::Protobuf) => {
                 // The metadata may merely have its fields in another order than servers write them.
-                ordered = protobuf::canonical(object).map_err(broken)?;
+                ordered = protobuf::sort_fields(object).map_err(broken)?;
                 body = &ordered;
                 scan(body, Extent::Metadata)
             }
@@ -388,7 +388,7 @@ impl BodyEncoder {
     /// caller decides on which thread. While it is in progress, until [`install`](Self::install) or
     /// [`training_failed`](Self::training_failed) is called, returns `None`.
     #[must_use]
-    pub fn wants_training(&self) -> Option<Samples> {
+    pub fn take_training_samples(&self) -> Option<Samples> {
         self.0.packing.lock().training.take_samples()
     }
 

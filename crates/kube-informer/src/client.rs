@@ -3,12 +3,12 @@
 //! Uses only `codec` and `object`. Every network request of the crate goes through here.
 
 pub use self::discovery::lookup::LookupError;
-pub use self::discovery::served::{Placing, Resources, Served};
+pub use self::discovery::served::{ResourceScope, Resources, Served};
 pub use self::list_watch::{
     ApiListWatch, Body, Bookmarks, Compression, Detail, Frame, ListQuery, ListVersion, ListWatch, Parameters,
     WatchQuery, WatchStart, client,
 };
-pub use self::server_error::{Doing, Failure, ServerError};
+pub use self::server_error::{Failure, Operation, ServerError};
 
 pub(crate) use self::list_watch::Source;
 pub(crate) use self::server_error::answer;

@@ -23,7 +23,7 @@ pub(crate) mod protobuf;
 mod wire;
 
 /// Maximum size of a frame or list item in bytes: ten times etcd's own limit.
-pub const LARGEST_OBJECT: usize = 16 << 20;
+pub const MAX_OBJECT_SIZE: usize = 16 << 20;
 
 /// Maximum nesting depth of values, the same as in the server's own decoder.
-pub const DEEPEST: u32 = 10_000;
+pub const MAX_DEPTH: u32 = 10_000;

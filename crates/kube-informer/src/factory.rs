@@ -13,7 +13,7 @@ use kube::core::{ApiResource, DynamicObject};
 pub use self::builder::{FactoryBuilder, SettingsConflict};
 pub use self::scope::Scope;
 pub use self::sync::{FactorySyncError, Missing, NotSynced};
-use crate::client::{LookupError, Placing, Resources, Served, discovery};
+use crate::client::{LookupError, ResourceScope, Resources, Served, discovery};
 
 use self::builder::Kinds;
 use self::registry::{Content, Registry};
@@ -173,8 +173,8 @@ impl Factory {
     #[doc(alias = "GetInformer")]
     pub fn informer<K: Kind>(&self) -> Informer<K> {
         let content = if K::METADATA_ONLY { Content::Metadata } else { Content::Whole };
-        let placing = if K::in_namespaces() { Placing::Namespaced } else { Placing::Cluster };
-        self.shared(K::resource(), content, placing)
+        let scope = if K::in_namespaces() { ResourceScope::Namespaced } else { ResourceScope::Cluster };
+        self.shared(K::resource(), content, scope)
     }
 
     /// Returns the informer of a resource that is known only at run time, or that `K` does not
@@ -207,7 +207,7 @@ impl Factory {
     #[doc(alias = "ForResource")]
     pub fn informer_for<K: Object>(&self, resource: ApiResource) -> Informer<K> {
         let content = if K::METADATA_ONLY { Content::Metadata } else { Content::Whole };
-        self.shared(resource, content, Placing::Namespaced)
+        self.shared(resource, content, ResourceScope::Namespaced)
     }
 
     /// Returns the informer of a resource by a name as used with kubectl.
@@ -236,7 +236,7 @@ impl Factory {
         let (factory, name) = (self.clone(), name.to_owned());
         Box::pin(async move {
             let served = factory.look_up(&name).await?;
-            Ok(factory.shared(served.resource(), Content::Whole, served.placing))
+            Ok(factory.shared(served.resource(), Content::Whole, served.scope))
         })
     }
 
@@ -283,8 +283,8 @@ impl Factory {
         self.resources().await?.named(name).cloned()
     }
 
-    fn shared<K: Object>(&self, resource: ApiResource, content: Content, placing: Placing) -> Informer<K> {
-        Informer::of(self.registry.informer(resource, content, placing, self.scope.as_ref()))
+    fn shared<K: Object>(&self, resource: ApiResource, content: Content, scope: ResourceScope) -> Informer<K> {
+        Informer::of(self.registry.informer(resource, content, scope, self.scope.as_ref()))
     }
 
     /// Starts all informers of the factory; informers that are created later start immediately.

@@ -336,7 +336,7 @@ impl<K: Object> Informer<K> {
         V: Hash + Eq + Send + Sync + 'static,
     {
         let index = Index::new(&self.core.reader(), function);
-        self.core.ring();
+        self.core.wake();
         index
     }
 
@@ -365,7 +365,7 @@ impl<K: Object> Informer<K> {
     /// ```
     pub fn index_by_label(&self, label: impl Into<String>) -> Index<K, String> {
         let index = Index::by_label(&self.core.reader(), label);
-        self.core.ring();
+        self.core.wake();
         index
     }
 
@@ -396,7 +396,7 @@ impl<K: Object> Informer<K> {
     /// ```
     pub fn index_by_path(&self, path: FieldPath) -> Index<K, String> {
         let index = Index::by_path(&self.core.reader(), path);
-        self.core.ring();
+        self.core.wake();
         index
     }
 
@@ -557,7 +557,7 @@ impl<K: Object> Informer<K> {
     /// # }
     /// ```
     pub fn set_namespaces(&self, namespaces: impl IntoIterator<Item: Into<Arc<str>>>) -> Result<(), NamespacesShared> {
-        self.core.want(scopes(namespaces))
+        self.core.set_scopes(scopes(namespaces))
     }
 
     pub(crate) fn core(&self) -> &Arc<Core> {

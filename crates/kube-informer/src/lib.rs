@@ -127,8 +127,8 @@ mod workqueue;
 
 pub use self::body::{Keep, Obj, Untyped};
 pub use self::client::{
-    ApiListWatch, Body, Bookmarks, Compression, Detail, Doing, Failure, Frame, ListQuery, ListVersion, ListWatch,
-    LookupError, Parameters, Placing, Resources, Served, ServerError, WatchQuery, WatchStart, client,
+    ApiListWatch, Body, Bookmarks, Compression, Detail, Failure, Frame, ListQuery, ListVersion, ListWatch, LookupError,
+    Operation, Parameters, ResourceScope, Resources, Served, ServerError, WatchQuery, WatchStart, client,
 };
 pub use self::codec::{ServerStatus, StatusCause, StatusDetails, Wire};
 pub use self::factory::{Factory, FactoryBuilder, FactorySyncError, Missing, NotSynced, Scope, SettingsConflict};

@@ -25,8 +25,8 @@ use self::machine::{Machine, Step};
 use self::rng::Rng;
 use self::step::{Action, Input, Lane};
 use crate::body::{Obj, Untyped};
-use crate::client::{Doing, ServerError};
 use crate::client::{ListWatch, Source, WatchQuery, WatchStart};
+use crate::client::{Operation, ServerError};
 use crate::object::DecodeError;
 use crate::object::Version;
 use crate::store::{Delta, WatchScope};
@@ -364,7 +364,7 @@ impl<S: DeltaSink> Run<S> {
                 Input::Revision(answer)
             }
             input = or_never(second.map(|second| second.flow.next())) => input,
-            Some(state) = or_never(self.definition_states.as_mut().map(StreamExt::next)) => Input::Sighted(state),
+            Some(state) = or_never(self.definition_states.as_mut().map(StreamExt::next)) => Input::Definition(state),
             () = or_never(due.map(tokio::time::sleep_until)) => Input::Tick,
         }
     }
@@ -442,8 +442,8 @@ impl<S: DeltaSink> Run<S> {
 
     fn watch(&self, lane: Lane, query: WatchQuery) -> Flow {
         let doing = match query.start {
-            WatchStart::After(_) => Doing::Watch,
-            WatchStart::Everything { .. } => Doing::StreamingList,
+            WatchStart::After(_) => Operation::Watch,
+            WatchStart::Everything { .. } => Operation::StreamingList,
         };
         Flow::watch(lane, doing, Arc::clone(&self.what), self.source.watch(query))
     }

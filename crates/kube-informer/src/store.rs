@@ -31,7 +31,7 @@ use self::index_build::IndexBuild;
 use self::index_table::AnyTable;
 use self::label_sets::LabelSets;
 use self::listing::Listing;
-use self::prefetch::look_ahead;
+use self::prefetch::prefetch_entries;
 use self::progress::{Progress, is_older};
 use self::reader::Shared;
 use self::reclaim::Reclaimer;
@@ -156,7 +156,7 @@ impl Store {
 
     /// All objects already reported: the initial events of a handler that is added later.
     pub(crate) fn present(&self) -> EventBatch {
-        let reported = |entry: &&StoreEntry| !self.listings.iter().any(|listing| listing.is_untold(entry.slot));
+        let reported = |entry: &&StoreEntry| !self.listings.iter().any(|listing| listing.is_unreported(entry.slot));
         let objects = self.state.iter().filter(reported).map(|entry| Arc::clone(&entry.raw)).collect();
         EventBatch::new(objects, BatchKind::Added(Origin::Initial))
     }
@@ -200,8 +200,8 @@ impl Store {
     fn fold_all(&mut self, deltas: Vec<Delta>, events: &mut Events) {
         let mut key_hashes = Vec::new();
         if deltas.len() > 1 {
-            key_hashes.extend(deltas.iter().map(|delta| Some(self.state.spot(delta.key()?))));
-            look_ahead(&self.state.spaces, key_hashes.iter().copied().flatten());
+            key_hashes.extend(deltas.iter().map(|delta| Some(self.state.hashes_of(delta.key()?))));
+            prefetch_entries(&self.state.spaces, key_hashes.iter().copied().flatten());
         }
         for (delta, hashes) in deltas.into_iter().zip(key_hashes.into_iter().chain(repeat(None))) {
             self.fold(delta, hashes, events);
@@ -210,7 +210,7 @@ impl Store {
 
     /// `hashes` are those of the key, if they are already computed.
     fn fold(&mut self, delta: Delta, hashes: Option<KeyHashes>, events: &mut Events) {
-        let hashes_of = |object: &Obj<Untyped>| hashes.unwrap_or_else(|| self.state.spot(object.key()));
+        let hashes_of = |object: &Obj<Untyped>| hashes.unwrap_or_else(|| self.state.hashes_of(object.key()));
         match delta {
             Delta::Changed(object) => self.changed(hashes_of(&object), object, events),
             Delta::Deleted(object) => self.deleted(hashes_of(&object), object, events),
@@ -225,11 +225,11 @@ impl Store {
     }
 
     fn changed(&mut self, hashes: KeyHashes, object: Obj<Untyped>, events: &mut Events) {
-        self.scopes.heard_of(object.key(), object.version());
-        self.drop_doubted(object.key());
+        self.scopes.advance_for(object.key(), object.version());
+        self.drop_contradicting(object.key());
         let held = self.state.get_at(hashes, object.key());
         let stale =
-            held.map_or_else(|| self.tombstones.old_news(&object).is_some(), |held| is_known(&object, &held.raw));
+            held.map_or_else(|| self.tombstones.removed_at(&object).is_some(), |held| is_known(&object, &held.raw));
         if stale {
             return;
         }
@@ -239,7 +239,7 @@ impl Store {
                 let (slot, before) = self.put(&object, hashes, held, Origin::Live, events);
                 if matches!(before, Previous::Unreported) {
                     for listing in &mut self.listings {
-                        listing.take_untold(slot);
+                        listing.take_unreported(slot);
                     }
                 }
                 events.push(match before {
@@ -252,8 +252,8 @@ impl Store {
     }
 
     fn deleted(&mut self, hashes: KeyHashes, object: Obj<Untyped>, events: &mut Events) {
-        self.scopes.heard_of(object.key(), object.version());
-        self.drop_doubted(object.key());
+        self.scopes.advance_for(object.key(), object.version());
+        self.drop_contradicting(object.key());
         // No tombstone for an object that is not in the store: a keyed queue does not deliver such
         // a deletion, and both queue disciplines must produce the same events.
         let Some(held) = self.state.get_at(hashes, object.key()) else { return };
@@ -262,8 +262,8 @@ impl Store {
         }
         let same = is_same(&object, &held.raw);
         let Some((last, reported)) = self.take(hashes, object.key()) else { return };
-        self.tombstones.note(object.key(), object.uid(), object.version());
-        self.tombstones.note(last.key(), last.uid(), object.version());
+        self.tombstones.insert(object.key(), object.uid(), object.version());
+        self.tombstones.insert(last.key(), last.uid(), object.version());
         if !reported {
             return;
         }
@@ -296,7 +296,7 @@ impl Store {
             return self.changed(hashes, object, events);
         };
         let listing = &mut self.listings[at];
-        listing.doubted.remove(object.key());
+        listing.contradicting.remove(object.key());
         let went_back = listing.went_back();
         let held = self.state.get_at(hashes, object.key());
         match held {
@@ -310,14 +310,14 @@ impl Store {
                 if !went_back && is_older(object.version(), &held.raw.meta().version) {
                     // A stream may repeat an object.
                     if !shown {
-                        listing.doubted.insert(object.key().clone(), object);
+                        listing.contradicting.insert(object.key().clone(), object);
                     }
                     return;
                 }
             }
-            None if !went_back && self.tombstones.old_news(&object).is_some() => {
-                if self.tombstones.left_before(&object, listing.departures) {
-                    listing.doubted.insert(object.key().clone(), object);
+            None if !went_back && self.tombstones.removed_at(&object).is_some() => {
+                if self.tombstones.is_removed_before(&object, listing.tombstones_before) {
+                    listing.contradicting.insert(object.key().clone(), object);
                 }
                 return;
             }
@@ -346,17 +346,17 @@ impl Store {
         match before {
             Previous::Reported(old) => events.push(Event::Updated { old, new: object, origin }),
             Previous::Unreported => {}
-            Previous::Absent => self.listings[at].add_untold(hashes.with_slot(slot)),
+            Previous::Absent => self.listings[at].add_unreported(hashes.with_slot(slot)),
         }
     }
 
     fn relist_ended(&mut self, scope: &WatchScope, version: &Version, events: &mut Events) {
-        self.resolve_doubted(scope, version, events);
+        self.resolve_contradicting(scope, version, events);
         let Some(mut listing) = self.take_listing(scope) else { return };
         for key in self.missing(&listing, version) {
-            let unreported = self.state.get(&key).is_some_and(|held| listing.take_untold(held.slot));
-            let Some((last, reported)) = self.take(self.state.spot(&key), &key) else { continue };
-            self.tombstones.note(last.key(), last.uid(), version);
+            let unreported = self.state.get(&key).is_some_and(|held| listing.take_unreported(held.slot));
+            let Some((last, reported)) = self.take(self.state.hashes_of(&key), &key) else { continue };
+            self.tombstones.insert(last.key(), last.uid(), version);
             if reported && !unreported {
                 events.push(Event::Deleted { last, state: FinalState::Missed, origin: listing.origin });
             }
@@ -368,15 +368,15 @@ impl Store {
     /// Accepts the objects that a complete list returned in an older state than the known one, if
     /// the list itself is not older: the server went back in time and has advanced since, so the
     /// list is authoritative.
-    fn resolve_doubted(&mut self, scope: &WatchScope, version: &Version, events: &mut Events) {
+    fn resolve_contradicting(&mut self, scope: &WatchScope, version: &Version, events: &mut Events) {
         let Some(at) = self.listings.iter().position(|listing| listing.relist.scope == *scope) else { return };
-        for object in std::mem::take(&mut self.listings[at].doubted).into_values() {
+        for object in std::mem::take(&mut self.listings[at].contradicting).into_values() {
             let known = match self.state.get(object.key()) {
                 Some(held) => Some(&held.raw.meta().version),
-                None => self.tombstones.old_news(&object),
+                None => self.tombstones.removed_at(&object),
             };
             if known.is_some_and(|known| is_older(object.version(), known) && !is_older(version, known)) {
-                let hashes = self.state.spot(object.key());
+                let hashes = self.state.hashes_of(object.key());
                 let held = self.state.get_at(hashes, object.key()).cloned();
                 self.store_listed(at, object, hashes, held, events);
             }
@@ -384,9 +384,9 @@ impl Store {
     }
 
     /// Drops older states of this key from lists in progress; a watch event supersedes them.
-    fn drop_doubted(&mut self, key: &ObjectKey) {
+    fn drop_contradicting(&mut self, key: &ObjectKey) {
         for listing in &mut self.listings {
-            listing.doubted.remove(key);
+            listing.contradicting.remove(key);
         }
     }
 
@@ -415,14 +415,14 @@ impl Store {
     }
 
     fn report_added(&self, listing: &Listing, events: &mut Events) {
-        let unreported = listing.untold().filter_map(|slot_ref| self.state.at(slot_ref));
+        let unreported = listing.unreported().filter_map(|slot_ref| self.state.at(slot_ref));
         events.push_added(unreported.map(|entry| Arc::clone(&entry.raw)).collect(), listing.origin);
     }
 
     fn scope_left(&mut self, scope: &WatchScope, events: &mut Events) {
         let keys: Vec<ObjectKey> = self.in_scope(scope).map(|entry| entry.key().clone()).collect();
         for key in keys {
-            if let Some((last, true)) = self.take(self.state.spot(&key), &key) {
+            if let Some((last, true)) = self.take(self.state.hashes_of(&key), &key) {
                 events.push(Event::Deleted { last, state: FinalState::Filtered, origin: Origin::Live });
             }
         }
@@ -434,7 +434,7 @@ impl Store {
     fn resync(&self, except: Vec<ObjectKey>, events: &mut Events) {
         let except: HashSet<ObjectKey> = except.into_iter().collect();
         let reported = |entry: &&StoreEntry| {
-            !except.contains(entry.key()) && !self.listings.iter().any(|listing| listing.is_untold(entry.slot))
+            !except.contains(entry.key()) && !self.listings.iter().any(|listing| listing.is_unreported(entry.slot))
         };
         events.push_resync(self.state.iter().filter(reported).map(|entry| Arc::clone(&entry.raw)).collect());
     }
@@ -444,9 +444,9 @@ impl Store {
         let (key, uid, version) = (object.key(), object.uid(), object.version());
         // A tombstone even if it was not stored: an older state that passes the filter may still
         // arrive.
-        self.tombstones.note(key, uid, version);
-        let Some((last, reported)) = self.take(self.state.spot(key), key) else { return };
-        self.tombstones.note(last.key(), last.uid(), version);
+        self.tombstones.insert(key, uid, version);
+        let Some((last, reported)) = self.take(self.state.hashes_of(key), key) else { return };
+        self.tombstones.insert(last.key(), last.uid(), version);
         if reported {
             let state = if last.uid() == uid { FinalState::Filtered } else { FinalState::Missed };
             events.push(Event::Deleted { last, state, origin });
@@ -466,20 +466,20 @@ impl Store {
         if held.as_ref().is_some_and(|held| !is_same(object, &held.raw)) {
             held = None;
             if let Some((last, reported)) = self.take(hashes, object.key()) {
-                self.tombstones.note(last.key(), last.uid(), object.version());
+                self.tombstones.insert(last.key(), last.uid(), object.version());
                 if reported {
                     events.push(Event::Deleted { last, state: FinalState::Missed, origin });
                 }
             }
         }
-        let facts = object.raw().meta().facts();
+        let labels_and_owners = object.raw().meta().labels_and_owners();
         let (slot, labels) = match &held {
-            Some(held) if held.raw.meta().facts() == facts => (held.slot, held.labels),
+            Some(held) if held.raw.meta().labels_and_owners() == labels_and_owners => (held.slot, held.labels),
             Some(held) => {
-                self.label_sets.put_back(held.raw.meta().facts());
-                (held.slot, self.label_sets.take(facts))
+                self.label_sets.put_back(held.raw.meta().labels_and_owners());
+                (held.slot, self.label_sets.take(labels_and_owners))
             }
-            None => (self.slots.take(), self.label_sets.take(facts)),
+            None => (self.slots.take(), self.label_sets.take(labels_and_owners)),
         };
         let slot_ref = hashes.with_slot(slot);
         for table in self.every_table() {
@@ -492,7 +492,7 @@ impl Store {
         }
         let before = match held {
             None => Previous::Absent,
-            Some(_) if self.listings.iter().any(|listing| listing.is_untold(slot)) => Previous::Unreported,
+            Some(_) if self.listings.iter().any(|listing| listing.is_unreported(slot)) => Previous::Unreported,
             Some(held) => Previous::Reported(Obj::new(held.raw)),
         };
         (slot, before)
@@ -504,10 +504,10 @@ impl Store {
         for table in self.every_table() {
             table.remove(slot_ref);
         }
-        self.label_sets.put_back(entry.raw.meta().facts());
+        self.label_sets.put_back(entry.raw.meta().labels_and_owners());
         let mut unreported = false;
         for listing in &mut self.listings {
-            unreported |= listing.take_untold(entry.slot);
+            unreported |= listing.take_unreported(entry.slot);
             listing.seen.clear(entry.slot);
         }
         self.slots.put_back(entry.slot, !self.listings.is_empty());
@@ -545,7 +545,7 @@ impl Store {
         if changed || known != self.tables.len() {
             self.state.set_tables(self.tables.iter().filter_map(|(id, table)| Some((*id, table.frozen()?))).collect());
         }
-        let blooms = self.label_sets.marks().clone();
+        let blooms = self.label_sets.blooms().clone();
         if let Some(before) = self.state.publish(&self.shared, blooms, self.scopes.version()) {
             self.reclaimer.add(before);
         }

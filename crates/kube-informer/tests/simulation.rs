@@ -25,7 +25,7 @@ use kube_informer::{Backlog, Discipline, Event, Informer, Keep, Overflow, Regist
 use rand::{RngExt as _, SeedableRng as _};
 use rand_pcg::Pcg64Mcg;
 use serde_json::json;
-use support::{Story, client, line, put, remove};
+use support::{EventRecorder, client, line, put, remove};
 use tokio::time::{Instant, sleep};
 
 const SEEDS: u64 = 1_000;
@@ -142,19 +142,19 @@ enum Wanted {
 
 struct Handler {
     subset: Subset,
-    story: Story,
+    story: EventRecorder,
     feed: Feed,
 }
 
 /// Records a handler's events, for the checks and for the transcript.
 #[derive(Clone)]
-struct EventRecorder {
-    story: Story,
+struct LoggedRecorder {
+    story: EventRecorder,
     nth: usize,
     transcript: Transcript,
 }
 
-impl EventRecorder {
+impl LoggedRecorder {
     fn record(&self, event: &Event<ConfigMap>) {
         let version = event.object().version();
         self.transcript.log(format_args!("handler {} hears {} {version}", self.nth, line(event)));
@@ -352,7 +352,7 @@ impl Simulation {
         let subset = if self.rng.random_bool(0.3) { Subset::Even } else { Subset::All };
         let (kind, delay) = (self.rng.random_range(0..4), Duration::from_millis(self.rng.random_range(0..3_000)));
         self.log(format!("add a handler of kind {kind}, {backlog:?}"));
-        let story = Story::default();
+        let story = EventRecorder::default();
         self.added += 1;
         if self.backup.is_some() {
             story.server_may_go_back();
@@ -361,7 +361,7 @@ impl Simulation {
         if let Subset::Even = subset {
             handler = handler.filter(|map| map.label("value").is_some_and(is_even));
         }
-        let recorder = EventRecorder { story: story.clone(), nth: self.added, transcript: self.transcript.clone() };
+        let recorder = LoggedRecorder { story: story.clone(), nth: self.added, transcript: self.transcript.clone() };
         let feed = match kind {
             0 => Feed::Callback(handler.on_event(move |event| recorder.record(&event))),
             1 => Feed::Callback(handler.on_event(move |event| {

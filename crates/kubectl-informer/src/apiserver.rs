@@ -14,7 +14,7 @@ use kube_embedded::pretend::{Pretend, Size};
 
 use crate::args::Apiserver;
 use crate::failure::Failure;
-use crate::say::say;
+use crate::stderr::stderr;
 use crate::{manifests, signals};
 
 pub(crate) async fn run(args: Apiserver) -> Result<(), Failure> {
@@ -42,7 +42,7 @@ pub(crate) async fn run(args: Apiserver) -> Result<(), Failure> {
             None => server.kubeconfig(),
         };
         publish_kubeconfig(&kubeconfig, args.write_kubeconfig.as_deref())?;
-        say(&format!("serving on {}; Ctrl-C ends it", server.url()));
+        stderr(&format!("serving on {}; Ctrl-C ends it", server.url()));
         end.await;
         if let Some(cluster) = cluster {
             cluster.stop().await;

@@ -90,7 +90,7 @@ pub(crate) struct Watch {
     #[arg(required = true, value_name = "KIND")]
     pub(crate) kinds: Vec<String>,
     #[command(flatten)]
-    pub(crate) choice: Choice,
+    pub(crate) choice: Selection,
     /// Show each field that changed, old and new, and who wrote it
     #[arg(long)]
     pub(crate) diff: bool,
@@ -105,7 +105,7 @@ pub(crate) struct Watch {
     pub(crate) no_initial: bool,
     /// Only these: added, updated, deleted
     #[arg(long, value_name = "WHAT", value_delimiter = ',')]
-    pub(crate) only: Vec<What>,
+    pub(crate) only: Vec<EventType>,
     /// When to end: synced, count=N (events told), or for=TIME; several end at the first
     #[arg(long, value_name = "WHEN")]
     pub(crate) until: Vec<Until>,
@@ -138,7 +138,7 @@ pub(crate) struct Get {
     #[arg(value_name = "NAME")]
     pub(crate) names: Vec<String>,
     #[command(flatten)]
-    pub(crate) choice: Choice,
+    pub(crate) choice: Selection,
     /// Ask an index: node=NAME, ip=ADDRESS, owner=NAME, label:KEY=VALUE or PATH=VALUE; several must
     /// all fit
     #[arg(long, value_name = "INDEX=VALUE")]
@@ -183,7 +183,7 @@ pub(crate) enum GetForm {
 
 /// Which objects, and how they are shown.
 #[derive(Debug, Clone, Args)]
-pub(crate) struct Choice {
+pub(crate) struct Selection {
     /// The namespace [default: the context's]
     #[arg(short, long)]
     pub(crate) namespace: Option<String>,
@@ -206,7 +206,7 @@ pub(crate) struct Choice {
 
 /// Event type.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub(crate) enum What {
+pub(crate) enum EventType {
     Added,
     Updated,
     Deleted,
@@ -271,7 +271,7 @@ pub(crate) struct Apiserver {
     /// What somebody may do: 'WHO VERBS RESOURCES' or 'WHO VERBS RESOURCES NAMESPACE', WHO a user
     /// or group=NAME, * for any; may be repeated
     #[arg(long, value_name = "RULE", requires = "token_auth_file")]
-    pub(crate) allow: Vec<Allowance>,
+    pub(crate) allow: Vec<AllowRule>,
     /// Load every manifest of this directory, .yaml, .yml and .json
     #[arg(long, value_name = "DIR")]
     pub(crate) load: Option<PathBuf>,
@@ -282,14 +282,14 @@ pub(crate) struct Apiserver {
 
 /// An access rule from `--allow`.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Allowance {
+pub(crate) struct AllowRule {
     pub(crate) who: String,
     pub(crate) verbs: Vec<String>,
     pub(crate) resources: Vec<String>,
     pub(crate) namespace: Option<String>,
 }
 
-impl FromStr for Allowance {
+impl FromStr for AllowRule {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {

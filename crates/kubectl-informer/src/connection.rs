@@ -8,7 +8,7 @@ use kube::config::{KubeConfigOptions, Kubeconfig};
 use kube::{Client, Config};
 
 use crate::failure::{Failure, causes};
-use crate::patience::limited;
+use crate::request_timeout::limited;
 use crate::span;
 
 /// Which server, and as whom.

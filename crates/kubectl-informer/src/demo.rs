@@ -19,7 +19,7 @@ use kube_informer::{Event, Informer, Origin};
 use serde_json::Value;
 use tokio::time::MissedTickBehavior;
 
-use crate::args::{Demo, What};
+use crate::args::{Demo, EventType};
 use crate::connection::Connected;
 use crate::failure::{Failure, causes};
 use crate::kinds;
@@ -27,8 +27,8 @@ use crate::line::{Detail, Form, Style};
 use crate::mask::Secrets;
 use crate::output::{Output, OutputKind};
 use crate::paint::Tone;
-use crate::say::say;
 use crate::screen::{Area, Screen};
+use crate::stderr::stderr;
 use crate::watch::{Watched, seconds};
 use crate::{signals, span};
 use board::Row;
@@ -48,7 +48,7 @@ pub(crate) async fn run(args: Demo) -> Result<(), Failure> {
     let size = Size::of_nodes(args.size);
     let server = Server::builder().seed(args.seed).garbage_collection().namespace_deletion().start().await?;
     if out.kind == OutputKind::Stream || size.pods > 3_000 {
-        say(&format!("making up a cluster of {} nodes and {} pods …", size.nodes, size.pods));
+        stderr(&format!("making up a cluster of {} nodes and {} pods …", size.nodes, size.pods));
     }
     let cluster = Pretend::builder().size(size).rate(args.rate).seed(args.seed).start(&server).await;
     let cluster = cluster.map_err(|status| Failure::Other(format!("no cluster: {}", status.message())))?;
@@ -178,9 +178,9 @@ impl Show {
         self.recent_counts[number] += 1;
         self.total_counts[number] += 1;
         self.tally.count(match event {
-            Event::Added { .. } => What::Added,
-            Event::Updated { .. } => What::Updated,
-            Event::Deleted { .. } => What::Deleted,
+            Event::Added { .. } => EventType::Added,
+            Event::Updated { .. } => EventType::Updated,
+            Event::Deleted { .. } => EventType::Deleted,
         });
         if COUNT_ONLY.contains(&self.watched[number].kind.plural()) {
             return Ok(());

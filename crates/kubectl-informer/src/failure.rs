@@ -20,7 +20,7 @@ pub(crate) enum Failure {
     /// No server answers: exit code 5.
     Unreachable(String),
     /// The reader closed the output pipe, which is no error: exit code 0.
-    Unread,
+    OutputClosed,
 }
 
 impl Failure {
@@ -31,29 +31,29 @@ impl Failure {
             Self::NotFound(_) => 3,
             Self::Refused(_) => 4,
             Self::Unreachable(_) => 5,
-            Self::Unread => 0,
+            Self::OutputClosed => 0,
         })
     }
 
     pub(crate) fn is_silent(&self) -> bool {
-        matches!(self, Self::Unread)
+        matches!(self, Self::OutputClosed)
     }
 
     /// Failure of API discovery.
     pub(crate) fn of_discovery(error: &ServerError) -> Self {
-        let doing = "asking the server what it serves";
+        let operation = "asking the server what it serves";
         let message = || error.status().map(|status| status.message.clone()).unwrap_or_default();
         match error.code() {
-            Some(401) => Self::Refused(format!("{doing}: {UNKNOWN_USER}")),
-            Some(403) => Self::Refused(format!("{doing}: {}", message())),
-            Some(404) => Self::NotFound(format!("{doing}: {}", message())),
-            Some(code) => Self::Other(format!("{doing}: the server answers {code}: {}", message())),
-            None => Self::of_silence(&error.to_string()),
+            Some(401) => Self::Refused(format!("{operation}: {UNKNOWN_USER}")),
+            Some(403) => Self::Refused(format!("{operation}: {}", message())),
+            Some(404) => Self::NotFound(format!("{operation}: {}", message())),
+            Some(code) => Self::Other(format!("{operation}: the server answers {code}: {}", message())),
+            None => Self::unreachable(&error.to_string()),
         }
     }
 
     /// The server did not respond.
-    pub(crate) fn of_silence(why: &str) -> Self {
+    pub(crate) fn unreachable(why: &str) -> Self {
         Self::Unreachable(format!(
             "{why}.\nIs the server up, and is this the right context? kubectl config current-context"
         ))
@@ -104,7 +104,7 @@ pub(crate) fn causes(error: &dyn std::error::Error) -> String {
 impl From<io::Error> for Failure {
     fn from(error: io::Error) -> Self {
         match error.kind() {
-            io::ErrorKind::BrokenPipe => Self::Unread,
+            io::ErrorKind::BrokenPipe => Self::OutputClosed,
             _ => Self::Other(error.to_string()),
         }
     }
@@ -118,7 +118,7 @@ impl fmt::Display for Failure {
             | Self::NotFound(text)
             | Self::Refused(text)
             | Self::Unreachable(text) => f.write_str(text),
-            Self::Unread => f.write_str("nobody reads the output"),
+            Self::OutputClosed => f.write_str("nobody reads the output"),
         }
     }
 }

@@ -11,7 +11,7 @@ use std::time::SystemTime;
 
 use http::Request;
 use kube_embedded::table::Columns;
-use kube_informer::{Condition, FieldPath, FieldSelector, Informer, Obj, Placing, Served};
+use kube_informer::{Condition, FieldPath, FieldSelector, Informer, Obj, ResourceScope, Served};
 use serde_json::{Value, json};
 
 pub(crate) use by::By;
@@ -25,10 +25,10 @@ use crate::kinds::{self, singular_name};
 use crate::line::{Detail, Form, Style};
 use crate::mask::Secrets;
 use crate::output::Output;
-use crate::say::say;
-use crate::watch::{Watched, news, select};
+use crate::stderr::stderr;
+use crate::watch::{Watched, health_report, select};
 use crate::{progress, yaml};
-use grid::{Grid, Look};
+use grid::{Grid, TableOptions};
 
 pub(crate) async fn run(args: Get) -> Result<(), Failure> {
     let connected = args.connection.connect().await?;
@@ -48,13 +48,13 @@ pub(crate) async fn run(args: Get) -> Result<(), Failure> {
     }
     let informer = Informer::builder_for(connected.client.clone(), kind.resource()).settings(settings).build();
     let watched = Watched { kind, informer };
-    let question = Question::new(&args, &watched);
+    let question = Query::new(&args, &watched);
     let result = answer(&args, &connected, &watched, &question).await;
     watched.informer.shutdown().await;
     result
 }
 
-async fn answer(args: &Get, connected: &Connected, watched: &Watched, question: &Question) -> Result<(), Failure> {
+async fn answer(args: &Get, connected: &Connected, watched: &Watched, question: &Query) -> Result<(), Failure> {
     let name = watched.kind.full_name();
     let mut out = Output::new(args.choice.color);
     let grid = match args.output {
@@ -70,11 +70,11 @@ async fn answer(args: &Get, connected: &Connected, watched: &Watched, question: 
     watched.informer.start();
     {
         let mut reporters = tokio::task::JoinSet::new();
-        reporters.spawn(progress::tell(name.clone(), watched.informer.clone()));
-        reporters.spawn(news::tell(name.clone(), watched.informer.clone()));
+        reporters.spawn(progress::run(name.clone(), watched.informer.clone()));
+        reporters.spawn(health_report::run(name.clone(), watched.informer.clone()));
         let synced = tokio::select! {
             synced = watched.informer.synced() => synced.map_err(|error| Failure::of_sync(&name, &error)),
-            why = unreachable(&watched.informer), if connected.request_timeout.is_some() => Err(Failure::of_silence(&why)),
+            why = unreachable(&watched.informer), if connected.request_timeout.is_some() => Err(Failure::unreachable(&why)),
         };
         reporters.shutdown().await;
         synced?;
@@ -115,7 +115,7 @@ fn show_table(args: &Get, grid: &Grid, found: &[Obj<Value>], out: &mut Output) -
             (None, false) => " in the present namespace; -A looks everywhere".to_owned(),
             (None, true) => String::new(),
         };
-        say(&format!("nothing found{scope}"));
+        stderr(&format!("nothing found{scope}"));
         return Ok(());
     }
     let objects: Vec<Value> = found.iter().map(|object| object.get().cloned().unwrap_or_default()).collect();
@@ -166,16 +166,16 @@ async fn grid(args: &Get, connected: &Connected, kind: &Served) -> Grid {
                 .unwrap_or_else(Columns::generic)
         }
     };
-    let look = Look {
+    let look = TableOptions {
         wide: args.output == GetForm::Wide,
         headers: !args.no_headers,
-        namespaces: args.choice.all_namespaces && kind.placing() == Placing::Namespaced,
+        namespaces: args.choice.all_namespaces && kind.scope() == ResourceScope::Namespaced,
     };
     Grid::new(columns, look)
 }
 
 /// A query of the cache.
-pub(crate) struct Question {
+pub(crate) struct Query {
     names: Vec<String>,
     lookups: Vec<Lookup>,
     condition: Option<Filter>,
@@ -190,7 +190,7 @@ enum Quoting {
     Forbidden,
 }
 
-impl Question {
+impl Query {
     fn new(args: &Get, watched: &Watched) -> Self {
         Self {
             names: args.names.clone(),
@@ -241,7 +241,7 @@ impl Question {
     }
 }
 
-impl Question {
+impl Query {
     /// The failure of the expression. Errors may quote values, so for Secrets the cause is
     /// withheld.
     fn evaluation_failure(&self, object: &Obj<Value>, why: String) -> Failure {

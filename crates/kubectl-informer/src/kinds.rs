@@ -15,7 +15,10 @@ const DISCOVERY_TIMEOUT: Duration = Duration::from_secs(30);
 pub(crate) async fn find(connected: &Connected, words: &[String]) -> Result<Vec<Served>, Failure> {
     let discovery = Factory::new(connected.client.clone()).resources();
     let served = tokio::time::timeout(DISCOVERY_TIMEOUT, discovery).await.map_err(|_| {
-        Failure::Unreachable(format!("the server did not say within {} s what it serves", DISCOVERY_TIMEOUT.as_secs()))
+        Failure::Unreachable(format!(
+            "the server did not stderr within {} s what it serves",
+            DISCOVERY_TIMEOUT.as_secs()
+        ))
     })?;
     find_in(&served.map_err(|error| Failure::of_discovery(&error))?, words)
 }
@@ -23,7 +26,7 @@ pub(crate) async fn find(connected: &Connected, words: &[String]) -> Result<Vec<
 fn find_in(served: &Resources, words: &[String]) -> Result<Vec<Served>, Failure> {
     let mut found: Vec<Served> = Vec::new();
     for word in words.iter().flat_map(|word| word.split(',')).filter(|word| !word.is_empty()) {
-        for kind in served.meant_by(word).map_err(|error| unknown(&error))? {
+        for kind in served.matching(word).map_err(|error| unknown(&error))? {
             if !found.contains(kind) {
                 found.push(kind.clone());
             }

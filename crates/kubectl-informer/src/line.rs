@@ -8,11 +8,11 @@ use serde_json::{Value, json};
 use crate::change::{headline, shown, summary};
 use crate::diff::{diff, path_text};
 use crate::failure::Failure;
+use crate::field_managers::writer;
 use crate::kinds::singular_name;
 use crate::mask::Secrets;
 use crate::output::Output;
 use crate::paint::{Paint, Tone};
-use crate::writers::writer;
 use crate::yaml;
 
 /// Output format of `watch`.

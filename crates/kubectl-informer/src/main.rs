@@ -8,6 +8,7 @@ mod connection;
 mod demo;
 mod diff;
 mod failure;
+mod field_managers;
 mod filter;
 mod get;
 mod kinds;
@@ -16,14 +17,13 @@ mod manifests;
 mod mask;
 mod output;
 mod paint;
-mod patience;
 mod progress;
-mod say;
+mod request_timeout;
 mod screen;
 mod signals;
 mod span;
+mod stderr;
 mod watch;
-mod writers;
 mod yaml;
 
 use std::process::ExitCode;
@@ -31,14 +31,14 @@ use std::process::ExitCode;
 use clap::Parser as _;
 
 use crate::args::{Cli, Command};
-use crate::say::say;
+use crate::stderr::stderr;
 
 fn main() -> ExitCode {
     let cli = Cli::parse();
     let runtime = match tokio::runtime::Builder::new_multi_thread().enable_all().build() {
         Ok(runtime) => runtime,
         Err(error) => {
-            say(&format!("error: the runtime does not start: {error}"));
+            stderr(&format!("error: the runtime does not start: {error}"));
             return ExitCode::FAILURE;
         }
     };
@@ -57,7 +57,7 @@ fn main() -> ExitCode {
         Ok(()) => ExitCode::SUCCESS,
         Err(failure) => {
             if !failure.is_silent() {
-                say(&format!("error: {failure}"));
+                stderr(&format!("error: {failure}"));
             }
             failure.code()
         }

@@ -16,7 +16,7 @@ const LINE_INTERVAL: Duration = Duration::from_secs(5);
 /// Reports the progress of a sync on standard error until the informer is synced.
 ///
 /// On a terminal the progress line is erased when the future completes or is dropped.
-pub(crate) async fn tell(name: String, informer: Informer<Value>) {
+pub(crate) async fn run(name: String, informer: Informer<Value>) {
     let terminal = io::stderr().is_terminal();
     let (began, period) = (Instant::now(), if terminal { REDRAW_INTERVAL } else { LINE_INTERVAL });
     tokio::time::sleep(if terminal { FIRST_REPORT_DELAY } else { LINE_INTERVAL }).await;

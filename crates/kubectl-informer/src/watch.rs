@@ -1,27 +1,27 @@
 //! The `watch` command: prints added, updated and deleted objects.
 //!
-//! `news` reports connection failures and `tally` counts events; `get` and `demo` use them too.
+//! `health_report` reports connection failures and `tally` counts events; `get` and `demo` use them too.
 
-pub(crate) mod news;
+pub(crate) mod health_report;
 mod tally;
 
 use std::time::Duration;
 
 use futures_util::stream::{BoxStream, SelectAll};
 use futures_util::{FutureExt as _, StreamExt as _, future};
-use kube_informer::{Event, Informer, InformerBuilder, Origin, Placing, Served, Subscription};
+use kube_informer::{Event, Informer, InformerBuilder, Origin, ResourceScope, Served, Subscription};
 use serde_json::Value;
 use tokio::task::JoinSet;
 use tokio::time::Instant;
 
-use crate::args::{Choice, Until, Watch, What};
+use crate::args::{EventType, Selection, Until, Watch};
 use crate::connection::Connected;
 use crate::failure::Failure;
 use crate::kinds;
 use crate::line::{Detail, Form, Style};
 use crate::mask::Secrets;
 use crate::output::Output;
-use crate::say::say;
+use crate::stderr::stderr;
 use crate::{progress, signals};
 pub(crate) use tally::Tally;
 
@@ -66,9 +66,13 @@ async fn begin(args: &Watch, also: impl Fn(Builder) -> Builder) -> Result<Sessio
 }
 
 /// Informer settings for the objects selected on the command line.
-pub(crate) fn select(connected: &Connected, choice: &Choice, kind: &Served) -> kube_informer::InformerSettings<Value> {
+pub(crate) fn select(
+    connected: &Connected,
+    choice: &Selection,
+    kind: &Served,
+) -> kube_informer::InformerSettings<Value> {
     let mut settings = kube_informer::InformerSettings::default();
-    if kind.placing() == Placing::Namespaced && !choice.all_namespaces {
+    if kind.scope() == ResourceScope::Namespaced && !choice.all_namespaces {
         settings = settings.namespace(choice.namespace.clone().unwrap_or_else(|| connected.namespace.clone()));
     }
     if let Some(labels) = &choice.selector {
@@ -84,7 +88,7 @@ struct Session {
     watched: Vec<Watched>,
     style: Style,
     out: Output,
-    only: Vec<What>,
+    only: Vec<EventType>,
     initial: Initial,
     until: Vec<Until>,
     tally: Tally,
@@ -134,8 +138,8 @@ impl Session {
             }
             watched.informer.start();
             let name = watched.kind.full_name();
-            self.reporters.spawn(progress::tell(name.clone(), watched.informer.clone()));
-            self.reporters.spawn(news::tell(name, watched.informer.clone()));
+            self.reporters.spawn(progress::run(name.clone(), watched.informer.clone()));
+            self.reporters.spawn(health_report::run(name, watched.informer.clone()));
         }
         let mut synced = future::try_join_all(
             syncs.into_iter().map(|(number, synced)| synced.map(move |result| result.map_err(|error| (number, error)))),
@@ -172,9 +176,9 @@ impl Session {
 
     fn print_event(&mut self, number: usize, event: &Event<Value>) -> Result<Flow, Failure> {
         let what = match event {
-            Event::Added { .. } => What::Added,
-            Event::Updated { .. } => What::Updated,
-            Event::Deleted { .. } => What::Deleted,
+            Event::Added { .. } => EventType::Added,
+            Event::Updated { .. } => EventType::Updated,
+            Event::Deleted { .. } => EventType::Deleted,
         };
         let skipped = self.initial == Initial::Skipped && event.origin() == Origin::Initial;
         if skipped || !self.only.is_empty() && !self.only.contains(&what) {
@@ -191,7 +195,7 @@ impl Session {
         // The reader may have closed the pipe.
         drop(self.out.flush());
         let held: usize = self.watched.iter().map(|watched| watched.informer.lister().count()).sum();
-        say(&self.tally.summary(held));
+        stderr(&self.tally.summary(held));
         future::join_all(self.watched.iter().map(|watched| watched.informer.shutdown())).await;
     }
 }

@@ -13,7 +13,7 @@ use super::ours::Ours;
 use super::outcome::Outcome;
 use super::scenario::{Scenario, Trouble};
 use super::scene::Scene;
-use super::server::{Door, Server};
+use super::server::{Endpoint, Server};
 use super::theirs::Theirs;
 use super::transcript::State;
 use crate::Error;
@@ -25,7 +25,7 @@ const WRITES: u32 = 40;
 /// The inputs of all scenarios.
 #[derive(Debug)]
 pub(crate) struct Stage {
-    pub(crate) door: Door,
+    pub(crate) door: Endpoint,
     /// The path of client-go's informer program.
     pub(crate) program: PathBuf,
     /// The folder for transcripts.

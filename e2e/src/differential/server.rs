@@ -31,12 +31,12 @@ impl Server<'_> {
         }
     }
 
-    pub(crate) fn door(&self) -> Result<Door, Error> {
+    pub(crate) fn door(&self) -> Result<Endpoint, Error> {
         let kubeconfig = match self {
             Self::Real(control_plane) => Kubeconfig::read_from(control_plane.kubeconfig())?,
             Self::Embedded(server) => Kubeconfig::from_yaml(&server.kubeconfig())?,
         };
-        Ok(Door { kubeconfig })
+        Ok(Endpoint { kubeconfig })
     }
 
     /// Makes watches from versions before this moment impossible.
@@ -56,11 +56,11 @@ impl Server<'_> {
 
 /// How a server is reached.
 #[derive(Debug, Clone)]
-pub(crate) struct Door {
+pub(crate) struct Endpoint {
     kubeconfig: Kubeconfig,
 }
 
-impl Door {
+impl Endpoint {
     /// A client for writes.
     pub(crate) async fn client(&self) -> Result<kube::Client, Error> {
         let mut config = self.config().await?;

@@ -36,14 +36,14 @@ pub(super) struct Watched {
 
 struct Handler {
     name: &'static str,
-    hears: Hears,
+    hears: HandlerFilter,
     story: Story,
     registration: Registration,
 }
 
 /// The filter of a handler.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) enum Hears {
+pub(super) enum HandlerFilter {
     All,
     /// Objects whose label [`TIER`] is `gold`.
     Gold,
@@ -128,16 +128,16 @@ impl Watched {
         let name = format!("{} {}", resource.plural, name.into());
         let resource = resource.clone();
         let mut watched = Self { name, resource, query, informer, tiers, handlers: Vec::new(), errors, figures };
-        watched.hear("first", Hears::All, Backlog::default());
+        watched.hear("first", HandlerFilter::All, Backlog::default());
         watched.informer.start();
         Ok(watched)
     }
 
     /// Adds a handler.
-    pub(super) fn hear(&mut self, name: &'static str, hears: Hears, backlog: Backlog) {
+    pub(super) fn hear(&mut self, name: &'static str, hears: HandlerFilter, backlog: Backlog) {
         let story = Story::default();
         let mut handler = self.informer.handler().backlog(backlog);
-        if hears == Hears::Gold {
+        if hears == HandlerFilter::Gold {
             handler = handler.filter(|object| object.label(TIER) == Some("gold"));
         }
         let registration = handler.on_event(story.handler());
@@ -215,7 +215,7 @@ impl Handler {
         let believed = self.story.believed().map_err(|wrong| format!("the {name} handler: {wrong}"))?;
         let wanted: BTreeMap<String, String> = truth
             .iter()
-            .filter(|(_, object)| self.hears == Hears::All || object["metadata"]["labels"][TIER] == "gold")
+            .filter(|(_, object)| self.hears == HandlerFilter::All || object["metadata"]["labels"][TIER] == "gold")
             .map(|(key, object)| (key.clone(), version_of(object)))
             .collect();
         if believed == wanted {

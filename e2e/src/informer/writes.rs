@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use super::patience::eventually;
 use super::playground::{Content, Playground, Query, by_key};
-use super::watched::{Hears, Plain, Shape, Watched};
+use super::watched::{HandlerFilter, Plain, Shape, Watched};
 use super::writer::{Writer, kinds};
 use crate::Error;
 
@@ -49,7 +49,7 @@ pub(super) async fn run(playground: &Playground) -> Result<String, Error> {
     writer.write(WRITES / 4).await;
     for one in &mut watched {
         one.synced().await?;
-        one.hear("late", Hears::All, Backlog::default());
+        one.hear("late", HandlerFilter::All, Backlog::default());
     }
     let before = writer.written().states.len();
     writer.write(WRITES / 2).await;
@@ -95,8 +95,8 @@ fn watch(playground: &Playground, kind: &ApiResource, namespaces: &[String]) -> 
     };
     let start = |name: &str, query: Query| Watched::start(name, playground.client.clone(), kind, query, &Plain);
     let mut everything = start("everything", Query::default())?;
-    everything.hear("filtered", Hears::Gold, Backlog::default());
-    everything.hear("latest", Hears::All, Backlog::Latest);
+    everything.hear("filtered", HandlerFilter::Gold, Backlog::default());
+    everything.hear("latest", HandlerFilter::All, Backlog::Latest);
     Ok([
         start("in three namespaces", whole.clone())?,
         everything,

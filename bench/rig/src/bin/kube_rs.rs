@@ -15,7 +15,7 @@ use kube::core::{ApiResource, DynamicObject, GroupVersionKind, Selector};
 use kube::runtime::reflector::{ObjectRef, Store, store::Writer};
 use kube::runtime::{WatchStreamExt, watcher};
 use kube::{Api, Client, Config, Resource, ResourceExt};
-use rig::client::{Depth, Ear, Options, Reads, SELECTED, Scenario, Subject, run};
+use rig::client::{Depth, HandlerState, Options, Reads, SELECTED, Scenario, Subject, run};
 use rig::work::Work;
 use serde::de::DeserializeOwned;
 use tokio::runtime::Runtime;
@@ -132,7 +132,7 @@ where
     /// kube-runtime has one stream, whose reader is the only handler. To measure several handlers,
     /// each has its own stream, fed by the first one (`reflect_shared`, which does not report
     /// deletions).
-    fn start(&mut self, ears: &[Ear]) {
+    fn start(&mut self, ears: &[HandlerState]) {
         let config =
             if self.streaming { watcher::Config::default().streaming_lists() } else { watcher::Config::default() };
         let writer = self.writer.take().expect("it is started once");

@@ -14,7 +14,7 @@ use kube_informer::{
     ApiListWatch, Backlog, Compression, Event, Index, Informer, Keep, Kind, Obj, Object, Overflow, Registration,
     Selector, Wire,
 };
-use rig::client::{Depth, Ear, Options, Reads, SELECTED, Scenario, Subject, run};
+use rig::client::{Depth, HandlerState, Options, Reads, SELECTED, Scenario, Subject, run};
 use rig::work::Work;
 use tokio::runtime::Runtime;
 
@@ -89,7 +89,7 @@ struct Ours<K> {
 }
 
 impl<K: Object> Subject for Ours<K> {
-    fn start(&mut self, ears: &[Ear]) {
+    fn start(&mut self, ears: &[HandlerState]) {
         if self.options.scenario == Scenario::Reads {
             self.index = Some(self.informer.index_by_path("spec.nodeName".parse().expect("a path")));
         }
@@ -149,7 +149,7 @@ impl<K: Object> Subject for Ours<K> {
     }
 }
 
-fn heard<K: Object>(ear: &Ear, look: fn(&K) -> usize, event: &Event<K>) {
+fn heard<K: Object>(ear: &HandlerState, look: fn(&K) -> usize, event: &Event<K>) {
     black_box(event.key());
     let depth = ear.depth();
     if depth != Depth::Keys {

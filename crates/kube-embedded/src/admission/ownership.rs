@@ -6,9 +6,9 @@
 
 mod compare;
 mod fields;
-mod kind_of;
 mod managers;
 mod merge;
+mod types;
 
 pub(crate) use self::managers::{Author, Conflicts, apply, create, differ_in_times_only, update};
 

@@ -16,14 +16,14 @@ const DELETE: &str = "$deleteFromPrimitiveList/";
 
 /// Why a patch cannot be applied.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Misfit {
+pub(crate) enum PatchError {
     /// The patch is malformed.
     Malformed(String),
     /// The patch cannot be merged into the object.
     Unmergeable(String),
 }
 
-impl Misfit {
+impl PatchError {
     pub(crate) fn into_status(self) -> Status {
         match self {
             Self::Malformed(why) => Status::bad_request(why),
@@ -37,7 +37,7 @@ impl Misfit {
 /// # Errors
 ///
 /// Invalid directives, and items without their merge key.
-pub(crate) fn merge(object: &mut Value, patch: Value, of: &'static Struct) -> Result<(), Misfit> {
+pub(crate) fn merge(object: &mut Value, patch: Value, of: &'static Struct) -> Result<(), PatchError> {
     let (Value::Object(object), Value::Object(patch)) = (object, patch) else { return Ok(()) };
     merge_map(object, patch, Some(of))
 }
@@ -46,7 +46,7 @@ fn merge_map(
     object: &mut Map<String, Value>,
     mut patch: Map<String, Value>,
     of: Option<&'static Struct>,
-) -> Result<(), Misfit> {
+) -> Result<(), PatchError> {
     match patch.remove(PATCH) {
         None => {}
         Some(Value::String(word)) if word == "replace" => {
@@ -95,7 +95,7 @@ fn merge_map(
 }
 
 /// Removes the keys that are not listed. A patch that sets a key it does not list is malformed.
-fn retain_keys(object: &mut Map<String, Value>, patch: &Map<String, Value>, keys: &Value) -> Result<(), Misfit> {
+fn retain_keys(object: &mut Map<String, Value>, patch: &Map<String, Value>, keys: &Value) -> Result<(), PatchError> {
     let Value::Array(keys) = keys else { return Err(bad_list("retainKeys")) };
     let named = |key: &str| keys.iter().any(|each| each == key);
     if patch.iter().any(|(key, value)| !key.starts_with('$') && !value.is_null() && !named(key)) {
@@ -112,7 +112,7 @@ fn merge_ordered(
     name: &str,
     order: &[Value],
     of: Option<&'static Struct>,
-) -> Result<(), Misfit> {
+) -> Result<(), PatchError> {
     let field = of.and_then(|of| of.field(name)).map(|(_, field)| field);
     let (rule, inner) = field.map_or((PatchRule::default(), None), |field| (field.patch, field.shape.structure()));
     let before = match object.get(name) {
@@ -137,7 +137,7 @@ fn merge_ordered(
 }
 
 /// Checks that the items of a patch are in the order of its `$setElementOrder`.
-fn check_order(patch: &[Value], order: &[Value], key: Option<&str>) -> Result<(), Misfit> {
+fn check_order(patch: &[Value], order: &[Value], key: Option<&str>) -> Result<(), PatchError> {
     let mut rest = order.iter();
     let in_order = patch.iter().filter(|item| item.get(PATCH).is_none()).all(|item| {
         rest.any(|each| match key {
@@ -149,7 +149,7 @@ fn check_order(patch: &[Value], order: &[Value], key: Option<&str>) -> Result<()
         return Ok(());
     }
     let shown = |list: &[Value]| go_value(&Value::Array(list.to_vec()));
-    Err(Misfit::Unmergeable(format!(
+    Err(PatchError::Unmergeable(format!(
         "The order in patch list:\n{}\n doesn't match {} list:\n{}\n",
         shown(patch),
         ORDER.trim_end_matches('/'),
@@ -162,7 +162,7 @@ fn merge_list(
     patch: Vec<Value>,
     rule: PatchRule,
     inner: Option<&'static Struct>,
-) -> Result<Vec<Value>, Misfit> {
+) -> Result<Vec<Value>, PatchError> {
     let objects = list.iter().chain(&patch).all(Value::is_object) && !(list.is_empty() && patch.is_empty());
     if !objects {
         let before = list.clone();
@@ -175,7 +175,7 @@ fn merge_list(
     }
     let Some(key) = rule.key else {
         let name = inner.map_or("", Struct::name);
-        return Err(Misfit::Unmergeable(format!("cannot merge lists without merge key for {name}")));
+        return Err(PatchError::Unmergeable(format!("cannot merge lists without merge key for {name}")));
     };
     let mut replaces = false;
     let mut items = Vec::new();
@@ -204,10 +204,10 @@ fn merge_list(
     Ok(arrange(list, &items, &before, Some(key)))
 }
 
-fn key_of<'v>(item: &'v Value, key: &str) -> Result<&'v Value, Misfit> {
+fn key_of<'v>(item: &'v Value, key: &str) -> Result<&'v Value, PatchError> {
     item.get(key).ok_or_else(|| {
         let shown = go_value(item);
-        Misfit::Unmergeable(format!("map: {shown} does not contain declared merge key: {key}"))
+        PatchError::Unmergeable(format!("map: {shown} does not contain declared merge key: {key}"))
     })
 }
 
@@ -260,23 +260,23 @@ fn is_directive(key: &str) -> bool {
     key == PATCH || key == RETAIN_KEYS || key.starts_with(ORDER) || key.starts_with(DELETE)
 }
 
-fn bad_directive(found: Value, among: &Map<String, Value>) -> Misfit {
+fn bad_directive(found: Value, among: &Map<String, Value>) -> PatchError {
     let shown = go_value(&found);
     let mut among = among.clone();
     among.insert(PATCH.to_owned(), found);
-    Misfit::Unmergeable(format!("unknown patch type: {shown} in map: {}", go_value(&Value::Object(among))))
+    PatchError::Unmergeable(format!("unknown patch type: {shown} in map: {}", go_value(&Value::Object(among))))
 }
 
-fn no_list(found: &Value) -> Misfit {
+fn no_list(found: &Value) -> PatchError {
     let found = match found {
         Value::Object(_) => "map[string]interface {}",
         other => crate::admission::decode::name_of(other),
     };
-    Misfit::Unmergeable(format!("expected a []interface {{}}, but received a {found}"))
+    PatchError::Unmergeable(format!("expected a []interface {{}}, but received a {found}"))
 }
 
-fn bad_list(what: &str) -> Misfit {
-    Misfit::Malformed(format!("invalid patch format of {what}"))
+fn bad_list(what: &str) -> PatchError {
+    PatchError::Malformed(format!("invalid patch format of {what}"))
 }
 
 /// A value in Go's `%v` format.

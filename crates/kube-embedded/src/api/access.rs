@@ -32,7 +32,7 @@ use std::collections::BTreeMap;
 
 use serde_json::Value;
 
-pub(crate) use attributes::Wanted;
+pub(crate) use attributes::RequestAction;
 pub use attributes::{Action, Attributes};
 pub use rule::Rule;
 

@@ -278,7 +278,7 @@ impl<'s> Objects<'s> {
             view: &self.view,
             namespace,
             options: WriteOptions::default(),
-            authorship: self.manager.map_or(Authorship::Unnoticed, Authorship::Manager),
+            authorship: self.manager.map_or(Authorship::Untracked, Authorship::Manager),
         }
     }
 

@@ -14,7 +14,7 @@ const AUTHORIZATION: &str = "authorization.k8s.io";
 const AUTHENTICATION: &str = "authentication.k8s.io";
 
 /// Whether a path is that of a review.
-pub(crate) fn is_one(path: &ResourcePath) -> bool {
+pub(crate) fn is_review(path: &ResourcePath) -> bool {
     requested(path).is_some()
 }
 

@@ -26,7 +26,7 @@ use crate::cluster::Cluster;
 use crate::encoding::protobuf;
 use crate::faults::request_log::OpenWatch;
 use crate::http::body::{Body, StreamBody};
-use crate::http::negotiate::{Encoding, Form, Place, Served, Unacceptable, Wish, check_table};
+use crate::http::negotiate::{Encoding, Form, Negotiated, Place, Served, Unacceptable, check_table};
 use crate::http::query::{ListOptions, ListVerb, parse_duration};
 use crate::http::reply::{self, Content, Reply};
 use crate::http::request::{Head, ResourcePath, Target, Verb};
@@ -78,7 +78,7 @@ const PAGE_NOT_FOUND: Refusal = Refusal::Text(404, "404 page not found\n");
 pub(crate) async fn route(shared: &Arc<Shared>, head: &Head, user: &User, body: Bytes) -> Result<Answer, Refusal> {
     let registry = shared.cluster.registry();
     match &head.target {
-        Target::Resource(path) if review::is_one(path) => {
+        Target::Resource(path) if review::is_review(path) => {
             if head.method != Method::POST {
                 return Err(Status::method_not_allowed().into());
             }
@@ -179,7 +179,7 @@ async fn resource(
         _ => Place::Object,
     };
     let (wish, form) = match kind.is_custom() {
-        true => Wish::read(&head.headers, &head.query, Served::Custom),
+        true => Negotiated::read(&head.headers, &head.query, Served::Custom),
         false => (head.wish, head.form),
     };
     let form = form.map_err(|unacceptable| unacceptable.status(place))?;
@@ -315,7 +315,7 @@ async fn change(
             };
             let options = DeleteOptions::parse(&head.query, &body)?;
             let dry_run = WriteOptions { dry_run: options.dry_run, ..WriteOptions::default() };
-            let write = Write { cluster, view, namespace, options: dry_run, authorship: Authorship::Unnoticed };
+            let write = Write { cluster, view, namespace, options: dry_run, authorship: Authorship::Untracked };
             match verb {
                 Verb::Delete => delete::delete(&write, name, &options),
                 _ => {

@@ -9,9 +9,9 @@ use crate::kinds::table::{Columns, Completed, Row};
 
 /// Whether a table contains its column definitions. A watch sends them once.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Headers {
-    Shown,
-    Left,
+pub(crate) enum ColumnDefinitions {
+    Included,
+    Omitted,
 }
 
 /// The beginning of a table, up to the resource version. [`push_columns`] closes the metadata.
@@ -32,11 +32,11 @@ fn open(version: MetaVersion) -> Vec<u8> {
 }
 
 /// Closes the metadata, appends the column definitions and opens the rows.
-pub(crate) fn push_columns(out: &mut Vec<u8>, columns: &Columns, headers: Headers) {
+pub(crate) fn push_columns(out: &mut Vec<u8>, columns: &Columns, headers: ColumnDefinitions) {
     out.extend_from_slice(br#"},"columnDefinitions":"#);
     match headers {
-        Headers::Left => out.extend_from_slice(b"null"),
-        Headers::Shown => {
+        ColumnDefinitions::Omitted => out.extend_from_slice(b"null"),
+        ColumnDefinitions::Included => {
             out.push(b'[');
             for (at, column) in columns.all().iter().enumerate() {
                 if at > 0 {

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 use serde_json::Value;
 
-use super::tabulate::{self, Headers};
+use super::tabulate::{self, ColumnDefinitions};
 use crate::clock::Clock;
 use crate::encoding::json;
 use crate::encoding::protobuf;
@@ -83,7 +83,7 @@ impl View {
                 push_metadata(&mut out, version, &json::encode_metadata(&object["metadata"]));
                 out
             }
-            (Encoding::Json, Form::Table(..)) => self.unsaved_table(object, Headers::Shown),
+            (Encoding::Json, Form::Table(..)) => self.unsaved_table(object, ColumnDefinitions::Included),
         }
     }
 
@@ -130,12 +130,12 @@ impl View {
                 self.push_metadata(&mut out, version, object);
                 out.into()
             }
-            Form::Table(version, _) => self.table(version, object, Headers::Shown).into(),
+            Form::Table(version, _) => self.table(version, object, ColumnDefinitions::Included).into(),
         }
     }
 
     /// Whether the encoding depends on more than the object: on the time, or on previous frames.
-    pub(crate) fn is_fleeting(&self) -> bool {
+    pub(crate) fn is_time_dependent(&self) -> bool {
         matches!(self.form, Form::Table(..))
     }
 
@@ -145,7 +145,7 @@ impl View {
     }
 
     /// A table of one object.
-    pub(crate) fn table(&self, version: MetaVersion, object: &Arc<Object>, headers: Headers) -> Vec<u8> {
+    pub(crate) fn table(&self, version: MetaVersion, object: &Arc<Object>, headers: ColumnDefinitions) -> Vec<u8> {
         let mut out = tabulate::start(version, &object.revision().to_string());
         tabulate::push_columns(&mut out, self.kind.columns(), headers);
         self.push_row(&mut out, object, None);
@@ -154,7 +154,7 @@ impl View {
     }
 
     /// A table of one object that is not stored.
-    pub(crate) fn unsaved_table(&self, value: &Value, headers: Headers) -> Vec<u8> {
+    pub(crate) fn unsaved_table(&self, value: &Value, headers: ColumnDefinitions) -> Vec<u8> {
         let Form::Table(version, include) = self.form else { return Vec::new() };
         let mut out = tabulate::start(version, crate::admission::metadata::text(value, "resourceVersion"));
         tabulate::push_columns(&mut out, self.kind.columns(), headers);

@@ -29,17 +29,17 @@ pub(crate) struct Write<'r> {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Authorship<'r> {
     /// Not at all: `metadata.managedFields` is stored as given. For writes inside the server.
-    Unnoticed,
+    Untracked,
     /// The changed fields belong to this manager.
     Manager(&'r str),
     /// The managers are already set, as after server-side apply.
-    Settled,
+    Computed,
 }
 
 impl<'r> Write<'r> {
     /// The same write with its managers already set.
     pub(crate) fn settled(self) -> Self {
-        Self { authorship: Authorship::Settled, ..self }
+        Self { authorship: Authorship::Computed, ..self }
     }
 
     pub(crate) fn kind(&self) -> &'r Kind {

@@ -147,7 +147,7 @@ fn empty(cluster: &Cluster, kind: &Arc<Kind>) {
             view: &view,
             namespace,
             options: WriteOptions::default(),
-            authorship: Authorship::Unnoticed,
+            authorship: Authorship::Untracked,
         };
         // Fails only if another client deleted the object first.
         drop(delete(&write, object.key().name(), &DeleteOptions::default()));

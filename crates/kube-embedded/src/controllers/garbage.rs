@@ -335,7 +335,7 @@ impl Actor<'_> {
             view: &view,
             namespace,
             options: WriteOptions::default(),
-            authorship: Authorship::Unnoticed,
+            authorship: Authorship::Untracked,
         });
     }
 }

@@ -56,7 +56,7 @@ fn empty(cluster: &Cluster, namespace: &str) -> Progress {
             view: &view,
             namespace: Some(namespace),
             options: WriteOptions::default(),
-            authorship: Authorship::Unnoticed,
+            authorship: Authorship::Untracked,
         };
         let options = DeleteOptions { policy: Some(Policy::Background), ..DeleteOptions::default() };
         for object in cluster.storage.list_cached(&kind.storage, &Span::of(Some(namespace))).objects {
@@ -103,7 +103,7 @@ fn finalize(cluster: &Cluster, name: &str) {
         view: &view,
         namespace: None,
         options: WriteOptions::default(),
-        authorship: Authorship::Unnoticed,
+        authorship: Authorship::Untracked,
     };
     loop {
         let Some(namespace) = write.find(&write.key(name)) else { return };

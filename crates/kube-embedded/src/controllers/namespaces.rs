@@ -54,7 +54,7 @@ pub(crate) fn ensure(cluster: &Cluster, name: &str) -> Result<(), Status> {
         view: &view,
         namespace: None,
         options: WriteOptions::default(),
-        authorship: Authorship::Unnoticed,
+        authorship: Authorship::Untracked,
     };
     let object = json!({"metadata": {"name": name}});
     let object = decode::conform(&kind, object, &[], FieldValidation::Ignore)?;

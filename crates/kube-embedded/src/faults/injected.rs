@@ -13,7 +13,7 @@ use super::request::Request;
 use super::rule::{Rule, Times};
 use super::{Fault, GONE, Stage};
 use crate::http::body::Body;
-use crate::http::negotiate::Wish;
+use crate::http::negotiate::Negotiated;
 use crate::http::reply;
 use crate::http::status::Status;
 
@@ -170,7 +170,7 @@ impl Verdict {
 
 impl Answer {
     /// The response. `None` if the connection is dropped.
-    pub(crate) fn respond(&self, wish: &Wish) -> Option<Response<Body>> {
+    pub(crate) fn respond(&self, wish: &Negotiated) -> Option<Response<Body>> {
         match self {
             Self::Disconnect => None,
             Self::Status(status) => Some(reply::denial(status, wish)),

@@ -9,7 +9,7 @@ use super::injected::{Answer, Verdict};
 use super::*;
 use crate::encoding::protobuf;
 use crate::http::lifecycle::Lifecycle;
-use crate::http::negotiate::{Encoding, Served, Wish};
+use crate::http::negotiate::{Encoding, Negotiated, Served};
 use crate::http::query::Query;
 use crate::http::request::{Head, Target, Verb};
 
@@ -208,7 +208,7 @@ async fn the_bytes_before_a_cut_get_a_moment_to_leave() {
 fn head(method: Method, uri: &str) -> Head {
     let uri: http::Uri = uri.parse().unwrap();
     let (headers, query) = (HeaderMap::new(), Query::parse(uri.query().unwrap_or_default()));
-    let (wish, form) = Wish::read(&headers, &query, Served::BuiltIn);
+    let (wish, form) = Negotiated::read(&headers, &query, Served::BuiltIn);
     Head { method, target: Target::parse(uri.path()), uri, headers, query, wish, form }
 }
 

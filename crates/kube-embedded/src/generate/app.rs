@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::course::{Course, Stage};
+use super::course::{PodProgress, Stage};
 use super::layout::{Block, Owner, Place};
 use super::pod::{Pod, template};
 use super::rng::{Domain, SampleRng, mix};
@@ -30,7 +30,7 @@ pub(crate) struct Member {
     /// Serial number among all pods that the deployment ever had.
     pub(crate) serial: u64,
     pub(crate) node: u64,
-    pub(crate) course: Course,
+    pub(crate) course: PodProgress,
 }
 
 /// Replica counts of a deployment or of one of its replica sets.
@@ -72,7 +72,7 @@ impl App {
             let place = Place::of_pod(self.seed, index);
             let place = Place { node: place.node % nodes, ..place };
             let life = Pod::new(self.seed, &self.workload, index, place, 0).life;
-            Member { index, serial: place.replica, node: place.node, course: Course::of(&life) }
+            Member { index, serial: place.replica, node: place.node, course: PodProgress::of(&life) }
         })
         .collect()
     }

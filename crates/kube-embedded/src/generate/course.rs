@@ -19,7 +19,7 @@ pub(crate) enum Stage {
 
 /// The state changes of a pod so far. Times are in seconds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Course {
+pub(crate) struct PodProgress {
     pub(crate) stage: Stage,
     /// When the pod was created. `None` for the initial pods, whose age is generated.
     pub(crate) born: Option<i64>,
@@ -31,7 +31,7 @@ pub(crate) struct Course {
     pub(crate) restarted: i64,
 }
 
-impl Course {
+impl PodProgress {
     pub(crate) fn new(born: i64) -> Self {
         Self { stage: Stage::Made, born: Some(born), started: born, changed: born, restarts: 0, restarted: 0 }
     }
@@ -65,7 +65,7 @@ impl Course {
 
 impl Life {
     /// Applies a pod's course to its generated life.
-    pub(super) fn follow(&mut self, seed: u64, index: u64, course: &Course) {
+    pub(super) fn follow(&mut self, seed: u64, index: u64, course: &PodProgress) {
         if course.changed == 0 {
             return;
         }

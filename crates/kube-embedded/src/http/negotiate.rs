@@ -99,7 +99,7 @@ pub(crate) struct Writing {
 
 /// The result of content negotiation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Wish {
+pub(crate) struct Negotiated {
     /// How the requested object is written.
     pub(crate) writing: Writing,
     /// How an object without conversions is written, such as a `Status` or a document. `None` if
@@ -158,7 +158,7 @@ impl Unacceptable {
     }
 }
 
-impl Wish {
+impl Negotiated {
     /// Reads the request's headers; the second value is the form, or the reason why no form is
     /// acceptable.
     pub(crate) fn read(headers: &HeaderMap, query: &Query, served: Served) -> (Self, Result<Form, Unacceptable>) {
@@ -376,9 +376,9 @@ pub(crate) fn indent(json: &[u8]) -> Vec<u8> {
 mod tests {
     use super::*;
 
-    fn read(accept: &'static str, served: Served) -> (Wish, Result<Form, Unacceptable>) {
+    fn read(accept: &'static str, served: Served) -> (Negotiated, Result<Form, Unacceptable>) {
         let headers = HeaderMap::from_iter([(ACCEPT, http::HeaderValue::from_static(accept))]);
-        Wish::read(&headers, &Query::default(), served)
+        Negotiated::read(&headers, &Query::default(), served)
     }
 
     fn wish(accept: &'static str) -> Result<Form, Unacceptable> {

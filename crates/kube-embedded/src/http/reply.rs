@@ -9,7 +9,7 @@ use serde_json::Value;
 
 use super::body::Body;
 use super::gzip;
-use super::negotiate::{Encoding, Form, Layout, Wish, Writing, indent};
+use super::negotiate::{Encoding, Form, Layout, Negotiated, Writing, indent};
 use super::status::{Details, Status};
 use crate::api::verbs::list::Listing;
 use crate::api::view::View;
@@ -65,7 +65,7 @@ impl Reply {
     }
 
     /// Builds the HTTP response.
-    pub(crate) fn respond(self, view: &View, wish: &Wish) -> Response<Body> {
+    pub(crate) fn respond(self, view: &View, wish: &Negotiated) -> Response<Body> {
         let mut response = match self.content {
             Content::Object(object) => shown(self.code, view.show(&object), wish),
             Content::Unsaved(value) => shown(self.code, view.show_unsaved(&value).into(), wish),
@@ -98,7 +98,7 @@ fn success(details: &Details) -> Vec<u8> {
 }
 
 /// A complete document, converted from JSON to the requested encoding.
-pub(crate) fn document(code: u16, json: &[u8], wish: &Wish, writing: Writing) -> Response<Body> {
+pub(crate) fn document(code: u16, json: &[u8], wish: &Negotiated, writing: Writing) -> Response<Body> {
     match writing.encoding {
         Encoding::Json => json_response(code, json, wish, writing.layout),
         Encoding::Protobuf => match protobuf::transcode(json) {
@@ -109,7 +109,7 @@ pub(crate) fn document(code: u16, json: &[u8], wish: &Wish, writing: Writing) ->
 }
 
 /// An object already encoded by a view.
-fn shown(code: u16, bytes: Bytes, wish: &Wish) -> Response<Body> {
+fn shown(code: u16, bytes: Bytes, wish: &Negotiated) -> Response<Body> {
     match wish.writing.encoding {
         Encoding::Json => json_response(code, &bytes, wish, wish.writing.layout),
         Encoding::Protobuf => whole(code, protobuf::MEDIA, bytes.into(), wish),
@@ -118,7 +118,7 @@ fn shown(code: u16, bytes: Bytes, wish: &Wish) -> Response<Body> {
 
 /// A complete JSON document in the requested layout, with the trailing line break of the compact
 /// one.
-pub(crate) fn json_response(code: u16, json: &[u8], wish: &Wish, layout: Layout) -> Response<Body> {
+pub(crate) fn json_response(code: u16, json: &[u8], wish: &Negotiated, layout: Layout) -> Response<Body> {
     let body = match layout {
         Layout::Pretty => indent(json),
         Layout::Compact => {
@@ -134,7 +134,7 @@ pub(crate) fn json_response(code: u16, json: &[u8], wish: &Wish, layout: Layout)
 const JSON: &str = "application/json";
 
 /// A complete body, compressed above `GZIP_BEYOND`.
-fn whole(code: u16, content_type: &'static str, body: Vec<u8>, wish: &Wish) -> Response<Body> {
+fn whole(code: u16, content_type: &'static str, body: Vec<u8>, wish: &Negotiated) -> Response<Body> {
     let mut response = response(code, content_type);
     if wish.gzip && body.len() > GZIP_BEYOND {
         compressed(&mut response);
@@ -156,7 +156,7 @@ fn sized(response: &mut Response<Body>, body: Vec<u8>) {
     }
 }
 
-fn list_response(listing: Listing, view: &View, wish: &Wish) -> Response<Body> {
+fn list_response(listing: Listing, view: &View, wish: &Negotiated) -> Response<Body> {
     match view.encoding {
         Encoding::Json => {
             let chunks = listing.write(view.clone());
@@ -175,7 +175,7 @@ fn list_response(listing: Listing, view: &View, wish: &Wish) -> Response<Body> {
 fn chunked(
     content_type: &'static str,
     mut chunks: impl Iterator<Item = Bytes> + Send + 'static,
-    wish: &Wish,
+    wish: &Negotiated,
 ) -> Response<Body> {
     let mut start = Vec::new();
     for chunk in chunks.by_ref() {
@@ -210,7 +210,7 @@ pub(crate) fn encoding_of(response: &Response<Body>) -> Encoding {
 }
 
 /// The response for a failure.
-pub(crate) fn failure(status: &Status, wish: &Wish) -> Response<Body> {
+pub(crate) fn failure(status: &Status, wish: &Negotiated) -> Response<Body> {
     let mut response = match status.is_bare() {
         // This status comes from a filter of the real server that does no content negotiation.
         true => {
@@ -228,7 +228,7 @@ pub(crate) fn failure(status: &Status, wish: &Wish) -> Response<Body> {
 
 /// The response for a request rejected before it is handled: authentication or authorization
 /// failed.
-pub(crate) fn denial(status: &Status, wish: &Wish) -> Response<Body> {
+pub(crate) fn denial(status: &Status, wish: &Negotiated) -> Response<Body> {
     let mut response = failure(status, wish);
     match status.code() {
         // Rejected before API Priority and Fairness, which sets these headers.

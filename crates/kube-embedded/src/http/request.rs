@@ -3,7 +3,7 @@
 use http::{HeaderMap, Method, Uri};
 use percent_encoding::percent_decode_str;
 
-use super::negotiate::{Form, Unacceptable, Wish};
+use super::negotiate::{Form, Negotiated, Unacceptable};
 use super::query::Query;
 
 /// A request without its body.
@@ -14,7 +14,7 @@ pub(crate) struct Head {
     pub(crate) headers: HeaderMap,
     pub(crate) query: Query,
     pub(crate) target: Target,
-    pub(crate) wish: Wish,
+    pub(crate) wish: Negotiated,
     /// The form of the response, or why no form is acceptable.
     pub(crate) form: Result<Form, Unacceptable>,
 }

@@ -16,12 +16,12 @@ use tokio::time::Instant;
 use super::body::Body;
 use super::gzip::GzipMembers;
 use super::lifecycle::Lifecycle;
-use super::negotiate::{Served, Wish};
+use super::negotiate::{Negotiated, Served};
 use super::query::Query;
 use super::reply;
 use super::request::{Head, Target};
 use super::status::Status;
-use crate::api::access::{Access, Action, Attributes, User, Wanted};
+use crate::api::access::{Access, Action, Attributes, RequestAction, User};
 use crate::api::route::{Compression, Refusal, route};
 use crate::cluster::Cluster;
 use crate::faults::request_log::{RequestLog, Seen};
@@ -98,7 +98,7 @@ where
     }
     let (parts, body) = request.into_parts();
     let query = Query::parse(parts.uri.query().unwrap_or_default());
-    let (wish, form) = Wish::read(&parts.headers, &query, Served::BuiltIn);
+    let (wish, form) = Negotiated::read(&parts.headers, &query, Served::BuiltIn);
     let target = Target::parse(parts.uri.path());
     let head = Head { method: parts.method, uri: parts.uri, headers: parts.headers, query, target, wish, form };
     let access = shared.access.read().clone();
@@ -166,7 +166,7 @@ fn finish(shared: &Shared, seen: Seen, mut response: Response<Body>) -> Response
 /// Returns the user if they may perform the request. Authorization comes before the lookup of the
 /// resource.
 fn permitted(access: &Access, user: Result<User, Status>, head: &Head) -> Result<User, Status> {
-    let wanted = Wanted::read(head);
+    let wanted = RequestAction::read(head);
     let user = user?;
     access.check(&Attributes { user: &user, action: wanted.action(head) })?;
     Ok(user)
@@ -178,8 +178,8 @@ fn impersonated(access: &Access, user: User, head: &Head) -> Result<User, Status
     let Some(name) = headers.get("impersonate-user").and_then(|name| name.to_str().ok()) else { return Ok(user) };
     let wanted = Attributes { user: &user, action: Action::on("", "users").name(name) };
     if access.check(&wanted).is_err() {
-        let wanted = Wanted::read(head);
-        return Err(Attributes { user: &user, action: wanted.action(head) }.forbidden_as_another());
+        let wanted = RequestAction::read(head);
+        return Err(Attributes { user: &user, action: wanted.action(head) }.forbidden_impersonation());
     }
     let groups = headers.get_all("impersonate-group").iter().filter_map(|group| group.to_str().ok());
     Ok(groups.fold(User::new(name), User::group).authenticated())

@@ -119,7 +119,7 @@ impl Structure {
         if causes.iter().any(blocks_rules) {
             let why = "some validation rules were not checked because the object was invalid; correct the existing errors to \
                        complete validation";
-            causes.push(Cause::invalid(check::NOWHERE, "null", why));
+            causes.push(Cause::invalid(check::NO_FIELD, "null", why));
             return Findings { causes, warnings: Vec::new() };
         }
         let of_rules = self.rules.check(schema, object, old);
@@ -133,7 +133,7 @@ impl Structure {
         let Some(status) = object.get("status") else { return Vec::new() };
         let (schema, old) = (&self.schema["properties"]["status"], old.and_then(|old| old.get("status")));
         let mut causes = check::problems(&self.patterns, schema, status, old, "");
-        for cause in causes.iter_mut().filter(|cause| cause.field != check::NOWHERE) {
+        for cause in causes.iter_mut().filter(|cause| cause.field != check::NO_FIELD) {
             cause.field = joined("status", &cause.field).trim_end_matches('.').to_owned();
         }
         causes

@@ -199,7 +199,7 @@ impl Columns {
 
     /// Whether the rows of a list depend on each other, so that all objects are needed before the
     /// first row is written.
-    pub(crate) fn looks_at_all(&self) -> bool {
+    pub(crate) fn needs_all_objects(&self) -> bool {
         matches!(self.filling, Filling::BuiltIn { order: Order::DefaultMarked | Order::ByPrecedence, .. })
     }
 

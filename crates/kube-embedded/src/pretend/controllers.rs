@@ -2,11 +2,11 @@
 
 use super::agenda::Act;
 use super::deployment::{Attention, ReplicaSet, Step};
-use super::news::{About, News};
+use super::events::{About, EventContent};
 use super::world::World;
 use super::write::{PodRef, Target, Verb, Write};
 use crate::generate::app::{App, Counts, Member};
-use crate::generate::course::{Course, Stage};
+use crate::generate::course::{PodProgress, Stage};
 
 /// Estimated number of writes when a pod fails and recovers, and when a pod is replaced.
 const RESTART_WRITES: f64 = 7.0;
@@ -128,7 +128,8 @@ impl World {
         let latest = self.deployments[number].sets.len() - 1;
         let app = self.app(number, latest);
         let deployment = &mut self.deployments[number];
-        let member = Member { index: self.next_pod, serial: deployment.next_serial, node: 0, course: Course::new(now) };
+        let member =
+            Member { index: self.next_pod, serial: deployment.next_serial, node: 0, course: PodProgress::new(now) };
         self.next_pod += 1;
         deployment.next_serial += 1;
         deployment.latest_mut().members.push(member);
@@ -142,8 +143,8 @@ impl World {
             uid: app.replica_set_uid(),
         };
         let message = format!("Created pod: {}", app.pod_name(&member));
-        let news = News { about, reason: "SuccessfulCreate", message, component: "replicaset-controller" };
-        self.archive.tell(now, &news, out);
+        let content = EventContent { about, reason: "SuccessfulCreate", message, component: "replicaset-controller" };
+        self.event_log.tell(now, &content, out);
         self.later(20, 200, Act::Bind(pod));
         self.keep(app);
     }
@@ -169,8 +170,8 @@ impl World {
             name: app.name(),
             uid: app.uid(),
         };
-        let news = News { about, reason: "ScalingReplicaSet", message, component: "deployment-controller" };
+        let content = EventContent { about, reason: "ScalingReplicaSet", message, component: "deployment-controller" };
         let now = self.seconds();
-        self.archive.tell(now, &news, out);
+        self.event_log.tell(now, &content, out);
     }
 }

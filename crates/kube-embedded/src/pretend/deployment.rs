@@ -145,10 +145,11 @@ impl ReplicaSet {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::generate::course::Course;
+    use crate::generate::course::PodProgress;
 
     fn members(serials: std::ops::Range<u64>, stage: Stage) -> Vec<Member> {
-        let member = |serial| Member { index: serial, serial, node: 0, course: Course { stage, ..Course::new(0) } };
+        let member =
+            |serial| Member { index: serial, serial, node: 0, course: PodProgress { stage, ..PodProgress::new(0) } };
         serials.map(member).collect()
     }
 

@@ -10,8 +10,8 @@ use serde_json::Value;
 use super::Size;
 use super::agenda::{Act, Agenda};
 use super::deployment::{Attention, Deployment};
+use super::events::{About, EventContent, EventLog};
 use super::fleet::Fleet;
-use super::news::{About, Archive, News};
 use super::write::{PodRef, Target, Verb, Write};
 use crate::generate::Generator;
 use crate::generate::app::{App, FIRST_REVISION, Member};
@@ -34,7 +34,7 @@ pub(crate) struct World {
     /// Indexes of the deployments by namespace and name.
     numbers: HashMap<(String, String), usize>,
     pub(super) agenda: Agenda,
-    pub(super) archive: Archive,
+    pub(super) event_log: EventLog,
     pub(super) now: Duration,
     /// The index of the next pod.
     pub(super) next_pod: u64,
@@ -59,7 +59,7 @@ impl World {
             deployments: Vec::new(),
             numbers: HashMap::new(),
             agenda: Agenda::default(),
-            archive: Archive::new((size.pods as usize).clamp(500, 20_000)),
+            event_log: EventLog::new((size.pods as usize).clamp(500, 20_000)),
             now: Duration::ZERO,
             next_pod: 0,
             ending: VecDeque::new(),
@@ -190,7 +190,7 @@ impl World {
     }
 
     /// Whether a deployment is part of the simulation.
-    pub(super) fn tells_of(&self, namespace: &str, name: &str) -> bool {
+    pub(super) fn simulates(&self, namespace: &str, name: &str) -> bool {
         self.find_deployment(namespace, name).is_some()
     }
 
@@ -300,7 +300,7 @@ impl World {
         let (name, uid) = app.pod_identity(member);
         let about = About { kind: "Pod", api_version: "v1", namespace: app.namespace(), name: &name, uid: &uid };
         let now = self.seconds();
-        self.archive.tell(now, &News { about, reason, message, component }, out);
+        self.event_log.tell(now, &EventContent { about, reason, message, component }, out);
     }
 
     pub(super) fn pod_target(app: &App, member: &Member) -> Target {

@@ -22,7 +22,7 @@ pub(crate) struct Write {
 pub(crate) enum Author {
     /// The simulation: times are relative to the generator's, and objects contain their
     /// managedFields.
-    Story,
+    Simulation,
     /// A controller for objects of other clients, with this field manager.
     Manager(&'static str),
 }
@@ -63,11 +63,11 @@ pub(crate) struct PodRef {
 
 impl Write {
     pub(crate) fn new(verb: Verb) -> Self {
-        Self { verb, pod: None, author: Author::Story }
+        Self { verb, pod: None, author: Author::Simulation }
     }
 
     pub(crate) fn of_pod(pod: PodRef, verb: Verb) -> Self {
-        Self { verb, pod: Some(pod), author: Author::Story }
+        Self { verb, pod: Some(pod), author: Author::Simulation }
     }
 
     pub(crate) fn by(manager: &'static str, verb: Verb) -> Self {
@@ -78,7 +78,7 @@ impl Write {
     pub(crate) fn doomed(&self) -> Option<&Target> {
         match &self.verb {
             Verb::Delete(target) | Verb::Remove(target)
-                if self.author == Author::Story && matches!(target.kind, "Pod" | "ReplicaSet") =>
+                if self.author == Author::Simulation && matches!(target.kind, "Pod" | "ReplicaSet") =>
             {
                 Some(target)
             }
@@ -96,7 +96,7 @@ impl Write {
         let kind = |api_version: &str, kind: &str| {
             let objects = Objects::new(cluster, api_version, kind)?;
             Ok::<_, Status>(match self.author {
-                Author::Story => objects,
+                Author::Simulation => objects,
                 Author::Manager(manager) => objects.managed_by(manager),
             })
         };
@@ -106,7 +106,7 @@ impl Write {
         let target =
             |target: &Target| Ok::<_, Status>(kind(target.api_version, target.kind)?.namespace(&target.namespace));
         let timed = |mut object: Value| {
-            if self.author == Author::Story {
+            if self.author == Author::Simulation {
                 shift(&mut object, seconds);
             }
             object

@@ -150,7 +150,7 @@ impl Object {
     }
 
     /// The cached result of [`Object::message`]; empty if that was not called yet.
-    pub(crate) fn kept_message(&self) -> &[u8] {
+    pub(crate) fn cached_message(&self) -> &[u8] {
         self.message.get().map(|message| &**message).unwrap_or_default()
     }
 

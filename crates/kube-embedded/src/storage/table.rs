@@ -10,7 +10,7 @@ use super::change::{Change, ChangeKind};
 use super::key::{Key, Span};
 use super::latest;
 use super::object::{Draft, Object};
-use super::{Expect, Lost, Outdated, Snapshot};
+use super::{CursorError, Expect, Outdated, Snapshot};
 
 /// The objects of one resource.
 #[derive(Debug)]
@@ -176,16 +176,16 @@ impl Table {
         }
     }
 
-    pub(super) fn can_watch_from(&self, revision: u64) -> Result<(), Lost> {
+    pub(super) fn can_watch_from(&self, revision: u64) -> Result<(), CursorError> {
         match self.oldest() {
-            oldest if revision < oldest => Err(Lost::Compacted { oldest }),
+            oldest if revision < oldest => Err(CursorError::Compacted { oldest }),
             _ => Ok(()),
         }
     }
 
-    pub(super) fn changes(&self, cursor: u64, limit: usize) -> Result<(Vec<Arc<Change>>, usize), Lost> {
+    pub(super) fn changes(&self, cursor: u64, limit: usize) -> Result<(Vec<Arc<Change>>, usize), CursorError> {
         if cursor < self.compacted {
-            return Err(Lost::Compacted { oldest: self.oldest() });
+            return Err(CursorError::Compacted { oldest: self.oldest() });
         }
         let from = self.log.partition_point(|change| change.revision() <= cursor);
         let changes: Vec<_> = self.log.range(from..).take(limit).cloned().collect();

@@ -10,7 +10,7 @@ use serde_json::json;
 use tokio::time::Instant;
 
 use super::latest::Gone;
-use super::{ChangeKind, Draft, Expect, Key, Lost, Outdated, Span, Storage, TableId, Window};
+use super::{ChangeKind, CursorError, Draft, Expect, Key, Outdated, Span, Storage, TableId, Window};
 use crate::kinds::{Kind, Registry};
 
 fn pods() -> Arc<Kind> {
@@ -94,7 +94,7 @@ fn a_compaction_forgets_the_past_but_not_the_present() {
     storage.delete(&kind.storage, &a, second - 1, Instant::now()).unwrap();
     storage.compact();
     assert!(storage.list_at(&kind.storage, &Span::everything(), second, None).is_none());
-    assert_eq!(storage.can_watch_from(&kind.storage, second), Err(Lost::Compacted { oldest: second + 1 }));
+    assert_eq!(storage.can_watch_from(&kind.storage, second), Err(CursorError::Compacted { oldest: second + 1 }));
     assert!(storage.can_watch_from(&kind.storage, second + 1).is_ok());
     let now = storage.list(&kind.storage, &Span::everything());
     assert_eq!((now.objects.len(), now.revision), (1, second + 1));

@@ -256,7 +256,7 @@ impl<K> Obj<K> {
     /// # Ok::<_, kube_informer::DecodeError>(())
     /// ```
     pub fn from_json(json: impl Into<Bytes>) -> Result<Self, DecodeError> {
-        BodyEncoder::loose().accept(&json.into(), Arrival::Listed).map(Obj::cast)
+        BodyEncoder::detached().accept(&json.into(), Arrival::Listed).map(Obj::cast)
     }
 
     pub(crate) fn new(raw: Arc<Raw>) -> Self {

@@ -9,8 +9,8 @@ use kube::Client;
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 
-use self::served::{Placing, Served, Watching};
-use super::{Doing, Failure, ServerError, answer};
+use self::served::{ResourceScope, Served, Watching};
+use super::{Failure, Operation, ServerError, answer};
 
 /// The maximum size of a discovery document: larger than any server's, small enough to buffer.
 const MAX_BODY: usize = 64 << 20;
@@ -55,10 +55,11 @@ async fn of_version(client: &Client, group: &str, version: &str, path: &str) -> 
 }
 
 async fn get<T: DeserializeOwned>(client: &Client, path: &str) -> Result<T, ServerError> {
-    let body = fetch(client, path).await.map_err(|failure| ServerError::new(Doing::Discover, "resources", failure))?;
+    let body =
+        fetch(client, path).await.map_err(|failure| ServerError::new(Operation::Discover, "resources", failure))?;
     serde_json::from_slice(&body).map_err(|_| {
         let kind = format!("no discovery document at {path}").into();
-        ServerError::new(Doing::Discover, "resources", Failure::NotAList { kind })
+        ServerError::new(Operation::Discover, "resources", Failure::NotAList { kind })
     })
 }
 
@@ -75,7 +76,7 @@ async fn fetch(client: &Client, path: &str) -> Result<Bytes, Failure> {
     if parts.status.is_success() {
         return Ok(body);
     }
-    let prefix = &body[..body.len().min(answer::LARGEST_FAILURE)];
+    let prefix = &body[..body.len().min(answer::MAX_FAILURE_SIZE)];
     Err(answer::failure(parts.status, &parts.headers, prefix, Timestamp::now()))
 }
 
@@ -193,7 +194,7 @@ impl GroupResource {
             group: group.to_owned(),
             version: version.to_owned(),
             singular: singular(self.singular_resource, &kind),
-            placing: if self.scope == "Namespaced" { Placing::Namespaced } else { Placing::Cluster },
+            scope: if self.scope == "Namespaced" { ResourceScope::Namespaced } else { ResourceScope::Cluster },
             watching: watching(&self.verbs),
             kind,
             plural: self.resource,
@@ -220,7 +221,7 @@ impl LegacyResource {
             group: group.to_owned(),
             version: version.to_owned(),
             singular: singular(self.singular_name, &self.kind),
-            placing: if self.namespaced { Placing::Namespaced } else { Placing::Cluster },
+            scope: if self.namespaced { ResourceScope::Namespaced } else { ResourceScope::Cluster },
             watching: watching(&self.verbs),
             kind: self.kind,
             plural: self.name,

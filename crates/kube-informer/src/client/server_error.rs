@@ -17,9 +17,9 @@ mod failure;
 /// never a part of an object. Cheap to clone.
 ///
 /// ```
-/// use kube_informer::{Doing, Failure, ServerError};
+/// use kube_informer::{Operation, Failure, ServerError};
 ///
-/// let error = ServerError::new(Doing::Watch, "pods", Failure::ConnectionRefused);
+/// let error = ServerError::new(Operation::Watch, "pods", Failure::ConnectionRefused);
 /// assert_eq!(error.to_string(), "watching pods: connection refused");
 /// assert!(error.is_connection_refused());
 /// ```
@@ -27,7 +27,7 @@ mod failure;
 pub struct ServerError(Arc<Inner>);
 
 struct Inner {
-    doing: Doing,
+    operation: Operation,
     what: Arc<str>,
     failure: Failure,
 }
@@ -35,14 +35,14 @@ struct Inner {
 /// The operation that failed.
 ///
 /// ```
-/// use kube_informer::{Doing, Failure, ServerError};
+/// use kube_informer::{Operation, Failure, ServerError};
 ///
-/// let error = ServerError::new(Doing::List, "pods", Failure::ConnectionRefused);
-/// assert_eq!(error.doing(), Doing::List);
+/// let error = ServerError::new(Operation::List, "pods", Failure::ConnectionRefused);
+/// assert_eq!(error.operation(), Operation::List);
 /// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
-pub enum Doing {
+pub enum Operation {
     /// A LIST, or a page of one.
     List,
     /// A streaming list: a watch that begins with all objects.
@@ -58,14 +58,14 @@ pub enum Doing {
 impl ServerError {
     /// Creates an error, for custom sources.
     #[must_use]
-    pub fn new(doing: Doing, what: impl Into<Arc<str>>, failure: Failure) -> Self {
-        Self(Arc::new(Inner { doing, what: what.into(), failure }))
+    pub fn new(operation: Operation, what: impl Into<Arc<str>>, failure: Failure) -> Self {
+        Self(Arc::new(Inner { operation, what: what.into(), failure }))
     }
 
     /// The operation that failed.
     #[must_use]
-    pub fn doing(&self) -> Doing {
-        self.0.doing
+    pub fn operation(&self) -> Operation {
+        self.0.operation
     }
 
     /// Why it failed.
@@ -182,7 +182,7 @@ impl ServerError {
     /// Whether the same request may succeed later: the server was not reached, is busy, or fails
     /// temporarily. False if it rejects the request, such as for an expired version, or returns an
     /// unusable response.
-    pub(crate) fn may_pass(&self) -> bool {
+    pub(crate) fn is_retryable(&self) -> bool {
         match &self.0.failure {
             Failure::Answered { status, .. } => {
                 let refused = (400..500).contains(&status.code) && !matches!(status.code, 408 | 429);
@@ -206,20 +206,24 @@ impl ServerError {
 
 impl fmt::Display for ServerError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} {}: {}", self.0.doing, self.0.what, self.0.failure)
+        write!(f, "{} {}: {}", self.0.operation, self.0.what, self.0.failure)
     }
 }
 
 impl fmt::Debug for ServerError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Inner { doing, what, failure } = &*self.0;
-        f.debug_struct("ServerError").field("doing", doing).field("what", what).field("failure", failure).finish()
+        let Inner { operation, what, failure } = &*self.0;
+        f.debug_struct("ServerError")
+            .field("operation", operation)
+            .field("what", what)
+            .field("failure", failure)
+            .finish()
     }
 }
 
 impl std::error::Error for ServerError {}
 
-impl fmt::Display for Doing {
+impl fmt::Display for Operation {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::List => "listing",

@@ -12,7 +12,7 @@ pub use self::watch::ProtobufFrames;
 pub(crate) use self::fields::cut;
 use self::message::Message;
 pub(crate) use self::metadata::{each_owner, each_string, put_labels, scan};
-pub(crate) use self::order::canonical;
+pub(crate) use self::order::sort_fields;
 pub(crate) use self::status::status;
 pub(crate) use self::table::Table;
 pub(crate) use self::to_json::{to_json, values_at};
@@ -36,7 +36,7 @@ mod watch;
 mod wire;
 
 /// Maximum nesting depth of messages: as deep as the same object may be nested in JSON.
-const DEEPEST: u32 = 64;
+const MAX_DEPTH: u32 = 64;
 
 /// Decodes an object without converting it to JSON; none if it cannot be decoded that way, or if
 /// its fields are not in order.

@@ -66,7 +66,7 @@ impl Definitions {
         }
         informer = Informer::builder_for(self.client.clone(), resource()).drop_managed_fields().build();
         state.watching = Arc::downgrade(informer.core());
-        state.ending.retain(|shared| !shared.is_over());
+        state.ending.retain(|shared| !shared.has_ended());
         state.ending.push(Arc::clone(informer.core().shared()));
         informer.start();
         informer

@@ -13,7 +13,7 @@ use super::builder::Kinds;
 use super::definitions::Definitions;
 use super::scope::Scope;
 use crate::client::ApiListWatch;
-use crate::client::discovery::served::Placing;
+use crate::client::discovery::served::ResourceScope;
 use crate::informer::{Core, InformerBuilder, InformerSettings};
 use crate::pipeline::controller::Shared;
 
@@ -84,12 +84,12 @@ impl Registry {
         &self,
         resource: ApiResource,
         content: Content,
-        placing: Placing,
+        placing: ResourceScope,
         scope: Option<&Scope>,
     ) -> Arc<Core> {
         let settings = self.kinds.settings(&resource, content);
         let mut scope = scope.cloned().unwrap_or_else(|| Scope::of(&settings));
-        if placing == Placing::Cluster {
+        if placing == ResourceScope::Cluster {
             scope = scope.all_namespaces();
         }
         let identity = Identity {
@@ -214,7 +214,7 @@ impl State {
     fn remove_dropped(&mut self) {
         let dropped = self.caches.extract_if(|_, cache| cache.core.strong_count() == 0);
         self.ending.extend(dropped.map(|(_, cache)| cache.shared));
-        self.ending.retain(|shared| !shared.is_over());
+        self.ending.retain(|shared| !shared.has_ended());
     }
 }
 

@@ -199,17 +199,17 @@ impl Core {
         });
     }
 
-    pub(super) fn want(&self, scopes: Vec<WatchScope>) -> Result<(), NamespacesShared> {
+    pub(super) fn set_scopes(&self, scopes: Vec<WatchScope>) -> Result<(), NamespacesShared> {
         match self.identity.sharing {
-            Sharing::No => self.shared.want(scopes),
+            Sharing::No => self.shared.set_scopes(scopes),
             Sharing::ByFactory => return Err(NamespacesShared { resource: self.resource().plural.as_str().into() }),
         }
         Ok(())
     }
 
     /// Wakes the controller.
-    pub(super) fn ring(&self) {
-        self.shared.ring();
+    pub(super) fn wake(&self) {
+        self.shared.wake();
     }
 
     pub(crate) fn is_synced(&self) -> bool {
@@ -255,9 +255,9 @@ impl Core {
         let core = Arc::clone(self);
         Box::pin(async move {
             let mut progress = core.shared.progress();
-            let turns_back = progress.borrow().turns_back;
+            let rollbacks = progress.borrow().rollbacks;
             core.follow(&mut progress, |progress| {
-                if progress.turns_back != turns_back {
+                if progress.rollbacks != rollbacks {
                     return Some(Err(WaitError::WentBack));
                 }
                 progress.version.as_ref().is_some_and(|reached| *reached >= version).then_some(Ok(()))

@@ -387,7 +387,7 @@ impl Drop for Registration {
         if self.on_drop == OnDrop::Keep {
             return;
         }
-        if !self.mailbox.has_heard_anything() && !self.mailbox.is_closed() {
+        if !self.mailbox.has_delivered_any() && !self.mailbox.is_closed() {
             tracing::warn!(
                 "a handler is removed before its first event: was its registration meant to be kept, or detached?"
             );
@@ -426,8 +426,8 @@ fn delivered(mailbox: &Arc<Mailbox>, core: Option<Arc<Core>>) -> BoxFuture<'stat
 }
 
 async fn initial_delivered(stage: &mut watch::Receiver<Stage>) -> Result<(), SyncError> {
-    match stage.wait_for(|stage| *stage != Stage::Beginning).await.as_deref() {
+    match stage.wait_for(|stage| *stage != Stage::Initial).await.as_deref() {
         Ok(Stage::Synced) => Ok(()),
-        Ok(Stage::Beginning | Stage::Ended) | Err(_) => Err(SyncError::Stopped),
+        Ok(Stage::Initial | Stage::Ended) | Err(_) => Err(SyncError::Stopped),
     }
 }

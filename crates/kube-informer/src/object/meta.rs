@@ -10,7 +10,7 @@ use super::Interner;
 use super::ObjectKey;
 use super::Version;
 use super::labels::Labels;
-use super::owner::{CONTROLS, Owners};
+use super::owner::{IS_CONTROLLER, Owners};
 use super::strings::{Strings, StringsEncoder};
 use super::uid::Uid;
 use super::with_scratch;
@@ -27,7 +27,7 @@ pub(crate) struct Meta {
     pub(crate) deletion: Option<Box<Time>>,
     /// Labels, then owners. The same for all pods of a replica set, and interned: stored once per
     /// store.
-    facts: Option<Strings>,
+    labels_and_owners: Option<Strings>,
 }
 
 /// Stands for no generation: half the size of an `Option`.
@@ -39,7 +39,7 @@ impl Meta {
     pub(crate) fn of(found: &Found<'_>, interner: Option<&Mutex<Interner>>) -> Result<Self, Broken> {
         let name = found.name.ok_or(Broken::Shape)?.read()?;
         let namespace = found.namespace.map_or(Ok(Cow::Borrowed("")), |text| text.read())?;
-        let facts = with_scratch(|text| {
+        let labels_and_owners = with_scratch(|text| {
             let mut bytes = std::mem::take(text).into_bytes();
             let any = encode_facts(found, &mut bytes)?;
             *text = String::from_utf8(bytes).map_err(|_| Broken::Text)?;
@@ -51,7 +51,7 @@ impl Meta {
             version: found.version.map_or(Ok(Cow::Borrowed("")), |text| text.read()).map(Version::new)?,
             generation: found.generation.unwrap_or(NO_GENERATION),
             deletion: deleted(found)?.map(|time| Box::new(Time(time))),
-            facts: facts.map(Strings::from),
+            labels_and_owners: labels_and_owners.map(Strings::from),
         })
     }
 
@@ -69,16 +69,16 @@ impl Meta {
     }
 
     /// Labels and owners as stored: within one store, equal ones share one allocation.
-    pub(crate) fn facts(&self) -> Option<&Strings> {
-        self.facts.as_ref()
+    pub(crate) fn labels_and_owners(&self) -> Option<&Strings> {
+        self.labels_and_owners.as_ref()
     }
 
     pub(crate) fn labels(&self) -> Labels<'_> {
-        self.facts.as_ref().map_or_else(Labels::default, Strings::labels)
+        self.labels_and_owners.as_ref().map_or_else(Labels::default, Strings::labels)
     }
 
     pub(crate) fn owners(&self) -> Owners<'_> {
-        let mut strings = self.facts.as_ref().map(Strings::iter).unwrap_or_default();
+        let mut strings = self.labels_and_owners.as_ref().map(Strings::iter).unwrap_or_default();
         let labels = strings.number().unwrap_or_default();
         Owners::new(strings, labels)
     }
@@ -97,21 +97,21 @@ fn deleted(found: &Found<'_>) -> Result<Option<Timestamp>, Broken> {
 fn encode_facts(found: &Found<'_>, into: &mut Vec<u8>) -> Result<bool, Broken> {
     // Placeholder of the number of labels, which takes one byte in all but a few objects.
     into.push(0);
-    let mut facts = StringsEncoder::new(into);
+    let mut labels_and_owners = StringsEncoder::new(into);
     let mut count = 0;
     found.each_label(|key, value| {
         count += 1;
-        facts.push(&key.bytes()?).ok_or(Broken::Text)?;
-        facts.push(&value.bytes()?).ok_or(Broken::Text)
+        labels_and_owners.push(&key.bytes()?).ok_or(Broken::Text)?;
+        labels_and_owners.push(&value.bytes()?).ok_or(Broken::Text)
     })?;
     let mut any = count > 0;
     found.each_owner(|owner| {
         any = true;
         for text in [owner.api_version, owner.kind, owner.name, owner.uid] {
             let text = text.map_or(Ok(Cow::default()), |text| text.bytes())?;
-            facts.push(&text).ok_or(Broken::Text)?;
+            labels_and_owners.push(&text).ok_or(Broken::Text)?;
         }
-        facts.push(if owner.controls { CONTROLS.as_bytes() } else { b"" }).ok_or(Broken::Text)
+        labels_and_owners.push(if owner.controls { IS_CONTROLLER.as_bytes() } else { b"" }).ok_or(Broken::Text)
     })?;
     match u8::try_from(count) {
         Ok(byte @ ..0x80) => into[0] = byte,

@@ -24,8 +24,9 @@ use super::kind::{Encoded, Kind, Object};
 ///
 /// let secrets = Informer::<MetadataOnly<Secret>>::builder(client).start();
 /// secrets.synced().await?;
-/// let secret = secrets.lister().list().pop().unwrap().get()?;
-/// assert_eq!(secret.metadata.name.as_deref(), Some("a"));
+/// for secret in secrets.lister().list() {
+///     assert_eq!(secret.get()?.metadata.name.as_deref(), Some("a"));
+/// }
 /// # Ok(())
 /// # }
 /// ```

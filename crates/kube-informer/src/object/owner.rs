@@ -28,7 +28,7 @@ pub struct Owner<'a> {
 }
 
 /// Encodes `controller: true`.
-pub(crate) const CONTROLS: &str = "c";
+pub(crate) const IS_CONTROLLER: &str = "c";
 
 impl<'a> Owner<'a> {
     /// The owner's `apiVersion`.
@@ -58,7 +58,7 @@ impl<'a> Owner<'a> {
     /// Whether the owner is the controller of the object.
     #[must_use]
     pub fn is_controller(&self) -> bool {
-        self.controller == CONTROLS
+        self.controller == IS_CONTROLLER
     }
 
     /// Whether the owner is of kind `K`, in any version.

@@ -51,8 +51,8 @@ enum Test {
     /// Sorted, without duplicates.
     In(Vec<Box<str>>),
     NotIn(Vec<Box<str>>),
-    Above(i64),
-    Below(i64),
+    GreaterThan(i64),
+    LessThan(i64),
 }
 
 impl Selector {
@@ -94,8 +94,8 @@ impl Test {
             Self::NotEqual(other) => value != Some(other),
             Self::In(values) => value.is_some_and(|value| values.iter().any(|wanted| **wanted == *value)),
             Self::NotIn(values) => value.is_none_or(|value| values.iter().all(|other| **other != *value)),
-            Self::Above(bound) => number().is_some_and(|number| number > *bound),
-            Self::Below(bound) => number().is_some_and(|number| number < *bound),
+            Self::GreaterThan(bound) => number().is_some_and(|number| number > *bound),
+            Self::LessThan(bound) => number().is_some_and(|number| number < *bound),
         }
     }
 }
@@ -132,8 +132,8 @@ impl fmt::Display for Requirement {
             Test::NotEqual(value) => write!(f, "{key}!={value}"),
             Test::In(values) => write!(f, "{key} in ({})", values.join(",")),
             Test::NotIn(values) => write!(f, "{key} notin ({})", values.join(",")),
-            Test::Above(bound) => write!(f, "{key}>{bound}"),
-            Test::Below(bound) => write!(f, "{key}<{bound}"),
+            Test::GreaterThan(bound) => write!(f, "{key}>{bound}"),
+            Test::LessThan(bound) => write!(f, "{key}<{bound}"),
         }
     }
 }

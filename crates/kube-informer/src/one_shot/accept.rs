@@ -12,7 +12,7 @@ use crate::reflector::ObjectSource;
 
 /// Decodes an object without compression, interning or a cache of decoded bodies.
 pub(crate) fn accept(json: &Bytes, _: ObjectSource) -> Result<Obj<Untyped>, DecodeError> {
-    BodyEncoder::loose().accept(json, Arrival::Listed)
+    BodyEncoder::detached().accept(json, Arrival::Listed)
 }
 
 /// The name of a type in error messages: without its module path.

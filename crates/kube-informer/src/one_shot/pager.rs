@@ -13,7 +13,7 @@ use tokio::time::timeout;
 
 use super::accept::{accept, name_of};
 use crate::body::{Obj, Untyped};
-use crate::client::{Doing, Failure, ServerError};
+use crate::client::{Failure, Operation, ServerError};
 use crate::client::{ListQuery, ListVersion, ListWatch, Source};
 use crate::object::Object;
 use crate::object::Version;
@@ -322,7 +322,7 @@ impl Pages {
     }
 
     fn error(&self, failure: Failure) -> ServerError {
-        ServerError::new(Doing::List, Arc::clone(&self.what), failure)
+        ServerError::new(Operation::List, Arc::clone(&self.what), failure)
     }
 
     /// Whether the failed request was for a page after the first, so that an unpaged list can

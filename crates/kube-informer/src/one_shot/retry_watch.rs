@@ -14,7 +14,7 @@ use tokio::time::{Instant, sleep_until, timeout_at};
 
 use super::accept::{accept, name_of};
 use crate::body::{Obj, Untyped};
-use crate::client::{Doing, Failure, ServerError};
+use crate::client::{Failure, Operation, ServerError};
 use crate::client::{ListWatch, Source, WatchQuery, WatchStart};
 use crate::codec::Change;
 use crate::object::Object;
@@ -340,9 +340,9 @@ impl Run {
 
     fn open(&mut self) {
         let from = self.reached.lock().clone();
-        let duration = self.settings.watch_lasts(self.rng.roll());
+        let duration = self.settings.watch_duration(self.rng.next_fraction());
         let answer = self.source.watch(WatchQuery::new(WatchStart::After(from.clone()), duration));
-        let flow = Flow::watch(Lane::Main, Doing::Watch, Arc::clone(&self.what), answer);
+        let flow = Flow::watch(Lane::Main, Operation::Watch, Arc::clone(&self.what), answer);
         let requested_at = Instant::now();
         let due = requested_at + self.settings.answer_timeout;
         self.connection = Connection::Open(Box::new(Open { flow, requested_at, duration, due, from }));
@@ -386,7 +386,7 @@ impl Run {
             | Input::Item(_)
             | Input::PageEnded(_)
             | Input::Revision(_)
-            | Input::Sighted(_)
+            | Input::Definition(_)
             | Input::Tick
             | Input::Resumed => None,
         }
@@ -421,7 +421,7 @@ impl Run {
 
     fn unreadable(&mut self, error: ServerError) -> Option<Result<WatchEvent<Untyped>, ServerError>> {
         self.strikes += 1;
-        if self.strikes >= self.settings.relist_after_strikes {
+        if self.strikes >= self.settings.relist_after_bad_frames {
             Some(Err(self.fail(error)))
         } else {
             self.failed(error)
@@ -429,11 +429,11 @@ impl Run {
     }
 
     fn failed(&mut self, error: ServerError) -> Option<Result<WatchEvent<Untyped>, ServerError>> {
-        if !error.may_pass() {
+        if !error.is_retryable() {
             return Some(Err(self.fail(error)));
         }
         self.report(&error);
-        let (now, chance) = (self.begun.elapsed(), self.rng.roll());
+        let (now, chance) = (self.begun.elapsed(), self.rng.next_fraction());
         let wait = self.backoff.after(&error, now, chance, self.settings.longest_retry_after);
         self.connection = Connection::Closed { until: Instant::now() + wait };
         None
@@ -453,6 +453,6 @@ impl Run {
     }
 
     fn error(&self, failure: Failure) -> ServerError {
-        ServerError::new(Doing::Watch, Arc::clone(&self.what), failure)
+        ServerError::new(Operation::Watch, Arc::clone(&self.what), failure)
     }
 }

@@ -98,7 +98,7 @@ pub fn until<K: Object>(
 async fn list<K: Object>(source: &Source, retries: &mut Retries) -> Result<List<K>, ServerError> {
     loop {
         match Pager::of_source(source.clone()).list().await {
-            Err(error) if error.may_pass() => {
+            Err(error) if error.is_retryable() => {
                 tracing::debug!(%error, "a list met a failure");
                 retries.wait(&error).await;
             }
@@ -152,7 +152,7 @@ impl Retries {
     }
 
     async fn wait(&mut self, error: &ServerError) {
-        let wait = self.backoff.after(error, self.begun.elapsed(), self.rng.roll(), self.longest_retry_after);
+        let wait = self.backoff.after(error, self.begun.elapsed(), self.rng.next_fraction(), self.longest_retry_after);
         sleep(wait).await;
     }
 }

@@ -156,7 +156,7 @@ impl Controller {
             // Never fails: the sender is in `shared`, which the controller holds.
             _ = stopping.changed() => {}
             () = self.inbox.filled() => {}
-            () = self.shared.bell().notified() => self.build_indexes(),
+            () = self.shared.wakeup().notified() => self.build_indexes(),
             () = until(self.resync_at) => self.resync(),
             () = until(self.reclaim_at) => self.reclaim(Instant::now()),
             () = until(self.reporter.as_ref().map(Reporter::due)) => self.report(),
@@ -220,7 +220,7 @@ impl Controller {
                     if relist.history == History::WentBack && !self.going_back.contains(&relist.scope) =>
                 {
                     self.going_back.push(relist.scope.clone());
-                    self.shared.advance(|progress| progress.turns_back += 1);
+                    self.shared.advance(|progress| progress.rollbacks += 1);
                 }
                 Delta::RelistEnded { scope, .. } | Delta::ScopeLeft(scope) => {
                     self.going_back.retain(|other| other != scope);
@@ -323,7 +323,7 @@ impl Controller {
             events: self.totals.events,
             queue_deltas,
             queue_bytes,
-            handlers: self.processor.standings(now).map(HandlerFigures::from).collect(),
+            handlers: self.processor.stats(now).map(HandlerFigures::from).collect(),
             reflector: statuses.iter().fold(self.totals.reflectors, |all, status| sum(all, &status.counters)),
             last_contact_age: self.shared.health().contact_age(),
         };

@@ -118,8 +118,8 @@ pub struct HandlerFigures {
 }
 
 impl From<(usize, MailboxStats)> for HandlerFigures {
-    fn from((handler, standing): (usize, MailboxStats)) -> Self {
-        let MailboxStats { waiting, lag, overflows, panics } = standing;
+    fn from((handler, stats): (usize, MailboxStats)) -> Self {
+        let MailboxStats { waiting, lag, overflows, panics } = stats;
         Self { handler, backlog: waiting, lag, overflows, panics }
     }
 }

@@ -118,9 +118,9 @@ impl Processor {
     }
 
     /// The queue statistics of each handler, by its number.
-    pub(crate) fn standings(&self, now: Instant) -> impl Iterator<Item = (usize, MailboxStats)> {
+    pub(crate) fn stats(&self, now: Instant) -> impl Iterator<Item = (usize, MailboxStats)> {
         let handlers = self.handlers.iter().filter(|handler| !handler.mailbox.is_closed());
-        handlers.map(move |handler| (handler.number, handler.mailbox.standing(now)))
+        handlers.map(move |handler| (handler.number, handler.mailbox.stats(now)))
     }
 
     /// Closes all mailboxes; nothing is delivered any more.

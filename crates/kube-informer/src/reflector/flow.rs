@@ -9,15 +9,15 @@ use futures_util::future::BoxFuture;
 use super::step::{Frame, Input, Lane};
 use super::{Intake, ObjectSource};
 use crate::client::Body;
-use crate::client::{Doing, Failure, ServerError};
+use crate::client::{Failure, Operation, ServerError};
 use crate::codec::{
-    Broken, Frames, LARGEST_OBJECT, ListEnd, ListError, ListSplitter, ProtobufFrames, ProtobufList, WatchFrame, Wire,
+    Broken, Frames, ListEnd, ListError, ListSplitter, MAX_OBJECT_SIZE, ProtobufFrames, ProtobufList, WatchFrame, Wire,
 };
 
 /// A list or watch request, until the end of its response.
 pub(crate) struct Flow {
     lane: Lane,
-    doing: Doing,
+    operation: Operation,
     what: Arc<str>,
     stage: Stage,
     decoder: Decoder,
@@ -47,8 +47,8 @@ enum Splitter {
 impl Splitter {
     fn new(wire: Wire) -> Self {
         match wire {
-            Wire::Json => Self::Json(ListSplitter::new(LARGEST_OBJECT)),
-            Wire::Protobuf => Self::Protobuf(ProtobufList::new(LARGEST_OBJECT)),
+            Wire::Json => Self::Json(ListSplitter::new(MAX_OBJECT_SIZE)),
+            Wire::Protobuf => Self::Protobuf(ProtobufList::new(MAX_OBJECT_SIZE)),
         }
     }
 
@@ -77,17 +77,17 @@ impl Splitter {
 impl Flow {
     pub(crate) fn list(what: Arc<str>, answer: BoxFuture<'static, Result<Body, ServerError>>) -> Self {
         let decoder = Decoder::List(Splitter::new(Wire::Json));
-        Self { lane: Lane::Main, doing: Doing::List, what, stage: Stage::Requesting(answer), decoder }
+        Self { lane: Lane::Main, operation: Operation::List, what, stage: Stage::Requesting(answer), decoder }
     }
 
     pub(crate) fn watch(
         lane: Lane,
-        doing: Doing,
+        operation: Operation,
         what: Arc<str>,
         answer: BoxFuture<'static, Result<Body, ServerError>>,
     ) -> Self {
-        let decoder = Decoder::Watch(Frames::new(LARGEST_OBJECT));
-        Self { lane, doing, what, stage: Stage::Requesting(answer), decoder }
+        let decoder = Decoder::Watch(Frames::new(MAX_OBJECT_SIZE));
+        Self { lane, operation, what, stage: Stage::Requesting(answer), decoder }
     }
 
     /// Makes this the main stream.
@@ -122,7 +122,7 @@ impl Flow {
         match (&self.decoder, wire) {
             (Decoder::List(_), wire) => self.decoder = Decoder::List(Splitter::new(wire)),
             (Decoder::Watch(_), Wire::Protobuf) => {
-                self.decoder = Decoder::ProtobufWatch(ProtobufFrames::new(LARGEST_OBJECT));
+                self.decoder = Decoder::ProtobufWatch(ProtobufFrames::new(MAX_OBJECT_SIZE));
             }
             _ => {}
         }
@@ -201,7 +201,7 @@ impl Flow {
             Decoder::Watch(frames) if frames.is_within() => match frames.finish() {
                 Ok(Some(frame)) => {
                     // The last frame is complete except for its line break.
-                    let mut last = Frames::new(LARGEST_OBJECT + 1);
+                    let mut last = Frames::new(MAX_OBJECT_SIZE + 1);
                     last.push([&frame[..], b"\n"].concat().into());
                     self.decoder = Decoder::Watch(last);
                     self.stage = Stage::Ending;
@@ -219,7 +219,7 @@ impl Flow {
     }
 
     fn error(&self, failure: Failure) -> ServerError {
-        ServerError::new(self.doing, Arc::clone(&self.what), failure)
+        ServerError::new(self.operation, Arc::clone(&self.what), failure)
     }
 }
 
@@ -228,7 +228,7 @@ pub(super) async fn read_revision(
     what: Arc<str>,
     answer: BoxFuture<'static, Result<Body, ServerError>>,
 ) -> Result<crate::object::Version, ServerError> {
-    let error = |failure| ServerError::new(Doing::Probe, Arc::clone(&what), failure);
+    let error = |failure| ServerError::new(Operation::Probe, Arc::clone(&what), failure);
     let mut body = answer.await?;
     let mut splitter = Splitter::new(body.wire());
     while let Some(bytes) = body.next().await {

@@ -15,7 +15,7 @@ use super::rng::Rng;
 use super::settings::{ReflectorSettings, Streaming};
 use super::status::{Counters, ReflectorState, ReflectorStatus, RelistReason, Synced};
 use super::step::{Action, Input, Lane};
-use crate::client::{Doing, Failure, ServerError};
+use crate::client::{Failure, Operation, ServerError};
 use crate::client::{ListQuery, ListVersion};
 use crate::object::Version;
 use crate::store::{Delta, History, Relist, WatchScope};
@@ -168,7 +168,7 @@ impl Machine {
         match input {
             Input::Start => self.list(step),
             Input::Tick => self.tick(step),
-            Input::Sighted(state) => self.definition_changed(state, step),
+            Input::Definition(state) => self.definition_changed(state, step),
             Input::Resumed => self.resumed(step.now),
             Input::Revision(answer) => self.revision_received(answer, step),
             Input::Opened(Lane::Main) => self.opened(step),
@@ -249,11 +249,11 @@ impl Machine {
             Phase::Waiting { next: Next::Watch, .. } => self.watch(step),
             Phase::Waiting { next: Next::Revision, .. } => self.request_revision(step),
             Phase::Streaming(Streamed { progress, .. }) | Phase::Listing(Paged { progress, .. }) => {
-                let error = self.error(self.doing(), progress.overdue(&self.settings));
+                let error = self.error(self.operation(), progress.overdue(&self.settings));
                 self.failed(error, step);
             }
-            Phase::Probing { .. } => self.revision_received(Err(self.timed_out(Doing::Probe)), step),
-            Phase::Opening(_) => self.failed(self.timed_out(Doing::Watch), step),
+            Phase::Probing { .. } => self.revision_received(Err(self.timed_out(Operation::Probe)), step),
+            Phase::Opening(_) => self.failed(self.timed_out(Operation::Watch), step),
             Phase::Watching(_) => self.watch_tick(step),
         }
     }
@@ -312,26 +312,26 @@ impl Machine {
 
     fn bad_object(&mut self, step: &mut Step<'_>) {
         self.counters.decode_errors += 1;
-        self.report(&self.error(self.doing(), Failure::UndecodableObject), step);
+        self.report(&self.error(self.operation(), Failure::UndecodableObject), step);
     }
 
     /// The request that currently delivers objects.
-    fn doing(&self) -> Doing {
+    fn operation(&self) -> Operation {
         match &self.phase {
-            Phase::Streaming(_) => Doing::StreamingList,
-            Phase::Listing(_) => Doing::List,
-            _ => Doing::Watch,
+            Phase::Streaming(_) => Operation::StreamingList,
+            Phase::Listing(_) => Operation::List,
+            _ => Operation::Watch,
         }
     }
 
     // Shared by all phases.
 
-    fn error(&self, doing: Doing, failure: Failure) -> ServerError {
-        ServerError::new(doing, Arc::clone(&self.what), failure)
+    fn error(&self, operation: Operation, failure: Failure) -> ServerError {
+        ServerError::new(operation, Arc::clone(&self.what), failure)
     }
 
-    fn timed_out(&self, doing: Doing) -> ServerError {
-        self.error(doing, Failure::TimedOut { after: self.settings.answer_timeout })
+    fn timed_out(&self, operation: Operation) -> ServerError {
+        self.error(operation, Failure::TimedOut { after: self.settings.answer_timeout })
     }
 
     fn report(&mut self, error: &ServerError, step: &mut Step<'_>) {
@@ -349,7 +349,7 @@ impl Machine {
         self.must_verify_server |= may_be_another_server(&cause);
         self.abandon_relist(step);
         self.note_absence(&cause);
-        let wait = self.backoff.after(&cause, step.now, step.rng.roll(), self.settings.longest_retry_after);
+        let wait = self.backoff.after(&cause, step.now, step.rng.next_fraction(), self.settings.longest_retry_after);
         self.leave_phase(step);
         step.act(Action::Close);
         self.phase = Phase::Waiting { next, until: step.now + wait, cause };

@@ -17,7 +17,7 @@ impl Rng {
     }
 
     /// A number between 0 and 1, inclusive (splitmix64).
-    pub(crate) fn roll(&mut self) -> f64 {
+    pub(crate) fn next_fraction(&mut self) -> f64 {
         self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let mut mixed = self.0;
         mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);

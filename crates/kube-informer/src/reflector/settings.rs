@@ -59,13 +59,13 @@ pub struct ReflectorSettings {
     /// For how long after an internal error, sent by the server in a watch, the watch is reopened
     /// without a relist. Zero by default: the server may have lost events.
     #[doc(alias("MaxInternalErrorRetryDuration", "RetryWithDeadline", "NewRetryWithDeadline"))]
-    pub internal_error_patience: Duration,
+    pub internal_error_tolerance: Duration,
     /// An internal error that occurs this long after the previous one counts as unrelated to it.
     pub internal_errors_apart: Duration,
     /// After how many consecutive watches that were too short, or that contained an undecodable
     /// frame, to relist. A [`RetryWatch`](crate::RetryWatch) ends instead, if the reason is the
     /// latter.
-    pub relist_after_strikes: u32,
+    pub relist_after_bad_frames: u32,
     /// After how many consecutive failures to open a watch to relist, where the failure does not
     /// concern the version.
     pub relist_after_failures: u32,
@@ -117,7 +117,7 @@ pub struct BackoffSettings {
 impl ReflectorSettings {
     /// The duration to request for a watch, in whole seconds, the only unit that a server accepts.
     /// `chance` is between 0 and 1.
-    pub(crate) fn watch_lasts(&self, chance: f64) -> Duration {
+    pub(crate) fn watch_duration(&self, chance: f64) -> Duration {
         let least = self.watch_timeout;
         Duration::from_secs((least + least.mul_f64(chance)).as_secs().max(1))
     }
@@ -141,9 +141,9 @@ impl Default for ReflectorSettings {
             backoff: BackoffSettings::default(),
             absent_retry: Duration::from_secs(300),
             longest_retry_after: Duration::from_secs(120),
-            internal_error_patience: Duration::ZERO,
+            internal_error_tolerance: Duration::ZERO,
             internal_errors_apart: Duration::from_secs(60),
-            relist_after_strikes: 3,
+            relist_after_bad_frames: 3,
             relist_after_failures: 5,
         }
     }

@@ -36,7 +36,7 @@ pub(crate) enum Input {
     /// The server's current version, requested by [`Action::RequestRevision`].
     Revision(Result<Version, ServerError>),
     /// Whether the resource is defined, according to the definition watch.
-    Sighted(DefinitionState),
+    Definition(DefinitionState),
     /// The time returned by `Machine::due` has been reached.
     Tick,
     /// Backpressure from the sink has ended: nothing was read meanwhile, so the silence of a stream

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use super::MAX_BATCH;
 use super::hamt::Hamt;
 use super::label_bloom::LabelBlooms;
-use super::prefetch::look_ahead;
+use super::prefetch::prefetch_entries;
 use super::reader::Shared;
 use super::state::{Change, KeyHashes, NamespaceState, SlotRef, StoreEntry, StoreState, Tables};
 use crate::object::ObjectKey;
@@ -73,10 +73,10 @@ impl DoubleBuffer {
     pub(super) fn publish(
         &mut self,
         to: &Shared,
-        marks: LabelBlooms,
+        blooms: LabelBlooms,
         version: Option<Version>,
     ) -> Option<Arc<StoreState>> {
-        self.state.marks = marks;
+        self.state.blooms = blooms;
         self.state.version = version;
         let before = to.publish(self.state.clone());
         // Without `catch_up` in between it would be two states behind.
@@ -99,7 +99,7 @@ impl DoubleBuffer {
             return;
         }
         if missing.len() > 1 {
-            look_ahead(&spaces, missing.iter().map(Change::spot));
+            prefetch_entries(&spaces, missing.iter().map(Change::hashes_of));
         }
         for change in missing.drain(..) {
             change.make(&mut spaces);
@@ -158,13 +158,13 @@ mod tests {
             );
             let object: Obj = Obj::from_json(json).unwrap();
             let entry = StoreEntry { raw: Arc::clone(object.raw()), labels: 0, slot: number };
-            let slot_ref = self.buffer.place(object.key(), number);
+            let slot_ref = self.buffer.slot_ref_of(object.key(), number);
             put(&mut self.buffer, slot_ref, entry);
             self.version
         }
 
         fn remove(&mut self, number: u32) -> bool {
-            self.buffer.remove(self.buffer.spot(&key(number)), &key(number)).is_some()
+            self.buffer.remove(self.buffer.hashes_of(&key(number)), &key(number)).is_some()
         }
 
         fn publish(&mut self) -> Option<Arc<StoreState>> {

@@ -153,15 +153,15 @@ impl<'a, T> Walk<'a, T> {
 
 /// Tries that are freed node by node.
 #[derive(Debug)]
-pub(crate) struct Remains<T>(Vec<Node<T>>);
+pub(crate) struct PendingFree<T>(Vec<Node<T>>);
 
-impl<T> Default for Remains<T> {
+impl<T> Default for PendingFree<T> {
     fn default() -> Self {
         Self(Vec::new())
     }
 }
 
-impl<T> Remains<T> {
+impl<T> PendingFree<T> {
     pub(crate) fn add(&mut self, trie: Hamt<T>) {
         self.0.push(trie.root);
     }

@@ -31,7 +31,7 @@ impl IndexBuild {
                     break slot_ref;
                 }
                 let Some(space) = self.spaces.pop() else { return true };
-                self.slot_refs.extend(state.namespace(&space).map(|entry| state.place(entry.key(), entry.slot)));
+                self.slot_refs.extend(state.namespace(&space).map(|entry| state.slot_ref_of(entry.key(), entry.slot)));
             };
             if let Some(entry) = state.at(slot_ref) {
                 self.table.put(slot_ref, &entry.object());

@@ -19,7 +19,7 @@ const NONE: u32 = 0;
 pub(super) struct LabelSets {
     numbers: HashTable<LabelSet>,
     free: Vec<u32>,
-    marks: LabelBlooms,
+    blooms: LabelBlooms,
     hashing: Hashing,
 }
 
@@ -32,27 +32,27 @@ struct LabelSet {
 
 impl LabelSets {
     pub(super) fn new(hashing: Hashing) -> Self {
-        Self { numbers: HashTable::new(), free: Vec::new(), marks: LabelBlooms::default(), hashing }
+        Self { numbers: HashTable::new(), free: Vec::new(), blooms: LabelBlooms::default(), hashing }
     }
 
     /// The number of a set; increments its reference count.
-    pub(super) fn take(&mut self, facts: Option<&Strings>) -> u32 {
-        let Some(set) = facts else { return NONE };
+    pub(super) fn take(&mut self, labels_and_owners: Option<&Strings>) -> u32 {
+        let Some(set) = labels_and_owners else { return NONE };
         let hash = self.hashing.hash_one(set);
         if let Some(label_set) = self.numbers.find_mut(hash, |label_set| label_set.set == *set) {
             label_set.objects += 1;
             return label_set.number;
         }
         let number = self.free.pop().unwrap_or_else(|| u32::try_from(self.numbers.len() + 1).unwrap_or(u32::MAX));
-        self.marks.set(number, LabelBloom::of(&self.hashing, set.labels()));
+        self.blooms.set(number, LabelBloom::of(&self.hashing, set.labels()));
         let label_set = LabelSet { set: set.clone(), number, objects: 1 };
         self.numbers.insert_unique(hash, label_set, |label_set| self.hashing.hash_one(&label_set.set));
         number
     }
 
     /// Decrements the reference count of a set.
-    pub(super) fn put_back(&mut self, facts: Option<&Strings>) {
-        let Some(set) = facts else { return };
+    pub(super) fn put_back(&mut self, labels_and_owners: Option<&Strings>) {
+        let Some(set) = labels_and_owners else { return };
         let hash = self.hashing.hash_one(set);
         let Ok(mut held) = self.numbers.find_entry(hash, |label_set| label_set.set == *set) else { return };
         held.get_mut().objects -= 1;
@@ -62,7 +62,7 @@ impl LabelSets {
         }
     }
 
-    pub(super) fn marks(&self) -> &LabelBlooms {
-        &self.marks
+    pub(super) fn blooms(&self) -> &LabelBlooms {
+        &self.blooms
     }
 }

@@ -19,33 +19,33 @@ pub(super) struct Listing {
     pub(super) seen: Bits,
     /// New objects, in the order of the list. Those whose bit is cleared have been reported or
     /// removed.
-    untold: Vec<SlotRef>,
+    unreported: Vec<SlotRef>,
     untold_bits: Bits,
     /// Objects that the list contained in an older state than the known one; usually none. They are
     /// stale if the list itself is older than the known state. Otherwise the server went back in
     /// time and has advanced since. Decided when the list ends.
-    pub(super) doubted: BTreeMap<ObjectKey, Obj<Untyped>>,
+    pub(super) contradicting: BTreeMap<ObjectKey, Obj<Untyped>>,
     /// Number of tombstones created before the list began.
-    pub(super) departures: u64,
+    pub(super) tombstones_before: u64,
 }
 
 impl Listing {
-    pub(super) fn new(relist: Relist, origin: Origin, departures: u64) -> Self {
+    pub(super) fn new(relist: Relist, origin: Origin, tombstones_before: u64) -> Self {
         Self {
             relist,
             origin,
             seen: Bits::default(),
-            untold: Vec::new(),
+            unreported: Vec::new(),
             untold_bits: Bits::default(),
-            doubted: BTreeMap::new(),
-            departures,
+            contradicting: BTreeMap::new(),
+            tombstones_before,
         }
     }
 
     /// Restarts the list. Unreported objects stay unreported.
-    pub(super) fn restart(&mut self, relist: Relist, departures: u64) {
-        self.doubted.clear();
-        self.departures = departures;
+    pub(super) fn restart(&mut self, relist: Relist, tombstones_before: u64) {
+        self.contradicting.clear();
+        self.tombstones_before = tombstones_before;
         // Once the server has gone back in time, whichever list completes is authoritative.
         let history = match self.relist.history {
             History::WentBack => History::WentBack,
@@ -53,31 +53,31 @@ impl Listing {
         };
         self.relist = Relist { history, ..relist };
         self.seen = Bits::default();
-        self.untold.retain(|slot_ref| self.untold_bits.has(slot_ref.slot));
+        self.unreported.retain(|slot_ref| self.untold_bits.has(slot_ref.slot));
     }
 
     pub(super) fn went_back(&self) -> bool {
         self.relist.history == History::WentBack
     }
 
-    pub(super) fn add_untold(&mut self, slot_ref: SlotRef) {
+    pub(super) fn add_unreported(&mut self, slot_ref: SlotRef) {
         if self.untold_bits.set(slot_ref.slot) {
-            self.untold.push(slot_ref);
+            self.unreported.push(slot_ref);
         }
     }
 
     /// Whether the object was unreported; from then on it counts as reported.
-    pub(super) fn take_untold(&mut self, slot: u32) -> bool {
+    pub(super) fn take_unreported(&mut self, slot: u32) -> bool {
         self.untold_bits.clear(slot)
     }
 
-    pub(super) fn is_untold(&self, slot: u32) -> bool {
+    pub(super) fn is_unreported(&self, slot: u32) -> bool {
         self.untold_bits.has(slot)
     }
 
     /// All unreported objects, in the order of the list.
-    pub(super) fn untold(&self) -> impl Iterator<Item = SlotRef> {
-        self.untold.iter().filter(|slot_ref| self.untold_bits.has(slot_ref.slot)).copied()
+    pub(super) fn unreported(&self) -> impl Iterator<Item = SlotRef> {
+        self.unreported.iter().filter(|slot_ref| self.untold_bits.has(slot_ref.slot)).copied()
     }
 }
 

@@ -10,7 +10,7 @@ use super::state::{KeyHashes, NamespaceState, StoreEntry};
 /// With many objects, neither the nodes on the path to an entry nor its metadata are in a CPU
 /// cache, and every step of a lookup is a cache miss that depends on the one before. Advancing all
 /// lookups level by level overlaps their cache misses.
-pub(super) fn look_ahead(spaces: &Hamt<NamespaceState>, keys: impl Iterator<Item = KeyHashes>) {
+pub(super) fn prefetch_entries(spaces: &Hamt<NamespaceState>, keys: impl Iterator<Item = KeyHashes>) {
     // On a collision of namespace hashes this may prefetch from the wrong namespace, which is
     // harmless.
     let walk = |key: KeyHashes| Some(spaces.get(key.space, |_| true)?.entries.walk(key.name));

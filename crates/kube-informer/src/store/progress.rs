@@ -32,7 +32,7 @@ impl Progress {
         self.advance(version, |other| other == scope);
     }
 
-    pub(super) fn heard_of(&mut self, key: &ObjectKey, version: &Version) {
+    pub(super) fn advance_for(&mut self, key: &ObjectKey, version: &Version) {
         self.advance(version, |scope| scope.covers(key));
     }
 

@@ -3,7 +3,7 @@
 use std::mem;
 use std::sync::Arc;
 
-use super::hamt::{Hamt, Remains};
+use super::hamt::{Hamt, PendingFree};
 use super::state::{NamespaceState, StoreEntry, StoreState};
 
 /// Replaced states that are waiting to be freed.
@@ -16,8 +16,8 @@ pub(super) struct Reclaimer {
     waiting: Vec<Hamt<NamespaceState>>,
     /// Remaining nodes of the state being freed. A state may hold the last reference to nearly all
     /// of its nodes, and freeing them all at once would take milliseconds.
-    spaces: Remains<NamespaceState>,
-    entries: Remains<StoreEntry>,
+    spaces: PendingFree<NamespaceState>,
+    entries: PendingFree<StoreEntry>,
 }
 
 /// Nodes freed per `tidy`: about as many as a batch may replace.
@@ -87,7 +87,7 @@ mod tests {
         let mut state = StoreState::new(Hashing::with_seed(5, SharedSeed::global_fixed()));
         for (slot, object) in (0..).zip(objects) {
             let entry = StoreEntry { raw: Arc::clone(object.raw()), labels: 0, slot };
-            state.put(state.place(object.key(), slot), entry);
+            state.put(state.slot_ref_of(object.key(), slot), entry);
         }
         state
     }
@@ -149,8 +149,8 @@ mod tests {
         for _ in 0..500 {
             let mut state = StoreState::new(Hashing::with_seed(5, SharedSeed::global_fixed()));
             for slot in 0..200_u32 {
-                let place = SlotRef { space: 0, name: slot.wrapping_mul(0x9e37_79b1), slot };
-                state.put(place, StoreEntry { raw: Arc::clone(object.raw()), labels: 0, slot });
+                let slot_ref_of = SlotRef { space: 0, name: slot.wrapping_mul(0x9e37_79b1), slot };
+                state.put(slot_ref_of, StoreEntry { raw: Arc::clone(object.raw()), labels: 0, slot });
             }
             reclaimer.add(Arc::new(state));
         }

@@ -22,7 +22,7 @@ pub(crate) struct StoreState {
     pub(super) spaces: Hamt<NamespaceState>,
     pub(super) len: usize,
     /// Bloom filters by label set number.
-    pub(super) marks: LabelBlooms,
+    pub(super) blooms: LabelBlooms,
     pub(super) version: Option<Version>,
     pub(super) tables: Tables,
     pub(super) hashing: Hashing,
@@ -75,7 +75,7 @@ impl StoreState {
         Self {
             spaces: Hamt::new(),
             len: 0,
-            marks: LabelBlooms::default(),
+            blooms: LabelBlooms::default(),
             version: None,
             tables: Arc::new([]),
             hashing,
@@ -134,15 +134,15 @@ impl StoreState {
     }
 
     /// Bloom filters by label set number.
-    pub(crate) fn marks(&self) -> &LabelBlooms {
-        &self.marks
+    pub(crate) fn blooms(&self) -> &LabelBlooms {
+        &self.blooms
     }
 
     pub(crate) fn table(&self, id: usize) -> Option<&Arc<dyn Any + Send + Sync>> {
         self.tables.iter().find(|(other, _)| *other == id).map(|(_, table)| table)
     }
 
-    pub(super) fn spot(&self, key: &ObjectKey) -> KeyHashes {
+    pub(super) fn hashes_of(&self, key: &ObjectKey) -> KeyHashes {
         KeyHashes { space: self.hash(key.namespace().unwrap_or_default()), name: self.hash(key.name()) }
     }
 
@@ -150,8 +150,8 @@ impl StoreState {
         named(self.space_at(hashes.space, key.namespace().unwrap_or_default())?, hashes.name, key.name())
     }
 
-    pub(super) fn place(&self, key: &ObjectKey, slot: u32) -> SlotRef {
-        self.spot(key).with_slot(slot)
+    pub(super) fn slot_ref_of(&self, key: &ObjectKey, slot: u32) -> SlotRef {
+        self.hashes_of(key).with_slot(slot)
     }
 
     /// Inserts an entry, replacing the one with the same key.
@@ -176,7 +176,7 @@ pub(super) enum Change {
 }
 
 impl Change {
-    pub(super) fn spot(&self) -> KeyHashes {
+    pub(super) fn hashes_of(&self) -> KeyHashes {
         let (Self::Put(slot_ref, _) | Self::Removed(slot_ref)) = self;
         KeyHashes { space: slot_ref.space, name: slot_ref.name }
     }

@@ -34,7 +34,7 @@ struct Tombstone {
 const MAX_TOMBSTONES: usize = 1024;
 
 impl Tombstones {
-    pub(super) fn note(&mut self, key: &ObjectKey, uid: Option<&Uid>, version: &Version) {
+    pub(super) fn insert(&mut self, key: &ObjectKey, uid: Option<&Uid>, version: &Version) {
         let Some(uid) = uid else { return };
         let tombstone = Tombstone { key: key.clone(), version: version.clone(), sequence: self.count };
         self.count += 1;
@@ -54,13 +54,13 @@ impl Tombstones {
     }
 
     /// The resource version of the object's removal, if this state of it is not newer.
-    pub(super) fn old_news(&self, object: &Obj<Untyped>) -> Option<&Version> {
+    pub(super) fn removed_at(&self, object: &Obj<Untyped>) -> Option<&Version> {
         let left = object.uid().and_then(|uid| self.last.get(uid))?;
         (*object.version() <= left.version).then_some(&left.version)
     }
 
     /// Whether the object was removed before [`count`](Self::count) reached this value.
-    pub(super) fn left_before(&self, object: &Obj<Untyped>, count: u64) -> bool {
+    pub(super) fn is_removed_before(&self, object: &Obj<Untyped>, count: u64) -> bool {
         object.uid().and_then(|uid| self.last.get(uid)).is_some_and(|left| left.sequence < count)
     }
 

@@ -9,12 +9,12 @@ use serde_json::Value;
 
 /// A value and one of its spellings.
 #[derive(Debug, Clone)]
-pub(crate) struct Spelled {
+pub(crate) struct JsonText {
     pub(crate) text: String,
     pub(crate) value: Value,
 }
 
-impl Spelled {
+impl JsonText {
     fn of(text: String) -> Self {
         let value = serde_json::from_str(&text).expect("the generator writes JSON");
         Self { text, value }
@@ -102,17 +102,17 @@ fn members(value: impl Strategy<Value = String>) -> impl Strategy<Value = String
 }
 
 /// Any value.
-pub(crate) fn any_json() -> impl Strategy<Value = Spelled> {
-    text().prop_map(Spelled::of)
+pub(crate) fn any_json() -> impl Strategy<Value = JsonText> {
+    text().prop_map(JsonText::of)
 }
 
 /// Any object.
-pub(crate) fn any_object() -> impl Strategy<Value = Spelled> {
-    members(text()).prop_map(Spelled::of)
+pub(crate) fn any_object() -> impl Strategy<Value = JsonText> {
+    members(text()).prop_map(JsonText::of)
 }
 
 /// A Kubernetes object, with metadata in any spelling.
-pub(crate) fn any_resource() -> impl Strategy<Value = Spelled> {
+pub(crate) fn any_resource() -> impl Strategy<Value = JsonText> {
     let types = prop_oneof![
         2 => Just(vec![]),
         2 => Just(vec![r#""kind":"Thing""#.to_owned(), r#""apiVersion":"g/v1""#.to_owned()]),
@@ -154,7 +154,7 @@ pub(crate) fn any_resource() -> impl Strategy<Value = Spelled> {
             fields.push(format!(r#""status":{}"#, status.text));
             if shuffled { Just(fields).prop_shuffle().boxed() } else { Just(fields).boxed() }
         })
-        .prop_map(|fields| Spelled::of(format!("{{{}}}", fields.join(" , "))))
+        .prop_map(|fields| JsonText::of(format!("{{{}}}", fields.join(" , "))))
 }
 
 /// The bytes in two chunks, split at every position, and then byte by byte.
@@ -169,20 +169,20 @@ pub(crate) fn cut_everywhere(bytes: &[u8]) -> impl Iterator<Item = Vec<Bytes>> {
 
 /// A corruption: truncation, or one byte replaced.
 #[derive(Debug, Clone)]
-pub(crate) enum Harm {
+pub(crate) enum Corruption {
     Truncate(prop::sample::Index),
     Replace(prop::sample::Index, u8),
 }
 
-pub(crate) fn harm() -> impl Strategy<Value = Harm> {
+pub(crate) fn corrupt() -> impl Strategy<Value = Corruption> {
     let byte = prop_oneof![any::<u8>(), prop::sample::select(b"{}[]\",:\\ 0n".to_vec())];
     prop_oneof![
-        any::<prop::sample::Index>().prop_map(Harm::Truncate),
-        (any::<prop::sample::Index>(), byte).prop_map(|(at, byte)| Harm::Replace(at, byte)),
+        any::<prop::sample::Index>().prop_map(Corruption::Truncate),
+        (any::<prop::sample::Index>(), byte).prop_map(|(at, byte)| Corruption::Replace(at, byte)),
     ]
 }
 
-impl Harm {
+impl Corruption {
     pub(crate) fn apply(&self, text: &str) -> Vec<u8> {
         let mut bytes = text.as_bytes().to_vec();
         match self {

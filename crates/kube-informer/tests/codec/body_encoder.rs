@@ -58,7 +58,7 @@ fn accept(encoder: &BodyEncoder, json: &Bytes, arrival: Arrival) -> Obj<Untyped>
 /// Runs all pending dictionary training, which an informer runs on another thread.
 fn train(encoder: &BodyEncoder) -> usize {
     let mut times = 0;
-    while let Some(samples) = encoder.wants_training() {
+    while let Some(samples) = encoder.take_training_samples() {
         match samples.train() {
             Some(dictionary) => encoder.install(dictionary),
             None => encoder.training_failed(),
@@ -127,14 +127,14 @@ fn a_dictionary_that_stops_paying_is_replaced() {
     let mut held: Vec<_> = (0..8000).map(|n| accept(&encoder, &pod(n, 1), Arrival::Listed)).collect();
     assert_eq!(train(&encoder), 1);
     held.extend((8000..12_000).map(|n| accept(&encoder, &pod(n, 1), Arrival::Listed)));
-    assert!(encoder.wants_training().is_none(), "it pays");
+    assert!(encoder.take_training_samples().is_none(), "it pays");
     let other = |n: u64| -> Bytes {
         let words: Vec<String> =
             (0..20).map(|w| format!("{:x}", (n * 31 + w).wrapping_mul(0x9e37_79b9_7f4a_7c15))).collect();
         json!({"kind":"Note","apiVersion":"x/v1","metadata":{"name":n.to_string()},"text":words}).to_string().into()
     };
     held.extend((0..3000).map(|n| accept(&encoder, &other(n), Arrival::Listed)));
-    let samples = encoder.wants_training().expect("it no longer pays");
+    let samples = encoder.take_training_samples().expect("it no longer pays");
     encoder.install(samples.train().unwrap());
     assert!(held[..12_000].iter().enumerate().step_by(97).all(|(n, object)| object.json() == pod(n, 1)));
     assert!((0..3000).step_by(97).all(|n| held[12_000 + n as usize].json() == other(n)));
@@ -144,8 +144,8 @@ fn a_dictionary_that_stops_paying_is_replaced() {
 fn objects_packed_before_during_and_after_training_all_come_back() {
     let encoder = encoder(Keep::Compact);
     let mut held: Vec<_> = (0..600).map(|n| accept(&encoder, &pod(n, 1), Arrival::Listed)).collect();
-    let samples = encoder.wants_training().expect("enough objects to train on");
-    assert!(encoder.wants_training().is_none(), "one training at a time");
+    let samples = encoder.take_training_samples().expect("enough objects to train on");
+    assert!(encoder.take_training_samples().is_none(), "one training at a time");
     held.extend((600..1000).map(|n| accept(&encoder, &pod(n, 1), Arrival::Listed)));
     encoder.install(samples.train().unwrap());
     held.extend((1000..5000).map(|n| accept(&encoder, &pod(n, 1), Arrival::Listed)));
@@ -179,18 +179,18 @@ fn a_tiny_cache_at_rest_waits_for_nothing() {
     let _held: Vec<_> = (0..10).map(|n| accept(&encoder, &pod(n, 1), Arrival::Listed)).collect();
     assert_eq!(encoder.pack_cold(1, 10).waiting, 10, "more may come");
     assert_eq!(encoder.pack_cold(2, 10).waiting, 0);
-    assert!(encoder.wants_training().is_none());
+    assert!(encoder.take_training_samples().is_none());
 }
 
 #[test]
 fn samples_that_teach_nothing_are_not_asked_for_in_a_loop() {
     let encoder = encoder(Keep::Compact);
     let _held: Vec<_> = (0..300).map(|n| accept(&encoder, &pod(n, 1), Arrival::Listed)).collect();
-    assert!(encoder.wants_training().is_some());
+    assert!(encoder.take_training_samples().is_some());
     encoder.training_failed();
     for tick in 0..10 {
         encoder.pack_cold(tick, 10);
-        assert!(encoder.wants_training().is_none());
+        assert!(encoder.take_training_samples().is_none());
     }
 }
 
@@ -487,9 +487,9 @@ fn an_object_that_is_transformed_is_kept_once_and_only_as_it_became() {
         assert!(object.weight() > plain, "not packed on its way");
         drop(store.apply([Delta::Changed(object)]));
     }
-    assert!(encoder.wants_training().is_none(), "each counts once");
+    assert!(encoder.take_training_samples().is_none(), "each counts once");
     drop(store.apply([Delta::Changed(accept(&encoder, &pod(255, 256), Arrival::InTransit))]));
-    assert!(encoder.wants_training().is_some());
+    assert!(encoder.take_training_samples().is_some());
     assert_eq!(encoder.pack_cold(10, 1_000).objects, 256, "each is packed once");
     let held = store.reader().get(&key(0)).unwrap();
     assert!(held.json().len() > 5_000 && held.weight() < 1_000);

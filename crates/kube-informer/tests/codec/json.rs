@@ -1,7 +1,7 @@
 //! Framing, scanning, splitting and cutting compared with `serde_json`: on arbitrary JSON split at
 //! every byte, and on corrupted bytes.
 
-use crate::arbitrary_json::{any_json, any_object, any_resource, config, cut_everywhere, harm};
+use crate::arbitrary_json::{any_json, any_object, any_resource, config, corrupt, cut_everywhere};
 use bytes::Bytes;
 use flate2::Compression;
 use flate2::write::GzEncoder;
@@ -232,11 +232,11 @@ proptest! {
     #[test]
     fn no_bytes_make_the_readers_panic(
         object in any_resource(),
-        harm in harm(),
+        corrupt in corrupt(),
         noise in prop::collection::vec(any::<u8>(), 0..60),
         path in any_path(),
     ) {
-        for bytes in [harm.apply(&object.text), noise.clone(), [b"{\"metadata\":".as_slice(), &noise].concat()] {
+        for bytes in [corrupt.apply(&object.text), noise.clone(), [b"{\"metadata\":".as_slice(), &noise].concat()] {
             let cutter = FieldCutter::new([path_of(&path)]);
             let list = [br#"{"kind":"XList","apiVersion":"v1","items":["#.as_slice(), &bytes].concat();
             let frame = [br#"{"type":"ADDED","object":"#.as_slice(), &bytes, b"}"].concat();
@@ -295,7 +295,7 @@ fn collect_paths(value: &Value, so_far: &[String], found: &mut Vec<Vec<String>>)
 }
 
 /// An object and some paths into it.
-fn object_and_ways() -> impl Strategy<Value = (crate::arbitrary_json::Spelled, Vec<Vec<String>>)> {
+fn object_and_ways() -> impl Strategy<Value = (crate::arbitrary_json::JsonText, Vec<Vec<String>>)> {
     (any_object(), prop::collection::vec((any::<prop::sample::Index>(), any_path()), 1..4)).prop_map(
         |(object, choices)| {
             let mut all = Vec::new();

@@ -171,11 +171,11 @@ fn a_packed_object_is_the_same_again_and_both_forms_can_be_held_together() {
             objects.push((object, encoder.accept(&bytes, arrival).unwrap()));
         }
     }
-    let samples = encoder.wants_training();
+    let samples = encoder.take_training_samples();
     let dictionary = samples.or_else(|| {
         encoder.pack_cold(10, usize::MAX);
         encoder.pack_cold(11, usize::MAX);
-        encoder.wants_training()
+        encoder.take_training_samples()
     });
     encoder.install(dictionary.unwrap().train().unwrap());
     encoder.pack_cold(20, usize::MAX);

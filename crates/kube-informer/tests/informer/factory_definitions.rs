@@ -4,7 +4,7 @@
 
 use std::time::Duration;
 
-use crate::support::{Story, client, drained, server};
+use crate::support::{EventRecorder, client, drained, server};
 use kube::core::{ApiResource, DynamicObject, GroupVersionKind};
 use kube_embedded::access::{Access, Rule};
 use kube_embedded::faults::{Fault, Rule as FaultRule};
@@ -155,7 +155,7 @@ async fn an_informer_rests_when_its_definition_goes_and_goes_on_when_it_comes_ba
     make(&server, "Widget", "a");
     let factory = Factory::new(client(&server));
     let widgets = informer(&factory, "Widget");
-    let story = Story::default();
+    let story = EventRecorder::default();
     let handler = widgets.on_event(story.handler());
     factory.start();
     handler.synced().await.unwrap();
@@ -183,7 +183,7 @@ async fn objects_that_went_with_their_definition_while_nobody_watched_are_told_t
     make(&server, "Widget", "a");
     let factory = Factory::new(client(&server));
     let widgets = informer(&factory, "Widget");
-    let story = Story::default();
+    let story = EventRecorder::default();
     let handler = widgets.on_event(story.handler());
     factory.start();
     handler.synced().await.unwrap();

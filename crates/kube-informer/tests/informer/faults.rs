@@ -7,7 +7,7 @@
 
 use std::time::Duration;
 
-use crate::support::{Story, cached, client, drained, key, put, remove, server, truth};
+use crate::support::{EventRecorder, cached, client, drained, key, put, remove, server, truth};
 use k8s_openapi::api::core::v1::ConfigMap;
 use kube_embedded::access::Access;
 use kube_embedded::faults::{Fault, FaultHandle, Rule};
@@ -24,7 +24,7 @@ const MAX_REQUESTS_PER_SECOND: usize = 6;
 struct Rig {
     server: Server,
     maps: Informer<ConfigMap>,
-    handlers: Vec<(Registration, Story)>,
+    handlers: Vec<(Registration, EventRecorder)>,
 }
 
 impl Rig {
@@ -45,7 +45,7 @@ impl Rig {
         }
         let maps = Informer::<ConfigMap>::builder(client(&server)).wire(wire).reflector(settings).seed(7).build();
         let recorded_handler = |backlog| {
-            let story = Story::default();
+            let story = EventRecorder::default();
             (maps.handler().backlog(backlog).on_event(story.handler()), story)
         };
         let handlers = vec![recorded_handler(Backlog::default()), recorded_handler(Backlog::Latest)];

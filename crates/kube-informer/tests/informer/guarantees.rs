@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
-use crate::support::{Story, asked, cached, client, drained, key, put, remove, server, truth};
+use crate::support::{EventRecorder, asked, cached, client, drained, key, put, remove, server, truth};
 use k8s_openapi::api::core::v1::ConfigMap;
 use kube_informer::{
     Backlog, Condition, Event, Factory, Informer, Kind as _, Obj, Origin, Overflow, SyncError, WaitError,
@@ -108,7 +108,7 @@ async fn each_object_has_one_addition_ordered_updates_and_one_deletion() {
     let server = server().await;
     put(&server, "default", "a", "1");
     let maps = Informer::<ConfigMap>::builder(client(&server)).build();
-    let story = Story::default();
+    let story = EventRecorder::default();
     let handler = maps.on_event(story.handler());
     maps.start();
     handler.synced().await.unwrap();
@@ -140,7 +140,7 @@ async fn a_late_handler_receives_the_current_state_once_and_then_every_change() 
             remove(&server, "default", &format!("m{nth}"));
         }
         tokio::task::yield_now().await;
-        let story = Story::default();
+        let story = EventRecorder::default();
         late.push((maps.on_event(story.handler()), story));
     }
     maps.wait_for(put(&server, "default", "last", "1")).await.unwrap();
@@ -156,7 +156,7 @@ async fn a_late_handler_receives_the_current_state_once_and_then_every_change() 
 async fn a_slow_handler_delays_nothing_else() {
     let server = server().await;
     let maps = Informer::<ConfigMap>::builder(client(&server)).build();
-    let (gate, slow_story, fast_story) = (Arc::new(Notify::new()), Story::default(), Story::default());
+    let (gate, slow_story, fast_story) = (Arc::new(Notify::new()), EventRecorder::default(), EventRecorder::default());
     let slow = maps.handler().backlog(Backlog::Every { limit: 10, overflow: Overflow::Coalesce }).on_event_async({
         let (gate, story) = (Arc::clone(&gate), slow_story.clone());
         move |event| {
@@ -192,7 +192,7 @@ async fn a_panicking_handler_continues_with_the_next_event() {
         put(&server, "default", name, "1");
     }
     let maps = Informer::<ConfigMap>::builder(client(&server)).build();
-    let story = Story::default();
+    let story = EventRecorder::default();
     let recorder = story.clone();
     let handler = maps.on_event(move |event| {
         recorder.hear(&event);
@@ -213,7 +213,7 @@ async fn a_relist_delivers_the_missed_changes_deletions_included() {
         put(&server, "default", name, "1");
     }
     let maps = Informer::<ConfigMap>::builder(client(&server)).build();
-    let story = Story::default();
+    let story = EventRecorder::default();
     let handler = maps.on_event(story.handler());
     maps.start();
     handler.synced().await.unwrap();
@@ -339,7 +339,7 @@ async fn when_the_server_goes_back_the_cache_follows_and_waiting_callers_get_an_
     put(&server, "default", "a", "1");
     let backup = server.backup();
     let maps = Informer::<ConfigMap>::builder(client(&server)).build();
-    let story = Story::default();
+    let story = EventRecorder::default();
     let handler = maps.on_event(story.handler());
     maps.start();
     for nth in 0..30 {

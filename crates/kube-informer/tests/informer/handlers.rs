@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
-use crate::support::{Story, client, drained, key, line, put, remove, server, truth};
+use crate::support::{EventRecorder, client, drained, key, line, put, remove, server, truth};
 use futures_util::StreamExt as _;
 use k8s_openapi::api::core::v1::ConfigMap;
 use kube_embedded::Server;
@@ -20,12 +20,12 @@ fn informer(server: &Server) -> Informer<ConfigMap> {
 /// A handler that processes one event per notification of its gate.
 struct GatedHandler {
     registration: Registration,
-    story: Story,
+    story: EventRecorder,
     gate: Arc<Notify>,
 }
 
 fn gated_handler(maps: &Informer<ConfigMap>, backlog: Backlog) -> GatedHandler {
-    let (story, gate) = (Story::default(), Arc::new(Notify::new()));
+    let (story, gate) = (EventRecorder::default(), Arc::new(Notify::new()));
     let (received, opened) = (story.clone(), Arc::clone(&gate));
     let registration = maps.handler().backlog(backlog).on_event_async(move |event| {
         let (story, gate) = (received.clone(), Arc::clone(&opened));
@@ -57,7 +57,7 @@ async fn a_filter_turns_entering_into_an_addition_and_leaving_into_a_filtered_de
     put(&server, "default", "a", "in");
     put(&server, "default", "b", "out");
     let maps = informer(&server);
-    let story = Story::default();
+    let story = EventRecorder::default();
     let handler = maps.handler().filter(|map| map.label("value") == Some("in")).on_event(story.handler());
     maps.start();
     handler.synced().await.unwrap();
@@ -124,7 +124,7 @@ async fn a_full_queue_that_replays_tells_the_difference_as_a_list_would() {
 async fn a_handler_that_is_quick_has_its_turn_within_a_burst_and_hears_every_event_of_it() {
     let server = server().await;
     let maps = informer(&server);
-    let story = Story::default();
+    let story = EventRecorder::default();
     let backlog = Backlog::Every { limit: 2 * MAX_BATCH, overflow: Overflow::Replay };
     let handler = maps.handler().backlog(backlog).on_event(story.handler());
     maps.start();
@@ -143,7 +143,7 @@ async fn a_handler_that_is_dropped_hears_nothing_more() {
     let server = server().await;
     let maps = informer(&server);
     let slow = gated_handler(&maps, Backlog::default());
-    let other = Story::default();
+    let other = EventRecorder::default();
     let stays = maps.on_event(other.handler());
     maps.start();
     maps.synced().await.unwrap();
@@ -157,7 +157,7 @@ async fn a_handler_that_is_dropped_hears_nothing_more() {
     drained(&stays).await;
     gate.notify_one();
     tokio::task::yield_now().await;
-    assert_eq!(story.take(), ["+ default/a"], "what it was doing it finished");
+    assert_eq!(story.take(), ["+ default/a"], "what it was operation it finished");
     assert_eq!(other.take().len(), 3, "others are not concerned");
 }
 
@@ -223,7 +223,7 @@ async fn removing_before_the_start_ends_at_once() {
 async fn a_detached_handler_is_told_until_the_informer_stops() {
     let server = server().await;
     let maps = informer(&server);
-    let story = Story::default();
+    let story = EventRecorder::default();
     maps.on_event(story.handler()).detach();
     maps.start();
     maps.synced().await.unwrap();
@@ -404,7 +404,7 @@ async fn handlers_that_come_and_go_under_load_hear_whole_stories() {
         workers.push(tokio::spawn(async move {
             let mut stories = Vec::new();
             for _ in 0..10 {
-                let story = Story::default();
+                let story = EventRecorder::default();
                 let handler = maps.on_event(story.handler());
                 handler.synced().await.unwrap();
                 tokio::task::yield_now().await;
@@ -423,7 +423,7 @@ async fn handlers_that_come_and_go_under_load_hear_whole_stories() {
             story.believed();
         }
     }
-    let last = Story::default();
+    let last = EventRecorder::default();
     let handler = maps.on_event(last.handler());
     handler.synced().await.unwrap();
     assert_eq!(last.believed(), truth(&server));
@@ -439,7 +439,7 @@ async fn resyncs_that_come_faster_than_they_are_heard_do_not_starve_changes() {
     }
     for backlog in [Backlog::Latest, Backlog::Every { limit: 2, overflow: Overflow::Coalesce }, Backlog::default()] {
         let maps = Informer::<ConfigMap>::builder(client(&server)).resync(Duration::from_secs(1)).build();
-        let story = Story::default();
+        let story = EventRecorder::default();
         let received = story.clone();
         let handler = maps.handler().backlog(backlog).on_event_async(move |event| {
             let received = received.clone();

@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use crate::support::{Story, cached, client, config_map, drained, key, put, remove, server, truth};
+use crate::support::{EventRecorder, cached, client, config_map, drained, key, put, remove, server, truth};
 use k8s_openapi::api::core::v1::ConfigMap;
 use kube_embedded::faults::{Fault, Rule};
 use kube_embedded::{Server, Verb};
@@ -34,7 +34,7 @@ async fn a_set_of_namespaces_is_one_cache_and_can_change_while_it_runs() {
         put(&server, name, "a", "1");
     }
     let maps = Informer::<ConfigMap>::builder(client(&server)).namespaces(["one", "two", "one"]).build();
-    let story = Story::default();
+    let story = EventRecorder::default();
     let handler = maps.on_event(story.handler());
     maps.start();
     handler.synced().await.unwrap();
@@ -67,7 +67,7 @@ async fn a_relist_of_one_namespace_leaves_the_others_alone() {
         put(&server, name, "a", "1");
     }
     let maps = Informer::<ConfigMap>::builder(client(&server)).namespaces(["one", "two"]).build();
-    let story = Story::default();
+    let story = EventRecorder::default();
     let handler = maps.on_event(story.handler());
     maps.start();
     handler.synced().await.unwrap();
@@ -110,7 +110,7 @@ async fn the_server_selects_by_label_and_by_field() {
         .labels("value=in".parse().unwrap())
         .fields("metadata.name!=c".parse().unwrap())
         .build();
-    let story = Story::default();
+    let story = EventRecorder::default();
     let handler = maps.on_event(story.handler());
     maps.start();
     handler.synced().await.unwrap();
@@ -158,7 +158,7 @@ async fn what_no_longer_is_to_be_kept_leaves_the_cache_as_filtered() {
     put(&server, "default", "a", "in");
     put(&server, "default", "b", "out");
     let maps = Informer::<ConfigMap>::builder(client(&server)).keep_if(|map| map.label("value") == Some("in")).build();
-    let story = Story::default();
+    let story = EventRecorder::default();
     let handler = maps.on_event(story.handler());
     maps.start();
     handler.synced().await.unwrap();
@@ -303,7 +303,7 @@ async fn both_disciplines_of_the_queue_end_at_the_truth() {
     for discipline in [Discipline::Ordered, Discipline::Keyed] {
         let server = server().await;
         let maps = Informer::<ConfigMap>::builder(client(&server)).queue(discipline).build();
-        let story = Story::default();
+        let story = EventRecorder::default();
         let handler = maps.on_event(story.handler());
         maps.start();
         for nth in 0..100 {

@@ -13,7 +13,7 @@ use kube_embedded::faults::{Fault, Rule};
 use kube_embedded::{Server, Verb};
 use kube_informer::reflector::ReflectorSettings;
 use kube_informer::{
-    ApiListWatch, Body, Doing, Failure, Frame, ListQuery, ListWatch, RetryWatch, ServerError, Version, WatchEvent,
+    ApiListWatch, Body, Failure, Frame, ListQuery, ListWatch, Operation, RetryWatch, ServerError, Version, WatchEvent,
     WatchQuery, WatchStart, WatchStream,
 };
 use tokio::time::Instant;
@@ -218,7 +218,7 @@ impl ListWatch for Script {
         let answer = self.answers.lock().unwrap().pop();
         match answer {
             Some(Ok(frames)) => Ok(Body::from_frames(stream::iter(frames))),
-            Some(Err(failure)) => Err(ServerError::new(Doing::Watch, "things", failure)),
+            Some(Err(failure)) => Err(ServerError::new(Operation::Watch, "things", failure)),
             None => std::future::pending().await,
         }
     }

@@ -95,7 +95,7 @@ async fn metadata_alone_comes_as_protobuf_too() {
     let map = maps.lister().get(&key("default", "m")).unwrap();
     assert_eq!(map.label("value"), Some("1"));
     assert_eq!(map.get().unwrap().metadata.name.as_deref(), Some("m"));
-    assert_eq!(bodies(&maps)["default/m"]["kind"], "MetadataOnlydata");
+    assert_eq!(bodies(&maps)["default/m"]["kind"], "PartialObjectMetadata");
     assert!(seen.lock().unwrap().iter().all(|answer| answer.starts_with("application/vnd.kubernetes.protobuf")));
 }
 

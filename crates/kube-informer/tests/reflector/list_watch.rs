@@ -114,9 +114,9 @@ async fn metadata_alone_is_asked_for_where_the_type_says_so_or_nobody_looks_furt
     assert_eq!(
         accepts,
         [
-            "application/json;as=MetadataOnlydataList;g=meta.k8s.io;v=v1",
-            "application/json;as=MetadataOnlydata;g=meta.k8s.io;v=v1",
-            "application/json;as=MetadataOnlydataList;g=meta.k8s.io;v=v1,application/json",
+            "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1",
+            "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1",
+            "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1,application/json",
         ]
     );
 }

@@ -30,13 +30,13 @@ pub(crate) struct Rig {
     pub(crate) status: watch::Receiver<ReflectorStatus>,
     pub(crate) errors: Arc<Mutex<Vec<ServerError>>>,
     pub(crate) started: Instant,
-    fold: Arc<Mutex<Fold>>,
+    fold: Arc<Mutex<Applied>>,
     delta_count: watch::Receiver<u64>,
     task: JoinHandle<()>,
 }
 
 /// The store and the events, relists and counters derived from the deltas.
-struct Fold {
+struct Applied {
     store: Store,
     lister: Lister<Untyped>,
     events: Vec<(Instant, Event<Untyped>)>,
@@ -45,7 +45,7 @@ struct Fold {
     abandoned: usize,
 }
 
-struct StoreSink(Arc<Mutex<Fold>>, watch::Sender<u64>);
+struct StoreSink(Arc<Mutex<Applied>>, watch::Sender<u64>);
 
 impl DeltaSink for StoreSink {
     async fn accept(&mut self, delta: Delta) -> Result<(), SinkClosed> {
@@ -106,7 +106,7 @@ impl Rig {
             .on_error(move |error| recorded.lock().unwrap().push(error.clone()));
         let store = Store::seeded(Ingest::default(), 7);
         let lister = Lister::new(store.reader());
-        let fold = Fold { store, lister, events: Vec::new(), relists: Vec::new(), ended: 0, abandoned: 0 };
+        let fold = Applied { store, lister, events: Vec::new(), relists: Vec::new(), ended: 0, abandoned: 0 };
         let fold = Arc::new(Mutex::new(fold));
         let (sender, delta_count) = watch::channel(0);
         let status = reflector.status();

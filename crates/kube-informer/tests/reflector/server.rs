@@ -6,9 +6,9 @@ use std::time::Duration;
 use crate::rig::{Rig, client, map, server};
 use k8s_openapi::api::core::v1::ConfigMap;
 use kube::core::ApiResource;
-use kube_informer::{ApiListWatch, MetadataOnly};
 use kube_informer::reflector::{ReflectorSettings, ReflectorState, Streaming};
 use kube_informer::store::{History, WatchScope};
+use kube_informer::{ApiListWatch, MetadataOnly};
 use serde_json::json;
 
 fn paged() -> ReflectorSettings {

@@ -13,7 +13,7 @@ use k8s_openapi::api::core::v1::ConfigMap;
 use kube_informer::reflector::{Intake, ObjectSource, Reflector, ReflectorSettings, ReflectorState, Streaming};
 use kube_informer::store::{Delta, WatchScope};
 use kube_informer::{
-    ApiListWatch, Body, DecodeError, Doing, Failure, Frame, ListQuery, ListVersion, ListWatch, Obj, ServerError,
+    ApiListWatch, Body, DecodeError, Failure, Frame, ListQuery, ListVersion, ListWatch, Obj, Operation, ServerError,
     Untyped, Version, WatchQuery, WatchStart,
 };
 use tokio::sync::mpsc;
@@ -42,11 +42,11 @@ impl Script {
         })
     }
 
-    async fn answer(answers: &Mutex<Vec<Answer>>, doing: Doing) -> Result<Body, ServerError> {
+    async fn answer(answers: &Mutex<Vec<Answer>>, operation: Operation) -> Result<Body, ServerError> {
         let next = answers.lock().unwrap().pop().unwrap_or(Answer::Never);
         match next {
             Answer::Body(body) => Ok(body),
-            Answer::Error(failure) => Err(ServerError::new(doing, "things", failure)),
+            Answer::Error(failure) => Err(ServerError::new(operation, "things", failure)),
             Answer::Never => std::future::pending().await,
         }
     }
@@ -65,7 +65,7 @@ impl ListWatch for Script {
             other => panic!("{other:?}"),
         };
         self.requests.lock().unwrap().push(format!("list {version:?}"));
-        Self::answer(&self.lists, Doing::List).await
+        Self::answer(&self.lists, Operation::List).await
     }
 
     async fn watch(&self, query: WatchQuery) -> Result<Body, ServerError> {
@@ -74,7 +74,7 @@ impl ListWatch for Script {
             other => format!("{other:?}"),
         };
         self.requests.lock().unwrap().push(word);
-        Self::answer(&self.watches, Doing::Watch).await
+        Self::answer(&self.watches, Operation::Watch).await
     }
 }
 
@@ -187,7 +187,7 @@ async fn a_source_that_cannot_stream_is_listed() {
 async fn a_streaming_list_that_breaks_off_leaves_nothing_half_told() {
     let half = Body::from_stream(stream::iter([
         Ok(Bytes::from_static(b"{\"type\":\"ADDED\",\"object\":{\"metadata\":{\"name\":\"a\"}}}\n{\"ty")),
-        Err(ServerError::new(Doing::StreamingList, "things", Failure::BodyCut("reset".into()))),
+        Err(ServerError::new(Operation::StreamingList, "things", Failure::BodyCut("reset".into()))),
     ]));
     let source = Script::new([list("5", &[thing("b", 5)])], [Answer::Body(half), watch([])]);
     let words = deltas_of(source, ReflectorSettings::default(), 10).await;

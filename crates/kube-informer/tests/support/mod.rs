@@ -71,7 +71,7 @@ pub fn cached(maps: &Informer<ConfigMap>) -> BTreeMap<String, String> {
 /// A handler that records its events and checks the event sequence of each object: added once,
 /// updated from the last delivered state, deleted once.
 #[derive(Clone, Default)]
-pub struct Story(Arc<Mutex<Record>>);
+pub struct EventRecorder(Arc<Mutex<Record>>);
 
 #[derive(Default)]
 struct Record {
@@ -81,7 +81,7 @@ struct Record {
     may_go_back: bool,
 }
 
-impl Story {
+impl EventRecorder {
     pub fn handler<K: 'static>(&self) -> impl FnMut(Event<K>) + Send + use<K> {
         let record = self.clone();
         move |event| record.hear(&event)

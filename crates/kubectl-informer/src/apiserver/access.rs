@@ -3,7 +3,7 @@
 use kube_embedded::Verb;
 use kube_embedded::access::{Access, Rule, User};
 
-use crate::args::Allowance;
+use crate::args::AllowRule;
 
 const MASTERS: &str = "system:masters";
 
@@ -44,7 +44,7 @@ pub(crate) fn read_tokens(text: &str) -> Result<Vec<Known>, String> {
 }
 
 /// Builds the access rules; members of `system:masters` may do everything.
-pub(crate) fn access(known: Vec<Known>, allowed: &[Allowance]) -> Result<Access, String> {
+pub(crate) fn access(known: Vec<Known>, allowed: &[AllowRule]) -> Result<Access, String> {
     let mut access = Access::closed();
     for Known { token, user, groups } in known {
         access = access.token(token, groups.into_iter().fold(User::new(user), User::group));
@@ -55,7 +55,7 @@ pub(crate) fn access(known: Vec<Known>, allowed: &[Allowance]) -> Result<Access,
     Ok(access)
 }
 
-fn rule(allowance: &Allowance) -> Result<Rule, String> {
+fn rule(allowance: &AllowRule) -> Result<Rule, String> {
     let mut rule = match allowance.who.split_once('=') {
         Some(("group", group)) => Rule::new().group(group),
         _ if allowance.who == "*" => Rule::new(),
@@ -131,7 +131,7 @@ mod tests {
     fn others_may_do_what_they_are_allowed_and_nothing_else() {
         let known = read_tokens("t,alice,1,dev").unwrap();
         let allowed = ["alice get,list,watch pods,deployments.apps web", "group=dev get nodes"];
-        let allowed: Vec<Allowance> = allowed.iter().map(|rule| rule.parse().unwrap()).collect();
+        let allowed: Vec<AllowRule> = allowed.iter().map(|rule| rule.parse().unwrap()).collect();
         let access = access(known, &allowed).unwrap();
         let alice = access.authenticate(Some("Bearer t")).unwrap();
         let may = |action: Action<'_>| access.check(&Attributes { user: &alice, action }).is_ok();

@@ -7,7 +7,7 @@ use serde_json::Value;
 
 /// Display options of a table.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Look {
+pub(crate) struct TableOptions {
     pub(crate) wide: bool,
     pub(crate) headers: bool,
     pub(crate) namespaces: bool,
@@ -17,12 +17,12 @@ pub(crate) struct Look {
 #[derive(Debug)]
 pub(crate) struct Grid {
     columns: Columns,
-    look: Look,
+    look: TableOptions,
     shown: Vec<usize>,
 }
 
 impl Grid {
-    pub(crate) fn new(columns: Columns, look: Look) -> Self {
+    pub(crate) fn new(columns: Columns, look: TableOptions) -> Self {
         let shown = columns.all().iter().enumerate().filter(|(_, column)| look.wide || column.priority == 0);
         let shown = shown.map(|(nth, _)| nth).collect();
         Self { columns, look, shown }
@@ -98,7 +98,7 @@ mod tests {
 
     #[test]
     fn columns_are_as_wide_as_they_have_to_be() {
-        let look = Look { wide: false, headers: true, namespaces: true };
+        let look = TableOptions { wide: false, headers: true, namespaces: true };
         let grid = Grid::new(Columns::built_in("", "v1", "configmaps").unwrap(), look);
         let map = |name: &str| json!({"metadata": {"name": name, "namespace": "web", "creationTimestamp": "1970-01-01T00:00:00Z"}, "data": {"a": ""}});
         let now = SystemTime::UNIX_EPOCH + Duration::from_secs(90);

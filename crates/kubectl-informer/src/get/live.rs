@@ -8,13 +8,13 @@ use kube_informer::{Event, Obj, ObjectKey, Origin};
 use serde_json::Value;
 
 use super::grid::{Grid, widths};
-use super::{Question, Rank};
+use super::{Query, Rank};
 use crate::args::Get;
 use crate::failure::Failure;
 use crate::output::{Output, OutputKind};
 use crate::paint::{Paint, Tone};
 use crate::screen::{Area, Screen};
-use crate::watch::{Watched, news, until};
+use crate::watch::{Watched, health_report, until};
 use crate::{progress, signals};
 
 /// How long a change is highlighted, and how long a deleted row stays.
@@ -40,7 +40,7 @@ enum State {
 pub(crate) async fn run(
     args: &Get,
     watched: &Watched,
-    question: &Question,
+    question: &Query,
     grid: &Grid,
     out: &mut Output,
 ) -> Result<(), Failure> {
@@ -49,8 +49,8 @@ pub(crate) async fn run(
     let events_synced = events.synced();
     watched.informer.start();
     let mut reporters = tokio::task::JoinSet::new();
-    reporters.spawn(progress::tell(name.clone(), watched.informer.clone()));
-    reporters.spawn(news::tell(name.clone(), watched.informer.clone()));
+    reporters.spawn(progress::run(name.clone(), watched.informer.clone()));
+    reporters.spawn(health_report::run(name.clone(), watched.informer.clone()));
     let mut synced = events_synced.fuse();
     let mut table = Table {
         grid,
@@ -94,7 +94,7 @@ pub(crate) async fn run(
 
 struct Table<'a> {
     grid: &'a Grid,
-    question: &'a Question,
+    question: &'a Query,
     rows: BTreeMap<ObjectKey, Row>,
     screen: Screen,
     /// On a stream: objects whose rows are not printed yet.

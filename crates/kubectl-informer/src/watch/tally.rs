@@ -3,7 +3,7 @@
 use std::time::Instant;
 
 use super::seconds;
-use crate::args::What;
+use crate::args::EventType;
 
 #[derive(Debug)]
 pub(crate) struct Tally {
@@ -18,11 +18,11 @@ impl Tally {
         Self { added: 0, updated: 0, deleted: 0, began: Instant::now() }
     }
 
-    pub(crate) fn count(&mut self, what: What) {
+    pub(crate) fn count(&mut self, what: EventType) {
         *match what {
-            What::Added => &mut self.added,
-            What::Updated => &mut self.updated,
-            What::Deleted => &mut self.deleted,
+            EventType::Added => &mut self.added,
+            EventType::Updated => &mut self.updated,
+            EventType::Deleted => &mut self.deleted,
         } += 1;
     }
 

@@ -4,7 +4,7 @@
 use serde_json::Value;
 
 use super::fields::Fields;
-use super::kind_of::{Sharing, Type, keyed, valued};
+use super::types::{Granularity, Type, keyed, valued};
 
 /// The fields in which two states differ.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -52,18 +52,18 @@ impl Comparison {
         };
         let fits = |value: Option<&Value>| match (value, &sharing) {
             (None | Some(Value::Null), _) => true,
-            (Some(value), Sharing::Fields) => value.is_object(),
-            (Some(value), Sharing::Set | Sharing::Items(_)) => value.is_array(),
-            (Some(_), Sharing::Whole) => false,
+            (Some(value), Granularity::Fields) => value.is_object(),
+            (Some(value), Granularity::Set | Granularity::Map(_)) => value.is_array(),
+            (Some(_), Granularity::Atomic) => false,
         };
         if empty(old) && empty(new) || !fits(old) || !fits(new) {
             return self.leaf(old, new, path);
         }
         match &sharing {
-            Sharing::Whole => {}
-            Sharing::Fields => self.fields(old, new, of, path),
-            Sharing::Set => self.items(old, new, of, path, &valued),
-            Sharing::Items(keys) => self.items(old, new, of, path, &|item| keyed(keys, item)),
+            Granularity::Atomic => {}
+            Granularity::Fields => self.fields(old, new, of, path),
+            Granularity::Set => self.items(old, new, of, path, &valued),
+            Granularity::Map(keys) => self.items(old, new, of, path, &|item| keyed(keys, item)),
         }
         if !path.is_empty() {
             match (old, new) {
@@ -144,7 +144,7 @@ fn collect_fields(value: &Value, of: Type<'_>, path: &mut Vec<String>, set: &mut
         return Err(format!("{}: {why}", path_text(path)));
     }
     match (of.sharing(value), value) {
-        (Sharing::Fields, Value::Object(map)) => {
+        (Granularity::Fields, Value::Object(map)) => {
             for (name, value) in map {
                 path.push(format!("f:{name}"));
                 let Some(field) = of.field(name) else {
@@ -158,11 +158,11 @@ fn collect_fields(value: &Value, of: Type<'_>, path: &mut Vec<String>, set: &mut
                 path.pop();
             }
         }
-        (Sharing::Fields | Sharing::Set | Sharing::Items(_), Value::Null) => {}
-        (sharing @ (Sharing::Set | Sharing::Items(_)), Value::Array(items)) => {
+        (Granularity::Fields | Granularity::Set | Granularity::Map(_), Value::Null) => {}
+        (sharing @ (Granularity::Set | Granularity::Map(_)), Value::Array(items)) => {
             for item in items {
                 path.push(match &sharing {
-                    Sharing::Items(keys) => keyed(keys, item),
+                    Granularity::Map(keys) => keyed(keys, item),
                     _ => valued(item),
                 });
                 collect_fields(item, of.item(), path, set)?;

@@ -4,8 +4,8 @@ use serde_json::{Value, json};
 
 use super::compare::{Comparison, set_of};
 use super::fields::Fields;
-use super::kind_of::Type;
 use super::merge::{merge, prune};
+use super::types::Type;
 use crate::admission::metadata;
 use crate::encoding::json;
 use crate::http::status::{Cause, Details, Status};

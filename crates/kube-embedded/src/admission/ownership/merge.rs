@@ -4,13 +4,13 @@
 use serde_json::{Map, Value};
 
 use super::fields::Fields;
-use super::kind_of::{Sharing, Type, keyed, valued};
+use super::types::{Granularity, Type, keyed, valued};
 
 /// Merges a configuration into an object.
 pub(super) fn merge(live: Option<&Value>, config: &Value, of: Type<'_>) -> Value {
     let Some(live) = live else { return config.clone() };
     match (of.sharing(config), live, config) {
-        (Sharing::Fields, Value::Object(old), Value::Object(new)) => {
+        (Granularity::Fields, Value::Object(old), Value::Object(new)) => {
             let mut merged: Map<String, Value> = old.clone();
             for (name, value) in new {
                 let field = of.field(name).unwrap_or(Type::Any);
@@ -18,9 +18,9 @@ pub(super) fn merge(live: Option<&Value>, config: &Value, of: Type<'_>) -> Value
             }
             merged.into()
         }
-        (Sharing::Fields, old @ Value::Object(_), Value::Null) => old.clone(),
-        (Sharing::Set, Value::Array(old), Value::Array(new)) => merge_items(old, new, of, &valued),
-        (Sharing::Items(keys), Value::Array(old), Value::Array(new)) => {
+        (Granularity::Fields, old @ Value::Object(_), Value::Null) => old.clone(),
+        (Granularity::Set, Value::Array(old), Value::Array(new)) => merge_items(old, new, of, &valued),
+        (Granularity::Map(keys), Value::Array(old), Value::Array(new)) => {
             merge_items(old, new, of, &|item| keyed(&keys, item))
         }
         _ => config.clone(),
@@ -86,7 +86,7 @@ fn merge_items(old: &[Value], new: &[Value], of: Type<'_>, element: &dyn Fn(&Val
 pub(super) fn prune(object: &mut Value, of: Type<'_>, before: &Fields, owned: &Fields) {
     let sharing = of.sharing(object);
     match (object, sharing) {
-        (Value::Object(map), Sharing::Fields) => {
+        (Value::Object(map), Granularity::Fields) => {
             map.retain(|name, value| {
                 let element = format!("f:{name}");
                 let Some(previous) = before.child(&element) else { return true };
@@ -100,10 +100,10 @@ pub(super) fn prune(object: &mut Value, of: Type<'_>, before: &Fields, owned: &F
                 }
             });
         }
-        (Value::Array(items), sharing @ (Sharing::Set | Sharing::Items(_))) => {
+        (Value::Array(items), sharing @ (Granularity::Set | Granularity::Map(_))) => {
             items.retain_mut(|item| {
                 let element = match &sharing {
-                    Sharing::Items(keys) => keyed(keys, item),
+                    Granularity::Map(keys) => keyed(keys, item),
                     _ => valued(item),
                 };
                 let Some(previous) = before.child(&element) else { return true };

@@ -40,7 +40,7 @@ fn an_item_without_its_key_cannot_be_merged() {
     let mut object = containers(&["a"]);
     let patch = json!({"spec": {"containers": [{"image": "x"}]}});
     let why = "map: map[image:x] does not contain declared merge key: name".to_owned();
-    assert_eq!(merge(&mut object, patch, pod()), Err(Misfit::Unmergeable(why)));
+    assert_eq!(merge(&mut object, patch, pod()), Err(PatchError::Unmergeable(why)));
 }
 
 /// A pod with a few containers, labels and environment variables.

@@ -105,7 +105,7 @@ impl Attributes<'_> {
     }
 
     /// The 403 status for this action on behalf of an impersonated user.
-    pub(crate) fn forbidden_as_another(&self) -> Status {
+    pub(crate) fn forbidden_impersonation(&self) -> Status {
         self.refusal("impersonate-on:user-info:")
     }
 
@@ -137,12 +137,12 @@ impl Attributes<'_> {
 
 /// The action of a request. Owns the values that do not occur in the request as such.
 #[derive(Debug)]
-pub(crate) struct Wanted {
+pub(crate) struct RequestAction {
     method: String,
     selected_name: Option<String>,
 }
 
-impl Wanted {
+impl RequestAction {
     pub(crate) fn read(head: &Head) -> Self {
         let selector = head.query.text("fieldSelector");
         let selected =

@@ -169,16 +169,16 @@ mod of_requests {
     use http::{HeaderMap, Method};
 
     use super::*;
-    use crate::http::negotiate::{Served, Wish};
+    use crate::http::negotiate::{Negotiated, Served};
     use crate::http::query::Query;
     use crate::http::request::{Head, Target};
 
     fn refused(method: Method, uri: &str) -> String {
         let uri: http::Uri = uri.parse().unwrap();
         let (headers, query) = (HeaderMap::new(), Query::parse(uri.query().unwrap_or_default()));
-        let (wish, form) = Wish::read(&headers, &query, Served::BuiltIn);
+        let (wish, form) = Negotiated::read(&headers, &query, Served::BuiltIn);
         let head = Head { method, target: Target::parse(uri.path()), uri, headers, query, wish, form };
-        let (wanted, user) = (Wanted::read(&head), User::new("u"));
+        let (wanted, user) = (RequestAction::read(&head), User::new("u"));
         let attributes = Attributes { user: &user, action: wanted.action(&head) };
         attributes.forbidden().message().to_owned()
     }

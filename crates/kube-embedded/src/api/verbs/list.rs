@@ -7,7 +7,7 @@ use std::time::Duration;
 use bytes::Bytes;
 
 use crate::api::filter::{Filter, Selectors};
-use crate::api::tabulate::{self, Headers};
+use crate::api::tabulate::{self, ColumnDefinitions};
 use crate::api::view::View;
 use crate::cluster::Cluster;
 use crate::encoding::escape::push_string;
@@ -261,9 +261,9 @@ impl Listing {
         if let Some(remaining) = self.remaining {
             head.extend_from_slice(format!(",\"remainingItemCount\":{remaining}").as_bytes());
         }
-        if view.is_fleeting() {
+        if view.is_time_dependent() {
             let columns = kind.columns();
-            tabulate::push_columns(&mut head, columns, Headers::Shown);
+            tabulate::push_columns(&mut head, columns, ColumnDefinitions::Included);
             if self.objects.is_empty() && columns.empty_is_null() {
                 head.pop();
                 return (head, b"null}".to_vec());
@@ -299,7 +299,7 @@ impl ItemMessage {
 
     fn bytes(&self) -> &[u8] {
         match self {
-            Self::Cached(object, length) => &object.kept_message()[..*length],
+            Self::Cached(object, length) => &object.cached_message()[..*length],
             Self::Owned(message) => message,
         }
     }
@@ -308,7 +308,7 @@ impl ItemMessage {
 /// The objects in the order of the table, and the name of the default object.
 fn arrange(view: &View, objects: Vec<Arc<Object>>) -> (Vec<Arc<Object>>, Option<String>) {
     let columns = view.kind.columns();
-    if !view.is_fleeting() || !columns.looks_at_all() {
+    if !view.is_time_dependent() || !columns.needs_all_objects() {
         return (objects, None);
     }
     let values: Vec<_> = objects.iter().map(|object| view.value(object)).collect();

@@ -56,7 +56,7 @@ impl Patch {
         match self {
             Self::Strategic(patch) => {
                 if let Schema::Typed(of) = kind.schema {
-                    strategic::merge(object, patch.clone(), of).map_err(strategic::Misfit::into_status)?;
+                    strategic::merge(object, patch.clone(), of).map_err(strategic::PatchError::into_status)?;
                 }
             }
             Self::Merge(patch) | Self::Apply(patch) => json_patch::merge(object, patch),

@@ -99,10 +99,10 @@ pub(crate) fn replace(
             let time = write.cluster.clock.seconds();
             ownership::update(write.kind(), Author { manager, time: &time, part: facet.part() }, old, &mut new);
         }
-        Authorship::Settled if ownership::differ_in_times_only(old, &new) => {
+        Authorship::Computed if ownership::differ_in_times_only(old, &new) => {
             metadata::keep(&mut new, "managedFields", old);
         }
-        Authorship::Settled | Authorship::Unnoticed => {}
+        Authorship::Computed | Authorship::Untracked => {}
     }
     let is_removed = completes_deletion(write, &new, old);
     if write.is_dry_run() {

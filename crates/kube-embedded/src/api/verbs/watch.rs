@@ -9,7 +9,7 @@ use futures_util::{Stream, stream};
 use tokio::time::{Instant, sleep_until};
 
 use crate::api::filter::{Filter, Selectors};
-use crate::api::tabulate::Headers;
+use crate::api::tabulate::ColumnDefinitions;
 use crate::api::view::{View, push_metadata};
 use crate::cluster::Cluster;
 use crate::encoding::json::Encoded;
@@ -19,7 +19,7 @@ use crate::http::negotiate::{Encoding, Form};
 use crate::http::query::{InitialEvents, ListOptions, parse_version};
 use crate::http::status::Status;
 use crate::storage::latest::Receiver;
-use crate::storage::{Change, ChangeKind, FrameKind, Lost, Object};
+use crate::storage::{Change, ChangeKind, CursorError, FrameKind, Object};
 
 /// The approximate size of a chunk of frames.
 const CHUNK: usize = 64 * 1024;
@@ -51,7 +51,7 @@ pub(crate) struct Watch {
     deadline: Instant,
     changed: Receiver<u64>,
     /// Whether the column definitions of a table are still to be sent.
-    headers: Headers,
+    headers: ColumnDefinitions,
 }
 
 #[derive(Debug)]
@@ -130,7 +130,7 @@ impl Watch {
             None => storage.progress(table),
             Some(0) => storage.cached_revision(table),
             Some(version) => {
-                if let Err(Lost::Compacted { oldest }) = storage.can_watch_from(table, version) {
+                if let Err(CursorError::Compacted { oldest }) = storage.can_watch_from(table, version) {
                     state = State::Failing(too_old(&view, version, oldest));
                 }
                 version
@@ -165,7 +165,7 @@ impl Watch {
             bookmarks,
             deadline,
             changed,
-            headers: Headers::Shown,
+            headers: ColumnDefinitions::Included,
         })
     }
 
@@ -225,7 +225,7 @@ impl Watch {
         }
         self.state = State::Live;
         if self.end_bookmark == EndBookmark::Send {
-            let headers = std::mem::replace(&mut self.headers, Headers::Left);
+            let headers = std::mem::replace(&mut self.headers, ColumnDefinitions::Omitted);
             let end = &self.view.kind.bookmark().initial_events_end;
             push_bookmark(&mut out, &self.view, end, self.cursor, headers);
         }
@@ -265,7 +265,7 @@ impl Watch {
     fn show(&mut self, object: &Arc<Object>) -> Bytes {
         match self.view.form {
             Form::Table(version, _) => {
-                let headers = std::mem::replace(&mut self.headers, Headers::Left);
+                let headers = std::mem::replace(&mut self.headers, ColumnDefinitions::Omitted);
                 self.view.table(version, object, headers).into()
             }
             _ => self.view.show(object),
@@ -301,7 +301,7 @@ impl Watch {
             push_frame(&mut out, encoding, kind.name(), &shown);
             Bytes::from(out)
         };
-        Some(match self.view.is_fleeting() {
+        Some(match self.view.is_time_dependent() {
             true => framed(self.show(&object())),
             false => change.frame(kind, &self.view, || framed(self.view.show(&object()))),
         })
@@ -347,7 +347,7 @@ impl Watch {
             return pending;
         }
         let mut out = pending.map(Vec::from).unwrap_or_default();
-        let headers = std::mem::replace(&mut self.headers, Headers::Left);
+        let headers = std::mem::replace(&mut self.headers, ColumnDefinitions::Omitted);
         push_bookmark(&mut out, &self.view, &self.view.kind.bookmark().plain, reached, headers);
         Some(out.into())
     }
@@ -384,7 +384,7 @@ fn push_frame(out: &mut Vec<u8>, encoding: Encoding, kind: &str, object: &[u8]) 
     }
 }
 
-fn push_bookmark(out: &mut Vec<u8>, view: &View, bookmark: &Encoded, revision: u64, headers: Headers) {
+fn push_bookmark(out: &mut Vec<u8>, view: &View, bookmark: &Encoded, revision: u64, headers: ColumnDefinitions) {
     let bytes = bookmark.at_version(&revision.to_string());
     let object = || serde_json::from_slice(&bytes).unwrap_or_default();
     let shown = match (view.encoding, view.form) {

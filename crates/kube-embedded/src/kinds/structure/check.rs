@@ -10,7 +10,7 @@ use super::{joined, properties, shown};
 use crate::http::status::Cause;
 
 /// The field path of errors that have none.
-pub(super) const NOWHERE: &str = "<nil>";
+pub(super) const NO_FIELD: &str = "<nil>";
 
 /// The compiled patterns of a schema. Invalid patterns match nothing.
 #[derive(Debug, Default)]
@@ -127,7 +127,7 @@ fn check_combinations(
         schemas.iter().map(|schema| check(patterns, schema, value, old, path)).collect()
     };
     let complain = |outcome: &mut Outcome, why: String| {
-        outcome.causes.push(Cause::invalid(NOWHERE, "\"\"", format!("{path:?} {why}")));
+        outcome.causes.push(Cause::invalid(NO_FIELD, "\"\"", format!("{path:?} {why}")));
     };
     outcome.checks += 1;
     let any = outcomes(among("anyOf"));
@@ -197,7 +197,7 @@ fn check_number(schema: &Value, value: &Value, path: &str, outcome: &mut Outcome
     let out_of_range = schema["type"] == "integer" && schema["format"] == "int32";
     if out_of_range && whole.is_some_and(|whole| i32::try_from(whole).is_err()) {
         let why = format!("Checked value must be of type integer with format int32 in {path}");
-        outcome.causes.push(Cause::invalid(NOWHERE, "\"\"", why));
+        outcome.causes.push(Cause::invalid(NO_FIELD, "\"\"", why));
     }
     // For an integer, bounds are truncated to integers.
     let bound = |name: &str| schema[name].as_f64().map(|bound| if whole.is_some() { bound.trunc() } else { bound });

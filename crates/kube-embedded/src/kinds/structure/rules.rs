@@ -8,7 +8,7 @@ use cel::objects::{Key, Map};
 use cel::{Context, Env, ExecutionError, Program};
 use serde_json::Value;
 
-use super::check::NOWHERE;
+use super::check::NO_FIELD;
 use super::{Findings, counterpart, joined, shown};
 use crate::http::status::Cause;
 
@@ -258,7 +258,7 @@ struct Node<'s> {
 impl Node<'_> {
     /// The field path in error messages.
     fn place(&self) -> &str {
-        if self.path.is_empty() { NOWHERE } else { self.path }
+        if self.path.is_empty() { NO_FIELD } else { self.path }
     }
 
     /// Converts a value to CEL.

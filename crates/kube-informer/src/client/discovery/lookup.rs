@@ -163,7 +163,7 @@ fn distance(one: &str, other: &str) -> usize {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::client::discovery::served::Placing;
+    use crate::client::discovery::served::ResourceScope;
 
     fn served(api_version: &str, kind: &str, plural: &str, short_names: &[&str]) -> Served {
         let (group, version) = api_version.rsplit_once('/').unwrap_or(("", api_version));
@@ -175,7 +175,7 @@ mod tests {
             singular: kind.to_ascii_lowercase(),
             short_names: short_names.iter().map(|&name| name.to_owned()).collect(),
             categories: Vec::new(),
-            placing: Placing::Namespaced,
+            scope: ResourceScope::Namespaced,
             watching: Watching::Possible,
         }
     }

@@ -11,16 +11,16 @@ use super::lookup::{self, LookupError};
 /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
 /// # let server = kube_embedded::Server::builder().in_process().start().await?;
 /// # let client = kube::Client::new(server.service(), "default");
-/// use kube_informer::{Factory, Placing};
+/// use kube_informer::{Factory, ResourceScope};
 ///
 /// let served = Factory::new(client).resources().await?;
-/// assert_eq!(served.named("pods")?.placing(), Placing::Namespaced);
-/// assert_eq!(served.named("nodes")?.placing(), Placing::Cluster);
+/// assert_eq!(served.named("pods")?.scope(), ResourceScope::Namespaced);
+/// assert_eq!(served.named("nodes")?.scope(), ResourceScope::Cluster);
 /// # Ok(())
 /// # }
 /// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Placing {
+pub enum ResourceScope {
     /// Each object is in a namespace.
     Namespaced,
     /// The objects are cluster-scoped.
@@ -54,7 +54,7 @@ pub struct Served {
     pub(crate) singular: String,
     pub(crate) short_names: Vec<String>,
     pub(crate) categories: Vec<String>,
-    pub(crate) placing: Placing,
+    pub(crate) scope: ResourceScope,
     pub(crate) watching: Watching,
 }
 
@@ -131,8 +131,8 @@ impl Served {
 
     /// Whether its objects are namespaced.
     #[must_use]
-    pub fn placing(&self) -> Placing {
-        self.placing
+    pub fn scope(&self) -> ResourceScope {
+        self.scope
     }
 
     /// Whether it can be listed and watched, as an informer requires.
@@ -154,7 +154,7 @@ impl Served {
 ///
 /// let served = Factory::new(client).resources().await?;
 /// assert_eq!(served.named("cm")?.full_name(), "configmaps");
-/// assert!(served.meant_by("all")?.iter().any(|resource| resource.kind() == "ReplicaSet"));
+/// assert!(served.matching("all")?.iter().any(|resource| resource.kind() == "ReplicaSet"));
 /// let unknown = served.named("configmsap").unwrap_err();
 /// assert_eq!(unknown.to_string(), "the server has no resource named \"configmsap\"; did you mean configmaps?");
 /// # Ok(())
@@ -181,7 +181,7 @@ impl Resources {
     /// # Errors
     ///
     /// If there is none, or it cannot be watched.
-    pub fn meant_by(&self, word: &str) -> Result<Vec<&Served>, LookupError> {
+    pub fn matching(&self, word: &str) -> Result<Vec<&Served>, LookupError> {
         let error = match self.named(word) {
             Ok(found) => return Ok(vec![found]),
             Err(error) => error,

@@ -16,8 +16,8 @@ use kube::{Client, Config};
 use super::ListWatch;
 use super::body::Body;
 use super::query::{Detail, ListQuery, Parameters, WatchQuery, WatchStart};
-use crate::client::server_error::answer::{self, LARGEST_FAILURE};
-use crate::client::{Doing, Failure, ServerError};
+use crate::client::server_error::answer::{self, MAX_FAILURE_SIZE};
+use crate::client::{Failure, Operation, ServerError};
 use crate::codec::protobuf::Table;
 use crate::codec::{Gunzip, Wire};
 use crate::object::FieldSelector;
@@ -248,12 +248,17 @@ impl ApiListWatch {
         self
     }
 
-    async fn request(&self, doing: Doing, parameters: Parameters, accept: &'static str) -> Result<Body, ServerError> {
-        let error = |failure| ServerError::new(doing, Arc::clone(&self.what), failure);
-        let response = self.send(doing, parameters, accept).await.map_err(error)?;
+    async fn request(
+        &self,
+        operation: Operation,
+        parameters: Parameters,
+        accept: &'static str,
+    ) -> Result<Body, ServerError> {
+        let error = |failure| ServerError::new(operation, Arc::clone(&self.what), failure);
+        let response = self.send(operation, parameters, accept).await.map_err(error)?;
         let (parts, body) = response.into_parts();
         let encoding = Encoding::of(&parts.headers).map_err(error)?;
-        let mut body = self.decompressed(doing, body, encoding);
+        let mut body = self.decompressed(operation, body, encoding);
         if !parts.status.is_success() {
             let prefix = read_prefix(&mut body).await;
             return Err(error(answer::failure(parts.status, &parts.headers, &prefix, Timestamp::now())));
@@ -268,7 +273,7 @@ impl ApiListWatch {
     /// compression.
     async fn send(
         &self,
-        doing: Doing,
+        operation: Operation,
         mut parameters: Parameters,
         accept: &'static str,
     ) -> Result<Response<kube::client::Body>, Failure> {
@@ -292,7 +297,7 @@ impl ApiListWatch {
                 .body(kube::client::Body::empty())
                 .map_err(|error| Failure::Request(error.to_string().into()))?;
             let response = self.client.send(request).await.map_err(|error| Failure::of_kube(&error))?;
-            let watch = matches!(doing, Doing::Watch | Doing::StreamingList);
+            let watch = matches!(operation, Operation::Watch | Operation::StreamingList);
             if !watch || compression == Compression::None || !was_decompressed(response.headers()) {
                 return Ok(response);
             }
@@ -301,7 +306,7 @@ impl ApiListWatch {
     }
 
     /// The decompressed bytes of a response.
-    fn decompressed(&self, doing: Doing, body: kube::client::Body, encoding: Encoding) -> Body {
+    fn decompressed(&self, operation: Operation, body: kube::client::Body, encoding: Encoding) -> Body {
         let what = Arc::clone(&self.what);
         let gunzip = match encoding {
             Encoding::Identity => None,
@@ -312,7 +317,7 @@ impl ApiListWatch {
             let what = Arc::clone(&what);
             async move {
                 let (bytes, reading) = reading.next().await?;
-                Some((bytes.map_err(|failure| ServerError::new(doing, what, failure)), reading))
+                Some((bytes.map_err(|failure| ServerError::new(operation, what, failure)), reading))
             }
         }))
     }
@@ -340,23 +345,23 @@ impl ApiListWatch {
 
 impl ListWatch for ApiListWatch {
     async fn list(&self, query: ListQuery) -> Result<Body, ServerError> {
-        let (doing, accept) = match (query.detail, self.representation()) {
+        let (operation, accept) = match (query.detail, self.representation()) {
             // Only a preference: a server that does not support it may send complete objects.
             (Detail::Metadata, Representation::Objects(_)) => {
-                (Doing::Probe, "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1,application/json")
+                (Operation::Probe, "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1,application/json")
             }
             (_, Representation::Metadata(Wire::Json)) => {
-                (Doing::List, "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1")
+                (Operation::List, "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1")
             }
             (_, Representation::Metadata(Wire::Protobuf)) => (
-                Doing::List,
+                Operation::List,
                 "application/vnd.kubernetes.protobuf;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1,\
                  application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1;q=0.9",
             ),
-            (_, Representation::Objects(Wire::Json)) => (Doing::List, "application/json"),
-            (_, Representation::Objects(Wire::Protobuf)) => (Doing::List, PROTOBUF_OR_JSON),
+            (_, Representation::Objects(Wire::Json)) => (Operation::List, "application/json"),
+            (_, Representation::Objects(Wire::Protobuf)) => (Operation::List, PROTOBUF_OR_JSON),
         };
-        self.request(doing, self.selected(query.parameters()), accept).await
+        self.request(operation, self.selected(query.parameters()), accept).await
     }
 
     async fn watch(&self, query: WatchQuery) -> Result<Body, ServerError> {
@@ -369,11 +374,11 @@ impl ListWatch for ApiListWatch {
             Representation::Objects(Wire::Json) => "application/json",
             Representation::Objects(Wire::Protobuf) => PROTOBUF_OR_JSON,
         };
-        let doing = match query.start {
-            WatchStart::After(_) => Doing::Watch,
-            WatchStart::Everything { .. } => Doing::StreamingList,
+        let operation = match query.start {
+            WatchStart::After(_) => Operation::Watch,
+            WatchStart::Everything { .. } => Operation::StreamingList,
         };
-        self.request(doing, self.selected(query.parameters()), accept).await
+        self.request(operation, self.selected(query.parameters()), accept).await
     }
 }
 
@@ -449,7 +454,7 @@ impl Reading {
 async fn read_prefix(body: &mut Body) -> Bytes {
     let mut prefix = BytesMut::new();
     while let Some(Ok(bytes)) = body.next().await {
-        let room = LARGEST_FAILURE - prefix.len();
+        let room = MAX_FAILURE_SIZE - prefix.len();
         prefix.extend_from_slice(&bytes[..bytes.len().min(room)]);
         if bytes.len() >= room {
             break;

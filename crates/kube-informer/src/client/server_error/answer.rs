@@ -10,7 +10,7 @@ use super::failure::{self, Failure};
 use crate::codec::{ServerStatus, protobuf};
 
 /// How many bytes of an error response are read.
-pub(crate) const LARGEST_FAILURE: usize = 64 << 10;
+pub(crate) const MAX_FAILURE_SIZE: usize = 64 << 10;
 
 /// The maximum length of a server's error message that is kept.
 const LONGEST_MESSAGE: usize = 1_000;
@@ -81,13 +81,13 @@ fn parse_retry_after(value: &str, now: Timestamp) -> Option<Duration> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::client::{Doing, ServerError};
+    use crate::client::{Operation, ServerError};
 
     fn error(code: u16, headers: &[(&'static str, &'static str)], body: &[u8]) -> ServerError {
         let code = StatusCode::from_u16(code).unwrap();
         let headers = headers.iter().map(|(name, value)| (name.parse().unwrap(), value.parse().unwrap())).collect();
         let now = "2026-11-15T12:00:00Z".parse().unwrap();
-        ServerError::new(Doing::List, "pods", failure(code, &headers, body, now))
+        ServerError::new(Operation::List, "pods", failure(code, &headers, body, now))
     }
 
     #[test]

@@ -11,9 +11,9 @@ use crate::codec::{Broken, FrameTooLong, GunzipError, ListError, ServerStatus};
 ///
 /// ```
 /// use std::time::Duration;
-/// use kube_informer::{Doing, Failure, ServerError};
+/// use kube_informer::{Operation, Failure, ServerError};
 ///
-/// let error = ServerError::new(Doing::Watch, "pods", Failure::TimedOut { after: Duration::from_secs(60) });
+/// let error = ServerError::new(Operation::Watch, "pods", Failure::TimedOut { after: Duration::from_secs(60) });
 /// assert!(matches!(error.failure(), Failure::TimedOut { .. }));
 /// ```
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -129,7 +129,7 @@ impl Cutting<'_, '_> {
 
     fn object(&mut self, nodes: &[&Node], last: bool) -> Result<(), Broken> {
         // Servers send unique names: once every wanted field has been found, the rest is not read.
-        let mut wanted = Wanted::new(nodes);
+        let mut wanted = MissingFields::new(nodes);
         let mut members = self.cursor.object()?;
         let mut comma = Comma::new(self.cursor.at());
         loop {
@@ -208,9 +208,9 @@ impl Cutting<'_, '_> {
 }
 
 /// Bit set of the wanted fields that have not been found. Fields after the 64th are not tracked.
-struct Wanted(u64);
+struct MissingFields(u64);
 
-impl Wanted {
+impl MissingFields {
     fn new(nodes: &[&Node]) -> Self {
         let count: usize = nodes.iter().map(|node| node.fields.len()).sum();
         Self(if count > 63 { u64::MAX } else { (1 << count) - 1 })

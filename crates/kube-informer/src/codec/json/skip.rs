@@ -3,7 +3,7 @@
 use wide::u8x16;
 
 use super::cursor::Broken;
-use crate::codec::DEEPEST;
+use crate::codec::MAX_DEPTH;
 
 const BLOCK: usize = 64;
 
@@ -62,7 +62,7 @@ impl Skip {
         let closing = closes.count_ones();
         if closing < self.depth {
             self.depth += opens.count_ones();
-            if self.depth > DEEPEST {
+            if self.depth > MAX_DEPTH {
                 return Err(Broken::Deep);
             }
             self.depth -= closing;
@@ -102,7 +102,7 @@ impl Skip {
                 }
             } else {
                 self.depth += 1;
-                if self.depth > DEEPEST {
+                if self.depth > MAX_DEPTH {
                     return Err(Broken::Deep);
                 }
             }

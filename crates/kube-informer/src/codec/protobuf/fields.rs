@@ -1,6 +1,6 @@
 //! Removal of fields.
 
-use super::DEEPEST;
+use super::MAX_DEPTH;
 use super::envelope::Envelope;
 use super::table::{Field, MessageType, Repeats, Table, Type};
 use super::value::entry_of;
@@ -37,7 +37,7 @@ fn message(
     depth: u32,
     to: &mut Vec<u8>,
 ) -> Result<Cut, Broken> {
-    if depth > DEEPEST {
+    if depth > MAX_DEPTH {
         return Err(Broken::Deep);
     }
     let is_cut = |name: &str| nodes.iter().filter_map(|node| node.field(name)).any(|node| node.here);

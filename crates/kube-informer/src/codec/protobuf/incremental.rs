@@ -13,7 +13,7 @@ const MAX_HEAD: usize = 20;
 /// A piece within one chunk is a slice of that chunk; a piece that spans chunks is copied into a
 /// buffer.
 #[derive(Debug, Default)]
-pub(super) struct Arriving {
+pub(super) struct ByteQueue {
     /// The beginning of a piece whose end has not yet been received.
     buffered: BytesMut,
     chunk: Bytes,
@@ -31,7 +31,7 @@ pub(super) struct Head {
     pub(super) own: usize,
 }
 
-impl Arriving {
+impl ByteQueue {
     pub(super) fn push(&mut self, chunk: Bytes) {
         if self.chunk.is_empty() {
             self.chunk = chunk;

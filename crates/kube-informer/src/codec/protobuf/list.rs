@@ -3,7 +3,7 @@
 use bytes::Bytes;
 
 use super::envelope::{Envelope, MAGIC};
-use super::incremental::{Arriving, Head};
+use super::incremental::{ByteQueue, Head};
 use super::wire::{Datum, Fields};
 use crate::codec::{Broken, ListEnd, ListError};
 use crate::object::Version;
@@ -13,7 +13,7 @@ use crate::object::Version;
 /// Each item is returned in its own envelope, with the item kind and the apiVersion of the list.
 #[derive(Debug)]
 pub struct ProtobufList {
-    arriving: Arriving,
+    arriving: ByteQueue,
     position: Position,
     limit: usize,
     end: ListEnd,

@@ -6,10 +6,10 @@ use serde::de::value::MapAccessDeserializer;
 use serde::de::{self, DeserializeSeed, Deserializer, MapAccess, Visitor};
 use serde::forward_to_deserialize_any;
 
-use super::DEEPEST;
+use super::MAX_DEPTH;
 use super::envelope::Envelope;
 use super::table::{Field, MessageType, Repeats, Table, Type};
-use super::value::{Entries, List, Name, One, Run};
+use super::value::{Entries, List, Name, Run, SingleValue};
 use super::wire::{Datum, Fields};
 use crate::codec::Broken;
 
@@ -17,7 +17,7 @@ use crate::codec::Broken;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Fault {
     Broken(Broken),
-    /// The fields are not in ascending order of their numbers; [`canonical`](super::canonical)
+    /// The fields are not in ascending order of their numbers; [`sort_fields`](super::canonical)
     /// sorts them.
     Disorder,
     /// The message does not fit the deserialized type, or the visitor has stopped early.
@@ -94,7 +94,7 @@ impl<'de> Message<'de> {
     }
 
     pub(super) fn new(of: &'static MessageType, bytes: &'de [u8], depth: u32) -> Result<Self, Fault> {
-        if depth > DEEPEST {
+        if depth > MAX_DEPTH {
             return Err(Broken::Deep.into());
         }
         Ok(Self { frame: Frame::new(of, bytes), outer: Vec::new(), types: Types::Done, next: Next::Null, depth })
@@ -185,12 +185,12 @@ impl<'de> MapAccess<'de> for Message<'de> {
     fn next_value_seed<V: DeserializeSeed<'de>>(&mut self, seed: V) -> Result<V::Value, Fault> {
         let depth = self.depth;
         let (field, wire) = match std::mem::replace(&mut self.next, Next::Null) {
-            Next::Text(text) => return seed.deserialize(One::text(text)),
-            Next::Null => return seed.deserialize(One { of: Type::Null, wire: Datum::Bytes(&[]), depth }),
+            Next::Text(text) => return seed.deserialize(SingleValue::text(text)),
+            Next::Null => return seed.deserialize(SingleValue { of: Type::Null, wire: Datum::Bytes(&[]), depth }),
             Next::Value(field, wire) => (field, wire),
         };
         if field.repeats == Repeats::Once {
-            return seed.deserialize(One { of: field.of, wire, depth });
+            return seed.deserialize(SingleValue { of: field.of, wire, depth });
         }
         let mut run = Run { fields: &mut self.frame.fields, number: field.number, next: Some(wire) };
         let value = match field.repeats {

@@ -1,6 +1,6 @@
 //! Sorting of the fields of messages into the order that servers write.
 
-use super::DEEPEST;
+use super::MAX_DEPTH;
 use super::envelope::Envelope;
 use super::table::{Field, MessageType, Repeats, Table, Type};
 use super::value::entry_of;
@@ -9,7 +9,7 @@ use crate::codec::Broken;
 
 /// The object with the fields of all its messages in ascending order: elements of a list adjacent,
 /// no field repeated. Fields that are not in the table are dropped.
-pub(crate) fn canonical(object: &[u8]) -> Result<Vec<u8>, Broken> {
+pub(crate) fn sort_fields(object: &[u8]) -> Result<Vec<u8>, Broken> {
     let envelope = Envelope::open(object)?;
     let (api_version, kind) = envelope.texts()?;
     let of = Table::get().of_kind(api_version, kind).ok_or(Broken::Kind)?;
@@ -18,7 +18,7 @@ pub(crate) fn canonical(object: &[u8]) -> Result<Vec<u8>, Broken> {
 }
 
 fn ordered(of: &'static MessageType, message: &[u8], depth: u32) -> Result<Vec<u8>, Broken> {
-    if depth > DEEPEST {
+    if depth > MAX_DEPTH {
         return Err(Broken::Deep);
     }
     let (mut fields, mut found) = (Fields::of(message), Vec::new());

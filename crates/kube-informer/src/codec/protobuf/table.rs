@@ -61,7 +61,7 @@ pub(super) enum Type {
     Inline(usize),
     Message(usize),
     /// A message, or its alternative.
-    Either(Instead, usize),
+    Either(Alternative, usize),
     Text,
     Int,
     Bool,
@@ -81,7 +81,7 @@ pub(super) enum Type {
 
 /// The alternative to a message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Instead {
+pub(super) enum Alternative {
     List,
     Bool,
     Texts,
@@ -190,9 +190,9 @@ impl Type {
             "r" => Self::Json,
             "e" => Self::Texts,
             "#" => Self::Message(parse_number(rest)),
-            "o" => Self::Either(Instead::List, parse_number(rest)),
-            "p" => Self::Either(Instead::Bool, parse_number(rest)),
-            "a" => Self::Either(Instead::Texts, parse_number(rest)),
+            "o" => Self::Either(Alternative::List, parse_number(rest)),
+            "p" => Self::Either(Alternative::Bool, parse_number(rest)),
+            "a" => Self::Either(Alternative::Texts, parse_number(rest)),
             other => unreachable!("no type {other}: {VALID}"),
         }
     }

@@ -6,7 +6,7 @@ use serde::Deserializer;
 use serde::de::{DeserializeSeed, IgnoredAny, MapAccess, SeqAccess, Visitor};
 
 use super::message::{Fault, Message};
-use super::order::canonical;
+use super::order::sort_fields;
 use crate::codec::Broken;
 use crate::object::{FieldPath, Step};
 
@@ -38,7 +38,7 @@ pub(crate) fn values_at(object: &[u8], path: &FieldPath, most: usize) -> Vec<Str
 /// Reads an object; if its fields are not in order, sorts them and reads it again.
 fn in_order<T>(object: &[u8], read: impl Fn(&[u8]) -> Result<T, Fault>) -> Result<T, Fault> {
     match read(object) {
-        Err(Fault::Disorder) => read(&canonical(object)?),
+        Err(Fault::Disorder) => read(&sort_fields(object)?),
         result => result,
     }
 }

@@ -9,10 +9,10 @@ use serde::de::{
 use serde::forward_to_deserialize_any;
 
 use super::message::{Fault, Message};
-use super::table::{Instead, Table, Type};
+use super::table::{Alternative, Table, Type};
 use super::timestamp::{Moment, Precision, duration};
 use super::wire::{Datum, Fields, bytes_of};
-use super::{DEEPEST, base64};
+use super::{MAX_DEPTH, base64};
 use crate::codec::Broken;
 
 /// Deserializer of a field name.
@@ -47,13 +47,13 @@ impl<'de> Deserializer<'de> for Name<'de> {
 
 /// Deserializer of a single value.
 #[derive(Clone, Copy)]
-pub(super) struct One<'de> {
+pub(super) struct SingleValue<'de> {
     pub(super) of: Type,
     pub(super) wire: Datum<'de>,
     pub(super) depth: u32,
 }
 
-impl<'de> One<'de> {
+impl<'de> SingleValue<'de> {
     pub(super) fn text(text: &'de str) -> Self {
         Self { of: Type::Text, wire: Datum::Bytes(text.as_bytes()), depth: 0 }
     }
@@ -83,7 +83,7 @@ impl<'de> One<'de> {
             Type::Null => true,
             Type::Time | Type::MicroTime => self.bytes()?.is_empty(),
             Type::Json => self.json()?.trim_ascii() == b"null",
-            Type::Either(Instead::List | Instead::Texts, _) => self.bytes()?.is_empty(),
+            Type::Either(Alternative::List | Alternative::Texts, _) => self.bytes()?.is_empty(),
             _ => false,
         })
     }
@@ -118,9 +118,9 @@ impl<'de> One<'de> {
     }
 
     /// A message, or its alternative.
-    fn either<V: Visitor<'de>>(&self, instead: Instead, message: usize, visitor: V) -> Result<V::Value, Fault> {
+    fn either<V: Visitor<'de>>(&self, instead: Alternative, message: usize, visitor: V) -> Result<V::Value, Fault> {
         let bytes = self.bytes()?;
-        let message_number = if instead == Instead::Bool { 2 } else { 1 };
+        let message_number = if instead == Alternative::Bool { 2 } else { 1 };
         let (mut fields, mut schema, mut allows, mut first) = (Fields::of(bytes), None, false, None);
         loop {
             let before = fields;
@@ -134,16 +134,16 @@ impl<'de> One<'de> {
         }
         let depth = self.depth + 1;
         if let Some(mut fields) = first {
-            if depth > DEEPEST {
+            if depth > MAX_DEPTH {
                 return Err(Broken::Deep.into());
             }
-            let of = if instead == Instead::Texts { Type::Text } else { Type::Message(message) };
+            let of = if instead == Alternative::Texts { Type::Text } else { Type::Message(message) };
             return visitor.visit_seq(List { run: &mut Run { fields: &mut fields, number: 2, next: None }, of, depth });
         }
         match (schema, instead) {
             (Some(bytes), _) => visitor.visit_map(Message::new(Table::get().at(message), bytes, depth)?),
-            (None, Instead::Bool) => visitor.visit_bool(allows),
-            (None, Instead::List | Instead::Texts) => visitor.visit_unit(),
+            (None, Alternative::Bool) => visitor.visit_bool(allows),
+            (None, Alternative::List | Alternative::Texts) => visitor.visit_unit(),
         }
     }
 
@@ -177,7 +177,7 @@ fn visit_int<'de, V: Visitor<'de>>(number: u64, visitor: V) -> Result<V::Value, 
     }
 }
 
-impl<'de> Deserializer<'de> for One<'de> {
+impl<'de> Deserializer<'de> for SingleValue<'de> {
     type Error = Fault;
 
     #[inline]
@@ -305,7 +305,7 @@ impl<'de> SeqAccess<'de> for List<'_, '_, 'de> {
 
     fn next_element_seed<T: DeserializeSeed<'de>>(&mut self, seed: T) -> Result<Option<T::Value>, Fault> {
         match self.run.next()? {
-            Some(wire) => seed.deserialize(One { of: self.of, wire, depth: self.depth }).map(Some),
+            Some(wire) => seed.deserialize(SingleValue { of: self.of, wire, depth: self.depth }).map(Some),
             None => Ok(None),
         }
     }
@@ -341,7 +341,7 @@ impl<'de> MapAccess<'de> for Entries<'_, '_, 'de> {
 
     fn next_value_seed<V: DeserializeSeed<'de>>(&mut self, seed: V) -> Result<V::Value, Fault> {
         let wire = self.value.take().ok_or(Fault::Shape)?;
-        seed.deserialize(One { of: self.of, wire, depth: self.depth })
+        seed.deserialize(SingleValue { of: self.of, wire, depth: self.depth })
     }
 }
 

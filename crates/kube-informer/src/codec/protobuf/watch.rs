@@ -2,7 +2,7 @@
 
 use bytes::Bytes;
 
-use super::incremental::Arriving;
+use super::incremental::ByteQueue;
 use super::status::status;
 use super::wire::{Datum, Fields, bytes_of};
 use crate::codec::json::watch::bookmark;
@@ -11,7 +11,7 @@ use crate::codec::{Broken, Change, FrameTooLong, WatchFrame};
 /// Splits incoming bytes into frames.
 #[derive(Debug)]
 pub struct ProtobufFrames {
-    arriving: Arriving,
+    arriving: ByteQueue,
     /// Length of the current frame, once received.
     frame_length: Option<usize>,
     limit: usize,
@@ -24,7 +24,7 @@ impl ProtobufFrames {
     /// Splits frames of at most `limit` bytes.
     #[must_use]
     pub fn new(limit: usize) -> Self {
-        Self { arriving: Arriving::default(), frame_length: None, limit }
+        Self { arriving: ByteQueue::default(), frame_length: None, limit }
     }
 
     /// Adds the next chunk. The frames of the previous chunk must have been taken.

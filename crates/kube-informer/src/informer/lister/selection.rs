@@ -32,7 +32,7 @@ impl<'s, 'a> Selection<'s, 'a> {
             return false;
         }
         if self.matched.is_empty() {
-            self.matched.resize(self.state.marks().bound(), None);
+            self.matched.resize(self.state.blooms().bound(), None);
         }
         let matches = || self.selector.matches(&entry.raw.meta().labels());
         match self.matched.get_mut(entry.labels as usize) {
@@ -42,6 +42,6 @@ impl<'s, 'a> Selection<'s, 'a> {
     }
 
     fn may_take(&self, entry: &StoreEntry) -> bool {
-        self.query.may_be(self.state.marks(), entry.labels)
+        self.query.may_be(self.state.blooms(), entry.labels)
     }
 }

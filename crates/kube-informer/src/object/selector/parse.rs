@@ -51,8 +51,8 @@ fn test(key: &str, tokens: &mut Tokens<'_>) -> Result<Test, String> {
     Ok(match tokens.next() {
         Token::Symbol("=" | "==") => Test::Equal(value(key, tokens)?),
         Token::Symbol("!=") => Test::NotEqual(value(key, tokens)?),
-        Token::Symbol(">") => Test::Above(bound(tokens)?),
-        Token::Symbol("<") => Test::Below(bound(tokens)?),
+        Token::Symbol(">") => Test::GreaterThan(bound(tokens)?),
+        Token::Symbol("<") => Test::LessThan(bound(tokens)?),
         Token::Word("in") => Test::In(values(key, tokens)?),
         Token::Word("notin") => Test::NotIn(values(key, tokens)?),
         other => return Err(format!("found '{}', expected: in, notin, =, ==, !=, gt, lt", other.text())),

@@ -77,7 +77,7 @@ impl Maintenance {
         self.quiet_ticks = 0;
         self.next.get_or_insert(now + TICK);
         if self.under_way.is_none()
-            && let Some(samples) = self.encoder.wants_training()
+            && let Some(samples) = self.encoder.take_training_samples()
         {
             let (encoder, alive) = (self.encoder.clone(), alive());
             self.under_way = Some(self.mode.spawn(move || {
@@ -116,7 +116,7 @@ impl Maintenance {
         self.clock.0.fetch_add(1, Ordering::Relaxed);
         let (encoder, tick, alive) = (self.encoder.clone(), self.clock.now(), alive());
         self.under_way = Some(self.mode.spawn(move || {
-            if let Some(samples) = encoder.wants_training() {
+            if let Some(samples) = encoder.take_training_samples() {
                 train(&encoder, &samples);
             }
             let packed = encoder.pack_cold(tick, BUDGET);

@@ -17,8 +17,8 @@ use crate::store::WatchScope;
 pub(crate) struct Shared {
     /// Handlers that the controller has not admitted yet; `None` after it has ended.
     new_handlers: Mutex<Option<Vec<NewHandler>>>,
-    wanted: Mutex<Wanted>,
-    bell: Notify,
+    wanted: Mutex<TargetScopes>,
+    wakeup: Notify,
     stop: watch::Sender<Stop>,
     /// Each task of the informer holds a receiver.
     alive: watch::Sender<()>,
@@ -37,7 +37,7 @@ pub(crate) enum Stop {
 
 /// The scopes to list and watch.
 #[derive(Debug, Clone)]
-pub(crate) struct Wanted {
+pub(crate) struct TargetScopes {
     pub(crate) scopes: Vec<WatchScope>,
     pub(crate) generation: u64,
 }
@@ -50,7 +50,7 @@ pub(crate) struct SyncProgress {
     /// Also `None` while the store is replaced because the server went back in time.
     pub(crate) version: Option<Version>,
     /// How often the server went back in time.
-    pub(crate) turns_back: u64,
+    pub(crate) rollbacks: u64,
     pub(crate) stopped: bool,
 }
 
@@ -62,8 +62,8 @@ impl Shared {
     pub(crate) fn new(scopes: Vec<WatchScope>) -> Self {
         Self {
             new_handlers: Mutex::new(Some(Vec::new())),
-            wanted: Mutex::new(Wanted { scopes, generation: 0 }),
-            bell: Notify::new(),
+            wanted: Mutex::new(TargetScopes { scopes, generation: 0 }),
+            wakeup: Notify::new(),
             stop: watch::Sender::new(Stop::NotYet),
             alive: watch::Sender::new(()),
             progress: watch::Sender::new(SyncProgress::default()),
@@ -90,10 +90,10 @@ impl Shared {
             tracing::warn!("a handler is added to an informer that has stopped");
             mailbox.close();
         }
-        self.ring();
+        self.wake();
     }
 
-    pub(crate) fn want(&self, scopes: Vec<WatchScope>) {
+    pub(crate) fn set_scopes(&self, scopes: Vec<WatchScope>) {
         let mut wanted = self.wanted.lock();
         if wanted.scopes == scopes {
             return;
@@ -101,11 +101,11 @@ impl Shared {
         wanted.scopes = scopes;
         wanted.generation += 1;
         drop(wanted);
-        self.ring();
+        self.wake();
     }
 
     /// The wanted scopes, unless `generation` is current.
-    pub(super) fn wanted_after(&self, generation: Option<u64>) -> Option<Wanted> {
+    pub(super) fn wanted_after(&self, generation: Option<u64>) -> Option<TargetScopes> {
         let wanted = self.wanted.lock();
         (generation != Some(wanted.generation)).then(|| wanted.clone())
     }
@@ -140,7 +140,7 @@ impl Shared {
     }
 
     /// Whether no task is left.
-    pub(crate) fn is_over(&self) -> bool {
+    pub(crate) fn has_ended(&self) -> bool {
         self.alive.is_closed()
     }
 
@@ -149,14 +149,14 @@ impl Shared {
     }
 
     /// Wakes the controller.
-    pub(crate) fn ring(&self) {
-        self.bell.notify_one();
+    pub(crate) fn wake(&self) {
+        self.wakeup.notify_one();
     }
 
     // For the controller and its reflectors.
 
-    pub(super) fn bell(&self) -> &Notify {
-        &self.bell
+    pub(super) fn wakeup(&self) -> &Notify {
+        &self.wakeup
     }
 
     pub(super) fn stopping(&self) -> watch::Receiver<Stop> {
@@ -174,7 +174,7 @@ impl Shared {
     /// Records that a reflector's state has changed.
     pub(super) fn note_status_change(&self) {
         self.status_changes.fetch_add(1, Ordering::Relaxed);
-        self.ring();
+        self.wake();
     }
 
     pub(super) fn status_changes(&self) -> u64 {

@@ -226,7 +226,7 @@ impl Queue {
                         self.queue.pop_front();
                         continue;
                     };
-                    *(if counts(&batch) { &mut self.counted } else { &mut self.uncounted }) -= 1;
+                    *(if counts(batch) { &mut self.counted } else { &mut self.uncounted }) -= 1;
                     if let Some(event) = self.merged(event) {
                         return Some(Popped::Event(event));
                     }

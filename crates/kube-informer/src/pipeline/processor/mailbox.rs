@@ -39,7 +39,7 @@ struct Inner {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Stage {
     /// It has not received all initial objects yet.
-    Beginning,
+    Initial,
     /// It has received all initial objects.
     Synced,
     /// It receives nothing more, and is not running any more.
@@ -71,7 +71,7 @@ impl Mailbox {
         Self {
             inner: Mutex::new(inner),
             settle,
-            stage: watch::Sender::new(Stage::Beginning),
+            stage: watch::Sender::new(Stage::Initial),
             delivered_any: AtomicBool::new(false),
             panics: AtomicU64::new(0),
             task: OnceLock::new(),
@@ -151,7 +151,7 @@ impl Mailbox {
         self.inner.lock().queue.len()
     }
 
-    pub(crate) fn standing(&self, now: Instant) -> MailboxStats {
+    pub(crate) fn stats(&self, now: Instant) -> MailboxStats {
         let inner = self.inner.lock();
         MailboxStats {
             waiting: inner.queue.len(),
@@ -161,7 +161,7 @@ impl Mailbox {
         }
     }
 
-    pub(crate) fn has_heard_anything(&self) -> bool {
+    pub(crate) fn has_delivered_any(&self) -> bool {
         self.delivered_any.load(Ordering::Relaxed)
     }
 

@@ -8,7 +8,7 @@ use super::super::step::{Action, Frame};
 use super::watching::Watch;
 use super::{ListStart, Machine, Next, Phase, RelistState, Step, raise};
 use crate::body::{Obj, Untyped};
-use crate::client::{Doing, Failure, ServerError};
+use crate::client::{Failure, Operation, ServerError};
 use crate::client::{ListQuery, ListVersion, WatchQuery, WatchStart};
 use crate::codec::{Broken, Change, ListEnd};
 use crate::object::Version;
@@ -123,7 +123,7 @@ impl Machine {
         if self.support == Support::Refused {
             return self.list_pages(step);
         }
-        let timeout = self.settings.watch_lasts(step.rng.roll());
+        let timeout = self.settings.watch_duration(step.rng.next_fraction());
         let not_older_than = self.version.clone().filter(|_| self.list_start == ListStart::ReachedVersion);
         let start = WatchStart::Everything { not_older_than };
         self.counters.streaming_lists += 1;
@@ -181,14 +181,14 @@ impl Machine {
         let Phase::Listing(paged) = &mut self.phase else { return };
         if let Some(kind) = end.other_kind() {
             let failure = Failure::NotAList { kind: kind.into() };
-            return self.list_failed(self.error(Doing::List, failure), step);
+            return self.list_failed(self.error(Operation::List, failure), step);
         }
         if paged.page == Page::First {
             paged.version.clone_from(&end.version);
         }
         let Some(token) = end.continue_token.clone() else {
             let Some(version) = paged.version.clone() else {
-                return self.list_failed(self.error(Doing::List, Failure::NoVersion), step);
+                return self.list_failed(self.error(Operation::List, Failure::NoVersion), step);
             };
             return self.list_complete(version, step);
         };
@@ -269,7 +269,7 @@ impl Machine {
     pub(super) fn streaming_ended(&mut self, step: &mut Step<'_>) {
         let Phase::Streaming(streamed) = &self.phase else { return };
         let at_once = streamed.progress.objects == 0 && step.now < streamed.requested_at + self.settings.short_watch;
-        let error = self.error(Doing::StreamingList, Failure::EndedEarly);
+        let error = self.error(Operation::StreamingList, Failure::EndedEarly);
         self.early_ends += 1;
         self.report(&error, step);
         let given_up = self.early_ends >= self.settings.streaming_tries;
@@ -284,7 +284,7 @@ impl Machine {
     }
 
     pub(super) fn streaming_bad_frame(&mut self, broken: Broken, step: &mut Step<'_>) {
-        self.streaming_failed(self.error(Doing::StreamingList, Failure::Undecodable(broken)), step);
+        self.streaming_failed(self.error(Operation::StreamingList, Failure::Undecodable(broken)), step);
     }
 
     pub(super) fn streaming_failed(&mut self, error: ServerError, step: &mut Step<'_>) {

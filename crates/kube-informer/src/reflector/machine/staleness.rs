@@ -8,7 +8,7 @@ use super::super::status::RelistReason;
 use super::super::step::{Action, Frame};
 use super::watching::Watch;
 use super::{Machine, Phase, Step, revision_query};
-use crate::client::{Doing, ServerError};
+use crate::client::{Operation, ServerError};
 use crate::client::{WatchQuery, WatchStart};
 use crate::object::Version;
 
@@ -111,7 +111,7 @@ impl Machine {
 
     fn start_probe(&mut self, step: &mut Step<'_>) {
         let Some(version) = self.version.clone() else { return };
-        let timeout = self.settings.watch_lasts(step.rng.roll());
+        let timeout = self.settings.watch_duration(step.rng.next_fraction());
         self.probe_version(SecondWatch::Requested { timeout }, step);
         self.counters.watches += 1;
         step.act(Action::WatchSecond(WatchQuery::new(WatchStart::After(version), timeout)));
@@ -193,7 +193,7 @@ impl Machine {
             }
             (SecondWatch::Open { .. }, ServerVersion::Unknown) => self.retry_probe_later(step),
             (SecondWatch::None | SecondWatch::Requested { .. }, _) | (_, ServerVersion::Requested) => {
-                let error = self.timed_out(Doing::Probe);
+                let error = self.timed_out(Operation::Probe);
                 self.report(&error, step);
                 self.retry_probe_later(step);
             }

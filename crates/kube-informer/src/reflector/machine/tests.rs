@@ -99,7 +99,7 @@ fn page_end(version: &str, token: Option<&str>) -> Input {
 }
 
 fn error(failure: Failure) -> ServerError {
-    ServerError::new(Doing::Watch, "pods", failure)
+    ServerError::new(Operation::Watch, "pods", failure)
 }
 
 fn answered(code: u16) -> ServerError {

@@ -6,7 +6,7 @@ use super::super::status::RelistReason;
 use super::super::step::{Action, Frame};
 use super::staleness::StallProbe;
 use super::{Machine, Next, Phase, Step};
-use crate::client::{Doing, Failure, ServerError};
+use crate::client::{Failure, Operation, ServerError};
 use crate::client::{WatchQuery, WatchStart};
 use crate::codec::{Broken, Change};
 use crate::object::Version;
@@ -63,7 +63,7 @@ impl Machine {
     pub(super) fn watch(&mut self, step: &mut Step<'_>) {
         let Some(version) = self.version.clone() else { return self.list(step) };
         self.leave_phase(step);
-        let timeout = self.settings.watch_lasts(step.rng.roll());
+        let timeout = self.settings.watch_duration(step.rng.next_fraction());
         self.counters.watches += 1;
         step.act(Action::Watch(WatchQuery::new(WatchStart::After(version), timeout)));
         self.phase = Phase::Opening(Watch::new(step.now, timeout));
@@ -170,10 +170,10 @@ impl Machine {
     }
 
     fn too_short(&mut self, step: &mut Step<'_>) {
-        let error = self.error(Doing::Watch, Failure::ShortWatch);
+        let error = self.error(Operation::Watch, Failure::ShortWatch);
         self.report(&error, step);
         self.strikes.short += 1;
-        if self.strikes.short >= self.settings.relist_after_strikes {
+        if self.strikes.short >= self.settings.relist_after_bad_frames {
             self.strikes.short = 0;
             self.relist(RelistReason::ShortWatches, error, step);
         } else {
@@ -207,7 +207,7 @@ impl Machine {
         match &self.phase {
             Phase::Streaming(_) => self.streaming_bad_frame(broken, step),
             Phase::Watching(_) => {
-                let error = self.error(Doing::Watch, Failure::Undecodable(broken));
+                let error = self.error(Operation::Watch, Failure::Undecodable(broken));
                 self.report(&error, step);
                 self.frame_strike(error, step);
             }
@@ -219,7 +219,7 @@ impl Machine {
     /// the undecodable frame.
     fn frame_strike(&mut self, error: ServerError, step: &mut Step<'_>) {
         self.strikes.frame += 1;
-        if self.strikes.frame >= self.settings.relist_after_strikes {
+        if self.strikes.frame >= self.settings.relist_after_bad_frames {
             self.strikes.frame = 0;
             self.relist(RelistReason::Undecodable, error, step);
         } else {
@@ -241,7 +241,7 @@ impl Machine {
 
     /// Whether another internal error is tolerated without a relist.
     fn tolerates_internal_error(&mut self, now: Duration) -> bool {
-        let (tolerance, apart) = (self.settings.internal_error_patience, self.settings.internal_errors_apart);
+        let (tolerance, apart) = (self.settings.internal_error_tolerance, self.settings.internal_errors_apart);
         let first = match self.strikes.internal {
             Some((first, last)) if now.saturating_sub(last) <= apart => first,
             _ => now,

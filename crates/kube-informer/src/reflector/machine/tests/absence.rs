@@ -33,8 +33,8 @@ fn a_definition_that_is_seen_ends_the_wait_and_the_next_waits_are_short_again() 
         bench.tick();
         bench.fail(answered(404));
     }
-    assert_eq!(bench.step(Input::Sighted(DefinitionState::Present)), ["list any by 500"]);
-    assert_eq!(bench.step(Input::Sighted(DefinitionState::Present)), [""; 0], "it is being asked for");
+    assert_eq!(bench.step(Input::Definition(DefinitionState::Present)), ["list any by 500"]);
+    assert_eq!(bench.step(Input::Definition(DefinitionState::Present)), [""; 0], "it is being asked for");
     bench.fail(answered(404));
     assert!((bench.tick().0 - 0.8).abs() < 1e-9);
     bench.step(Input::Opened(Lane::Main));
@@ -58,7 +58,7 @@ fn a_resource_that_has_come_and_is_not_ready_is_soon_asked_for_again() {
         bench.fail(answered(404));
         bench.tick();
     }
-    bench.step(Input::Sighted(DefinitionState::Present));
+    bench.step(Input::Definition(DefinitionState::Present));
     bench.fail(answered(404));
     assert!((bench.tick().0 - 0.8).abs() < 1e-9);
 }
@@ -66,14 +66,14 @@ fn a_resource_that_has_come_and_is_not_ready_is_soon_asked_for_again() {
 #[test]
 fn without_a_definition_it_rests() {
     let mut bench = unknown_to_the_server();
-    assert_eq!(bench.step(Input::Sighted(DefinitionState::Absent)), [""; 0]);
+    assert_eq!(bench.step(Input::Definition(DefinitionState::Absent)), [""; 0]);
     for _ in 0..2 {
         let (passed, words) = bench.tick();
         assert!((passed - 300.0).abs() < 1e-9 && words == ["list any by 500"], "{passed} {words:?}");
         bench.fail(answered(404));
     }
     // The definition watch no longer knows.
-    bench.step(Input::Sighted(DefinitionState::Unknown));
+    bench.step(Input::Definition(DefinitionState::Unknown));
     assert!((bench.tick().0 - 30.0).abs() < 1e-9);
 }
 
@@ -83,16 +83,16 @@ fn when_a_definition_is_gone_so_is_everything_of_it_and_that_is_told_once() {
     bench.receive(Change::Added, "a", "11");
     bench.after(60.0).step(Input::Ended(Lane::Main));
     assert_eq!(bench.fail(answered(404)), ["report", "close", "look out"]);
-    assert_eq!(bench.step(Input::Sighted(DefinitionState::Absent)), ["begun", "ended @11"]);
+    assert_eq!(bench.step(Input::Definition(DefinitionState::Absent)), ["begun", "ended @11"]);
     bench.tick();
     assert_eq!(bench.fail(answered(404)), ["report", "close"]);
-    assert_eq!(bench.step(Input::Sighted(DefinitionState::Present)), ["list from 11"]);
+    assert_eq!(bench.step(Input::Definition(DefinitionState::Present)), ["list from 11"]);
     bench.step(Input::Opened(Lane::Main));
     assert_eq!(bench.step(page_end("20", None)), ["begun", "ended @20", "look away", "watch 20"]);
     bench.step(Input::Opened(Lane::Main));
     bench.after(60.0).step(Input::Ended(Lane::Main));
     bench.fail(answered(404));
-    assert_eq!(bench.step(Input::Sighted(DefinitionState::Absent)), ["begun", "ended @20"], "another time");
+    assert_eq!(bench.step(Input::Definition(DefinitionState::Absent)), ["begun", "ended @20"], "another time");
 }
 
 #[test]
@@ -100,6 +100,6 @@ fn what_is_seen_while_the_server_is_away_ends_no_wait_for_it() {
     let mut bench = unknown_to_the_server();
     bench.tick();
     bench.fail(error(Failure::ConnectionRefused));
-    assert_eq!(bench.step(Input::Sighted(DefinitionState::Present)), [""; 0]);
-    assert_eq!(bench.step(Input::Sighted(DefinitionState::Absent)), [""; 0]);
+    assert_eq!(bench.step(Input::Definition(DefinitionState::Present)), [""; 0]);
+    assert_eq!(bench.step(Input::Definition(DefinitionState::Absent)), [""; 0]);
 }

@@ -57,7 +57,7 @@ fn watches_closed_at_once_wait_longer_and_longer_and_then_list() {
 #[test]
 fn how_often_a_watch_may_close_at_once_before_a_list_is_made_can_be_set() {
     let settings =
-        ReflectorSettings { relist_after_strikes: 1, streaming: Streaming::Never, ..ReflectorSettings::default() };
+        ReflectorSettings { relist_after_bad_frames: 1, streaming: Streaming::Never, ..ReflectorSettings::default() };
     let mut bench = Bench::new(settings);
     bench.step(Input::Start);
     bench.step(page_end("10", None));
@@ -145,7 +145,7 @@ fn an_internal_error_in_the_stream_makes_a_new_list() {
 #[test]
 fn internal_errors_can_be_borne_for_a_while() {
     let settings = ReflectorSettings {
-        internal_error_patience: Duration::from_secs(30),
+        internal_error_tolerance: Duration::from_secs(30),
         streaming: Streaming::Never,
         ..ReflectorSettings::default()
     };
@@ -168,7 +168,7 @@ fn internal_errors_can_be_borne_for_a_while() {
 #[test]
 fn internal_errors_that_are_far_apart_are_each_the_first() {
     let settings = ReflectorSettings {
-        internal_error_patience: Duration::from_secs(30),
+        internal_error_tolerance: Duration::from_secs(30),
         internal_errors_apart: Duration::from_secs(10),
         streaming: Streaming::Never,
         ..ReflectorSettings::default()
@@ -266,7 +266,7 @@ fn watches_last_a_random_time_within_what_is_set() {
     for (least, bounds) in [(300, 300..600), (1_800, 1_800..3_600), (1, 1..2)] {
         let settings = ReflectorSettings { watch_timeout: Duration::from_secs(least), ..ReflectorSettings::default() };
         let mut rng = Rng::seeded(7);
-        let times: Vec<u64> = (0..100).map(|_| settings.watch_lasts(rng.roll()).as_secs()).collect();
+        let times: Vec<u64> = (0..100).map(|_| settings.watch_duration(rng.next_fraction()).as_secs()).collect();
         assert!(times.iter().all(|time| bounds.contains(time)), "{times:?}");
         assert!(least == 1 || times.iter().any(|time| *time != times[0]));
     }

@@ -5,7 +5,7 @@ use rand_pcg::rand_core::Rng as _;
 use serde_json::Value;
 
 use super::part::text;
-use crate::pretend::news::{About, Archive, News};
+use crate::pretend::events::{About, EventContent, EventLog};
 use crate::pretend::write::{Verb, Write};
 
 /// The writes of one step.
@@ -14,7 +14,7 @@ pub(super) struct Book<'a> {
     /// The server's time, in seconds and in RFC 3339.
     pub(super) now: i64,
     pub(super) time: String,
-    pub(super) archive: &'a mut Archive,
+    pub(super) event_log: &'a mut EventLog,
     pub(super) rng: &'a mut Pcg64Mcg,
     pub(super) writes: Vec<Write>,
 }
@@ -41,7 +41,7 @@ impl Book<'_> {
             name: text(object, "/metadata/name"),
             uid: text(object, "/metadata/uid"),
         };
-        self.archive.announce(self.now, &News { about, reason, message, component }, &mut self.writes);
+        self.event_log.announce(self.now, &EventContent { about, reason, message, component }, &mut self.writes);
     }
 
     pub(super) fn below(&mut self, limit: u64) -> u64 {

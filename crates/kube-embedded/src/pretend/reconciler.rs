@@ -50,7 +50,7 @@ pub(super) enum Task {
 
 /// The queue of objects of other clients to reconcile.
 #[derive(Debug)]
-pub(super) struct Steward {
+pub(super) struct Reconciler {
     tasks: BTreeSet<Task>,
     /// Pods by the time of their next action; pods of the same time keep their insertion order.
     agenda: BinaryHeap<Reverse<(Duration, u64, Place)>>,
@@ -62,7 +62,7 @@ pub(super) struct Steward {
     rng: Pcg64Mcg,
 }
 
-impl Steward {
+impl Reconciler {
     pub(super) fn new(seed: u64) -> Self {
         Self {
             tasks: BTreeSet::new(),
@@ -119,11 +119,11 @@ impl Steward {
         }
         let now = cluster.clock.now();
         let mut rng = self.rng.clone();
-        let mut archive = std::mem::take(&mut world.archive);
+        let mut event_log = std::mem::take(&mut world.event_log);
         let mut book = Book {
             now: now.as_second(),
             time: cluster.clock.seconds(),
-            archive: &mut archive,
+            event_log: &mut event_log,
             rng: &mut rng,
             writes: Vec::new(),
         };
@@ -135,7 +135,7 @@ impl Steward {
             self.look(cluster, world, task, &mut book);
         }
         let writes = book.writes;
-        (self.rng, world.archive) = (rng, archive);
+        (self.rng, world.event_log) = (rng, event_log);
         writes
     }
 

@@ -5,12 +5,12 @@ use serde_json::Value;
 use tokio::time::Instant;
 
 use super::seconds;
-use crate::say::say;
+use crate::stderr::stderr;
 
 /// Prints each new failure cause once on standard error, and the recovery.
 ///
 /// Runs until the informer stops.
-pub(crate) async fn tell(name: String, informer: Informer<Value>) {
+pub(crate) async fn run(name: String, informer: Informer<Value>) {
     let mut health = informer.watch_health();
     let mut lost: Option<(Instant, String)> = None;
     loop {
@@ -21,13 +21,13 @@ pub(crate) async fn tell(name: String, informer: Informer<Value>) {
                 let since = lost.as_ref().map_or_else(Instant::now, |(since, _)| *since);
                 if lost.as_ref().is_none_or(|(_, known)| *known != why) {
                     let wait = next_try.saturating_duration_since(Instant::now());
-                    say(&format!("! {name}: {why}; trying again in {} and from then on", seconds(wait)));
+                    stderr(&format!("! {name}: {why}; trying again in {} and from then on", seconds(wait)));
                 }
                 lost = Some((since, why));
             }
             Condition::Synced => {
                 if let Some((since, _)) = lost.take() {
-                    say(&format!("! {name}: connected again after {}", seconds(since.elapsed())));
+                    stderr(&format!("! {name}: connected again after {}", seconds(since.elapsed())));
                 }
             }
             Condition::Stopped => return,

@@ -22,15 +22,15 @@ pub(crate) enum Type<'s> {
 
 /// The granularity of ownership.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum Sharing<'s> {
+pub(super) enum Granularity<'s> {
     /// Atomic: the whole value has one set of owners.
-    Whole,
+    Atomic,
     /// Ownership per field.
     Fields,
     /// Ownership per value: `listType: set`.
     Set,
     /// Ownership per item, identified by these key fields: `listType: map`.
-    Items(Vec<&'s str>),
+    Map(Vec<&'s str>),
 }
 
 impl<'s> Type<'s> {
@@ -43,16 +43,16 @@ impl<'s> Type<'s> {
     }
 
     /// The granularity of ownership of a value. A value that does not match its type is atomic.
-    pub(super) fn sharing(self, value: &Value) -> Sharing<'s> {
+    pub(super) fn sharing(self, value: &Value) -> Granularity<'s> {
         match self {
-            Self::Custom(_) => Sharing::Fields,
+            Self::Custom(_) => Granularity::Fields,
             Self::Struct(of) => whole_if(of.atomic),
             Self::Field(field) => match (field.shape, &field.apply) {
-                (_, ApplyRule::Atomic) => Sharing::Whole,
-                (_, ApplyRule::Granular) => Sharing::Fields,
-                (Shape::List(_), ApplyRule::Set) => Sharing::Set,
-                (Shape::List(_), ApplyRule::Keyed(keys)) => Sharing::Items(keys.to_vec()),
-                (Shape::List(_), ApplyRule::Plain) => Sharing::Whole,
+                (_, ApplyRule::Atomic) => Granularity::Atomic,
+                (_, ApplyRule::Granular) => Granularity::Fields,
+                (Shape::List(_), ApplyRule::Set) => Granularity::Set,
+                (Shape::List(_), ApplyRule::Keyed(keys)) => Granularity::Map(keys.to_vec()),
+                (Shape::List(_), ApplyRule::Plain) => Granularity::Atomic,
                 (shape, _) => Self::Element(shape).sharing(value),
             },
             Self::Element(Shape::One(Leaf::Struct(id))) => whole_if(id.resolve().atomic),
@@ -60,16 +60,16 @@ impl<'s> Type<'s> {
                 Leaf::Any | Leaf::StructOrBool(_) | Leaf::StructOrList(_) | Leaf::StructOrStrings(_),
             ))
             | Self::Any => whole_if(!value.is_object()),
-            Self::Element(Shape::Map(_) | Shape::MapOfLists(_)) => Sharing::Fields,
-            Self::Element(Shape::One(_) | Shape::List(_)) => Sharing::Whole,
+            Self::Element(Shape::Map(_) | Shape::MapOfLists(_)) => Granularity::Fields,
+            Self::Element(Shape::One(_) | Shape::List(_)) => Granularity::Atomic,
             Self::Schema(schema) => match schema["type"].as_str() {
                 Some("array") => match schema["x-kubernetes-list-type"].as_str() {
-                    Some("set") => Sharing::Set,
+                    Some("set") => Granularity::Set,
                     Some("map") => {
                         let keys = schema["x-kubernetes-list-map-keys"].as_array().into_iter().flatten();
-                        Sharing::Items(keys.filter_map(Value::as_str).collect())
+                        Granularity::Map(keys.filter_map(Value::as_str).collect())
                     }
-                    _ => Sharing::Whole,
+                    _ => Granularity::Atomic,
                 },
                 Some("object") => whole_if(schema["x-kubernetes-map-type"] == "atomic"),
                 _ => whole_if(!value.is_object()),
@@ -133,8 +133,8 @@ impl<'s> Type<'s> {
     }
 }
 
-fn whole_if<'s>(whole: bool) -> Sharing<'s> {
-    if whole { Sharing::Whole } else { Sharing::Fields }
+fn whole_if<'s>(whole: bool) -> Granularity<'s> {
+    if whole { Granularity::Atomic } else { Granularity::Fields }
 }
 
 /// The path element of an item that is identified by these key fields.

@@ -19,7 +19,7 @@ pub(super) struct About<'a> {
 
 /// The content of an event.
 #[derive(Debug)]
-pub(super) struct News<'a> {
+pub(super) struct EventContent<'a> {
     pub(super) about: About<'a>,
     pub(super) reason: &'static str,
     pub(super) message: String,
@@ -28,33 +28,33 @@ pub(super) struct News<'a> {
 
 /// The existing events, oldest first.
 #[derive(Debug, Default)]
-pub(super) struct Archive {
+pub(super) struct EventLog {
     kept: VecDeque<Target>,
     limit: usize,
     count: u64,
 }
 
-impl Archive {
+impl EventLog {
     pub(super) fn new(limit: usize) -> Self {
         Self { kept: VecDeque::new(), limit, count: 0 }
     }
 
     /// Writes an event of the simulation, and deletes the oldest event if there are too many.
-    pub(super) fn tell(&mut self, now: i64, news: &News<'_>, out: &mut Vec<Write>) {
-        self.write(Author::Story, now, news, out);
+    pub(super) fn tell(&mut self, now: i64, content: &EventContent<'_>, out: &mut Vec<Write>) {
+        self.write(Author::Simulation, now, content, out);
     }
 
     /// Writes an event about objects of other clients, with the server's time.
-    pub(super) fn announce(&mut self, now: i64, news: &News<'_>, out: &mut Vec<Write>) {
-        self.write(Author::Manager(news.component), now, news, out);
+    pub(super) fn announce(&mut self, now: i64, content: &EventContent<'_>, out: &mut Vec<Write>) {
+        self.write(Author::Manager(content.component), now, content, out);
     }
 
-    fn write(&mut self, author: Author, now: i64, news: &News<'_>, out: &mut Vec<Write>) {
+    fn write(&mut self, author: Author, now: i64, content: &EventContent<'_>, out: &mut Vec<Write>) {
         self.count += 1;
         // Named as by client-go: the object's name and a number that increases with time.
-        let name = format!("{}.{:016x}", news.about.name, (now as u64) << 24 | self.count & 0xff_ffff);
-        out.push(Write { verb: Verb::Load(event(&name, now, news)), pod: None, author });
-        let namespace = news.about.namespace.to_owned();
+        let name = format!("{}.{:016x}", content.about.name, (now as u64) << 24 | self.count & 0xff_ffff);
+        out.push(Write { verb: Verb::Load(event(&name, now, content)), pod: None, author });
+        let namespace = content.about.namespace.to_owned();
         self.kept.push_back(Target { api_version: "v1", kind: "Event", namespace, name });
         if self.kept.len() > self.limit
             && let Some(oldest) = self.kept.pop_front()
@@ -64,9 +64,9 @@ impl Archive {
     }
 }
 
-fn event(name: &str, now: i64, news: &News<'_>) -> Value {
-    let About { kind, api_version, namespace, name: object, uid } = news.about;
-    let warning = matches!(news.reason, "BackOff" | "FailedScheduling" | "Unhealthy");
+fn event(name: &str, now: i64, content: &EventContent<'_>) -> Value {
+    let About { kind, api_version, namespace, name: object, uid } = content.about;
+    let warning = matches!(content.reason, "BackOff" | "FailedScheduling" | "Unhealthy");
     let fields = ["count", "firstTimestamp", "involvedObject", "lastTimestamp", "message", "reason", "source", "type"];
     let fields: serde_json::Map<String, Value> = fields.iter().map(|field| (format!("f:{field}"), json!({}))).collect();
     json!({
@@ -77,20 +77,20 @@ fn event(name: &str, now: i64, news: &News<'_>) -> Value {
             "namespace": namespace,
             "creationTimestamp": time(now),
             "managedFields": [{
-                "manager": news.component, "operation": "Update", "apiVersion": "v1", "time": time(now),
+                "manager": content.component, "operation": "Update", "apiVersion": "v1", "time": time(now),
                 "fieldsType": "FieldsV1", "fieldsV1": fields,
             }],
         },
         "involvedObject": {"kind": kind, "namespace": namespace, "name": object, "uid": uid, "apiVersion": api_version},
-        "reason": news.reason,
-        "message": news.message,
-        "source": {"component": news.component},
+        "reason": content.reason,
+        "message": content.message,
+        "source": {"component": content.component},
         "firstTimestamp": time(now),
         "lastTimestamp": time(now),
         "count": 1,
         "type": if warning { "Warning" } else { "Normal" },
         "eventTime": null,
-        "reportingComponent": news.component,
+        "reportingComponent": content.component,
         "reportingInstance": "",
     })
 }

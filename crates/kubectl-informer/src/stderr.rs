@@ -3,6 +3,6 @@
 use std::io::Write as _;
 
 /// Writes a line to standard error; write errors are ignored.
-pub(crate) fn say(text: &str) {
+pub(crate) fn stderr(text: &str) {
     drop(writeln!(std::io::stderr().lock(), "{text}"));
 }

@@ -3,7 +3,7 @@
 use std::collections::HashSet;
 
 use super::fleet::Cordon;
-use super::steward::{Place, Steward, Task, controlled_by};
+use super::reconciler::{Place, Reconciler, Task, controlled_by};
 use super::world::World;
 use super::write::Target;
 use crate::cluster::Cluster;
@@ -14,7 +14,7 @@ const BATCH: usize = 256;
 
 /// Reads the storage logs and distinguishes writes of the simulation from those of other clients.
 #[derive(Debug)]
-pub(super) struct Onlooker {
+pub(super) struct WriteDetector {
     nodes: Log,
     deployments: Log,
     sets: Log,
@@ -32,7 +32,7 @@ struct Log {
     cursor: u64,
 }
 
-impl Onlooker {
+impl WriteDetector {
     /// Starts reading at the current revision. `None` if the server does not serve the required
     /// kinds.
     pub(super) fn new(cluster: &Cluster) -> Option<Self> {
@@ -67,7 +67,7 @@ impl Onlooker {
     }
 
     /// Passes all changes since the last call to the world and the steward.
-    pub(super) fn look(&mut self, cluster: &Cluster, world: &mut World, steward: &mut Steward) {
+    pub(super) fn look(&mut self, cluster: &Cluster, world: &mut World, reconciler: &mut Reconciler) {
         for change in self.nodes.read(cluster) {
             if change.kind == ChangeKind::Updated && !self.written.contains(&change.revision()) {
                 let cordon = if change.object.to_value()["spec"]["unschedulable"] == true {
@@ -83,7 +83,7 @@ impl Onlooker {
             if change.kind == ChangeKind::Deleted {
                 world.let_go(&place.namespace, &place.name);
             } else if !self.written.contains(&change.revision()) {
-                take_over_deployment(place, world, steward);
+                take_over_deployment(place, world, reconciler);
             }
         }
         for change in self.sets.read(cluster) {
@@ -93,37 +93,37 @@ impl Onlooker {
                 continue;
             }
             if let Some(owner) = controlled_by(&change.object.to_value(), "Deployment") {
-                take_over_deployment(owner, world, steward);
+                take_over_deployment(owner, world, reconciler);
             }
-            steward.add(Task::ReplicaSet(place(&change)));
+            reconciler.add(Task::ReplicaSet(place(&change)));
         }
         for change in self.services.read(cluster) {
             match change.kind {
-                ChangeKind::Deleted => steward.service_gone(&place(&change)),
+                ChangeKind::Deleted => reconciler.service_gone(&place(&change)),
                 ChangeKind::Created | ChangeKind::Updated if self.written.contains(&change.revision()) => {}
-                ChangeKind::Created | ChangeKind::Updated => steward.add(Task::Service(place(&change))),
+                ChangeKind::Created | ChangeKind::Updated => reconciler.add(Task::Service(place(&change))),
             }
         }
         for change in self.pods.read(cluster) {
-            self.look_at_pod(&change, world, steward);
+            self.look_at_pod(&change, world, reconciler);
         }
         // All logs have been read completely, so these revisions cannot appear again.
         self.written.clear();
     }
 
-    fn look_at_pod(&mut self, change: &Change, world: &mut World, steward: &mut Steward) {
+    fn look_at_pod(&mut self, change: &Change, world: &mut World, reconciler: &mut Reconciler) {
         let place = place(change);
-        steward.pod_changed(&place.namespace);
+        reconciler.pod_changed(&place.namespace);
         if self.written.contains(&change.revision()) {
             return;
         }
         // A pod is named after its deployment, followed by a hash and a suffix.
         let owner = place.name.rsplitn(3, '-').nth(2).unwrap_or_default();
-        if !world.tells_of(&place.namespace, owner) {
+        if !world.simulates(&place.namespace, owner) {
             if let Some(owner) = controlled_by(&change.object.to_value(), "ReplicaSet") {
-                steward.add(Task::ReplicaSet(owner));
+                reconciler.add(Task::ReplicaSet(owner));
             }
-            return steward.add(Task::Pod(place));
+            return reconciler.add(Task::Pod(place));
         }
         let target = target("v1", "Pod", change);
         match change.kind {
@@ -143,12 +143,12 @@ impl Onlooker {
 
 /// Moves a deployment that another client has changed, and its service, from the world to the
 /// steward.
-fn take_over_deployment(place: Place, world: &mut World, steward: &mut Steward) {
-    if world.tells_of(&place.namespace, &place.name) {
+fn take_over_deployment(place: Place, world: &mut World, reconciler: &mut Reconciler) {
+    if world.simulates(&place.namespace, &place.name) {
         world.let_go(&place.namespace, &place.name);
-        steward.add(Task::Service(place.clone()));
+        reconciler.add(Task::Service(place.clone()));
     }
-    steward.add(Task::Deployment(place));
+    reconciler.add(Task::Deployment(place));
 }
 
 fn place(change: &Change) -> Place {
