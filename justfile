@@ -61,7 +61,7 @@ deny:
     cargo deny --locked check bans licenses sources
 
 # Every crate that is to be published, packaged and built from its package. A library names no release of Kubernetes
-# itself, so the build is told one. Cargo takes what it unpacked of such packages before, in the same place and of the same
+# itself, so the build gets one. Cargo takes what it unpacked of such packages before, in the same place and of the same
 # version, for these: that goes first.
 package:
     rm -rf "${CARGO_HOME:-$HOME/.cargo}"/registry/src/-*/kube{-embedded,-informer,ctl-informer}-*

@@ -2,12 +2,12 @@
 
 mod access;
 mod compaction;
+mod deadline;
 mod definitions;
+mod event_recorder;
 mod kinds;
 mod outages;
-mod patience;
 mod playground;
-mod story;
 mod tokens;
 mod watched;
 mod writer;

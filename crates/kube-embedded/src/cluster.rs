@@ -16,7 +16,7 @@ use crate::storage::{Storage, Window};
 /// Time and size limits, and optional behaviour of the server. The defaults are those of the real
 /// server.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Settings {
+pub(crate) struct ClusterSettings {
     pub(crate) window: Window,
     /// The interval between bookmarks of a watch.
     pub(crate) bookmark_interval: Duration,
@@ -54,7 +54,7 @@ pub enum FirstAccess {
     Served,
 }
 
-impl Default for Settings {
+impl Default for ClusterSettings {
     fn default() -> Self {
         Self {
             window: Window { changes: 20_000, age: Duration::from_secs(300) },
@@ -76,14 +76,14 @@ impl Default for Settings {
 pub(crate) struct Cluster {
     pub(crate) storage: Storage,
     pub(crate) clock: Clock,
-    pub(crate) settings: Settings,
+    pub(crate) settings: ClusterSettings,
     pub(crate) rng: Rng,
     pub(crate) custom_tables: CustomTables,
     registry: RwLock<Arc<Registry>>,
 }
 
 impl Cluster {
-    pub(crate) fn new(settings: Settings) -> Self {
+    pub(crate) fn new(settings: ClusterSettings) -> Self {
         let cluster = Self {
             storage: Storage::new(settings.window),
             clock: Clock::start(),

@@ -2,7 +2,8 @@
 //!
 //! A [`Rule`] selects the requests that fail, how many and from when, and a [`Fault`] defines how.
 //! Rules may be injected and removed while the server runs. Uses `http` and `encoding`, and of
-//! `api` only the error frame of a watch; must not use `storage` or `controllers`.
+//! `api` only access rules, as patterns of requests, and the error frame of a watch; must not use
+//! `storage` or `controllers`.
 //!
 //! ```
 //! use kube_embedded::Verb;

@@ -55,7 +55,7 @@ pub use sample::Sample;
 
 use serde_json::Value;
 
-use layout::Place;
+use layout::PodPlace;
 use pod::Pod;
 use workload::Workload;
 
@@ -85,7 +85,7 @@ impl Generator {
     /// never give the same object.
     #[must_use]
     pub fn pod_at(&self, index: u64, step: u64) -> Sample {
-        let place = Place::of_pod(self.seed, index);
+        let place = PodPlace::of_pod(self.seed, index);
         Pod::new(self.seed, &pod::template(self.seed, place.owner), index, place, step).to_sample()
     }
 
@@ -110,7 +110,7 @@ impl Generator {
         let seed = self.seed;
         let mut last: Option<Workload> = None;
         (0..count).map(move |index| {
-            let place = Place::of_pod(seed, index);
+            let place = PodPlace::of_pod(seed, index);
             let workload = last.take().filter(|workload| workload.owner == place.owner);
             let workload = last.insert(workload.unwrap_or_else(|| pod::template(seed, place.owner)));
             Pod::new(seed, workload, index, place, 0).to_sample()

@@ -56,7 +56,7 @@ pub(crate) struct Kind {
     pub(crate) singular: Text,
     pub(crate) short_names: Vec<Text>,
     pub(crate) categories: Vec<Text>,
-    pub(crate) scope: Scope,
+    pub(crate) scope: ResourceScope,
     /// In discovery order.
     pub(crate) verbs: Vec<Verb>,
     pub(crate) subresources: Vec<Subresource>,
@@ -82,7 +82,7 @@ pub(crate) struct Kind {
 
 /// Whether objects are namespaced.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Scope {
+pub(crate) enum ResourceScope {
     Namespaced,
     Cluster,
 }

@@ -10,7 +10,7 @@ use parking_lot::RwLock;
 use tokio::task::JoinHandle;
 
 use crate::api::access::Access;
-use crate::cluster::{Cluster, Controller, FirstAccess, Settings};
+use crate::cluster::{Cluster, ClusterSettings, Controller, FirstAccess};
 use crate::controllers::crds;
 use crate::controllers::garbage;
 use crate::controllers::namespace_deletion;
@@ -19,7 +19,7 @@ use crate::faults::request_log::{OpenWatch, RequestLog, Seen};
 use crate::http::kubeconfig;
 use crate::http::lifecycle::Lifecycle;
 use crate::http::listener::{Gate, Listener};
-use crate::http::service::{Service, Shared};
+use crate::http::service::{ServerShared, Service};
 use crate::http::tls::Tls;
 use crate::storage;
 
@@ -29,7 +29,7 @@ use crate::storage;
 /// and joins the tasks.
 #[derive(Debug)]
 pub struct Server {
-    shared: Arc<Shared>,
+    shared: Arc<ServerShared>,
     listener: Option<Listener>,
     authority_pem: Option<String>,
     housekeeping: JoinHandle<()>,
@@ -39,7 +39,7 @@ pub struct Server {
 #[derive(Debug, Clone)]
 #[must_use = "a server runs only once it is started"]
 pub struct Builder {
-    settings: Settings,
+    settings: ClusterSettings,
     transport: Transport,
     address: SocketAddr,
     access: Access,
@@ -70,7 +70,7 @@ impl Server {
     /// Returns a builder with the defaults: plain HTTP on a free port of the loopback address.
     pub fn builder() -> Builder {
         Builder {
-            settings: Settings::default(),
+            settings: ClusterSettings::default(),
             transport: Transport::Http,
             address: SocketAddr::new(Ipv4Addr::LOCALHOST.into(), 0),
             access: Access::open(),
@@ -332,7 +332,7 @@ impl Builder {
     #[expect(clippy::unused_async, reason = "starting may have to wait one day, and callers should not change then")]
     pub async fn start(self) -> io::Result<Server> {
         let cluster = Arc::new(Cluster::new(self.settings));
-        let shared = Arc::new(Shared {
+        let shared = Arc::new(ServerShared {
             cluster,
             lifecycle: Lifecycle::new(),
             log: RequestLog::default(),
@@ -359,9 +359,9 @@ impl Builder {
 }
 
 /// Background work of the server: expiry of old changes and the optional controllers.
-async fn housekeeping(shared: Arc<Shared>, age: Duration) {
+async fn housekeeping(shared: Arc<ServerShared>, age: Duration) {
     let cluster = &shared.cluster;
-    let Settings { garbage_collection, namespace_deletion, .. } = cluster.settings;
+    let ClusterSettings { garbage_collection, namespace_deletion, .. } = cluster.settings;
     tokio::join!(
         expire_changes(&shared, age),
         cluster.custom_tables.close_retired(cluster),
@@ -379,7 +379,7 @@ async fn housekeeping(shared: Arc<Shared>, age: Duration) {
 }
 
 /// Expires old changes, ten times per maximum age (at most every 100 ms).
-async fn expire_changes(shared: &Shared, age: Duration) {
+async fn expire_changes(shared: &ServerShared, age: Duration) {
     let mut ticks = tokio::time::interval((age / 10).max(Duration::from_millis(100)));
     loop {
         let now = ticks.tick().await;

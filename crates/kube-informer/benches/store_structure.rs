@@ -253,7 +253,7 @@ impl Structure for DoubleBuffer {
             *map = Arc::new((**self.front.load()).clone());
             missed.clear();
         }
-        let filled = Arc::get_mut(map).expect("nobody else has it yet");
+        let filled = Arc::get_mut(map).expect("not shared yet");
         for object in missed.drain(..).chain([Arc::clone(&object)]) {
             put(filled, &self.hasher, self.hasher.hash_one(&*object.key), object);
         }

@@ -40,7 +40,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
         let mut names: Vec<String> = found.iter().map(described).collect();
         names.sort();
         match names.as_slice() {
-            [] => println!("{address} is nobody's"),
+            [] => println!("no pod has {address}"),
             [one] => println!("{address} is {one}"),
             many => println!("{address} is shared by {}", many.join(" and ")),
         }

@@ -28,7 +28,7 @@ use self::headroom::grow_arena;
 use self::packing::{Compressed, Fresh, PackOutcome, PackedAs, Packing};
 use self::reference::GroupId;
 use self::sizes::Sizes;
-use crate::codec::{Broken, Extent, FieldCutter, Found, Wire, protobuf, scan};
+use crate::codec::{Broken, Extent, FieldCutter, ScannedObject, Wire, protobuf, scan};
 use crate::object::DecodeError;
 use crate::object::Meta;
 
@@ -117,7 +117,7 @@ const ACCEPT_AHEAD: usize = 1 << 20;
 /// Creates objects from received bytes and stores their bodies by one policy. Shared by everything
 /// that belongs to one store.
 #[derive(Clone)]
-pub struct BodyEncoder(Arc<Shared>);
+pub struct BodyEncoder(Arc<EncoderShared>);
 
 /// Where an object came from: determines whether it is likely to change again soon.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -130,7 +130,7 @@ pub enum Arrival {
     InTransit,
 }
 
-struct Shared {
+struct EncoderShared {
     cutter: FieldCutter,
     cold_after: Tick,
     fresh_limit: usize,
@@ -169,7 +169,7 @@ impl BodyEncoder {
 
     fn with_interner(settings: BodyEncoderSettings, interner: Option<Mutex<Interner>>) -> Self {
         let store = Arc::new(StoreContext::new(settings.keep, settings.recent_bytes));
-        Self(Arc::new(Shared {
+        Self(Arc::new(EncoderShared {
             cutter: settings.drop_fields,
             cold_after: settings.cold_after,
             fresh_limit: settings.fresh_bytes,
@@ -241,7 +241,7 @@ impl BodyEncoder {
         Arc::new(Raw::new(meta, context, Body::plain(body)))
     }
 
-    fn listed(&self, meta: Meta, found: &Found<'_>, plain: &[u8]) -> Arc<Raw> {
+    fn listed(&self, meta: Meta, found: &ScannedObject<'_>, plain: &[u8]) -> Arc<Raw> {
         let mut compressor = self.0.compressors.take();
         compressor.load(plain, found, &meta);
         let Compressed { body, context, outcome } = self.compress(&mut compressor, &meta, plain.len());

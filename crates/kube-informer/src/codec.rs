@@ -10,7 +10,7 @@ pub use self::json::fields::FieldCutter;
 pub(crate) use self::json::fields::{find, find_all, path_to};
 pub use self::json::frame::{FrameTooLong, Frames};
 pub use self::json::list::{ListEnd, ListError, ListSplitter};
-pub use self::json::scan::{Deleted, Extent, Found, scan};
+pub use self::json::scan::{Deleted, Extent, ScannedObject, scan};
 pub use self::json::skip::Skip;
 pub use self::json::types::Types;
 pub use self::json::watch::{Change, ServerStatus, StatusCause, StatusDetails, WatchFrame};

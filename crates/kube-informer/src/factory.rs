@@ -168,7 +168,7 @@ impl Factory {
     /// # Ok(())
     /// # }
     /// ```
-    #[must_use = "an informer that nobody holds does not run"]
+    #[must_use = "an informer without handles does not run"]
     #[doc(alias = "InformerFor")]
     #[doc(alias = "GetInformer")]
     pub fn informer<K: Kind>(&self) -> Informer<K> {
@@ -203,7 +203,7 @@ impl Factory {
     /// # Ok(())
     /// # }
     /// ```
-    #[must_use = "an informer that nobody holds does not run"]
+    #[must_use = "an informer without handles does not run"]
     #[doc(alias = "ForResource")]
     pub fn informer_for<K: Object>(&self, resource: ApiResource) -> Informer<K> {
         let content = if K::METADATA_ONLY { Content::Metadata } else { Content::Whole };
@@ -403,7 +403,7 @@ impl Factory {
     /// # Ok(())
     /// # }
     /// ```
-    #[expect(clippy::must_use_candidate, reason = "stops whether or not somebody waits")]
+    #[expect(clippy::must_use_candidate, reason = "stops whether or not it is awaited")]
     pub fn shutdown(&self) -> BoxFuture<'static, ()> {
         let (registry, ending) = (Arc::clone(&self.registry), self.registry.stop());
         Box::pin(async move {

@@ -241,7 +241,7 @@ impl<K: Object> Informer<K> {
     /// # Ok(())
     /// # }
     /// ```
-    #[expect(clippy::must_use_candidate, reason = "stops whether or not somebody waits")]
+    #[expect(clippy::must_use_candidate, reason = "stops whether or not it is awaited")]
     pub fn shutdown(&self) -> BoxFuture<'static, ()> {
         self.core.shutdown()
     }
@@ -414,11 +414,11 @@ impl<K: Object> Informer<K> {
     /// # }
     /// # use k8s_openapi::api::core::v1::ConfigMap;
     /// # use kube_informer::Informer;
-    /// let (tell, told) = std::sync::mpsc::channel();
+    /// let (sender, receiver) = std::sync::mpsc::channel();
     /// let maps = Informer::<ConfigMap>::builder(client).start();
-    /// let teller = maps.on_event(move |event| tell.send(event.key().clone()).unwrap_or_default());
+    /// let teller = maps.on_event(move |event| sender.send(event.key().clone()).unwrap_or_default());
     /// teller.synced().await?; // every initial object has been handled
-    /// assert_eq!(told.try_iter().count(), 2);
+    /// assert_eq!(receiver.try_iter().count(), 2);
     /// # Ok(())
     /// # }
     /// ```
@@ -442,14 +442,14 @@ impl<K: Object> Informer<K> {
     /// # }
     /// # use k8s_openapi::api::core::v1::ConfigMap;
     /// # use kube_informer::Informer;
-    /// let (tell, mut told) = tokio::sync::mpsc::channel(1);
+    /// let (sender, mut receiver) = tokio::sync::mpsc::channel(1);
     /// let maps = Informer::<ConfigMap>::builder(client).start();
     /// let teller = maps.on_event_async(move |event| {
-    ///     let tell = tell.clone();
-    ///     async move { tell.send(event.key().clone()).await.unwrap_or_default() } // waits for capacity without blocking the watch
+    ///     let sender = sender.clone();
+    ///     async move { sender.send(event.key().clone()).await.unwrap_or_default() } // waits for capacity without blocking the watch
     /// });
     /// for _ in 0..3 {
-    ///     assert!(told.recv().await.is_some());
+    ///     assert!(receiver.recv().await.is_some());
     /// }
     /// # drop(teller);
     /// # Ok(())

@@ -165,8 +165,8 @@ where
 /// ```
 /// use kube_informer::reflector::ObjectSource;
 ///
-/// fn is_fresh(whence: ObjectSource) -> bool {
-///     whence == ObjectSource::Watch
+/// fn is_fresh(source: ObjectSource) -> bool {
+///     source == ObjectSource::Watch
 /// }
 /// assert!(!is_fresh(ObjectSource::List));
 /// ```
@@ -265,7 +265,7 @@ impl Reflector {
     #[doc(alias("RunWithContext", "ListAndWatch", "ListAndWatchWithContext"))]
     pub async fn run(self, sink: impl DeltaSink) {
         let Self { source, what, machine, intake, on_error, definition_watch, status, rng } = self;
-        let mut run = Run {
+        let mut run = RunningReflector {
             source,
             what,
             machine,
@@ -294,7 +294,7 @@ impl fmt::Debug for Reflector {
 }
 
 /// A running reflector.
-struct Run<S> {
+struct RunningReflector<S> {
     source: Source,
     what: Arc<str>,
     machine: Machine,
@@ -320,7 +320,7 @@ struct SecondWatch {
     paused: bool,
 }
 
-impl<S: DeltaSink> Run<S> {
+impl<S: DeltaSink> RunningReflector<S> {
     async fn run_loop(&mut self) -> Result<Infallible, SinkClosed> {
         self.step(Input::Start).await?;
         loop {

@@ -13,6 +13,7 @@ use hashbrown::HashSet;
 
 pub use self::delta::{Delta, History, Relist, WatchScope};
 pub use self::event::{Event, FinalState, Origin};
+pub use self::event_order::EventOrder;
 pub use self::events::Events;
 pub use self::ingest::{Ingest, Verdict};
 pub(crate) use self::reader::Feed;
@@ -33,7 +34,7 @@ use self::label_sets::LabelSets;
 use self::listing::Listing;
 use self::prefetch::prefetch_entries;
 use self::progress::{Progress, is_older};
-use self::reader::Shared;
+use self::reader::StoreShared;
 use self::reclaim::Reclaimer;
 use self::slots::Slots;
 use self::state::KeyHashes;
@@ -48,6 +49,7 @@ pub mod delta;
 mod double_buffer;
 pub(crate) mod event;
 mod event_batch;
+mod event_order;
 mod events;
 mod hamt;
 mod index_build;
@@ -91,7 +93,7 @@ mod tombstones;
 #[doc(alias = "ThreadSafeStore")]
 #[doc(alias = "Indexer")]
 pub struct Store {
-    shared: Arc<Shared>,
+    shared: Arc<StoreShared>,
     /// Ahead of what readers see while `apply` runs.
     state: DoubleBuffer,
     reclaimer: Reclaimer,
@@ -128,7 +130,7 @@ impl Store {
     fn hashed(ingest: Ingest, hashing: Hashing) -> Self {
         let state = StoreState::new(hashing);
         Self {
-            shared: Arc::new(Shared::new(state.clone())),
+            shared: Arc::new(StoreShared::new(state.clone())),
             reclaimer: Reclaimer::default(),
             slots: Slots::default(),
             label_sets: LabelSets::new(state.hashing().clone()),

@@ -36,7 +36,7 @@ pub use self::next::Next;
 pub use self::outcome::Outcome;
 pub use self::priority::Priority;
 pub use self::rate_limit::RateLimit;
-use self::shared::{Shared, Time};
+use self::shared::{SharedQueue, Time};
 use self::slots::Cause;
 use crate::store::Origin;
 
@@ -107,7 +107,7 @@ use crate::store::Origin;
 #[doc(alias = "priorityqueue")]
 #[doc(alias("Interface", "Type", "Typed"))]
 pub struct WorkQueue<T> {
-    shared: Arc<Shared<T>>,
+    shared: Arc<SharedQueue<T>>,
 }
 
 impl<T> WorkQueue<T> {
@@ -247,7 +247,7 @@ impl<T> WorkQueue<T> {
         Drain::new(Arc::clone(&self.shared))
     }
 
-    fn from_shared(shared: Shared<T>) -> Self {
+    fn from_shared(shared: SharedQueue<T>) -> Self {
         Self { shared: Arc::new(shared) }
     }
 }

@@ -96,7 +96,7 @@ impl Transcript {
     }
 
     fn log(&self, what: impl Display) {
-        let mut lines = self.0.lock().expect("nobody panics here");
+        let mut lines = self.0.lock().expect("the lock is not poisoned");
         let began = *lines.began.get_or_insert_with(Instant::now);
         let line = format!("{:?} {what}", began.elapsed());
         if let Verbosity::Verbose = lines.verbosity {
@@ -107,7 +107,7 @@ impl Transcript {
 
     /// Appends the requests that the server received.
     fn requests(&self, server: &Server) {
-        let mut lines = self.0.lock().expect("nobody panics here");
+        let mut lines = self.0.lock().expect("the lock is not poisoned");
         let began = *lines.began.get_or_insert_with(Instant::now);
         let requests = server.requests().into_iter();
         let requests = requests.map(|seen| format!("{:?} {} {:?}", seen.at - began, seen.query, seen.code));
@@ -115,7 +115,7 @@ impl Transcript {
     }
 
     fn lines(&self) -> Vec<String> {
-        self.0.lock().expect("nobody panics here").lines.clone()
+        self.0.lock().expect("the lock is not poisoned").lines.clone()
     }
 }
 
@@ -142,14 +142,14 @@ enum Wanted {
 
 struct Handler {
     subset: Subset,
-    story: EventRecorder,
+    recorder: EventRecorder,
     feed: Feed,
 }
 
 /// Records a handler's events, for the checks and for the transcript.
 #[derive(Clone)]
 struct LoggedRecorder {
-    story: EventRecorder,
+    recorder: EventRecorder,
     nth: usize,
     transcript: Transcript,
 }
@@ -157,8 +157,8 @@ struct LoggedRecorder {
 impl LoggedRecorder {
     fn record(&self, event: &Event<ConfigMap>) {
         let version = event.object().version();
-        self.transcript.log(format_args!("handler {} hears {} {version}", self.nth, line(event)));
-        self.story.hear(event);
+        self.transcript.log(format_args!("handler {} receives {} {version}", self.nth, line(event)));
+        self.recorder.record(event);
     }
 }
 
@@ -352,20 +352,21 @@ impl Simulation {
         let subset = if self.rng.random_bool(0.3) { Subset::Even } else { Subset::All };
         let (kind, delay) = (self.rng.random_range(0..4), Duration::from_millis(self.rng.random_range(0..3_000)));
         self.log(format!("add a handler of kind {kind}, {backlog:?}"));
-        let story = EventRecorder::default();
+        let recorder = EventRecorder::default();
         self.added += 1;
         if self.backup.is_some() {
-            story.server_may_go_back();
+            recorder.server_may_go_back();
         }
         let mut handler = self.maps.handler().backlog(backlog);
         if let Subset::Even = subset {
             handler = handler.filter(|map| map.label("value").is_some_and(is_even));
         }
-        let recorder = LoggedRecorder { story: story.clone(), nth: self.added, transcript: self.transcript.clone() };
+        let logged =
+            LoggedRecorder { recorder: recorder.clone(), nth: self.added, transcript: self.transcript.clone() };
         let feed = match kind {
-            0 => Feed::Callback(handler.on_event(move |event| recorder.record(&event))),
+            0 => Feed::Callback(handler.on_event(move |event| logged.record(&event))),
             1 => Feed::Callback(handler.on_event(move |event| {
-                recorder.record(&event);
+                logged.record(&event);
                 if event.key().name() == "m3" {
                     // `resume_unwind` skips the panic hook, which would print thousands of
                     // messages.
@@ -373,23 +374,23 @@ impl Simulation {
                 }
             })),
             2 => Feed::Callback(handler.on_event_async(move |event| {
-                let recorder = recorder.clone();
+                let logged = logged.clone();
                 async move {
                     sleep(delay).await;
-                    recorder.record(&event);
+                    logged.record(&event);
                 }
             })),
             _ => {
                 let mut events = handler.subscribe();
                 Feed::Stream(tokio::spawn(async move {
                     while let Some(event) = events.next().await {
-                        recorder.record(&event);
+                        logged.record(&event);
                         sleep(delay / 10).await;
                     }
                 }))
             }
         };
-        self.handlers.push(Handler { subset, story, feed });
+        self.handlers.push(Handler { subset, recorder, feed });
     }
 
     async fn remove_handler(&mut self) {
@@ -405,7 +406,7 @@ impl Simulation {
             Feed::Stream(task) => task.abort(),
         }
         // Checks the events that it received.
-        handler.story.believed();
+        handler.recorder.objects();
     }
 
     fn change_namespaces(&mut self) {
@@ -413,7 +414,7 @@ impl Simulation {
         let these: Vec<_> = NAMESPACES.into_iter().filter(|_| self.rng.random_bool(0.6)).collect();
         self.log(format!("namespaces {these:?}"));
         self.note_interruption();
-        self.maps.set_namespaces(these.clone()).expect("nobody shares it");
+        self.maps.set_namespaces(these.clone()).expect("it is not shared");
         self.wanted = Wanted::These(these);
     }
 
@@ -425,7 +426,7 @@ impl Simulation {
         let Some(backup) = self.backup.take() else { return };
         self.log("restore");
         for handler in &self.handlers {
-            handler.story.server_may_go_back();
+            handler.recorder.server_may_go_back();
         }
         self.note_interruption();
         self.server.restore(&backup);
@@ -476,11 +477,11 @@ impl Simulation {
             if let Feed::Callback(registration) = &handler.feed {
                 registration.synced().await.expect("it is synced");
             }
-            while handler.story.believed() != wanted {
+            while handler.recorder.objects() != wanted {
                 assert!(
                     began.elapsed() < RECOVERY_TIMEOUT,
                     "handler {nth} believes {:?}, which is not {wanted:?}",
-                    handler.story.believed()
+                    handler.recorder.objects()
                 );
                 sleep(Duration::from_secs(1)).await;
             }

@@ -6,7 +6,7 @@ use kube::core::DynamicObject;
 use kube_informer::{ServerError, SyncError};
 use serde_json::{Value, json};
 
-use super::patience::{eventually, in_time};
+use super::deadline::{eventually, in_time};
 use super::playground::{Playground, Query, bindings, config_maps};
 use super::watched::{Plain, Watched};
 use super::writer::Writer;

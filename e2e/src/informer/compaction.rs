@@ -3,7 +3,7 @@
 use kube_informer::ServerError;
 use serde_json::json;
 
-use super::patience::eventually;
+use super::deadline::eventually;
 use super::playground::{Playground, Query, builtin, config_maps};
 use super::watched::{Plain, Watched};
 use crate::Error;

@@ -4,7 +4,7 @@ use kube::api::{Api, DeleteParams};
 use kube::core::DynamicObject;
 use kube_informer::{ServerError, SyncError};
 
-use super::patience::{eventually, in_time};
+use super::deadline::{eventually, in_time};
 use super::playground::{Playground, Query, definitions};
 use super::watched::{Plain, Watched};
 use super::writer::Writer;

@@ -3,7 +3,7 @@
 use kube_informer::reflector::{ReflectorSettings, Streaming};
 use kube_informer::{Backlog, InformerBuilder, Object, ServerError};
 
-use super::patience::eventually;
+use super::deadline::eventually;
 use super::playground::{Playground, Query};
 use super::watched::{Eager, HandlerFilter, Shape, Watched, eager};
 use super::writer::{Writer, Writing, kinds};
@@ -81,8 +81,8 @@ impl<'a> Scene<'a> {
             let here = Query { namespaces: Some(namespaces.clone()), ..Query::default() };
             let gold = Query { labels: Some("tier=gold"), ..Query::default() };
             let mut whole = Watched::start("streamed", client(), kind, Query::default(), &Eager)?;
-            whole.hear("filtered", HandlerFilter::Gold, Backlog::default());
-            whole.hear("latest", HandlerFilter::All, Backlog::Latest);
+            whole.add_handler("filtered", HandlerFilter::Gold, Backlog::default());
+            whole.add_handler("latest", HandlerFilter::All, Backlog::Latest);
             watched.push(whole);
             watched.push(Watched::start("in pages", client(), kind, here, &InPages)?);
             watched.push(Watched::start("by label", client(), kind, gold, &Eager)?);

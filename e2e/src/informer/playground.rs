@@ -9,7 +9,7 @@ use kube::api::{Api, DeleteParams, ListParams, PostParams};
 use kube::core::{ApiResource, DynamicObject, GroupVersionKind};
 use serde_json::{Value, json};
 
-use super::patience::eventually;
+use super::deadline::eventually;
 use crate::Error;
 use crate::target::Target;
 

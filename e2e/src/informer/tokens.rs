@@ -10,7 +10,7 @@ use kube_informer::ServerError;
 use serde_json::json;
 use tokio::fs;
 
-use super::patience::eventually;
+use super::deadline::eventually;
 use super::playground::{Playground, Query, builtin, config_maps};
 use super::watched::{Eager, Watched};
 use super::writer::Writer;

@@ -13,9 +13,9 @@ use kube_informer::{
 };
 use serde_json::Value;
 
-use super::patience::{eventually, in_time};
+use super::deadline::{eventually, in_time};
+use super::event_recorder::EventRecorder;
 use super::playground::{Content, Playground, Query, bare, by_key, version_of};
-use super::story::Story;
 use crate::Error;
 
 /// The indexed label.
@@ -36,8 +36,8 @@ pub(super) struct Watched {
 
 struct Handler {
     name: &'static str,
-    hears: HandlerFilter,
-    story: Story,
+    filter: HandlerFilter,
+    recorder: EventRecorder,
     registration: Registration,
 }
 
@@ -128,20 +128,20 @@ impl Watched {
         let name = format!("{} {}", resource.plural, name.into());
         let resource = resource.clone();
         let mut watched = Self { name, resource, query, informer, tiers, handlers: Vec::new(), errors, figures };
-        watched.hear("first", HandlerFilter::All, Backlog::default());
+        watched.add_handler("first", HandlerFilter::All, Backlog::default());
         watched.informer.start();
         Ok(watched)
     }
 
     /// Adds a handler.
-    pub(super) fn hear(&mut self, name: &'static str, hears: HandlerFilter, backlog: Backlog) {
-        let story = Story::default();
+    pub(super) fn add_handler(&mut self, name: &'static str, filter: HandlerFilter, backlog: Backlog) {
+        let recorder = EventRecorder::default();
         let mut handler = self.informer.handler().backlog(backlog);
-        if hears == HandlerFilter::Gold {
+        if filter == HandlerFilter::Gold {
             handler = handler.filter(|object| object.label(TIER) == Some("gold"));
         }
-        let registration = handler.on_event(story.handler());
-        self.handlers.push(Handler { name, hears, story, registration });
+        let registration = handler.on_event(recorder.handler());
+        self.handlers.push(Handler { name, filter, recorder, registration });
     }
 
     /// Waits until the cache is synced.
@@ -184,8 +184,8 @@ impl Watched {
     }
 
     /// Whether the first handler received this state of this object.
-    pub(super) fn has_heard(&self, key: &str, version: &str) -> bool {
-        self.handlers.first().is_some_and(|handler| handler.story.has_heard(key, version))
+    pub(super) fn has_received(&self, key: &str, version: &str) -> bool {
+        self.handlers.first().is_some_and(|handler| handler.recorder.has_received(key, version))
     }
 
     /// Waits until the informer reports an error that passes a test.
@@ -199,7 +199,7 @@ impl Watched {
 
     /// Total number of events that handlers received.
     pub(super) fn events(&self) -> usize {
-        self.handlers.iter().map(|handler| handler.story.events()).sum()
+        self.handlers.iter().map(|handler| handler.recorder.events()).sum()
     }
 
     /// Shuts down the informer. Returns the counters of its reflector.
@@ -212,17 +212,17 @@ impl Watched {
 impl Handler {
     fn compare(&self, truth: &BTreeMap<String, Value>) -> Result<(), String> {
         let name = self.name;
-        let believed = self.story.believed().map_err(|wrong| format!("the {name} handler: {wrong}"))?;
+        let received = self.recorder.objects().map_err(|error| format!("the {name} handler: {error}"))?;
         let wanted: BTreeMap<String, String> = truth
             .iter()
-            .filter(|(_, object)| self.hears == HandlerFilter::All || object["metadata"]["labels"][TIER] == "gold")
+            .filter(|(_, object)| self.filter == HandlerFilter::All || object["metadata"]["labels"][TIER] == "gold")
             .map(|(key, object)| (key.clone(), version_of(object)))
             .collect();
-        if believed == wanted {
+        if received == wanted {
             return Ok(());
         }
         let waiting = self.registration.backlog();
-        Err(format!("the {name} handler believes {believed:?}, not {wanted:?}, and {waiting} events wait for it"))
+        Err(format!("the {name} handler received {received:?}, not {wanted:?}, and {waiting} events are queued"))
     }
 }
 

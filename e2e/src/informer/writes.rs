@@ -5,7 +5,7 @@ use kube_informer::reflector::{ReflectorSettings, Streaming};
 use kube_informer::{Backlog, Compression, Discipline, InformerBuilder, Keep, Object, ObjectKey, Selector};
 use serde_json::Value;
 
-use super::patience::eventually;
+use super::deadline::eventually;
 use super::playground::{Content, Playground, Query, by_key};
 use super::watched::{HandlerFilter, Plain, Shape, Watched};
 use super::writer::{Writer, kinds};
@@ -49,7 +49,7 @@ pub(super) async fn run(playground: &Playground) -> Result<String, Error> {
     writer.write(WRITES / 4).await;
     for one in &mut watched {
         one.synced().await?;
-        one.hear("late", HandlerFilter::All, Backlog::default());
+        one.add_handler("late", HandlerFilter::All, Backlog::default());
     }
     let before = writer.written().states.len();
     writer.write(WRITES / 2).await;
@@ -65,7 +65,7 @@ pub(super) async fn run(playground: &Playground) -> Result<String, Error> {
         let states = written.states[before..].iter().filter(|(plural, ..)| *plural == kind.plural);
         // No watch was interrupted, so no state can have been skipped.
         for (_, key, version) in states {
-            if !all[0].has_heard(key, version) {
+            if !all[0].has_received(key, version) {
                 return Err(format!("no handler has heard of {} {key} at {version} (seed {SEED})", kind.plural).into());
             }
         }
@@ -95,8 +95,8 @@ fn watch(playground: &Playground, kind: &ApiResource, namespaces: &[String]) -> 
     };
     let start = |name: &str, query: Query| Watched::start(name, playground.client.clone(), kind, query, &Plain);
     let mut everything = start("everything", Query::default())?;
-    everything.hear("filtered", HandlerFilter::Gold, Backlog::default());
-    everything.hear("latest", HandlerFilter::All, Backlog::Latest);
+    everything.add_handler("filtered", HandlerFilter::Gold, Backlog::default());
+    everything.add_handler("latest", HandlerFilter::All, Backlog::Latest);
     Ok([
         start("in three namespaces", whole.clone())?,
         everything,

@@ -5,7 +5,7 @@ use serde_json::Value;
 use super::metadata::{self, FOREGROUND, ORPHAN};
 use crate::encoding::json;
 use crate::http::status::Cause;
-use crate::kinds::{Kind, NameRule, Scope};
+use crate::kinds::{Kind, NameRule, ResourceScope};
 use crate::storage::selector::{label_value_problem, qualified_name_problems};
 
 const MAX_ANNOTATIONS_BYTES: usize = 256 * 1024;
@@ -24,7 +24,7 @@ pub(crate) fn created(kind: &Kind, object: &Value) -> Vec<Cause> {
         let problems = kind.behaviour.name_rule.problems(name).into_iter();
         causes.extend(problems.map(|why| Cause::invalid("metadata.name", quoted(name), why)));
     }
-    if kind.scope == Scope::Namespaced {
+    if kind.scope == ResourceScope::Namespaced {
         let namespace = metadata::text(object, "namespace");
         let problems = NameRule::DnsLabel.problems(namespace).into_iter();
         causes.extend(problems.map(|why| Cause::invalid("metadata.namespace", quoted(namespace), why)));

@@ -2,7 +2,7 @@
 
 use crate::encoding::escape::push_string;
 use crate::http::request::Verb;
-use crate::kinds::{GroupVersion, Kind, Part, Registry, Scope, Text};
+use crate::kinds::{GroupVersion, Kind, Part, Registry, ResourceScope, Text};
 
 /// The two roots of the API.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -15,12 +15,12 @@ pub(crate) enum Root {
 
 /// Review resources, which can only be created and are not stored: group, singular name, kind and
 /// scope, in order.
-const REVIEWS: [(&str, &str, &str, Scope); 5] = [
-    ("authentication.k8s.io", "selfsubjectreview", "SelfSubjectReview", Scope::Cluster),
-    ("authorization.k8s.io", "localsubjectaccessreview", "LocalSubjectAccessReview", Scope::Namespaced),
-    ("authorization.k8s.io", "selfsubjectaccessreview", "SelfSubjectAccessReview", Scope::Cluster),
-    ("authorization.k8s.io", "selfsubjectrulesreview", "SelfSubjectRulesReview", Scope::Cluster),
-    ("authorization.k8s.io", "subjectaccessreview", "SubjectAccessReview", Scope::Cluster),
+const REVIEWS: [(&str, &str, &str, ResourceScope); 5] = [
+    ("authentication.k8s.io", "selfsubjectreview", "SelfSubjectReview", ResourceScope::Cluster),
+    ("authorization.k8s.io", "localsubjectaccessreview", "LocalSubjectAccessReview", ResourceScope::Namespaced),
+    ("authorization.k8s.io", "selfsubjectaccessreview", "SelfSubjectAccessReview", ResourceScope::Cluster),
+    ("authorization.k8s.io", "selfsubjectrulesreview", "SelfSubjectRulesReview", ResourceScope::Cluster),
+    ("authorization.k8s.io", "subjectaccessreview", "SubjectAccessReview", ResourceScope::Cluster),
 ];
 
 /// Whether a group is built in.
@@ -37,7 +37,7 @@ fn served(registry: &Registry) -> Vec<GroupVersion<'_>> {
     all
 }
 
-fn reviews(group: &str) -> impl Iterator<Item = &'static (&'static str, &'static str, &'static str, Scope)> {
+fn reviews(group: &str) -> impl Iterator<Item = &'static (&'static str, &'static str, &'static str, ResourceScope)> {
     REVIEWS.iter().filter(move |review| review.0 == group)
 }
 
@@ -59,7 +59,7 @@ pub(crate) fn aggregated(registry: &Registry, root: Root) -> Vec<u8> {
             out.raw(r#","resources":["#);
             out.list(&version.kinds, |out, kind| out.aggregated_resource(kind));
             out.list(reviews(version.group), |out, (_, name, kind, scope)| {
-                let scope = if *scope == Scope::Namespaced { "Namespaced" } else { "Cluster" };
+                let scope = if *scope == ResourceScope::Namespaced { "Namespaced" } else { "Cluster" };
                 out.raw(&format!(
                     r#"{{"resource":"{name}s","responseKind":{{"group":"","version":"","kind":"{kind}"}},"scope":"{scope}","singularResource":"{name}","verbs":["create"]}}"#
                 ));
@@ -122,7 +122,7 @@ pub(crate) fn resource_list(registry: &Registry, group: &str, version: &str) -> 
     out.raw(r#","resources":["#);
     out.list(&served.kinds, |out, kind| out.resource(kind));
     out.list(reviews(group), |out, (_, name, kind, scope)| {
-        let namespaced = *scope == Scope::Namespaced;
+        let namespaced = *scope == ResourceScope::Namespaced;
         out.raw(&format!(
             r#"{{"name":"{name}s","singularName":"{name}","namespaced":{namespaced},"kind":"{kind}","verbs":["create"]}}"#
         ));
@@ -182,7 +182,7 @@ impl Document {
         self.text("resource", &kind.plural);
         self.response_kind(kind);
         self.raw(",");
-        self.text("scope", if kind.scope == Scope::Namespaced { "Namespaced" } else { "Cluster" });
+        self.text("scope", if kind.scope == ResourceScope::Namespaced { "Namespaced" } else { "Cluster" });
         self.raw(",");
         self.text("singularResource", &kind.singular);
         self.verbs(&kind.verbs);
@@ -239,7 +239,7 @@ impl Document {
             self.raw(r#","singularName":"""#);
             match sub.part {
                 Part::Scale => {
-                    let namespaced = kind.scope == Scope::Namespaced;
+                    let namespaced = kind.scope == ResourceScope::Namespaced;
                     self.raw(&format!(
                         r#","namespaced":{namespaced},"group":"autoscaling","version":"v1","kind":"Scale""#
                     ));
@@ -252,7 +252,7 @@ impl Document {
     }
 
     fn namespaced(&mut self, kind: &Kind) {
-        let namespaced = kind.scope == Scope::Namespaced;
+        let namespaced = kind.scope == ResourceScope::Namespaced;
         self.raw(&format!(r#","namespaced":{namespaced},"#));
         self.text("kind", &kind.kind);
     }

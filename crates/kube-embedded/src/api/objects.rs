@@ -20,7 +20,7 @@ use crate::controllers::namespaces;
 use crate::http::negotiate::Form;
 use crate::http::reply::{Content, Reply};
 use crate::http::status::Status;
-use crate::kinds::{Kind, Part, Registry, Scope};
+use crate::kinds::{Kind, Part, Registry, ResourceScope};
 use crate::server::Server;
 use crate::storage::{Key, Object, Span};
 
@@ -284,14 +284,14 @@ impl<'s> Objects<'s> {
 
     /// The namespace that was set; `None` for cluster-scoped kinds.
     fn selected_namespace(&self) -> Option<&str> {
-        self.namespace.as_deref().filter(|_| self.kind().scope == Scope::Namespaced)
+        self.namespace.as_deref().filter(|_| self.kind().scope == ResourceScope::Namespaced)
     }
 
     /// The namespace in which objects are looked up by name.
     fn target_namespace(&self) -> Option<&str> {
         match self.kind().scope {
-            Scope::Cluster => None,
-            Scope::Namespaced => Some(self.namespace.as_deref().unwrap_or(DEFAULT_NAMESPACE)),
+            ResourceScope::Cluster => None,
+            ResourceScope::Namespaced => Some(self.namespace.as_deref().unwrap_or(DEFAULT_NAMESPACE)),
         }
     }
 

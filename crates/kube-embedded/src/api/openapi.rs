@@ -18,7 +18,7 @@ use crate::clock::Clock;
 use crate::http::body::Body;
 use crate::http::reply;
 use crate::http::request::Head;
-use crate::kinds::{Kind, Registry, Scope};
+use crate::kinds::{Kind, Registry, ResourceScope};
 
 const V3: &str = "/openapi/v3";
 
@@ -198,7 +198,7 @@ fn describe(kind: &Kind, paths: &mut Map<String, Value>, schemas: &mut Map<Strin
     });
     schemas.insert(format!("{name}.{}", kind.kind), schema);
     schemas.insert(format!("{name}.{}", kind.list_kind), list);
-    let scope = if kind.scope == Scope::Namespaced { "/namespaces/{namespace}" } else { "" };
+    let scope = if kind.scope == ResourceScope::Namespaced { "/namespaces/{namespace}" } else { "" };
     let collection = format!("/apis/{}/{}{scope}/{}", kind.group, kind.version, kind.plural);
     let reference = json!({"$ref": format!("#/components/schemas/{name}.{}", kind.kind)});
     let answer = json!({"200": {"description": "OK", "content": {"application/json": {"schema": reference}}}});

@@ -7,7 +7,7 @@ use ring::digest::{SHA512, digest};
 use super::discovery::{self, Root};
 use crate::encoding::protobuf;
 use crate::http::body::Body;
-use crate::http::negotiate::{Encoding, Layout, Place, Unacceptable, accepts_json};
+use crate::http::negotiate::{Encoding, EndpointKind, Layout, Unacceptable, accepts_json};
 use crate::http::reply;
 use crate::http::request::Head;
 use crate::http::status::Status;
@@ -36,7 +36,7 @@ pub(crate) fn answer(head: &Head) -> Result<Option<Response<Body>>, Status> {
     let path = head.uri.path();
     if is_read_only(path) {
         if !accepts_json(&head.headers) {
-            return Err(Unacceptable::Media.status(Place::Document));
+            return Err(Unacceptable::Media.status(EndpointKind::Document));
         }
         // The only document that is always indented, regardless of the client.
         return Ok(Some(reply::json_response(200, VERSION, &head.wish, Layout::Pretty)));

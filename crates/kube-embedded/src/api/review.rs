@@ -7,7 +7,7 @@ use super::access::{Access, Action, Attributes, User};
 use crate::admission::decode;
 use crate::encoding::json::{encode_metadata, encode_ordered, encode_sorted};
 use crate::http::request::{ResourcePath, Verb};
-use crate::http::service::Shared;
+use crate::http::service::ServerShared;
 use crate::http::status::{Cause, Status};
 
 const AUTHORIZATION: &str = "authorization.k8s.io";
@@ -58,7 +58,7 @@ pub(crate) fn kind(path: &ResourcePath) -> &'static str {
 /// # Errors
 ///
 /// 400 for a malformed body, 422 for an invalid review.
-pub(crate) fn review(shared: &Shared, path: &ResourcePath, user: &User, body: &[u8]) -> Result<Vec<u8>, Status> {
+pub(crate) fn review(shared: &ServerShared, path: &ResourcePath, user: &User, body: &[u8]) -> Result<Vec<u8>, Status> {
     let Some(requested) = requested(path) else { return Err(Status::unknown_resource()) };
     let (object, _) = decode::parse(body)
         .map_err(|why| Status::bad_request(format!("couldn't get version/kind; json parse error: {why}")))?;

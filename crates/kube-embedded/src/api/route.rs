@@ -26,14 +26,14 @@ use crate::cluster::Cluster;
 use crate::encoding::protobuf;
 use crate::faults::request_log::OpenWatch;
 use crate::http::body::{Body, StreamBody};
-use crate::http::negotiate::{Encoding, Form, Negotiated, Place, Served, Unacceptable, check_table};
+use crate::http::negotiate::{Encoding, EndpointKind, Form, Negotiated, Served, Unacceptable, check_table};
 use crate::http::query::{ListOptions, ListVerb, parse_duration};
 use crate::http::reply::{self, Content, Reply};
 use crate::http::request::{Head, ResourcePath, Target, Verb};
 use crate::http::request_body::{Binary, json_body};
-use crate::http::service::Shared;
+use crate::http::service::ServerShared;
 use crate::http::status::Status;
-use crate::kinds::{Kind, Part, Registry, Scope};
+use crate::kinds::{Kind, Part, Registry, ResourceScope};
 use crate::storage::Key;
 
 /// An error response.
@@ -75,7 +75,12 @@ impl From<Response<Body>> for Answer {
 const PAGE_NOT_FOUND: Refusal = Refusal::Text(404, "404 page not found\n");
 
 /// Handles a request.
-pub(crate) async fn route(shared: &Arc<Shared>, head: &Head, user: &User, body: Bytes) -> Result<Answer, Refusal> {
+pub(crate) async fn route(
+    shared: &Arc<ServerShared>,
+    head: &Head,
+    user: &User,
+    body: Bytes,
+) -> Result<Answer, Refusal> {
     let registry = shared.cluster.registry();
     match &head.target {
         Target::Resource(path) if review::is_review(path) => {
@@ -94,7 +99,7 @@ pub(crate) async fn route(shared: &Arc<Shared>, head: &Head, user: &User, body: 
 }
 
 /// Handles a request that is not for a resource.
-fn document(shared: &Shared, registry: &Registry, head: &Head) -> Result<Response<Body>, Refusal> {
+fn document(shared: &ServerShared, registry: &Registry, head: &Head) -> Result<Response<Body>, Refusal> {
     match &head.target {
         Target::Groups { core } => {
             let root = if *core { Root::Api } else { Root::Apis };
@@ -143,7 +148,7 @@ fn only_get(head: &Head) -> Result<(), Status> {
 /// Rejects unknown media types, for documents that have their own route in the real server.
 fn check_media_type(head: &Head) -> Result<(), Status> {
     match head.form {
-        Err(Unacceptable::Media) => Err(Unacceptable::Media.status(Place::Object)),
+        Err(Unacceptable::Media) => Err(Unacceptable::Media.status(EndpointKind::Object)),
         _ => Ok(()),
     }
 }
@@ -152,7 +157,7 @@ fn check_media_type(head: &Head) -> Result<(), Status> {
 fn document_response(head: &Head, document: &[u8]) -> Result<Response<Body>, Refusal> {
     match head.wish.plain {
         Some(writing) => Ok(reply::document(200, document, &head.wish, writing)),
-        None => Err(Unacceptable::Transform.status(Place::Object).into()),
+        None => Err(Unacceptable::Transform.status(EndpointKind::Object).into()),
     }
 }
 
@@ -166,7 +171,7 @@ fn unknown(registry: &Registry, group: &str) -> Refusal {
 }
 
 async fn resource(
-    shared: &Arc<Shared>,
+    shared: &Arc<ServerShared>,
     registry: &Registry,
     head: &Head,
     path: &ResourcePath,
@@ -175,8 +180,8 @@ async fn resource(
     let kind = find(registry, path)?;
     let verb = verb(&kind, head, path)?;
     let place = match verb {
-        Verb::List | Verb::Watch => Place::Collection,
-        _ => Place::Object,
+        Verb::List | Verb::Watch => EndpointKind::Collection,
+        _ => EndpointKind::Object,
     };
     let (wish, form) = match kind.is_custom() {
         true => Negotiated::read(&head.headers, &head.query, Served::Custom),
@@ -327,7 +332,7 @@ async fn change(
     }
 }
 
-async fn watch(shared: &Arc<Shared>, head: &Head, path: &ResourcePath, view: View) -> Result<Answer, Refusal> {
+async fn watch(shared: &Arc<ServerShared>, head: &Head, path: &ResourcePath, view: View) -> Result<Answer, Refusal> {
     let mut options = ListOptions::parse(&head.query, ListVerb::Watch)?;
     if let Some(name) = &path.name {
         fix_name(&mut options, name)?;
@@ -373,8 +378,8 @@ fn find(registry: &Registry, path: &ResourcePath) -> Result<Arc<Kind>, Refusal> 
     let unknown = || unknown(registry, &path.group);
     let kind = registry.find(&path.group, &path.version, &path.resource).ok_or_else(unknown)?;
     let scope_matches = match kind.scope {
-        Scope::Cluster => path.namespace.is_none(),
-        Scope::Namespaced => path.namespace.is_some() || path.name.is_none(),
+        ResourceScope::Cluster => path.namespace.is_none(),
+        ResourceScope::Namespaced => path.namespace.is_some() || path.name.is_none(),
     };
     let part_exists = match path.subresource.as_deref() {
         None => true,
@@ -401,10 +406,10 @@ fn verb(kind: &Kind, head: &Head, path: &ResourcePath) -> Result<Verb, Refusal> 
         (Verb::Create, Some(_)) => return Err(refused()),
         (Verb::Update, None) if custom => return Err(Status::bad_request("name must be provided").into()),
         (Verb::Update | Verb::Patch, None) => return Err(refused()),
-        (Verb::Create, None) if kind.scope == Scope::Namespaced && path.namespace.is_none() => {
+        (Verb::Create, None) if kind.scope == ResourceScope::Namespaced && path.namespace.is_none() => {
             return Err(if custom { PAGE_NOT_FOUND } else { refused() });
         }
-        (Verb::DeleteCollection, None) if kind.scope == Scope::Namespaced && path.namespace.is_none() => {
+        (Verb::DeleteCollection, None) if kind.scope == ResourceScope::Namespaced && path.namespace.is_none() => {
             return Err(refused());
         }
         _ => {}

@@ -20,7 +20,7 @@ use crate::api::write::{Authorship, Write};
 use crate::api::write_options::WriteOptions;
 use crate::cluster::Cluster;
 use crate::http::negotiate::Form;
-use crate::kinds::{Registry, Scope};
+use crate::kinds::{Registry, ResourceScope};
 use crate::storage::{Change, ChangeKind, Key, Object, Span, TableId};
 
 /// Changes read from a table per batch.
@@ -285,8 +285,8 @@ impl Actor<'_> {
         let (group, version) = api_version.split_once('/').unwrap_or(("", api_version));
         let kind = self.registry.by_kind(group, version, text("kind"))?;
         let key = match kind.scope {
-            Scope::Cluster => Key::new(None, text("name")),
-            Scope::Namespaced => Key::new(Some(dependent.namespace()?), text("name")),
+            ResourceScope::Cluster => Key::new(None, text("name")),
+            ResourceScope::Namespaced => Key::new(Some(dependent.namespace()?), text("name")),
         };
         Some(self.cluster.storage.get(&kind.storage, &key).map(|owner| owner.to_value()))
     }

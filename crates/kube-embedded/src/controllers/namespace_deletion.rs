@@ -15,7 +15,7 @@ use crate::api::write::{Authorship, Write};
 use crate::api::write_options::{FieldValidation, WriteOptions};
 use crate::cluster::Cluster;
 use crate::http::negotiate::Form;
-use crate::kinds::{Kind, Registry, Scope};
+use crate::kinds::{Kind, Registry, ResourceScope};
 use crate::storage::{Object, Span};
 
 /// Objects deleted before the task yields.
@@ -83,8 +83,11 @@ fn empty(cluster: &Cluster, namespace: &str) -> Progress {
 
 /// The namespaced kinds, one per storage table.
 fn kinds(registry: &Registry) -> Vec<Arc<Kind>> {
-    let mut tables: Vec<_> =
-        registry.kinds().filter(|kind| kind.scope == Scope::Namespaced).map(|kind| kind.storage.clone()).collect();
+    let mut tables: Vec<_> = registry
+        .kinds()
+        .filter(|kind| kind.scope == ResourceScope::Namespaced)
+        .map(|kind| kind.storage.clone())
+        .collect();
     tables.sort();
     tables.dedup();
     tables.iter().filter_map(|table| registry.stored(table)).collect()

@@ -25,11 +25,11 @@ const BEFORE_CUT: Duration = Duration::from_millis(20);
 pub(crate) struct FaultyBody<B> {
     inner: Pin<Box<B>>,
     editor: Editor,
-    state: State,
+    state: BodyState,
     lifetime: Option<Lifetime>,
 }
 
-enum State {
+enum BodyState {
     New,
     Open,
     Cutting(Pin<Box<Sleep>>),
@@ -47,18 +47,18 @@ impl<B> FaultyBody<B> {
         lifetime: Lifetime,
     ) -> Self {
         let editor = Editor::new(faults, encoding);
-        Self { inner: Box::pin(inner), editor, state: State::New, lifetime: Some(lifetime) }
+        Self { inner: Box::pin(inner), editor, state: BodyState::New, lifetime: Some(lifetime) }
     }
 
     /// Enters the state that the edit requires, and returns the bytes to send.
     fn follow(&mut self, edited: Edited) -> Option<Bytes> {
         match edited.stop {
-            None => self.state = State::Open,
-            Some(Stop::End) => self.state = State::Ended,
-            Some(Stop::Cut) => self.state = State::Cutting(Box::pin(sleep(BEFORE_CUT))),
+            None => self.state = BodyState::Open,
+            Some(Stop::End) => self.state = BodyState::Ended,
+            Some(Stop::Cut) => self.state = BodyState::Cutting(Box::pin(sleep(BEFORE_CUT))),
             Some(Stop::Stall) => {
                 let lifetime = self.lifetime.take();
-                self.state = State::Stalled(Box::pin(async move {
+                self.state = BodyState::Stalled(Box::pin(async move {
                     match lifetime {
                         Some(mut lifetime) => lifetime.ended().await,
                         None => std::future::pending().await,
@@ -78,32 +78,32 @@ impl<B: http_body::Body<Data = Bytes, Error = io::Error>> http_body::Body for Fa
         let this = &mut *self;
         loop {
             let edited = match &mut this.state {
-                State::New => this.editor.begin(),
-                State::Open => match ready!(this.inner.as_mut().poll_frame(cx)) {
+                BodyState::New => this.editor.begin(),
+                BodyState::Open => match ready!(this.inner.as_mut().poll_frame(cx)) {
                     Some(Ok(frame)) => match frame.into_data() {
                         Ok(data) => this.editor.push(data),
                         Err(other) => return Poll::Ready(Some(Ok(other))),
                     },
                     Some(Err(error)) => {
-                        this.state = State::Ended;
+                        this.state = BodyState::Ended;
                         return Poll::Ready(Some(Err(error)));
                     }
                     None => this.editor.finish(),
                 },
-                State::Cutting(pause) => {
+                BodyState::Cutting(pause) => {
                     ready!(pause.as_mut().poll(cx));
-                    this.state = State::Ended;
+                    this.state = BodyState::Ended;
                     return Poll::Ready(Some(Err(io::ErrorKind::ConnectionReset.into())));
                 }
-                State::Stalled(ended) => {
+                BodyState::Stalled(ended) => {
                     let ending = ready!(ended.as_mut().poll(cx));
-                    this.state = State::Ended;
+                    this.state = BodyState::Ended;
                     return Poll::Ready(match ending {
                         Ending::Closed => None,
                         Ending::Cut => Some(Err(io::ErrorKind::ConnectionReset.into())),
                     });
                 }
-                State::Ended => return Poll::Ready(None),
+                BodyState::Ended => return Poll::Ready(None),
             };
             if let Some(bytes) = this.follow(edited) {
                 return Poll::Ready(Some(Ok(Frame::data(bytes))));

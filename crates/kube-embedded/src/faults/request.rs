@@ -1,5 +1,6 @@
 //! The properties of a request that rules can match.
 
+use crate::api::access::Action;
 use crate::http::query::Query;
 use crate::http::request::{Head, ResourcePath, Target, Verb};
 
@@ -68,5 +69,20 @@ impl<'a> Request<'a> {
     #[must_use]
     pub fn user(&self) -> &'a str {
         self.user
+    }
+
+    /// The request as an access rule sees it.
+    pub(super) fn action(&self) -> Action<'a> {
+        match self.resource {
+            Some(path) => Action::Resource {
+                verb: self.verb,
+                group: &path.group,
+                resource: &path.resource,
+                subresource: path.subresource.as_deref(),
+                namespace: path.namespace.as_deref(),
+                name: path.name.as_deref(),
+            },
+            None => Action::path("", self.path),
+        }
     }
 }

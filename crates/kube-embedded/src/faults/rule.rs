@@ -6,13 +6,14 @@ use std::time::Duration;
 
 use super::request::Request;
 use super::{Fault, Stage};
+use crate::api::access::{self, Attributes, User};
 use crate::http::request::Verb;
 
 /// Which requests fail, how many, from when, and how.
 ///
-/// A new rule matches every request, always; each method narrows it down. Several verbs are
-/// alternatives, as are several resources, namespaces or users; all other conditions must hold
-/// together.
+/// A new rule matches every request, always; each method narrows it down. The pattern is that of
+/// an [`access::Rule`](crate::access::Rule): several verbs are alternatives, as are several
+/// resources, namespaces, names or users; all other conditions must hold together.
 #[derive(Debug, Clone)]
 #[must_use = "a rule does nothing until it is injected"]
 pub struct Rule {
@@ -20,10 +21,7 @@ pub struct Rule {
     pub(super) times: Times,
     pub(super) skip: u64,
     pub(super) delay: Duration,
-    verbs: Vec<Verb>,
-    resources: Vec<(String, String)>,
-    namespaces: Vec<String>,
-    users: Vec<String>,
+    pattern: access::Rule,
     predicates: Vec<Predicate>,
 }
 
@@ -41,44 +39,46 @@ impl Rule {
             times: Times::Always,
             skip: 0,
             delay: Duration::ZERO,
-            verbs: Vec::new(),
-            resources: Vec::new(),
-            namespaces: Vec::new(),
-            users: Vec::new(),
+            pattern: access::Rule::new(),
             predicates: Vec::new(),
         }
     }
 
     /// Matches requests with this verb.
-    pub fn verb(mut self, verb: Verb) -> Self {
-        self.verbs.push(verb);
-        self
+    pub fn verb(self, verb: Verb) -> Self {
+        self.matching(|pattern| pattern.verb(verb))
     }
 
     /// Matches requests with one of these verbs.
-    pub fn verbs(mut self, verbs: impl IntoIterator<Item = Verb>) -> Self {
-        self.verbs.extend(verbs);
-        self
+    pub fn verbs(self, verbs: impl IntoIterator<Item = Verb>) -> Self {
+        self.matching(|pattern| pattern.verbs(verbs))
     }
 
     /// Matches requests for this resource and its subresources, by group (`""` for the core group)
-    /// and plural name.
-    pub fn resource(mut self, group: impl Into<String>, plural: impl Into<String>) -> Self {
-        self.resources.push((group.into(), plural.into()));
-        self
+    /// and plural name; with `pods/status` only those for that subresource.
+    pub fn resource(self, group: impl Into<String>, resource: impl AsRef<str>) -> Self {
+        let (group, resource) = (group.into(), resource.as_ref());
+        if resource.contains('/') {
+            return self.matching(|pattern| pattern.resource(group, resource));
+        }
+        let subresources = format!("{resource}/*");
+        self.matching(|pattern| pattern.resource(group.clone(), resource).resource(group, &subresources))
     }
 
     /// Matches requests for an object or a collection in this namespace. Requests for all
     /// namespaces do not match.
-    pub fn namespace(mut self, namespace: impl Into<String>) -> Self {
-        self.namespaces.push(namespace.into());
-        self
+    pub fn namespace(self, namespace: impl Into<String>) -> Self {
+        self.matching(|pattern| pattern.namespace(namespace))
+    }
+
+    /// Matches requests for the object with this name.
+    pub fn name(self, name: impl Into<String>) -> Self {
+        self.matching(|pattern| pattern.name(name))
     }
 
     /// Matches requests of this user.
-    pub fn user(mut self, name: impl Into<String>) -> Self {
-        self.users.push(name.into());
-        self
+    pub fn user(self, name: impl Into<String>) -> Self {
+        self.matching(|pattern| pattern.user(name))
     }
 
     /// Matches requests whose path has this prefix.
@@ -131,18 +131,13 @@ impl Rule {
     }
 
     pub(super) fn fits(&self, request: &Request<'_>) -> bool {
-        let (verb, resource) = (request.verb(), request.resource());
-        let one_of = |wanted: &[String], is: Option<&str>| {
-            wanted.is_empty() || is.is_some_and(|is| wanted.iter().any(|wanted| wanted == is))
-        };
-        let resource_fits =
-            |is: (&str, &str)| self.resources.iter().any(|(group, plural)| (group.as_str(), plural.as_str()) == is);
-        (self.fault.stage() != Stage::Events || verb == Some(Verb::Watch))
-            && (self.verbs.is_empty() || verb.is_some_and(|verb| self.verbs.contains(&verb)))
-            && (self.resources.is_empty() || resource.is_some_and(resource_fits))
-            && one_of(&self.namespaces, request.namespace())
-            && one_of(&self.users, Some(request.user()))
+        (self.fault.stage() != Stage::Events || request.verb() == Some(Verb::Watch))
+            && self.pattern.fits(&Attributes { user: &User::new(request.user()), action: request.action() })
             && self.predicates.iter().all(|predicate| (predicate.0)(request))
+    }
+
+    fn matching(self, narrow: impl FnOnce(access::Rule) -> access::Rule) -> Self {
+        Self { pattern: narrow(self.pattern), ..self }
     }
 }
 

@@ -254,6 +254,25 @@ async fn a_rule_means_only_the_requests_it_names() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_rule_may_name_an_object_or_a_subresource() {
+    const POD: &str = "/api/v1/namespaces/web/pods/a";
+    const STATUS: &str = "/api/v1/namespaces/web/pods/a/status";
+    let all = || Rule::new(Fault::Disconnect);
+    for (rule, pod, status) in [
+        (all().resource("", "pods"), true, true),
+        (all().resource("", "pods/status"), false, true),
+        (all().resource("", "pods/log"), false, false),
+        (all().name("a"), true, true),
+        (all().name("b").name("a").resource("", "pods/status"), false, true),
+        (all().name("b"), false, false),
+    ] {
+        let faults = Faults::new();
+        faults.inject(rule.clone());
+        assert_eq!((fails(&faults, POD), fails(&faults, STATUS)), (pod, status), "{rule:?}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_rule_lets_some_pass_then_fires_so_often_and_no_more() {
     let faults = Faults::new();
     let handle = faults.inject(Rule::new(Fault::Disconnect).verb(Verb::List).after(2).times(3));

@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use super::course::{PodProgress, Stage};
-use super::layout::{Block, Owner, Place};
+use super::layout::{Block, Owner, PodPlace};
 use super::pod::{Pod, template};
 use super::rng::{Domain, SampleRng, mix};
 use super::workload::Workload;
@@ -69,8 +69,8 @@ impl App {
         let Owner::Deployment { block, role } = self.workload.owner else { return Vec::new() };
         let pods = Block::of(self.seed, block).pods_of_deployment(role).take(count as usize);
         pods.map(|index| {
-            let place = Place::of_pod(self.seed, index);
-            let place = Place { node: place.node % nodes, ..place };
+            let place = PodPlace::of_pod(self.seed, index);
+            let place = PodPlace { node: place.node % nodes, ..place };
             let life = Pod::new(self.seed, &self.workload, index, place, 0).life;
             Member { index, serial: place.replica, node: place.node, course: PodProgress::of(&life) }
         })
@@ -218,7 +218,7 @@ impl App {
 
     /// The pod in its generated state.
     fn generated_pod(&self, member: &Member) -> Pod<'_> {
-        let place = Place { owner: self.workload.owner, replica: member.serial, node: member.node };
+        let place = PodPlace { owner: self.workload.owner, replica: member.serial, node: member.node };
         Pod::new(self.seed, &self.workload, member.index, place, 0)
     }
 }

@@ -94,14 +94,14 @@ impl Owner {
 
 /// The owner and the node of a pod.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Place {
+pub(super) struct PodPlace {
     pub(super) owner: Owner,
     /// Index among the pods of the owner.
     pub(super) replica: u64,
     pub(super) node: u64,
 }
 
-impl Place {
+impl PodPlace {
     pub(super) fn of_pod(seed: u64, index: u64) -> Self {
         let block = index / PODS_IN_BLOCK;
         let position = index % PODS_IN_BLOCK;
@@ -193,7 +193,7 @@ mod tests {
     fn every_pod_of_a_daemon_set_is_on_a_node_of_its_own() {
         let mut seen = HashSet::new();
         for index in 0..20_000 {
-            let place = Place::of_pod(3, index);
+            let place = PodPlace::of_pod(3, index);
             if let Owner::DaemonSet { which } = place.owner {
                 assert!(seen.insert((which, place.node)), "pod {index}");
             }
@@ -218,7 +218,7 @@ mod tests {
         for deployment in 0..200 {
             let owner @ Owner::Deployment { block, role } = Owner::deployment(deployment) else { unreachable!() };
             for (replica, index) in Block::of(5, block).pods_of_deployment(role).enumerate() {
-                let place = Place::of_pod(5, index);
+                let place = PodPlace::of_pod(5, index);
                 assert_eq!((place.owner, place.replica), (owner, replica as u64), "pod {index}");
             }
         }

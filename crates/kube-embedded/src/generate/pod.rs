@@ -1,7 +1,7 @@
 //! Generation of pods, in the form the API server sends.
 
 use super::fit::Fit;
-use super::layout::{NodeNames, Owner, Place};
+use super::layout::{NodeNames, Owner, PodPlace};
 use super::life::{Life, Phase};
 use super::rng::{Domain, SampleRng, mix};
 use super::sample::Sample;
@@ -29,7 +29,7 @@ pub(super) struct Pod<'a> {
 pub(super) fn template(seed: u64, owner: Owner) -> Workload {
     let mut workload = Workload::new(seed, owner);
     for _ in 0..MOST_FITTINGS {
-        let mut settled = Pod::new(seed, &workload, 0, Place { owner, replica: 0, node: 0 }, 0);
+        let mut settled = Pod::new(seed, &workload, 0, PodPlace { owner, replica: 0, node: 0 }, 0);
         settled.life.settle();
         let bytes = settled.to_sample().bytes().len();
         if workload.fit(seed, bytes) == Fit::Good {
@@ -42,7 +42,7 @@ pub(super) fn template(seed: u64, owner: Owner) -> Workload {
 const MOST_FITTINGS: usize = 4;
 
 impl<'a> Pod<'a> {
-    pub(super) fn new(seed: u64, workload: &'a Workload, index: u64, place: Place, step: u64) -> Self {
+    pub(super) fn new(seed: u64, workload: &'a Workload, index: u64, place: PodPlace, step: u64) -> Self {
         let mut rng = SampleRng::new(seed, Domain::Pod, index);
         let controller = &workload.controller_name;
         let name = match workload.owner {

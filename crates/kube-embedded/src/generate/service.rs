@@ -1,6 +1,6 @@
 //! Generation of services of deployments and their endpoint slices.
 
-use super::layout::{Block, NodeNames, Owner, Place};
+use super::layout::{Block, NodeNames, Owner, PodPlace};
 use super::pod::{Pod, template};
 use super::rng::mix;
 use super::rollout::version;
@@ -78,7 +78,7 @@ pub(super) fn endpoint_slice(seed: u64, index: u64) -> Sample {
         _ => 0..0,
     };
     let workload = template(seed, owner);
-    let pods = pods.map(|pod| Pod::new(seed, &workload, pod, Place::of_pod(seed, pod), 0));
+    let pods = pods.map(|pod| Pod::new(seed, &workload, pod, PodPlace::of_pod(seed, pod), 0));
     endpoint_slice_of(seed, &workload, pods)
 }
 

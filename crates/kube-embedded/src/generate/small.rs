@@ -1,7 +1,7 @@
 //! Generation of small, numerous objects (events and custom resources) and of large ones (config
 //! maps).
 
-use super::layout::{NOW, Owner, Place};
+use super::layout::{NOW, Owner, PodPlace};
 use super::pod::{Pod, template};
 use super::rng::{Domain, SampleRng};
 use super::rollout::version;
@@ -12,7 +12,7 @@ use super::writer::Writer;
 /// An event about the pod with the same index.
 pub(super) fn event(seed: u64, index: u64) -> Sample {
     let mut rng = SampleRng::new(seed, Domain::Event, index);
-    let place = Place::of_pod(seed, index);
+    let place = PodPlace::of_pod(seed, index);
     let workload = template(seed, place.owner);
     let pod = Pod::new(seed, &workload, index, place, 0);
     let (reason, kind, message) = rng.pick(words::EVENT_REASONS);

@@ -15,7 +15,7 @@ use tokio::task::{JoinHandle, JoinSet};
 use tokio_rustls::TlsAcceptor;
 
 use super::lifecycle::{Ending, Lifetime};
-use super::service::{Service, Shared};
+use super::service::{ServerShared, Service};
 
 /// How long connections may take to finish when the server shuts down.
 const GRACE: Duration = Duration::from_secs(2);
@@ -41,7 +41,7 @@ pub(crate) struct Listener {
 }
 
 impl Listener {
-    pub(crate) fn start(address: SocketAddr, tls: Option<TlsAcceptor>, shared: Arc<Shared>) -> io::Result<Self> {
+    pub(crate) fn start(address: SocketAddr, tls: Option<TlsAcceptor>, shared: Arc<ServerShared>) -> io::Result<Self> {
         let socket = bind(address)?;
         let address = socket.local_addr()?;
         let (gate, wanted) = watch::channel(Gate::Open);
@@ -88,7 +88,7 @@ async fn serve(
     socket: TcpListener,
     address: SocketAddr,
     tls: Option<TlsAcceptor>,
-    shared: Arc<Shared>,
+    shared: Arc<ServerShared>,
     mut wanted: watch::Receiver<Gate>,
     done: watch::Sender<Gate>,
 ) {
@@ -139,7 +139,7 @@ async fn accept(socket: Option<&TcpListener>) -> io::Result<TcpStream> {
     }
 }
 
-async fn connection(stream: TcpStream, tls: Option<TlsAcceptor>, shared: Arc<Shared>, mut lifetime: Lifetime) {
+async fn connection(stream: TcpStream, tls: Option<TlsAcceptor>, shared: Arc<ServerShared>, mut lifetime: Lifetime) {
     // Watch events are small and must be sent immediately: disable Nagle's algorithm.
     drop(stream.set_nodelay(true));
     match tls {
@@ -157,7 +157,7 @@ async fn connection(stream: TcpStream, tls: Option<TlsAcceptor>, shared: Arc<Sha
     }
 }
 
-async fn http<S>(stream: S, shared: Arc<Shared>, mut lifetime: Lifetime)
+async fn http<S>(stream: S, shared: Arc<ServerShared>, mut lifetime: Lifetime)
 where
     S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
 {

@@ -128,7 +128,7 @@ pub(crate) enum Unacceptable {
 
 /// The type of endpoint that returns 406: the real server lists different media types for each.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Place {
+pub(crate) enum EndpointKind {
     Object,
     /// A collection that can be watched.
     Collection,
@@ -137,22 +137,22 @@ pub(crate) enum Place {
 }
 
 impl Unacceptable {
-    pub(crate) fn status(self, place: Place) -> Status {
+    pub(crate) fn status(self, place: EndpointKind) -> Status {
         const MEDIA: &str = "application/json, application/yaml, application/vnd.kubernetes.protobuf";
         const STREAMS: &str = ", application/json;stream=watch, application/vnd.kubernetes.protobuf;stream=watch";
         let message = match (self, place) {
-            (Self::Media | Self::Transform, Place::Document) => {
+            (Self::Media | Self::Transform, EndpointKind::Document) => {
                 "406: Not Acceptable\n\nAvailable representations: application/json".to_owned()
             }
             (Self::Transform, _) => format!("only the following media types are accepted: {MEDIA}"),
-            (Self::Media, Place::Object) => format!("406: Not Acceptable\n\nAvailable representations: {MEDIA}"),
-            (Self::Media, Place::Collection) => {
+            (Self::Media, EndpointKind::Object) => format!("406: Not Acceptable\n\nAvailable representations: {MEDIA}"),
+            (Self::Media, EndpointKind::Collection) => {
                 format!("406: Not Acceptable\n\nAvailable representations: {MEDIA}{STREAMS}")
             }
         };
         let status = Status::new(406, "NotAcceptable", message);
         match (self, place) {
-            (Self::Media, _) | (_, Place::Document) => status.with_details(Details::default()),
+            (Self::Media, _) | (_, EndpointKind::Document) => status.with_details(Details::default()),
             (Self::Transform, _) => status,
         }
     }

@@ -34,7 +34,7 @@ const AUDIT_ID: HeaderName = HeaderName::from_static("audit-id");
 
 /// The state that all connections share.
 #[derive(Debug)]
-pub(crate) struct Shared {
+pub(crate) struct ServerShared {
     pub(crate) cluster: Arc<Cluster>,
     pub(crate) lifecycle: Lifecycle,
     pub(crate) log: RequestLog,
@@ -46,7 +46,7 @@ pub(crate) struct Shared {
     pub(crate) address: OnceLock<String>,
 }
 
-impl Shared {
+impl ServerShared {
     /// The server address that clients receive in discovery.
     pub(crate) fn address(&self) -> String {
         self.address.get().cloned().unwrap_or_else(|| "kube-embedded.invalid".to_owned())
@@ -58,11 +58,11 @@ impl Shared {
 /// Cheap to clone. It waits only through tokio's clock, so tests can pause time.
 #[derive(Debug, Clone)]
 pub struct Service {
-    shared: Arc<Shared>,
+    shared: Arc<ServerShared>,
 }
 
 impl Service {
-    pub(crate) fn new(shared: Arc<Shared>) -> Self {
+    pub(crate) fn new(shared: Arc<ServerShared>) -> Self {
         Self { shared }
     }
 }
@@ -87,7 +87,7 @@ where
     }
 }
 
-async fn handle<B>(shared: &Arc<Shared>, request: Request<B>) -> io::Result<Response<Body>>
+async fn handle<B>(shared: &Arc<ServerShared>, request: Request<B>) -> io::Result<Response<Body>>
 where
     B: http_body::Body + Send + 'static,
     B::Data: Send,
@@ -152,7 +152,7 @@ where
 }
 
 /// Sets the audit id and the date of a response, and logs the request.
-fn finish(shared: &Shared, seen: Seen, mut response: Response<Body>) -> Response<Body> {
+fn finish(shared: &ServerShared, seen: Seen, mut response: Response<Body>) -> Response<Body> {
     let audit_id = HeaderValue::try_from(shared.cluster.rng.uid()).expect("a uuid is a header value");
     response.headers_mut().insert(AUDIT_ID, audit_id);
     response.headers_mut().insert(DATE, shared.cluster.clock.http_date());

@@ -145,12 +145,12 @@ impl Status {
     /// 422: one or more fields are invalid. `kind` is the Kind of an object, or the name of options
     /// such as `ListOptions`.
     pub(crate) fn invalid(group: &str, kind: &str, name: &str, causes: Vec<Cause>) -> Self {
-        let told: Vec<String> = causes.iter().map(|c| format!("{}: {}", c.field, c.message)).collect();
-        let told = match told.as_slice() {
+        let listed: Vec<String> = causes.iter().map(|c| format!("{}: {}", c.field, c.message)).collect();
+        let listed = match listed.as_slice() {
             [one] => one.clone(),
             many => format!("[{}]", many.join(", ")),
         };
-        let message = format!("{} \"{name}\" is invalid: {told}", qualified(group, kind));
+        let message = format!("{} \"{name}\" is invalid: {listed}", qualified(group, kind));
         Self::new(422, "Invalid", message).with_details(Details { causes, ..Details::about(group, kind, name) })
     }
 
@@ -350,9 +350,9 @@ mod tests {
     #[test]
     fn several_causes_are_listed_in_brackets() {
         let causes = vec![Cause::forbidden("a", "x"), Cause::unsupported("b", "\"B\"", "\"A\"")];
-        let told = text(&Status::invalid_list_options(causes));
-        assert!(told.contains(r#"ListOptions.meta.k8s.io \"\" is invalid: [a: Forbidden: x, b: Unsupported value: \"B\": supported values: \"A\"]"#));
-        assert!(told.contains(r#""details":{"group":"meta.k8s.io","kind":"ListOptions","causes":[{"reason":"FieldValueForbidden","message":"Forbidden: x","field":"a"}"#));
+        let listed = text(&Status::invalid_list_options(causes));
+        assert!(listed.contains(r#"ListOptions.meta.k8s.io \"\" is invalid: [a: Forbidden: x, b: Unsupported value: \"B\": supported values: \"A\"]"#));
+        assert!(listed.contains(r#""details":{"group":"meta.k8s.io","kind":"ListOptions","causes":[{"reason":"FieldValueForbidden","message":"Forbidden: x","field":"a"}"#));
     }
 
     #[test]

@@ -6,7 +6,7 @@ use std::sync::{Arc, OnceLock};
 use super::schema::Structs;
 use super::{
     Behaviour, Cache, Counts, DeleteReply, Generation, GroupResource, InitialStatus, Kind, Lifecycle, NameRule, Part,
-    Propagation, PutMissing, ScalePaths, Schema, Scope, Selectable, Subresource, Text, UpdateVersion,
+    Propagation, PutMissing, ResourceScope, ScalePaths, Schema, Selectable, Subresource, Text, UpdateVersion,
 };
 use crate::http::request::Verb;
 
@@ -129,7 +129,7 @@ fn parse(columns: &[&'static str]) -> Kind {
         singular: singular.into(),
         short_names: list(short_names),
         categories: list(categories),
-        scope: if scope == "N" { Scope::Namespaced } else { Scope::Cluster },
+        scope: if scope == "N" { ResourceScope::Namespaced } else { ResourceScope::Cluster },
         verbs: verb_list(verbs),
         subresources,
         storage_version_hash: storage_version_hash.into(),

@@ -7,7 +7,8 @@ use serde_json::Value;
 use super::table::Columns;
 use super::{
     Behaviour, Cache, Counts, DeleteReply, Generation, GroupResource, InitialStatus, Kind, Lifecycle, NameRule, Part,
-    Propagation, PutMissing, ScalePaths, Schema, Scope, Selectable, Structure, Subresource, Text, UpdateVersion,
+    Propagation, PutMissing, ResourceScope, ScalePaths, Schema, Selectable, Structure, Subresource, Text,
+    UpdateVersion,
 };
 use crate::encoding::json;
 use crate::http::request::Verb;
@@ -81,7 +82,7 @@ fn kind(crd: &Value, version: &Value) -> Kind {
     let names = &spec["names"];
     let own = |value: &Value, key: &str| -> Text { text(value, key).to_owned().into() };
     let (group, kind) = (own(spec, "group"), own(names, "kind"));
-    let scope = if spec["scope"] == "Namespaced" { Scope::Namespaced } else { Scope::Cluster };
+    let scope = if spec["scope"] == "Namespaced" { ResourceScope::Namespaced } else { ResourceScope::Cluster };
     let has_status = version["subresources"]["status"].is_object();
     let terminating = items(&crd["status"]["conditions"])
         .iter()
@@ -99,8 +100,8 @@ fn kind(crd: &Value, version: &Value) -> Kind {
         ScalePaths::new(path("specReplicasPath"), path("statusReplicasPath"), path("labelSelectorPath"))
     });
     let fixed: &[&str] = match scope {
-        Scope::Namespaced => &["metadata.name", "metadata.namespace"],
-        Scope::Cluster => &["metadata.name"],
+        ResourceScope::Namespaced => &["metadata.name", "metadata.namespace"],
+        ResourceScope::Cluster => &["metadata.name"],
     };
     let paths = items(&version["selectableFields"]).iter().map(|field| Selectable::custom(text(field, "jsonPath")));
     let storage_version = items(&spec["versions"]).iter().find(|version| version["storage"] == true);

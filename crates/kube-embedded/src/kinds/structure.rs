@@ -44,7 +44,7 @@ pub(crate) enum Written {
 /// Whether a value is a complete object, whose apiVersion, kind and metadata are not validated by
 /// the schema.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Place {
+enum ValuePosition {
     Object,
     Field,
 }
@@ -63,7 +63,7 @@ impl Structure {
     /// Removes fields that are not in the schema, and returns their paths.
     pub(crate) fn prune(&self, object: &mut Value) -> Vec<String> {
         let mut unknown = Vec::new();
-        prune(&self.schema, object, Place::Object, "", &mut unknown);
+        prune(&self.schema, object, ValuePosition::Object, "", &mut unknown);
         unknown
     }
 
@@ -171,26 +171,26 @@ fn key_of(schema: &Value, item: &Value) -> Value {
     keys.filter_map(|key| Some((key.to_owned(), item.get(key)?.clone()))).collect::<Map<_, _>>().into()
 }
 
-fn prune(schema: &Value, value: &mut Value, place: Place, path: &str, unknown: &mut Vec<String>) {
+fn prune(schema: &Value, value: &mut Value, place: ValuePosition, path: &str, unknown: &mut Vec<String>) {
     match value {
         Value::Array(items) => {
             for (at, item) in items.iter_mut().enumerate() {
-                prune(&schema["items"], item, Place::Field, &format!("{path}[{at}]"), unknown);
+                prune(&schema["items"], item, ValuePosition::Field, &format!("{path}[{at}]"), unknown);
             }
         }
         Value::Object(map) => {
             let keeps_unknown = schema["x-kubernetes-preserve-unknown-fields"] == true;
-            let whole = place == Place::Object || schema["x-kubernetes-embedded-resource"] == true;
+            let whole = place == ValuePosition::Object || schema["x-kubernetes-embedded-resource"] == true;
             map.retain(|key, value| {
                 if whole && matches!(key.as_str(), "apiVersion" | "kind" | "metadata") {
-                    if place == Place::Field && key == "metadata" {
+                    if place == ValuePosition::Field && key == "metadata" {
                         prune_metadata(value, &joined(path, key), unknown);
                     }
                     return true;
                 }
                 match known(schema, key) {
                     Some(schema) => {
-                        prune(schema, value, Place::Field, &joined(path, key), unknown);
+                        prune(schema, value, ValuePosition::Field, &joined(path, key), unknown);
                         true
                     }
                     None if keeps_unknown || schema["additionalProperties"] == true => true,

@@ -4,7 +4,7 @@ use super::agenda::Act;
 use super::deployment::{Attention, ReplicaSet, Step};
 use super::events::{About, EventContent};
 use super::world::World;
-use super::write::{PodRef, Target, Verb, Write};
+use super::write::{ObjectReference, PodRef, Verb, Write};
 use crate::generate::app::{App, Counts, Member};
 use crate::generate::course::{PodProgress, Stage};
 
@@ -156,7 +156,7 @@ impl World {
         {
             let app = self.app(number, 0);
             let (namespace, name) = (app.namespace().to_owned(), app.replica_set_name().to_owned());
-            let target = Target { api_version: "apps/v1", kind: "ReplicaSet", namespace, name };
+            let target = ObjectReference { api_version: "apps/v1", kind: "ReplicaSet", namespace, name };
             out.push(Write::new(Verb::Remove(target)));
             self.deployments[number].sets.remove(0);
         }

@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 
 use serde_json::{Value, json};
 
-use super::write::{Author, Target, Verb, Write};
+use super::write::{Author, ObjectReference, Verb, Write};
 use crate::generate::app::time;
 
 /// The object that an event refers to.
@@ -29,7 +29,7 @@ pub(super) struct EventContent<'a> {
 /// The existing events, oldest first.
 #[derive(Debug, Default)]
 pub(super) struct EventLog {
-    kept: VecDeque<Target>,
+    kept: VecDeque<ObjectReference>,
     limit: usize,
     count: u64,
 }
@@ -55,7 +55,7 @@ impl EventLog {
         let name = format!("{}.{:016x}", content.about.name, (now as u64) << 24 | self.count & 0xff_ffff);
         out.push(Write { verb: Verb::Load(event(&name, now, content)), pod: None, author });
         let namespace = content.about.namespace.to_owned();
-        self.kept.push_back(Target { api_version: "v1", kind: "Event", namespace, name });
+        self.kept.push_back(ObjectReference { api_version: "v1", kind: "Event", namespace, name });
         if self.kept.len() > self.limit
             && let Some(oldest) = self.kept.pop_front()
         {

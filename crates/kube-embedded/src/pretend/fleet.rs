@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
-use super::write::{Target, Verb, Write};
+use super::write::{ObjectReference, Verb, Write};
 use crate::generate::Generator;
 use crate::generate::app::time;
 use crate::generate::layout::{NOW, NodeNames};
@@ -76,7 +76,7 @@ impl Fleet {
     pub(super) fn beat(&mut self, now: Duration, out: &mut Vec<Write>) {
         while self.renewals < turns(now, RENEWAL, self.nodes) {
             let name = NodeNames::of(self.seed, self.renewals % self.nodes).name;
-            let lease = Target {
+            let lease = ObjectReference {
                 api_version: "coordination.k8s.io/v1",
                 kind: "Lease",
                 namespace: LEASE_NAMESPACE.to_owned(),

@@ -27,14 +27,14 @@ use crate::generate::layout::NodeNames;
 use crate::storage::Object;
 use book::Book;
 use part::{controller, name, text};
-use pod::{Next, Node};
+use pod::{Node, PodStep};
 
 /// Maximum number of nodes tried for a pod, starting at a random one.
 const MAX_NODES_TRIED: u64 = 64;
 
 /// The namespace and name of an object.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub(super) struct Place {
+pub(super) struct ObjectName {
     pub(super) namespace: String,
     pub(super) name: String,
 }
@@ -42,10 +42,10 @@ pub(super) struct Place {
 /// An object to reconcile. Pods sort first, so that their owners see their current state.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(super) enum Task {
-    Pod(Place),
-    ReplicaSet(Place),
-    Deployment(Place),
-    Service(Place),
+    Pod(ObjectName),
+    ReplicaSet(ObjectName),
+    Deployment(ObjectName),
+    Service(ObjectName),
 }
 
 /// The queue of objects of other clients to reconcile.
@@ -53,11 +53,11 @@ pub(super) enum Task {
 pub(super) struct Reconciler {
     tasks: BTreeSet<Task>,
     /// Pods by the time of their next action; pods of the same time keep their insertion order.
-    agenda: BinaryHeap<Reverse<(Duration, u64, Place)>>,
+    agenda: BinaryHeap<Reverse<(Duration, u64, ObjectName)>>,
     /// The pods in the agenda.
-    expected: HashSet<Place>,
+    expected: HashSet<ObjectName>,
     /// The services reconciled here.
-    services: BTreeSet<Place>,
+    services: BTreeSet<ObjectName>,
     count: u64,
     rng: Pcg64Mcg,
 }
@@ -76,9 +76,9 @@ impl Reconciler {
 
     /// Queues all existing objects.
     pub(super) fn take_over(&mut self, cluster: &Cluster) {
-        let mut all = |api_version: &str, kind: &str, task: fn(Place) -> Task| {
+        let mut all = |api_version: &str, kind: &str, task: fn(ObjectName) -> Task| {
             let objects = Objects::new(cluster, api_version, kind).map(|objects| objects.list());
-            objects.unwrap_or_default().iter().for_each(|object| self.add(task(Place::of(object))));
+            objects.unwrap_or_default().iter().for_each(|object| self.add(task(ObjectName::of(object))));
         };
         all("v1", "Pod", Task::Pod);
         all("apps/v1", "ReplicaSet", Task::ReplicaSet);
@@ -94,13 +94,13 @@ impl Reconciler {
         self.tasks.insert(task);
     }
 
-    pub(super) fn service_gone(&mut self, place: &Place) {
+    pub(super) fn service_gone(&mut self, place: &ObjectName) {
         self.services.remove(place);
     }
 
     /// Queues the services of a namespace after one of its pods has changed.
     pub(super) fn pod_changed(&mut self, namespace: &str) {
-        let first = Place { namespace: namespace.to_owned(), name: String::new() };
+        let first = ObjectName { namespace: namespace.to_owned(), name: String::new() };
         let own = self.services.range(first..).take_while(|place| place.namespace == namespace);
         self.tasks.extend(own.cloned().map(Task::Service));
     }
@@ -143,7 +143,7 @@ impl Reconciler {
         match task {
             Task::Pod(place) => {
                 let Some(pod) = place.get(cluster, "v1", "Pod") else { return };
-                let Some(next) = Next::of(&pod) else { return };
+                let Some(next) = PodStep::of(&pod) else { return };
                 if self.expected.contains(&place) {
                     return;
                 }
@@ -155,8 +155,8 @@ impl Reconciler {
                 let Some(set) = place.get(cluster, "apps/v1", "ReplicaSet") else { return };
                 let pods = place.owned(cluster, "v1", "Pod", &set);
                 for pod in &pods {
-                    if Next::of(pod).is_some() {
-                        self.tasks.insert(Task::Pod(Place::of(pod)));
+                    if PodStep::of(pod).is_some() {
+                        self.tasks.insert(Task::Pod(ObjectName::of(pod)));
                     }
                 }
                 replica_set::reconcile(&set, &pods, book);
@@ -164,8 +164,9 @@ impl Reconciler {
             Task::Deployment(place) => {
                 let Some(deployment) = place.get(cluster, "apps/v1", "Deployment") else { return };
                 let sets = place.owned(cluster, "apps/v1", "ReplicaSet", &deployment);
-                self.tasks
-                    .extend(sets.iter().filter(|set| !is_settled(set)).map(|set| Task::ReplicaSet(Place::of(set))));
+                self.tasks.extend(
+                    sets.iter().filter(|set| !is_settled(set)).map(|set| Task::ReplicaSet(ObjectName::of(set))),
+                );
                 deployment::reconcile(&deployment, &sets, book);
             }
             Task::Service(place) => {
@@ -181,11 +182,11 @@ impl Reconciler {
     }
 
     /// Performs the next action of a pod according to its current state.
-    fn act(&mut self, cluster: &Cluster, world: &mut World, place: &Place, book: &mut Book<'_>) {
+    fn act(&mut self, cluster: &Cluster, world: &mut World, place: &ObjectName, book: &mut Book<'_>) {
         let Some(pod) = place.get(cluster, "v1", "Pod") else { return };
-        let Some(next) = Next::of(&pod) else { return };
+        let Some(next) = PodStep::of(&pod) else { return };
         let nodes = world.fleet.len();
-        if next == Next::Bind {
+        if next == PodStep::Bind {
             match find_node(cluster, world, &pod, book) {
                 Some(node) => pod::bind(&pod, &node, book),
                 None => {
@@ -197,7 +198,7 @@ impl Reconciler {
         }
         let host = node_named(world, text(&pod, "/spec/nodeName")).map(|node| node.ip).unwrap_or_default();
         let ip = match next {
-            Next::Start | Next::Settle if text(&pod, "/status/podIP").is_empty() => {
+            PodStep::Start | PodStep::Settle if text(&pod, "/status/podIP").is_empty() => {
                 match pod["spec"]["hostNetwork"] == true {
                     true => host.clone(),
                     false => world.next_address(),
@@ -208,7 +209,7 @@ impl Reconciler {
         pod::live(&pod, next, &host, &ip, book);
     }
 
-    fn expect(&mut self, at: Duration, place: Place) {
+    fn expect(&mut self, at: Duration, place: ObjectName) {
         self.count += 1;
         if self.expected.insert(place.clone()) {
             self.agenda.push(Reverse((at, self.count, place)));
@@ -250,7 +251,7 @@ fn node_named(world: &World, wanted: &str) -> Option<Node> {
     Some(Node { name, ip })
 }
 
-impl Place {
+impl ObjectName {
     pub(super) fn of(object: &Value) -> Self {
         Self { namespace: text(object, "/metadata/namespace").to_owned(), name: name(object).to_owned() }
     }
@@ -278,8 +279,8 @@ impl Place {
 }
 
 /// The controller of an object, if it is of this kind.
-pub(super) fn controlled_by(object: &Value, kind: &str) -> Option<Place> {
+pub(super) fn controlled_by(object: &Value, kind: &str) -> Option<ObjectName> {
     let owner = controller(object).filter(|owner| owner["kind"] == kind)?;
     let namespace = text(object, "/metadata/namespace").to_owned();
-    Some(Place { namespace, name: owner["name"].as_str()?.to_owned() })
+    Some(ObjectName { namespace, name: owner["name"].as_str()?.to_owned() })
 }

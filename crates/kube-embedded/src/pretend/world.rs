@@ -12,7 +12,7 @@ use super::agenda::{Act, Agenda};
 use super::deployment::{Attention, Deployment};
 use super::events::{About, EventContent, EventLog};
 use super::fleet::Fleet;
-use super::write::{PodRef, Target, Verb, Write};
+use super::write::{ObjectReference, PodRef, Verb, Write};
 use crate::generate::Generator;
 use crate::generate::app::{App, FIRST_REVISION, Member};
 use crate::generate::course::Stage;
@@ -39,7 +39,7 @@ pub(crate) struct World {
     /// The index of the next pod.
     pub(super) next_pod: u64,
     /// Terminating pods.
-    pub(super) ending: VecDeque<Target>,
+    pub(super) ending: VecDeque<ObjectReference>,
     templates: VecDeque<App>,
     rng: Pcg64Mcg,
     rate: f64,
@@ -214,7 +214,7 @@ impl World {
         (self.deployments[number].attention != Attention::Never).then_some(number)
     }
 
-    fn find_pod(&mut self, namespace: &str, name: &str) -> Option<(PodRef, Target)> {
+    fn find_pod(&mut self, namespace: &str, name: &str) -> Option<(PodRef, ObjectReference)> {
         // A pod is named after its deployment, followed by a hash and a suffix.
         let owner = name.rsplitn(3, '-').nth(2)?;
         let number = self.find_deployment(namespace, owner)?;
@@ -303,9 +303,9 @@ impl World {
         self.event_log.tell(now, &EventContent { about, reason, message, component }, out);
     }
 
-    pub(super) fn pod_target(app: &App, member: &Member) -> Target {
+    pub(super) fn pod_target(app: &App, member: &Member) -> ObjectReference {
         let namespace = app.namespace().to_owned();
-        Target { api_version: "v1", kind: "Pod", namespace, name: app.pod_name(member) }
+        ObjectReference { api_version: "v1", kind: "Pod", namespace, name: app.pod_name(member) }
     }
 
     /// Writes the status of a deployment and its replica sets, as far as it has changed.

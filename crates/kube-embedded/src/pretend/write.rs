@@ -36,18 +36,18 @@ pub(crate) enum Verb {
     Update(Value),
     UpdateStatus(Value),
     /// Applies a merge patch to an object.
-    Patch(Target, Value),
+    Patch(ObjectReference, Value),
     /// Applies a merge patch to the status of an object.
-    PatchStatus(Target, Value),
+    PatchStatus(ObjectReference, Value),
     /// Deletes an object with the grace period of its kind.
-    Delete(Target),
+    Delete(ObjectReference),
     /// Deletes an object without a grace period.
-    Remove(Target),
+    Remove(ObjectReference),
 }
 
 /// A reference to an object.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
-pub(crate) struct Target {
+pub(crate) struct ObjectReference {
     pub(crate) api_version: &'static str,
     pub(crate) kind: &'static str,
     pub(crate) namespace: String,
@@ -75,7 +75,7 @@ impl Write {
     }
 
     /// The pod or replica set that a write of the simulation deletes.
-    pub(crate) fn doomed(&self) -> Option<&Target> {
+    pub(crate) fn doomed(&self) -> Option<&ObjectReference> {
         match &self.verb {
             Verb::Delete(target) | Verb::Remove(target)
                 if self.author == Author::Simulation && matches!(target.kind, "Pod" | "ReplicaSet") =>
@@ -103,8 +103,9 @@ impl Write {
         let of = |object: &Value| {
             kind(object["apiVersion"].as_str().unwrap_or_default(), object["kind"].as_str().unwrap_or_default())
         };
-        let target =
-            |target: &Target| Ok::<_, Status>(kind(target.api_version, target.kind)?.namespace(&target.namespace));
+        let target = |target: &ObjectReference| {
+            Ok::<_, Status>(kind(target.api_version, target.kind)?.namespace(&target.namespace))
+        };
         let timed = |mut object: Value| {
             if self.author == Author::Simulation {
                 shift(&mut object, seconds);

@@ -3,9 +3,9 @@
 use std::collections::HashSet;
 
 use super::fleet::Cordon;
-use super::reconciler::{Place, Reconciler, Task, controlled_by};
+use super::reconciler::{ObjectName, Reconciler, Task, controlled_by};
 use super::world::World;
-use super::write::Target;
+use super::write::ObjectReference;
 use crate::cluster::Cluster;
 use crate::storage::{Change, ChangeKind, TableId};
 
@@ -21,7 +21,7 @@ pub(super) struct WriteDetector {
     pods: Log,
     services: Log,
     /// Objects that the simulation is deleting.
-    dying: HashSet<Target>,
+    dying: HashSet<ObjectReference>,
     /// Revisions written by the simulation.
     written: HashSet<u64>,
 }
@@ -52,12 +52,12 @@ impl WriteDetector {
     }
 
     /// Records that the simulation is about to delete an object.
-    pub(super) fn dies(&mut self, target: Target) {
+    pub(super) fn dies(&mut self, target: ObjectReference) {
         self.dying.insert(target);
     }
 
     /// Records that the deletion failed.
-    pub(super) fn lives(&mut self, target: &Target) {
+    pub(super) fn lives(&mut self, target: &ObjectReference) {
         self.dying.remove(target);
     }
 
@@ -66,7 +66,7 @@ impl WriteDetector {
         self.written.insert(revision);
     }
 
-    /// Passes all changes since the last call to the world and the steward.
+    /// Passes all changes since the last call to the world and the reconciler.
     pub(super) fn look(&mut self, cluster: &Cluster, world: &mut World, reconciler: &mut Reconciler) {
         for change in self.nodes.read(cluster) {
             if change.kind == ChangeKind::Updated && !self.written.contains(&change.revision()) {
@@ -142,8 +142,8 @@ impl WriteDetector {
 }
 
 /// Moves a deployment that another client has changed, and its service, from the world to the
-/// steward.
-fn take_over_deployment(place: Place, world: &mut World, reconciler: &mut Reconciler) {
+/// reconciler.
+fn take_over_deployment(place: ObjectName, world: &mut World, reconciler: &mut Reconciler) {
     if world.simulates(&place.namespace, &place.name) {
         world.let_go(&place.namespace, &place.name);
         reconciler.add(Task::Service(place.clone()));
@@ -151,14 +151,14 @@ fn take_over_deployment(place: Place, world: &mut World, reconciler: &mut Reconc
     reconciler.add(Task::Deployment(place));
 }
 
-fn place(change: &Change) -> Place {
+fn place(change: &Change) -> ObjectName {
     let key = change.object.key();
-    Place { namespace: key.namespace().unwrap_or_default().to_owned(), name: key.name().to_owned() }
+    ObjectName { namespace: key.namespace().unwrap_or_default().to_owned(), name: key.name().to_owned() }
 }
 
-fn target(api_version: &'static str, kind: &'static str, change: &Change) -> Target {
-    let Place { namespace, name } = place(change);
-    Target { api_version, kind, namespace, name }
+fn target(api_version: &'static str, kind: &'static str, change: &Change) -> ObjectReference {
+    let ObjectName { namespace, name } = place(change);
+    ObjectReference { api_version, kind, namespace, name }
 }
 
 impl Log {

@@ -11,12 +11,12 @@ use tokio::sync::Notify;
 /// `watch` the order is random, so runs with the same seed would send events to two clients in
 /// different orders.
 #[derive(Debug)]
-pub(crate) struct Sender<T>(Arc<Shared<T>>);
+pub(crate) struct Sender<T>(Arc<Channel<T>>);
 
 /// The receiving half.
 #[derive(Debug, Clone)]
 pub(crate) struct Receiver<T> {
-    shared: Arc<Shared<T>>,
+    shared: Arc<Channel<T>>,
     /// The number of changes already seen.
     seen: u64,
 }
@@ -26,7 +26,7 @@ pub(crate) struct Receiver<T> {
 pub(crate) struct Gone;
 
 #[derive(Debug)]
-struct Shared<T> {
+struct Channel<T> {
     latest: Mutex<Latest<T>>,
     changed: Notify,
 }
@@ -41,7 +41,7 @@ struct Latest<T> {
 impl<T: Copy> Sender<T> {
     pub(crate) fn new(value: T) -> Self {
         let latest = Mutex::new(Latest { value, changes: 0, is_closed: false });
-        Self(Arc::new(Shared { latest, changed: Notify::new() }))
+        Self(Arc::new(Channel { latest, changed: Notify::new() }))
     }
 
     pub(crate) fn subscribe(&self) -> Receiver<T> {

@@ -16,7 +16,7 @@ use super::{CursorError, Expect, Outdated, Snapshot};
 #[derive(Debug)]
 pub(super) struct Table {
     /// The states of every key within the history, oldest first, the current one last.
-    keys: BTreeMap<Key, Vec<State>>,
+    keys: BTreeMap<Key, Vec<RevisedObject>>,
     /// The number of keys that have an object now.
     live: usize,
     log: VecDeque<Arc<Change>>,
@@ -33,7 +33,7 @@ pub(super) struct Table {
 
 /// The object at a key from a revision on; `None` is a tombstone.
 #[derive(Debug)]
-struct State {
+struct RevisedObject {
     revision: u64,
     object: Option<Arc<Object>>,
 }
@@ -59,7 +59,7 @@ impl Table {
         table.live = objects.len();
         table.keys = objects
             .iter()
-            .map(|o| (o.key().clone(), vec![State { revision: o.revision(), object: Some(o.clone()) }]))
+            .map(|o| (o.key().clone(), vec![RevisedObject { revision: o.revision(), object: Some(o.clone()) }]))
             .collect();
         table
     }
@@ -110,7 +110,7 @@ impl Table {
         Some(Snapshot { revision, objects, remaining })
     }
 
-    fn states<'t>(&'t self, span: &'t Span) -> impl Iterator<Item = &'t [State]> {
+    fn states<'t>(&'t self, span: &'t Span) -> impl Iterator<Item = &'t [RevisedObject]> {
         self.keys
             .range::<str, _>((span.start(), Bound::Unbounded))
             .take_while(|(key, _)| span.contains(key))
@@ -159,7 +159,7 @@ impl Table {
     fn record(&mut self, object: Option<Arc<Object>>, change: Change) {
         let revision = change.revision();
         let states = self.keys.entry(change.object.key().clone()).or_default();
-        states.push(State { revision, object });
+        states.push(RevisedObject { revision, object });
         self.log.push_back(Arc::new(change));
         self.progress = revision;
         while self.log.len() > self.capacity {
@@ -214,13 +214,13 @@ impl Table {
         let key = change.object.key();
         let Some(states) = self.keys.get_mut(key) else { return };
         states.retain(|state| state.revision >= revision);
-        if matches!(states.as_slice(), [State { object: None, .. }]) {
+        if matches!(states.as_slice(), [RevisedObject { object: None, .. }]) {
             self.keys.remove(key);
         }
     }
 }
 
 /// The object at a revision.
-fn at(states: &[State], revision: u64) -> Option<&Arc<Object>> {
+fn at(states: &[RevisedObject], revision: u64) -> Option<&Arc<Object>> {
     states.iter().rev().find(|state| state.revision <= revision)?.object.as_ref()
 }

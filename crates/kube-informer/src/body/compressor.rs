@@ -10,7 +10,7 @@ use super::dictionary::Dictionary;
 use super::shared::PackContext;
 use super::strip_metadata::Stripped;
 use super::unpacker::{LARGEST_KEPT, Unpacker};
-use crate::codec::Found;
+use crate::codec::ScannedObject;
 use crate::object::Meta;
 
 /// Compressors kept for reuse: one for the task that accepts objects, one for packing cold ones.
@@ -46,7 +46,7 @@ impl CompressorPool {
 
 impl Compressor {
     /// Loads an object, without the parts that are stored in its metadata.
-    pub(crate) fn load(&mut self, plain: &[u8], found: &Found<'_>, meta: &Meta) {
+    pub(crate) fn load(&mut self, plain: &[u8], found: &ScannedObject<'_>, meta: &Meta) {
         self.stripped.strip(plain, found, meta);
     }
 

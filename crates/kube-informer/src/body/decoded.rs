@@ -15,16 +15,16 @@ type Body = Result<Arc<dyn Any + Send + Sync>, DecodeError>;
 /// most once per type, however many threads read concurrently; a failure is cached as well.
 #[derive(Default)]
 pub(crate) struct Decoded {
-    first: OnceLock<Box<Entry>>,
+    first: OnceLock<Box<TypedBody>>,
     /// Whether another handle has used it since the last eviction attempt (the reference bit of the
     /// cache). All handles of one event count as one.
     accessed: AtomicBool,
 }
 
-struct Entry {
+struct TypedBody {
     type_id: TypeId,
     body: OnceLock<Body>,
-    next: OnceLock<Box<Entry>>,
+    next: OnceLock<Box<TypedBody>>,
 }
 
 /// Estimated size of a decoded body relative to its JSON: 43 to 52 KiB for a pod of 8.7 KB.
@@ -73,7 +73,10 @@ impl Decoded {
             }
             let (body, len) = raw.decode::<K>();
             cost = Some(
-                size_of::<K>() + size_of::<Self>() + size_of::<Entry>() + if body.is_ok() { GROWTH * len } else { 0 },
+                size_of::<K>()
+                    + size_of::<Self>()
+                    + size_of::<TypedBody>()
+                    + if body.is_ok() { GROWTH * len } else { 0 },
             );
             body.map(|body| Arc::new(body) as _)
         });
@@ -83,10 +86,11 @@ impl Decoded {
         body
     }
 
-    fn entry(&self, type_id: TypeId) -> &Entry {
+    fn entry(&self, type_id: TypeId) -> &TypedBody {
         let mut slot = &self.first;
         loop {
-            let entry = slot.get_or_init(|| Box::new(Entry { type_id, body: OnceLock::new(), next: OnceLock::new() }));
+            let entry =
+                slot.get_or_init(|| Box::new(TypedBody { type_id, body: OnceLock::new(), next: OnceLock::new() }));
             if entry.type_id == type_id {
                 return entry;
             }

@@ -30,12 +30,12 @@ struct Queues {
 #[derive(Debug)]
 struct FifoQueue {
     limit: usize,
-    entries: VecDeque<Entry>,
+    entries: VecDeque<CacheEntry>,
     bytes: usize,
 }
 
 #[derive(Debug)]
-struct Entry {
+struct CacheEntry {
     raw: Weak<Raw>,
     bytes: usize,
 }
@@ -76,7 +76,7 @@ impl DecodedCache {
         let mut evicted = Vec::new();
         {
             let Queues { probation, main } = &mut *self.queues.lock();
-            let entry = Entry { raw: Arc::downgrade(raw), bytes };
+            let entry = CacheEntry { raw: Arc::downgrade(raw), bytes };
             match decodings {
                 Decodings::Further if main.fits(bytes) => main.push(entry),
                 _ if probation.fits(bytes) => probation.push(entry),
@@ -99,7 +99,7 @@ impl FifoQueue {
         bytes <= self.limit
     }
 
-    fn push(&mut self, entry: Entry) {
+    fn push(&mut self, entry: CacheEntry) {
         self.bytes += entry.bytes;
         self.entries.push_back(entry);
     }

@@ -1,7 +1,7 @@
 //! Removes from a body what its metadata holds anyway, and restores it.
 
 use super::varint::{take_number, write_number};
-use crate::codec::{Found, Wire, protobuf};
+use crate::codec::{ScannedObject, Wire, protobuf};
 use crate::object::Meta;
 
 /// Flag in the first byte of a packed body. Never set in the first byte of a plain one: a brace or
@@ -29,7 +29,7 @@ impl Part {
     }
 
     /// Its bytes within the object.
-    fn bytes_in<'a>(self, found: &Found<'a>, owner: (Option<&'a [u8]>, Option<&'a [u8]>)) -> Option<&'a [u8]> {
+    fn bytes_in<'a>(self, found: &ScannedObject<'a>, owner: (Option<&'a [u8]>, Option<&'a [u8]>)) -> Option<&'a [u8]> {
         match self {
             Self::Name => found.name.map(|text| text.raw()),
             Self::Namespace => found.namespace.map(|text| text.raw()),
@@ -81,7 +81,7 @@ pub(crate) struct Stripped {
 
 impl Stripped {
     /// Removes all parts that [`restore`] would write byte for byte.
-    pub(crate) fn strip(&mut self, json: &[u8], found: &Found<'_>, meta: &Meta) {
+    pub(crate) fn strip(&mut self, json: &[u8], found: &ScannedObject<'_>, meta: &Meta) {
         self.head.clear();
         self.head.push(PACKED);
         self.rest.clear();
@@ -130,7 +130,7 @@ pub(crate) fn restore(head: &[u8], mut rest: &[u8], meta: &Meta, to: &mut Vec<u8
     Some(())
 }
 
-fn first_owner<'a>(found: &Found<'a>) -> (Option<&'a [u8]>, Option<&'a [u8]>) {
+fn first_owner<'a>(found: &ScannedObject<'a>) -> (Option<&'a [u8]>, Option<&'a [u8]>) {
     let mut first = None;
     // An unreadable list has no owner to remove.
     let read = found.each_owner(|owner| {

@@ -1,6 +1,9 @@
 //! Decides when to train a dictionary, and collects the samples.
 
+use std::hash::BuildHasher;
 use std::sync::{Arc, Weak};
+
+use foldhash::fast::FixedState;
 
 use super::Raw;
 use super::Tick;
@@ -77,7 +80,7 @@ impl Training {
         }
         // Pseudo-random from the count, not random: the same objects always train the same
         // dictionary.
-        let index = splitmix64(self.candidates) % self.candidates;
+        let index = FixedState::default().hash_one(self.candidates) % self.candidates;
         if let Some(slot) = usize::try_from(index).ok().and_then(|index| self.reservoir.get_mut(index)) {
             *slot = Arc::downgrade(raw);
         }
@@ -175,13 +178,6 @@ impl RatioMonitor {
         }
         (self.plain, self.stored, self.objects) = (0, 0, 0);
     }
-}
-
-/// Hash with good dispersion of consecutive integers (the finalizer of splitmix64).
-fn splitmix64(mut n: u64) -> u64 {
-    n = (n ^ (n >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-    n = (n ^ (n >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-    n ^ (n >> 31)
 }
 
 /// Samples to train a dictionary on. Holds weak handles only, until training starts.

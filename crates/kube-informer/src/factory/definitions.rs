@@ -13,7 +13,7 @@ use crate::informer::Subscription;
 use crate::informer::SyncError;
 use crate::informer::{Core, Informer};
 use crate::object::{MetadataOnly, ObjectKey};
-use crate::pipeline::controller::Shared;
+use crate::pipeline::controller::ControllerShared;
 use crate::reflector::{DefinitionState, DefinitionWatch};
 
 /// How long the definitions are not watched after the server refused it.
@@ -27,15 +27,15 @@ type Definition = MetadataOnly;
 /// server permits it.
 pub(super) struct Definitions {
     client: Client,
-    state: Mutex<State>,
+    state: Mutex<WatchState>,
 }
 
 #[derive(Default)]
-struct State {
+struct WatchState {
     /// The informer of the definitions, kept alive by the streams that use it.
     watching: Weak<Core>,
     /// Earlier and current informers of the definitions that still have tasks.
-    ending: Vec<Arc<Shared>>,
+    ending: Vec<Arc<ControllerShared>>,
     refused_until: Option<Instant>,
 }
 
@@ -53,7 +53,7 @@ impl Definitions {
     }
 
     /// Informers of the definitions that may still have tasks when they are no longer used.
-    pub(super) fn ending(&self) -> Vec<Arc<Shared>> {
+    pub(super) fn ending(&self) -> Vec<Arc<ControllerShared>> {
         self.state.lock().ending.clone()
     }
 
@@ -88,7 +88,7 @@ struct SingleDefinitionWatch {
 }
 
 /// The state of the stream of one definition.
-enum Phase {
+enum StreamState {
     Start,
     /// The server refused the watch; retry at this time.
     Refused(Instant),
@@ -99,8 +99,8 @@ impl DefinitionWatch for SingleDefinitionWatch {
     fn look(&self) -> BoxStream<'static, DefinitionState> {
         let Self { definitions, name } = self;
         let start = match definitions.refused_until() {
-            Some(until) => Phase::Refused(until),
-            None => Phase::Start,
+            Some(until) => StreamState::Refused(until),
+            None => StreamState::Start,
         };
         let (definitions, name) = (Arc::clone(definitions), name.clone());
         stream::unfold(start, move |phase| next_state(phase, Arc::clone(&definitions), name.clone())).boxed()
@@ -108,24 +108,24 @@ impl DefinitionWatch for SingleDefinitionWatch {
 }
 
 async fn next_state(
-    mut phase: Phase,
+    mut phase: StreamState,
     definitions: Arc<Definitions>,
     name: ObjectKey,
-) -> Option<(DefinitionState, Phase)> {
+) -> Option<(DefinitionState, StreamState)> {
     loop {
         phase = match phase {
-            Phase::Refused(until) => {
+            StreamState::Refused(until) => {
                 sleep_until(until).await;
-                Phase::Start
+                StreamState::Start
             }
-            Phase::Start => {
+            StreamState::Start => {
                 let all = definitions.watch();
                 match all.synced().await {
                     Ok(()) => {}
                     Err(SyncError::Refused(_)) => {
                         let until = Instant::now() + REFUSED_FOR;
                         definitions.refused(until);
-                        return Some((DefinitionState::Unknown, Phase::Refused(until)));
+                        return Some((DefinitionState::Unknown, StreamState::Refused(until)));
                     }
                     Err(SyncError::Stopped) => return None,
                 }
@@ -133,14 +133,14 @@ async fn next_state(
                 let events = all.handler().filter(move |definition| *definition.key() == its_name).subscribe();
                 // An existing definition is reported by the first event.
                 if all.lister().get(&name).is_none() {
-                    return Some((DefinitionState::Absent, Phase::Subscribed(events)));
+                    return Some((DefinitionState::Absent, StreamState::Subscribed(events)));
                 }
-                Phase::Subscribed(events)
+                StreamState::Subscribed(events)
             }
-            Phase::Subscribed(mut events) => {
+            StreamState::Subscribed(mut events) => {
                 let event = events.next().await?;
                 let state = if event.is_deleted() { DefinitionState::Absent } else { DefinitionState::Present };
-                return Some((state, Phase::Subscribed(events)));
+                return Some((state, StreamState::Subscribed(events)));
             }
         }
     }

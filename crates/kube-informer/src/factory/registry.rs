@@ -15,7 +15,7 @@ use super::scope::Scope;
 use crate::client::ApiListWatch;
 use crate::client::discovery::served::ResourceScope;
 use crate::informer::{Core, InformerBuilder, InformerSettings};
-use crate::pipeline::controller::Shared;
+use crate::pipeline::controller::ControllerShared;
 
 /// The caches of a factory, as weak references: a cache lives as long as one of its handles.
 pub(super) struct Registry {
@@ -23,17 +23,17 @@ pub(super) struct Registry {
     pub(super) kinds: Kinds,
     pub(super) sources: Option<Sources>,
     pub(super) definitions: Arc<Definitions>,
-    state: Mutex<State>,
+    state: Mutex<RegistryState>,
 }
 
 pub(super) type Sources = Box<dyn Fn(ApiListWatch) -> ApiListWatch + Send + Sync>;
 
 #[derive(Debug, Default)]
-struct State {
+struct RegistryState {
     life: Life,
     caches: HashMap<Identity, Cache>,
     /// Dropped informers that still have tasks.
-    ending: Vec<Arc<Shared>>,
+    ending: Vec<Arc<ControllerShared>>,
 }
 
 #[derive(Debug, Default)]
@@ -64,7 +64,7 @@ pub(super) enum Content {
 #[derive(Debug)]
 struct Cache {
     core: Weak<Core>,
-    shared: Arc<Shared>,
+    shared: Arc<ControllerShared>,
 }
 
 /// A cache that is in use.
@@ -162,7 +162,7 @@ impl Registry {
     }
 
     /// Stops all informers permanently, and returns those whose tasks have to end.
-    pub(super) fn stop(&self) -> Vec<Arc<Shared>> {
+    pub(super) fn stop(&self) -> Vec<Arc<ControllerShared>> {
         let (cores, mut ending) = {
             let mut state = self.state.lock();
             state.life = Life::ShutDown;
@@ -176,7 +176,7 @@ impl Registry {
     }
 }
 
-impl State {
+impl RegistryState {
     fn existing(&self, identity: &Identity) -> Option<Arc<Core>> {
         self.caches.get(identity)?.core.upgrade()
     }

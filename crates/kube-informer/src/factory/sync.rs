@@ -148,7 +148,7 @@ impl Awaited {
         let mut any = select_all(self.0.iter_mut().map(|one| Box::pin(one.health.changed())));
         while timeout(WARN_INTERVAL, &mut any).await.is_err() {
             for one in missing.iter().filter(|one| matches!(one.cause, NotSynced::NotStarted)) {
-                tracing::warn!(resource = %one.resource.plural, "waiting for an informer that nobody has started");
+                tracing::warn!(resource = %one.resource.plural, "waiting for an informer that has not been started");
             }
         }
     }

@@ -16,7 +16,7 @@ use crate::client::{ApiListWatch, ListWatch};
 use crate::codec::Wire;
 use crate::object::DecodeError;
 use crate::object::Object;
-use crate::pipeline::controller::{Clock, Controller, MaintenanceMode, Parts, Reflect, Shared};
+use crate::pipeline::controller::{Clock, Controller, ControllerShared, MaintenanceMode, Parts, Reflect};
 use crate::pipeline::delta_fifo::{Bounds, DeltaFifo};
 use crate::pipeline::metrics::Reporter;
 use crate::pipeline::processor::CheckPeriod;
@@ -213,7 +213,7 @@ impl<K: Object> InformerBuilder<K> {
             transforms,
             clock: clock.clone(),
         };
-        let shared = Arc::new(Shared::new(settings.scopes));
+        let shared = Arc::new(ControllerShared::new(settings.scopes));
         let parts = Parts {
             fifo: DeltaFifo::new(
                 settings.discipline,

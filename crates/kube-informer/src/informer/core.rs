@@ -16,7 +16,7 @@ use crate::body::{Obj, Raw, Untyped};
 use crate::client::ServerError;
 use crate::object::ObjectKey;
 use crate::object::Version;
-use crate::pipeline::controller::{Controller, Shared, SyncProgress};
+use crate::pipeline::controller::{Controller, ControllerShared, SyncProgress};
 use crate::pipeline::health::{Condition, Health};
 use crate::pipeline::processor::{Mailbox, NewHandler};
 use crate::store::WatchScope;
@@ -28,7 +28,7 @@ const WARN_INTERVAL: Duration = Duration::from_secs(10);
 /// One informer, kept alive by every user-held handle. Dropping it stops the informer.
 #[derive(Debug)]
 pub(crate) struct Core {
-    shared: Arc<Shared>,
+    shared: Arc<ControllerShared>,
     reader: Reader,
     identity: Identity,
     life: Mutex<Life>,
@@ -79,7 +79,12 @@ struct Idle {
 }
 
 impl Core {
-    pub(super) fn new(shared: Arc<Shared>, reader: Reader, identity: Identity, controller: Controller) -> Self {
+    pub(super) fn new(
+        shared: Arc<ControllerShared>,
+        reader: Reader,
+        identity: Identity,
+        controller: Controller,
+    ) -> Self {
         let life = Life::Idle(Box::new(Idle { controller, handlers: Vec::new() }));
         Self { shared, reader, identity, life: Mutex::new(life) }
     }
@@ -90,7 +95,7 @@ impl Core {
 
     /// The state shared with the tasks, which shows whether any task is left after the core is
     /// dropped.
-    pub(crate) fn shared(&self) -> &Arc<Shared> {
+    pub(crate) fn shared(&self) -> &Arc<ControllerShared> {
         &self.shared
     }
 
@@ -244,7 +249,7 @@ impl Core {
                 }
                 while timeout(WARN_INTERVAL, health.changed()).await.is_err() {
                     if matches!(health.borrow().condition, Condition::Idle) {
-                        tracing::warn!(resource = %core.identity.resource.plural, "waiting for an informer that nobody has started");
+                        tracing::warn!(resource = %core.identity.resource.plural, "waiting for an informer that has not been started");
                     }
                 }
             }

@@ -113,7 +113,7 @@ pub struct NamespacesShared {
 /// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("{}", match .age {
-    Some(age) => format!("the server was last heard of {:.1} s ago", age.as_secs_f64()),
+    Some(age) => format!("the last bytes from the server came {:.1} s ago", age.as_secs_f64()),
     None => "the cache has not been filled yet".to_owned(),
 })]
 pub struct Stale {

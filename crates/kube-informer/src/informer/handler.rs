@@ -45,7 +45,7 @@ use crate::store::Event;
 /// # Ok(())
 /// # }
 /// ```
-#[must_use = "a handler is told only once it is given something to call"]
+#[must_use = "a handler receives nothing until it is given a function to call"]
 pub struct HandlerBuilder<K> {
     core: Arc<Core>,
     filter: Option<EventFilter<K>>,

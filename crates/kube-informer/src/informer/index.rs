@@ -47,7 +47,7 @@ use crate::store::{Hamt, Reader, StoreEntry, StoreState, guarded};
 /// # Ok(())
 /// # }
 /// ```
-#[must_use = "an index that nobody holds is taken down"]
+#[must_use = "an index without handles is removed"]
 pub struct Index<K, V> {
     reader: Reader,
     id: usize,

@@ -95,7 +95,7 @@ fn decoded<K: Object + Clone>(object: &Obj<K>) -> Option<K> {
     match object.get() {
         Ok(body) => Some(body.clone()),
         Err(error) => {
-            tracing::warn!(key = %object.key(), %error, "a controller is not told of an object that does not fit its type");
+            tracing::warn!(key = %object.key(), %error, "an object that does not fit its type is not passed to the controller");
             None
         }
     }

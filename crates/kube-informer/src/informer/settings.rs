@@ -499,12 +499,12 @@ setters! {
     /// # use kube_embedded::faults::{Fault, Rule};
     /// # use kube_informer::Informer;
     /// # server.faults().inject(Rule::new(Fault::status(500)).times(2));
-    /// let (tell, told) = std::sync::mpsc::channel();
+    /// let (sender, receiver) = std::sync::mpsc::channel();
     /// let maps = Informer::<ConfigMap>::builder(client)
-    ///     .on_watch_error(move |error| tell.send(error.code()).unwrap_or_default())
+    ///     .on_watch_error(move |error| sender.send(error.code()).unwrap_or_default())
     ///     .start();
     /// maps.synced().await?; // succeeds at the third attempt
-    /// assert_eq!(told.try_iter().collect::<Vec<_>>(), [Some(500), Some(500)]);
+    /// assert_eq!(receiver.try_iter().collect::<Vec<_>>(), [Some(500), Some(500)]);
     /// # Ok(())
     /// # }
     /// ```

@@ -245,12 +245,12 @@ impl Registration {
     /// # }
     /// # use k8s_openapi::api::core::v1::ConfigMap;
     /// # use kube_informer::Informer;
-    /// let (tell, told) = std::sync::mpsc::channel();
+    /// let (sender, receiver) = std::sync::mpsc::channel();
     /// let maps = Informer::<ConfigMap>::builder(client).start();
     /// maps.synced().await?; // the cache is full, but no handler has received it
-    /// let handler = maps.on_event(move |event| tell.send(event.key().clone()).unwrap_or_default());
+    /// let handler = maps.on_event(move |event| sender.send(event.key().clone()).unwrap_or_default());
     /// handler.synced().await?;
-    /// assert_eq!(told.try_iter().count(), 2);
+    /// assert_eq!(receiver.try_iter().count(), 2);
     /// # Ok(())
     /// # }
     /// ```
@@ -368,12 +368,12 @@ impl Registration {
     /// # }
     /// # use k8s_openapi::api::core::v1::ConfigMap;
     /// # use kube_informer::Informer;
-    /// let (tell, mut told) = tokio::sync::mpsc::unbounded_channel();
+    /// let (sender, mut receiver) = tokio::sync::mpsc::unbounded_channel();
     /// let maps = Informer::<ConfigMap>::builder(client).start();
-    /// maps.on_event(move |event| tell.send(event.key().clone()).unwrap_or_default()).detach();
-    /// assert!(told.recv().await.is_some());
+    /// maps.on_event(move |event| sender.send(event.key().clone()).unwrap_or_default()).detach();
+    /// assert!(receiver.recv().await.is_some());
     /// drop(maps); // the last handle: the informer stops, and the handler is dropped
-    /// assert!(told.recv().await.is_none());
+    /// assert!(receiver.recv().await.is_none());
     /// # Ok(())
     /// # }
     /// ```

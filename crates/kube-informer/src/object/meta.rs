@@ -14,7 +14,7 @@ use super::owner::{IS_CONTROLLER, Owners};
 use super::strings::{Strings, StringsEncoder};
 use super::uid::Uid;
 use super::with_scratch;
-use crate::codec::{Broken, Deleted, Found};
+use crate::codec::{Broken, Deleted, ScannedObject};
 
 /// The metadata that is decoded when an object is received.
 #[derive(Debug)]
@@ -36,12 +36,12 @@ const NO_GENERATION: i64 = i64::MIN;
 impl Meta {
     /// Creates the metadata from a scan. Label sets and owners are shared with other objects of the
     /// same store.
-    pub(crate) fn of(found: &Found<'_>, interner: Option<&Mutex<Interner>>) -> Result<Self, Broken> {
+    pub(crate) fn of(found: &ScannedObject<'_>, interner: Option<&Mutex<Interner>>) -> Result<Self, Broken> {
         let name = found.name.ok_or(Broken::Shape)?.read()?;
         let namespace = found.namespace.map_or(Ok(Cow::Borrowed("")), |text| text.read())?;
         let labels_and_owners = with_scratch(|text| {
             let mut bytes = std::mem::take(text).into_bytes();
-            let any = encode_facts(found, &mut bytes)?;
+            let any = encode_labels_and_owners(found, &mut bytes)?;
             *text = String::from_utf8(bytes).map_err(|_| Broken::Text)?;
             Ok(any.then(|| interner.map_or_else(|| text.as_str().into(), |interner| interner.lock().intern(text))))
         })?;
@@ -85,7 +85,7 @@ impl Meta {
 }
 
 /// The deletion timestamp. An invalid time counts as none.
-fn deleted(found: &Found<'_>) -> Result<Option<Timestamp>, Broken> {
+fn deleted(found: &ScannedObject<'_>) -> Result<Option<Timestamp>, Broken> {
     Ok(match found.deletion {
         None => None,
         Some(Deleted::Text(text)) => text.read()?.parse().ok(),
@@ -94,7 +94,7 @@ fn deleted(found: &Found<'_>) -> Result<Option<Timestamp>, Broken> {
 }
 
 /// Encodes the number of labels, the labels and the owners. Returns whether there are any.
-fn encode_facts(found: &Found<'_>, into: &mut Vec<u8>) -> Result<bool, Broken> {
+fn encode_labels_and_owners(found: &ScannedObject<'_>, into: &mut Vec<u8>) -> Result<bool, Broken> {
     // Placeholder of the number of labels, which takes one byte in all but a few objects.
     into.push(0);
     let mut labels_and_owners = StringsEncoder::new(into);

@@ -111,12 +111,12 @@ impl<K: Object> RetryWatch<K> {
     /// use kube_informer::{ApiListWatch, RetryWatch, Version};
     ///
     /// server.faults().inject(Rule::new(Fault::status(500)).once());
-    /// let (tell, told) = std::sync::mpsc::channel();
+    /// let (sender, receiver) = std::sync::mpsc::channel();
     /// let before = Version::from(server.revision() - 1);
     /// let watch = RetryWatch::<ConfigMap>::after(ApiListWatch::of::<ConfigMap>(client), before);
-    /// let mut events = watch.on_error(move |error| tell.send(error.code()).unwrap_or_default()).stream();
+    /// let mut events = watch.on_error(move |error| sender.send(error.code()).unwrap_or_default()).stream();
     /// assert_eq!(events.try_next().await?.unwrap().object().name(), "a");
-    /// assert_eq!(told.try_iter().collect::<Vec<_>>(), [Some(500)]);
+    /// assert_eq!(receiver.try_iter().collect::<Vec<_>>(), [Some(500)]);
     /// # Ok(())
     /// # }
     /// ```
@@ -131,7 +131,7 @@ impl<K: Object> RetryWatch<K> {
         let Self { source, version, settings, on_error, kind } = self;
         let reached = Arc::new(Mutex::new(version.clone()));
         let begun = Instant::now();
-        let run = Run {
+        let run = RunningWatch {
             source,
             what: name_of::<K>(),
             settings,
@@ -275,7 +275,7 @@ impl<K> WatchEvent<K> {
 }
 
 /// A running watch.
-struct Run {
+struct RunningWatch {
     source: Source,
     what: Arc<str>,
     settings: ReflectorSettings,
@@ -311,7 +311,7 @@ struct Open {
     from: Version,
 }
 
-impl Run {
+impl RunningWatch {
     async fn next(&mut self) -> Option<Result<WatchEvent<Untyped>, ServerError>> {
         loop {
             let open = match &mut self.connection {

@@ -10,7 +10,7 @@ use tokio::time::Instant;
 use tracing::Instrument as _;
 
 pub(crate) use self::maintenance::{Clock, MaintenanceMode};
-pub(crate) use self::shared::{Alive, Shared, Stop, SyncProgress};
+pub(crate) use self::shared::{Alive, ControllerShared, Stop, SyncProgress};
 
 use self::inbox::{Inbox, Slot};
 use self::maintenance::Maintenance;
@@ -41,7 +41,7 @@ const YIELD_AFTER: usize = 8;
 /// Handlers are added here as well, between two batches, so each receives the current state once
 /// and then every later change.
 pub(crate) struct Controller {
-    shared: Arc<Shared>,
+    shared: Arc<ControllerShared>,
     store: Store,
     processor: Processor,
     inbox: Arc<Inbox>,
@@ -94,7 +94,7 @@ pub(crate) struct Parts {
 }
 
 impl Controller {
-    pub(crate) fn new(shared: Arc<Shared>, parts: Parts) -> Self {
+    pub(crate) fn new(shared: Arc<ControllerShared>, parts: Parts) -> Self {
         Self {
             shared,
             store: parts.store,
@@ -114,7 +114,7 @@ impl Controller {
         }
     }
 
-    /// Runs until [`Shared::stop`] is called.
+    /// Runs until [`ControllerShared::stop`] is called.
     pub(crate) async fn run(mut self, alive: Alive) {
         let span = self.span.clone();
         async {
@@ -255,8 +255,8 @@ impl Controller {
 
     /// Continues building requested indexes while there are no deltas, one bounded part per call.
     fn build_indexes(&mut self) {
-        let news = self.store.apply([]).into_notifications();
-        debug_assert!(news.is_empty(), "nothing comes of nothing");
+        let notifications = self.store.apply([]).into_notifications();
+        debug_assert!(notifications.is_empty(), "no deltas, no events");
         self.reclaim(Instant::now());
     }
 

@@ -49,7 +49,7 @@ pub(crate) struct Machine {
     settings: ReflectorSettings,
     scope: WatchScope,
     what: Arc<str>,
-    phase: Phase,
+    phase: MachinePhase,
     /// The last processed resource version.
     version: Option<Version>,
     synced: Synced,
@@ -80,7 +80,7 @@ pub(crate) struct Machine {
 }
 
 #[derive(Debug)]
-enum Phase {
+enum MachinePhase {
     Idle,
     Streaming(Streamed),
     Listing(Paged),
@@ -91,14 +91,14 @@ enum Phase {
     Opening(Watch),
     Watching(Watch),
     Waiting {
-        next: Next,
+        next: NextRequest,
         until: Duration,
         cause: ServerError,
     },
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Next {
+enum NextRequest {
     List,
     Watch,
     Revision,
@@ -139,7 +139,7 @@ impl Machine {
             settings,
             scope,
             what,
-            phase: Phase::Idle,
+            phase: MachinePhase::Idle,
             version: None,
             synced: Synced::No,
             history: History::Continues,
@@ -196,20 +196,20 @@ impl Machine {
     /// When the next [`Input::Tick`] is due.
     pub(crate) fn due(&self) -> Option<Duration> {
         match &self.phase {
-            Phase::Idle => None,
-            Phase::Streaming(Streamed { progress, .. }) | Phase::Listing(Paged { progress, .. }) => {
+            MachinePhase::Idle => None,
+            MachinePhase::Streaming(Streamed { progress, .. }) | MachinePhase::Listing(Paged { progress, .. }) => {
                 Some(progress.due(&self.settings))
             }
-            Phase::Probing { since } => Some(*since + self.settings.answer_timeout),
-            Phase::Opening(watch) => Some(watch.requested_at + self.settings.answer_timeout),
-            Phase::Watching(watch) => Some(self.watch_due(watch)),
-            Phase::Waiting { until, .. } => Some(*until),
+            MachinePhase::Probing { since } => Some(*since + self.settings.answer_timeout),
+            MachinePhase::Opening(watch) => Some(watch.requested_at + self.settings.answer_timeout),
+            MachinePhase::Watching(watch) => Some(self.watch_due(watch)),
+            MachinePhase::Waiting { until, .. } => Some(*until),
         }
     }
 
     /// Whether received objects belong to a list.
     pub(crate) fn is_listing(&self) -> bool {
-        matches!(self.phase, Phase::Streaming(_) | Phase::Listing(_))
+        matches!(self.phase, MachinePhase::Streaming(_) | MachinePhase::Listing(_))
     }
 
     /// Updates the observable status, except the state, which [`state`](Self::state) returns.
@@ -223,17 +223,17 @@ impl Machine {
     /// What it is doing.
     pub(crate) fn state(&self, started: Instant) -> ReflectorState {
         match &self.phase {
-            Phase::Idle => ReflectorState::Idle,
-            Phase::Streaming(streamed) => {
+            MachinePhase::Idle => ReflectorState::Idle,
+            MachinePhase::Streaming(streamed) => {
                 ReflectorState::Listing { objects: streamed.progress.objects, remaining: None }
             }
-            Phase::Listing(paged) => {
+            MachinePhase::Listing(paged) => {
                 ReflectorState::Listing { objects: paged.progress.objects, remaining: paged.remaining }
             }
-            Phase::Probing { .. } => ReflectorState::Listing { objects: 0, remaining: None },
-            Phase::Opening(_) => ReflectorState::Opening,
-            Phase::Watching(_) => ReflectorState::Watching,
-            Phase::Waiting { until, cause, .. } => {
+            MachinePhase::Probing { .. } => ReflectorState::Listing { objects: 0, remaining: None },
+            MachinePhase::Opening(_) => ReflectorState::Opening,
+            MachinePhase::Watching(_) => ReflectorState::Watching,
+            MachinePhase::Waiting { until, cause, .. } => {
                 ReflectorState::Waiting { cause: cause.clone(), until: started + *until }
             }
         }
@@ -244,17 +244,17 @@ impl Machine {
             return;
         }
         match &self.phase {
-            Phase::Idle => {}
-            Phase::Waiting { next: Next::List, .. } => self.list(step),
-            Phase::Waiting { next: Next::Watch, .. } => self.watch(step),
-            Phase::Waiting { next: Next::Revision, .. } => self.request_revision(step),
-            Phase::Streaming(Streamed { progress, .. }) | Phase::Listing(Paged { progress, .. }) => {
+            MachinePhase::Idle => {}
+            MachinePhase::Waiting { next: NextRequest::List, .. } => self.list(step),
+            MachinePhase::Waiting { next: NextRequest::Watch, .. } => self.watch(step),
+            MachinePhase::Waiting { next: NextRequest::Revision, .. } => self.request_revision(step),
+            MachinePhase::Streaming(Streamed { progress, .. }) | MachinePhase::Listing(Paged { progress, .. }) => {
                 let error = self.error(self.operation(), progress.overdue(&self.settings));
                 self.failed(error, step);
             }
-            Phase::Probing { .. } => self.revision_received(Err(self.timed_out(Operation::Probe)), step),
-            Phase::Opening(_) => self.failed(self.timed_out(Operation::Watch), step),
-            Phase::Watching(_) => self.watch_tick(step),
+            MachinePhase::Probing { .. } => self.revision_received(Err(self.timed_out(Operation::Probe)), step),
+            MachinePhase::Opening(_) => self.failed(self.timed_out(Operation::Watch), step),
+            MachinePhase::Watching(_) => self.watch_tick(step),
         }
     }
 
@@ -262,13 +262,13 @@ impl Machine {
     fn resumed(&mut self, now: Duration) {
         self.silence.since = now;
         match &mut self.phase {
-            Phase::Streaming(Streamed { progress, .. }) | Phase::Listing(Paged { progress, .. }) => {
+            MachinePhase::Streaming(Streamed { progress, .. }) | MachinePhase::Listing(Paged { progress, .. }) => {
                 progress.resumed(now);
             }
-            Phase::Probing { since } => *since = now,
-            Phase::Opening(watch) => watch.requested_at = now,
-            Phase::Watching(watch) => watch.resumed(now),
-            Phase::Idle | Phase::Waiting { .. } => {}
+            MachinePhase::Probing { since } => *since = now,
+            MachinePhase::Opening(watch) => watch.requested_at = now,
+            MachinePhase::Watching(watch) => watch.resumed(now),
+            MachinePhase::Idle | MachinePhase::Waiting { .. } => {}
         }
     }
 
@@ -276,36 +276,43 @@ impl Machine {
     fn contact(&mut self, step: &mut Step<'_>) {
         self.last_contact = Some(step.now);
         match &mut self.phase {
-            Phase::Listing(paged) => paged.progress.received(step.now),
-            Phase::Watching(_) => self.watch_alive(step),
-            Phase::Idle | Phase::Streaming(_) | Phase::Probing { .. } | Phase::Opening(_) | Phase::Waiting { .. } => {}
+            MachinePhase::Listing(paged) => paged.progress.received(step.now),
+            MachinePhase::Watching(_) => self.watch_alive(step),
+            MachinePhase::Idle
+            | MachinePhase::Streaming(_)
+            | MachinePhase::Probing { .. }
+            | MachinePhase::Opening(_)
+            | MachinePhase::Waiting { .. } => {}
         }
     }
 
     fn opened(&mut self, step: &mut Step<'_>) {
         self.last_contact = Some(step.now);
         match &mut self.phase {
-            Phase::Streaming(Streamed { progress, .. }) | Phase::Listing(Paged { progress, .. }) => {
+            MachinePhase::Streaming(Streamed { progress, .. }) | MachinePhase::Listing(Paged { progress, .. }) => {
                 progress.received(step.now);
             }
-            Phase::Opening(_) => self.watch_opened(step),
-            Phase::Idle | Phase::Probing { .. } | Phase::Watching(_) | Phase::Waiting { .. } => {}
+            MachinePhase::Opening(_) => self.watch_opened(step),
+            MachinePhase::Idle
+            | MachinePhase::Probing { .. }
+            | MachinePhase::Watching(_)
+            | MachinePhase::Waiting { .. } => {}
         }
     }
 
     fn failed(&mut self, error: ServerError, step: &mut Step<'_>) {
         match &self.phase {
-            Phase::Streaming(_) => self.streaming_failed(error, step),
-            Phase::Listing(_) => self.list_failed(error, step),
-            Phase::Opening(_) => self.open_failed(error, step),
-            Phase::Watching(_) => self.watch_broke(error, step),
-            Phase::Idle | Phase::Probing { .. } | Phase::Waiting { .. } => {}
+            MachinePhase::Streaming(_) => self.streaming_failed(error, step),
+            MachinePhase::Listing(_) => self.list_failed(error, step),
+            MachinePhase::Opening(_) => self.open_failed(error, step),
+            MachinePhase::Watching(_) => self.watch_broke(error, step),
+            MachinePhase::Idle | MachinePhase::Probing { .. } | MachinePhase::Waiting { .. } => {}
         }
     }
 
     fn failure_frame(&mut self, error: ServerError, step: &mut Step<'_>) {
         match &self.phase {
-            Phase::Watching(_) => self.watch_failed(error, step),
+            MachinePhase::Watching(_) => self.watch_failed(error, step),
             _ => self.failed(error, step),
         }
     }
@@ -318,8 +325,8 @@ impl Machine {
     /// The request that currently delivers objects.
     fn operation(&self) -> Operation {
         match &self.phase {
-            Phase::Streaming(_) => Operation::StreamingList,
-            Phase::Listing(_) => Operation::List,
+            MachinePhase::Streaming(_) => Operation::StreamingList,
+            MachinePhase::Listing(_) => Operation::List,
             _ => Operation::Watch,
         }
     }
@@ -345,21 +352,21 @@ impl Machine {
 
     /// Backs off: the wait grows unless the last failure was long ago, and is at least the server's
     /// `Retry-After`.
-    fn wait(&mut self, next: Next, cause: ServerError, step: &mut Step<'_>) {
+    fn wait(&mut self, next: NextRequest, cause: ServerError, step: &mut Step<'_>) {
         self.must_verify_server |= may_be_another_server(&cause);
         self.abandon_relist(step);
         self.note_absence(&cause);
         let wait = self.backoff.after(&cause, step.now, step.rng.next_fraction(), self.settings.longest_retry_after);
         self.leave_phase(step);
         step.act(Action::Close);
-        self.phase = Phase::Waiting { next, until: step.now + wait, cause };
+        self.phase = MachinePhase::Waiting { next, until: step.now + wait, cause };
         self.watch_definition(step);
     }
 
     /// Relists after a wait.
     fn relist(&mut self, reason: RelistReason, cause: ServerError, step: &mut Step<'_>) {
         self.counters.relists.count(reason);
-        self.wait(Next::List, cause, step);
+        self.wait(NextRequest::List, cause, step);
     }
 
     /// Relists immediately, and delivers the relist as one of a server that went back in time.
@@ -372,7 +379,7 @@ impl Machine {
 
     /// Ends the parts that only the current phase needs.
     fn leave_phase(&mut self, step: &mut Step<'_>) {
-        if let Phase::Watching(watch) = &mut self.phase
+        if let MachinePhase::Watching(watch) = &mut self.phase
             && watch.probe.take().is_some()
         {
             step.act(Action::CloseSecond);
@@ -403,12 +410,12 @@ impl Machine {
         step.act(Action::Close);
         step.act(Action::RequestRevision(revision_query()));
         self.counters.probes += 1;
-        self.phase = Phase::Probing { since: step.now };
+        self.phase = MachinePhase::Probing { since: step.now };
     }
 
     fn revision_received(&mut self, answer: Result<Version, ServerError>, step: &mut Step<'_>) {
         match (&self.phase, answer) {
-            (Phase::Probing { .. }, Ok(revision)) => {
+            (MachinePhase::Probing { .. }, Ok(revision)) => {
                 self.last_contact = Some(step.now);
                 if self.version.as_ref().is_some_and(|ours| revision < *ours) {
                     self.relist_went_back(step);
@@ -418,13 +425,15 @@ impl Machine {
                     self.list(step);
                 }
             }
-            (Phase::Probing { .. }, Err(error)) => {
+            (MachinePhase::Probing { .. }, Err(error)) => {
                 self.report(&error, step);
                 step.act(Action::CloseSecond);
-                self.wait(Next::Revision, error, step);
+                self.wait(NextRequest::Revision, error, step);
             }
-            (Phase::Watching(_), Ok(revision)) => self.revision_while_watching(ServerVersion::At(revision), step),
-            (Phase::Watching(_), Err(error)) => {
+            (MachinePhase::Watching(_), Ok(revision)) => {
+                self.revision_while_watching(ServerVersion::At(revision), step);
+            }
+            (MachinePhase::Watching(_), Err(error)) => {
                 self.report(&error, step);
                 self.revision_while_watching(ServerVersion::Unknown, step);
             }

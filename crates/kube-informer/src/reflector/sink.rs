@@ -45,7 +45,7 @@ pub trait DeltaSink: Send {
 /// # }
 /// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-#[error("nobody takes deltas any more")]
+#[error("the receiver of deltas is gone")]
 pub struct SinkClosed;
 
 impl DeltaSink for mpsc::Sender<Delta> {

@@ -7,7 +7,7 @@ use super::MAX_BATCH;
 use super::hamt::Hamt;
 use super::label_bloom::LabelBlooms;
 use super::prefetch::prefetch_entries;
-use super::reader::Shared;
+use super::reader::StoreShared;
 use super::state::{Change, KeyHashes, NamespaceState, SlotRef, StoreEntry, StoreState, Tables};
 use crate::object::ObjectKey;
 use crate::object::Version;
@@ -72,7 +72,7 @@ impl DoubleBuffer {
     /// written to.
     pub(super) fn publish(
         &mut self,
-        to: &Shared,
+        to: &StoreShared,
         blooms: LabelBlooms,
         version: Option<Version>,
     ) -> Option<Arc<StoreState>> {
@@ -138,14 +138,14 @@ mod tests {
 
     struct Written {
         buffer: DoubleBuffer,
-        shared: Shared,
+        shared: StoreShared,
         version: u32,
     }
 
     impl Written {
         fn new() -> Self {
             let state = StoreState::new(Hashing::with_seed(3, SharedSeed::global_fixed()));
-            Self { buffer: DoubleBuffer::new(state.clone()), shared: Shared::new(state), version: 0 }
+            Self { buffer: DoubleBuffer::new(state.clone()), shared: StoreShared::new(state), version: 0 }
         }
 
         /// Returns the new version of the object.

@@ -17,7 +17,7 @@ use crate::object::Version;
 /// Reads a store without blocking or delaying the writer; every read is answered from one state.
 #[derive(Clone)]
 pub struct Reader {
-    shared: Arc<Shared>,
+    shared: Arc<StoreShared>,
     /// Keeps the informer running as long as this reader exists.
     feed: Option<Arc<dyn Feed>>,
 }
@@ -29,7 +29,7 @@ pub(crate) trait Feed: Send + Sync {
 }
 
 /// State shared by the writer and its readers.
-pub(super) struct Shared {
+pub(super) struct StoreShared {
     state: ArcSwap<StoreState>,
     /// Index tables that the writer has not yet adopted.
     waiting: Mutex<Vec<(usize, Box<dyn AnyTable>)>>,
@@ -37,7 +37,7 @@ pub(super) struct Shared {
 }
 
 impl Reader {
-    pub(super) fn new(shared: Arc<Shared>) -> Self {
+    pub(super) fn new(shared: Arc<StoreShared>) -> Self {
         Self { shared, feed: None }
     }
 
@@ -81,7 +81,7 @@ impl Reader {
     }
 }
 
-impl Shared {
+impl StoreShared {
     pub(super) fn new(state: StoreState) -> Self {
         Self { state: ArcSwap::from_pointee(state), waiting: Mutex::default(), next_index: AtomicUsize::new(0) }
     }
@@ -107,7 +107,7 @@ impl fmt::Debug for Reader {
     }
 }
 
-impl fmt::Debug for Shared {
+impl fmt::Debug for StoreShared {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Shared").field("state", &**self.state.load()).finish_non_exhaustive()
     }

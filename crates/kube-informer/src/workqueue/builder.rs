@@ -9,7 +9,7 @@ use super::core::Core;
 use super::metrics::{QueueMetrics, default_metrics};
 use super::rate_limit::RateLimit;
 use super::running::Timing;
-use super::shared::Shared;
+use super::shared::SharedQueue;
 
 /// Builds a [`WorkQueue`]; every setting has a default.
 ///
@@ -113,7 +113,7 @@ impl<T> WorkQueueBuilder<T> {
         let metrics = self.metrics.or_else(|| self.name.as_deref().and_then(default_metrics));
         let timing = if metrics.is_some() { Timing::Wanted } else { Timing::NotWanted };
         let core = Core::new(self.rate_limit, self.longest_wait, timing);
-        WorkQueue::from_shared(Shared::new(core, self.name, metrics))
+        WorkQueue::from_shared(SharedQueue::new(core, self.name, metrics))
     }
 }
 

@@ -8,7 +8,7 @@ use super::outcome::Outcome;
 use super::priority::Priority;
 use super::rate_limit::{Limiter, RateLimit};
 use super::running::{Running, Timing};
-use super::slots::{Cause, Found, Hashed, ItemState, List, Slots};
+use super::slots::{Cause, FoundSlot, Hashed, ItemState, List, Slots};
 
 /// The state of a queue. Callers pass the current time with [`advance`](Self::advance) before each
 /// call for which [time matters](Self::heeds_time).
@@ -83,8 +83,8 @@ impl<T: Eq> Core<T> {
     #[inline]
     pub(super) fn add(&mut self, item: &mut Hashed<Option<T>>, priority: Priority, cause: Cause) {
         match self.find_to_add(item) {
-            Some(Found::New(slot)) => self.add_new(slot, priority),
-            Some(Found::Known(slot)) => self.add_slot(slot, priority, cause),
+            Some(FoundSlot::New(slot)) => self.add_new(slot, priority),
+            Some(FoundSlot::Known(slot)) => self.add_slot(slot, priority, cause),
             None => {}
         }
     }
@@ -106,11 +106,11 @@ impl<T: Eq> Core<T> {
     }
 
     fn slot_to_add(&mut self, item: &mut Hashed<Option<T>>) -> Option<u32> {
-        self.find_to_add(item).map(|(Found::New(slot) | Found::Known(slot))| slot)
+        self.find_to_add(item).map(|(FoundSlot::New(slot) | FoundSlot::Known(slot))| slot)
     }
 
     #[inline]
-    fn find_to_add(&mut self, item: &mut Hashed<Option<T>>) -> Option<Found> {
+    fn find_to_add(&mut self, item: &mut Hashed<Option<T>>) -> Option<FoundSlot> {
         if self.is_closed() { None } else { self.slots.find_or_insert(item) }
     }
 

@@ -4,16 +4,16 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
 
-use super::shared::{Shared, Time};
+use super::shared::{SharedQueue, Time};
 use super::waiters::Ticket;
 
 pub(super) struct Drain<T> {
-    queue: Arc<Shared<T>>,
+    queue: Arc<SharedQueue<T>>,
     ticket: Option<Ticket>,
 }
 
 impl<T> Drain<T> {
-    pub(super) fn new(queue: Arc<Shared<T>>) -> Self {
+    pub(super) fn new(queue: Arc<SharedQueue<T>>) -> Self {
         Self { queue, ticket: None }
     }
 }

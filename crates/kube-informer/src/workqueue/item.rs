@@ -8,7 +8,7 @@ use std::time::Duration;
 use super::core::Taken;
 use super::outcome::Outcome;
 use super::priority::Priority;
-use super::shared::Shared;
+use super::shared::SharedQueue;
 
 /// An item held by a worker until the worker reports an outcome.
 ///
@@ -39,7 +39,7 @@ use super::shared::Shared;
 #[doc(alias = "Done")]
 pub struct Item<T> {
     /// `None` once the outcome is reported.
-    queue: Option<Arc<Shared<T>>>,
+    queue: Option<Arc<SharedQueue<T>>>,
     item: T,
     slot: u32,
     failures: u32,
@@ -51,7 +51,7 @@ pub struct Item<T> {
 
 impl<T> Item<T> {
     #[inline]
-    pub(super) fn new(queue: Arc<Shared<T>>, item: T, taken: Taken) -> Self {
+    pub(super) fn new(queue: Arc<SharedQueue<T>>, item: T, taken: Taken) -> Self {
         let Taken { slot, priority, failures, waited: _ } = taken;
         Self { queue: Some(queue), item, slot, failures, priority: priority as u64 }
     }

@@ -11,7 +11,7 @@ use super::moment::Moment;
 use super::outcome::Outcome;
 use super::platform::Sleep;
 use super::priority::Priority;
-use super::shared::{Shared, Time};
+use super::shared::{SharedQueue, Time};
 use super::waiters::{Ticket, Waiters};
 
 /// The future returned by [`WorkQueue::next`](super::WorkQueue::next).
@@ -30,7 +30,7 @@ use super::waiters::{Ticket, Waiters};
 /// ```
 #[must_use = "futures do nothing unless awaited"]
 pub struct Next<'a, T> {
-    queue: &'a Arc<Shared<T>>,
+    queue: &'a Arc<SharedQueue<T>>,
     /// Set from the first wait until the future completes.
     ticket: Option<Ticket>,
     /// Set while this is the timekeeper.
@@ -41,7 +41,7 @@ pub struct Next<'a, T> {
 }
 
 impl<'a, T> Next<'a, T> {
-    pub(super) fn new(queue: &'a Arc<Shared<T>>) -> Self {
+    pub(super) fn new(queue: &'a Arc<SharedQueue<T>>) -> Self {
         Self { queue, ticket: None, sleep: None, slot: None }
     }
 }
@@ -49,7 +49,7 @@ impl<'a, T> Next<'a, T> {
 /// The result of one attempt to take an item.
 #[derive(Clone, Copy)]
 enum Look {
-    Found(Taken),
+    FoundSlot(Taken),
     /// The queue is shut down and empty.
     Over,
     /// No item yet: the task will be woken, and sleeps at most until this time.
@@ -68,7 +68,7 @@ impl<T: Clone> Next<'_, T> {
                 *item = Some(state.core.item(first.slot).clone());
                 self.leave(&mut state.waiters);
                 self.slot = Some(first.slot);
-                return Look::Found(state.core.take(first));
+                return Look::FoundSlot(state.core.take(first));
             }
             if state.core.is_over() {
                 self.leave(&mut state.waiters);
@@ -110,7 +110,7 @@ impl<T: Clone + Send + 'static> Next<'_, T> {
         self.queue.keep_reporting();
         let taken = loop {
             match self.look(cx, item) {
-                Look::Found(taken) => break Some(taken),
+                Look::FoundSlot(taken) => break Some(taken),
                 Look::Over => break None,
                 Look::Wait(None) => {
                     self.sleep = None;

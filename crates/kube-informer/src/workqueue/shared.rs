@@ -12,15 +12,15 @@ use super::slots::Hashes;
 use super::waiters::Waiters;
 
 /// The state shared by all handles of a queue.
-pub(super) struct Shared<T> {
-    state: Mutex<State<T>>,
+pub(super) struct SharedQueue<T> {
+    state: Mutex<QueueState<T>>,
     pub(super) clock: Clock,
     pub(super) hashes: Hashes,
     pub(super) name: Option<Box<str>>,
     metrics: Option<Metrics>,
 }
 
-pub(super) struct State<T> {
+pub(super) struct QueueState<T> {
     pub(super) core: Core<T>,
     pub(super) waiters: Waiters,
     /// The depth last reported to the metrics.
@@ -43,10 +43,10 @@ pub(super) enum Time {
 /// The same period as in client-go.
 const REPORT_UNFINISHED_EVERY: Duration = Duration::from_millis(500);
 
-impl<T> Shared<T> {
+impl<T> SharedQueue<T> {
     pub(super) fn new(core: Core<T>, name: Option<Box<str>>, metrics: Option<Box<dyn QueueMetrics>>) -> Self {
         Self {
-            state: Mutex::new(State { core, waiters: Waiters::default(), depth: 0 }),
+            state: Mutex::new(QueueState { core, waiters: Waiters::default(), depth: 0 }),
             clock: Clock::new(),
             hashes: Hashes::default(),
             name,
@@ -57,13 +57,13 @@ impl<T> Shared<T> {
     /// Runs `step` on the locked queue at the current time, then wakes waiters and reports metrics
     /// after unlocking.
     #[inline]
-    pub(super) fn step<R>(&self, time: Time, step: impl FnOnce(&mut State<T>) -> R) -> R {
+    pub(super) fn step<R>(&self, time: Time, step: impl FnOnce(&mut QueueState<T>) -> R) -> R {
         let mut state = self.state.lock();
         if time == Time::Needed || state.core.heeds_time() || self.metrics.is_some() {
             state.core.advance(self.clock.now());
         }
         let result = step(&mut state);
-        let State { core, waiters, depth } = &mut *state;
+        let QueueState { core, waiters, depth } = &mut *state;
         let wake = waiters.wake(core);
         let report = self.metrics.as_ref().map(|metrics| {
             let change = core.depth() as i64 - std::mem::replace(depth, core.depth()) as i64;
@@ -83,7 +83,7 @@ impl<T> Shared<T> {
         &self,
         Taken { slot, priority, failures, .. }: Taken,
         outcome: &Outcome,
-        then: impl FnOnce(&mut State<T>) -> R,
+        then: impl FnOnce(&mut QueueState<T>) -> R,
     ) -> R {
         let timeless = matches!(outcome, Outcome::Done | Outcome::Forget) && failures == 0;
         let time = if timeless { Time::IfQueueHeedsIt } else { Time::Needed };
@@ -137,7 +137,7 @@ impl Metrics {
     }
 }
 
-impl<T: Send + 'static> Shared<T> {
+impl<T: Send + 'static> SharedQueue<T> {
     /// Starts the task that reports unfinished work, if the queue has metrics and the task is not
     /// yet running. The task ends when the queue is dropped or shut down.
     #[inline]

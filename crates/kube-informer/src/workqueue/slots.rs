@@ -57,7 +57,7 @@ pub(super) enum Cause {
 
 /// The slot of an item that is to be added.
 #[derive(Debug, Clone, Copy)]
-pub(super) enum Found {
+pub(super) enum FoundSlot {
     /// The item was not in the queue.
     New(u32),
     Known(u32),
@@ -127,7 +127,7 @@ impl<T: Eq> Slots<T> {
     /// Returns the slot of the item, a new one if it has none. Moves the item out only if it is
     /// new: otherwise the caller drops it after releasing the lock.
     #[inline]
-    pub(super) fn find_or_insert(&mut self, Hashed { hash, item }: &mut Hashed<Option<T>>) -> Option<Found> {
+    pub(super) fn find_or_insert(&mut self, Hashed { hash, item }: &mut Hashed<Option<T>>) -> Option<FoundSlot> {
         item.as_ref()?;
         let hash = *hash;
         let slots = &self.slots;
@@ -136,7 +136,7 @@ impl<T: Eq> Slots<T> {
             slot.hash == hash && slot.item == *item
         };
         match self.table.entry(repeat_bits(hash), is_same, |number| repeat_bits(slots[*number as usize].hash)) {
-            Entry::Occupied(entry) => Some(Found::Known(*entry.get())),
+            Entry::Occupied(entry) => Some(FoundSlot::Known(*entry.get())),
             Entry::Vacant(entry) => {
                 let number = match self.free {
                     NONE => slots.len() as u32,
@@ -144,7 +144,7 @@ impl<T: Eq> Slots<T> {
                 };
                 let bucket = entry.insert(number).bucket_index() as u32;
                 self.fill(number, hash, bucket, item.take());
-                Some(Found::New(number))
+                Some(FoundSlot::New(number))
             }
         }
     }

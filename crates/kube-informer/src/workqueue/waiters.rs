@@ -27,7 +27,7 @@ pub(super) struct Ticket(u64);
 #[derive(Debug)]
 #[must_use]
 pub(super) enum Wake {
-    Nobody,
+    NoWaiter,
     One(Waker),
     All(Vec<Waker>),
 }
@@ -69,7 +69,7 @@ impl Waiters {
     #[inline]
     pub(super) fn wake<T>(&mut self, core: &Core<T>) -> Wake {
         if self.workers.is_empty() && self.timekeeper.is_none() && self.drains.is_empty() {
-            return Wake::Nobody;
+            return Wake::NoWaiter;
         }
         self.select(core)
     }
@@ -81,11 +81,11 @@ impl Waiters {
         if core.ready() > 0 {
             return self.any_worker().into();
         }
-        let Some(next_due) = core.next_due() else { return Wake::Nobody };
+        let Some(next_due) = core.next_due() else { return Wake::NoWaiter };
         match &self.timekeeper {
             None => self.any_worker().into(),
             Some((.., awaited)) if next_due < *awaited => self.timekeeper.take().map(|(_, waker, _)| waker).into(),
-            Some(_) => Wake::Nobody,
+            Some(_) => Wake::NoWaiter,
         }
     }
 
@@ -113,7 +113,7 @@ impl Wake {
     #[inline]
     pub(super) fn wake(self) {
         match self {
-            Self::Nobody => {}
+            Self::NoWaiter => {}
             Self::One(waker) => waker.wake(),
             Self::All(wakers) => wakers.into_iter().for_each(Waker::wake),
         }
@@ -122,6 +122,6 @@ impl Wake {
 
 impl From<Option<Waker>> for Wake {
     fn from(waker: Option<Waker>) -> Self {
-        waker.map_or(Self::Nobody, Self::One)
+        waker.map_or(Self::NoWaiter, Self::One)
     }
 }

@@ -11,7 +11,7 @@ use tokio::task::coop;
 use super::core::Taken;
 use super::next::Next;
 use super::outcome::Outcome;
-use super::shared::Shared;
+use super::shared::SharedQueue;
 
 /// A worker that processes one item after another. If it is dropped, the item it holds is requeued
 /// as failed.
@@ -19,7 +19,7 @@ use super::shared::Shared;
 /// Its fields are updated in place from step to step: passing a `Taken` by value would load it
 /// whole right after it was stored in parts, which stalls store-to-load forwarding.
 struct Worker<'a, T> {
-    queue: &'a Arc<Shared<T>>,
+    queue: &'a Arc<SharedQueue<T>>,
     next: Next<'a, T>,
     /// The item taken, until it is passed to the function.
     item: Option<T>,
@@ -30,7 +30,7 @@ struct Worker<'a, T> {
 }
 
 impl<'a, T> Worker<'a, T> {
-    fn new(queue: &'a Arc<Shared<T>>) -> Self {
+    fn new(queue: &'a Arc<SharedQueue<T>>) -> Self {
         Self { queue, next: Next::new(queue), item: None, taken: None, outcome: Outcome::Retry }
     }
 
@@ -93,7 +93,7 @@ impl<T> Drop for Worker<'_, T> {
 }
 
 /// Processes items until the queue is shut down and empty.
-pub(super) async fn work<T, F, W>(queue: Arc<Shared<T>>, mut work: F)
+pub(super) async fn work<T, F, W>(queue: Arc<SharedQueue<T>>, mut work: F)
 where
     T: Clone + Send + 'static,
     F: FnMut(T) -> W,

@@ -473,14 +473,14 @@ fn decoded_stays_with_the_object() {
 #[test]
 fn an_object_that_is_transformed_is_kept_once_and_only_as_it_became() {
     let encoder = encoder(Keep::Compact);
-    let door = Ingest::default().transform(encoder.clone(), |value| {
+    let ingest = Ingest::default().transform(encoder.clone(), |value| {
         value["spec"]["long"] = "long ".repeat(1000).into();
         match value["metadata"]["name"].as_str() {
-            Some("web-1") => panic!("so it was told"),
+            Some("web-1") => panic!("as the test wants"),
             _ => Verdict::Keep,
         }
     });
-    let mut store = Store::new(door);
+    let mut store = Store::new(ingest);
     let (plain, key) = (pod(0, 1).len(), |number: usize| ObjectKey::namespaced("default", format!("web-{number}")));
     for number in 0..255 {
         let object = accept(&encoder, &pod(number, number + 1), Arrival::InTransit);

@@ -104,7 +104,7 @@ fn pods_by_ip_finds_none_one_and_many() {
             "10.0.0.7 is default/web",
             "fd00::8 is default/db",
             "192.168.1.1 is shared by default/agent (host network) and default/proxy (host network)",
-            "10.9.9.9 is nobody's",
+            "no pod has 10.9.9.9",
             "then 3 addresses",
         ],
     );

@@ -97,7 +97,7 @@ async fn an_informer_of_a_kind_that_does_not_exist_yet_starts_when_its_definitio
     while watches_of(&server, DEFINITIONS) > 0 {
         tokio::task::yield_now().await;
     }
-    assert_eq!(server.watches().len(), 2, "nobody waits for a definition any more");
+    assert_eq!(server.watches().len(), 2, "no caller waits for a definition any more");
 }
 
 #[tokio::test(start_paused = true)]
@@ -155,14 +155,14 @@ async fn an_informer_rests_when_its_definition_goes_and_goes_on_when_it_comes_ba
     make(&server, "Widget", "a");
     let factory = Factory::new(client(&server));
     let widgets = informer(&factory, "Widget");
-    let story = EventRecorder::default();
-    let handler = widgets.on_event(story.handler());
+    let recorder = EventRecorder::default();
+    let handler = widgets.on_event(recorder.handler());
     factory.start();
     handler.synced().await.unwrap();
     undefine(&server, "widgets");
     tokio::time::sleep(HOUR).await;
     drained(&handler).await;
-    assert_eq!((widgets.lister().count(), story.believed().len()), (0, 0));
+    assert_eq!((widgets.lister().count(), recorder.objects().len()), (0, 0));
     requests_for(&server, "/widgets");
     tokio::time::sleep(HOUR).await;
     assert!(requests_for(&server, "/widgets") <= 13, "it rests");
@@ -173,7 +173,7 @@ async fn an_informer_rests_when_its_definition_goes_and_goes_on_when_it_comes_ba
     widgets.wait_until(key, |widget| widget.is_some()).await.unwrap();
     assert!(came.elapsed() < Duration::from_secs(5), "{:?}", came.elapsed());
     drained(&handler).await;
-    assert_eq!(story.believed().len(), 1);
+    assert_eq!(recorder.objects().len(), 1);
 }
 
 #[tokio::test(start_paused = true)]
@@ -183,11 +183,11 @@ async fn objects_that_went_with_their_definition_while_nobody_watched_are_told_t
     make(&server, "Widget", "a");
     let factory = Factory::new(client(&server));
     let widgets = informer(&factory, "Widget");
-    let story = EventRecorder::default();
-    let handler = widgets.on_event(story.handler());
+    let recorder = EventRecorder::default();
+    let handler = widgets.on_event(recorder.handler());
     factory.start();
     handler.synced().await.unwrap();
-    story.take();
+    recorder.take();
     server.faults().inject(FaultRule::new(Fault::Disconnect));
     server.cut();
     tokio::time::sleep(Duration::from_secs(60)).await;
@@ -195,7 +195,7 @@ async fn objects_that_went_with_their_definition_while_nobody_watched_are_told_t
     server.faults().clear();
     widgets.wait_until(ObjectKey::namespaced("default", "a"), |widget| widget.is_none()).await.unwrap();
     drained(&handler).await;
-    assert_eq!(story.take(), ["- default/a Missed (Relist)"]);
+    assert_eq!(recorder.take(), ["- default/a Missed (Relist)"]);
 }
 
 #[tokio::test(start_paused = true)]

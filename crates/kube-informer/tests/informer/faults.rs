@@ -45,8 +45,8 @@ impl Rig {
         }
         let maps = Informer::<ConfigMap>::builder(client(&server)).wire(wire).reflector(settings).seed(7).build();
         let recorded_handler = |backlog| {
-            let story = EventRecorder::default();
-            (maps.handler().backlog(backlog).on_event(story.handler()), story)
+            let recorder = EventRecorder::default();
+            (maps.handler().backlog(backlog).on_event(recorder.handler()), recorder)
         };
         let handlers = vec![recorded_handler(Backlog::default()), recorded_handler(Backlog::Latest)];
         maps.start();
@@ -76,10 +76,10 @@ impl Rig {
         // A list may contain the object before it reports the deletions.
         timeout(RECOVERY_TIMEOUT, self.maps.wait_for(version)).await.expect("it never gets over it").unwrap();
         assert_eq!(cached(&self.maps), truth(&self.server));
-        for (handler, story) in &self.handlers {
+        for (handler, recorder) in &self.handlers {
             handler.synced().await.unwrap();
             drained(handler).await;
-            assert_eq!(story.believed(), truth(&self.server));
+            assert_eq!(recorder.objects(), truth(&self.server));
         }
         let times: Vec<_> = self.server.requests().iter().map(|seen| seen.at).collect();
         for (nth, at) in times.iter().enumerate() {
@@ -188,9 +188,9 @@ async fn a_backup_restored_during_a_cut(wire: Wire) {
     let backup = rig.server.backup();
     rig.change_objects();
     rig.maps.wait_until(key("default", "m9"), |map| map.is_some()).await.unwrap();
-    for (handler, story) in &rig.handlers {
+    for (handler, recorder) in &rig.handlers {
         drained(handler).await;
-        story.server_may_go_back();
+        recorder.server_may_go_back();
     }
     rig.server.refuse().await;
     rig.server.cut();

@@ -62,7 +62,7 @@ async fn readers_see_a_change_before_handlers_receive_it() {
     let version = put(&server, "default", "stays", "2");
     maps.wait_for(version).await.unwrap();
     drained(&handler).await;
-    assert_eq!(seen.load(Ordering::Relaxed), 6, "every event was heard, and no check failed");
+    assert_eq!(seen.load(Ordering::Relaxed), 6, "every event was received, and no check failed");
 }
 
 /// A snapshot also covers indexes.
@@ -108,8 +108,8 @@ async fn each_object_has_one_addition_ordered_updates_and_one_deletion() {
     let server = server().await;
     put(&server, "default", "a", "1");
     let maps = Informer::<ConfigMap>::builder(client(&server)).build();
-    let story = EventRecorder::default();
-    let handler = maps.on_event(story.handler());
+    let recorder = EventRecorder::default();
+    let handler = maps.on_event(recorder.handler());
     maps.start();
     handler.synced().await.unwrap();
     put(&server, "default", "a", "2");
@@ -119,10 +119,10 @@ async fn each_object_has_one_addition_ordered_updates_and_one_deletion() {
     maps.wait_until(key("default", "b"), |map| map.is_some()).await.unwrap();
     drained(&handler).await;
     assert_eq!(
-        story.take(),
+        recorder.take(),
         ["+ default/a (Initial)", "~ default/a", "- default/a Known", "+ default/a", "+ default/b"]
     );
-    assert_eq!(story.believed(), truth(&server));
+    assert_eq!(recorder.objects(), truth(&server));
 }
 
 /// Also during a list or a burst of events.
@@ -140,14 +140,14 @@ async fn a_late_handler_receives_the_current_state_once_and_then_every_change() 
             remove(&server, "default", &format!("m{nth}"));
         }
         tokio::task::yield_now().await;
-        let story = EventRecorder::default();
-        late.push((maps.on_event(story.handler()), story));
+        let recorder = EventRecorder::default();
+        late.push((maps.on_event(recorder.handler()), recorder));
     }
     maps.wait_for(put(&server, "default", "last", "1")).await.unwrap();
-    for (handler, story) in &late {
+    for (handler, recorder) in &late {
         handler.synced().await.unwrap();
         drained(handler).await;
-        assert_eq!(story.believed(), truth(&server));
+        assert_eq!(recorder.objects(), truth(&server));
     }
 }
 
@@ -156,18 +156,19 @@ async fn a_late_handler_receives_the_current_state_once_and_then_every_change() 
 async fn a_slow_handler_delays_nothing_else() {
     let server = server().await;
     let maps = Informer::<ConfigMap>::builder(client(&server)).build();
-    let (gate, slow_story, fast_story) = (Arc::new(Notify::new()), EventRecorder::default(), EventRecorder::default());
+    let gate = Arc::new(Notify::new());
+    let (slow_events, fast_events) = (EventRecorder::default(), EventRecorder::default());
     let slow = maps.handler().backlog(Backlog::Every { limit: 10, overflow: Overflow::Coalesce }).on_event_async({
-        let (gate, story) = (Arc::clone(&gate), slow_story.clone());
+        let (gate, recorder) = (Arc::clone(&gate), slow_events.clone());
         move |event| {
-            let (gate, story) = (Arc::clone(&gate), story.clone());
+            let (gate, recorder) = (Arc::clone(&gate), recorder.clone());
             async move {
                 gate.notified().await;
-                story.hear(&event);
+                recorder.record(&event);
             }
         }
     });
-    let fast = maps.on_event(fast_story.handler());
+    let fast = maps.on_event(fast_events.handler());
     maps.start();
     maps.synced().await.unwrap();
     for nth in 0..200 {
@@ -175,13 +176,13 @@ async fn a_slow_handler_delays_nothing_else() {
     }
     maps.wait_for(put(&server, "default", "last", "1")).await.unwrap();
     drained(&fast).await;
-    assert_eq!(fast_story.take().len(), 201);
+    assert_eq!(fast_events.take().len(), 201);
     assert!(slow.backlog() <= 10, "{} wait", slow.backlog());
-    while slow_story.believed() != truth(&server) {
+    while slow_events.objects() != truth(&server) {
         gate.notify_one();
         tokio::task::yield_now().await;
     }
-    assert!(slow_story.take().len() < 30, "it heard the difference, not every step");
+    assert!(slow_events.take().len() < 30, "it received the difference, not every step");
 }
 
 /// The event counts as delivered, also for `synced`; the panic is counted.
@@ -192,17 +193,17 @@ async fn a_panicking_handler_continues_with_the_next_event() {
         put(&server, "default", name, "1");
     }
     let maps = Informer::<ConfigMap>::builder(client(&server)).build();
-    let story = EventRecorder::default();
-    let recorder = story.clone();
+    let recorder = EventRecorder::default();
+    let handler_recorder = recorder.clone();
     let handler = maps.on_event(move |event| {
-        recorder.hear(&event);
+        handler_recorder.record(&event);
         assert_ne!(event.key().name(), "b", "as it was meant to");
     });
     let waits = maps.on_event_async(|event| async move { assert_ne!(event.key().name(), "b", "as it was meant to") });
     maps.start();
     handler.synced().await.unwrap();
     waits.synced().await.unwrap();
-    assert_eq!(story.believed(), truth(&server));
+    assert_eq!(recorder.objects(), truth(&server));
     assert_eq!((handler.panics(), waits.panics()), (1, 1));
 }
 
@@ -213,11 +214,11 @@ async fn a_relist_delivers_the_missed_changes_deletions_included() {
         put(&server, "default", name, "1");
     }
     let maps = Informer::<ConfigMap>::builder(client(&server)).build();
-    let story = EventRecorder::default();
-    let handler = maps.on_event(story.handler());
+    let recorder = EventRecorder::default();
+    let handler = maps.on_event(recorder.handler());
     maps.start();
     handler.synced().await.unwrap();
-    story.take();
+    recorder.take();
     server.refuse().await;
     server.cut();
     put(&server, "default", "changes", "2");
@@ -228,11 +229,11 @@ async fn a_relist_delivers_the_missed_changes_deletions_included() {
     maps.wait_until(key("default", "comes"), |map| map.is_some()).await.unwrap();
     drained(&handler).await;
     assert_eq!(
-        story.take(),
+        recorder.take(),
         ["~ default/changes (Relist)", "- default/goes Missed (Relist)", "+ default/comes (Relist)"],
         "deletions before additions, and nothing of what stayed as it was"
     );
-    assert_eq!(story.believed(), truth(&server));
+    assert_eq!(recorder.objects(), truth(&server));
 }
 
 /// However many handlers and views read it, while it belongs to the event or is still cached.
@@ -339,8 +340,8 @@ async fn when_the_server_goes_back_the_cache_follows_and_waiting_callers_get_an_
     put(&server, "default", "a", "1");
     let backup = server.backup();
     let maps = Informer::<ConfigMap>::builder(client(&server)).build();
-    let story = EventRecorder::default();
-    let handler = maps.on_event(story.handler());
+    let recorder = EventRecorder::default();
+    let handler = maps.on_event(recorder.handler());
     maps.start();
     for nth in 0..30 {
         put(&server, "default", "a", &nth.to_string());

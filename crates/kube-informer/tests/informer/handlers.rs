@@ -20,21 +20,21 @@ fn informer(server: &Server) -> Informer<ConfigMap> {
 /// A handler that processes one event per notification of its gate.
 struct GatedHandler {
     registration: Registration,
-    story: EventRecorder,
+    recorder: EventRecorder,
     gate: Arc<Notify>,
 }
 
 fn gated_handler(maps: &Informer<ConfigMap>, backlog: Backlog) -> GatedHandler {
-    let (story, gate) = (EventRecorder::default(), Arc::new(Notify::new()));
-    let (received, opened) = (story.clone(), Arc::clone(&gate));
+    let (recorder, gate) = (EventRecorder::default(), Arc::new(Notify::new()));
+    let (received, opened) = (recorder.clone(), Arc::clone(&gate));
     let registration = maps.handler().backlog(backlog).on_event_async(move |event| {
-        let (story, gate) = (received.clone(), Arc::clone(&opened));
+        let (recorder, gate) = (received.clone(), Arc::clone(&opened));
         async move {
             gate.notified().await;
-            story.hear(&event);
+            recorder.record(&event);
         }
     });
-    GatedHandler { registration, story, gate }
+    GatedHandler { registration, recorder, gate }
 }
 
 impl GatedHandler {
@@ -57,8 +57,8 @@ async fn a_filter_turns_entering_into_an_addition_and_leaving_into_a_filtered_de
     put(&server, "default", "a", "in");
     put(&server, "default", "b", "out");
     let maps = informer(&server);
-    let story = EventRecorder::default();
-    let handler = maps.handler().filter(|map| map.label("value") == Some("in")).on_event(story.handler());
+    let recorder = EventRecorder::default();
+    let handler = maps.handler().filter(|map| map.label("value") == Some("in")).on_event(recorder.handler());
     maps.start();
     handler.synced().await.unwrap();
     put(&server, "default", "b", "in");
@@ -68,8 +68,8 @@ async fn a_filter_turns_entering_into_an_addition_and_leaving_into_a_filtered_de
     remove(&server, "default", "b");
     maps.wait_for(put(&server, "default", "c", "out")).await.unwrap();
     drained(&handler).await;
-    story.believed();
-    assert_eq!(story.take(), ["+ default/a (Initial)", "+ default/b", "- default/a Filtered", "- default/b Known"]);
+    recorder.objects();
+    assert_eq!(recorder.take(), ["+ default/a (Initial)", "+ default/b", "- default/a Filtered", "- default/b Known"]);
 }
 
 #[tokio::test(start_paused = true)]
@@ -88,8 +88,8 @@ async fn the_latest_state_is_all_that_a_busy_handler_hears_if_it_so_wishes() {
     maps.wait_for(put(&server, "default", "c", "1")).await.unwrap();
     assert!(slow.registration.backlog() <= 2);
     slow.release().await;
-    assert_eq!(slow.story.take(), ["+ default/first", "+ default/a", "+ default/c"]);
-    assert_eq!(slow.story.believed(), truth(&server));
+    assert_eq!(slow.recorder.take(), ["+ default/first", "+ default/a", "+ default/c"]);
+    assert_eq!(slow.recorder.objects(), truth(&server));
 }
 
 #[tokio::test(start_paused = true)]
@@ -104,7 +104,7 @@ async fn a_full_queue_that_replays_tells_the_difference_as_a_list_would() {
     maps.synced().await.unwrap();
     slow.release().await;
     slow.registration.synced().await.unwrap();
-    slow.story.take();
+    slow.recorder.take();
     maps.wait_for(put(&server, "default", "in-hand", "0")).await.unwrap();
     drained(&slow.registration).await;
     for nth in 1..20 {
@@ -114,27 +114,27 @@ async fn a_full_queue_that_replays_tells_the_difference_as_a_list_would() {
     maps.wait_for(put(&server, "default", "c", "1")).await.unwrap();
     slow.release().await;
     assert_eq!(
-        slow.story.take(),
+        slow.recorder.take(),
         ["+ default/in-hand", "~ default/a (Relist)", "- default/b Missed (Relist)", "+ default/c (Relist)"]
     );
-    assert_eq!(slow.story.believed(), truth(&server));
+    assert_eq!(slow.recorder.objects(), truth(&server));
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_handler_that_is_quick_has_its_turn_within_a_burst_and_hears_every_event_of_it() {
     let server = server().await;
     let maps = informer(&server);
-    let story = EventRecorder::default();
+    let recorder = EventRecorder::default();
     let backlog = Backlog::Every { limit: 2 * MAX_BATCH, overflow: Overflow::Replay };
-    let handler = maps.handler().backlog(backlog).on_event(story.handler());
+    let handler = maps.handler().backlog(backlog).on_event(recorder.handler());
     maps.start();
     maps.synced().await.unwrap();
     let burst: Vec<_> = (0..10 * MAX_BATCH).map(|nth| nth.to_string()).collect();
     let versions: Vec<_> = burst.iter().map(|name| put(&server, "default", name, "1")).collect();
     maps.wait_for(versions[versions.len() - 1].clone()).await.unwrap();
     drained(&handler).await;
-    let told: Vec<_> = burst.iter().map(|name| format!("+ default/{name}")).collect();
-    assert_eq!(story.take(), told);
+    let lines: Vec<_> = burst.iter().map(|name| format!("+ default/{name}")).collect();
+    assert_eq!(recorder.take(), lines);
 }
 
 /// As in client-go, a running callback completes and the backlog is discarded.
@@ -149,7 +149,7 @@ async fn a_handler_that_is_dropped_hears_nothing_more() {
     maps.synced().await.unwrap();
     maps.wait_for(put(&server, "default", "a", "1")).await.unwrap();
     maps.wait_for(put(&server, "default", "b", "1")).await.unwrap();
-    let GatedHandler { registration, story, gate } = slow;
+    let GatedHandler { registration, recorder, gate } = slow;
     drained(&stays).await;
     drop(registration);
     gate.notify_one();
@@ -157,7 +157,7 @@ async fn a_handler_that_is_dropped_hears_nothing_more() {
     drained(&stays).await;
     gate.notify_one();
     tokio::task::yield_now().await;
-    assert_eq!(story.take(), ["+ default/a"], "what it was operation it finished");
+    assert_eq!(recorder.take(), ["+ default/a"], "what it was operation it finished");
     assert_eq!(other.take().len(), 3, "others are not concerned");
 }
 
@@ -172,13 +172,13 @@ async fn remove_waits_until_the_handler_has_returned() {
     while slow.registration.backlog() > 0 {
         tokio::task::yield_now().await;
     }
-    let GatedHandler { registration, story, gate } = slow;
+    let GatedHandler { registration, recorder, gate } = slow;
     let removing = tokio::spawn(registration.remove());
     tokio::time::sleep(Duration::from_secs(5)).await;
     assert!(!removing.is_finished());
     gate.notify_one();
     removing.await.unwrap();
-    assert_eq!(story.take(), ["+ default/a (Initial)"]);
+    assert_eq!(recorder.take(), ["+ default/a (Initial)"]);
 }
 
 #[tokio::test(start_paused = true)]
@@ -223,12 +223,12 @@ async fn removing_before_the_start_ends_at_once() {
 async fn a_detached_handler_is_told_until_the_informer_stops() {
     let server = server().await;
     let maps = informer(&server);
-    let story = EventRecorder::default();
-    maps.on_event(story.handler()).detach();
+    let recorder = EventRecorder::default();
+    maps.on_event(recorder.handler()).detach();
     maps.start();
     maps.synced().await.unwrap();
     put(&server, "default", "a", "1");
-    while story.believed().is_empty() {
+    while recorder.objects().is_empty() {
         tokio::task::yield_now().await;
     }
     maps.shutdown().await;
@@ -241,7 +241,7 @@ async fn a_handler_of_a_stopped_informer_is_never_told_and_says_so() {
     maps.start();
     maps.synced().await.unwrap();
     maps.shutdown().await;
-    let handler = maps.on_event(|_| panic!("nothing is told any more"));
+    let handler = maps.on_event(|_| panic!("no event is delivered any more"));
     assert!(matches!(handler.synced().await, Err(SyncError::Stopped)));
     assert!(maps.subscribe().next().await.is_none());
     handler.remove().await;
@@ -295,7 +295,7 @@ async fn everybody_who_waits_for_the_sync_is_woken() {
     let waiters: Vec<_> =
         (0..50).map(|nth| tokio::spawn(if nth % 2 == 0 { maps.synced() } else { handler.synced() })).collect();
     tokio::time::sleep(Duration::from_secs(60)).await;
-    assert!(waiters.iter().all(|waiter| !waiter.is_finished()), "nobody has started it");
+    assert!(waiters.iter().all(|waiter| !waiter.is_finished()), "it has not been started");
     maps.start();
     for waiter in waiters {
         waiter.await.unwrap().unwrap();
@@ -361,12 +361,12 @@ async fn one_handler_may_be_added_many_times_and_each_is_told() {
     let server = server().await;
     put(&server, "default", "a", "1");
     let maps = informer(&server);
-    let story = Arc::new(AtomicUsize::new(0));
+    let recorder = Arc::new(AtomicUsize::new(0));
     let registrations: Vec<_> = (0..3)
         .map(|_| {
-            let story = Arc::clone(&story);
+            let recorder = Arc::clone(&recorder);
             maps.on_event(move |_| {
-                story.fetch_add(1, Ordering::Relaxed);
+                recorder.fetch_add(1, Ordering::Relaxed);
             })
         })
         .collect();
@@ -374,7 +374,7 @@ async fn one_handler_may_be_added_many_times_and_each_is_told() {
     for registration in &registrations {
         registration.synced().await.unwrap();
     }
-    assert_eq!(story.load(Ordering::Relaxed), 3);
+    assert_eq!(recorder.load(Ordering::Relaxed), 3);
 }
 
 /// On real threads: no deadlock, no lost event.
@@ -404,14 +404,14 @@ async fn handlers_that_come_and_go_under_load_hear_whole_stories() {
         workers.push(tokio::spawn(async move {
             let mut stories = Vec::new();
             for _ in 0..10 {
-                let story = EventRecorder::default();
-                let handler = maps.on_event(story.handler());
+                let recorder = EventRecorder::default();
+                let handler = maps.on_event(recorder.handler());
                 handler.synced().await.unwrap();
                 tokio::task::yield_now().await;
                 if nth % 2 == 0 {
                     handler.remove().await;
                 }
-                stories.push(story);
+                stories.push(recorder);
             }
             stories
         }));
@@ -419,14 +419,14 @@ async fn handlers_that_come_and_go_under_load_hear_whole_stories() {
     let version = writer.await.unwrap();
     maps.wait_for(version).await.unwrap();
     for worker in workers {
-        for story in worker.await.unwrap() {
-            story.believed();
+        for recorder in worker.await.unwrap() {
+            recorder.objects();
         }
     }
     let last = EventRecorder::default();
     let handler = maps.on_event(last.handler());
     handler.synced().await.unwrap();
-    assert_eq!(last.believed(), truth(&server));
+    assert_eq!(last.objects(), truth(&server));
     assert!(maps.lister().get(&key("default", "last")).is_some());
     maps.shutdown().await;
 }
@@ -439,13 +439,13 @@ async fn resyncs_that_come_faster_than_they_are_heard_do_not_starve_changes() {
     }
     for backlog in [Backlog::Latest, Backlog::Every { limit: 2, overflow: Overflow::Coalesce }, Backlog::default()] {
         let maps = Informer::<ConfigMap>::builder(client(&server)).resync(Duration::from_secs(1)).build();
-        let story = EventRecorder::default();
-        let received = story.clone();
+        let recorder = EventRecorder::default();
+        let received = recorder.clone();
         let handler = maps.handler().backlog(backlog).on_event_async(move |event| {
             let received = received.clone();
             async move {
                 tokio::time::sleep(Duration::from_secs(1)).await;
-                received.hear(&event);
+                received.record(&event);
             }
         });
         maps.start();
@@ -454,6 +454,6 @@ async fn resyncs_that_come_faster_than_they_are_heard_do_not_starve_changes() {
             put(&server, "default", &format!("m{nth}"), &nth.to_string());
         }
         tokio::time::sleep(Duration::from_secs(60)).await;
-        assert_eq!(story.believed(), truth(&server), "{backlog:?}");
+        assert_eq!(recorder.objects(), truth(&server), "{backlog:?}");
     }
 }

@@ -34,19 +34,19 @@ async fn a_set_of_namespaces_is_one_cache_and_can_change_while_it_runs() {
         put(&server, name, "a", "1");
     }
     let maps = Informer::<ConfigMap>::builder(client(&server)).namespaces(["one", "two", "one"]).build();
-    let story = EventRecorder::default();
-    let handler = maps.on_event(story.handler());
+    let recorder = EventRecorder::default();
+    let handler = maps.on_event(recorder.handler());
     maps.start();
     handler.synced().await.unwrap();
     assert_eq!(keys(&maps), ["one/a", "two/a"]);
     assert_eq!(server.watches().len(), 2);
-    story.take();
+    recorder.take();
     maps.set_namespaces(["two", "three"]).unwrap();
     assert!(!maps.is_synced(), "there is something to wait for");
     maps.synced().await.unwrap();
     assert_eq!(keys(&maps), ["three/a", "two/a"]);
     drained(&handler).await;
-    assert_eq!(story.take(), ["- one/a Filtered", "+ three/a (Initial)"]);
+    assert_eq!(recorder.take(), ["- one/a Filtered", "+ three/a (Initial)"]);
     put(&server, "one", "b", "1");
     put(&server, "three", "b", "1");
     maps.wait_until(key("three", "b"), |map| map.is_some()).await.unwrap();
@@ -56,7 +56,7 @@ async fn a_set_of_namespaces_is_one_cache_and_can_change_while_it_runs() {
     maps.synced().await.unwrap();
     drained(&handler).await;
     assert_eq!((maps.lister().count(), server.watches().len()), (0, 0));
-    story.believed();
+    recorder.objects();
 }
 
 #[tokio::test(start_paused = true)]
@@ -67,11 +67,11 @@ async fn a_relist_of_one_namespace_leaves_the_others_alone() {
         put(&server, name, "a", "1");
     }
     let maps = Informer::<ConfigMap>::builder(client(&server)).namespaces(["one", "two"]).build();
-    let story = EventRecorder::default();
-    let handler = maps.on_event(story.handler());
+    let recorder = EventRecorder::default();
+    let handler = maps.on_event(recorder.handler());
     maps.start();
     handler.synced().await.unwrap();
-    story.take();
+    recorder.take();
     // The watch of one namespace expires; its relist reveals a deletion.
     server.faults().inject(Rule::new(Fault::Disconnect).namespace("one").times(3));
     server.cut();
@@ -82,8 +82,8 @@ async fn a_relist_of_one_namespace_leaves_the_others_alone() {
     maps.wait_until(key("two", "b"), |map| map.is_some()).await.unwrap();
     drained(&handler).await;
     assert_eq!(cached(&maps), truth(&server));
-    assert_eq!(story.believed(), truth(&server));
-    assert!(!story.take().iter().any(|line| line.starts_with("- two/")));
+    assert_eq!(recorder.objects(), truth(&server));
+    assert!(!recorder.take().iter().any(|line| line.starts_with("- two/")));
 }
 
 #[tokio::test(start_paused = true)]
@@ -110,15 +110,15 @@ async fn the_server_selects_by_label_and_by_field() {
         .labels("value=in".parse().unwrap())
         .fields("metadata.name!=c".parse().unwrap())
         .build();
-    let story = EventRecorder::default();
-    let handler = maps.on_event(story.handler());
+    let recorder = EventRecorder::default();
+    let handler = maps.on_event(recorder.handler());
     maps.start();
     handler.synced().await.unwrap();
     assert_eq!(keys(&maps), ["default/a"]);
     put(&server, "default", "a", "out");
     maps.wait_until(key("default", "a"), |map| map.is_none()).await.unwrap();
     drained(&handler).await;
-    assert_eq!(story.take().last().unwrap(), "- default/a Known", "the watch calls it a deletion");
+    assert_eq!(recorder.take().last().unwrap(), "- default/a Known", "the watch calls it a deletion");
 }
 
 #[tokio::test(start_paused = true)]
@@ -158,15 +158,15 @@ async fn what_no_longer_is_to_be_kept_leaves_the_cache_as_filtered() {
     put(&server, "default", "a", "in");
     put(&server, "default", "b", "out");
     let maps = Informer::<ConfigMap>::builder(client(&server)).keep_if(|map| map.label("value") == Some("in")).build();
-    let story = EventRecorder::default();
-    let handler = maps.on_event(story.handler());
+    let recorder = EventRecorder::default();
+    let handler = maps.on_event(recorder.handler());
     maps.start();
     handler.synced().await.unwrap();
     assert_eq!(keys(&maps), ["default/a"]);
     put(&server, "default", "a", "out");
     maps.wait_until(key("default", "a"), |map| map.is_none()).await.unwrap();
     drained(&handler).await;
-    assert_eq!(story.take(), ["+ default/a (Initial)", "- default/a Filtered"]);
+    assert_eq!(recorder.take(), ["+ default/a (Initial)", "- default/a Filtered"]);
 }
 
 #[tokio::test(start_paused = true)]
@@ -303,8 +303,8 @@ async fn both_disciplines_of_the_queue_end_at_the_truth() {
     for discipline in [Discipline::Ordered, Discipline::Keyed] {
         let server = server().await;
         let maps = Informer::<ConfigMap>::builder(client(&server)).queue(discipline).build();
-        let story = EventRecorder::default();
-        let handler = maps.on_event(story.handler());
+        let recorder = EventRecorder::default();
+        let handler = maps.on_event(recorder.handler());
         maps.start();
         for nth in 0..100 {
             put(&server, "default", &format!("m{}", nth % 9), &nth.to_string());
@@ -314,7 +314,7 @@ async fn both_disciplines_of_the_queue_end_at_the_truth() {
         }
         maps.wait_for(put(&server, "default", "last", "1")).await.unwrap();
         drained(&handler).await;
-        assert_eq!(story.believed(), truth(&server), "{discipline:?}");
+        assert_eq!(recorder.objects(), truth(&server), "{discipline:?}");
     }
 }
 

@@ -238,7 +238,7 @@ impl Rig {
                 Event::Deleted { .. } => assert!(alive.remove(&key).is_some(), "deleted but not there: {key}"),
             }
         }
-        assert_eq!(alive.len(), fold.lister.count(), "what was told is what is there");
+        assert_eq!(alive.len(), fold.lister.count(), "the delivered state is the cached one");
     }
 
     /// Every event and every request, with its time.

@@ -73,7 +73,7 @@ async fn a_cut_connection_is_made_again_without_a_list() {
     rig.converges().await;
     assert_eq!(rig.kinds_of_requests()[..2], ["stream", "watch"]);
     assert_eq!(rig.relists(), [History::Continues]);
-    assert_eq!(rig.errors.lock().unwrap().len(), 1, "a failure on an established stream is told too");
+    assert_eq!(rig.errors.lock().unwrap().len(), 1, "a failure on an established stream is reported too");
 }
 
 #[tokio::test(start_paused = true)]
@@ -184,7 +184,7 @@ async fn a_new_kind_that_is_not_ready_is_asked_for_again() {
     let mut rig = Rig::start_on(server, ReflectorSettings::default(), WatchScope::Everything, source);
     rig.until("listed", |rig| rig.ended() == 1).await;
     rig.server.create(&json!({"apiVersion": "example.io/v1", "kind": "Widget", "metadata": {"name": "w"}})).unwrap();
-    rig.until("heard of", |rig| rig.cache().len() == 1).await;
+    rig.until("received", |rig| rig.cache().len() == 1).await;
     let errors = rig.errors.lock().unwrap();
     assert!(errors.iter().all(kube_informer::ServerError::is_too_many_requests), "{errors:?}");
     assert_eq!(errors.len(), 1, "once, and then the server was ready");
@@ -206,7 +206,7 @@ async fn one_namespace_and_its_labels_can_be_all_there_is() {
     rig.until("listed", |rig| rig.ended() == 1).await;
     assert_eq!(rig.cache().keys().collect::<Vec<_>>(), ["other/a"]);
     rig.server.create(&labelled("d", "other", "web")).unwrap();
-    rig.until("heard of", |rig| rig.cache().len() == 2).await;
+    rig.until("received", |rig| rig.cache().len() == 2).await;
 }
 
 #[tokio::test(start_paused = true)]

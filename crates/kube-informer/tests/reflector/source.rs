@@ -166,14 +166,14 @@ async fn what_was_received_is_heard_before_the_intake_catches_up() {
     let hearing = tokio::spawn(async move {
         while let Some(delta) = deltas.recv().await {
             if let Delta::Changed(object) = delta {
-                recorder.lock().unwrap().push(format!("heard of {}", object.name()));
+                recorder.lock().unwrap().push(format!("received {}", object.name()));
             }
         }
     });
     tokio::time::sleep(Duration::from_secs(1)).await;
     running.abort();
     hearing.await.unwrap();
-    assert_eq!(*notes.lock().unwrap(), ["heard of b", "heard of c", "caught up with 2"]);
+    assert_eq!(*notes.lock().unwrap(), ["received b", "received c", "caught up with 2"]);
 }
 
 #[tokio::test(start_paused = true)]
@@ -353,7 +353,7 @@ async fn a_sink_without_room_keeps_the_source_waiting_and_nothing_is_held_agains
     let status = reflector.status();
     let running = tokio::spawn(reflector.run(sender));
     tokio::time::sleep(Duration::from_secs(3_600)).await;
-    assert!(read.load(Ordering::Relaxed) < 10, "nothing is read that nobody takes");
+    assert!(read.load(Ordering::Relaxed) < 10, "nothing is read ahead of the sink");
     assert_eq!(status.borrow().counters.errors, 0, "an hour of our own slowness is not the server's");
     let mut listed = 0;
     loop {

@@ -4,7 +4,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use crate::objects::{
-    begun, changed, deleted, ended, labelled, list, listed, namespace, object, object_of, store_of, told, went_back,
+    begun, changed, deleted, described, ended, labelled, list, listed, namespace, object, object_of, store_of,
+    went_back,
 };
 use kube_informer::body::{BodyEncoder, BodyEncoderSettings};
 use kube_informer::pipeline::delta_fifo::{Bounds, DeltaFifo, Discipline};
@@ -21,20 +22,20 @@ fn versions(store: &Store) -> Vec<String> {
 #[test]
 fn added_or_updated_is_decided_by_the_store() {
     let mut store = Store::default();
-    assert_eq!(told(store.apply([changed("a", 1)])), ["+ a v1 Live"]);
-    assert_eq!(told(store.apply([changed("a", 2)])), ["~ a v1 v2 Live"]);
-    assert_eq!(told(store.apply([deleted("a", 3)])), ["- a v3 Known Live"]);
-    assert_eq!(told(store.apply([Delta::Changed(object_of("a", "new", 4))])), ["+ a v4 Live"]);
+    assert_eq!(described(store.apply([changed("a", 1)])), ["+ a v1 Live"]);
+    assert_eq!(described(store.apply([changed("a", 2)])), ["~ a v1 v2 Live"]);
+    assert_eq!(described(store.apply([deleted("a", 3)])), ["- a v3 Known Live"]);
+    assert_eq!(described(store.apply([Delta::Changed(object_of("a", "new", 4))])), ["+ a v4 Live"]);
 }
 
 #[test]
 fn a_first_list_is_told_when_it_is_complete_and_in_its_order() {
     let mut store = Store::default();
     let reader = store.reader();
-    assert!(told(store.apply([begun(), listed("b", 1), listed("a", 2)])).is_empty());
+    assert!(described(store.apply([begun(), listed("b", 1), listed("a", 2)])).is_empty());
     assert!(reader.get(&ObjectKey::cluster("a")).is_some(), "readers need not wait");
     assert_eq!(reader.version(), None);
-    assert_eq!(told(store.apply([ended(7)])), ["+ b v1 Initial", "+ a v2 Initial"]);
+    assert_eq!(described(store.apply([ended(7)])), ["+ b v1 Initial", "+ a v2 Initial"]);
     assert_eq!(reader.version(), Some(Version::from(7)));
 }
 
@@ -44,16 +45,16 @@ fn an_empty_first_list_completes_the_store() {
     let everything = kube_informer::store::WatchScope::Everything;
     drop(store.apply([begun()]));
     assert!(!store.is_complete(&everything));
-    assert!(told(store.apply([ended(1)])).is_empty());
+    assert!(described(store.apply([ended(1)])).is_empty());
     assert!(store.is_complete(&everything));
 }
 
 #[test]
 fn a_relist_tells_changes_at_once_and_additions_after_the_missed_deletes() {
     let mut store = store_of(5, &[("a", 1), ("b", 2), ("c", 3)]);
-    assert_eq!(told(store.apply([begun(), listed("d", 9), listed("a", 8)])), ["~ a v1 v8 Relist"]);
-    assert!(told(store.apply([listed("b", 2)])).is_empty(), "unchanged");
-    assert_eq!(told(store.apply([ended(9)])), ["- c v3 Missed Relist", "+ d v9 Relist"]);
+    assert_eq!(described(store.apply([begun(), listed("d", 9), listed("a", 8)])), ["~ a v1 v8 Relist"]);
+    assert!(described(store.apply([listed("b", 2)])).is_empty(), "unchanged");
+    assert_eq!(described(store.apply([ended(9)])), ["- c v3 Missed Relist", "+ d v9 Relist"]);
     assert_eq!(versions(&store), ["a v8", "b v2", "d v9"]);
 }
 
@@ -69,18 +70,23 @@ fn the_version_moves_only_when_the_list_is_complete() {
 #[test]
 fn an_unchanged_object_makes_no_event() {
     let mut store = store_of(5, &[("a", 1)]);
-    assert!(told(store.apply(list(9, &[("a", 1)]))).is_empty());
-    assert!(told(store.apply([changed("a", 1)])).is_empty());
+    assert!(described(store.apply(list(9, &[("a", 1)]))).is_empty());
+    assert!(described(store.apply([changed("a", 1)])).is_empty());
 }
 
 #[test]
 fn the_same_key_with_a_new_uid_is_another_object() {
     let mut store = store_of(5, &[("a", 1), ("b", 1)]);
     let reborn = Delta::Changed(object_of("a", "other", 6));
-    assert_eq!(told(store.apply([reborn])), ["- a v1 Missed Live", "+ a v6 Live"]);
+    assert_eq!(described(store.apply([reborn])), ["- a v1 Missed Live", "+ a v6 Live"]);
     let relisted = Delta::Listed(object_of("b", "other", 7));
-    let events =
-        told(store.apply([begun(), listed("c", 8), relisted, Delta::Listed(object_of("a", "other", 6)), ended(9)]));
+    let events = described(store.apply([
+        begun(),
+        listed("c", 8),
+        relisted,
+        Delta::Listed(object_of("a", "other", 6)),
+        ended(9),
+    ]));
     assert_eq!(events, ["- b v1 Missed Relist", "+ c v8 Relist", "+ b v7 Relist"]);
 }
 
@@ -89,8 +95,8 @@ fn what_was_heard_before_changes_nothing() {
     let mut store = store_of(5, &[("a", 5), ("b", 4)]);
     drop(store.apply([changed("a", 7), deleted("b", 8)]));
     // A watch resumed from version 5.
-    assert!(told(store.apply([changed("a", 6), changed("a", 7), changed("b", 4), deleted("b", 8)])).is_empty());
-    assert_eq!(told(store.apply([changed("a", 9)])), ["~ a v7 v9 Live"]);
+    assert!(described(store.apply([changed("a", 6), changed("a", 7), changed("b", 4), deleted("b", 8)])).is_empty());
+    assert_eq!(described(store.apply([changed("a", 9)])), ["~ a v7 v9 Live"]);
     assert_eq!(store.reader().version(), Some(Version::from(9)));
 }
 
@@ -98,8 +104,8 @@ fn what_was_heard_before_changes_nothing() {
 fn a_late_delete_does_not_touch_the_next_object_of_its_name() {
     let mut store = store_of(5, &[]);
     drop(store.apply([Delta::Changed(object_of("a", "second", 9))]));
-    assert!(told(store.apply([Delta::Deleted(object_of("a", "first", 8))])).is_empty());
-    let events = told(store.apply([Delta::Deleted(object_of("a", "third", 12))]));
+    assert!(described(store.apply([Delta::Deleted(object_of("a", "first", 8))])).is_empty());
+    let events = described(store.apply([Delta::Deleted(object_of("a", "third", 12))]));
     assert_eq!(events, ["- a v9 Missed Live"], "the end of the one that was held is not known");
 }
 
@@ -110,18 +116,18 @@ fn versions_that_cannot_be_ordered_are_taken_as_they_come() {
         Delta::Changed(kube_informer::Obj::from_json(json).unwrap())
     };
     let mut store = Store::default();
-    assert_eq!(told(store.apply([odd("x"), odd("x"), odd("w")])), ["+ a vx Live", "~ a vx vw Live"]);
+    assert_eq!(described(store.apply([odd("x"), odd("x"), odd("w")])), ["+ a vx Live", "~ a vx vw Live"]);
 }
 
 #[test]
 fn only_a_server_that_went_back_brings_older_versions() {
     let mut store = store_of(9, &[("a", 8), ("b", 9)]);
-    assert!(told(store.apply(list(5, &[("a", 4)]))).is_empty(), "a stale list");
+    assert!(described(store.apply(list(5, &[("a", 4)]))).is_empty(), "a stale list");
     assert_eq!(store.reader().version(), Some(Version::from(9)));
-    let events = told(store.apply([went_back(), listed("a", 4), ended(5)]));
+    let events = described(store.apply([went_back(), listed("a", 4), ended(5)]));
     assert_eq!(events, ["~ a v8 v4 Relist", "- b v9 Missed Relist"]);
     assert_eq!(store.reader().version(), Some(Version::from(5)));
-    assert_eq!(told(store.apply([changed("a", 6)])), ["~ a v4 v6 Live"]);
+    assert_eq!(described(store.apply([changed("a", 6)])), ["~ a v4 v6 Live"]);
 }
 
 #[test]
@@ -131,19 +137,19 @@ fn a_complete_list_that_is_not_older_is_right_even_where_it_shows_older_objects(
     let mut store = store_of(9, &[("a", 8), ("b", 3), ("c", 4)]);
     drop(store.apply([changed("b", 10), deleted("c", 11)]));
     assert!(
-        told(store.apply([begun(), listed("a", 4), listed("b", 3), listed("c", 4)])).is_empty(),
+        described(store.apply([begun(), listed("a", 4), listed("b", 3), listed("c", 4)])).is_empty(),
         "the end will tell"
     );
-    assert_eq!(told(store.apply([ended(20)])), ["~ a v8 v4 Relist", "~ b v10 v3 Relist", "+ c v4 Relist"]);
+    assert_eq!(described(store.apply([ended(20)])), ["~ a v8 v4 Relist", "~ b v10 v3 Relist", "+ c v4 Relist"]);
     assert_eq!(versions(&store), ["a v4", "b v3", "c v4"]);
-    assert!(told(store.apply(list(21, &[("a", 4), ("b", 3), ("c", 4)]))).is_empty());
+    assert!(described(store.apply(list(21, &[("a", 4), ("b", 3), ("c", 4)]))).is_empty());
 }
 
 #[test]
 fn another_object_of_an_older_version_is_another_object_if_the_list_is_not_older() {
     let mut store = store_of(9, &[("a", 8)]);
     let listed = Delta::Listed(object_of("a", "restored", 4));
-    assert_eq!(told(store.apply([begun(), listed, ended(20)])), ["- a v8 Missed Relist", "+ a v4 Relist"]);
+    assert_eq!(described(store.apply([begun(), listed, ended(20)])), ["- a v8 Missed Relist", "+ a v4 Relist"]);
     assert_eq!(versions(&store), ["a v4"]);
 }
 
@@ -151,7 +157,9 @@ fn another_object_of_an_older_version_is_another_object_if_the_list_is_not_older
 fn a_streaming_list_that_repeats_itself_brings_nothing_back() {
     let mut store = store_of(9, &[("a", 8), ("b", 9), ("c", 7)]);
     drop(store.apply([begun(), listed("a", 8), listed("a", 12), listed("b", 9), deleted("b", 13)]));
-    assert!(told(store.apply([listed("a", 8), listed("b", 9), listed("c", 5), listed("c", 7), ended(20)])).is_empty());
+    assert!(
+        described(store.apply([listed("a", 8), listed("b", 9), listed("c", 5), listed("c", 7), ended(20)])).is_empty()
+    );
     assert_eq!(versions(&store), ["a v12", "c v7"]);
 }
 
@@ -160,23 +168,23 @@ fn a_version_given_twice_by_a_server_that_went_back_is_not_unchanged() {
     let mut store = Store::default();
     drop(store.apply([Delta::Changed(labelled("a", "u", 5, r#"{"x":"1"}"#))]));
     let other = Delta::Listed(labelled("a", "u", 5, r#"{"x":"2"}"#));
-    assert_eq!(told(store.apply([went_back(), other.clone()])), ["~ a v5 v5 Initial"]);
-    assert!(told(store.apply([other])).is_empty());
+    assert_eq!(described(store.apply([went_back(), other.clone()])), ["~ a v5 v5 Initial"]);
+    assert!(described(store.apply([other])).is_empty());
 }
 
 #[test]
 fn a_list_begun_again_forgets_nothing_and_deletes_nothing() {
     let mut store = store_of(5, &[("a", 1), ("b", 2)]);
-    assert!(told(store.apply([begun(), listed("c", 6)])).is_empty());
-    assert!(told(store.apply([begun(), listed("a", 1), listed("c", 6), listed("b", 2)])).is_empty());
-    assert_eq!(told(store.apply([ended(7)])), ["+ c v6 Relist"]);
+    assert!(described(store.apply([begun(), listed("c", 6)])).is_empty());
+    assert!(described(store.apply([begun(), listed("a", 1), listed("c", 6), listed("b", 2)])).is_empty());
+    assert_eq!(described(store.apply([ended(7)])), ["+ c v6 Relist"]);
 }
 
 #[test]
 fn what_only_a_broken_list_showed_goes_without_a_word() {
     let mut store = store_of(5, &[("a", 1)]);
-    assert!(told(store.apply([begun(), listed("c", 6)])).is_empty());
-    assert!(told(store.apply([begun(), listed("a", 1), ended(7)])).is_empty());
+    assert!(described(store.apply([begun(), listed("c", 6)])).is_empty());
+    assert!(described(store.apply([begun(), listed("a", 1), ended(7)])).is_empty());
     assert_eq!(versions(&store), ["a v1"]);
 }
 
@@ -184,10 +192,10 @@ fn what_only_a_broken_list_showed_goes_without_a_word() {
 fn an_abandoned_list_tells_what_it_brought_and_deletes_nothing() {
     let mut store = store_of(5, &[("a", 1)]);
     let everything = kube_informer::store::WatchScope::Everything;
-    let events = told(store.apply([begun(), listed("c", 6), Delta::RelistAbandoned(everything)]));
+    let events = described(store.apply([begun(), listed("c", 6), Delta::RelistAbandoned(everything)]));
     assert_eq!(events, ["+ c v6 Relist"]);
     assert_eq!(versions(&store), ["a v1", "c v6"]);
-    assert_eq!(told(store.apply([changed("c", 7), ended(9)])), ["~ c v6 v7 Live"], "a stray end is nothing");
+    assert_eq!(described(store.apply([changed("c", 7), ended(9)])), ["~ c v6 v7 Live"], "a stray end is nothing");
 }
 
 #[test]
@@ -196,9 +204,9 @@ fn a_watch_beside_a_list_is_heard() {
     drop(store.apply([begun(), listed("a", 1), listed("c", 6)]));
     // `d` and `c` are newer than the list of version 7, and `b` was deleted before it; none is
     // delivered yet.
-    let events = told(store.apply([changed("d", 8), deleted("b", 7), changed("c", 9)]));
+    let events = described(store.apply([changed("d", 8), deleted("b", 7), changed("c", 9)]));
     assert_eq!(events, ["+ d v8 Live", "- b v7 Known Live", "+ c v9 Live"]);
-    assert!(told(store.apply([listed("b", 2), ended(7)])).is_empty());
+    assert!(described(store.apply([listed("b", 2), ended(7)])).is_empty());
     assert_eq!(versions(&store), ["a v1", "c v9", "d v8"]);
 }
 
@@ -214,28 +222,28 @@ fn a_list_of_one_namespace_sweeps_that_namespace_only() {
     };
     let ((begin_a, end_a), (begin_b, end_b)) = (of("a"), of("b"));
     drop(store.apply([begin_a.clone(), begin_b.clone(), listed("a/x", 1), listed("b/x", 2), end_a(3)]));
-    assert_eq!(told(store.apply([end_b(4)])), ["+ b/x v2 Initial"]);
+    assert_eq!(described(store.apply([end_b(4)])), ["+ b/x v2 Initial"]);
     assert_eq!(store.reader().version(), Some(Version::from(3)), "the scope that is least known");
-    assert_eq!(told(store.apply([begin_a, end_a(5)])), ["- a/x v1 Missed Relist"]);
+    assert_eq!(described(store.apply([begin_a, end_a(5)])), ["- a/x v1 Missed Relist"]);
     assert_eq!(versions(&store), ["b/x v2"]);
-    assert_eq!(told(store.apply([Delta::ScopeLeft(namespace("b"))])), ["- b/x v2 Filtered Live"]);
-    assert_eq!(told(store.apply([begin_b, listed("b/x", 2), end_b(6)])), ["+ b/x v2 Initial"]);
+    assert_eq!(described(store.apply([Delta::ScopeLeft(namespace("b"))])), ["- b/x v2 Filtered Live"]);
+    assert_eq!(described(store.apply([begin_b, listed("b/x", 2), end_b(6)])), ["+ b/x v2 Initial"]);
 }
 
 #[test]
 fn a_resync_tells_every_object_again_but_for_those_with_something_queued() {
     let mut store = store_of(5, &[("a", 1), ("b", 2)]);
-    let mut events = told(store.apply([Delta::Resync { except: Vec::new() }]));
+    let mut events = described(store.apply([Delta::Resync { except: Vec::new() }]));
     events.sort();
     assert_eq!(events, ["~ a v1 v1 Resync", "~ b v2 v2 Resync"]);
     let except = vec![ObjectKey::cluster("b")];
-    assert_eq!(told(store.apply([Delta::Resync { except }])), ["~ a v1 v1 Resync"]);
+    assert_eq!(described(store.apply([Delta::Resync { except }])), ["~ a v1 v1 Resync"]);
 }
 
 #[test]
 fn a_resync_does_not_tell_what_has_not_been_told() {
     let mut store = store_of(5, &[]);
-    assert!(told(store.apply([begun(), listed("a", 6), Delta::Resync { except: Vec::new() }])).is_empty());
+    assert!(described(store.apply([begun(), listed("a", 6), Delta::Resync { except: Vec::new() }])).is_empty());
 }
 
 #[test]
@@ -245,8 +253,8 @@ fn a_queued_update_wins_over_a_resync() {
         let mut queue = DeltaFifo::new(discipline, Bounds::default(), Box::new(|_| true));
         queue.push(Delta::Resync { except: Vec::new() }).unwrap();
         queue.push(changed("a", 6)).unwrap();
-        assert!(told(store.apply(queue.pop())).is_empty());
-        assert_eq!(told(store.apply(queue.pop())), ["~ a v1 v6 Live"]);
+        assert!(described(store.apply(queue.pop())).is_empty());
+        assert_eq!(described(store.apply(queue.pop())), ["~ a v1 v6 Live"]);
     }
 }
 
@@ -271,7 +279,7 @@ fn an_object_that_was_only_queued_is_deleted_once_if_the_list_lacks_it() {
             }
             let mut events = Vec::new();
             while !queue.is_empty() {
-                events.extend(told(store.apply(queue.pop())));
+                events.extend(described(store.apply(queue.pop())));
             }
             let (added, deleted): (Vec<_>, Vec<_>) = events
                 .iter()
@@ -287,20 +295,20 @@ fn an_object_that_was_only_queued_is_deleted_once_if_the_list_lacks_it() {
 #[test]
 fn a_deletion_of_an_object_never_seen_is_not_told() {
     let mut store = store_of(5, &[]);
-    assert!(told(store.apply([deleted("a", 6)])).is_empty());
+    assert!(described(store.apply([deleted("a", 6)])).is_empty());
 }
 
 #[test]
 fn an_object_the_door_leaves_out_was_never_there_and_one_that_was_is_deleted() {
-    let door = Ingest::default().keep_if(|object| object.label("keep") != Some("no"));
-    let mut store = Store::new(door);
+    let ingest = Ingest::default().keep_if(|object| object.label("keep") != Some("no"));
+    let mut store = Store::new(ingest);
     let at = |version, keep: &str| labelled("a", "u", version, &format!(r#"{{"keep":"{keep}"}}"#));
-    assert!(told(store.apply([Delta::Changed(at(1, "no"))])).is_empty());
-    assert_eq!(told(store.apply([Delta::Changed(at(2, "yes"))])), ["+ a v2 Live"]);
-    assert_eq!(told(store.apply([Delta::Changed(at(3, "no"))])), ["- a v2 Filtered Live"]);
-    assert_eq!(told(store.apply([Delta::Changed(at(4, "yes"))])), ["+ a v4 Live"]);
-    assert_eq!(told(store.apply([begun(), Delta::Listed(at(5, "no")), ended(5)])), ["- a v4 Filtered Initial"]);
-    assert!(told(store.apply([Delta::Deleted(at(6, "no"))])).is_empty());
+    assert!(described(store.apply([Delta::Changed(at(1, "no"))])).is_empty());
+    assert_eq!(described(store.apply([Delta::Changed(at(2, "yes"))])), ["+ a v2 Live"]);
+    assert_eq!(described(store.apply([Delta::Changed(at(3, "no"))])), ["- a v2 Filtered Live"]);
+    assert_eq!(described(store.apply([Delta::Changed(at(4, "yes"))])), ["+ a v4 Live"]);
+    assert_eq!(described(store.apply([begun(), Delta::Listed(at(5, "no")), ended(5)])), ["- a v4 Filtered Initial"]);
+    assert!(described(store.apply([Delta::Deleted(at(6, "no"))])).is_empty());
 }
 
 #[test]
@@ -308,13 +316,13 @@ fn each_object_is_transformed_once_and_its_missed_end_not_at_all() {
     let calls = Arc::new(AtomicUsize::new(0));
     let counted = Arc::clone(&calls);
     let encoder = BodyEncoder::new(BodyEncoderSettings::default());
-    let door = Ingest::default().transform(encoder, move |value| {
+    let ingest = Ingest::default().transform(encoder, move |value| {
         counted.fetch_add(1, Ordering::Relaxed);
         let count = value["metadata"]["labels"]["count"].as_str().map_or(0, |count| count.parse().unwrap());
         value["metadata"]["labels"]["count"] = json!((count + 1).to_string());
         if value["metadata"]["name"] == "drop" { Verdict::Drop } else { Verdict::Keep }
     });
-    let mut store = Store::new(door);
+    let mut store = Store::new(ingest);
     drop(store.apply(list(3, &[("a", 1), ("drop", 2), ("b", 3)])));
     assert_eq!(calls.load(Ordering::Relaxed), 3);
     assert_eq!(versions(&store), ["a v1", "b v3"]);
@@ -327,10 +335,10 @@ fn each_object_is_transformed_once_and_its_missed_end_not_at_all() {
 #[test]
 fn a_door_that_panics_is_as_one_that_is_not_there() {
     let encoder = BodyEncoder::new(BodyEncoderSettings::default());
-    let door = Ingest::default().keep_if(|_| panic!("keep_if")).transform(encoder, |_| panic!("transform"));
-    let mut store = Store::new(door);
-    assert_eq!(told(store.apply([changed("a", 1)])), ["+ a v1 Live"]);
-    assert_eq!(told(store.apply([changed("a", 2)])), ["~ a v1 v2 Live"]);
+    let ingest = Ingest::default().keep_if(|_| panic!("keep_if")).transform(encoder, |_| panic!("transform"));
+    let mut store = Store::new(ingest);
+    assert_eq!(described(store.apply([changed("a", 1)])), ["+ a v1 Live"]);
+    assert_eq!(described(store.apply([changed("a", 2)])), ["~ a v1 v2 Live"]);
 }
 
 #[test]
@@ -338,7 +346,7 @@ fn events_are_told_in_the_order_of_their_deltas() {
     let mut store = store_of(1, &[("a", 1)]);
     let events = store.apply([changed("c", 2), changed("a", 3), deleted("c", 4), changed("b", 5)]);
     assert_eq!(events.len(), 4);
-    assert_eq!(told(events), ["+ c v2 Live", "~ a v1 v3 Live", "- c v4 Known Live", "+ b v5 Live"]);
+    assert_eq!(described(events), ["+ c v2 Live", "~ a v1 v3 Live", "- c v4 Known Live", "+ b v5 Live"]);
 }
 
 #[test]
@@ -398,5 +406,5 @@ fn ten_thousand_objects_come_and_go() {
     }
     assert_eq!(store.apply(list(3, &[])).len(), kept.len());
     assert!(versions(&store).is_empty());
-    assert_eq!(told(store.apply([Delta::Changed(object("ns-0/name-0", 9))])).len(), 1);
+    assert_eq!(described(store.apply([Delta::Changed(object("ns-0/name-0", 9))])).len(), 1);
 }

@@ -46,7 +46,7 @@ fn objects_with_several_values_are_found_by_each_of_them() {
     assert_eq!((by_ip.count("3"), by_ip.count("4")), (1, 0));
     assert_eq!(sorted(by_ip.values()), ["1", "2", "3"]);
     drop(store.apply([with_ips("a", 3, &["2", "4"])]));
-    assert_eq!(sorted(by_ip.values()), ["2", "3", "4"], "a value that nobody has is gone");
+    assert_eq!(sorted(by_ip.values()), ["2", "3", "4"], "a value that no object has is gone");
     drop(store.apply([with_ips("b", 4, &[])]));
     assert_eq!(sorted(by_ip.values()), ["2", "4"]);
 }
@@ -168,7 +168,7 @@ fn old_bodies_are_not_asked_again() {
 fn a_function_that_panics_finds_nothing_and_harms_nothing() {
     let mut store = Store::default();
     let index: Index<Ips, String> = Index::new(&store.reader(), |object: &Obj<Ips>| {
-        assert_ne!(object.name(), "bad", "so it was told");
+        assert_ne!(object.name(), "bad", "as the test wants");
         ips(object)
     });
     drop(store.apply([with_ips("bad", 1, &["1"]), with_ips("good", 2, &["1"])]));

@@ -66,7 +66,7 @@ pub(crate) fn store_of(version: u64, objects: &[(&str, u64)]) -> Store {
 }
 
 /// Formats events as lines: `+ key v1 Live`, `~ key v1 v2 Live`, `- key v3 Known Live`.
-pub(crate) fn told(events: Events) -> Vec<String> {
+pub(crate) fn described(events: Events) -> Vec<String> {
     events.map(|event| line(&event)).collect()
 }
 

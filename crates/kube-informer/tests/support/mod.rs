@@ -10,7 +10,8 @@ use std::sync::{Arc, Mutex};
 use k8s_openapi::api::core::v1::ConfigMap;
 use kube::Client;
 use kube_embedded::Server;
-use kube_informer::{Event, Informer, Obj, ObjectKey, Origin, Registration, Version};
+use kube_informer::store::EventOrder;
+use kube_informer::{Event, Informer, ObjectKey, Origin, Registration, Version};
 use serde_json::{Value, json};
 
 pub async fn server() -> Server {
@@ -75,30 +76,29 @@ pub struct EventRecorder(Arc<Mutex<Record>>);
 
 #[derive(Default)]
 struct Record {
-    known: BTreeMap<String, (Option<String>, Version)>,
+    order: EventOrder,
     lines: Vec<String>,
-    wrong: Option<String>,
-    may_go_back: bool,
+    error: Option<String>,
 }
 
 impl EventRecorder {
     pub fn handler<K: 'static>(&self) -> impl FnMut(Event<K>) + Send + use<K> {
-        let record = self.clone();
-        move |event| record.hear(&event)
+        let recorder = self.clone();
+        move |event| recorder.record(&event)
     }
 
-    pub fn hear<K>(&self, event: &Event<K>) {
+    pub fn record<K>(&self, event: &Event<K>) {
         let mut record = self.0.lock().unwrap();
         record.lines.push(line(event));
-        if let Err(wrong) = record.check(event) {
+        if let Err(error) = record.order.check(event) {
             let lines = record.lines.join("\n");
-            record.wrong.get_or_insert(format!("{wrong}:\n{lines}"));
+            record.error.get_or_insert(format!("{error}:\n{lines}"));
         }
     }
 
     /// Allows versions to go back, before the server is restored from a backup.
     pub fn server_may_go_back(&self) {
-        self.0.lock().unwrap().may_go_back = true;
+        self.0.lock().unwrap().order.allow_going_back();
     }
 
     /// Returns the events recorded since the last call.
@@ -106,54 +106,14 @@ impl EventRecorder {
         std::mem::take(&mut self.0.lock().unwrap().lines)
     }
 
-    /// Name and version of each object according to the received events. Panics if an event
-    /// sequence was invalid.
-    pub fn believed(&self) -> BTreeMap<String, String> {
+    /// Name and version of each object according to the received events. Panics if they were out
+    /// of order.
+    pub fn objects(&self) -> BTreeMap<String, String> {
         let record = self.0.lock().unwrap();
-        if let Some(wrong) = &record.wrong {
-            panic!("{wrong}");
+        if let Some(error) = &record.error {
+            panic!("{error}");
         }
-        record.known.iter().map(|(key, (_, version))| (key.clone(), version.to_string())).collect()
-    }
-}
-
-impl Record {
-    fn check<K>(&mut self, event: &Event<K>) -> Result<(), String> {
-        let key = event.key().to_string();
-        let state = |object: &Obj<K>| (object.uid().map(ToString::to_string), object.version().clone());
-        let known = self.known.get(&key);
-        match event {
-            Event::Added { object, .. } => {
-                if known.is_some() {
-                    return Err(format!("{key} is added twice"));
-                }
-                self.known.insert(key, state(object));
-            }
-            Event::Updated { old, new, origin, .. } => {
-                let Some(known) = known else { return Err(format!("{key} is updated before it is added")) };
-                if *known != state(old) {
-                    return Err(format!("{key} is updated from a state that was not told: {known:?}"));
-                }
-                if known.0 != state(new).0 {
-                    return Err(format!("{key} becomes another object"));
-                }
-                if new.version() < old.version() && !self.may_go_back {
-                    return Err(format!("{key} goes back"));
-                }
-                if new.version() == old.version() && *origin != Origin::Resync && !self.may_go_back {
-                    return Err(format!("{key} is updated without a change"));
-                }
-                self.known.insert(key, state(new));
-            }
-            Event::Deleted { last, .. } => {
-                let Some(known) = known else { return Err(format!("{key} is deleted before it is added")) };
-                if known.0 != state(last).0 {
-                    return Err(format!("another {key} is deleted"));
-                }
-                self.known.remove(&key);
-            }
-        }
-        Ok(())
+        record.order.objects().map(|(key, version)| (key.to_string(), version.to_string())).collect()
     }
 }
 

@@ -98,7 +98,7 @@ async fn whatever_is_added_for_later_is_a_retry_and_an_add_when_its_time_comes()
     drop(queue.next().await);
     assert_eq!((recorder.seen().retries, recorder.seen().depth), (4, 2));
     queue.next().await.unwrap().forget();
-    assert_eq!(recorder.seen().waited[1], 2 * MS, "it waits since it was due, even if nobody looked");
+    assert_eq!(recorder.seen().waited[1], 2 * MS, "it waits since it was due, even without a worker");
 }
 
 #[tokio::test(start_paused = true)]

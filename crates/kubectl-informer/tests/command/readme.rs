@@ -20,7 +20,7 @@ async fn first_program(client: kube::Client) -> Result<(), Box<dyn Error>> {
         Event::Deleted { last, .. } => println!("- {}", last.name()),
     });
     deployments.start();
-    printer.synced().await?;                       // the cache is full and the printer has heard all of it
+    printer.synced().await?;                       // the cache is complete, and the printer has received all of it
     for d in deployments.lister().namespace("kube-system").list() {
         println!("{} wants {:?}", d.name(), d.get()?.spec.replicas);
     }

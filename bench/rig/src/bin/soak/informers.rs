@@ -14,7 +14,6 @@ use serde_json::Value;
 
 use crate::Error;
 use crate::host::Host;
-use crate::story::Return;
 
 /// An informer and the expectations about it.
 pub struct Watched {
@@ -22,8 +21,8 @@ pub struct Watched {
     pub name: &'static str,
     /// The informer.
     pub informer: Informer<Value>,
-    /// With which versions objects reappear in its handlers.
-    pub returns: Return,
+    /// Whether its namespaces change, so that objects leave the cache and return unchanged.
+    pub is_rescoped: bool,
     /// Its namespaces. `None` for all.
     namespaces: Mutex<Option<Vec<String>>>,
     drops_managed_fields: bool,
@@ -99,7 +98,7 @@ pub fn start(client: &Client, tally: &Tally, namespaces: &[String]) -> Vec<Watch
     let build = |name: &'static str, resource: ApiResource, dress: fn(Builder) -> Builder| {
         let builder = Informer::<Value>::builder_for(client.clone(), resource).reflector(settings());
         let informer = dress(builder).metrics(Named(name, tally.clone())).build();
-        Watched { name, informer, returns: Return::Newer, namespaces: Mutex::default(), drops_managed_fields: false }
+        Watched { name, informer, is_rescoped: false, namespaces: Mutex::default(), drops_managed_fields: false }
     };
     let pods = || resource("", "Pod", "pods");
     let mut all = vec![
@@ -123,7 +122,7 @@ pub fn start(client: &Client, tally: &Tally, namespaces: &[String]) -> Vec<Watch
         build("pods, over protobuf", pods(), |builder| builder.wire(Wire::Protobuf)),
     ];
     all[7].drops_managed_fields = true;
-    all[1].returns = Return::Same;
+    all[1].is_rescoped = true;
     all[1].move_to(namespaces);
     all.iter().for_each(|watched| watched.informer.start());
     all

@@ -19,7 +19,6 @@ mod options;
 mod page;
 mod record;
 mod run;
-mod story;
 mod trouble;
 
 fn main() -> ExitCode {

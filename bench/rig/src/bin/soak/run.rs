@@ -21,7 +21,7 @@ use tokio::time::{Instant, interval, sleep, sleep_until, timeout, timeout_at};
 
 use crate::Error;
 use crate::cluster::{PROBE, WRITTEN};
-use crate::handlers::{Handler, Manner};
+use crate::handlers::{Delivery, Handler};
 use crate::host::{Host, HostFigures};
 use crate::informers::{self, Tally, Watched};
 use crate::judge::{self, Check};
@@ -113,8 +113,8 @@ async fn soak(options: &Options) -> Result<Soaked, Error> {
         timeout(PATIENCE, one.informer.synced()).await.map_err(|_| format!("{} is not synced", one.name))??;
     }
     let staying: Vec<(usize, Handler)> = (0..watched.len())
-        .flat_map(|at| [(at, Manner::Every), (at, Manner::Latest)])
-        .map(|(at, manner)| (at, Handler::add(&watched[at], manner, &counts.events)))
+        .flat_map(|at| [(at, Delivery::Every), (at, Delivery::Latest)])
+        .map(|(at, delivery)| (at, Handler::add(&watched[at], delivery, &counts.events)))
         .collect();
     // Fills the cache of decoded bodies up to its limit before the start, so that it does not grow
     // during the run.
@@ -256,19 +256,20 @@ fn listen_for_lag(informer: &Informer<Value>, counts: &Counts) -> Registration {
 
 /// Replaces handlers continuously: one of each mode, on every informer in turn.
 async fn rotate(watched: Arc<Vec<Watched>>, counts: Counts, until: Instant) -> Vec<(usize, Handler)> {
-    let places: Vec<(usize, Manner)> =
-        (0..2 * Manner::ALL.len()).map(|nth| (nth % watched.len(), Manner::ALL[nth % Manner::ALL.len()])).collect();
+    let places: Vec<(usize, Delivery)> = (0..2 * Delivery::ALL.len())
+        .map(|nth| (nth % watched.len(), Delivery::ALL[nth % Delivery::ALL.len()]))
+        .collect();
     let mut slots: Vec<Handler> =
-        places.iter().map(|(at, manner)| Handler::add(&watched[*at], *manner, &counts.events)).collect();
+        places.iter().map(|(at, delivery)| Handler::add(&watched[*at], *delivery, &counts.events)).collect();
     let mut ticks = interval(ROTATION);
     for nth in (0..slots.len()).cycle() {
         ticks.tick().await;
         if Instant::now() > until + Duration::from_secs(1) {
             break;
         }
-        let (at, manner) = places[nth];
-        let gone = std::mem::replace(&mut slots[nth], Handler::add(&watched[at], manner, &counts.events));
-        gone.wrong().into_iter().for_each(|wrong| counts.note(wrong));
+        let (at, delivery) = places[nth];
+        let gone = std::mem::replace(&mut slots[nth], Handler::add(&watched[at], delivery, &counts.events));
+        gone.error().into_iter().for_each(|error| counts.note(error));
         gone.end().await;
         counts.handlers.fetch_add(1, Ordering::Relaxed);
     }
@@ -416,7 +417,7 @@ async fn nothing_lost(
                 Ok(()) => believing += 1,
                 Err(wrong) => counts.note(format!("{}: {wrong}", one.name)),
             }
-            handler.wrong().into_iter().for_each(|wrong| counts.note(wrong));
+            handler.error().into_iter().for_each(|error| counts.note(error));
         }
     }
     let found = lost.map_or(Ok(format!("{objects} objects in {} caches", watched.len())), Err);
@@ -434,7 +435,7 @@ async fn nothing_lost(
         counts.comparisons.load(Ordering::Relaxed)
     );
     let found = if wrong.is_empty() { Ok(found) } else { Err(wrong.join("; ")) };
-    checks.push(Check::new("handlers", "every story legal, and in the end as the cache", found));
+    checks.push(Check::new("handlers", "events in order, and at the end the state of the cache", found));
     checks
 }
 

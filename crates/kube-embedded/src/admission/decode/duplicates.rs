@@ -13,7 +13,7 @@ use super::go_error;
 ///
 /// The error message of Go's JSON decoder.
 pub(crate) fn parse(json: &[u8]) -> Result<(Value, Vec<String>), String> {
-    let mut found = Found::default();
+    let mut found = FoundDuplicates::default();
     let mut deserializer = serde_json::Deserializer::from_slice(json);
     let parsed = Node(&mut found).deserialize(&mut deserializer);
     let parsed = parsed.and_then(|value| deserializer.end().map(|()| value));
@@ -21,12 +21,12 @@ pub(crate) fn parse(json: &[u8]) -> Result<(Value, Vec<String>), String> {
 }
 
 #[derive(Default)]
-struct Found {
+struct FoundDuplicates {
     path: String,
     duplicates: Vec<String>,
 }
 
-impl Found {
+impl FoundDuplicates {
     /// Reads one value with the path extended by a step.
     fn within<T>(&mut self, step: impl FnOnce(&mut String), read: impl FnOnce(&mut Self) -> T) -> T {
         let length = self.path.len();
@@ -37,7 +37,7 @@ impl Found {
     }
 }
 
-struct Node<'f>(&'f mut Found);
+struct Node<'f>(&'f mut FoundDuplicates);
 
 impl<'de> DeserializeSeed<'de> for Node<'_> {
     type Value = Value;

@@ -96,7 +96,7 @@ impl Rule {
         self
     }
 
-    pub(super) fn fits(&self, attributes: &Attributes<'_>) -> bool {
+    pub(crate) fn fits(&self, attributes: &Attributes<'_>) -> bool {
         self.fits_user(attributes.user) && self.fits_action(&attributes.action)
     }
 

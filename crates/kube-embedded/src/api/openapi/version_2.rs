@@ -3,7 +3,7 @@
 use serde_json::{Map, Value, json};
 
 use super::{Document, unpack};
-use crate::kinds::{Kind, Part, Registry, Scope};
+use crate::kinds::{Kind, Part, Registry, ResourceScope};
 
 /// The document of all served kinds; `None` if only built-in kinds are served.
 pub(super) fn document(registry: &Registry) -> Option<Document> {
@@ -71,7 +71,7 @@ fn describe(kind: &Kind, document: &mut Value) {
         operation
     };
     let status = "io.k8s.apimachinery.pkg.apis.meta.v1.Status";
-    let scope = if kind.scope == Scope::Namespaced { "/namespaces/{namespace}" } else { "" };
+    let scope = if kind.scope == ResourceScope::Namespaced { "/namespaces/{namespace}" } else { "" };
     let base = format!("/apis/{}/{}", kind.group, kind.version);
     let collection = format!("{base}{scope}/{}", kind.plural);
     let parts = kind.subresources.iter().map(|sub| sub.part).filter(|part| *part != Part::Finalize);
@@ -83,7 +83,7 @@ fn describe(kind: &Kind, document: &mut Value) {
             "delete": operation("deletecollection", status),
         }),
     );
-    if kind.scope == Scope::Namespaced {
+    if kind.scope == ResourceScope::Namespaced {
         paths.insert(format!("{base}/{}", kind.plural), json!({"get": operation("list", &list_name)}));
     }
     let one = json!({

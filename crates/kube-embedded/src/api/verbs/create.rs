@@ -15,7 +15,7 @@ use crate::http::query::parse_version;
 use crate::http::reply::{Content, Reply};
 use crate::http::request::Verb;
 use crate::http::status::{Details, Status};
-use crate::kinds::{DAEMON_SET_GENERATION, InitialStatus, Lifecycle, Scope};
+use crate::kinds::{DAEMON_SET_GENERATION, InitialStatus, Lifecycle, ResourceScope};
 use crate::storage::{Expect, Key};
 
 /// The maximum number of bytes of `generateName` that are used in a name.
@@ -58,7 +58,7 @@ fn make(write: &Write<'_>, decoded: Decoded, origin: Origin) -> Result<Reply, St
         let why = "create not allowed while custom resource definition is terminating";
         return Err(Status::forbidden(&kind.group, &kind.plural, metadata::text(&object, "name"), why));
     }
-    if kind.scope == Scope::Namespaced {
+    if kind.scope == ResourceScope::Namespaced {
         let name = match metadata::text(&object, "name") {
             "" => metadata::text(&object, "generateName"),
             name => name,

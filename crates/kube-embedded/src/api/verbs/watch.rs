@@ -41,7 +41,7 @@ pub(crate) struct Watch {
     filter: Filter,
     /// The initial objects still to be sent, in reverse order.
     initial: Vec<Arc<Object>>,
-    state: State,
+    state: WatchState,
     /// All changes up to this revision are sent or part of the initial state.
     cursor: u64,
     /// Bookmarks are sent only for later revisions.
@@ -55,7 +55,7 @@ pub(crate) struct Watch {
 }
 
 #[derive(Debug)]
-enum State {
+enum WatchState {
     Initial,
     Live,
     /// Sends one ERROR event, then ends.
@@ -109,7 +109,7 @@ impl Watch {
             InitialEvents::Skip => false,
             InitialEvents::Default => matches!(version, None | Some(0)),
         };
-        let mut state = if wants_initial { State::Initial } else { State::Live };
+        let mut state = if wants_initial { WatchState::Initial } else { WatchState::Live };
         let mut initial = Vec::new();
         let cursor = match version {
             _ if wants_initial => {
@@ -121,7 +121,7 @@ impl Watch {
                 };
                 match reached {
                     Ok(()) => initial = snapshot.objects,
-                    Err(status) => state = State::Failing(status),
+                    Err(status) => state = WatchState::Failing(status),
                 }
                 initial.retain(|object| filter.matches(&view, object));
                 initial.reverse();
@@ -131,7 +131,7 @@ impl Watch {
             Some(0) => storage.cached_revision(table),
             Some(version) => {
                 if let Err(CursorError::Compacted { oldest }) = storage.can_watch_from(table, version) {
-                    state = State::Failing(too_old(&view, version, oldest));
+                    state = WatchState::Failing(too_old(&view, version, oldest));
                 }
                 version
             }
@@ -145,12 +145,12 @@ impl Watch {
         };
         // The timeout expires before the initial consistent read.
         if version.is_none() && wants_initial && options.watch_timeout == Some(Duration::ZERO) && !kind.is_uncached() {
-            state = State::Failing(Status::new(500, "InternalError", "context deadline exceeded"));
+            state = WatchState::Failing(Status::new(500, "InternalError", "context deadline exceeded"));
         }
         // A list form is invalid for single objects: the real server sends nothing and ends the
         // watch.
         if matches!(view.form, Form::MetadataList(_)) {
-            state = State::Ended;
+            state = WatchState::Ended;
         }
         let end_bookmark = if is_streaming_list(options) { EndBookmark::Send } else { EndBookmark::Omit };
         Ok(Self {
@@ -188,27 +188,27 @@ impl Watch {
     async fn next(&mut self) -> Option<Bytes> {
         loop {
             match &self.state {
-                State::Initial => {
+                WatchState::Initial => {
                     if let Some(chunk) = self.initial_chunk() {
                         return Some(chunk);
                     }
                 }
-                State::Live => {
+                WatchState::Live => {
                     if let Some(chunk) = self.changes() {
                         return Some(chunk);
                     }
-                    if let State::Live = self.state
+                    if let WatchState::Live = self.state
                         && let Some(bookmark) = self.wait().await
                     {
                         return Some(bookmark);
                     }
                 }
-                State::Failing(status) => {
+                WatchState::Failing(status) => {
                     let frame = error_frame(status, self.view.encoding);
-                    self.state = State::Ended;
+                    self.state = WatchState::Ended;
                     return Some(frame);
                 }
-                State::Ended => return None,
+                WatchState::Ended => return None,
             }
         }
     }
@@ -223,7 +223,7 @@ impl Watch {
                 return Some(out.into());
             }
         }
-        self.state = State::Live;
+        self.state = WatchState::Live;
         if self.end_bookmark == EndBookmark::Send {
             let headers = std::mem::replace(&mut self.headers, ColumnDefinitions::Omitted);
             let end = &self.view.kind.bookmark().initial_events_end;
@@ -240,11 +240,11 @@ impl Watch {
             self.changed.mark_seen();
             let Ok((changes, waiting)) = self.cluster.storage.changes(&self.view.kind.storage, self.cursor, BATCH)
             else {
-                self.state = State::Ended;
+                self.state = WatchState::Ended;
                 break;
             };
             if waiting > self.cluster.settings.watch_backlog {
-                self.state = State::Ended;
+                self.state = WatchState::Ended;
                 break;
             }
             let Some(last) = changes.last() else { break };
@@ -317,12 +317,12 @@ impl Watch {
             biased;
             changed = self.changed.changed() => {
                 if changed.is_err() {
-                    self.state = State::Ended;
+                    self.state = WatchState::Ended;
                 }
                 None
             }
             () = sleep_until(self.deadline) => {
-                self.state = State::Ended;
+                self.state = WatchState::Ended;
                 None
             }
             () = sleep_until(bookmark_at) => self.bookmark(),
@@ -343,7 +343,7 @@ impl Watch {
         // bookmark.
         let reached = self.cluster.storage.cached_revision(&self.view.kind.storage);
         let pending = self.changes();
-        if reached <= self.started || !matches!(self.state, State::Live) {
+        if reached <= self.started || !matches!(self.state, WatchState::Live) {
             return pending;
         }
         let mut out = pending.map(Vec::from).unwrap_or_default();

@@ -68,7 +68,7 @@ mod tests {
     fn ages_have_two_or_three_figures() {
         let hour = 3600;
         let day = 24 * hour;
-        for (age, told) in [
+        for (age, shown) in [
             (-2, "<invalid>"),
             (-1, "0s"),
             (0, "0s"),
@@ -89,7 +89,7 @@ mod tests {
             (735 * day, "2y5d"),
             (8 * 365 * day + day, "8y"),
         ] {
-            assert_eq!(seconds(age), told, "{age} s");
+            assert_eq!(seconds(age), shown, "{age} s");
         }
     }
 }

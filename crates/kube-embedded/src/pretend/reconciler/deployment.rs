@@ -4,7 +4,7 @@ use serde_json::{Map, Value, json};
 
 use super::book::Book;
 use super::part::{condition, is_ending, name, number, target, text, unless_zero, wanted};
-use crate::pretend::write::{Target, Verb};
+use crate::pretend::write::{ObjectReference, Verb};
 
 const MANAGER: &str = "kube-controller-manager";
 const COMPONENT: &str = "deployment-controller";
@@ -310,7 +310,7 @@ impl<'v> Rollout<'v> {
     }
 }
 
-fn set_target(set: &Value) -> Target {
+fn set_target(set: &Value) -> ObjectReference {
     target("apps/v1", "ReplicaSet", set)
 }
 

@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use crate::pretend::write::Target;
+use crate::pretend::write::ObjectReference;
 
 pub(super) fn text<'v>(object: &'v Value, pointer: &str) -> &'v str {
     object.pointer(pointer).and_then(Value::as_str).unwrap_or_default()
@@ -48,9 +48,9 @@ pub(super) fn is_over(pod: &Value) -> bool {
     matches!(text(pod, "/status/phase"), "Succeeded" | "Failed")
 }
 
-pub(super) fn target(api_version: &'static str, kind: &'static str, object: &Value) -> Target {
+pub(super) fn target(api_version: &'static str, kind: &'static str, object: &Value) -> ObjectReference {
     let namespace = text(object, "/metadata/namespace").to_owned();
-    Target { api_version, kind, namespace, name: name(object).to_owned() }
+    ObjectReference { api_version, kind, namespace, name: name(object).to_owned() }
 }
 
 /// A number, or null for 0, because such fields are omitted.

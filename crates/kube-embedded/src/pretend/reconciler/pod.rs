@@ -13,7 +13,7 @@ const SCHEDULER: &str = "kube-scheduler";
 
 /// The next action on a pod.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Next {
+pub(super) enum PodStep {
     /// The scheduler binds it to a node.
     Bind,
     /// The kubelet has seen it.
@@ -28,7 +28,7 @@ pub(super) enum Next {
     End,
 }
 
-impl Next {
+impl PodStep {
     /// The next action for a pod in its current state. `None` if it is in its final state.
     pub(super) fn of(pod: &Value) -> Option<Self> {
         let unbound = text(pod, "/spec/nodeName").is_empty();
@@ -96,24 +96,24 @@ pub(super) fn leave_unbound(pod: &Value, nodes: u64, book: &mut Book<'_>) {
 }
 
 /// Performs an action of the kubelet. `ip` is the pod's address if it gets one now.
-pub(super) fn live(pod: &Value, next: Next, host: &str, ip: &str, book: &mut Book<'_>) {
+pub(super) fn live(pod: &Value, next: PodStep, host: &str, ip: &str, book: &mut Book<'_>) {
     let which = target("v1", "Pod", pod);
     let main = text(pod, "/spec/containers/0/name").to_owned();
     let image = text(pod, "/spec/containers/0/image").to_owned();
     let status = match next {
-        Next::Bind => return,
-        Next::Create => {
+        PodStep::Bind => return,
+        PodStep::Create => {
             book.tell("Pod", "v1", pod, "Pulling", format!("Pulling image \"{image}\""), KUBELET);
             created(pod, host, book)
         }
-        Next::Start => {
+        PodStep::Start => {
             book.tell("Pod", "v1", pod, "Pulled", format!("Successfully pulled image \"{image}\""), KUBELET);
             book.tell("Pod", "v1", pod, "Started", format!("Container started: {main}"), KUBELET);
             running(pod, Readiness::Unready, host, ip, book)
         }
-        Next::Settle => running(pod, Readiness::Ready, host, ip, book),
-        Next::Finish => finished(pod, book),
-        Next::End => {
+        PodStep::Settle => running(pod, Readiness::Ready, host, ip, book),
+        PodStep::Finish => finished(pod, book),
+        PodStep::End => {
             if !text(pod, "/spec/nodeName").is_empty() && !is_over(pod) {
                 book.tell("Pod", "v1", pod, "Killing", format!("Stopping container {main}"), KUBELET);
             }

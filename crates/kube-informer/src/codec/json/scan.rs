@@ -19,7 +19,7 @@ pub enum Extent {
 /// The result of a scan. Fields of the wrong type are skipped: the object stays visible, and
 /// decoding its body reports the error.
 #[derive(Debug, Clone, Default)]
-pub struct Found<'a> {
+pub struct ScannedObject<'a> {
     /// The kind.
     pub kind: Option<Text<'a>>,
     /// The apiVersion.
@@ -58,15 +58,15 @@ pub enum Deleted<'a> {
 }
 
 /// Scans an object for its metadata.
-pub fn scan(object: &[u8], extent: Extent) -> Result<Found<'_>, Broken> {
+pub fn scan(object: &[u8], extent: Extent) -> Result<ScannedObject<'_>, Broken> {
     match Wire::of(object) {
         Wire::Json => scan_json(object, extent),
         Wire::Protobuf => protobuf::scan(object),
     }
 }
 
-fn scan_json(json: &[u8], extent: Extent) -> Result<Found<'_>, Broken> {
-    let mut found = Found::default();
+fn scan_json(json: &[u8], extent: Extent) -> Result<ScannedObject<'_>, Broken> {
+    let mut found = ScannedObject::default();
     let mut cursor = Cursor::new(json);
     let mut members = cursor.object()?;
     while let Some(name) = cursor.field(&mut members)? {
@@ -93,7 +93,7 @@ fn scan_json(json: &[u8], extent: Extent) -> Result<Found<'_>, Broken> {
     Ok(found)
 }
 
-impl<'a> Found<'a> {
+impl<'a> ScannedObject<'a> {
     /// Calls `take` for each label.
     pub(crate) fn each_label(&self, take: impl FnMut(Text<'a>, Text<'a>) -> Result<(), Broken>) -> Result<(), Broken> {
         self.labels.map_or(Ok(()), |labels| self.each_string(labels, take))

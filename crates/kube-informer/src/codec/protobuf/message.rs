@@ -9,7 +9,7 @@ use serde::forward_to_deserialize_any;
 use super::MAX_DEPTH;
 use super::envelope::Envelope;
 use super::table::{Field, MessageType, Repeats, Table, Type};
-use super::value::{Entries, List, Name, Run, SingleValue};
+use super::value::{Entries, FieldRun, List, Name, SingleValue};
 use super::wire::{Datum, Fields};
 use crate::codec::Broken;
 
@@ -54,7 +54,7 @@ pub(crate) struct Message<'de> {
     /// The enclosing messages into which the current one is inlined in JSON.
     outer: Vec<Frame<'de>>,
     types: Types<'de>,
-    next: Next<'de>,
+    next: NextValue<'de>,
     depth: u32,
 }
 
@@ -76,7 +76,7 @@ enum Types<'de> {
 }
 
 /// The value of the name returned last.
-enum Next<'de> {
+enum NextValue<'de> {
     Text(&'de str),
     Null,
     Value(&'static Field, Datum<'de>),
@@ -97,7 +97,7 @@ impl<'de> Message<'de> {
         if depth > MAX_DEPTH {
             return Err(Broken::Deep.into());
         }
-        Ok(Self { frame: Frame::new(of, bytes), outer: Vec::new(), types: Types::Done, next: Next::Null, depth })
+        Ok(Self { frame: Frame::new(of, bytes), outer: Vec::new(), types: Types::Done, next: NextValue::Null, depth })
     }
 
     /// Advances to the next field that JSON contains, and returns its name.
@@ -107,19 +107,19 @@ impl<'de> Message<'de> {
             Types::Done => {}
             Types::ApiVersion(api_version, kind) => {
                 self.types = Types::Kind(kind);
-                self.next = Next::Text(api_version);
+                self.next = NextValue::Text(api_version);
                 return Ok(Some("apiVersion"));
             }
             Types::Kind(kind) => {
                 self.types = Types::Done;
-                self.next = Next::Text(kind);
+                self.next = NextValue::Text(kind);
                 return Ok(Some("kind"));
             }
         }
         loop {
             let Some((number, wire)) = self.frame.fields.next()? else {
                 if let Some(field) = self.frame.next_null() {
-                    self.next = Next::Null;
+                    self.next = NextValue::Null;
                     return Ok(Some(field.name));
                 }
                 match self.outer.pop() {
@@ -150,7 +150,7 @@ impl<'de> Message<'de> {
             if field.omit_zero && matches!(wire, Datum::Number(0) | Datum::Fixed(0) | Datum::Bytes([])) {
                 continue;
             }
-            self.next = Next::Value(field, wire);
+            self.next = NextValue::Value(field, wire);
             return Ok(Some(field.name));
         }
     }
@@ -184,15 +184,15 @@ impl<'de> MapAccess<'de> for Message<'de> {
 
     fn next_value_seed<V: DeserializeSeed<'de>>(&mut self, seed: V) -> Result<V::Value, Fault> {
         let depth = self.depth;
-        let (field, wire) = match std::mem::replace(&mut self.next, Next::Null) {
-            Next::Text(text) => return seed.deserialize(SingleValue::text(text)),
-            Next::Null => return seed.deserialize(SingleValue { of: Type::Null, wire: Datum::Bytes(&[]), depth }),
-            Next::Value(field, wire) => (field, wire),
+        let (field, wire) = match std::mem::replace(&mut self.next, NextValue::Null) {
+            NextValue::Text(text) => return seed.deserialize(SingleValue::text(text)),
+            NextValue::Null => return seed.deserialize(SingleValue { of: Type::Null, wire: Datum::Bytes(&[]), depth }),
+            NextValue::Value(field, wire) => (field, wire),
         };
         if field.repeats == Repeats::Once {
             return seed.deserialize(SingleValue { of: field.of, wire, depth });
         }
-        let mut run = Run { fields: &mut self.frame.fields, number: field.number, next: Some(wire) };
+        let mut run = FieldRun { fields: &mut self.frame.fields, number: field.number, next: Some(wire) };
         let value = match field.repeats {
             Repeats::Map => seed.deserialize(Entries { run: &mut run, of: field.of, depth, value: None })?,
             Repeats::List | Repeats::Once => seed.deserialize(List { run: &mut run, of: field.of, depth })?,

@@ -3,17 +3,17 @@
 use super::envelope::Envelope;
 use super::value::entry_of;
 use super::wire::{Datum, Fields};
-use crate::codec::json::scan::{Deleted, Found, OwnerFound};
+use crate::codec::json::scan::{Deleted, OwnerFound, ScannedObject};
 use crate::codec::{Broken, Text, Wire};
 
 /// Scans an object for its metadata. Fields after the metadata are not read.
-pub(crate) fn scan(object: &[u8]) -> Result<Found<'_>, Broken> {
+pub(crate) fn scan(object: &[u8]) -> Result<ScannedObject<'_>, Broken> {
     let envelope = Envelope::open(object)?;
-    let mut found = Found {
+    let mut found = ScannedObject {
         kind: Text::of_bytes(envelope.kind).filled(),
         api_version: Text::of_bytes(envelope.api_version).filled(),
         wire: Wire::Protobuf,
-        ..Found::default()
+        ..ScannedObject::default()
     };
     // Servers write metadata first.
     let mut fields = Fields::of(envelope.raw);
@@ -31,7 +31,7 @@ pub(crate) fn scan(object: &[u8]) -> Result<Found<'_>, Broken> {
     }
 }
 
-fn read<'a>(found: &mut Found<'a>, metadata: &'a [u8]) -> Result<(), Broken> {
+fn read<'a>(found: &mut ScannedObject<'a>, metadata: &'a [u8]) -> Result<(), Broken> {
     let mut fields = Fields::of(metadata);
     let mut last = 0;
     loop {

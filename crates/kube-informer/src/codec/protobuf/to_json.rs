@@ -25,7 +25,7 @@ pub(crate) fn to_json(object: &[u8]) -> Result<Vec<u8>, Broken> {
 /// The first `most` scalars at a path, as text, up to the first malformed field.
 pub(crate) fn values_at(object: &[u8], path: &FieldPath, most: usize) -> Vec<String> {
     let find = |object: &[u8]| {
-        let mut found = Found { values: Vec::new(), most };
+        let mut found = FoundValues { values: Vec::new(), most };
         let walked = Message::of_object(object)?.deserialize_any(Walk { steps: path.steps(), found: &mut found });
         match walked {
             Err(Fault::Disorder) => Err(Fault::Disorder),
@@ -131,7 +131,7 @@ impl<'de> Visitor<'de> for Writer<'_> {
     }
 }
 
-struct Found {
+struct FoundValues {
     values: Vec<String>,
     most: usize,
 }
@@ -139,7 +139,7 @@ struct Found {
 /// A visitor that follows a path.
 struct Walk<'a> {
     steps: &'a [Step],
-    found: &'a mut Found,
+    found: &'a mut FoundValues,
 }
 
 impl Walk<'_> {

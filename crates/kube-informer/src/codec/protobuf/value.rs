@@ -138,7 +138,11 @@ impl<'de> SingleValue<'de> {
                 return Err(Broken::Deep.into());
             }
             let of = if instead == Alternative::Texts { Type::Text } else { Type::Message(message) };
-            return visitor.visit_seq(List { run: &mut Run { fields: &mut fields, number: 2, next: None }, of, depth });
+            return visitor.visit_seq(List {
+                run: &mut FieldRun { fields: &mut fields, number: 2, next: None },
+                of,
+                depth,
+            });
         }
         match (schema, instead) {
             (Some(bytes), _) => visitor.visit_map(Message::new(Table::get().at(message), bytes, depth)?),
@@ -150,7 +154,7 @@ impl<'de> SingleValue<'de> {
     fn texts<V: Visitor<'de>>(&self, visitor: V) -> Result<V::Value, Fault> {
         let mut fields = Fields::of(self.bytes()?);
         visitor.visit_seq(List {
-            run: &mut Run { fields: &mut fields, number: 1, next: None },
+            run: &mut FieldRun { fields: &mut fields, number: 1, next: None },
             of: Type::Text,
             depth: self.depth,
         })
@@ -271,13 +275,13 @@ fn visit_double<'de, V: Visitor<'de>>(double: f64, visitor: V) -> Result<V::Valu
 }
 
 /// Adjacent fields with the same number.
-pub(super) struct Run<'r, 'de> {
+pub(super) struct FieldRun<'r, 'de> {
     pub(super) fields: &'r mut Fields<'de>,
     pub(super) number: u32,
     pub(super) next: Option<Datum<'de>>,
 }
 
-impl<'de> Run<'_, 'de> {
+impl<'de> FieldRun<'_, 'de> {
     #[inline]
     fn next(&mut self) -> Result<Option<Datum<'de>>, Fault> {
         match self.next.take() {
@@ -295,7 +299,7 @@ impl<'de> Run<'_, 'de> {
 
 /// Deserializer of a repeated field.
 pub(super) struct List<'r, 's, 'de> {
-    pub(super) run: &'s mut Run<'r, 'de>,
+    pub(super) run: &'s mut FieldRun<'r, 'de>,
     pub(super) of: Type,
     pub(super) depth: u32,
 }
@@ -313,7 +317,7 @@ impl<'de> SeqAccess<'de> for List<'_, '_, 'de> {
 
 /// Deserializer of a map field.
 pub(super) struct Entries<'r, 's, 'de> {
-    pub(super) run: &'s mut Run<'r, 'de>,
+    pub(super) run: &'s mut FieldRun<'r, 'de>,
     pub(super) of: Type,
     pub(super) depth: u32,
     /// The value of the key returned last.

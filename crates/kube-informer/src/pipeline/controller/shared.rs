@@ -14,7 +14,7 @@ use crate::store::WatchScope;
 
 /// State shared between the controller task and the handles, in both directions.
 #[derive(Debug)]
-pub(crate) struct Shared {
+pub(crate) struct ControllerShared {
     /// Handlers that the controller has not admitted yet; `None` after it has ended.
     new_handlers: Mutex<Option<Vec<NewHandler>>>,
     wanted: Mutex<TargetScopes>,
@@ -58,7 +58,7 @@ pub(crate) struct SyncProgress {
 #[derive(Debug)]
 pub(crate) struct Alive(#[expect(dead_code, reason = "counted, never looked at")] watch::Receiver<()>);
 
-impl Shared {
+impl ControllerShared {
     pub(crate) fn new(scopes: Vec<WatchScope>) -> Self {
         Self {
             new_handlers: Mutex::new(Some(Vec::new())),

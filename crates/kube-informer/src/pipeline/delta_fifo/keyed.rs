@@ -14,7 +14,7 @@ use crate::store::Delta;
 /// before it. Otherwise the end of a list would remove objects created after it.
 #[derive(Debug, Default)]
 pub(super) struct Keyed {
-    entries: VecDeque<Entry>,
+    entries: VecDeque<QueuedDeltas>,
     /// The position of each object that can still accumulate deltas, counted from the first entry
     /// ever queued.
     open: HashMap<ObjectKey, usize>,
@@ -25,7 +25,7 @@ pub(super) struct Keyed {
 }
 
 #[derive(Debug)]
-enum Entry {
+enum QueuedDeltas {
     Object(Vec<Delta>),
     Barrier(Delta),
 }
@@ -36,11 +36,11 @@ impl Keyed {
         let Some(key) = delta.key() else {
             exclude_queued(&mut delta, self.open.keys().cloned());
             self.open.clear();
-            self.entries.push_back(Entry::Barrier(delta));
+            self.entries.push_back(QueuedDeltas::Barrier(delta));
             return true;
         };
         let entry = self.open.get(key).and_then(|at| self.entries.get_mut(at - self.popped));
-        if let Some(Entry::Object(deltas)) = entry {
+        if let Some(QueuedDeltas::Object(deltas)) = entry {
             // Consecutive deletes are one: the first has the last known state of the object.
             let is_repeated = matches!((deltas.last(), &delta), (Some(Delta::Deleted(_)), Delta::Deleted(_)));
             if !is_repeated {
@@ -52,14 +52,13 @@ impl Keyed {
             return false;
         }
         self.open.insert(key.clone(), self.popped + self.entries.len());
-        self.entries.push_back(Entry::Object(vec![delta]));
+        self.entries.push_back(QueuedDeltas::Object(vec![delta]));
         true
     }
 
     /// Whether this object has deltas queued, also before the last barrier, or in flight.
     fn is_queued(&self, key: &ObjectKey) -> bool {
-        let has_key =
-            |entry: &Entry| matches!(entry, Entry::Object(all) if all.first().and_then(Delta::key) == Some(key));
+        let has_key = |entry: &QueuedDeltas| matches!(entry, QueuedDeltas::Object(all) if all.first().and_then(Delta::key) == Some(key));
         self.in_flight.contains(key) || self.entries.iter().any(has_key)
     }
 
@@ -68,13 +67,13 @@ impl Keyed {
         self.in_flight.clear();
         while let Some(entry) = self.entries.front() {
             match entry {
-                Entry::Barrier(_) if !batch.is_empty() => break,
-                Entry::Object(all) if !batch.is_empty() && batch.len() + all.len() > most => break,
-                Entry::Barrier(_) | Entry::Object(_) => {}
+                QueuedDeltas::Barrier(_) if !batch.is_empty() => break,
+                QueuedDeltas::Object(all) if !batch.is_empty() && batch.len() + all.len() > most => break,
+                QueuedDeltas::Barrier(_) | QueuedDeltas::Object(_) => {}
             }
             self.popped += 1;
             match self.entries.pop_front() {
-                Some(Entry::Object(all)) => {
+                Some(QueuedDeltas::Object(all)) => {
                     if let Some(key) = all.first().and_then(Delta::key) {
                         // Behind a barrier the object may have a second entry, which stays open.
                         if self.open.get(key).is_some_and(|at| *at < self.popped) {
@@ -84,7 +83,7 @@ impl Keyed {
                     }
                     batch.extend(all);
                 }
-                Some(Entry::Barrier(mut delta)) => {
+                Some(QueuedDeltas::Barrier(mut delta)) => {
                     exclude_queued(&mut delta, self.open.keys().cloned());
                     return vec![delta];
                 }

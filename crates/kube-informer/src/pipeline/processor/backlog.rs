@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 
-use super::coalesce::{CoalesceMode, Coalescer, Next};
+use super::coalesce::{CoalesceMode, Coalescer, NextEvents};
 use crate::store::{BatchKind, Event, EventBatch, Origin};
 
 /// How many events may wait for a slow handler, and what happens beyond that.
@@ -272,11 +272,11 @@ impl Queue {
     fn pop_coalesced(&mut self) -> Option<Popped> {
         let coalesced = self.coalesced.as_mut()?;
         let popped = match coalesced.pop() {
-            Some(Next::Events(event, second_event)) => {
+            Some(NextEvents::Events(event, second_event)) => {
                 self.second_event = second_event;
                 Some(Popped::Event(event))
             }
-            Some(Next::Synced) => Some(Popped::Synced),
+            Some(NextEvents::Synced) => Some(Popped::Synced),
             None => None,
         };
         if coalesced.is_empty() && matches!(self.policy, Backlog::Every { .. }) {

@@ -16,7 +16,7 @@ use crate::store::{Event, EventBatch, FinalState, Origin};
 /// handler plus objects in the store.
 #[derive(Debug)]
 pub(super) struct Coalescer {
-    entries: HashMap<ObjectKey, Entry>,
+    entries: HashMap<ObjectKey, ObjectChange>,
     queue: BTreeMap<u64, QueueItem>,
     /// How many objects of the queued resync are left.
     resync_left: usize,
@@ -34,7 +34,7 @@ pub(super) enum CoalesceMode {
 }
 
 #[derive(Debug)]
-struct Entry {
+struct ObjectChange {
     position: u64,
     last_delivered: LastDelivered,
     /// The deletion of the object that the handler knows, if it was deleted.
@@ -71,7 +71,7 @@ enum QueueItem {
 
 /// The next item to deliver.
 #[derive(Debug)]
-pub(super) enum Next {
+pub(super) enum NextEvents {
     /// One event, or the deletion of an object and the addition of its successor.
     Events(Event, Option<Event>),
     Synced,
@@ -139,7 +139,7 @@ impl Coalescer {
             Event::Deleted { last, state, origin } => (LastDelivered::Unknown, Some(End { last, state, origin }), None),
         };
         let position = self.enqueue(QueueItem::Object(key.clone()));
-        self.entries.insert(key, Entry { position, last_delivered, end, now });
+        self.entries.insert(key, ObjectChange { position, last_delivered, end, now });
     }
 
     /// Called when an object is about to be delivered for the first time: returns its current
@@ -151,7 +151,7 @@ impl Coalescer {
         }
     }
 
-    pub(super) fn pop(&mut self) -> Option<Next> {
+    pub(super) fn pop(&mut self) -> Option<NextEvents> {
         loop {
             let mut first = self.queue.first_entry()?;
             if let QueueItem::Resync(batch) = first.get_mut()
@@ -160,7 +160,7 @@ impl Coalescer {
                 self.resync_left -= 1;
                 // An object that has changed since is delivered at its own position.
                 if !self.entries.contains_key(event.key()) {
-                    return Some(Next::Events(event, None));
+                    return Some(NextEvents::Events(event, None));
                 }
                 continue;
             }
@@ -169,7 +169,7 @@ impl Coalescer {
                     let entry = self.entries.remove(&key).expect("whatever stands in line has an entry");
                     return Some(self.events_of(entry));
                 }
-                QueueItem::Synced => return Some(Next::Synced),
+                QueueItem::Synced => return Some(NextEvents::Synced),
                 QueueItem::Resync(_) => {}
             }
         }
@@ -181,7 +181,7 @@ impl Coalescer {
         next.map(OccupiedEntry::remove).is_some()
     }
 
-    fn events_of(&self, entry: Entry) -> Next {
+    fn events_of(&self, entry: ObjectChange) -> NextEvents {
         let origin = |origin| match (self.mode, origin) {
             (CoalesceMode::AsRelist, Origin::Live | Origin::Relist) => Origin::Relist,
             (CoalesceMode::AsRelist | CoalesceMode::LastChange, origin) => origin,
@@ -189,11 +189,11 @@ impl Coalescer {
         let added = |(object, why): (_, Origin)| Event::Added { object, origin: origin(why) };
         match (entry.last_delivered, entry.end, entry.now) {
             (LastDelivered::State(old), None, Some((new, why))) => {
-                Next::Events(Event::Updated { old, new, origin: origin(why) }, None)
+                NextEvents::Events(Event::Updated { old, new, origin: origin(why) }, None)
             }
             // Left and came back: the same UID.
             (LastDelivered::State(old), Some(_), Some((new, why))) if is_same(&old, &new) => {
-                Next::Events(Event::Updated { old, new, origin: origin(why) }, None)
+                NextEvents::Events(Event::Updated { old, new, origin: origin(why) }, None)
             }
             (_, Some(end), now) => {
                 let state = match (self.mode, end.state) {
@@ -201,9 +201,9 @@ impl Coalescer {
                     (CoalesceMode::AsRelist | CoalesceMode::LastChange, state) => state,
                 };
                 let deleted = Event::Deleted { last: end.last, state, origin: origin(end.origin) };
-                Next::Events(deleted, now.map(added))
+                NextEvents::Events(deleted, now.map(added))
             }
-            (LastDelivered::Nothing, None, Some(now)) => Next::Events(added(now), None),
+            (LastDelivered::Nothing, None, Some(now)) => NextEvents::Events(added(now), None),
             (LastDelivered::Unknown, None, _) | (_, None, None) => {
                 unreachable!("an object that is gone has an end, or is forgotten")
             }
@@ -217,7 +217,7 @@ impl Coalescer {
         at
     }
 
-    fn remove_entry(&mut self, key: &ObjectKey) -> Option<Entry> {
+    fn remove_entry(&mut self, key: &ObjectKey) -> Option<ObjectChange> {
         let entry = self.entries.remove(key)?;
         self.queue.remove(&entry.position);
         Some(entry)

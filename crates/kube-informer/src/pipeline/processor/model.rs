@@ -118,7 +118,7 @@ impl Listener {
             Event::Updated { old, new, origin } => {
                 let known = known.unwrap_or_else(|| panic!("{name} is updated before it is added"));
                 assert_eq!(known.uid(), new.uid(), "{name} becomes another object without a deletion");
-                assert_eq!(known.version(), old.version(), "{name} is updated from a state that was never told");
+                assert_eq!(known.version(), old.version(), "{name} is updated from a state that was not delivered");
                 match origin {
                     Origin::Resync => assert_eq!(new.version(), old.version(), "a resync of {name} changes it"),
                     _ => assert!(new.version() > old.version(), "{name} goes back"),
@@ -221,9 +221,9 @@ fn run(seed: u64) {
     let versions = |objects: &BTreeMap<String, Obj<Untyped>>| -> Vec<(String, String)> {
         objects.iter().map(|(name, object)| (name.clone(), object.version().to_string())).collect()
     };
-    assert_eq!(versions(&listener.known), versions(&world.store), "what was told is not what is");
+    assert_eq!(versions(&listener.known), versions(&world.store), "the delivered state differs from the store");
     if feed.queue.overflows() == 0 && policy != Backlog::Latest {
-        assert_eq!(listener.received, feed.every, "without an overflow every event is told, in order");
+        assert_eq!(listener.received, feed.every, "without an overflow every event is delivered, in order");
     }
 }
 

@@ -2,7 +2,7 @@
 
 use super::super::status::Synced;
 use super::super::step::Action;
-use super::{Machine, Phase, RelistState, Step};
+use super::{Machine, MachinePhase, RelistState, Step};
 use crate::client::ServerError;
 use crate::reflector::definition_watch::DefinitionState;
 use crate::store::Delta;
@@ -87,11 +87,11 @@ impl Machine {
     }
 
     fn is_not_found(&self) -> bool {
-        matches!(&self.phase, Phase::Waiting { cause, .. } if ServerError::is_not_found(cause))
+        matches!(&self.phase, MachinePhase::Waiting { cause, .. } if ServerError::is_not_found(cause))
     }
 
     fn wait_until(&mut self, moment: std::time::Duration) {
-        if let Phase::Waiting { until, .. } = &mut self.phase {
+        if let MachinePhase::Waiting { until, .. } = &mut self.phase {
             *until = moment;
         }
     }

@@ -6,7 +6,7 @@ use super::super::settings::{PAGE, ReflectorSettings};
 use super::super::status::Synced;
 use super::super::step::{Action, Frame};
 use super::watching::Watch;
-use super::{ListStart, Machine, Next, Phase, RelistState, Step, raise};
+use super::{ListStart, Machine, MachinePhase, NextRequest, RelistState, Step, raise};
 use crate::body::{Obj, Untyped};
 use crate::client::{Failure, Operation, ServerError};
 use crate::client::{ListQuery, ListVersion, WatchQuery, WatchStart};
@@ -129,7 +129,7 @@ impl Machine {
         self.counters.streaming_lists += 1;
         step.act(Action::Watch(WatchQuery::new(start, timeout)));
         let progress = ListProgress::new(ListMode::Streamed, step.now);
-        self.phase = Phase::Streaming(Streamed { requested_at: step.now, timeout, progress });
+        self.phase = MachinePhase::Streaming(Streamed { requested_at: step.now, timeout, progress });
     }
 
     fn list_pages(&mut self, step: &mut Step<'_>) {
@@ -152,7 +152,7 @@ impl Machine {
         self.abandon_relist(step);
         self.counters.lists += 1;
         step.act(Action::List(query.clone()));
-        self.phase = Phase::Listing(Paged {
+        self.phase = MachinePhase::Listing(Paged {
             query,
             page: Page::First,
             attempt,
@@ -164,7 +164,7 @@ impl Machine {
 
     /// An item of a LIST.
     pub(super) fn item(&mut self, object: Obj<Untyped>, step: &mut Step<'_>) {
-        let Phase::Listing(paged) = &mut self.phase else { return };
+        let MachinePhase::Listing(paged) = &mut self.phase else { return };
         paged.progress.objects += 1;
         paged.remaining = paged.remaining.map(|remaining| remaining.saturating_sub(1));
         self.listed(object, step);
@@ -178,7 +178,7 @@ impl Machine {
     }
 
     pub(super) fn page_ended(&mut self, end: &ListEnd, step: &mut Step<'_>) {
-        let Phase::Listing(paged) = &mut self.phase else { return };
+        let MachinePhase::Listing(paged) = &mut self.phase else { return };
         if let Some(kind) = end.other_kind() {
             let failure = Failure::NotAList { kind: kind.into() };
             return self.list_failed(self.error(Operation::List, failure), step);
@@ -215,7 +215,7 @@ impl Machine {
 
     /// A frame of a streaming list.
     pub(super) fn streamed(&mut self, frame: Frame, step: &mut Step<'_>) {
-        let Phase::Streaming(streamed) = &mut self.phase else { return };
+        let MachinePhase::Streaming(streamed) = &mut self.phase else { return };
         match frame {
             Frame::Changed(Change::Deleted, object) => {
                 self.begin_relist(step);
@@ -233,7 +233,7 @@ impl Machine {
                 let watch = Watch::new(streamed.requested_at, streamed.timeout);
                 if self.complete(version, step) {
                     self.backoff.healthy(step.now);
-                    self.phase = Phase::Watching(watch);
+                    self.phase = MachinePhase::Watching(watch);
                 }
             }
             Frame::Bookmark { .. } => {}
@@ -267,7 +267,7 @@ impl Machine {
     }
 
     pub(super) fn streaming_ended(&mut self, step: &mut Step<'_>) {
-        let Phase::Streaming(streamed) = &self.phase else { return };
+        let MachinePhase::Streaming(streamed) = &self.phase else { return };
         let at_once = streamed.progress.objects == 0 && step.now < streamed.requested_at + self.settings.short_watch;
         let error = self.error(Operation::StreamingList, Failure::EndedEarly);
         self.early_ends += 1;
@@ -279,7 +279,7 @@ impl Machine {
         if at_once || given_up {
             self.list_pages(step);
         } else {
-            self.wait(Next::List, error, step);
+            self.wait(NextRequest::List, error, step);
         }
     }
 
@@ -292,7 +292,7 @@ impl Machine {
         let later = error.is_connection_refused() || error.is_too_many_requests() || error.is_unauthorized();
         // A resource that is unknown to the server is unknown to LIST as well.
         if later || error.is_not_found() {
-            return self.wait(Next::List, error, step);
+            return self.wait(NextRequest::List, error, step);
         }
         if error.is_expired() || error.is_too_large_version() {
             return self.version_refused(error, step);
@@ -305,7 +305,7 @@ impl Machine {
     }
 
     pub(super) fn list_failed(&mut self, error: ServerError, step: &mut Step<'_>) {
-        let Phase::Listing(paged) = &self.phase else { return };
+        let MachinePhase::Listing(paged) = &self.phase else { return };
         let expired_within = paged.page == Page::Further && paged.attempt == Attempt::First && error.is_expired();
         let again = expired_within.then(|| ListQuery { limit: None, ..paged.query.clone() });
         self.report(&error, step);
@@ -313,7 +313,7 @@ impl Machine {
             // The pages would expire again: this time without pagination.
             Some(query) => self.list_from(query, Attempt::Again, step),
             None if error.is_expired() || error.is_too_large_version() => self.version_refused(error, step),
-            None => self.wait(Next::List, error, step),
+            None => self.wait(NextRequest::List, error, step),
         }
     }
 
@@ -321,14 +321,14 @@ impl Machine {
     fn version_refused(&mut self, error: ServerError, step: &mut Step<'_>) {
         self.abandon_relist(step);
         if self.list_start == ListStart::Latest || self.version.is_none() {
-            return self.wait(Next::List, error, step);
+            return self.wait(NextRequest::List, error, step);
         }
         if error.is_too_large_version() {
             return self.request_revision(step);
         }
         self.list_start = ListStart::Latest;
         match self.phase {
-            Phase::Listing(_) => self.list_pages(step),
+            MachinePhase::Listing(_) => self.list_pages(step),
             _ => self.list(step),
         }
     }

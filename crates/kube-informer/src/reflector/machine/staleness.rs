@@ -7,7 +7,7 @@ use super::super::settings::ReflectorSettings;
 use super::super::status::RelistReason;
 use super::super::step::{Action, Frame};
 use super::watching::Watch;
-use super::{Machine, Phase, Step, revision_query};
+use super::{Machine, MachinePhase, Step, revision_query};
 use crate::client::{Operation, ServerError};
 use crate::client::{WatchQuery, WatchStart};
 use crate::object::Version;
@@ -82,7 +82,7 @@ impl Machine {
     }
 
     pub(super) fn watch_tick(&mut self, step: &mut Step<'_>) {
-        let Phase::Watching(watch) = &self.phase else { return };
+        let MachinePhase::Watching(watch) = &self.phase else { return };
         if step.now >= watch.requested_at + watch.timeout + self.settings.watch_overtime {
             // The server should have ended it long ago: the connection is dead.
             self.counters.stalls += 1;
@@ -97,7 +97,7 @@ impl Machine {
     /// Data has arrived on the main stream: it is not stalled.
     pub(super) fn watch_alive(&mut self, step: &mut Step<'_>) {
         self.silence.reset(step.now, &self.settings);
-        let Phase::Watching(watch) = &mut self.phase else { return };
+        let MachinePhase::Watching(watch) = &mut self.phase else { return };
         if watch.probe.as_ref().is_some_and(|probe| !matches!(probe.second, SecondWatch::None)) {
             watch.probe = None;
             step.act(Action::CloseSecond);
@@ -118,7 +118,7 @@ impl Machine {
     }
 
     fn probe_version(&mut self, second: SecondWatch, step: &mut Step<'_>) {
-        let (Phase::Watching(watch), Some(expected)) = (&mut self.phase, self.version.clone()) else { return };
+        let (MachinePhase::Watching(watch), Some(expected)) = (&mut self.phase, self.version.clone()) else { return };
         watch.probe = Some(StallProbe { since: step.now, expected, server_version: ServerVersion::Requested, second });
         self.counters.probes += 1;
         step.act(Action::RequestRevision(revision_query()));
@@ -165,7 +165,7 @@ impl Machine {
         if !matches!(server_version, ServerVersion::Unknown) {
             self.last_contact = Some(step.now);
         }
-        let Phase::Watching(watch) = &mut self.phase else { return };
+        let MachinePhase::Watching(watch) = &mut self.phase else { return };
         if let Some(probe) = &mut watch.probe {
             probe.server_version = server_version;
         }
@@ -174,13 +174,13 @@ impl Machine {
 
     fn probe_due(&mut self, step: &mut Step<'_>) {
         let settings = self.settings;
-        let Phase::Watching(watch) = &mut self.phase else { return };
+        let MachinePhase::Watching(watch) = &mut self.phase else { return };
         let Some(probe) = watch.probe.take_if(|probe| probe.due(&settings) <= step.now) else { return };
         match (probe.second, probe.server_version) {
             (SecondWatch::Delivered { timeout, frame, .. }, _) => {
                 self.counters.stalls += 1;
                 step.act(Action::Switch);
-                self.phase = Phase::Watching(Watch::new(probe.since, timeout).progressed());
+                self.phase = MachinePhase::Watching(Watch::new(probe.since, timeout).progressed());
                 self.silence.reset(step.now, &settings);
                 self.frame(*frame, step);
             }
@@ -202,7 +202,7 @@ impl Machine {
 
     /// The probe has failed.
     pub(super) fn abandon_probe(&mut self, step: &mut Step<'_>) {
-        if let Phase::Watching(watch) = &mut self.phase
+        if let MachinePhase::Watching(watch) = &mut self.phase
             && watch.probe.take().is_some()
         {
             self.retry_probe_later(step);
@@ -217,7 +217,7 @@ impl Machine {
 
     fn probe_mut(&mut self) -> Option<&mut StallProbe> {
         match &mut self.phase {
-            Phase::Watching(watch) => watch.probe.as_mut(),
+            MachinePhase::Watching(watch) => watch.probe.as_mut(),
             _ => None,
         }
     }

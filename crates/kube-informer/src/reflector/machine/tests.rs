@@ -38,7 +38,7 @@ impl Bench {
         bench.step(Input::Opened(Lane::Main));
         bench.step(page_end(version, None));
         bench.step(Input::Opened(Lane::Main));
-        assert!(matches!(bench.machine.phase, Phase::Watching(_)));
+        assert!(matches!(bench.machine.phase, MachinePhase::Watching(_)));
         bench
     }
 

@@ -5,7 +5,7 @@ use std::time::Duration;
 use super::super::status::RelistReason;
 use super::super::step::{Action, Frame};
 use super::staleness::StallProbe;
-use super::{Machine, Next, Phase, Step};
+use super::{Machine, MachinePhase, NextRequest, Step};
 use crate::client::{Failure, Operation, ServerError};
 use crate::client::{WatchQuery, WatchStart};
 use crate::codec::{Broken, Change};
@@ -66,12 +66,12 @@ impl Machine {
         let timeout = self.settings.watch_duration(step.rng.next_fraction());
         self.counters.watches += 1;
         step.act(Action::Watch(WatchQuery::new(WatchStart::After(version), timeout)));
-        self.phase = Phase::Opening(Watch::new(step.now, timeout));
+        self.phase = MachinePhase::Opening(Watch::new(step.now, timeout));
     }
 
     pub(super) fn watch_opened(&mut self, step: &mut Step<'_>) {
-        let Phase::Opening(watch) = &self.phase else { return };
-        self.phase = Phase::Watching(Watch::new(watch.requested_at, watch.timeout));
+        let MachinePhase::Opening(watch) = &self.phase else { return };
+        self.phase = MachinePhase::Watching(Watch::new(watch.requested_at, watch.timeout));
         self.strikes.open = 0;
         self.backoff.healthy(step.now);
         if std::mem::take(&mut self.must_verify_server) {
@@ -85,18 +85,22 @@ impl Machine {
             return self.relist(RelistReason::Expired, error, step);
         }
         if error.is_too_large_version() {
-            return self.wait(Next::Revision, error, step);
+            return self.wait(NextRequest::Revision, error, step);
         }
         let next = match error.code() {
-            None | Some(401 | 408 | 429) => Next::Watch,
+            None | Some(401 | 408 | 429) => NextRequest::Watch,
             Some(500..) => {
                 self.strikes.open += 1;
-                if self.strikes.open < self.settings.relist_after_failures { Next::Watch } else { Next::List }
+                if self.strikes.open < self.settings.relist_after_failures {
+                    NextRequest::Watch
+                } else {
+                    NextRequest::List
+                }
             }
             // Where watches are forbidden or not supported, lists may still work.
-            Some(_) => Next::List,
+            Some(_) => NextRequest::List,
         };
-        if next == Next::List {
+        if next == NextRequest::List {
             self.strikes.open = 0;
             return self.relist(RelistReason::Refused, error, step);
         }
@@ -105,10 +109,10 @@ impl Machine {
 
     /// A frame of the main stream.
     pub(super) fn frame(&mut self, frame: Frame, step: &mut Step<'_>) {
-        if let Phase::Streaming(_) = self.phase {
+        if let MachinePhase::Streaming(_) = self.phase {
             return self.streamed(frame, step);
         }
-        let Phase::Watching(_) = self.phase else { return };
+        let MachinePhase::Watching(_) = self.phase else { return };
         match frame {
             Frame::Changed(change, object) => {
                 self.counters.changes += 1;
@@ -137,7 +141,7 @@ impl Machine {
         }
         self.version = Some(version);
         self.strikes.frame = 0;
-        if let Phase::Watching(watch) = &mut self.phase {
+        if let MachinePhase::Watching(watch) = &mut self.phase {
             watch.progress = Progress::Some;
         }
     }
@@ -145,10 +149,10 @@ impl Machine {
     /// The main stream has ended regularly.
     pub(super) fn ended(&mut self, step: &mut Step<'_>) {
         match &self.phase {
-            Phase::Streaming(_) => self.streaming_ended(step),
+            MachinePhase::Streaming(_) => self.streaming_ended(step),
             // A response that ends before its page does arrives as a failure.
-            Phase::Listing(_) => {}
-            Phase::Watching(watch) => {
+            MachinePhase::Listing(_) => {}
+            MachinePhase::Watching(watch) => {
                 let brought_nothing = watch.progress == Progress::None;
                 if brought_nothing && self.is_short(watch, step.now) {
                     self.too_short(step);
@@ -156,7 +160,10 @@ impl Machine {
                     self.watch_again(step);
                 }
             }
-            Phase::Idle | Phase::Probing { .. } | Phase::Opening(_) | Phase::Waiting { .. } => {}
+            MachinePhase::Idle
+            | MachinePhase::Probing { .. }
+            | MachinePhase::Opening(_)
+            | MachinePhase::Waiting { .. } => {}
         }
     }
 
@@ -177,7 +184,7 @@ impl Machine {
             self.strikes.short = 0;
             self.relist(RelistReason::ShortWatches, error, step);
         } else {
-            self.wait(Next::Watch, error, step);
+            self.wait(NextRequest::Watch, error, step);
         }
     }
 
@@ -189,7 +196,7 @@ impl Machine {
         if !matches!(error.failure(), Failure::BodyCut(_) | Failure::Transport(_)) {
             return self.frame_strike(error, step);
         }
-        let lasted = matches!(&self.phase, Phase::Watching(watch) if !self.is_short(watch, step.now));
+        let lasted = matches!(&self.phase, MachinePhase::Watching(watch) if !self.is_short(watch, step.now));
         if lasted {
             self.must_verify_server = true;
             self.watch_again(step);
@@ -198,15 +205,15 @@ impl Machine {
             self.must_verify_server = true;
             self.watch(step);
         } else {
-            self.wait(Next::Watch, error, step);
+            self.wait(NextRequest::Watch, error, step);
         }
     }
 
     pub(super) fn bad_frame(&mut self, broken: Broken, step: &mut Step<'_>) {
         self.counters.decode_errors += 1;
         match &self.phase {
-            Phase::Streaming(_) => self.streaming_bad_frame(broken, step),
-            Phase::Watching(_) => {
+            MachinePhase::Streaming(_) => self.streaming_bad_frame(broken, step),
+            MachinePhase::Watching(_) => {
                 let error = self.error(Operation::Watch, Failure::Undecodable(broken));
                 self.report(&error, step);
                 self.frame_strike(error, step);
@@ -223,7 +230,7 @@ impl Machine {
             self.strikes.frame = 0;
             self.relist(RelistReason::Undecodable, error, step);
         } else {
-            self.wait(Next::Watch, error, step);
+            self.wait(NextRequest::Watch, error, step);
         }
     }
 
@@ -233,7 +240,7 @@ impl Machine {
         if error.is_expired() {
             self.relist(RelistReason::Expired, error, step);
         } else if error.is_too_many_requests() || (error.is_internal() && self.tolerates_internal_error(step.now)) {
-            self.wait(Next::Watch, error, step);
+            self.wait(NextRequest::Watch, error, step);
         } else {
             self.relist(RelistReason::ServerError, error, step);
         }

@@ -8,7 +8,7 @@ use crate::kinds::table::age::{Moment, parse};
 
 pub(super) fn pod(pod: &Value, now: Moment) -> Vec<Value> {
     let (spec, status) = (&pod["spec"], &pod["status"]);
-    let state = State::of(pod);
+    let state = PodState::of(pod);
     let restarts = match state.restarts.last {
         Some(last) if state.restarts.count != 0 => format!("{} ({} ago)", state.restarts.count, now.since(last)),
         _ => state.restarts.count.to_string(),
@@ -55,14 +55,14 @@ impl<'p> Restarts<'p> {
     }
 }
 
-struct State<'p> {
+struct PodState<'p> {
     reason: String,
     ready: usize,
     containers: usize,
     restarts: Restarts<'p>,
 }
 
-impl<'p> State<'p> {
+impl<'p> PodState<'p> {
     fn of(pod: &'p Value) -> Self {
         let (spec, status) = (&pod["spec"], &pod["status"]);
         let mut state = Self {

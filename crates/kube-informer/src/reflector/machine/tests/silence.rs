@@ -64,7 +64,7 @@ fn nothing_anywhere_doubles_the_patience_up_to_the_watchs_own_time() {
     bench.step(Input::Start);
     bench.step(page_end("10", None));
     bench.step(Input::Opened(Lane::Main));
-    let Phase::Watching(watch) = &bench.machine.phase else { panic!() };
+    let MachinePhase::Watching(watch) = &bench.machine.phase else { panic!() };
     let longest = watch.timeout.as_secs_f64();
     let mut intervals = Vec::new();
     for _ in 0..5 {
@@ -161,7 +161,7 @@ fn a_watch_that_outlasts_its_time_is_ended_by_us() {
     bench.step(Input::Start);
     bench.step(page_end("10", None));
     bench.step(Input::Opened(Lane::Main));
-    let Phase::Watching(watch) = &bench.machine.phase else { panic!() };
+    let MachinePhase::Watching(watch) = &bench.machine.phase else { panic!() };
     let timeout = watch.timeout.as_secs_f64();
     assert_eq!(bench.tick(), (timeout + 30.0, vec!["watch 10".to_owned()]));
     assert_eq!(bench.machine.counters.stalls, 1);

@@ -13,7 +13,7 @@ fn a_watch_tells_changes_and_moves_the_version() {
 #[test]
 fn the_version_never_goes_back_in_a_watch() {
     let mut bench = Bench::watching_from("10");
-    assert_eq!(bench.receive(Change::Added, "a", "9"), ["changed a@9"], "the store knows whether that is news");
+    assert_eq!(bench.receive(Change::Added, "a", "9"), ["changed a@9"], "the store decides whether that is new");
     assert_eq!(bench.bookmark("8", false), ["bookmark @10"]);
     assert_eq!(bench.version(), "10");
 }
@@ -275,16 +275,16 @@ fn watches_last_a_random_time_within_what_is_set() {
 #[test]
 fn every_failure_is_told() {
     let mut bench = Bench::watching_from("10");
-    let mut told = 0;
+    let mut reported = 0;
     for failure in [answered(410), answered(429), answered(500), refused(), cut(), answered(403)] {
         for frame in [true, false] {
-            bench.machine.phase = Phase::Watching(Watch::new(bench.now, Duration::from_secs(300)));
+            bench.machine.phase = MachinePhase::Watching(Watch::new(bench.now, Duration::from_secs(300)));
             let input = match frame {
                 true => Input::FailureFrame(Lane::Main, failure.clone()),
                 false => Input::Failed(Lane::Main, failure.clone()),
             };
-            told += bench.step(input).iter().filter(|word| *word == "report").count();
+            reported += bench.step(input).iter().filter(|word| *word == "report").count();
         }
     }
-    assert_eq!((told, bench.machine.counters.errors), (12, 12));
+    assert_eq!((reported, bench.machine.counters.errors), (12, 12));
 }
