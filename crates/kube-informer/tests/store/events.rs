@@ -7,10 +7,9 @@ use crate::objects::{
     begun, changed, deleted, ended, labelled, list, listed, namespace, object, object_of, store_of, told, went_back,
 };
 use kube_informer::body::{BodyEncoder, BodyEncoderSettings};
-use kube_informer::pipeline::delta_fifo::{Bounds, DeltaFifo, Discipline};
-use kube_informer::store::{Delta, History, Relist};
-use kube_informer::store::{Ingest, Store};
-use kube_informer::{ObjectKey, Verdict, Version};
+use kube_informer::pipeline::{Bounds, DeltaFifo, Discipline};
+use kube_informer::store::{Delta, History, Ingest, Relist, Store, Verdict};
+use kube_informer::{ObjectKey, Version};
 use serde_json::json;
 
 fn versions(store: &Store) -> Vec<String> {

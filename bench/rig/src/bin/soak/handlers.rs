@@ -5,7 +5,8 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 use std::time::Duration;
 
-use kube_informer::{Backlog, Event, Informer, Obj, Overflow, Registration};
+use kube_informer::pipeline::{Backlog, Overflow};
+use kube_informer::{Event, Informer, Obj, Registration};
 use serde_json::Value;
 use tokio::task::JoinHandle;
 
