@@ -8,9 +8,9 @@ use k8s_openapi::api::core::v1::Pod;
 use kube_embedded::generate::Generator;
 use kube_informer::body::{Arrival, BodyEncoder, BodyEncoderSettings};
 use kube_informer::codec::{Frames, ListSplitter, MAX_OBJECT_SIZE, WatchFrame};
-use kube_informer::store::{Delta, History, Relist, WatchScope};
-use kube_informer::store::{Ingest, Store};
-use kube_informer::{Index, Keep, Lister, ObjectKey, RateLimit, Selector, WorkQueue};
+use kube_informer::store::{Delta, History, Ingest, Relist, Store, WatchScope};
+use kube_informer::workqueue::RateLimit;
+use kube_informer::{Index, Keep, Lister, ObjectKey, Selector, WorkQueue};
 
 /// The data that a workload leaves allocated, to be measured.
 pub type Held = Box<dyn Any>;

@@ -13,7 +13,8 @@ use std::error::Error;
 
 use kube::core::{ApiResource, DynamicObject, GroupVersionKind};
 use kube_embedded::Server;
-use kube_informer::{Event, Factory, Informer, MetadataOnly, ObjectKey, WhenRefused};
+use kube_informer::informer::WhenRefused;
+use kube_informer::{Event, Factory, Informer, MetadataOnly, ObjectKey};
 use serde::Deserialize;
 use serde_json::json;
 use support::Cluster;

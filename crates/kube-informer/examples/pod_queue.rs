@@ -11,7 +11,8 @@ mod support;
 use std::error::Error;
 
 use k8s_openapi::api::core::v1::Pod;
-use kube_informer::{FieldSelector, Index, Informer, Lister, Obj, ObjectKey, RateLimit, WorkQueue};
+use kube_informer::workqueue::RateLimit;
+use kube_informer::{FieldSelector, Index, Informer, Lister, Obj, ObjectKey, WorkQueue};
 use serde_json::{Value, json};
 use support::Cluster;
 use tokio::sync::watch;

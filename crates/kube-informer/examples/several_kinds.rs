@@ -16,7 +16,8 @@ use k8s_openapi::api::apps::v1::ReplicaSet;
 use k8s_openapi::api::core::v1::{Pod, Service};
 use kube::core::ApiResource;
 use kube_embedded::generate::Generator;
-use kube_informer::{Factory, Index, Keep, Kind, Obj, Owner};
+use kube_informer::object::Owner;
+use kube_informer::{Factory, Index, Keep, Kind, Obj};
 use serde::Deserialize;
 use support::Cluster;
 

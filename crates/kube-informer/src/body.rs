@@ -1,7 +1,12 @@
-//! How object bodies are stored: plain, compressed (zstd dictionary or delta encoding) or decoded.
-//! [`BodyEncoder`] turns received bytes into [`Obj`]s and compresses them later.
+//! Object bodies: [`Obj`], and how bodies are stored: plain, compressed (zstd dictionary or delta
+//! encoding) or decoded.
 //!
-//! May use `codec` and `object`; must not use the store, the reflector or informers.
+//! [`BodyEncoder`] turns received bytes into [`Obj`]s and compresses them later. It, its settings
+//! and its dictionaries are the advanced layer: an informer has an encoder of its own, so only a
+//! program that keeps objects in a [`Store`](crate::store::Store) of its own, and benchmarks, use
+//! them.
+
+// May use `codec` and `object`; must not use the store, the reflector or informers.
 
 use std::fmt;
 use std::sync::{Arc, LazyLock, Weak};

@@ -1,6 +1,9 @@
 //! Access to a server: list and watch requests, their errors, and discovery.
 //!
-//! Uses only `codec` and `object`. Every network request of the crate goes through here.
+//! [`client()`] creates a client. [`ListWatch`] is the interface between an informer and its
+//! server, and [`ApiListWatch`] implements it with a [`kube::Client`].
+
+// Uses only `codec` and `object`. Every network request of the crate goes through here.
 
 pub use self::discovery::lookup::LookupError;
 pub use self::discovery::served::{ResourceScope, Resources, Served};

@@ -2,7 +2,10 @@
 //! field removal and lookup, and gunzip.
 //!
 //! Framing and scans do not decode objects; JSON values that are not needed are skipped 64 bytes at
-//! a time. Uses only `object` (which uses `codec` in turn), and must not use any other room.
+//! a time. Except for [`Wire`] and [`ServerStatus`] this is the advanced layer, for programs that
+//! read the API server's responses themselves, and for benchmarks.
+
+// Uses only `object` (which uses `codec` in turn), and must not use any other room.
 
 pub use self::gunzip::{Gunzip, GunzipError};
 pub use self::json::cursor::{Broken, Text};
@@ -12,7 +15,6 @@ pub use self::json::frame::{FrameTooLong, Frames};
 pub use self::json::list::{ListEnd, ListError, ListSplitter};
 pub use self::json::scan::{Deleted, Extent, ScannedObject, scan};
 pub use self::json::skip::Skip;
-pub use self::json::types::Types;
 pub use self::json::watch::{Change, ServerStatus, StatusCause, StatusDetails, WatchFrame};
 pub use self::protobuf::{Envelope, ProtobufFrames, ProtobufList, decode_protobuf};
 pub use self::wire::Wire;

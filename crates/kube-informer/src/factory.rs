@@ -1,8 +1,8 @@
 //! The informer factory: one watch and one cache per resource and scope, however many parts of a
 //! program use it.
-//!
-//! Uses `informer` to build informers, `client` for discovery, and `object`, `store`, `pipeline`
-//! and `reflector` for shared types; must not use `one_shot` or `workqueue`.
+
+// Uses `informer` to build informers, `client` for discovery, and `object`, `store`, `pipeline` and
+// `reflector` for shared types; must not use `one_shot` or `workqueue`.
 
 use std::sync::Arc;
 
@@ -78,8 +78,8 @@ mod sync;
 /// # Kinds that come and go
 ///
 /// An informer of a kind that does not exist retries with backoff, at most 30 seconds apart.
-/// Meanwhile, a wait for it [fails] or [continues](crate::WhenRefused::Wait), depending on the
-/// settings.
+/// Meanwhile, a wait for it [fails] or [continues](crate::informer::WhenRefused::Wait), depending
+/// on the settings.
 ///
 /// If the server permits it, the factory also watches custom resource definitions while any
 /// informer waits for its kind: one metadata-only watch for all informers. An informer then detects
@@ -321,9 +321,9 @@ impl Factory {
     ///
     /// Fails if waiting does not help: an informer has stopped, or the server refuses its requests,
     /// for example because of missing permissions or a kind that does not exist, unless the
-    /// informer is [configured](crate::InformerSettings::when_refused) to wait. The error names
-    /// every cache that is not full, and the cause. Informers keep retrying, and a later wait can
-    /// succeed.
+    /// informer is [configured](crate::informer::InformerSettings::when_refused) to wait. The error
+    /// names every cache that is not full, and the cause. Informers keep retrying, and a later wait
+    /// can succeed.
     ///
     /// ```
     /// # #[tokio::main(flavor = "current_thread")]

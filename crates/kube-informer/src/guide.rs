@@ -4,25 +4,33 @@
 
 pub mod getting_started {
     #![doc = include_str!("../docs/getting-started.md")]
-    use crate::*;
+    use super::names::*;
 }
 
 pub mod memory_and_speed {
     #![doc = include_str!("../docs/memory-and-speed.md")]
-    use crate::*;
+    use super::names::*;
 }
 
 pub mod testing {
     #![doc = include_str!("../docs/testing.md")]
-    use crate::*;
+    use super::names::*;
 }
 
 pub mod from_kube_runtime {
     #![doc = include_str!("../docs/from-kube-runtime.md")]
-    use crate::*;
+    use super::names::*;
 }
 
 pub mod client_go {
     #![doc = include_str!("../docs/client-go.md")]
-    use crate::*;
+    use super::names::*;
+}
+
+/// Every public name, as the links of the pages are resolved in the module that includes them.
+mod names {
+    pub(super) use crate::{
+        body::*, client::*, codec::*, factory::*, informer::*, object::*, one_shot::*, pipeline::*, reflector::*,
+        store::*, workqueue::*, *,
+    };
 }

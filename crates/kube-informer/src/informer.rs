@@ -1,7 +1,7 @@
-//! The public informer API: [`Informer`], builder, settings, listers, indexes, handlers and waits.
-//!
-//! May use `object`, `codec`, `client`, `body`, `store`, `reflector` and `pipeline`. Must not use
-//! `factory`, `one_shot` or `workqueue`.
+//! The informer: [`Informer`], its builder and settings, listers, indexes, handlers and waits.
+
+// May use `object`, `codec`, `client`, `body`, `store`, `reflector` and `pipeline`. Must not use
+// `factory`, `one_shot` or `workqueue`.
 
 use std::fmt;
 use std::future::Future;
@@ -170,8 +170,9 @@ impl<K: Object> Informer<K> {
     /// # #[tokio::main(flavor = "current_thread")]
     /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
     /// use k8s_openapi::api::core::v1::ConfigMap;
+    /// use kube_informer::client::{Body, Frame, ListQuery, ListWatch, ServerError, WatchQuery};
     /// use kube_informer::reflector::{ReflectorSettings, Streaming};
-    /// use kube_informer::{Body, Frame, Informer, Kind, ListQuery, ListWatch, ServerError, Version, WatchQuery};
+    /// use kube_informer::{Informer, Kind, Version};
     ///
     /// /// A source with one object that never changes.
     /// struct OneMap;

@@ -62,11 +62,14 @@
 //!   [`Informer::subscribe`], [`HandlerBuilder`]
 //! - wait: [`Informer::synced`], [`Registration::synced`], [`Informer::wait_for`],
 //!   [`Informer::wait_until`]
-//! - monitor: [`Health`], [`Metrics`], [`InformerBuilder::on_watch_error`],
+//! - monitor: [`Health`], [`pipeline::Metrics`], [`InformerBuilder::on_watch_error`],
 //!   [`Lister::fresh_within`]
-//! - list, watch or wait without a cache: [`Pager`], [`RetryWatch`], [`until()`]
-//! - supply objects from other sources, or in tests: [`ListWatch`], [`Lister::fixed`],
+//! - process keys with retries and backoff, as controllers do: [`WorkQueue`]
+//! - list, watch or wait without a cache: [`one_shot`]
+//! - supply objects from other sources, or in tests: [`client::ListWatch`], [`Lister::fixed`],
 //!   [`Obj::from_json`]
+//!
+//! The root of the crate has what most programs name; the rest is in the module that it belongs to.
 //!
 //! The [`guide`] has a tutorial, advice on memory and speed, on testing, and on moving from
 //! client-go and kube-runtime.
@@ -86,7 +89,7 @@
 //!    new object.
 //! 5. *A late handler receives the current state once and then every change*: no duplicates, no gaps.
 //! 6. *A slow handler delays nothing else*: not the cache, not the watch, not another handler. Its
-//!    queue is bounded by its [`Backlog`].
+//!    queue is bounded by its [`Backlog`](pipeline::Backlog).
 //! 7. *A panicking handler continues with the next event.* The panic is counted.
 //! 8. *A relist delivers the missed changes, deletions included*: after a lost watch every handler
 //!    receives the difference as events, deletions first.
@@ -108,44 +111,28 @@
 //! a relist or a queue overflow, and that a disconnected cache is detected at once: see
 //! [`Health::last_contact`].
 
-#[doc(hidden)]
 pub mod body;
-mod client;
-#[doc(hidden)]
+pub mod client;
 pub mod codec;
-mod factory;
+pub mod factory;
 pub mod guide;
-mod informer;
-mod object;
-mod one_shot;
-#[doc(hidden)]
+pub mod informer;
+pub mod object;
+pub mod one_shot;
 pub mod pipeline;
 pub mod reflector;
-#[doc(hidden)]
 pub mod store;
-mod workqueue;
+pub mod workqueue;
 
 pub use self::body::{Keep, Obj, Untyped};
-pub use self::client::{
-    ApiListWatch, Body, Bookmarks, Compression, Detail, Failure, Frame, ListQuery, ListVersion, ListWatch, LookupError,
-    Operation, Parameters, ResourceScope, Resources, Served, ServerError, WatchQuery, WatchStart, client,
-};
-pub use self::codec::{ServerStatus, StatusCause, StatusDetails, Wire};
-pub use self::factory::{Factory, FactoryBuilder, FactorySyncError, Missing, NotSynced, Scope, SettingsConflict};
+pub use self::client::client;
+pub use self::codec::Wire;
+pub use self::factory::{Factory, FactoryBuilder, Scope};
 pub use self::informer::{
-    HandlerBuilder, Index, Informer, InformerBuilder, InformerSettings, Lister, NamespaceLister, NamespacesShared,
-    ObjRef, Registration, Snapshot, Stale, Subscription, SyncError, WaitError, WhenRefused,
+    HandlerBuilder, Index, Informer, InformerBuilder, Lister, ObjRef, Registration, Snapshot, Subscription, SyncError,
+    WaitError,
 };
-pub use self::object::{
-    DecodeError, Encoded, FieldPath, FieldSelector, Kind, Labels, MetadataOnly, Object, ObjectKey, Owner, ParseError,
-    Selector, Uid, Version,
-};
-pub use self::one_shot::{List, Pager, RetryWatch, WatchEvent, WatchStream, until};
-pub use self::pipeline::delta_fifo::Discipline;
-pub use self::pipeline::health::{Condition, Health};
-#[cfg(feature = "metrics")]
-pub use self::pipeline::metrics::Facade;
-pub use self::pipeline::metrics::{Figures, HandlerFigures, Metrics};
-pub use self::pipeline::processor::{Backlog, Overflow};
-pub use self::store::{Event, FinalState, Origin, Verdict};
-pub use self::workqueue::{Item, Next, Outcome, Priority, QueueMetrics, RateLimit, WorkQueue, WorkQueueBuilder};
+pub use self::object::{DecodeError, FieldSelector, Kind, MetadataOnly, Object, ObjectKey, Selector, Uid, Version};
+pub use self::pipeline::{Condition, Health};
+pub use self::store::{Event, FinalState, Origin};
+pub use self::workqueue::{Outcome, WorkQueue};

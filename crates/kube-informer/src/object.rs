@@ -1,7 +1,7 @@
 //! Values that identify and describe an object: key, version, uid, metadata, labels, owners,
 //! selectors and field paths.
-//!
-//! May use `codec`, to read them from encoded objects; must not use bodies, the store or informers.
+
+// May use `codec`, to read them from encoded objects; must not use bodies, the store or informers.
 
 pub use self::decode_error::DecodeError;
 pub use self::key::ObjectKey;

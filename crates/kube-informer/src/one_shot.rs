@@ -1,8 +1,9 @@
 //! Lists and watches without a cache: one paged list, one resumed watch, one awaited state.
 //!
-//! Uses `body`, `client`, `codec`, `object` and the reflector's parts for requests and backoff;
-//! must not use `informer`, `store` or `pipeline`. Stores no object, and starts no task except for
-//! read-ahead.
+//! Stores no object, and starts no task except for read-ahead.
+
+// Uses `body`, `client`, `codec`, `object` and the reflector's parts for requests and backoff; must
+// not use `informer`, `store` or `pipeline`.
 
 pub use self::pager::{List, Pager};
 pub use self::retry_watch::{RetryWatch, WatchEvent, WatchStream};

@@ -1,11 +1,22 @@
-//! From deltas to handlers: the delta queue, the controller and the processor.
+//! From deltas to handlers: the delta queue, the controller and the processor, with their limits,
+//! metrics and health.
 //!
-//! The controller is client-go's: the one task that writes the store, not a controller that users
-//! write. Uses `reflector`, `store` and `body`; must not use `informer` or `factory`.
+//! Programs use the limits of a handler's queue ([`Backlog`]), [`Metrics`] and [`Health`].
+//! [`DeltaFifo`] is the advanced layer, for a [`Reflector`](crate::reflector::Reflector) without an
+//! informer.
+
+// The controller is client-go's: the one task that writes the store, not a controller that users
+// write. Uses `reflector`, `store` and `body`; must not use `informer` or `factory`.
+
+pub use self::delta_fifo::{Bounds, DeltaFifo, Discipline, Full, Known};
+pub use self::health::{Condition, Health};
+#[cfg(feature = "metrics")]
+pub use self::metrics::Facade;
+pub use self::metrics::{Figures, HandlerFigures, Metrics};
+pub use self::processor::{Backlog, Overflow};
 
 pub(crate) mod controller;
-#[doc(hidden)]
-pub mod delta_fifo;
+mod delta_fifo;
 pub(crate) mod health;
 pub(crate) mod metrics;
 pub(crate) mod processor;

@@ -1,7 +1,10 @@
 //! Lists a resource, then watches it, and emits the results as deltas; recovers from every failure.
 //!
-//! `machine` is the pure state machine, the rest is the future that drives it. Uses `client`,
-//! `codec`, `body`, `object` and `store`; must not use `pipeline`, `informer` or `factory`.
+//! An informer runs its own reflectors; programs use the [settings](ReflectorSettings) and the
+//! [`Counters`]. [`Reflector`] itself is the advanced layer, for deltas that go elsewhere.
+
+// `machine` is the pure state machine, the rest is the future that drives it. Uses `client`,
+// `codec`, `body`, `object` and `store`; must not use `pipeline`, `informer` or `factory`.
 
 use std::convert::Infallible;
 use std::fmt;
@@ -63,9 +66,10 @@ pub(crate) mod step;
 /// #     }))?;
 /// # }
 /// use k8s_openapi::api::core::v1::ConfigMap;
+/// use kube_informer::Obj;
+/// use kube_informer::client::ApiListWatch;
+/// use kube_informer::reflector::{ObjectSource, Reflector, ReflectorSettings};
 /// use kube_informer::store::{Delta, WatchScope};
-/// use kube_informer::reflector::{Reflector, ReflectorSettings, ObjectSource};
-/// use kube_informer::{ApiListWatch, Obj};
 ///
 /// let intake = |json: &bytes::Bytes, _: ObjectSource| Obj::from_json(json.clone());
 /// let source = ApiListWatch::of::<ConfigMap>(client);
@@ -241,9 +245,10 @@ impl Reflector {
     /// # let server = kube_embedded::Server::builder().in_process().start().await?;
     /// # let client = kube::Client::new(server.service(), "default");
     /// use k8s_openapi::api::core::v1::ConfigMap;
+    /// use kube_informer::Obj;
+    /// use kube_informer::client::ApiListWatch;
+    /// use kube_informer::reflector::{ObjectSource, Reflector, ReflectorSettings, Synced};
     /// use kube_informer::store::{Delta, WatchScope};
-    /// use kube_informer::reflector::{Reflector, ReflectorSettings, Synced, ObjectSource};
-    /// use kube_informer::{ApiListWatch, Obj};
     ///
     /// let intake = |json: &bytes::Bytes, _: ObjectSource| Obj::from_json(json.clone());
     /// let source = ApiListWatch::of::<ConfigMap>(client);

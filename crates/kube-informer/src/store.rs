@@ -1,9 +1,12 @@
 //! The store: applies deltas, publishes immutable states to readers, and returns the events for
 //! handlers.
 //!
-//! Contains the HAMT of objects and its double buffer, index tables, the ingest functions,
-//! tombstones and deferred reclamation; no async, clock or I/O. It may use `object`, `codec` and
-//! `body`, and nothing else.
+//! Programs receive [`Event`]s and return [`Verdict`]s. [`Store`], [`Reader`] and [`Delta`] are the
+//! advanced layer, for a cache that is filled by other means than an informer, and for benchmarks.
+
+// Contains the HAMT of objects and its double buffer, index tables, the ingest functions,
+// tombstones and deferred reclamation; no async, clock or I/O. It may use `object`, `codec` and
+// `body`, and nothing else.
 
 use std::iter::repeat;
 use std::sync::Arc;
@@ -44,8 +47,7 @@ use crate::body::{Obj, Raw, Untyped};
 use crate::object::ObjectKey;
 use crate::object::Version;
 
-#[doc(hidden)]
-pub mod delta;
+mod delta;
 mod double_buffer;
 pub(crate) mod event;
 mod event_batch;

@@ -1,6 +1,8 @@
 //! The work queue: deduplicates items, hands each to one worker at a time, and retries failed
-//! items with backoff. A pure core (`core`, `slots`, `delays`) behind a mutex and its futures.
-//! Uses `object` and `store` for keys, events and origins, and no other room.
+//! items with backoff.
+
+// A pure core (`core`, `slots`, `delays`) behind a mutex and its futures. Uses `object` and `store`
+// for keys, events and origins, and no other room.
 
 mod builder;
 mod core;
@@ -45,7 +47,8 @@ use crate::store::Origin;
 /// An item can be any type that is hashable. Clones are handles to the same queue.
 ///
 /// ```
-/// use kube_informer::{ObjectKey, RateLimit, WorkQueue};
+/// use kube_informer::workqueue::RateLimit;
+/// use kube_informer::{ObjectKey, WorkQueue};
 ///
 /// # async fn reconcile(key: &ObjectKey) -> Result<(), std::io::Error> { Ok(()) }
 /// # tokio::runtime::Builder::new_current_thread().build().unwrap().block_on(async {
@@ -164,7 +167,8 @@ impl<T> WorkQueue<T> {
     ///
     /// ```
     /// use std::time::Duration;
-    /// use kube_informer::{RateLimit, WorkQueue};
+    /// use kube_informer::WorkQueue;
+    /// use kube_informer::workqueue::RateLimit;
     ///
     /// # tokio::runtime::Builder::new_current_thread().enable_time().start_paused(true).build().unwrap().block_on(async {
     /// let queue = WorkQueue::new(RateLimit::default());
@@ -192,7 +196,8 @@ impl<T> WorkQueue<T> {
     /// [`drain`](Self::drain) futures complete.
     ///
     /// ```
-    /// use kube_informer::{RateLimit, WorkQueue};
+    /// use kube_informer::WorkQueue;
+    /// use kube_informer::workqueue::RateLimit;
     ///
     /// # tokio::runtime::Builder::new_current_thread().build().unwrap().block_on(async {
     /// let queue = WorkQueue::new(RateLimit::default());
@@ -222,7 +227,8 @@ impl<T> WorkQueue<T> {
     /// called. Failed items are not requeued. Dropping the future only stops the wait.
     ///
     /// ```
-    /// use kube_informer::{RateLimit, WorkQueue};
+    /// use kube_informer::WorkQueue;
+    /// use kube_informer::workqueue::RateLimit;
     ///
     /// # tokio::runtime::Builder::new_current_thread().build().unwrap().block_on(async {
     /// let queue = WorkQueue::new(RateLimit::default());
@@ -256,7 +262,8 @@ impl<T: Hash + Eq + Clone + Send + 'static> WorkQueue<T> {
     /// Adds an item with [`Priority::High`].
     ///
     /// ```
-    /// use kube_informer::{RateLimit, WorkQueue};
+    /// use kube_informer::WorkQueue;
+    /// use kube_informer::workqueue::RateLimit;
     ///
     /// # tokio::runtime::Builder::new_current_thread().enable_time().start_paused(true).build().unwrap().block_on(async {
     /// let queue = WorkQueue::new(RateLimit::default());
@@ -279,7 +286,8 @@ impl<T: Hash + Eq + Clone + Send + 'static> WorkQueue<T> {
     /// Adds an item with the given priority; an item that is already ready keeps the higher one.
     ///
     /// ```
-    /// use kube_informer::{Priority, RateLimit, WorkQueue};
+    /// use kube_informer::WorkQueue;
+    /// use kube_informer::workqueue::{Priority, RateLimit};
     ///
     /// # tokio::runtime::Builder::new_current_thread().enable_time().start_paused(true).build().unwrap().block_on(async {
     /// let queue = WorkQueue::new(RateLimit::default());
@@ -301,7 +309,8 @@ impl<T: Hash + Eq + Clone + Send + 'static> WorkQueue<T> {
     /// next retry, only a live event makes it ready immediately.
     ///
     /// ```
-    /// use kube_informer::{Origin, RateLimit, WorkQueue};
+    /// use kube_informer::workqueue::RateLimit;
+    /// use kube_informer::{Origin, WorkQueue};
     ///
     /// # tokio::runtime::Builder::new_current_thread().enable_time().start_paused(true).build().unwrap().block_on(async {
     /// let queue = WorkQueue::new(RateLimit::default());
@@ -321,7 +330,8 @@ impl<T: Hash + Eq + Clone + Send + 'static> WorkQueue<T> {
     ///
     /// ```
     /// use std::time::Duration;
-    /// use kube_informer::{RateLimit, WorkQueue};
+    /// use kube_informer::WorkQueue;
+    /// use kube_informer::workqueue::RateLimit;
     ///
     /// # tokio::runtime::Builder::new_current_thread().enable_time().start_paused(true).build().unwrap().block_on(async {
     /// let queue = WorkQueue::new(RateLimit::default());
@@ -345,7 +355,8 @@ impl<T: Hash + Eq + Clone + Send + 'static> WorkQueue<T> {
     ///
     /// ```
     /// use std::time::Duration;
-    /// use kube_informer::{RateLimit, WorkQueue};
+    /// use kube_informer::WorkQueue;
+    /// use kube_informer::workqueue::RateLimit;
     ///
     /// # tokio::runtime::Builder::new_current_thread().enable_time().start_paused(true).build().unwrap().block_on(async {
     /// let queue = WorkQueue::new(RateLimit::exponential(Duration::from_secs(1), Duration::from_secs(60)));
@@ -364,7 +375,8 @@ impl<T: Hash + Eq + Clone + Send + 'static> WorkQueue<T> {
     /// Resets the failure count of an item. A delayed item still becomes ready when it is due.
     ///
     /// ```
-    /// use kube_informer::{RateLimit, WorkQueue};
+    /// use kube_informer::WorkQueue;
+    /// use kube_informer::workqueue::RateLimit;
     ///
     /// # tokio::runtime::Builder::new_current_thread().enable_time().start_paused(true).build().unwrap().block_on(async {
     /// let queue = WorkQueue::new(RateLimit::default());
@@ -382,7 +394,8 @@ impl<T: Hash + Eq + Clone + Send + 'static> WorkQueue<T> {
     /// Returns how often an item has failed since its failure count was last reset.
     ///
     /// ```
-    /// use kube_informer::{RateLimit, WorkQueue};
+    /// use kube_informer::WorkQueue;
+    /// use kube_informer::workqueue::RateLimit;
     ///
     /// # tokio::runtime::Builder::new_current_thread().enable_time().start_paused(true).build().unwrap().block_on(async {
     /// let queue = WorkQueue::new(RateLimit::default());
@@ -406,7 +419,8 @@ impl<T: Hash + Eq + Clone + Send + 'static> WorkQueue<T> {
     ///
     /// ```
     /// use std::time::Duration;
-    /// use kube_informer::{RateLimit, WorkQueue};
+    /// use kube_informer::WorkQueue;
+    /// use kube_informer::workqueue::RateLimit;
     ///
     /// # tokio::runtime::Builder::new_current_thread().enable_time().start_paused(true).build().unwrap().block_on(async {
     /// let queue = WorkQueue::new(RateLimit::default());
@@ -434,7 +448,8 @@ impl<T: Hash + Eq + Clone + Send + 'static> WorkQueue<T> {
     /// items that are processed concurrently.
     ///
     /// ```
-    /// use kube_informer::{RateLimit, WorkQueue};
+    /// use kube_informer::WorkQueue;
+    /// use kube_informer::workqueue::RateLimit;
     /// # use std::io;
     /// # async fn reconcile(name: &str) -> io::Result<()> { if name == "b" { Err(io::Error::other("busy")) } else { Ok(()) } }
     ///

@@ -5,7 +5,8 @@ use std::alloc::System;
 use std::num::NonZeroUsize;
 use std::time::Duration;
 
-use kube_informer::{RateLimit, WorkQueue};
+use kube_informer::WorkQueue;
+use kube_informer::workqueue::RateLimit;
 use stats_alloc::{INSTRUMENTED_SYSTEM, Region, StatsAlloc};
 
 #[global_allocator]

@@ -7,7 +7,8 @@ use std::time::Duration;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use clap_complete::Shell;
-use kube_informer::{FieldPath, FieldSelector, Selector};
+use kube_informer::object::FieldPath;
+use kube_informer::{FieldSelector, Selector};
 
 use crate::connection::Connection;
 use crate::filter::Filter;

@@ -4,7 +4,8 @@ use std::fmt;
 use std::io;
 use std::process::ExitCode;
 
-use kube_informer::{ServerError, SyncError};
+use kube_informer::SyncError;
+use kube_informer::client::ServerError;
 
 /// Why the command failed.
 #[derive(Debug)]

@@ -11,7 +11,9 @@ use std::time::SystemTime;
 
 use http::Request;
 use kube_embedded::table::Columns;
-use kube_informer::{Condition, FieldPath, FieldSelector, Informer, Obj, ResourceScope, Served};
+use kube_informer::client::{ResourceScope, Served};
+use kube_informer::object::FieldPath;
+use kube_informer::{Condition, FieldSelector, Informer, Obj};
 use serde_json::{Value, json};
 
 pub(crate) use by::By;

@@ -3,7 +3,8 @@
 
 use std::time::Duration;
 
-use kube_informer::{Factory, LookupError, Resources, Served};
+use kube_informer::Factory;
+use kube_informer::client::{LookupError, Resources, Served};
 
 use crate::connection::Connected;
 use crate::failure::Failure;

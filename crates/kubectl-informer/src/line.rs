@@ -2,7 +2,8 @@
 
 use clap::ValueEnum;
 use jiff::Timestamp;
-use kube_informer::{DecodeError, Event, FinalState, Obj, Origin, Served};
+use kube_informer::client::Served;
+use kube_informer::{DecodeError, Event, FinalState, Obj, Origin};
 use serde_json::{Value, json};
 
 use crate::change::{headline, shown, summary};

@@ -9,7 +9,8 @@ use std::time::Duration;
 
 use futures_util::stream::{BoxStream, SelectAll};
 use futures_util::{FutureExt as _, StreamExt as _, future};
-use kube_informer::{Event, Informer, InformerBuilder, Origin, ResourceScope, Served, Subscription};
+use kube_informer::client::{ResourceScope, Served};
+use kube_informer::{Event, Informer, InformerBuilder, Origin, Subscription};
 use serde_json::Value;
 use tokio::task::JoinSet;
 use tokio::time::Instant;
@@ -70,8 +71,8 @@ pub(crate) fn select(
     connected: &Connected,
     choice: &Selection,
     kind: &Served,
-) -> kube_informer::InformerSettings<Value> {
-    let mut settings = kube_informer::InformerSettings::default();
+) -> kube_informer::informer::InformerSettings<Value> {
+    let mut settings = kube_informer::informer::InformerSettings::default();
     if kind.scope() == ResourceScope::Namespaced && !choice.all_namespaces {
         settings = settings.namespace(choice.namespace.clone().unwrap_or_else(|| connected.namespace.clone()));
     }
@@ -227,7 +228,7 @@ mod tests {
     use crate::args::{Cli, Command};
     use clap::Parser as _;
     use kube_embedded::Server;
-    use kube_informer::{Figures, Metrics};
+    use kube_informer::pipeline::{Figures, Metrics};
     use serde_json::json;
 
     /// The informer's last figures and its maximum number of handlers.

@@ -3,7 +3,8 @@
 use kube::Client;
 use kube::api::{Api, DeleteParams};
 use kube::core::DynamicObject;
-use kube_informer::{ServerError, SyncError};
+use kube_informer::SyncError;
+use kube_informer::client::ServerError;
 use serde_json::{Value, json};
 
 use super::deadline::{eventually, in_time};

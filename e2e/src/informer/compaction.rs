@@ -1,6 +1,6 @@
 //! Watches that cannot continue, because the server has compacted the changes they missed.
 
-use kube_informer::ServerError;
+use kube_informer::client::ServerError;
 use serde_json::json;
 
 use super::deadline::eventually;

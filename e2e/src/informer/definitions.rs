@@ -2,7 +2,8 @@
 
 use kube::api::{Api, DeleteParams};
 use kube::core::DynamicObject;
-use kube_informer::{ServerError, SyncError};
+use kube_informer::SyncError;
+use kube_informer::client::ServerError;
 
 use super::deadline::{eventually, in_time};
 use super::playground::{Playground, Query, definitions};

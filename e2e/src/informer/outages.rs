@@ -1,7 +1,9 @@
 //! Servers that stop and restart during writes.
 
+use kube_informer::client::ServerError;
+use kube_informer::pipeline::Backlog;
 use kube_informer::reflector::{ReflectorSettings, Streaming};
-use kube_informer::{Backlog, InformerBuilder, Object, ServerError};
+use kube_informer::{InformerBuilder, Object};
 
 use super::deadline::eventually;
 use super::playground::{Playground, Query};

@@ -6,7 +6,7 @@ use std::time::Duration;
 use kube::api::{Api, PostParams};
 use kube::config::AuthInfo;
 use kube::core::DynamicObject;
-use kube_informer::ServerError;
+use kube_informer::client::ServerError;
 use serde_json::json;
 use tokio::fs;
 

@@ -6,11 +6,10 @@ use std::time::Duration;
 
 use kube::Client;
 use kube::core::{ApiResource, DynamicObject};
+use kube_informer::client::ServerError;
+use kube_informer::pipeline::{Backlog, Figures, Metrics};
 use kube_informer::reflector::{BackoffSettings, Counters, ReflectorSettings};
-use kube_informer::{
-    Backlog, Condition, Figures, Index, Informer, InformerBuilder, MetadataOnly, Metrics, Object, Registration,
-    ServerError,
-};
+use kube_informer::{Condition, Index, Informer, InformerBuilder, MetadataOnly, Object, Registration};
 use serde_json::Value;
 
 use super::deadline::{eventually, in_time};

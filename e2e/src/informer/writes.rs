@@ -1,8 +1,10 @@
 //! Random writes: informers in all configurations agree with LIST and with `kubectl`.
 
 use kube::core::ApiResource;
+use kube_informer::client::Compression;
+use kube_informer::pipeline::{Backlog, Discipline};
 use kube_informer::reflector::{ReflectorSettings, Streaming};
-use kube_informer::{Backlog, Compression, Discipline, InformerBuilder, Keep, Object, ObjectKey, Selector};
+use kube_informer::{InformerBuilder, Keep, Object, ObjectKey, Selector};
 use serde_json::Value;
 
 use super::deadline::eventually;

@@ -10,10 +10,9 @@ use k8s_openapi::api::core::v1::{ConfigMap, Event as CoreEvent, Pod};
 use k8s_openapi::api::discovery::v1::EndpointSlice;
 use kube::core::{ApiResource, DynamicObject, GroupVersionKind};
 use kube::{Client, Config};
-use kube_informer::{
-    ApiListWatch, Backlog, Compression, Event, Index, Informer, Keep, Kind, Obj, Object, Overflow, Registration,
-    Selector, Wire,
-};
+use kube_informer::client::{ApiListWatch, Compression};
+use kube_informer::pipeline::{Backlog, Overflow};
+use kube_informer::{Event, Index, Informer, Keep, Kind, Obj, Object, Registration, Selector, Wire};
 use rig::client::{Depth, HandlerState, Options, Reads, SELECTED, Scenario, Subject, run};
 use rig::work::Work;
 use tokio::runtime::Runtime;

@@ -9,7 +9,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
-use kube_informer::{ObjectKey, Outcome, RateLimit, WorkQueue};
+use kube_informer::workqueue::RateLimit;
+use kube_informer::{ObjectKey, Outcome, WorkQueue};
 use parking_lot::{Condvar, Mutex};
 use rig::client::Figures;
 use rig::process;

@@ -23,7 +23,8 @@ mod query;
 /// [`Body`] builds from objects and events. Write `async fn`:
 ///
 /// ```
-/// use kube_informer::{Body, Frame, ListQuery, ListWatch, ServerError, Version, WatchQuery};
+/// use kube_informer::Version;
+/// use kube_informer::client::{Body, Frame, ListQuery, ListWatch, ServerError, WatchQuery};
 ///
 /// struct OneMap;
 ///

@@ -17,7 +17,7 @@ mod failure;
 /// never a part of an object. Cheap to clone.
 ///
 /// ```
-/// use kube_informer::{Operation, Failure, ServerError};
+/// use kube_informer::client::{Failure, Operation, ServerError};
 ///
 /// let error = ServerError::new(Operation::Watch, "pods", Failure::ConnectionRefused);
 /// assert_eq!(error.to_string(), "watching pods: connection refused");
@@ -35,7 +35,7 @@ struct Inner {
 /// The operation that failed.
 ///
 /// ```
-/// use kube_informer::{Operation, Failure, ServerError};
+/// use kube_informer::client::{Failure, Operation, ServerError};
 ///
 /// let error = ServerError::new(Operation::List, "pods", Failure::ConnectionRefused);
 /// assert_eq!(error.operation(), Operation::List);
@@ -82,7 +82,8 @@ impl ServerError {
     /// # let server = kube_embedded::Server::builder().in_process().start().await?;
     /// # let client = kube::Client::new(server.service(), "default");
     /// use k8s_openapi::api::core::v1::ConfigMap;
-    /// use kube_informer::{ApiListWatch, Pager};
+    /// use kube_informer::client::ApiListWatch;
+    /// use kube_informer::one_shot::Pager;
     ///
     /// let nonsense = ApiListWatch::of::<ConfigMap>(client).labels("app in (");
     /// let error = Pager::<ConfigMap>::new(nonsense).list().await.unwrap_err();
@@ -115,7 +116,8 @@ impl ServerError {
     /// use std::time::Duration;
     /// use k8s_openapi::api::core::v1::ConfigMap;
     /// use kube_embedded::faults::{Fault, Rule};
-    /// use kube_informer::{ApiListWatch, Pager};
+    /// use kube_informer::client::ApiListWatch;
+    /// use kube_informer::one_shot::Pager;
     ///
     /// server.faults().inject(Rule::new(Fault::status(429).retry_after(7)));
     /// let error = Pager::<ConfigMap>::new(ApiListWatch::of::<ConfigMap>(client)).list().await.unwrap_err();

@@ -19,7 +19,7 @@ use crate::store::WatchScope;
 /// let scope = Scope::everything().namespaces(["kube-system", "default"]).labels("tier=gold".parse()?);
 /// assert_eq!(scope.to_string(), "in default, kube-system where tier=gold");
 /// assert_eq!(Scope::everything().to_string(), "");
-/// # Ok::<_, kube_informer::ParseError>(())
+/// # Ok::<_, kube_informer::object::ParseError>(())
 /// ```
 #[derive(Debug, Clone, Default, PartialEq, Eq, Hash)]
 #[must_use = "a scope does nothing by itself"]

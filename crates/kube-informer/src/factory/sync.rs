@@ -27,7 +27,8 @@ const WARN_INTERVAL: Duration = Duration::from_secs(10);
 /// # let server = kube_embedded::Server::builder().in_process().start().await?;
 /// # let client = kube::Client::new(server.service(), "default");
 /// use kube::core::{ApiResource, DynamicObject, GroupVersionKind};
-/// use kube_informer::{Factory, NotSynced};
+/// use kube_informer::Factory;
+/// use kube_informer::factory::NotSynced;
 ///
 /// let factory = Factory::new(client);
 /// let resource = ApiResource::from_gvk(&GroupVersionKind::gvk("example.com", "v1", "Widget"));
@@ -50,7 +51,7 @@ pub struct FactorySyncError {
 /// A cache that is not full yet.
 ///
 /// ```
-/// use kube_informer::{FactorySyncError, Missing};
+/// use kube_informer::factory::{FactorySyncError, Missing};
 ///
 /// fn names(error: &FactorySyncError) -> Vec<&str> {
 ///     error.missing.iter().map(|missing: &Missing| missing.resource.plural.as_str()).collect()
@@ -70,7 +71,7 @@ pub struct Missing {
 /// Why a cache is not full.
 ///
 /// ```
-/// use kube_informer::NotSynced;
+/// use kube_informer::factory::NotSynced;
 ///
 /// // Whether the cause has to be fixed first.
 /// fn needs_help(cause: &NotSynced) -> bool {

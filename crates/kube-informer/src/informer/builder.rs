@@ -17,9 +17,9 @@ use crate::codec::Wire;
 use crate::object::DecodeError;
 use crate::object::Object;
 use crate::pipeline::controller::{Clock, Controller, ControllerShared, MaintenanceMode, Parts, Reflect};
-use crate::pipeline::delta_fifo::{Bounds, DeltaFifo};
 use crate::pipeline::metrics::Reporter;
 use crate::pipeline::processor::CheckPeriod;
+use crate::pipeline::{Bounds, DeltaFifo};
 use crate::reflector::{self, DefinitionWatch, Intake, ObjectSource, Reflector};
 use crate::store::WatchScope;
 use crate::store::{Ingest, Store};
@@ -121,7 +121,8 @@ impl<K: Object> InformerBuilder<K> {
     /// #     server.create(&serde_json::json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name}}))?;
     /// # }
     /// # use k8s_openapi::api::core::v1::ConfigMap;
-    /// use kube_informer::{Informer, InformerSettings};
+    /// use kube_informer::Informer;
+    /// use kube_informer::informer::InformerSettings;
     ///
     /// let maps = Informer::<ConfigMap>::builder(client).namespace("kube-system").settings(InformerSettings::default()).start();
     /// maps.synced().await?;

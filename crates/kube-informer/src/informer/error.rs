@@ -103,7 +103,8 @@ pub struct NamespacesShared {
 /// # let client = kube::Client::new(server.service(), "default");
 /// use std::time::Duration;
 /// use k8s_openapi::api::core::v1::ConfigMap;
-/// use kube_informer::{Informer, Stale};
+/// use kube_informer::Informer;
+/// use kube_informer::informer::Stale;
 ///
 /// let maps = Informer::<ConfigMap>::builder(client).build();
 /// let fresh = maps.lister().fresh_within(Duration::from_secs(60));

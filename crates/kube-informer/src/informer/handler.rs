@@ -32,7 +32,7 @@ use crate::store::Event;
 /// # }
 /// # let client = kube::Client::new(server.service(), "default");
 /// # let maps = kube_informer::Informer::<ConfigMap>::builder(client).start();
-/// use kube_informer::Backlog;
+/// use kube_informer::pipeline::Backlog;
 ///
 /// // Only objects with `tier=gold`; a slow handler receives only the latest state of each object.
 /// let gold = maps
@@ -108,7 +108,8 @@ impl<K: Send + 'static> HandlerBuilder<K> {
     /// #     server.create(&serde_json::json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name}}))?;
     /// # }
     /// # use k8s_openapi::api::core::v1::ConfigMap;
-    /// use kube_informer::{Backlog, Informer, Version};
+    /// use kube_informer::pipeline::Backlog;
+    /// use kube_informer::{Informer, Version};
     ///
     /// let maps = Informer::<ConfigMap>::builder(client).start();
     /// let mut events = maps.handler().backlog(Backlog::Latest).subscribe();

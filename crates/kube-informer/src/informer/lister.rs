@@ -128,7 +128,7 @@ impl<K> Lister<K> {
     /// let of = |app| Obj::<Untyped>::from_json(format!(r#"{{"metadata":{{"name":"{app}","labels":{{"app":"{app}"}}}}}}"#)).unwrap();
     /// let lister = Lister::fixed([of("web"), of("db"), of("cache")]);
     /// assert_eq!(lister.select(&"app in (web, db)".parse()?).len(), 2);
-    /// # Ok::<_, kube_informer::ParseError>(())
+    /// # Ok::<_, kube_informer::object::ParseError>(())
     /// ```
     #[must_use]
     #[doc(alias("AppendFunc"))]

@@ -13,7 +13,7 @@ use crate::codec::{FieldCutter, Wire};
 use crate::object::FieldPath;
 use crate::object::Object;
 use crate::object::{FieldSelector, Selector};
-use crate::pipeline::delta_fifo::Discipline;
+use crate::pipeline::Discipline;
 use crate::pipeline::metrics::Metrics;
 use crate::reflector;
 use crate::store::Verdict;
@@ -28,7 +28,8 @@ use crate::store::WatchScope;
 /// # let client = kube::Client::new(server.service(), "default");
 /// use k8s_openapi::api::core::v1::ConfigMap;
 /// use kube_embedded::faults::{Fault, Rule};
-/// use kube_informer::{Informer, WhenRefused};
+/// use kube_informer::Informer;
+/// use kube_informer::informer::WhenRefused;
 ///
 /// # tokio::time::pause();
 /// // The resource definition does not exist yet.
@@ -58,7 +59,8 @@ pub enum WhenRefused {
 /// # let client = kube::Client::new(server.service(), "default");
 /// use std::time::Duration;
 /// use k8s_openapi::api::core::v1::ConfigMap;
-/// use kube_informer::{Informer, InformerSettings};
+/// use kube_informer::Informer;
+/// use kube_informer::informer::InformerSettings;
 ///
 /// fn ours() -> InformerSettings<ConfigMap> {
 ///     InformerSettings::default().resync(Duration::from_secs(600)).drop_managed_fields()
@@ -467,7 +469,8 @@ setters! {
     /// #     }))?;
     /// # }
     /// # use k8s_openapi::api::core::v1::ConfigMap;
-    /// use kube_informer::{Informer, Verdict};
+    /// use kube_informer::Informer;
+    /// use kube_informer::store::Verdict;
     ///
     /// let maps = Informer::<ConfigMap>::builder(client)
     ///     .transform(|map| {

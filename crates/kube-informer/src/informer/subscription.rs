@@ -22,8 +22,8 @@ use crate::store::Event;
 /// [`Origin::Initial`](crate::Origin::Initial), followed by every later change. It ends when the
 /// informer stops. Dropping the subscription ends it. A subscription keeps its informer alive.
 ///
-/// Events that are not taken are queued as configured with [`Backlog`](crate::Backlog). A slow
-/// subscription never delays other consumers.
+/// Events that are not taken are queued as configured with [`Backlog`](crate::pipeline::Backlog). A
+/// slow subscription never delays other consumers.
 ///
 /// ```
 /// # #[tokio::main(flavor = "current_thread")]

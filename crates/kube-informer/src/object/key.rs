@@ -22,7 +22,7 @@ use super::with_scratch;
 /// assert_eq!((key.namespace(), key.name()), (Some("kube-system"), "coredns"));
 /// assert_eq!(ObjectKey::cluster("node-1").to_string(), "node-1");
 /// assert!("a/b/c".parse::<ObjectKey>().is_err());
-/// # Ok::<_, kube_informer::ParseError>(())
+/// # Ok::<_, kube_informer::object::ParseError>(())
 /// ```
 #[derive(Clone)]
 #[doc(alias = "MetaNamespaceKeyFunc")]

@@ -67,7 +67,8 @@ impl<T: DeserializeOwned + Send + Sync + 'static> Object for T {
 ///
 /// ```
 /// use k8s_openapi::api::core::v1::ConfigMap;
-/// use kube_informer::{Encoded, Object};
+/// use kube_informer::Object;
+/// use kube_informer::object::Encoded;
 ///
 /// let map = ConfigMap::decode(Encoded::Json(br#"{"metadata":{"name":"a"}}"#))?;
 /// assert_eq!(map.metadata.name.as_deref(), Some("a"));

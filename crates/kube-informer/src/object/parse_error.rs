@@ -3,7 +3,8 @@
 /// Text that is not a valid key, selector or path.
 ///
 /// ```
-/// use kube_informer::{ParseError, Selector};
+/// use kube_informer::Selector;
+/// use kube_informer::object::ParseError;
 ///
 /// let error: ParseError = "app in (".parse::<Selector>().unwrap_err();
 /// assert!(!error.to_string().is_empty());

@@ -13,13 +13,13 @@ use super::ParseError;
 /// optional; a dot in a name may be escaped with a backslash, as in kubectl.
 ///
 /// ```
-/// use kube_informer::FieldPath;
+/// use kube_informer::object::FieldPath;
 ///
 /// let path: FieldPath = "{.spec.containers[*].env}".parse()?;
 /// assert_eq!(path.to_string(), "spec.containers[*].env");
 /// assert_eq!(r"metadata.labels.a\.b".parse::<FieldPath>()?, "metadata.labels['a.b']".parse()?);
 /// assert!("spec..x".parse::<FieldPath>().is_err());
-/// # Ok::<_, kube_informer::ParseError>(())
+/// # Ok::<_, kube_informer::object::ParseError>(())
 /// ```
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct FieldPath {

@@ -28,7 +28,7 @@ mod rules;
 ///
 /// let refused = "app web".parse::<Selector>().unwrap_err();
 /// assert_eq!(refused.to_string(), "unable to parse requirement: found 'web', expected: in, notin, =, ==, !=, gt, lt");
-/// # Ok::<_, kube_informer::ParseError>(())
+/// # Ok::<_, kube_informer::object::ParseError>(())
 /// ```
 #[derive(Debug, Clone, Default, PartialEq, Eq, Hash)]
 pub struct Selector {

@@ -38,7 +38,8 @@ use crate::reflector::{ObjectSource, ReflectorSettings};
 /// # let client = kube::Client::new(server.service(), "default");
 /// use futures_util::TryStreamExt;
 /// use k8s_openapi::api::core::v1::ConfigMap;
-/// use kube_informer::{ApiListWatch, Pager};
+/// use kube_informer::client::ApiListWatch;
+/// use kube_informer::one_shot::Pager;
 ///
 /// let maps = Pager::<ConfigMap>::new(ApiListWatch::of::<ConfigMap>(client)).page_size(3);
 /// let mut objects = maps.stream();
@@ -74,7 +75,7 @@ enum ReadAhead {
 /// A complete list at one resource version.
 ///
 /// ```
-/// use kube_informer::List;
+/// use kube_informer::one_shot::List;
 ///
 /// fn names<K>(list: &List<K>) -> Vec<&str> {
 ///     list.objects.iter().map(|object| object.name()).collect()
@@ -86,7 +87,7 @@ pub struct List<K> {
     /// The objects, in the server's order.
     pub objects: Vec<Obj<K>>,
     /// The resource version of the list: a watch from it misses nothing. See
-    /// [`RetryWatch`](crate::RetryWatch).
+    /// [`RetryWatch`](crate::one_shot::RetryWatch).
     pub version: Version,
 }
 
@@ -122,7 +123,8 @@ impl<K: Object> Pager<K> {
     /// #     server.create(&serde_json::json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name}}))?;
     /// # }
     /// # use k8s_openapi::api::core::v1::ConfigMap;
-    /// use kube_informer::{ApiListWatch, ListVersion, Pager};
+    /// use kube_informer::client::{ApiListWatch, ListVersion};
+    /// use kube_informer::one_shot::Pager;
     ///
     /// let maps = Pager::<ConfigMap>::new(ApiListWatch::of::<ConfigMap>(client)).page_size(1);
     /// assert_eq!(maps.version(ListVersion::Any).list().await?.objects.len(), 3);
@@ -151,7 +153,8 @@ impl<K: Object> Pager<K> {
     /// # }
     /// # use k8s_openapi::api::core::v1::ConfigMap;
     /// use futures_util::TryStreamExt;
-    /// use kube_informer::{ApiListWatch, Pager};
+    /// use kube_informer::client::ApiListWatch;
+    /// use kube_informer::one_shot::Pager;
     ///
     /// let maps = Pager::<ConfigMap>::new(ApiListWatch::of::<ConfigMap>(client)).page_size(1).read_ahead(10);
     /// let mut objects = maps.stream();
@@ -182,7 +185,8 @@ impl<K: Object> Pager<K> {
     /// #     server.create(&serde_json::json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name}}))?;
     /// # }
     /// # use k8s_openapi::api::core::v1::ConfigMap;
-    /// use kube_informer::{ApiListWatch, Pager};
+    /// use kube_informer::client::ApiListWatch;
+    /// use kube_informer::one_shot::Pager;
     ///
     /// let list = Pager::<ConfigMap>::new(ApiListWatch::of::<ConfigMap>(client)).page_size(2).list().await?;
     /// assert_eq!(list.objects.len(), 3);

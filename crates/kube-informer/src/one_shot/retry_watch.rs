@@ -46,7 +46,8 @@ use crate::reflector::{ObjectSource, ReflectorSettings};
 /// # let client = kube::Client::new(server.service(), "default");
 /// use futures_util::TryStreamExt;
 /// use k8s_openapi::api::core::v1::ConfigMap;
-/// use kube_informer::{ApiListWatch, Pager, RetryWatch, WatchEvent};
+/// use kube_informer::client::ApiListWatch;
+/// use kube_informer::one_shot::{Pager, RetryWatch, WatchEvent};
 ///
 /// let source = ApiListWatch::of::<ConfigMap>(client);
 /// let list = Pager::<ConfigMap>::new(source.clone()).list().await?;
@@ -108,7 +109,9 @@ impl<K: Object> RetryWatch<K> {
     /// # use k8s_openapi::api::core::v1::ConfigMap;
     /// use futures_util::TryStreamExt;
     /// use kube_embedded::faults::{Fault, Rule};
-    /// use kube_informer::{ApiListWatch, RetryWatch, Version};
+    /// use kube_informer::Version;
+    /// use kube_informer::client::ApiListWatch;
+    /// use kube_informer::one_shot::RetryWatch;
     ///
     /// server.faults().inject(Rule::new(Fault::status(500)).once());
     /// let (sender, receiver) = std::sync::mpsc::channel();
@@ -167,7 +170,9 @@ impl<K> fmt::Debug for RetryWatch<K> {
 ///
 /// ```
 /// use futures_util::TryStreamExt as _;
-/// use kube_informer::{ServerError, Untyped, Version, WatchStream};
+/// use kube_informer::client::ServerError;
+/// use kube_informer::one_shot::WatchStream;
+/// use kube_informer::{Untyped, Version};
 ///
 /// // The version to resume from after this many events.
 /// async fn after(mut stream: WatchStream<Untyped>, changes: usize) -> Result<Version, ServerError> {
@@ -199,7 +204,9 @@ impl<K> WatchStream<K> {
     /// # }
     /// # use k8s_openapi::api::core::v1::ConfigMap;
     /// use futures_util::TryStreamExt;
-    /// use kube_informer::{ApiListWatch, RetryWatch, Version};
+    /// use kube_informer::Version;
+    /// use kube_informer::client::ApiListWatch;
+    /// use kube_informer::one_shot::RetryWatch;
     ///
     /// let source = ApiListWatch::of::<ConfigMap>(client);
     /// let mut events = RetryWatch::<ConfigMap>::after(source.clone(), Version::from(server.revision() - 2)).stream();
@@ -233,7 +240,8 @@ impl<K> fmt::Debug for WatchStream<K> {
 /// An event of a watch. Unlike an [`Event`](crate::Event), it does not contain the previous state.
 ///
 /// ```
-/// use kube_informer::{Obj, Untyped, WatchEvent};
+/// use kube_informer::one_shot::WatchEvent;
+/// use kube_informer::{Obj, Untyped};
 ///
 /// let object = Obj::<Untyped>::from_json(r#"{"metadata":{"name":"a"}}"#)?;
 /// assert_eq!(WatchEvent::Added(object).object().name(), "a");

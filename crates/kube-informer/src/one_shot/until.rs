@@ -23,8 +23,8 @@ use crate::reflector::rng::Rng;
 /// It sends one list and one watch, and caches nothing.
 ///
 /// The source should contain little more than the object:
-/// [`ApiListWatch::object`](crate::ApiListWatch::object) requests only this object. The test is
-/// called once per state: first with the latest one, then with every later one, and with `None`
+/// [`ApiListWatch::object`](crate::client::ApiListWatch::object) requests only this object. The test
+/// is called once per state: first with the latest one, then with every later one, and with `None`
 /// while the object does not exist. To stop waiting when the object is deleted, let the test pass
 /// for `None` too.
 ///
@@ -38,7 +38,9 @@ use crate::reflector::rng::Rng;
 /// # let client = kube::Client::new(server.service(), "default");
 /// use std::time::Duration;
 /// use k8s_openapi::api::core::v1::ConfigMap;
-/// use kube_informer::{ApiListWatch, ObjectKey, until};
+/// use kube_informer::ObjectKey;
+/// use kube_informer::client::ApiListWatch;
+/// use kube_informer::one_shot::until;
 ///
 /// let key = ObjectKey::namespaced("default", "a");
 /// let source = ApiListWatch::of::<ConfigMap>(client).object(&key);

@@ -20,7 +20,8 @@ mod ordered;
 /// # let server = kube_embedded::Server::builder().in_process().start().await?;
 /// # let client = kube::Client::new(server.service(), "default");
 /// use k8s_openapi::api::core::v1::ConfigMap;
-/// use kube_informer::{Discipline, Informer};
+/// use kube_informer::Informer;
+/// use kube_informer::pipeline::Discipline;
 ///
 /// // client-go's DeltaFIFO, as it was before 1.36.
 /// let maps = Informer::<ConfigMap>::builder(client).queue(Discipline::Keyed).start();

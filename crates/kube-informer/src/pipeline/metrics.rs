@@ -25,7 +25,8 @@ pub use self::facade::Facade;
 /// # let server = kube_embedded::Server::builder().in_process().start().await?;
 /// # let client = kube::Client::new(server.service(), "default");
 /// use k8s_openapi::api::core::v1::ConfigMap;
-/// use kube_informer::{Figures, Informer, Metrics};
+/// use kube_informer::Informer;
+/// use kube_informer::pipeline::{Figures, Metrics};
 ///
 /// struct Lines;
 ///
@@ -59,7 +60,7 @@ pub trait Metrics: Send + Sync + 'static {
 /// The figures of an informer. Totals never decrease.
 ///
 /// ```
-/// use kube_informer::Figures;
+/// use kube_informer::pipeline::Figures;
 ///
 /// fn backlog(figures: &Figures) -> usize {
 ///     figures.handlers.iter().map(|handler| handler.backlog).sum()
@@ -95,7 +96,7 @@ pub struct Figures {
 ///
 /// ```
 /// use std::time::Duration;
-/// use kube_informer::HandlerFigures;
+/// use kube_informer::pipeline::HandlerFigures;
 ///
 /// fn is_stuck(handler: &HandlerFigures) -> bool {
 ///     handler.backlog > 0 && handler.lag > Duration::from_secs(60)

@@ -63,8 +63,8 @@ pub struct ReflectorSettings {
     /// An internal error that occurs this long after the previous one counts as unrelated to it.
     pub internal_errors_apart: Duration,
     /// After how many consecutive watches that were too short, or that contained an undecodable
-    /// frame, to relist. A [`RetryWatch`](crate::RetryWatch) ends instead, if the reason is the
-    /// latter.
+    /// frame, to relist. A [`RetryWatch`](crate::one_shot::RetryWatch) ends instead, if the reason
+    /// is the latter.
     pub relist_after_bad_frames: u32,
     /// After how many consecutive failures to open a watch to relist, where the failure does not
     /// concern the version.

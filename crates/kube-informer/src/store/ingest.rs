@@ -22,7 +22,8 @@ use crate::body::{Obj, Untyped};
 /// #     }))?;
 /// # }
 /// use k8s_openapi::api::core::v1::ConfigMap;
-/// use kube_informer::{Informer, Verdict};
+/// use kube_informer::Informer;
+/// use kube_informer::store::Verdict;
 ///
 /// let maps = Informer::<ConfigMap>::builder(client)
 ///     .transform(|map| {

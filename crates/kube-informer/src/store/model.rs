@@ -11,7 +11,7 @@ use self::reflector::Reflector;
 use self::rng::Rng;
 use self::server::Server;
 use super::WatchScope;
-use crate::pipeline::delta_fifo::Discipline;
+use crate::pipeline::Discipline;
 
 mod fault;
 mod pipeline;

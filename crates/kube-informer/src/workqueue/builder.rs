@@ -15,7 +15,8 @@ use super::shared::SharedQueue;
 ///
 /// ```
 /// use std::time::Duration;
-/// use kube_informer::{ObjectKey, RateLimit, WorkQueue};
+/// use kube_informer::workqueue::RateLimit;
+/// use kube_informer::{ObjectKey, WorkQueue};
 ///
 /// let queue = WorkQueue::<ObjectKey>::builder()
 ///     .name("deployments")
@@ -58,7 +59,8 @@ impl<T> WorkQueueBuilder<T> {
     ///
     /// ```
     /// use std::time::Duration;
-    /// use kube_informer::{RateLimit, WorkQueue};
+    /// use kube_informer::WorkQueue;
+    /// use kube_informer::workqueue::RateLimit;
     ///
     /// # tokio::runtime::Builder::new_current_thread().enable_time().start_paused(true).build().unwrap().block_on(async {
     /// let queue = WorkQueue::builder().rate_limit(RateLimit::fast_slow(Duration::from_secs(1), Duration::from_secs(60), 3)).build();
@@ -83,7 +85,8 @@ impl<T> WorkQueueBuilder<T> {
     ///
     /// ```
     /// use std::time::Duration;
-    /// use kube_informer::{Priority, WorkQueue};
+    /// use kube_informer::WorkQueue;
+    /// use kube_informer::workqueue::Priority;
     ///
     /// # tokio::runtime::Builder::new_current_thread().enable_time().start_paused(true).build().unwrap().block_on(async {
     /// let queue = WorkQueue::builder().longest_wait(Duration::from_secs(10)).build();

@@ -14,7 +14,8 @@ impl WorkQueue<ObjectKey> {
     /// Deletions that the watch missed are included.
     ///
     /// ```
-    /// use kube_informer::{Event, FinalState, Obj, ObjectKey, Origin, RateLimit, Untyped, WorkQueue};
+    /// use kube_informer::workqueue::RateLimit;
+    /// use kube_informer::{Event, FinalState, Obj, ObjectKey, Origin, Untyped, WorkQueue};
     ///
     /// # tokio::runtime::Builder::new_current_thread().build()?.block_on(async {
     /// let queue = WorkQueue::<ObjectKey>::new(RateLimit::default());
@@ -41,7 +42,8 @@ impl<T: Hash + Eq + Clone + Send + 'static> WorkQueue<T> {
     /// For example the owner of the object, or on an update the owners before and after.
     ///
     /// ```
-    /// use kube_informer::{Event, Obj, Origin, RateLimit, Untyped, WorkQueue};
+    /// use kube_informer::workqueue::RateLimit;
+    /// use kube_informer::{Event, Obj, Origin, Untyped, WorkQueue};
     ///
     /// # tokio::runtime::Builder::new_current_thread().build()?.block_on(async {
     /// let queue = WorkQueue::<String>::new(RateLimit::default());

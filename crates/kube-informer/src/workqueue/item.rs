@@ -18,7 +18,8 @@ use super::shared::SharedQueue;
 /// block nor lose an item.
 ///
 /// ```
-/// use kube_informer::{RateLimit, WorkQueue};
+/// use kube_informer::WorkQueue;
+/// use kube_informer::workqueue::RateLimit;
 ///
 /// # tokio::runtime::Builder::new_current_thread().enable_time().start_paused(true).build().unwrap().block_on(async {
 /// let queue = WorkQueue::new(RateLimit::default());
@@ -67,7 +68,8 @@ impl<T> Item<T> {
     /// Returns the priority with which the item was taken.
     ///
     /// ```
-    /// use kube_informer::{Origin, Priority, RateLimit, WorkQueue};
+    /// use kube_informer::workqueue::{Priority, RateLimit};
+    /// use kube_informer::{Origin, WorkQueue};
     ///
     /// # tokio::runtime::Builder::new_current_thread().enable_time().start_paused(true).build().unwrap().block_on(async {
     /// let queue = WorkQueue::new(RateLimit::default());
@@ -87,7 +89,8 @@ impl<T> Item<T> {
     /// In most cases [`forget`](Self::forget) is the right choice.
     ///
     /// ```
-    /// use kube_informer::{RateLimit, WorkQueue};
+    /// use kube_informer::WorkQueue;
+    /// use kube_informer::workqueue::RateLimit;
     ///
     /// # tokio::runtime::Builder::new_current_thread().enable_time().start_paused(true).build().unwrap().block_on(async {
     /// let queue = WorkQueue::new(RateLimit::default());
@@ -113,7 +116,8 @@ impl<T> Item<T> {
     ///
     /// ```
     /// use std::time::Duration;
-    /// use kube_informer::{RateLimit, WorkQueue};
+    /// use kube_informer::WorkQueue;
+    /// use kube_informer::workqueue::RateLimit;
     ///
     /// # tokio::runtime::Builder::new_current_thread().enable_time().start_paused(true).build().unwrap().block_on(async {
     /// let queue = WorkQueue::new(RateLimit::exponential(Duration::from_secs(1), Duration::from_secs(60)));
@@ -136,7 +140,8 @@ impl<T> Item<T> {
     ///
     /// ```
     /// use std::time::Duration;
-    /// use kube_informer::{RateLimit, WorkQueue};
+    /// use kube_informer::WorkQueue;
+    /// use kube_informer::workqueue::RateLimit;
     ///
     /// # tokio::runtime::Builder::new_current_thread().enable_time().start_paused(true).build().unwrap().block_on(async {
     /// let queue = WorkQueue::new(RateLimit::default());
@@ -157,7 +162,8 @@ impl<T> Item<T> {
     ///
     /// ```
     /// use std::time::Duration;
-    /// use kube_informer::{RateLimit, WorkQueue};
+    /// use kube_informer::WorkQueue;
+    /// use kube_informer::workqueue::RateLimit;
     ///
     /// # tokio::runtime::Builder::new_current_thread().enable_time().start_paused(true).build().unwrap().block_on(async {
     /// let queue = WorkQueue::new(RateLimit::default());

@@ -15,7 +15,8 @@ use std::time::Duration;
 /// ```
 /// use std::sync::Arc;
 /// use std::sync::atomic::{AtomicU64, Ordering};
-/// use kube_informer::{QueueMetrics, WorkQueue};
+/// use kube_informer::WorkQueue;
+/// use kube_informer::workqueue::QueueMetrics;
 ///
 /// #[derive(Default)]
 /// struct Adds(AtomicU64);

@@ -19,7 +19,8 @@ use super::waiters::{Ticket, Waiters};
 /// ```
 /// # #[tokio::main(flavor = "current_thread")]
 /// # async fn main() {
-/// use kube_informer::{RateLimit, WorkQueue};
+/// use kube_informer::WorkQueue;
+/// use kube_informer::workqueue::RateLimit;
 ///
 /// let queue = WorkQueue::new(RateLimit::default());
 /// queue.add("a");

@@ -8,7 +8,8 @@
 /// every second take returns the one that has waited longest.
 ///
 /// ```
-/// use kube_informer::{Priority, RateLimit, WorkQueue};
+/// use kube_informer::WorkQueue;
+/// use kube_informer::workqueue::{Priority, RateLimit};
 ///
 /// # tokio::runtime::Builder::new_current_thread().build().unwrap().block_on(async {
 /// let queue = WorkQueue::new(RateLimit::default());

@@ -14,7 +14,8 @@ use super::moment::Moment;
 ///
 /// ```
 /// use std::time::Duration;
-/// use kube_informer::{RateLimit, WorkQueue};
+/// use kube_informer::WorkQueue;
+/// use kube_informer::workqueue::RateLimit;
 ///
 /// let limit = RateLimit::exponential(Duration::from_millis(5), Duration::from_secs(1000))
 ///     .and(RateLimit::bucket(Duration::from_millis(100), 100));
@@ -58,7 +59,8 @@ impl RateLimit {
     ///
     /// ```
     /// use std::time::Duration;
-    /// use kube_informer::{RateLimit, WorkQueue};
+    /// use kube_informer::WorkQueue;
+    /// use kube_informer::workqueue::RateLimit;
     ///
     /// # async fn waits(limit: RateLimit, times: usize) -> Vec<u64> {
     /// #     let (queue, mut waits) = (WorkQueue::new(limit), Vec::new());
@@ -96,7 +98,8 @@ impl RateLimit {
     ///
     /// ```
     /// use std::time::Duration;
-    /// use kube_informer::{RateLimit, WorkQueue};
+    /// use kube_informer::WorkQueue;
+    /// use kube_informer::workqueue::RateLimit;
     ///
     /// # async fn waits(limit: RateLimit, times: usize) -> Vec<u64> {
     /// #     let (queue, mut waits) = (WorkQueue::new(limit), Vec::new());
@@ -128,7 +131,8 @@ impl RateLimit {
     ///
     /// ```
     /// use std::time::Duration;
-    /// use kube_informer::{RateLimit, WorkQueue};
+    /// use kube_informer::WorkQueue;
+    /// use kube_informer::workqueue::RateLimit;
     ///
     /// # async fn waits(limit: RateLimit, times: usize) -> Vec<u64> {
     /// #     let (queue, mut waits) = (WorkQueue::new(limit), Vec::new());
@@ -162,7 +166,8 @@ impl RateLimit {
     ///
     /// ```
     /// use std::time::Duration;
-    /// use kube_informer::{RateLimit, WorkQueue};
+    /// use kube_informer::WorkQueue;
+    /// use kube_informer::workqueue::RateLimit;
     ///
     /// # async fn waits(limit: RateLimit, times: usize) -> Vec<u64> {
     /// #     let (queue, mut waits) = (WorkQueue::new(limit), Vec::new());
@@ -191,7 +196,8 @@ impl RateLimit {
     ///
     /// ```
     /// use std::time::Duration;
-    /// use kube_informer::{RateLimit, WorkQueue};
+    /// use kube_informer::WorkQueue;
+    /// use kube_informer::workqueue::RateLimit;
     ///
     /// # async fn waits(limit: RateLimit, times: usize) -> Vec<u64> {
     /// #     let (queue, mut waits) = (WorkQueue::new(limit), Vec::new());
@@ -224,7 +230,8 @@ impl RateLimit {
     ///
     /// ```
     /// use std::time::Duration;
-    /// use kube_informer::{RateLimit, WorkQueue};
+    /// use kube_informer::WorkQueue;
+    /// use kube_informer::workqueue::RateLimit;
     ///
     /// # async fn waits(limit: RateLimit, times: usize) -> Vec<u64> {
     /// #     let (queue, mut waits) = (WorkQueue::new(limit), Vec::new());

@@ -8,9 +8,8 @@ use std::thread;
 use crate::arbitrary_json::{any_resource, config};
 use bytes::Bytes;
 use kube_informer::body::{Arrival, BodyEncoder, BodyEncoderSettings, Dictionary, Samples};
-use kube_informer::store::Delta;
-use kube_informer::store::{Ingest, Store};
-use kube_informer::{Keep, Obj, ObjectKey, Untyped, Verdict};
+use kube_informer::store::{Delta, Ingest, Store, Verdict};
+use kube_informer::{Keep, Obj, ObjectKey, Untyped};
 use proptest::prelude::*;
 use serde_json::{Value, json};
 

@@ -5,8 +5,9 @@ use crate::arbitrary_json::{any_json, any_object, any_resource, config, corrupt,
 use bytes::Bytes;
 use flate2::Compression;
 use flate2::write::GzEncoder;
+use kube_informer::Version;
 use kube_informer::codec::{Change, Extent, FieldCutter, Frames, Gunzip, ListSplitter, Skip, WatchFrame, scan};
-use kube_informer::{FieldPath, Version};
+use kube_informer::object::FieldPath;
 use proptest::prelude::*;
 use serde_json::{Value, json};
 use std::io::Write;

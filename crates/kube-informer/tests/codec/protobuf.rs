@@ -16,7 +16,8 @@ use kube_informer::body::{Arrival, BodyEncoder, BodyEncoderSettings};
 use kube_informer::codec::{
     Change, Envelope, FieldCutter, ListError, ProtobufFrames, ProtobufList, WatchFrame, decode_protobuf,
 };
-use kube_informer::{Encoded, FieldPath, Keep, Obj, Object, Untyped};
+use kube_informer::object::{Encoded, FieldPath};
+use kube_informer::{Keep, Obj, Object, Untyped};
 use proptest::prelude::*;
 use serde::Deserialize;
 use serde::de::DeserializeOwned;

@@ -72,9 +72,16 @@ impl Source {
         let folder = crate_folder().join("src");
         let mut files = Vec::new();
         find(&folder, &mut files);
+        // The types at the root and those of the modules; the types of the advanced layer need no
+        // example.
         let mut public: BTreeSet<String> = exported(&fs::read_to_string(folder.join("lib.rs")).unwrap());
-        let reflector = fs::read_to_string(folder.join("reflector.rs")).unwrap();
-        public.extend(exported(&reflector).into_iter().chain(types(&reflector).into_iter().map(|(name, _)| name)));
+        for room in ["client", "factory", "informer", "object", "one_shot", "pipeline", "reflector", "workqueue"] {
+            let text = fs::read_to_string(folder.join(room).with_extension("rs")).unwrap();
+            public.extend(exported(&text).into_iter().chain(types(&text).into_iter().map(|(name, _)| name)));
+        }
+        for advanced in ["Bounds", "DeltaFifo", "Full", "Known"] {
+            public.remove(advanced);
+        }
         Self { files: files.iter().map(|file| fs::read_to_string(file).unwrap()).collect(), public }
     }
 }

@@ -7,7 +7,9 @@ use std::time::Duration;
 use crate::support::{client, drained, key, put, server};
 use k8s_openapi::api::core::v1::{ConfigMap, Namespace, Node, Secret};
 use kube::core::{ApiResource, DynamicObject};
-use kube_informer::{Factory, FieldPath, Informer, Keep, Kind, MetadataOnly, Obj, Scope, Verdict};
+use kube_informer::object::FieldPath;
+use kube_informer::store::Verdict;
+use kube_informer::{Factory, Informer, Keep, Kind, MetadataOnly, Obj, Scope};
 use serde::Deserialize;
 use serde_json::json;
 
@@ -203,7 +205,7 @@ async fn namespaces_are_for_kinds_that_are_in_some() {
     let client = client(&server);
     let factory = Factory::builder(client)
         .defaults(|all| all.namespace("default"))
-        .kind_for::<DynamicObject>(&Namespace::resource(), kube_informer::InformerSettings::all_namespaces)
+        .kind_for::<DynamicObject>(&Namespace::resource(), kube_informer::informer::InformerSettings::all_namespaces)
         .build()
         .unwrap();
     let nodes = factory.informer::<Node>();

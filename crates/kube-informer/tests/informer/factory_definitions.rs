@@ -9,7 +9,9 @@ use kube::core::{ApiResource, DynamicObject, GroupVersionKind};
 use kube_embedded::access::{Access, Rule};
 use kube_embedded::faults::{Fault, Rule as FaultRule};
 use kube_embedded::{Server, Verb};
-use kube_informer::{Factory, Informer, NotSynced, ObjectKey, WhenRefused};
+use kube_informer::factory::NotSynced;
+use kube_informer::informer::WhenRefused;
+use kube_informer::{Factory, Informer, ObjectKey};
 use serde_json::json;
 use tokio::time::Instant;
 

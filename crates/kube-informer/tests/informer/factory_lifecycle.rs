@@ -10,7 +10,9 @@ use kube_embedded::Server;
 use kube_embedded::Verb;
 use kube_embedded::access::{Access, Rule, User};
 use kube_embedded::faults::{Fault, Rule as FaultRule};
-use kube_informer::{Condition, Factory, NotSynced, SyncError, WhenRefused};
+use kube_informer::factory::NotSynced;
+use kube_informer::informer::WhenRefused;
+use kube_informer::{Condition, Factory, SyncError};
 
 /// Number of tasks of the runtime.
 fn tasks() -> usize {

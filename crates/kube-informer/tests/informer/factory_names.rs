@@ -5,7 +5,8 @@
 use crate::support::{client, put, server};
 use kube::Client;
 use kube_embedded::faults::{Fault, Rule};
-use kube_informer::{Factory, LookupError};
+use kube_informer::Factory;
+use kube_informer::client::LookupError;
 use serde_json::json;
 
 async fn found(factory: &Factory, name: &str) -> String {

@@ -12,8 +12,9 @@ use k8s_openapi::api::core::v1::ConfigMap;
 use kube_embedded::access::Access;
 use kube_embedded::faults::{Fault, FaultHandle, Rule};
 use kube_embedded::{Server, Verb};
+use kube_informer::pipeline::Backlog;
 use kube_informer::reflector::{ReflectorSettings, Streaming};
-use kube_informer::{Backlog, Condition, Health, Informer, Obj, Registration, Wire};
+use kube_informer::{Condition, Health, Informer, Obj, Registration, Wire};
 use tokio::time::timeout;
 
 /// Maximum time to recover from a fault.

@@ -6,9 +6,8 @@ use std::time::Duration;
 
 use crate::support::{EventRecorder, asked, cached, client, drained, key, put, remove, server, truth};
 use k8s_openapi::api::core::v1::ConfigMap;
-use kube_informer::{
-    Backlog, Condition, Event, Factory, Informer, Kind as _, Obj, Origin, Overflow, SyncError, WaitError,
-};
+use kube_informer::pipeline::{Backlog, Overflow};
+use kube_informer::{Condition, Event, Factory, Informer, Kind as _, Obj, Origin, SyncError, WaitError};
 use serde::Deserialize;
 use serde_json::json;
 use tokio::sync::Notify;

@@ -8,8 +8,9 @@ use crate::support::{EventRecorder, client, drained, key, line, put, remove, ser
 use futures_util::StreamExt as _;
 use k8s_openapi::api::core::v1::ConfigMap;
 use kube_embedded::Server;
+use kube_informer::pipeline::{Backlog, Overflow};
 use kube_informer::store::MAX_BATCH;
-use kube_informer::{Backlog, Event, Informer, Origin, Overflow, Registration, SyncError};
+use kube_informer::{Event, Informer, Origin, Registration, SyncError};
 use tokio::sync::{Notify, mpsc};
 use tokio::time::Instant;
 

@@ -10,11 +10,12 @@ use crate::support::{EventRecorder, cached, client, config_map, drained, key, pu
 use k8s_openapi::api::core::v1::ConfigMap;
 use kube_embedded::faults::{Fault, Rule};
 use kube_embedded::{Server, Verb};
+use kube_informer::client::ServerError;
+use kube_informer::informer::{Stale, WhenRefused};
+use kube_informer::pipeline::{Discipline, Figures, Metrics};
 use kube_informer::reflector::{ReflectorSettings, Streaming};
-use kube_informer::{
-    Condition, Discipline, Figures, Health, Informer, Keep, Kind as _, MetadataOnly, Metrics, Obj, ServerError, Stale,
-    SyncError, Verdict, WhenRefused,
-};
+use kube_informer::store::Verdict;
+use kube_informer::{Condition, Health, Informer, Keep, Kind as _, MetadataOnly, Obj, SyncError};
 use serde_json::{Value, json};
 use tokio::time::Instant;
 

@@ -10,7 +10,8 @@ use std::time::Duration;
 
 use crate::support::{client, put, server};
 use k8s_openapi::api::core::v1::ConfigMap;
-use kube_informer::{Facade, Informer};
+use kube_informer::Informer;
+use kube_informer::pipeline::Facade;
 use metrics::{Counter, Gauge, Histogram, Key, KeyName, Metadata, Recorder, SharedString, Unit};
 
 /// Every metric by name and labels.

@@ -9,7 +9,8 @@ use futures_util::{StreamExt, TryStreamExt};
 use k8s_openapi::api::core::v1::ConfigMap;
 use kube_embedded::faults::{Fault, Rule};
 use kube_embedded::{Server, Verb};
-use kube_informer::{ApiListWatch, Failure, ListVersion, Pager};
+use kube_informer::client::{ApiListWatch, Failure, ListVersion};
+use kube_informer::one_shot::Pager;
 
 async fn server_with(maps: usize) -> Server {
     let server = server().await;

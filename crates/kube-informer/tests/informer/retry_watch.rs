@@ -11,11 +11,12 @@ use futures_util::{StreamExt, stream};
 use k8s_openapi::api::core::v1::ConfigMap;
 use kube_embedded::faults::{Fault, Rule};
 use kube_embedded::{Server, Verb};
-use kube_informer::reflector::ReflectorSettings;
-use kube_informer::{
-    ApiListWatch, Body, Failure, Frame, ListQuery, ListWatch, Operation, RetryWatch, ServerError, Version, WatchEvent,
-    WatchQuery, WatchStart, WatchStream,
+use kube_informer::Version;
+use kube_informer::client::{
+    ApiListWatch, Body, Failure, Frame, ListQuery, ListWatch, Operation, ServerError, WatchQuery, WatchStart,
 };
+use kube_informer::one_shot::{RetryWatch, WatchEvent, WatchStream};
+use kube_informer::reflector::ReflectorSettings;
 use tokio::time::Instant;
 
 fn watch(server: &Server, after: u64) -> RetryWatch<ConfigMap> {

@@ -10,7 +10,9 @@ use futures_util::future::BoxFuture;
 use k8s_openapi::api::core::v1::ConfigMap;
 use kube_embedded::faults::{Fault, Rule};
 use kube_embedded::{Server, Verb};
-use kube_informer::{ApiListWatch, Informer, Obj, ServerError, until};
+use kube_informer::client::{ApiListWatch, ServerError};
+use kube_informer::one_shot::until;
+use kube_informer::{Informer, Obj};
 
 type Found = BoxFuture<'static, Result<Option<Obj<ConfigMap>>, ServerError>>;
 

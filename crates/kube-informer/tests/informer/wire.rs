@@ -12,7 +12,8 @@ use kube::Client;
 use kube::core::{ApiResource, DynamicObject};
 use kube_embedded::Server;
 use kube_informer::reflector::{ReflectorSettings, Streaming};
-use kube_informer::{Informer, Keep, Kind as _, MetadataOnly, Object, Verdict, Wire};
+use kube_informer::store::Verdict;
+use kube_informer::{Informer, Keep, Kind as _, MetadataOnly, Object, Wire};
 use serde_json::{Value, json};
 use tower::ServiceExt;
 

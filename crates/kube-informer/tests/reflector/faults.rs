@@ -8,7 +8,7 @@ use crate::rig::{Rig, map, server};
 use bytes::Bytes;
 use kube_embedded::Verb;
 use kube_embedded::faults::{Fault, Rule};
-use kube_informer::Failure;
+use kube_informer::client::Failure;
 use kube_informer::reflector::{ReflectorSettings, ReflectorState, Streaming};
 use kube_informer::store::History;
 
@@ -210,8 +210,9 @@ async fn a_page_that_expired_makes_one_list_without_pages() {
     }
     server.faults().inject(Rule::new(Fault::status(410)).query_given("continue"));
     let settings = ReflectorSettings { page_size: Some(10), ..paged() };
-    let source = kube_informer::ApiListWatch::of::<k8s_openapi::api::core::v1::ConfigMap>(crate::rig::client(&server))
-        .tweak(|parameters| parameters.remove("resourceVersion"));
+    let source =
+        kube_informer::client::ApiListWatch::of::<k8s_openapi::api::core::v1::ConfigMap>(crate::rig::client(&server))
+            .tweak(|parameters| parameters.remove("resourceVersion"));
     let mut rig = Rig::start_on(server, settings, kube_informer::store::WatchScope::Everything, source);
     rig.until("listed", |rig| rig.ended() == 1).await;
     assert_eq!(rig.cache(), rig.truth());

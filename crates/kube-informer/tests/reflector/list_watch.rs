@@ -15,10 +15,11 @@ use http_body_util::StreamBody;
 use http_body_util::combinators::UnsyncBoxBody;
 use k8s_openapi::api::core::v1::{ConfigMap, Pod};
 use kube::Client;
-use kube_informer::{
-    ApiListWatch, Body, Compression, Detail, Failure, Frame, Kind, ListQuery, ListVersion, ListWatch, MetadataOnly,
-    ServerError, Version, WatchQuery, WatchStart,
+use kube_informer::client::{
+    ApiListWatch, Body, Compression, Detail, Failure, Frame, ListQuery, ListVersion, ListWatch, ServerError,
+    WatchQuery, WatchStart,
 };
+use kube_informer::{Kind, MetadataOnly, Version};
 
 type Answer = Response<UnsyncBoxBody<Bytes, io::Error>>;
 

@@ -6,9 +6,10 @@ use std::time::Duration;
 use crate::rig::{Rig, client, map, server};
 use k8s_openapi::api::core::v1::ConfigMap;
 use kube::core::ApiResource;
+use kube_informer::MetadataOnly;
+use kube_informer::client::ApiListWatch;
 use kube_informer::reflector::{ReflectorSettings, ReflectorState, Streaming};
 use kube_informer::store::{History, WatchScope};
-use kube_informer::{ApiListWatch, MetadataOnly};
 use serde_json::json;
 
 fn paged() -> ReflectorSettings {
@@ -186,7 +187,7 @@ async fn a_new_kind_that_is_not_ready_is_asked_for_again() {
     rig.server.create(&json!({"apiVersion": "example.io/v1", "kind": "Widget", "metadata": {"name": "w"}})).unwrap();
     rig.until("received", |rig| rig.cache().len() == 1).await;
     let errors = rig.errors.lock().unwrap();
-    assert!(errors.iter().all(kube_informer::ServerError::is_too_many_requests), "{errors:?}");
+    assert!(errors.iter().all(kube_informer::client::ServerError::is_too_many_requests), "{errors:?}");
     assert_eq!(errors.len(), 1, "once, and then the server was ready");
 }
 

@@ -10,12 +10,13 @@ use crate::rig::{Rig, intake, map, server};
 use bytes::Bytes;
 use futures_util::{StreamExt, stream};
 use k8s_openapi::api::core::v1::ConfigMap;
+use kube_informer::client::{
+    ApiListWatch, Body, Failure, Frame, ListQuery, ListVersion, ListWatch, Operation, ServerError, WatchQuery,
+    WatchStart,
+};
 use kube_informer::reflector::{Intake, ObjectSource, Reflector, ReflectorSettings, ReflectorState, Streaming};
 use kube_informer::store::{Delta, WatchScope};
-use kube_informer::{
-    ApiListWatch, Body, DecodeError, Failure, Frame, ListQuery, ListVersion, ListWatch, Obj, Operation, ServerError,
-    Untyped, Version, WatchQuery, WatchStart,
-};
+use kube_informer::{DecodeError, Obj, Untyped, Version};
 use tokio::sync::mpsc;
 
 /// Answers each request with the next scripted response.

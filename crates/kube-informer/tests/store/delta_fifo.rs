@@ -2,9 +2,8 @@
 
 use crate::objects::{begun, changed, deleted, ended, list, listed};
 use kube_informer::Version;
-use kube_informer::pipeline::delta_fifo::{Bounds, DeltaFifo, Discipline, Full};
-use kube_informer::store::MAX_BATCH;
-use kube_informer::store::{Delta, WatchScope};
+use kube_informer::pipeline::{Bounds, DeltaFifo, Discipline, Full};
+use kube_informer::store::{Delta, MAX_BATCH, WatchScope};
 
 const BOTH: [Discipline; 2] = [Discipline::Ordered, Discipline::Keyed];
 

@@ -8,10 +8,9 @@ use crate::objects::{
     went_back,
 };
 use kube_informer::body::{BodyEncoder, BodyEncoderSettings};
-use kube_informer::pipeline::delta_fifo::{Bounds, DeltaFifo, Discipline};
-use kube_informer::store::{Delta, History, Relist};
-use kube_informer::store::{Ingest, Store};
-use kube_informer::{ObjectKey, Verdict, Version};
+use kube_informer::pipeline::{Bounds, DeltaFifo, Discipline};
+use kube_informer::store::{Delta, History, Ingest, Relist, Store, Verdict};
+use kube_informer::{ObjectKey, Version};
 use serde_json::json;
 
 fn versions(store: &Store) -> Vec<String> {

@@ -4,7 +4,8 @@ use std::time::Duration;
 
 use crate::server_support::{client, key, put, remove, server};
 use k8s_openapi::api::core::v1::ConfigMap;
-use kube_informer::{Event, FinalState, Informer, Obj, ObjectKey, Origin, Priority, RateLimit, Untyped, WorkQueue};
+use kube_informer::workqueue::{Priority, RateLimit};
+use kube_informer::{Event, FinalState, Informer, Obj, ObjectKey, Origin, Untyped, WorkQueue};
 
 fn object(name: &str, owner: Option<&str>) -> Obj<Untyped> {
     let owners: Vec<_> = owner

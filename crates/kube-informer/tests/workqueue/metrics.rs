@@ -4,7 +4,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use kube_informer::{Item, Origin, QueueMetrics, RateLimit, WorkQueue};
+use kube_informer::workqueue::{Item, QueueMetrics, RateLimit};
+use kube_informer::{Origin, WorkQueue};
 use parking_lot::Mutex;
 use tokio::time::advance;
 
@@ -207,7 +208,8 @@ async fn an_item_is_not_lost_with_a_listener_that_panics_between_two_turns_of_a_
 /// Metrics that a named queue reports to the `metrics` crate, if that feature is enabled.
 #[cfg(feature = "metrics")]
 mod facade {
-    use kube_informer::{RateLimit, WorkQueue};
+    use kube_informer::WorkQueue;
+    use kube_informer::workqueue::RateLimit;
     use metrics::{
         Counter, CounterFn, Gauge, GaugeFn, Histogram, HistogramFn, Key, KeyName, Metadata, Recorder, SharedString,
         Unit,

@@ -9,7 +9,8 @@ use std::pin::pin;
 use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
-use kube_informer::{Item, Origin, Priority, RateLimit, WorkQueue};
+use kube_informer::workqueue::{Item, Priority, RateLimit};
+use kube_informer::{Origin, WorkQueue};
 use rand::{RngExt, SeedableRng};
 use rand_pcg::Pcg64;
 use tokio::runtime::Builder;

@@ -1,7 +1,8 @@
 //! Order of execution: backoff, priorities, and the differences from client-go.
 
 use crate::support::{MS, S, all_ready, nothing_is_ready, now, queue, take};
-use kube_informer::{Origin, Priority, RateLimit, WorkQueue};
+use kube_informer::workqueue::{Priority, RateLimit};
+use kube_informer::{Origin, WorkQueue};
 use tokio::time::{Instant, advance};
 
 mod rate_limits {

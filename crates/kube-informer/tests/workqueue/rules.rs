@@ -7,7 +7,8 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use crate::support::{MS, Queue, S, all_ready, nothing_is_ready, now, queue, take};
-use kube_informer::{Item, Origin, Priority, RateLimit, WorkQueue};
+use kube_informer::workqueue::{Item, Priority, RateLimit};
+use kube_informer::{Origin, WorkQueue};
 use tokio::time::{Instant, advance};
 
 mod one_worker_per_item {

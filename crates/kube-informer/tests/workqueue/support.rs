@@ -6,7 +6,8 @@ use std::pin::pin;
 use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
-use kube_informer::{Item, RateLimit, WorkQueue};
+use kube_informer::WorkQueue;
+use kube_informer::workqueue::{Item, RateLimit};
 
 pub const MS: Duration = Duration::from_millis(1);
 pub const S: Duration = Duration::from_secs(1);

@@ -5,7 +5,8 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use crate::support::{S, queue};
-use kube_informer::{Outcome, RateLimit, WorkQueue};
+use kube_informer::workqueue::RateLimit;
+use kube_informer::{Outcome, WorkQueue};
 use parking_lot::Mutex;
 
 /// Lets all tasks run until they are idle.

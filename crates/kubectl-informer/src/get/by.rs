@@ -2,7 +2,8 @@
 
 use std::str::FromStr;
 
-use kube_informer::{FieldPath, Index, Informer, Obj};
+use kube_informer::object::FieldPath;
+use kube_informer::{Index, Informer, Obj};
 use serde_json::Value;
 
 /// An index and the value to look up.
@@ -36,7 +37,9 @@ impl FromStr for By {
             "owner" => IndexKind::Owner,
             _ => match name.strip_prefix("label:") {
                 Some(label) => IndexKind::Label(label.to_owned()),
-                None => IndexKind::Path(name.parse().map_err(|error: kube_informer::ParseError| error.to_string())?),
+                None => {
+                    IndexKind::Path(name.parse().map_err(|error: kube_informer::object::ParseError| error.to_string())?)
+                }
             },
         };
         Ok(Self { index, value: value.to_owned() })

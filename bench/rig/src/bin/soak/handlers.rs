@@ -5,8 +5,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
+use kube_informer::pipeline::{Backlog, Overflow};
 use kube_informer::store::EventOrder;
-use kube_informer::{Backlog, Event, Informer, Obj, Overflow, Registration};
+use kube_informer::{Event, Informer, Obj, Registration};
 use parking_lot::Mutex;
 use serde_json::Value;
 use tokio::task::JoinHandle;

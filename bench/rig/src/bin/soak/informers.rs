@@ -7,8 +7,10 @@ use std::time::Duration;
 use kube::Client;
 use kube::api::ListParams;
 use kube::core::{ApiResource, DynamicObject};
+use kube_informer::client::Compression;
+use kube_informer::pipeline::{Discipline, Figures, Metrics};
 use kube_informer::reflector::{BackoffSettings, Counters, ReflectorSettings, Streaming};
-use kube_informer::{Compression, Discipline, Figures, Informer, InformerBuilder, Keep, Metrics, Version, Wire};
+use kube_informer::{Informer, InformerBuilder, Keep, Version, Wire};
 use parking_lot::Mutex;
 use serde_json::Value;
 

@@ -10,7 +10,8 @@ use std::time::Duration;
 
 use k8s_openapi::api::core::v1::Pod;
 use kube::{Client, Config};
-use kube_informer::{Event, Informer, ObjectKey, RateLimit, Registration, WorkQueue};
+use kube_informer::workqueue::RateLimit;
+use kube_informer::{Event, Informer, ObjectKey, Registration, WorkQueue};
 use parking_lot::Mutex;
 use rig::machine::Machine;
 use rig::process;

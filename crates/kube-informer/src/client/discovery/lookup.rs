@@ -9,7 +9,7 @@ const SUGGESTIONS: usize = 3;
 /// A name does not identify a resource that can be watched.
 ///
 /// ```
-/// use kube_informer::LookupError;
+/// use kube_informer::client::LookupError;
 ///
 /// let error = LookupError::Unknown { name: "deploymnet".to_owned(), suggestions: vec!["deployment".to_owned()] };
 /// assert_eq!(error.to_string(), "the server has no resource named \"deploymnet\"; did you mean deployment?");

@@ -11,7 +11,8 @@ use super::lookup::{self, LookupError};
 /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
 /// # let server = kube_embedded::Server::builder().in_process().start().await?;
 /// # let client = kube::Client::new(server.service(), "default");
-/// use kube_informer::{Factory, ResourceScope};
+/// use kube_informer::Factory;
+/// use kube_informer::client::ResourceScope;
 ///
 /// let served = Factory::new(client).resources().await?;
 /// assert_eq!(served.named("pods")?.scope(), ResourceScope::Namespaced);

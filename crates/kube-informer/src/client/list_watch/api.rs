@@ -49,7 +49,8 @@ pub fn client(mut config: Config) -> Result<Client, kube::Error> {
 ///
 /// ```
 /// use k8s_openapi::api::core::v1::Pod;
-/// use kube_informer::{ApiListWatch, Kind};
+/// use kube_informer::Kind;
+/// use kube_informer::client::ApiListWatch;
 ///
 /// # fn source(client: kube::Client) -> ApiListWatch {
 /// ApiListWatch::new(client, Pod::resource())
@@ -84,7 +85,8 @@ type Tweak = Arc<dyn Fn(&mut Parameters) + Send + Sync>;
 /// # let server = kube_embedded::Server::builder().in_process().start().await?;
 /// # let client = kube::Client::new(server.service(), "default");
 /// use k8s_openapi::api::core::v1::ConfigMap;
-/// use kube_informer::{Compression, Informer};
+/// use kube_informer::Informer;
+/// use kube_informer::client::Compression;
 ///
 /// // On a fast local network, bytes are cheaper than decompression.
 /// let maps = Informer::<ConfigMap>::builder(client).source(|source| source.compression(Compression::None)).start();
@@ -162,7 +164,9 @@ impl ApiListWatch {
     /// #     server.create(&serde_json::json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name}}))?;
     /// # }
     /// use k8s_openapi::api::core::v1::ConfigMap;
-    /// use kube_informer::{ApiListWatch, ObjectKey, Pager};
+    /// use kube_informer::ObjectKey;
+    /// use kube_informer::client::ApiListWatch;
+    /// use kube_informer::one_shot::Pager;
     ///
     /// let one = ApiListWatch::of::<ConfigMap>(client).object(&ObjectKey::namespaced("default", "a"));
     /// let list = Pager::<ConfigMap>::new(one).list().await?;
@@ -193,7 +197,9 @@ impl ApiListWatch {
     /// #     }))?;
     /// # }
     /// use k8s_openapi::api::core::v1::ConfigMap;
-    /// use kube_informer::{ApiListWatch, MetadataOnly, Pager};
+    /// use kube_informer::MetadataOnly;
+    /// use kube_informer::client::ApiListWatch;
+    /// use kube_informer::one_shot::Pager;
     ///
     /// let maps = ApiListWatch::of::<ConfigMap>(client).metadata_only();
     /// let list = Pager::<MetadataOnly>::new(maps).list().await?;
@@ -234,7 +240,8 @@ impl ApiListWatch {
     /// #     server.create(&serde_json::json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name}}))?;
     /// # }
     /// use k8s_openapi::api::core::v1::ConfigMap;
-    /// use kube_informer::{ApiListWatch, Pager};
+    /// use kube_informer::client::ApiListWatch;
+    /// use kube_informer::one_shot::Pager;
     ///
     /// let maps = ApiListWatch::of::<ConfigMap>(client).tweak(|parameters| parameters.set("fieldSelector", "metadata.name=b"));
     /// assert_eq!(Pager::<ConfigMap>::new(maps).list().await?.objects.len(), 1);

@@ -17,7 +17,8 @@ use crate::object::Version;
 /// # #[tokio::main(flavor = "current_thread")]
 /// # async fn main() {
 /// use futures_util::StreamExt as _;
-/// use kube_informer::{Body, Version};
+/// use kube_informer::Version;
+/// use kube_informer::client::Body;
 ///
 /// let map = r#"{"metadata":{"name":"a","resourceVersion":"6"}}"#;
 /// let mut list = Body::from_list(&Version::from(7), [map]);
@@ -95,7 +96,8 @@ impl fmt::Debug for Body {
 /// # #[tokio::main(flavor = "current_thread")]
 /// # async fn main() {
 /// use futures_util::{StreamExt as _, stream};
-/// use kube_informer::{Body, Frame, Version};
+/// use kube_informer::Version;
+/// use kube_informer::client::{Body, Frame};
 ///
 /// let map = r#"{"metadata":{"name":"a","resourceVersion":"6"}}"#;
 /// let watch = Body::from_frames(stream::iter([Frame::Added(map.into()), Frame::Bookmark(Version::from(7))]));
@@ -132,7 +134,7 @@ impl Frame {
     /// An event for a version that is too old, which makes an informer relist.
     ///
     /// ```
-    /// use kube_informer::Frame;
+    /// use kube_informer::client::Frame;
     ///
     /// let Frame::Failed { code, reason, .. } = Frame::expired("that is long ago") else { unreachable!() };
     /// assert_eq!((code, reason.as_str()), (410, "Expired"));

@@ -7,7 +7,7 @@ use crate::object::Version;
 /// A list request. The source itself has the resource, namespace and selectors.
 ///
 /// ```
-/// use kube_informer::{ListQuery, ListVersion};
+/// use kube_informer::client::{ListQuery, ListVersion};
 ///
 /// let mut query = ListQuery::new(ListVersion::Any);
 /// query.limit = Some(500);
@@ -30,7 +30,8 @@ pub struct ListQuery {
 /// The minimum resource version of a list.
 ///
 /// ```
-/// use kube_informer::{ListVersion, Version};
+/// use kube_informer::Version;
+/// use kube_informer::client::ListVersion;
 ///
 /// // A custom source may use it like this: it needs to fetch only if it is behind.
 /// fn is_enough(wanted: &ListVersion, have: &Version) -> bool {
@@ -57,7 +58,7 @@ pub enum ListVersion {
 /// How much of each object is requested.
 ///
 /// ```
-/// use kube_informer::{Detail, ListQuery, ListVersion};
+/// use kube_informer::client::{Detail, ListQuery, ListVersion};
 ///
 /// let query = ListQuery::new(ListVersion::Latest);
 /// assert_eq!(query.detail, Detail::Usual);
@@ -76,7 +77,8 @@ pub enum Detail {
 ///
 /// ```
 /// use std::time::Duration;
-/// use kube_informer::{Bookmarks, Version, WatchQuery, WatchStart};
+/// use kube_informer::Version;
+/// use kube_informer::client::{Bookmarks, WatchQuery, WatchStart};
 ///
 /// let query = WatchQuery::new(WatchStart::After(Version::from(7)), Duration::from_secs(300));
 /// assert_eq!(query.bookmarks, Bookmarks::Wanted);
@@ -95,7 +97,7 @@ pub struct WatchQuery {
 /// Where a watch starts.
 ///
 /// ```
-/// use kube_informer::WatchStart;
+/// use kube_informer::client::WatchStart;
 ///
 /// // A source without support for streaming lists checks this first.
 /// fn is_streaming_list(start: &WatchStart) -> bool {
@@ -120,7 +122,8 @@ pub enum WatchStart {
 ///
 /// ```
 /// use std::time::Duration;
-/// use kube_informer::{Bookmarks, Version, WatchQuery, WatchStart};
+/// use kube_informer::Version;
+/// use kube_informer::client::{Bookmarks, WatchQuery, WatchStart};
 ///
 /// let mut query = WatchQuery::new(WatchStart::After(Version::from(7)), Duration::from_secs(300));
 /// query.bookmarks = Bookmarks::Unwanted;
@@ -196,7 +199,7 @@ impl WatchQuery {
 /// The query parameters of a request, ordered, with unique names.
 ///
 /// ```
-/// use kube_informer::Parameters;
+/// use kube_informer::client::Parameters;
 ///
 /// let mut parameters = Parameters::default();
 /// parameters.set("limit", "500");

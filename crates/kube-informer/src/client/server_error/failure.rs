@@ -11,7 +11,7 @@ use crate::codec::{Broken, FrameTooLong, GunzipError, ListError, ServerStatus};
 ///
 /// ```
 /// use std::time::Duration;
-/// use kube_informer::{Operation, Failure, ServerError};
+/// use kube_informer::client::{Failure, Operation, ServerError};
 ///
 /// let error = ServerError::new(Operation::Watch, "pods", Failure::TimedOut { after: Duration::from_secs(60) });
 /// assert!(matches!(error.failure(), Failure::TimedOut { .. }));

@@ -13,7 +13,7 @@ use super::scan::{Extent, scan};
 /// metadata. The first item of a list that begins otherwise is scanned to its end; later items are
 /// assumed to have the same layout.
 #[derive(Debug, Default)]
-pub struct Types {
+pub(super) struct Types {
     /// The fields to insert after the opening brace, once known.
     prefix: Option<Bytes>,
     scanned_whole: bool,

@@ -39,7 +39,7 @@ pub enum Change {
 /// The `Status` that a server returns on failure.
 ///
 /// ```
-/// use kube_informer::ServerStatus;
+/// use kube_informer::codec::ServerStatus;
 ///
 /// let status = ServerStatus::of_json(br#"{"kind":"Status","code":410,"reason":"Expired","message":"too old","details":null}"#);
 /// assert_eq!(status.unwrap().reason, "Expired");
@@ -61,7 +61,7 @@ pub struct ServerStatus {
 /// The details of a status that clients act upon.
 ///
 /// ```
-/// use kube_informer::ServerStatus;
+/// use kube_informer::codec::ServerStatus;
 ///
 /// let status = ServerStatus::of_json(br#"{"code":429,"details":{"retryAfterSeconds":5}}"#).unwrap();
 /// assert_eq!(status.details.retry_after_seconds, 5);
@@ -79,7 +79,7 @@ pub struct StatusDetails {
 /// One cause of a failure.
 ///
 /// ```
-/// use kube_informer::ServerStatus;
+/// use kube_informer::codec::ServerStatus;
 ///
 /// let json = br#"{"code":504,"details":{"causes":[{"reason":"ResourceVersionTooLarge","message":"Too large resource version"}]}}"#;
 /// assert_eq!(ServerStatus::of_json(json).unwrap().details.causes[0].reason, "ResourceVersionTooLarge");

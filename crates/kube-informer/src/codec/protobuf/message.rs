@@ -17,7 +17,7 @@ use crate::codec::Broken;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Fault {
     Broken(Broken),
-    /// The fields are not in ascending order of their numbers; [`sort_fields`](super::canonical)
+    /// The fields are not in ascending order of their numbers; [`sort_fields`](super::sort_fields)
     /// sorts them.
     Disorder,
     /// The message does not fit the deserialized type, or the visitor has stopped early.

@@ -17,7 +17,7 @@ use crate::object::ParseError;
 /// let selector: FieldSelector = r"metadata.name==a,spec.nodeName!=x\,y".parse()?;
 /// assert_eq!(selector.to_string(), r"metadata.name=a,spec.nodeName!=x\,y");
 /// assert!("spec.nodeName".parse::<FieldSelector>().is_err());
-/// # Ok::<_, kube_informer::ParseError>(())
+/// # Ok::<_, kube_informer::object::ParseError>(())
 /// ```
 #[derive(Debug, Clone, Default, PartialEq, Eq, Hash)]
 pub struct FieldSelector {
@@ -65,7 +65,7 @@ impl FieldSelector {
     /// assert_eq!("metadata.name=a".parse::<FieldSelector>()?.matches(&key), Some(true));
     /// assert_eq!("metadata.name=a,spec.nodeName=n1".parse::<FieldSelector>()?.matches(&key), None);
     /// assert_eq!("metadata.name=b,spec.nodeName=n1".parse::<FieldSelector>()?.matches(&key), Some(false));
-    /// # Ok::<_, kube_informer::ParseError>(())
+    /// # Ok::<_, kube_informer::object::ParseError>(())
     /// ```
     #[must_use]
     pub fn matches(&self, key: &ObjectKey) -> Option<bool> {

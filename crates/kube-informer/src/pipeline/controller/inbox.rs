@@ -6,7 +6,7 @@ use parking_lot::Mutex;
 use tokio::sync::Notify;
 use tokio::sync::futures::Notified;
 
-use crate::pipeline::delta_fifo::{DeltaFifo, Full};
+use crate::pipeline::{DeltaFifo, Full};
 use crate::reflector::{DeltaSink, SinkClosed};
 use crate::store::Delta;
 

@@ -17,7 +17,8 @@ use super::{Figures, Metrics};
 /// # let server = kube_embedded::Server::builder().in_process().start().await?;
 /// # let client = kube::Client::new(server.service(), "default");
 /// use k8s_openapi::api::core::v1::ConfigMap;
-/// use kube_informer::{Facade, Informer};
+/// use kube_informer::Informer;
+/// use kube_informer::pipeline::Facade;
 ///
 /// let maps = Informer::<ConfigMap>::builder(client).metrics(Facade).start();
 /// maps.synced().await?;

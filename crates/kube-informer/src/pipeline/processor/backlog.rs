@@ -17,7 +17,8 @@ use crate::store::{BatchKind, Event, EventBatch, Origin};
 /// # let server = kube_embedded::Server::builder().in_process().start().await?;
 /// # let client = kube::Client::new(server.service(), "default");
 /// use k8s_openapi::api::core::v1::ConfigMap;
-/// use kube_informer::{Backlog, Informer};
+/// use kube_informer::Informer;
+/// use kube_informer::pipeline::Backlog;
 ///
 /// let maps = Informer::<ConfigMap>::builder(client).start();
 /// // It needs the current state, not every change: at most one event per object while it is busy.
@@ -61,7 +62,7 @@ impl Default for Backlog {
 /// caught up.
 ///
 /// ```
-/// use kube_informer::{Backlog, Overflow};
+/// use kube_informer::pipeline::{Backlog, Overflow};
 ///
 /// // Up to 100 events are queued. A slower handler receives the difference, marked as after a relist.
 /// let backlog = Backlog::Every { limit: 100, overflow: Overflow::Replay };

@@ -16,7 +16,7 @@ use crate::object::ObjectKey;
 use crate::object::Selector;
 use crate::object::Uid;
 use crate::object::Version;
-use crate::pipeline::delta_fifo::{Bounds, DeltaFifo, Discipline, Full};
+use crate::pipeline::{Bounds, DeltaFifo, Discipline, Full};
 use crate::store::{Delta, History, WatchScope};
 use crate::store::{Event, FinalState, Origin};
 use crate::store::{Ingest, Reader, Store, StoreEntry, StoreState};
