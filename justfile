@@ -10,7 +10,7 @@ default:
     @just --list
 
 # The whole gate: what CI runs.
-check: fmt locks lint test readme doc deny package budget
+check: fmt locks lint test readme doc public-api deny package budget
 
 # The formatting, checked.
 fmt:
@@ -54,6 +54,10 @@ picture:
 # The documentation, warnings as errors.
 doc:
     RUSTDOCFLAGS="--deny warnings" cargo doc --workspace --all-features --no-deps --document-private-items --locked
+
+# The public items of the libraries against the lists in the repository: `just public-api`, and `just public-api write` to update them.
+public-api what="check":
+    .ci/public-api {{what}}
 
 # Licences, sources and duplicates of the dependencies. The tool runs once: optimising it would take longer than it does.
 deny:

@@ -22,8 +22,8 @@
 //! # }
 //! ```
 //!
-//! - [`Server`] and [`Builder`]: start, stop, restart, refuse connections, restore a backup, and
-//!   inspect the requests of clients.
+//! - [`Server`] and [`ServerBuilder`]: start, stop, restart, refuse connections, restore a backup,
+//!   and inspect the requests of clients.
 //! - [`Objects`]: reads and writes objects directly, through the same verbs that clients use.
 //! - [`faults`]: fault injection by rule. [`access`]: access rules.
 //! - [`generate`]: realistic objects from a seed, without a server. [`pretend`]: a simulated
@@ -60,13 +60,13 @@ mod storage;
 pub use self::api::access;
 pub use self::api::objects::Objects;
 pub use self::cluster::FirstAccess;
-pub use self::faults::request_log::{OpenWatch, Seen};
+pub use self::faults::request_log::{LoggedRequest, OpenWatch};
 pub use self::http::body::Body;
 pub use self::http::request::Verb;
 pub use self::http::service::Service;
 pub use self::http::status::{Cause, Details, Status};
 pub use self::kinds::table;
-pub use self::server::{Backup, Builder, Server};
+pub use self::server::{Backup, Server, ServerBuilder};
 
 /// Compiles and runs the README's examples as doctests.
 #[cfg(doctest)]

@@ -21,7 +21,7 @@
 //! # async fn main() -> Result<(), Box<dyn std::error::Error>> {
 //! let server = Server::builder().in_process().start().await?;
 //! let cluster = Pretend::builder().size(Size { nodes: 3, pods: 40 }).rate(50.0).seed(7).start(&server).await?;
-//! assert_eq!(server.objects("v1", "Pod")?.count(), 40);
+//! assert_eq!(server.objects("v1", "Pod")?.len(), 40);
 //!
 //! let before = server.revision();
 //! tokio::time::sleep(std::time::Duration::from_secs(2)).await;
@@ -96,7 +96,7 @@ pub struct Pretend {
 /// The configuration of a [`Pretend`] before it starts.
 #[derive(Debug, Clone, Copy)]
 #[must_use = "nothing lives until it is started"]
-pub struct Builder {
+pub struct PretendBuilder {
     seed: u64,
     size: Size,
     rate: f64,
@@ -104,8 +104,8 @@ pub struct Builder {
 
 impl Pretend {
     /// Returns a builder with the defaults: 20 nodes, 600 pods and 20 writes per second.
-    pub fn builder() -> Builder {
-        Builder { seed: 1, size: Size::of_nodes(20), rate: 20.0 }
+    pub fn builder() -> PretendBuilder {
+        PretendBuilder { seed: 1, size: Size::of_nodes(20), rate: 20.0 }
     }
 
     /// The number of writes since the start, without the initial objects.
@@ -127,7 +127,7 @@ impl Drop for Pretend {
     }
 }
 
-impl Builder {
+impl PretendBuilder {
     /// Sets the size of the cluster.
     pub fn size(mut self, size: Size) -> Self {
         self.size = size;

@@ -15,7 +15,7 @@ use crate::controllers::crds;
 use crate::controllers::garbage;
 use crate::controllers::namespace_deletion;
 use crate::faults::Faults;
-use crate::faults::request_log::{OpenWatch, RequestLog, Seen};
+use crate::faults::request_log::{LoggedRequest, OpenWatch, RequestLog};
 use crate::http::kubeconfig;
 use crate::http::lifecycle::Lifecycle;
 use crate::http::listener::{Gate, Listener};
@@ -38,7 +38,7 @@ pub struct Server {
 /// The configuration of a [`Server`] before it starts.
 #[derive(Debug, Clone)]
 #[must_use = "a server runs only once it is started"]
-pub struct Builder {
+pub struct ServerBuilder {
     settings: ClusterSettings,
     transport: Transport,
     address: SocketAddr,
@@ -68,8 +68,8 @@ impl Backup {
 
 impl Server {
     /// Returns a builder with the defaults: plain HTTP on a free port of the loopback address.
-    pub fn builder() -> Builder {
-        Builder {
+    pub fn builder() -> ServerBuilder {
+        ServerBuilder {
             settings: ClusterSettings::default(),
             transport: Transport::Http,
             address: SocketAddr::new(Ipv4Addr::LOCALHOST.into(), 0),
@@ -131,7 +131,7 @@ impl Server {
 
     /// The last 10,000 requests, oldest first.
     #[must_use]
-    pub fn requests(&self) -> Vec<Seen> {
+    pub fn requests(&self) -> Vec<LoggedRequest> {
         self.shared.log.requests()
     }
 
@@ -234,7 +234,7 @@ impl Drop for Server {
     }
 }
 
-impl Builder {
+impl ServerBuilder {
     /// Serves TLS, with a generated certificate authority that [`Server::kubeconfig`] contains.
     pub fn tls(mut self) -> Self {
         self.transport = Transport::Tls;

@@ -56,7 +56,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
     }
     cluster.watch_until_ctrl_c().await?;
     factory.shutdown().await;
-    println!("{} deployments are left in the cache", lister.count());
+    println!("{} deployments are left in the cache", lister.len());
     Ok(())
 }
 

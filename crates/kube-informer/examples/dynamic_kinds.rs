@@ -49,7 +49,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
     define(server)?;
     early.synced().await?;
     early.wait_until(ObjectKey::namespaced("default", "right"), |widget| widget.is_some()).await?;
-    println!("now it is, with {} objects", early.lister().count());
+    println!("now it is, with {} objects", early.lister().len());
 
     // Looks up the short name. Both informers share one cache; the metadata has its own.
     let dynamic = factory.informer_named("wd").await?;
@@ -87,7 +87,7 @@ async fn definitions(factory: &Factory) -> Result<(), Box<dyn Error>> {
         let resource = factory.resource_named(definition.name()).await?;
         let objects: Informer<MetadataOnly<DynamicObject>> = factory.informer_for(resource);
         objects.synced().await?;
-        println!("{:>6} {}", objects.lister().count(), definition.name());
+        println!("{:>6} {}", objects.lister().len(), definition.name());
     }
     factory.shutdown().await;
     Ok(())

@@ -46,7 +46,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
     printer.synced().await?;
     println!(
         "{} pods after {:.0?}, none of them printed: they were there before.",
-        pods.lister().count(),
+        pods.lister().len(),
         start.elapsed()
     );
 

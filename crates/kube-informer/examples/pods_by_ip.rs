@@ -33,7 +33,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
     pods.start();
     pods.synced().await?;
 
-    println!("{} pods have {} addresses", pods.lister().count(), by_ip.values().len());
+    println!("{} pods have {} addresses", pods.lister().len(), by_ip.values().len());
     for address in ["10.0.0.7", "fd00::8", "192.168.1.1", "10.9.9.9"] {
         let address: IpAddr = address.parse()?;
         let found = by_ip.get(&address);

@@ -61,7 +61,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
     factory.start();
     factory.synced().await?;
 
-    println!("{} replica sets, {} services", sets.lister().count(), services.lister().count());
+    println!("{} replica sets, {} services", sets.lister().len(), services.lister().len());
     let owned: BTreeMap<String, usize> = sets
         .lister()
         .sorted()

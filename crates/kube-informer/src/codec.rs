@@ -28,4 +28,4 @@ mod wire;
 pub const MAX_OBJECT_SIZE: usize = 16 << 20;
 
 /// Maximum nesting depth of values, the same as in the server's own decoder.
-pub const MAX_DEPTH: u32 = 10_000;
+pub(crate) const MAX_DEPTH: u32 = 10_000;

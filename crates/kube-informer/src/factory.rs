@@ -6,7 +6,7 @@
 
 use std::sync::Arc;
 
-use futures_util::future::{BoxFuture, join_all};
+use futures_util::future::join_all;
 use kube::Client;
 use kube::core::{ApiResource, DynamicObject};
 
@@ -231,13 +231,15 @@ impl Factory {
     /// # Ok(())
     /// # }
     /// ```
-    #[must_use]
-    pub fn informer_named(&self, name: &str) -> BoxFuture<'static, Result<Informer<DynamicObject>, LookupError>> {
+    pub fn informer_named(
+        &self,
+        name: &str,
+    ) -> impl Future<Output = Result<Informer<DynamicObject>, LookupError>> + Send + use<> {
         let (factory, name) = (self.clone(), name.to_owned());
-        Box::pin(async move {
+        async move {
             let served = factory.look_up(&name).await?;
             Ok(factory.shared(served.resource(), Content::Whole, served.scope))
-        })
+        }
     }
 
     /// Looks up a resource by name: its plural, singular, kind or a short name.
@@ -262,21 +264,19 @@ impl Factory {
     /// # Ok(())
     /// # }
     /// ```
-    #[must_use]
     #[doc(alias = "RESTMapper")]
-    pub fn resource_named(&self, name: &str) -> BoxFuture<'static, Result<ApiResource, LookupError>> {
+    pub fn resource_named(&self, name: &str) -> impl Future<Output = Result<ApiResource, LookupError>> + Send + use<> {
         let (factory, name) = (self.clone(), name.to_owned());
-        Box::pin(async move { Ok(factory.look_up(&name).await?.resource()) })
+        async move { Ok(factory.look_up(&name).await?.resource()) }
     }
 
     /// Discovers all resources that the server serves, for any number of lookups by name: two
     /// requests.
-    #[must_use]
     #[doc(alias = "ServerPreferredResources")]
     #[doc(alias = "ServerGroupsAndResources")]
-    pub fn resources(&self) -> BoxFuture<'static, Result<Resources, ServerError>> {
+    pub fn resources(&self) -> impl Future<Output = Result<Resources, ServerError>> + Send + use<> {
         let client = self.registry.client.clone();
-        Box::pin(async move { discovery::discover(&client).await.map(Resources) })
+        async move { discovery::discover(&client).await.map(Resources) }
     }
 
     async fn look_up(&self, name: &str) -> Result<Served, LookupError> {
@@ -346,11 +346,10 @@ impl Factory {
     /// # Ok(())
     /// # }
     /// ```
-    #[must_use]
     #[doc(alias = "WaitForCacheSync")]
     #[doc(alias = "WaitForCacheSyncWithContext")]
-    pub fn synced(&self) -> BoxFuture<'static, Result<(), FactorySyncError>> {
-        Box::pin(Awaited::new(self.registry.living()).synced())
+    pub fn synced(&self) -> impl Future<Output = Result<(), FactorySyncError>> + Send + use<> {
+        Awaited::new(self.registry.living()).synced()
     }
 
     /// Returns the caches that are not full, with the causes. For example to report after a
@@ -399,18 +398,17 @@ impl Factory {
     /// factory.synced().await?;
     /// factory.shutdown().await;
     /// assert!(server.watches().is_empty());
-    /// assert_eq!(maps.lister().count(), 1, "as it last was");
+    /// assert_eq!(maps.lister().len(), 1, "as it last was");
     /// # Ok(())
     /// # }
     /// ```
-    #[expect(clippy::must_use_candidate, reason = "stops whether or not it is awaited")]
-    pub fn shutdown(&self) -> BoxFuture<'static, ()> {
+    pub fn shutdown(&self) -> impl Future<Output = ()> + Send + use<> {
         let (registry, ending) = (Arc::clone(&self.registry), self.registry.stop());
-        Box::pin(async move {
+        async move {
             join_all(ending.iter().map(|shared| shared.all_ended())).await;
             // All informers have ended, so the definition watch has no user any more and ends too.
             let ending = registry.definitions.ending();
             join_all(ending.iter().map(|shared| shared.all_ended())).await;
-        })
+        }
     }
 }

@@ -9,7 +9,6 @@ use std::hash::Hash;
 use std::marker::PhantomData;
 use std::sync::Arc;
 
-use futures_util::future::BoxFuture;
 use kube::Client;
 use kube::core::ApiResource;
 
@@ -85,7 +84,7 @@ mod wait;
 /// let printer = maps.on_event(|event| println!("{}", event.key()));
 /// maps.start();
 /// printer.synced().await?; // the cache is full, and the printer has handled every object in it
-/// assert_eq!(maps.lister().count(), 2);
+/// assert_eq!(maps.lister().len(), 2);
 /// maps.shutdown().await; // no task and no connection is left
 /// # Ok(())
 /// # }
@@ -238,12 +237,11 @@ impl<K: Object> Informer<K> {
     /// maps.synced().await?;
     /// maps.shutdown().await;
     /// assert!(server.watches().is_empty());
-    /// assert_eq!(maps.lister().count(), 2, "as it last was");
+    /// assert_eq!(maps.lister().len(), 2, "as it last was");
     /// # Ok(())
     /// # }
     /// ```
-    #[expect(clippy::must_use_candidate, reason = "stops whether or not it is awaited")]
-    pub fn shutdown(&self) -> BoxFuture<'static, ()> {
+    pub fn shutdown(&self) -> impl Future<Output = ()> + Send + use<K> {
         self.core.shutdown()
     }
 

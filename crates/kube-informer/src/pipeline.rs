@@ -8,7 +8,7 @@
 // The controller is client-go's: the one task that writes the store, not a controller that users
 // write. Uses `reflector`, `store` and `body`; must not use `informer` or `factory`.
 
-pub use self::delta_fifo::{Bounds, DeltaFifo, Discipline, Full, Known};
+pub use self::delta_fifo::{DeltaFifo, DeltaFifoBounds, DeltaFifoFull, Discipline};
 pub use self::health::{Condition, Health};
 #[cfg(feature = "metrics")]
 pub use self::metrics::Facade;

@@ -131,10 +131,10 @@ impl Session {
         let mut syncs = Vec::new();
         for (number, watched) in self.watched.iter().enumerate() {
             if silent {
-                syncs.push((number, watched.informer.synced()));
+                syncs.push((number, watched.informer.synced().boxed()));
             } else {
                 let subscription: Subscription<Value> = watched.informer.subscribe();
-                syncs.push((number, subscription.synced()));
+                syncs.push((number, subscription.synced().boxed()));
                 events.push(subscription.map(move |event| (number, event)).boxed());
             }
             watched.informer.start();
@@ -195,7 +195,7 @@ impl Session {
         self.reporters.shutdown().await;
         // The reader may have closed the pipe.
         drop(self.out.flush());
-        let held: usize = self.watched.iter().map(|watched| watched.informer.lister().count()).sum();
+        let held: usize = self.watched.iter().map(|watched| watched.informer.lister().len()).sum();
         stderr(&self.tally.summary(held));
         future::join_all(self.watched.iter().map(|watched| watched.informer.shutdown())).await;
     }

@@ -40,7 +40,7 @@ pub(super) async fn run(playground: &Playground) -> Result<String, Error> {
     watched.degraded("that it is forbidden", ServerError::is_forbidden).await?;
     let before = watched.events();
     writer.write(30).await;
-    if watched.events() != before || watched.informer.lister().count() == 0 {
+    if watched.events() != before || watched.informer.lister().is_empty() {
         return Err("without permission the cache changes".into());
     }
     somebody.grant().await?;

@@ -129,7 +129,7 @@ async fn agrees_with_kubectl(
         let here = lister.namespace(namespace.as_str());
         let listed = here.sorted();
         let names: Vec<&str> = got.iter().filter_map(|object| object["metadata"]["name"].as_str()).collect();
-        if listed.iter().map(kube_informer::Obj::name).ne(names.iter().copied()) || here.count() != names.len() {
+        if listed.iter().map(kube_informer::Obj::name).ne(names.iter().copied()) || here.len() != names.len() {
             return Err(format!("the lister of {namespace} has {listed:?}, kubectl {names:?}").into());
         }
         let selected = playground.target.kubectl(&[&get[..], &["--selector", SELECTED]].concat()).await?;

@@ -40,7 +40,7 @@ impl Server {
     /// let server = kube_embedded::Server::builder().in_process().start().await?;
     /// let made = server.create(&json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "a"}}))?;
     /// assert_eq!(made["metadata"]["namespace"], "default");
-    /// assert_eq!(server.objects("v1", "ConfigMap")?.count(), 1);
+    /// assert_eq!(server.objects("v1", "ConfigMap")?.len(), 1);
     /// # Ok(())
     /// # }
     /// ```
@@ -261,11 +261,17 @@ impl<'s> Objects<'s> {
 
     /// The number of objects.
     #[must_use]
-    pub fn count(&self) -> usize {
+    pub fn len(&self) -> usize {
         match self.selected_namespace() {
             None => self.cluster.storage.count(&self.kind().storage),
             Some(_) => self.current().len(),
         }
+    }
+
+    /// Whether there are no objects.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
     }
 
     fn kind(&self) -> &Kind {

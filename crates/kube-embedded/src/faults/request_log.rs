@@ -14,7 +14,7 @@ const MAX_REQUESTS: usize = 10_000;
 /// A request that the server has handled.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
-pub struct Seen {
+pub struct LoggedRequest {
     /// The HTTP method.
     pub method: String,
     /// The path.
@@ -49,14 +49,14 @@ pub(crate) struct RequestLog(Arc<Mutex<LogState>>);
 
 #[derive(Debug, Default)]
 struct LogState {
-    requests: VecDeque<Seen>,
+    requests: VecDeque<LoggedRequest>,
     total: u64,
     watches: BTreeMap<u64, OpenWatch>,
     next_watch: u64,
 }
 
 impl RequestLog {
-    pub(crate) fn add(&self, seen: Seen) {
+    pub(crate) fn add(&self, seen: LoggedRequest) {
         let mut state = self.0.lock();
         state.total += 1;
         if state.requests.len() == MAX_REQUESTS {
@@ -65,7 +65,7 @@ impl RequestLog {
         state.requests.push_back(seen);
     }
 
-    pub(crate) fn requests(&self) -> Vec<Seen> {
+    pub(crate) fn requests(&self) -> Vec<LoggedRequest> {
         self.0.lock().requests.iter().cloned().collect()
     }
 

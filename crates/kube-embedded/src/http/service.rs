@@ -24,7 +24,7 @@ use super::status::Status;
 use crate::api::access::{Access, Action, Attributes, RequestAction, User};
 use crate::api::route::{Compression, Refusal, route};
 use crate::cluster::Cluster;
-use crate::faults::request_log::{RequestLog, Seen};
+use crate::faults::request_log::{LoggedRequest, RequestLog};
 use crate::faults::{self, Faults, FaultyBody};
 
 type BoxError = Box<dyn std::error::Error + Send + Sync>;
@@ -104,7 +104,7 @@ where
     let access = shared.access.read().clone();
     let authorization = head.headers.get(AUTHORIZATION).and_then(|value| value.to_str().ok());
     let user = access.authenticate(authorization).and_then(|user| impersonated(&access, user, &head));
-    let seen = Seen {
+    let seen = LoggedRequest {
         method: head.method.to_string(),
         path: head.uri.path().to_owned(),
         query: head.uri.query().unwrap_or_default().to_owned(),
@@ -152,14 +152,14 @@ where
 }
 
 /// Sets the audit id and the date of a response, and logs the request.
-fn finish(shared: &ServerShared, seen: Seen, mut response: Response<Body>) -> Response<Body> {
+fn finish(shared: &ServerShared, seen: LoggedRequest, mut response: Response<Body>) -> Response<Body> {
     let audit_id = HeaderValue::try_from(shared.cluster.rng.uid()).expect("a uuid is a header value");
     response.headers_mut().insert(AUDIT_ID, audit_id);
     response.headers_mut().insert(DATE, shared.cluster.clock.http_date());
     if seen.method == "HEAD" {
         *response.body_mut() = Body::empty();
     }
-    shared.log.add(Seen { code: Some(response.status().as_u16()), ..seen });
+    shared.log.add(LoggedRequest { code: Some(response.status().as_u16()), ..seen });
     response
 }
 

@@ -264,12 +264,12 @@ async fn what_was_there_before_the_cluster_is_brought_to_life_too() {
 async fn a_deployment_of_the_story_that_is_deleted_takes_its_pods_along() {
     let calm = Calm::new().await;
     let named = calm.one();
-    let pods = calm.server.objects("v1", "Pod").unwrap().count();
+    let pods = calm.server.objects("v1", "Pod").unwrap().len();
     let own = calm.pods(&named).len();
     calm.deployments(&named.namespace).delete(&named.name).unwrap();
     tokio::time::sleep(WHILE).await;
     assert_eq!((calm.pods(&named).len(), calm.sets(&named).len()), (0, 0));
-    assert_eq!(calm.server.objects("v1", "Pod").unwrap().count(), pods - own);
+    assert_eq!(calm.server.objects("v1", "Pod").unwrap().len(), pods - own);
     calm.end().await;
 }
 

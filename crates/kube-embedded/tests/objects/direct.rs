@@ -35,9 +35,9 @@ async fn an_object_goes_where_it_says_it_belongs() {
     server.create(&pod("b", "default")).unwrap();
     assert_eq!(server.create(&pod("c", "nowhere")).unwrap_err().message(), "namespaces \"nowhere\" not found");
     let pods = server.objects("v1", "Pod").unwrap();
-    assert_eq!((pods.count(), pods.list().len()), (2, 2));
+    assert_eq!((pods.len(), pods.list().len()), (2, 2));
     let web = pods.namespace("web");
-    assert_eq!(web.count(), 1);
+    assert_eq!(web.len(), 1);
     assert_eq!(web.get("a").unwrap()["metadata"]["namespace"], "web");
     assert_eq!(server.objects("v1", "Nothing").unwrap_err().code(), 404);
 }
@@ -80,7 +80,7 @@ async fn a_load_takes_objects_as_they_are() {
     });
     assert_eq!(server.load(pods).unwrap(), 100);
     let pods = server.objects("v1", "Pod").unwrap().namespace("loaded");
-    assert_eq!(pods.count(), 100);
+    assert_eq!(pods.len(), 100);
     let pod = pods.get("p7").unwrap();
     assert_eq!((&pod["metadata"]["uid"], &pod["status"]["phase"]), (&json!("uid-7"), &json!("Running")));
     assert_eq!(pods.delete_all().unwrap(), 100);
@@ -104,5 +104,5 @@ async fn writes_of_many_threads_all_land() {
         }
     });
     assert_eq!(objects.get("shared").unwrap()["data"].as_object().unwrap().len(), 200);
-    assert_eq!(objects.count(), 201);
+    assert_eq!(objects.len(), 201);
 }

@@ -267,8 +267,8 @@ impl<K> Obj<K> {
         &self.raw
     }
 
-    /// Changes the type parameter only.
-    #[doc(hidden)]
+    /// The same handle with another type: unlike [`view`](Self::view), it does not count a
+    /// reference, and the type need not be decodable.
     #[must_use]
     pub fn cast<V>(self) -> Obj<V> {
         Obj { raw: self.raw, decoded: self.decoded, kind: PhantomData }
@@ -280,15 +280,14 @@ impl<K> Obj<K> {
         Obj { raw: Arc::clone(&self.raw), decoded: OnceLock::from(decoded), kind: PhantomData }
     }
 
-    /// A handle that shares no decoded body with this one, as the store returns them.
-    #[doc(hidden)]
+    /// A handle that shares no decoded body with this one, as each read of a cache returns one. For
+    /// tests and benchmarks of decoding.
     #[must_use]
     pub fn fresh_handle(&self) -> Self {
         Self::new(Arc::clone(&self.raw))
     }
 
-    /// Approximate size in bytes, which bounds queues.
-    #[doc(hidden)]
+    /// The approximate size in bytes, as stored, by which queues of events are bounded.
     #[must_use]
     pub fn weight(&self) -> usize {
         self.raw.weight()

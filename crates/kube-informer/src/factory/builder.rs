@@ -133,7 +133,7 @@ impl FactoryBuilder {
     /// let (maps, nodes) = (factory.informer::<ConfigMap>(), factory.informer::<Node>());
     /// factory.start();
     /// factory.synced().await?; // nodes are cluster-scoped, so the namespace does not apply
-    /// assert_eq!(maps.lister().count(), 1);
+    /// assert_eq!(maps.lister().len(), 1);
     /// # drop(nodes);
     /// # Ok(())
     /// # }

@@ -19,7 +19,7 @@ use crate::object::Object;
 use crate::pipeline::controller::{Clock, Controller, ControllerShared, MaintenanceMode, Parts, Reflect};
 use crate::pipeline::metrics::Reporter;
 use crate::pipeline::processor::CheckPeriod;
-use crate::pipeline::{Bounds, DeltaFifo};
+use crate::pipeline::{DeltaFifo, DeltaFifoBounds};
 use crate::reflector::{self, DefinitionWatch, Intake, ObjectSource, Reflector};
 use crate::store::WatchScope;
 use crate::store::{Ingest, Store};
@@ -47,7 +47,7 @@ use crate::store::{Ingest, Store};
 ///     .build();
 /// maps.start();
 /// maps.synced().await?;
-/// assert_eq!(maps.lister().count(), 2);
+/// assert_eq!(maps.lister().len(), 2);
 /// # Ok(())
 /// # }
 /// ```
@@ -126,7 +126,7 @@ impl<K: Object> InformerBuilder<K> {
     ///
     /// let maps = Informer::<ConfigMap>::builder(client).namespace("kube-system").settings(InformerSettings::default()).start();
     /// maps.synced().await?;
-    /// assert_eq!(maps.lister().count(), 2, "of every namespace");
+    /// assert_eq!(maps.lister().len(), 2, "of every namespace");
     /// # Ok(())
     /// # }
     /// ```
@@ -216,11 +216,9 @@ impl<K: Object> InformerBuilder<K> {
         };
         let shared = Arc::new(ControllerShared::new(settings.scopes));
         let parts = Parts {
-            fifo: DeltaFifo::new(
-                settings.discipline,
-                Bounds::default(),
-                Box::new(move |key| known.state().get(key).is_some()),
-            ),
+            fifo: DeltaFifo::new(settings.discipline, DeltaFifoBounds::default(), move |key| {
+                known.state().get(key).is_some()
+            }),
             store,
             encoder,
             clock,

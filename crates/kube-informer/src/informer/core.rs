@@ -159,10 +159,10 @@ impl Core {
         }
     }
 
-    pub(super) fn shutdown(self: &Arc<Self>) -> BoxFuture<'static, ()> {
+    pub(super) fn shutdown(self: &Arc<Self>) -> impl Future<Output = ()> + Send + use<> {
         self.stop();
         let shared = Arc::clone(&self.shared);
-        Box::pin(async move { shared.all_ended().await })
+        async move { shared.all_ended().await }
     }
 
     pub(crate) fn admit(&self, new_handler: NewHandler) {
@@ -229,10 +229,9 @@ impl Core {
         self.shared.watch_health()
     }
 
-    /// Checks that the last server contact is at most `within` ago.
-    pub(crate) fn synced(self: &Arc<Self>) -> BoxFuture<'static, Result<(), SyncError>> {
+    pub(crate) fn synced(self: &Arc<Self>) -> impl Future<Output = Result<(), SyncError>> + Send + use<> {
         let core = Arc::clone(self);
-        Box::pin(async move {
+        async move {
             let mut health = core.shared.watch_health();
             loop {
                 {
@@ -253,12 +252,15 @@ impl Core {
                     }
                 }
             }
-        })
+        }
     }
 
-    pub(super) fn wait_for(self: &Arc<Self>, version: Version) -> BoxFuture<'static, Result<(), WaitError>> {
+    pub(super) fn wait_for(
+        self: &Arc<Self>,
+        version: Version,
+    ) -> impl Future<Output = Result<(), WaitError>> + Send + use<> {
         let core = Arc::clone(self);
-        Box::pin(async move {
+        async move {
             let mut progress = core.shared.progress();
             let rollbacks = progress.borrow().rollbacks;
             core.follow(&mut progress, |progress| {
@@ -268,16 +270,19 @@ impl Core {
                 progress.version.as_ref().is_some_and(|reached| *reached >= version).then_some(Ok(()))
             })
             .await?
-        })
+        }
     }
 
-    pub(super) fn wait_until(
+    pub(super) fn wait_until<F>(
         self: &Arc<Self>,
         key: ObjectKey,
-        mut test: impl FnMut(Option<&Obj<Untyped>>) -> bool + Send + 'static,
-    ) -> BoxFuture<'static, Result<Option<Obj<Untyped>>, WaitError>> {
+        mut test: F,
+    ) -> impl Future<Output = Result<Option<Obj<Untyped>>, WaitError>> + Send + use<F>
+    where
+        F: FnMut(Option<&Obj<Untyped>>) -> bool + Send + 'static,
+    {
         let core = Arc::clone(self);
-        Box::pin(async move {
+        async move {
             let mut progress = core.shared.progress();
             let mut seen: Option<Option<Arc<Raw>>> = None;
             core.follow(&mut progress, |_| {
@@ -292,7 +297,7 @@ impl Core {
                 test(object.as_ref()).then_some(object)
             })
             .await
-        })
+        }
     }
 
     /// Once the store is complete, calls `look` after every change until it returns a value.

@@ -86,7 +86,7 @@ impl<K: Send + 'static> HandlerBuilder<K> {
     /// let other = serde_json::json!({"metadata": {"labels": {"app": "cache"}}});
     /// server.objects("v1", "ConfigMap")?.patch("a", &other)?;
     /// assert!(matches!(events.next().await, Some(Event::Deleted { state: FinalState::Filtered, .. })));
-    /// assert_eq!(maps.lister().count(), 2, "it is still there");
+    /// assert_eq!(maps.lister().len(), 2, "it is still there");
     /// # Ok(())
     /// # }
     /// ```

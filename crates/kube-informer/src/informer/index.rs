@@ -58,12 +58,13 @@ pub struct Index<K, V> {
 }
 
 impl<K, V: Hash + Eq + Send + Sync + 'static> Index<K, V> {
-    /// Creates an index over the values that a function returns.
+    /// Creates an index of a [`Store`](crate::store::Store) by the values that a function returns.
+    ///
+    /// For the cache of an informer, use [`Informer::index`](crate::Informer::index).
     ///
     /// The function runs once per change of an object. A body that it decodes is shared with the
     /// handlers of that change. Its return value must not borrow from the object: `collect` the
     /// values into a `Vec`.
-    #[doc(hidden)]
     pub fn new<I>(reader: &Reader, function: impl Fn(&Obj<K>) -> I + Send + Sync + 'static) -> Self
     where
         K: Object,
@@ -221,16 +222,21 @@ impl<K, V: Hash + Eq + Send + Sync + 'static> Index<K, V> {
 }
 
 impl<K> Index<K, String> {
-    /// Creates an index by the value of one label. Decodes no bodies.
-    #[doc(hidden)]
+    /// Creates an index of a [`Store`](crate::store::Store) by the value of one label. Decodes no
+    /// bodies.
+    ///
+    /// For the cache of an informer, use
+    /// [`Informer::index_by_label`](crate::Informer::index_by_label).
     pub fn by_label(reader: &Reader, label: impl Into<String>) -> Self {
         let label = label.into();
         Self::over(reader, move |object| object.label(&label).map(str::to_owned).into_iter().collect())
     }
 
-    /// Creates an index by the values at a path; `[*]` selects every array element. Decodes no
-    /// bodies.
-    #[doc(hidden)]
+    /// Creates an index of a [`Store`](crate::store::Store) by the values at a path; `[*]` selects
+    /// every array element. Decodes no bodies.
+    ///
+    /// For the cache of an informer, use
+    /// [`Informer::index_by_path`](crate::Informer::index_by_path).
     pub fn by_path(reader: &Reader, path: FieldPath) -> Self {
         Self::over(reader, move |object| object.values_at(&path))
     }

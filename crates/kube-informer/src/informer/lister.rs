@@ -58,7 +58,9 @@ pub struct Lister<K> {
 }
 
 impl<K> Lister<K> {
-    #[doc(hidden)]
+    /// Creates a lister of a [`Store`].
+    ///
+    /// For the cache of an informer, use [`Informer::lister`](crate::Informer::lister).
     #[must_use]
     pub fn new(reader: Reader) -> Self {
         Self { reader, kind: PhantomData }
@@ -155,8 +157,14 @@ impl<K> Lister<K> {
 
     /// Returns the number of objects.
     #[must_use]
-    pub fn count(&self) -> usize {
+    pub fn len(&self) -> usize {
         self.reader.state().len()
+    }
+
+    /// Returns whether there are no objects.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
     }
 
     /// Returns a snapshot, which can be iterated without a reference count update per object.
@@ -170,7 +178,7 @@ impl<K> Lister<K> {
     /// let snapshot = Lister::fixed([of("web"), of("db")]).snapshot();
     /// // Every iteration returns the same objects.
     /// assert_eq!(snapshot.iter().filter(|object| object.label("app") == Some("web")).count(), 1);
-    /// assert_eq!(snapshot.count(), 2);
+    /// assert_eq!(snapshot.len(), 2);
     /// ```
     #[must_use]
     pub fn snapshot(&self) -> Snapshot<K> {
@@ -200,14 +208,14 @@ impl<K> Lister<K> {
     /// let maps = Informer::<ConfigMap>::builder(client).start();
     /// maps.synced().await?;
     /// let lister = maps.lister();
-    /// assert_eq!(lister.fresh_within(Duration::from_secs(10))?.count(), 1);
+    /// assert_eq!(lister.fresh_within(Duration::from_secs(10))?.len(), 1);
     ///
     /// server.faults().inject(Rule::new(Fault::Disconnect));
     /// server.cut();
     /// tokio::time::sleep(Duration::from_secs(60)).await;
     /// let stale = lister.fresh_within(Duration::from_secs(10)).unwrap_err();
     /// assert!(stale.age > Some(Duration::from_secs(50)));
-    /// assert_eq!(lister.count(), 1, "who does not mind reads what was last known");
+    /// assert_eq!(lister.len(), 1, "who does not mind reads what was last known");
     /// # Ok(())
     /// # }
     /// ```
@@ -303,8 +311,14 @@ impl<K> NamespaceLister<K> {
 
     /// Returns the number of objects in the namespace.
     #[must_use]
-    pub fn count(&self) -> usize {
+    pub fn len(&self) -> usize {
         self.reader.state().namespace_len(&self.namespace)
+    }
+
+    /// Returns whether the namespace has no objects.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
     }
 }
 
@@ -327,7 +341,7 @@ impl<K> Clone for NamespaceLister<K> {
 
 impl<K> fmt::Debug for Lister<K> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Lister").field("objects", &self.count()).finish_non_exhaustive()
+        f.debug_struct("Lister").field("objects", &self.len()).finish_non_exhaustive()
     }
 }
 

@@ -263,8 +263,8 @@ setters! {
     /// # use kube_informer::Informer;
     /// let maps = Informer::<ConfigMap>::builder(client).namespaces(["default", "kube-system"]).start();
     /// maps.synced().await?; // both namespaces are listed
-    /// assert_eq!(maps.lister().count(), 2);
-    /// assert_eq!(maps.lister().namespace("kube-public").count(), 0);
+    /// assert_eq!(maps.lister().len(), 2);
+    /// assert_eq!(maps.lister().namespace("kube-public").len(), 0);
     /// # Ok(())
     /// # }
     /// ```
@@ -325,7 +325,7 @@ setters! {
     ///
     /// let maps = Informer::<ConfigMap>::builder(client).fields(FieldSelector::named("a")).start();
     /// maps.synced().await?;
-    /// assert_eq!(maps.lister().count(), 1);
+    /// assert_eq!(maps.lister().len(), 1);
     /// # Ok(())
     /// # }
     /// ```
@@ -444,7 +444,7 @@ setters! {
     /// # use kube_informer::Informer;
     /// let maps = Informer::<ConfigMap>::builder(client).keep_if(|map| map.label("app") != Some("db")).start();
     /// maps.synced().await?;
-    /// assert_eq!(maps.lister().count(), 1);
+    /// assert_eq!(maps.lister().len(), 1);
     /// # Ok(())
     /// # }
     /// ```
@@ -479,7 +479,7 @@ setters! {
     ///     })
     ///     .start();
     /// maps.synced().await?;
-    /// assert_eq!(maps.lister().count(), 1);
+    /// assert_eq!(maps.lister().len(), 1);
     /// assert_eq!(maps.lister().list()[0].value_at(&"data.ip".parse()?).as_deref(), Some("hidden"));
     /// # Ok(())
     /// # }

@@ -8,7 +8,6 @@ use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 
 use futures_util::Stream;
-use futures_util::future::BoxFuture;
 use tokio::sync::watch;
 
 use super::Core;
@@ -117,9 +116,8 @@ impl<K> Subscription<K> {
     /// # Ok(())
     /// # }
     /// ```
-    #[must_use]
     #[doc(alias("HasSyncedChecker"))]
-    pub fn synced(&self) -> BoxFuture<'static, Result<(), SyncError>> {
+    pub fn synced(&self) -> impl Future<Output = Result<(), SyncError>> + Send + use<K> {
         delivered(&self.mailbox, self.core.clone())
     }
 
@@ -254,8 +252,7 @@ impl Registration {
     /// # Ok(())
     /// # }
     /// ```
-    #[must_use]
-    pub fn synced(&self) -> BoxFuture<'static, Result<(), SyncError>> {
+    pub fn synced(&self) -> impl Future<Output = Result<(), SyncError>> + Send + use<> {
         delivered(&self.mailbox, self.core.clone())
     }
 
@@ -406,10 +403,13 @@ impl fmt::Debug for Registration {
 }
 
 /// Waits until the initial state has been delivered, or cannot be delivered any more.
-fn delivered(mailbox: &Arc<Mailbox>, core: Option<Arc<Core>>) -> BoxFuture<'static, Result<(), SyncError>> {
+fn delivered(
+    mailbox: &Arc<Mailbox>,
+    core: Option<Arc<Core>>,
+) -> impl Future<Output = Result<(), SyncError>> + Send + use<> {
     let mut stage = mailbox.stage();
     let informer = core.map(|core| core.synced());
-    Box::pin(async move {
+    async move {
         let failed = async {
             match informer {
                 Some(synced) => synced.await,
@@ -422,7 +422,7 @@ fn delivered(mailbox: &Arc<Mailbox>, core: Option<Arc<Core>>) -> BoxFuture<'stat
             // `Ok` only means that the cache is full, not that the handler has handled its objects.
             Err(error) = failed => Err(error),
         }
-    })
+    }
 }
 
 async fn initial_delivered(stage: &mut watch::Receiver<Stage>) -> Result<(), SyncError> {

@@ -1,7 +1,5 @@
 //! Waiting for an informer, and its health.
 
-use futures_util::FutureExt as _;
-use futures_util::future::BoxFuture;
 use tokio::sync::watch;
 
 use super::Informer;
@@ -38,7 +36,6 @@ impl<K: Object> Informer<K> {
     /// # Ok(())
     /// # }
     /// ```
-    #[must_use]
     #[doc(alias = "WaitForCacheSync")]
     #[doc(alias(
         "HasSyncedChecker",
@@ -47,7 +44,7 @@ impl<K: Object> Informer<K> {
         "WaitForNamedCacheSync",
         "WaitForNamedCacheSyncWithContext"
     ))]
-    pub fn synced(&self) -> BoxFuture<'static, Result<(), SyncError>> {
+    pub fn synced(&self) -> impl Future<Output = Result<(), SyncError>> + Send + use<K> {
         self.core.synced()
     }
 
@@ -107,8 +104,7 @@ impl<K: Object> Informer<K> {
     /// A version of another resource is reached only when the server reports it, for example with a
     /// bookmark. This may take a minute, or may never happen if this resource does not change at
     /// all. Fails if the server goes back in time meanwhile.
-    #[must_use]
-    pub fn wait_for(&self, version: Version) -> BoxFuture<'static, Result<(), WaitError>> {
+    pub fn wait_for(&self, version: Version) -> impl Future<Output = Result<(), WaitError>> + Send + use<K> {
         self.core.wait_for(version)
     }
 
@@ -141,15 +137,17 @@ impl<K: Object> Informer<K> {
     /// does not exist. Several changes in one batch are observed as one state. To stop waiting when
     /// the object is deleted, let the test pass for `None` too. To wait without a cache, use
     /// [`until()`](crate::one_shot::until()).
-    #[must_use]
     #[doc(alias("UntilWithSync", "PreconditionFunc"))]
-    pub fn wait_until(
+    pub fn wait_until<F>(
         &self,
         key: ObjectKey,
-        mut test: impl FnMut(Option<&Obj<K>>) -> bool + Send + 'static,
-    ) -> BoxFuture<'static, Result<Option<Obj<K>>, WaitError>> {
+        mut test: F,
+    ) -> impl Future<Output = Result<Option<Obj<K>>, WaitError>> + Send + use<K, F>
+    where
+        F: FnMut(Option<&Obj<K>>) -> bool + Send + 'static,
+    {
         let found = self.core.wait_until(key, move |object| test(object.map(Obj::view).as_ref()));
-        found.map(|found| found.map(|object| object.map(Obj::cast))).boxed()
+        async move { Ok(found.await?.map(Obj::cast)) }
     }
 
     /// Returns the current health of the informer.

@@ -137,7 +137,7 @@ where
 
 /// A `DynamicType` without run-time data: only `()`.
 pub trait KnownWhenCompiled: sealed::Sealed {
-    #[doc(hidden)]
+    /// The only value of the type.
     const VALUE: Self;
 }
 

@@ -5,8 +5,7 @@ use std::marker::PhantomData;
 use std::sync::Arc;
 use std::time::Duration;
 
-use futures_util::future::BoxFuture;
-use futures_util::stream::{self, BoxStream, StreamExt};
+use futures_util::stream::{self, BoxStream, Stream, StreamExt};
 use tokio::sync::mpsc;
 use tokio::task::AbortHandle;
 use tokio::time::timeout;
@@ -194,11 +193,10 @@ impl<K: Object> Pager<K> {
     /// # Ok(())
     /// # }
     /// ```
-    #[must_use]
     #[doc(alias("ListWithAlloc", "FullListIfExpired"))]
-    pub fn list(&self) -> BoxFuture<'static, Result<List<K>, ServerError>> {
+    pub fn list(&self) -> impl Future<Output = Result<List<K>, ServerError>> + Send + use<K> {
         let mut pages = self.pages();
-        Box::pin(async move {
+        async move {
             let mut objects = Vec::new();
             while let Some(next) = pages.next().await {
                 match next {
@@ -212,7 +210,7 @@ impl<K: Object> Pager<K> {
             }
             let version = pages.version.take().ok_or_else(|| pages.error(Failure::NoVersion))?;
             Ok(List { objects, version })
-        })
+        }
     }
 
     /// Returns a stream of the objects. Each object is extracted as soon as it arrives: no page is
@@ -225,9 +223,8 @@ impl<K: Object> Pager<K> {
     ///
     /// Panics outside of a tokio runtime if [read-ahead](Self::read_ahead) is enabled.
     #[doc(alias = "EachListItem")]
-    #[must_use]
     #[doc(alias("EachListItemWithAlloc"))]
-    pub fn stream(&self) -> BoxStream<'static, Result<Obj<K>, ServerError>> {
+    pub fn stream(&self) -> impl Stream<Item = Result<Obj<K>, ServerError>> + Send + Unpin + use<K> {
         let objects = stream::unfold(self.pages(), async |mut pages| Some((pages.next().await?, pages)));
         let objects = match self.ahead {
             ReadAhead::Off => objects.boxed(),

@@ -3,7 +3,6 @@
 use std::time::Duration;
 
 use futures_util::StreamExt;
-use futures_util::future::BoxFuture;
 use tokio::time::{Instant, sleep};
 
 use super::pager::{List, Pager};
@@ -62,16 +61,15 @@ use crate::reflector::rng::Rng;
 /// request to the server.
 #[doc(alias = "UntilWithoutRetry")]
 #[doc(alias = "ListWatchUntil")]
-#[must_use]
 #[doc(alias("ConditionFunc", "Until"))]
 pub fn until<K: Object>(
     source: impl ListWatch,
     key: ObjectKey,
     test: impl FnMut(Option<&Obj<K>>) -> bool + Send + 'static,
-) -> BoxFuture<'static, Result<Option<Obj<K>>, ServerError>> {
+) -> impl Future<Output = Result<Option<Obj<K>>, ServerError>> + Send {
     let mut waiting = Waiting { key, test, seen: Seen::Nothing };
     let source = Source::new(source);
-    Box::pin(async move {
+    async move {
         let mut retries = Retries::new();
         loop {
             let list: List<K> = list(&source, &mut retries).await?;
@@ -94,7 +92,7 @@ pub fn until<K: Object>(
                 }
             }
         }
-    })
+    }
 }
 
 async fn list<K: Object>(source: &Source, retries: &mut Retries) -> Result<List<K>, ServerError> {

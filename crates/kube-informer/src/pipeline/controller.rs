@@ -14,7 +14,7 @@ pub(crate) use self::shared::{Alive, ControllerShared, Stop, SyncProgress};
 
 use self::inbox::{Inbox, Slot};
 use self::maintenance::Maintenance;
-use super::delta_fifo::{DeltaFifo, Full};
+use super::delta_fifo::{DeltaFifo, DeltaFifoFull};
 use super::metrics::{Figures, HandlerFigures, Reporter, sum};
 use super::processor::{CheckPeriod, Completeness, Processor};
 use crate::body::BodyEncoder;
@@ -246,7 +246,7 @@ impl Controller {
 
     /// Queues a delta of the controller itself; applies queued deltas if there is no room.
     fn enqueue(&mut self, mut delta: Delta) {
-        while let Err(Full(back)) = self.inbox.push(delta) {
+        while let Err(DeltaFifoFull(back)) = self.inbox.push(delta) {
             delta = back;
             let batch = self.inbox.pop();
             self.apply(batch);

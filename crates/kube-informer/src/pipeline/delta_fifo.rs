@@ -45,17 +45,17 @@ pub enum Discipline {
     Keyed,
 }
 
-/// Limits of a queue. The byte limit may be exceeded by one delta, so that a delta of any size can
-/// pass.
+/// Limits of a [`DeltaFifo`]. The byte limit may be exceeded by one delta, so that a delta of any
+/// size can pass.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Bounds {
+pub struct DeltaFifoBounds {
     /// The maximum number of deltas.
     pub deltas: usize,
     /// The maximum number of bytes, approximately.
     pub bytes: usize,
 }
 
-impl Default for Bounds {
+impl Default for DeltaFifoBounds {
     fn default() -> Self {
         Self { deltas: 2_000, bytes: 16 << 20 }
     }
@@ -67,18 +67,18 @@ impl Default for Bounds {
 /// [`pop`](Self::pop) has made room, so backpressure reaches the server instead of filling memory.
 pub struct DeltaFifo {
     lane: Lane,
-    bounds: Bounds,
+    bounds: DeltaFifoBounds,
     deltas: usize,
     bytes: usize,
     is_known: Known,
 }
 
 /// Whether the store has an object of this key.
-pub type Known = Box<dyn Fn(&ObjectKey) -> bool + Send + Sync>;
+type Known = Box<dyn Fn(&ObjectKey) -> bool + Send + Sync>;
 
-/// The queue is full; returns the delta.
+/// A [`DeltaFifo`] is full; returns the delta.
 #[derive(Debug)]
-pub struct Full(pub Delta);
+pub struct DeltaFifoFull(pub Delta);
 
 enum Lane {
     Ordered(Ordered),
@@ -89,18 +89,22 @@ impl DeltaFifo {
     /// Creates an empty queue. `is_known` looks up a key in the store that the deltas are applied
     /// to; only the keyed discipline calls it.
     #[must_use]
-    pub fn new(discipline: Discipline, bounds: Bounds, is_known: Known) -> Self {
+    pub fn new(
+        discipline: Discipline,
+        bounds: DeltaFifoBounds,
+        is_known: impl Fn(&ObjectKey) -> bool + Send + Sync + 'static,
+    ) -> Self {
         let lane = match discipline {
             Discipline::Ordered => Lane::Ordered(Ordered::default()),
             Discipline::Keyed => Lane::Keyed(Keyed::default()),
         };
-        Self { lane, bounds, deltas: 0, bytes: 0, is_known }
+        Self { lane, bounds, deltas: 0, bytes: 0, is_known: Box::new(is_known) }
     }
 
     /// Queues a delta, or returns it if there is no room.
-    pub fn push(&mut self, delta: Delta) -> Result<(), Full> {
+    pub fn push(&mut self, delta: Delta) -> Result<(), DeltaFifoFull> {
         if !self.has_room() {
-            return Err(Full(delta));
+            return Err(DeltaFifoFull(delta));
         }
         let weight = delta.weight();
         let kept = match &mut self.lane {

@@ -32,7 +32,7 @@ use crate::body::{Obj, Untyped};
 ///     })
 ///     .start();
 /// maps.synced().await?;
-/// assert_eq!(maps.lister().count(), 1);
+/// assert_eq!(maps.lister().len(), 1);
 /// assert!(maps.lister().list()[0].get()?.data.is_none());
 /// # Ok(())
 /// # }

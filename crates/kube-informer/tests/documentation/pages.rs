@@ -79,7 +79,7 @@ impl Source {
             let text = fs::read_to_string(folder.join(room).with_extension("rs")).unwrap();
             public.extend(exported(&text).into_iter().chain(types(&text).into_iter().map(|(name, _)| name)));
         }
-        for advanced in ["Bounds", "DeltaFifo", "Full", "Known"] {
+        for advanced in ["DeltaFifo", "DeltaFifoBounds", "DeltaFifoFull"] {
             public.remove(advanced);
         }
         Self { files: files.iter().map(|file| fs::read_to_string(file).unwrap()).collect(), public }

@@ -195,7 +195,7 @@ async fn the_namespaces_of_a_shared_informer_stay_as_they_are() {
         refused.to_string(),
         "the informer of configmaps is shared, so its namespaces stay as they are: ask the factory for others"
     );
-    assert!(maps.is_synced() && maps.lister().count() == 1);
+    assert!(maps.is_synced() && maps.lister().len() == 1);
 }
 
 #[tokio::test(start_paused = true)]
@@ -214,7 +214,7 @@ async fn namespaces_are_for_kinds_that_are_in_some() {
     factory.start();
     factory.synced().await.unwrap();
     assert_eq!((keys(&nodes), keys(&metadata)), (vec!["n".to_owned()], vec!["n".to_owned()]));
-    assert!(namespaces.lister().count() > 0);
+    assert!(!namespaces.lister().is_empty());
 }
 
 #[tokio::test(start_paused = true)]

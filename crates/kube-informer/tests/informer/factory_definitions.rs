@@ -91,7 +91,7 @@ async fn an_informer_of_a_kind_that_does_not_exist_yet_starts_when_its_definitio
     define(&server, "widgets", "Widget");
     make(&server, "Widget", "a");
     assert!(time_to_sync(&widgets).await < Duration::from_secs(5));
-    assert_eq!(widgets.lister().count(), 1);
+    assert_eq!(widgets.lister().len(), 1);
     assert_eq!(lasting_watches_of(&server, DEFINITIONS).await, 1, "gadgets are still waited for");
     define(&server, "gadgets", "Gadget");
     assert!(time_to_sync(&gadgets).await < Duration::from_secs(5));
@@ -164,7 +164,7 @@ async fn an_informer_rests_when_its_definition_goes_and_goes_on_when_it_comes_ba
     undefine(&server, "widgets");
     tokio::time::sleep(HOUR).await;
     drained(&handler).await;
-    assert_eq!((widgets.lister().count(), recorder.objects().len()), (0, 0));
+    assert_eq!((widgets.lister().len(), recorder.objects().len()), (0, 0));
     requests_for(&server, "/widgets");
     tokio::time::sleep(HOUR).await;
     assert!(requests_for(&server, "/widgets") <= 13, "it rests");

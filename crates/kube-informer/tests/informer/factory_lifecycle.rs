@@ -86,7 +86,7 @@ async fn an_informer_stops_when_its_last_user_drops_it_and_starts_again_when_ask
     let lister = factory.informer::<ConfigMap>().lister();
     let maps = factory.informer::<ConfigMap>();
     maps.synced().await.unwrap();
-    assert_eq!((server.watches().len(), lister.count()), (2, 1));
+    assert_eq!((server.watches().len(), lister.len()), (2, 1));
     drop(maps);
     tokio::time::sleep(Duration::from_secs(60)).await;
     assert_eq!(server.watches().len(), 2, "a lister is a user");
@@ -96,7 +96,7 @@ async fn an_informer_stops_when_its_last_user_drops_it_and_starts_again_when_ask
     put(&server, "default", "b", "1");
     let maps = factory.informer::<ConfigMap>();
     maps.synced().await.unwrap();
-    assert_eq!((server.watches().len(), maps.lister().count()), (2, 2));
+    assert_eq!((server.watches().len(), maps.lister().len()), (2, 2));
 }
 
 #[tokio::test(start_paused = true)]
@@ -111,7 +111,7 @@ async fn an_informer_that_one_user_has_shut_down_is_made_anew_for_the_next() {
     let again = factory.informer::<ConfigMap>();
     again.synced().await.unwrap();
     assert!(matches!(maps.synced().await, Err(SyncError::Stopped)));
-    assert_eq!((server.watches().len(), again.lister().count()), (1, 1));
+    assert_eq!((server.watches().len(), again.lister().len()), (1, 1));
 }
 
 #[tokio::test(start_paused = true)]
@@ -190,7 +190,7 @@ async fn shutdown_leaves_no_task_and_no_connection_of_any_informer() {
     tokio::join!(shutdown, factory.shutdown());
     assert_eq!((tasks(), server.watches().len()), (before, 0));
     assert!(stream.next().await.is_none());
-    assert_eq!(maps.lister().count(), 1, "what is in a cache can still be read");
+    assert_eq!(maps.lister().len(), 1, "what is in a cache can still be read");
     // A shutdown is final.
     factory.start();
     assert!(matches!(factory.informer::<Pod>().synced().await, Err(SyncError::Stopped)));

@@ -23,7 +23,7 @@ async fn a_name_as_a_person_types_it_leads_to_the_one_informer_of_the_resource()
     let maps = factory.informer_named("cm").await.unwrap();
     let same = factory.informer_named("ConfigMap").await.unwrap();
     maps.synced().await.unwrap();
-    assert_eq!((maps.lister().count(), same.lister().count(), server.watches().len()), (1, 1, 1));
+    assert_eq!((maps.lister().len(), same.lister().len(), server.watches().len()), (1, 1, 1));
     for name in ["deploy", "deployments.apps", "Deployment", "deployments.v1.apps"] {
         assert_eq!(found(&factory, name).await, "apps/v1 Deployment deployments");
     }
@@ -59,7 +59,7 @@ async fn discovery_knows_which_kinds_are_in_namespaces() {
     factory.start();
     let (nodes, maps) = (factory.informer_named("no").await.unwrap(), factory.informer_named("cm").await.unwrap());
     factory.synced().await.unwrap();
-    assert_eq!(nodes.lister().count(), 1);
+    assert_eq!(nodes.lister().len(), 1);
     assert!(server.watches().iter().any(|watch| watch.path.ends_with("/namespaces/default/configmaps")));
     drop(maps);
 }

@@ -24,7 +24,7 @@ async fn it_lists_once_then_watches_and_reads_never_reach_the_server() {
     let before = server.request_count();
     let (lister, by_value) = (maps.lister(), maps.index_by_label("value"));
     for _ in 0..100 {
-        assert_eq!((lister.count(), lister.list().len(), by_value.count("1")), (2, 2, 2));
+        assert_eq!((lister.len(), lister.list().len(), by_value.count("1")), (2, 2, 2));
         assert!(lister.get(&key("default", "b")).is_some());
     }
     assert_eq!(server.request_count(), before);
@@ -82,7 +82,7 @@ async fn every_read_is_a_consistent_snapshot() {
                 assert!(by_value.get(value).iter().all(|map| map.label("value") == Some(value)));
             }
             let all = lister.snapshot();
-            assert_eq!(all.iter().count(), all.count());
+            assert_eq!(all.iter().count(), all.len());
         }
     });
     maps.start();
@@ -280,7 +280,7 @@ async fn an_object_that_does_not_fit_its_type_stops_nothing() {
     let broken = picky.index(|map: &Obj<Picky>| map.get().ok().map(|map| map.data.value));
     picky.synced().await.unwrap();
     assert!(picky.lister().get(&key("default", "bad")).unwrap().get().is_err());
-    assert_eq!((picky.lister().count(), broken.values().len()), (2, 0));
+    assert_eq!((picky.lister().len(), broken.values().len()), (2, 0));
     remove(&server, "default", "bad");
     picky.wait_until(key("default", "bad"), |map| map.is_none()).await.unwrap();
     assert_eq!(cached(&maps), truth(&server));
@@ -393,7 +393,7 @@ async fn dropping_the_last_handle_stops_everything() {
         maps.lister()
     };
     let version = put(&server, "default", "b", "1");
-    while lister.count() < 2 {
+    while lister.len() < 2 {
         tokio::task::yield_now().await;
     }
     assert_eq!(server.watches().len(), 1, "a lister alone keeps it alive");
@@ -422,7 +422,7 @@ async fn shutdown_leaves_no_task_and_no_connection() {
     assert!(stream.next().await.is_none());
     assert!(matches!(maps.synced().await, Err(SyncError::Stopped)));
     assert_eq!(maps.wait_for(kube_informer::Version::from(u64::MAX)).await, Err(WaitError::Stopped));
-    assert_eq!(maps.lister().count(), 1, "what is in the cache can still be read");
+    assert_eq!(maps.lister().len(), 1, "what is in the cache can still be read");
 }
 
 /// Typed, dynamic, or with a user-defined struct.

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use crate::support::{EventRecorder, client, drained, key, line, put, remove, server, truth};
-use futures_util::StreamExt as _;
+use futures_util::{FutureExt as _, StreamExt as _};
 use k8s_openapi::api::core::v1::ConfigMap;
 use kube_embedded::Server;
 use kube_informer::pipeline::{Backlog, Overflow};
@@ -293,8 +293,8 @@ async fn everybody_who_waits_for_the_sync_is_woken() {
     let server = server().await;
     let maps = informer(&server);
     let handler = maps.on_event(|_| {});
-    let waiters: Vec<_> =
-        (0..50).map(|nth| tokio::spawn(if nth % 2 == 0 { maps.synced() } else { handler.synced() })).collect();
+    let synced = |nth| if nth % 2 == 0 { maps.synced().boxed() } else { handler.synced().boxed() };
+    let waiters: Vec<_> = (0..50).map(|nth| tokio::spawn(synced(nth))).collect();
     tokio::time::sleep(Duration::from_secs(60)).await;
     assert!(waiters.iter().all(|waiter| !waiter.is_finished()), "it has not been started");
     maps.start();

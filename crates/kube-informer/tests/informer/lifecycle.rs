@@ -56,7 +56,7 @@ async fn a_set_of_namespaces_is_one_cache_and_can_change_while_it_runs() {
     maps.set_namespaces([] as [&str; 0]).unwrap();
     maps.synced().await.unwrap();
     drained(&handler).await;
-    assert_eq!((maps.lister().count(), server.watches().len()), (0, 0));
+    assert_eq!((maps.lister().len(), server.watches().len()), (0, 0));
     recorder.objects();
 }
 
@@ -95,7 +95,7 @@ async fn everything_may_become_a_few_namespaces() {
     put(&server, "default", "a", "1");
     let maps = Informer::<ConfigMap>::builder(client(&server)).start();
     maps.synced().await.unwrap();
-    assert_eq!(maps.lister().count(), 2);
+    assert_eq!(maps.lister().len(), 2);
     maps.set_namespaces(["one"]).unwrap();
     maps.synced().await.unwrap();
     assert_eq!(keys(&maps), ["one/a"]);
@@ -226,7 +226,7 @@ async fn metadata_alone_is_asked_for_where_the_type_says_so() {
     assert!(!String::from_utf8_lossy(&map.json()).contains("\"data\""));
     let same = Informer::<MetadataOnly<ConfigMap>>::builder_for(client(&server), ConfigMap::resource()).start();
     same.synced().await.unwrap();
-    assert_eq!(same.lister().count(), 1);
+    assert_eq!(same.lister().len(), 1);
 }
 
 #[tokio::test(start_paused = true)]
@@ -270,7 +270,7 @@ async fn health_tells_what_is_wrong_and_when_it_is_tried_again() {
     assert!(maps.lister().fresh_within(Duration::from_secs(1000)).is_ok());
     server.accept().await;
     changes.wait_for(|health| matches!(health.condition, Condition::Synced)).await.unwrap();
-    assert_eq!(maps.lister().fresh_within(Duration::from_secs(10)).unwrap().count(), 1);
+    assert_eq!(maps.lister().fresh_within(Duration::from_secs(10)).unwrap().len(), 1);
     maps.shutdown().await;
     assert!(matches!(maps.health().condition, Condition::Stopped));
 }

@@ -6,7 +6,6 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use crate::support::{client, key, put, remove, server};
-use futures_util::future::BoxFuture;
 use k8s_openapi::api::core::v1::ConfigMap;
 use kube_embedded::faults::{Fault, Rule};
 use kube_embedded::{Server, Verb};
@@ -14,10 +13,13 @@ use kube_informer::client::{ApiListWatch, ServerError};
 use kube_informer::one_shot::until;
 use kube_informer::{Informer, Obj};
 
-type Found = BoxFuture<'static, Result<Option<Obj<ConfigMap>>, ServerError>>;
+type Found = Result<Option<Obj<ConfigMap>>, ServerError>;
 
 /// Waits until the map `default/a` has this value; records the states passed to the condition.
-fn until_value(server: &Server, value: Option<&'static str>) -> (Found, Arc<Mutex<Vec<String>>>) {
+fn until_value(
+    server: &Server,
+    value: Option<&'static str>,
+) -> (impl Future<Output = Found> + Send + use<>, Arc<Mutex<Vec<String>>>) {
     let observed: Arc<Mutex<Vec<String>>> = Arc::default();
     let notes = Arc::clone(&observed);
     let wanted = key("default", "a");

@@ -82,7 +82,7 @@ async fn a_kind_that_the_table_does_not_know_is_asked_for_as_json() {
     let (client, seen) = client(&server);
     let maps = Informer::<DynamicObject>::builder_for(client, resource).wire(Wire::Protobuf).start();
     maps.synced().await.unwrap();
-    assert_eq!(maps.lister().count(), 1);
+    assert_eq!(maps.lister().len(), 1);
     assert!(seen.lock().unwrap().iter().all(|answer| answer.starts_with("application/json")));
 }
 

@@ -11,7 +11,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use k8s_openapi::api::core::v1::ConfigMap;
 use kube::Client;
-use kube_embedded::{Seen, Server, Verb};
+use kube_embedded::{LoggedRequest, Server, Verb};
 use kube_informer::body::{Arrival, BodyEncoder, BodyEncoderSettings};
 use kube_informer::client::{ApiListWatch, ListWatch, ServerError};
 use kube_informer::reflector::{DeltaSink, ObjectSource, Reflector, ReflectorSettings, ReflectorStatus, SinkClosed};
@@ -198,7 +198,7 @@ impl Rig {
     }
 
     /// The requests for config maps.
-    pub(crate) fn requests(&self) -> Vec<Seen> {
+    pub(crate) fn requests(&self) -> Vec<LoggedRequest> {
         let requests = self.server.requests();
         requests.into_iter().filter(|seen| seen.path.ends_with("/configmaps")).collect()
     }
@@ -238,7 +238,7 @@ impl Rig {
                 Event::Deleted { .. } => assert!(alive.remove(&key).is_some(), "deleted but not there: {key}"),
             }
         }
-        assert_eq!(alive.len(), fold.lister.count(), "the delivered state is the cached one");
+        assert_eq!(alive.len(), fold.lister.len(), "the delivered state is the cached one");
     }
 
     /// Every event and every request, with its time.
@@ -272,7 +272,7 @@ pub(crate) fn map(name: &str) -> Value {
     json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name}, "data": {"value": "0"}})
 }
 
-pub(crate) fn kind_of(seen: &Seen) -> &'static str {
+pub(crate) fn kind_of(seen: &LoggedRequest) -> &'static str {
     match seen.verb {
         Some(Verb::Watch) if seen.query.contains("sendInitialEvents=true") => "stream",
         Some(Verb::Watch) => "watch",

@@ -2,7 +2,7 @@
 
 use crate::objects::{begun, changed, deleted, ended, list, listed};
 use kube_informer::Version;
-use kube_informer::pipeline::{Bounds, DeltaFifo, Discipline, Full};
+use kube_informer::pipeline::{DeltaFifo, DeltaFifoBounds, DeltaFifoFull, Discipline};
 use kube_informer::store::{Delta, MAX_BATCH, WatchScope};
 
 const BOTH: [Discipline; 2] = [Discipline::Ordered, Discipline::Keyed];
@@ -12,8 +12,8 @@ fn queue(discipline: Discipline) -> DeltaFifo {
 }
 
 fn queue_knowing(discipline: Discipline, known: &'static [&'static str]) -> DeltaFifo {
-    let bounds = Bounds { deltas: 10_000, bytes: usize::MAX };
-    DeltaFifo::new(discipline, bounds, Box::new(move |key| known.contains(&key.as_str())))
+    let bounds = DeltaFifoBounds { deltas: 10_000, bytes: usize::MAX };
+    DeltaFifo::new(discipline, bounds, move |key| known.contains(&key.as_str()))
 }
 
 fn push(queue: &mut DeltaFifo, deltas: impl IntoIterator<Item = Delta>) {
@@ -194,10 +194,10 @@ fn a_batch_is_no_larger_than_it_may_be() {
 #[test]
 fn a_full_queue_hands_the_delta_back_until_there_is_room() {
     for discipline in BOTH {
-        let mut queue = DeltaFifo::new(discipline, Bounds { deltas: 2, bytes: usize::MAX }, Box::new(|_| true));
+        let mut queue = DeltaFifo::new(discipline, DeltaFifoBounds { deltas: 2, bytes: usize::MAX }, |_| true);
         push(&mut queue, [changed("a", 1), changed("b", 2)]);
         assert!(!queue.has_room());
-        let Err(Full(back)) = queue.push(changed("c", 3)) else { panic!("taken by a full queue") };
+        let Err(DeltaFifoFull(back)) = queue.push(changed("c", 3)) else { panic!("taken by a full queue") };
         assert_eq!(word(&back), "c3");
         assert_eq!(batch(&mut queue), "a1 b2");
         queue.push(back).expect("there is room again");
@@ -207,7 +207,7 @@ fn a_full_queue_hands_the_delta_back_until_there_is_room() {
 #[test]
 fn bytes_fill_a_queue_as_well_but_never_an_empty_one() {
     for discipline in BOTH {
-        let mut queue = DeltaFifo::new(discipline, Bounds { deltas: 100, bytes: 10 }, Box::new(|_| true));
+        let mut queue = DeltaFifo::new(discipline, DeltaFifoBounds { deltas: 100, bytes: 10 }, |_| true);
         push(&mut queue, [changed("a", 1)]);
         assert!(queue.bytes() > 10);
         assert!(queue.push(changed("b", 2)).is_err());

@@ -8,7 +8,7 @@ use crate::objects::{
     went_back,
 };
 use kube_informer::body::{BodyEncoder, BodyEncoderSettings};
-use kube_informer::pipeline::{Bounds, DeltaFifo, Discipline};
+use kube_informer::pipeline::{DeltaFifo, DeltaFifoBounds, Discipline};
 use kube_informer::store::{Delta, History, Ingest, Relist, Store, Verdict};
 use kube_informer::{ObjectKey, Version};
 use serde_json::json;
@@ -249,7 +249,7 @@ fn a_resync_does_not_tell_what_has_not_been_told() {
 fn a_queued_update_wins_over_a_resync() {
     for discipline in [Discipline::Ordered, Discipline::Keyed] {
         let mut store = store_of(5, &[("a", 1)]);
-        let mut queue = DeltaFifo::new(discipline, Bounds::default(), Box::new(|_| true));
+        let mut queue = DeltaFifo::new(discipline, DeltaFifoBounds::default(), |_| true);
         queue.push(Delta::Resync { except: Vec::new() }).unwrap();
         queue.push(changed("a", 6)).unwrap();
         assert!(described(store.apply(queue.pop())).is_empty());
@@ -271,8 +271,8 @@ fn an_object_that_was_only_queued_is_deleted_once_if_the_list_lacks_it() {
         for before in &before {
             let mut store = Store::default();
             let known = store.reader();
-            let known = Box::new(move |key: &ObjectKey| known.get(key).is_some());
-            let mut queue = DeltaFifo::new(discipline, Bounds::default(), known);
+            let known = move |key: &ObjectKey| known.get(key).is_some();
+            let mut queue = DeltaFifo::new(discipline, DeltaFifoBounds::default(), known);
             for delta in before.iter().cloned().chain(list(9, &[("b", 5)])) {
                 queue.push(delta).unwrap();
             }

@@ -200,7 +200,7 @@ fn a_value_whose_comparison_panics_takes_down_nothing_but_its_index() {
         Index::new(&store.reader(), |object: &Obj<Ips>| ips(object).into_iter().map(Odd).collect::<Vec<_>>());
     drop(store.apply([with_ips("a", 1, &["odd"]), with_ips("b", 2, &["odd"]), with_ips("c", 3, &["even"])]));
     assert_eq!(sorted(index.keys(&Odd("even".to_owned()))), ["c"]);
-    assert_eq!(Lister::<Untyped>::new(store.reader()).count(), 3);
+    assert_eq!(Lister::<Untyped>::new(store.reader()).len(), 3);
 }
 
 #[test]

@@ -23,7 +23,7 @@ fn fixed() -> Lister<Untyped> {
 #[test]
 fn a_fixed_lister_has_what_it_was_given() {
     let lister = fixed();
-    assert_eq!((lister.count(), lister.list().len(), lister.keys().len()), (4, 4, 4));
+    assert_eq!((lister.len(), lister.list().len(), lister.keys().len()), (4, 4, 4));
     assert_eq!(
         lister.get(&ObjectKey::namespaced("a", "x")).map(|object| object.version().to_string()).as_deref(),
         Some("3")
@@ -42,11 +42,11 @@ fn a_namespace_lister_sees_its_namespace_only() {
     let lister = fixed();
     let a = lister.namespace("a");
     assert_eq!(names(&a.sorted()), ["a/x", "a/y"]);
-    assert_eq!((a.count(), a.list().len(), a.keys().len()), (2, 2, 2));
+    assert_eq!((a.len(), a.list().len(), a.keys().len()), (2, 2, 2));
     assert!(a.get("x").is_some() && a.get("z").is_none());
     assert_eq!(names(&a.select(&"app=web".parse().unwrap())), ["a/x"]);
     assert_eq!(names(&lister.namespace("").list()), ["z"]);
-    assert_eq!((lister.namespace("none").count(), lister.namespace("none").list().len()), (0, 0));
+    assert_eq!((lister.namespace("none").len(), lister.namespace("none").list().len()), (0, 0));
 }
 
 #[test]

@@ -51,7 +51,7 @@ pub(crate) async fn run(
     let mut reporters = tokio::task::JoinSet::new();
     reporters.spawn(progress::run(name.clone(), watched.informer.clone()));
     reporters.spawn(health_report::run(name.clone(), watched.informer.clone()));
-    let mut synced = events_synced.fuse();
+    let mut synced = std::pin::pin!(events_synced.fuse());
     let mut table = Table {
         grid,
         question,

@@ -8,7 +8,7 @@ use std::io::{BufRead as _, BufReader, Lines};
 use std::process::{Child, ChildStdout, Command, Output, Stdio};
 
 use kube_embedded::access::Access;
-use kube_embedded::{Builder, Server};
+use kube_embedded::{Server, ServerBuilder};
 use serde_json::{Value, json};
 use tokio::runtime::Runtime;
 
@@ -23,7 +23,7 @@ impl Rig {
         Self::with(|builder| builder)
     }
 
-    pub(crate) fn with(change: impl FnOnce(Builder) -> Builder) -> Self {
+    pub(crate) fn with(change: impl FnOnce(ServerBuilder) -> ServerBuilder) -> Self {
         let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().expect("a runtime");
         let server = runtime.block_on(change(Server::builder().seed(1)).start()).expect("a server");
         Self { server, runtime }

@@ -131,7 +131,7 @@ async fn soak(options: &Options) -> Result<Soaked, Error> {
     let began = Instant::now();
     let until = began + options.time;
     let all = Arc::clone(&watched);
-    let objects = move || all.iter().map(|one| one.informer.lister().count()).sum();
+    let objects = move || all.iter().map(|one| one.informer.lister().len()).sum();
     let recorder = Recorder::start(runtime.clone(), at_first.connections, objects, options.time);
     let trouble = tokio::spawn(troubles.clone().make(host.clone(), options.trouble, until));
     let rotating = tokio::spawn(rotate(Arc::clone(&watched), counts.clone(), until));
@@ -495,7 +495,7 @@ fn at_work(
         at: 0.0,
         resident: mean(|sample| sample.resident),
         heap: mean(|sample| sample.heap),
-        objects: watched.iter().map(|one| one.informer.lister().count()).sum(),
+        objects: watched.iter().map(|one| one.informer.lister().len()).sum(),
         writes: to.2.writes,
         events: counts.events.load(Ordering::Relaxed),
         lag_median,

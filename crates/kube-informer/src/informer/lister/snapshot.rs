@@ -94,8 +94,14 @@ impl<K> Snapshot<K> {
 
     /// Returns the number of objects.
     #[must_use]
-    pub fn count(&self) -> usize {
+    pub fn len(&self) -> usize {
         self.state.len()
+    }
+
+    /// Returns whether there are no objects.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
     }
 
     /// The resource version of the cache; `None` until the first list is complete.

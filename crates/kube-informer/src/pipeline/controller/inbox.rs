@@ -6,7 +6,7 @@ use parking_lot::Mutex;
 use tokio::sync::Notify;
 use tokio::sync::futures::Notified;
 
-use crate::pipeline::{DeltaFifo, Full};
+use crate::pipeline::{DeltaFifo, DeltaFifoFull};
 use crate::reflector::{DeltaSink, SinkClosed};
 use crate::store::Delta;
 
@@ -34,7 +34,7 @@ impl Inbox {
     }
 
     /// Queues a delta of the controller itself, or returns it if there is no room.
-    pub(super) fn push(&self, delta: Delta) -> Result<(), Full> {
+    pub(super) fn push(&self, delta: Delta) -> Result<(), DeltaFifoFull> {
         self.fifo.lock().push(delta)
     }
 
@@ -55,7 +55,7 @@ impl Inbox {
 pub(super) struct Slot(pub(super) Arc<Inbox>);
 
 impl Slot {
-    fn push(&self, delta: Delta) -> Result<(), Full> {
+    fn push(&self, delta: Delta) -> Result<(), DeltaFifoFull> {
         self.0.push(delta)?;
         self.0.filled.notify_one();
         Ok(())
@@ -65,7 +65,7 @@ impl Slot {
 impl DeltaSink for Slot {
     async fn accept(&mut self, delta: Delta) -> Result<(), SinkClosed> {
         let mut tried = self.push(delta);
-        while let Err(Full(delta)) = tried {
+        while let Err(DeltaFifoFull(delta)) = tried {
             let mut room = std::pin::pin!(self.0.room.notified());
             // Registered before the retry, so that room made in between is not missed.
             room.as_mut().enable();

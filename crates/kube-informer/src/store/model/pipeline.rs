@@ -16,7 +16,7 @@ use crate::object::ObjectKey;
 use crate::object::Selector;
 use crate::object::Uid;
 use crate::object::Version;
-use crate::pipeline::{Bounds, DeltaFifo, Discipline, Full};
+use crate::pipeline::{DeltaFifo, DeltaFifoBounds, DeltaFifoFull, Discipline};
 use crate::store::{Delta, History, WatchScope};
 use crate::store::{Event, FinalState, Origin};
 use crate::store::{Ingest, Reader, Store, StoreEntry, StoreState};
@@ -54,8 +54,8 @@ impl Pipeline {
         let ingest = if filters { Ingest::default().keep_if(passes) } else { Ingest::default() };
         let store = Store::seeded(ingest, 0);
         let (reader, known) = (store.reader(), store.reader());
-        let bounds = Bounds { deltas: rng.between(2, 30) as usize, bytes: rng.between(500, 20_000) as usize };
-        let queue = DeltaFifo::new(discipline, bounds, Box::new(move |key| known.get(key).is_some()));
+        let bounds = DeltaFifoBounds { deltas: rng.between(2, 30) as usize, bytes: rng.between(500, 20_000) as usize };
+        let queue = DeltaFifo::new(discipline, bounds, move |key| known.get(key).is_some());
         Self {
             queue,
             store,
@@ -79,7 +79,7 @@ impl Pipeline {
     pub(super) fn push(&mut self, deltas: &[Delta], rng: &mut Rng) -> Result<(), String> {
         for delta in deltas {
             let mut delta = delta.clone();
-            while let Err(Full(back)) = self.queue.push(delta) {
+            while let Err(DeltaFifoFull(back)) = self.queue.push(delta) {
                 delta = back;
                 self.consume(rng)?;
             }
@@ -249,7 +249,7 @@ impl Pipeline {
         let lister = Lister::<Untyped>::new(self.reader.clone());
         let snapshot = lister.snapshot();
         let all = lister.sorted();
-        ensure(lister.count() == all.len() && lister.keys().len() == all.len(), || "miscounted".to_owned())?;
+        ensure(lister.len() == all.len() && lister.keys().len() == all.len(), || "miscounted".to_owned())?;
         for (app, selector) in &self.selectors {
             let of_app = all.iter().filter(|object| object.label("app") == Some(*app));
             let expected = sorted(ids(of_app));
