@@ -354,6 +354,7 @@ impl Simulation {
         let (kind, delay) = (self.rng.random_range(0..4), Duration::from_millis(self.rng.random_range(0..3_000)));
         self.log(format!("add a handler of kind {kind}, {backlog:?}"));
         let recorder = EventRecorder::default();
+        recorder.objects_may_return();
         self.added += 1;
         if self.backup.is_some() {
             recorder.server_may_go_back();

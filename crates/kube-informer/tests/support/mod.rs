@@ -101,6 +101,11 @@ impl EventRecorder {
         self.0.lock().unwrap().order.allow_going_back();
     }
 
+    /// Allows deleted objects to return unchanged, if the informer's namespaces change.
+    pub fn objects_may_return(&self) {
+        self.0.lock().unwrap().order.allow_unchanged_returns();
+    }
+
     /// Returns the events recorded since the last call.
     pub fn take(&self) -> Vec<String> {
         std::mem::take(&mut self.0.lock().unwrap().lines)
