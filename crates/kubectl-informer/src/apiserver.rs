@@ -13,7 +13,10 @@ use kube_embedded::Server;
 use kube_embedded::pretend::{Pretend, Size};
 
 use crate::args::Apiserver;
+use crate::document::Document;
 use crate::failure::Failure;
+use crate::output::Output;
+use crate::paint::When;
 use crate::stderr::stderr;
 use crate::{manifests, signals};
 
@@ -80,8 +83,8 @@ async fn fill(args: &Apiserver, server: &Server) -> Result<Option<Pretend>, Fail
 /// Prints the kubeconfig, or writes it atomically (temporary file and rename).
 fn publish_kubeconfig(kubeconfig: &str, file: Option<&Path>) -> Result<(), Failure> {
     let Some(file) = file else {
-        let mut out = std::io::stdout().lock();
-        out.write_all(kubeconfig.as_bytes())?;
+        let mut out = Output::new(When::Never);
+        out.document(&Document::own(kubeconfig.to_owned()))?;
         return Ok(out.flush()?);
     };
     let mut name = file.file_name().unwrap_or_default().to_owned();

@@ -4,6 +4,7 @@ use serde_json::Value;
 
 use crate::diff::{Difference, diff, is_time, path_text};
 use crate::mask::Secrets;
+use crate::terminal_text::visible;
 
 /// Maximum number of differences named in a summary; the others are only counted.
 const MAX_NAMED: usize = 3;
@@ -148,10 +149,10 @@ fn condition<'v>(object: &'v Value, kind: &str) -> Option<&'v str> {
 }
 
 fn cut(text: &str, longest: usize) -> String {
-    let text = text.replace(['\n', '\r', '\t', '\x1b'], " ");
+    let text = visible(text);
     match text.char_indices().nth(longest) {
         Some((end, _)) => format!("{}…", &text[..end]),
-        None => text,
+        None => text.into_owned(),
     }
 }
 

@@ -29,6 +29,7 @@ use crate::output::{Output, OutputKind};
 use crate::paint::Tone;
 use crate::screen::{Area, Screen};
 use crate::stderr::stderr;
+use crate::styled_line::StyledLine;
 use crate::watch::{Watched, seconds};
 use crate::{signals, span};
 use board::Row;
@@ -220,22 +221,22 @@ impl Show {
             out.flush()?;
             return Ok(());
         }
-        let (paint, mut lines) = (out.paint, self.header(out));
-        lines.push(String::new());
+        let mut lines = self.header();
+        lines.push(StyledLine::default());
         let room = Area::now().height.saturating_sub(lines.len() + 2);
         let latest = self.events.iter().skip(self.events.len().saturating_sub(room));
-        lines.extend(latest.map(|(number, event)| self.style.line(paint, &self.watched[*number].kind, event)));
+        lines.extend(latest.map(|(number, event)| self.style.line(&self.watched[*number].kind, event)));
         self.screen.draw(out, &lines)?;
         Ok(())
     }
 
-    fn header(&self, out: &Output) -> Vec<String> {
+    fn header(&self) -> Vec<StyledLine> {
         let mut lines = Vec::with_capacity(HEADER + self.rows.len() + 2);
-        let title = out.paint.text(Tone::Strong, "kubectl-informer demo");
-        lines.push(format!("{title}  {}  {}", self.title, span::clock(self.began.elapsed())));
-        lines.push(out.paint.text(Tone::Quiet, &self.hint));
-        lines.push(String::new());
-        lines.extend(board::lines(out.paint, &self.rows));
+        let title = StyledLine::default().toned(Tone::Strong, "kubectl-informer demo");
+        lines.push(title.plain(&format!("  {}  {}", self.title, span::clock(self.began.elapsed()))));
+        lines.push(StyledLine::default().toned(Tone::Quiet, &self.hint));
+        lines.push(StyledLine::default());
+        lines.extend(board::lines(&self.rows));
         lines
     }
 
@@ -250,8 +251,8 @@ impl Show {
             self.draw(out)?;
             self.screen.leave(out)?;
         } else {
-            for line in board::lines(out.paint, &self.rows) {
-                out.line(&line)?;
+            for line in board::lines(&self.rows) {
+                out.styled(&line)?;
             }
         }
         let crate::watch::Tally { added, updated, deleted, .. } = self.tally;

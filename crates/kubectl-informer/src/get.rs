@@ -19,6 +19,7 @@ use by::Lookup;
 
 use crate::args::{Get, GetForm};
 use crate::connection::Connected;
+use crate::document::Document;
 use crate::failure::Failure;
 use crate::filter::Filter;
 use crate::kinds::{self, singular_name};
@@ -27,7 +28,7 @@ use crate::mask::Secrets;
 use crate::output::Output;
 use crate::stderr::stderr;
 use crate::watch::{Watched, health_report, select};
-use crate::{progress, yaml};
+use crate::progress;
 use grid::{Grid, TableOptions};
 
 pub(crate) async fn run(args: Get) -> Result<(), Failure> {
@@ -140,11 +141,11 @@ fn show_objects(args: &Get, kind: &Served, found: &[Obj<Value>], out: &mut Outpu
         (1, 1) => objects.remove(0),
         _ => json!({"apiVersion": "v1", "kind": "List", "metadata": {"resourceVersion": ""}, "items": objects}),
     };
-    if args.output == GetForm::Yaml {
-        out.write(&yaml::write(&whole).map_err(Failure::Other)?)?;
-    } else {
-        out.line(&serde_json::to_string_pretty(&whole).map_err(|error| Failure::Other(error.to_string()))?)?;
-    }
+    let document = match args.output {
+        GetForm::Yaml => Document::yaml(&whole)?,
+        _ => Document::indented_json(&whole),
+    };
+    out.document(&document)?;
     Ok(())
 }
 

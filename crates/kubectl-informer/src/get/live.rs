@@ -12,8 +12,9 @@ use super::{Query, Rank};
 use crate::args::Get;
 use crate::failure::Failure;
 use crate::output::{Output, OutputKind};
-use crate::paint::{Paint, Tone};
+use crate::paint::Tone;
 use crate::screen::{Area, Screen};
+use crate::styled_line::StyledLine;
 use crate::watch::{Watched, health_report, until};
 use crate::{progress, signals};
 
@@ -202,13 +203,12 @@ impl Table<'_> {
             .collect();
         let head = self.grid.head();
         let widths = widths(head.iter().chain(shown.iter().map(|(_, cells)| cells)));
-        let paint = out.paint;
-        let mut lines: Vec<String> =
-            head.iter().map(|head| paint.text(Tone::Quiet, &padded(head, &widths).join("   "))).collect();
-        lines.extend(shown.iter().map(|(row, cells)| row.line(paint, &padded(cells, &widths), now)));
+        let quiet = |text: &str| StyledLine::default().toned(Tone::Quiet, text);
+        let mut lines: Vec<StyledLine> = head.iter().map(|head| quiet(&padded(head, &widths).join("   "))).collect();
+        lines.extend(shown.iter().map(|(row, cells)| row.line(&padded(cells, &widths), now)));
         let more = self.rows.len().saturating_sub(shown.len());
         if more > 0 {
-            lines.push(paint.text(Tone::Quiet, &format!("… and {more} more")));
+            lines.push(quiet(&format!("… and {more} more")));
         }
         self.screen.draw(out, &lines)?;
         Ok(())
@@ -217,18 +217,19 @@ impl Table<'_> {
 
 impl Row {
     /// Formats the row: new and deleted rows are coloured as a whole, changed cells individually.
-    fn line(&self, paint: Paint, cells: &[String], now: Instant) -> String {
+    fn line(&self, cells: &[String], now: Instant) -> StyledLine {
         let fresh = |since: Instant| now.duration_since(since) <= HIGHLIGHT_TIME;
+        let line = StyledLine::default();
         match self.state {
-            State::Deleted(_) => paint.text(Tone::Deleted, &format!("{}   (gone)", cells.join("   "))),
-            State::New(since) if fresh(since) => paint.text(Tone::Added, &cells.join("   ")),
-            State::New(_) | State::Present => {
-                let marked = |(nth, cell): (usize, &String)| match self.changed.get(nth).copied().flatten() {
-                    Some(since) if fresh(since) => paint.text(Tone::Changed, cell),
-                    _ => cell.clone(),
-                };
-                cells.iter().enumerate().map(marked).collect::<Vec<_>>().join("   ")
-            }
+            State::Deleted(_) => line.toned(Tone::Deleted, &format!("{}   (gone)", cells.join("   "))),
+            State::New(since) if fresh(since) => line.toned(Tone::Added, &cells.join("   ")),
+            State::New(_) | State::Present => cells.iter().enumerate().fold(line, |line, (nth, cell)| {
+                let line = if nth > 0 { line.plain("   ") } else { line };
+                match self.changed.get(nth).copied().flatten() {
+                    Some(since) if fresh(since) => line.toned(Tone::Changed, cell),
+                    _ => line.plain(cell),
+                }
+            }),
         }
     }
 }
