@@ -13,6 +13,7 @@ mod field_managers;
 mod filter;
 mod get;
 mod kinds;
+mod kubeconfig_file;
 mod line;
 mod manifests;
 mod mask;
