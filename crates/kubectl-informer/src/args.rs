@@ -126,7 +126,7 @@ pub(crate) struct Watch {
 
   # By an expression over any field, in CEL
   kubectl-informer get pods -A --where 'status.containerStatuses.exists(c, c.restartCount > 3)'
-  kubectl-informer get deploy -A --where 'status.readyReplicas < spec.replicas'
+  kubectl-informer get deploy -A --where 'status.?readyReplicas.orValue(0) < spec.replicas'
 
   # A live table: changed cells are marked, deleted rows linger
   kubectl-informer get pods -A --watch")]

@@ -1,11 +1,12 @@
 //! The `get` command: syncs once, then answers from the cache.
 //!
-//! `by` has the index lookups, `grid` the table layout and `live` the table of `--watch`. Shares
-//! informer selection and failure reports with `watch`.
+//! `by` has the index lookups, `grid` the table layout, `left_out` what is reported of `--where`, and
+//! `live` the table of `--watch`. Shares informer selection and failure reports with `watch`.
 
 mod by;
 mod grid;
 mod live;
+mod left_out;
 
 use std::time::SystemTime;
 
@@ -21,7 +22,7 @@ use crate::args::{Get, GetForm};
 use crate::connection::Connected;
 use crate::document::Document;
 use crate::failure::Failure;
-use crate::filter::Filter;
+use crate::filter::{Filter, Outcome};
 use crate::kinds::{self, singular_name};
 use crate::line::{Detail, Form, Style};
 use crate::mask::Secrets;
@@ -30,6 +31,7 @@ use crate::stderr::stderr;
 use crate::watch::{Watched, health_report, select};
 use crate::progress;
 use grid::{Grid, TableOptions};
+use left_out::LeftOut;
 
 pub(crate) async fn run(args: Get) -> Result<(), Failure> {
     let connected = args.connection.connect().await?;
@@ -80,7 +82,8 @@ async fn answer(args: &Get, connected: &Connected, watched: &Watched, question: 
         reporters.shutdown().await;
         synced?;
     }
-    let found = question.ask(watched)?;
+    let (found, left_out) = question.ask(watched)?;
+    left_out.lines(&watched.kind.kind().to_lowercase()).iter().for_each(|line| stderr(line));
     for name in &args.names {
         if !found.iter().any(|object| object.name() == name) {
             return Err(Failure::NotFound(format!("{} \"{name}\" not found", watched.kind.full_name())));
@@ -205,15 +208,15 @@ impl Query {
         }
     }
 
-    /// Returns the matching objects, sorted.
-    fn ask(&self, watched: &Watched) -> Result<Vec<Obj<Value>>, Failure> {
+    /// Returns the matching objects, sorted, and those for which the expression had no result.
+    fn ask(&self, watched: &Watched) -> Result<(Vec<Obj<Value>>, LeftOut), Failure> {
         let (first, others) = match self.lookups.split_first() {
             Some((first, others)) => (first.get(), others),
             None => (watched.informer.lister().list(), [].as_slice()),
         };
-        let mut found = Vec::new();
+        let (mut found, mut left_out) = (Vec::new(), LeftOut::default());
         for object in first {
-            if others.iter().all(|lookup| lookup.fits(&object)) && self.fits_rest(&object)? {
+            if others.iter().all(|lookup| lookup.fits(&object)) && self.fits_rest(&object, &mut left_out)? {
                 found.push(object);
             }
         }
@@ -221,28 +224,27 @@ impl Query {
         if let Some(path) = &self.sort_by {
             found.sort_by_cached_key(|object| Rank::of(object.value_at(path)));
         }
-        Ok(found)
+        Ok((found, left_out))
     }
 
     /// Returns whether an object matches, without using the indexes.
     fn fits(&self, object: &Obj<Value>) -> Result<bool, Failure> {
-        Ok(self.lookups.iter().all(|lookup| lookup.fits(object)) && self.fits_rest(object)?)
+        let fits_lookups = self.lookups.iter().all(|lookup| lookup.fits(object));
+        Ok(fits_lookups && self.fits_rest(object, &mut LeftOut::default())?)
     }
 
-    fn fits_rest(&self, object: &Obj<Value>) -> Result<bool, Failure> {
-        let named = self.names.is_empty() || self.names.iter().any(|name| name == object.name());
-        Ok(named
-            && match (&self.condition, object.get()) {
-                (None, _) => true,
-                (Some(condition), Ok(value)) => {
-                    condition.fits(value).map_err(|why| self.evaluation_failure(object, why))?
-                }
-                (Some(_), Err(_)) => false,
-            })
+    fn fits_rest(&self, object: &Obj<Value>, left_out: &mut LeftOut) -> Result<bool, Failure> {
+        if !self.names.is_empty() && !self.names.iter().any(|name| name == object.name()) {
+            return Ok(false);
+        }
+        let Some(condition) = &self.condition else { return Ok(true) };
+        let Ok(value) = object.get() else { return Ok(false) };
+        let evaluation = condition.evaluate(value).map_err(|why| self.evaluation_failure(object, why))?;
+        let fits = evaluation.outcome == Outcome::True;
+        left_out.add(object.key(), evaluation, self.quoting);
+        Ok(fits)
     }
-}
 
-impl Query {
     /// The failure of the expression. Errors may quote values, so for Secrets the cause is
     /// withheld.
     fn evaluation_failure(&self, object: &Obj<Value>, why: String) -> Failure {

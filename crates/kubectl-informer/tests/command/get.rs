@@ -1,7 +1,7 @@
 //! End-to-end tests of the `get` command.
 
 use crate::support::pty::Live;
-use crate::support::{Rig, Running};
+use crate::support::{Ran, Rig, Running, command};
 use serde_json::{Value, json};
 
 fn pod(name: &str, node: &str, ip: &str, app: &str, restarts: u64) -> Value {
@@ -69,6 +69,41 @@ fn indexes_and_expressions_find_what_is_asked_for() {
     assert_eq!(found(&["a", "c"]), ["a", "c"]);
     assert_eq!(found(&["--sort-by", ".status.containerStatuses[0].restartCount"]), ["a", "b", "c"]);
     assert_eq!(found(&["--sort-by", "{.spec.nodeName}"]), ["a", "c", "b"]);
+}
+
+fn deployment(name: &str, ready: Option<u64>) -> Value {
+    let status = ready.map_or_else(|| json!({}), |ready| json!({"readyReplicas": ready}));
+    json!({"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": name, "namespace": "default"},
+        "spec": {"replicas": 3, "selector": {"matchLabels": {"app": name}}, "template": {"metadata": {"labels": {"app": name}},
+            "spec": {"containers": [{"name": "c", "image": "i"}]}}}, "status": status})
+}
+
+#[test]
+fn the_expression_of_the_help_finds_a_deployment_without_ready_replicas() {
+    let rig = Rig::new();
+    let deployments = [("empty", None), ("full", Some(3)), ("half", Some(1))];
+    rig.server.load(deployments.map(|(name, ready)| deployment(name, ready))).expect("loaded");
+    let help = Ran::of(&mut command(&["get", "--help"])).succeeded().out;
+    let example = help.lines().find(|line| line.contains("readyReplicas")).expect("an example");
+    let expression = example.split('\'').nth(1).expect("an expression");
+    let ran = rig.run(&["get", "deploy", "--no-headers", "--where", expression]).succeeded();
+    assert_eq!((names(&ran.out), ran.err.as_str()), (vec!["empty", "half"], ""));
+}
+
+#[test]
+fn objects_left_out_for_a_missing_field_are_counted() {
+    let rig = Rig::new();
+    let deployments = [("empty", None), ("full", Some(3)), ("half", Some(1))];
+    rig.server.load(deployments.map(|(name, ready)| deployment(name, ready))).expect("loaded");
+    let ran = rig.run(&["get", "deploy", "-o", "name", "--where", "status.readyReplicas < spec.replicas"]).succeeded();
+    assert_eq!(ran.out, "deployment.apps/half\n");
+    let expected = "! --where: 1 of 3 left out, because a field is missing; the first: default/empty has no field \"readyReplicas\". ";
+    assert!(ran.err.starts_with(expected) && ran.err.lines().count() == 1, "{}", ran.err);
+    let ran = rig.run(&["get", "deploy", "-o", "name", "--where", "has(statsu.phase)"]).succeeded();
+    assert_eq!((ran.out.as_str(), ran.err.as_str()), ("", "! no deployment has \"statsu\"\n"));
+    rig.create(&json!({"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "s", "namespace": "default"}, "data": {"k": "aHVudGVyMg=="}}));
+    let ran = rig.run(&["get", "secrets", "-o", "name", "--where", "data[data.k] == ''"]).succeeded();
+    assert!(ran.err.contains("1 of 1 left out") && !ran.err.contains("aHVudGVyMg"), "{}", ran.err);
 }
 
 #[test]
