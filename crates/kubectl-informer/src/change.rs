@@ -10,6 +10,8 @@ use crate::terminal_text::visible;
 const MAX_NAMED: usize = 3;
 /// Maximum length of a value in characters; longer values are truncated.
 const MAX_VALUE_LENGTH: usize = 48;
+/// Number of equal characters shown before the first difference of long values.
+const CONTEXT_LENGTH: usize = 8;
 
 /// One-line description of an object's state, by kind.
 pub(crate) fn headline(kind: &str, object: &Value) -> String {
@@ -67,13 +69,31 @@ pub(crate) fn summary(kind: &str, old: &Value, new: &Value, secrets: Secrets) ->
     parts.join(", ")
 }
 
-/// Formats a value for a line, truncated.
-pub(crate) fn shown(value: Option<&Value>) -> String {
+/// The text of a value, of any length.
+pub(crate) fn whole(value: Option<&Value>) -> String {
     match value {
         None => "∅".to_owned(),
-        Some(Value::String(text)) => cut(text, MAX_VALUE_LENGTH),
-        Some(other) => cut(&other.to_string(), MAX_VALUE_LENGTH),
+        Some(Value::String(text)) => text.clone(),
+        Some(other) => other.to_string(),
     }
+}
+
+fn shown(value: Option<&Value>) -> String {
+    cut(&whole(value), MAX_VALUE_LENGTH)
+}
+
+/// Two different values, truncated so that their first difference is visible: of long values with
+/// the same beginning, most of it is left out.
+fn shown_pair(old: Option<&Value>, new: Option<&Value>) -> (String, String) {
+    let texts = [old, new].map(|value| visible(&whole(value)).into_owned());
+    let is_short = texts.iter().all(|text| text.chars().count() <= MAX_VALUE_LENGTH);
+    let same = texts[0].chars().zip(texts[1].chars()).take_while(|(old, new)| old == new).count();
+    let left_out = if is_short { 0 } else { same.saturating_sub(CONTEXT_LENGTH) };
+    let [old, new] = texts.map(|text| match text.char_indices().nth(left_out) {
+        Some((start, _)) if left_out > 0 => cut(&format!("…{}", &text[start..]), MAX_VALUE_LENGTH),
+        _ => cut(&text, MAX_VALUE_LENGTH),
+    });
+    (old, new)
 }
 
 fn named(kind: &str, path: &str, difference: &Difference<'_>, secrets: Secrets) -> String {
@@ -90,7 +110,10 @@ fn named(kind: &str, path: &str, difference: &Difference<'_>, secrets: Secrets) 
     match (old, new) {
         (None, new) => format!("{name} {}", shown(new)),
         (Some(_), None) => format!("{name} gone"),
-        (old, new) => format!("{name} {}→{}", shown(old), shown(new)),
+        (old, new) => {
+            let (old, new) = shown_pair(old, new);
+            format!("{name} {old}→{new}")
+        }
     }
 }
 
@@ -188,6 +211,19 @@ mod tests {
         let text =
             summary("ReplicaSet", &json!({"status": {"readyReplicas": 1}}), &json!({"status": {}}), Secrets::Masked);
         assert_eq!(text, "readyReplicas 1→0");
+    }
+
+    #[test]
+    fn long_values_are_cut_where_they_are_equal() {
+        let image =
+            |tag: &str| json!({"image": format!("registry.example.com/some/long/path/of/an/image/name/web:{tag}")});
+        let text = summary("Widget", &image("v1.2.3"), &image("v1.2.4-rc1"), Secrets::Masked);
+        assert_eq!(text, "image …eb:v1.2.3→…eb:v1.2.4-rc1");
+        let long = |end: &str| json!({"k": format!("{}{end}", "x".repeat(60))});
+        assert_eq!(summary("Widget", &long(""), &long("yz"), Secrets::Masked), "k …xxxxxxxx→…xxxxxxxxyz");
+        let apart = |letter: &str| json!({"k": letter.repeat(60)});
+        let text = summary("Widget", &apart("a"), &apart("b"), Secrets::Masked);
+        assert_eq!(text, format!("k {}…→{}…", "a".repeat(48), "b".repeat(48)));
     }
 
     #[test]

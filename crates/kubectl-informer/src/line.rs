@@ -5,7 +5,7 @@ use jiff::Timestamp;
 use kube_informer::{DecodeError, Event, FinalState, Obj, Origin, Served};
 use serde_json::{Value, json};
 
-use crate::change::{headline, shown, summary};
+use crate::change::{headline, summary, whole};
 use crate::diff::{Difference, diff, path_text};
 use crate::document::Document;
 use crate::failure::Failure;
@@ -120,7 +120,7 @@ impl Style {
             let path = path_text(&each.path);
             let (before, after) = match self.secrets.hides(kind.kind(), &path) {
                 true => ("***".to_owned(), "***".to_owned()),
-                false => (shown(each.old), shown(each.new)),
+                false => (whole(each.old), whole(each.new)),
             };
             let by = writer(new, &each.path).or_else(|| writer(old, &each.path));
             let by = by.map(|by| format!("  ({})", by.manager)).unwrap_or_default();
