@@ -5,8 +5,8 @@
 
 mod by;
 mod grid;
-mod live;
 mod left_out;
+mod live;
 
 use std::time::SystemTime;
 
@@ -27,9 +27,9 @@ use crate::kinds::{self, singular_name};
 use crate::line::{Detail, Form, Style};
 use crate::mask::Secrets;
 use crate::output::Output;
+use crate::progress;
 use crate::stderr::stderr;
 use crate::watch::{Watched, health_report, select};
-use crate::progress;
 use grid::{Grid, TableOptions};
 use left_out::LeftOut;
 
@@ -84,17 +84,19 @@ async fn answer(args: &Get, connected: &Connected, watched: &Watched, question: 
     }
     let (found, left_out) = question.ask(watched)?;
     left_out.lines(&watched.kind.kind().to_lowercase()).iter().for_each(|line| stderr(line));
-    for name in &args.names {
-        if !found.iter().any(|object| object.name() == name) {
-            return Err(Failure::NotFound(format!("{} \"{name}\" not found", watched.kind.full_name())));
+    let is_missing = |name: &&String| !found.iter().any(|object| object.name() == *name);
+    let missing: Vec<String> = args.names.iter().filter(is_missing).map(|name| format!("{name:?}")).collect();
+    if missing.is_empty() || !found.is_empty() {
+        match &grid {
+            Some(grid) => show_table(args, grid, &found, &mut out)?,
+            None => show_objects(args, &watched.kind, &found, &mut out)?,
         }
+        out.flush()?;
     }
-    match &grid {
-        Some(grid) => show_table(args, grid, &found, &mut out)?,
-        None => show_objects(args, &watched.kind, &found, &mut out)?,
+    match missing.is_empty() {
+        true => Ok(()),
+        false => Err(Failure::NotFound(format!("{name} {} not found", missing.join(", ")))),
     }
-    out.flush()?;
-    Ok(())
 }
 
 /// Completes with the cause as soon as a request fails without a response.

@@ -126,6 +126,9 @@ fn what_is_not_there_is_told_and_so_is_what_cannot_be_asked() {
     let rig = rig();
     let ran = rig.run(&["get", "pods", "zebra"]);
     assert_eq!((ran.code, ran.err.as_str()), (Some(3), "error: pods \"zebra\" not found\n"));
+    let ran = rig.run(&["get", "pods", "a", "zebra", "b", "yak", "-o", "name"]);
+    assert_eq!((ran.code, ran.out.as_str()), (Some(3), "pod/a\npod/b\n"));
+    assert_eq!(ran.err, "error: pods \"zebra\", \"yak\" not found\n");
     let ran = rig.run(&["get", "pods", "-n", "empty"]).succeeded();
     assert_eq!((ran.out.as_str(), ran.err.as_str()), ("", "nothing found in namespace empty\n"));
     assert_eq!(rig.run(&["get", "pods", "--where", "status.phase =="]).code, Some(2));
