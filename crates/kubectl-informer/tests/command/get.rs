@@ -145,11 +145,14 @@ fn a_custom_kind_has_the_columns_its_definition_asks_for() {
         "metadata": {"name": "widgets.example.com"},
         "spec": {"group": "example.com", "scope": "Namespaced", "names": {"plural": "widgets", "kind": "Widget"},
             "versions": [{"name": "v1", "served": true, "storage": true,
-                "additionalPrinterColumns": [{"name": "Size", "type": "integer", "jsonPath": ".spec.size"}],
+                "additionalPrinterColumns": [
+                    {"name": "Size", "type": "integer", "jsonPath": ".spec.size"}, {"name": "Color", "type": "string", "jsonPath": ".spec.color"}],
                 "schema": {"openAPIV3Schema": {"type": "object", "x-kubernetes-preserve-unknown-fields": true}}}]},
     }));
     rig.create(&json!({"apiVersion": "example.com/v1", "kind": "Widget", "metadata": {"name": "w", "namespace": "default"}, "spec": {"size": 3}}));
-    assert_eq!(rig.run(&["get", "widgets"]).succeeded().out, "NAME   SIZE\nw      3\n");
+    rig.create(&json!({"apiVersion": "example.com/v1", "kind": "Widget", "metadata": {"name": "x", "namespace": "default"}, "spec": {"color": "red"}}));
+    let expected = "NAME   SIZE   COLOR\nw      3\nx             red\n";
+    assert_eq!(rig.run(&["get", "widgets"]).succeeded().out, expected);
 }
 
 #[test]
