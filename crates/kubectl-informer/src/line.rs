@@ -11,7 +11,7 @@ use crate::document::Document;
 use crate::failure::Failure;
 use crate::field_managers::writer;
 use crate::kinds::singular_name;
-use crate::mask::Secrets;
+use crate::mask::{Secrets, masked};
 use crate::output::Output;
 use crate::paint::Tone;
 use crate::styled_line::StyledLine;
@@ -95,10 +95,7 @@ impl Style {
         }
         let (name, key) = (kind.kind().to_lowercase(), shown_key(kind, event));
         line = line.toned(tone, sign).plain(&format!(" {name:<0$} {key}{version}", self.kind_width));
-        match description.is_empty() {
-            true => line,
-            false => line.plain("  ").plain(&description),
-        }
+        if description.is_empty() { line } else { line.plain("  ").plain(&description) }
     }
 
     fn description(&self, kind: &Served, event: &Event<Value>) -> Result<String, DecodeError> {
@@ -118,9 +115,10 @@ impl Style {
         let (Ok(old), Ok(new)) = (old.get(), new.get()) else { return Vec::new() };
         let field = |each: &Difference<'_>| {
             let path = path_text(&each.path);
-            let (before, after) = match self.secrets.hides(kind.kind(), &path) {
-                true => ("***".to_owned(), "***".to_owned()),
-                false => (whole(each.old), whole(each.new)),
+            let (before, after) = if self.secrets.hides(kind.kind(), &path) {
+                (masked(each.old), masked(each.new))
+            } else {
+                (whole(each.old), whole(each.new))
             };
             let by = writer(new, &each.path).or_else(|| writer(old, &each.path));
             let by = by.map(|by| format!("  ({})", by.manager)).unwrap_or_default();

@@ -108,11 +108,17 @@ fn a_secret_is_not_told_unless_asked_for() {
     };
     assert!(!output(&[]).contains("aHVudGVyMg=="));
     assert!(output(&["--show-secrets"]).contains("aHVudGVyMg=="));
-    let mut watch = rig.spawn(&["watch", "secrets", "--diff", "--until", "count=2"]);
+    let mut watch = rig.spawn(&["watch", "secrets", "--diff", "--until", "count=3"]);
     assert_eq!(watch.line(), "+ secret default/s");
     rig.server.update(&secret("b3RoZXI=")).unwrap();
     assert_eq!(watch.line(), "~ secret default/s  data.password ***");
     assert_eq!(watch.line(), "    data.password: *** → ***");
+    let mut renamed = secret("b3RoZXI=");
+    renamed["data"] = json!({"other": "b3RoZXI="});
+    rig.server.update(&renamed).unwrap();
+    assert_eq!(watch.line(), "~ secret default/s  data.other ***, data.password ***");
+    assert_eq!(watch.line(), "    data.other: ∅ → ***");
+    assert_eq!(watch.line(), "    data.password: *** → ∅");
     assert_eq!(watch.end().0, Some(0));
 }
 
