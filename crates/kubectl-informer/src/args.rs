@@ -196,6 +196,9 @@ pub(crate) struct Selection {
     /// Only objects with such fields: spec.nodeName=node-1
     #[arg(long, value_name = "SELECTOR")]
     pub(crate) field_selector: Option<FieldSelector>,
+    /// Keep metadata.managedFields: for json, yaml and --where
+    #[arg(long)]
+    pub(crate) show_managed_fields: bool,
     /// Show the data of Secrets
     #[arg(long)]
     pub(crate) show_secrets: bool,

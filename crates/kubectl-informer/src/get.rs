@@ -46,7 +46,7 @@ pub(crate) async fn run(args: Get) -> Result<(), Failure> {
         let only: Result<FieldSelector, _> = format!("metadata.name={name}").parse();
         settings = settings.fields(only.map_err(|error| Failure::Usage(error.to_string()))?);
     }
-    if matches!(args.output, GetForm::Table | GetForm::Wide) {
+    if !args.choice.show_managed_fields {
         settings = settings.drop_managed_fields();
     }
     let informer = Informer::builder_for(connected.client.clone(), kind.resource()).settings(settings).build();

@@ -122,6 +122,25 @@ fn whole_objects_come_as_json_and_yaml() {
 }
 
 #[test]
+fn managed_fields_are_shown_only_if_asked_for() {
+    let rig = Rig::new();
+    let mut pod = pod("a", "node-1", "10.0.0.1", "web", 0);
+    pod["metadata"]["managedFields"] = json!([{"manager": "tester", "operation": "Update", "apiVersion": "v1",
+        "time": "2026-01-01T00:00:00Z", "fieldsType": "FieldsV1", "fieldsV1": {"f:spec": {}}}]);
+    rig.server.load([pod]).expect("loaded");
+    for args in [
+        &["get", "pod", "a", "-o", "json"][..],
+        &["get", "pods", "-o", "yaml"],
+        &["watch", "pods", "-o", "json", "--until", "synced"],
+        &["watch", "pods", "-o", "yaml", "--until", "synced", "--diff"],
+    ] {
+        assert!(!rig.run(args).succeeded().out.contains("managedFields"), "{args:?}");
+        let args = [args, &["--show-managed-fields"]].concat();
+        assert!(rig.run(&args).succeeded().out.contains("managedFields"), "{args:?}");
+    }
+}
+
+#[test]
 fn what_is_not_there_is_told_and_so_is_what_cannot_be_asked() {
     let rig = rig();
     let ran = rig.run(&["get", "pods", "zebra"]);
