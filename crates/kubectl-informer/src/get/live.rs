@@ -1,10 +1,11 @@
-//! The table of `get --watch`: changed cells are highlighted, deleted rows stay for some seconds.
+//! The table of `get --watch`: changed cells are highlighted, and rows that are deleted or match no
+//! longer stay for some seconds.
 
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant, SystemTime};
 
 use futures_util::FutureExt as _;
-use kube_informer::{Event, Obj, ObjectKey, Origin};
+use kube_informer::{Event, FinalState, Obj, ObjectKey, Origin};
 use serde_json::Value;
 
 use super::grid::{Grid, widths};
@@ -18,9 +19,11 @@ use crate::styled_line::StyledLine;
 use crate::watch::{Watched, health_report, until};
 use crate::{progress, signals};
 
-/// How long a change is highlighted, and how long a deleted row stays.
+/// How long a change is highlighted, and how long a row stays that is deleted or does not match.
 const HIGHLIGHT_TIME: Duration = Duration::from_secs(3);
-const DELETED_ROW_TIME: Duration = Duration::from_secs(5);
+const LEAVING_ROW_TIME: Duration = Duration::from_secs(5);
+/// Note at a row whose object is still there.
+const NO_MATCH: &str = "no longer matches";
 const REDRAW_INTERVAL: Duration = Duration::from_millis(250);
 
 /// A row and its recent changes.
@@ -35,7 +38,20 @@ struct Row {
 enum State {
     Present,
     New(Instant),
-    Deleted(Instant),
+    /// No longer in the result. The note says why.
+    Leaving {
+        since: Instant,
+        note: &'static str,
+    },
+}
+
+impl State {
+    fn note(self) -> Option<&'static str> {
+        match self {
+            Self::Leaving { note, .. } => Some(note),
+            Self::Present | Self::New(_) => None,
+        }
+    }
 }
 
 pub(crate) async fn run(
@@ -107,16 +123,21 @@ struct Table<'a> {
 impl Table<'_> {
     fn handle_event(&mut self, event: Event<Value>) -> Result<(), Failure> {
         let now = Instant::now();
-        let (object, deleted, origin) = match event {
-            Event::Added { object, origin, .. } => (object, false, origin),
-            Event::Updated { new, origin, .. } => (new, false, origin),
-            Event::Deleted { last, origin, .. } => (last, true, origin),
+        let (object, note, origin) = match event {
+            Event::Added { object, origin, .. } => (object, None, origin),
+            Event::Updated { new, origin, .. } => (new, None, origin),
+            Event::Deleted { last, origin, state: FinalState::Filtered, .. } => (last, Some(NO_MATCH), origin),
+            Event::Deleted { last, origin, .. } => (last, Some("gone"), origin),
         };
-        if deleted || !self.question.fits(&object)? {
+        let note = match note {
+            None if !self.question.fits(&object)? => Some(NO_MATCH),
+            note => note,
+        };
+        if let Some(note) = note {
             if let Some(row) = self.rows.get_mut(object.key())
-                && !matches!(row.state, State::Deleted(_))
+                && row.state.note().is_none()
             {
-                row.state = State::Deleted(now);
+                row.state = State::Leaving { since: now, note };
                 self.unprinted.push(object);
             }
             return Ok(());
@@ -125,7 +146,7 @@ impl Table<'_> {
         let cells = self.grid.row(&value, wall);
         let key = object.key().clone();
         let state = if origin == Origin::Initial { State::Present } else { State::New(now) };
-        match self.rows.get_mut(&key).filter(|row| !matches!(row.state, State::Deleted(_))) {
+        match self.rows.get_mut(&key).filter(|row| row.state.note().is_none()) {
             Some(row) => {
                 let before = row.object.get().map(|old| self.grid.row(old, wall)).unwrap_or_default();
                 row.changed.resize(cells.len(), None);
@@ -161,8 +182,8 @@ impl Table<'_> {
         let wall = SystemTime::now();
         let mut rows = Vec::new();
         for object in self.unprinted.drain(..) {
-            let deleted = self.rows.get(object.key()).is_some_and(|row| matches!(row.state, State::Deleted(_)));
-            rows.push((object.get().map(|value| self.grid.row(value, wall)).unwrap_or_default(), deleted));
+            let note = self.rows.get(object.key()).and_then(|row| row.state.note());
+            rows.push((object.get().map(|value| self.grid.row(value, wall)).unwrap_or_default(), note));
         }
         if rows.is_empty() {
             return Ok(());
@@ -171,15 +192,15 @@ impl Table<'_> {
         let widest = widths(head.iter().chain(rows.iter().map(|(row, _)| row)));
         self.widths.resize(self.widths.len().max(widest.len()), 0);
         self.widths.iter_mut().zip(widest).for_each(|(known, new)| *known = new.max(*known));
-        let head = head.map(|head| (head, false));
-        for (row, deleted) in head.iter().chain(&rows) {
+        let head = head.map(|head| (head, None));
+        for (row, note) in head.iter().chain(&rows) {
             let line = padded(row, &self.widths).join("   ");
-            match deleted {
-                true => out.line(&format!("{line}   (gone)"))?,
-                false => out.line(line.trim_end())?,
+            match note {
+                Some(note) => out.line(&format!("{line}   ({note})"))?,
+                None => out.line(line.trim_end())?,
             }
         }
-        self.rows.retain(|_, row| !matches!(row.state, State::Deleted(_)));
+        self.rows.retain(|_, row| row.state.note().is_none());
         out.flush()?;
         Ok(())
     }
@@ -188,7 +209,7 @@ impl Table<'_> {
         self.unprinted.clear();
         let now = Instant::now();
         self.rows.retain(
-            |_, row| !matches!(row.state, State::Deleted(since) if now.duration_since(since) > DELETED_ROW_TIME),
+            |_, row| !matches!(row.state, State::Leaving { since, .. } if now.duration_since(since) > LEAVING_ROW_TIME),
         );
         let room = Area::now().height.saturating_sub(3);
         let wall = SystemTime::now();
@@ -216,12 +237,12 @@ impl Table<'_> {
 }
 
 impl Row {
-    /// Formats the row: new and deleted rows are coloured as a whole, changed cells individually.
+    /// Formats the row: new and leaving rows are coloured as a whole, changed cells individually.
     fn line(&self, cells: &[String], now: Instant) -> StyledLine {
         let fresh = |since: Instant| now.duration_since(since) <= HIGHLIGHT_TIME;
         let line = StyledLine::default();
         match self.state {
-            State::Deleted(_) => line.toned(Tone::Deleted, &format!("{}   (gone)", cells.join("   "))),
+            State::Leaving { note, .. } => line.toned(Tone::Deleted, &format!("{}   ({note})", cells.join("   "))),
             State::New(since) if fresh(since) => line.toned(Tone::Added, &cells.join("   ")),
             State::New(_) | State::Present => cells.iter().enumerate().fold(line, |line, (nth, cell)| {
                 let line = if nth > 0 { line.plain("   ") } else { line };

@@ -1,7 +1,7 @@
 //! End-to-end tests of the `get` command.
 
 use crate::support::pty::Live;
-use crate::support::{Ran, Rig, Running, command};
+use crate::support::{Ran, Rig, Running, command, config_map};
 use serde_json::{Value, json};
 
 fn pod(name: &str, node: &str, ip: &str, app: &str, restarts: u64) -> Value {
@@ -218,6 +218,22 @@ fn into_a_pipe_a_live_table_prints_what_changed() {
     rig.server.objects("v1", "ConfigMap").unwrap().delete("a").unwrap();
     let line = live.line();
     assert!(line.starts_with("a      1      ") && line.ends_with("(gone)"), "{line}");
+    live.signal("INT");
+    assert_eq!(live.end().0, Some(0));
+}
+
+#[test]
+fn a_row_that_no_longer_matches_is_not_called_gone() {
+    let rig = Rig::new();
+    rig.config_map("a", "1");
+    rig.config_map("b", "1");
+    let mut live =
+        Running::start(&mut rig.command(&["get", "cm", "--watch", "--no-headers", "--where", "data.k == '1'"]));
+    assert!(live.line().starts_with("a "));
+    assert!(live.line().starts_with("b "));
+    rig.server.update(&config_map("a", "2")).unwrap();
+    let line = live.line();
+    assert!(line.starts_with("a ") && line.ends_with("(no longer matches)"), "{line}");
     live.signal("INT");
     assert_eq!(live.end().0, Some(0));
 }
