@@ -2,8 +2,12 @@
 
 use std::fmt::Write as _;
 
+use unicode_width::UnicodeWidthChar as _;
+
 use crate::paint::{Paint, Tone};
 use crate::terminal_text::visible;
+
+const ELLIPSIS: &str = "…";
 
 /// A line of output, without hidden characters in its text. Colours are added when it is written.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -32,13 +36,15 @@ impl StyledLine {
         self.render_within(paint, usize::MAX)
     }
 
-    /// The same, truncated to `width` columns.
+    /// The same, truncated to `width` columns of a terminal; a truncated line ends with `…`.
     pub(crate) fn render_within(&self, paint: Paint, width: usize) -> String {
-        let (mut rendered, mut room) = (String::new(), width);
+        let is_truncated = self.parts.iter().map(|(_, text)| columns(text)).sum::<usize>() > width;
+        let mut room = if is_truncated { width.saturating_sub(columns(ELLIPSIS)) } else { width };
+        let mut rendered = String::new();
         for (tone, text) in &self.parts {
-            let end = text.char_indices().nth(room).map_or(text.len(), |(end, _)| end);
+            let end = fitting(text, room);
+            room = if end < text.len() { 0 } else { room - columns(text) };
             let text = &text[..end];
-            room = room.saturating_sub(text.chars().count());
             // Writing into a string cannot fail.
             let _ = match (tone, paint) {
                 (Some(tone), Paint::Coloured) if !text.is_empty() => {
@@ -47,8 +53,26 @@ impl StyledLine {
                 _ => rendered.write_str(text),
             };
         }
+        if is_truncated {
+            rendered.push_str(ELLIPSIS);
+        }
         rendered
     }
+}
+
+/// The columns that text takes on a terminal: two for each wide character, such as those of East Asia.
+fn columns(text: &str) -> usize {
+    text.chars().map(|c| c.width().unwrap_or(0)).sum()
+}
+
+/// The length of the longest beginning that fits into `room` columns.
+fn fitting(text: &str, mut room: usize) -> usize {
+    let does_not_fit = |c: char| {
+        let rest = room.checked_sub(c.width().unwrap_or(0));
+        room = rest.unwrap_or(0);
+        rest.is_none()
+    };
+    text.find(does_not_fit).unwrap_or(text.len())
 }
 
 impl From<&str> for StyledLine {
@@ -66,7 +90,17 @@ mod tests {
         let line = StyledLine::default().toned(Tone::Added, "+").plain(" abc");
         assert_eq!(line.render_within(Paint::Coloured, 5), "\x1b[32m+\x1b[0m abc");
         let line = StyledLine::default().toned(Tone::Added, "+ab").toned(Tone::Quiet, "c");
-        assert_eq!(line.render_within(Paint::Coloured, 2), "\x1b[32m+a\x1b[0m");
+        assert_eq!(line.render_within(Paint::Coloured, 3), "\x1b[32m+a\x1b[0m…");
+    }
+
+    #[test]
+    fn a_truncated_line_fits_and_says_so() {
+        let line = StyledLine::from("世界").plain("ab").plain("é");
+        assert_eq!(line.render_within(Paint::Plain, 7), "世界abé");
+        assert_eq!(line.render_within(Paint::Plain, 6), "世界a…");
+        assert_eq!(line.render_within(Paint::Plain, 4), "世…");
+        assert_eq!(line.render_within(Paint::Plain, 3), "世…");
+        assert_eq!(line.render_within(Paint::Plain, 2), "…");
     }
 
     #[test]
