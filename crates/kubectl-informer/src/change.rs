@@ -1,5 +1,9 @@
 //! Summarizes an object or a change in less than a line.
 
+use std::sync::LazyLock;
+use std::time::SystemTime;
+
+use kube_embedded::table::Columns;
 use serde_json::Value;
 
 use crate::diff::{Difference, diff, is_time, path_text};
@@ -144,14 +148,14 @@ fn short(path: &str) -> String {
     }
 }
 
+/// The status and readiness of a pod, as in kubectl's table, and its address.
 fn pod_headline(pod: &Value) -> String {
-    let statuses = pod.pointer("/status/containerStatuses").and_then(Value::as_array);
-    let statuses = statuses.map(Vec::as_slice).unwrap_or_default();
-    let ready = statuses.iter().filter(|status| status["ready"] == true).count();
-    let wanted = pod.pointer("/spec/containers").and_then(Value::as_array).map_or(0, Vec::len);
-    let waiting = statuses.iter().find_map(|status| status.pointer("/state/waiting/reason")?.as_str());
-    let phase = pod.pointer("/status/phase").and_then(Value::as_str).unwrap_or_default();
-    let mut text = format!("{} {ready}/{wanted}", waiting.unwrap_or(phase));
+    static COLUMNS: LazyLock<Option<Columns>> = LazyLock::new(|| Columns::built_in("", "v1", "pods"));
+    let cells = COLUMNS.as_ref().map(|columns| columns.row(pod, SystemTime::now()).cells).unwrap_or_default();
+    let mut text = match cells.as_slice() {
+        [_name, Value::String(ready), Value::String(status), ..] => format!("{status} {ready}"),
+        _ => String::new(),
+    };
     if let Some(ip) = pod.pointer("/status/podIP").and_then(Value::as_str) {
         text.push(' ');
         text.push_str(ip);
@@ -211,6 +215,25 @@ mod tests {
         let text =
             summary("ReplicaSet", &json!({"status": {"readyReplicas": 1}}), &json!({"status": {}}), Secrets::Masked);
         assert_eq!(text, "readyReplicas 1→0");
+    }
+
+    #[test]
+    fn a_pod_has_the_status_that_kubectl_shows() {
+        let container = |state: Value| json!([{"name": "c", "ready": false, "restartCount": 0, "state": state}]);
+        let ended = container(json!({"terminated": {"reason": "Completed", "exitCode": 0}}));
+        for (expected, status) in [
+            ("Completed 0/1 10.0.0.1", json!({"phase": "Succeeded", "podIP": "10.0.0.1", "containerStatuses": ended})),
+            (
+                "CrashLoopBackOff 0/1",
+                json!({"phase": "Running", "containerStatuses": container(json!({"waiting": {"reason": "CrashLoopBackOff"}}))}),
+            ),
+            ("Init:0/2 0/1", json!({"phase": "Pending", "initContainerStatuses": container(json!({"running": {}}))})),
+            ("Pending 0/1", json!({"phase": "Pending"})),
+        ] {
+            let containers = |count| (0..count).map(|n| json!({"name": format!("c{n}")})).collect::<Vec<_>>();
+            let pod = json!({"metadata": {"name": "a"}, "spec": {"containers": containers(1), "initContainers": containers(2)}, "status": status});
+            assert_eq!(headline("Pod", &pod), expected);
+        }
     }
 
     #[test]
