@@ -83,7 +83,12 @@ async fn answer(args: &Get, connected: &Connected, watched: &Watched, question: 
         synced?;
     }
     let (found, left_out) = question.ask(watched)?;
-    left_out.lines(&watched.kind.kind().to_lowercase()).iter().for_each(|line| stderr(line));
+    let kind = watched.kind.kind().to_lowercase();
+    left_out.lines(&kind).iter().for_each(|line| stderr(line));
+    question
+        .paths_without_values(watched)
+        .iter()
+        .for_each(|path| stderr(&format!("! no {kind} has a value at {path}")));
     let is_missing = |name: &&String| !found.iter().any(|object| object.name() == *name);
     let missing: Vec<String> = args.names.iter().filter(is_missing).map(|name| format!("{name:?}")).collect();
     if missing.is_empty() || !found.is_empty() {
@@ -93,10 +98,7 @@ async fn answer(args: &Get, connected: &Connected, watched: &Watched, question: 
         }
         out.flush()?;
     }
-    match missing.is_empty() {
-        true => Ok(()),
-        false => Err(Failure::NotFound(format!("{name} {} not found", missing.join(", ")))),
-    }
+    if missing.is_empty() { Ok(()) } else { Err(Failure::NotFound(format!("{name} {} not found", missing.join(", ")))) }
 }
 
 /// Completes with the cause as soon as a request fails without a response.
@@ -227,6 +229,17 @@ impl Query {
             found.sort_by_cached_key(|object| Rank::of(object.value_at(path)));
         }
         Ok((found, left_out))
+    }
+
+    /// The paths of `--by` and `--sort-by` at which no object has a value: probably misspelled.
+    fn paths_without_values(&self, watched: &Watched) -> Vec<&FieldPath> {
+        let mut paths: Vec<&FieldPath> = self.lookups.iter().filter_map(Lookup::path).chain(&self.sort_by).collect();
+        if paths.is_empty() {
+            return paths;
+        }
+        let objects = watched.informer.lister().list();
+        paths.retain(|path| !objects.is_empty() && objects.iter().all(|object| object.value_at(path).is_none()));
+        paths
     }
 
     /// Returns whether an object matches, without using the indexes.

@@ -107,6 +107,17 @@ fn objects_left_out_for_a_missing_field_are_counted() {
 }
 
 #[test]
+fn a_path_at_which_no_object_has_a_value_is_named() {
+    let rig = rig();
+    let ran = rig.run(&["get", "pods", "-o", "name", "--sort-by", "{.spec.nodName}"]).succeeded();
+    assert_eq!((ran.out.lines().count(), ran.err.as_str()), (3, "! no pod has a value at spec.nodName\n"));
+    let ran = rig.run(&["get", "pods", "-o", "name", "--by", "status.phas=Running"]).succeeded();
+    assert_eq!((ran.out.as_str(), ran.err.as_str()), ("", "! no pod has a value at status.phas\n"));
+    let ran = rig.run(&["get", "pods", "-o", "name", "--by", "status.phase=Running", "--sort-by", "spec.nodeName"]);
+    assert_eq!(ran.succeeded().err, "");
+}
+
+#[test]
 fn whole_objects_come_as_json_and_yaml() {
     let rig = rig();
     let one: Value = serde_json::from_str(&rig.run(&["get", "pod", "a", "-o", "json"]).succeeded().out).unwrap();
