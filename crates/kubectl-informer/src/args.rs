@@ -185,7 +185,7 @@ pub(crate) enum GetForm {
 #[derive(Debug, Clone, Args)]
 pub(crate) struct Selection {
     /// The namespace [default: the context's]
-    #[arg(short, long)]
+    #[arg(short, long, value_parser = namespace)]
     pub(crate) namespace: Option<String>,
     /// All namespaces
     #[arg(short = 'A', long, conflicts_with = "namespace")]
@@ -327,6 +327,16 @@ pub(crate) struct Completions {
     /// What may follow these words: for that program
     #[arg(long, hide = true, num_args = 0.., allow_hyphen_values = true)]
     pub(crate) words: Option<Vec<String>>,
+}
+
+/// A name that no namespace can have would be requested again and again.
+fn namespace(text: &str) -> Result<String, String> {
+    let is_name = !text.is_empty() && text.bytes().all(|byte| matches!(byte, b'a'..=b'z' | b'0'..=b'9' | b'-'));
+    if is_name {
+        Ok(text.to_owned())
+    } else {
+        Err("a namespace's name consists of lower case letters, digits and '-'".to_owned())
+    }
 }
 
 fn rate(text: &str) -> Result<f64, String> {

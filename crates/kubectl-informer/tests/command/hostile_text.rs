@@ -159,7 +159,7 @@ fn arguments_and_kubeconfigs_are_quoted_harmlessly() {
         &["get", "pods", "--where", &format!("metadata.name + {hostile:?} > 1")],
         &["get", "pods", "--where", "metadata.name.matches(metadata.name + '[')"],
         &["get", "pods", "--where", "int(metadata.name) > 1"],
-        &["get", "pods", "-n", &hostile, "--request-timeout", "1h"],
+        &["get", "pods", "-n", &hostile],
         &["get", "unusable", "--request-timeout", "1h"],
         &["watch", "pods", "-l", &hostile],
         &["watch", "pods", "--until", &hostile],
