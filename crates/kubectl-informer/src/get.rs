@@ -84,11 +84,12 @@ async fn answer(args: &Get, connected: &Connected, watched: &Watched, question: 
     }
     let (found, left_out) = question.ask(watched)?;
     let kind = watched.kind.kind().to_lowercase();
-    left_out.lines(&kind).iter().for_each(|line| stderr(line));
-    question
-        .paths_without_values(watched)
-        .iter()
-        .for_each(|path| stderr(&format!("! no {kind} has a value at {path}")));
+    for line in left_out.lines(&kind) {
+        stderr(&line);
+    }
+    for path in question.paths_without_values(watched) {
+        stderr(&format!("! no {kind} has a value at {path}"));
+    }
     let is_missing = |name: &&String| !found.iter().any(|object| object.name() == *name);
     let missing: Vec<String> = args.names.iter().filter(is_missing).map(|name| format!("{name:?}")).collect();
     if missing.is_empty() || !found.is_empty() {
@@ -98,7 +99,10 @@ async fn answer(args: &Get, connected: &Connected, watched: &Watched, question: 
         }
         out.flush()?;
     }
-    if missing.is_empty() { Ok(()) } else { Err(Failure::NotFound(format!("{name} {} not found", missing.join(", ")))) }
+    if missing.is_empty() {
+        return Ok(());
+    }
+    Err(Failure::NotFound(format!("{name} {} not found", missing.join(", "))))
 }
 
 /// Completes with the cause as soon as a request fails without a response.

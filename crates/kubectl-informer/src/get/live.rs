@@ -80,31 +80,36 @@ pub(crate) async fn run(
     let mut end = std::pin::pin!(signals::ended());
     let mut deadline = None;
     let mut draws = tokio::time::interval(REDRAW_INTERVAL);
-    let result = loop {
-        tokio::select! {
-            biased;
-            () = &mut end => break Ok(()),
-            () = until(deadline) => break Ok(()),
-            result = &mut synced => match result {
-                Ok(()) => deadline = args.time.map(|time| tokio::time::Instant::now() + time),
-                Err(error) => break Err(Failure::of_sync(&name, &error)),
-            },
-            _ = draws.tick() => table.draw(out)?,
-            Some(event) = events.next() => {
-                table.handle_event(event)?;
-                while let Some(Some(event)) = events.next().now_or_never() {
+    // A block of its own, so that the cursor is shown again after a failure, too.
+    let result: Result<(), Failure> = async {
+        loop {
+            tokio::select! {
+                biased;
+                () = &mut end => break Ok(()),
+                () = until(deadline) => break Ok(()),
+                result = &mut synced => match result {
+                    Ok(()) => deadline = args.time.map(|time| tokio::time::Instant::now() + time),
+                    Err(error) => break Err(Failure::of_sync(&name, &error)),
+                },
+                _ = draws.tick() => table.draw(out)?,
+                Some(event) = events.next() => {
                     table.handle_event(event)?;
-                }
-                if out.kind == OutputKind::Stream {
-                    table.draw(out)?;
+                    while let Some(Some(event)) = events.next().now_or_never() {
+                        table.handle_event(event)?;
+                    }
+                    if out.kind == OutputKind::Stream {
+                        table.draw(out)?;
+                    }
                 }
             }
         }
-    };
+    }
+    .await;
     reporters.shutdown().await;
     if out.kind == OutputKind::Terminal {
-        table.draw(out)?;
+        let drawn = table.draw(out);
         table.screen.leave(out)?;
+        drawn?;
     }
     result
 }

@@ -218,6 +218,18 @@ fn a_live_table_marks_what_changed() {
 }
 
 #[test]
+fn a_failure_ends_a_live_table_and_shows_the_cursor_again() {
+    let rig = Rig::new();
+    rig.config_map("a", "7");
+    let url = rig.server.url();
+    let mut live = Live::start(100, 20, &["get", "cm", "--watch", "--where", "int(data.k) > 5", "--server", &url]);
+    live.until(|lines| lines.iter().any(|line| line.starts_with("a ")));
+    rig.server.update(&config_map("a", "x")).unwrap();
+    assert_eq!(live.end(), Some(2), "{:#?}", live.terminal.lines());
+    assert!(!live.terminal.cursor_hidden);
+}
+
+#[test]
 fn into_a_pipe_a_live_table_prints_what_changed() {
     let rig = Rig::new();
     rig.config_map("a", "1");

@@ -46,6 +46,11 @@ impl Live {
     pub(crate) fn interrupt(&mut self) -> Option<i32> {
         let status = Command::new("kill").args(["-INT", &self.child.id().to_string()]).status();
         assert!(status.expect("kill is there").success());
+        self.end()
+    }
+
+    /// Reads the output to its end and returns the exit code.
+    pub(crate) fn end(&mut self) -> Option<i32> {
         while self.read() {}
         self.child.wait().expect("it ends").code()
     }
