@@ -59,10 +59,12 @@ doc:
 public-api what="check":
     .ci/public-api {{what}}
 
-# Licences, sources and duplicates of the dependencies. The tool runs once: optimising it would take longer than it does.
+# Licences, sources and duplicates of the dependencies, and their known vulnerabilities where the database of them can be fetched. The
+# tool runs once: optimising it would take longer than it does.
 deny:
     command -v cargo-deny >/dev/null || cargo install --debug --locked cargo-deny --root target/tools
     cargo deny --locked check bans licenses sources
+    .ci/advisories
 
 # Every crate that is to be published, packaged and built from its package. A library names no release of Kubernetes
 # itself, so the build gets one. Cargo takes what it unpacked of such packages before, in the same place and of the same

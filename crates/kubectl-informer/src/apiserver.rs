@@ -5,7 +5,6 @@
 mod access;
 
 use std::fs;
-use std::io::Write as _;
 use std::net::SocketAddr;
 use std::path::Path;
 
@@ -13,9 +12,12 @@ use kube_embedded::Server;
 use kube_embedded::pretend::{Pretend, Size};
 
 use crate::args::Apiserver;
+use crate::document::Document;
 use crate::failure::Failure;
+use crate::output::Output;
+use crate::paint::When;
 use crate::stderr::stderr;
-use crate::{manifests, signals};
+use crate::{kubeconfig_file, manifests, signals};
 
 pub(crate) async fn run(args: Apiserver) -> Result<(), Failure> {
     let address = SocketAddr::new(args.bind_address, args.port);
@@ -28,7 +30,7 @@ pub(crate) async fn run(args: Apiserver) -> Result<(), Failure> {
         token = known.iter().find(|known| known.is_master()).or(known.first()).map(|known| known.token.clone());
         builder = builder.tls().access(access::access(known, &args.allow).map_err(Failure::Usage)?);
     }
-    // Installed before the server starts, so that a signal during startup also ends the command.
+    // Before the server starts: a signal during startup, too, ends the command with exit code 0.
     let mut end = std::pin::pin!(signals::ended());
     let server = builder.start().await.map_err(|error| Failure::Other(format!("listening on {address}: {error}")))?;
     let cluster = tokio::select! {
@@ -41,7 +43,7 @@ pub(crate) async fn run(args: Apiserver) -> Result<(), Failure> {
             Some(token) => server.kubeconfig_for(token),
             None => server.kubeconfig(),
         };
-        publish_kubeconfig(&kubeconfig, args.write_kubeconfig.as_deref())?;
+        publish_kubeconfig(kubeconfig, args.write_kubeconfig.as_deref())?;
         stderr(&format!("serving on {}; Ctrl-C ends it", server.url()));
         end.await;
         if let Some(cluster) = cluster {
@@ -77,25 +79,13 @@ async fn fill(args: &Apiserver, server: &Server) -> Result<Option<Pretend>, Fail
     cluster.map(Some).map_err(|status| Failure::Other(format!("no cluster: {}", status.message())))
 }
 
-/// Prints the kubeconfig, or writes it atomically (temporary file and rename).
-fn publish_kubeconfig(kubeconfig: &str, file: Option<&Path>) -> Result<(), Failure> {
+/// Prints the kubeconfig, or writes it to the file.
+fn publish_kubeconfig(kubeconfig: String, file: Option<&Path>) -> Result<(), Failure> {
     let Some(file) = file else {
-        let mut out = std::io::stdout().lock();
-        out.write_all(kubeconfig.as_bytes())?;
+        let mut out = Output::new(When::Never);
+        out.document(&Document::own(kubeconfig))?;
         return Ok(out.flush()?);
     };
-    let mut name = file.file_name().unwrap_or_default().to_owned();
-    name.push(format!(".{}", std::process::id()));
-    let temporary = file.with_file_name(name);
-    let written = write_private(&temporary, kubeconfig).and_then(|()| fs::rename(&temporary, file));
-    written.map_err(|error| Failure::Other(format!("--write-kubeconfig {}: {error}", file.display())))
-}
-
-/// Creates the file with mode 0600, because it may contain a token.
-fn write_private(file: &Path, text: &str) -> std::io::Result<()> {
-    let mut options = fs::OpenOptions::new();
-    options.write(true).create(true).truncate(true);
-    #[cfg(unix)]
-    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
-    options.open(file)?.write_all(text.as_bytes())
+    kubeconfig_file::publish(&kubeconfig, file)
+        .map_err(|error| Failure::Other(format!("--write-kubeconfig {}: {error}", file.display())))
 }

@@ -127,7 +127,7 @@ pub(crate) struct Watch {
 
   # By an expression over any field, in CEL
   kubectl-informer get pods -A --where 'status.containerStatuses.exists(c, c.restartCount > 3)'
-  kubectl-informer get deploy -A --where 'status.readyReplicas < spec.replicas'
+  kubectl-informer get deploy -A --where 'status.?readyReplicas.orValue(0) < spec.replicas'
 
   # A live table: changed cells are marked, deleted rows linger
   kubectl-informer get pods -A --watch")]
@@ -186,7 +186,7 @@ pub(crate) enum GetForm {
 #[derive(Debug, Clone, Args)]
 pub(crate) struct Selection {
     /// The namespace [default: the context's]
-    #[arg(short, long)]
+    #[arg(short, long, value_parser = namespace)]
     pub(crate) namespace: Option<String>,
     /// All namespaces
     #[arg(short = 'A', long, conflicts_with = "namespace")]
@@ -197,6 +197,9 @@ pub(crate) struct Selection {
     /// Only objects with such fields: spec.nodeName=node-1
     #[arg(long, value_name = "SELECTOR")]
     pub(crate) field_selector: Option<FieldSelector>,
+    /// Keep metadata.managedFields: for json, yaml and --where
+    #[arg(long)]
+    pub(crate) show_managed_fields: bool,
     /// Show the data of Secrets
     #[arg(long)]
     pub(crate) show_secrets: bool,
@@ -325,6 +328,16 @@ pub(crate) struct Completions {
     /// What may follow these words: for that program
     #[arg(long, hide = true, num_args = 0.., allow_hyphen_values = true)]
     pub(crate) words: Option<Vec<String>>,
+}
+
+/// A name that no namespace can have would be requested again and again.
+fn namespace(text: &str) -> Result<String, String> {
+    let is_name = !text.is_empty() && text.bytes().all(|byte| matches!(byte, b'a'..=b'z' | b'0'..=b'9' | b'-'));
+    if is_name {
+        Ok(text.to_owned())
+    } else {
+        Err("a namespace's name consists of lower case letters, digits and '-'".to_owned())
+    }
 }
 
 fn rate(text: &str) -> Result<f64, String> {

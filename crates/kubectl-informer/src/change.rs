@@ -1,14 +1,21 @@
 //! Summarizes an object or a change in less than a line.
 
+use std::sync::LazyLock;
+use std::time::SystemTime;
+
+use kube_embedded::table::Columns;
 use serde_json::Value;
 
 use crate::diff::{Difference, diff, is_time, path_text};
 use crate::mask::Secrets;
+use crate::terminal_text::visible;
 
 /// Maximum number of differences named in a summary; the others are only counted.
 const MAX_NAMED: usize = 3;
 /// Maximum length of a value in characters; longer values are truncated.
 const MAX_VALUE_LENGTH: usize = 48;
+/// Number of equal characters shown before the first difference of long values.
+const CONTEXT_LENGTH: usize = 8;
 
 /// One-line description of an object's state, by kind.
 pub(crate) fn headline(kind: &str, object: &Value) -> String {
@@ -66,13 +73,31 @@ pub(crate) fn summary(kind: &str, old: &Value, new: &Value, secrets: Secrets) ->
     parts.join(", ")
 }
 
-/// Formats a value for a line, truncated.
-pub(crate) fn shown(value: Option<&Value>) -> String {
+/// The text of a value, of any length.
+pub(crate) fn whole(value: Option<&Value>) -> String {
     match value {
         None => "∅".to_owned(),
-        Some(Value::String(text)) => cut(text, MAX_VALUE_LENGTH),
-        Some(other) => cut(&other.to_string(), MAX_VALUE_LENGTH),
+        Some(Value::String(text)) => text.clone(),
+        Some(other) => other.to_string(),
     }
+}
+
+fn shown(value: Option<&Value>) -> String {
+    cut(&whole(value), MAX_VALUE_LENGTH)
+}
+
+/// Two different values, truncated so that their first difference is visible: of long values with
+/// the same beginning, most of it is left out.
+fn shown_pair(old: Option<&Value>, new: Option<&Value>) -> (String, String) {
+    let texts = [old, new].map(|value| visible(&whole(value)).into_owned());
+    let is_short = texts.iter().all(|text| text.chars().count() <= MAX_VALUE_LENGTH);
+    let same = texts[0].chars().zip(texts[1].chars()).take_while(|(old, new)| old == new).count();
+    let left_out = if is_short { 0 } else { same.saturating_sub(CONTEXT_LENGTH) };
+    let [old, new] = texts.map(|text| match text.char_indices().nth(left_out) {
+        Some((start, _)) if left_out > 0 => cut(&format!("…{}", &text[start..]), MAX_VALUE_LENGTH),
+        _ => cut(&text, MAX_VALUE_LENGTH),
+    });
+    (old, new)
 }
 
 fn named(kind: &str, path: &str, difference: &Difference<'_>, secrets: Secrets) -> String {
@@ -89,7 +114,10 @@ fn named(kind: &str, path: &str, difference: &Difference<'_>, secrets: Secrets) 
     match (old, new) {
         (None, new) => format!("{name} {}", shown(new)),
         (Some(_), None) => format!("{name} gone"),
-        (old, new) => format!("{name} {}→{}", shown(old), shown(new)),
+        (old, new) => {
+            let (old, new) = shown_pair(old, new);
+            format!("{name} {old}→{new}")
+        }
     }
 }
 
@@ -120,14 +148,14 @@ fn short(path: &str) -> String {
     }
 }
 
+/// The status and readiness of a pod, as in kubectl's table, and its address.
 fn pod_headline(pod: &Value) -> String {
-    let statuses = pod.pointer("/status/containerStatuses").and_then(Value::as_array);
-    let statuses = statuses.map(Vec::as_slice).unwrap_or_default();
-    let ready = statuses.iter().filter(|status| status["ready"] == true).count();
-    let wanted = pod.pointer("/spec/containers").and_then(Value::as_array).map_or(0, Vec::len);
-    let waiting = statuses.iter().find_map(|status| status.pointer("/state/waiting/reason")?.as_str());
-    let phase = pod.pointer("/status/phase").and_then(Value::as_str).unwrap_or_default();
-    let mut text = format!("{} {ready}/{wanted}", waiting.unwrap_or(phase));
+    static COLUMNS: LazyLock<Option<Columns>> = LazyLock::new(|| Columns::built_in("", "v1", "pods"));
+    let cells = COLUMNS.as_ref().map(|columns| columns.row(pod, SystemTime::now()).cells).unwrap_or_default();
+    let mut text = match cells.as_slice() {
+        [_name, Value::String(ready), Value::String(status), ..] => format!("{status} {ready}"),
+        _ => String::new(),
+    };
     if let Some(ip) = pod.pointer("/status/podIP").and_then(Value::as_str) {
         text.push(' ');
         text.push_str(ip);
@@ -148,10 +176,10 @@ fn condition<'v>(object: &'v Value, kind: &str) -> Option<&'v str> {
 }
 
 fn cut(text: &str, longest: usize) -> String {
-    let text = text.replace(['\n', '\r', '\t', '\x1b'], " ");
+    let text = visible(text);
     match text.char_indices().nth(longest) {
         Some((end, _)) => format!("{}…", &text[..end]),
-        None => text,
+        None => text.into_owned(),
     }
 }
 
@@ -187,6 +215,38 @@ mod tests {
         let text =
             summary("ReplicaSet", &json!({"status": {"readyReplicas": 1}}), &json!({"status": {}}), Secrets::Masked);
         assert_eq!(text, "readyReplicas 1→0");
+    }
+
+    #[test]
+    fn a_pod_has_the_status_that_kubectl_shows() {
+        let container = |state: Value| json!([{"name": "c", "ready": false, "restartCount": 0, "state": state}]);
+        let ended = container(json!({"terminated": {"reason": "Completed", "exitCode": 0}}));
+        for (expected, status) in [
+            ("Completed 0/1 10.0.0.1", json!({"phase": "Succeeded", "podIP": "10.0.0.1", "containerStatuses": ended})),
+            (
+                "CrashLoopBackOff 0/1",
+                json!({"phase": "Running", "containerStatuses": container(json!({"waiting": {"reason": "CrashLoopBackOff"}}))}),
+            ),
+            ("Init:0/2 0/1", json!({"phase": "Pending", "initContainerStatuses": container(json!({"running": {}}))})),
+            ("Pending 0/1", json!({"phase": "Pending"})),
+        ] {
+            let containers = |count| (0..count).map(|n| json!({"name": format!("c{n}")})).collect::<Vec<_>>();
+            let pod = json!({"metadata": {"name": "a"}, "spec": {"containers": containers(1), "initContainers": containers(2)}, "status": status});
+            assert_eq!(headline("Pod", &pod), expected);
+        }
+    }
+
+    #[test]
+    fn long_values_are_cut_where_they_are_equal() {
+        let image =
+            |tag: &str| json!({"image": format!("registry.example.com/some/long/path/of/an/image/name/web:{tag}")});
+        let text = summary("Widget", &image("v1.2.3"), &image("v1.2.4-rc1"), Secrets::Masked);
+        assert_eq!(text, "image …eb:v1.2.3→…eb:v1.2.4-rc1");
+        let long = |end: &str| json!({"k": format!("{}{end}", "x".repeat(60))});
+        assert_eq!(summary("Widget", &long(""), &long("yz"), Secrets::Masked), "k …xxxxxxxx→…xxxxxxxxyz");
+        let apart = |letter: &str| json!({"k": letter.repeat(60)});
+        let text = summary("Widget", &apart("a"), &apart("b"), Secrets::Masked);
+        assert_eq!(text, format!("k {}…→{}…", "a".repeat(48), "b".repeat(48)));
     }
 
     #[test]

@@ -1,11 +1,13 @@
 //! Shell completions.
 
-use std::io::Write as _;
-
 use clap::CommandFactory as _;
 
 use crate::args::{Cli, Completions};
+use crate::document::Document;
 use crate::failure::Failure;
+use crate::output::Output;
+use crate::paint::When;
+use crate::terminal_text::visible;
 
 /// Script that kubectl runs with the words after `kubectl informer`; the last word is incomplete.
 const KUBECTL: &str = "#!/bin/sh\n# Completions of `kubectl informer`. Put it on the PATH, executable.\nexec kubectl-informer completions --words \"$@\"\n";
@@ -22,8 +24,8 @@ pub(crate) fn run(args: &Completions) -> Result<(), Failure> {
     } else if let Some(shell) = args.shell {
         clap_complete::generate(shell, &mut Cli::command(), "kubectl-informer", &mut text);
     }
-    let mut out = std::io::stdout().lock();
-    out.write_all(&text)?;
+    let mut out = Output::new(When::Never);
+    out.document(&Document::own(String::from_utf8_lossy(&text).into_owned()))?;
     Ok(out.flush()?)
 }
 
@@ -40,7 +42,10 @@ fn candidates(words: &[String]) -> Vec<String> {
             .collect(),
     };
     let fits = all.into_iter().filter(|(name, _)| name.starts_with(last));
-    fits.map(|(name, about)| if about.is_empty() { name } else { format!("{name}\t{about}") }).collect()
+    fits.map(|(name, about)| {
+        if about.is_empty() { visible(&name).into_owned() } else { format!("{}\t{}", visible(&name), visible(&about)) }
+    })
+    .collect()
 }
 
 fn about(text: Option<&clap::builder::StyledStr>) -> String {

@@ -1,10 +1,12 @@
 //! Connection flags: server and user, as in kubectl.
 
+use std::env;
+use std::ffi::OsStr;
 use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::Args;
-use kube::config::{KubeConfigOptions, Kubeconfig};
+use kube::config::{KubeConfigOptions, Kubeconfig, KubeconfigError};
 use kube::{Client, Config};
 
 use crate::failure::{Failure, causes};
@@ -74,6 +76,21 @@ impl Connection {
         Ok(Connected { client, namespace, request_timeout })
     }
 
+    /// A user that is named must exist: without it, requests would be sent as nobody.
+    fn check_user(&self, kubeconfig: &Kubeconfig) -> Result<(), Failure> {
+        let known = || kubeconfig.auth_infos.iter().map(|user| user.name.as_str());
+        match &self.user {
+            Some(name) if !known().any(|user| user == name) => {
+                let known: Vec<&str> = known().collect();
+                Err(Failure::Usage(format!(
+                    "--user {name}: no such user in the kubeconfig; it has {}",
+                    known.join(", ")
+                )))
+            }
+            _ => Ok(()),
+        }
+    }
+
     async fn config(&self) -> Result<Config, Failure> {
         let server = self.server.as_deref().map(address).transpose()?;
         let options =
@@ -81,12 +98,16 @@ impl Connection {
         let named = self.context.is_some() || self.cluster.is_some() || self.user.is_some();
         let unusable =
             |error: &dyn std::error::Error| Failure::Usage(format!("the kubeconfig cannot be used: {}", causes(error)));
-        let read = match &self.kubeconfig {
-            Some(file) => {
-                let text = Kubeconfig::read_from(file).map_err(|error| unusable(&error))?;
-                Config::from_custom_kubeconfig(text, &options).await
+        let kubeconfig = match &self.kubeconfig {
+            Some(file) => Ok(Kubeconfig::read_from(file).map_err(|error| unusable(&error))?),
+            None => read_files(env::var_os("KUBECONFIG").as_deref()),
+        };
+        let read = match kubeconfig {
+            Ok(kubeconfig) => {
+                self.check_user(&kubeconfig)?;
+                Config::from_custom_kubeconfig(kubeconfig, &options).await
             }
-            None => Config::from_kubeconfig(&options).await,
+            Err(error) => Err(error),
         };
         match (read, server) {
             (Ok(mut config), server) => {
@@ -103,6 +124,17 @@ impl Connection {
                 ))
             }),
         }
+    }
+}
+
+/// Merges the files that `KUBECONFIG` lists; as in kubectl, those that do not exist are left out. If
+/// there is none, the default file is read.
+fn read_files(list: Option<&OsStr>) -> Result<Kubeconfig, KubeconfigError> {
+    let paths: Vec<PathBuf> = list.into_iter().flat_map(env::split_paths).collect();
+    let mut files = paths.iter().filter(|path| path.exists()).map(Kubeconfig::read_from);
+    match files.next() {
+        Some(first) => files.try_fold(first?, |merged, next| merged.merge(next?)),
+        None => Kubeconfig::read(),
     }
 }
 

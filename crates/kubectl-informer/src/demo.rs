@@ -6,8 +6,7 @@ mod board;
 mod estimate;
 
 use std::collections::VecDeque;
-use std::fs;
-use std::path::PathBuf;
+use std::env;
 use std::time::{Duration, Instant};
 
 use futures_util::stream::{BoxStream, SelectAll};
@@ -17,20 +16,21 @@ use kube_embedded::Server;
 use kube_embedded::pretend::{Pretend, Size};
 use kube_informer::{Event, Informer, Origin};
 use serde_json::Value;
+use tempfile::TempPath;
 use tokio::time::MissedTickBehavior;
 
 use crate::args::{Demo, EventType};
 use crate::connection::Connected;
 use crate::failure::{Failure, causes};
-use crate::kinds;
 use crate::line::{Detail, Form, Style};
 use crate::mask::Secrets;
 use crate::output::{Output, OutputKind};
 use crate::paint::Tone;
 use crate::screen::{Area, Screen};
 use crate::stderr::stderr;
+use crate::styled_line::StyledLine;
 use crate::watch::{Watched, seconds};
-use crate::{signals, span};
+use crate::{kinds, kubeconfig_file, signals, span};
 use board::Row;
 
 /// The informers shown; the last but one is the busiest.
@@ -44,7 +44,29 @@ const REDRAW: Duration = Duration::from_millis(100);
 const HEADER: usize = 3;
 
 pub(crate) async fn run(args: Demo) -> Result<(), Failure> {
+    // Before the kubeconfig is written: a signal during startup does not leave it behind.
+    let mut end = std::pin::pin!(signals::ended());
     let mut out = Output::new(args.color);
+    let started = tokio::select! {
+        biased;
+        () = &mut end => return Ok(()),
+        started = start(&args, &out) => started,
+    };
+    let (server, cluster, mut show) = started?;
+    let result = tokio::select! {
+        biased;
+        () = &mut end => Ok(()),
+        result = show.run(&mut out, &server, &cluster, args.time) => result,
+    };
+    let result = result.and_then(|()| show.end(&mut out, &server, &cluster));
+    future::join_all(show.watched.iter().map(|watched| watched.informer.shutdown())).await;
+    cluster.stop().await;
+    server.shutdown().await;
+    result
+}
+
+/// Starts the server and the simulated cluster, and writes the kubeconfig.
+async fn start(args: &Demo, out: &Output) -> Result<(Server, Pretend, Show), Failure> {
     let size = Size::of_nodes(args.size);
     let server = Server::builder().seed(args.seed).garbage_collection().namespace_deletion().start().await?;
     if out.kind == OutputKind::Stream || size.pods > 3_000 {
@@ -52,15 +74,11 @@ pub(crate) async fn run(args: Demo) -> Result<(), Failure> {
     }
     let cluster = Pretend::builder().size(size).rate(args.rate).seed(args.seed).start(&server).await;
     let cluster = cluster.map_err(|status| Failure::Other(format!("no cluster: {}", status.message())))?;
-    let kubeconfig = KubeconfigFile::write(&server)?;
+    let kubeconfig = kubeconfig_file::write_temporary(&server.kubeconfig())
+        .map_err(|error| Failure::Other(format!("writing a kubeconfig to {}: {error}", env::temp_dir().display())))?;
     let watched = informers(&server).await?;
-    let mut show = Show::new(&args, size, kubeconfig, watched);
-    let result = show.run(&mut out, &server, &cluster, args.time).await;
-    let result = result.and_then(|()| show.end(&mut out, &server, &cluster));
-    future::join_all(show.watched.iter().map(|watched| watched.informer.shutdown())).await;
-    cluster.stop().await;
-    server.shutdown().await;
-    result
+    let show = Show::new(args, size, kubeconfig, watched);
+    Ok((server, cluster, show))
 }
 
 async fn informers(server: &Server) -> Result<Vec<Watched>, Failure> {
@@ -80,7 +98,8 @@ struct Show {
     watched: Vec<Watched>,
     title: String,
     hint: String,
-    kubeconfig: KubeconfigFile,
+    /// Deleted when the demo ends.
+    _kubeconfig: TempPath,
     style: Style,
     screen: Screen,
     began: Instant,
@@ -98,12 +117,12 @@ struct Show {
 }
 
 impl Show {
-    fn new(args: &Demo, size: Size, kubeconfig: KubeconfigFile, watched: Vec<Watched>) -> Self {
+    fn new(args: &Demo, size: Size, kubeconfig: TempPath, watched: Vec<Watched>) -> Self {
         let width = watched.iter().map(|watched| watched.kind.kind().len()).max().unwrap_or(0);
         Self {
             title: format!("{} nodes, {} pods, {} writes/s, seed {}", size.nodes, size.pods, args.rate, args.seed),
-            hint: format!("in a second terminal: kubectl --kubeconfig {} get pods -A", kubeconfig.0.display()),
-            kubeconfig,
+            hint: format!("in a second terminal: kubectl --kubeconfig {} get pods -A", kubeconfig.display()),
+            _kubeconfig: kubeconfig,
             style: Style { form: Form::Line, secrets: Secrets::Masked, detail: Detail::Summary, kind_width: width },
             screen: Screen::default(),
             began: Instant::now(),
@@ -140,7 +159,6 @@ impl Show {
         // Drops the events delivered so far; the demo starts with the synced caches.
         while let Some(Some(_)) = events.next().now_or_never() {}
         (self.began, self.writes_at_start) = (Instant::now(), cluster.writes());
-        let mut end = std::pin::pin!(signals::ended());
         let mut over = std::pin::pin!(async {
             match time {
                 Some(time) => tokio::time::sleep(time).await,
@@ -152,7 +170,6 @@ impl Show {
         loop {
             tokio::select! {
                 biased;
-                () = &mut end => return Ok(()),
                 () = &mut over => return Ok(()),
                 _ = draws.tick() => {
                     if self.refreshed.elapsed() >= REFRESH {
@@ -220,22 +237,22 @@ impl Show {
             out.flush()?;
             return Ok(());
         }
-        let (paint, mut lines) = (out.paint, self.header(out));
-        lines.push(String::new());
+        let mut lines = self.header();
+        lines.push(StyledLine::default());
         let room = Area::now().height.saturating_sub(lines.len() + 2);
         let latest = self.events.iter().skip(self.events.len().saturating_sub(room));
-        lines.extend(latest.map(|(number, event)| self.style.line(paint, &self.watched[*number].kind, event)));
+        lines.extend(latest.map(|(number, event)| self.style.line(&self.watched[*number].kind, event)));
         self.screen.draw(out, &lines)?;
         Ok(())
     }
 
-    fn header(&self, out: &Output) -> Vec<String> {
+    fn header(&self) -> Vec<StyledLine> {
         let mut lines = Vec::with_capacity(HEADER + self.rows.len() + 2);
-        let title = out.paint.text(Tone::Strong, "kubectl-informer demo");
-        lines.push(format!("{title}  {}  {}", self.title, span::clock(self.began.elapsed())));
-        lines.push(out.paint.text(Tone::Quiet, &self.hint));
-        lines.push(String::new());
-        lines.extend(board::lines(out.paint, &self.rows));
+        let title = StyledLine::default().toned(Tone::Strong, "kubectl-informer demo");
+        lines.push(title.plain(&format!("  {}  {}", self.title, span::clock(self.began.elapsed()))));
+        lines.push(StyledLine::default().toned(Tone::Quiet, &self.hint));
+        lines.push(StyledLine::default());
+        lines.extend(board::lines(&self.rows));
         lines
     }
 
@@ -250,8 +267,8 @@ impl Show {
             self.draw(out)?;
             self.screen.leave(out)?;
         } else {
-            for line in board::lines(out.paint, &self.rows) {
-                out.line(&line)?;
+            for line in board::lines(&self.rows) {
+                out.styled(&line)?;
             }
         }
         let crate::watch::Tally { added, updated, deleted, .. } = self.tally;
@@ -261,31 +278,6 @@ impl Show {
             cluster.writes() - self.writes_at_start,
             server.request_count()
         ))?;
-        out.flush()?;
-        self.kubeconfig.remove();
-        Ok(())
-    }
-}
-
-/// Temporary kubeconfig for a second terminal, removed when the demo ends.
-#[derive(Debug)]
-struct KubeconfigFile(PathBuf);
-
-impl KubeconfigFile {
-    fn write(server: &Server) -> Result<Self, Failure> {
-        let path = std::env::temp_dir().join(format!("kubectl-informer-{}.yaml", std::process::id()));
-        fs::write(&path, server.kubeconfig())?;
-        Ok(Self(path))
-    }
-
-    fn remove(&self) {
-        // Best effort: the file may already be deleted.
-        drop(fs::remove_file(&self.0));
-    }
-}
-
-impl Drop for KubeconfigFile {
-    fn drop(&mut self) {
-        self.remove();
+        Ok(out.flush()?)
     }
 }

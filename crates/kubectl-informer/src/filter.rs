@@ -1,12 +1,14 @@
 //! CEL filter expressions over objects.
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::fmt;
 use std::str::FromStr;
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock, Mutex, PoisonError};
 
+use cel::common::value::CowVal;
+use cel::context::VariableResolver;
 use cel::objects::{Key, Map};
-use cel::{Context, Program};
+use cel::{Context, Env, Program};
 use serde_json::Value;
 
 /// A compiled CEL expression that is true or false for an object.
@@ -18,6 +20,25 @@ pub(crate) struct Filter {
     variables: Arc<[String]>,
 }
 
+/// The result of the expression for one object.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Evaluation {
+    pub(crate) outcome: Outcome,
+    /// Variables that were read and are no field of the object.
+    pub(crate) absent: BTreeSet<String>,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Outcome {
+    True,
+    False,
+    /// The expression reads a field that the object does not have: neither true nor false.
+    NoSuchField(String),
+}
+
+/// The standard library, with optional access: `a.?b.orValue(c)`.
+static ENV: LazyLock<Arc<Env>> = LazyLock::new(|| Arc::new(Env::stdlib()));
+
 /// Variable bound to the whole object; other variables are its top-level fields.
 const OBJECT: &str = "object";
 
@@ -25,27 +46,52 @@ impl FromStr for Filter {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
-        let program = Program::compile(text).map_err(|error| error.to_string())?;
+        let program = ENV.compile(text).map_err(|error| error.to_string())?;
         let variables = program.references().variables().into_iter().map(str::to_owned).collect();
         Ok(Self { text: text.into(), program: Arc::new(program), variables })
     }
 }
 
 impl Filter {
-    /// Evaluates the expression for an object. Accessing a missing field makes it false.
-    pub(crate) fn fits(&self, object: &Value) -> Result<bool, String> {
-        let mut context = Context::default();
+    /// Evaluates the expression for an object.
+    pub(crate) fn evaluate(&self, object: &Value) -> Result<Evaluation, String> {
+        let absent = AbsentFields { object, read: Mutex::default() };
+        let outcome = self.outcome(object, &absent)?;
+        Ok(Evaluation { outcome, absent: absent.read.into_inner().unwrap_or_else(PoisonError::into_inner) })
+    }
+
+    fn outcome(&self, object: &Value, absent: &AbsentFields<'_>) -> Result<Outcome, String> {
+        let mut context = Context::with_env(Arc::clone(&ENV));
+        context.set_variable_resolver(absent);
         for name in &*self.variables {
             let value = if name == OBJECT { Some(object) } else { object.get(name) };
             // A missing top-level field is an empty map, so that `status.phase` is a missing key.
             context.add_variable_from_value(name.as_str(), value.map_or_else(empty, convert));
         }
         match self.program.execute(&context) {
-            Ok(cel::Value::Bool(fits)) => Ok(fits),
+            Ok(cel::Value::Bool(true)) => Ok(Outcome::True),
+            Ok(cel::Value::Bool(false)) => Ok(Outcome::False),
             Ok(other) => Err(format!("--where {}: gives {}, not true or false", self.text, other.type_of())),
-            Err(cel::ExecutionError::NoSuchKey(_)) => Ok(false),
+            Err(cel::ExecutionError::NoSuchKey(name)) => Ok(Outcome::NoSuchField(name.to_string())),
             Err(error) => Err(format!("--where {}: {error}", self.text)),
         }
+    }
+}
+
+/// Records which variables are read that an object does not have. Resolves none of them. Variables
+/// of macros, such as `c` in `exists(c, …)`, are resolved before. Names with dots are asked for
+/// first, because they may be constants of a namespace.
+struct AbsentFields<'o> {
+    object: &'o Value,
+    read: Mutex<BTreeSet<String>>,
+}
+
+impl VariableResolver for AbsentFields<'_> {
+    fn resolve<'b>(&'b self, variable: &str) -> Option<CowVal<'b, 'b>> {
+        if variable != OBJECT && !variable.contains('.') && self.object.get(variable).is_none() {
+            self.read.lock().unwrap_or_else(PoisonError::into_inner).insert(variable.to_owned());
+        }
+        None
     }
 }
 
@@ -99,18 +145,34 @@ mod tests {
             ("metadata.name.startsWith('web-') && metadata.labels['app'] == 'web'", true),
             ("metadata.name.matches('^web-[0-9]+$')", true),
             ("has(status.podIP)", false),
-            ("status.podIP == '10.0.0.1'", false),
-            ("data.key == 'x'", false),
+            ("status.?podIP.orValue('') == '10.0.0.1'", false),
+            ("status.?availableReplicas.orValue(0) < spec.replicas", true),
             ("object.spec.replicas in [1, 3]", true),
         ] {
-            assert_eq!(text.parse::<Filter>().unwrap().fits(&pod), Ok(expected), "{text}");
+            let expected = if expected { Outcome::True } else { Outcome::False };
+            assert_eq!(text.parse::<Filter>().unwrap().evaluate(&pod).unwrap().outcome, expected, "{text}");
+        }
+    }
+
+    #[test]
+    fn a_field_that_an_object_does_not_have_is_named() {
+        let pod = json!({"metadata": {"name": "a"}, "status": {"items": [1]}});
+        for (text, field, absent) in [
+            ("status.podIP == '10.0.0.1'", "podIP", &[][..]),
+            ("statsu.phase == 'Running'", "phase", &["statsu"]),
+            ("status.items.exists(c, c > 0) && data['key'] == 'x'", "key", &["data"]),
+        ] {
+            let evaluation = text.parse::<Filter>().unwrap().evaluate(&pod).unwrap();
+            assert_eq!(evaluation.outcome, Outcome::NoSuchField(field.to_owned()), "{text}");
+            assert_eq!(evaluation.absent.iter().map(String::as_str).collect::<Vec<_>>(), absent, "{text}");
         }
     }
 
     #[test]
     fn what_is_no_question_is_an_error() {
         assert!("status.phase ==".parse::<Filter>().is_err());
-        let error = "metadata.name".parse::<Filter>().unwrap().fits(&json!({"metadata": {"name": "a"}})).unwrap_err();
+        let error =
+            "metadata.name".parse::<Filter>().unwrap().evaluate(&json!({"metadata": {"name": "a"}})).unwrap_err();
         assert_eq!(error, "--where metadata.name: gives string, not true or false");
     }
 }

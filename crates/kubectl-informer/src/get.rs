@@ -1,10 +1,11 @@
 //! The `get` command: syncs once, then answers from the cache.
 //!
-//! `by` has the index lookups, `grid` the table layout and `live` the table of `--watch`. Shares
-//! informer selection and failure reports with `watch`.
+//! `by` has the index lookups, `grid` the table layout, `left_out` what is reported of `--where`, and
+//! `live` the table of `--watch`. Shares informer selection and failure reports with `watch`.
 
 mod by;
 mod grid;
+mod left_out;
 mod live;
 
 use std::time::SystemTime;
@@ -21,16 +22,18 @@ use by::Lookup;
 
 use crate::args::{Get, GetForm};
 use crate::connection::Connected;
+use crate::document::Document;
 use crate::failure::Failure;
-use crate::filter::Filter;
+use crate::filter::{Filter, Outcome};
 use crate::kinds::{self, singular_name};
 use crate::line::{Detail, Form, Style};
 use crate::mask::Secrets;
 use crate::output::Output;
+use crate::progress;
 use crate::stderr::stderr;
 use crate::watch::{Watched, health_report, select};
-use crate::{progress, yaml};
 use grid::{Grid, TableOptions};
+use left_out::LeftOut;
 
 pub(crate) async fn run(args: Get) -> Result<(), Failure> {
     let connected = args.connection.connect().await?;
@@ -45,7 +48,7 @@ pub(crate) async fn run(args: Get) -> Result<(), Failure> {
         let only: Result<FieldSelector, _> = format!("metadata.name={name}").parse();
         settings = settings.fields(only.map_err(|error| Failure::Usage(error.to_string()))?);
     }
-    if matches!(args.output, GetForm::Table | GetForm::Wide) {
+    if !args.choice.show_managed_fields {
         settings = settings.drop_managed_fields();
     }
     let informer = Informer::builder_for(connected.client.clone(), kind.resource()).settings(settings).build();
@@ -81,18 +84,27 @@ async fn answer(args: &Get, connected: &Connected, watched: &Watched, question: 
         reporters.shutdown().await;
         synced?;
     }
-    let found = question.ask(watched)?;
-    for name in &args.names {
-        if !found.iter().any(|object| object.name() == name) {
-            return Err(Failure::NotFound(format!("{} \"{name}\" not found", watched.kind.full_name())));
+    let (found, left_out) = question.ask(watched)?;
+    let kind = watched.kind.kind().to_lowercase();
+    for line in left_out.lines(&kind) {
+        stderr(&line);
+    }
+    for path in question.paths_without_values(watched) {
+        stderr(&format!("! no {kind} has a value at {path}"));
+    }
+    let is_missing = |name: &&String| !found.iter().any(|object| object.name() == *name);
+    let missing: Vec<String> = args.names.iter().filter(is_missing).map(|name| format!("{name:?}")).collect();
+    if missing.is_empty() || !found.is_empty() {
+        match &grid {
+            Some(grid) => show_table(args, grid, &found, &mut out)?,
+            None => show_objects(args, &watched.kind, &found, &mut out)?,
         }
+        out.flush()?;
     }
-    match &grid {
-        Some(grid) => show_table(args, grid, &found, &mut out)?,
-        None => show_objects(args, &watched.kind, &found, &mut out)?,
+    if missing.is_empty() {
+        return Ok(());
     }
-    out.flush()?;
-    Ok(())
+    Err(Failure::NotFound(format!("{name} {} not found", missing.join(", "))))
 }
 
 /// Completes with the cause as soon as a request fails without a response.
@@ -142,11 +154,11 @@ fn show_objects(args: &Get, kind: &Served, found: &[Obj<Value>], out: &mut Outpu
         (1, 1) => objects.remove(0),
         _ => json!({"apiVersion": "v1", "kind": "List", "metadata": {"resourceVersion": ""}, "items": objects}),
     };
-    if args.output == GetForm::Yaml {
-        out.write(&yaml::write(&whole).map_err(Failure::Other)?)?;
-    } else {
-        out.line(&serde_json::to_string_pretty(&whole).map_err(|error| Failure::Other(error.to_string()))?)?;
-    }
+    let document = match args.output {
+        GetForm::Yaml => Document::yaml(&whole)?,
+        _ => Document::indented_json(&whole),
+    };
+    out.document(&document)?;
     Ok(())
 }
 
@@ -206,15 +218,15 @@ impl Query {
         }
     }
 
-    /// Returns the matching objects, sorted.
-    fn ask(&self, watched: &Watched) -> Result<Vec<Obj<Value>>, Failure> {
+    /// Returns the matching objects, sorted, and those for which the expression had no result.
+    fn ask(&self, watched: &Watched) -> Result<(Vec<Obj<Value>>, LeftOut), Failure> {
         let (first, others) = match self.lookups.split_first() {
             Some((first, others)) => (first.get(), others),
             None => (watched.informer.lister().list(), [].as_slice()),
         };
-        let mut found = Vec::new();
+        let (mut found, mut left_out) = (Vec::new(), LeftOut::default());
         for object in first {
-            if others.iter().all(|lookup| lookup.fits(&object)) && self.fits_rest(&object)? {
+            if others.iter().all(|lookup| lookup.fits(&object)) && self.fits_rest(&object, &mut left_out)? {
                 found.push(object);
             }
         }
@@ -222,28 +234,38 @@ impl Query {
         if let Some(path) = &self.sort_by {
             found.sort_by_cached_key(|object| Rank::of(object.value_at(path)));
         }
-        Ok(found)
+        Ok((found, left_out))
+    }
+
+    /// The paths of `--by` and `--sort-by` at which no object has a value: probably misspelled.
+    fn paths_without_values(&self, watched: &Watched) -> Vec<&FieldPath> {
+        let mut paths: Vec<&FieldPath> = self.lookups.iter().filter_map(Lookup::path).chain(&self.sort_by).collect();
+        if paths.is_empty() {
+            return paths;
+        }
+        let objects = watched.informer.lister().list();
+        paths.retain(|path| !objects.is_empty() && objects.iter().all(|object| object.value_at(path).is_none()));
+        paths
     }
 
     /// Returns whether an object matches, without using the indexes.
     fn fits(&self, object: &Obj<Value>) -> Result<bool, Failure> {
-        Ok(self.lookups.iter().all(|lookup| lookup.fits(object)) && self.fits_rest(object)?)
+        let fits_lookups = self.lookups.iter().all(|lookup| lookup.fits(object));
+        Ok(fits_lookups && self.fits_rest(object, &mut LeftOut::default())?)
     }
 
-    fn fits_rest(&self, object: &Obj<Value>) -> Result<bool, Failure> {
-        let named = self.names.is_empty() || self.names.iter().any(|name| name == object.name());
-        Ok(named
-            && match (&self.condition, object.get()) {
-                (None, _) => true,
-                (Some(condition), Ok(value)) => {
-                    condition.fits(value).map_err(|why| self.evaluation_failure(object, why))?
-                }
-                (Some(_), Err(_)) => false,
-            })
+    fn fits_rest(&self, object: &Obj<Value>, left_out: &mut LeftOut) -> Result<bool, Failure> {
+        if !self.names.is_empty() && !self.names.iter().any(|name| name == object.name()) {
+            return Ok(false);
+        }
+        let Some(condition) = &self.condition else { return Ok(true) };
+        let Ok(value) = object.get() else { return Ok(false) };
+        let evaluation = condition.evaluate(value).map_err(|why| self.evaluation_failure(object, why))?;
+        let fits = evaluation.outcome == Outcome::True;
+        left_out.add(object.key(), evaluation, self.quoting);
+        Ok(fits)
     }
-}
 
-impl Query {
     /// The failure of the expression. Errors may quote values, so for Secrets the cause is
     /// withheld.
     fn evaluation_failure(&self, object: &Obj<Value>, why: String) -> Failure {

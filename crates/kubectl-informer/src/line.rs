@@ -6,15 +6,16 @@ use kube_informer::client::Served;
 use kube_informer::{DecodeError, Event, FinalState, Obj, Origin};
 use serde_json::{Value, json};
 
-use crate::change::{headline, shown, summary};
-use crate::diff::{diff, path_text};
+use crate::change::{headline, summary, whole};
+use crate::diff::{Difference, diff, path_text};
+use crate::document::Document;
 use crate::failure::Failure;
 use crate::field_managers::writer;
 use crate::kinds::singular_name;
-use crate::mask::Secrets;
+use crate::mask::{Secrets, masked};
 use crate::output::Output;
-use crate::paint::{Paint, Tone};
-use crate::yaml;
+use crate::paint::Tone;
+use crate::styled_line::StyledLine;
 
 /// Output format of `watch`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -54,18 +55,17 @@ impl Style {
     pub(crate) fn print(&self, out: &mut Output, kind: &Served, event: &Event<Value>) -> Result<(), Failure> {
         match self.form {
             Form::Line | Form::Wide => {
-                let line = self.line(out.paint, kind, event);
-                out.line(&line)?;
+                out.styled(&self.line(kind, event))?;
                 if self.detail == Detail::Fields {
-                    for line in self.fields(out.paint, kind, event) {
-                        out.line(&line)?;
+                    for line in self.fields(kind, event) {
+                        out.styled(&line)?;
                     }
                 }
             }
-            Form::Json => out.line(&self.whole(kind, event).to_string())?,
+            Form::Json => out.document(&Document::json(&self.whole(kind, event)))?,
             Form::Yaml => {
                 out.line("---")?;
-                out.write(&yaml::write(&self.whole(kind, event)).map_err(Failure::Other)?)?;
+                out.document(&Document::yaml(&self.whole(kind, event))?)?;
             }
             Form::Name => out.line(&format!("{}/{}", singular_name(kind), event.object().name()))?,
         }
@@ -73,7 +73,7 @@ impl Style {
     }
 
     /// Formats an event as a line.
-    pub(crate) fn line(&self, paint: Paint, kind: &Served, event: &Event<Value>) -> String {
+    pub(crate) fn line(&self, kind: &Served, event: &Event<Value>) -> StyledLine {
         let (sign, tone) = match event {
             Event::Added { .. } => ("+", Tone::Added),
             Event::Updated { .. } => ("~", Tone::Updated),
@@ -83,8 +83,7 @@ impl Style {
             Ok(description) => description,
             Err(error) => format!("(cannot be read: {error})"),
         };
-        let name = kind.kind().to_lowercase();
-        let mut line = format!("{} {name:<2$} {}", paint.text(tone, sign), shown_key(kind, event), self.kind_width);
+        let (mut line, mut version) = (StyledLine::default(), String::new());
         if self.form == Form::Wide {
             let origin = match event.origin() {
                 Origin::Initial => "initial",
@@ -92,14 +91,12 @@ impl Style {
                 Origin::Relist => "relist",
                 _ => "resync",
             };
-            let version = event.object().version();
-            line = format!("{} {line} @{version} {origin}", paint.text(Tone::Quiet, &time_of_day()));
+            line = line.toned(Tone::Quiet, &time_of_day()).plain(" ");
+            version = format!(" @{} {origin}", event.object().version());
         }
-        if !description.is_empty() {
-            line.push_str("  ");
-            line.push_str(&description);
-        }
-        line
+        let (name, key) = (kind.kind().to_lowercase(), shown_key(kind, event));
+        line = line.toned(tone, sign).plain(&format!(" {name:<0$} {key}{version}", self.kind_width));
+        if description.is_empty() { line } else { line.plain("  ").plain(&description) }
     }
 
     fn description(&self, kind: &Served, event: &Event<Value>) -> Result<String, DecodeError> {
@@ -114,19 +111,20 @@ impl Style {
     }
 
     /// One line per changed field, with its field manager.
-    fn fields(&self, paint: Paint, kind: &Served, event: &Event<Value>) -> Vec<String> {
+    fn fields(&self, kind: &Served, event: &Event<Value>) -> Vec<StyledLine> {
         let Event::Updated { old, new, .. } = event else { return Vec::new() };
         let (Ok(old), Ok(new)) = (old.get(), new.get()) else { return Vec::new() };
-        let field = |each: &crate::diff::Difference<'_>| {
+        let field = |each: &Difference<'_>| {
             let path = path_text(&each.path);
-            let (before, after) = match self.secrets.hides(kind.kind(), &path) {
-                true => ("***".to_owned(), "***".to_owned()),
-                false => (shown(each.old), shown(each.new)),
+            let (before, after) = if self.secrets.hides(kind.kind(), &path) {
+                (masked(each.old), masked(each.new))
+            } else {
+                (whole(each.old), whole(each.new))
             };
             let by = writer(new, &each.path).or_else(|| writer(old, &each.path));
             let by = by.map(|by| format!("  ({})", by.manager)).unwrap_or_default();
-            let (before, after) = (paint.text(Tone::Deleted, &before), paint.text(Tone::Added, &after));
-            format!("    {path}: {before} → {after}{}", paint.text(Tone::Quiet, &by))
+            let line = StyledLine::default().plain(&format!("    {path}: ")).toned(Tone::Deleted, &before);
+            line.plain(" → ").toned(Tone::Added, &after).toned(Tone::Quiet, &by)
         };
         diff(old, new).iter().map(field).collect()
     }

@@ -7,11 +7,13 @@ mod completions;
 mod connection;
 mod demo;
 mod diff;
+mod document;
 mod failure;
 mod field_managers;
 mod filter;
 mod get;
 mod kinds;
+mod kubeconfig_file;
 mod line;
 mod manifests;
 mod mask;
@@ -23,6 +25,8 @@ mod screen;
 mod signals;
 mod span;
 mod stderr;
+mod styled_line;
+mod terminal_text;
 mod watch;
 mod yaml;
 
@@ -31,10 +35,16 @@ use std::process::ExitCode;
 use clap::Parser as _;
 
 use crate::args::{Cli, Command};
-use crate::stderr::stderr;
+use crate::document::Document;
+use crate::output::Output;
+use crate::paint::When;
+use crate::stderr::{stderr, stderr_lines};
 
 fn main() -> ExitCode {
-    let cli = Cli::parse();
+    let cli = match Cli::try_parse() {
+        Ok(cli) => cli,
+        Err(error) => return report_usage(&error),
+    };
     let runtime = match tokio::runtime::Builder::new_multi_thread().enable_all().build() {
         Ok(runtime) => runtime,
         Err(error) => {
@@ -57,9 +67,22 @@ fn main() -> ExitCode {
         Ok(()) => ExitCode::SUCCESS,
         Err(failure) => {
             if !failure.is_silent() {
-                stderr(&format!("error: {failure}"));
+                stderr_lines(&format!("error: {failure}"));
             }
             failure.code()
         }
+    }
+}
+
+/// Prints help and version as they are, and errors, which quote arguments, on standard error.
+fn report_usage(error: &clap::Error) -> ExitCode {
+    if error.use_stderr() {
+        stderr_lines(&error.render().to_string());
+        return ExitCode::from(2);
+    }
+    let mut out = Output::new(When::Never);
+    match out.document(&Document::own(error.render().to_string())).and_then(|()| out.flush()) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(_) => ExitCode::FAILURE,
     }
 }

@@ -39,6 +39,11 @@ impl Secrets {
     }
 }
 
+/// What is shown of a masked value: whether there is one.
+pub(crate) fn masked(value: Option<&Value>) -> String {
+    value.map_or("∅", |_| MASK).to_owned()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

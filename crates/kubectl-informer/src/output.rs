@@ -1,14 +1,20 @@
 //! Buffered standard output.
 
+use std::fmt;
 use std::io::{self, IsTerminal, Stdout, Write};
 
+use crate::document::Document;
 use crate::paint::{Paint, When};
+use crate::styled_line::StyledLine;
+use crate::terminal_text::visible;
 
 /// Buffered writer to standard output, with its colour setting.
+///
+/// The only way to standard output: text is made visible here, so that no caller can forget it.
 #[derive(Debug)]
 pub(crate) struct Output {
     out: io::BufWriter<Stdout>,
-    pub(crate) paint: Paint,
+    paint: Paint,
     pub(crate) kind: OutputKind,
 }
 
@@ -20,6 +26,19 @@ pub(crate) enum OutputKind {
     Stream,
 }
 
+/// A control sequence of a terminal.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Control {
+    /// Moves the cursor up by this number of lines.
+    Up(usize),
+    ToLineStart,
+    ClearToLineEnd,
+    /// Clears from the cursor to the end of the screen.
+    ClearBelow,
+    HideCursor,
+    ShowCursor,
+}
+
 impl Output {
     pub(crate) fn new(colour: When) -> Self {
         let out = io::stdout();
@@ -28,16 +47,46 @@ impl Output {
         Self { out: io::BufWriter::with_capacity(64 * 1024, out), paint, kind }
     }
 
+    /// Writes text as one line.
     pub(crate) fn line(&mut self, text: &str) -> io::Result<()> {
-        self.out.write_all(text.as_bytes())?;
+        self.out.write_all(visible(text).as_bytes())?;
         self.out.write_all(b"\n")
     }
 
-    pub(crate) fn write(&mut self, text: &str) -> io::Result<()> {
-        self.out.write_all(text.as_bytes())
+    pub(crate) fn styled(&mut self, line: &StyledLine) -> io::Result<()> {
+        self.out.write_all(line.render(self.paint).as_bytes())?;
+        self.out.write_all(b"\n")
+    }
+
+    /// Writes a line truncated to `width` columns over the one at the cursor.
+    pub(crate) fn overwrite(&mut self, line: &StyledLine, width: usize) -> io::Result<()> {
+        self.out.write_all(line.render_within(self.paint, width).as_bytes())?;
+        self.control(Control::ClearToLineEnd)?;
+        self.out.write_all(b"\n")
+    }
+
+    pub(crate) fn document(&mut self, document: &Document) -> io::Result<()> {
+        self.out.write_all(document.as_str().as_bytes())
+    }
+
+    pub(crate) fn control(&mut self, control: Control) -> io::Result<()> {
+        write!(self.out, "{control}")
     }
 
     pub(crate) fn flush(&mut self) -> io::Result<()> {
         self.out.flush()
+    }
+}
+
+impl fmt::Display for Control {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Up(lines) => write!(f, "\x1b[{lines}A"),
+            Self::ToLineStart => f.write_str("\r"),
+            Self::ClearToLineEnd => f.write_str("\x1b[K"),
+            Self::ClearBelow => f.write_str("\x1b[J"),
+            Self::HideCursor => f.write_str("\x1b[?25l"),
+            Self::ShowCursor => f.write_str("\x1b[?25h"),
+        }
     }
 }

@@ -1,4 +1,4 @@
-//! Coloured output.
+//! When output is coloured, and how.
 
 use std::env;
 use std::io::IsTerminal;
@@ -14,7 +14,7 @@ pub(crate) enum When {
     Never,
 }
 
-/// Colours text, or returns it unchanged.
+/// Whether lines are written with their colours.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Paint {
     Plain,
@@ -43,19 +43,18 @@ impl Paint {
             When::Auto => Self::Plain,
         }
     }
+}
 
-    pub(crate) fn text(self, tone: Tone, text: &str) -> String {
-        let code = match tone {
-            Tone::Added => "32",
-            Tone::Updated => "33",
-            Tone::Deleted => "31",
-            Tone::Quiet => "2",
-            Tone::Changed => "7",
-            Tone::Strong => "1",
-        };
+impl Tone {
+    /// The SGR parameter of its colour.
+    pub(crate) fn code(self) -> &'static str {
         match self {
-            Self::Plain => text.to_owned(),
-            Self::Coloured => format!("\x1b[{code}m{text}\x1b[0m"),
+            Self::Added => "32",
+            Self::Updated => "33",
+            Self::Deleted => "31",
+            Self::Quiet => "2",
+            Self::Changed => "7",
+            Self::Strong => "1",
         }
     }
 }

@@ -1,20 +1,33 @@
 //! Termination signals.
 
-/// Completes on Ctrl-C and, on Unix, on SIGTERM.
-pub(crate) async fn ended() {
-    #[cfg(unix)]
-    {
-        use tokio::signal::unix::{SignalKind, signal};
-        match signal(SignalKind::terminate()) {
-            Ok(mut terminated) => {
-                tokio::select! {
-                    result = tokio::signal::ctrl_c() => drop(result),
-                    _ = terminated.recv() => {}
-                }
-            }
-            Err(_) => drop(tokio::signal::ctrl_c().await),
+use std::future::Future;
+
+/// Installs handlers for Ctrl-C and, on Unix, SIGTERM; the future completes at the first signal.
+///
+/// The call installs them, not the first poll: a signal in between does not end the process before
+/// it has cleaned up.
+#[cfg(unix)]
+pub(crate) fn ended() -> impl Future<Output = ()> {
+    use tokio::signal::unix::{Signal, SignalKind, signal};
+
+    async fn received(signal: Option<Signal>) {
+        match signal {
+            Some(mut signal) => drop(signal.recv().await),
+            // Without a handler the signal ends the process.
+            None => std::future::pending().await,
         }
     }
-    #[cfg(not(unix))]
-    drop(tokio::signal::ctrl_c().await);
+    let [interrupted, terminated] = [SignalKind::interrupt(), SignalKind::terminate()].map(|kind| signal(kind).ok());
+    async {
+        tokio::select! {
+            () = received(interrupted) => {}
+            () = received(terminated) => {}
+        }
+    }
+}
+
+/// Completes on Ctrl-C.
+#[cfg(not(unix))]
+pub(crate) fn ended() -> impl Future<Output = ()> {
+    async { drop(tokio::signal::ctrl_c().await) }
 }

@@ -48,12 +48,13 @@ type Builder = InformerBuilder<Value>;
 async fn begin(args: &Watch, also: impl Fn(Builder) -> Builder) -> Result<Session, Failure> {
     let connected = args.connection.connect().await?;
     let kinds = kinds::find(&connected, &args.kinds).await?;
-    let whole = args.diff || matches!(args.output, Form::Json | Form::Yaml);
+    // Differences name the manager of each field.
+    let needs_managers = args.diff && matches!(args.output, Form::Line | Form::Wide);
     let watched: Vec<Watched> = kinds
         .into_iter()
         .map(|kind| {
             let mut settings = select(&connected, &args.choice, &kind);
-            if !whole {
+            if !needs_managers && !args.choice.show_managed_fields {
                 settings = settings.drop_managed_fields();
             }
             if let Some(period) = args.resync {

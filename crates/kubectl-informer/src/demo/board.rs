@@ -5,7 +5,8 @@ use kube_informer::{Condition, Lister};
 use serde_json::Value;
 
 use super::estimate::decoded_size;
-use crate::paint::{Paint, Tone};
+use crate::paint::Tone;
+use crate::styled_line::StyledLine;
 use crate::watch::Watched;
 
 /// Number of objects decoded to estimate the decoded size of all objects.
@@ -42,7 +43,7 @@ impl Row {
 }
 
 /// Formats the table: a header, one line per informer, and the totals.
-pub(crate) fn lines(paint: Paint, rows: &[Row]) -> Vec<String> {
+pub(crate) fn lines(rows: &[Row]) -> Vec<StyledLine> {
     let head = format!(
         "{:<15} {:<9} {:>8} {:>10} {:>12} {:>9} {:>9}",
         "INFORMER", "STATE", "OBJECTS", "HELD", "AS DECODED", "EVENTS/S", "REQUESTS"
@@ -67,9 +68,10 @@ pub(crate) fn lines(paint: Paint, rows: &[Row]) -> Vec<String> {
         requests: all.requests + row.requests,
         ..all
     });
-    let rest = [paint.text(Tone::Strong, &line(&total))];
-    let head = [paint.text(Tone::Quiet, &head)];
-    head.into_iter().chain(rows.iter().map(line)).chain(rest).collect()
+    let head = StyledLine::default().toned(Tone::Quiet, &head);
+    let total = StyledLine::default().toned(Tone::Strong, &line(&total));
+    let rows = rows.iter().map(|row| StyledLine::from(line(row).as_str()));
+    std::iter::once(head).chain(rows).chain([total]).collect()
 }
 
 /// Formats a byte count with a decimal unit.
@@ -110,6 +112,7 @@ fn decoded(lister: &Lister<Value>, count: usize) -> usize {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::paint::Paint;
 
     #[test]
     fn the_last_line_adds_up_the_others() {
@@ -122,9 +125,9 @@ mod tests {
             requests: 1,
             ..Row::default()
         };
-        let lines = lines(Paint::Plain, &[row.clone(), row]);
+        let lines = lines(&[row.clone(), row]);
         assert_eq!(
-            lines.last().unwrap(),
+            lines.last().unwrap().render(Paint::Plain),
             "together                         6     8000 B       180 kB       3.0         2"
         );
     }

@@ -83,6 +83,14 @@ impl Lookup {
         self.index.get(&self.by.value)
     }
 
+    /// The path, if the index is by one.
+    pub(crate) fn path(&self) -> Option<&FieldPath> {
+        match &self.by.index {
+            IndexKind::Path(path) => Some(path),
+            IndexKind::Node | IndexKind::Ip | IndexKind::Owner | IndexKind::Label(_) => None,
+        }
+    }
+
     /// Returns whether the lookup would return an object.
     pub(crate) fn fits(&self, object: &Obj<Value>) -> bool {
         self.by.fits(object)

@@ -5,6 +5,8 @@ use std::time::SystemTime;
 use kube_embedded::table::Columns;
 use serde_json::Value;
 
+use crate::terminal_text::visible;
+
 /// Display options of a table.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct TableOptions {
@@ -45,7 +47,7 @@ impl Grid {
 
     /// The column names, or `None` with `--no-headers`.
     pub(crate) fn head(&self) -> Option<Vec<String>> {
-        let names = self.shown.iter().map(|&nth| self.columns.all()[nth].name.to_uppercase());
+        let names = self.shown.iter().map(|&nth| visible(&self.columns.all()[nth].name.to_uppercase()).into_owned());
         let namespace = self.look.namespaces.then(|| "NAMESPACE".to_owned());
         self.look.headers.then(|| namespace.into_iter().chain(names).collect())
     }
@@ -58,7 +60,7 @@ impl Grid {
     }
 
     fn cells(&self, cells: &[Value], namespace: &str) -> Vec<String> {
-        let namespace = self.look.namespaces.then(|| namespace.to_owned());
+        let namespace = self.look.namespaces.then(|| visible(namespace).into_owned());
         let shown = self.shown.iter().map(|&nth| text(cells.get(nth)));
         namespace.into_iter().chain(shown).collect()
     }
@@ -82,11 +84,13 @@ fn line(row: &[String], widths: &[usize]) -> String {
     padded.collect::<Vec<_>>().join("   ").trim_end().to_owned()
 }
 
+/// A cell as it is shown, which decides the width of its column.
 fn text(cell: Option<&Value>) -> String {
     match cell {
-        None | Some(Value::Null) => "<none>".to_owned(),
-        Some(Value::String(text)) => text.replace('\n', "\\n"),
-        Some(other) => other.to_string(),
+        // A column of a custom kind without a value, as kubectl prints it. Others have `<none>` there.
+        None | Some(Value::Null) => String::new(),
+        Some(Value::String(text)) => visible(text).into_owned(),
+        Some(other) => visible(&other.to_string()).into_owned(),
     }
 }
 

@@ -1,10 +1,11 @@
-//! The table of `get --watch`: changed cells are highlighted, deleted rows stay for some seconds.
+//! The table of `get --watch`: changed cells are highlighted, and rows that are deleted or match no
+//! longer stay for some seconds.
 
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant, SystemTime};
 
 use futures_util::FutureExt as _;
-use kube_informer::{Event, Obj, ObjectKey, Origin};
+use kube_informer::{Event, FinalState, Obj, ObjectKey, Origin};
 use serde_json::Value;
 
 use super::grid::{Grid, widths};
@@ -12,14 +13,17 @@ use super::{Query, Rank};
 use crate::args::Get;
 use crate::failure::Failure;
 use crate::output::{Output, OutputKind};
-use crate::paint::{Paint, Tone};
+use crate::paint::Tone;
 use crate::screen::{Area, Screen};
+use crate::styled_line::StyledLine;
 use crate::watch::{Watched, health_report, until};
 use crate::{progress, signals};
 
-/// How long a change is highlighted, and how long a deleted row stays.
+/// How long a change is highlighted, and how long a row stays that is deleted or does not match.
 const HIGHLIGHT_TIME: Duration = Duration::from_secs(3);
-const DELETED_ROW_TIME: Duration = Duration::from_secs(5);
+const LEAVING_ROW_TIME: Duration = Duration::from_secs(5);
+/// Note at a row whose object is still there.
+const NO_MATCH: &str = "no longer matches";
 const REDRAW_INTERVAL: Duration = Duration::from_millis(250);
 
 /// A row and its recent changes.
@@ -34,7 +38,20 @@ struct Row {
 enum State {
     Present,
     New(Instant),
-    Deleted(Instant),
+    /// No longer in the result. The note says why.
+    Leaving {
+        since: Instant,
+        note: &'static str,
+    },
+}
+
+impl State {
+    fn note(self) -> Option<&'static str> {
+        match self {
+            Self::Leaving { note, .. } => Some(note),
+            Self::Present | Self::New(_) => None,
+        }
+    }
 }
 
 pub(crate) async fn run(
@@ -63,31 +80,36 @@ pub(crate) async fn run(
     let mut end = std::pin::pin!(signals::ended());
     let mut deadline = None;
     let mut draws = tokio::time::interval(REDRAW_INTERVAL);
-    let result = loop {
-        tokio::select! {
-            biased;
-            () = &mut end => break Ok(()),
-            () = until(deadline) => break Ok(()),
-            result = &mut synced => match result {
-                Ok(()) => deadline = args.time.map(|time| tokio::time::Instant::now() + time),
-                Err(error) => break Err(Failure::of_sync(&name, &error)),
-            },
-            _ = draws.tick() => table.draw(out)?,
-            Some(event) = events.next() => {
-                table.handle_event(event)?;
-                while let Some(Some(event)) = events.next().now_or_never() {
+    // A block of its own, so that the cursor is shown again after a failure, too.
+    let result: Result<(), Failure> = async {
+        loop {
+            tokio::select! {
+                biased;
+                () = &mut end => break Ok(()),
+                () = until(deadline) => break Ok(()),
+                result = &mut synced => match result {
+                    Ok(()) => deadline = args.time.map(|time| tokio::time::Instant::now() + time),
+                    Err(error) => break Err(Failure::of_sync(&name, &error)),
+                },
+                _ = draws.tick() => table.draw(out)?,
+                Some(event) = events.next() => {
                     table.handle_event(event)?;
-                }
-                if out.kind == OutputKind::Stream {
-                    table.draw(out)?;
+                    while let Some(Some(event)) = events.next().now_or_never() {
+                        table.handle_event(event)?;
+                    }
+                    if out.kind == OutputKind::Stream {
+                        table.draw(out)?;
+                    }
                 }
             }
         }
-    };
+    }
+    .await;
     reporters.shutdown().await;
     if out.kind == OutputKind::Terminal {
-        table.draw(out)?;
+        let drawn = table.draw(out);
         table.screen.leave(out)?;
+        drawn?;
     }
     result
 }
@@ -106,16 +128,21 @@ struct Table<'a> {
 impl Table<'_> {
     fn handle_event(&mut self, event: Event<Value>) -> Result<(), Failure> {
         let now = Instant::now();
-        let (object, deleted, origin) = match event {
-            Event::Added { object, origin, .. } => (object, false, origin),
-            Event::Updated { new, origin, .. } => (new, false, origin),
-            Event::Deleted { last, origin, .. } => (last, true, origin),
+        let (object, note, origin) = match event {
+            Event::Added { object, origin, .. } => (object, None, origin),
+            Event::Updated { new, origin, .. } => (new, None, origin),
+            Event::Deleted { last, origin, state: FinalState::Filtered, .. } => (last, Some(NO_MATCH), origin),
+            Event::Deleted { last, origin, .. } => (last, Some("gone"), origin),
         };
-        if deleted || !self.question.fits(&object)? {
+        let note = match note {
+            None if !self.question.fits(&object)? => Some(NO_MATCH),
+            note => note,
+        };
+        if let Some(note) = note {
             if let Some(row) = self.rows.get_mut(object.key())
-                && !matches!(row.state, State::Deleted(_))
+                && row.state.note().is_none()
             {
-                row.state = State::Deleted(now);
+                row.state = State::Leaving { since: now, note };
                 self.unprinted.push(object);
             }
             return Ok(());
@@ -124,7 +151,7 @@ impl Table<'_> {
         let cells = self.grid.row(&value, wall);
         let key = object.key().clone();
         let state = if origin == Origin::Initial { State::Present } else { State::New(now) };
-        match self.rows.get_mut(&key).filter(|row| !matches!(row.state, State::Deleted(_))) {
+        match self.rows.get_mut(&key).filter(|row| row.state.note().is_none()) {
             Some(row) => {
                 let before = row.object.get().map(|old| self.grid.row(old, wall)).unwrap_or_default();
                 row.changed.resize(cells.len(), None);
@@ -160,8 +187,8 @@ impl Table<'_> {
         let wall = SystemTime::now();
         let mut rows = Vec::new();
         for object in self.unprinted.drain(..) {
-            let deleted = self.rows.get(object.key()).is_some_and(|row| matches!(row.state, State::Deleted(_)));
-            rows.push((object.get().map(|value| self.grid.row(value, wall)).unwrap_or_default(), deleted));
+            let note = self.rows.get(object.key()).and_then(|row| row.state.note());
+            rows.push((object.get().map(|value| self.grid.row(value, wall)).unwrap_or_default(), note));
         }
         if rows.is_empty() {
             return Ok(());
@@ -170,15 +197,15 @@ impl Table<'_> {
         let widest = widths(head.iter().chain(rows.iter().map(|(row, _)| row)));
         self.widths.resize(self.widths.len().max(widest.len()), 0);
         self.widths.iter_mut().zip(widest).for_each(|(known, new)| *known = new.max(*known));
-        let head = head.map(|head| (head, false));
-        for (row, deleted) in head.iter().chain(&rows) {
+        let head = head.map(|head| (head, None));
+        for (row, note) in head.iter().chain(&rows) {
             let line = padded(row, &self.widths).join("   ");
-            match deleted {
-                true => out.line(&format!("{line}   (gone)"))?,
-                false => out.line(line.trim_end())?,
+            match note {
+                Some(note) => out.line(&format!("{line}   ({note})"))?,
+                None => out.line(line.trim_end())?,
             }
         }
-        self.rows.retain(|_, row| !matches!(row.state, State::Deleted(_)));
+        self.rows.retain(|_, row| row.state.note().is_none());
         out.flush()?;
         Ok(())
     }
@@ -187,7 +214,7 @@ impl Table<'_> {
         self.unprinted.clear();
         let now = Instant::now();
         self.rows.retain(
-            |_, row| !matches!(row.state, State::Deleted(since) if now.duration_since(since) > DELETED_ROW_TIME),
+            |_, row| !matches!(row.state, State::Leaving { since, .. } if now.duration_since(since) > LEAVING_ROW_TIME),
         );
         let room = Area::now().height.saturating_sub(3);
         let wall = SystemTime::now();
@@ -202,13 +229,12 @@ impl Table<'_> {
             .collect();
         let head = self.grid.head();
         let widths = widths(head.iter().chain(shown.iter().map(|(_, cells)| cells)));
-        let paint = out.paint;
-        let mut lines: Vec<String> =
-            head.iter().map(|head| paint.text(Tone::Quiet, &padded(head, &widths).join("   "))).collect();
-        lines.extend(shown.iter().map(|(row, cells)| row.line(paint, &padded(cells, &widths), now)));
+        let quiet = |text: &str| StyledLine::default().toned(Tone::Quiet, text);
+        let mut lines: Vec<StyledLine> = head.iter().map(|head| quiet(&padded(head, &widths).join("   "))).collect();
+        lines.extend(shown.iter().map(|(row, cells)| row.line(&padded(cells, &widths), now)));
         let more = self.rows.len().saturating_sub(shown.len());
         if more > 0 {
-            lines.push(paint.text(Tone::Quiet, &format!("… and {more} more")));
+            lines.push(quiet(&format!("… and {more} more")));
         }
         self.screen.draw(out, &lines)?;
         Ok(())
@@ -216,19 +242,20 @@ impl Table<'_> {
 }
 
 impl Row {
-    /// Formats the row: new and deleted rows are coloured as a whole, changed cells individually.
-    fn line(&self, paint: Paint, cells: &[String], now: Instant) -> String {
+    /// Formats the row: new and leaving rows are coloured as a whole, changed cells individually.
+    fn line(&self, cells: &[String], now: Instant) -> StyledLine {
         let fresh = |since: Instant| now.duration_since(since) <= HIGHLIGHT_TIME;
+        let line = StyledLine::default();
         match self.state {
-            State::Deleted(_) => paint.text(Tone::Deleted, &format!("{}   (gone)", cells.join("   "))),
-            State::New(since) if fresh(since) => paint.text(Tone::Added, &cells.join("   ")),
-            State::New(_) | State::Present => {
-                let marked = |(nth, cell): (usize, &String)| match self.changed.get(nth).copied().flatten() {
-                    Some(since) if fresh(since) => paint.text(Tone::Changed, cell),
-                    _ => cell.clone(),
-                };
-                cells.iter().enumerate().map(marked).collect::<Vec<_>>().join("   ")
-            }
+            State::Leaving { note, .. } => line.toned(Tone::Deleted, &format!("{}   ({note})", cells.join("   "))),
+            State::New(since) if fresh(since) => line.toned(Tone::Added, &cells.join("   ")),
+            State::New(_) | State::Present => cells.iter().enumerate().fold(line, |line, (nth, cell)| {
+                let line = if nth > 0 { line.plain("   ") } else { line };
+                match self.changed.get(nth).copied().flatten() {
+                    Some(since) if fresh(since) => line.toned(Tone::Changed, cell),
+                    _ => line.plain(cell),
+                }
+            }),
         }
     }
 }

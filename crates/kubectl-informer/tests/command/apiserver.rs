@@ -1,6 +1,7 @@
 //! End-to-end tests of the `apiserver` command.
 
 use std::fs;
+use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
 
 use crate::support::{Ran, Running, command};
@@ -105,6 +106,23 @@ fn without_a_file_the_kubeconfig_is_printed() {
     assert_eq!(running.line(), "apiVersion: v1");
     running.signal("TERM");
     assert_eq!(running.end().0, Some(0));
+}
+
+#[test]
+fn the_kubeconfig_is_readable_by_its_owner_only_and_nothing_else_is_left() {
+    let serving = Serving::start(&[], &[]);
+    let file = Path::new(&serving.kubeconfig);
+    assert_eq!(fs::metadata(file).unwrap().permissions().mode() & 0o777, 0o600);
+    assert_eq!(fs::read_dir(file.parent().unwrap()).unwrap().count(), 1);
+    serving.stop("TERM");
+
+    // A directory cannot be replaced by a file.
+    let folder = tempfile::tempdir().unwrap();
+    fs::create_dir_all(folder.path().join("kubeconfig/full")).unwrap();
+    let ran = Ran::of(command(&["apiserver", "--write-kubeconfig", "kubeconfig"]).current_dir(folder.path()));
+    assert_eq!(ran.code, Some(1), "{ran:#?}");
+    assert!(ran.err.contains("--write-kubeconfig kubeconfig: "), "{}", ran.err);
+    assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 1);
 }
 
 #[test]

@@ -74,12 +74,36 @@ fn contexts_clusters_users_and_namespaces_are_chosen_as_with_kubectl() {
     assert_eq!(output(&["--context", "other", "--server", &one.server.url()]), "b");
     assert_eq!(ran(&["--user", "guest"]).code, Some(4));
     assert_eq!(output(&["--user", "guest", "-n", "default"]), "b");
+    let unknown = ran(&["--user", "mallory"]);
+    assert_eq!(unknown.code, Some(2), "{unknown:#?}");
+    assert_eq!(unknown.err, "error: --user mallory: no such user in the kubeconfig; it has admin, guest\n");
     let ran = ran(&["--context", "nobody"]);
     assert_eq!(ran.code, Some(2), "{ran:#?}");
     assert!(ran.err.contains("nobody"), "{}", ran.err);
     // The flag takes precedence over the environment.
     let ran = Ran::of(command(&["get", "cm"]).env("KUBECONFIG", "/nonexistent").arg("--kubeconfig").arg(&file));
     ran.succeeded();
+}
+
+#[test]
+fn files_of_the_environment_that_do_not_exist_are_left_out() {
+    let rig = Rig::new();
+    let folder = tempfile::tempdir().unwrap();
+    let file = |name: &str| folder.path().join(name);
+    let url = rig.server.url();
+    fs::write(file("a"), "current-context: c\ncontexts: [{name: c, context: {cluster: s, namespace: web}}]\n").unwrap();
+    fs::write(file("b"), format!("current-context: d\nclusters: [{{name: s, cluster: {{server: {url}}}}}]\n")).unwrap();
+    rig.server
+        .load([
+            serde_json::json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "a", "namespace": "web"}}),
+        ])
+        .unwrap();
+    let list = std::env::join_paths([file("a"), file("missing"), file("b")]).unwrap();
+    let ran = Ran::of(command(&["get", "cm", "-o", "name"]).env("KUBECONFIG", list)).succeeded();
+    assert_eq!(ran.out, "configmap/a\n");
+    let ran = Ran::of(command(&["get", "cm"]).env("KUBECONFIG", file("missing")));
+    assert_eq!(ran.code, Some(2), "{ran:#?}");
+    assert!(ran.err.contains("missing"), "{}", ran.err);
 }
 
 #[test]

@@ -1,5 +1,10 @@
 //! End-to-end tests of the `demo` command, with a pipe and with a terminal.
 
+use std::fs;
+use std::io::{BufRead as _, BufReader};
+use std::os::unix::fs::PermissionsExt as _;
+use std::path::{Path, PathBuf};
+
 use crate::support::pty::Live;
 use crate::support::{Ran, Running, command};
 
@@ -41,6 +46,46 @@ fn on_a_terminal_it_redraws_in_place() {
 fn it_ends_by_itself_and_its_kubeconfig_with_it() {
     let ran = Ran::of(&mut command(&["demo", "--size", "1", "--rate", "0", "--for", "10ms"])).succeeded();
     let file = ran.out.lines().nth(1).and_then(|line| line.split_whitespace().find(|word| word.ends_with(".yaml")));
-    let file = std::path::Path::new(file.expect("a file"));
+    let file = Path::new(file.expect("a file"));
     assert!(!file.exists());
+}
+
+/// The files in a folder.
+fn files(folder: &Path) -> Vec<PathBuf> {
+    fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()).collect()
+}
+
+#[test]
+fn a_signal_during_start_leaves_no_kubeconfig() {
+    for signal in ["INT", "TERM"] {
+        for is_written in [false, true] {
+            let folder = tempfile::tempdir().unwrap();
+            let mut demo = Running::start(command(&["demo", "--size", "100"]).env("TMPDIR", folder.path()));
+            let mut line = String::new();
+            BufReader::new(demo.child.stderr.as_mut().unwrap()).read_line(&mut line).unwrap();
+            assert!(line.starts_with("making up a cluster"), "{line}");
+            while is_written && files(folder.path()).is_empty() {
+                std::thread::yield_now();
+            }
+            demo.signal(signal);
+            assert_eq!(demo.end().0, Some(0), "{signal}, written: {is_written}");
+            assert_eq!(files(folder.path()), [PathBuf::new(); 0], "{signal}, written: {is_written}");
+        }
+    }
+}
+
+#[test]
+fn the_kubeconfig_is_readable_by_its_owner_only_and_its_name_cannot_be_foreseen() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut demo = Running::start(command(&["demo", "--size", "1"]).env("TMPDIR", folder.path()));
+    demo.line();
+    let hint = demo.line();
+    let found = files(folder.path());
+    let [file] = found.as_slice() else { panic!("{found:?}") };
+    assert!(hint.contains(file.to_str().unwrap()), "{hint}");
+    assert_eq!(fs::metadata(file).unwrap().permissions().mode() & 0o777, 0o600);
+    assert!(!file.to_str().unwrap().contains(&demo.child.id().to_string()), "{file:?}");
+    demo.signal("TERM");
+    assert_eq!(demo.end().0, Some(0));
+    assert_eq!(files(folder.path()), [PathBuf::new(); 0]);
 }

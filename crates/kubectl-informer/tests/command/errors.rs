@@ -48,6 +48,7 @@ fn a_wrong_command_line_is_a_usage_error() {
         &["demo", "--size", "0"],
         &["demo", "--for", "soon"],
         &["watch", "pods", "-A", "-n", "x"],
+        &["get", "pods", "-n", "two words"],
         &["apiserver", "--allow", "alice get pods"],
     ] {
         let ran = Ran::of(&mut command(args));

@@ -1,7 +1,7 @@
 //! End-to-end tests of the `get` command.
 
 use crate::support::pty::Live;
-use crate::support::{Rig, Running};
+use crate::support::{Ran, Rig, Running, command, config_map};
 use serde_json::{Value, json};
 
 fn pod(name: &str, node: &str, ip: &str, app: &str, restarts: u64) -> Value {
@@ -71,6 +71,52 @@ fn indexes_and_expressions_find_what_is_asked_for() {
     assert_eq!(found(&["--sort-by", "{.spec.nodeName}"]), ["a", "c", "b"]);
 }
 
+fn deployment(name: &str, ready: Option<u64>) -> Value {
+    let status = ready.map_or_else(|| json!({}), |ready| json!({"readyReplicas": ready}));
+    json!({"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": name, "namespace": "default"},
+        "spec": {"replicas": 3, "selector": {"matchLabels": {"app": name}}, "template": {"metadata": {"labels": {"app": name}},
+            "spec": {"containers": [{"name": "c", "image": "i"}]}}}, "status": status})
+}
+
+#[test]
+fn the_expression_of_the_help_finds_a_deployment_without_ready_replicas() {
+    let rig = Rig::new();
+    let deployments = [("empty", None), ("full", Some(3)), ("half", Some(1))];
+    rig.server.load(deployments.map(|(name, ready)| deployment(name, ready))).expect("loaded");
+    let help = Ran::of(&mut command(&["get", "--help"])).succeeded().out;
+    let example = help.lines().find(|line| line.contains("readyReplicas")).expect("an example");
+    let expression = example.split('\'').nth(1).expect("an expression");
+    let ran = rig.run(&["get", "deploy", "--no-headers", "--where", expression]).succeeded();
+    assert_eq!((names(&ran.out), ran.err.as_str()), (vec!["empty", "half"], ""));
+}
+
+#[test]
+fn objects_left_out_for_a_missing_field_are_counted() {
+    let rig = Rig::new();
+    let deployments = [("empty", None), ("full", Some(3)), ("half", Some(1))];
+    rig.server.load(deployments.map(|(name, ready)| deployment(name, ready))).expect("loaded");
+    let ran = rig.run(&["get", "deploy", "-o", "name", "--where", "status.readyReplicas < spec.replicas"]).succeeded();
+    assert_eq!(ran.out, "deployment.apps/half\n");
+    let expected = "! --where: 1 of 3 left out, because a field is missing; the first: default/empty has no field \"readyReplicas\". ";
+    assert!(ran.err.starts_with(expected) && ran.err.lines().count() == 1, "{}", ran.err);
+    let ran = rig.run(&["get", "deploy", "-o", "name", "--where", "has(statsu.phase)"]).succeeded();
+    assert_eq!((ran.out.as_str(), ran.err.as_str()), ("", "! no deployment has \"statsu\"\n"));
+    rig.create(&json!({"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "s", "namespace": "default"}, "data": {"k": "aHVudGVyMg=="}}));
+    let ran = rig.run(&["get", "secrets", "-o", "name", "--where", "data[data.k] == ''"]).succeeded();
+    assert!(ran.err.contains("1 of 1 left out") && !ran.err.contains("aHVudGVyMg"), "{}", ran.err);
+}
+
+#[test]
+fn a_path_at_which_no_object_has_a_value_is_named() {
+    let rig = rig();
+    let ran = rig.run(&["get", "pods", "-o", "name", "--sort-by", "{.spec.nodName}"]).succeeded();
+    assert_eq!((ran.out.lines().count(), ran.err.as_str()), (3, "! no pod has a value at spec.nodName\n"));
+    let ran = rig.run(&["get", "pods", "-o", "name", "--by", "status.phas=Running"]).succeeded();
+    assert_eq!((ran.out.as_str(), ran.err.as_str()), ("", "! no pod has a value at status.phas\n"));
+    let ran = rig.run(&["get", "pods", "-o", "name", "--by", "status.phase=Running", "--sort-by", "spec.nodeName"]);
+    assert_eq!(ran.succeeded().err, "");
+}
+
 #[test]
 fn whole_objects_come_as_json_and_yaml() {
     let rig = rig();
@@ -87,10 +133,32 @@ fn whole_objects_come_as_json_and_yaml() {
 }
 
 #[test]
+fn managed_fields_are_shown_only_if_asked_for() {
+    let rig = Rig::new();
+    let mut pod = pod("a", "node-1", "10.0.0.1", "web", 0);
+    pod["metadata"]["managedFields"] = json!([{"manager": "tester", "operation": "Update", "apiVersion": "v1",
+        "time": "2026-01-01T00:00:00Z", "fieldsType": "FieldsV1", "fieldsV1": {"f:spec": {}}}]);
+    rig.server.load([pod]).expect("loaded");
+    for args in [
+        &["get", "pod", "a", "-o", "json"][..],
+        &["get", "pods", "-o", "yaml"],
+        &["watch", "pods", "-o", "json", "--until", "synced"],
+        &["watch", "pods", "-o", "yaml", "--until", "synced", "--diff"],
+    ] {
+        assert!(!rig.run(args).succeeded().out.contains("managedFields"), "{args:?}");
+        let args = [args, &["--show-managed-fields"]].concat();
+        assert!(rig.run(&args).succeeded().out.contains("managedFields"), "{args:?}");
+    }
+}
+
+#[test]
 fn what_is_not_there_is_told_and_so_is_what_cannot_be_asked() {
     let rig = rig();
     let ran = rig.run(&["get", "pods", "zebra"]);
     assert_eq!((ran.code, ran.err.as_str()), (Some(3), "error: pods \"zebra\" not found\n"));
+    let ran = rig.run(&["get", "pods", "a", "zebra", "b", "yak", "-o", "name"]);
+    assert_eq!((ran.code, ran.out.as_str()), (Some(3), "pod/a\npod/b\n"));
+    assert_eq!(ran.err, "error: pods \"zebra\", \"yak\" not found\n");
     let ran = rig.run(&["get", "pods", "-n", "empty"]).succeeded();
     assert_eq!((ran.out.as_str(), ran.err.as_str()), ("", "nothing found in namespace empty\n"));
     assert_eq!(rig.run(&["get", "pods", "--where", "status.phase =="]).code, Some(2));
@@ -107,11 +175,14 @@ fn a_custom_kind_has_the_columns_its_definition_asks_for() {
         "metadata": {"name": "widgets.example.com"},
         "spec": {"group": "example.com", "scope": "Namespaced", "names": {"plural": "widgets", "kind": "Widget"},
             "versions": [{"name": "v1", "served": true, "storage": true,
-                "additionalPrinterColumns": [{"name": "Size", "type": "integer", "jsonPath": ".spec.size"}],
+                "additionalPrinterColumns": [
+                    {"name": "Size", "type": "integer", "jsonPath": ".spec.size"}, {"name": "Color", "type": "string", "jsonPath": ".spec.color"}],
                 "schema": {"openAPIV3Schema": {"type": "object", "x-kubernetes-preserve-unknown-fields": true}}}]},
     }));
     rig.create(&json!({"apiVersion": "example.com/v1", "kind": "Widget", "metadata": {"name": "w", "namespace": "default"}, "spec": {"size": 3}}));
-    assert_eq!(rig.run(&["get", "widgets"]).succeeded().out, "NAME   SIZE\nw      3\n");
+    rig.create(&json!({"apiVersion": "example.com/v1", "kind": "Widget", "metadata": {"name": "x", "namespace": "default"}, "spec": {"color": "red"}}));
+    let expected = "NAME   SIZE   COLOR\nw      3\nx             red\n";
+    assert_eq!(rig.run(&["get", "widgets"]).succeeded().out, expected);
 }
 
 #[test]
@@ -147,6 +218,18 @@ fn a_live_table_marks_what_changed() {
 }
 
 #[test]
+fn a_failure_ends_a_live_table_and_shows_the_cursor_again() {
+    let rig = Rig::new();
+    rig.config_map("a", "7");
+    let url = rig.server.url();
+    let mut live = Live::start(100, 20, &["get", "cm", "--watch", "--where", "int(data.k) > 5", "--server", &url]);
+    live.until(|lines| lines.iter().any(|line| line.starts_with("a ")));
+    rig.server.update(&config_map("a", "x")).unwrap();
+    assert_eq!(live.end(), Some(2), "{:#?}", live.terminal.lines());
+    assert!(!live.terminal.cursor_hidden);
+}
+
+#[test]
 fn into_a_pipe_a_live_table_prints_what_changed() {
     let rig = Rig::new();
     rig.config_map("a", "1");
@@ -158,6 +241,22 @@ fn into_a_pipe_a_live_table_prints_what_changed() {
     rig.server.objects("v1", "ConfigMap").unwrap().delete("a").unwrap();
     let line = live.line();
     assert!(line.starts_with("a      1      ") && line.ends_with("(gone)"), "{line}");
+    live.signal("INT");
+    assert_eq!(live.end().0, Some(0));
+}
+
+#[test]
+fn a_row_that_no_longer_matches_is_not_called_gone() {
+    let rig = Rig::new();
+    rig.config_map("a", "1");
+    rig.config_map("b", "1");
+    let mut live =
+        Running::start(&mut rig.command(&["get", "cm", "--watch", "--no-headers", "--where", "data.k == '1'"]));
+    assert!(live.line().starts_with("a "));
+    assert!(live.line().starts_with("b "));
+    rig.server.update(&config_map("a", "2")).unwrap();
+    let line = live.line();
+    assert!(line.starts_with("a ") && line.ends_with("(no longer matches)"), "{line}");
     live.signal("INT");
     assert_eq!(live.end().0, Some(0));
 }

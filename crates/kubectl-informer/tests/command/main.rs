@@ -8,5 +8,6 @@ mod connection;
 mod demo;
 mod errors;
 mod get;
+mod hostile_text;
 mod readme;
 mod watch;

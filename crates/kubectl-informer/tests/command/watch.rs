@@ -84,6 +84,21 @@ fn a_diff_tells_old_and_new_and_who_wrote_it() {
 }
 
 #[test]
+fn a_diff_shows_values_of_any_length_in_full() {
+    let rig = Rig::new();
+    let (old, new) = (format!("{}old", "x".repeat(100)), format!("{}new\n", "x".repeat(100)));
+    rig.config_map("a", &old);
+    let mut watch = rig.spawn(&["watch", "cm", "--diff", "--until", "count=2"]);
+    assert_eq!(watch.line(), "+ configmap default/a");
+    rig.server.update(&config_map("a", &new)).unwrap();
+    assert_eq!(watch.line(), "~ configmap default/a  data.k …xxxxxxxxold→…xxxxxxxxnew\\n");
+    let fields = watch.line();
+    let expected = format!("    data.k: {old} → {}\\n", new.trim_end());
+    assert!(fields.starts_with(&expected), "{fields}");
+    assert_eq!(watch.end().0, Some(0));
+}
+
+#[test]
 fn a_secret_is_not_told_unless_asked_for() {
     let rig = Rig::new();
     let secret = |value: &str| json!({"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "s", "namespace": "default"}, "data": {"password": value}});
@@ -93,11 +108,17 @@ fn a_secret_is_not_told_unless_asked_for() {
     };
     assert!(!output(&[]).contains("aHVudGVyMg=="));
     assert!(output(&["--show-secrets"]).contains("aHVudGVyMg=="));
-    let mut watch = rig.spawn(&["watch", "secrets", "--diff", "--until", "count=2"]);
+    let mut watch = rig.spawn(&["watch", "secrets", "--diff", "--until", "count=3"]);
     assert_eq!(watch.line(), "+ secret default/s");
     rig.server.update(&secret("b3RoZXI=")).unwrap();
     assert_eq!(watch.line(), "~ secret default/s  data.password ***");
     assert_eq!(watch.line(), "    data.password: *** → ***");
+    let mut renamed = secret("b3RoZXI=");
+    renamed["data"] = json!({"other": "b3RoZXI="});
+    rig.server.update(&renamed).unwrap();
+    assert_eq!(watch.line(), "~ secret default/s  data.other ***, data.password ***");
+    assert_eq!(watch.line(), "    data.other: ∅ → ***");
+    assert_eq!(watch.line(), "    data.password: *** → ∅");
     assert_eq!(watch.end().0, Some(0));
 }
 

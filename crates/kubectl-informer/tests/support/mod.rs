@@ -1,7 +1,9 @@
 //! Test support: a server in the test's process, and the command as a child process.
 #![allow(dead_code, reason = "each test file uses its own part")]
 
+pub(crate) mod hostile_server;
 pub(crate) mod pty;
+mod signals;
 pub(crate) mod terminal;
 
 use std::io::{BufRead as _, BufReader, Lines};
@@ -65,6 +67,7 @@ pub(crate) fn config_map(name: &str, value: &str) -> Value {
 
 /// The command, isolated from this machine's kubeconfig and environment.
 pub(crate) fn command(args: &[&str]) -> Command {
+    signals::handle();
     let mut command = Command::new(env!("CARGO_BIN_EXE_kubectl-informer"));
     command.args(args).env_remove("KUBECONFIG").env_remove("KUBERNETES_SERVICE_HOST").env("HOME", "/nonexistent");
     command.env_remove("NO_COLOR").env("TERM", "xterm");
