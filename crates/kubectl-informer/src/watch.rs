@@ -257,7 +257,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn waiting_for_a_full_cache_decodes_no_object_and_tells_nobody_of_any() {
+    async fn waiting_for_a_full_cache_decodes_and_prints_no_object() {
         let server = Server::builder().start().await.unwrap();
         let map = |number: u32| {
             let name = format!("map-{number}");

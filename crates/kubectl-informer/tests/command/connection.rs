@@ -83,7 +83,7 @@ fn contexts_clusters_users_and_namespaces_are_chosen_as_with_kubectl() {
 }
 
 #[test]
-fn somebody_else_is_impersonated_as_with_kubectl() {
+fn another_user_is_impersonated_as_with_kubectl() {
     let rig = guarded();
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("config");
