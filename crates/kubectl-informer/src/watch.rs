@@ -1,6 +1,7 @@
 //! The `watch` command: prints added, updated and deleted objects.
 //!
-//! `health_report` reports connection failures and `tally` counts events; `get` and `demo` use them too.
+//! `health_report` reports connection failures and `tally` counts events; `get` and `demo` use them
+//! too.
 
 pub(crate) mod health_report;
 mod tally;

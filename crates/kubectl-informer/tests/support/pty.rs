@@ -65,7 +65,8 @@ impl Live {
     }
 }
 
-/// Installs a handler for SIGINT in the test process, so that the command starts with the default one.
+/// Installs a handler for SIGINT in the test process, so that the command starts with the default
+/// one.
 ///
 /// A shell starts background jobs with SIGINT ignored. A child inherits that across `execve`, which
 /// resets only signals that have a handler.
