@@ -5,76 +5,80 @@ set shell := ["bash", "-euo", "pipefail", "-c"]
 tools := justfile_directory() / "target/tools/bin"
 export PATH := tools + ":" + env("PATH")
 
-# What there is to run.
+# Lists the recipes.
 default:
     @just --list
 
 # The whole gate: what CI runs.
 check: fmt locks lint test readme doc public-api deny package budget
 
-# The formatting, checked.
+# Checks the formatting.
 fmt:
     cargo fmt --all --check
     cargo fmt --all --check --manifest-path bench/Cargo.toml
 
-# Both lock files against the manifests: the rig's goes stale with every dependency of the crates it measures. `just relock` mends it.
+# The rig's lock file becomes stale with every dependency change of the crates; `just relock` updates it.
+# Checks both lock files against the manifests.
 locks:
     cargo metadata --locked --format-version 1 > /dev/null
     cargo metadata --locked --format-version 1 --manifest-path bench/Cargo.toml > /dev/null
 
-# The rig's lock file anew, after the dependencies of the crates changed.
+# Updates the rig's lock file, after a change of the crates' dependencies.
 relock:
     cargo update --workspace --manifest-path bench/Cargo.toml
 
-# Clippy, warnings as errors; the measuring rig as well.
+# Clippy with warnings as errors, on the workspace and on the measuring rig.
 lint:
     cargo clippy --workspace --all-targets --all-features --locked -- --deny warnings
     cargo clippy --manifest-path bench/Cargo.toml --target-dir target --all-targets --locked -- --deny warnings
 
-# Unit, integration and documentation tests. The whole workspace is named each time, so that dependencies have the same features and
-# are built once; the rig's tests are built as the guard is.
+# Every command names the whole workspace, so that dependencies have the same features and are built once; the
+# rig's tests are built like the budget guard.
+# Unit, integration and documentation tests.
 test:
     cargo test --workspace --locked
     cargo test --workspace --all-features --locked --test informer --test workqueue
     cargo test --workspace --all-features --locked --doc
     cargo test --release --locked --manifest-path bench/Cargo.toml --target-dir target --package budget --package rig --lib --bin soak
 
-# The commands that the README begins with.
+# Runs the commands at the top of the README.
 readme:
     grep -qx 'cargo run --release -- demo' README.md
     grep -qx 'cargo test --workspace' README.md
     cargo run --release --locked -- demo --for 3s
 
-# The picture in the README, anew.
+# Regenerates the picture in the README.
 picture:
     cargo build --release --locked
     cargo run -p kubectl-informer --example picture -- 118 32 9 target/release/kubectl-informer demo > target/demo.svg
     mv target/demo.svg docs/demo.svg
 
-# The documentation, warnings as errors.
+# Builds the documentation with warnings as errors.
 doc:
     RUSTDOCFLAGS="--deny warnings" cargo doc --workspace --all-features --no-deps --document-private-items --locked
 
-# The public items of the libraries against the lists in the repository: `just public-api`, and `just public-api write` to update them.
+# `just public-api write` updates the lists.
+# Checks the public items of the libraries against the lists in the repository.
 public-api what="check":
     .ci/public-api {{what}}
 
-# Licences, sources and duplicates of the dependencies, and their known vulnerabilities where the database of them can be fetched. The
-# tool runs once: optimising it would take longer than it does.
+# Advisories are checked where their database can be fetched. The tool is built without optimisation, which would
+# take longer than the check.
+# Checks licences, sources, duplicates and known vulnerabilities of the dependencies.
 deny:
     command -v cargo-deny >/dev/null || cargo install --debug --locked cargo-deny --root target/tools
     cargo deny --locked check bans licenses sources
     .ci/advisories
 
-# Every crate that is to be published, packaged and built from its package. A library names no release of Kubernetes
-# itself, so the build gets one. Cargo takes what it unpacked of such packages before, in the same place and of the same
-# version, for these: that goes first.
+# A library selects no release of Kubernetes itself, so the build sets one. Cargo would reuse an earlier unpacked
+# package of the same version, so those are removed first.
+# Packages every crate to be published and builds it from its package.
 package:
     rm -rf "${CARGO_HOME:-$HOME/.cargo}"/registry/src/-*/kube{-embedded,-informer,ctl-informer}-*
     K8S_OPENAPI_ENABLED_VERSION=1.37 cargo package --package kube-embedded --package kube-informer --package kubectl-informer --locked --allow-dirty
 
-# Both packages are named so that the features of dependencies, and with them the counts, are those of the whole rig.
-# Instructions and bytes of fixed work against their budgets: `just budget`, and `just budget write` to set them anew.
+# Names both packages, so that the features of dependencies, and thus the counts, are those of the whole rig.
+# Checks instructions and bytes of fixed work against their budgets; `just budget write` sets the budgets.
 budget what="check":
     .ci/valgrind
     cargo build --release --locked --manifest-path bench/Cargo.toml --target-dir target --package budget --package rig --bin budget
@@ -86,12 +90,13 @@ bench *options:
     cargo build --release --locked --manifest-path bench/Cargo.toml --target-dir target
     target/release/bench "$@"
 
-# More and more objects and handlers: whether cost grows with them and no faster; needs Go. `just growth --quick` to see that it runs.
+# Measures how cost grows with objects and handlers; needs Go. `just growth --quick` is a short run.
 growth *options:
     cargo build --release --locked --manifest-path bench/Cargo.toml --target-dir target
     target/release/bench growth {{options}}
 
-# An hour beside a pretended cluster where things go wrong; fails unless memory is flat and nothing is lost. `just soak --for 2m` for less.
+# Fails unless memory is flat and no event is lost. `just soak --for 2m` is a shorter run.
+# Runs informers for an hour against a simulated cluster with injected faults.
 soak *options:
     cargo build --release --locked --manifest-path bench/Cargo.toml --target-dir target --package rig --bin soak
     target/release/soak {{options}}
@@ -104,16 +109,16 @@ microbench crate *options:
 sim seeds="10000":
     KUBE_INFORMER_SEEDS={{seeds}} cargo test --release -p kube-informer --test simulation
 
-# The real kube-apiserver as judge; needs Go. Everything, or some steps: `just e2e informer`, `just e2e informer/tokens`.
+# Tests against the real kube-apiserver; needs Go. Some steps only: `just e2e informer/tokens`.
 e2e *steps: (build-e2e)
     target/debug/e2e {{steps}}
 
-# With the features of `cargo test --workspace`, so that nothing is built twice.
+# Uses the features of `cargo test --workspace`, so that nothing is built twice.
 [private]
 build-e2e:
     cargo build --locked --workspace --bin e2e --bin kubectl-informer --test conformance
 
-# The same with an older kube-apiserver as judge, by hand; its results are kept in e2e/results-old.md.
+# The same against an older kube-apiserver, run manually; writes e2e/results-old.md.
 e2e-old *steps: (build-e2e)
     target/debug/e2e --old {{steps}}
     cp target/e2e/results-old.md e2e/results-old.md

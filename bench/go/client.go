@@ -29,8 +29,8 @@ var resources = map[string]schema.GroupVersionResource{
 	"certificates":   {Group: "pki.acme.com", Version: "v1", Resource: "certificates"},
 }
 
-// newInformer makes an informer as one does. Settings: "protobuf", "JSON"; with "+gzip" answers may be compressed,
-// with "+lean" managedFields are dropped by a transform.
+// newInformer creates an informer. Settings: "protobuf", "JSON"; with "+gzip" responses may be
+// compressed, with "+lean" a transform drops managedFields.
 func newInformer(o options) (cache.SharedIndexInformer, error) {
 	config := &rest.Config{Host: "http://" + o.server, DisableCompression: !strings.HasSuffix(o.setting, "+gzip")}
 	if strings.HasPrefix(o.setting, "protobuf") {
@@ -149,27 +149,27 @@ func (d *drive) firstList(handlers int) error {
 	d.rest()
 	d.figures["sync.cpu_settled"] = (cpu() - before).Seconds()
 	d.figures["sync.peak_settled"] = peak()
-	// At its best: everything that can be given back is.
+	// The best case: all unused memory is returned.
 	debug.FreeOSMemory()
 	d.figures["held.rss"] = resident()
 	return d.wire("sync")
 }
 
-// handler tells its own tally of every event, so that handlers do not wait for one another to count.
+// handler counts every event in its own tally, to avoid contention between handlers.
 func handler(tally *tally) cache.ResourceEventHandler {
 	var seen atomic.Int64
-	hear := func(object any) {
+	record := func(object any) {
 		if tombstone, ok := object.(cache.DeletedFinalStateUnknown); ok {
 			object = tombstone.Obj
 		}
 		meta := object.(metav1.Object)
 		seen.Store(int64(len(meta.GetNamespace()) + len(meta.GetName())))
-		tally.hear(func() uint64 { return version(meta) })
+		tally.record(func() uint64 { return version(meta) })
 	}
 	return cache.ResourceEventHandlerFuncs{
-		AddFunc:    hear,
-		UpdateFunc: func(_, object any) { hear(object) },
-		DeleteFunc: hear,
+		AddFunc:    record,
+		UpdateFunc: func(_, object any) { record(object) },
+		DeleteFunc: record,
 	}
 }
 
@@ -248,7 +248,7 @@ func (d *drive) handlers() error {
 	return nil
 }
 
-// wakeUp waits until changes come through again: after a relist a client may wait for a while before it watches.
+// wakeUp waits until changes arrive again: after a relist a client may back off before it watches.
 func (d *drive) wakeUp() error {
 	d.want(1)
 	if err := d.control.do("updates?count=%d", 1); err != nil {
@@ -267,14 +267,14 @@ func (d *drive) delays(r rate) ([]float64, error) {
 	if err := d.wait("updates at a rate"); err != nil {
 		return nil, err
 	}
-	heard := d.tallies[0].timed()
+	received := d.tallies[0].timed()
 	var written [][2]uint64
 	if err := d.control.ask(&written, "times?"); err != nil {
 		return nil, err
 	}
 	var delays []float64
 	for _, each := range written {
-		if at, found := heard[each[0]]; found {
+		if at, found := received[each[0]]; found {
 			delays = append(delays, max(0, float64(at-int64(each[1]))/1e3))
 		}
 	}
@@ -290,7 +290,7 @@ func (d *drive) percentiles(name string, delays []float64) {
 	}
 }
 
-// rest waits until the process has come to rest.
+// rest waits until the process is idle.
 func (d *drive) rest() {
 	const step = 500 * time.Millisecond
 	rested, start := time.Now(), time.Now()
@@ -306,20 +306,20 @@ func (d *drive) rest() {
 func (d *drive) wait(what string) error {
 	for _, tally := range d.tallies {
 		if !tally.wait() {
-			return fmt.Errorf("%s did not come: heard %d in all", what, tally.heard.Load())
+			return fmt.Errorf("%s did not arrive: %d events received in all", what, tally.received.Load())
 		}
 	}
 	return nil
 }
 
-// want wants so many events more than now for every handler: to be called before they can come.
+// want makes every handler expect this many more events; must be called before they can arrive.
 func (d *drive) want(more int) {
 	for _, tally := range d.tallies {
 		tally.want(more)
 	}
 }
 
-// wire notes what went over the wire since the last time.
+// wire records the traffic since the last call.
 func (d *drive) wire(phase string) error {
 	var now counters
 	if err := d.control.ask(&now, "counters?"); err != nil {

@@ -8,7 +8,7 @@ import (
 
 type counters struct{ Lists, Watches, Bytes uint64 }
 
-// control tells the replay server what to do.
+// control sends commands to the replay server.
 type control struct{ address string }
 
 func (c control) ask(into any, format string, arguments ...any) error {

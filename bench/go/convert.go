@@ -22,7 +22,8 @@ const (
 // So many states are converted at a time: a large corpus need not fit into memory.
 const batch = 8192
 
-// convert makes a protobuf corpus of a JSON corpus, by the codecs of client-go itself. The format is described in rig/src/corpus.rs.
+// convert converts a JSON corpus to protobuf, with the codecs of client-go. The format is described
+// in rig/src/corpus.rs.
 func convert(in, out string) error {
 	from, err := os.Open(in)
 	if err != nil {

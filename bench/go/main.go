@@ -1,4 +1,5 @@
-// client-go, driven and measured step by step like the Rust clients (rig/src/client.rs), under the same names.
+// Drives and measures client-go, step by step like the Rust clients (rig/src/client.rs), with the
+// same names.
 //
 //	bench convert IN OUT     makes a protobuf corpus of a JSON corpus
 //	bench client --name value…

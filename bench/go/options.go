@@ -50,7 +50,7 @@ func parse(arguments []string) options {
 			o.readMillis = number(value)
 		case "--items":
 			o.items = number(value)
-		case "--depth", "--deeper": // everything is decoded before a handler hears of it
+		case "--depth", "--deeper": // everything is decoded before a handler is called
 		case "--rates":
 			for _, each := range strings.Split(value, ",") {
 				if perSecond, count, found := strings.Cut(each, "x"); found {

@@ -19,7 +19,7 @@ func resident() float64 { return status("VmRSS:") }
 
 func peak() float64 { return status("VmHWM:") }
 
-// forgetPeak begins to look for the peak anew.
+// forgetPeak resets the peak.
 func forgetPeak() { _ = os.WriteFile("/proc/self/clear_refs", []byte("5"), 0) }
 
 func status(name string) float64 {

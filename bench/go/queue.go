@@ -14,7 +14,8 @@ const (
 	atATime   = 1_000
 )
 
-// queue measures the work queue: nanoseconds of CPU time for each item, the least of several runs (rig/src/bin/queue.rs).
+// queue measures the work queue: nanoseconds of CPU time per item, the minimum of several runs
+// (rig/src/bin/queue.rs).
 func queue(o options) map[string]float64 {
 	figures := map[string]float64{}
 	keys := make([]string, keyCount)

@@ -6,9 +6,9 @@ import (
 	"time"
 )
 
-// tally counts what handlers hear, and notes when if asked to.
+// tally counts the events of a handler, and optionally records their times.
 type tally struct {
-	heard, wanted atomic.Int64
+	received, wanted atomic.Int64
 	reached       chan struct{}
 	timing        atomic.Bool
 	mutex         sync.Mutex
@@ -17,14 +17,14 @@ type tally struct {
 
 func newTally() *tally { return &tally{reached: make(chan struct{}, 1)} }
 
-func (t *tally) hear(version func() uint64) {
+func (t *tally) record(version func() uint64) {
 	if t.timing.Load() {
 		now := time.Now().UnixNano()
 		t.mutex.Lock()
 		t.times[version()] = now
 		t.mutex.Unlock()
 	}
-	if t.heard.Add(1) == t.wanted.Load() {
+	if t.received.Add(1) == t.wanted.Load() {
 		select {
 		case t.reached <- struct{}{}:
 		default:
@@ -32,19 +32,19 @@ func (t *tally) hear(version func() uint64) {
 	}
 }
 
-// want wants so many events more than now: to be called before they can come.
-func (t *tally) want(more int) { t.wanted.Store(t.heard.Load() + int64(more)) }
+// want expects this many more events; must be called before they can arrive.
+func (t *tally) want(more int) { t.wanted.Store(t.received.Load() + int64(more)) }
 
-// wait waits for what is wanted; false if nothing has come for a long time.
+// wait waits for the expected events; returns false if none arrives for a long time.
 func (t *tally) wait() bool {
-	last, since := t.heard.Load(), time.Now()
-	for t.heard.Load() < t.wanted.Load() {
+	last, since := t.received.Load(), time.Now()
+	for t.received.Load() < t.wanted.Load() {
 		select {
 		case <-t.reached:
 		case <-time.After(200 * time.Millisecond):
 		}
-		if heard := t.heard.Load(); heard != last {
-			last, since = heard, time.Now()
+		if received := t.received.Load(); received != last {
+			last, since = received, time.Now()
 		} else if time.Since(since) > 30*time.Second {
 			return false
 		}

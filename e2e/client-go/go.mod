@@ -1,4 +1,4 @@
-// client-go's shared informer, which tells what it hears: the judge of ours.
+// client-go's shared informer, which prints its events, for comparison with kube-informer.
 module client-go-informer
 
 go 1.26.0

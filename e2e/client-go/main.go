@@ -1,7 +1,9 @@
-// Runs client-go's shared informer on one resource and prints, a JSON document a line, what its handler is told.
+// Runs client-go's shared informer on one resource and prints the calls of its handler, one JSON
+// document per line.
 //
-// Lines: every call of the handler; "synced" once the handler has been told everything that was there at the beginning;
-// "cache", with everything in the store, for each line "cache" that is read from standard input. Ends with standard input.
+// Lines: every call of the handler; "synced" once the handler has received the initial list;
+// "cache", with all objects of the store, for each line "cache" on standard input. Ends when
+// standard input is closed.
 package main
 
 import (
@@ -26,7 +28,7 @@ import (
 	"k8s.io/klog/v2"
 )
 
-// stepAnnotation is what whoever drives the test writes anew with each change.
+// stepAnnotation is the annotation that the test changes with every write.
 const stepAnnotation = "e2e/step"
 
 func main() {
@@ -39,7 +41,7 @@ func main() {
 		fields     = flag.String("fields", "", "field selector")
 		resync     = flag.Duration("resync", 0, "resync period")
 	)
-	// At this level reflectors say why they wait.
+	// At this level reflectors log why they wait.
 	klog.InitFlags(nil)
 	if err := flag.Set("v", "4"); err != nil {
 		fmt.Fprintln(os.Stderr, err)
@@ -88,11 +90,11 @@ func run(kubeconfig, resource, kind, namespace, labels, fields string, resync ti
 	default:
 		return fmt.Errorf("no client is called %q", kind)
 	}
-	return tell(informer)
+	return record(informer)
 }
 
-// tell runs the informer until standard input ends.
-func tell(informer cache.SharedIndexInformer) error {
+// record runs the informer until standard input is closed.
+func record(informer cache.SharedIndexInformer) error {
 	out := &lines{encoder: json.NewEncoder(os.Stdout)}
 	handle, err := informer.AddEventHandler(cache.ResourceEventHandlerDetailedFuncs{
 		AddFunc: func(obj any, isInInitialList bool) {
@@ -165,7 +167,7 @@ func stateOf(obj any) *state {
 	}
 }
 
-// lines writes one document a line, whoever writes.
+// lines writes one document per line; safe for concurrent use.
 type lines struct {
 	mutex   sync.Mutex
 	encoder *json.Encoder
@@ -175,7 +177,7 @@ func (l *lines) write(line line) {
 	l.mutex.Lock()
 	defer l.mutex.Unlock()
 	if err := l.encoder.Encode(line); err != nil {
-		// Nobody reads any more.
+		// The reader has closed the pipe.
 		os.Exit(1)
 	}
 }

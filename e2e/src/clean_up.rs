@@ -14,7 +14,7 @@ use crate::Error;
 use crate::choice::Release;
 use crate::program::signal;
 
-const PATIENCE: Duration = Duration::from_secs(120);
+const TIMEOUT: Duration = Duration::from_secs(120);
 
 /// Starts control planes as separate processes and ends them by interruption and by failure; also
 /// interrupts a running test.
@@ -48,9 +48,9 @@ async fn interrupted_while_judging(release: Release) -> Result<(), Error> {
         }
         Ok::<_, Error>(())
     };
-    timeout(PATIENCE, suite_runs).await.map_err(|_| "the suite does not begin")??;
+    timeout(TIMEOUT, suite_runs).await.map_err(|_| "the suite does not begin")??;
     signal(process, "INT").await?;
-    let output = timeout(PATIENCE, child.wait_with_output()).await??;
+    let output = timeout(TIMEOUT, child.wait_with_output()).await??;
     let said = String::from_utf8_lossy(&output.stderr);
     if output.status.code() != Some(1) || !said.contains("interrupted") {
         return Err(format!("a run that judges ended with {}, saying {said:?}", output.status).into());
@@ -80,8 +80,8 @@ pub(crate) async fn without_go(release: Release) -> Result<String, Error> {
     let nowhere = tempfile::TempDir::with_prefix("kube-e2e-")?;
     let output = e2e(release)?.arg("differential/real").env("PATH", nowhere.path()).output().await?;
     let said = String::from_utf8_lossy(&output.stderr);
-    let tells = ["Go is missing", "https://go.dev/dl", "KUBECONFIG"].iter().all(|part| said.contains(part));
-    if output.status.code() != Some(1) || !tells {
+    let explains = ["Go is missing", "https://go.dev/dl", "KUBECONFIG"].iter().all(|part| said.contains(part));
+    if output.status.code() != Some(1) || !explains {
         return Err(format!("it ended with {}, saying {said:?}", output.status).into());
     }
     Ok("fails, and says how to get it".to_owned())
@@ -109,7 +109,7 @@ impl Serving {
             }
             Ok::<_, Error>(None)
         };
-        let folder = timeout(PATIENCE, found).await??.ok_or("the control plane did not come up")?;
+        let folder = timeout(TIMEOUT, found).await??.ok_or("the control plane did not come up")?;
         if processes_of(&folder, "etcd").await?.is_empty() || processes_of(&folder, "kube-apiserver").await?.is_empty()
         {
             return Err("a control plane that runs cannot be seen: is there no /proc?".into());
@@ -124,7 +124,7 @@ impl Serving {
     /// Waits for the process to fail with this reason, and checks that nothing is left.
     async fn left_nothing(mut self, why: &str) -> Result<(), Error> {
         while self.said.next_line().await?.is_some() {}
-        let output = timeout(PATIENCE, self.child.wait_with_output()).await??;
+        let output = timeout(TIMEOUT, self.child.wait_with_output()).await??;
         let said = String::from_utf8_lossy(&output.stderr);
         if output.status.code() != Some(1) || !said.contains(why) {
             return Err(format!("it ended with {}, saying {said:?}", output.status).into());
@@ -140,10 +140,10 @@ impl Serving {
 /// The processes with this name whose command line contains this folder.
 async fn processes_of(folder: &Path, name: &str) -> Result<Vec<u32>, Error> {
     let folder = folder.display().to_string();
-    let told = |(line, _): &(String, String)| {
+    let is_own = |(line, _): &(String, String)| {
         line.contains(&folder) && line.split('\0').next().unwrap_or_default().ends_with(name)
     };
-    Ok(processes().await?.into_iter().filter(|(_, process)| told(process)).map(|(process, _)| process).collect())
+    Ok(processes().await?.into_iter().filter(|(_, process)| is_own(process)).map(|(process, _)| process).collect())
 }
 
 /// The command lines of processes that inherited this folder as their temporary folder.

@@ -37,14 +37,14 @@ impl Plugin {
                 self.kubectl(kubeconfig, &["informer", "get", kind, "-A", "-o", "name"]).await?,
                 self.kubectl(kubeconfig, &["informer", "watch", kind, "-A", "-o", "name", "--until", "synced"]).await?,
             ];
-            for told in &ours {
-                if sorted(told) != theirs {
-                    return Err(format!("{kind}: kubectl tells {theirs:?}, we tell {told:?}").into());
+            for printed in &ours {
+                if sorted(printed) != theirs {
+                    return Err(format!("{kind}: kubectl prints {theirs:?}, kubectl-informer {printed:?}").into());
                 }
             }
             compared += theirs.len();
         }
-        Ok(format!("{compared} objects of five kinds, told alike"))
+        Ok(format!("{compared} objects of five kinds, printed alike"))
     }
 
     /// Checks that a real kubectl can read, write and delete on the simulated cluster of
@@ -60,17 +60,17 @@ impl Plugin {
         expect(head == ["NAMESPACE", "NAME", "READY", "STATUS", "RESTARTS", "AGE"], &format!("a table: {head:?}"))?;
         kubectl(&["create", "configmap", "a", "--from-literal", "k=v"]).await?;
         kubectl(&["label", "configmap", "a", "tier=gold"]).await?;
-        let told = kubectl(&["get", "cm", "-l", "tier=gold", "-o", "jsonpath={.items[*].data.k}"]).await?;
-        expect(told == "v", &format!("what was written: {told:?}"))?;
-        let told = kubectl(&["informer", "get", "cm", "a", "--no-headers"]).await?;
-        expect(told.starts_with("a "), &format!("the plugin's table: {told:?}"))?;
+        let printed = kubectl(&["get", "cm", "-l", "tier=gold", "-o", "jsonpath={.items[*].data.k}"]).await?;
+        expect(printed == "v", &format!("what was written: {printed:?}"))?;
+        let printed = kubectl(&["informer", "get", "cm", "a", "--no-headers"]).await?;
+        expect(printed.starts_with("a "), &format!("the plugin's table: {printed:?}"))?;
         kubectl(&["delete", "configmap", "a"]).await?;
         self.control(&kubeconfig).await?;
         if let Some(id) = server.id() {
             Command::new("kill").args(["-TERM", &id.to_string()]).status().await?;
         }
         let status = server.wait().await?;
-        expect(status.success(), &format!("an end in peace: {status}"))?;
+        expect(status.success(), &format!("a clean exit: {status}"))?;
         Ok(format!("{} pods on two nodes, read and written by kubectl", pods.lines().count() - 1))
     }
 
@@ -87,7 +87,7 @@ impl Plugin {
             kubectl("get deployments -A --no-headers -o custom-columns=:metadata.namespace,:metadata.name".to_owned())
                 .await?;
         let others = all.lines().map(|line| line.split_whitespace().collect::<Vec<_>>().join(" "));
-        let other = others.into_iter().find(|key| !key.starts_with("default ")).ok_or("a deployment of the story")?;
+        let other = others.into_iter().find(|key| !key.starts_with("default ")).ok_or("a simulated deployment")?;
         for key in ["default mine", &other] {
             let (namespace, name) = key.split_once(' ').ok_or("a namespace and a name")?;
             let on = |rest: &str| kubectl(format!("-n {namespace} {}", rest.replace("NAME", name)));

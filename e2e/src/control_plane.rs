@@ -17,7 +17,7 @@ use crate::program::Program;
 use crate::target::Target;
 
 /// Startup timeout, sufficient for an overloaded machine.
-const PATIENCE: Duration = Duration::from_secs(200);
+const TIMEOUT: Duration = Duration::from_secs(200);
 
 /// A control plane for tests. Dropping it kills the processes and deletes their data.
 #[derive(Debug)]
@@ -86,8 +86,8 @@ impl ControlPlane {
                     return Err(format!("ended too soon ({status}):\n{}", program.last_lines().await).into());
                 }
             }
-            if began.elapsed() > PATIENCE {
-                let (waited, said) = (PATIENCE.as_secs(), self.apiserver.last_lines().await);
+            if began.elapsed() > TIMEOUT {
+                let (waited, said) = (TIMEOUT.as_secs(), self.apiserver.last_lines().await);
                 return Err(format!("kube-apiserver is not ready after {waited} s:\n{said}").into());
             }
             tokio::time::sleep(Duration::from_millis(200)).await;

@@ -14,7 +14,7 @@ mod scene;
 mod server;
 mod theirs;
 mod transcript;
-mod witness;
+mod transcript_recorder;
 
 use std::path::Path;
 use std::sync::Arc;
@@ -23,7 +23,7 @@ use tokio::fs;
 use tokio::task::JoinSet;
 
 use self::outcome::Outcome;
-use self::run::Stage;
+use self::run::Setup;
 use self::scenario::{ALONE, Scenario, TOGETHER};
 use self::server::Server;
 use crate::Error;
@@ -53,22 +53,22 @@ async fn against(workspace: &Path, mut server: Server<'_>) -> Result<String, Err
     };
     let folder = workspace.join("target/e2e/differential").join(server.name());
     fs::create_dir_all(&folder).await?;
-    println!("e2e: {SEED}={seed} gives the same again, up to timing; what was told is in {}", folder.display());
+    println!("e2e: {SEED}={seed} gives the same again, up to timing; the transcripts are in {}", folder.display());
     let program = binaries::client_go_informer(workspace).await?;
-    let stage = Arc::new(Stage { door: server.door()?, program, folder });
+    let setup = Arc::new(Setup { endpoint: server.endpoint()?, program, folder });
     let only = std::env::var(SCENARIO).ok();
     let wanted = |scenario: &Scenario| only.as_deref().is_none_or(|name| name == scenario.name);
     let mut runs = JoinSet::new();
     for (nth, scenario) in (0..).zip(TOGETHER).filter(|(_, scenario)| wanted(scenario)) {
-        let stage = Arc::clone(&stage);
-        runs.spawn(async move { run::run(&stage, &scenario, seed + nth, None).await });
+        let setup = Arc::clone(&setup);
+        runs.spawn(async move { run::run(&setup, &scenario, seed + nth, None).await });
     }
     let mut verdicts = Verdicts::default();
     while let Some(run) = runs.join_next().await {
         verdicts.note(run?);
     }
     if wanted(&ALONE) {
-        verdicts.note(Box::pin(run::run(&stage, &ALONE, seed, Some(&mut server))).await);
+        verdicts.note(Box::pin(run::run(&setup, &ALONE, seed, Some(&mut server))).await);
     }
     verdicts.sum()
 }

@@ -20,7 +20,7 @@ const SCRIPT: &str = include_str!("kubectl.txt");
 const NAMESPACE: &str = "kubectl-e2e";
 
 /// Timeout of a command.
-const PATIENCE: Duration = Duration::from_secs(60);
+const TIMEOUT: Duration = Duration::from_secs(60);
 
 const TOKEN: &str = "kubectl-admin";
 
@@ -118,9 +118,9 @@ async fn kubectl(
         .env("KUBE_EDITOR", "sed -i s/nginx/edited/")
         .kill_on_drop(true)
         .output();
-    let output = tokio::time::timeout(PATIENCE, running)
+    let output = tokio::time::timeout(TIMEOUT, running)
         .await
-        .map_err(|_| format!("kubectl {} takes longer than {PATIENCE:?}", arguments.join(" ")))??;
+        .map_err(|_| format!("kubectl {} takes longer than {TIMEOUT:?}", arguments.join(" ")))??;
     let code = output.status.code().unwrap_or(-1);
     let (said, failed) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
     Ok(format!("{}{}exit code {code}", masked(&said), masked(&failed)))

@@ -128,16 +128,16 @@ async fn run(results: &Results) -> Result<(), Error> {
 
 /// Runs the steps that are safe on a shared cluster.
 async fn run_on_existing(results: &Results, playground: &informer::Playground) -> Result<(), Error> {
-    results.skip("conformance/real", "is for a server that nobody else uses, without controllers")?;
+    results.skip("conformance/real", "needs a server without other users and controllers")?;
     let suite = Conformance::new(&workspace(), &Built::ensure(&workspace()).await?);
     results.step("conformance/embedded", suite.embedded()).await?;
     for step in ["kubectl", "command/real", "command/embedded"] {
         results.skip(step, "needs a kubectl of its own")?;
     }
-    results.skip("programs/real", "is for a server that nobody else uses")?;
+    results.skip("programs/real", "needs a server without other users")?;
     results.step("programs/embedded", programs::against_embedded(&workspace())).await?;
     informer::elsewhere(results, playground).await?;
-    results.skip("differential/real", "is for a server where nobody else writes")?;
+    results.skip("differential/real", "needs a server without other writers")?;
     results.step("differential/embedded", differential::against_embedded(&workspace())).await?;
     results.skip("clean-up", "needs a control plane of its own")
 }

@@ -29,9 +29,9 @@ pub(crate) async fn against_embedded(workspace: &Path) -> Result<String, Error> 
     let folder = TempDir::with_prefix("kube-e2e-embedded-")?;
     let kubeconfig = folder.path().join("kubeconfig");
     fs::write(&kubeconfig, server.kubeconfig()).await?;
-    let told = run(&programs, &kubeconfig).await;
+    let result = run(&programs, &kubeconfig).await;
     server.shutdown().await;
-    told
+    result
 }
 
 async fn run(programs: &Programs, kubeconfig: &Path) -> Result<String, Error> {

@@ -20,8 +20,8 @@ mod reads;
 
 /// A client to be measured.
 pub trait Subject {
-    /// Starts the client with one handler for each of `ears`, which receives every event.
-    fn start(&mut self, ears: &[HandlerState]);
+    /// Starts the client with one handler per state, each of which receives every event.
+    fn start(&mut self, handlers: &[HandlerState]);
 
     /// How its cache is read, once it is synced.
     fn reads(&self) -> Reads;
@@ -65,7 +65,7 @@ impl HandlerState {
         }
     }
 
-    fn go(&self, depth: Depth) {
+    fn set_depth(&self, depth: Depth) {
         self.depth.store(depth as u8, Ordering::Relaxed);
     }
 }
@@ -77,7 +77,7 @@ pub type Figures = BTreeMap<String, f64>;
 pub fn run(options: &Options, subject: impl Subject) -> io::Result<()> {
     let mut drive = Drive {
         control: Control::new(&options.server),
-        ears: Vec::new(),
+        handlers: Vec::new(),
         figures: Figures::new(),
         counted: Counters::default(),
         options: options.clone(),
@@ -95,7 +95,7 @@ pub fn run(options: &Options, subject: impl Subject) -> io::Result<()> {
 
 struct Drive<S> {
     control: Control,
-    ears: Vec<HandlerState>,
+    handlers: Vec<HandlerState>,
     figures: Figures,
     counted: Counters,
     options: Options,
@@ -129,13 +129,13 @@ impl<S: Subject> Drive<S> {
     }
 
     fn first_list(&mut self, handlers: u64) -> io::Result<()> {
-        self.ears = (0..handlers).map(|_| HandlerState::default()).collect();
-        self.go(self.options.depth);
+        self.handlers = (0..handlers).map(|_| HandlerState::default()).collect();
+        self.set_depth(self.options.depth);
         self.want(self.options.count);
         self.note("start.rss", process::resident());
         process::forget_peak();
         let (cpu, wall) = (process::cpu(), Instant::now());
-        self.subject.start(&self.ears);
+        self.subject.start(&self.handlers);
         self.wait("the first list")?;
         self.note("sync.cpu", (process::cpu() - cpu).as_secs_f64());
         self.note("sync.wall", wall.elapsed().as_secs_f64());
@@ -156,7 +156,7 @@ impl<S: Subject> Drive<S> {
         if count == 0 {
             return Ok(());
         }
-        self.go(depth);
+        self.set_depth(depth);
         self.want(count);
         process::forget_peak();
         let (cpu, wall) = (process::cpu(), Instant::now());
@@ -253,16 +253,16 @@ impl<S: Subject> Drive<S> {
 
     /// The latencies from the server's write to the handler's call, in microseconds, sorted.
     fn delays(&self, per_second: u64, count: u64, end: impl FnOnce()) -> io::Result<Vec<f64>> {
-        let Some(HandlerState { tally, .. }) = self.ears.first() else { return Ok(Vec::new()) };
+        let Some(HandlerState { tally, .. }) = self.handlers.first() else { return Ok(Vec::new()) };
         tally.time(count as usize);
         self.want(count);
         self.control.rate(per_second, count)?;
         let waited = self.wait("updates at a rate");
-        let heard: BTreeMap<u64, u64> = tally.timed().into_iter().collect();
+        let received: BTreeMap<u64, u64> = tally.timed().into_iter().collect();
         end();
         waited?;
         let written = self.control.times()?;
-        let delay = |(version, written): (u64, u64)| Some(heard.get(&version)?.saturating_sub(written) as f64 / 1e3);
+        let delay = |(version, written): (u64, u64)| Some(received.get(&version)?.saturating_sub(written) as f64 / 1e3);
         let mut delays: Vec<f64> = written.into_iter().filter_map(delay).collect();
         delays.sort_by(f64::total_cmp);
         Ok(delays)
@@ -291,20 +291,23 @@ impl<S: Subject> Drive<S> {
     }
 
     fn wait(&self, what: &str) -> io::Result<()> {
-        match self.ears.iter().find(|ear| !ear.tally.wait()) {
+        match self.handlers.iter().find(|handler| !handler.tally.wait()) {
             None => Ok(()),
-            Some(ear) => Err(io::Error::other(format!("{what} did not come: heard {} in all", ear.tally.heard()))),
+            Some(handler) => Err(io::Error::other(format!(
+                "{what} did not arrive: {} events received in all",
+                handler.tally.received()
+            ))),
         }
     }
 
     /// Sets what handlers do with events.
     fn go(&self, depth: Depth) {
-        self.ears.iter().for_each(|ear| ear.go(depth));
+        self.handlers.iter().for_each(|handler| handler.set_depth(depth));
     }
 
     /// Makes every handler expect this many more events; must be called before they can arrive.
     fn want(&self, more: u64) {
-        self.ears.iter().for_each(|ear| ear.tally.want(more));
+        self.handlers.iter().for_each(|handler| handler.tally.want(more));
     }
 
     /// Records the traffic since the last call.

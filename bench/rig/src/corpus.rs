@@ -24,7 +24,7 @@ const HEADER: usize = 20;
 const PLACEHOLDER: u64 = 7_777_777_777;
 const SEED: u64 = 7;
 /// Number of sampled objects for the content hash.
-const TELLING: u64 = 64;
+const SAMPLED: u64 = 64;
 /// Larger corpora are not loaded but read from the file, relying on the page cache.
 const IN_MEMORY: u64 = 2 << 30;
 
@@ -135,15 +135,15 @@ pub fn path(folder: &Path, work: Work, count: u64, form: &str) -> PathBuf {
 /// are written as they are generated, so their number is limited only by the disk.
 pub fn make(folder: &Path, work: Work, count: u64) -> io::Result<(PathBuf, u64)> {
     let cluster = Generator::new(SEED);
-    let telling = telling(cluster, work, count)?;
+    let hash = content_hash(cluster, work, count)?;
     let path = path(folder, work, count, "json");
-    if tag(&path) == Some(telling) {
-        return Ok((path, telling));
+    if tag(&path) == Some(hash) {
+        return Ok((path, hash));
     }
     let unfinished = path.with_extension("unfinished");
     let mut file = BufWriter::with_capacity(1 << 20, File::create(&unfinished)?);
     file.write_all(MAGIC)?;
-    file.write_all(&telling.to_le_bytes())?;
+    file.write_all(&hash.to_le_bytes())?;
     file.write_all(&u32::try_from(count).map_err(io::Error::other)?.to_le_bytes())?;
     let mut keys = Vec::with_capacity(count as usize);
     let mut buffer = Vec::new();
@@ -161,7 +161,7 @@ pub fn make(folder: &Path, work: Work, count: u64) -> io::Result<(PathBuf, u64)>
     }
     file.flush()?;
     std::fs::rename(&unfinished, &path)?;
-    Ok((path, telling))
+    Ok((path, hash))
 }
 
 /// The content hash of a corpus, if it exists.
@@ -172,11 +172,11 @@ pub fn tag(path: &Path) -> Option<u64> {
 }
 
 /// Hashes a sample of the objects: any change of the generator changes at least one of them.
-fn telling(cluster: Generator, work: Work, count: u64) -> io::Result<u64> {
+fn content_hash(cluster: Generator, work: Work, count: u64) -> io::Result<u64> {
     let mut hasher = DefaultHasher::new();
     let mut buffer = Vec::new();
-    for nth in 0..TELLING.min(count) {
-        let (first, second) = work.states(cluster, nth * count / TELLING.min(count));
+    for nth in 0..SAMPLED.min(count) {
+        let (first, second) = work.states(cluster, nth * count / SAMPLED.min(count));
         buffer.clear();
         push(&mut buffer, Some(&first))?;
         push(&mut buffer, second.as_ref())?;

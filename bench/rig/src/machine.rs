@@ -37,7 +37,7 @@ impl fmt::Display for Machine {
 
 impl Machine {
     /// Collects the information.
-    pub fn look(root: &Path) -> Self {
+    pub fn detect(root: &Path) -> Self {
         let read = |path: &str| fs::read_to_string(path).unwrap_or_default();
         let field = |text: &str, name: &str| {
             let line = text.lines().find(|line| line.starts_with(name)).and_then(|line| line.split_once(':'));

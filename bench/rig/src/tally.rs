@@ -11,7 +11,7 @@ use crate::process::now_nanos;
 /// times.
 #[derive(Debug, Default)]
 pub struct Tally {
-    heard: AtomicU64,
+    received: AtomicU64,
     wanted: AtomicU64,
     reached: Mutex<()>,
     wake: Condvar,
@@ -21,38 +21,38 @@ pub struct Tally {
 
 impl Tally {
     /// Counts an event. Its version is read only while times are recorded.
-    pub fn hear(&self, version: impl FnOnce() -> u64) {
+    pub fn record(&self, version: impl FnOnce() -> u64) {
         if self.timing.load(Ordering::Relaxed) {
             let now = now_nanos();
             self.times.lock().push((version(), now));
         }
-        if self.heard.fetch_add(1, Ordering::AcqRel) + 1 == self.wanted.load(Ordering::Acquire) {
+        if self.received.fetch_add(1, Ordering::AcqRel) + 1 == self.wanted.load(Ordering::Acquire) {
             drop(self.reached.lock());
             self.wake.notify_all();
         }
     }
 
     /// Number of events so far.
-    pub fn heard(&self) -> u64 {
-        self.heard.load(Ordering::Acquire)
+    pub fn received(&self) -> u64 {
+        self.received.load(Ordering::Acquire)
     }
 
     /// Expects this many more events; must be called before they can arrive.
     pub fn want(&self, more: u64) {
-        self.wanted.store(self.heard() + more, Ordering::Release);
+        self.wanted.store(self.received() + more, Ordering::Release);
     }
 
     /// Waits for the expected events. Returns false if no event arrives for a long time.
     pub fn wait(&self) -> bool {
-        const PATIENCE: Duration = Duration::from_secs(30);
-        let (mut last, mut since) = (self.heard(), Instant::now());
+        const TIMEOUT: Duration = Duration::from_secs(30);
+        let (mut last, mut since) = (self.received(), Instant::now());
         let mut guard = self.reached.lock();
-        while self.heard() < self.wanted.load(Ordering::Acquire) {
+        while self.received() < self.wanted.load(Ordering::Acquire) {
             self.wake.wait_for(&mut guard, Duration::from_millis(200));
-            let heard = self.heard();
-            if heard != last {
-                (last, since) = (heard, Instant::now());
-            } else if since.elapsed() > PATIENCE {
+            let received = self.received();
+            if received != last {
+                (last, since) = (received, Instant::now());
+            } else if since.elapsed() > TIMEOUT {
                 return false;
             }
         }

@@ -91,8 +91,8 @@ mod sync;
 ///
 /// # Metadata only
 ///
-/// With [`MetadataOnly<K>`](crate::MetadataOnly) only metadata is requested from the server. It has a separate watch
-/// and a separate cache, because it cannot be converted to whole objects.
+/// With [`MetadataOnly<K>`](crate::MetadataOnly) only metadata is requested from the server. It has
+/// a separate watch and a separate cache, because it cannot be converted to whole objects.
 #[derive(Debug, Clone)]
 #[doc(alias = "SharedInformerFactory")]
 #[doc(alias = "DynamicSharedInformerFactory")]

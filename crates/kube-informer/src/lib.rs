@@ -87,7 +87,8 @@
 //! 4. *Each object has one addition, ordered updates and one deletion*: each update starts from the
 //!    last delivered state, with versions that never decrease. The same name with a new uid is a
 //!    new object.
-//! 5. *A late handler receives the current state once and then every change*: no duplicates, no gaps.
+//! 5. *A late handler receives the current state once and then every change*: no duplicates,
+//!    no gaps.
 //! 6. *A slow handler delays nothing else*: not the cache, not the watch, not another handler. Its
 //!    queue is bounded by its [`Backlog`](pipeline::Backlog).
 //! 7. *A panicking handler continues with the next event.* The panic is counted.
@@ -99,8 +100,8 @@
 //! 11. *Synced returns an error when waiting cannot help*: if permissions, credentials or resource
 //!     definitions are missing, the wait returns an error, and the informer keeps retrying.
 //! 12. *A caller that waits for the version of its write reads it.*
-//! 13. *When the server goes back the cache follows, and waiting callers get an error*, as after the
-//!     restore of a backup.
+//! 13. *When the server goes back the cache follows, and waiting callers get an error*, as after
+//!     the restore of a backup.
 //! 14. *A resync delivers every object again without a request*, as an update from the cache.
 //! 15. *Dropping the last handle stops everything.* A lister is a handle too.
 //! 16. *Shutdown leaves no task and no connection.*

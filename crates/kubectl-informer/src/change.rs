@@ -208,7 +208,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_counted_is_told_in_numbers() {
+    fn counted_items_are_shown_as_numbers() {
         let slice =
             |ready: bool| json!({"endpoints": [{"conditions": {"ready": true}}, {"conditions": {"ready": ready}}]});
         assert_eq!(summary("EndpointSlice", &slice(true), &slice(false), Secrets::Masked), "2/2→1/2 endpoints ready");
@@ -250,7 +250,7 @@ mod tests {
     }
 
     #[test]
-    fn a_secret_tells_what_changed_and_not_how() {
+    fn a_change_of_a_secret_names_the_keys_and_no_values() {
         let text = summary("Secret", &json!({"data": {"k": "old"}}), &json!({"data": {"k": "new"}}), Secrets::Masked);
         assert_eq!(text, "data.k ***");
     }

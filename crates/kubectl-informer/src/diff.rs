@@ -171,14 +171,14 @@ mod tests {
     }
 
     #[test]
-    fn items_of_lists_are_told_apart_by_their_keys() {
+    fn items_of_lists_are_matched_by_their_keys() {
         let old = json!({"status": {"conditions": [{"type": "Ready", "status": "False"}, {"type": "Initialized", "status": "True"}]}});
         let new = json!({"status": {"conditions": [{"type": "Initialized", "status": "True"}, {"type": "Ready", "status": "True"}]}});
         assert_eq!(differences(&old, &new), [r#"status.conditions[Ready].status "False" "True""#]);
     }
 
     #[test]
-    fn what_came_and_what_went_is_told_by_its_leaves() {
+    fn additions_and_removals_are_shown_by_their_leaves() {
         let old = json!({"metadata": {"labels": {"a.b/c": "1"}}, "status": {}});
         let new = json!({"metadata": {"labels": {}}, "status": {"podIP": "10.0.0.1", "state": {"running": {"startedAt": "x"}}}});
         assert_eq!(

@@ -1,6 +1,7 @@
 //! The `watch` command: prints added, updated and deleted objects.
 //!
-//! `health_report` reports connection failures and `tally` counts events; `get` and `demo` use them too.
+//! `health_report` reports connection failures and `tally` counts events; `get` and `demo` use them
+//! too.
 
 pub(crate) mod health_report;
 mod tally;
@@ -259,7 +260,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn waiting_for_a_full_cache_decodes_no_object_and_tells_nobody_of_any() {
+    async fn waiting_for_a_full_cache_decodes_and_prints_no_object() {
         let server = Server::builder().start().await.unwrap();
         let map = |number: u32| {
             let name = format!("map-{number}");

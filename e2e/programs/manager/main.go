@@ -1,4 +1,5 @@
-// A controller-runtime manager as people write them: a cache, two reconcilers, a lease, statuses and events.
+// A controller-runtime manager as people write them: a cache, two reconcilers, a lease, statuses
+// and events.
 package main
 
 import (
@@ -117,7 +118,7 @@ func (s *sites) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Resul
 	return ctrl.Result{}, err
 }
 
-// secrets notes on each secret how many entries it has, and applies a config map that tells their names.
+// secrets notes on each secret how many entries it has, and applies a config map with their names.
 type secrets struct {
 	client.Client
 }

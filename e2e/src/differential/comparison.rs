@@ -15,10 +15,10 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
-use self::story::{Kind, Story, Told};
+use self::event_log::{EventKind, EventLog, LoggedEvent};
 use super::transcript::{Line, State, Transcript};
 
-mod story;
+mod event_log;
 #[cfg(test)]
 mod tests;
 
@@ -63,7 +63,7 @@ pub(crate) enum Resync {
 
 /// One of the two informers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Who {
+pub(crate) enum Side {
     Ours,
     Theirs,
 }
@@ -97,8 +97,8 @@ pub(crate) struct Differences(pub(crate) Vec<String>);
 pub(crate) fn compare(trial: &Trial) -> Result<Agreement, Differences> {
     let mut differences = Differences::default();
     let windows = aligned(trial, &mut differences);
-    let ours = Story::read(Who::Ours, trial, &windows, &mut differences);
-    let theirs = Story::read(Who::Theirs, trial, &windows, &mut differences);
+    let ours = EventLog::read(Side::Ours, trial, &windows, &mut differences);
+    let theirs = EventLog::read(Side::Theirs, trial, &windows, &mut differences);
     let mut agreement = Agreement {
         calls: [calls(&trial.ours), calls(&trial.theirs)],
         missed: [ours.missed, theirs.missed],
@@ -110,12 +110,12 @@ pub(crate) fn compare(trial: &Trial) -> Result<Agreement, Differences> {
     same_deletions(trial, [&ours, &theirs], &mut differences);
     let mut states = [BTreeMap::new(), BTreeMap::new()];
     for (index, window) in windows.iter().enumerate() {
-        let told = [ours.window(index), theirs.window(index)];
+        let events = [ours.window(index), theirs.window(index)];
         if window.terms == Terms::Connected {
-            agreement.compared += same_stories(index, &told, &mut differences);
+            agreement.compared += same_events(index, &events, &mut differences);
         }
-        for (states, told) in states.iter_mut().zip(told) {
-            told.for_each(|told| fold(states, told));
+        for (states, events) in states.iter_mut().zip(events) {
+            events.for_each(|event| apply(states, event));
         }
         let before = differences.0.len();
         let at = format!("at the end of window {index} ({:?}, version {})", window.terms, window.end);
@@ -146,7 +146,7 @@ fn aligned(trial: &Trial, differences: &mut Differences) -> Vec<Window> {
     let start = match (synced(&trial.ours), synced(&trial.theirs)) {
         (Some(ours), Some(theirs)) => ours.max(theirs),
         (ours, theirs) => {
-            differences.note(format!("each must sync once: we at {ours:?}, client-go at {theirs:?}"));
+            differences.note(format!("each must sync once: ours at {ours:?}, client-go at {theirs:?}"));
             0
         }
     };
@@ -162,57 +162,57 @@ fn calls(transcript: &Transcript) -> usize {
 }
 
 /// Checks that all observed deletions of an object have the same version.
-fn same_deletions(trial: &Trial, stories: [&Story<'_>; 2], differences: &mut Differences) {
+fn same_deletions(trial: &Trial, logs: [&EventLog<'_>; 2], differences: &mut Differences) {
     // An object that leaves a selector may be deleted several times, each time by a write.
     let writes: BTreeSet<_> = trial.written.iter().map(|state| (&state.uid, state.version)).collect();
     let mut deletions = BTreeMap::new();
-    for state in stories.into_iter().flat_map(Story::seen_to_go) {
+    for state in logs.into_iter().flat_map(EventLog::observed_deletions) {
         if !writes.contains(&(&state.uid, state.version)) {
             let deletion = *deletions.entry(&state.uid).or_insert(state.version);
             if deletion != state.version {
-                differences.note(format!("{} is told to be deleted at {deletion} and {}", state.key, Brief(state)));
+                differences.note(format!("{} is reported as deleted at {deletion} and {}", state.key, Brief(state)));
             }
         }
     }
 }
 
 /// Compares the events of each object in a window. Returns how many were the same.
-fn same_stories<'a>(
+fn same_events<'a>(
     window: usize,
-    told: &[impl Iterator<Item = &'a Told> + Clone; 2],
+    events: &[impl Iterator<Item = &'a LoggedEvent> + Clone; 2],
     differences: &mut Differences,
 ) -> usize {
     let mut same = 0;
-    let [ours, theirs] = told.clone().map(|told| {
-        let mut stories = BTreeMap::<&str, Vec<(Kind, &State)>>::new();
-        told.for_each(|told| stories.entry(&told.state.key).or_default().push((told.kind, &told.state)));
-        stories
+    let [ours, theirs] = events.clone().map(|events| {
+        let mut by_key = BTreeMap::<&str, Vec<(EventKind, &State)>>::new();
+        events.for_each(|event| by_key.entry(&event.state.key).or_default().push((event.kind, &event.state)));
+        by_key
     });
     for key in ours.keys().chain(theirs.keys()).collect::<BTreeSet<_>>() {
         let (our, their) = (ours.get(key), theirs.get(key));
         if our == their {
             same += our.map_or(0, Vec::len);
         } else {
-            let [our, their] = [our, their].map(|story| told_in_words(story.map_or(&[], Vec::as_slice)));
+            let [our, their] = [our, their].map(|events| describe(events.map_or(&[], Vec::as_slice)));
             differences.note(format!(
-                "in window {window}, where both were connected, we told of {key}: {our}; client-go told: {their}"
+                "in window {window}, where both were connected, events of {key}: ours {our}; client-go's {their}"
             ));
         }
     }
     same
 }
 
-fn told_in_words(story: &[(Kind, &State)]) -> String {
-    if story.is_empty() {
-        return "nothing".to_owned();
+fn describe(events: &[(EventKind, &State)]) -> String {
+    if events.is_empty() {
+        return "none".to_owned();
     }
-    story.iter().map(|(kind, state)| format!("{kind} {}", Brief(state))).collect::<Vec<_>>().join(", ")
+    events.iter().map(|(kind, state)| format!("{kind} {}", Brief(state))).collect::<Vec<_>>().join(", ")
 }
 
-fn fold(states: &mut BTreeMap<String, State>, told: &Told) {
-    match told.kind {
-        Kind::Added | Kind::Updated => drop(states.insert(told.state.key.clone(), told.state.clone())),
-        Kind::Deleted => drop(states.remove(&told.state.key)),
+fn apply(states: &mut BTreeMap<String, State>, event: &LoggedEvent) {
+    match event.kind {
+        EventKind::Added | EventKind::Updated => drop(states.insert(event.state.key.clone(), event.state.clone())),
+        EventKind::Deleted => drop(states.remove(&event.state.key)),
     }
 }
 
@@ -263,7 +263,7 @@ impl fmt::Display for Differences {
     }
 }
 
-impl fmt::Display for Who {
+impl fmt::Display for Side {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::Ours => "kube-informer",

@@ -19,7 +19,7 @@ use crate::Error;
 const NAMES: usize = 7;
 
 /// Timeout until a newly defined kind is served.
-const PATIENCE: Duration = Duration::from_secs(60);
+const SERVED_TIMEOUT: Duration = Duration::from_secs(60);
 
 /// Creates, updates, relabels, deletes and recreates objects at random, and records every state
 /// that it has written.
@@ -29,7 +29,7 @@ pub(crate) struct Driver {
     keys: String,
     places: Vec<Api<DynamicObject>>,
     slots: Vec<Slot>,
-    dice: Pcg64Mcg,
+    rng: Pcg64Mcg,
     barriers: usize,
     pub(crate) writes: usize,
     pub(crate) written: BTreeSet<State>,
@@ -85,7 +85,7 @@ impl Driver {
             keys: keys.to_owned(),
             places,
             slots,
-            dice: Pcg64Mcg::seed_from_u64(seed),
+            rng: Pcg64Mcg::seed_from_u64(seed),
             barriers: 0,
             writes: 0,
             written: BTreeSet::new(),
@@ -158,11 +158,11 @@ impl Driver {
     }
 
     async fn write_one(&mut self) -> Result<(), Error> {
-        let nth = self.dice.random_range(0..self.slots.len());
-        let tier = ["gold", "silver", "tin"][self.dice.random_range(0..3)];
+        let nth = self.rng.random_range(0..self.slots.len());
+        let tier = ["gold", "silver", "tin"][self.rng.random_range(0..3)];
         let Slot { place, name, object } = &self.slots[nth];
         let (place, name, object) = (*place, name.clone(), *object);
-        let (api, chance) = (self.places[place].clone(), self.dice.random_range(0..100));
+        let (api, chance) = (self.places[place].clone(), self.rng.random_range(0..100));
         let now = match (object, chance) {
             (Presence::Absent, _) => {
                 self.create(place, &name, tier).await?;
@@ -204,7 +204,7 @@ impl Driver {
     /// Changes the label that selectors use.
     async fn relabel(&mut self, place: &Api<DynamicObject>, name: &str, tier: &str) -> Result<(), Error> {
         if self.scenario.kind() == Kind::Pod {
-            let phase = ["Pending", "Running"][self.dice.random_range(0..2)];
+            let phase = ["Pending", "Running"][self.rng.random_range(0..2)];
             let patch = Patch::Merge(json!({"status": {"phase": phase}}));
             let patched = place.patch_status(name, &PatchParams::default(), &patch).await?;
             self.wrote(&patched)?;
@@ -242,7 +242,7 @@ impl Driver {
     pub(crate) async fn served(&self) -> Result<(), Error> {
         let began = Instant::now();
         while let Err(error) = self.list().await {
-            if began.elapsed() > PATIENCE {
+            if began.elapsed() > SERVED_TIMEOUT {
                 return Err(format!("{} cannot be listed: {error}", self.scenario.resource()).into());
             }
             tokio::time::sleep(Duration::from_millis(50)).await;

@@ -10,7 +10,7 @@ use kube_informer::{Event, FinalState, Informer, Obj, Origin, Registration};
 
 use super::scenario::Scenario;
 use super::transcript::{Line, STEP, State};
-use super::witness::Witness;
+use super::transcript_recorder::TranscriptRecorder;
 use crate::Error;
 
 /// This project's informer, in this process.
@@ -18,12 +18,17 @@ use crate::Error;
 pub(crate) struct Ours {
     informer: Informer<DynamicObject>,
     _handler: Registration,
-    pub(crate) witness: Witness,
+    pub(crate) recorder: TranscriptRecorder,
 }
 
 impl Ours {
-    /// Starts an informer for the scenario, which reports to this witness.
-    pub(crate) fn start(config: Config, scenario: &Scenario, namespace: &str, witness: Witness) -> Result<Self, Error> {
+    /// Starts an informer for the scenario, which reports to this recorder.
+    pub(crate) fn start(
+        config: Config,
+        scenario: &Scenario,
+        namespace: &str,
+        recorder: TranscriptRecorder,
+    ) -> Result<Self, Error> {
         let client = kube_informer::client(config)?;
         let mut builder = Informer::<DynamicObject>::builder_for(client, scenario.kind().resource());
         // Connections break frequently here, so a low backoff cap saves time.
@@ -41,22 +46,22 @@ impl Ours {
         if let Some(period) = scenario.resync {
             builder = builder.resync(period);
         }
-        let complaining = witness.clone();
-        let informer = builder.on_watch_error(move |error| complaining.complain(error)).build();
-        let told = witness.clone();
+        let errors = recorder.clone();
+        let informer = builder.on_watch_error(move |error| errors.record_error(error)).build();
+        let events = recorder.clone();
         let handler = informer.on_event(move |event| match line(&event) {
-            Ok(line) => told.tell(line),
-            Err(error) => told.ended(error.to_string()),
+            Ok(line) => events.record(line),
+            Err(error) => events.ended(error.to_string()),
         });
-        tokio::spawn(say_when_synced(informer.clone(), handler.synced(), witness.clone()));
+        tokio::spawn(record_synced(informer.clone(), handler.synced(), recorder.clone()));
         informer.start();
-        Ok(Self { informer, _handler: handler, witness })
+        Ok(Self { informer, _handler: handler, recorder })
     }
 
     /// Reports the content of the cache.
     pub(crate) fn print_cache(&self) -> Result<(), Error> {
         let objects: Result<Vec<State>, Error> = self.informer.lister().sorted().iter().map(state).collect();
-        self.witness.tell(Line::Cache { objects: objects? });
+        self.recorder.record(Line::Cache { objects: objects? });
         Ok(())
     }
 
@@ -65,17 +70,17 @@ impl Ours {
     }
 }
 
-async fn say_when_synced(
+async fn record_synced(
     informer: Informer<DynamicObject>,
     synced: impl Future<Output = Result<(), kube_informer::SyncError>>,
-    witness: Witness,
+    recorder: TranscriptRecorder,
 ) {
     if let Err(error) = synced.await {
-        return witness.ended(error.to_string());
+        return recorder.ended(error.to_string());
     }
     match informer.health().version.and_then(|version| version.number()) {
-        Some(version) => witness.tell(Line::Synced { version }),
-        None => witness.ended("it has synced to no version"),
+        Some(version) => recorder.record(Line::Synced { version }),
+        None => recorder.ended("it has synced to no version"),
     }
 }
 

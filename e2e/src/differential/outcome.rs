@@ -22,7 +22,7 @@ impl Outcome {
         let sum = |count: fn(&Self) -> usize| outcomes.iter().map(count).sum::<usize>();
         format!(
             "{} scenarios, {} writes, {} connections cut; {} + {} calls of handlers, {} events the same in the same order, {} \
-             states the same; allowed: {} new uids told as an update, {} updates without a change",
+             states the same; allowed: {} new uids reported as an update, {} updates without a change",
             outcomes.len(),
             sum(|outcome| outcome.writes),
             sum(|outcome| outcome.cuts.iter().sum()),
@@ -43,7 +43,7 @@ impl fmt::Display for Outcome {
         write!(
             f,
             "{scenario}: agrees after {:.1} s; {writes} writes, {} + {} connections cut, {} + {} calls of handlers, {compared} \
-             events and {states} states the same, {} + {} deletions missed and told, {} + {} resyncs; allowed: {new_uids} new \
+             events and {states} states the same, {} + {} missed deletions detected, {} + {} resyncs; allowed: {new_uids} new \
              uids, {unchanged} unchanged",
             took.as_secs_f64(),
             cuts[0],

@@ -11,7 +11,7 @@ use super::comparison::{self, Resync, Terms, Trial, Window};
 use super::driver::Driver;
 use super::ours::Ours;
 use super::outcome::Outcome;
-use super::scenario::{Scenario, Trouble};
+use super::scenario::{Faults, Scenario};
 use super::scene::Scene;
 use super::server::{Endpoint, Server};
 use super::theirs::Theirs;
@@ -24,8 +24,8 @@ const WRITES: u32 = 40;
 
 /// The inputs of all scenarios.
 #[derive(Debug)]
-pub(crate) struct Stage {
-    pub(crate) door: Endpoint,
+pub(crate) struct Setup {
+    pub(crate) endpoint: Endpoint,
     /// The path of client-go's informer program.
     pub(crate) program: PathBuf,
     /// The folder for transcripts.
@@ -39,7 +39,7 @@ struct Run<'a> {
     ours: Ours,
     theirs: Theirs,
     /// Random numbers for faults only, because the number of writes depends on timing.
-    dice: Pcg64Mcg,
+    rng: Pcg64Mcg,
     windows: Vec<Window>,
     last_barrier: Option<State>,
 }
@@ -63,18 +63,18 @@ enum Fault {
 
 /// Runs a scenario and compares the transcripts. Some scenarios need exclusive use of the server.
 pub(crate) async fn run(
-    stage: &Stage,
+    setup: &Setup,
     scenario: &Scenario,
     seed: u64,
     server: Option<&mut Server<'_>>,
 ) -> Result<Outcome, Error> {
     let began = Instant::now();
-    let folder = stage.folder.join(scenario.slug());
+    let folder = setup.folder.join(scenario.slug());
     fs::create_dir_all(&folder).await?;
-    let blame = |error: Error| format!("{}: {error}\n  see {}", scenario.name, folder.display());
-    let scene = Scene::open(scenario.name, stage.door.address().await?, &folder).await?;
+    let with_name = |error: Error| format!("{}: {error}\n  see {}", scenario.name, folder.display());
+    let scene = Scene::open(scenario.name, setup.endpoint.address().await?, &folder).await?;
     let played = async {
-        let mut run = Run::begin(stage, scenario, seed, &folder, &scene).await?;
+        let mut run = Run::begin(setup, scenario, seed, &folder, &scene).await?;
         run.play(scenario, server).await?;
         let agreement = run.verdict(scenario).await?;
         scene.doing("stopping both informers");
@@ -85,7 +85,7 @@ pub(crate) async fn run(
         driver.clean_up().await;
         Ok((agreement, driver.writes))
     };
-    let (agreement, writes) = Box::pin(scene.watch_over(played)).await.map_err(blame)?;
+    let (agreement, writes) = Box::pin(scene.watch_over(played)).await.map_err(with_name)?;
     let cuts = [scene.links[0].cuts(), scene.links[1].cuts()];
     Ok(Outcome { scenario: scenario.name, writes, cuts, agreement, took: began.elapsed() })
 }
@@ -93,7 +93,7 @@ pub(crate) async fn run(
 impl<'a> Run<'a> {
     /// Starts both informers while objects are being written.
     async fn begin(
-        stage: &Stage,
+        setup: &Setup,
         scenario: &Scenario,
         seed: u64,
         folder: &Path,
@@ -101,50 +101,50 @@ impl<'a> Run<'a> {
     ) -> Result<Self, Error> {
         scene.doing("preparing");
         let keys = format!("e2e-{}-{:x}", scenario.slug(), std::process::id());
-        let mut driver = Driver::prepare(stage.door.client().await?, scenario, &keys, seed).await?;
+        let mut driver = Driver::prepare(setup.endpoint.client().await?, scenario, &keys, seed).await?;
         driver.write(WRITES).await?;
         let namespace = driver.namespace();
         let [our_link, their_link] = &scene.links;
-        let [our_witness, their_witness] = scene.witnesses.clone();
-        let config = stage.door.through(our_link.address())?.config().await?;
-        let kubeconfig = stage.door.through(their_link.address())?.write(folder).await?;
-        let theirs = Theirs::start(&stage.program, &kubeconfig, scenario, &namespace, their_witness)?;
-        let ours = Ours::start(config, scenario, &namespace, our_witness)?;
-        let dice = Pcg64Mcg::seed_from_u64(!seed);
-        let mut run = Self { scene, driver, ours, theirs, dice, windows: Vec::new(), last_barrier: None };
+        let [our_recorder, their_recorder] = scene.recorders.clone();
+        let config = setup.endpoint.through(our_link.address())?.config().await?;
+        let kubeconfig = setup.endpoint.through(their_link.address())?.write(folder).await?;
+        let theirs = Theirs::start(&setup.program, &kubeconfig, scenario, &namespace, their_recorder)?;
+        let ours = Ours::start(config, scenario, &namespace, our_recorder)?;
+        let rng = Pcg64Mcg::seed_from_u64(!seed);
+        let mut run = Self { scene, driver, ours, theirs, rng, windows: Vec::new(), last_barrier: None };
         scene.doing("writing while both begin");
         for _ in 0..5 * WRITES {
-            if run.ours.witness.has_synced() && run.theirs.witness.has_synced() {
+            if run.ours.recorder.has_synced() && run.theirs.recorder.has_synced() {
                 break;
             }
             run.driver.write(1).await?;
         }
-        for witness in &scene.witnesses {
-            scene.doing(format!("waiting until {} has synced", witness.name()));
-            witness.synced().await?;
+        for recorder in &scene.recorders {
+            scene.doing(format!("waiting until {} has synced", recorder.name()));
+            recorder.synced().await?;
         }
         run.connected().await?;
         Ok(run)
     }
 
     async fn play(&mut self, scenario: &Scenario, server: Option<&mut Server<'_>>) -> Result<(), Error> {
-        match (scenario.trouble, server) {
-            (Trouble::None, _) => {
+        match (scenario.faults, server) {
+            (Faults::None, _) => {
                 for _ in 0..5 {
                     self.connected().await?;
                 }
             }
-            (Trouble::Cuts, _) => {
+            (Faults::Cuts, _) => {
                 for fault in self.faults() {
                     self.fault(fault).await?;
                     self.connected().await?;
                 }
             }
-            (Trouble::LostHistory, Some(server)) => {
+            (Faults::LostHistory, Some(server)) => {
                 self.lost_history(server).await?;
                 self.connected().await?;
             }
-            (Trouble::LostHistory, None) => return Err("this one needs the server for itself".into()),
+            (Faults::LostHistory, None) => return Err("this one needs the server for itself".into()),
         }
         Ok(())
     }
@@ -159,10 +159,10 @@ impl<'a> Run<'a> {
     /// Writes while the connections of one or both break.
     async fn fault(&mut self, fault: Fault) -> Result<(), Error> {
         self.scene.doing(format!("writing while connections break ({fault:?})"));
-        let before = self.dice.random_range(0..WRITES);
+        let before = self.rng.random_range(0..WRITES);
         self.driver.write(before).await?;
-        let chance = self.dice.random_range(0..6000);
-        let links = match self.dice.random_range(0..3) {
+        let chance = self.rng.random_range(0..6000);
+        let links = match self.rng.random_range(0..3) {
             0 => &self.scene.links[..1],
             1 => &self.scene.links[1..],
             _ => &self.scene.links[..],
@@ -186,7 +186,7 @@ impl<'a> Run<'a> {
             Fault::CutTwice => {
                 let accepted = counts(links, Link::accepted);
                 each(&Link::cut);
-                self.scene.doing("waiting until whoever was cut off connects again");
+                self.scene.doing("waiting until the disconnected informers connect again");
                 until_above(links, Link::accepted, &accepted).await;
                 match chance % 3 {
                     // A watch without events.
@@ -206,7 +206,7 @@ impl<'a> Run<'a> {
                 each(&|link| link.set(Mode::Slam));
                 each(&Link::cut);
                 self.driver.write(WRITES).await?;
-                self.scene.doing("waiting until whoever was cut off connects again");
+                self.scene.doing("waiting until the disconnected informers connect again");
                 until_above(links, Link::accepted, &accepted).await;
                 self.driver.write(WRITES).await?;
             }
@@ -231,10 +231,10 @@ impl<'a> Run<'a> {
             link.cut();
         }
         self.driver.write(WRITES).await?;
-        self.scene.doing("letting the server lose its history");
+        self.scene.doing("compacting the history of the server");
         server.lose_history().await?;
         self.driver.served().await?;
-        self.scene.doing("writing what neither is told");
+        self.scene.doing("writing while neither is connected, after the compaction");
         self.driver.write(WRITES).await?;
         self.scene.links.iter().for_each(Link::heal);
         self.barrier(Terms::Cut).await
@@ -243,10 +243,10 @@ impl<'a> Run<'a> {
     /// Ends a window: waits until both have received everything before.
     async fn barrier(&mut self, terms: Terms) -> Result<(), Error> {
         let barrier = self.driver.barrier().await?;
-        for witness in &self.scene.witnesses {
+        for recorder in &self.scene.recorders {
             let State { key, version, .. } = &barrier;
-            self.scene.doing(format!("waiting until {} hears of {key} at {version}", witness.name()));
-            witness.heard(&barrier).await?;
+            self.scene.doing(format!("waiting until {} receives {key} at {version}", recorder.name()));
+            recorder.received(&barrier).await?;
         }
         self.windows.push(Window { end: barrier.version, terms });
         self.last_barrier = Some(barrier);
@@ -255,13 +255,13 @@ impl<'a> Run<'a> {
 
     /// Compares what both have reported.
     async fn verdict(&mut self, scenario: &Scenario) -> Result<comparison::Agreement, Error> {
-        let [ours, theirs] = &self.scene.witnesses;
+        let [ours, theirs] = &self.scene.recorders;
         let resync = if scenario.resync.is_some() { Resync::On } else { Resync::Off };
         if let (Resync::On, Some(last)) = (resync, &self.last_barrier) {
-            for witness in [ours, theirs] {
-                self.scene.doing(format!("waiting until {} tells everything again", witness.name()));
+            for recorder in [ours, theirs] {
+                self.scene.doing(format!("waiting until {} has resynced all objects", recorder.name()));
                 // After the second resync of this object, the first resync is complete.
-                witness.told_again(last, 2).await?;
+                recorder.resynced(last, 2).await?;
             }
         }
         self.scene.doing("reading both caches");
@@ -285,7 +285,7 @@ impl<'a> Run<'a> {
         let mut left = vec![Cut, CutMidway, CutTwice, Refused, Slammed, Stalled];
         let mut faults = Vec::new();
         while !left.is_empty() {
-            faults.push(left.swap_remove(self.dice.random_range(0..left.len())));
+            faults.push(left.swap_remove(self.rng.random_range(0..left.len())));
         }
         faults
     }

@@ -13,7 +13,7 @@ pub(crate) struct Scenario {
     pub(crate) client: Client,
     pub(crate) view: View,
     pub(crate) resync: Option<Duration>,
-    pub(crate) trouble: Trouble,
+    pub(crate) faults: Faults,
 }
 
 /// The kinds of objects.
@@ -50,7 +50,7 @@ pub(crate) enum View {
 
 /// The faults of connections.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Trouble {
+pub(crate) enum Faults {
     None,
     /// Connections are cut, refused, closed at once and stalled, for one or both informers.
     Cuts,
@@ -64,10 +64,10 @@ const PLAIN: Scenario = Scenario {
     client: Client::Typed,
     view: View::Everything,
     resync: None,
-    trouble: Trouble::None,
+    faults: Faults::None,
 };
 
-const CUTS: Scenario = Scenario { name: "cuts", kind: Kind::ConfigMap, trouble: Trouble::Cuts, ..PLAIN };
+const CUTS: Scenario = Scenario { name: "cuts", kind: Kind::ConfigMap, faults: Faults::Cuts, ..PLAIN };
 
 /// Scenarios that can run concurrently.
 pub(crate) const TOGETHER: [Scenario; 7] = [
@@ -86,7 +86,7 @@ pub(crate) const TOGETHER: [Scenario; 7] = [
 ];
 
 /// Needs exclusive use of the server.
-pub(crate) const ALONE: Scenario = Scenario { name: "lost history", trouble: Trouble::LostHistory, ..CUTS };
+pub(crate) const ALONE: Scenario = Scenario { name: "lost history", faults: Faults::LostHistory, ..CUTS };
 
 impl Scenario {
     /// A name for folders and objects.

@@ -8,17 +8,17 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
-use super::witness::Witness;
+use super::transcript_recorder::TranscriptRecorder;
 use crate::Error;
 use crate::link::Link;
 
 /// Timeout without progress. client-go waits up to a minute after a failure, and again if the next
 /// attempt fails too, for example because its version has expired after a reconnect. An overloaded
 /// machine may take another two minutes.
-const STILL: Duration = Duration::from_secs(240);
+const STALL_TIMEOUT: Duration = Duration::from_secs(240);
 
 /// Interval of messages about missing progress.
-const TELL: Duration = Duration::from_secs(30);
+const REPORT_INTERVAL: Duration = Duration::from_secs(30);
 
 /// Both informers, each with its link to the server, and the current activity.
 #[derive(Debug)]
@@ -26,7 +26,7 @@ pub(crate) struct Scene {
     name: &'static str,
     /// This project's, then client-go's.
     pub(crate) links: [Link; 2],
-    pub(crate) witnesses: [Witness; 2],
+    pub(crate) recorders: [TranscriptRecorder; 2],
     doing: Mutex<Doing>,
 }
 
@@ -44,7 +44,10 @@ impl Scene {
         Ok(Self {
             name,
             links: [Link::open(server).await?, Link::open(server).await?],
-            witnesses: [Witness::new("kube-informer", folder)?, Witness::new("client-go", folder)?],
+            recorders: [
+                TranscriptRecorder::new("kube-informer", folder)?,
+                TranscriptRecorder::new("client-go", folder)?,
+            ],
             doing: Mutex::new(Doing { what: "nothing yet".to_owned(), nth: 0 }),
         })
     }
@@ -58,33 +61,33 @@ impl Scene {
     /// Runs a scenario as long as it makes progress; its duration depends on the machine.
     pub(crate) async fn watch_over<T>(&self, play: impl Future<Output = Result<T, Error>>) -> Result<T, Error> {
         let mut play = std::pin::pin!(play);
-        let (mut before, mut since, mut told) = (self.movement(), Instant::now(), Duration::ZERO);
+        let (mut before, mut since, mut reported) = (self.progress(), Instant::now(), Duration::ZERO);
         loop {
             tokio::select! {
                 biased;
                 played = &mut play => return played,
                 () = tokio::time::sleep(Duration::from_secs(1)) => {}
             }
-            let now = self.movement();
+            let now = self.progress();
             if now != before {
-                (before, since, told) = (now, Instant::now(), Duration::ZERO);
+                (before, since, reported) = (now, Instant::now(), Duration::ZERO);
             }
             let still = since.elapsed();
-            if still >= STILL {
-                return Err(format!("nothing has moved for {} s, {self}", still.as_secs()).into());
+            if still >= STALL_TIMEOUT {
+                return Err(format!("no progress for {} s, {self}", still.as_secs()).into());
             }
-            if still >= told + TELL {
-                told = still;
-                println!("e2e:   {}: nothing has moved for {} s, {self}", self.name, still.as_secs());
+            if still >= reported + REPORT_INTERVAL {
+                reported = still;
+                println!("e2e:   {}: no progress for {} s, {self}", self.name, still.as_secs());
             }
         }
     }
 
     /// Changes whenever the activity changes or a handler receives something new. Transferred bytes
     /// do not count, because a server sends some without any progress.
-    fn movement(&self) -> (Doing, [usize; 2]) {
+    fn progress(&self) -> (Doing, [usize; 2]) {
         let doing = self.doing.lock().unwrap_or_else(PoisonError::into_inner).clone();
-        (doing, [self.witnesses[0].news(), self.witnesses[1].news()])
+        (doing, [self.recorders[0].changes(), self.recorders[1].changes()])
     }
 }
 
@@ -92,10 +95,10 @@ impl fmt::Display for Scene {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let doing = self.doing.lock().unwrap_or_else(PoisonError::into_inner).clone();
         write!(f, "while {}:", doing.what)?;
-        for (witness, link) in self.witnesses.iter().zip(&self.links) {
-            write!(f, "\n    {witness}; {link}")?;
-            if let Some(complaint) = witness.last_complaint() {
-                write!(f, "; last complaint: {complaint}")?;
+        for (recorder, link) in self.recorders.iter().zip(&self.links) {
+            write!(f, "\n    {recorder}; {link}")?;
+            if let Some(error) = recorder.last_error() {
+                write!(f, "; last error: {error}")?;
             }
         }
         Ok(())
@@ -119,18 +122,18 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_wait_ends_when_nothing_moves_and_says_how_both_stand() -> Result<(), Error> {
+    async fn a_run_without_progress_fails_with_the_state_of_both_informers() -> Result<(), Error> {
         let folder = tempfile::tempdir()?;
         let scene = scene(folder.path()).await?;
-        scene.witnesses[0].tell(updated(7));
-        scene.witnesses[0].complain("watching maps: connection refused");
-        scene.doing("waiting until client-go hears of a/b at 7");
+        scene.recorders[0].record(updated(7));
+        scene.recorders[0].record_error("watching maps: connection refused");
+        scene.doing("waiting until client-go receives a/b at 7");
         let error = scene.watch_over(pending::<Result<(), Error>>()).await.err().ok_or("it does not end")?.to_string();
         for part in [
-            "waiting until client-go hears of a/b at 7",
-            "kube-informer has told 1 lines, the last 240 s ago: updated a/b at 7",
+            "waiting until client-go receives a/b at 7",
+            "kube-informer has recorded 1 lines, the last 240 s ago: updated a/b at 7",
             "watching maps: connection refused",
-            "client-go has told nothing",
+            "client-go has received nothing",
             "its line is set to Pass, 0 connections accepted",
         ] {
             assert!(error.contains(part), "{part:?} is missing in: {error}");
@@ -139,13 +142,13 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_wait_goes_on_for_as_long_as_something_new_is_told() -> Result<(), Error> {
+    async fn a_run_continues_while_new_events_are_recorded() -> Result<(), Error> {
         let folder = tempfile::tempdir()?;
         let scene = scene(folder.path()).await?;
         let slow = async {
             for version in 2..10 {
-                tokio::time::sleep(STILL - Duration::from_secs(10)).await;
-                scene.witnesses[1].tell(updated(version));
+                tokio::time::sleep(STALL_TIMEOUT - Duration::from_secs(10)).await;
+                scene.recorders[1].record(updated(version));
             }
             Ok(())
         };
@@ -153,13 +156,13 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn what_is_told_again_moves_nothing() -> Result<(), Error> {
+    async fn a_resync_is_not_progress() -> Result<(), Error> {
         let folder = tempfile::tempdir()?;
         let scene = scene(folder.path()).await?;
         let resyncs = async {
             loop {
                 tokio::time::sleep(Duration::from_secs(1)).await;
-                scene.witnesses[0].tell(updated(1));
+                scene.recorders[0].record(updated(1));
             }
         };
         assert!(scene.watch_over::<()>(resyncs).await.is_err());
@@ -167,10 +170,10 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn what_is_told_is_on_disk_at_once() -> Result<(), Error> {
+    async fn a_recorded_line_is_on_disk_at_once() -> Result<(), Error> {
         let folder = tempfile::tempdir()?;
         let scene = scene(folder.path()).await?;
-        scene.witnesses[1].tell(updated(7));
+        scene.recorders[1].record(updated(7));
         let written = std::fs::read_to_string(folder.path().join("client-go.jsonl"))?;
         assert!(written.contains(r#""type":"updated""#) && written.ends_with("\n"), "{written}");
         Ok(())

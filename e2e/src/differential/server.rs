@@ -31,7 +31,7 @@ impl Server<'_> {
         }
     }
 
-    pub(crate) fn door(&self) -> Result<Endpoint, Error> {
+    pub(crate) fn endpoint(&self) -> Result<Endpoint, Error> {
         let kubeconfig = match self {
             Self::Real(control_plane) => Kubeconfig::read_from(control_plane.kubeconfig())?,
             Self::Embedded(server) => Kubeconfig::from_yaml(&server.kubeconfig())?,
@@ -82,8 +82,8 @@ impl Endpoint {
     /// The same server, reached through this address.
     pub(crate) fn through(&self, address: SocketAddr) -> Result<Self, Error> {
         let (host, _) = self.host()?;
-        let mut door = self.clone();
-        for cluster in door.kubeconfig.clusters.iter_mut().filter_map(|named| named.cluster.as_mut()) {
+        let mut endpoint = self.clone();
+        for cluster in endpoint.kubeconfig.clusters.iter_mut().filter_map(|named| named.cluster.as_mut()) {
             let Some(server) = &cluster.server else { continue };
             let scheme = if server.starts_with("https:") { "https" } else { "http" };
             cluster.server = Some(format!("{scheme}://{address}"));
@@ -91,7 +91,7 @@ impl Endpoint {
                 cluster.tls_server_name.get_or_insert(host.clone());
             }
         }
-        Ok(door)
+        Ok(endpoint)
     }
 
     /// Writes a kubeconfig for other programs. JSON is valid YAML.

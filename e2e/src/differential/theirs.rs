@@ -8,28 +8,28 @@ use tokio::io::{AsyncBufReadExt as _, AsyncWriteExt as _, BufReader};
 use tokio::process::{Child, ChildStdin, Command};
 
 use super::scenario::{Client, Scenario};
-use super::witness::Witness;
+use super::transcript_recorder::TranscriptRecorder;
 use crate::Error;
 
 /// Timeout for stopping it.
-const PATIENCE: Duration = Duration::from_secs(30);
+const STOP_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// client-go's informer, in a separate process that is killed when this is dropped.
 #[derive(Debug)]
 pub(crate) struct Theirs {
     child: Child,
     input: ChildStdin,
-    pub(crate) witness: Witness,
+    pub(crate) recorder: TranscriptRecorder,
 }
 
 impl Theirs {
-    /// Starts an informer for the scenario, which reports to this witness.
+    /// Starts an informer for the scenario, which reports to this recorder.
     pub(crate) fn start(
         program: &Path,
         kubeconfig: &Path,
         scenario: &Scenario,
         namespace: &str,
-        witness: Witness,
+        recorder: TranscriptRecorder,
     ) -> Result<Self, Error> {
         let mut command = Command::new(program);
         command.arg(format!("-kubeconfig={}", kubeconfig.display())).arg(format!("-resource={}", scenario.resource()));
@@ -49,7 +49,7 @@ impl Theirs {
         if let Some(period) = scenario.resync {
             command.arg(format!("-resync={}ms", period.as_millis()));
         }
-        let log = witness.log().to_owned();
+        let log = recorder.log().to_owned();
         let mut child = command
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
@@ -60,22 +60,22 @@ impl Theirs {
         let (Some(input), Some(output)) = (child.stdin.take(), child.stdout.take()) else {
             return Err("a process without pipes".into());
         };
-        let told = witness.clone();
+        let recording = recorder.clone();
         tokio::spawn(async move {
             let mut lines = BufReader::new(output).lines();
             let why = loop {
                 match lines.next_line().await {
                     Ok(Some(line)) => match serde_json::from_str(&line) {
-                        Ok(line) => told.tell(line),
+                        Ok(line) => recording.record(line),
                         Err(error) => break format!("{error} in {line}"),
                     },
                     Ok(None) => break format!("see {}", log.display()),
                     Err(error) => break error.to_string(),
                 }
             };
-            told.ended(why);
+            recording.ended(why);
         });
-        Ok(Self { child, input, witness })
+        Ok(Self { child, input, recorder })
     }
 
     /// Requests the content of the cache.
@@ -88,7 +88,7 @@ impl Theirs {
     pub(crate) async fn stop(self) -> Result<(), Error> {
         let Self { mut child, input, .. } = self;
         drop(input);
-        let ended = tokio::time::timeout(PATIENCE, child.wait()).await;
+        let ended = tokio::time::timeout(STOP_TIMEOUT, child.wait()).await;
         let status = ended.map_err(|_| "client-go's informer does not end")??;
         if status.success() { Ok(()) } else { Err(format!("client-go's informer ended with {status}").into()) }
     }

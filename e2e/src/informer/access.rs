@@ -20,21 +20,21 @@ pub(super) async fn run(playground: &Playground) -> Result<String, Error> {
     let namespaces = playground.namespaces("access", 1).await?;
     let mut writer = Writer::new(playground.client.clone(), SEED, vec![config_maps()], namespaces.clone());
     writer.write(30).await;
-    let somebody = Somebody::new(playground).await?;
-    let (link, config) = Link::between(&somebody.config).await?;
+    let user = TestUser::new(playground).await?;
+    let (link, config) = Link::between(&user.config).await?;
     let query = Query { namespaces: Some(namespaces), ..Query::default() };
-    let watched = Watched::start("of somebody", kube_informer::client(config)?, &config_maps(), query, &Plain)?;
+    let watched = Watched::start("of a test user", kube_informer::client(config)?, &config_maps(), query, &Plain)?;
 
     match in_time("synced without permission", watched.informer.synced()).await? {
         Err(SyncError::Refused(cause)) if cause.is_forbidden() => {}
         other => return Err(format!("without permission, synced() says {other:?}").into()),
     }
-    somebody.grant().await?;
+    user.grant().await?;
     eventually("synced with permission", async || watched.informer.synced().await.map_err(|error| error.to_string()))
         .await?;
     watched.agrees(playground).await?;
 
-    somebody.revoke().await?;
+    user.revoke().await?;
     // Open watches stay open: the server checks permissions only when they are opened.
     link.cut();
     watched.degraded("that it is forbidden", ServerError::is_forbidden).await?;
@@ -43,7 +43,7 @@ pub(super) async fn run(playground: &Playground) -> Result<String, Error> {
     if watched.events() != before || watched.informer.lister().is_empty() {
         return Err("without permission the cache changes".into());
     }
-    somebody.grant().await?;
+    user.grant().await?;
     let objects = watched.agrees(playground).await?;
     let (events, errors) = (watched.events(), watched.errors.count());
     watched.shutdown().await?;
@@ -54,16 +54,16 @@ pub(super) async fn run(playground: &Playground) -> Result<String, Error> {
 }
 
 /// A test user, whom the administrator can impersonate.
-struct Somebody<'a> {
+struct TestUser<'a> {
     playground: &'a Playground,
     name: String,
     config: kube::Config,
     client: Client,
 }
 
-impl<'a> Somebody<'a> {
+impl<'a> TestUser<'a> {
     async fn new(playground: &'a Playground) -> Result<Self, Error> {
-        let name = format!("{}-somebody", playground.run);
+        let name = format!("{}-user", playground.run);
         playground.reader_role(&name).await?;
         let mut config = playground.target.config.clone();
         config.auth_info.impersonate = Some(name.clone());

@@ -55,5 +55,5 @@ pub(super) async fn run(playground: &Playground, control_plane: &ControlPlane) -
     for one in [forgotten, remembered] {
         one.shutdown().await?;
     }
-    Ok(format!("compacted at revision {revision}: 410, listed anew, a missed delete told; {objects} objects"))
+    Ok(format!("compacted at revision {revision}: 410, listed again, a missed deletion delivered; {objects} objects"))
 }

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 use crate::Error;
 
 /// Timeout, sufficient for an overloaded machine.
-const PATIENCE: Duration = Duration::from_secs(120);
+const TIMEOUT: Duration = Duration::from_secs(120);
 
 /// Repeats a check until it succeeds. After a timeout, returns the last error.
 pub(super) async fn eventually<T>(what: &str, mut check: impl AsyncFnMut() -> Result<T, String>) -> Result<T, Error> {
@@ -13,8 +13,8 @@ pub(super) async fn eventually<T>(what: &str, mut check: impl AsyncFnMut() -> Re
     loop {
         match check().await {
             Ok(found) => return Ok(found),
-            Err(wrong) if began.elapsed() > PATIENCE => {
-                return Err(format!("{what}: not after {} s: {wrong}", PATIENCE.as_secs()).into());
+            Err(wrong) if began.elapsed() > TIMEOUT => {
+                return Err(format!("{what}: not after {} s: {wrong}", TIMEOUT.as_secs()).into());
             }
             Err(_) => tokio::time::sleep(Duration::from_millis(50)).await,
         }
@@ -23,5 +23,5 @@ pub(super) async fn eventually<T>(what: &str, mut check: impl AsyncFnMut() -> Re
 
 /// Waits for a future with a timeout.
 pub(super) async fn in_time<T>(what: &str, wait: impl Future<Output = T>) -> Result<T, Error> {
-    tokio::time::timeout(PATIENCE, wait).await.map_err(|_| format!("{what}: not after {} s", PATIENCE.as_secs()).into())
+    tokio::time::timeout(TIMEOUT, wait).await.map_err(|_| format!("{what}: not after {} s", TIMEOUT.as_secs()).into())
 }

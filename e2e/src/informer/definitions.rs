@@ -27,7 +27,7 @@ pub(super) async fn run(playground: &Playground) -> Result<String, Error> {
     let api: Api<DynamicObject> = Api::all_with(playground.client.clone(), &definitions());
     let name = format!("widgets.{}", widgets.group);
     api.delete(&name, &DeleteParams::default()).await?;
-    watched.degraded("that nobody knows the kind", ServerError::is_not_found).await?;
+    watched.degraded("that the kind is unknown", ServerError::is_not_found).await?;
     eventually("the definition is gone", async || match api.get_opt(&name).await {
         Ok(None) => Ok(()),
         other => Err(format!("{other:?}")),

@@ -34,21 +34,21 @@ pub(super) async fn apiserver_killed(
     playground: &Playground,
     control_plane: &mut ControlPlane,
 ) -> Result<String, Error> {
-    let scene = Scene::set(playground, "killed").await?;
+    let outage = Outage::set(playground, "killed").await?;
     for _ in 0..ROUNDS {
-        scene.until_heard().await?;
+        outage.until_received().await?;
         control_plane.apiserver.kill().await?;
-        scene.until_noticed().await?;
+        outage.until_noticed().await?;
         control_plane.apiserver.start()?;
         control_plane.ready().await?;
     }
-    scene.end(&format!("killed {ROUNDS} times")).await
+    outage.end(&format!("killed {ROUNDS} times")).await
 }
 
 /// Stops and starts etcd, while kube-apiserver keeps running.
 pub(super) async fn etcd_stopped(playground: &Playground, control_plane: &mut ControlPlane) -> Result<String, Error> {
-    let scene = Scene::set(playground, "stopped").await?;
-    scene.until_heard().await?;
+    let outage = Outage::set(playground, "stopped").await?;
+    outage.until_received().await?;
     control_plane.etcd.stop().await?;
     let client = control_plane.target().client()?;
     eventually("kube-apiserver misses etcd", async || {
@@ -61,18 +61,18 @@ pub(super) async fn etcd_stopped(playground: &Playground, control_plane: &mut Co
     .await?;
     control_plane.etcd.start()?;
     control_plane.ready().await?;
-    scene.until_heard().await?;
-    scene.end("stopped once").await
+    outage.until_received().await?;
+    outage.end("stopped once").await
 }
 
-/// Informers and a continuous writer.
-struct Scene<'a> {
+/// Informers and a continuous writer, during an outage.
+struct Outage<'a> {
     playground: &'a Playground,
     watched: Vec<Watched>,
     writing: Writing,
 }
 
-impl<'a> Scene<'a> {
+impl<'a> Outage<'a> {
     async fn set(playground: &'a Playground, stem: &str) -> Result<Self, Error> {
         let namespaces = playground.namespaces(stem, 2).await?;
         let mut writer = Writer::new(playground.client.clone(), SEED, kinds(), namespaces.clone());
@@ -96,10 +96,10 @@ impl<'a> Scene<'a> {
     }
 
     /// Waits until something new has been received of each kind.
-    async fn until_heard(&self) -> Result<(), Error> {
+    async fn until_received(&self) -> Result<(), Error> {
         let whole = || self.watched.iter().step_by(3);
         let before: Vec<usize> = whole().map(Watched::events).collect();
-        eventually("writes are heard of", async || {
+        eventually("writes are received", async || {
             let quiet = whole().zip(&before).find(|(one, before)| one.events() <= **before);
             quiet.map_or(Ok(()), |(one, _)| Err(format!("{:?}", one.informer.health())))
         })
@@ -109,7 +109,7 @@ impl<'a> Scene<'a> {
     /// Waits until every informer has detected that the server is unreachable.
     async fn until_noticed(&self) -> Result<(), Error> {
         for one in &self.watched {
-            one.degraded("that nobody is there", ServerError::is_connection_refused).await?;
+            one.degraded("that the server is unreachable", ServerError::is_connection_refused).await?;
         }
         Ok(())
     }
@@ -129,7 +129,7 @@ impl<'a> Scene<'a> {
         let written = writer.written();
         Ok(format!(
             "{what} under {} writes ({} failed; seed {SEED}): {informers} informers, {expired} of which met a 410; \
-             {objects} objects compared, {events} events heard",
+             {objects} objects compared, {events} events delivered",
             written.count() + written.failures,
             written.failures
         ))

@@ -68,7 +68,7 @@ pub(super) async fn run(playground: &Playground) -> Result<String, Error> {
         // No watch was interrupted, so no state can have been skipped.
         for (_, key, version) in states {
             if !all[0].has_received(key, version) {
-                return Err(format!("no handler has heard of {} {key} at {version} (seed {SEED})", kind.plural).into());
+                return Err(format!("no handler has received {} {key} at {version} (seed {SEED})", kind.plural).into());
             }
         }
         agrees_with_kubectl(playground, kind, &namespaces, &all[0]).await?;
@@ -79,7 +79,7 @@ pub(super) async fn run(playground: &Playground) -> Result<String, Error> {
         one.shutdown().await?;
     }
     Ok(format!(
-        "{} writes of {} kinds (seed {SEED}), {informers} informers, {objects} objects compared, {events} events heard",
+        "{} writes of {} kinds (seed {SEED}), {informers} informers, {objects} objects compared, {events} events delivered",
         written.count(),
         kinds.len()
     ))

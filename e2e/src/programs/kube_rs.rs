@@ -42,12 +42,12 @@ pub(crate) async fn run(stage: &Stage) -> Result<String, Error> {
         .run(reconcile, retry, Arc::clone(&context))
         .for_each(async |_| {});
     let checking = async {
-        let told = check(stage).await;
+        let result = check(stage).await;
         drop(stop);
-        told
+        result
     };
-    let ((), told) = tokio::join!(reconciling, checking);
-    told.map_err(|error| format!("{error}; its last failure: {:?}", context.last_failure()).into())
+    let ((), result) = tokio::join!(reconciling, checking);
+    result.map_err(|error| format!("{error}; its last failure: {:?}", context.last_failure()).into())
 }
 
 /// Writes objects and checks the controller's reactions.
@@ -83,7 +83,7 @@ async fn check(stage: &Stage) -> Result<String, Error> {
     delete(&boxes, "a").await?;
     let gone = async || Ok((get(&boxes, "a").await?.is_none() && get(&maps, "a").await?.is_none()).then_some(()));
     stage.eventually("a deleted box is tidied up", None, gone).await?;
-    Ok("maps applied, made again and tidied up by a finalizer; status and events told".to_owned())
+    Ok("maps applied, recreated and deleted by a finalizer; status and events written".to_owned())
 }
 
 struct Context {

@@ -41,7 +41,7 @@ pub(crate) async fn run(stage: &Stage, programs: &Programs) -> Result<String, Er
             Ok(get(&sites, "a").await?.filter(|site| site["status"] == status))
         }
     };
-    stage.eventually("the status tells of it", Some(&mut program), observed(1)).await?;
+    stage.eventually("the status is updated", Some(&mut program), observed(1)).await?;
 
     patch(&sites, "a", &json!({"spec": {"page": "two"}})).await?;
     stage.eventually("the page follows", Some(&mut program), page("two")).await?;
@@ -87,7 +87,7 @@ pub(crate) async fn run(stage: &Stage, programs: &Programs) -> Result<String, Er
     if !released {
         return Err("the lease was not released".into());
     }
-    Ok("lease held and released, pages and status kept, names applied, events told".to_owned())
+    Ok("lease held and released, pages and status kept, names applied, events written".to_owned())
 }
 
 fn definition() -> serde_json::Value {

@@ -41,8 +41,8 @@ pub(crate) async fn run(stage: &Stage, programs: &Programs) -> Result<String, Er
 
     let status = json!({"status": {"replicas": 3, "readyReplicas": 2, "availableReplicas": 2}});
     patch_status(&deployments, "example-foo", &status).await?;
-    let told = async || Ok(get(&foos, "example-foo").await?.filter(|seen| seen["status"]["availableReplicas"] == 2));
-    stage.eventually("the status is told", Some(&mut program), told).await?;
+    let updated = async || Ok(get(&foos, "example-foo").await?.filter(|seen| seen["status"]["availableReplicas"] == 2));
+    stage.eventually("the status is updated", Some(&mut program), updated).await?;
 
     let events = stage.within(NAMESPACE, "v1", "Event", "events");
     let recorded = async || {
@@ -88,15 +88,15 @@ pub(crate) async fn run(stage: &Stage, programs: &Programs) -> Result<String, Er
     }
     end(program).await?;
     let how = format!("{sent} bodies and {received} answers in protobuf");
-    Ok(format!("deployment made, scaled, made again; status and events told; {how}"))
+    Ok(format!("deployment created, scaled, recreated; status and events written; {how}"))
 }
 
 /// Number of requests and responses with protobuf bodies, according to the headers that client-go
 /// logs.
 fn in_protobuf(log: &str) -> (usize, usize) {
     let count = |what: &str| {
-        let told = log.split("round_trippers.go").filter(|told| told.contains(what));
-        told.filter(|told| told.contains("\tContent-Type: application/vnd.kubernetes.protobuf")).count()
+        let requests = log.split("round_trippers.go").filter(|request| request.contains(what));
+        requests.filter(|request| request.contains("\tContent-Type: application/vnd.kubernetes.protobuf")).count()
     };
     (count("] \"Request\""), count("] \"Response\""))
 }

@@ -16,7 +16,7 @@ use crate::Error;
 use crate::program::Program;
 
 /// Timeout for the expected effects of a program.
-const PATIENCE: Duration = Duration::from_secs(60);
+const TIMEOUT: Duration = Duration::from_secs(60);
 
 /// Timeout for the termination of a program.
 const LAST_WORDS: Duration = Duration::from_secs(30);
@@ -98,11 +98,11 @@ impl Stage {
         &self,
         what: &str,
         mut by: Option<&mut Program>,
-        mut look: impl AsyncFnMut() -> Result<Option<T>, Error>,
+        mut read: impl AsyncFnMut() -> Result<Option<T>, Error>,
     ) -> Result<T, Error> {
-        let deadline = Instant::now() + PATIENCE;
+        let deadline = Instant::now() + TIMEOUT;
         loop {
-            if let Some(seen) = look().await? {
+            if let Some(seen) = read().await? {
                 return Ok(seen);
             }
             let said = match &mut by {
@@ -115,7 +115,7 @@ impl Stage {
             match said {
                 (Some(ended), said) => return Err(format!("{what}: {ended}\n{said}").into()),
                 (None, said) if Instant::now() > deadline => {
-                    return Err(format!("{what}: not within {} s\n{said}", PATIENCE.as_secs()).into());
+                    return Err(format!("{what}: not within {} s\n{said}", TIMEOUT.as_secs()).into());
                 }
                 (None, _) => tokio::time::sleep(Duration::from_millis(50)).await,
             }

@@ -30,27 +30,27 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     match options.work {
         Work::Pods => {
             let node = |pod: &Pod| pod.spec.as_ref().and_then(|spec| spec.node_name.clone());
-            let look = |pod: &Pod| pod.spec.as_ref().map_or(0, |spec| spec.containers.len());
+            let read = |pod: &Pod| pod.spec.as_ref().map_or(0, |spec| spec.containers.len());
             let share = |writer: &Writer<Pod>| writer.subscribe().map(StreamExt::boxed);
-            follow(&options, runtime, Api::<Pod>::all(client), (), Ways { look, node, share })
+            follow(&options, runtime, Api::<Pod>::all(client), (), Ways { read, node, share })
         }
         Work::EndpointSlices => {
-            let look = |slice: &EndpointSlice| slice.endpoints.as_ref().map_or(0, Vec::len);
-            follow(&options, runtime, Api::<EndpointSlice>::all(client), (), Ways::looking(look))
+            let read = |slice: &EndpointSlice| slice.endpoints.as_ref().map_or(0, Vec::len);
+            follow(&options, runtime, Api::<EndpointSlice>::all(client), (), Ways::reading(read))
         }
         Work::Events => {
-            let look = |event: &CoreEvent| event.count.unwrap_or(0) as usize;
-            follow(&options, runtime, Api::<CoreEvent>::all(client), (), Ways::looking(look))
+            let read = |event: &CoreEvent| event.count.unwrap_or(0) as usize;
+            follow(&options, runtime, Api::<CoreEvent>::all(client), (), Ways::reading(read))
         }
         Work::ConfigMaps => {
-            let look = |map: &ConfigMap| map.data.as_ref().map_or(0, std::collections::BTreeMap::len);
-            follow(&options, runtime, Api::<ConfigMap>::all(client), (), Ways::looking(look))
+            let read = |map: &ConfigMap| map.data.as_ref().map_or(0, std::collections::BTreeMap::len);
+            follow(&options, runtime, Api::<ConfigMap>::all(client), (), Ways::reading(read))
         }
         Work::Certificates => {
             let kind = GroupVersionKind::gvk("pki.acme.com", "v1", "Certificate");
             let resource = ApiResource::from_gvk_with_plural(&kind, "certificates");
-            let look = |object: &DynamicObject| object.data["spec"]["dnsNames"].as_array().map_or(0, Vec::len);
-            follow(&options, runtime, Api::all_with(client, &resource), resource, Ways::looking(look))
+            let read = |object: &DynamicObject| object.data["spec"]["dnsNames"].as_array().map_or(0, Vec::len);
+            follow(&options, runtime, Api::all_with(client, &resource), resource, Ways::reading(read))
         }
     }
 }
@@ -107,7 +107,7 @@ struct Ways<K: Resource + Clone + 'static>
 where
     K::DynamicType: Eq + Hash + Clone,
 {
-    look: fn(&K) -> usize,
+    read: fn(&K) -> usize,
     node: fn(&K) -> Option<String>,
     /// Subscribes to changes, if the kind supports it.
     share: Share<K>,
@@ -119,8 +119,8 @@ impl<K: Resource + Clone + 'static> Ways<K>
 where
     K::DynamicType: Eq + Hash + Clone,
 {
-    fn looking(look: fn(&K) -> usize) -> Self {
-        Self { look, node: |_| None, share: |_| None }
+    fn reading(read: fn(&K) -> usize) -> Self {
+        Self { read, node: |_| None, share: |_| None }
     }
 }
 
@@ -132,22 +132,22 @@ where
     /// kube-runtime has one stream, whose reader is the only handler. To measure several handlers,
     /// each has its own stream, fed by the first one (`reflect_shared`, which does not report
     /// deletions).
-    fn start(&mut self, ears: &[HandlerState]) {
+    fn start(&mut self, handlers: &[HandlerState]) {
         let config =
             if self.streaming { watcher::Config::default().streaming_lists() } else { watcher::Config::default() };
         let writer = self.writer.take().expect("it is started once");
         let mut shared = 0;
-        for (ear, mut objects) in ears.iter().zip(std::iter::from_fn(|| (self.ways.share)(&writer))) {
-            let ear = ear.clone();
+        for (state, mut objects) in handlers.iter().zip(std::iter::from_fn(|| (self.ways.share)(&writer))) {
+            let state = state.clone();
             shared += 1;
             self.runtime.spawn(async move {
                 while let Some(object) = objects.next().await {
                     black_box(object.meta().name.as_deref());
-                    ear.tally.hear(|| version(&*object) as u64);
+                    state.tally.record(|| version(&*object) as u64);
                 }
             });
         }
-        let ear = ears.first().filter(|_| shared == 0).cloned();
+        let handler = handlers.first().filter(|_| shared == 0).cloned();
         let events = watcher(self.api.clone(), config).default_backoff();
         let events = match shared {
             0 => Either::Left(events.reflect(writer)),
@@ -163,8 +163,8 @@ where
                         | watcher::Event::Delete(object),
                     ) => {
                         black_box(object.meta().name.as_deref());
-                        if let Some(ear) = &ear {
-                            ear.tally.hear(|| version(&object) as u64);
+                        if let Some(state) = &handler {
+                            state.tally.record(|| version(&object) as u64);
                         }
                     }
                     Ok(_) => {}
@@ -182,7 +182,7 @@ where
         let hash = sorted.iter().find_map(|object| object.labels().get(SELECTED).cloned()).unwrap_or_default();
         let nodes: Vec<String> = self.store.state().iter().filter_map(|object| (self.ways.node)(object)).collect();
         let (count, refs) = (refs.len(), Arc::new(refs));
-        let (look, node) = (self.ways.look, self.ways.node);
+        let (read, node) = (self.ways.read, self.ways.node);
         let store = || self.store.clone();
         Reads {
             count,
@@ -192,7 +192,7 @@ where
             },
             body: {
                 let (store, refs) = (store(), refs.clone());
-                Box::new(move |nth| store.get(&refs[nth % count]).map_or(0, |object| look(&object)))
+                Box::new(move |nth| store.get(&refs[nth % count]).map_or(0, |object| read(&object)))
             },
             // There are no indexes, so every object is scanned.
             index: {

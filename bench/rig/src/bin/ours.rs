@@ -43,7 +43,7 @@ pub(crate) fn main() -> Result<(), Box<dyn std::error::Error>> {
 fn follow<K: Object>(
     options: &Options,
     resource: ApiResource,
-    look: fn(&K) -> usize,
+    read: fn(&K) -> usize,
 ) -> Result<(), Box<dyn std::error::Error>> {
     let runtime = Runtime::new()?;
     let _entered = runtime.enter();
@@ -53,7 +53,7 @@ fn follow<K: Object>(
         Ours {
             options: options.clone(),
             informer: informer(options, client, resource),
-            look,
+            read,
             index: None,
             handlers: Vec::new(),
         },
@@ -82,21 +82,21 @@ fn informer<K: Object>(options: &Options, client: Client, resource: ApiResource)
 struct Ours<K> {
     options: Options,
     informer: Informer<K>,
-    look: fn(&K) -> usize,
+    read: fn(&K) -> usize,
     index: Option<Index<K, String>>,
     handlers: Vec<Registration>,
 }
 
 impl<K: Object> Subject for Ours<K> {
-    fn start(&mut self, ears: &[HandlerState]) {
+    fn start(&mut self, handlers: &[HandlerState]) {
         if self.options.scenario == Scenario::Reads {
             self.index = Some(self.informer.index_by_path("spec.nodeName".parse().expect("a path")));
         }
-        for ear in ears {
-            let (ear, look) = (ear.clone(), self.look);
+        for state in handlers {
+            let (state, read) = (state.clone(), self.read);
             // Every event is delivered, so that all clients do the same work.
             let backlog = Backlog::Every { limit: 1 << 20, overflow: Overflow::Coalesce };
-            let handler = self.informer.handler().backlog(backlog).on_event(move |event| heard(&ear, look, &event));
+            let handler = self.informer.handler().backlog(backlog).on_event(move |event| handle(&state, read, &event));
             self.handlers.push(handler);
         }
         self.informer.start();
@@ -111,7 +111,7 @@ impl<K: Object> Subject for Ours<K> {
         let count = keys.len();
         let keys = std::sync::Arc::new(keys);
         let seen = |object: &Obj<K>| object.version().number().map_or(0, |number| number as usize);
-        let look = self.look;
+        let read = self.read;
         let nodes: Vec<String> = self.index.as_ref().map(Index::values).unwrap_or_default();
         let index = self.index.clone();
         Reads {
@@ -122,7 +122,7 @@ impl<K: Object> Subject for Ours<K> {
             },
             body: {
                 let (lister, keys) = (lister.clone(), keys.clone());
-                Box::new(move |nth| lister.get(&keys[nth % count]).map_or(0, |object| object.get().map_or(0, look)))
+                Box::new(move |nth| lister.get(&keys[nth % count]).map_or(0, |object| object.get().map_or(0, read)))
             },
             index: Box::new(move |nth| match &index {
                 Some(index) if !nodes.is_empty() => index.get(&nodes[nth % nodes.len()]).iter().map(seen).sum(),
@@ -148,14 +148,14 @@ impl<K: Object> Subject for Ours<K> {
     }
 }
 
-fn heard<K: Object>(ear: &HandlerState, look: fn(&K) -> usize, event: &Event<K>) {
+fn handle<K: Object>(state: &HandlerState, read: fn(&K) -> usize, event: &Event<K>) {
     black_box(event.key());
-    let depth = ear.depth();
+    let depth = state.depth();
     if depth != Depth::Keys {
-        black_box(event.object().get().map_or(0, look));
+        black_box(event.object().get().map_or(0, read));
     }
     if depth == Depth::Both {
-        black_box(event.old().and_then(|old| old.get().ok()).map_or(0, look));
+        black_box(event.old().and_then(|old| old.get().ok()).map_or(0, read));
     }
-    ear.tally.hear(|| event.object().version().number().unwrap_or(0));
+    state.tally.record(|| event.object().version().number().unwrap_or(0));
 }

@@ -1,19 +1,22 @@
-// Describes the Go structs of the built-in kinds by reflection: which fields they have, in which order, under which JSON names and
-// what encoding/json does with an empty one. Everything about the JSON of a typed Kubernetes object follows from that.
+// Describes the Go structs of the built-in kinds by reflection: which fields they have, in which
+// order, under which JSON names and what encoding/json does with an empty one. Everything about the
+// JSON of a typed Kubernetes object follows from that.
 //
 // Run it here, with the version of the Kubernetes modules that go.mod names:
 //
 //	go run -mod=mod . > ../types.txt
 //
-// Beside that it says what these structs are in protobuf: `go run -mod=mod . messages` reads lines of a kind's name, a tab and JSON, and
-// writes lines of the name, a tab and the SHA-256 of the message.
+// Beside that it says what these structs are in protobuf: `go run -mod=mod . messages` reads lines
+// of a kind's name, a tab and JSON, and writes lines of the name, a tab and the SHA-256 of the
+// message.
 //
 // Two kinds of lines, parts separated by tabs:
 //
 //	v1.ConfigMap <field> <field> …       a struct: its number is the number of struct lines before it
 //	@/v1/ConfigMap 7                     a kind (group/version/Kind), or a struct that is needed by name, and its number
 //
-// A field is NAME, PRESENCE, SHAPE and, where it cannot be told from the shape, ~ and its Go type:
+// A field is NAME, PRESENCE, SHAPE and, where it cannot be derived from the shape, ~ and its Go
+// type:
 //
 //	presence  ! always written, null or empty if need be    ? left out when empty    * a pointer: left out when nil    + a pointer, always written
 //	shape     s string  i int32  l int64  b bool  f float64  y bytes  t Time  u MicroTime  d Duration  q Quantity  x IntOrString  r any JSON
@@ -75,14 +78,16 @@ var notStored = map[string]bool{
 	"PodStatusResult": true,
 }
 
-// Structs that objects carry as text: an autoscaler of version 1 has what is new in version 2 in its annotations.
+// Structs that objects carry as text: an autoscaler of version 1 has what is new in version 2 in
+// its annotations.
 var carried = map[string]reflect.Type{
 	"autoscaling/v1/MetricSpec":                       reflect.TypeOf(autoscalingv1.MetricSpec{}),
 	"autoscaling/v1/MetricStatus":                     reflect.TypeOf(autoscalingv1.MetricStatus{}),
 	"autoscaling/v1/HorizontalPodAutoscalerCondition": reflect.TypeOf(autoscalingv1.HorizontalPodAutoscalerCondition{}),
 }
 
-// Structs of requests and answers that no server stores. They come last: other files know the structs by their numbers.
+// Structs of requests and answers that no server stores. They come last: other files know the
+// structs by their numbers.
 var passing = map[string]reflect.Type{
 	"/v1/APIGroup":        reflect.TypeOf(metav1.APIGroup{}),
 	"/v1/APIGroupList":    reflect.TypeOf(metav1.APIGroupList{}),
@@ -288,7 +293,7 @@ func shape(t reflect.Type) string {
 	panic(fmt.Sprintf("%s has no shape", t))
 }
 
-// What the reader of the file can tell the Go type to be, from the shape alone.
+// The Go type that a reader of the file derives from the shape alone.
 func goType(t reflect.Type, shape string) string {
 	switch shape[0] {
 	case 's':

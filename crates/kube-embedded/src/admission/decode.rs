@@ -264,7 +264,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_json_is_told_in_gos_words() {
+    fn what_is_no_json_is_reported_in_gos_words() {
         let message = |body| configmap(body, FieldValidation::Warn).unwrap_err().message().to_owned();
         assert_eq!(
             message(""),

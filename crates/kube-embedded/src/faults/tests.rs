@@ -76,7 +76,7 @@ fn messages() -> Vec<Vec<u8>> {
 }
 
 #[tokio::test(start_paused = true)]
-async fn messages_are_told_apart_by_their_lengths() {
+async fn messages_are_separated_by_their_lengths() {
     let all = messages();
     let gone = {
         let mut out = Vec::new();
@@ -164,7 +164,7 @@ async fn garbage_comes_between_events_and_the_stream_goes_on() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_version_that_is_too_old_is_told_in_the_stream_and_ends_it() {
+async fn a_version_that_is_too_old_is_reported_in_the_stream_and_ends_it() {
     let gone = concat!(
         r#"{"type":"ERROR","object":{"kind":"Status","apiVersion":"v1","metadata":{},"status":"Failure","#,
         r#""message":"The resourceVersion for the provided watch is too old.","reason":"Expired","code":410}}"#,

@@ -356,7 +356,7 @@ mod tests {
     }
 
     #[test]
-    fn a_version_too_large_tells_when_to_come_again() {
+    fn a_version_too_large_says_when_to_retry() {
         let status = Status::too_large_version(999_999, 282, 1);
         assert_eq!(status.retry_after(), Some(1));
         assert_eq!(

@@ -89,7 +89,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn labels_subdomains_and_path_segments_are_told_apart() {
+    fn labels_subdomains_and_path_segments_are_distinguished() {
         let fits = |rule: NameRule, name: &str| rule.problems(name).is_empty();
         assert!(fits(NameRule::Dns1035Label, "a-1") && !fits(NameRule::Dns1035Label, "1a"));
         assert!(fits(NameRule::DnsLabel, "1a") && !fits(NameRule::DnsLabel, "a.b"));
@@ -101,7 +101,7 @@ mod tests {
     }
 
     #[test]
-    fn problems_are_told_in_the_servers_words() {
+    fn problems_are_reported_in_the_servers_words() {
         assert_eq!(NameRule::DnsLabel.problems("a.b"), ["must not contain dots"]);
         assert_eq!(NameRule::DnsLabel.problems(&"a".repeat(64)), ["must be no more than 63 characters"]);
         assert_eq!(NameRule::PathSegment.problems(".."), ["may not be '..'"]);

@@ -312,7 +312,7 @@ mod tests {
     }
 
     #[test]
-    fn wrong_values_are_told_one_by_one() {
+    fn wrong_values_are_reported_one_by_one() {
         let errors_of = |spec: Value| -> Vec<String> {
             let found = structure().created(&json!({"metadata": {"name": "a"}, "spec": spec}));
             found.causes.iter().map(|cause| format!("{}: {}", cause.field, cause.message)).collect()

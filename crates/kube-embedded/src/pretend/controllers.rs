@@ -97,7 +97,7 @@ impl World {
         let deployment = &self.deployments[number];
         out.push(Write::new(Verb::Update(app.deployment(&deployment.counts(), deployment.generation, Some(now)))));
         let message = format!("Scaled replica set {} to {}", app.replica_set_name(), deployment.wanted);
-        self.tell_of_deployment(&app, message, out);
+        self.record_deployment_event(&app, message, out);
         self.keep(app);
         self.attend(number, 50);
     }
@@ -144,7 +144,7 @@ impl World {
         };
         let message = format!("Created pod: {}", app.pod_name(&member));
         let content = EventContent { about, reason: "SuccessfulCreate", message, component: "replicaset-controller" };
-        self.event_log.tell(now, &content, out);
+        self.event_log.record(now, &content, out);
         self.later(20, 200, Act::Bind(pod));
         self.keep(app);
     }
@@ -162,7 +162,7 @@ impl World {
         }
     }
 
-    fn tell_of_deployment(&mut self, app: &App, message: String, out: &mut Vec<Write>) {
+    fn record_deployment_event(&mut self, app: &App, message: String, out: &mut Vec<Write>) {
         let about = About {
             kind: "Deployment",
             api_version: "apps/v1",
@@ -172,6 +172,6 @@ impl World {
         };
         let content = EventContent { about, reason: "ScalingReplicaSet", message, component: "deployment-controller" };
         let now = self.seconds();
-        self.event_log.tell(now, &content, out);
+        self.event_log.record(now, &content, out);
     }
 }

@@ -40,7 +40,7 @@ impl EventLog {
     }
 
     /// Writes an event of the simulation, and deletes the oldest event if there are too many.
-    pub(super) fn tell(&mut self, now: i64, content: &EventContent<'_>, out: &mut Vec<Write>) {
+    pub(super) fn record(&mut self, now: i64, content: &EventContent<'_>, out: &mut Vec<Write>) {
         self.write(Author::Simulation, now, content, out);
     }
 

@@ -19,7 +19,7 @@ impl World {
         out.push(Write::of_pod(pod, Verb::UpdateStatus(object)));
         let name = NodeNames::of(self.seed, node).name;
         let message = format!("Successfully assigned {}/{} to {name}", app.namespace(), app.pod_name(&member));
-        self.tell_of_pod(&app, &member, "Scheduled", message, "default-scheduler", out);
+        self.record_pod_event(&app, &member, "Scheduled", message, "default-scheduler", out);
         self.later(50, 300, Act::Create(pod));
         self.keep(app);
     }
@@ -28,7 +28,7 @@ impl World {
         let Some((app, member)) = self.reach(pod, &[Stage::Bound], Stage::Creating, |_| ()) else { return };
         out.push(Self::changed(&app, pod, &member));
         let message = format!("Pulling image \"{}\"", app.image());
-        self.tell_of_pod(&app, &member, "Pulling", message, "kubelet", out);
+        self.record_pod_event(&app, &member, "Pulling", message, "kubelet", out);
         self.later(500, 2_500, Act::Start(pod));
         self.keep(app);
     }
@@ -37,7 +37,7 @@ impl World {
         let Some((app, member)) = self.reach(pod, &[Stage::Creating], Stage::Unready, |_| ()) else { return };
         out.push(Self::changed(&app, pod, &member));
         let message = format!("Container started: {}", app.main_container());
-        self.tell_of_pod(&app, &member, "Started", message, "kubelet", out);
+        self.record_pod_event(&app, &member, "Started", message, "kubelet", out);
         self.later(500, 2_000, Act::Settle(pod));
         self.keep(app);
         self.attend(pod.app, 100);
@@ -62,7 +62,7 @@ impl World {
             Stage::Crashing => ("BackOff", format!("Back-off restarting failed container {}", app.main_container())),
             _ => ("Started", format!("Container started: {}", app.main_container())),
         };
-        self.tell_of_pod(&app, &member, reason, message, "kubelet", out);
+        self.record_pod_event(&app, &member, reason, message, "kubelet", out);
         match stage {
             Stage::Crashing => self.later(5_000, 20_000, Act::Settle(pod)),
             _ => self.later(800, 3_000, Act::Settle(pod)),
@@ -76,7 +76,7 @@ impl World {
         let Some((app, member)) = self.reach(pod, &[Stage::Ready], Stage::Unready, |_| ()) else { return };
         out.push(Self::changed(&app, pod, &member));
         let message = "Readiness probe failed: HTTP probe failed with statuscode: 503".to_owned();
-        self.tell_of_pod(&app, &member, "Unhealthy", message, "kubelet", out);
+        self.record_pod_event(&app, &member, "Unhealthy", message, "kubelet", out);
         self.later(1_000, 5_000, Act::Settle(pod));
         self.keep(app);
         self.attend(pod.app, 100);
@@ -92,7 +92,7 @@ impl World {
         out.push(Write::new(Verb::Delete(target.clone())));
         if member.course.stage != Stage::Made {
             let message = format!("Stopping container {}", app.main_container());
-            self.tell_of_pod(&app, &member, "Killing", message, "kubelet", out);
+            self.record_pod_event(&app, &member, "Killing", message, "kubelet", out);
             self.ending.push_back(target);
             self.later(700, 2_500, Act::End);
         }

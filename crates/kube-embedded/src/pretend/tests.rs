@@ -102,7 +102,7 @@ async fn everything_that_happens_in_a_cluster_happens() {
 }
 
 #[test]
-fn the_same_seed_tells_the_same_story() {
+fn the_same_seed_makes_the_same_writes() {
     let story = |seed| {
         let mut world = World::new(seed, SIZE, 50.0);
         let first: Vec<Value> = world.populate().flatten().collect();
@@ -113,7 +113,7 @@ fn the_same_seed_tells_the_same_story() {
 }
 
 #[test]
-fn it_writes_as_often_as_it_was_told_to_be_it_for_a_short_or_a_long_time() {
+fn it_writes_at_the_configured_rate_for_a_short_or_a_long_time() {
     for (seed, rate) in [(1, 5.0), (2, 20.0), (3, 80.0), (4, 300.0)] {
         let mut world = World::new(seed, Size::of_nodes(20), rate);
         drop(world.populate().collect::<Vec<_>>());
@@ -144,7 +144,7 @@ async fn a_stopped_cluster_writes_nothing_more() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_pod_that_somebody_else_removes_is_replaced() {
+async fn a_pod_that_another_client_removes_is_replaced() {
     let server = Server::builder().in_process().start().await.unwrap();
     let cluster = Pretend::builder().size(SIZE).rate(40.0).start(&server).await.unwrap();
     for pod in list(&server, "v1", "Pod") {

@@ -181,7 +181,7 @@ impl World {
 
     /// Handles the deletion of a pod by another client, if the pod is part of the simulation: its
     /// kubelet terminates it and its controller replaces it.
-    pub(super) fn told_to_end(&mut self, namespace: &str, name: &str) {
+    pub(super) fn request_termination(&mut self, namespace: &str, name: &str) {
         if let Some((pod, target)) = self.find_pod(namespace, name) {
             self.ending.push_back(target);
             self.later(700, 2_500, Act::End);
@@ -288,7 +288,7 @@ impl World {
         self.templates.truncate(TEMPLATE_CACHE_SIZE);
     }
 
-    pub(super) fn tell_of_pod(
+    pub(super) fn record_pod_event(
         &mut self,
         app: &App,
         member: &Member,
@@ -300,7 +300,7 @@ impl World {
         let (name, uid) = app.pod_identity(member);
         let about = About { kind: "Pod", api_version: "v1", namespace: app.namespace(), name: &name, uid: &uid };
         let now = self.seconds();
-        self.event_log.tell(now, &EventContent { about, reason, message, component }, out);
+        self.event_log.record(now, &EventContent { about, reason, message, component }, out);
     }
 
     pub(super) fn pod_target(app: &App, member: &Member) -> ObjectReference {

@@ -134,7 +134,7 @@ impl WriteDetector {
             }
             ChangeKind::Updated if sets_deletion_timestamp(change) && !self.dying.contains(&target) => {
                 self.dying.insert(target);
-                world.told_to_end(&place.namespace, &place.name);
+                world.request_termination(&place.namespace, &place.name);
             }
             ChangeKind::Created | ChangeKind::Updated => {}
         }

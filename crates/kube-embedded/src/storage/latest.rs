@@ -116,7 +116,7 @@ mod tests {
     use super::*;
 
     #[tokio::test(start_paused = true)]
-    async fn whoever_waits_is_woken_in_the_order_in_which_they_came() {
+    async fn waiters_are_woken_in_the_order_in_which_they_came() {
         let sender = Sender::new(0);
         let woken: Arc<Mutex<Vec<usize>>> = Arc::default();
         let waiters: Vec<_> = (0..100)
@@ -137,7 +137,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn the_last_value_is_heard_even_if_its_sender_is_gone() {
+    async fn the_last_value_is_received_even_if_its_sender_is_gone() {
         let sender = Sender::new(0);
         let mut receiver = sender.subscribe();
         sender.set(1);

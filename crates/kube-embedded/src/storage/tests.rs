@@ -29,7 +29,7 @@ fn put(storage: &Storage, kind: &Kind, key: &Key, content: u32) -> u64 {
     let expect = storage.get(&kind.storage, key).map_or(Expect::Absent, |object| Expect::Revision(object.revision()));
     storage
         .put(&kind.storage, expect, draft(kind, key, content), Instant::now())
-        .expect("nobody else writes")
+        .expect("there is no other writer")
         .revision()
 }
 
@@ -38,7 +38,7 @@ fn content(object: &super::Object) -> u32 {
 }
 
 #[test]
-fn equal_content_changes_nothing_and_tells_nobody() {
+fn equal_content_changes_nothing_and_makes_no_event() {
     let (storage, kind) = (storage(10), pods());
     let key = Key::new(Some("ns"), "a");
     let first = put(&storage, &kind, &key, 1);
@@ -74,7 +74,7 @@ fn keys_are_ordered_by_their_bytes() {
 }
 
 #[test]
-fn a_deletion_is_told_with_the_last_state_under_its_own_revision() {
+fn a_deletion_has_the_last_state_and_its_own_revision() {
     let (storage, kind) = (storage(10), pods());
     let key = Key::new(Some("ns"), "a");
     let made = put(&storage, &kind, &key, 1);
@@ -176,7 +176,7 @@ proptest! {
                 }
                 Step::Delete { key: k } => {
                     if let Some(object) = storage.get(&kind.storage, &key(k)) {
-                        storage.delete(&kind.storage, &key(k), object.revision(), Instant::now()).expect("nobody else writes");
+                        storage.delete(&kind.storage, &key(k), object.revision(), Instant::now()).expect("there is no other writer");
                         state.remove(key(k).as_str());
                     }
                 }

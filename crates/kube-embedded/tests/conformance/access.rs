@@ -4,7 +4,7 @@ use crate::harness::{Answer, Api, Case, case, failure};
 use serde_json::json;
 
 pub(crate) const CASES: &[Case] = &[
-    case!(an_unknown_token_is_unauthorized, "a token nobody knows is a 401, on any path"),
+    case!(an_unknown_token_is_unauthorized, "an unknown token is a 401, on any path"),
     case!(without_a_token_one_is_anonymous, "no token: system:anonymous, forbidden but for the version and the probes"),
     case!(
         each_verb_is_forbidden_by_its_name,
@@ -20,7 +20,7 @@ pub(crate) const CASES: &[Case] = &[
 async fn an_unknown_token_is_unauthorized(api: Api) {
     let refusal = failure(r#""message":"Unauthorized","reason":"Unauthorized","code":401"#);
     for path in ["/api/v1/namespaces/default/configmaps", "/version", "/api", "/nothing/here"] {
-        let answer = api.request("GET", path).token(Some("nobody-knows-this")).send().await;
+        let answer = api.request("GET", path).token(Some("unknown-token")).send().await;
         answer.says(401, &refusal);
         assert_eq!(answer.header("x-kubernetes-pf-flowschema-uid"), None);
         assert_eq!(answer.header("content-type"), Some("application/json"));

@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 
 pub(crate) const CASES: &[Case] = &[
     case!(
-        fields_belong_to_whoever_set_them,
+        fields_belong_to_the_manager_that_set_them,
         "managedFields after creates, updates, patches, scales and applies of several managers, step by step"
     ),
     case!(
@@ -23,7 +23,7 @@ pub(crate) const CASES: &[Case] = &[
 /// Results recorded from kube-apiserver for each step: first the schema of the custom resource,
 /// then `{"method", "path", "type", "body", "code"}` with a message, or with the object and its
 /// managers. `NS` stands for the namespace, `GROUP` for the group.
-async fn fields_belong_to_whoever_set_them(api: Api) {
+async fn fields_belong_to_the_manager_that_set_them(api: Api) {
     let ns = api.namespace().await;
     let mut lines = include_str!("applies.jsonl").lines();
     let head: Value = serde_json::from_str(lines.next().unwrap()).unwrap();

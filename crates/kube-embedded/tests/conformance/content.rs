@@ -41,10 +41,7 @@ pub(crate) const CASES: &[Case] = &[
         "PartialObjectMetadata of a list, or the list form of an object, is a 406"
     ),
     case!(the_list_form_on_a_watch_is_an_empty_stream, "PartialObjectMetadataList on a watch: 200, empty, ends"),
-    case!(
-        unknown_representations_are_not_acceptable,
-        "an Accept nobody knows is a 406 that lists what there is, pretty"
-    ),
+    case!(unknown_representations_are_not_acceptable, "an unknown Accept is a 406 that lists what there is, pretty"),
     case!(the_first_acceptable_one_is_taken, "of several media types the first that fits; none and */* are JSON"),
     case!(unknown_bodies_are_415, "POST, PUT and DELETE with an unknown Content-Type are 415"),
     case!(json_may_have_a_charset, "application/json; charset=utf-8 is JSON"),

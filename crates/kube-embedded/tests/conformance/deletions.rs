@@ -33,7 +33,7 @@ pub(crate) const CASES: &[Case] = &[
     case!(jobs_orphan_by_default, "DELETE of a job without a policy leaves it with the finalizer orphan"),
     case!(bodies_that_are_no_options_are_refused, "DELETE with a body that is no DeleteOptions is a 400"),
     case!(collections_are_deleted, "deletecollection: 200 and the list as it was, selectors and limit honoured"),
-    case!(a_deleted_collection_is_told_one_by_one, "deletecollection: one DELETED per object"),
+    case!(a_deleted_collection_makes_one_event_per_object, "deletecollection: one DELETED per object"),
 ];
 
 async fn a_deletion_answers_with_a_status(api: Api) {
@@ -275,7 +275,7 @@ async fn collections_are_deleted(api: Api) {
     assert!(api.delete(&ns.path("configmaps")).await.is(200).names().is_empty());
 }
 
-async fn a_deleted_collection_is_told_one_by_one(api: Api) {
+async fn a_deleted_collection_makes_one_event_per_object(api: Api) {
     let ns = api.namespace().await;
     ns.configmaps(&["a", "b"]).await;
     let start = ns.version().await;

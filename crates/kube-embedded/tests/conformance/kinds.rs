@@ -240,7 +240,7 @@ impl Kind {
             "update without a version": match self.update { Unconditional => 200, Conditional => 422 },
             "update of a missing object": match self.put_missing { Creates => 201, Missing => 404 },
             "delete": 200,
-            "deletion tells": match self.deletion { Status => "Status", Object | Kept => "object" },
+            "deletion returns": match self.deletion { Status => "Status", Object | Kept => "object" },
             "generation after the deletion": deleted,
             "then it is": match self.deletion { Status | Object => "gone", Kept => "kept" },
         })
@@ -267,7 +267,7 @@ impl Kind {
             api.delete(&format!("{collection}/{missing}")).await;
         }
         let deleted = api.delete(&path).await;
-        let told = deleted.json();
+        let returned = deleted.json();
         let kept = api.get(&path).await.code == 200;
         if kept {
             api.patch(&path, "merge-patch", json!({"metadata": {"finalizers": null}})).await;
@@ -279,8 +279,8 @@ impl Kind {
             "update without a version": unconditional.code,
             "update of a missing object": put_missing.code,
             "delete": deleted.code,
-            "deletion tells": if told["kind"] == "Status" { "Status" } else { "object" },
-            "generation after the deletion": if kept { &told["metadata"]["generation"] } else { &Value::Null },
+            "deletion returns": if returned["kind"] == "Status" { "Status" } else { "object" },
+            "generation after the deletion": if kept { &returned["metadata"]["generation"] } else { &Value::Null },
             "then it is": if kept { "kept" } else { "gone" },
         })
     }

@@ -22,7 +22,7 @@ pub(crate) const CASES: &[Case] = &[
         bodies_are_messages,
         "create, update and delete with a body in protobuf, kind and version as expected if not said"
     ),
-    case!(broken_bodies_are_refused, "400 in the server's words, by what can still be told about the body"),
+    case!(broken_bodies_are_refused, "400 in the server's words, by what is still known of the body"),
     case!(patches_are_never_protobuf, "PATCH with a body in protobuf is a 415"),
     case!(the_first_acceptable_encoding_is_taken, "order and quality of Accept; stream=watch changes nothing"),
     case!(tables_are_no_messages, "as=Table in protobuf is not acceptable; the next alternative is taken"),

@@ -10,14 +10,14 @@ pub(crate) const CASES: &[Case] = &[
     case!(others_may_be_asked_about, "SubjectAccessReview and its local form, by user and groups"),
     case!(
         questions_that_make_no_sense_are_422,
-        "neither or both kinds of attributes, and nobody to ask about, are 422"
+        "neither or both kinds of attributes, and no user to ask about, are 422"
     ),
     case!(everybody_may_ask_who_they_are, "SelfSubjectReview names the user and the groups"),
     case!(
-        somebody_may_act_as_another,
+        a_user_may_act_as_another,
         "Impersonate-User: those who may are taken for the other one, those who may not are refused"
     ),
-    case!(rules_are_listed, "SelfSubjectRulesReview lists what somebody may do"),
+    case!(rules_are_listed, "SelfSubjectRulesReview lists what a user may do"),
     case!(openapi_documents_are_indexed, "/openapi/v3 leads to each document under a hash, which may be kept for ever"),
     case!(
         definitions_are_described,
@@ -79,16 +79,17 @@ async fn everybody_may_ask_who_they_are(api: Api) {
     assert_eq!(said["status"]["userInfo"]["groups"], json!(["system:authenticated"]));
 }
 
-async fn somebody_may_act_as_another(api: Api) {
+async fn a_user_may_act_as_another(api: Api) {
     let path = "/apis/authentication.k8s.io/v1/selfsubjectreviews";
     let body = json!({"apiVersion": "authentication.k8s.io/v1", "kind": "SelfSubjectReview"});
     let ask = |token: Option<&str>| {
-        let request = api.request("POST", path).header("impersonate-user", "somebody").header("impersonate-group", "g");
+        let request =
+            api.request("POST", path).header("impersonate-user", "impersonated").header("impersonate-group", "g");
         let request = if let Some(token) = token { request.token(Some(token)) } else { request };
         request.body("application/json", &body)
     };
     let said = ask(None).send().await.is(201).json();
-    assert_eq!(said["status"]["userInfo"]["username"], "somebody");
+    assert_eq!(said["status"]["userInfo"]["username"], "impersonated");
     assert_eq!(said["status"]["userInfo"]["groups"], json!(["g", "system:authenticated"]));
     ask(Some(api.nobody_token())).send().await.says(403, &failure(
         r#""message":"selfsubjectreviews.authentication.k8s.io is forbidden: User \"nobody\" cannot impersonate-on:user-info:create resource \"selfsubjectreviews\" in API group \"authentication.k8s.io\" at the cluster scope","reason":"Forbidden","details":{"group":"authentication.k8s.io","kind":"selfsubjectreviews"},"code":403"#,

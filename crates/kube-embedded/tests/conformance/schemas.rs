@@ -10,7 +10,7 @@ pub(crate) const CASES: &[Case] = &[
     case!(rules_are_checked, "CEL rules of objects, fields, items and entries; messages, reasons and field paths"),
     case!(values_are_checked, "types, bounds, patterns, formats, enums, lists as sets and maps, anyOf and its like"),
     case!(rules_compare_with_what_was, "rules about oldSelf: of fields, of items with keys, optional ones"),
-    case!(rules_may_fail_to_run, "a rule that divides by zero or misses a key is told with its error"),
+    case!(rules_may_fail_to_run, "a rule that divides by zero or misses a key is reported with its error"),
     case!(a_status_is_checked_by_itself, "writes of /status are held against the schema of status alone"),
     case!(defaults_and_unknown_fields, "defaults within objects, maps and lists; nulls and unknown fields go"),
     case!(rules_have_functions, "rules over strings, lists, maps, numbers and names that CEL cannot spell"),

@@ -10,7 +10,7 @@ pub(crate) const CASES: &[Case] = &[
     case!(lists_are_tables_too, "a list as a table: pages, and empty ones"),
     case!(writes_are_answered_with_tables, "create, update and patch are answered with a table, a deletion is not"),
     case!(
-        a_watch_tells_its_columns_once,
+        a_watch_sends_its_columns_once,
         "a watch as a table: the columns in the first frame, then null; bookmarks too"
     ),
     case!(definitions_say_their_columns, "printer columns of a custom kind, by type and path"),
@@ -139,7 +139,7 @@ async fn writes_are_answered_with_tables(api: Api) {
     assert_eq!(ask("DELETE", "configmaps/a").send().await.is(200).json()["kind"], "Status");
 }
 
-async fn a_watch_tells_its_columns_once(api: Api) {
+async fn a_watch_sends_its_columns_once(api: Api) {
     let ns = api.namespace().await;
     ns.configmaps(&["a", "b"]).await;
     let path = ns.path("configmaps?watch=true&allowWatchBookmarks=true&includeObject=None");

@@ -34,14 +34,14 @@ pub(crate) const CASES: &[Case] = &[
     case!(list_exact_accepts_leading_zeros, "list: Exact 007 is 7"),
     case!(Slow list_exact_of_a_forgotten_version_is_expired, "list: Exact of a version that was compacted is a 410"),
     case!(list_refuses_a_version_with_a_token, "list: a version, even a bad one, with continue is a 400"),
-    case!(list_reads_the_token_before_the_version, "list: a bad token is told before a version beside it"),
+    case!(list_reads_the_token_before_the_version, "list: a bad token is reported before a version beside it"),
     case!(list_refuses_a_match_without_a_version, "list: resourceVersionMatch without a version is a 422"),
     case!(
         list_refuses_a_match_with_a_token,
-        "list: resourceVersionMatch with continue is a 422, told beside the other causes"
+        "list: resourceVersionMatch with continue is a 422, reported with the other causes"
     ),
     case!(list_refuses_exact_at_zero, "list: Exact at \"0\" is a 422"),
-    case!(list_refuses_an_unknown_match, "list: an unknown resourceVersionMatch is a 422, told last"),
+    case!(list_refuses_an_unknown_match, "list: an unknown resourceVersionMatch is a 422, reported last"),
     case!(list_refuses_an_unparsable_version_with_400, "list: an unparsable version is a 400"),
     case!(list_takes_an_empty_match_for_none, "list: resourceVersionMatch= counts as absent"),
     case!(
@@ -56,7 +56,7 @@ pub(crate) const CASES: &[Case] = &[
     ),
     case!(list_gives_up_at_the_requests_timeout, "list: timeout=1s cuts the wait short, with a Status without kind"),
     case!(list_refuses_an_unparsable_timeout, "list: an unparsable timeout is a 400"),
-    case!(watch_from_a_version_tells_only_what_came_after, "watch: from n only events after n"),
+    case!(watch_from_a_version_sends_only_later_events, "watch: from n only events after n"),
     case!(
         watch_from_a_version_to_come_is_silent_until_then,
         "watch: from a version not reached is no error, earlier events are dropped"
@@ -74,7 +74,7 @@ pub(crate) const CASES: &[Case] = &[
     case!(watch_from_a_version_ignores_a_token, "watch: continue is ignored from n, a 422 from \"\" and \"0\""),
     case!(watch_refuses_a_token, "watch: continue with resourceVersionMatch is a 422"),
     case!(
-        watch_without_initial_events_tells_only_news,
+        watch_without_initial_events_sends_only_changes,
         "watch: sendInitialEvents=false sends no initial events, at any version"
     ),
     case!(
@@ -397,7 +397,7 @@ async fn list_refuses_an_unparsable_timeout(api: Api) {
     );
 }
 
-async fn watch_from_a_version_tells_only_what_came_after(api: Api) {
+async fn watch_from_a_version_sends_only_later_events(api: Api) {
     let ns = api.namespace().await;
     let first = ns.configmap("a").await.version();
     ns.configmap("b").await;
@@ -497,7 +497,7 @@ async fn watch_from_a_version_ignores_a_token(api: Api) {
     }
 }
 
-async fn watch_without_initial_events_tells_only_news(api: Api) {
+async fn watch_without_initial_events_sends_only_changes(api: Api) {
     let ns = api.namespace().await;
     let first = ns.configmap("a").await.version();
     let last = ns.configmap("b").await.version();

@@ -8,7 +8,7 @@ use tokio::time::Instant;
 pub(crate) const CASES: &[Case] = &[
     case!(the_head_comes_before_any_event, "the head of the answer comes at once, chunked, even if nothing happens"),
     case!(frames_are_single_lines, "a frame is {\"type\":…,\"object\":…} and one line break, key by key like a get"),
-    case!(a_life_is_told_in_order, "create, update, delete: ADDED, MODIFIED, DELETED, versions rising"),
+    case!(events_of_an_object_come_in_order, "create, update, delete: ADDED, MODIFIED, DELETED, versions rising"),
     case!(
         a_deletion_carries_the_last_state_and_a_new_version,
         "DELETED: the last stored state with the version of the deletion"
@@ -35,7 +35,7 @@ pub(crate) const CASES: &[Case] = &[
     case!(Slow an_idle_kind_sends_no_bookmark, "a bookmark is sent only if its version is newer than the watch's start"),
     case!(Minute a_bookmark_comes_every_minute, "about every 60 s a bookmark, if the version moved"),
     case!(
-        a_write_that_changes_nothing_is_not_told,
+        a_write_that_changes_nothing_makes_no_event,
         "no-op PUT, merge patch and JSON patch: 200, same version, no event"
     ),
     case!(
@@ -43,7 +43,7 @@ pub(crate) const CASES: &[Case] = &[
         "into a selector ADDED, inside MODIFIED, out of it DELETED with the previous content and the new version"
     ),
     case!(leaving_a_field_selector_is_a_deletion, "the same for field selectors: a pod's phase"),
-    case!(changes_outside_the_selector_are_not_told, "objects that never matched are never told"),
+    case!(changes_outside_the_selector_make_no_event, "objects that never matched make no events"),
     case!(a_timeout_ends_the_stream_in_good_order, "timeoutSeconds: a clean end at that time, without an event"),
     case!(a_negative_timeout_ends_at_once, "timeoutSeconds=-1 ends at once"),
     case!(an_unparsable_timeout_is_refused, "timeoutSeconds=abc is a 400"),
@@ -65,7 +65,7 @@ pub(crate) const CASES: &[Case] = &[
     ),
     case!(Slow an_uncached_watch_from_a_forgotten_version_says_so, "events: a watch from a compacted version says so in other words"),
     case!(
-        an_expired_watch_of_metadata_is_told_by_a_status,
+        an_expired_watch_of_metadata_ends_with_a_status,
         "the ERROR object is a v1 Status under PartialObjectMetadata too"
     ),
     case!(metadata_alone_can_be_watched, "PartialObjectMetadata: events and bookmarks carry metadata only"),
@@ -92,7 +92,7 @@ async fn frames_are_single_lines(api: Api) {
     watch.next().await.says(&format!("{{\"type\":\"ADDED\",\"object\":{}}}\n", made.text().trim_end()));
 }
 
-async fn a_life_is_told_in_order(api: Api) {
+async fn events_of_an_object_come_in_order(api: Api) {
     let ns = api.namespace().await;
     let start = ns.version().await;
     let made = ns.configmap("a").await.version();
@@ -253,7 +253,7 @@ async fn a_bookmark_comes_every_minute(api: Api) {
     assert!(waited >= 55.0, "waited {waited} s");
 }
 
-async fn a_write_that_changes_nothing_is_not_told(api: Api) {
+async fn a_write_that_changes_nothing_makes_no_event(api: Api) {
     let ns = api.namespace().await;
     let made = ns.create(json!({"metadata": {"name": "a"}, "data": {"k": "v"}})).await;
     let path = ns.path("configmaps/a");
@@ -311,7 +311,7 @@ async fn leaving_a_field_selector_is_a_deletion(api: Api) {
     assert_eq!(others.expect("ADDED", "p").await.object()["status"]["phase"], "Running");
 }
 
-async fn changes_outside_the_selector_are_not_told(api: Api) {
+async fn changes_outside_the_selector_make_no_event(api: Api) {
     let ns = api.namespace().await;
     let start = ns.version().await;
     let path = ns.path(&format!("configmaps?watch=true&labelSelector=app%3Dx&resourceVersion={start}"));
@@ -424,7 +424,7 @@ async fn an_uncached_watch_from_a_forgotten_version_says_so(api: Api) {
     watch.end().await;
 }
 
-async fn an_expired_watch_of_metadata_is_told_by_a_status(api: Api) {
+async fn an_expired_watch_of_metadata_ends_with_a_status(api: Api) {
     let kind = api.definition(|_| {}).await;
     let mut watch = api
         .request("GET", &format!("{}?watch=true&resourceVersion=1", kind.all()))

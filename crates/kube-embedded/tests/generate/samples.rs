@@ -37,7 +37,7 @@ fn every_pod_has_six_to_nine_kilobytes_at_every_step() {
 }
 
 #[test]
-fn a_pod_is_the_same_whoever_asks_and_in_whichever_order() {
+fn a_pod_is_the_same_in_any_order_of_requests() {
     let in_order: Vec<Sample> = Generator::new(5).pods(300).collect();
     for index in (0..300).rev() {
         assert_eq!(Generator::new(5).pod(index), in_order[index as usize], "pod {index}");

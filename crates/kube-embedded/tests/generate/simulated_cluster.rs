@@ -98,14 +98,14 @@ impl Calm {
         let of_service =
             |slice: &&Value| slice["metadata"]["labels"]["kubernetes.io/service-name"] == named.name.as_str();
         for slice in slices.iter().filter(of_service) {
-            let told: BTreeSet<&str> = slice["endpoints"]
+            let addresses: BTreeSet<&str> = slice["endpoints"]
                 .as_array()
                 .into_iter()
                 .flatten()
                 .map(|endpoint| text(endpoint, "/addresses/0"))
                 .collect();
             let pods = self.pods(named);
-            assert_eq!(told, pods.iter().map(|pod| text(pod, "/status/podIP")).collect::<BTreeSet<&str>>());
+            assert_eq!(addresses, pods.iter().map(|pod| text(pod, "/status/podIP")).collect::<BTreeSet<&str>>());
         }
     }
 }
@@ -185,10 +185,10 @@ async fn a_new_image_is_rolled_out_and_enough_pods_are_ready_all_the_while() {
         (revision(&before) + 1, revision(&before) + 1)
     );
     let events = calm.objects("v1", "Event", &named.namespace).list();
-    let told = |reason: &str| {
+    let is_recorded = |reason: &str| {
         events.iter().any(|event| event["reason"] == reason && event["involvedObject"]["name"] == named.name.as_str())
     };
-    assert!(told("ScalingReplicaSet"));
+    assert!(is_recorded("ScalingReplicaSet"));
     calm.end().await;
 }
 

@@ -122,9 +122,9 @@ async fn a_deleted_definition_takes_its_objects_and_watches_with_it() {
     assert_eq!(watch.next().await, None);
     assert_eq!(before.elapsed().as_secs(), 1);
     assert_eq!(client.get(FOOS).await.expect(404).text(), "404 page not found\n");
-    let told = client.events(DEFINITIONS, start).await;
-    assert_eq!(types(&told).last(), Some(&"DELETED"));
-    let reasons: Vec<&str> = told
+    let events = client.events(DEFINITIONS, start).await;
+    assert_eq!(types(&events).last(), Some(&"DELETED"));
+    let reasons: Vec<&str> = events
         .iter()
         .filter_map(|event| event["object"]["status"]["conditions"].as_array()?.get(2)?["reason"].as_str())
         .collect();

@@ -307,7 +307,7 @@ async fn bodies_that_are_no_objects_are_refused() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn watchers_are_told_of_each_write_once() {
+async fn watchers_receive_each_write_once() {
     let server = server().await;
     let client = Client::of(&server);
     let start = client.get(CONFIGMAPS).await.version();

@@ -30,7 +30,7 @@ fn config_map(name: &str) -> serde_json::Value {
 }
 
 /// Follows one change of each type, after an initial list of five.
-async fn watcher_tells_everything(server: &Server, client: Client, config: Config) {
+async fn watcher_delivers_everything(server: &Server, client: Client, config: Config) {
     for i in 0..5 {
         server.create(&config_map(&format!("c{i}"))).unwrap();
     }
@@ -59,7 +59,7 @@ async fn watcher_tells_everything(server: &Server, client: Client, config: Confi
 #[tokio::test]
 async fn the_watcher_lists_and_watches() {
     let server = Server::builder().in_process().start().await.unwrap();
-    watcher_tells_everything(&server, in_process_client(&server), Config::default().page_size(2)).await;
+    watcher_delivers_everything(&server, in_process_client(&server), Config::default().page_size(2)).await;
     let lists = server.requests().iter().filter(|seen| seen.query.contains("limit=2")).count();
     assert_eq!(lists, 3, "five objects in pages of two");
 }
@@ -67,7 +67,7 @@ async fn the_watcher_lists_and_watches() {
 #[tokio::test]
 async fn the_watcher_streams_its_list() {
     let server = Server::builder().in_process().start().await.unwrap();
-    watcher_tells_everything(&server, in_process_client(&server), Config::default().streaming_lists()).await;
+    watcher_delivers_everything(&server, in_process_client(&server), Config::default().streaming_lists()).await;
     assert!(server.requests().iter().all(|seen| seen.query.contains("watch=true")));
 }
 
@@ -75,7 +75,7 @@ async fn the_watcher_streams_its_list() {
 async fn the_watcher_works_over_tls() {
     let server = Server::builder().tls().start().await.unwrap();
     let client = tls_client(&server).await;
-    watcher_tells_everything(&server, client, Config::default().streaming_lists()).await;
+    watcher_delivers_everything(&server, client, Config::default().streaming_lists()).await;
     server.shutdown().await;
 }
 

@@ -14,7 +14,7 @@ fn map(name: &str, content: &str) -> Value {
 }
 
 #[tokio::test(start_paused = true)]
-async fn bookmarks_come_every_minute_but_only_if_there_is_news() {
+async fn bookmarks_come_every_minute_but_only_after_changes() {
     let server = Server::builder().in_process().start().await.unwrap();
     let made = version(&server.create(&map("a", "1")).unwrap());
     let path = format!("/api/v1/configmaps?watch=1&allowWatchBookmarks=1&resourceVersion={made}&timeoutSeconds=600");
@@ -145,7 +145,7 @@ async fn a_list_of_the_future_waits_for_it() {
 }
 
 #[tokio::test]
-async fn an_event_is_told_to_all_who_watch_in_the_form_they_asked_for() {
+async fn an_event_is_sent_to_every_watch_in_the_requested_format() {
     let server = Server::builder().in_process().start().await.unwrap();
     let client = Client::of(&server);
     let path = format!("/api/v1/configmaps?watch=1&resourceVersion={}", server.revision());

@@ -139,7 +139,7 @@ mod tests {
     }
 
     #[test]
-    fn a_pattern_lives_as_long_as_those_that_are_told_from_it() {
+    fn a_reference_lives_as_long_as_the_bodies_encoded_against_it() {
         let (store, mut references) = (store(), ReferenceTable::default());
         let (reference, sibling) = (raw("a", 1, &store), raw("b", 1, &store));
         let (id, key) = (GroupId::of(reference.meta()), &sibling.meta().key);
@@ -155,7 +155,7 @@ mod tests {
     }
 
     #[test]
-    fn an_object_is_told_from_its_own_past_only_if_others_are() {
+    fn an_object_is_encoded_against_its_own_past_only_if_others_are() {
         let (store, mut references) = (store(), ReferenceTable::default());
         let (reference, sibling) = (raw("a", 1, &store), raw("b", 1, &store));
         let id = GroupId::of(reference.meta());

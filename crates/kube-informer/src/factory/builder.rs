@@ -152,9 +152,9 @@ impl FactoryBuilder {
     /// Sets the settings of one kind, for all of its versions and types. They are based on the
     /// [defaults](Self::defaults), even if those are set later.
     ///
-    /// Metadata-only objects ([`MetadataOnly`](crate::MetadataOnly)) have a separate cache and may have their own
-    /// settings. By default they have those of the kind, except for `transform` and `keep_if`,
-    /// which may read bodies.
+    /// Metadata-only objects ([`MetadataOnly`](crate::MetadataOnly)) have a separate cache and may
+    /// have their own settings. By default they have those of the kind, except for `transform` and
+    /// `keep_if`, which may read bodies.
     #[doc(alias = "ByObject")]
     #[doc(alias = "WithCustomResyncConfig")]
     pub fn kind<K: Kind>(

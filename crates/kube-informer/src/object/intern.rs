@@ -56,7 +56,7 @@ mod tests {
     }
 
     #[test]
-    fn what_nobody_holds_does_not_pile_up() {
+    fn unused_entries_are_removed() {
         let mut interner = Interner::default();
         let kept = interner.intern("kept");
         for n in 0..10_000 {

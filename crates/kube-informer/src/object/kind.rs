@@ -32,7 +32,8 @@ use crate::codec::{decode_protobuf, protobuf};
     note = "derive `serde::Deserialize` for it; it must own its data and be `Send + Sync + 'static`"
 )]
 pub trait Object: Sized + Send + Sync + 'static {
-    /// Whether only metadata is requested from the server; see [`MetadataOnly`](crate::MetadataOnly).
+    /// Whether only metadata is requested from the server; see
+    /// [`MetadataOnly`](crate::MetadataOnly).
     const METADATA_ONLY: bool = false;
 
     /// Decodes one object.

@@ -27,7 +27,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn whoever_writes_while_another_writes_has_a_string_of_its_own() {
+    fn nested_writers_have_separate_strings() {
         let both = with_scratch(|outer| {
             outer.push_str("outer");
             let inner = with_scratch(|inner| {

@@ -185,7 +185,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn readers_see_what_was_written_whoever_looks_and_whenever_it_catches_up(
+        fn readers_see_what_was_written_at_any_time_of_the_catch_up(
             steps in prop::collection::vec((0..10_u8, 0..60_u32), 0..400),
         ) {
             let (mut written, mut map) = (Written::new(), BTreeMap::new());
@@ -230,7 +230,7 @@ mod tests {
     }
 
     #[test]
-    fn a_state_that_nobody_looks_at_any_more_is_written_to_again() {
+    fn a_state_without_readers_is_written_to_again() {
         assert_eq!(nodes_to_a_neighbour(false), 2, "the one to write to, and the readers' one");
         assert_eq!(nodes_to_a_neighbour(true), 1, "those that readers looked at were not kept");
     }

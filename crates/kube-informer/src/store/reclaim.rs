@@ -116,7 +116,7 @@ mod tests {
     }
 
     #[test]
-    fn a_large_state_is_freed_a_little_at_a_time_once_nobody_looks_at_it() {
+    fn a_large_state_is_freed_in_steps_once_it_has_no_readers() {
         let objects = objects(40_000, 7);
         let state = state_of(&objects);
         let held = || objects.iter().map(|object| Arc::strong_count(object.raw()) - 1).sum::<usize>();

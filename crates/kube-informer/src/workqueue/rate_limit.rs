@@ -401,7 +401,7 @@ mod tests {
     }
 
     #[test]
-    fn a_bucket_without_a_burst_makes_everybody_wait_and_one_without_an_interval_nobody() {
+    fn a_bucket_without_a_burst_delays_every_item_and_one_without_an_interval_none() {
         assert_eq!(waits(RateLimit::bucket(MS, 0), 0..2), [MS, 2 * MS]);
         assert_eq!(waits(RateLimit::bucket(Duration::ZERO, 1), 0..2), [Duration::ZERO; 2]);
         assert_eq!(waits(RateLimit::bucket(Duration::MAX, 1), 0..1), [Duration::ZERO]);

@@ -81,7 +81,7 @@ fn functions_work_on_every_item_beside_others() {
 }
 
 #[test]
-fn every_item_is_worked_on_whoever_adds_and_whoever_works() {
+fn every_item_is_processed_with_any_producers_and_workers() {
     check(|| {
         let queue = queue();
         let workers = [worker(&queue), worker(&queue), worker(&queue)];
@@ -169,7 +169,7 @@ fn all_items_reach_a_worker_in_the_order_of_each_adder() {
 }
 
 #[test]
-fn nobody_waits_beside_an_item() {
+fn no_worker_waits_while_an_item_is_ready() {
     check(|| {
         let queue = queue();
         let workers = [one_turn(&queue), one_turn(&queue)];
@@ -180,7 +180,7 @@ fn nobody_waits_beside_an_item() {
 }
 
 #[test]
-fn what_is_added_twice_before_its_turn_has_one_turn_whoever_adds_beside_it() {
+fn what_is_added_twice_before_its_turn_has_one_turn_with_any_other_producer() {
     check(|| {
         let queue = queue();
         let adders = [adder(&queue, [0, 0]), adder(&queue, [1, 1])];
@@ -208,7 +208,7 @@ fn what_is_added_while_it_runs_runs_once_more_beside_a_worker_that_waits() {
 }
 
 #[test]
-fn whoever_has_added_something_finds_it_in_the_queue() {
+fn an_added_item_is_visible_to_its_producer() {
     check(|| {
         let queue = queue();
         let adders = [0, 10, 20].map(|first| {
@@ -266,7 +266,7 @@ fn a_worker_that_kept_the_time_and_leaves_is_replaced() {
 }
 
 #[test]
-fn a_worker_that_waits_for_a_late_item_hears_of_an_earlier_one() {
+fn a_worker_that_waits_for_a_late_item_is_woken_for_an_earlier_one() {
     check(|| {
         let queue = queue();
         queue.add_after(0, 10 * S);
@@ -281,7 +281,7 @@ fn a_worker_that_waits_for_a_late_item_hears_of_an_earlier_one() {
 }
 
 #[test]
-fn what_is_due_is_handed_out_whoever_keeps_the_time_and_gives_it_up() {
+fn what_is_due_is_handed_out_when_the_timekeeping_worker_is_dropped() {
     check(|| {
         let queue = queue();
         let workers = [worker(&queue), worker(&queue)];
@@ -345,7 +345,7 @@ fn a_drain_ends_when_all_work_is_done_and_not_before() {
 }
 
 #[test]
-fn a_shutdown_releases_a_drain_that_nobody_works_for() {
+fn a_shutdown_releases_a_drain_without_workers() {
     check(|| {
         let queue = queue();
         queue.add(0);

@@ -289,7 +289,7 @@ fn changed_objects_do_not_wait_without_bound() {
 }
 
 #[test]
-fn what_is_to_be_packed_again_does_not_pile_up_where_nobody_trains() {
+fn bodies_to_recompress_do_not_accumulate_without_training() {
     let encoder = keeper_with(|settings| settings.fresh_bytes = 0);
     for version in 0..20_000 {
         drop(accept(&encoder, &pod(1, version), Arrival::Changed(0)));

@@ -429,7 +429,7 @@ fn what_is_too_long_is_an_error() {
 }
 
 #[test]
-fn a_huge_member_of_a_list_that_nobody_needs_is_not_held() {
+fn a_huge_unneeded_member_of_a_list_is_not_held() {
     let body = format!(r#"{{"other":["{}"],"items":null,"metadata":{{}}}}"#, "x".repeat(1000));
     let (items, end) = split(body.as_bytes().chunks(10).map(Bytes::copy_from_slice).collect(), 50).unwrap();
     assert!(items.is_empty());

@@ -36,7 +36,7 @@ fn assert_lines(printed: &str, lines: &[&str]) {
 }
 
 #[test]
-fn pods_hears_of_changes_and_reads_without_the_server() {
+fn pods_receives_changes_and_reads_without_the_server() {
     let printed = run("pods");
     assert!(printed.starts_with("200 pods after "), "{printed}");
     // A deleted pod first gets a deletion timestamp, which is an update.

@@ -103,7 +103,7 @@ async fn an_informer_of_a_kind_that_does_not_exist_yet_starts_when_its_definitio
 }
 
 #[tokio::test(start_paused = true)]
-async fn definitions_are_not_watched_unless_somebody_waits_for_one() {
+async fn definitions_are_watched_only_while_one_is_waited_for() {
     let server = server().await;
     define(&server, "widgets", "Widget");
     let factory = waiting_factory(&server);
@@ -179,7 +179,7 @@ async fn an_informer_rests_when_its_definition_goes_and_goes_on_when_it_comes_ba
 }
 
 #[tokio::test(start_paused = true)]
-async fn objects_that_went_with_their_definition_while_nobody_watched_are_told_to_be_deleted() {
+async fn objects_that_went_with_their_definition_while_unwatched_are_deleted() {
     let server = server().await;
     define(&server, "widgets", "Widget");
     make(&server, "Widget", "a");

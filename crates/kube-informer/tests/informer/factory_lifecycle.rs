@@ -156,7 +156,7 @@ async fn a_factory_can_be_set_to_wait_for_permissions() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_nobody_uses_any_more_need_not_be_waited_for() {
+async fn an_unused_informer_need_not_be_waited_for() {
     let server = server().await;
     refuse(&server, "secrets");
     let factory =

@@ -74,7 +74,7 @@ async fn a_filter_turns_entering_into_an_addition_and_leaving_into_a_filtered_de
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_latest_state_is_all_that_a_busy_handler_hears_if_it_so_wishes() {
+async fn a_busy_handler_with_a_latest_backlog_receives_only_the_latest_state() {
     let server = server().await;
     let maps = informer(&server);
     let slow = gated_handler(&maps, Backlog::Latest);
@@ -94,7 +94,7 @@ async fn the_latest_state_is_all_that_a_busy_handler_hears_if_it_so_wishes() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_full_queue_that_replays_tells_the_difference_as_a_list_would() {
+async fn a_full_queue_that_replays_delivers_the_difference_as_a_list_would() {
     let server = server().await;
     for name in ["a", "b"] {
         put(&server, "default", name, "0");
@@ -122,7 +122,7 @@ async fn a_full_queue_that_replays_tells_the_difference_as_a_list_would() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_handler_that_is_quick_has_its_turn_within_a_burst_and_hears_every_event_of_it() {
+async fn a_quick_handler_is_called_during_a_burst_and_receives_every_event() {
     let server = server().await;
     let maps = informer(&server);
     let recorder = EventRecorder::default();
@@ -140,7 +140,7 @@ async fn a_handler_that_is_quick_has_its_turn_within_a_burst_and_hears_every_eve
 
 /// As in client-go, a running callback completes and the backlog is discarded.
 #[tokio::test(start_paused = true)]
-async fn a_handler_that_is_dropped_hears_nothing_more() {
+async fn a_dropped_handler_receives_no_more_events() {
     let server = server().await;
     let maps = informer(&server);
     let slow = gated_handler(&maps, Backlog::default());
@@ -221,7 +221,7 @@ async fn removing_before_the_start_ends_at_once() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_detached_handler_is_told_until_the_informer_stops() {
+async fn a_detached_handler_receives_events_until_the_informer_stops() {
     let server = server().await;
     let maps = informer(&server);
     let recorder = EventRecorder::default();
@@ -236,7 +236,7 @@ async fn a_detached_handler_is_told_until_the_informer_stops() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_handler_of_a_stopped_informer_is_never_told_and_says_so() {
+async fn a_handler_of_a_stopped_informer_receives_nothing_and_reports_so() {
     let server = server().await;
     let maps = informer(&server);
     maps.start();
@@ -358,7 +358,7 @@ async fn each_handler_is_resynced_at_its_own_times_and_the_others_are_not() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn one_handler_may_be_added_many_times_and_each_is_told() {
+async fn one_handler_may_be_added_many_times_and_each_receives_events() {
     let server = server().await;
     put(&server, "default", "a", "1");
     let maps = informer(&server);
@@ -380,7 +380,7 @@ async fn one_handler_may_be_added_many_times_and_each_is_told() {
 
 /// On real threads: no deadlock, no lost event.
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
-async fn handlers_that_come_and_go_under_load_hear_whole_stories() {
+async fn handlers_added_and_removed_under_load_receive_consistent_events() {
     let server = Arc::new(server().await);
     let maps = informer(&server);
     maps.start();
@@ -433,7 +433,7 @@ async fn handlers_that_come_and_go_under_load_hear_whole_stories() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn resyncs_that_come_faster_than_they_are_heard_do_not_starve_changes() {
+async fn resyncs_faster_than_their_handler_do_not_starve_changes() {
     let server = server().await;
     for nth in 0..5 {
         put(&server, "default", &format!("m{nth}"), "1");

@@ -100,7 +100,7 @@ fn controller(server: &Server) -> Controller<Deployment> {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_controller_reconciles_the_owner_of_what_an_informer_tells() {
+async fn a_controller_reconciles_the_owner_of_an_informers_objects() {
     let server = server().await;
     let (web, dns) = (deployment(&server, "web"), deployment(&server, "dns"));
     let sets = Informer::<ReplicaSet>::builder(client(&server)).start();
@@ -163,7 +163,7 @@ async fn a_controller_reconciles_what_other_objects_are_mapped_to() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_object_that_does_not_fit_holds_up_nobody() {
+async fn an_object_that_does_not_fit_delays_no_other() {
     let server = server().await;
     deployment(&server, "web");
     let maps = Informer::<ConfigMap>::builder(client(&server)).start();

@@ -123,7 +123,7 @@ async fn the_server_selects_by_label_and_by_field() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn objects_are_transformed_once_before_anybody_sees_them_and_may_be_left_out() {
+async fn objects_are_transformed_once_before_they_are_visible_and_may_be_left_out() {
     let server = server().await;
     for name in ["a", "b", "dropped"] {
         put(&server, "default", name, "secret");
@@ -230,7 +230,7 @@ async fn metadata_alone_is_asked_for_where_the_type_says_so() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn every_failure_is_told_also_on_a_stream_that_was_established() {
+async fn every_failure_is_reported_also_on_an_established_stream() {
     let server = server().await;
     server.faults().inject(Rule::new(Fault::status(500)).query("sendInitialEvents", "true").once());
     let errors = Arc::new(Mutex::new(Vec::<ServerError>::new()));
@@ -247,7 +247,7 @@ async fn every_failure_is_told_also_on_a_stream_that_was_established() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn health_tells_what_is_wrong_and_when_it_is_tried_again() {
+async fn health_reports_the_error_and_the_time_of_the_next_attempt() {
     let server = server().await;
     put(&server, "default", "a", "1");
     let maps = Informer::<ConfigMap>::builder(client(&server)).build();

@@ -44,7 +44,7 @@ async fn a_list_comes_page_by_page_and_is_of_one_version() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn five_hundred_objects_of_the_newest_version_make_a_page_unless_told_otherwise() {
+async fn five_hundred_objects_of_the_newest_version_make_a_page_by_default() {
     let server = server_with(2).await;
     pager(&server).list().await.unwrap();
     pager(&server).version(ListVersion::Any).list().await.unwrap();
@@ -127,7 +127,7 @@ async fn a_server_that_does_not_answer_is_not_waited_for_for_ever() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_the_server_refuses_is_told_as_it_said_it() {
+async fn a_refusal_is_returned_with_the_servers_message() {
     let server = server_with(3).await;
     server.faults().inject(Rule::new(Fault::status(403)).verb(Verb::List));
     assert!(pager(&server).list().await.unwrap_err().is_forbidden());

@@ -50,7 +50,7 @@ fn watches(server: &Server) -> usize {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_happens_after_the_version_is_told_in_order() {
+async fn what_happens_after_the_version_is_delivered_in_order() {
     let server = server().await;
     put(&server, "default", "before", "1");
     let mut events = watch(&server, server.revision()).stream();
@@ -135,7 +135,7 @@ async fn a_refusal_ends_it() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn waits_grow_and_the_servers_wish_is_heard() {
+async fn waits_grow_and_respect_the_servers_retry_after() {
     let server = server().await;
     put(&server, "default", "before", "1");
     server.faults().inject(Rule::new(Fault::status(503)).verb(Verb::Watch).times(6));
@@ -165,7 +165,7 @@ async fn watches_that_close_at_once_make_no_hot_loop() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn failures_that_are_waited_out_are_told_too() {
+async fn failures_that_are_retried_are_reported_too() {
     let server = server().await;
     put(&server, "default", "before", "1");
     server.faults().inject(Rule::new(Fault::status(503)).verb(Verb::Watch).times(3));
@@ -231,7 +231,7 @@ fn thing(name: &str, version: &str) -> Bytes {
 }
 
 #[tokio::test(start_paused = true)]
-async fn bookmarks_are_not_told_but_move_where_the_next_watch_begins() {
+async fn bookmarks_are_not_delivered_but_move_where_the_next_watch_begins() {
     let source = Script::new([
         Ok(vec![Frame::Added(thing("a", "5")), Frame::Bookmark(Version::new("9"))]),
         Ok(vec![Frame::Modified(thing("a", "12"))]),
@@ -243,7 +243,7 @@ async fn bookmarks_are_not_told_but_move_where_the_next_watch_begins() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_failure_in_the_stream_that_nobody_knows_is_waited_out_and_a_refusal_is_not() {
+async fn an_unknown_failure_in_the_stream_is_retried_and_a_refusal_is_not() {
     let failed = |code, reason: &str| Frame::Failed { code, reason: reason.to_owned(), message: String::new() };
     let source = Script::new([
         Ok(vec![failed(0, "")]),

@@ -109,7 +109,7 @@ async fn lists_that_fail_for_now_are_repeated_and_refusals_are_not() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn whoever_waits_may_give_up_and_nothing_is_left() {
+async fn a_cancelled_wait_leaves_no_watch() {
     let server = server().await;
     let (found, _) = until_value(&server, Some("1"));
     assert!(tokio::time::timeout(Duration::from_secs(3_600), found).await.is_err());

@@ -335,7 +335,7 @@ async fn cut_within_a_frame_and_then_refused_is_waited_out() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_event_told_twice_is_told_to_handlers_once() {
+async fn an_event_sent_twice_is_delivered_to_handlers_once() {
     let server = server().await;
     server.create(&map("a")).unwrap();
     server.faults().inject(on_watch(Fault::DuplicateAfterEvents(1)));
@@ -350,7 +350,7 @@ async fn an_event_told_twice_is_told_to_handlers_once() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn permission_revoked_during_a_relist_is_told_and_waited_out() {
+async fn permission_revoked_during_a_relist_is_reported_and_retried() {
     let server = server().await;
     server.create(&map("a")).unwrap();
     let mut rig = Rig::synced(server, ReflectorSettings::default()).await;

@@ -103,7 +103,7 @@ async fn a_request_names_resource_namespace_selectors_and_version() {
 }
 
 #[tokio::test]
-async fn metadata_alone_is_asked_for_where_the_type_says_so_or_nobody_looks_further() {
+async fn metadata_alone_is_requested_where_the_type_says_so_or_no_body_is_needed() {
     let (client, seen) = client(|_| json("{}"));
     let metadata = ApiListWatch::of::<MetadataOnly<ConfigMap>>(client.clone());
     metadata.list(everything()).await.unwrap();
@@ -139,7 +139,7 @@ async fn a_watch_of_many_gzip_members_is_unpacked() {
 }
 
 #[tokio::test]
-async fn a_watch_that_somebody_else_unpacked_is_asked_for_again_unpacked() {
+async fn a_watch_that_a_proxy_decompressed_is_requested_again_uncompressed() {
     let (client, seen) = client(|request| {
         let mut answer = json("{}\n");
         if request.headers()["accept-encoding"] == "gzip" {
@@ -196,7 +196,7 @@ async fn a_body_that_breaks_off_says_so() {
 }
 
 #[tokio::test]
-async fn a_refused_connection_is_told_from_other_failures() {
+async fn a_refused_connection_is_distinguished_from_other_failures() {
     for (kind, refused) in [(io::ErrorKind::ConnectionRefused, true), (io::ErrorKind::HostUnreachable, false)] {
         let service =
             tower::service_fn(
@@ -210,7 +210,7 @@ async fn a_refused_connection_is_told_from_other_failures() {
 }
 
 #[tokio::test]
-async fn answers_of_failure_are_told_in_whatever_form_they_come() {
+async fn failure_responses_are_reported_in_any_format() {
     let cases: [(u16, &str, &[u8], &str); 5] = [
         (
             403,

@@ -99,7 +99,7 @@ async fn after_a_restart_the_list_is_made_anew_and_misses_nothing() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_restored_backup_is_noticed_and_told() {
+async fn a_restored_backup_is_detected_and_reported() {
     for settings in [ReflectorSettings::default(), paged()] {
         let mut rig = Rig::synced(server().await, settings).await;
         rig.put("a");

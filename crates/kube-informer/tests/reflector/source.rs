@@ -121,7 +121,7 @@ async fn deltas_of(source: Arc<Script>, settings: ReflectorSettings, seconds: u6
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_a_source_says_is_told_in_its_order() {
+async fn events_of_a_source_are_delivered_in_their_order() {
     let frames = [
         Frame::Added(thing("b", 2)),
         Frame::Modified(thing("a", 3)),
@@ -154,7 +154,7 @@ impl Intake for Behind {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_was_received_is_heard_before_the_intake_catches_up() {
+async fn received_events_are_delivered_before_the_intake_catches_up() {
     let frames = ["b", "c"].map(|name| [&br#"{"type":"ADDED","object":"#[..], &thing(name, 2), b"}\n"].concat());
     let body = Body::from_stream(stream::iter([Ok(frames.concat().into())]).chain(stream::pending()));
     let source = Script::new([list("1", &[])], [Answer::Body(body)]);
@@ -164,7 +164,7 @@ async fn what_was_received_is_heard_before_the_intake_catches_up() {
     let reflector = Reflector::new("things", WatchScope::Everything, source, paged(), intake).seed(1);
     let running = tokio::spawn(reflector.run(sender));
     let recorder = Arc::clone(&notes);
-    let hearing = tokio::spawn(async move {
+    let receiving = tokio::spawn(async move {
         while let Some(delta) = deltas.recv().await {
             if let Delta::Changed(object) = delta {
                 recorder.lock().unwrap().push(format!("received {}", object.name()));
@@ -173,7 +173,7 @@ async fn what_was_received_is_heard_before_the_intake_catches_up() {
     });
     tokio::time::sleep(Duration::from_secs(1)).await;
     running.abort();
-    hearing.await.unwrap();
+    receiving.await.unwrap();
     assert_eq!(*notes.lock().unwrap(), ["received b", "received c", "caught up with 2"]);
 }
 
@@ -185,7 +185,7 @@ async fn a_source_that_cannot_stream_is_listed() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_streaming_list_that_breaks_off_leaves_nothing_half_told() {
+async fn a_streaming_list_that_breaks_off_delivers_nothing_partially() {
     let half = Body::from_stream(stream::iter([
         Ok(Bytes::from_static(b"{\"type\":\"ADDED\",\"object\":{\"metadata\":{\"name\":\"a\"}}}\n{\"ty")),
         Err(ServerError::new(Operation::StreamingList, "things", Failure::BodyCut("reset".into()))),
@@ -373,7 +373,7 @@ async fn a_sink_without_room_keeps_the_source_waiting_and_nothing_is_held_agains
 }
 
 #[tokio::test(start_paused = true)]
-async fn it_ends_when_nobody_takes_deltas_any_more() {
+async fn it_ends_when_the_consumer_of_deltas_is_gone() {
     let source = Script::new([list("1", &[thing("a", 1)])], [watch([])]);
     let (sender, deltas) = mpsc::channel(1);
     let reflector = Reflector::new("things", WatchScope::Everything, source, paged(), intake());

@@ -106,7 +106,7 @@ fn a_keyed_queue_makes_one_of_consecutive_deletes() {
 }
 
 #[test]
-fn only_a_keyed_queue_drops_the_delete_of_an_object_nobody_knows() {
+fn only_a_keyed_queue_drops_the_delete_of_an_unknown_object() {
     let mut ordered = queue(Discipline::Ordered);
     push(&mut ordered, [deleted("a", 1)]);
     assert_eq!(batch(&mut ordered), "-a1");

@@ -28,7 +28,7 @@ fn added_or_updated_is_decided_by_the_store() {
 }
 
 #[test]
-fn a_first_list_is_told_when_it_is_complete_and_in_its_order() {
+fn a_first_list_is_delivered_when_it_is_complete_and_in_its_order() {
     let mut store = Store::default();
     let reader = store.reader();
     assert!(described(store.apply([begun(), listed("b", 1), listed("a", 2)])).is_empty());
@@ -49,7 +49,7 @@ fn an_empty_first_list_completes_the_store() {
 }
 
 #[test]
-fn a_relist_tells_changes_at_once_and_additions_after_the_missed_deletes() {
+fn a_relist_delivers_changes_at_once_and_additions_after_the_missed_deletes() {
     let mut store = store_of(5, &[("a", 1), ("b", 2), ("c", 3)]);
     assert_eq!(described(store.apply([begun(), listed("d", 9), listed("a", 8)])), ["~ a v1 v8 Relist"]);
     assert!(described(store.apply([listed("b", 2)])).is_empty(), "unchanged");
@@ -90,7 +90,7 @@ fn the_same_key_with_a_new_uid_is_another_object() {
 }
 
 #[test]
-fn what_was_heard_before_changes_nothing() {
+fn what_was_received_before_changes_nothing() {
     let mut store = store_of(5, &[("a", 5), ("b", 4)]);
     drop(store.apply([changed("a", 7), deleted("b", 8)]));
     // A watch resumed from version 5.
@@ -137,7 +137,7 @@ fn a_complete_list_that_is_not_older_is_right_even_where_it_shows_older_objects(
     drop(store.apply([changed("b", 10), deleted("c", 11)]));
     assert!(
         described(store.apply([begun(), listed("a", 4), listed("b", 3), listed("c", 4)])).is_empty(),
-        "the end will tell"
+        "decided at the end of the list"
     );
     assert_eq!(described(store.apply([ended(20)])), ["~ a v8 v4 Relist", "~ b v10 v3 Relist", "+ c v4 Relist"]);
     assert_eq!(versions(&store), ["a v4", "b v3", "c v4"]);
@@ -188,7 +188,7 @@ fn what_only_a_broken_list_showed_goes_without_a_word() {
 }
 
 #[test]
-fn an_abandoned_list_tells_what_it_brought_and_deletes_nothing() {
+fn an_abandoned_list_delivers_its_objects_and_deletes_nothing() {
     let mut store = store_of(5, &[("a", 1)]);
     let everything = kube_informer::store::WatchScope::Everything;
     let events = described(store.apply([begun(), listed("c", 6), Delta::RelistAbandoned(everything)]));
@@ -198,7 +198,7 @@ fn an_abandoned_list_tells_what_it_brought_and_deletes_nothing() {
 }
 
 #[test]
-fn a_watch_beside_a_list_is_heard() {
+fn a_watch_during_a_list_is_applied() {
     let mut store = store_of(5, &[("a", 1), ("b", 2)]);
     drop(store.apply([begun(), listed("a", 1), listed("c", 6)]));
     // `d` and `c` are newer than the list of version 7, and `b` was deleted before it; none is
@@ -230,7 +230,7 @@ fn a_list_of_one_namespace_sweeps_that_namespace_only() {
 }
 
 #[test]
-fn a_resync_tells_every_object_again_but_for_those_with_something_queued() {
+fn a_resync_delivers_every_object_but_those_with_a_queued_delta() {
     let mut store = store_of(5, &[("a", 1), ("b", 2)]);
     let mut events = described(store.apply([Delta::Resync { except: Vec::new() }]));
     events.sort();
@@ -240,7 +240,7 @@ fn a_resync_tells_every_object_again_but_for_those_with_something_queued() {
 }
 
 #[test]
-fn a_resync_does_not_tell_what_has_not_been_told() {
+fn a_resync_does_not_deliver_undelivered_objects() {
     let mut store = store_of(5, &[]);
     assert!(described(store.apply([begun(), listed("a", 6), Delta::Resync { except: Vec::new() }])).is_empty());
 }
@@ -292,7 +292,7 @@ fn an_object_that_was_only_queued_is_deleted_once_if_the_list_lacks_it() {
 }
 
 #[test]
-fn a_deletion_of_an_object_never_seen_is_not_told() {
+fn a_deletion_of_an_unknown_object_is_not_delivered() {
     let mut store = store_of(5, &[]);
     assert!(described(store.apply([deleted("a", 6)])).is_empty());
 }
@@ -341,7 +341,7 @@ fn a_door_that_panics_is_as_one_that_is_not_there() {
 }
 
 #[test]
-fn events_are_told_in_the_order_of_their_deltas() {
+fn events_are_delivered_in_the_order_of_their_deltas() {
     let mut store = store_of(1, &[("a", 1)]);
     let events = store.apply([changed("c", 2), changed("a", 3), deleted("c", 4), changed("b", 5)]);
     assert_eq!(events.len(), 4);
@@ -349,7 +349,7 @@ fn events_are_told_in_the_order_of_their_deltas() {
 }
 
 #[test]
-fn readers_see_all_of_a_batch_before_any_of_it_is_told() {
+fn readers_see_all_of_a_batch_before_any_of_it_is_delivered() {
     let mut store = store_of(1, &[("a", 1)]);
     let reader = store.reader();
     let mut events = store.apply([changed("a", 2), changed("b", 3)]);
@@ -358,7 +358,7 @@ fn readers_see_all_of_a_batch_before_any_of_it_is_told() {
 }
 
 #[test]
-fn the_version_of_the_store_follows_what_it_hears() {
+fn the_version_of_the_store_follows_its_deltas() {
     let mut store = store_of(5, &[("a", 1)]);
     let version = |store: &Store| store.reader().version().map(|version| version.to_string());
     drop(store.apply([changed("a", 6)]));

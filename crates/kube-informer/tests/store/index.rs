@@ -218,7 +218,7 @@ fn a_snapshot_has_objects_and_indexes_of_one_moment() {
 }
 
 #[test]
-fn an_index_nobody_holds_is_taken_down() {
+fn an_index_without_handles_is_removed() {
     let calls = Arc::new(AtomicUsize::new(0));
     let counted = Arc::clone(&calls);
     let mut store = Store::default();

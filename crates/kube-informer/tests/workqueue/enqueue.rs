@@ -65,7 +65,7 @@ async fn a_mapping_may_add_the_owners_before_and_after() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_controller_hears_of_every_change_and_retries_what_fails() {
+async fn a_controller_receives_every_change_and_retries_what_fails() {
     let server = server().await;
     put(&server, "default", "a", "1");
     let maps = Informer::<ConfigMap>::builder(client(&server)).build();

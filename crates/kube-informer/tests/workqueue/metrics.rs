@@ -114,7 +114,7 @@ async fn an_add_that_is_merged_into_a_backoff_leaves_the_depth() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn unfinished_work_and_the_longest_run_are_told_every_500_ms_until_the_shutdown() {
+async fn unfinished_work_and_the_longest_run_are_reported_every_500_ms_until_the_shutdown() {
     let (queue, recorder) = queue();
     queue.add("foo");
     queue.add("bar");

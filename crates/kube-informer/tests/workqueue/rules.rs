@@ -301,7 +301,7 @@ mod delays {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_worker_that_waits_for_a_late_item_hears_of_an_earlier_one() {
+    async fn a_worker_that_waits_for_a_late_item_is_woken_for_an_earlier_one() {
         let queue = queue();
         queue.add_after("late", 100 * S);
         let worker = tokio::spawn({
@@ -337,7 +337,7 @@ mod delays {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_delay_longer_than_any_time_never_ends_and_harms_nobody() {
+    async fn a_delay_longer_than_any_time_never_ends_and_affects_no_other() {
         let queue = queue();
         queue.add_after("never", Duration::MAX);
         queue.add_after("soon", S);
@@ -433,7 +433,7 @@ mod shutdown {
     }
 
     #[tokio::test]
-    async fn a_drain_begins_before_it_is_awaited_and_goes_on_if_nobody_waits() {
+    async fn a_drain_begins_before_it_is_awaited_and_continues_without_a_waiter() {
         let queue = queue();
         drop(queue.drain());
         queue.add("foo");
@@ -446,7 +446,7 @@ mod shutdown {
     }
 
     #[tokio::test]
-    async fn a_shutdown_releases_whoever_waits_for_a_drain() {
+    async fn a_shutdown_releases_every_waiter_of_a_drain() {
         let queue = queue();
         queue.add("foo");
         let _foo = take(&queue);

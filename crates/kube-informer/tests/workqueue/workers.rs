@@ -35,9 +35,9 @@ async fn items_come_in_their_order_and_fail_each_for_itself() {
     let queue = queue();
     let seen = Arc::new(Mutex::new(Vec::new()));
     ["a", "b", "c"].into_iter().for_each(|item| queue.add(item));
-    let tell = Arc::clone(&seen);
+    let recorded = Arc::clone(&seen);
     let worker = tokio::spawn(queue.clone().work(move |item| {
-        tell.lock().push(item);
+        recorded.lock().push(item);
         async move { if item == "b" { Err("busy") } else { Ok(()) } }
     }));
     settle().await;

@@ -117,7 +117,7 @@ mod tests {
 
     #[test]
     fn the_file_is_read_as_kube_apiserver_reads_it() {
-        let text = "s3cret,admin,1,\"system:masters,ops\"\n# nobody\n\ntoken,alice,2\nother,\"bob, jr\",3,dev\n";
+        let text = "s3cret,admin,1,\"system:masters,ops\"\n# comment\n\ntoken,alice,2\nother,\"bob, jr\",3,dev\n";
         let known = read_tokens(text).unwrap();
         let parsed: Vec<(&str, &str, usize)> =
             known.iter().map(|known| (known.token.as_str(), known.user.as_str(), known.groups.len())).collect();

@@ -107,7 +107,7 @@ fn files_of_the_environment_that_do_not_exist_are_left_out() {
 }
 
 #[test]
-fn somebody_else_is_impersonated_as_with_kubectl() {
+fn another_user_is_impersonated_as_with_kubectl() {
     let rig = guarded();
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("config");

@@ -18,7 +18,7 @@ fn an_unknown_kind_brings_up_the_nearest_one() {
 }
 
 #[test]
-fn a_server_that_does_not_answer_is_told_from_one_that_refuses() {
+fn a_server_that_does_not_answer_is_distinguished_from_one_that_refuses() {
     let ran = Ran::of(&mut command(&["watch", "pods", "--server", "http://127.0.0.1:1"]));
     assert_eq!(ran.code, Some(5), "{ran:#?}");
     assert!(ran.err.contains("Is the server up"), "{}", ran.err);

@@ -152,7 +152,7 @@ fn managed_fields_are_shown_only_if_asked_for() {
 }
 
 #[test]
-fn what_is_not_there_is_told_and_so_is_what_cannot_be_asked() {
+fn unknown_names_and_invalid_requests_are_reported() {
     let rig = rig();
     let ran = rig.run(&["get", "pods", "zebra"]);
     assert_eq!((ran.code, ran.err.as_str()), (Some(3), "error: pods \"zebra\" not found\n"));
@@ -317,7 +317,7 @@ fn a_sync_that_takes_a_while_shows_how_far_it_is() {
     let url = rig.server.url();
     let mut live = Live::start(100, 20, &["get", "pods", "--server", &url]);
     live.until(|lines| lines.iter().any(|line| line.starts_with("pods: 2 objects so far, ") && line.ends_with("/s")));
-    assert_eq!(live.interrupt(), None, "nothing to tell: a signal ends it as it ends any program");
+    assert_eq!(live.interrupt(), None, "no summary: a signal ends it as it ends any program");
 }
 
 #[test]

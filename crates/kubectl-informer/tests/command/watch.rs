@@ -4,7 +4,7 @@ use crate::support::{Rig, Running, config_map};
 use serde_json::{Value, json};
 
 #[test]
-fn what_is_there_is_told_and_then_what_happens() {
+fn existing_objects_are_printed_and_then_changes() {
     let rig = Rig::new();
     rig.config_map("a", "1");
     let mut watch = rig.spawn(&["watch", "configmaps", "--until", "count=4"]);
@@ -49,7 +49,7 @@ fn several_kinds_by_short_names_and_definitions_too() {
 }
 
 #[test]
-fn every_form_tells_the_same() {
+fn every_format_shows_the_same_events() {
     let rig = Rig::new();
     rig.config_map("a", "1");
     let output = |form: &str| rig.run(&["watch", "cm", "-o", form, "--until", "synced"]).succeeded().out;
@@ -64,7 +64,7 @@ fn every_form_tells_the_same() {
 }
 
 #[test]
-fn a_diff_tells_old_and_new_and_who_wrote_it() {
+fn a_diff_shows_old_and_new_and_who_wrote_it() {
     let rig = Rig::new();
     let map = |value: &str, manager: &str| {
         let mut map = config_map("a", value);
@@ -77,9 +77,9 @@ fn a_diff_tells_old_and_new_and_who_wrote_it() {
     rig.create(&map("1", "tester"));
     let mut watch = rig.spawn(&["watch", "cm", "--diff", "--until", "count=2"]);
     assert_eq!(watch.line(), "+ configmap default/a");
-    rig.server.update(&map("2", "somebody")).unwrap();
+    rig.server.update(&map("2", "editor")).unwrap();
     assert_eq!(watch.line(), "~ configmap default/a  data.k 1→2");
-    assert_eq!(watch.line(), "    data.k: 1 → 2  (somebody)");
+    assert_eq!(watch.line(), "    data.k: 1 → 2  (editor)");
     assert_eq!(watch.end().0, Some(0));
 }
 
@@ -99,7 +99,7 @@ fn a_diff_shows_values_of_any_length_in_full() {
 }
 
 #[test]
-fn a_secret_is_not_told_unless_asked_for() {
+fn a_secret_is_not_shown_by_default() {
     let rig = Rig::new();
     let secret = |value: &str| json!({"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "s", "namespace": "default"}, "data": {"password": value}});
     rig.create(&secret("aHVudGVyMg=="));
@@ -123,7 +123,7 @@ fn a_secret_is_not_told_unless_asked_for() {
 }
 
 #[test]
-fn only_what_is_selected_is_told() {
+fn only_selected_objects_are_printed() {
     let rig = Rig::new();
     for (name, app) in [("a", "web"), ("b", "web"), ("c", "db")] {
         let mut map = config_map(name, "1");
@@ -142,7 +142,7 @@ fn only_what_is_selected_is_told() {
 }
 
 #[test]
-fn a_lost_server_is_told_of_and_so_is_its_return() {
+fn a_lost_server_is_reported_and_so_is_its_return() {
     let rig = Rig::new();
     rig.config_map("a", "1");
     let mut watch = rig.spawn(&["watch", "cm", "--until", "count=2"]);
@@ -174,7 +174,7 @@ fn a_signal_ends_it_cleanly_with_a_summary() {
 }
 
 #[test]
-fn nobody_has_to_read_to_the_end() {
+fn a_closed_output_is_no_failure() {
     let rig = Rig::new();
     for number in 0..2_000 {
         rig.config_map(&format!("some-config-map-with-a-long-name-{number:04}"), "1");
@@ -188,7 +188,7 @@ fn nobody_has_to_read_to_the_end() {
 }
 
 #[test]
-fn nobody_has_to_listen_to_the_summary_either() {
+fn a_closed_standard_error_is_no_failure() {
     let rig = Rig::new();
     rig.config_map("a", "1");
     let (reader, writer) = std::io::pipe().unwrap();
@@ -211,7 +211,7 @@ fn it_ends_after_the_time_it_was_given() {
 }
 
 #[test]
-fn everything_is_told_again_as_often_as_asked_for() {
+fn everything_is_printed_again_at_the_resync_interval() {
     let rig = Rig::new();
     rig.config_map("a", "1");
     let ran = rig.run(&["watch", "cm", "--resync", "20ms", "--until", "count=3"]).succeeded();
@@ -222,7 +222,7 @@ fn everything_is_told_again_as_often_as_asked_for() {
 }
 
 #[test]
-fn only_some_of_what_happens_is_told_if_only_that_is_wanted() {
+fn only_the_selected_types_of_events_are_printed() {
     let rig = Rig::new();
     rig.config_map("a", "1");
     rig.config_map("b", "1");

@@ -20,27 +20,27 @@ fn runs_that_agree_agree() {
 }
 
 #[test]
-fn an_event_that_one_did_not_tell_is_found() {
-    each_line(|trial, who, nth| {
-        let line = lines(trial, who).remove(nth);
+fn an_event_that_one_did_not_deliver_is_found() {
+    each_line(|trial, side, nth| {
+        let line = lines(trial, side).remove(nth);
         // Whether unchanged objects are reported is an allowed difference.
         !matches!(line, Line::Updated { old, object } if old == object)
     });
 }
 
 #[test]
-fn an_event_told_twice_is_found() {
-    each_line(|trial, who, nth| {
-        let line = lines(trial, who)[nth].clone();
-        lines(trial, who).insert(nth, line.clone());
+fn an_event_delivered_twice_is_found() {
+    each_line(|trial, side, nth| {
+        let line = lines(trial, side)[nth].clone();
+        lines(trial, side).insert(nth, line.clone());
         !matches!(line, Line::Updated { old, object } if old == object)
     });
 }
 
 #[test]
-fn two_events_of_one_object_told_the_wrong_way_round_are_found() {
-    each_line(|trial, who, nth| {
-        let lines = lines(trial, who);
+fn two_events_of_one_object_in_the_wrong_order_are_found() {
+    each_line(|trial, side, nth| {
+        let lines = lines(trial, side);
         let Some(key) = lines[nth].object().map(|object| object.key.clone()) else { return false };
         let later = (nth + 1..lines.len()).find(|&at| lines[at].object().is_some_and(|object| object.key == key));
         let Some(later) = later else { return false };
@@ -50,14 +50,14 @@ fn two_events_of_one_object_told_the_wrong_way_round_are_found() {
 }
 
 #[test]
-fn another_version_or_content_than_the_other_told_is_found() {
-    each_line(|trial, who, nth| {
-        let other = if who == Who::Ours { Who::Theirs } else { Who::Ours };
-        let told_by_both = lines(trial, other).clone().contains(&lines(trial, who)[nth]);
-        match &mut lines(trial, who)[nth] {
+fn a_version_or_content_that_only_one_delivered_is_found() {
+    each_line(|trial, side, nth| {
+        let other = if side == Side::Ours { Side::Theirs } else { Side::Ours };
+        let in_both = lines(trial, other).clone().contains(&lines(trial, side)[nth]);
+        match &mut lines(trial, side)[nth] {
             Line::Added { object, .. } | Line::Updated { object, .. } => object.step.push('x'),
             // The version of a deletion that only one informer observed cannot be checked.
-            Line::Deleted { object, missed: false } if told_by_both => object.version += 1,
+            Line::Deleted { object, missed: false } if in_both => object.version += 1,
             Line::Deleted { object, missed: true } => object.version -= 1,
             Line::Deleted { .. } | Line::Synced { .. } | Line::Cache { .. } => return false,
         }
@@ -69,21 +69,22 @@ fn another_version_or_content_than_the_other_told_is_found() {
 fn a_deletion_that_one_missed_to_the_end_is_found() {
     let mut tried = 0;
     for seed in SEEDS {
-        for who in [Who::Ours, Who::Theirs] {
+        for side in [Side::Ours, Side::Theirs] {
             let mut trial = trial(seed);
-            let deleted = lines(&mut trial, who).iter().rposition(|line| matches!(line, Line::Deleted { .. }));
+            let deleted = lines(&mut trial, side).iter().rposition(|line| matches!(line, Line::Deleted { .. }));
             let Some(deleted) = deleted else { continue };
-            let line = lines(&mut trial, who).remove(deleted);
+            let line = lines(&mut trial, side).remove(deleted);
             let Line::Deleted { object, .. } = line else { continue };
-            if lines(&mut trial, who)[deleted..].iter().any(|line| line.object().is_some_and(|o| o.key == object.key)) {
+            if lines(&mut trial, side)[deleted..].iter().any(|line| line.object().is_some_and(|o| o.key == object.key))
+            {
                 continue;
             }
             // A consistent miss: the informer's cache contains the object too.
-            let last = lines(&mut trial, who)[..deleted].iter().rev().find_map(|line| match line.object() {
-                Some(told) if told.key == object.key => Some(told.clone()),
+            let last = lines(&mut trial, side)[..deleted].iter().rev().find_map(|line| match line.object() {
+                Some(state) if state.key == object.key => Some(state.clone()),
                 _ => None,
             });
-            cache(&mut trial, who).extend(last);
+            cache(&mut trial, side).extend(last);
             found(&trial, seed);
             tried += 1;
         }
@@ -92,17 +93,17 @@ fn a_deletion_that_one_missed_to_the_end_is_found() {
 }
 
 #[test]
-fn a_cache_that_is_not_what_was_told_is_found() {
+fn a_cache_that_differs_from_the_events_is_found() {
     for seed in SEEDS {
-        for who in [Who::Ours, Who::Theirs] {
+        for side in [Side::Ours, Side::Theirs] {
             let mut less = trial(seed);
-            cache(&mut less, who).pop();
+            cache(&mut less, side).pop();
             found(&less, seed);
             let mut more = trial(seed);
-            cache(&mut more, who).push(state("a/nobody", "u", 7));
+            cache(&mut more, side).push(state("a/unknown", "u", 7));
             found(&more, seed);
             let mut other = trial(seed);
-            cache(&mut other, who)[0].version -= 1;
+            cache(&mut other, side)[0].version -= 1;
             found(&other, seed);
         }
     }
@@ -116,32 +117,32 @@ fn two_that_agree_with_one_another_but_not_with_the_server_are_found() {
 }
 
 #[test]
-fn an_update_without_a_change_is_theirs_to_tell_and_only_where_connections_were_cut() {
+fn an_update_without_a_change_is_allowed_of_client_go_where_connections_were_cut() {
     let agreed = |ours: Vec<Line>, theirs: Vec<Line>, terms| compare(&short(ours, theirs, terms)).is_ok();
     let (first, second) = (state("a/b", "u", 5), state("a/barrier", "v", 9));
-    let story = [added(&first), Line::Synced { version: 5 }, added(&second)].to_vec();
+    let lines = [added(&first), Line::Synced { version: 5 }, added(&second)].to_vec();
     let again = Line::Updated { old: first.clone(), object: first };
-    let told = |at: usize| {
-        let mut told = story.clone();
-        told.insert(at, again.clone());
-        told
+    let with_update = |at: usize| {
+        let mut lines = lines.clone();
+        lines.insert(at, again.clone());
+        lines
     };
     // Before and after the barrier object: events of a relist come in any order.
     for at in [2, 3] {
-        assert!(agreed(story.clone(), told(at), Terms::Cut));
-        assert!(!agreed(story.clone(), told(at), Terms::Connected));
-        assert!(!agreed(told(at), story.clone(), Terms::Cut));
+        assert!(agreed(lines.clone(), with_update(at), Terms::Cut));
+        assert!(!agreed(lines.clone(), with_update(at), Terms::Connected));
+        assert!(!agreed(with_update(at), lines.clone(), Terms::Cut));
     }
 }
 
 #[test]
-fn a_new_uid_told_as_an_update_is_theirs_to_tell_and_only_where_connections_were_cut() {
+fn a_new_uid_as_an_update_is_allowed_of_client_go_where_connections_were_cut() {
     let agreed = |ours: Vec<Line>, theirs: Vec<Line>, terms| compare(&short(ours, theirs, terms)).is_ok();
     let [old, new, barrier] = [("a/b", "u", 5), ("a/b", "w", 8), ("a/barrier", "v", 9)].map(|(k, u, v)| state(k, u, v));
     let begun = [added(&old), Line::Synced { version: 5 }];
-    let told = |lines: &[Line]| [&begun[..], lines, &[added(&barrier)]].concat();
-    let apart = told(&[Line::Deleted { object: old.clone(), missed: true }, added(&new)]);
-    let as_one = told(&[Line::Updated { old, object: new }]);
+    let whole = |lines: &[Line]| [&begun[..], lines, &[added(&barrier)]].concat();
+    let apart = whole(&[Line::Deleted { object: old.clone(), missed: true }, added(&new)]);
+    let as_one = whole(&[Line::Updated { old, object: new }]);
     assert!(agreed(apart.clone(), as_one.clone(), Terms::Cut));
     assert!(agreed(apart.clone(), apart.clone(), Terms::Cut));
     assert!(!agreed(as_one.clone(), as_one.clone(), Terms::Cut));
@@ -149,12 +150,12 @@ fn a_new_uid_told_as_an_update_is_theirs_to_tell_and_only_where_connections_were
 }
 
 #[test]
-fn a_resync_must_tell_everything_again_after_the_last_change() {
+fn a_resync_must_deliver_every_object_after_the_last_change() {
     let (first, barrier) = (state("a/b", "u", 5), state("a/barrier", "v", 9));
     let again = |state: &State| Line::Updated { old: state.clone(), object: state.clone() };
-    let story = [added(&first), Line::Synced { version: 5 }, again(&first), added(&barrier)].to_vec();
-    let whole = [&story[..], &[again(&barrier), again(&first)]].concat();
-    let part = [&story[..], &[again(&barrier)]].concat();
+    let begun = [added(&first), Line::Synced { version: 5 }, again(&first), added(&barrier)].to_vec();
+    let whole = [&begun[..], &[again(&barrier), again(&first)]].concat();
+    let part = [&begun[..], &[again(&barrier)]].concat();
     let verdict = |ours: &Vec<Line>, theirs: &Vec<Line>| {
         let mut trial = short(ours.clone(), theirs.clone(), Terms::Connected);
         trial.resync = Resync::On;
@@ -164,12 +165,12 @@ fn a_resync_must_tell_everything_again_after_the_last_change() {
     assert!(verdict(&part, &whole).is_err());
     assert!(verdict(&whole, &part).is_err());
     let stale = state("a/b", "u", 4);
-    let wrong = [&story[..], &[again(&barrier), again(&stale)]].concat();
+    let wrong = [&begun[..], &[again(&barrier), again(&stale)]].concat();
     assert!(verdict(&wrong, &whole).is_err());
 }
 
 #[test]
-fn the_first_version_that_both_saw_is_where_the_comparison_begins() {
+fn the_comparison_begins_at_the_first_version_that_both_have_synced_to() {
     let [early, mid, late] = [3, 5, 8].map(|version| state("a/b", "u", version));
     let barrier = state("a/barrier", "v", 9);
     let gone = state("a/gone", "x", 2);
@@ -194,17 +195,17 @@ fn the_first_version_that_both_saw_is_where_the_comparison_begins() {
     assert!(compare(&short(initial, theirs, Terms::Connected)).is_err(), "the first list is over");
 }
 
-/// Modifies each line of either transcript, and checks that the comparison fails if `sabotage`
+/// Modifies each line of either transcript, and checks that the comparison fails if `corrupt`
 /// returns true.
-fn each_line(sabotage: impl Fn(&mut Trial, Who, usize) -> bool) {
+fn each_line(corrupt: impl Fn(&mut Trial, Side, usize) -> bool) {
     let mut tried = 0;
     for seed in SEEDS.take(3) {
         let mut whole = trial(seed);
-        for who in [Who::Ours, Who::Theirs] {
-            for (nth, line) in lines(&mut whole, who).clone().iter().enumerate() {
+        for side in [Side::Ours, Side::Theirs] {
+            for (nth, line) in lines(&mut whole, side).clone().iter().enumerate() {
                 let mut trial = whole.clone();
-                if line.object().is_some() && sabotage(&mut trial, who, nth) {
-                    assert!(compare(&trial).is_err(), "seed {seed}, {who}, line {nth} {line:?}");
+                if line.object().is_some() && corrupt(&mut trial, side, nth) {
+                    assert!(compare(&trial).is_err(), "seed {seed}, {side}, line {nth} {line:?}");
                     tried += 1;
                 }
             }
@@ -217,17 +218,17 @@ fn found(trial: &Trial, seed: u64) {
     assert!(compare(trial).is_err(), "seed {seed}");
 }
 
-fn lines(trial: &mut Trial, who: Who) -> &mut Vec<Line> {
-    match who {
-        Who::Ours => &mut trial.ours.lines,
-        Who::Theirs => &mut trial.theirs.lines,
+fn lines(trial: &mut Trial, side: Side) -> &mut Vec<Line> {
+    match side {
+        Side::Ours => &mut trial.ours.lines,
+        Side::Theirs => &mut trial.theirs.lines,
     }
 }
 
-fn cache(trial: &mut Trial, who: Who) -> &mut Vec<State> {
-    match who {
-        Who::Ours => &mut trial.ours.cache,
-        Who::Theirs => &mut trial.theirs.cache,
+fn cache(trial: &mut Trial, side: Side) -> &mut Vec<State> {
+    match side {
+        Side::Ours => &mut trial.ours.cache,
+        Side::Theirs => &mut trial.theirs.cache,
     }
 }
 
@@ -272,7 +273,7 @@ fn written(line: &Line) -> Option<State> {
 /// A server's history, and the transcripts of two informers: from the watch, or after a cut from a
 /// relist.
 fn trial(seed: u64) -> Trial {
-    let mut dice = Pcg64Mcg::seed_from_u64(seed);
+    let mut rng = Pcg64Mcg::seed_from_u64(seed);
     let mut version = 1;
     let mut now = BTreeMap::<String, State>::new();
     let mut trial = Trial {
@@ -283,17 +284,17 @@ fn trial(seed: u64) -> Trial {
         listed: Vec::new(),
         resync: Resync::Off,
     };
-    for who in [Who::Ours, Who::Theirs] {
-        lines(&mut trial, who).push(Line::Synced { version });
+    for side in [Side::Ours, Side::Theirs] {
+        lines(&mut trial, side).push(Line::Synced { version });
     }
     for window in 0..7 {
         let terms = if window % 2 == 1 { Terms::Cut } else { Terms::Connected };
         let before = now.clone();
         let mut live = Vec::new();
         for _ in 0..12 {
-            let key = format!("a/{}", dice.random_range(0..4));
+            let key = format!("a/{}", rng.random_range(0..4));
             version += 1;
-            match (now.get(&key).cloned(), dice.random_range(0..3)) {
+            match (now.get(&key).cloned(), rng.random_range(0..3)) {
                 (Some(old), 0) => {
                     now.remove(&key);
                     live.push(Line::Deleted { object: State { version, ..old }, missed: false });
@@ -316,10 +317,10 @@ fn trial(seed: u64) -> Trial {
         live.push(added(&barrier));
         trial.windows.push(Window { end: version, terms });
         trial.written.extend(live.iter().filter_map(written));
-        for who in [Who::Ours, Who::Theirs] {
-            let relists = terms == Terms::Cut && dice.random_range(0..3) > 0;
-            let told = if relists { relist(who, &before, &now) } else { live.clone() };
-            lines(&mut trial, who).extend(told);
+        for side in [Side::Ours, Side::Theirs] {
+            let relists = terms == Terms::Cut && rng.random_range(0..3) > 0;
+            let events = if relists { relist(side, &before, &now) } else { live.clone() };
+            lines(&mut trial, side).extend(events);
         }
     }
     trial.listed = now.into_values().collect();
@@ -329,21 +330,21 @@ fn trial(seed: u64) -> Trial {
 }
 
 /// The events of a relist, given the objects known before and those listed.
-fn relist(who: Who, before: &BTreeMap<String, State>, now: &BTreeMap<String, State>) -> Vec<Line> {
+fn relist(side: Side, before: &BTreeMap<String, State>, now: &BTreeMap<String, State>) -> Vec<Line> {
     let (mut deleted, mut rest) = (Vec::new(), Vec::new());
     for old in before.values() {
         let object = old.clone();
-        match (now.get(&old.key), who) {
+        match (now.get(&old.key), side) {
             (None, _) => deleted.push(Line::Deleted { object, missed: true }),
-            (Some(new), Who::Ours) if new.uid != old.uid => deleted.push(Line::Deleted { object, missed: true }),
-            (Some(new), Who::Ours) if new == old => {}
+            (Some(new), Side::Ours) if new.uid != old.uid => deleted.push(Line::Deleted { object, missed: true }),
+            (Some(new), Side::Ours) if new == old => {}
             (Some(new), _) => rest.push(Line::Updated { old: object, object: new.clone() }),
         }
     }
     for new in now.values() {
-        match (before.get(&new.key), who) {
+        match (before.get(&new.key), side) {
             (None, _) => rest.push(added(new)),
-            (Some(old), Who::Ours) if new.uid != old.uid => rest.push(added(new)),
+            (Some(old), Side::Ours) if new.uid != old.uid => rest.push(added(new)),
             _ => {}
         }
     }

@@ -35,7 +35,7 @@ fn measure() -> Result<(), Box<dyn std::error::Error>> {
     let options = Options::parse(&root)?;
     let plan = Plan::new(&options);
     let workshop = Workshop::open(&root, &plan)?;
-    let machine = Machine::look(&root);
+    let machine = Machine::detect(&root);
     let mut runs = Vec::new();
     for rep in 0..plan.reps() {
         for job in plan.jobs.iter().filter(|job| rep < job.reps) {

@@ -11,7 +11,7 @@ use rig::control::Counters;
 use rig::corpus::BASE_VERSION;
 use rig::process::now_nanos;
 
-use crate::history::{History, News, What};
+use crate::history::{History, LogRead, What};
 use crate::http::{Connection, Request};
 use crate::wire::{CHUNK, ListMeta, Wire};
 
@@ -131,7 +131,7 @@ impl Answers {
         }
         loop {
             match self.history.after(version, 32, end.saturating_duration_since(Instant::now())) {
-                News::Changes(changes) => {
+                LogRead::Changes(changes) => {
                     let now = now_nanos();
                     for (what, at) in changes {
                         wire.event(&mut buffer, what, at);
@@ -141,12 +141,12 @@ impl Answers {
                     self.send(&mut buffer, gzip, out)?;
                     self.count(out);
                 }
-                News::Expired => {
+                LogRead::Expired => {
                     wire.expired(&mut buffer);
                     self.send(&mut buffer, gzip, out)?;
                     return out.end();
                 }
-                News::Nothing => return out.end(),
+                LogRead::Nothing => return out.end(),
             }
         }
     }

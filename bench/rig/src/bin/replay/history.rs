@@ -43,7 +43,7 @@ struct Inner {
 }
 
 /// The result of reading the log.
-pub enum News {
+pub enum LogRead {
     Changes(Vec<Change>),
     Expired,
     Nothing,
@@ -76,20 +76,20 @@ impl History {
     }
 
     /// The changes after a resource version, up to `most`; waits if there are none.
-    pub fn after(&self, version: u64, most: usize, patience: Duration) -> News {
-        let deadline = Instant::now() + patience;
+    pub fn after(&self, version: u64, most: usize, wait: Duration) -> LogRead {
+        let deadline = Instant::now() + wait;
         let mut inner = self.inner.lock();
         loop {
             if version < inner.oldest {
-                return News::Expired;
+                return LogRead::Expired;
             }
             let from = inner.log.partition_point(|(_, at)| at.version <= version);
             if from < inner.log.len() {
                 let to = inner.log.len().min(from + most);
-                return News::Changes(inner.log[from..to].to_vec());
+                return LogRead::Changes(inner.log[from..to].to_vec());
             }
             if self.changed.wait_until(&mut inner, deadline).timed_out() {
-                return News::Nothing;
+                return LogRead::Nothing;
             }
         }
     }

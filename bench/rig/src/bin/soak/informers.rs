@@ -32,7 +32,7 @@ pub struct Watched {
 
 /// The result of comparing a cache with the server.
 #[derive(Debug, Default)]
-pub struct Look {
+pub struct Comparison {
     /// Objects that the cache should contain but does not.
     pub missing: Vec<String>,
     /// Objects in the cache that no longer exist on the server: their deletion may be in transit.
@@ -45,7 +45,7 @@ pub struct Tally(Arc<Mutex<HashMap<&'static str, Counters>>>);
 
 /// The sum of the counters.
 #[derive(Debug, Clone, Copy, Default)]
-pub struct Deeds {
+pub struct Totals {
     /// Relists for any reason.
     pub relists: u64,
     /// Opened watches.
@@ -68,8 +68,8 @@ impl Metrics for Named {
 
 impl Tally {
     /// The sum of the counters.
-    pub fn deeds(&self) -> Deeds {
-        self.0.lock().values().fold(Deeds::default(), |all, one| {
+    pub fn totals(&self) -> Totals {
+        self.0.lock().values().fold(Totals::default(), |all, one| {
             let again = one.relists;
             let relists = again.expired
                 + again.too_large
@@ -78,7 +78,7 @@ impl Tally {
                 + again.refused
                 + again.short_watches
                 + again.undecodable;
-            Deeds {
+            Totals {
                 relists: all.relists + relists,
                 watches: all.watches + one.watches + one.streaming_lists,
                 stalls: all.stalls + one.stalls,
@@ -97,9 +97,9 @@ pub fn resource(group: &str, kind: &str, plural: &str) -> ApiResource {
 
 /// Starts all informers.
 pub fn start(client: &Client, tally: &Tally, namespaces: &[String]) -> Vec<Watched> {
-    let build = |name: &'static str, resource: ApiResource, dress: fn(Builder) -> Builder| {
+    let build = |name: &'static str, resource: ApiResource, configure: fn(Builder) -> Builder| {
         let builder = Informer::<Value>::builder_for(client.clone(), resource).reflector(settings());
-        let informer = dress(builder).metrics(Named(name, tally.clone())).build();
+        let informer = configure(builder).metrics(Named(name, tally.clone())).build();
         Watched { name, informer, is_rescoped: false, namespaces: Mutex::default(), drops_managed_fields: false }
     };
     let pods = || resource("", "Pod", "pods");
@@ -169,7 +169,7 @@ impl Watched {
     }
 
     /// Compares the cache with the server, as far as that is possible while both change.
-    pub async fn look(&self, host: &Host) -> Result<Look, Error> {
+    pub async fn compare(&self, host: &Host) -> Result<Comparison, Error> {
         let truth = self.truth(host).await?;
         let newest = truth.values().copied().max().unwrap_or(0);
         self.informer.wait_for(Version::from(newest)).await?;
@@ -187,7 +187,7 @@ impl Watched {
             missing.retain(|key, version| later.get(key) == Some(version));
         }
         let gone = cached.iter().filter(|(key, version)| !truth.contains_key(*key) && **version <= newest);
-        Ok(Look {
+        Ok(Comparison {
             gone: gone.map(|(key, version)| (key.clone(), *version)).collect(),
             missing: missing
                 .into_iter()

@@ -11,6 +11,7 @@ use std::process::ExitCode;
 use self::options::Options;
 
 mod cluster;
+mod fault_injection;
 mod handlers;
 mod host;
 mod informers;
@@ -19,7 +20,6 @@ mod options;
 mod page;
 mod record;
 mod run;
-mod trouble;
 
 fn main() -> ExitCode {
     let words: Vec<String> = std::env::args().skip(1).collect();

@@ -11,7 +11,7 @@ pub struct Options {
     /// Interval of lines in the report.
     pub every: Duration,
     /// Interval of faults.
-    pub trouble: Duration,
+    pub fault_interval: Duration,
     /// Pods in the cluster.
     pub pods: u64,
     /// Writes per second.
@@ -37,7 +37,7 @@ impl Options {
         let mut options = Self {
             time: Duration::from_secs(3_600),
             every: Duration::ZERO,
-            trouble: Duration::from_secs(12),
+            fault_interval: Duration::from_secs(12),
             pods: 1_000,
             rate: 80.0,
             reads: 10.0,
@@ -52,7 +52,7 @@ impl Options {
             match word.as_str() {
                 "--for" => options.time = duration(&value()?)?,
                 "--every" => options.every = duration(&value()?)?,
-                "--trouble" => options.trouble = duration(&value()?)?,
+                "--fault-every" => options.fault_interval = duration(&value()?)?,
                 "--pods" => options.pods = number(&value()?)?,
                 "--rate" => options.rate = number(&value()?)?,
                 "--reads" => options.reads = number(&value()?)?,

@@ -43,19 +43,19 @@ fn page(out: &mut String, options: &Options, machine: &Machine, soaked: &Soaked)
         loads().fold(0.0, f64::max),
         options.note
     )?;
-    let troubles = &soaked.troubles;
+    let faults = &soaked.faults;
     writeln!(
         out,
-        "{:.0} minutes beside a pretended cluster of {} pods with {} writes a second, which is another process. Its connections were cut {} times, \
-         {} times with all versions expired, {} times so that requests or watches failed, were torn, stalled or told twice. {} watches \
-         were found to be stalled. {} handlers came and went, {} informers too, caches were compared with the server {} times on the way, and a \
-         controller reconciled {} times. What is what is in [the rig's page](../README.md).\n\n![over time](soak.svg)\n",
+        "{:.0} minutes against a simulated cluster of {} pods with {} writes per second, in another process. Its connections were cut {} times, \
+         {} times with all versions expired, {} times with requests or watches that failed, were torn, stalled or sent events twice. {} watches \
+         were detected as stalled. {} handlers and {} informers were added and removed, caches were compared with the server {} times during the run, and a \
+         controller reconciled {} times. The figures are explained in [the rig's page](../README.md).\n\n![over time](soak.svg)\n",
         options.time.as_secs_f64() / 60.0,
         options.pods,
         options.rate,
-        number(&troubles.cuts),
-        number(&troubles.expiries),
-        number(&troubles.failures),
+        number(&faults.cuts),
+        number(&faults.expiries),
+        number(&faults.failures),
         soaked.stalls,
         soaked.lines.last().map_or(0, |line| line.handlers),
         soaked.visits,
@@ -69,12 +69,12 @@ fn page(out: &mut String, options: &Options, machine: &Machine, soaked: &Soaked)
     }
     writeln!(
         out,
-        "\n## Line by line\n\nBytes are means of the interval, tasks and connections what they mostly were, counts are from the beginning. \
-         The lag is from a write to the handler's call: its median, and the most, in which outages are.\n"
+        "\n## Line by line\n\nBytes are means of the interval, tasks and connections are modes, counts are totals since the start. \
+         The lag is from a write to the handler's call: the median and the maximum, which includes outages.\n"
     )?;
     writeln!(
         out,
-        "| minute | RSS | heap | objects | writes | events heard | lag | most | tasks | connections | handlers gone | relists | watches | requests | errors | CPU | server's CPU | server's RSS |"
+        "| minute | RSS | heap | objects | writes | events delivered | lag | max lag | tasks | connections | handlers removed | relists | watches | requests | errors | CPU | server's CPU | server's RSS |"
     )?;
     writeln!(out, "|{}", "---|".repeat(18))?;
     for line in &soaked.lines {
@@ -120,9 +120,9 @@ pub fn draw(soaked: &Soaked) -> String {
             vec![line("tasks", |line| line.tasks), line("connections", |line| line.connections)],
         ),
         chart("ms from a write to a handler, median", vec![line("lag", |line| line.lag_median)]),
-        chart("events heard, thousands", vec![line("events", |line| line.events as f64 / 1e3)]),
+        chart("events delivered, thousands", vec![line("events", |line| line.events as f64 / 1e3)]),
         chart(
-            "relists and handlers gone",
+            "relists and handlers removed",
             vec![line("relists", |line| line.relists as f64), line("handlers", |line| line.handlers as f64)],
         ),
     ])

@@ -94,7 +94,7 @@ impl Recorder {
         thread::spawn(move || {
             while !stopped.load(Ordering::Relaxed) {
                 let at = began.elapsed().as_secs_f64();
-                let now = look(&runtime);
+                let now = sample(&runtime);
                 let (connections, objects) = (now.connections - others, objects() as f64);
                 into.lock().push(Sample { at, connections, objects, ..now });
                 thread::sleep(EVERY);
@@ -118,7 +118,7 @@ impl Recorder {
 }
 
 /// Takes a sample.
-pub fn look(runtime: &Handle) -> Sample {
+pub fn sample(runtime: &Handle) -> Sample {
     let stats = ALLOCATOR.stats();
     Sample {
         at: 0.0,

@@ -22,6 +22,7 @@ use tokio::time::{Instant, interval, sleep, sleep_until, timeout, timeout_at};
 
 use crate::Error;
 use crate::cluster::{PROBE, WRITTEN};
+use crate::fault_injection::FaultCounters;
 use crate::handlers::{Delivery, Handler};
 use crate::host::{Host, HostFigures};
 use crate::informers::{self, Tally, Watched};
@@ -29,7 +30,6 @@ use crate::judge::{self, Check};
 use crate::options::Options;
 use crate::page;
 use crate::record::{self, Line, Recorder};
-use crate::trouble::Troubles;
 
 /// Interval at which a handler is replaced.
 const ROTATION: Duration = Duration::from_secs(2);
@@ -40,12 +40,12 @@ const VISIT: Duration = Duration::from_secs(20);
 /// Interval of comparisons between caches and server; shorter in short runs.
 const CHECK: Duration = Duration::from_secs(30);
 /// Maximum time until all changes must have arrived, despite any faults.
-const PATIENCE: Duration = Duration::from_secs(90);
+const DELIVERY_TIMEOUT: Duration = Duration::from_secs(90);
 
 /// Runs the soak test, evaluates it and writes the report.
 pub fn run(options: &Options) -> Result<ExitCode, Error> {
     let root = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../..");
-    let machine = Machine::look(&root);
+    let machine = Machine::detect(&root);
     let runtime = Runtime::new()?;
     let soaked = runtime.block_on(soak(options))?;
     fs::create_dir_all(&options.out)?;
@@ -70,7 +70,7 @@ pub fn run(options: &Options) -> Result<ExitCode, Error> {
 pub struct Soaked {
     pub lines: Vec<Line>,
     pub checks: Vec<Check>,
-    pub troubles: Troubles,
+    pub faults: FaultCounters,
     pub stalls: u64,
     pub visits: u64,
     pub comparisons: u64,
@@ -105,13 +105,13 @@ async fn soak(options: &Options) -> Result<Soaked, Error> {
     let (host, url) = Host::start(options)?;
     let runtime = Handle::current();
     // The runtime may have sockets for signals.
-    let at_first = record::look(&runtime);
+    let at_first = record::sample(&runtime);
     let client = kube_informer::client(Config::new(url.parse()?))?;
-    let (tally, counts, troubles) = (Tally::default(), Counts::default(), Troubles::default());
+    let (tally, counts, faults) = (Tally::default(), Counts::default(), FaultCounters::default());
     let namespaces = namespaces(&host).await?;
     let watched: Arc<Vec<Watched>> = Arc::new(informers::start(&client, &tally, &namespaces[0]));
     for one in watched.iter() {
-        timeout(PATIENCE, one.informer.synced()).await.map_err(|_| format!("{} is not synced", one.name))??;
+        timeout(DELIVERY_TIMEOUT, one.informer.synced()).await.map_err(|_| format!("{} is not synced", one.name))??;
     }
     let staying: Vec<(usize, Handler)> = (0..watched.len())
         .flat_map(|at| [(at, Delivery::Every), (at, Delivery::Latest)])
@@ -133,7 +133,7 @@ async fn soak(options: &Options) -> Result<Soaked, Error> {
     let all = Arc::clone(&watched);
     let objects = move || all.iter().map(|one| one.informer.lister().len()).sum();
     let recorder = Recorder::start(runtime.clone(), at_first.connections, objects, options.time);
-    let trouble = tokio::spawn(troubles.clone().make(host.clone(), options.trouble, until));
+    let injecting = tokio::spawn(faults.clone().inject(host.clone(), options.fault_interval, until));
     let rotating = tokio::spawn(rotate(Arc::clone(&watched), counts.clone(), until));
     let chores = vec![
         tokio::spawn(remove(Arc::clone(&watched), namespaces, until)),
@@ -155,7 +155,7 @@ async fn soak(options: &Options) -> Result<Soaked, Error> {
     // Sampling stops before anything is shut down, which is not part of the steady state.
     let samples = recorder.stop();
     let mut checks = judge::steady(&samples);
-    trouble.await??;
+    injecting.await??;
     for chore in chores {
         chore.await?;
     }
@@ -164,8 +164,8 @@ async fn soak(options: &Options) -> Result<Soaked, Error> {
 
     let handlers: Vec<(usize, Handler)> = staying.into_iter().chain(moving).collect();
     checks.extend(nothing_lost(&watched, &handlers, &queue, &client, &counts).await);
-    let deeds = tally.deeds();
-    checks.push(disturbed(&troubles, deeds.relists, &counts));
+    let totals = tally.totals();
+    checks.push(disturbed(&faults, totals.relists, &counts));
     let (visits, comparisons) = (counts.visits.load(Ordering::Relaxed), counts.comparisons.load(Ordering::Relaxed));
     let reconciled = counts.reconciled.load(Ordering::Relaxed);
 
@@ -179,7 +179,7 @@ async fn soak(options: &Options) -> Result<Soaked, Error> {
     }
     drop((watched, client));
     checks.push(nothing_left(&runtime, at_first.connections).await);
-    Ok(Soaked { lines, checks, troubles, stalls: deeds.stalls, visits, comparisons, reconciled })
+    Ok(Soaked { lines, checks, faults, stalls: totals.stalls, visits, comparisons, reconciled })
 }
 
 /// Two overlapping sets of namespaces.
@@ -295,9 +295,9 @@ async fn visit(client: Client, counts: Counts, until: Instant) {
         }
         let replica_sets = informers::resource("apps", "ReplicaSet", "replicasets");
         let informer = Informer::<Value>::builder_for(client.clone(), replica_sets).build();
-        let heard = informer.on_event(|_| ());
+        let handler = informer.on_event(|_| ());
         informer.start();
-        match timeout(PATIENCE, heard.synced()).await {
+        match timeout(DELIVERY_TIMEOUT, handler.synced()).await {
             Ok(Ok(())) => drop(counts.visits.fetch_add(1, Ordering::Relaxed)),
             other => counts.note(format!("a visiting informer was not synced: {other:?}")),
         }
@@ -333,23 +333,26 @@ async fn agrees(one: &Watched, host: &Host) -> Result<(), String> {
     let start = Instant::now();
     let mut before: Option<HashMap<String, u64>> = None;
     loop {
-        let look = timeout(PATIENCE, one.look(host)).await;
-        let look =
-            look.map_err(|_| format!("it waited {PATIENCE:?} for a version"))?.map_err(|error| error.to_string())?;
-        let late = start.elapsed() > PATIENCE;
-        if let Some(missing) = look.missing.first().filter(|_| late || !one.moves()) {
-            return Err(format!("{missing}, and {} others", look.missing.len() - 1));
+        let comparison = timeout(DELIVERY_TIMEOUT, one.compare(host)).await;
+        let comparison = comparison
+            .map_err(|_| format!("it waited {DELIVERY_TIMEOUT:?} for a version"))?
+            .map_err(|error| error.to_string())?;
+        let late = start.elapsed() > DELIVERY_TIMEOUT;
+        if let Some(missing) = comparison.missing.first().filter(|_| late || !one.moves()) {
+            return Err(format!("{missing}, and {} others", comparison.missing.len() - 1));
         }
         let still: HashMap<String, u64> = match before {
-            Some(before) => look.gone.into_iter().filter(|(key, version)| before.get(key) == Some(version)).collect(),
-            None => look.gone,
+            Some(before) => {
+                comparison.gone.into_iter().filter(|(key, version)| before.get(key) == Some(version)).collect()
+            }
+            None => comparison.gone,
         };
-        if still.is_empty() && look.missing.is_empty() {
+        if still.is_empty() && comparison.missing.is_empty() {
             return Ok(());
         }
         if let Some((key, version)) = still.iter().next().filter(|_| late) {
             return Err(format!(
-                "for {PATIENCE:?} {key} of {version} is cached and gone, and {} others",
+                "for {DELIVERY_TIMEOUT:?} {key} of {version} is cached and gone, and {} others",
                 still.len() - 1
             ));
         }
@@ -389,9 +392,9 @@ async fn nothing_lost(
     client: &Client,
     counts: &Counts,
 ) -> Vec<Check> {
-    let deadline = Instant::now() + PATIENCE;
+    let deadline = Instant::now() + DELIVERY_TIMEOUT;
     let mut checks = Vec::new();
-    let (mut objects, mut believing) = (0, 0);
+    let (mut objects, mut agreeing) = (0, 0);
     let mut lost = None;
     for (at, one) in watched.iter().enumerate() {
         let equal = loop {
@@ -415,7 +418,7 @@ async fn nothing_lost(
                 sleep(Duration::from_millis(50)).await;
             };
             match agrees {
-                Ok(()) => believing += 1,
+                Ok(()) => agreeing += 1,
                 Err(wrong) => counts.note(format!("{}: {wrong}", one.name)),
             }
             handler.error().into_iter().for_each(|error| counts.note(error));
@@ -431,7 +434,7 @@ async fn nothing_lost(
     checks.push(Check::new("a controller on the work queue", "has seen the last state of every pod", found));
     let wrong = counts.wrong.lock();
     let found = format!(
-        "{believing} handlers at the end, {} that went, {} comparisons on the way",
+        "{agreeing} handlers at the end, {} that went, {} comparisons on the way",
         counts.handlers.load(Ordering::Relaxed),
         counts.comparisons.load(Ordering::Relaxed)
     );
@@ -441,9 +444,9 @@ async fn nothing_lost(
 }
 
 /// Checks that faults occurred; otherwise the run is meaningless.
-fn disturbed(troubles: &Troubles, relists: u64, counts: &Counts) -> Check {
+fn disturbed(faults: &FaultCounters, relists: u64, counts: &Counts) -> Check {
     let number = |of: &AtomicU64| of.load(Ordering::Relaxed);
-    let (cuts, expiries, handlers) = (number(&troubles.cuts), number(&troubles.expiries), number(&counts.handlers));
+    let (cuts, expiries, handlers) = (number(&faults.cuts), number(&faults.expiries), number(&counts.handlers));
     let found = format!("{cuts} cuts, {expiries} expiries, {relists} relists, {handlers} handlers");
     let enough = cuts > 0 && expiries > 0 && relists > 0 && handlers > 0;
     Check::new(
@@ -457,7 +460,7 @@ fn disturbed(troubles: &Troubles, relists: u64, counts: &Counts) -> Check {
 async fn nothing_left(runtime: &Handle, at_first: f64) -> Check {
     let deadline = Instant::now() + Duration::from_secs(10);
     let found = loop {
-        let now = record::look(runtime);
+        let now = record::sample(runtime);
         let connections = now.connections - at_first;
         let found = format!("{} tasks, {connections} connections", now.tasks);
         if now.tasks == 0.0 && connections == 0.0 {
@@ -490,7 +493,7 @@ fn at_work(
     let (lag_median, lag_most) =
         (lags.get(lags.len() / 2).copied().unwrap_or(f64::NAN), lags.last().copied().unwrap_or(f64::NAN));
     lags.clear();
-    let deeds = tally.deeds();
+    let totals = tally.totals();
     Line {
         at: 0.0,
         resident: mean(|sample| sample.resident),
@@ -503,10 +506,10 @@ fn at_work(
         tasks,
         connections,
         handlers: counts.handlers.load(Ordering::Relaxed),
-        relists: deeds.relists,
-        watches: deeds.watches,
+        relists: totals.relists,
+        watches: totals.watches,
         requests: to.2.requests,
-        errors: deeds.errors,
+        errors: totals.errors,
         cpu: (to.1 - from.1).as_secs_f64() / span,
         host_cpu: (to.2.cpu - from.2.cpu) / span,
         host_resident: to.2.resident,

@@ -130,7 +130,7 @@ proptest! {
     }
 
     #[test]
-    fn nobody_loses_a_field_to_somebody_else(steps in proptest::collection::vec((0..3_usize, config()), 1..6)) {
+    fn no_manager_loses_a_field_to_another(steps in proptest::collection::vec((0..3_usize, config()), 1..6)) {
         let mut live = applied("mine", None, &unrelated(), Conflicts::Refused).unwrap();
         for (who, config) in steps {
             let manager = ["m1", "m2", "m3"][who];
@@ -145,7 +145,7 @@ proptest! {
     }
 
     #[test]
-    fn what_somebody_applied_stays_until_they_or_force_say_otherwise(
+    fn an_applied_field_stays_until_its_manager_or_force_changes_it(
         steps in proptest::collection::vec((0..3_usize, config()), 1..8),
     ) {
         let mut live: Option<Value> = None;
@@ -163,7 +163,7 @@ proptest! {
     }
 
     #[test]
-    fn somebody_else_may_come_at_any_time(first in config(), second in config(), at in 0..3_usize) {
+    fn another_manager_may_come_at_any_time(first in config(), second in config(), at in 0..3_usize) {
         // The same two steps, with an apply of unrelated fields before, between or after them.
         let mut live: Option<Value> = None;
         for step in 0..3 {
@@ -181,7 +181,7 @@ proptest! {
     }
 
     #[test]
-    fn whoever_takes_everything_back_leaves_nothing_behind(config in config()) {
+    fn a_manager_that_applies_nothing_owns_nothing(config in config()) {
         let before = applied("mine", None, &unrelated(), Conflicts::Refused).unwrap();
         let during = applied("m1", Some(&before), &config, Conflicts::Refused).unwrap();
         let nothing = json!({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "p"}});

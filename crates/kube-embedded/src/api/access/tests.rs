@@ -34,7 +34,7 @@ fn a_known_token_makes_its_user_authenticated_and_no_token_anonymous() {
 }
 
 #[test]
-fn an_open_server_asks_nobody() {
+fn an_open_server_allows_every_request() {
     let admin = Access::open().authenticate(Some("Bearer whatever")).unwrap();
     assert_eq!(admin.name(), "system:admin");
     assert!(may(&Access::open(), &admin, Action::on("", "secrets").verb(Verb::DeleteCollection)));
@@ -74,7 +74,7 @@ fn a_refused_path_has_empty_details() {
 }
 
 #[test]
-fn a_closed_server_tells_anybody_its_health_and_the_authenticated_what_it_serves() {
+fn a_closed_server_serves_health_to_everyone_and_discovery_to_authenticated_users() {
     let access = Access::closed().token("t", User::new("alice"));
     let (alice, anonymous) = (access.authenticate(Some("Bearer t")).unwrap(), access.authenticate(None).unwrap());
     for path in ["/version", "/healthz", "/livez", "/readyz"] {

@@ -98,7 +98,7 @@ mod tests {
 
     proptest::proptest! {
         #[test]
-        fn what_is_told_is_read(nanos: i64) {
+        fn what_is_printed_is_parsed(nanos: i64) {
             assert_eq!(read(&format(nanos)), Some(nanos));
         }
 

@@ -116,12 +116,12 @@ fn every_field_of_every_kind_is_written_as_go_writes_it() {
 /// Regenerates `tests/filled.txt`, together with the program in `data/types`:
 ///
 /// ```text
-/// cargo test -p kube-embedded --lib tells_what_is_filled -- --ignored --nocapture | grep -P '^[^ ]*/v' \
+/// cargo test -p kube-embedded --lib prints_what_is_filled -- --ignored --nocapture | grep -P '^[^ ]*/v' \
 ///     | (cd crates/kube-embedded/data/types && go run -mod=mod . messages) > crates/kube-embedded/src/encoding/protobuf/tests/filled.txt
 /// ```
 #[test]
 #[ignore = "prints what another program reads"]
-fn tells_what_is_filled() {
+fn prints_what_is_filled() {
     println!();
     for (name, object) in filled_objects() {
         println!("{name}\t{}", String::from_utf8(crate::encoding::json::encode_sorted(&object)).unwrap());

@@ -69,7 +69,7 @@ fn a_terminating_definition_serves_no_creates() {
 }
 
 #[test]
-fn names_that_do_not_fit_are_told_in_the_servers_words() {
+fn names_that_do_not_fit_are_reported_in_the_servers_words() {
     assert_eq!(
         causes(|crd| crd["metadata"]["name"] = json!("bars.ex.io")),
         [r#"FieldValueInvalid metadata.name: Invalid value: "bars.ex.io": must be spec.names.plural+"."+spec.group"#]

@@ -20,7 +20,7 @@ fn problem(plural: &str, mut object: Value) -> String {
 }
 
 #[test]
-fn unknown_fields_go_and_are_told_by_their_path() {
+fn unknown_fields_are_removed_and_reported_by_their_path() {
     let pod = json!({
         "bogus": 1,
         "metadata": {"foo": {}, "labels": {"any": "key"}},
@@ -43,7 +43,7 @@ fn unknown_fields_go_and_are_told_by_their_path() {
 }
 
 #[test]
-fn a_value_of_the_wrong_type_is_told_as_go_tells_it() {
+fn a_value_of_the_wrong_type_is_reported_as_go_reports_it() {
     let cases = [
         (json!({"metadata": {"name": 5}}), "number into Go struct field ObjectMeta.metadata.name of type string"),
         (

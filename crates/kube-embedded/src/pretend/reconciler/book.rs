@@ -25,7 +25,7 @@ impl Book<'_> {
     }
 
     /// Writes an event about an object.
-    pub(super) fn tell(
+    pub(super) fn record(
         &mut self,
         kind: &'static str,
         api_version: &'static str,

@@ -224,7 +224,7 @@ impl<'v> Rollout<'v> {
     fn write_scaled_event(&self, set: &str, from: u64, to: u64, book: &mut Book<'_>) {
         let way = if to > from { "up" } else { "down" };
         let message = format!("Scaled {way} replica set {set} from {from} to {to}");
-        book.tell("Deployment", "apps/v1", self.deployment, "ScalingReplicaSet", message, COMPONENT);
+        book.record("Deployment", "apps/v1", self.deployment, "ScalingReplicaSet", message, COMPONENT);
     }
 
     /// Deletes old replica sets without pods beyond the revision history limit.

@@ -75,7 +75,7 @@ pub(super) fn bind(pod: &Value, node: &Node, book: &mut Book<'_>) {
     let conditions = conditions(pod, &[("PodScheduled", true)], &book.time);
     book.write(SCHEDULER, Verb::PatchStatus(which, json!({"status": {"conditions": conditions}})));
     let message = format!("Successfully assigned {}/{} to {}", text(pod, "/metadata/namespace"), name(pod), node.name);
-    book.tell("Pod", "v1", pod, "Scheduled", message, "default-scheduler");
+    book.record("Pod", "v1", pod, "Scheduled", message, "default-scheduler");
 }
 
 /// Reports once that no node is available for a pod.
@@ -92,7 +92,7 @@ pub(super) fn leave_unbound(pod: &Value, nodes: u64, book: &mut Book<'_>) {
     });
     let patch = json!({"status": {"phase": "Pending", "conditions": [scheduled]}});
     book.write(SCHEDULER, Verb::PatchStatus(target("v1", "Pod", pod), patch));
-    book.tell("Pod", "v1", pod, "FailedScheduling", message, "default-scheduler");
+    book.record("Pod", "v1", pod, "FailedScheduling", message, "default-scheduler");
 }
 
 /// Performs an action of the kubelet. `ip` is the pod's address if it gets one now.
@@ -103,19 +103,19 @@ pub(super) fn live(pod: &Value, next: PodStep, host: &str, ip: &str, book: &mut 
     let status = match next {
         PodStep::Bind => return,
         PodStep::Create => {
-            book.tell("Pod", "v1", pod, "Pulling", format!("Pulling image \"{image}\""), KUBELET);
+            book.record("Pod", "v1", pod, "Pulling", format!("Pulling image \"{image}\""), KUBELET);
             created(pod, host, book)
         }
         PodStep::Start => {
-            book.tell("Pod", "v1", pod, "Pulled", format!("Successfully pulled image \"{image}\""), KUBELET);
-            book.tell("Pod", "v1", pod, "Started", format!("Container started: {main}"), KUBELET);
+            book.record("Pod", "v1", pod, "Pulled", format!("Successfully pulled image \"{image}\""), KUBELET);
+            book.record("Pod", "v1", pod, "Started", format!("Container started: {main}"), KUBELET);
             running(pod, Readiness::Unready, host, ip, book)
         }
         PodStep::Settle => running(pod, Readiness::Ready, host, ip, book),
         PodStep::Finish => finished(pod, book),
         PodStep::End => {
             if !text(pod, "/spec/nodeName").is_empty() && !is_over(pod) {
-                book.tell("Pod", "v1", pod, "Killing", format!("Stopping container {main}"), KUBELET);
+                book.record("Pod", "v1", pod, "Killing", format!("Stopping container {main}"), KUBELET);
             }
             return book.write(KUBELET, Verb::Remove(which));
         }

@@ -22,14 +22,14 @@ pub(super) fn reconcile(set: &Value, pods: &[Value], book: &mut Book<'_>) {
         let pod = pod_of(set, &book.suffix());
         let message = format!("Created pod: {}", name(&pod));
         book.write(MANAGER, Verb::Create(pod));
-        book.tell("ReplicaSet", "apps/v1", set, "SuccessfulCreate", message, COMPONENT);
+        book.record("ReplicaSet", "apps/v1", set, "SuccessfulCreate", message, COMPONENT);
     }
     let mut surplus = active.clone();
     surplus.sort_by_key(|pod| std::cmp::Reverse(deletion_order(pod)));
     for pod in surplus.into_iter().take(active.len().saturating_sub(wanted).min(BURST)) {
         book.write(MANAGER, Verb::Delete(target("v1", "Pod", pod)));
         let message = format!("Deleted pod: {}", name(pod));
-        book.tell("ReplicaSet", "apps/v1", set, "SuccessfulDelete", message, COMPONENT);
+        book.record("ReplicaSet", "apps/v1", set, "SuccessfulDelete", message, COMPONENT);
     }
     let ready = active.iter().filter(|pod| is_ready(pod)).count() as u64;
     let status = json!({

@@ -123,7 +123,8 @@ impl ApiListWatch {
         }
     }
 
-    /// All objects of the resource of a type; only their metadata for [`MetadataOnly`](crate::MetadataOnly).
+    /// All objects of the resource of a type; only their metadata for
+    /// [`MetadataOnly`](crate::MetadataOnly).
     #[must_use]
     pub fn of<K: Kind>(client: Client) -> Self {
         let source = Self::new(client, K::resource());

@@ -91,7 +91,7 @@ mod tests {
     }
 
     #[test]
-    fn the_servers_own_status_is_told() {
+    fn the_servers_own_status_is_reported() {
         let error =
             error(403, &[], br#"{"kind":"Status","message":"pods is forbidden","reason":"Forbidden","code":403}"#);
         assert!(error.is_forbidden());
@@ -112,7 +112,7 @@ mod tests {
     }
 
     #[test]
-    fn plain_words_are_told_and_pages_are_not() {
+    fn plain_text_is_reported_and_pages_are_not() {
         let plain = error(
             429,
             &[("content-type", "text/plain; charset=utf-8")],
@@ -130,7 +130,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_of_an_object_is_told() {
+    fn nothing_of_an_object_is_in_the_message() {
         for headers in [&[("content-type", "application/json")][..], &[], &[("content-type", "application/yaml")]] {
             let error = error(500, headers, br#"{"kind":"Secret","data":{"password":"aHVudGVyMg=="}}"#);
             assert!(!format!("{error} {error:?}").contains("aHVudGVyMg"), "{error}");

@@ -64,7 +64,7 @@ impl Default for Backlog {
 /// ```
 /// use kube_informer::pipeline::{Backlog, Overflow};
 ///
-/// // Up to 100 events are queued. A slower handler receives the difference, marked as after a relist.
+/// // Up to 100 events are queued. A slower handler receives the difference, as after a relist.
 /// let backlog = Backlog::Every { limit: 100, overflow: Overflow::Replay };
 /// assert_ne!(backlog, Backlog::default());
 /// ```

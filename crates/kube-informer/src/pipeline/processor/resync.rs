@@ -116,7 +116,7 @@ mod tests {
     }
 
     #[test]
-    fn an_informer_without_resync_gives_none_to_anybody() {
+    fn an_informer_without_resync_gives_none_to_any_handler() {
         let mut check = CheckPeriod::new(None);
         assert_eq!(check.admit(ResyncChoice::Every(secs(5))), None);
         assert_eq!(CheckPeriod::new(Some(Duration::ZERO)).admit(ResyncChoice::AsInformer), None);

@@ -153,7 +153,7 @@ fn word(action: &Action) -> String {
             Delta::RelistEnded { version, .. } => format!("ended @{version}"),
             Delta::RelistAbandoned(_) => "abandoned".to_owned(),
             Delta::Bookmark { version, .. } => format!("bookmark @{version}"),
-            other => panic!("not for a reflector to tell: {other:?}"),
+            other => panic!("not an event of a reflector: {other:?}"),
         },
     }
 }

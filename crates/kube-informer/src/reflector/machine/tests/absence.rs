@@ -78,7 +78,7 @@ fn without_a_definition_it_rests() {
 }
 
 #[test]
-fn when_a_definition_is_gone_so_is_everything_of_it_and_that_is_told_once() {
+fn when_a_definition_is_gone_so_are_its_objects_and_that_is_reported_once() {
     let mut bench = Bench::watching_from("10");
     bench.receive(Change::Added, "a", "11");
     bench.after(60.0).step(Input::Ended(Lane::Main));

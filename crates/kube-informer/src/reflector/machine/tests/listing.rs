@@ -355,7 +355,7 @@ fn progress_of_a_list_can_be_seen() {
 }
 
 #[test]
-fn what_a_broken_off_list_has_told_counts_when_the_next_one_is_older() {
+fn what_an_aborted_list_delivered_counts_when_the_next_one_is_older() {
     let mut bench = paging(None);
     bench.step(Input::Start);
     bench.step(Input::Item(object("a", "9")));

@@ -23,7 +23,7 @@ fn any_byte_puts_the_doubt_off() {
 }
 
 #[test]
-fn a_server_that_went_back_is_listed_at_once_and_that_is_told() {
+fn a_server_that_went_back_is_listed_at_once_and_that_is_reported() {
     let mut bench = doubted();
     assert_eq!(revision(&mut bench, "9"), ["close beside", "list latest by 500"]);
     bench.step(Input::Opened(Lane::Main));
@@ -90,7 +90,7 @@ fn a_bookmark_on_the_second_watch_proves_nothing() {
 }
 
 #[test]
-fn a_probe_that_fails_is_told_and_does_not_double_the_patience() {
+fn a_probe_that_fails_is_reported_and_does_not_double_the_interval() {
     let mut bench = doubted();
     bench.step(Input::Opened(Lane::Second));
     assert_eq!(bench.step(Input::Revision(Err(refused()))), ["report"]);
@@ -116,7 +116,7 @@ fn a_second_watch_that_ends_proves_nothing() {
 }
 
 #[test]
-fn opening_the_watch_anew_is_no_news() {
+fn opening_the_watch_again_is_not_progress() {
     let mut bench = Bench::watching_from("10");
     bench.after(40.0).step(Input::Ended(Lane::Main));
     bench.step(Input::Opened(Lane::Main));

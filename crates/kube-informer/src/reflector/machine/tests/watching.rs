@@ -1,7 +1,7 @@
 use super::*;
 
 #[test]
-fn a_watch_tells_changes_and_moves_the_version() {
+fn a_watch_delivers_changes_and_advances_the_version() {
     let mut bench = Bench::watching_from("10");
     assert_eq!(bench.receive(Change::Added, "a", "11"), ["changed a@11"]);
     assert_eq!(bench.receive(Change::Modified, "a", "12"), ["changed a@12"]);
@@ -242,7 +242,7 @@ fn a_frame_that_cannot_be_read_opens_the_watch_again_and_in_the_end_lists() {
 }
 
 #[test]
-fn news_in_between_forgives_a_frame_that_could_not_be_read() {
+fn an_event_in_between_resets_the_count_of_unreadable_frames() {
     let mut bench = Bench::watching_from("10");
     for version in 11..30 {
         bench.step(Input::BadFrame(Lane::Main, Broken::Byte));
@@ -273,7 +273,7 @@ fn watches_last_a_random_time_within_what_is_set() {
 }
 
 #[test]
-fn every_failure_is_told() {
+fn every_failure_is_reported() {
     let mut bench = Bench::watching_from("10");
     let mut reported = 0;
     for failure in [answered(410), answered(429), answered(500), refused(), cut(), answered(403)] {

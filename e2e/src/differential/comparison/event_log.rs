@@ -3,16 +3,16 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
-use super::{Brief, Differences, Resync, Terms, Trial, Who, Window};
+use super::{Brief, Differences, Resync, Side, Terms, Trial, Window};
 use crate::differential::transcript::{Line, State};
 
 /// The events of one informer in order, without those that contain nothing new.
 #[derive(Debug)]
-pub(super) struct Story<'a> {
-    who: Who,
+pub(super) struct EventLog<'a> {
+    side: Side,
     windows: &'a [Window],
-    told: Vec<Told>,
-    seen_to_go: Vec<State>,
+    events: Vec<LoggedEvent>,
+    observed_deletions: Vec<State>,
     /// The last state of each existing object.
     pub(super) last: BTreeMap<String, State>,
     /// The highest version received.
@@ -25,27 +25,27 @@ pub(super) struct Story<'a> {
 
 /// An event of an object.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Told {
+pub(super) struct LoggedEvent {
     window: usize,
-    pub(super) kind: Kind,
+    pub(super) kind: EventKind,
     pub(super) state: State,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Kind {
+pub(super) enum EventKind {
     Added,
     Updated,
     Deleted,
 }
 
-impl<'a> Story<'a> {
+impl<'a> EventLog<'a> {
     /// Reads a transcript, and records events that are inconsistent by themselves.
-    pub(super) fn read(who: Who, trial: &Trial, windows: &'a [Window], differences: &mut Differences) -> Self {
-        let mut story = Self {
-            who,
+    pub(super) fn read(side: Side, trial: &Trial, windows: &'a [Window], differences: &mut Differences) -> Self {
+        let mut log = Self {
+            side,
             windows,
-            told: Vec::new(),
-            seen_to_go: Vec::new(),
+            events: Vec::new(),
+            observed_deletions: Vec::new(),
             last: BTreeMap::new(),
             reached: 0,
             missed: 0,
@@ -53,12 +53,12 @@ impl<'a> Story<'a> {
             new_uids: 0,
             unchanged: 0,
         };
-        let mut note = |line: &Line, what: &str| differences.note(format!("{who} {what}: {line:?}"));
+        let mut note = |line: &Line, what: &str| differences.note(format!("{side} {what}: {line:?}"));
         let mut synced = false;
-        let mut told_again = BTreeSet::new();
-        let transcript = match who {
-            Who::Ours => &trial.ours,
-            Who::Theirs => &trial.theirs,
+        let mut resynced = BTreeSet::new();
+        let transcript = match side {
+            Side::Ours => &trial.ours,
+            Side::Theirs => &trial.theirs,
         };
         for line in &transcript.lines {
             let wrong = match line {
@@ -67,73 +67,73 @@ impl<'a> Story<'a> {
                     None
                 }
                 Line::Cache { .. } => None,
-                Line::Added { initial: true, .. } if synced => Some("is past its first list"),
+                Line::Added { initial: true, .. } if synced => Some("received an initial object after it was synced"),
                 Line::Added { object, .. } | Line::Updated { object, .. } if !is_written(trial, object) => {
-                    Some("told what nobody wrote")
+                    Some("received a state that was never written")
                 }
-                Line::Added { object, .. } => story.added(object),
-                Line::Updated { old, object } if old.uid != object.uid => story.new_uid(old, object),
+                Line::Added { object, .. } => log.added(object),
+                Line::Updated { old, object } if old.uid != object.uid => log.new_uid(old, object),
                 Line::Updated { old, object } if old.version == object.version => {
-                    if story.is_over() {
-                        told_again.insert(&object.key);
+                    if log.is_over() {
+                        resynced.insert(&object.key);
                     }
-                    story.unchanged(old, object, trial.resync)
+                    log.unchanged(old, object, trial.resync)
                 }
-                Line::Updated { old, object } => story.updated(old, object),
-                Line::Deleted { object, missed: true } => story.missed(object),
-                Line::Deleted { object, missed: false } => story.deleted(object),
+                Line::Updated { old, object } => log.updated(old, object),
+                Line::Deleted { object, missed: true } => log.missed(object),
+                Line::Deleted { object, missed: false } => log.deleted(object),
             };
             if let Some(what) = wrong {
                 note(line, what);
             }
         }
         if trial.resync == Resync::On {
-            for state in story.last.values().filter(|state| !told_again.contains(&state.key)) {
-                differences.note(format!("{who} has not told {} again after the last change", state.key));
+            for state in log.last.values().filter(|state| !resynced.contains(&state.key)) {
+                differences.note(format!("{side} has not resynced {} after the last change", state.key));
             }
         }
-        story
+        log
     }
 
     /// The events in a window.
-    pub(super) fn window(&self, window: usize) -> impl Iterator<Item = &Told> + Clone {
-        self.told.iter().filter(move |told| told.window == window)
+    pub(super) fn window(&self, window: usize) -> impl Iterator<Item = &LoggedEvent> + Clone {
+        self.events.iter().filter(move |event| event.window == window)
     }
 
     /// All deletions observed by a watch, with their versions.
-    pub(super) fn seen_to_go(&self) -> impl Iterator<Item = &State> {
-        self.seen_to_go.iter()
+    pub(super) fn observed_deletions(&self) -> impl Iterator<Item = &State> {
+        self.observed_deletions.iter()
     }
 
     /// Each of these methods returns the inconsistency, if any.
     fn added(&mut self, object: &State) -> Option<&'static str> {
-        let wrong = self.last.contains_key(&object.key).then_some("added what was there");
-        self.tell(self.window_of(object.version), Kind::Added, object);
+        let wrong = self.last.contains_key(&object.key).then_some("added an object that existed");
+        self.push(self.window_of(object.version), EventKind::Added, object);
         wrong
     }
 
     fn updated(&mut self, old: &State, object: &State) -> Option<&'static str> {
         let wrong = match self.last.get(&object.key) {
-            None => Some("updated what was not there"),
-            Some(last) if last != old => Some("updated from another state than it had told"),
-            Some(_) if object.version < old.version => Some("went back"),
+            None => Some("updated an object that did not exist"),
+            Some(last) if last != old => Some("updated from another state than the last one"),
+            Some(_) if object.version < old.version => Some("updated to an earlier version"),
             Some(_) => None,
         };
-        self.tell(self.window_of(object.version), Kind::Updated, object);
+        self.push(self.window_of(object.version), EventKind::Updated, object);
         wrong
     }
 
     fn deleted(&mut self, object: &State) -> Option<&'static str> {
         let wrong = match self.last.get(&object.key) {
-            None => Some("deleted what was not there"),
-            Some(last) if last.uid != object.uid => Some("deleted another object than it had told of"),
+            None => Some("deleted an object that did not exist"),
+            Some(last) if last.uid != object.uid => Some("deleted an object with another uid"),
             Some(last) if object.version <= last.version => Some("deleted an earlier state"),
             // A watch sends the last state with the version of the deletion.
-            Some(last) if object.step != last.step => Some("deleted another state than it had told"),
+            Some(last) if object.step != last.step => Some("deleted another state than the last one"),
             Some(_) => None,
         };
-        self.seen_to_go.push(object.clone());
-        self.tell(self.window_of(object.version), Kind::Deleted, object);
+        self.observed_deletions.push(object.clone());
+        self.push(self.window_of(object.version), EventKind::Deleted, object);
         wrong
     }
 
@@ -145,13 +145,13 @@ impl<'a> Story<'a> {
             window => window,
         };
         let wrong = match self.last.get(&object.key) {
-            None => Some("deleted what was not there"),
-            Some(last) if last != object => Some("deleted another state than it had told"),
-            Some(_) if !self.is_cut(window) => Some("missed a deletion where nothing was cut"),
+            None => Some("deleted an object that did not exist"),
+            Some(last) if last != object => Some("deleted another state than the last one"),
+            Some(_) if !self.is_cut(window) => Some("missed a deletion while connected"),
             Some(_) => None,
         };
         self.missed += 1;
-        self.tell(window, Kind::Deleted, object);
+        self.push(window, EventKind::Deleted, object);
         wrong
     }
 
@@ -159,15 +159,15 @@ impl<'a> Story<'a> {
     fn new_uid(&mut self, old: &State, object: &State) -> Option<&'static str> {
         let window = self.window_of(object.version);
         let wrong = match self.last.get(&object.key) {
-            _ if self.who == Who::Ours => Some("told a new uid as an update"),
-            _ if !self.is_cut(window) => Some("told a new uid as an update where nothing was cut"),
-            None => Some("updated what was not there"),
-            Some(last) if last != old => Some("updated from another state than it had told"),
+            _ if self.side == Side::Ours => Some("reported a new uid as an update"),
+            _ if !self.is_cut(window) => Some("reported a new uid as an update while connected"),
+            None => Some("updated an object that did not exist"),
+            Some(last) if last != old => Some("updated from another state than the last one"),
             Some(_) => None,
         };
         self.new_uids += 1;
-        self.tell(window, Kind::Deleted, old);
-        self.tell(window, Kind::Added, object);
+        self.push(window, EventKind::Deleted, old);
+        self.push(window, EventKind::Added, object);
         wrong
     }
 
@@ -176,13 +176,13 @@ impl<'a> Story<'a> {
         // Events of a relist come in any order, so the barrier object may have come earlier.
         let window = self.window_of(self.reached);
         let relisted = self.is_cut(window) || (self.is_at_end(window) && self.is_cut(window + 1));
-        let wrong = match (resync, self.who) {
-            _ if old != object => Some("told another object of the same version"),
-            _ if self.last.get(&object.key) != Some(object) => Some("told again what it had not told"),
+        let wrong = match (resync, self.side) {
+            _ if old != object => Some("reported another object of the same version"),
+            _ if self.last.get(&object.key) != Some(object) => Some("resynced another state than the last one"),
             (Resync::On, _) => None,
-            (Resync::Off, Who::Ours) => Some("told an update without a change"),
-            (Resync::Off, Who::Theirs) if !relisted => Some("told an update without a change where nothing was cut"),
-            (Resync::Off, Who::Theirs) => None,
+            (Resync::Off, Side::Ours) => Some("reported an update without a change"),
+            (Resync::Off, Side::Theirs) if !relisted => Some("reported an update without a change while connected"),
+            (Resync::Off, Side::Theirs) => None,
         };
         match resync {
             Resync::On => self.resyncs += 1,
@@ -191,13 +191,13 @@ impl<'a> Story<'a> {
         wrong
     }
 
-    fn tell(&mut self, window: usize, kind: Kind, state: &State) {
+    fn push(&mut self, window: usize, kind: EventKind, state: &State) {
         match kind {
-            Kind::Added | Kind::Updated => drop(self.last.insert(state.key.clone(), state.clone())),
-            Kind::Deleted => drop(self.last.remove(&state.key)),
+            EventKind::Added | EventKind::Updated => drop(self.last.insert(state.key.clone(), state.clone())),
+            EventKind::Deleted => drop(self.last.remove(&state.key)),
         }
         self.reached = self.reached.max(state.version);
-        self.told.push(Told { window, kind, state: state.clone() });
+        self.events.push(LoggedEvent { window, kind, state: state.clone() });
     }
 
     /// The window of a version. Versions after the end belong to the last window, because nothing
@@ -228,7 +228,7 @@ fn is_written(trial: &Trial, object: &State) -> bool {
     last.is_some_and(|last| (&last.key, &last.uid, &last.step) == (&object.key, &object.uid, &object.step))
 }
 
-impl fmt::Display for Kind {
+impl fmt::Display for EventKind {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::Added => "added",
@@ -238,7 +238,7 @@ impl fmt::Display for Kind {
     }
 }
 
-impl fmt::Display for Told {
+impl fmt::Display for LoggedEvent {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{} {}", self.kind, Brief(&self.state))
     }

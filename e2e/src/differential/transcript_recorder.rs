@@ -13,21 +13,21 @@ use tokio::time::Instant;
 use super::transcript::{Line, State, Transcript};
 use crate::Error;
 
-/// The recorded events of an informer.
+/// Records the events of an informer. Clones share the recording.
 #[derive(Debug, Clone)]
-pub(crate) struct Witness {
+pub(crate) struct TranscriptRecorder {
     name: &'static str,
-    told: Arc<Mutex<Told>>,
+    recording: Arc<Mutex<Recording>>,
     /// The path of its error log.
     log: PathBuf,
     changed: watch::Sender<End>,
 }
 
 #[derive(Debug)]
-struct Told {
+struct Recording {
     lines: Vec<Line>,
     /// Number of lines that are not resyncs.
-    news: usize,
+    changes: usize,
     began: Instant,
     last: Instant,
     /// The file to which each line is written immediately.
@@ -36,7 +36,7 @@ struct Told {
 
 /// A line as written to the file.
 #[derive(Debug, Serialize)]
-struct Written<'a> {
+struct TimedLine<'a> {
     /// Seconds since the start.
     at: f64,
     #[serde(flatten)]
@@ -50,15 +50,15 @@ enum End {
     Over(String),
 }
 
-impl Witness {
-    /// Creates a witness that writes into a folder: events as one JSON document per line, and an
+impl TranscriptRecorder {
+    /// Creates a recorder that writes into a folder: events as one JSON document per line, and an
     /// error log.
     pub(crate) fn new(name: &'static str, folder: &Path) -> Result<Self, Error> {
         let (began, file) = (Instant::now(), File::create(folder.join(format!("{name}.jsonl")))?);
         let log = folder.join(format!("{name}.log"));
         File::create(&log)?;
-        let told = Told { lines: Vec::new(), news: 0, began, last: began, file };
-        Ok(Self { name, told: Arc::new(Mutex::new(told)), log, changed: watch::Sender::new(End::NotYet) })
+        let recording = Recording { lines: Vec::new(), changes: 0, began, last: began, file };
+        Ok(Self { name, recording: Arc::new(Mutex::new(recording)), log, changed: watch::Sender::new(End::NotYet) })
     }
 
     pub(crate) fn name(&self) -> &'static str {
@@ -66,21 +66,21 @@ impl Witness {
     }
 
     /// Records a line.
-    pub(crate) fn tell(&self, line: Line) {
-        let written = self.told().take_down(line);
+    pub(crate) fn record(&self, line: Line) {
+        let written = self.recording().append(line);
         self.changed.send_modify(|end| {
             if let Err(error) = written {
-                *end = End::Over(format!("what it tells cannot be written down: {error}"));
+                *end = End::Over(format!("the transcript cannot be written: {error}"));
             }
         });
     }
 
     /// Records an error.
-    pub(crate) fn complain(&self, complaint: impl fmt::Display) {
-        let at = self.told().began.elapsed().as_secs_f64();
+    pub(crate) fn record_error(&self, recorded: impl fmt::Display) {
+        let at = self.recording().began.elapsed().as_secs_f64();
         // A failure to write the log is ignored: the log is only for diagnosis.
         let log = File::options().append(true).open(&self.log);
-        drop(log.and_then(|mut log| writeln!(log, "{at:.3} s: {complaint}")));
+        drop(log.and_then(|mut log| writeln!(log, "{at:.3} s: {recorded}")));
     }
 
     /// The path of the error log.
@@ -89,14 +89,14 @@ impl Witness {
     }
 
     /// The last recorded error.
-    pub(crate) fn last_complaint(&self) -> Option<String> {
+    pub(crate) fn last_error(&self) -> Option<String> {
         let log = std::fs::read_to_string(&self.log).ok()?;
         log.lines().next_back().map(str::to_owned)
     }
 
     /// Number of lines so far that are not resyncs.
-    pub(crate) fn news(&self) -> usize {
-        self.told().news
+    pub(crate) fn changes(&self) -> usize {
+        self.recording().changes
     }
 
     /// Records that no more lines will follow, and why.
@@ -105,7 +105,7 @@ impl Witness {
     }
 
     pub(crate) fn has_synced(&self) -> bool {
-        self.told().lines.iter().any(|line| matches!(line, Line::Synced { .. }))
+        self.recording().lines.iter().any(|line| matches!(line, Line::Synced { .. }))
     }
 
     pub(crate) async fn synced(&self) -> Result<(), Error> {
@@ -113,15 +113,15 @@ impl Witness {
     }
 
     /// Waits until the handler has received an object at this version.
-    pub(crate) async fn heard(&self, state: &State) -> Result<(), Error> {
-        let what = format!("hear of {} at {}", state.key, state.version);
+    pub(crate) async fn received(&self, state: &State) -> Result<(), Error> {
+        let what = format!("receive {} at {}", state.key, state.version);
         self.wait(&what, |lines| lines.iter().rev().any(|line| line.object() == Some(state)).then_some(())).await
     }
 
     /// Waits until an object has been resynced this many times.
-    pub(crate) async fn told_again(&self, state: &State, times: usize) -> Result<(), Error> {
+    pub(crate) async fn resynced(&self, state: &State, times: usize) -> Result<(), Error> {
         let again = |line: &&Line| matches!(line, Line::Updated { old, object } if old == object && object == state);
-        let what = format!("tell {} again {times} times", state.key);
+        let what = format!("resync {} {times} times", state.key);
         self.wait(&what, |lines| (lines.iter().filter(again).count() >= times).then_some(())).await
     }
 
@@ -136,8 +136,9 @@ impl Witness {
 
     /// The recorded events of objects whose keys begin with `keys`.
     pub(crate) fn transcript(&self, keys: &str, cache: &[State]) -> Transcript {
-        let told = self.told();
-        let ours = told.lines.iter().filter(|line| line.object().is_none_or(|object| object.key.starts_with(keys)));
+        let recording = self.recording();
+        let ours =
+            recording.lines.iter().filter(|line| line.object().is_none_or(|object| object.key.starts_with(keys)));
         Transcript {
             lines: ours.cloned().collect(),
             cache: cache.iter().filter(|state| state.key.starts_with(keys)).cloned().collect(),
@@ -148,7 +149,7 @@ impl Witness {
         let mut changed = self.changed.subscribe();
         loop {
             let end = changed.borrow_and_update().clone();
-            if let Some(found) = found(&self.told().lines) {
+            if let Some(found) = found(&self.recording().lines) {
                 return Ok(found);
             }
             if let End::Over(why) = end {
@@ -158,28 +159,28 @@ impl Witness {
         }
     }
 
-    fn told(&self) -> MutexGuard<'_, Told> {
-        self.told.lock().unwrap_or_else(PoisonError::into_inner)
+    fn recording(&self) -> MutexGuard<'_, Recording> {
+        self.recording.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl Told {
-    fn take_down(&mut self, line: Line) -> Result<(), Error> {
+impl Recording {
+    fn append(&mut self, line: Line) -> Result<(), Error> {
         self.last = Instant::now();
         let at = self.last.duration_since(self.began).as_secs_f64();
-        let json = serde_json::to_string(&Written { at, line: &line })? + "\n";
+        let json = serde_json::to_string(&TimedLine { at, line: &line })? + "\n";
         self.file.write_all(json.as_bytes())?;
-        self.news += usize::from(!line.is_resync());
+        self.changes += usize::from(!line.is_resync());
         self.lines.push(line);
         Ok(())
     }
 }
 
-impl fmt::Display for Witness {
+impl fmt::Display for TranscriptRecorder {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let told = self.told();
-        let Some(last) = told.lines.last() else { return write!(f, "{} has told nothing", self.name) };
-        let (lines, ago) = (told.lines.len(), told.last.elapsed().as_secs());
-        write!(f, "{} has told {lines} lines, the last {ago} s ago: {last}", self.name)
+        let recording = self.recording();
+        let Some(last) = recording.lines.last() else { return write!(f, "{} has received nothing", self.name) };
+        let (lines, ago) = (recording.lines.len(), recording.last.elapsed().as_secs());
+        write!(f, "{} has recorded {lines} lines, the last {ago} s ago: {last}", self.name)
     }
 }

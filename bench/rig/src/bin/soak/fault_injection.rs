@@ -32,7 +32,7 @@ const STALLED: Duration = Duration::from_secs(30);
 
 /// Counters of faults. Clones share them.
 #[derive(Debug, Clone, Default)]
-pub struct Troubles {
+pub struct FaultCounters {
     /// Times that all connections were cut, for any reason.
     pub cuts: Arc<AtomicU64>,
     /// Times that resource versions expired, which forces relists.
@@ -41,9 +41,9 @@ pub struct Troubles {
     pub failures: Arc<AtomicU64>,
 }
 
-impl Troubles {
+impl FaultCounters {
     /// Injects faults until the deadline.
-    pub async fn make(self, host: Host, every: Duration, until: Instant) -> Result<(), Error> {
+    pub async fn inject(self, host: Host, every: Duration, until: Instant) -> Result<(), Error> {
         for what in COURSE.iter().cycle() {
             if Instant::now() + every + REFUSED > until {
                 // Does not end early, because the number of tasks is measured.
