@@ -301,7 +301,7 @@ impl<S: Subject> Drive<S> {
     }
 
     /// Sets what handlers do with events.
-    fn go(&self, depth: Depth) {
+    fn set_depth(&self, depth: Depth) {
         self.handlers.iter().for_each(|handler| handler.set_depth(depth));
     }
 
