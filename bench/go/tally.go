@@ -9,10 +9,10 @@ import (
 // tally counts the events of a handler, and optionally records their times.
 type tally struct {
 	received, wanted atomic.Int64
-	reached       chan struct{}
-	timing        atomic.Bool
-	mutex         sync.Mutex
-	times         map[uint64]int64
+	reached          chan struct{}
+	timing           atomic.Bool
+	mutex            sync.Mutex
+	times            map[uint64]int64
 }
 
 func newTally() *tally { return &tally{reached: make(chan struct{}, 1)} }
