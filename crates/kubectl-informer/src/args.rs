@@ -19,14 +19,14 @@ use crate::span;
 
 const EXIT_CODES: &str = "\
 Exit codes:
-  0  done; what runs until it is ended: ended by Ctrl-C or SIGTERM
-  1  something failed
-  2  the command line or the kubeconfig is wrong
-  3  there is no such kind or object
-  4  the server refuses: 401 or 403
-  5  no server answers";
+  0  success, also when ended by Ctrl-C or SIGTERM
+  1  any other failure
+  2  invalid command line or kubeconfig
+  3  no such kind or object
+  4  refused by the server: 401 or 403
+  5  the server cannot be reached";
 
-/// See a cluster move, ask its cache.
+/// Watch a cluster live, and query an indexed cache of it.
 ///
 /// Also a kubectl plugin: on the PATH, `kubectl informer …` runs it.
 #[derive(Debug, Parser)]
@@ -45,25 +45,25 @@ pub(crate) enum Command {
     Completions(Completions),
 }
 
-/// Informers on a cluster that is made up on the spot: needs nothing
+/// Run informers on a simulated cluster; needs no other server
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
-  # Watch it move until Ctrl-C
+  # Show it live until Ctrl-C
   kubectl-informer demo
 
   # Ten seconds of a larger and busier one
   kubectl-informer demo --size 200 --rate 500 --for 10s")]
 pub(crate) struct Demo {
-    /// Nodes of the cluster, with thirty pods each (at most 5000)
+    /// Number of nodes, with thirty pods each (at most 5000)
     #[arg(long, value_name = "NODES", default_value_t = 20, value_parser = clap::value_parser!(u64).range(1..=5_000))]
     pub(crate) size: u64,
-    /// Writes a second, the renewals of leases not counted
+    /// Writes per second, without lease renewals
     #[arg(long, value_name = "WRITES", default_value_t = 20.0, value_parser = rate)]
     pub(crate) rate: f64,
-    /// What happens follows from this
+    /// Seed of the simulation; the same seed gives the same cluster and changes
     #[arg(long, default_value_t = 1)]
     pub(crate) seed: u64,
-    /// End after this time, with a summary
+    /// End after this time and print a summary
     #[arg(long = "for", value_name = "TIME", value_parser = span::parse)]
     pub(crate) time: Option<Duration>,
     /// When to use colours
@@ -71,56 +71,56 @@ pub(crate) struct Demo {
     pub(crate) color: When,
 }
 
-/// Add, update and delete as they come
+/// Print additions, updates and deletions as they happen
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
-  # Pods of the present namespace
+  # Pods of the current namespace
   kubectl-informer watch pods
 
-  # Several kinds everywhere, field by field, with who wrote what
+  # Several kinds in all namespaces, field by field, with the writer of each field
   kubectl-informer watch deploy,rs,po -A --diff
 
-  # Wait until the cache is full, print nothing
+  # Wait until the cache is complete, print nothing
   kubectl-informer watch pods -A --no-initial --until synced
 
   # The next three deletions
   kubectl-informer watch pods -A --no-initial --only deleted --until count=3 -o name")]
 pub(crate) struct Watch {
-    /// Kinds by any of their names, one by one or with commas: pods, deploy,
+    /// Kinds by any of their names, separated by spaces or commas: pods, deploy,
     /// certificates.pki.acme.com
     #[arg(required = true, value_name = "KIND")]
     pub(crate) kinds: Vec<String>,
     #[command(flatten)]
     pub(crate) choice: Selection,
-    /// Show each field that changed, old and new, and who wrote it
+    /// Show each changed field with its old and new value and its field manager
     #[arg(long)]
     pub(crate) diff: bool,
-    /// The form of the output
+    /// Output format
     #[arg(short, long, value_name = "FORM", default_value = "line")]
     pub(crate) output: Form,
-    /// Tell everything again this often
+    /// Print every object again at this interval
     #[arg(long, value_name = "TIME", value_parser = span::parse)]
     pub(crate) resync: Option<Duration>,
-    /// Say nothing of what is there already
+    /// Do not print the objects that exist at the start
     #[arg(long)]
     pub(crate) no_initial: bool,
-    /// Only these: added, updated, deleted
+    /// Print only these: added, updated, deleted
     #[arg(long, value_name = "WHAT", value_delimiter = ',')]
     pub(crate) only: Vec<EventType>,
-    /// When to end: synced, count=N (events told), or for=TIME; several end at the first
+    /// When to end: synced, count=N (printed events) or for=TIME; the first that holds ends it
     #[arg(long, value_name = "WHEN")]
     pub(crate) until: Vec<Until>,
     #[command(flatten)]
     pub(crate) connection: Connection,
 }
 
-/// One sync, then the answer: a table with kubectl's columns, out of the cache
+/// List objects from a synced cache, as a table with kubectl's columns
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   # As kubectl get
   kubectl-informer get pods -A
 
-  # By an index of the cache: node, ip, owner, a label, or any path
+  # By an index of the cache: node, ip, owner, a label or any path
   kubectl-informer get pods -A --by node=node-1
   kubectl-informer get pods -A --by ip=10.1.2.3
   kubectl-informer get pods -A --by label:app=web --by spec.priorityClassName=high
@@ -140,27 +140,27 @@ pub(crate) struct Get {
     pub(crate) names: Vec<String>,
     #[command(flatten)]
     pub(crate) choice: Selection,
-    /// Ask an index: node=NAME, ip=ADDRESS, owner=NAME, label:KEY=VALUE or PATH=VALUE; several must
-    /// all fit
+    /// Look up in an index: node=NAME, ip=ADDRESS, owner=NAME, label:KEY=VALUE or PATH=VALUE; objects
+    /// must match all of them
     #[arg(long, value_name = "INDEX=VALUE")]
     pub(crate) by: Vec<By>,
-    /// Only objects for which this expression is true: CEL over metadata, spec, status, data, … and
+    /// Only objects for which this CEL expression is true, over metadata, spec, status, data, … and
     /// object
     #[arg(long = "where", value_name = "EXPRESSION")]
     pub(crate) condition: Option<Filter>,
     /// Sort by the value at a path, such as .metadata.creationTimestamp
     #[arg(long, value_name = "PATH")]
     pub(crate) sort_by: Option<FieldPath>,
-    /// The form of the output
+    /// Output format
     #[arg(short, long, value_name = "FORM", default_value = "table")]
     pub(crate) output: GetForm,
-    /// No line with the names of the columns
+    /// Do not print the column names
     #[arg(long)]
     pub(crate) no_headers: bool,
-    /// Stay, and show what changes
+    /// Keep running and show changes as they happen
     #[arg(short, long)]
     pub(crate) watch: bool,
-    /// With --watch: end so long after the table has become full
+    /// With --watch: end this long after the table is complete
     #[arg(long = "for", value_name = "TIME", requires = "watch", value_parser = span::parse)]
     pub(crate) time: Option<Duration>,
     #[command(flatten)]
@@ -172,7 +172,7 @@ pub(crate) struct Get {
 pub(crate) enum GetForm {
     /// kubectl's columns.
     Table,
-    /// All columns there are.
+    /// All columns.
     Wide,
     /// One list.
     Json,
@@ -191,13 +191,13 @@ pub(crate) struct Selection {
     /// All namespaces
     #[arg(short = 'A', long, conflicts_with = "namespace")]
     pub(crate) all_namespaces: bool,
-    /// Only objects with such labels: app=web,tier!=cache
+    /// Only objects whose labels match: app=web,tier!=cache
     #[arg(short = 'l', long, value_name = "SELECTOR")]
     pub(crate) selector: Option<Selector>,
-    /// Only objects with such fields: spec.nodeName=node-1
+    /// Only objects whose fields match: spec.nodeName=node-1
     #[arg(long, value_name = "SELECTOR")]
     pub(crate) field_selector: Option<FieldSelector>,
-    /// Keep metadata.managedFields: for json, yaml and --where
+    /// Keep metadata.managedFields in json, yaml and --where
     #[arg(long)]
     pub(crate) show_managed_fields: bool,
     /// Show the data of Secrets
@@ -232,7 +232,7 @@ impl FromStr for Until {
             None if text == "synced" => Ok(Self::Synced),
             Some(("count", number)) => match number.parse() {
                 Ok(number) if number > 0 => Ok(Self::Count(number)),
-                _ => Err(format!("{number:?} is no number of events")),
+                _ => Err(format!("{number:?} is not a number of events")),
             },
             Some(("for", time)) => span::parse(time).map(Self::For),
             _ => Err("write synced, count=N or for=TIME".to_owned()),
@@ -240,46 +240,46 @@ impl FromStr for Until {
     }
 }
 
-/// The embedded API server alone
+/// Run the embedded API server
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
-  # A server with a living cluster, for kubectl in a second terminal
+  # A server with a simulated cluster, for kubectl in a second terminal
   kubectl-informer apiserver --pretend --write-kubeconfig pretend.yaml &
   kubectl --kubeconfig pretend.yaml get pods -A
 
-  # One that asks who is there; alice may read pods, and members of system:masters everything
+  # With authentication: alice may read pods, members of system:masters may do everything
   kubectl-informer apiserver --token-auth-file tokens.csv --allow 'alice get,list,watch pods'")]
 pub(crate) struct Apiserver {
-    /// The port to listen on; 0 is any that is free
+    /// Port to listen on; 0 selects a free one
     #[arg(long, default_value_t = 0)]
     pub(crate) port: u16,
-    /// The address to listen on
+    /// Address to listen on
     #[arg(long, value_name = "IP", default_value = "127.0.0.1")]
     pub(crate) bind_address: IpAddr,
-    /// Fill it with a cluster that lives
+    /// Run a simulated cluster in it
     #[arg(long)]
     pub(crate) pretend: bool,
-    /// Nodes of that cluster, with thirty pods each (at most 5000)
+    /// Number of simulated nodes, with thirty pods each (at most 5000)
     #[arg(long, value_name = "NODES", default_value_t = 20, requires = "pretend", value_parser = clap::value_parser!(u64).range(1..=5_000))]
     pub(crate) size: u64,
-    /// Writes a second of that cluster
+    /// Writes per second in the simulated cluster
     #[arg(long, value_name = "WRITES", default_value_t = 20.0, requires = "pretend", value_parser = rate)]
     pub(crate) rate: f64,
-    /// What happens in that cluster follows from this
+    /// Seed of the simulation; the same seed gives the same cluster and changes
     #[arg(long, default_value_t = 1)]
     pub(crate) seed: u64,
-    /// Who is known: TOKEN,USER,UID,"GROUP,GROUP" a line, as kube-apiserver has it. Served over TLS
-    /// then
+    /// Tokens and their users in kube-apiserver's format, one TOKEN,USER,UID,"GROUP,GROUP" per line;
+    /// turns TLS on
     #[arg(long, value_name = "FILE")]
     pub(crate) token_auth_file: Option<PathBuf>,
-    /// What somebody may do: 'WHO VERBS RESOURCES' or 'WHO VERBS RESOURCES NAMESPACE', WHO a user
-    /// or group=NAME, * for any; may be repeated
+    /// Grant access: 'WHO VERBS RESOURCES [NAMESPACE]', where WHO is a user, group=NAME or *; may be
+    /// repeated
     #[arg(long, value_name = "RULE", requires = "token_auth_file")]
     pub(crate) allow: Vec<AllowRule>,
-    /// Load every manifest of this directory, .yaml, .yml and .json
+    /// Load all .yaml, .yml and .json manifests of this directory
     #[arg(long, value_name = "DIR")]
     pub(crate) load: Option<PathBuf>,
-    /// Write the kubeconfig here once the server is ready, instead of printing it
+    /// Write the kubeconfig to this file once the server is ready, instead of printing it
     #[arg(long, value_name = "FILE")]
     pub(crate) write_kubeconfig: Option<PathBuf>,
 }
@@ -310,7 +310,7 @@ impl FromStr for AllowRule {
     }
 }
 
-/// Completions for a shell
+/// Print the completion script for a shell
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   # bash
@@ -322,10 +322,10 @@ pub(crate) struct Completions {
     /// The shell
     #[arg(required_unless_present_any = ["kubectl", "words"])]
     pub(crate) shell: Option<Shell>,
-    /// The program kubectl_complete-informer, which kubectl asks
+    /// Print the program kubectl_complete-informer, which kubectl calls
     #[arg(long)]
     pub(crate) kubectl: bool,
-    /// What may follow these words: for that program
+    /// Candidates for the next word, for that program
     #[arg(long, hide = true, num_args = 0.., allow_hyphen_values = true)]
     pub(crate) words: Option<Vec<String>>,
 }
@@ -343,6 +343,6 @@ fn namespace(text: &str) -> Result<String, String> {
 fn rate(text: &str) -> Result<f64, String> {
     match text.parse() {
         Ok(rate) if (0.0..=1e6).contains(&rate) => Ok(rate),
-        _ => Err(format!("{text:?} is no number of writes a second")),
+        _ => Err(format!("{text:?} is not a number of writes per second")),
     }
 }

@@ -70,7 +70,7 @@ async fn start(args: &Demo, out: &Output) -> Result<(Server, Pretend, Show), Fai
     let size = Size::of_nodes(args.size);
     let server = Server::builder().seed(args.seed).garbage_collection().namespace_deletion().start().await?;
     if out.kind == OutputKind::Stream || size.pods > 3_000 {
-        stderr(&format!("making up a cluster of {} nodes and {} pods …", size.nodes, size.pods));
+        stderr(&format!("creating a simulated cluster of {} nodes and {} pods …", size.nodes, size.pods));
     }
     let cluster = Pretend::builder().size(size).rate(args.rate).seed(args.seed).start(&server).await;
     let cluster = cluster.map_err(|status| Failure::Other(format!("no cluster: {}", status.message())))?;

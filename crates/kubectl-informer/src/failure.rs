@@ -119,7 +119,7 @@ impl fmt::Display for Failure {
             | Self::NotFound(text)
             | Self::Refused(text)
             | Self::Unreachable(text) => f.write_str(text),
-            Self::OutputClosed => f.write_str("nobody reads the output"),
+            Self::OutputClosed => f.write_str("the output was closed"),
         }
     }
 }

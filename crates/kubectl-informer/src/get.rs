@@ -40,7 +40,7 @@ pub(crate) async fn run(args: Get) -> Result<(), Failure> {
     let mut kinds = kinds::find(&connected, std::slice::from_ref(&args.kind)).await?;
     let kind = match kinds.len() {
         1 => kinds.remove(0),
-        _ => return Err(Failure::Usage(format!("{} means several kinds; get takes one", args.kind))),
+        _ => return Err(Failure::Usage(format!("{} names several kinds; get takes one", args.kind))),
     };
     let mut settings = select(&connected, &args.choice, &kind);
     // For a single name, the server sends only that object.
@@ -70,7 +70,7 @@ async fn answer(args: &Get, connected: &Connected, watched: &Watched, question: 
         return live::run(args, watched, question, grid, &mut out).await;
     }
     if args.watch {
-        return Err(Failure::Usage("--watch shows a table; for other forms there is the command watch".to_owned()));
+        return Err(Failure::Usage("--watch shows a table; use the watch command for other formats".to_owned()));
     }
     watched.informer.start();
     {
@@ -126,7 +126,7 @@ fn show_table(args: &Get, grid: &Grid, found: &[Obj<Value>], out: &mut Output) -
     if found.is_empty() {
         let scope = match (&args.choice.namespace, args.choice.all_namespaces) {
             (Some(namespace), _) => format!(" in namespace {namespace}"),
-            (None, false) => " in the present namespace; -A looks everywhere".to_owned(),
+            (None, false) => " in the current namespace; -A looks everywhere".to_owned(),
             (None, true) => String::new(),
         };
         stderr(&format!("nothing found{scope}"));
@@ -272,7 +272,7 @@ impl Query {
         match self.quoting {
             Quoting::Allowed => Failure::Usage(why),
             Quoting::Forbidden => {
-                Failure::Usage(format!("--where: cannot be asked of {}; --show-secrets tells why", object.key()))
+                Failure::Usage(format!("--where: cannot read {}; see --show-secrets", object.key()))
             }
         }
     }

@@ -22,7 +22,7 @@ use crate::styled_line::StyledLine;
 pub(crate) enum Form {
     /// `+`, `~` or `-`, the kind, the name, and what happened.
     Line,
-    /// As line, with the time, the version and why it is told.
+    /// As line, with the time, the version and the origin of the event.
     Wide,
     /// One JSON object a line: {"type": "ADDED", "object": …}, as kubectl get --watch
     /// --output-watch-events has it.
@@ -102,7 +102,7 @@ impl Style {
     fn description(&self, kind: &Served, event: &Event<Value>) -> Result<String, DecodeError> {
         Ok(match event {
             Event::Added { object, .. } => headline(kind.kind(), object.get()?),
-            Event::Updated { origin: Origin::Resync, .. } => "(told again)".to_owned(),
+            Event::Updated { origin: Origin::Resync, .. } => "(resync)".to_owned(),
             Event::Updated { old, new, .. } => summary(kind.kind(), old.get()?, new.get()?, self.secrets),
             Event::Deleted { state: FinalState::Missed, .. } => "(missed while disconnected)".to_owned(),
             Event::Deleted { state: FinalState::Filtered, .. } => "(no longer selected)".to_owned(),

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 /// Parses a duration; a number without a unit is seconds.
 pub(crate) fn parse(text: &str) -> Result<Duration, String> {
-    let invalid = || format!("{text:?} is no span of time; write 10s, 5m, 1h30m or 250ms");
+    let invalid = || format!("{text:?} is not a duration; write 10s, 5m, 1h30m or 250ms");
     let mut rest = text.trim();
     if let Ok(seconds) = rest.parse::<u64>() {
         return Ok(Duration::from_secs(seconds));

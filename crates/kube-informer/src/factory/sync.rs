@@ -203,7 +203,7 @@ impl fmt::Display for NotSynced {
             Self::NotStarted => f.write_str("not started"),
             Self::Listing { objects, remaining: None } => write!(f, "{objects} objects listed so far"),
             Self::Listing { objects, remaining: Some(rest) } => write!(f, "{objects} objects listed, {rest} to come"),
-            Self::Failing(cause) => write!(f, "{cause}; trying again"),
+            Self::Failing(cause) => write!(f, "{cause}; retrying"),
             Self::Refused(cause) => write!(f, "{cause}"),
             Self::Stopped => f.write_str("stopped"),
         }

@@ -47,7 +47,7 @@ pub struct Health {
 /// fn line(condition: &Condition) -> String {
 ///     match condition {
 ///         Condition::Listing { objects, remaining: Some(remaining) } => format!("{objects} of {}", objects + remaining),
-///         Condition::Degraded { cause, .. } => format!("trying again: {cause}"),
+///         Condition::Degraded { cause, .. } => format!("retrying: {cause}"),
 ///         other => format!("{other:?}"),
 ///     }
 /// }

@@ -128,7 +128,7 @@ async fn synced_names_what_is_missing_and_why() {
     assert!(maps.is_synced() && !secrets.is_synced() && !pods.is_synced());
     assert_eq!(
         error.to_string(),
-        "not every cache can be filled: pods: listing pods: no connection: ServiceError: connection reset; trying again; \
+        "not every cache can be filled: pods: listing pods: no connection: ServiceError: connection reset; retrying; \
          secrets: listing secrets: the server answered 403 Forbidden: secrets is forbidden: User \"system:admin\" cannot \
          list resource \"secrets\" in API group \"\" at the cluster scope"
     );

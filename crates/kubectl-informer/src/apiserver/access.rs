@@ -31,7 +31,7 @@ pub(crate) fn read_tokens(text: &str) -> Result<Vec<Known>, String> {
         }
         let fields = fields(line).ok_or_else(|| format!("line {}: a quote is not closed", nth + 1))?;
         let [token, user, _uid, rest @ ..] = fields.as_slice() else {
-            return Err(format!("line {}: wants at least a token, a user and a uid", nth + 1));
+            return Err(format!("line {}: needs at least a token, a user and a uid", nth + 1));
         };
         if token.is_empty() || user.is_empty() {
             return Err(format!("line {}: the token or the user is empty", nth + 1));
@@ -66,7 +66,7 @@ fn rule(allowance: &AllowRule) -> Result<Rule, String> {
             let verb = VERBS.into_iter().find(|verb| verb.name() == name);
             let verb = verb.ok_or_else(|| {
                 let known: Vec<&str> = VERBS.iter().map(|verb| verb.name()).collect();
-                format!("--allow: {name:?} is no verb; there are {} and *", known.join(", "))
+                format!("--allow: {name:?} is not a verb; verbs are {} and *", known.join(", "))
             })?;
             rule = rule.verb(verb);
         }

@@ -46,7 +46,7 @@ impl Row {
 pub(crate) fn lines(rows: &[Row]) -> Vec<StyledLine> {
     let head = format!(
         "{:<15} {:<9} {:>8} {:>10} {:>12} {:>9} {:>9}",
-        "INFORMER", "STATE", "OBJECTS", "HELD", "AS DECODED", "EVENTS/S", "REQUESTS"
+        "INFORMER", "STATE", "OBJECTS", "IN MEMORY", "IF DECODED", "EVENTS/S", "REQUESTS"
     );
     let line = |row: &Row| {
         format!(
@@ -60,7 +60,7 @@ pub(crate) fn lines(rows: &[Row]) -> Vec<StyledLine> {
             row.requests
         )
     };
-    let total = rows.iter().fold(Row { name: "together".to_owned(), ..Row::default() }, |all, row| Row {
+    let total = rows.iter().fold(Row { name: "total".to_owned(), ..Row::default() }, |all, row| Row {
         objects: all.objects + row.objects,
         held: all.held + row.held,
         decoded: all.decoded + row.decoded,
@@ -128,7 +128,7 @@ mod tests {
         let lines = lines(&[row.clone(), row]);
         assert_eq!(
             lines.last().unwrap().render(Paint::Plain),
-            "together                         6     8000 B       180 kB       3.0         2"
+            "total                            6     8000 B       180 kB       3.0         2"
         );
     }
 }

@@ -21,7 +21,7 @@ pub(crate) async fn run(name: String, informer: Informer<Value>) {
                 let since = lost.as_ref().map_or_else(Instant::now, |(since, _)| *since);
                 if lost.as_ref().is_none_or(|(_, known)| *known != why) {
                     let wait = next_try.saturating_duration_since(Instant::now());
-                    stderr(&format!("! {name}: {why}; trying again in {} and from then on", seconds(wait)));
+                    stderr(&format!("! {name}: {why}; retrying in {}, then with backoff", seconds(wait)));
                 }
                 lost = Some((since, why));
             }

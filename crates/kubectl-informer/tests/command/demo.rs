@@ -34,7 +34,7 @@ fn into_a_pipe_it_prints_what_happens_and_a_summary() {
 fn on_a_terminal_it_redraws_in_place() {
     let mut demo = Live::start(100, 24, &["demo", "--size", "2", "--rate", "40"]);
     let count = |lines: &[String], sign: &str| lines.iter().filter(|line| line.starts_with(sign)).count();
-    demo.until(|lines| count(lines, "~ pod ") > 0 && count(lines, "together ") > 0);
+    demo.until(|lines| count(lines, "~ pod ") > 0 && count(lines, "total ") > 0);
     assert_eq!(demo.interrupt(), Some(0));
     let lines = demo.terminal.lines();
     assert!(!demo.terminal.cursor_hidden);
@@ -63,7 +63,7 @@ fn a_signal_during_start_leaves_no_kubeconfig() {
             let mut demo = Running::start(command(&["demo", "--size", "100"]).env("TMPDIR", folder.path()));
             let mut line = String::new();
             BufReader::new(demo.child.stderr.as_mut().unwrap()).read_line(&mut line).unwrap();
-            assert!(line.starts_with("making up a cluster"), "{line}");
+            assert!(line.starts_with("creating a simulated cluster"), "{line}");
             while is_written && files(folder.path()).is_empty() {
                 std::thread::yield_now();
             }

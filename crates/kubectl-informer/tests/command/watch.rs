@@ -153,7 +153,7 @@ fn a_lost_server_is_reported_and_so_is_its_return() {
     let mut err = std::io::BufReader::new(watch.child.stderr.take().unwrap());
     let mut said = String::new();
     std::io::BufRead::read_line(&mut err, &mut said).unwrap();
-    assert!(said.starts_with("! configmaps: ") && said.contains("trying again in"), "{said}");
+    assert!(said.starts_with("! configmaps: ") && said.contains("retrying in"), "{said}");
     rig.runtime.block_on(rig.server.accept());
     assert_eq!(watch.line(), "+ configmap default/b");
     assert_eq!(watch.end().0, Some(0));
@@ -217,7 +217,7 @@ fn everything_is_printed_again_at_the_resync_interval() {
     let ran = rig.run(&["watch", "cm", "--resync", "20ms", "--until", "count=3"]).succeeded();
     assert_eq!(
         ran.out,
-        "+ configmap default/a\n~ configmap default/a  (told again)\n~ configmap default/a  (told again)\n"
+        "+ configmap default/a\n~ configmap default/a  (resync)\n~ configmap default/a  (resync)\n"
     );
 }
 
