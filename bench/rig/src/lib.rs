@@ -7,5 +7,6 @@ pub mod control;
 pub mod corpus;
 pub mod machine;
 pub mod process;
+pub mod prose;
 pub mod tally;
 pub mod work;

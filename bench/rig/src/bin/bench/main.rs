@@ -12,6 +12,7 @@ use self::launch::Workshop;
 use self::plan::{Options, Plan, Question};
 use self::summary::{Run, Summary};
 use rig::machine::Machine;
+use rig::prose;
 
 mod growth;
 mod launch;
@@ -63,6 +64,7 @@ fn measure() -> Result<(), Box<dyn std::error::Error>> {
     fs::create_dir_all(&options.out)?;
     let raw = serde_json::json!({ "machine": machine, "options": options.words, "runs": runs });
     fs::write(options.out.join(raw_name), serde_json::to_vec_pretty(&raw)?)?;
+    let page = prose::wrap(&page);
     fs::write(options.out.join(page_name), &page)?;
     fs::write(options.out.join(plot_name), plot)?;
     println!("{page}");

@@ -14,7 +14,7 @@ use kube_informer::workqueue::RateLimit;
 use kube_informer::{Event, Informer, ObjectKey, Registration, WorkQueue};
 use parking_lot::Mutex;
 use rig::machine::Machine;
-use rig::process;
+use rig::{process, prose};
 use serde_json::Value;
 use tokio::runtime::{Handle, Runtime};
 use tokio::task::JoinHandle;
@@ -49,7 +49,7 @@ pub fn run(options: &Options) -> Result<ExitCode, Error> {
     let runtime = Runtime::new()?;
     let soaked = runtime.block_on(soak(options))?;
     fs::create_dir_all(&options.out)?;
-    fs::write(options.out.join("soak.md"), page::write(options, &machine, &soaked))?;
+    fs::write(options.out.join("soak.md"), prose::wrap(&page::write(options, &machine, &soaked)))?;
     fs::write(options.out.join("soak.svg"), page::draw(&soaked))?;
     fs::write(options.out.join("soak.json"), serde_json::to_vec(&page::raw(options, &machine, &soaked))?)?;
     println!();
