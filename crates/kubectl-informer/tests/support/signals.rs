@@ -5,8 +5,8 @@ use std::thread;
 
 use tokio::signal::unix::{SignalKind, signal};
 
-/// Installs handlers for SIGINT and SIGTERM in the test process, so that the command starts with the
-/// default ones.
+/// Installs handlers for SIGINT and SIGTERM in the test process, so that the command starts with
+/// the default ones.
 ///
 /// A shell starts background jobs with SIGINT ignored. A child inherits that across `execve`, which
 /// resets only signals that have a handler.
