@@ -5,7 +5,7 @@
 //! a time. Except for [`Wire`] and [`ServerStatus`] this is the advanced layer, for programs that
 //! read the API server's responses themselves, and for benchmarks.
 
-// Uses only `object` (which uses `codec` in turn), and must not use any other room.
+// Uses only `object` (which uses `codec` in turn), and must not use any other module.
 
 pub use self::gunzip::{Gunzip, GunzipError};
 pub use self::json::cursor::{Broken, Text};
@@ -19,6 +19,7 @@ pub use self::json::watch::{Change, ServerStatus, StatusCause, StatusDetails, Wa
 pub use self::protobuf::{Envelope, ProtobufFrames, ProtobufList, decode_protobuf};
 pub use self::wire::Wire;
 
+mod chunk;
 mod gunzip;
 mod json;
 pub(crate) mod protobuf;

@@ -5,6 +5,8 @@ use std::io::Write;
 use bytes::{Buf, Bytes};
 use flate2::write::MultiGzDecoder;
 
+use crate::codec::chunk;
+
 /// Decompresses gzip incrementally. A server may end a member and begin another at every flush.
 ///
 /// The output of one step is bounded by a few buffers, however much a small chunk decompresses to.
@@ -29,11 +31,7 @@ impl Default for Gunzip {
 impl Gunzip {
     /// Adds the next chunk. The output of the previous chunk must have been taken.
     pub fn push(&mut self, chunk: Bytes) {
-        if self.chunk.is_empty() {
-            self.chunk = chunk;
-        } else {
-            self.chunk = [&self.chunk[..], &chunk[..]].concat().into();
-        }
+        chunk::append(&mut self.chunk, chunk);
     }
 
     /// The next decompressed bytes, or none until more bytes are pushed. Returns no more after an

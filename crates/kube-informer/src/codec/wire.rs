@@ -5,9 +5,7 @@ use super::protobuf;
 /// The format in which objects are requested from the server and stored.
 ///
 /// ```
-/// # #[tokio::main(flavor = "current_thread")]
-/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
-/// # let server = kube_embedded::Server::builder().in_process().start().await?;
+/// # kube_embedded::doctest([], async |server| {
 /// # let client = kube::Client::new(server.service(), "default");
 /// # server.create(&serde_json::json!({
 /// #     "apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "a", "namespace": "default"}, "data": {"k": "v"},
@@ -20,8 +18,7 @@ use super::protobuf;
 /// let map = &maps.lister().list()[0];
 /// assert_eq!(map.get()?.data.as_ref().unwrap()["k"], "v");
 /// assert_eq!(map.value_at(&"data.k".parse()?).as_deref(), Some("v"), "paths work as on JSON");
-/// # Ok(())
-/// # }
+/// # Ok(()) });
 /// ```
 ///
 /// Reads return the same in both formats: types of `k8s_openapi`, projections, `DynamicObject`,

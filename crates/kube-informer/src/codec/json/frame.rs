@@ -3,6 +3,7 @@
 use bytes::{Buf, Bytes, BytesMut};
 
 use super::cursor::Cursor;
+use crate::codec::chunk;
 
 /// Splits incoming bytes into lines.
 ///
@@ -45,11 +46,7 @@ impl Frames {
 
     /// Adds the next chunk. The frames of the previous chunk must have been taken.
     pub fn push(&mut self, chunk: Bytes) {
-        if self.chunk.is_empty() {
-            self.chunk = chunk;
-        } else {
-            self.chunk = [&self.chunk[..], &chunk[..]].concat().into();
-        }
+        chunk::append(&mut self.chunk, chunk);
     }
 
     /// The next complete frame, or none until more bytes are pushed.

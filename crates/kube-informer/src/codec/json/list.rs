@@ -5,6 +5,7 @@ use bytes::{Buf, Bytes, BytesMut};
 use super::cursor::{Broken, Cursor};
 use super::types::Types;
 use super::value::Value;
+use crate::codec::chunk;
 use crate::object::Version;
 
 /// Splits the body of a list response into its items while it arrives. Buffers at most one item.
@@ -113,11 +114,7 @@ impl ListSplitter {
 
     /// Adds the next chunk. The items of the previous chunk must have been taken.
     pub fn push(&mut self, chunk: Bytes) {
-        if self.chunk.is_empty() {
-            self.chunk = chunk;
-        } else {
-            self.chunk = [&self.chunk[..], &chunk[..]].concat().into();
-        }
+        chunk::append(&mut self.chunk, chunk);
     }
 
     /// The next complete item, or none until more bytes are pushed. Returns no more items after an

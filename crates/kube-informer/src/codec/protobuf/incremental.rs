@@ -4,6 +4,7 @@ use bytes::{Buf, Bytes, BytesMut};
 
 use super::wire::varint;
 use crate::codec::Broken;
+use crate::codec::chunk;
 
 /// Maximum size of a tag and a length: two varints of 10 bytes.
 const MAX_HEAD: usize = 20;
@@ -33,11 +34,7 @@ pub(super) struct Head {
 
 impl ByteQueue {
     pub(super) fn push(&mut self, chunk: Bytes) {
-        if self.chunk.is_empty() {
-            self.chunk = chunk;
-        } else {
-            self.chunk = [&self.chunk[..], &chunk[..]].concat().into();
-        }
+        chunk::append(&mut self.chunk, chunk);
     }
 
     pub(super) fn len(&self) -> usize {
