@@ -57,9 +57,7 @@ mod varint;
 /// How an informer stores the bodies of its objects.
 ///
 /// ```
-/// # #[tokio::main(flavor = "current_thread")]
-/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
-/// # let server = kube_embedded::Server::builder().in_process().start().await?;
+/// # kube_embedded::doctest([], async |server| {
 /// # let client = kube::Client::new(server.service(), "default");
 /// use k8s_openapi::api::core::v1::ConfigMap;
 /// use kube_informer::{Informer, Keep};
@@ -67,8 +65,7 @@ mod varint;
 /// // Every object is read constantly, so keep the decoded bodies.
 /// let maps = Informer::<ConfigMap>::builder(client).keep(Keep::Decoded).start();
 /// maps.synced().await?;
-/// # Ok(())
-/// # }
+/// # Ok(()) });
 /// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 #[non_exhaustive]

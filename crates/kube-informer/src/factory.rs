@@ -35,9 +35,7 @@ mod sync;
 /// they decode objects as.
 ///
 /// ```
-/// # #[tokio::main(flavor = "current_thread")]
-/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
-/// # let server = kube_embedded::Server::builder().in_process().start().await?;
+/// # kube_embedded::doctest([], async |server| {
 /// # let client = kube::Client::new(server.service(), "default");
 /// use std::time::Duration;
 /// use k8s_openapi::api::apps::v1::Deployment;
@@ -67,8 +65,7 @@ mod sync;
 /// assert_eq!(server.watches().len(), 2);
 /// factory.shutdown().await;
 /// assert_eq!(server.watches().len(), 0);
-/// # Ok(())
-/// # }
+/// # Ok(()) });
 /// ```
 ///
 /// The factory holds weak references to its informers. An informer lives as long as one of its
@@ -125,9 +122,7 @@ impl Factory {
     /// [`shutdown`](Self::shutdown) affect the whole factory.
     ///
     /// ```
-    /// # #[tokio::main(flavor = "current_thread")]
-    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
-    /// # let server = kube_embedded::Server::builder().in_process().start().await?;
+    /// # kube_embedded::doctest([], async |server| {
     /// # let client = kube::Client::new(server.service(), "default");
     /// use k8s_openapi::api::core::v1::Secret;
     /// use kube_informer::{Factory, Scope};
@@ -137,8 +132,7 @@ impl Factory {
     /// let certificates = factory.within(certificates).informer::<Secret>();
     /// factory.start();
     /// certificates.synced().await?;
-    /// # Ok(())
-    /// # }
+    /// # Ok(()) });
     /// ```
     #[must_use]
     #[doc(alias = "NewFilteredSharedInformerFactory")]
@@ -152,9 +146,7 @@ impl Factory {
     /// If the factory has been started, the informer is started immediately.
     ///
     /// ```
-    /// # #[tokio::main(flavor = "current_thread")]
-    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
-    /// # let server = kube_embedded::Server::builder().in_process().start().await?;
+    /// # kube_embedded::doctest([], async |server| {
     /// # let client = kube::Client::new(server.service(), "default");
     /// use k8s_openapi::api::core::v1::ConfigMap;
     /// use kube_informer::Factory;
@@ -165,8 +157,7 @@ impl Factory {
     /// maps.synced().await?;
     /// same.synced().await?;
     /// assert_eq!(server.watches().len(), 1);
-    /// # Ok(())
-    /// # }
+    /// # Ok(()) });
     /// ```
     #[must_use = "an informer without handles does not run"]
     #[doc(alias = "InformerFor")]
@@ -187,9 +178,7 @@ impl Factory {
     /// [`resource_named`]: Self::resource_named
     ///
     /// ```
-    /// # #[tokio::main(flavor = "current_thread")]
-    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
-    /// # let server = kube_embedded::Server::builder().in_process().start().await?;
+    /// # kube_embedded::doctest([], async |server| {
     /// # let client = kube::Client::new(server.service(), "default");
     /// use kube::core::{ApiResource, DynamicObject, GroupVersionKind};
     /// use kube_informer::Factory;
@@ -200,8 +189,7 @@ impl Factory {
     /// let deployments = factory.informer_for::<DynamicObject>(resource);
     /// deployments.synced().await?;
     /// assert_eq!(deployments.resource().plural, "deployments");
-    /// # Ok(())
-    /// # }
+    /// # Ok(()) });
     /// ```
     #[must_use = "an informer without handles does not run"]
     #[doc(alias = "ForResource")]
@@ -216,9 +204,7 @@ impl Factory {
     /// [`resource_named`](Self::resource_named).
     ///
     /// ```
-    /// # #[tokio::main(flavor = "current_thread")]
-    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
-    /// # let server = kube_embedded::Server::builder().in_process().start().await?;
+    /// # kube_embedded::doctest([], async |server| {
     /// # let client = kube::Client::new(server.service(), "default");
     /// use kube_informer::Factory;
     ///
@@ -228,8 +214,7 @@ impl Factory {
     /// assert_eq!(deployments.resource().api_version, "apps/v1");
     /// let unknown = factory.informer_named("deplyoments").await.unwrap_err();
     /// assert_eq!(unknown.to_string(), "the server has no resource named \"deplyoments\"; did you mean deployments.apps?");
-    /// # Ok(())
-    /// # }
+    /// # Ok(()) });
     /// ```
     pub fn informer_named(
         &self,
@@ -252,17 +237,14 @@ impl Factory {
     /// Every call runs discovery again: two requests.
     ///
     /// ```
-    /// # #[tokio::main(flavor = "current_thread")]
-    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
-    /// # let server = kube_embedded::Server::builder().in_process().start().await?;
+    /// # kube_embedded::doctest([], async |server| {
     /// # let client = kube::Client::new(server.service(), "default");
     /// use kube_informer::Factory;
     ///
     /// let factory = Factory::new(client);
     /// let resource = factory.resource_named("ing").await?;
     /// assert_eq!((resource.api_version.as_str(), resource.plural.as_str()), ("networking.k8s.io/v1", "ingresses"));
-    /// # Ok(())
-    /// # }
+    /// # Ok(()) });
     /// ```
     #[doc(alias = "RESTMapper")]
     pub fn resource_named(&self, name: &str) -> impl Future<Output = Result<ApiResource, LookupError>> + Send + use<> {
@@ -292,9 +274,7 @@ impl Factory {
     /// May be called any number of times. Does nothing after [`shutdown`](Self::shutdown).
     ///
     /// ```
-    /// # #[tokio::main(flavor = "current_thread")]
-    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
-    /// # let server = kube_embedded::Server::builder().in_process().start().await?;
+    /// # kube_embedded::doctest([], async |server| {
     /// # let client = kube::Client::new(server.service(), "default");
     /// # use k8s_openapi::api::core::v1::{ConfigMap, Secret};
     /// # use kube_informer::Factory;
@@ -304,8 +284,7 @@ impl Factory {
     /// let secrets = factory.informer::<Secret>(); // started immediately
     /// maps.synced().await?;
     /// secrets.synced().await?;
-    /// # Ok(())
-    /// # }
+    /// # Ok(()) });
     /// ```
     ///
     /// # Panics
@@ -326,9 +305,7 @@ impl Factory {
     /// can succeed.
     ///
     /// ```
-    /// # #[tokio::main(flavor = "current_thread")]
-    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
-    /// # let server = kube_embedded::Server::builder().in_process().start().await?;
+    /// # kube_embedded::doctest([], async |server| {
     /// # let client = kube::Client::new(server.service(), "default");
     /// # tokio::time::pause();
     /// use k8s_openapi::api::core::v1::{ConfigMap, Secret};
@@ -343,8 +320,7 @@ impl Factory {
     /// assert!(refused.to_string().contains("secrets"));
     /// maps.synced().await?;
     /// # drop(secrets);
-    /// # Ok(())
-    /// # }
+    /// # Ok(()) });
     /// ```
     #[doc(alias = "WaitForCacheSync")]
     #[doc(alias = "WaitForCacheSyncWithContext")]
@@ -356,9 +332,7 @@ impl Factory {
     /// timeout.
     ///
     /// ```
-    /// # #[tokio::main(flavor = "current_thread")]
-    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
-    /// # let server = kube_embedded::Server::builder().in_process().start().await?;
+    /// # kube_embedded::doctest([], async |server| {
     /// # let client = kube::Client::new(server.service(), "default");
     /// use k8s_openapi::api::core::v1::Pod;
     /// use kube_informer::Factory;
@@ -366,8 +340,7 @@ impl Factory {
     /// let factory = Factory::new(client);
     /// let pods = factory.informer::<Pod>();
     /// assert_eq!(factory.missing()[0].to_string(), "pods: not started");
-    /// # Ok(())
-    /// # }
+    /// # Ok(()) });
     /// ```
     #[must_use]
     pub fn missing(&self) -> Vec<Missing> {
@@ -383,13 +356,8 @@ impl Factory {
     /// that are requested later are stopped from the start.
     ///
     /// ```
-    /// # #[tokio::main(flavor = "current_thread")]
-    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
-    /// # let server = kube_embedded::Server::builder().in_process().start().await?;
+    /// # kube_embedded::doctest(["a"], async |server| {
     /// # let client = kube::Client::new(server.service(), "default");
-    /// # for name in ["a"] {
-    /// #     server.create(&serde_json::json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name}}))?;
-    /// # }
     /// # use k8s_openapi::api::core::v1::ConfigMap;
     /// # use kube_informer::Factory;
     /// let factory = Factory::new(client);
@@ -399,8 +367,7 @@ impl Factory {
     /// factory.shutdown().await;
     /// assert!(server.watches().is_empty());
     /// assert_eq!(maps.lister().len(), 1, "as it last was");
-    /// # Ok(())
-    /// # }
+    /// # Ok(()) });
     /// ```
     pub fn shutdown(&self) -> impl Future<Output = ()> + Send + use<> {
         let (registry, ending) = (Arc::clone(&self.registry), self.registry.stop());

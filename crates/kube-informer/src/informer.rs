@@ -67,16 +67,8 @@ mod wait;
 ///   earlier batch, such as the initial list or the previous resync.
 ///
 /// ```
-/// # #[tokio::main(flavor = "current_thread")]
-/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
-/// # let server = kube_embedded::Server::builder().in_process().start().await?;
+/// # kube_embedded::doctest(["a", "b"], async |server| {
 /// # let client = kube::Client::new(server.service(), "default");
-/// # for (name, app, ip) in [("a", "web", "10.0.0.1"), ("b", "db", "10.0.0.2")] {
-/// #     server.create(&serde_json::json!({
-/// #         "apiVersion": "v1", "kind": "ConfigMap",
-/// #         "metadata": {"name": name, "namespace": "default", "labels": {"app": app}}, "data": {"ip": ip},
-/// #     }))?;
-/// # }
 /// use k8s_openapi::api::core::v1::ConfigMap;
 /// use kube_informer::Informer;
 ///
@@ -86,8 +78,7 @@ mod wait;
 /// printer.synced().await?; // the cache is full, and the printer has handled every object in it
 /// assert_eq!(maps.lister().len(), 2);
 /// maps.shutdown().await; // no task and no connection is left
-/// # Ok(())
-/// # }
+/// # Ok(()) });
 /// ```
 #[doc(alias = "SharedInformer")]
 #[doc(alias = "SharedIndexInformer")]
@@ -101,9 +92,7 @@ impl<K: Object> Informer<K> {
     /// Returns a builder for an informer of the resource that type `K` represents.
     ///
     /// ```
-    /// # #[tokio::main(flavor = "current_thread")]
-    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
-    /// # let server = kube_embedded::Server::builder().in_process().start().await?;
+    /// # kube_embedded::doctest([], async |server| {
     /// # let client = kube::Client::new(server.service(), "default");
     /// use k8s_openapi::api::core::v1::Pod;
     /// use kube_informer::Informer;
@@ -111,8 +100,7 @@ impl<K: Object> Informer<K> {
     /// let pods = Informer::<Pod>::builder(client).namespace("kube-system").drop_managed_fields().start();
     /// pods.synced().await?;
     /// assert_eq!(pods.resource().plural, "pods");
-    /// # Ok(())
-    /// # }
+    /// # Ok(()) });
     /// ```
     #[doc(alias(
         "NewSharedInformer",
@@ -136,13 +124,8 @@ impl<K: Object> Informer<K> {
     /// Returns a builder for a resource that is known only at run time, or that `K` does not name.
     ///
     /// ```
-    /// # #[tokio::main(flavor = "current_thread")]
-    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
-    /// # let server = kube_embedded::Server::builder().in_process().start().await?;
+    /// # kube_embedded::doctest(["a"], async |server| {
     /// # let client = kube::Client::new(server.service(), "default");
-    /// # for name in ["a"] {
-    /// #     server.create(&serde_json::json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name}}))?;
-    /// # }
     /// use k8s_openapi::api::core::v1::ConfigMap;
     /// use kube::core::{ApiResource, DynamicObject, GroupVersionKind};
     /// use kube_informer::Informer;
@@ -152,8 +135,7 @@ impl<K: Object> Informer<K> {
     /// let maps = Informer::<DynamicObject>::builder_for(client, resource).start();
     /// maps.synced().await?;
     /// assert_eq!(maps.lister().list()[0].get()?.metadata.name.as_deref(), Some("a"));
-    /// # Ok(())
-    /// # }
+    /// # Ok(()) });
     /// ```
     #[doc(alias("NewFilteredDynamicInformer"))]
     pub fn builder_for(client: Client, resource: ApiResource) -> InformerBuilder<K> {
@@ -224,13 +206,8 @@ impl<K: Object> Informer<K> {
     /// that are still queued are not delivered. The cache can still be read.
     ///
     /// ```
-    /// # #[tokio::main(flavor = "current_thread")]
-    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
-    /// # let server = kube_embedded::Server::builder().in_process().start().await?;
+    /// # kube_embedded::doctest(["a", "b"], async |server| {
     /// # let client = kube::Client::new(server.service(), "default");
-    /// # for name in ["a", "b"] {
-    /// #     server.create(&serde_json::json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name}}))?;
-    /// # }
     /// # use k8s_openapi::api::core::v1::ConfigMap;
     /// # use kube_informer::Informer;
     /// let maps = Informer::<ConfigMap>::builder(client).start();
@@ -238,8 +215,7 @@ impl<K: Object> Informer<K> {
     /// maps.shutdown().await;
     /// assert!(server.watches().is_empty());
     /// assert_eq!(maps.lister().len(), 2, "as it last was");
-    /// # Ok(())
-    /// # }
+    /// # Ok(()) });
     /// ```
     pub fn shutdown(&self) -> impl Future<Output = ()> + Send + use<K> {
         self.core.shutdown()
@@ -250,9 +226,7 @@ impl<K: Object> Informer<K> {
     /// Both handles share one watch and one cache.
     ///
     /// ```
-    /// # #[tokio::main(flavor = "current_thread")]
-    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
-    /// # let server = kube_embedded::Server::builder().in_process().start().await?;
+    /// # kube_embedded::doctest([], async |server| {
     /// # let client = kube::Client::new(server.service(), "default");
     /// # let map = serde_json::json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "a"}, "data": {"ip": "10.0.0.1"}});
     /// # server.create(&map)?;
@@ -271,8 +245,7 @@ impl<K: Object> Informer<K> {
     /// addresses.synced().await?;
     /// assert_eq!(addresses.lister().list()[0].get()?.data.ip, IpAddr::from([10, 0, 0, 1]));
     /// assert_eq!(server.watches().len(), 1);
-    /// # Ok(())
-    /// # }
+    /// # Ok(()) });
     /// ```
     #[must_use]
     pub fn view<V: Object>(&self) -> Informer<V> {
@@ -298,16 +271,8 @@ impl<K: Object> Informer<K> {
     /// See [`Index`].
     ///
     /// ```
-    /// # #[tokio::main(flavor = "current_thread")]
-    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
-    /// # let server = kube_embedded::Server::builder().in_process().start().await?;
+    /// # kube_embedded::doctest(["a", "b"], async |server| {
     /// # let client = kube::Client::new(server.service(), "default");
-    /// # for (name, app, ip) in [("a", "web", "10.0.0.1"), ("b", "db", "10.0.0.2")] {
-    /// #     let metadata = serde_json::json!({"name": name, "labels": {"app": app}});
-    /// #     server.create(&serde_json::json!({
-    /// #         "apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": {"ip": ip},
-    /// #     }))?;
-    /// # }
     /// # use k8s_openapi::api::core::v1::ConfigMap;
     /// # use kube_informer::Informer;
     /// let maps = Informer::<ConfigMap>::builder(client).start();
@@ -317,8 +282,7 @@ impl<K: Object> Informer<K> {
     /// });
     /// maps.synced().await?;
     /// assert_eq!(by_data.get("10.0.0.2")[0].name(), "b");
-    /// # Ok(())
-    /// # }
+    /// # Ok(()) });
     /// ```
     #[doc(alias(
         "Indexers",
@@ -342,16 +306,8 @@ impl<K: Object> Informer<K> {
     /// Adds an index by the value of a label. Objects without the label are not in the index.
     ///
     /// ```
-    /// # #[tokio::main(flavor = "current_thread")]
-    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
-    /// # let server = kube_embedded::Server::builder().in_process().start().await?;
+    /// # kube_embedded::doctest(["a", "b"], async |server| {
     /// # let client = kube::Client::new(server.service(), "default");
-    /// # for (name, app, ip) in [("a", "web", "10.0.0.1"), ("b", "db", "10.0.0.2")] {
-    /// #     let metadata = serde_json::json!({"name": name, "labels": {"app": app}});
-    /// #     server.create(&serde_json::json!({
-    /// #         "apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": {"ip": ip},
-    /// #     }))?;
-    /// # }
     /// # use k8s_openapi::api::core::v1::ConfigMap;
     /// # use kube_informer::Informer;
     /// let maps = Informer::<ConfigMap>::builder(client).start();
@@ -359,8 +315,7 @@ impl<K: Object> Informer<K> {
     /// maps.synced().await?;
     /// assert_eq!(by_app.get("web")[0].name(), "a");
     /// assert_eq!(by_app.count("cache"), 0);
-    /// # Ok(())
-    /// # }
+    /// # Ok(()) });
     /// ```
     pub fn index_by_label(&self, label: impl Into<String>) -> Index<K, String> {
         let index = Index::by_label(&self.core.reader(), label);
@@ -374,24 +329,15 @@ impl<K: Object> Informer<K> {
     /// Indexing decodes no bodies.
     ///
     /// ```
-    /// # #[tokio::main(flavor = "current_thread")]
-    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
-    /// # let server = kube_embedded::Server::builder().in_process().start().await?;
+    /// # kube_embedded::doctest(["a", "b"], async |server| {
     /// # let client = kube::Client::new(server.service(), "default");
-    /// # for (name, app, ip) in [("a", "web", "10.0.0.1"), ("b", "db", "10.0.0.2")] {
-    /// #     let metadata = serde_json::json!({"name": name, "labels": {"app": app}});
-    /// #     server.create(&serde_json::json!({
-    /// #         "apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": {"ip": ip},
-    /// #     }))?;
-    /// # }
     /// # use k8s_openapi::api::core::v1::ConfigMap;
     /// # use kube_informer::Informer;
     /// let maps = Informer::<ConfigMap>::builder(client).start();
     /// let by_ip = maps.index_by_path("data.ip".parse()?);
     /// maps.synced().await?;
     /// assert_eq!(by_ip.get("10.0.0.2")[0].name(), "b");
-    /// # Ok(())
-    /// # }
+    /// # Ok(()) });
     /// ```
     pub fn index_by_path(&self, path: FieldPath) -> Index<K, String> {
         let index = Index::by_path(&self.core.reader(), path);
@@ -404,13 +350,8 @@ impl<K: Object> Informer<K> {
     /// See [`handler`](Self::handler) for more options.
     ///
     /// ```
-    /// # #[tokio::main(flavor = "current_thread")]
-    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
-    /// # let server = kube_embedded::Server::builder().in_process().start().await?;
+    /// # kube_embedded::doctest(["a", "b"], async |server| {
     /// # let client = kube::Client::new(server.service(), "default");
-    /// # for name in ["a", "b"] {
-    /// #     server.create(&serde_json::json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name}}))?;
-    /// # }
     /// # use k8s_openapi::api::core::v1::ConfigMap;
     /// # use kube_informer::Informer;
     /// let (sender, receiver) = std::sync::mpsc::channel();
@@ -418,8 +359,7 @@ impl<K: Object> Informer<K> {
     /// let teller = maps.on_event(move |event| sender.send(event.key().clone()).unwrap_or_default());
     /// teller.synced().await?; // every initial object has been handled
     /// assert_eq!(receiver.try_iter().count(), 2);
-    /// # Ok(())
-    /// # }
+    /// # Ok(()) });
     /// ```
     #[doc(alias = "AddEventHandler")]
     #[doc(alias("AddTypedEventHandler"))]
@@ -432,13 +372,8 @@ impl<K: Object> Informer<K> {
     /// Events are handled one after the other.
     ///
     /// ```
-    /// # #[tokio::main(flavor = "current_thread")]
-    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
-    /// # let server = kube_embedded::Server::builder().in_process().start().await?;
+    /// # kube_embedded::doctest(["a", "b", "c"], async |server| {
     /// # let client = kube::Client::new(server.service(), "default");
-    /// # for name in ["a", "b", "c"] {
-    /// #     server.create(&serde_json::json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name}}))?;
-    /// # }
     /// # use k8s_openapi::api::core::v1::ConfigMap;
     /// # use kube_informer::Informer;
     /// let (sender, mut receiver) = tokio::sync::mpsc::channel(1);
@@ -451,8 +386,7 @@ impl<K: Object> Informer<K> {
     ///     assert!(receiver.recv().await.is_some());
     /// }
     /// # drop(teller);
-    /// # Ok(())
-    /// # }
+    /// # Ok(()) });
     /// ```
     pub fn on_event_async<F>(&self, handle: impl FnMut(Event<K>) -> F + Send + 'static) -> Registration
     where
@@ -466,13 +400,8 @@ impl<K: Object> Informer<K> {
     /// See [`Subscription`].
     ///
     /// ```
-    /// # #[tokio::main(flavor = "current_thread")]
-    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
-    /// # let server = kube_embedded::Server::builder().in_process().start().await?;
+    /// # kube_embedded::doctest(["a"], async |server| {
     /// # let client = kube::Client::new(server.service(), "default");
-    /// # for name in ["a"] {
-    /// #     server.create(&serde_json::json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name}}))?;
-    /// # }
     /// # use k8s_openapi::api::core::v1::ConfigMap;
     /// use kube_informer::{Informer, Origin};
     ///
@@ -481,8 +410,7 @@ impl<K: Object> Informer<K> {
     /// assert_eq!(events.next().await.map(|event| event.origin()), Some(Origin::Initial));
     /// server.objects("v1", "ConfigMap")?.delete("a")?;
     /// assert!(events.next().await.is_some_and(|event| event.is_deleted()));
-    /// # Ok(())
-    /// # }
+    /// # Ok(()) });
     /// ```
     #[doc(alias("NewIndexerInformerWatcher", "NewIndexerInformerWatcherWithLogger"))]
     pub fn subscribe(&self) -> Subscription<K> {
@@ -496,16 +424,8 @@ impl<K: Object> Informer<K> {
     /// duplicates, no gaps.
     ///
     /// ```
-    /// # #[tokio::main(flavor = "current_thread")]
-    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
-    /// # let server = kube_embedded::Server::builder().in_process().start().await?;
+    /// # kube_embedded::doctest(["a", "b"], async |server| {
     /// # let client = kube::Client::new(server.service(), "default");
-    /// # for (name, app, ip) in [("a", "web", "10.0.0.1"), ("b", "db", "10.0.0.2")] {
-    /// #     let metadata = serde_json::json!({"name": name, "labels": {"app": app}});
-    /// #     server.create(&serde_json::json!({
-    /// #         "apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": {"ip": ip},
-    /// #     }))?;
-    /// # }
     /// # use k8s_openapi::api::core::v1::ConfigMap;
     /// use kube_informer::{Informer, Origin};
     ///
@@ -514,8 +434,7 @@ impl<K: Object> Informer<K> {
     /// let mut late = maps.handler().filter(|map| map.label("app") == Some("web")).subscribe();
     /// let first = late.next().await.unwrap();
     /// assert_eq!((first.key().name(), first.origin()), ("a", Origin::Initial));
-    /// # Ok(())
-    /// # }
+    /// # Ok(()) });
     /// ```
     #[doc(alias("AddEventHandlerWithOptions", "AddEventHandlerWithResyncPeriod", "HandlerOptions"))]
     pub fn handler(&self) -> HandlerBuilder<K> {
@@ -534,9 +453,7 @@ impl<K: Object> Informer<K> {
     /// namespaces.
     ///
     /// ```
-    /// # #[tokio::main(flavor = "current_thread")]
-    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
-    /// # let server = kube_embedded::Server::builder().in_process().start().await?;
+    /// # kube_embedded::doctest([], async |server| {
     /// # let client = kube::Client::new(server.service(), "default");
     /// # for (name, namespace) in [("a", "default"), ("b", "kube-system")] {
     /// #     let metadata = serde_json::json!({"name": name, "namespace": namespace});
@@ -552,8 +469,7 @@ impl<K: Object> Informer<K> {
     /// maps.set_namespaces(["kube-system"])?;
     /// assert!(matches!(events.next().await, Some(Event::Deleted { state: FinalState::Filtered, .. })));
     /// assert_eq!(events.next().await.unwrap().key().to_string(), "kube-system/b");
-    /// # Ok(())
-    /// # }
+    /// # Ok(()) });
     /// ```
     pub fn set_namespaces(&self, namespaces: impl IntoIterator<Item: Into<Arc<str>>>) -> Result<(), NamespacesShared> {
         self.core.set_scopes(scopes(namespaces))

@@ -7,10 +7,8 @@
 //! latency.
 //!
 //! ```
-//! # #[tokio::main(flavor = "current_thread")]
-//! # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! # kube_embedded::doctest([], async |server| {
 //! # use serde_json::json;
-//! # let server = kube_embedded::Server::builder().in_process().start().await?;
 //! # for nth in 0..3 {
 //! #     server.create(&json!({
 //! #         "apiVersion": "v1", "kind": "ConfigMap", "data": {"colour": "blue"},
@@ -35,8 +33,7 @@
 //!     println!("{} has {:?}", map.name(), map.get()?.data);
 //! }
 //! assert_eq!(by_app.count("dns"), 3);
-//! # Ok(())
-//! # }
+//! # Ok(()) });
 //! ```
 //!
 //! # Data flow

@@ -55,16 +55,8 @@ pub(crate) mod step;
 /// shell around it.
 ///
 /// ```
-/// # #[tokio::main(flavor = "current_thread")]
-/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
-/// # let server = kube_embedded::Server::builder().in_process().start().await?;
+/// # kube_embedded::doctest(["a", "b"], async |server| {
 /// # let client = kube::Client::new(server.service(), "default");
-/// # for (name, app, ip) in [("a", "web", "10.0.0.1"), ("b", "db", "10.0.0.2")] {
-/// #     server.create(&serde_json::json!({
-/// #         "apiVersion": "v1", "kind": "ConfigMap",
-/// #         "metadata": {"name": name, "namespace": "default", "labels": {"app": app}}, "data": {"ip": ip},
-/// #     }))?;
-/// # }
 /// use k8s_openapi::api::core::v1::ConfigMap;
 /// use kube_informer::Obj;
 /// use kube_informer::client::ApiListWatch;
@@ -79,8 +71,7 @@ pub(crate) mod step;
 /// assert!(matches!(deltas.recv().await, Some(Delta::RelistBegun(_))));
 /// assert!(matches!(deltas.recv().await, Some(Delta::Listed(_))));
 /// running.abort();
-/// # Ok(())
-/// # }
+/// # Ok(()) });
 /// ```
 pub struct Reflector {
     source: Source,
@@ -240,9 +231,7 @@ impl Reflector {
     /// always up to date.
     ///
     /// ```
-    /// # #[tokio::main(flavor = "current_thread")]
-    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
-    /// # let server = kube_embedded::Server::builder().in_process().start().await?;
+    /// # kube_embedded::doctest([], async |server| {
     /// # let client = kube::Client::new(server.service(), "default");
     /// use k8s_openapi::api::core::v1::ConfigMap;
     /// use kube_informer::Obj;
@@ -258,8 +247,7 @@ impl Reflector {
     /// let running = tokio::spawn(reflector.run(sink));
     /// status.wait_for(|status| status.synced == Synced::Yes).await?;
     /// running.abort();
-    /// # Ok(())
-    /// # }
+    /// # Ok(()) });
     /// ```
     #[must_use]
     pub fn status(&self) -> watch::Receiver<ReflectorStatus> {

@@ -2,7 +2,7 @@
 //! items with backoff.
 
 // A pure core (`core`, `slots`, `delays`) behind a mutex and its futures. Uses `object` and `store`
-// for keys, events and origins, and no other room.
+// for keys, events and origins, and no other module.
 
 mod builder;
 mod core;

@@ -77,9 +77,7 @@ impl ServerError {
     /// The status that the server returned, or sent as the last event of a watch.
     ///
     /// ```
-    /// # #[tokio::main(flavor = "current_thread")]
-    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
-    /// # let server = kube_embedded::Server::builder().in_process().start().await?;
+    /// # kube_embedded::doctest([], async |server| {
     /// # let client = kube::Client::new(server.service(), "default");
     /// use k8s_openapi::api::core::v1::ConfigMap;
     /// use kube_informer::client::ApiListWatch;
@@ -89,8 +87,7 @@ impl ServerError {
     /// let error = Pager::<ConfigMap>::new(nonsense).list().await.unwrap_err();
     /// assert_eq!(error.code(), Some(400));
     /// assert_eq!(error.status().unwrap().reason, "BadRequest");
-    /// # Ok(())
-    /// # }
+    /// # Ok(()) });
     /// ```
     #[must_use]
     pub fn status(&self) -> Option<&ServerStatus> {
@@ -109,9 +106,7 @@ impl ServerError {
     /// How long the server requires the client to wait before a retry (`Retry-After`).
     ///
     /// ```
-    /// # #[tokio::main(flavor = "current_thread")]
-    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
-    /// # let server = kube_embedded::Server::builder().in_process().start().await?;
+    /// # kube_embedded::doctest([], async |server| {
     /// # let client = kube::Client::new(server.service(), "default");
     /// use std::time::Duration;
     /// use k8s_openapi::api::core::v1::ConfigMap;
@@ -122,8 +117,7 @@ impl ServerError {
     /// server.faults().inject(Rule::new(Fault::status(429).retry_after(7)));
     /// let error = Pager::<ConfigMap>::new(ApiListWatch::of::<ConfigMap>(client)).list().await.unwrap_err();
     /// assert_eq!(error.retry_after(), Some(Duration::from_secs(7)));
-    /// # Ok(())
-    /// # }
+    /// # Ok(()) });
     /// ```
     #[must_use]
     pub fn retry_after(&self) -> Option<Duration> {

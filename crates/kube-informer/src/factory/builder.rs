@@ -17,9 +17,7 @@ use crate::object::{Kind, Object};
 /// Builds a [`Factory`]. See [`Factory::builder`].
 ///
 /// ```
-/// # #[tokio::main(flavor = "current_thread")]
-/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
-/// # let server = kube_embedded::Server::builder().in_process().start().await?;
+/// # kube_embedded::doctest([], async |server| {
 /// # let client = kube::Client::new(server.service(), "default");
 /// use std::time::Duration;
 /// use k8s_openapi::api::core::v1::{ConfigMap, Pod};
@@ -32,8 +30,7 @@ use crate::object::{Kind, Object};
 ///     .kind::<ConfigMap>(|maps| maps.keep(Keep::Plain))
 ///     .build()?;
 /// # drop(factory);
-/// # Ok(())
-/// # }
+/// # Ok(()) });
 /// ```
 #[must_use = "a factory is made by build()"]
 pub struct FactoryBuilder {
@@ -74,9 +71,7 @@ struct KindSettings {
 /// One resource was given conflicting settings.
 ///
 /// ```
-/// # #[tokio::main(flavor = "current_thread")]
-/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
-/// # let server = kube_embedded::Server::builder().in_process().start().await?;
+/// # kube_embedded::doctest([], async |server| {
 /// # let client = kube::Client::new(server.service(), "default");
 /// use k8s_openapi::api::core::v1::Pod;
 /// use kube_informer::{Factory, Kind, Keep};
@@ -91,8 +86,7 @@ struct KindSettings {
 /// let conflict = built.unwrap_err().to_string();
 /// assert!(conflict.starts_with("pods is given two settings of keep: Compact for k8s_openapi"));
 /// assert!(conflict.contains("and Plain for"));
-/// # Ok(())
-/// # }
+/// # Ok(()) });
 /// ```
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{resource} is given two settings of {setting}: {first} and {second}")]
@@ -119,9 +113,7 @@ impl FactoryBuilder {
     /// run time, set [`all_namespaces`](InformerSettings::all_namespaces).
     ///
     /// ```
-    /// # #[tokio::main(flavor = "current_thread")]
-    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
-    /// # let server = kube_embedded::Server::builder().in_process().start().await?;
+    /// # kube_embedded::doctest([], async |server| {
     /// # let client = kube::Client::new(server.service(), "default");
     /// # for namespace in ["default", "kube-system"] {
     /// #     let metadata = serde_json::json!({"name": "a", "namespace": namespace});
@@ -135,8 +127,7 @@ impl FactoryBuilder {
     /// factory.synced().await?; // nodes are cluster-scoped, so the namespace does not apply
     /// assert_eq!(maps.lister().len(), 1);
     /// # drop(nodes);
-    /// # Ok(())
-    /// # }
+    /// # Ok(()) });
     /// ```
     #[doc(alias = "WithTransform")]
     #[doc(alias = "WithNamespace")]
@@ -169,9 +160,7 @@ impl FactoryBuilder {
     /// they apply only to its metadata.
     ///
     /// ```
-    /// # #[tokio::main(flavor = "current_thread")]
-    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
-    /// # let server = kube_embedded::Server::builder().in_process().start().await?;
+    /// # kube_embedded::doctest([], async |server| {
     /// # let client = kube::Client::new(server.service(), "default");
     /// use kube::core::{ApiResource, DynamicObject, GroupVersionKind};
     /// use kube_informer::{Factory, Keep};
@@ -179,8 +168,7 @@ impl FactoryBuilder {
     /// let widgets = ApiResource::from_gvk(&GroupVersionKind::gvk("example.com", "v1", "Widget"));
     /// let factory = Factory::builder(client).kind_for::<DynamicObject>(&widgets, |all| all.keep(Keep::Plain)).build()?;
     /// assert_eq!(factory.informer_for::<DynamicObject>(widgets).resource().plural, "widgets");
-    /// # Ok(())
-    /// # }
+    /// # Ok(()) });
     /// ```
     pub fn kind_for<K: Object>(
         self,
@@ -208,9 +196,7 @@ impl FactoryBuilder {
     /// query parameters.
     ///
     /// ```
-    /// # #[tokio::main(flavor = "current_thread")]
-    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
-    /// # let server = kube_embedded::Server::builder().in_process().start().await?;
+    /// # kube_embedded::doctest([], async |server| {
     /// # let client = kube::Client::new(server.service(), "default");
     /// # use k8s_openapi::api::core::v1::ConfigMap;
     /// # use kube_informer::Factory;
@@ -221,8 +207,7 @@ impl FactoryBuilder {
     /// factory.start();
     /// maps.synced().await?;
     /// assert!(server.requests()[0].query.contains("timeoutSeconds=60"));
-    /// # Ok(())
-    /// # }
+    /// # Ok(()) });
     /// ```
     #[doc(alias = "WithTweakListOptions")]
     #[doc(alias = "TweakListOptionsFunc")]

@@ -22,9 +22,7 @@ const WARN_INTERVAL: Duration = Duration::from_secs(10);
 /// the causes.
 ///
 /// ```
-/// # #[tokio::main(flavor = "current_thread")]
-/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
-/// # let server = kube_embedded::Server::builder().in_process().start().await?;
+/// # kube_embedded::doctest([], async |server| {
 /// # let client = kube::Client::new(server.service(), "default");
 /// use kube::core::{ApiResource, DynamicObject, GroupVersionKind};
 /// use kube_informer::Factory;
@@ -38,8 +36,7 @@ const WARN_INTERVAL: Duration = Duration::from_secs(10);
 /// assert!(matches!(&error.missing[0].cause, NotSynced::Refused(cause) if cause.is_not_found()));
 /// assert!(error.to_string().starts_with("not every cache can be filled: widgets.example.com: listing"));
 /// # drop(widgets);
-/// # Ok(())
-/// # }
+/// # Ok(()) });
 /// ```
 #[derive(Debug, Clone)]
 #[non_exhaustive]

@@ -27,16 +27,8 @@ use crate::store::{Ingest, Store};
 /// Builds an [`Informer`]. See [`Informer::builder`].
 ///
 /// ```
-/// # #[tokio::main(flavor = "current_thread")]
-/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
-/// # let server = kube_embedded::Server::builder().in_process().start().await?;
+/// # kube_embedded::doctest(["a", "b"], async |server| {
 /// # let client = kube::Client::new(server.service(), "default");
-/// # for (name, app, ip) in [("a", "web", "10.0.0.1"), ("b", "db", "10.0.0.2")] {
-/// #     server.create(&serde_json::json!({
-/// #         "apiVersion": "v1", "kind": "ConfigMap",
-/// #         "metadata": {"name": name, "namespace": "default", "labels": {"app": app}}, "data": {"ip": ip},
-/// #     }))?;
-/// # }
 /// use k8s_openapi::api::core::v1::ConfigMap;
 /// use kube_informer::{Informer, Keep};
 ///
@@ -48,8 +40,7 @@ use crate::store::{Ingest, Store};
 /// maps.start();
 /// maps.synced().await?;
 /// assert_eq!(maps.lister().len(), 2);
-/// # Ok(())
-/// # }
+/// # Ok(()) });
 /// ```
 #[must_use = "an informer is made by build() or start()"]
 #[doc(alias("SharedIndexInformerOptions", "InformerOptions"))]
@@ -113,13 +104,8 @@ impl<K: Object> InformerBuilder<K> {
     /// Replaces all settings made so far.
     ///
     /// ```
-    /// # #[tokio::main(flavor = "current_thread")]
-    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
-    /// # let server = kube_embedded::Server::builder().in_process().start().await?;
+    /// # kube_embedded::doctest(["a", "b"], async |server| {
     /// # let client = kube::Client::new(server.service(), "default");
-    /// # for name in ["a", "b"] {
-    /// #     server.create(&serde_json::json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name}}))?;
-    /// # }
     /// # use k8s_openapi::api::core::v1::ConfigMap;
     /// use kube_informer::Informer;
     /// use kube_informer::informer::InformerSettings;
@@ -127,8 +113,7 @@ impl<K: Object> InformerBuilder<K> {
     /// let maps = Informer::<ConfigMap>::builder(client).namespace("kube-system").settings(InformerSettings::default()).start();
     /// maps.synced().await?;
     /// assert_eq!(maps.lister().len(), 2, "of every namespace");
-    /// # Ok(())
-    /// # }
+    /// # Ok(()) });
     /// ```
     pub fn settings(mut self, settings: InformerSettings<K>) -> Self {
         self.settings = settings;
@@ -141,9 +126,7 @@ impl<K: Object> InformerBuilder<K> {
     /// Has no effect on a custom source.
     ///
     /// ```
-    /// # #[tokio::main(flavor = "current_thread")]
-    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
-    /// # let server = kube_embedded::Server::builder().in_process().start().await?;
+    /// # kube_embedded::doctest([], async |server| {
     /// # let client = kube::Client::new(server.service(), "default");
     /// # use k8s_openapi::api::core::v1::ConfigMap;
     /// # use kube_informer::Informer;
@@ -152,8 +135,7 @@ impl<K: Object> InformerBuilder<K> {
     ///     .start();
     /// maps.synced().await?;
     /// assert!(server.requests()[0].query.contains("timeoutSeconds=60"));
-    /// # Ok(())
-    /// # }
+    /// # Ok(()) });
     /// ```
     pub fn source(mut self, change: impl FnOnce(ApiListWatch) -> ApiListWatch) -> Self {
         self.source = match self.source {

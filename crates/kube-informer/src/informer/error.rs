@@ -9,9 +9,7 @@ use crate::client::ServerError;
 /// A refusal is not final: the informer keeps retrying, and a later wait can succeed.
 ///
 /// ```
-/// # #[tokio::main(flavor = "current_thread")]
-/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
-/// # let server = kube_embedded::Server::builder().in_process().start().await?;
+/// # kube_embedded::doctest([], async |server| {
 /// # let client = kube::Client::new(server.service(), "default");
 /// use k8s_openapi::api::core::v1::ConfigMap;
 /// use kube_embedded::faults::{Fault, Rule};
@@ -23,8 +21,7 @@ use crate::client::ServerError;
 ///     Err(SyncError::Refused(cause)) => assert!(cause.is_forbidden()),
 ///     other => panic!("{other:?}"),
 /// }
-/// # Ok(())
-/// # }
+/// # Ok(()) });
 /// ```
 #[derive(Debug, Clone, thiserror::Error)]
 #[non_exhaustive]
@@ -44,9 +41,7 @@ pub enum SyncError {
 /// A version or a state of an object was not reached, and waiting longer does not help.
 ///
 /// ```
-/// # #[tokio::main(flavor = "current_thread")]
-/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
-/// # let server = kube_embedded::Server::builder().in_process().start().await?;
+/// # kube_embedded::doctest([], async |server| {
 /// # let client = kube::Client::new(server.service(), "default");
 /// use k8s_openapi::api::core::v1::ConfigMap;
 /// use kube_informer::{Informer, Version, WaitError};
@@ -55,8 +50,7 @@ pub enum SyncError {
 /// let far = maps.wait_for(Version::from(1_000_000));
 /// maps.shutdown().await;
 /// assert_eq!(far.await, Err(WaitError::Stopped));
-/// # Ok(())
-/// # }
+/// # Ok(()) });
 /// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
@@ -75,9 +69,7 @@ pub enum WaitError {
 /// The informer is shared, and its other handles may rely on its namespaces.
 ///
 /// ```
-/// # #[tokio::main(flavor = "current_thread")]
-/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
-/// # let server = kube_embedded::Server::builder().in_process().start().await?;
+/// # kube_embedded::doctest([], async |server| {
 /// # let client = kube::Client::new(server.service(), "default");
 /// use k8s_openapi::api::core::v1::ConfigMap;
 /// use kube_informer::Factory;
@@ -85,8 +77,7 @@ pub enum WaitError {
 /// let factory = Factory::builder(client).build()?;
 /// let maps = factory.informer::<ConfigMap>();
 /// assert!(maps.set_namespaces(["default"]).is_err());
-/// # Ok(())
-/// # }
+/// # Ok(()) });
 /// ```
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("the informer of {resource} is shared, so its namespaces stay as they are: ask the factory for others")]
@@ -97,9 +88,7 @@ pub struct NamespacesShared {
 /// The last contact with the server is too long ago, or the cache has not been filled yet.
 ///
 /// ```
-/// # #[tokio::main(flavor = "current_thread")]
-/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
-/// # let server = kube_embedded::Server::builder().in_process().start().await?;
+/// # kube_embedded::doctest([], async |server| {
 /// # let client = kube::Client::new(server.service(), "default");
 /// use std::time::Duration;
 /// use k8s_openapi::api::core::v1::ConfigMap;
@@ -109,8 +98,7 @@ pub struct NamespacesShared {
 /// let maps = Informer::<ConfigMap>::builder(client).build();
 /// let fresh = maps.lister().fresh_within(Duration::from_secs(60));
 /// assert_eq!(fresh.err(), Some(Stale { age: None }), "it has not even been started");
-/// # Ok(())
-/// # }
+/// # Ok(()) });
 /// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("{}", match .age {

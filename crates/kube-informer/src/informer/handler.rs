@@ -21,15 +21,8 @@ use crate::store::Event;
 /// [`subscribe`](Self::subscribe).
 ///
 /// ```
-/// # #[tokio::main(flavor = "current_thread")]
-/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// # kube_embedded::doctest(["a", "b"], async |server| {
 /// # use k8s_openapi::api::core::v1::ConfigMap;
-/// # use serde_json::json;
-/// # let server = kube_embedded::Server::builder().in_process().start().await?;
-/// # for (name, tier) in [("a", "gold"), ("b", "tin")] {
-/// #     let metadata = json!({"name": name, "labels": {"tier": tier}});
-/// #     server.create(&json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata}))?;
-/// # }
 /// # let client = kube::Client::new(server.service(), "default");
 /// # let maps = kube_informer::Informer::<ConfigMap>::builder(client).start();
 /// use kube_informer::pipeline::Backlog;
@@ -42,8 +35,7 @@ use crate::store::Event;
 ///     .on_event(|event| assert_eq!(event.key().name(), "a"));
 /// gold.synced().await?;
 /// gold.remove().await;
-/// # Ok(())
-/// # }
+/// # Ok(()) });
 /// ```
 #[must_use = "a handler receives nothing until it is given a function to call"]
 pub struct HandlerBuilder<K> {
@@ -66,16 +58,8 @@ impl<K: Send + 'static> HandlerBuilder<K> {
     /// The test runs on the handler's own task.
     ///
     /// ```
-    /// # #[tokio::main(flavor = "current_thread")]
-    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
-    /// # let server = kube_embedded::Server::builder().in_process().start().await?;
+    /// # kube_embedded::doctest(["a", "b"], async |server| {
     /// # let client = kube::Client::new(server.service(), "default");
-    /// # for (name, app, ip) in [("a", "web", "10.0.0.1"), ("b", "db", "10.0.0.2")] {
-    /// #     let metadata = serde_json::json!({"name": name, "labels": {"app": app}});
-    /// #     server.create(&serde_json::json!({
-    /// #         "apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": {"ip": ip},
-    /// #     }))?;
-    /// # }
     /// # use k8s_openapi::api::core::v1::ConfigMap;
     /// use kube_informer::{Event, FinalState, Informer};
     ///
@@ -87,8 +71,7 @@ impl<K: Send + 'static> HandlerBuilder<K> {
     /// server.objects("v1", "ConfigMap")?.patch("a", &other)?;
     /// assert!(matches!(events.next().await, Some(Event::Deleted { state: FinalState::Filtered, .. })));
     /// assert_eq!(maps.lister().len(), 2, "it is still there");
-    /// # Ok(())
-    /// # }
+    /// # Ok(()) });
     /// ```
     #[doc(alias = "FilteringResourceEventHandler")]
     #[doc(alias("TypedFilteringResourceEventHandler"))]
@@ -100,13 +83,8 @@ impl<K: Send + 'static> HandlerBuilder<K> {
     /// Sets how events are queued while the handler is busy; see [`Backlog`] for the default.
     ///
     /// ```
-    /// # #[tokio::main(flavor = "current_thread")]
-    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
-    /// # let server = kube_embedded::Server::builder().in_process().start().await?;
+    /// # kube_embedded::doctest(["a"], async |server| {
     /// # let client = kube::Client::new(server.service(), "default");
-    /// # for name in ["a"] {
-    /// #     server.create(&serde_json::json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name}}))?;
-    /// # }
     /// # use k8s_openapi::api::core::v1::ConfigMap;
     /// use kube_informer::pipeline::Backlog;
     /// use kube_informer::{Informer, Version};
@@ -122,8 +100,7 @@ impl<K: Send + 'static> HandlerBuilder<K> {
     /// maps.wait_for(last).await?;
     /// assert_eq!(events.backlog(), 1, "one event for the three changes");
     /// assert_eq!(events.next().await.unwrap().object().value_at(&"data.nth".parse()?).as_deref(), Some("3"));
-    /// # Ok(())
-    /// # }
+    /// # Ok(()) });
     /// ```
     pub fn backlog(mut self, backlog: Backlog) -> Self {
         self.backlog = backlog;
@@ -134,14 +111,9 @@ impl<K: Send + 'static> HandlerBuilder<K> {
     /// informer](crate::Informer#resync); zero disables resyncs.
     ///
     /// ```
-    /// # #[tokio::main(flavor = "current_thread")]
-    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
-    /// # let server = kube_embedded::Server::builder().in_process().start().await?;
+    /// # kube_embedded::doctest(["a"], async |server| {
     /// # let client = kube::Client::new(server.service(), "default");
     /// # tokio::time::pause();
-    /// # for name in ["a"] {
-    /// #     server.create(&serde_json::json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name}}))?;
-    /// # }
     /// # use k8s_openapi::api::core::v1::ConfigMap;
     /// use std::time::Duration;
     /// use kube_informer::Informer;
@@ -154,8 +126,7 @@ impl<K: Send + 'static> HandlerBuilder<K> {
     /// }
     /// assert!(once.next().await.is_some());
     /// assert_eq!(once.backlog(), 0);
-    /// # Ok(())
-    /// # }
+    /// # Ok(()) });
     /// ```
     #[doc(alias("ResyncPeriod"))]
     pub fn resync(mut self, period: Duration) -> Self {
@@ -170,13 +141,8 @@ impl<K: Send + 'static> HandlerBuilder<K> {
     /// use [`on_event_async`](Self::on_event_async).
     ///
     /// ```
-    /// # #[tokio::main(flavor = "current_thread")]
-    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
-    /// # let server = kube_embedded::Server::builder().in_process().start().await?;
+    /// # kube_embedded::doctest(["a", "b"], async |server| {
     /// # let client = kube::Client::new(server.service(), "default");
-    /// # for name in ["a", "b"] {
-    /// #     server.create(&serde_json::json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name}}))?;
-    /// # }
     /// # use k8s_openapi::api::core::v1::ConfigMap;
     /// # use kube_informer::Informer;
     /// # std::panic::set_hook(Box::new(|_| ()));
@@ -184,8 +150,7 @@ impl<K: Send + 'static> HandlerBuilder<K> {
     /// let clumsy = maps.handler().on_event(|event| assert_ne!(event.key().name(), "a"));
     /// clumsy.synced().await?; // both events are delivered
     /// assert_eq!(clumsy.panics(), 1);
-    /// # Ok(())
-    /// # }
+    /// # Ok(()) });
     /// ```
     pub fn on_event(self, mut handle: impl FnMut(Event<K>) + Send + 'static) -> Registration {
         self.spawn(|mut events, mailbox| async move {

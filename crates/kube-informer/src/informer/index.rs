@@ -23,16 +23,8 @@ use crate::store::{Hamt, Reader, StoreEntry, StoreState, guarded};
 /// function panics, the object it was called with has no values in the index.
 ///
 /// ```
-/// # #[tokio::main(flavor = "current_thread")]
-/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
-/// # let server = kube_embedded::Server::builder().in_process().start().await?;
+/// # kube_embedded::doctest(["a", "b"], async |server| {
 /// # let client = kube::Client::new(server.service(), "default");
-/// # for (name, app, ip) in [("a", "web", "10.0.0.1"), ("b", "db", "10.0.0.2")] {
-/// #     server.create(&serde_json::json!({
-/// #         "apiVersion": "v1", "kind": "ConfigMap",
-/// #         "metadata": {"name": name, "namespace": "default", "labels": {"app": app}}, "data": {"ip": ip},
-/// #     }))?;
-/// # }
 /// use std::net::IpAddr;
 /// use k8s_openapi::api::core::v1::ConfigMap;
 /// use kube_informer::{Index, Informer, Obj};
@@ -44,8 +36,7 @@ use crate::store::{Hamt, Reader, StoreEntry, StoreState, guarded};
 /// let by_ip: Index<ConfigMap, IpAddr> = maps.index(ip);
 /// maps.synced().await?;
 /// assert_eq!(by_ip.get(&IpAddr::from([10, 0, 0, 2]))[0].name(), "b");
-/// # Ok(())
-/// # }
+/// # Ok(()) });
 /// ```
 #[must_use = "an index without handles is removed"]
 pub struct Index<K, V> {
@@ -97,16 +88,8 @@ impl<K, V: Hash + Eq + Send + Sync + 'static> Index<K, V> {
     /// Returns the keys of all objects that have this value, in no particular order.
     ///
     /// ```
-    /// # #[tokio::main(flavor = "current_thread")]
-    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
-    /// # let server = kube_embedded::Server::builder().in_process().start().await?;
+    /// # kube_embedded::doctest(["a", "b"], async |server| {
     /// # let client = kube::Client::new(server.service(), "default");
-    /// # for (name, app, ip) in [("a", "web", "10.0.0.1"), ("b", "db", "10.0.0.2")] {
-    /// #     let metadata = serde_json::json!({"name": name, "labels": {"app": app}});
-    /// #     server.create(&serde_json::json!({
-    /// #         "apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": {"ip": ip},
-    /// #     }))?;
-    /// # }
     /// # use k8s_openapi::api::core::v1::ConfigMap;
     /// use kube_informer::{Informer, ObjectKey};
     ///
@@ -114,8 +97,7 @@ impl<K, V: Hash + Eq + Send + Sync + 'static> Index<K, V> {
     /// let by_app = maps.index_by_label("app");
     /// maps.synced().await?;
     /// assert_eq!(by_app.keys("web"), [ObjectKey::namespaced("default", "a")]);
-    /// # Ok(())
-    /// # }
+    /// # Ok(()) });
     /// ```
     #[doc(alias("IndexKeys"))]
     pub fn keys<Q: Hash + Eq + ?Sized>(&self, value: &Q) -> Vec<ObjectKey>
@@ -144,16 +126,8 @@ impl<K, V: Hash + Eq + Send + Sync + 'static> Index<K, V> {
     /// Returns the distinct values in the index, in no particular order.
     ///
     /// ```
-    /// # #[tokio::main(flavor = "current_thread")]
-    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
-    /// # let server = kube_embedded::Server::builder().in_process().start().await?;
+    /// # kube_embedded::doctest(["a", "b"], async |server| {
     /// # let client = kube::Client::new(server.service(), "default");
-    /// # for (name, app, ip) in [("a", "web", "10.0.0.1"), ("b", "db", "10.0.0.2")] {
-    /// #     let metadata = serde_json::json!({"name": name, "labels": {"app": app}});
-    /// #     server.create(&serde_json::json!({
-    /// #         "apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": {"ip": ip},
-    /// #     }))?;
-    /// # }
     /// # use k8s_openapi::api::core::v1::ConfigMap;
     /// # use kube_informer::Informer;
     /// let maps = Informer::<ConfigMap>::builder(client).start();
@@ -162,8 +136,7 @@ impl<K, V: Hash + Eq + Send + Sync + 'static> Index<K, V> {
     /// let mut apps = by_app.values();
     /// apps.sort();
     /// assert_eq!(apps, ["db", "web"]);
-    /// # Ok(())
-    /// # }
+    /// # Ok(()) });
     /// ```
     #[must_use]
     #[doc(alias("ListIndexFuncValues"))]

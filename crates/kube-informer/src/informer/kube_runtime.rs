@@ -51,13 +51,8 @@ impl<K: Object + Clone> Subscription<K> {
     /// [`touched_objects`](Self::touched_objects).
     ///
     /// ```
-    /// # #[tokio::main(flavor = "current_thread")]
-    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
-    /// # let server = kube_embedded::Server::builder().in_process().start().await?;
+    /// # kube_embedded::doctest(["a"], async |server| {
     /// # let client = kube::Client::new(server.service(), "default");
-    /// # for name in ["a"] {
-    /// #     server.create(&serde_json::json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name}}))?;
-    /// # }
     /// # use k8s_openapi::api::core::v1::ConfigMap;
     /// # use kube_informer::Informer;
     /// use futures_util::TryStreamExt;
@@ -65,8 +60,7 @@ impl<K: Object + Clone> Subscription<K> {
     /// let maps = Informer::<ConfigMap>::builder(client).start();
     /// let mut applied = Box::pin(maps.subscribe().applied_objects());
     /// assert_eq!(applied.try_next().await?.unwrap().metadata.name.as_deref(), Some("a"));
-    /// # Ok(())
-    /// # }
+    /// # Ok(()) });
     /// ```
     pub fn applied_objects(self) -> impl Stream<Item = Result<K, watcher::Error>> + Send + use<K> {
         let applied = self.filter_map(async |event| match event {

@@ -29,16 +29,8 @@ mod snapshot;
 /// unspecified unless they are [`sorted`](Self::sorted).
 ///
 /// ```
-/// # #[tokio::main(flavor = "current_thread")]
-/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
-/// # let server = kube_embedded::Server::builder().in_process().start().await?;
+/// # kube_embedded::doctest(["a", "b"], async |server| {
 /// # let client = kube::Client::new(server.service(), "default");
-/// # for (name, app, ip) in [("a", "web", "10.0.0.1"), ("b", "db", "10.0.0.2")] {
-/// #     server.create(&serde_json::json!({
-/// #         "apiVersion": "v1", "kind": "ConfigMap",
-/// #         "metadata": {"name": name, "namespace": "default", "labels": {"app": app}}, "data": {"ip": ip},
-/// #     }))?;
-/// # }
 /// use k8s_openapi::api::core::v1::ConfigMap;
 /// use kube_informer::{Informer, Lister, ObjectKey};
 ///
@@ -48,8 +40,7 @@ mod snapshot;
 /// assert!(lister.get(&ObjectKey::namespaced("default", "a")).is_some());
 /// assert_eq!(lister.select(&"app=web".parse()?).len(), 1);
 /// assert_eq!(lister.sorted()[1].name(), "b");
-/// # Ok(())
-/// # }
+/// # Ok(()) });
 /// ```
 #[doc(alias("Store", "ThreadSafeStore", "Indexer", "TypedIndexer", "GenericLister", "NewGenericLister"))]
 pub struct Lister<K> {
@@ -192,14 +183,9 @@ impl<K> Lister<K> {
     /// the reflector probes the server. A lister of [`fixed`](Self::fixed) objects is always fresh.
     ///
     /// ```
-    /// # #[tokio::main(flavor = "current_thread")]
-    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
-    /// # let server = kube_embedded::Server::builder().in_process().start().await?;
+    /// # kube_embedded::doctest(["a"], async |server| {
     /// # let client = kube::Client::new(server.service(), "default");
     /// # tokio::time::pause();
-    /// # for name in ["a"] {
-    /// #     server.create(&serde_json::json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name}}))?;
-    /// # }
     /// use std::time::Duration;
     /// use k8s_openapi::api::core::v1::ConfigMap;
     /// use kube_embedded::faults::{Fault, Rule};
@@ -216,8 +202,7 @@ impl<K> Lister<K> {
     /// let stale = lister.fresh_within(Duration::from_secs(10)).unwrap_err();
     /// assert!(stale.age > Some(Duration::from_secs(50)));
     /// assert_eq!(lister.len(), 1, "who does not mind reads what was last known");
-    /// # Ok(())
-    /// # }
+    /// # Ok(()) });
     /// ```
     pub fn fresh_within(&self, time: Duration) -> Result<Self, Stale> {
         let Some(feed) = self.reader.feed() else { return Ok(self.clone()) };

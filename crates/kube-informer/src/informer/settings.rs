@@ -22,9 +22,7 @@ use crate::store::WatchScope;
 /// Whether a refusal by the server (401, 403, 404) ends a wait for the first list.
 ///
 /// ```
-/// # #[tokio::main(flavor = "current_thread")]
-/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
-/// # let server = kube_embedded::Server::builder().in_process().start().await?;
+/// # kube_embedded::doctest([], async |server| {
 /// # let client = kube::Client::new(server.service(), "default");
 /// use k8s_openapi::api::core::v1::ConfigMap;
 /// use kube_embedded::faults::{Fault, Rule};
@@ -36,8 +34,7 @@ use crate::store::WatchScope;
 /// server.faults().inject(Rule::new(Fault::status(404)).times(3));
 /// let maps = Informer::<ConfigMap>::builder(client).when_refused(WhenRefused::Wait).start();
 /// maps.synced().await?;
-/// # Ok(())
-/// # }
+/// # Ok(()) });
 /// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub enum WhenRefused {
@@ -53,9 +50,7 @@ pub enum WhenRefused {
 /// [`InformerBuilder`](crate::InformerBuilder).
 ///
 /// ```
-/// # #[tokio::main(flavor = "current_thread")]
-/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
-/// # let server = kube_embedded::Server::builder().in_process().start().await?;
+/// # kube_embedded::doctest([], async |server| {
 /// # let client = kube::Client::new(server.service(), "default");
 /// use std::time::Duration;
 /// use k8s_openapi::api::core::v1::ConfigMap;
@@ -67,8 +62,7 @@ pub enum WhenRefused {
 /// }
 /// let maps = Informer::<ConfigMap>::builder(client).settings(ours()).start();
 /// maps.synced().await?;
-/// # Ok(())
-/// # }
+/// # Ok(()) });
 /// ```
 #[must_use = "settings do nothing until an informer is built with them"]
 pub struct InformerSettings<K> {
@@ -251,9 +245,7 @@ setters! {
     /// [changed](crate::Informer::set_namespaces) while the informer runs.
     ///
     /// ```
-    /// # #[tokio::main(flavor = "current_thread")]
-    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
-    /// # let server = kube_embedded::Server::builder().in_process().start().await?;
+    /// # kube_embedded::doctest([], async |server| {
     /// # let client = kube::Client::new(server.service(), "default");
     /// # for namespace in ["default", "kube-system", "kube-public"] {
     /// #     let metadata = serde_json::json!({"name": "a", "namespace": namespace});
@@ -265,8 +257,7 @@ setters! {
     /// maps.synced().await?; // both namespaces are listed
     /// assert_eq!(maps.lister().len(), 2);
     /// assert_eq!(maps.lister().namespace("kube-public").len(), 0);
-    /// # Ok(())
-    /// # }
+    /// # Ok(()) });
     /// ```
     fn namespaces(self, namespaces: impl IntoIterator<Item: Into<Arc<str>>>) {
         self.scopes = super::scopes(namespaces);
@@ -283,16 +274,8 @@ setters! {
     /// cache.
     ///
     /// ```
-    /// # #[tokio::main(flavor = "current_thread")]
-    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
-    /// # let server = kube_embedded::Server::builder().in_process().start().await?;
+    /// # kube_embedded::doctest(["a", "b"], async |server| {
     /// # let client = kube::Client::new(server.service(), "default");
-    /// # for (name, app, ip) in [("a", "web", "10.0.0.1"), ("b", "db", "10.0.0.2")] {
-    /// #     let metadata = serde_json::json!({"name": name, "labels": {"app": app}});
-    /// #     server.create(&serde_json::json!({
-    /// #         "apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": {"ip": ip},
-    /// #     }))?;
-    /// # }
     /// # use k8s_openapi::api::core::v1::ConfigMap;
     /// # use kube_informer::Informer;
     /// let maps = Informer::<ConfigMap>::builder(client).labels("app=web".parse()?).start();
@@ -301,8 +284,7 @@ setters! {
     /// let other = serde_json::json!({"metadata": {"labels": {"app": "cache"}}});
     /// server.objects("v1", "ConfigMap")?.patch("a", &other)?;
     /// assert!(events.next().await.unwrap().is_deleted());
-    /// # Ok(())
-    /// # }
+    /// # Ok(()) });
     /// ```
     fn labels(self, labels: Selector) {
         self.labels = Some(labels);
@@ -313,21 +295,15 @@ setters! {
     /// The server evaluates the selector, and defines which fields of a kind can be selected.
     ///
     /// ```
-    /// # #[tokio::main(flavor = "current_thread")]
-    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
-    /// # let server = kube_embedded::Server::builder().in_process().start().await?;
+    /// # kube_embedded::doctest(["a", "b"], async |server| {
     /// # let client = kube::Client::new(server.service(), "default");
-    /// # for name in ["a", "b"] {
-    /// #     server.create(&serde_json::json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name}}))?;
-    /// # }
     /// # use k8s_openapi::api::core::v1::ConfigMap;
     /// use kube_informer::{FieldSelector, Informer};
     ///
     /// let maps = Informer::<ConfigMap>::builder(client).fields(FieldSelector::named("a")).start();
     /// maps.synced().await?;
     /// assert_eq!(maps.lister().len(), 1);
-    /// # Ok(())
-    /// # }
+    /// # Ok(()) });
     /// ```
     fn fields(self, fields: FieldSelector) {
         self.fields = Some(fields);
@@ -339,14 +315,9 @@ setters! {
     /// [Resync](crate::Informer#resync).
     ///
     /// ```
-    /// # #[tokio::main(flavor = "current_thread")]
-    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
-    /// # let server = kube_embedded::Server::builder().in_process().start().await?;
+    /// # kube_embedded::doctest(["a"], async |server| {
     /// # let client = kube::Client::new(server.service(), "default");
     /// # tokio::time::pause();
-    /// # for name in ["a"] {
-    /// #     server.create(&serde_json::json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name}}))?;
-    /// # }
     /// # use k8s_openapi::api::core::v1::ConfigMap;
     /// use std::time::Duration;
     /// use kube_informer::{Informer, Origin};
@@ -355,8 +326,7 @@ setters! {
     /// let mut events = maps.subscribe();
     /// assert_eq!(events.next().await.map(|event| event.origin()), Some(Origin::Initial));
     /// assert_eq!(events.next().await.map(|event| event.origin()), Some(Origin::Resync)); // ten minutes later
-    /// # Ok(())
-    /// # }
+    /// # Ok(()) });
     /// ```
     #[doc(alias("ResyncPeriod", "ShouldResync"))]
     fn resync(self, period: Duration) {
@@ -379,16 +349,8 @@ setters! {
     /// no memory.
     ///
     /// ```
-    /// # #[tokio::main(flavor = "current_thread")]
-    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
-    /// # let server = kube_embedded::Server::builder().in_process().start().await?;
+    /// # kube_embedded::doctest(["a", "b"], async |server| {
     /// # let client = kube::Client::new(server.service(), "default");
-    /// # for (name, app, ip) in [("a", "web", "10.0.0.1"), ("b", "db", "10.0.0.2")] {
-    /// #     let metadata = serde_json::json!({"name": name, "labels": {"app": app}});
-    /// #     server.create(&serde_json::json!({
-    /// #         "apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": {"ip": ip},
-    /// #     }))?;
-    /// # }
     /// # use k8s_openapi::api::core::v1::ConfigMap;
     /// # use kube_informer::Informer;
     /// let maps = Informer::<ConfigMap>::builder(client).drop_fields(["data.ip".parse()?]).start();
@@ -396,8 +358,7 @@ setters! {
     /// for map in maps.lister().list() {
     ///     assert!(map.get()?.data.as_ref().is_none_or(|data| data.is_empty()));
     /// }
-    /// # Ok(())
-    /// # }
+    /// # Ok(()) });
     /// ```
     fn drop_fields(self, fields: impl IntoIterator<Item = FieldPath>) {
         self.drop_fields.extend(fields);
@@ -406,9 +367,7 @@ setters! {
     /// Removes `metadata.managedFields` from every object, often half of its size.
     ///
     /// ```
-    /// # #[tokio::main(flavor = "current_thread")]
-    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
-    /// # let server = kube_embedded::Server::builder().in_process().start().await?;
+    /// # kube_embedded::doctest([], async |server| {
     /// # let client = kube::Client::new(server.service(), "default");
     /// # let map = serde_json::json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "a"}, "data": {"ip": "10.0.0.1"}});
     /// # server.create(&map)?;
@@ -417,8 +376,7 @@ setters! {
     /// let maps = Informer::<ConfigMap>::builder(client).drop_managed_fields().start();
     /// maps.synced().await?;
     /// assert!(maps.lister().list()[0].get()?.metadata.managed_fields.is_none());
-    /// # Ok(())
-    /// # }
+    /// # Ok(()) });
     /// ```
     fn drop_managed_fields(self) {
         self.drop_fields.extend("metadata.managedFields".parse::<FieldPath>().ok());
@@ -430,23 +388,14 @@ setters! {
     /// [`Filtered`](crate::FinalState::Filtered).
     ///
     /// ```
-    /// # #[tokio::main(flavor = "current_thread")]
-    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
-    /// # let server = kube_embedded::Server::builder().in_process().start().await?;
+    /// # kube_embedded::doctest(["a", "b"], async |server| {
     /// # let client = kube::Client::new(server.service(), "default");
-    /// # for (name, app, ip) in [("a", "web", "10.0.0.1"), ("b", "db", "10.0.0.2")] {
-    /// #     let metadata = serde_json::json!({"name": name, "labels": {"app": app}});
-    /// #     server.create(&serde_json::json!({
-    /// #         "apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": {"ip": ip},
-    /// #     }))?;
-    /// # }
     /// # use k8s_openapi::api::core::v1::ConfigMap;
     /// # use kube_informer::Informer;
     /// let maps = Informer::<ConfigMap>::builder(client).keep_if(|map| map.label("app") != Some("db")).start();
     /// maps.synced().await?;
     /// assert_eq!(maps.lister().len(), 1);
-    /// # Ok(())
-    /// # }
+    /// # Ok(()) });
     /// ```
     fn keep_if(self, test: impl Fn(&Obj<K>) -> bool + Send + Sync + 'static) {
         self.keep_if = Some(Arc::new(move |object| test(&object.view())));
@@ -458,16 +407,8 @@ setters! {
     /// is much cheaper.
     ///
     /// ```
-    /// # #[tokio::main(flavor = "current_thread")]
-    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
-    /// # let server = kube_embedded::Server::builder().in_process().start().await?;
+    /// # kube_embedded::doctest(["a", "b"], async |server| {
     /// # let client = kube::Client::new(server.service(), "default");
-    /// # for (name, app, ip) in [("a", "web", "10.0.0.1"), ("b", "db", "10.0.0.2")] {
-    /// #     let metadata = serde_json::json!({"name": name, "labels": {"app": app}});
-    /// #     server.create(&serde_json::json!({
-    /// #         "apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": {"ip": ip},
-    /// #     }))?;
-    /// # }
     /// # use k8s_openapi::api::core::v1::ConfigMap;
     /// use kube_informer::Informer;
     /// use kube_informer::store::Verdict;
@@ -481,8 +422,7 @@ setters! {
     /// maps.synced().await?;
     /// assert_eq!(maps.lister().len(), 1);
     /// assert_eq!(maps.lister().list()[0].value_at(&"data.ip".parse()?).as_deref(), Some("hidden"));
-    /// # Ok(())
-    /// # }
+    /// # Ok(()) });
     /// ```
     #[doc(alias("Transform", "SetTransform", "TransformFunc"))]
     fn transform(self, transform: impl Fn(&mut Value) -> Verdict + Send + Sync + 'static) {
@@ -493,9 +433,7 @@ setters! {
     /// of an established stream.
     ///
     /// ```
-    /// # #[tokio::main(flavor = "current_thread")]
-    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
-    /// # let server = kube_embedded::Server::builder().in_process().start().await?;
+    /// # kube_embedded::doctest([], async |server| {
     /// # let client = kube::Client::new(server.service(), "default");
     /// # tokio::time::pause();
     /// # use k8s_openapi::api::core::v1::ConfigMap;
@@ -508,8 +446,7 @@ setters! {
     ///     .start();
     /// maps.synced().await?; // succeeds at the third attempt
     /// assert_eq!(receiver.try_iter().collect::<Vec<_>>(), [Some(500), Some(500)]);
-    /// # Ok(())
-    /// # }
+    /// # Ok(()) });
     /// ```
     #[doc(alias("SetWatchErrorHandler", "SetWatchErrorHandlerWithContext", "WatchErrorHandler", "WatchErrorHandlerWithContext"))]
     fn on_watch_error(self, on_error: impl Fn(&ServerError) + Send + Sync + 'static) {
@@ -531,9 +468,7 @@ setters! {
     /// Sets how the reflector lists, watches and handles failures.
     ///
     /// ```
-    /// # #[tokio::main(flavor = "current_thread")]
-    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
-    /// # let server = kube_embedded::Server::builder().in_process().start().await?;
+    /// # kube_embedded::doctest([], async |server| {
     /// # let client = kube::Client::new(server.service(), "default");
     /// # use k8s_openapi::api::core::v1::ConfigMap;
     /// use kube_informer::Informer;
@@ -544,8 +479,7 @@ setters! {
     /// let maps = Informer::<ConfigMap>::builder(client).reflector(settings).start();
     /// maps.synced().await?;
     /// assert!(!server.requests()[0].query.contains("watch=true"));
-    /// # Ok(())
-    /// # }
+    /// # Ok(()) });
     /// ```
     fn reflector(self, settings: reflector::ReflectorSettings) {
         self.reflector = settings;
@@ -564,13 +498,8 @@ setters! {
     /// events.
     ///
     /// ```
-    /// # #[tokio::main(flavor = "current_thread")]
-    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
-    /// # let server = kube_embedded::Server::builder().in_process().start().await?;
+    /// # kube_embedded::doctest(["a", "b", "c", "d", "e"], async |server| {
     /// # let client = kube::Client::new(server.service(), "default");
-    /// # for name in ["a", "b", "c", "d", "e"] {
-    /// #     server.create(&serde_json::json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name}}))?;
-    /// # }
     /// # use k8s_openapi::api::core::v1::ConfigMap;
     /// # use kube_informer::{Informer, SyncError};
     /// let list = async |seed| {
@@ -579,8 +508,7 @@ setters! {
     ///     Ok::<_, SyncError>(maps.lister().keys()) // in no particular order
     /// };
     /// assert_eq!(list(7).await?, list(7).await?);
-    /// # Ok(())
-    /// # }
+    /// # Ok(()) });
     /// ```
     fn seed(self, seed: u64) {
         self.seed = Some(seed);

@@ -25,15 +25,8 @@ use crate::store::Event;
 /// slow subscription never delays other consumers.
 ///
 /// ```
-/// # #[tokio::main(flavor = "current_thread")]
-/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// # kube_embedded::doctest(["a", "b"], async |server| {
 /// # use k8s_openapi::api::core::v1::ConfigMap;
-/// # use serde_json::json;
-/// # let server = kube_embedded::Server::builder().in_process().start().await?;
-/// # for (name, tier) in [("a", "gold"), ("b", "tin")] {
-/// #     let metadata = json!({"name": name, "labels": {"tier": tier}});
-/// #     server.create(&json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata}))?;
-/// # }
 /// # let client = kube::Client::new(server.service(), "default");
 /// # let maps = kube_informer::Informer::<ConfigMap>::builder(client).start();
 /// let mut events = maps.subscribe();
@@ -46,8 +39,7 @@ use crate::store::Event;
 /// }
 /// names.sort();
 /// assert_eq!(names, ["a", "b"]);
-/// # Ok(())
-/// # }
+/// # Ok(()) });
 /// ```
 #[must_use = "dropping a subscription ends it"]
 pub struct Subscription<K> {
@@ -68,13 +60,8 @@ impl<K> Subscription<K> {
     /// Cancel safe: dropping the future loses no event.
     ///
     /// ```
-    /// # #[tokio::main(flavor = "current_thread")]
-    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
-    /// # let server = kube_embedded::Server::builder().in_process().start().await?;
+    /// # kube_embedded::doctest(["a"], async |server| {
     /// # let client = kube::Client::new(server.service(), "default");
-    /// # for name in ["a"] {
-    /// #     server.create(&serde_json::json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name}}))?;
-    /// # }
     /// # use k8s_openapi::api::core::v1::ConfigMap;
     /// # use kube_informer::Informer;
     /// let maps = Informer::<ConfigMap>::builder(client).start();
@@ -82,8 +69,7 @@ impl<K> Subscription<K> {
     /// assert_eq!(events.next().await.unwrap().key().name(), "a");
     /// maps.shutdown().await;
     /// assert!(events.next().await.is_none());
-    /// # Ok(())
-    /// # }
+    /// # Ok(()) });
     /// ```
     pub async fn next(&mut self) -> Option<Event<K>> {
         poll_fn(|cx| self.poll(cx)).await
@@ -94,13 +80,8 @@ impl<K> Subscription<K> {
     /// Fails if the informer stops first, or if [waiting does not help](SyncError).
     ///
     /// ```
-    /// # #[tokio::main(flavor = "current_thread")]
-    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
-    /// # let server = kube_embedded::Server::builder().in_process().start().await?;
+    /// # kube_embedded::doctest(["a", "b"], async |server| {
     /// # let client = kube::Client::new(server.service(), "default");
-    /// # for name in ["a", "b"] {
-    /// #     server.create(&serde_json::json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name}}))?;
-    /// # }
     /// # use k8s_openapi::api::core::v1::ConfigMap;
     /// # use kube_informer::Informer;
     /// let maps = Informer::<ConfigMap>::builder(client).start();
@@ -113,8 +94,7 @@ impl<K> Subscription<K> {
     /// });
     /// synced.await?; // the reader has taken both
     /// # reader.abort();
-    /// # Ok(())
-    /// # }
+    /// # Ok(()) });
     /// ```
     #[doc(alias("HasSyncedChecker"))]
     pub fn synced(&self) -> impl Future<Output = Result<(), SyncError>> + Send + use<K> {
@@ -124,21 +104,15 @@ impl<K> Subscription<K> {
     /// Returns the number of queued events.
     ///
     /// ```
-    /// # #[tokio::main(flavor = "current_thread")]
-    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
-    /// # let server = kube_embedded::Server::builder().in_process().start().await?;
+    /// # kube_embedded::doctest(["a", "b"], async |server| {
     /// # let client = kube::Client::new(server.service(), "default");
-    /// # for name in ["a", "b"] {
-    /// #     server.create(&serde_json::json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name}}))?;
-    /// # }
     /// # use k8s_openapi::api::core::v1::ConfigMap;
     /// # use kube_informer::Informer;
     /// let maps = Informer::<ConfigMap>::builder(client).start();
     /// let mut events = maps.subscribe();
     /// assert!(events.next().await.is_some());
     /// assert_eq!(events.backlog(), 1);
-    /// # Ok(())
-    /// # }
+    /// # Ok(()) });
     /// ```
     #[must_use]
     pub fn backlog(&self) -> usize {
@@ -186,16 +160,8 @@ impl<K> fmt::Debug for Subscription<K> {
 /// [`detach`](Self::detach) it. A registration keeps its informer alive.
 ///
 /// ```
-/// # #[tokio::main(flavor = "current_thread")]
-/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
-/// # let server = kube_embedded::Server::builder().in_process().start().await?;
+/// # kube_embedded::doctest(["a", "b"], async |server| {
 /// # let client = kube::Client::new(server.service(), "default");
-/// # for (name, app, ip) in [("a", "web", "10.0.0.1"), ("b", "db", "10.0.0.2")] {
-/// #     server.create(&serde_json::json!({
-/// #         "apiVersion": "v1", "kind": "ConfigMap",
-/// #         "metadata": {"name": name, "namespace": "default", "labels": {"app": app}}, "data": {"ip": ip},
-/// #     }))?;
-/// # }
 /// use k8s_openapi::api::core::v1::ConfigMap;
 /// use kube_informer::Informer;
 ///
@@ -204,8 +170,7 @@ impl<K> fmt::Debug for Subscription<K> {
 /// watcher.synced().await?;
 /// watcher.remove().await; // its last call has returned
 /// maps.on_event(|_| println!("something changed")).detach();
-/// # Ok(())
-/// # }
+/// # Ok(()) });
 /// ```
 #[must_use = "dropping a registration removes the handler: keep it, or detach() it"]
 #[doc(alias = "ResourceEventHandlerRegistration")]
@@ -234,13 +199,8 @@ impl Registration {
     /// help](SyncError). An event on which the handler panicked counts as handled.
     ///
     /// ```
-    /// # #[tokio::main(flavor = "current_thread")]
-    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
-    /// # let server = kube_embedded::Server::builder().in_process().start().await?;
+    /// # kube_embedded::doctest(["a", "b"], async |server| {
     /// # let client = kube::Client::new(server.service(), "default");
-    /// # for name in ["a", "b"] {
-    /// #     server.create(&serde_json::json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name}}))?;
-    /// # }
     /// # use k8s_openapi::api::core::v1::ConfigMap;
     /// # use kube_informer::Informer;
     /// let (sender, receiver) = std::sync::mpsc::channel();
@@ -249,8 +209,7 @@ impl Registration {
     /// let handler = maps.on_event(move |event| sender.send(event.key().clone()).unwrap_or_default());
     /// handler.synced().await?;
     /// assert_eq!(receiver.try_iter().count(), 2);
-    /// # Ok(())
-    /// # }
+    /// # Ok(()) });
     /// ```
     pub fn synced(&self) -> impl Future<Output = Result<(), SyncError>> + Send + use<> {
         delivered(&self.mailbox, self.core.clone())
@@ -259,13 +218,8 @@ impl Registration {
     /// Returns the number of events that are queued for the handler.
     ///
     /// ```
-    /// # #[tokio::main(flavor = "current_thread")]
-    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
-    /// # let server = kube_embedded::Server::builder().in_process().start().await?;
+    /// # kube_embedded::doctest(["a", "b", "c"], async |server| {
     /// # let client = kube::Client::new(server.service(), "default");
-    /// # for name in ["a", "b", "c"] {
-    /// #     server.create(&serde_json::json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name}}))?;
-    /// # }
     /// # use k8s_openapi::api::core::v1::ConfigMap;
     /// # use kube_informer::Informer;
     /// let (begin, begun) = tokio::sync::watch::channel(false);
@@ -280,8 +234,7 @@ impl Registration {
     /// begin.send(true)?;
     /// slow.synced().await?;
     /// assert_eq!(slow.backlog(), 0);
-    /// # Ok(())
-    /// # }
+    /// # Ok(()) });
     /// ```
     #[must_use]
     pub fn backlog(&self) -> usize {
@@ -291,13 +244,8 @@ impl Registration {
     /// Returns how often the handler has panicked.
     ///
     /// ```
-    /// # #[tokio::main(flavor = "current_thread")]
-    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
-    /// # let server = kube_embedded::Server::builder().in_process().start().await?;
+    /// # kube_embedded::doctest(["a", "b"], async |server| {
     /// # let client = kube::Client::new(server.service(), "default");
-    /// # for name in ["a", "b"] {
-    /// #     server.create(&serde_json::json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name}}))?;
-    /// # }
     /// # use k8s_openapi::api::core::v1::ConfigMap;
     /// # use kube_informer::Informer;
     /// # std::panic::set_hook(Box::new(|_| ()));
@@ -305,8 +253,7 @@ impl Registration {
     /// let clumsy = maps.on_event(|_| panic!("always"));
     /// clumsy.synced().await?;
     /// assert_eq!(clumsy.panics(), 2);
-    /// # Ok(())
-    /// # }
+    /// # Ok(()) });
     /// ```
     #[must_use]
     pub fn panics(&self) -> u64 {
@@ -319,13 +266,8 @@ impl Registration {
     /// Called from within the handler itself it does not wait, because that would deadlock.
     ///
     /// ```
-    /// # #[tokio::main(flavor = "current_thread")]
-    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
-    /// # let server = kube_embedded::Server::builder().in_process().start().await?;
+    /// # kube_embedded::doctest(["a"], async |server| {
     /// # let client = kube::Client::new(server.service(), "default");
-    /// # for name in ["a"] {
-    /// #     server.create(&serde_json::json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name}}))?;
-    /// # }
     /// # use k8s_openapi::api::core::v1::ConfigMap;
     /// # use kube_informer::Informer;
     /// use std::sync::Arc;
@@ -339,8 +281,7 @@ impl Registration {
     /// handler.synced().await?;
     /// handler.remove().await;
     /// assert_eq!(Arc::strong_count(&seen), 1, "it is called no more, and what it held is free");
-    /// # Ok(())
-    /// # }
+    /// # Ok(()) });
     /// ```
     pub async fn remove(self) {
         let mailbox = Arc::clone(&self.mailbox);
@@ -356,13 +297,8 @@ impl Registration {
     /// Keeps the handler registered until the informer stops, without keeping the informer alive.
     ///
     /// ```
-    /// # #[tokio::main(flavor = "current_thread")]
-    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
-    /// # let server = kube_embedded::Server::builder().in_process().start().await?;
+    /// # kube_embedded::doctest(["a"], async |server| {
     /// # let client = kube::Client::new(server.service(), "default");
-    /// # for name in ["a"] {
-    /// #     server.create(&serde_json::json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name}}))?;
-    /// # }
     /// # use k8s_openapi::api::core::v1::ConfigMap;
     /// # use kube_informer::Informer;
     /// let (sender, mut receiver) = tokio::sync::mpsc::unbounded_channel();
@@ -371,8 +307,7 @@ impl Registration {
     /// assert!(receiver.recv().await.is_some());
     /// drop(maps); // the last handle: the informer stops, and the handler is dropped
     /// assert!(receiver.recv().await.is_none());
-    /// # Ok(())
-    /// # }
+    /// # Ok(()) });
     /// ```
     pub fn detach(mut self) {
         self.on_drop = OnDrop::Keep;

@@ -17,9 +17,7 @@ impl<K: Object> Informer<K> {
     /// stops, or if waiting does not help; see [`SyncError`].
     ///
     /// ```
-    /// # #[tokio::main(flavor = "current_thread")]
-    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
-    /// # let server = kube_embedded::Server::builder().in_process().start().await?;
+    /// # kube_embedded::doctest([], async |server| {
     /// # let client = kube::Client::new(server.service(), "default");
     /// # tokio::time::pause();
     /// use k8s_openapi::api::core::v1::ConfigMap;
@@ -33,8 +31,7 @@ impl<K: Object> Informer<K> {
     /// forbidden.remove(); // the permission is granted
     /// maps.watch_health().wait_for(|health| health.is_synced()).await?;
     /// maps.synced().await?;
-    /// # Ok(())
-    /// # }
+    /// # Ok(()) });
     /// ```
     #[doc(alias = "WaitForCacheSync")]
     #[doc(alias(
@@ -55,9 +52,7 @@ impl<K: Object> Informer<K> {
     /// are listed.
     ///
     /// ```
-    /// # #[tokio::main(flavor = "current_thread")]
-    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
-    /// # let server = kube_embedded::Server::builder().in_process().start().await?;
+    /// # kube_embedded::doctest([], async |server| {
     /// # let client = kube::Client::new(server.service(), "default");
     /// # use k8s_openapi::api::core::v1::ConfigMap;
     /// # use kube_informer::Informer;
@@ -67,8 +62,7 @@ impl<K: Object> Informer<K> {
     /// maps.synced().await?;
     /// server.refuse().await; // the server is unreachable, the cache stays readable
     /// assert!(maps.is_synced());
-    /// # Ok(())
-    /// # }
+    /// # Ok(()) });
     /// ```
     #[must_use]
     #[doc(alias = "HasSynced")]
@@ -83,10 +77,8 @@ impl<K: Object> Informer<K> {
     /// consistency.
     ///
     /// ```
-    /// # #[tokio::main(flavor = "current_thread")]
-    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # kube_embedded::doctest([], async |server| {
     /// # use serde_json::json;
-    /// # let server = kube_embedded::Server::builder().in_process().start().await?;
     /// # let client = kube::Client::new(server.service(), "default");
     /// use k8s_openapi::api::core::v1::ConfigMap;
     /// use kube::api::{Api, PostParams};
@@ -97,8 +89,7 @@ impl<K: Object> Informer<K> {
     /// let written = Api::default_namespaced(client).create(&PostParams::default(), &map).await?;
     /// maps.wait_for(Version::of(&written).unwrap()).await?;
     /// assert!(maps.lister().get(&ObjectKey::of(&written).unwrap()).is_some());
-    /// # Ok(())
-    /// # }
+    /// # Ok(()) });
     /// ```
     ///
     /// A version of another resource is reached only when the server reports it, for example with a
@@ -113,10 +104,8 @@ impl<K: Object> Informer<K> {
     /// Testing begins when the cache is full.
     ///
     /// ```
-    /// # #[tokio::main(flavor = "current_thread")]
-    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # kube_embedded::doctest([], async |server| {
     /// # use serde_json::json;
-    /// # let server = kube_embedded::Server::builder().in_process().start().await?;
     /// # let map = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "a"}, "data": {"done": "yes"}});
     /// # server.create(&map)?;
     /// # let client = kube::Client::new(server.service(), "default");
@@ -129,8 +118,7 @@ impl<K: Object> Informer<K> {
     /// });
     /// let map = tokio::time::timeout(std::time::Duration::from_secs(10), done).await??;
     /// assert!(map.is_some());
-    /// # Ok(())
-    /// # }
+    /// # Ok(()) });
     /// ```
     ///
     /// The test is called once for each observed state of the object, with `None` while the object
@@ -153,9 +141,7 @@ impl<K: Object> Informer<K> {
     /// Returns the current health of the informer.
     ///
     /// ```
-    /// # #[tokio::main(flavor = "current_thread")]
-    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
-    /// # let server = kube_embedded::Server::builder().in_process().start().await?;
+    /// # kube_embedded::doctest([], async |server| {
     /// # let client = kube::Client::new(server.service(), "default");
     /// # use k8s_openapi::api::core::v1::ConfigMap;
     /// use kube_informer::{Condition, Informer};
@@ -167,8 +153,7 @@ impl<K: Object> Informer<K> {
     /// assert!(maps.health().version.is_some());
     /// maps.shutdown().await;
     /// assert!(matches!(maps.health().condition, Condition::Stopped));
-    /// # Ok(())
-    /// # }
+    /// # Ok(()) });
     /// ```
     #[must_use]
     pub fn health(&self) -> Health {
@@ -181,9 +166,7 @@ impl<K: Object> Informer<K> {
     /// [`health`](Self::health) returns the current one.
     ///
     /// ```
-    /// # #[tokio::main(flavor = "current_thread")]
-    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
-    /// # let server = kube_embedded::Server::builder().in_process().start().await?;
+    /// # kube_embedded::doctest([], async |server| {
     /// # let client = kube::Client::new(server.service(), "default");
     /// # tokio::time::pause();
     /// use k8s_openapi::api::core::v1::ConfigMap;
@@ -199,8 +182,7 @@ impl<K: Object> Informer<K> {
     /// let degraded = health.wait_for(|health| matches!(health.condition, Condition::Degraded { .. })).await?.clone();
     /// assert!(degraded.is_synced(), "what is in the cache can be read, and ages");
     /// health.wait_for(|health| matches!(health.condition, Condition::Synced)).await?;
-    /// # Ok(())
-    /// # }
+    /// # Ok(()) });
     /// ```
     #[must_use]
     pub fn watch_health(&self) -> watch::Receiver<Health> {

@@ -14,9 +14,7 @@ use super::kind::{Encoded, Kind, Object};
 /// whole objects, of which it reads the metadata.
 ///
 /// ```
-/// # #[tokio::main(flavor = "current_thread")]
-/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
-/// # let server = kube_embedded::Server::builder().in_process().start().await?;
+/// # kube_embedded::doctest([], async |server| {
 /// # let client = kube::Client::new(server.service(), "default");
 /// # server.create(&serde_json::json!({"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "a"}}))?;
 /// use k8s_openapi::api::core::v1::Secret;
@@ -27,8 +25,7 @@ use super::kind::{Encoded, Kind, Object};
 /// for secret in secrets.lister().list() {
 ///     assert_eq!(secret.get()?.metadata.name.as_deref(), Some("a"));
 /// }
-/// # Ok(())
-/// # }
+/// # Ok(()) });
 /// ```
 #[derive(Debug, Clone)]
 #[doc(alias = "PartialObjectMetadata")]

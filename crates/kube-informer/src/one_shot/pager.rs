@@ -26,10 +26,8 @@ use crate::reflector::{ObjectSource, ReflectorSettings};
 /// It caches nothing and opens no watch.
 ///
 /// ```
-/// # #[tokio::main(flavor = "current_thread")]
-/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// # kube_embedded::doctest([], async |server| {
 /// # use serde_json::json;
-/// # let server = kube_embedded::Server::builder().in_process().start().await?;
 /// # for nth in 0..10 {
 /// #     let metadata = json!({"name": format!("map-{nth}")});
 /// #     server.create(&json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata}))?;
@@ -48,8 +46,7 @@ use crate::reflector::{ObjectSource, ReflectorSettings};
 /// }
 /// assert_eq!(names.len(), 10);
 /// assert_eq!(server.request_count(), 4);
-/// # Ok(())
-/// # }
+/// # Ok(()) });
 /// ```
 ///
 /// A failed request is not retried; the [error](ServerError) shows whether a retry can help.
@@ -114,13 +111,8 @@ impl<K: Object> Pager<K> {
     /// cheapest; it is often not paged.
     ///
     /// ```
-    /// # #[tokio::main(flavor = "current_thread")]
-    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
-    /// # let server = kube_embedded::Server::builder().in_process().start().await?;
+    /// # kube_embedded::doctest(["a", "b", "c"], async |server| {
     /// # let client = kube::Client::new(server.service(), "default");
-    /// # for name in ["a", "b", "c"] {
-    /// #     server.create(&serde_json::json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name}}))?;
-    /// # }
     /// # use k8s_openapi::api::core::v1::ConfigMap;
     /// use kube_informer::client::{ApiListWatch, ListVersion};
     /// use kube_informer::one_shot::Pager;
@@ -128,8 +120,7 @@ impl<K: Object> Pager<K> {
     /// let maps = Pager::<ConfigMap>::new(ApiListWatch::of::<ConfigMap>(client)).page_size(1);
     /// assert_eq!(maps.version(ListVersion::Any).list().await?.objects.len(), 3);
     /// assert_eq!(server.request_count(), 1, "out of the server's cache, all at once");
-    /// # Ok(())
-    /// # }
+    /// # Ok(()) });
     /// ```
     pub fn version(mut self, version: ListVersion) -> Self {
         self.query.version = version;
@@ -143,13 +134,8 @@ impl<K: Object> Pager<K> {
     /// token of a slow consumer expires after some minutes.
     ///
     /// ```
-    /// # #[tokio::main(flavor = "current_thread")]
-    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
-    /// # let server = kube_embedded::Server::builder().in_process().start().await?;
+    /// # kube_embedded::doctest(["a", "b", "c"], async |server| {
     /// # let client = kube::Client::new(server.service(), "default");
-    /// # for name in ["a", "b", "c"] {
-    /// #     server.create(&serde_json::json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name}}))?;
-    /// # }
     /// # use k8s_openapi::api::core::v1::ConfigMap;
     /// use futures_util::TryStreamExt;
     /// use kube_informer::client::ApiListWatch;
@@ -161,8 +147,7 @@ impl<K: Object> Pager<K> {
     /// while server.request_count() < 3 {
     ///     tokio::task::yield_now().await; // the rest is fetched in the background
     /// }
-    /// # Ok(())
-    /// # }
+    /// # Ok(()) });
     /// ```
     #[doc(alias = "PageBufferSize")]
     pub fn read_ahead(mut self, objects: usize) -> Self {
@@ -176,13 +161,8 @@ impl<K: Object> Pager<K> {
     /// requested again, without pages.
     ///
     /// ```
-    /// # #[tokio::main(flavor = "current_thread")]
-    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
-    /// # let server = kube_embedded::Server::builder().in_process().start().await?;
+    /// # kube_embedded::doctest(["a", "b", "c"], async |server| {
     /// # let client = kube::Client::new(server.service(), "default");
-    /// # for name in ["a", "b", "c"] {
-    /// #     server.create(&serde_json::json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name}}))?;
-    /// # }
     /// # use k8s_openapi::api::core::v1::ConfigMap;
     /// use kube_informer::client::ApiListWatch;
     /// use kube_informer::one_shot::Pager;
@@ -190,8 +170,7 @@ impl<K: Object> Pager<K> {
     /// let list = Pager::<ConfigMap>::new(ApiListWatch::of::<ConfigMap>(client)).page_size(2).list().await?;
     /// assert_eq!(list.objects.len(), 3);
     /// assert_eq!(list.version, server.revision().into());
-    /// # Ok(())
-    /// # }
+    /// # Ok(()) });
     /// ```
     #[doc(alias("ListWithAlloc", "FullListIfExpired"))]
     pub fn list(&self) -> impl Future<Output = Result<List<K>, ServerError>> + Send + use<K> {

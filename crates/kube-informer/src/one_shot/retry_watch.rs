@@ -37,10 +37,8 @@ use crate::reflector::{ObjectSource, ReflectorSettings};
 /// rather than events, use an [`Informer`](crate::Informer).
 ///
 /// ```
-/// # #[tokio::main(flavor = "current_thread")]
-/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// # kube_embedded::doctest([], async |server| {
 /// # use serde_json::json;
-/// # let server = kube_embedded::Server::builder().in_process().start().await?;
 /// # let map = |name: &str| json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name}});
 /// # server.create(&map("a"))?;
 /// # let client = kube::Client::new(server.service(), "default");
@@ -58,8 +56,7 @@ use crate::reflector::{ObjectSource, ReflectorSettings};
 ///     assert_eq!(map.name(), "b"); // "a" was there before
 ///     break;
 /// }
-/// # Ok(())
-/// # }
+/// # Ok(()) });
 /// ```
 #[doc(alias = "RetryWatcher")]
 #[must_use = "nothing is asked for before `stream`"]
@@ -98,14 +95,9 @@ impl<K: Object> RetryWatch<K> {
     /// Sets a function that is called with every failure, whether or not it ends the stream.
     ///
     /// ```
-    /// # #[tokio::main(flavor = "current_thread")]
-    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
-    /// # let server = kube_embedded::Server::builder().in_process().start().await?;
+    /// # kube_embedded::doctest(["a"], async |server| {
     /// # let client = kube::Client::new(server.service(), "default");
     /// # tokio::time::pause();
-    /// # for name in ["a"] {
-    /// #     server.create(&serde_json::json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name}}))?;
-    /// # }
     /// # use k8s_openapi::api::core::v1::ConfigMap;
     /// use futures_util::TryStreamExt;
     /// use kube_embedded::faults::{Fault, Rule};
@@ -120,8 +112,7 @@ impl<K: Object> RetryWatch<K> {
     /// let mut events = watch.on_error(move |error| sender.send(error.code()).unwrap_or_default()).stream();
     /// assert_eq!(events.try_next().await?.unwrap().object().name(), "a");
     /// assert_eq!(receiver.try_iter().collect::<Vec<_>>(), [Some(500)]);
-    /// # Ok(())
-    /// # }
+    /// # Ok(()) });
     /// ```
     pub fn on_error(mut self, on_error: impl FnMut(&ServerError) + Send + 'static) -> Self {
         self.on_error = Some(Box::new(on_error));
@@ -195,13 +186,8 @@ impl<K> WatchStream<K> {
     /// Bookmarks advance it too.
     ///
     /// ```
-    /// # #[tokio::main(flavor = "current_thread")]
-    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
-    /// # let server = kube_embedded::Server::builder().in_process().start().await?;
+    /// # kube_embedded::doctest(["a", "b"], async |server| {
     /// # let client = kube::Client::new(server.service(), "default");
-    /// # for name in ["a", "b"] {
-    /// #     server.create(&serde_json::json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name}}))?;
-    /// # }
     /// # use k8s_openapi::api::core::v1::ConfigMap;
     /// use futures_util::TryStreamExt;
     /// use kube_informer::Version;
@@ -213,8 +199,7 @@ impl<K> WatchStream<K> {
     /// assert_eq!(events.try_next().await?.unwrap().object().name(), "a");
     /// let mut rest = RetryWatch::<ConfigMap>::after(source, events.version()).stream();
     /// assert_eq!(rest.try_next().await?.unwrap().object().name(), "b");
-    /// # Ok(())
-    /// # }
+    /// # Ok(()) });
     /// ```
     #[must_use]
     pub fn version(&self) -> Version {

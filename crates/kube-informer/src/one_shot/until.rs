@@ -22,16 +22,14 @@ use crate::reflector::rng::Rng;
 /// It sends one list and one watch, and caches nothing.
 ///
 /// The source should contain little more than the object:
-/// [`ApiListWatch::object`](crate::client::ApiListWatch::object) requests only this object. The test
-/// is called once per state: first with the latest one, then with every later one, and with `None`
-/// while the object does not exist. To stop waiting when the object is deleted, let the test pass
-/// for `None` too.
+/// [`ApiListWatch::object`](crate::client::ApiListWatch::object) requests only this object. The
+/// test is called once per state: first with the latest one, then with every later one, and with
+/// `None` while the object does not exist. To stop waiting when the object is deleted, let the test
+/// pass for `None` too.
 ///
 /// ```
-/// # #[tokio::main(flavor = "current_thread")]
-/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// # kube_embedded::doctest([], async |server| {
 /// # use serde_json::json;
-/// # let server = kube_embedded::Server::builder().in_process().start().await?;
 /// # let map = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "a"}, "data": {"done": "yes"}});
 /// # server.create(&map)?;
 /// # let client = kube::Client::new(server.service(), "default");
@@ -49,8 +47,7 @@ use crate::reflector::rng::Rng;
 /// });
 /// let map = tokio::time::timeout(Duration::from_secs(10), done).await??;
 /// assert!(map.is_some());
-/// # Ok(())
-/// # }
+/// # Ok(()) });
 /// ```
 ///
 /// Transient failures are retried with backoff; an expired version leads to a new list. A permanent

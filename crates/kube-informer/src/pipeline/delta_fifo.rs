@@ -15,9 +15,7 @@ mod ordered;
 /// How the queue treats several deltas of one object.
 ///
 /// ```
-/// # #[tokio::main(flavor = "current_thread")]
-/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
-/// # let server = kube_embedded::Server::builder().in_process().start().await?;
+/// # kube_embedded::doctest([], async |server| {
 /// # let client = kube::Client::new(server.service(), "default");
 /// use k8s_openapi::api::core::v1::ConfigMap;
 /// use kube_informer::Informer;
@@ -26,8 +24,7 @@ mod ordered;
 /// // client-go's DeltaFIFO, as it was before 1.36.
 /// let maps = Informer::<ConfigMap>::builder(client).queue(Discipline::Keyed).start();
 /// maps.synced().await?;
-/// # Ok(())
-/// # }
+/// # Ok(()) });
 /// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 #[non_exhaustive]

@@ -84,9 +84,7 @@ impl Health {
     /// Whether the cache has been filled once, regardless of later failures.
     ///
     /// ```
-    /// # #[tokio::main(flavor = "current_thread")]
-    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
-    /// # let server = kube_embedded::Server::builder().in_process().start().await?;
+    /// # kube_embedded::doctest([], async |server| {
     /// # let client = kube::Client::new(server.service(), "default");
     /// # tokio::time::pause();
     /// use k8s_openapi::api::core::v1::ConfigMap;
@@ -99,8 +97,7 @@ impl Health {
     /// server.cut();
     /// maps.watch_health().wait_for(|health| matches!(health.condition, Condition::Degraded { .. })).await?;
     /// assert!(maps.health().is_synced());
-    /// # Ok(())
-    /// # }
+    /// # Ok(()) });
     /// ```
     #[must_use]
     pub fn is_synced(&self) -> bool {
@@ -110,9 +107,7 @@ impl Health {
     /// How long ago the informer last received anything from the server; `None` if it never has.
     ///
     /// ```
-    /// # #[tokio::main(flavor = "current_thread")]
-    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
-    /// # let server = kube_embedded::Server::builder().in_process().start().await?;
+    /// # kube_embedded::doctest([], async |server| {
     /// # let client = kube::Client::new(server.service(), "default");
     /// # tokio::time::pause();
     /// use std::time::Duration;
@@ -125,8 +120,7 @@ impl Health {
     /// maps.synced().await?;
     /// tokio::time::sleep(Duration::from_secs(30)).await; // nothing changes, and nothing is sent
     /// assert!(maps.health().contact_age() >= Some(Duration::from_secs(29)));
-    /// # Ok(())
-    /// # }
+    /// # Ok(()) });
     /// ```
     #[must_use]
     pub fn contact_age(&self) -> Option<Duration> {

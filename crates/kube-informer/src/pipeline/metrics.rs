@@ -20,9 +20,7 @@ pub use self::facade::Facade;
 /// The feature `metrics` adds an implementation for the crate of that name.
 ///
 /// ```
-/// # #[tokio::main(flavor = "current_thread")]
-/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
-/// # let server = kube_embedded::Server::builder().in_process().start().await?;
+/// # kube_embedded::doctest([], async |server| {
 /// # let client = kube::Client::new(server.service(), "default");
 /// use k8s_openapi::api::core::v1::ConfigMap;
 /// use kube_informer::Informer;
@@ -40,8 +38,7 @@ pub use self::facade::Facade;
 /// }
 /// let maps = Informer::<ConfigMap>::builder(client).metrics(Lines).start();
 /// maps.synced().await?;
-/// # Ok(())
-/// # }
+/// # Ok(()) });
 /// ```
 #[doc(alias("InformerMetricsProvider", "SetInformerMetricsProvider"))]
 pub trait Metrics: Send + Sync + 'static {

@@ -11,16 +11,8 @@ use crate::body::{Obj, Untyped};
 /// What to do with an object that has been transformed.
 ///
 /// ```
-/// # #[tokio::main(flavor = "current_thread")]
-/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
-/// # let server = kube_embedded::Server::builder().in_process().start().await?;
+/// # kube_embedded::doctest(["a", "b"], async |server| {
 /// # let client = kube::Client::new(server.service(), "default");
-/// # for (name, app, ip) in [("a", "web", "10.0.0.1"), ("b", "db", "10.0.0.2")] {
-/// #     server.create(&serde_json::json!({
-/// #         "apiVersion": "v1", "kind": "ConfigMap",
-/// #         "metadata": {"name": name, "namespace": "default", "labels": {"app": app}}, "data": {"ip": ip},
-/// #     }))?;
-/// # }
 /// use k8s_openapi::api::core::v1::ConfigMap;
 /// use kube_informer::Informer;
 /// use kube_informer::store::Verdict;
@@ -34,8 +26,7 @@ use crate::body::{Obj, Untyped};
 /// maps.synced().await?;
 /// assert_eq!(maps.lister().len(), 1);
 /// assert!(maps.lister().list()[0].get()?.data.is_none());
-/// # Ok(())
-/// # }
+/// # Ok(()) });
 /// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Verdict {

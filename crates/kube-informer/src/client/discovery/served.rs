@@ -7,9 +7,7 @@ use super::lookup::{self, LookupError};
 /// Whether the objects of a resource are namespaced.
 ///
 /// ```
-/// # #[tokio::main(flavor = "current_thread")]
-/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
-/// # let server = kube_embedded::Server::builder().in_process().start().await?;
+/// # kube_embedded::doctest([], async |server| {
 /// # let client = kube::Client::new(server.service(), "default");
 /// use kube_informer::Factory;
 /// use kube_informer::client::ResourceScope;
@@ -17,8 +15,7 @@ use super::lookup::{self, LookupError};
 /// let served = Factory::new(client).resources().await?;
 /// assert_eq!(served.named("pods")?.scope(), ResourceScope::Namespaced);
 /// assert_eq!(served.named("nodes")?.scope(), ResourceScope::Cluster);
-/// # Ok(())
-/// # }
+/// # Ok(()) });
 /// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ResourceScope {
@@ -31,9 +28,7 @@ pub enum ResourceScope {
 /// A resource that a server serves, in one version.
 ///
 /// ```
-/// # #[tokio::main(flavor = "current_thread")]
-/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
-/// # let server = kube_embedded::Server::builder().in_process().start().await?;
+/// # kube_embedded::doctest([], async |server| {
 /// # let client = kube::Client::new(server.service(), "default");
 /// use kube_informer::Factory;
 ///
@@ -42,8 +37,7 @@ pub enum ResourceScope {
 /// assert_eq!((deployments.kind(), deployments.plural(), deployments.singular()), ("Deployment", "deployments", "deployment"));
 /// assert_eq!((deployments.full_name().as_str(), deployments.short_names()), ("deployments.apps", ["deploy".to_owned()].as_slice()));
 /// assert_eq!(deployments.resource().api_version, "apps/v1");
-/// # Ok(())
-/// # }
+/// # Ok(()) });
 /// ```
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[doc(alias = "APIResource")]
@@ -147,9 +141,7 @@ impl Served {
 /// [`Factory::resources`](crate::Factory::resources).
 ///
 /// ```
-/// # #[tokio::main(flavor = "current_thread")]
-/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
-/// # let server = kube_embedded::Server::builder().in_process().start().await?;
+/// # kube_embedded::doctest([], async |server| {
 /// # let client = kube::Client::new(server.service(), "default");
 /// use kube_informer::Factory;
 ///
@@ -158,8 +150,7 @@ impl Served {
 /// assert!(served.matching("all")?.iter().any(|resource| resource.kind() == "ReplicaSet"));
 /// let unknown = served.named("configmsap").unwrap_err();
 /// assert_eq!(unknown.to_string(), "the server has no resource named \"configmsap\"; did you mean configmaps?");
-/// # Ok(())
-/// # }
+/// # Ok(()) });
 /// ```
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[doc(alias = "RESTMapper")]

@@ -80,9 +80,7 @@ type Tweak = Arc<dyn Fn(&mut Parameters) + Send + Sync>;
 /// Whether responses may be compressed.
 ///
 /// ```
-/// # #[tokio::main(flavor = "current_thread")]
-/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
-/// # let server = kube_embedded::Server::builder().in_process().start().await?;
+/// # kube_embedded::doctest([], async |server| {
 /// # let client = kube::Client::new(server.service(), "default");
 /// use k8s_openapi::api::core::v1::ConfigMap;
 /// use kube_informer::Informer;
@@ -91,8 +89,7 @@ type Tweak = Arc<dyn Fn(&mut Parameters) + Send + Sync>;
 /// // On a fast local network, bytes are cheaper than decompression.
 /// let maps = Informer::<ConfigMap>::builder(client).source(|source| source.compression(Compression::None)).start();
 /// maps.synced().await?;
-/// # Ok(())
-/// # }
+/// # Ok(()) });
 /// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 #[non_exhaustive]
@@ -157,13 +154,8 @@ impl ApiListWatch {
     /// Restricts it to one object, by namespace and name.
     ///
     /// ```
-    /// # #[tokio::main(flavor = "current_thread")]
-    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
-    /// # let server = kube_embedded::Server::builder().in_process().start().await?;
+    /// # kube_embedded::doctest(["a", "b"], async |server| {
     /// # let client = kube::Client::new(server.service(), "default");
-    /// # for name in ["a", "b"] {
-    /// #     server.create(&serde_json::json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name}}))?;
-    /// # }
     /// use k8s_openapi::api::core::v1::ConfigMap;
     /// use kube_informer::ObjectKey;
     /// use kube_informer::client::ApiListWatch;
@@ -172,8 +164,7 @@ impl ApiListWatch {
     /// let one = ApiListWatch::of::<ConfigMap>(client).object(&ObjectKey::namespaced("default", "a"));
     /// let list = Pager::<ConfigMap>::new(one).list().await?;
     /// assert_eq!(list.objects.len(), 1);
-    /// # Ok(())
-    /// # }
+    /// # Ok(()) });
     /// ```
     #[must_use]
     pub fn object(self, key: &ObjectKey) -> Self {
@@ -187,16 +178,8 @@ impl ApiListWatch {
     /// Requests only the metadata of objects: the server omits the rest.
     ///
     /// ```
-    /// # #[tokio::main(flavor = "current_thread")]
-    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
-    /// # let server = kube_embedded::Server::builder().in_process().start().await?;
+    /// # kube_embedded::doctest(["a", "b"], async |server| {
     /// # let client = kube::Client::new(server.service(), "default");
-    /// # for (name, app, ip) in [("a", "web", "10.0.0.1"), ("b", "db", "10.0.0.2")] {
-    /// #     let metadata = serde_json::json!({"name": name, "labels": {"app": app}});
-    /// #     server.create(&serde_json::json!({
-    /// #         "apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": {"ip": ip},
-    /// #     }))?;
-    /// # }
     /// use k8s_openapi::api::core::v1::ConfigMap;
     /// use kube_informer::MetadataOnly;
     /// use kube_informer::client::ApiListWatch;
@@ -206,8 +189,7 @@ impl ApiListWatch {
     /// let list = Pager::<MetadataOnly>::new(maps).list().await?;
     /// assert_eq!(list.objects[0].label("app"), Some("web"));
     /// assert_eq!(list.objects[0].value_at(&"data.ip".parse()?), None);
-    /// # Ok(())
-    /// # }
+    /// # Ok(()) });
     /// ```
     #[must_use]
     pub fn metadata_only(mut self) -> Self {
@@ -233,21 +215,15 @@ impl ApiListWatch {
     /// Changes the parameters of every request, after all other settings.
     ///
     /// ```
-    /// # #[tokio::main(flavor = "current_thread")]
-    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
-    /// # let server = kube_embedded::Server::builder().in_process().start().await?;
+    /// # kube_embedded::doctest(["a", "b"], async |server| {
     /// # let client = kube::Client::new(server.service(), "default");
-    /// # for name in ["a", "b"] {
-    /// #     server.create(&serde_json::json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name}}))?;
-    /// # }
     /// use k8s_openapi::api::core::v1::ConfigMap;
     /// use kube_informer::client::ApiListWatch;
     /// use kube_informer::one_shot::Pager;
     ///
     /// let maps = ApiListWatch::of::<ConfigMap>(client).tweak(|parameters| parameters.set("fieldSelector", "metadata.name=b"));
     /// assert_eq!(Pager::<ConfigMap>::new(maps).list().await?.objects.len(), 1);
-    /// # Ok(())
-    /// # }
+    /// # Ok(()) });
     /// ```
     #[must_use]
     #[doc(alias = "TweakListOptions")]

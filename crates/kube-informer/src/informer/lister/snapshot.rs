@@ -61,16 +61,8 @@ impl<K> Snapshot<K> {
     /// Returns all objects that have this value in an index, as of the snapshot.
     ///
     /// ```
-    /// # #[tokio::main(flavor = "current_thread")]
-    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
-    /// # let server = kube_embedded::Server::builder().in_process().start().await?;
+    /// # kube_embedded::doctest(["a", "b"], async |server| {
     /// # let client = kube::Client::new(server.service(), "default");
-    /// # for (name, app, ip) in [("a", "web", "10.0.0.1"), ("b", "db", "10.0.0.2")] {
-    /// #     let metadata = serde_json::json!({"name": name, "labels": {"app": app}});
-    /// #     server.create(&serde_json::json!({
-    /// #         "apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": {"ip": ip},
-    /// #     }))?;
-    /// # }
     /// # use k8s_openapi::api::core::v1::ConfigMap;
     /// # use kube_informer::Informer;
     /// let maps = Informer::<ConfigMap>::builder(client).start();
@@ -79,8 +71,7 @@ impl<K> Snapshot<K> {
     /// let snapshot = maps.lister().snapshot();
     /// server.objects("v1", "ConfigMap")?.delete_all()?;
     /// assert_eq!(snapshot.indexed(&by_app, "web")[0].name(), "a");
-    /// # Ok(())
-    /// # }
+    /// # Ok(()) });
     /// ```
     pub fn indexed<V, Q>(&self, index: &Index<K, V>, value: &Q) -> Vec<ObjRef<'_, K>>
     where
@@ -107,13 +98,8 @@ impl<K> Snapshot<K> {
     /// The resource version of the cache; `None` until the first list is complete.
     ///
     /// ```
-    /// # #[tokio::main(flavor = "current_thread")]
-    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
-    /// # let server = kube_embedded::Server::builder().in_process().start().await?;
+    /// # kube_embedded::doctest(["a"], async |server| {
     /// # let client = kube::Client::new(server.service(), "default");
-    /// # for name in ["a"] {
-    /// #     server.create(&serde_json::json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name}}))?;
-    /// # }
     /// # use k8s_openapi::api::core::v1::ConfigMap;
     /// # use kube_informer::Informer;
     /// let maps = Informer::<ConfigMap>::builder(client).build();
@@ -121,8 +107,7 @@ impl<K> Snapshot<K> {
     /// maps.start();
     /// maps.synced().await?;
     /// assert_eq!(maps.lister().snapshot().version(), Some(&server.revision().into()));
-    /// # Ok(())
-    /// # }
+    /// # Ok(()) });
     /// ```
     #[must_use]
     #[doc(alias("LastStoreSyncResourceVersion"))]

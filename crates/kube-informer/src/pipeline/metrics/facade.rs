@@ -12,9 +12,7 @@ use super::{Figures, Metrics};
 /// zero.
 ///
 /// ```
-/// # #[tokio::main(flavor = "current_thread")]
-/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
-/// # let server = kube_embedded::Server::builder().in_process().start().await?;
+/// # kube_embedded::doctest([], async |server| {
 /// # let client = kube::Client::new(server.service(), "default");
 /// use k8s_openapi::api::core::v1::ConfigMap;
 /// use kube_informer::Informer;
@@ -22,8 +20,7 @@ use super::{Figures, Metrics};
 ///
 /// let maps = Informer::<ConfigMap>::builder(client).metrics(Facade).start();
 /// maps.synced().await?;
-/// # Ok(())
-/// # }
+/// # Ok(()) });
 /// ```
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Facade;

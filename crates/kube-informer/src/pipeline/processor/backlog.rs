@@ -12,9 +12,7 @@ use crate::store::{BatchKind, Event, EventBatch, Origin};
 /// delivered to the handler.
 ///
 /// ```
-/// # #[tokio::main(flavor = "current_thread")]
-/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
-/// # let server = kube_embedded::Server::builder().in_process().start().await?;
+/// # kube_embedded::doctest([], async |server| {
 /// # let client = kube::Client::new(server.service(), "default");
 /// use k8s_openapi::api::core::v1::ConfigMap;
 /// use kube_informer::Informer;
@@ -27,8 +25,7 @@ use crate::store::{BatchKind, Event, EventBatch, Origin};
 /// });
 /// painter.synced().await?;
 /// assert_eq!(painter.backlog(), 0);
-/// # Ok(())
-/// # }
+/// # Ok(()) });
 /// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Backlog {
