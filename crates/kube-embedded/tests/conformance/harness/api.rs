@@ -133,8 +133,8 @@ impl Api {
         self.eventually_within(Duration::from_secs(40), path, |answer| answer.code == 410).await
     }
 
-    async fn eventually_within(&self, patience: Duration, path: &str, wanted: impl Fn(&Answer) -> bool) -> Answer {
-        let deadline = Instant::now() + patience;
+    async fn eventually_within(&self, limit: Duration, path: &str, wanted: impl Fn(&Answer) -> bool) -> Answer {
+        let deadline = Instant::now() + limit;
         loop {
             let answer = self.get(path).await;
             if wanted(&answer) {

@@ -39,11 +39,11 @@ impl Stream {
         self.next_within(EVENT_TIMEOUT)
     }
 
-    pub(crate) async fn next_within(&mut self, patience: Duration) -> Event {
-        match timeout(patience, self.frame()).await {
+    pub(crate) async fn next_within(&mut self, limit: Duration) -> Event {
+        match timeout(limit, self.frame()).await {
             Ok(Some(event)) => event,
             Ok(None) => panic!("{}: ended where an event was expected", self.asked),
-            Err(_) => panic!("{}: no event within {patience:?}", self.asked),
+            Err(_) => panic!("{}: no event within {limit:?}", self.asked),
         }
     }
 
