@@ -26,7 +26,7 @@ use parking_lot::Mutex;
 use tokio::time::Instant;
 
 pub(crate) use self::change::{Change, ChangeKind, FrameKind};
-pub(crate) use self::key::{Key, Span};
+pub(crate) use self::key::{Key, KeyRange};
 pub(crate) use self::object::{Draft, Labels, Object};
 use self::table::Table;
 
@@ -74,7 +74,7 @@ pub(crate) struct Snapshot {
     pub(crate) revision: u64,
     /// The objects, in key order.
     pub(crate) objects: Vec<Arc<Object>>,
-    /// The number of objects in the span after those read.
+    /// The number of objects in the range after those read.
     pub(crate) remaining: usize,
 }
 
@@ -142,35 +142,35 @@ impl Storage {
         ids
     }
 
-    /// The current state of the objects in a span, at the storage's revision.
+    /// The current state of the objects in a range, at the storage's revision.
     ///
     /// This is a consistent read: later cached reads of the table return at least this revision.
-    pub(crate) fn list(&self, table: &TableId, span: &Span) -> Snapshot {
+    pub(crate) fn list(&self, table: &TableId, range: &KeyRange) -> Snapshot {
         let mut inner = self.inner.lock();
         let revision = inner.revision;
-        inner.table(table, self.window).read_all(span, revision)
+        inner.table(table, self.window).read_all(range, revision)
     }
 
-    /// The state of a span as a watch cache has it: at the revision of the table's last change or
+    /// The state of a range as a watch cache has it: at the revision of the table's last change or
     /// consistent read.
-    pub(crate) fn list_cached(&self, table: &TableId, span: &Span) -> Snapshot {
+    pub(crate) fn list_cached(&self, table: &TableId, range: &KeyRange) -> Snapshot {
         let mut inner = self.inner.lock();
         let table = inner.table(table, self.window);
         let revision = table.progress();
-        table.read_all(span, revision)
+        table.read_all(range, revision)
     }
 
-    /// The state of a span at a past or the current revision, at most `limit` objects; `None` if
+    /// The state of a range at a past or the current revision, at most `limit` objects; `None` if
     /// the history does not reach back that far.
     pub(crate) fn list_at(
         &self,
         table: &TableId,
-        span: &Span,
+        range: &KeyRange,
         revision: u64,
         limit: Option<usize>,
     ) -> Option<Snapshot> {
         let mut inner = self.inner.lock();
-        inner.table(table, self.window).read_at(span, revision, limit)
+        inner.table(table, self.window).read_at(range, revision, limit)
     }
 
     /// Records a consistent read of a table at the current revision, and returns that revision.

@@ -7,12 +7,12 @@ use crate::http::query::ListOptions;
 use crate::http::status::Status;
 use crate::kinds::Kind;
 use crate::storage::selector::{FieldSelector, LabelSelector};
-use crate::storage::{Object, Span};
+use crate::storage::{KeyRange, Object};
 
 /// A collection restricted by selectors that the kind supports.
 #[derive(Debug, Clone)]
 pub(crate) struct Filter {
-    span: Span,
+    range: KeyRange,
     labels: LabelSelector,
     fields: FieldSelector,
 }
@@ -40,15 +40,15 @@ impl Filter {
         for term in selectors.fields.terms() {
             kind.selectable_field(&term.field).map_err(Status::bad_request)?;
         }
-        Ok(Self { span: Span::of(namespace), labels: selectors.labels, fields: selectors.fields })
+        Ok(Self { range: KeyRange::of(namespace), labels: selectors.labels, fields: selectors.fields })
     }
 
     /// The keys that can match.
-    pub(crate) fn span(&self) -> &Span {
-        &self.span
+    pub(crate) fn range(&self) -> &KeyRange {
+        &self.range
     }
 
-    /// Whether it matches every object of its span.
+    /// Whether it matches every object of its range.
     pub(crate) fn is_everything(&self) -> bool {
         self.labels.is_everything() && self.fields.is_everything()
     }

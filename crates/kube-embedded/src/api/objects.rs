@@ -22,7 +22,7 @@ use crate::http::reply::{Content, Reply};
 use crate::http::status::Status;
 use crate::kinds::{Kind, Part, Registry, ResourceScope};
 use crate::server::Server;
-use crate::storage::{Key, Object, Span};
+use crate::storage::{Key, KeyRange, Object};
 
 /// The namespace of objects that have none.
 const DEFAULT_NAMESPACE: &str = "default";
@@ -364,7 +364,7 @@ impl<'s> Objects<'s> {
     }
 
     fn current(&self) -> Vec<Arc<Object>> {
-        self.cluster.storage.list(&self.kind().storage, &Span::of(self.selected_namespace())).objects
+        self.cluster.storage.list(&self.kind().storage, &KeyRange::of(self.selected_namespace())).objects
     }
 
     fn value(&self, reply: Reply) -> Value {

@@ -18,7 +18,7 @@ use crate::kinds::{
     Condition, Definition, GroupResource, Kind, Lifecycle, Registry, Structure, accept_names, initial_status,
     set_condition, set_definition_defaults, stored_versions,
 };
-use crate::storage::{Draft, Expect, Key, Object, Span};
+use crate::storage::{Draft, Expect, Key, KeyRange, Object};
 
 /// The finalizer that keeps a definition until its custom resources are deleted.
 pub(crate) const CLEANUP: &str = "customresourcecleanup.apiextensions.k8s.io";
@@ -114,7 +114,7 @@ fn serve(cluster: &Cluster, key: &Key) {
 
 /// Rebuilds the registry from the stored definitions.
 pub(crate) fn reload(cluster: &Cluster) {
-    let definitions = cluster.storage.list(&table(), &Span::everything()).objects;
+    let definitions = cluster.storage.list(&table(), &KeyRange::everything()).objects;
     let loaded: Result<(), std::convert::Infallible> = cluster.change_registry(|_| {
         let accepted = definitions.iter().map(Object::to_value).filter(|crd| condition_is_true(crd, "Established"));
         Ok(accepted.fold(Registry::new(), |registry, crd| registry.with_crd(&crd).unwrap_or(registry)))
@@ -140,7 +140,7 @@ pub(crate) fn terminate(cluster: &Cluster, key: &Key) {
 /// Deletes every object of a kind. Objects with finalizers stay until the finalizers are removed.
 fn empty(cluster: &Cluster, kind: &Arc<Kind>) {
     let view = View::new(kind.clone(), kind.clone(), Form::Full, cluster.clock);
-    for object in cluster.storage.list(&kind.storage, &Span::everything()).objects {
+    for object in cluster.storage.list(&kind.storage, &KeyRange::everything()).objects {
         let namespace = object.key().namespace();
         let write = Write {
             cluster,
@@ -188,7 +188,7 @@ fn withdraw(cluster: &Cluster, key: &Key) {
         Err(never) => match never {},
     }
     // Other definitions may have conflicted with its names.
-    for other in cluster.storage.list(&table(), &Span::everything()).objects {
+    for other in cluster.storage.list(&table(), &KeyRange::everything()).objects {
         let crd = other.to_value();
         if !metadata::is_deleting(&crd) && !condition_is_true(&crd, "Established") {
             settle(cluster, other.key());

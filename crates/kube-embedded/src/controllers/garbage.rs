@@ -21,7 +21,7 @@ use crate::api::write_options::WriteOptions;
 use crate::cluster::Cluster;
 use crate::http::negotiate::Form;
 use crate::kinds::{Registry, ResourceScope};
-use crate::storage::{Change, ChangeKind, Key, Object, Span, TableId};
+use crate::storage::{Change, ChangeKind, Key, KeyRange, Object, TableId};
 
 /// Changes read from a table per batch.
 const BATCH: usize = 256;
@@ -106,7 +106,7 @@ impl Collector {
 
     /// Updates the graph from a list of a table.
     fn read_all(&mut self, cluster: &Cluster, table: &TableId) {
-        let snapshot = cluster.storage.list(table, &Span::everything());
+        let snapshot = cluster.storage.list(table, &KeyRange::everything());
         let present: Vec<Traits> = snapshot.objects.iter().map(Traits::of).collect();
         let uids: BTreeSet<&str> = present.iter().map(|traits| traits.uid.as_str()).collect();
         for gone in self.graph.of_table(table).into_iter().filter(|uid| !uids.contains(uid.as_str())) {

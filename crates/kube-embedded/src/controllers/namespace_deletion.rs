@@ -16,7 +16,7 @@ use crate::api::write_options::{FieldValidation, WriteOptions};
 use crate::cluster::Cluster;
 use crate::http::negotiate::Form;
 use crate::kinds::{Kind, Registry, ResourceScope};
-use crate::storage::{Object, Span};
+use crate::storage::{KeyRange, Object};
 
 /// Objects deleted before the task yields.
 const TURN: usize = 256;
@@ -59,7 +59,7 @@ fn empty(cluster: &Cluster, namespace: &str) -> Progress {
             authorship: Authorship::Untracked,
         };
         let options = DeleteOptions { policy: Some(Policy::Background), ..DeleteOptions::default() };
-        for object in cluster.storage.list_cached(&kind.storage, &Span::of(Some(namespace))).objects {
+        for object in cluster.storage.list_cached(&kind.storage, &KeyRange::of(Some(namespace))).objects {
             if is_deleting(&object) {
                 left += 1;
                 continue;

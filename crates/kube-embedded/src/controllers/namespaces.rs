@@ -12,7 +12,7 @@ use crate::cluster::Cluster;
 use crate::http::negotiate::Form;
 use crate::http::status::{Cause, Details, Status, qualified};
 use crate::kinds::{GroupResource, Registry};
-use crate::storage::{Key, Object, Span};
+use crate::storage::{Key, KeyRange, Object};
 
 /// The namespaces of a new server.
 pub(crate) const INITIAL: [&str; 4] = ["default", "kube-node-lease", "kube-public", "kube-system"];
@@ -104,7 +104,7 @@ fn phase_of(object: &Object) -> Option<String> {
 
 /// The terminating namespaces that still have the `kubernetes` finalizer.
 pub(crate) fn terminating(cluster: &Cluster) -> Vec<String> {
-    let namespaces = cluster.storage.list_cached(&table(), &Span::everything()).objects;
+    let namespaces = cluster.storage.list_cached(&table(), &KeyRange::everything()).objects;
     let terminating = namespaces.iter().filter(|each| phase_of(each).as_deref() == Some("Terminating"));
     let held = terminating.filter(|each| finalizers(&each.to_value()).iter().any(|finalizer| finalizer == FINALIZER));
     held.map(|each| each.key().name().to_owned()).collect()

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use crate::cluster::Cluster;
 use crate::kinds::{GroupResource, Registry};
-use crate::storage::Span;
+use crate::storage::KeyRange;
 
 /// Service network, 10.96.0.0/16.
 const NETWORK: [u8; 2] = [10, 96];
@@ -61,7 +61,7 @@ fn free(cluster: &Cluster) -> Option<Ipv4Addr> {
     let table = GroupResource { group: "".into(), resource: "services".into() };
     let kind = Registry::new().find("", "v1", "services")?;
     let at = kind.selectable_fields().iter().position(|field| field.name() == "spec.clusterIP")?;
-    let services = cluster.storage.list_cached(&table, &Span::everything()).objects;
+    let services = cluster.storage.list_cached(&table, &KeyRange::everything()).objects;
     let is_taken =
         |address: &str| services.iter().any(|service| service.fields().get(at).is_some_and(|own| **own == *address));
     (0..MAX_ATTEMPTS)

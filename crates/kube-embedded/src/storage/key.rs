@@ -48,12 +48,12 @@ impl fmt::Display for Key {
 
 /// The keys that a list reads: all or those of one namespace, from an optional start key on.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Span {
+pub(crate) struct KeyRange {
     prefix: String,
     from: Option<String>,
 }
 
-impl Span {
+impl KeyRange {
     pub(crate) fn everything() -> Self {
         Self { prefix: String::new(), from: None }
     }
@@ -62,14 +62,14 @@ impl Span {
         Self { prefix: namespace.map(|n| format!("{n}/")).unwrap_or_default(), from: None }
     }
 
-    /// Restricts the span to keys from `key` on, which is relative to the span, as in a continue
+    /// Restricts the range to keys from `key` on, which is relative to the range, as in a continue
     /// token.
     pub(crate) fn starting_at(mut self, key: &str) -> Self {
         self.from = Some(format!("{}{key}", self.prefix));
         self
     }
 
-    /// The key as a continue token contains it: without the namespace that the span already fixes.
+    /// The key as a continue token contains it: without the namespace that the range already fixes.
     pub(crate) fn relative<'k>(&self, key: &'k Key) -> &'k str {
         key.as_str().strip_prefix(&*self.prefix).unwrap_or(key.as_str())
     }

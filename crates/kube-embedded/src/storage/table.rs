@@ -7,7 +7,7 @@ use std::sync::Arc;
 use tokio::time::Instant;
 
 use super::change::{Change, ChangeKind};
-use super::key::{Key, Span};
+use super::key::{Key, KeyRange};
 use super::latest;
 use super::object::{Draft, Object};
 use super::{CursorError, Expect, Outdated, Snapshot};
@@ -88,20 +88,20 @@ impl Table {
         self.followers.subscribe()
     }
 
-    /// Reads the whole span in its current state.
-    pub(super) fn read_all(&mut self, span: &Span, revision: u64) -> Snapshot {
+    /// Reads the whole range in its current state.
+    pub(super) fn read_all(&mut self, range: &KeyRange, revision: u64) -> Snapshot {
         self.advance(revision);
-        let objects = self.states(span).filter_map(|states| states.last()?.object.clone()).collect();
+        let objects = self.states(range).filter_map(|states| states.last()?.object.clone()).collect();
         Snapshot { revision: self.progress, objects, remaining: 0 }
     }
 
-    /// Reads at most `limit` objects of the span at a revision.
-    pub(super) fn read_at(&mut self, span: &Span, revision: u64, limit: Option<usize>) -> Option<Snapshot> {
+    /// Reads at most `limit` objects of the range at a revision.
+    pub(super) fn read_at(&mut self, range: &KeyRange, revision: u64, limit: Option<usize>) -> Option<Snapshot> {
         if revision < self.compacted {
             return None;
         }
         self.advance(revision);
-        let mut then = self.states(span).filter_map(|states| at(states, revision));
+        let mut then = self.states(range).filter_map(|states| at(states, revision));
         let objects = match limit {
             None => then.by_ref().cloned().collect(),
             Some(limit) => then.by_ref().take(limit).cloned().collect(),
@@ -110,10 +110,10 @@ impl Table {
         Some(Snapshot { revision, objects, remaining })
     }
 
-    fn states<'t>(&'t self, span: &'t Span) -> impl Iterator<Item = &'t [RevisedObject]> {
+    fn states<'t>(&'t self, range: &'t KeyRange) -> impl Iterator<Item = &'t [RevisedObject]> {
         self.keys
-            .range::<str, _>((span.start(), Bound::Unbounded))
-            .take_while(|(key, _)| span.contains(key))
+            .range::<str, _>((range.start(), Bound::Unbounded))
+            .take_while(|(key, _)| range.contains(key))
             .map(|(_, states)| states.as_slice())
     }
 

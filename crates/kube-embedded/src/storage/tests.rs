@@ -10,7 +10,7 @@ use serde_json::json;
 use tokio::time::Instant;
 
 use super::latest::Gone;
-use super::{ChangeKind, CursorError, Draft, Expect, Key, Outdated, Span, Storage, TableId, Window};
+use super::{ChangeKind, CursorError, Draft, Expect, Key, KeyRange, Outdated, Storage, TableId, Window};
 use crate::kinds::{Kind, Registry};
 
 fn pods() -> Arc<Kind> {
@@ -67,10 +67,10 @@ fn keys_are_ordered_by_their_bytes() {
     for namespace in ["ord", "ord-x"] {
         put(&storage, &kind, &Key::new(Some(namespace), "a"), 1);
     }
-    let all = storage.list(&kind.storage, &Span::everything());
+    let all = storage.list(&kind.storage, &KeyRange::everything());
     let keys: Vec<_> = all.objects.iter().map(|object| object.key().as_str()).collect();
     assert_eq!(keys, ["ord-x/a", "ord/a"]);
-    assert_eq!(storage.list(&kind.storage, &Span::of(Some("ord"))).objects.len(), 1);
+    assert_eq!(storage.list(&kind.storage, &KeyRange::of(Some("ord"))).objects.len(), 1);
 }
 
 #[test]
@@ -93,10 +93,10 @@ fn a_compaction_forgets_the_past_but_not_the_present() {
     let second = put(&storage, &kind, &b, 1);
     storage.delete(&kind.storage, &a, second - 1, Instant::now()).unwrap();
     storage.compact();
-    assert!(storage.list_at(&kind.storage, &Span::everything(), second, None).is_none());
+    assert!(storage.list_at(&kind.storage, &KeyRange::everything(), second, None).is_none());
     assert_eq!(storage.can_watch_from(&kind.storage, second), Err(CursorError::Compacted { oldest: second + 1 }));
     assert!(storage.can_watch_from(&kind.storage, second + 1).is_ok());
-    let now = storage.list(&kind.storage, &Span::everything());
+    let now = storage.list(&kind.storage, &KeyRange::everything());
     assert_eq!((now.objects.len(), now.revision), (1, second + 1));
 }
 
@@ -148,12 +148,12 @@ type State = BTreeMap<String, u32>;
 
 fn read(storage: &Storage, table: &TableId, revision: u64, limit: usize) -> Option<State> {
     let mut found = State::new();
-    let mut span = Span::everything();
+    let mut range = KeyRange::everything();
     loop {
-        let page = storage.list_at(table, &span, revision, Some(limit))?;
+        let page = storage.list_at(table, &range, revision, Some(limit))?;
         found.extend(page.objects.iter().map(|object| (object.key().to_string(), content(object))));
         let Some(last) = page.objects.last().filter(|_| page.remaining > 0) else { return Some(found) };
-        span = Span::everything().starting_at(&format!("{}\0", last.key()));
+        range = KeyRange::everything().starting_at(&format!("{}\0", last.key()));
     }
 }
 

@@ -60,14 +60,14 @@ pub(crate) async fn list(
     let filter = Filter::new(kind, namespace, Selectors::of(options)?)?;
     let read = Read::of(options)?;
     let limit = limit(kind, options);
-    let span = filter.span();
+    let range = filter.range();
     let storage = &cluster.storage;
     let table = &kind.storage;
     let page_size = limit.filter(|_| filter.is_everything());
-    let mut start = span.clone();
+    let mut start = range.clone();
     // Such a recent revision is missing only if a compaction ran between the two locks; then a
     // later revision is read.
-    let at_least = |now| storage.list_at(table, span, now, page_size).unwrap_or_else(|| storage.list(table, span));
+    let at_least = |now| storage.list_at(table, range, now, page_size).unwrap_or_else(|| storage.list(table, range));
     let snapshot = match read {
         Read::Latest => at_least(storage.progress(table)),
         Read::Cached => at_least(storage.cached_revision(table)),
@@ -82,7 +82,7 @@ pub(crate) async fn list(
         Read::Exact(revision) => {
             cluster.reach(kind, revision, within).await?;
             storage
-                .list_at(table, span, revision, page_size)
+                .list_at(table, range, revision, page_size)
                 .ok_or_else(|| Status::expired("The resourceVersion for the provided list is too old."))?
         }
         Read::Continue(token) => {
@@ -91,7 +91,7 @@ pub(crate) async fn list(
                 PageRevision::Latest => storage.progress(table),
             };
             cluster.reach(kind, revision, within).await?;
-            start = span.clone().starting_at(&token.start);
+            start = range.clone().starting_at(&token.start);
             storage.list_at(table, &start, revision, page_size).ok_or_else(|| Status::expired_continue(token.rest()))?
         }
     };
@@ -131,7 +131,13 @@ fn limit(kind: &Kind, options: &ListOptions) -> Option<usize> {
 }
 
 impl Listing {
-    fn page(view: &View, filter: &Filter, read: Snapshot, limit: Option<usize>, span: &crate::storage::Span) -> Self {
+    fn page(
+        view: &View,
+        filter: &Filter,
+        read: Snapshot,
+        limit: Option<usize>,
+        range: &crate::storage::KeyRange,
+    ) -> Self {
         let Snapshot { revision, objects, mut remaining } = read;
         let mut kept = Vec::with_capacity(if filter.is_everything() { objects.len() } else { 0 });
         let found = objects.len();
@@ -150,7 +156,7 @@ impl Listing {
         Self {
             revision,
             continue_token: last
-                .map(|last| ContinueToken::after(span.relative(last.key()), revision, !view.kind.is_uncached())),
+                .map(|last| ContinueToken::after(range.relative(last.key()), revision, !view.kind.is_uncached())),
             remaining: last.filter(|_| filter.is_everything()).map(|_| remaining),
             objects: kept,
         }

@@ -115,9 +115,9 @@ impl Watch {
             _ if wants_initial => {
                 let reached = cluster.reach(&kind, version.unwrap_or(0), None).await;
                 let snapshot = match version {
-                    None => storage.list(table, filter.span()),
-                    Some(version) if storage.cached_revision(table) < version => storage.list(table, filter.span()),
-                    Some(_) => storage.list_cached(table, filter.span()),
+                    None => storage.list(table, filter.range()),
+                    Some(version) if storage.cached_revision(table) < version => storage.list(table, filter.range()),
+                    Some(_) => storage.list_cached(table, filter.range()),
                 };
                 match reached {
                     Ok(()) => initial = snapshot.objects,
@@ -274,7 +274,7 @@ impl Watch {
 
     /// The frame of a change; `None` if the change does not match the watch.
     fn frame(&mut self, change: &Change) -> Option<Bytes> {
-        if !self.filter.span().contains(change.object.key()) {
+        if !self.filter.range().contains(change.object.key()) {
             return None;
         }
         let seen = |object: &Arc<Object>| self.filter.matches(&self.view, object);
