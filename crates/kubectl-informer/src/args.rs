@@ -11,11 +11,11 @@ use kube_informer::object::FieldPath;
 use kube_informer::{FieldSelector, Selector};
 
 use crate::connection::Connection;
+use crate::duration;
 use crate::filter::Filter;
 use crate::get::By;
 use crate::line::Form;
 use crate::paint::When;
-use crate::span;
 
 const EXIT_CODES: &str = "\
 Exit codes:
@@ -64,7 +64,7 @@ pub(crate) struct Demo {
     #[arg(long, default_value_t = 1)]
     pub(crate) seed: u64,
     /// End after this time and print a summary
-    #[arg(long = "for", value_name = "TIME", value_parser = span::parse)]
+    #[arg(long = "for", value_name = "TIME", value_parser = duration::parse)]
     pub(crate) time: Option<Duration>,
     /// When to use colours
     #[arg(long, value_name = "WHEN", default_value = "auto")]
@@ -99,7 +99,7 @@ pub(crate) struct Watch {
     #[arg(short, long, value_name = "FORM", default_value = "line")]
     pub(crate) output: Form,
     /// Print every object again at this interval
-    #[arg(long, value_name = "TIME", value_parser = span::parse)]
+    #[arg(long, value_name = "TIME", value_parser = duration::parse)]
     pub(crate) resync: Option<Duration>,
     /// Do not print the objects that exist at the start
     #[arg(long)]
@@ -140,8 +140,8 @@ pub(crate) struct Get {
     pub(crate) names: Vec<String>,
     #[command(flatten)]
     pub(crate) choice: Selection,
-    /// Look up in an index: node=NAME, ip=ADDRESS, owner=NAME, label:KEY=VALUE or PATH=VALUE; objects
-    /// must match all of them
+    /// Look up in an index: node=NAME, ip=ADDRESS, owner=NAME, label:KEY=VALUE or PATH=VALUE;
+    /// objects must match all of them
     #[arg(long, value_name = "INDEX=VALUE")]
     pub(crate) by: Vec<By>,
     /// Only objects for which this CEL expression is true, over metadata, spec, status, data, … and
@@ -161,7 +161,7 @@ pub(crate) struct Get {
     #[arg(short, long)]
     pub(crate) watch: bool,
     /// With --watch: end this long after the table is complete
-    #[arg(long = "for", value_name = "TIME", requires = "watch", value_parser = span::parse)]
+    #[arg(long = "for", value_name = "TIME", requires = "watch", value_parser = duration::parse)]
     pub(crate) time: Option<Duration>,
     #[command(flatten)]
     pub(crate) connection: Connection,
@@ -234,7 +234,7 @@ impl FromStr for Until {
                 Ok(number) if number > 0 => Ok(Self::Count(number)),
                 _ => Err(format!("{number:?} is not a number of events")),
             },
-            Some(("for", time)) => span::parse(time).map(Self::For),
+            Some(("for", time)) => duration::parse(time).map(Self::For),
             _ => Err("write synced, count=N or for=TIME".to_owned()),
         }
     }
@@ -268,12 +268,12 @@ pub(crate) struct Apiserver {
     /// Seed of the simulation; the same seed gives the same cluster and changes
     #[arg(long, default_value_t = 1)]
     pub(crate) seed: u64,
-    /// Tokens and their users in kube-apiserver's format, one TOKEN,USER,UID,"GROUP,GROUP" per line;
-    /// turns TLS on
+    /// Tokens and their users in kube-apiserver's format, one TOKEN,USER,UID,"GROUP,GROUP" per
+    /// line; turns TLS on
     #[arg(long, value_name = "FILE")]
     pub(crate) token_auth_file: Option<PathBuf>,
-    /// Grant access: 'WHO VERBS RESOURCES [NAMESPACE]', where WHO is a user, group=NAME or *; may be
-    /// repeated
+    /// Grant access: 'WHO VERBS RESOURCES [NAMESPACE]', where WHO is a user, group=NAME or *; may
+    /// be repeated
     #[arg(long, value_name = "RULE", requires = "token_auth_file")]
     pub(crate) allow: Vec<AllowRule>,
     /// Load all .yaml, .yml and .json manifests of this directory

@@ -7,7 +7,7 @@ use kube_embedded::table::Columns;
 use serde_json::Value;
 
 use crate::diff::{Difference, diff, is_time, path_text};
-use crate::mask::Secrets;
+use crate::redaction::Secrets;
 use crate::terminal_text::visible;
 
 /// Maximum number of differences named in a summary; the others are only counted.
@@ -192,7 +192,7 @@ mod tests {
     fn the_telling_part_of_a_change_comes_first() {
         let old = json!({"status": {"phase": "Pending", "containerStatuses": [{"name": "app", "containerID": "a", "restartCount": 0}]}});
         let new = json!({"status": {"phase": "Running", "podIP": "10.0.0.1", "startTime": "x", "containerStatuses": [{"name": "app", "containerID": "b", "restartCount": 1}]}});
-        let text = summary("Pod", &old, &new, Secrets::Masked);
+        let text = summary("Pod", &old, &new, Secrets::Redacted);
         assert_eq!(text, "phase Pending→Running, [app].restartCount 0→1, podIP 10.0.0.1, 1 more");
     }
 
@@ -202,7 +202,7 @@ mod tests {
             "Lease",
             &json!({"spec": {"renewTime": "a"}}),
             &json!({"spec": {"renewTime": "b"}}),
-            Secrets::Masked,
+            Secrets::Redacted,
         );
         assert_eq!(text, "renewTime renewed");
     }
@@ -211,9 +211,9 @@ mod tests {
     fn counted_items_are_shown_as_numbers() {
         let slice =
             |ready: bool| json!({"endpoints": [{"conditions": {"ready": true}}, {"conditions": {"ready": ready}}]});
-        assert_eq!(summary("EndpointSlice", &slice(true), &slice(false), Secrets::Masked), "2/2→1/2 endpoints ready");
+        assert_eq!(summary("EndpointSlice", &slice(true), &slice(false), Secrets::Redacted), "2/2→1/2 endpoints ready");
         let text =
-            summary("ReplicaSet", &json!({"status": {"readyReplicas": 1}}), &json!({"status": {}}), Secrets::Masked);
+            summary("ReplicaSet", &json!({"status": {"readyReplicas": 1}}), &json!({"status": {}}), Secrets::Redacted);
         assert_eq!(text, "readyReplicas 1→0");
     }
 
@@ -240,18 +240,18 @@ mod tests {
     fn long_values_are_cut_where_they_are_equal() {
         let image =
             |tag: &str| json!({"image": format!("registry.example.com/some/long/path/of/an/image/name/web:{tag}")});
-        let text = summary("Widget", &image("v1.2.3"), &image("v1.2.4-rc1"), Secrets::Masked);
+        let text = summary("Widget", &image("v1.2.3"), &image("v1.2.4-rc1"), Secrets::Redacted);
         assert_eq!(text, "image …eb:v1.2.3→…eb:v1.2.4-rc1");
         let long = |end: &str| json!({"k": format!("{}{end}", "x".repeat(60))});
-        assert_eq!(summary("Widget", &long(""), &long("yz"), Secrets::Masked), "k …xxxxxxxx→…xxxxxxxxyz");
+        assert_eq!(summary("Widget", &long(""), &long("yz"), Secrets::Redacted), "k …xxxxxxxx→…xxxxxxxxyz");
         let apart = |letter: &str| json!({"k": letter.repeat(60)});
-        let text = summary("Widget", &apart("a"), &apart("b"), Secrets::Masked);
+        let text = summary("Widget", &apart("a"), &apart("b"), Secrets::Redacted);
         assert_eq!(text, format!("k {}…→{}…", "a".repeat(48), "b".repeat(48)));
     }
 
     #[test]
     fn a_change_of_a_secret_names_the_keys_and_no_values() {
-        let text = summary("Secret", &json!({"data": {"k": "old"}}), &json!({"data": {"k": "new"}}), Secrets::Masked);
+        let text = summary("Secret", &json!({"data": {"k": "old"}}), &json!({"data": {"k": "new"}}), Secrets::Redacted);
         assert_eq!(text, "data.k ***");
     }
 }

@@ -9,9 +9,9 @@ use clap::Args;
 use kube::config::{KubeConfigOptions, Kubeconfig, KubeconfigError};
 use kube::{Client, Config};
 
+use crate::duration;
 use crate::failure::{Failure, causes};
 use crate::request_timeout::limited;
-use crate::span;
 
 /// Which server, and as whom.
 #[derive(Debug, Clone, Args)]
@@ -41,7 +41,7 @@ pub(crate) struct Connection {
     pub(crate) impersonate_groups: Vec<String>,
     /// How long a single request may take, a watch until its answer begins; 0 is for ever. Without
     /// it, who waits for a server keeps trying
-    #[arg(long, value_name = "TIME", default_value = "0", value_parser = span::parse)]
+    #[arg(long, value_name = "TIME", default_value = "0", value_parser = duration::parse)]
     pub(crate) request_timeout: Duration,
 }
 
@@ -127,8 +127,8 @@ impl Connection {
     }
 }
 
-/// Merges the files that `KUBECONFIG` lists; as in kubectl, those that do not exist are left out. If
-/// there is none, the default file is read.
+/// Merges the files that `KUBECONFIG` lists; as in kubectl, those that do not exist are left out.
+/// If there is none, the default file is read.
 fn read_files(list: Option<&OsStr>) -> Result<Kubeconfig, KubeconfigError> {
     let paths: Vec<PathBuf> = list.into_iter().flat_map(env::split_paths).collect();
     let mut files = paths.iter().filter(|path| path.exists()).map(Kubeconfig::read_from);

@@ -23,14 +23,14 @@ use crate::args::{Demo, EventType};
 use crate::connection::Connected;
 use crate::failure::{Failure, causes};
 use crate::line::{Detail, Form, Style};
-use crate::mask::Secrets;
 use crate::output::{Output, OutputKind};
 use crate::paint::Tone;
+use crate::redaction::Secrets;
 use crate::screen::{Area, Screen};
 use crate::stderr::stderr;
 use crate::styled_line::StyledLine;
 use crate::watch::{Watched, seconds};
-use crate::{kinds, kubeconfig_file, signals, span};
+use crate::{duration, kinds, kubeconfig_file, signals};
 use board::Row;
 
 /// The informers shown; the last but one is the busiest.
@@ -123,7 +123,7 @@ impl Show {
             title: format!("{} nodes, {} pods, {} writes/s, seed {}", size.nodes, size.pods, args.rate, args.seed),
             hint: format!("in a second terminal: kubectl --kubeconfig {} get pods -A", kubeconfig.display()),
             _kubeconfig: kubeconfig,
-            style: Style { form: Form::Line, secrets: Secrets::Masked, detail: Detail::Summary, kind_width: width },
+            style: Style { form: Form::Line, secrets: Secrets::Redacted, detail: Detail::Summary, kind_width: width },
             screen: Screen::default(),
             began: Instant::now(),
             writes_at_start: 0,
@@ -226,7 +226,11 @@ impl Show {
     fn print_rows(&self, out: &mut Output) -> Result<(), Failure> {
         if out.kind == OutputKind::Stream {
             let figures = self.rows.iter().map(|row| format!("{} {} {:.0}/s", row.name, row.objects, row.rate));
-            out.line(&format!("# {}  {}", span::clock(self.began.elapsed()), figures.collect::<Vec<_>>().join(", ")))?;
+            out.line(&format!(
+                "# {}  {}",
+                duration::clock(self.began.elapsed()),
+                figures.collect::<Vec<_>>().join(", ")
+            ))?;
             out.flush()?;
         }
         Ok(())
@@ -249,7 +253,7 @@ impl Show {
     fn header(&self) -> Vec<StyledLine> {
         let mut lines = Vec::with_capacity(HEADER + self.rows.len() + 2);
         let title = StyledLine::default().toned(Tone::Strong, "kubectl-informer demo");
-        lines.push(title.plain(&format!("  {}  {}", self.title, span::clock(self.began.elapsed()))));
+        lines.push(title.plain(&format!("  {}  {}", self.title, duration::clock(self.began.elapsed()))));
         lines.push(StyledLine::default().toned(Tone::Quiet, &self.hint));
         lines.push(StyledLine::default());
         lines.extend(board::lines(&self.rows));

@@ -1,7 +1,7 @@
 //! The `get` command: syncs once, then answers from the cache.
 //!
-//! `by` has the index lookups, `grid` the table layout, `left_out` what is reported of `--where`, and
-//! `live` the table of `--watch`. Shares informer selection and failure reports with `watch`.
+//! `by` has the index lookups, `grid` the table layout, `left_out` what is reported of `--where`,
+//! and `live` the table of `--watch`. Shares informer selection and failure reports with `watch`.
 
 mod by;
 mod grid;
@@ -27,9 +27,9 @@ use crate::failure::Failure;
 use crate::filter::{Filter, Outcome};
 use crate::kinds::{self, singular_name};
 use crate::line::{Detail, Form, Style};
-use crate::mask::Secrets;
 use crate::output::Output;
 use crate::progress;
+use crate::redaction::Secrets;
 use crate::stderr::stderr;
 use crate::watch::{Watched, health_report, select};
 use grid::{Grid, TableOptions};
@@ -146,7 +146,7 @@ fn show_objects(args: &Get, kind: &Served, found: &[Obj<Value>], out: &mut Outpu
         }
         return Ok(());
     }
-    let secrets = if args.choice.show_secrets { Secrets::Shown } else { Secrets::Masked };
+    let secrets = if args.choice.show_secrets { Secrets::Shown } else { Secrets::Redacted };
     let style = Style { form: Form::Json, secrets, detail: Detail::Summary, kind_width: 0 };
     let mut objects: Vec<Value> = found.iter().map(|object| style.object(kind, object)).collect();
     // As in kubectl, a single object requested by name is printed without a list.
@@ -271,9 +271,7 @@ impl Query {
     fn evaluation_failure(&self, object: &Obj<Value>, why: String) -> Failure {
         match self.quoting {
             Quoting::Allowed => Failure::Usage(why),
-            Quoting::Forbidden => {
-                Failure::Usage(format!("--where: cannot read {}; see --show-secrets", object.key()))
-            }
+            Quoting::Forbidden => Failure::Usage(format!("--where: cannot read {}; see --show-secrets", object.key())),
         }
     }
 }

@@ -12,9 +12,9 @@ use crate::document::Document;
 use crate::failure::Failure;
 use crate::field_managers::writer;
 use crate::kinds::singular_name;
-use crate::mask::{Secrets, masked};
 use crate::output::Output;
 use crate::paint::Tone;
+use crate::redaction::{Secrets, redacted};
 use crate::styled_line::StyledLine;
 
 /// Output format of `watch`.
@@ -117,7 +117,7 @@ impl Style {
         let field = |each: &Difference<'_>| {
             let path = path_text(&each.path);
             let (before, after) = if self.secrets.hides(kind.kind(), &path) {
-                (masked(each.old), masked(each.new))
+                (redacted(each.old), redacted(each.new))
             } else {
                 (whole(each.old), whole(each.new))
             };
@@ -139,7 +139,7 @@ impl Style {
         json!({"type": name, "object": self.object(kind, event.object())})
     }
 
-    /// The object with secrets masked; if it cannot be decoded, its name and the error.
+    /// The object with secrets redacted; if it cannot be decoded, its name and the error.
     pub(crate) fn object(&self, kind: &Served, object: &Obj<Value>) -> Value {
         let mut value = object.get().cloned().unwrap_or_else(|error| {
             json!({"metadata": {"name": object.name(), "namespace": object.namespace()}, "error": error.to_string()})
@@ -150,7 +150,7 @@ impl Style {
             fields.insert("kind".to_owned(), json!(kind.kind()));
             fields.insert("apiVersion".to_owned(), json!(kind.resource().api_version));
         }
-        self.secrets.mask(kind.kind(), &mut value);
+        self.secrets.redact(kind.kind(), &mut value);
         value
     }
 }

@@ -60,7 +60,8 @@ impl StyledLine {
     }
 }
 
-/// The columns that text takes on a terminal: two for each wide character, such as those of East Asia.
+/// The columns that text takes on a terminal: two for each wide character, such as those of East
+/// Asia.
 fn columns(text: &str) -> usize {
     text.chars().map(|c| c.width().unwrap_or(0)).sum()
 }

@@ -21,8 +21,8 @@ use crate::connection::Connected;
 use crate::failure::Failure;
 use crate::kinds;
 use crate::line::{Detail, Form, Style};
-use crate::mask::Secrets;
 use crate::output::Output;
+use crate::redaction::Secrets;
 use crate::stderr::stderr;
 use crate::{progress, signals};
 pub(crate) use tally::Tally;
@@ -110,7 +110,7 @@ impl Session {
     fn new(args: &Watch, watched: Vec<Watched>) -> Self {
         let style = Style {
             form: args.output,
-            secrets: if args.choice.show_secrets { Secrets::Shown } else { Secrets::Masked },
+            secrets: if args.choice.show_secrets { Secrets::Shown } else { Secrets::Redacted },
             detail: if args.diff { Detail::Fields } else { Detail::Summary },
             kind_width: watched.iter().map(|watched| watched.kind.kind().len()).max().unwrap_or(0),
         };

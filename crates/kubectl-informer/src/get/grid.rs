@@ -87,7 +87,8 @@ fn line(row: &[String], widths: &[usize]) -> String {
 /// A cell as it is shown, which decides the width of its column.
 fn text(cell: Option<&Value>) -> String {
     match cell {
-        // A column of a custom kind without a value, as kubectl prints it. Others have `<none>` there.
+        // A column of a custom kind without a value, as kubectl prints it. Others have `<none>`
+        // there.
         None | Some(Value::Null) => String::new(),
         Some(Value::String(text)) => visible(text).into_owned(),
         Some(other) => visible(&other.to_string()).into_owned(),

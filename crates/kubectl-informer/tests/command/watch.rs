@@ -215,10 +215,7 @@ fn everything_is_printed_again_at_the_resync_interval() {
     let rig = Rig::new();
     rig.config_map("a", "1");
     let ran = rig.run(&["watch", "cm", "--resync", "20ms", "--until", "count=3"]).succeeded();
-    assert_eq!(
-        ran.out,
-        "+ configmap default/a\n~ configmap default/a  (resync)\n~ configmap default/a  (resync)\n"
-    );
+    assert_eq!(ran.out, "+ configmap default/a\n~ configmap default/a  (resync)\n~ configmap default/a  (resync)\n");
 }
 
 #[test]

@@ -1,47 +1,47 @@
-//! Masks the data of Secrets.
+//! Redacts the data of Secrets.
 
 use serde_json::Value;
 
 /// Whether the data of Secrets is shown.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Secrets {
-    Masked,
+    Redacted,
     Shown,
 }
 
-const MASK: &str = "***";
+const REDACTED: &str = "***";
 /// Annotation with the whole object as kubectl applied it.
 const LAST_APPLIED: &str = "kubectl.kubernetes.io/last-applied-configuration";
 
 impl Secrets {
-    /// Replaces the values of a Secret by a fixed-length mask, so that their lengths are not shown.
-    pub(crate) fn mask(self, kind: &str, object: &mut Value) {
+    /// Replaces the values of a Secret by a fixed text, so that their lengths are not shown.
+    pub(crate) fn redact(self, kind: &str, object: &mut Value) {
         if self == Self::Shown || kind != "Secret" {
             return;
         }
         for part in ["data", "stringData"] {
             let values = object.get_mut(part).and_then(Value::as_object_mut);
             for value in values.into_iter().flat_map(|part| part.values_mut()) {
-                *value = Value::from(MASK);
+                *value = Value::from(REDACTED);
             }
         }
         let metadata = object.get_mut("metadata").and_then(|metadata| metadata.get_mut("annotations"));
         if let Some(applied) = metadata.and_then(|annotations| annotations.get_mut(LAST_APPLIED)) {
-            *applied = Value::from(MASK);
+            *applied = Value::from(REDACTED);
         }
     }
 
-    /// Returns whether the values at a path are masked in the output.
+    /// Returns whether the values at a path are redacted in the output.
     pub(crate) fn hides(self, kind: &str, path: &str) -> bool {
-        self == Self::Masked
+        self == Self::Redacted
             && kind == "Secret"
             && (path.starts_with("data") || path.starts_with("stringData") || path.contains(LAST_APPLIED))
     }
 }
 
-/// What is shown of a masked value: whether there is one.
-pub(crate) fn masked(value: Option<&Value>) -> String {
-    value.map_or("∅", |_| MASK).to_owned()
+/// What is shown of a redacted value: whether there is one.
+pub(crate) fn redacted(value: Option<&Value>) -> String {
+    value.map_or("∅", |_| REDACTED).to_owned()
 }
 
 #[cfg(test)]
@@ -52,12 +52,12 @@ mod tests {
     #[test]
     fn no_value_of_a_secret_is_left() {
         let secret = json!({"metadata": {"name": "a", "annotations": {LAST_APPLIED: "hunter2", "b": "c"}}, "data": {"k": "hunter2"}, "stringData": {"k": "hunter2"}});
-        let mut masked = secret.clone();
-        Secrets::Masked.mask("Secret", &mut masked);
-        assert!(!masked.to_string().contains("hunter2"));
-        assert_eq!(masked["metadata"]["annotations"]["b"], "c");
+        let mut redacted = secret.clone();
+        Secrets::Redacted.redact("Secret", &mut redacted);
+        assert!(!redacted.to_string().contains("hunter2"));
+        assert_eq!(redacted["metadata"]["annotations"]["b"], "c");
         let mut other = secret.clone();
-        Secrets::Masked.mask("ConfigMap", &mut other);
+        Secrets::Redacted.redact("ConfigMap", &mut other);
         assert_eq!(other, secret);
     }
 }
