@@ -50,9 +50,16 @@ impl<'a> Text<'a> {
     }
 
     /// Whether the text equals `text`.
+    #[inline]
     #[must_use]
     pub fn is(&self, text: &str) -> bool {
-        if self.escapes { self.read().is_ok_and(|read| read == text) } else { self.raw == text.as_bytes() }
+        if self.escapes { self.unescaped_is(text) } else { self.raw == text.as_bytes() }
+    }
+
+    /// Out of line, so that the scan's comparisons with names of fields are inlined.
+    #[cold]
+    fn unescaped_is(&self, text: &str) -> bool {
+        self.read().is_ok_and(|read| read == text)
     }
 
     /// The bytes with escapes unresolved, without quotes.
