@@ -12,7 +12,7 @@ use tokio::fs;
 
 use crate::Error;
 use crate::binaries::Binaries;
-use crate::credentials::{ADMIN, Credentials, ISSUER, NOBODY};
+use crate::credentials::{ADMIN, Credentials, IMPERSONATOR, ISSUER, NOBODY};
 use crate::program::Program;
 use crate::target::Target;
 
@@ -53,12 +53,13 @@ impl ControlPlane {
     }
 
     /// The environment variables for the conformance suite.
-    pub(crate) fn conformance_environment(&self) -> [(&'static str, String); 4] {
+    pub(crate) fn conformance_environment(&self) -> [(&'static str, String); 5] {
         [
             ("KUBE_CONFORMANCE_URL", format!("https://{}", self.address)),
             ("KUBE_CONFORMANCE_CA", self.file("ca.crt").display().to_string()),
             ("KUBE_CONFORMANCE_TOKEN", ADMIN.to_owned()),
             ("KUBE_CONFORMANCE_NOBODY_TOKEN", NOBODY.to_owned()),
+            ("KUBE_CONFORMANCE_IMPERSONATOR_TOKEN", IMPERSONATOR.to_owned()),
         ]
     }
 

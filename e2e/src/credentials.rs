@@ -14,9 +14,11 @@ use crate::Error;
 /// The issuer of service account tokens.
 pub(crate) const ISSUER: &str = "https://kubernetes.default.svc";
 
-/// The tokens of a user with all permissions, and of a user without permissions.
+/// The tokens of a user with all permissions, of a user without permissions, and of one who gets
+/// some permissions to impersonate others.
 pub(crate) const ADMIN: &str = "e2e-admin-token";
 pub(crate) const NOBODY: &str = "e2e-nobody-token";
+pub(crate) const IMPERSONATOR: &str = "e2e-impersonator-token";
 
 /// How long the server accepts expired tokens, to tolerate clock skew.
 const GRACE: Duration = Duration::from_secs(60);
@@ -47,7 +49,10 @@ impl Credentials {
             ("server.key", key.serialize_pem()),
             ("service-account.key", service_accounts.serialize_pem()),
             ("service-account.pub", service_accounts.public_key_pem()),
-            ("tokens.csv", format!("{ADMIN},admin,1,system:masters\n{NOBODY},nobody,2\n")),
+            (
+                "tokens.csv",
+                format!("{ADMIN},admin,1,system:masters\n{NOBODY},nobody,2\n{IMPERSONATOR},impersonator,3\n"),
+            ),
         ] {
             fs::write(folder.join(name), content).await?;
         }

@@ -4,6 +4,10 @@
 //! stricter rules, at the start or while the server runs. Error responses equal those of a real
 //! server: 401 for an unknown token, 403 for a forbidden action.
 //!
+//! A client impersonates another user with the headers `Impersonate-User` and so on, if the rules
+//! permit that for each property of the user: rules with the verb `impersonate`, or for some
+//! requests only, with `impersonate:user-info` and `impersonate-on:user-info:list`.
+//!
 //! ```
 //! use kube_embedded::Verb;
 //! use kube_embedded::access::{Access, Action, Attributes, Rule, User};
@@ -26,6 +30,7 @@
 //! ```
 
 mod attributes;
+mod impersonation;
 mod rule;
 
 use std::collections::BTreeMap;
@@ -34,6 +39,7 @@ use serde_json::Value;
 
 pub(crate) use attributes::RequestAction;
 pub use attributes::{Action, Attributes};
+pub(crate) use impersonation::{impersonate, requested};
 pub use rule::Rule;
 
 use crate::http::request::Verb;
@@ -59,7 +65,9 @@ pub struct Access {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct User {
     name: String,
+    uid: String,
     groups: Vec<String>,
+    extra: BTreeMap<String, Vec<String>>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -92,8 +100,8 @@ impl Access {
     pub fn closed() -> Self {
         let public = ["/healthz", "/livez", "/readyz", "/version", "/version/"];
         let discovery = ["/api", "/api/*", "/apis", "/apis/*", "/openapi", "/openapi/*"];
-        let health = public.into_iter().fold(Rule::new(), Rule::path);
-        let discovery = discovery.into_iter().fold(Rule::new().group(AUTHENTICATED), Rule::path);
+        let health = public.into_iter().fold(Rule::new().verb(Verb::Get), Rule::path);
+        let discovery = discovery.into_iter().fold(Rule::new().group(AUTHENTICATED).verb(Verb::Get), Rule::path);
         let questions = Rule::new()
             .group(AUTHENTICATED)
             .verb(Verb::Create)
@@ -153,7 +161,7 @@ impl Access {
         let decided = self.rules.iter().rev().find(|(_, rule)| rule.fits(attributes));
         match decided {
             Some((Effect::Allow, _)) => Ok(()),
-            Some((Effect::Deny, _)) | None => Err(attributes.forbidden()),
+            Some((Effect::Deny, _)) | None => Err(attributes.forbidden("")),
         }
     }
 
@@ -176,13 +184,27 @@ impl User {
     /// A user with this name, in no group.
     #[must_use]
     pub fn new(name: impl Into<String>) -> Self {
-        Self { name: name.into(), groups: Vec::new() }
+        Self { name: name.into(), uid: String::new(), groups: Vec::new(), extra: BTreeMap::new() }
+    }
+
+    /// Sets the uid, which reviews of the client's own identity report.
+    #[must_use]
+    pub fn uid(mut self, uid: impl Into<String>) -> Self {
+        self.uid = uid.into();
+        self
     }
 
     /// Adds a group. Users with a known token are in `system:authenticated` without this.
     #[must_use]
     pub fn group(mut self, group: impl Into<String>) -> Self {
         self.groups.push(group.into());
+        self
+    }
+
+    /// Adds a value of an extra field, such as `example.com/scopes`.
+    #[must_use]
+    pub fn extra(mut self, key: impl Into<String>, value: impl Into<String>) -> Self {
+        self.extra.entry(key.into()).or_default().push(value.into());
         self
     }
 
@@ -198,8 +220,21 @@ impl User {
         &self.groups
     }
 
+    pub(crate) fn uid_text(&self) -> &str {
+        &self.uid
+    }
+
+    pub(crate) fn extras(&self) -> &BTreeMap<String, Vec<String>> {
+        &self.extra
+    }
+
     pub(crate) fn authenticated(self) -> Self {
-        if self.groups.iter().any(|group| group == AUTHENTICATED) { self } else { self.group(AUTHENTICATED) }
+        self.within(AUTHENTICATED)
+    }
+
+    /// Adds a group that the user may be in already.
+    fn within(self, group: &str) -> Self {
+        if self.groups.iter().any(|known| known == group) { self } else { self.group(group) }
     }
 }
 

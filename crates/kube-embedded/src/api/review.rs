@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use super::access::{Access, Action, Attributes, User};
 use crate::admission::decode;
 use crate::encoding::json::{encode_metadata, encode_ordered, encode_sorted};
-use crate::http::request::{ResourcePath, Verb};
+use crate::http::request::ResourcePath;
 use crate::http::service::ServerShared;
 use crate::http::status::{Cause, Status};
 
@@ -71,8 +71,7 @@ pub(crate) fn review(shared: &ServerShared, path: &ResourcePath, user: &User, bo
     let (spec, status) = match requested {
         Review::SelfSubject => {
             metadata["creationTimestamp"] = json!(shared.cluster.clock.seconds());
-            let info = json!({"username": user.name(), "groups": user.groups()});
-            (None, json!({"userInfo": info}))
+            (None, json!({"userInfo": info(user)}))
         }
         Review::SelfSubjectAccess => (Some(spec), verdict(&access, user, spec)?),
         Review::SubjectAccess | Review::LocalSubjectAccess => {
@@ -101,6 +100,15 @@ pub(crate) fn review(shared: &ServerShared, path: &ResourcePath, user: &User, bo
     Ok(out)
 }
 
+/// The identity of a user.
+fn info(user: &User) -> Value {
+    let mut info = json!({"username": user.name(), "uid": user.uid_text(), "groups": user.groups()});
+    if !user.extras().is_empty() {
+        info["extra"] = json!(user.extras());
+    }
+    info
+}
+
 /// The user that the review is about.
 fn subject(spec: &Value) -> Result<User, Status> {
     let (name, groups) = (text(&spec["user"]), spec["groups"].as_array().map(Vec::as_slice).unwrap_or_default());
@@ -122,11 +130,7 @@ fn verdict(access: &Access, user: &User, spec: &Value) -> Result<Value, Status> 
             &Attributes { user, action: Action::path(text(&path["verb"]), text(&path["path"])) },
         ));
     }
-    let mut action = Action::on(text(&resource["group"]), text(&resource["resource"]));
-    // A verb that no request can have is allowed only by rules for all verbs.
-    if let Some(verb) = ALL_VERBS.into_iter().find(|verb| verb.name() == text(&resource["verb"])) {
-        action = action.verb(verb);
-    }
+    let mut action = Action::on(text(&resource["group"]), text(&resource["resource"])).verb(text(&resource["verb"]));
     if !text(&resource["subresource"]).is_empty() {
         action = action.subresource(text(&resource["subresource"]));
     }
@@ -138,9 +142,6 @@ fn verdict(access: &Access, user: &User, spec: &Value) -> Result<Value, Status> 
     }
     Ok(decided(access, &Attributes { user, action }))
 }
-
-const ALL_VERBS: [Verb; 8] =
-    [Verb::Get, Verb::List, Verb::Watch, Verb::Create, Verb::Update, Verb::Patch, Verb::Delete, Verb::DeleteCollection];
 
 fn decided(access: &Access, attributes: &Attributes<'_>) -> Value {
     json!({"allowed": access.check(attributes).is_ok()})
@@ -190,7 +191,7 @@ fn encode_status(status: &Value) -> String {
             status["incomplete"]
         ),
         None => match status.get("userInfo") {
-            Some(info) => format!(r#"{{"userInfo":{}}}"#, ordered(info, &["username", "uid", "groups"])),
+            Some(info) => format!(r#"{{"userInfo":{}}}"#, ordered(info, &["username", "uid", "groups", "extra"])),
             None => ordered(status, &["allowed"]),
         },
     }

@@ -14,7 +14,7 @@ use super::rule::{Rule, Times};
 use super::{Fault, GONE, Stage};
 use crate::http::body::Body;
 use crate::http::negotiate::Negotiated;
-use crate::http::reply;
+use crate::http::reply::{self, Filter};
 use crate::http::status::Status;
 
 /// The faults of a server. Clones share the same rules.
@@ -173,7 +173,11 @@ impl Answer {
     pub(crate) fn respond(&self, wish: &Negotiated) -> Option<Response<Body>> {
         match self {
             Self::Disconnect => None,
-            Self::Status(status) => Some(reply::denial(status, wish)),
+            Self::Status(status) => Some(match status.code() {
+                401 => reply::denial(Filter::Authentication, status, wish),
+                403 => reply::denial(Filter::Authorization, status, wish),
+                _ => reply::failure(status, wish),
+            }),
             Self::TooManyRequests => {
                 let mut response = reply::text_response(429, "Too many requests, please try again later.\n");
                 response.headers_mut().insert(RETRY_AFTER, HeaderValue::from_static("1"));

@@ -75,7 +75,7 @@ impl<'a> Request<'a> {
     pub(super) fn action(&self) -> Action<'a> {
         match self.resource {
             Some(path) => Action::Resource {
-                verb: self.verb,
+                verb: self.verb.map_or("", Verb::name),
                 group: &path.group,
                 resource: &path.resource,
                 subresource: path.subresource.as_deref(),

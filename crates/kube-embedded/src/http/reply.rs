@@ -35,6 +35,14 @@ pub(crate) struct Reply {
     pub(crate) warnings: Vec<String>,
 }
 
+/// The filter that rejects a request before it is routed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Filter {
+    Authentication,
+    Impersonation,
+    Authorization,
+}
+
 /// The content of a response.
 #[derive(Debug)]
 pub(crate) enum Content {
@@ -228,16 +236,15 @@ pub(crate) fn failure(status: &Status, wish: &Negotiated) -> Response<Body> {
 
 /// The response for a request rejected before it is handled: authentication or authorization
 /// failed.
-pub(crate) fn denial(status: &Status, wish: &Negotiated) -> Response<Body> {
+pub(crate) fn denial(filter: Filter, status: &Status, wish: &Negotiated) -> Response<Body> {
     let mut response = failure(status, wish);
-    match status.code() {
+    if filter != Filter::Authorization {
         // Rejected before API Priority and Fairness, which sets these headers.
-        401 => {
-            response.headers_mut().remove(FLOW_SCHEMA);
-            response.headers_mut().remove(PRIORITY_LEVEL);
-        }
-        403 => no_sniffing(&mut response),
-        _ => {}
+        response.headers_mut().remove(FLOW_SCHEMA);
+        response.headers_mut().remove(PRIORITY_LEVEL);
+    }
+    if filter != Filter::Authentication {
+        no_sniffing(&mut response);
     }
     response
 }

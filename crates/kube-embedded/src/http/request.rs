@@ -68,6 +68,12 @@ impl Verb {
     }
 }
 
+impl From<Verb> for &str {
+    fn from(verb: Verb) -> Self {
+        verb.name()
+    }
+}
+
 impl std::fmt::Display for Verb {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str(self.name())

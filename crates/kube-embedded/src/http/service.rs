@@ -18,10 +18,10 @@ use super::gzip::GzipMembers;
 use super::lifecycle::Lifecycle;
 use super::negotiate::{Negotiated, Served};
 use super::query::Query;
-use super::reply;
+use super::reply::{self, Filter};
 use super::request::{Head, Target};
 use super::status::Status;
-use crate::api::access::{Access, Action, Attributes, RequestAction, User};
+use crate::api::access::{self, Access, Attributes, RequestAction, User};
 use crate::api::route::{Compression, Refusal, route};
 use crate::cluster::Cluster;
 use crate::faults::request_log::{LoggedRequest, RequestLog};
@@ -103,7 +103,8 @@ where
     let head = Head { method: parts.method, uri: parts.uri, headers: parts.headers, query, target, wish, form };
     let access = shared.access.read().clone();
     let authorization = head.headers.get(AUTHORIZATION).and_then(|value| value.to_str().ok());
-    let user = access.authenticate(authorization).and_then(|user| impersonated(&access, user, &head));
+    let action = RequestAction::read(&head);
+    let user = identified(&access, authorization, &action, &head);
     let seen = LoggedRequest {
         method: head.method.to_string(),
         path: head.uri.path().to_owned(),
@@ -124,12 +125,17 @@ where
         };
         return Ok(finish(shared, seen, response));
     }
-    let answer = match permitted(&access, user, &head) {
+    // Authorization comes before the lookup of the resource.
+    let permitted = user.and_then(|user| {
+        let checked = access.check(&Attributes { user: &user, action: action.action(&head) });
+        checked.map(|()| user).map_err(|status| (Filter::Authorization, status))
+    });
+    let answer = match permitted {
         Ok(user) => match read(body, shared.cluster.settings.max_request_bytes).await {
             Ok(body) => route(shared, &head, &user, body).await,
             Err(status) => Err(status.into()),
         },
-        Err(status) => Ok(reply::denial(&status, &head.wish).into()),
+        Err((filter, status)) => Ok(reply::denial(filter, &status, &head.wish).into()),
     };
     let (response, compression) = match answer {
         Ok(answer) => (answer.response, answer.compression),
@@ -163,26 +169,19 @@ fn finish(shared: &ServerShared, seen: LoggedRequest, mut response: Response<Bod
     response
 }
 
-/// Returns the user if they may perform the request. Authorization comes before the lookup of the
-/// resource.
-fn permitted(access: &Access, user: Result<User, Status>, head: &Head) -> Result<User, Status> {
-    let wanted = RequestAction::read(head);
-    let user = user?;
-    access.check(&Attributes { user: &user, action: wanted.action(head) })?;
-    Ok(user)
-}
-
-/// The user after impersonation; 403 if the request impersonates a user without permission.
-fn impersonated(access: &Access, user: User, head: &Head) -> Result<User, Status> {
-    let headers = &head.headers;
-    let Some(name) = headers.get("impersonate-user").and_then(|name| name.to_str().ok()) else { return Ok(user) };
-    let wanted = Attributes { user: &user, action: Action::on("", "users").name(name) };
-    if access.check(&wanted).is_err() {
-        let wanted = RequestAction::read(head);
-        return Err(Attributes { user: &user, action: wanted.action(head) }.forbidden_impersonation());
-    }
-    let groups = headers.get_all("impersonate-group").iter().filter_map(|group| group.to_str().ok());
-    Ok(groups.fold(User::new(name), User::group).authenticated())
+/// The user of a request: that of its token, or the one it impersonates.
+fn identified(
+    access: &Access,
+    authorization: Option<&str>,
+    action: &RequestAction,
+    head: &Head,
+) -> Result<User, (Filter, Status)> {
+    let user = access.authenticate(authorization).map_err(|status| (Filter::Authentication, status))?;
+    let impersonated = access::requested(&head.headers).and_then(|wanted| {
+        wanted.map(|wanted| access::impersonate(access, &user, &wanted, &action.action(head))).transpose()
+    });
+    let impersonated = impersonated.map_err(|status| (Filter::Impersonation, status))?;
+    Ok(impersonated.unwrap_or(user))
 }
 
 /// Reads a request's body, up to the server's limit.

@@ -9,6 +9,7 @@
 //! | `KUBE_CONFORMANCE_CA` | path of the CA certificate (PEM) of an `https://` server |
 //! | `KUBE_CONFORMANCE_TOKEN` | bearer token of a user with all permissions |
 //! | `KUBE_CONFORMANCE_NOBODY_TOKEN` | bearer token of the user `nobody`, without permissions |
+//! | `KUBE_CONFORMANCE_IMPERSONATOR_TOKEN` | bearer token of the user `impersonator`, whose role a case creates |
 //! | `KUBE_CONFORMANCE_EXPECTED_FAILURES` | path of another file of expected failures |
 //!
 //! The server must compact its history every few seconds (kube-apiserver with
@@ -31,6 +32,7 @@ mod content;
 mod crd;
 mod deletions;
 mod discovery;
+mod impersonation;
 mod kinds;
 mod namespaces;
 mod paging;
@@ -56,6 +58,7 @@ fn main() -> ExitCode {
             crd::CASES,
             deletions::CASES,
             discovery::CASES,
+            impersonation::CASES,
             kinds::CASES,
             namespaces::CASES,
             paging::CASES,

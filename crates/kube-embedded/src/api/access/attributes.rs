@@ -23,8 +23,8 @@ pub enum Action<'a> {
     /// An action on a resource.
     #[non_exhaustive]
     Resource {
-        /// The verb; `None` for an HTTP method that corresponds to no verb.
-        verb: Option<Verb>,
+        /// The verb; empty for an HTTP method that corresponds to none.
+        verb: &'a str,
         /// The API group of the resource, empty for the core group.
         group: &'a str,
         /// The plural of the resource.
@@ -52,7 +52,7 @@ impl<'a> Action<'a> {
     /// An action on a resource at cluster scope, without a verb. The following methods refine it.
     #[must_use]
     pub fn on(group: &'a str, resource: &'a str) -> Self {
-        Self::Resource { verb: None, group, resource, subresource: None, namespace: None, name: None }
+        Self::Resource { verb: "", group, resource, subresource: None, namespace: None, name: None }
     }
 
     /// A request to a path that is not a resource; the method in lower case.
@@ -61,11 +61,12 @@ impl<'a> Action<'a> {
         Self::Path { method, path }
     }
 
-    /// Sets the verb. Has no effect on paths.
+    /// Sets the verb: a [`Verb`] of requests, or the name of another one, such as `impersonate`.
+    /// Has no effect on paths.
     #[must_use]
-    pub fn verb(mut self, of: Verb) -> Self {
+    pub fn verb(mut self, of: impl Into<&'a str>) -> Self {
         if let Self::Resource { verb, .. } = &mut self {
-            *verb = Some(of);
+            *verb = of.into();
         }
         self
     }
@@ -98,26 +99,43 @@ impl<'a> Action<'a> {
     }
 }
 
+impl<'a> Action<'a> {
+    /// The verb, or the method of a path.
+    pub(super) fn verb_name(&self) -> &'a str {
+        match self {
+            Self::Resource { verb, .. } => verb,
+            Self::Path { method, .. } => method,
+        }
+    }
+
+    /// The same action with another verb, also for a path.
+    pub(super) fn renamed<'b>(&self, name: &'b str) -> Action<'b>
+    where
+        'a: 'b,
+    {
+        match self.clone() {
+            Self::Resource { group, resource, subresource, namespace, name: object, .. } => {
+                Action::Resource { verb: name, group, resource, subresource, namespace, name: object }
+            }
+            Self::Path { path, .. } => Action::Path { method: name, path },
+        }
+    }
+}
+
 impl Attributes<'_> {
-    /// The 403 status for this action.
-    pub(super) fn forbidden(&self) -> Status {
-        self.refusal("")
-    }
-
-    /// The 403 status for this action on behalf of an impersonated user.
-    pub(crate) fn forbidden_impersonation(&self) -> Status {
-        self.refusal("impersonate-on:user-info:")
-    }
-
-    fn refusal(&self, verb_prefix: &str) -> Status {
+    /// The 403 status for this action; `reason` follows the message if it is not empty.
+    pub(super) fn forbidden(&self, reason: &str) -> Status {
         let user = self.user.name();
+        let explained = |message: String| match reason {
+            "" => without_markup(&message),
+            reason => format!("{}: {reason}", without_markup(&message)),
+        };
         match &self.action {
             Action::Path { method, path } => {
-                let message = format!("forbidden: User {user:?} cannot {verb_prefix}{method} path {path:?}");
-                Status::new(403, "Forbidden", message).with_details(Details::default())
+                let message = explained(format!("User {user:?} cannot {method} path {path:?}"));
+                Status::new(403, "Forbidden", format!("forbidden: {message}")).with_details(Details::default())
             }
             Action::Resource { verb, group, resource, subresource, namespace, name } => {
-                let verb = verb.map_or("", Verb::name);
                 let whole = match subresource {
                     Some(subresource) => format!("{resource}/{subresource}"),
                     None => (*resource).to_owned(),
@@ -126,13 +144,17 @@ impl Attributes<'_> {
                     Some(namespace) => format!("in the namespace {namespace:?}"),
                     None => "at the cluster scope".to_owned(),
                 };
-                let why = format!(
-                    "User {user:?} cannot {verb_prefix}{verb} resource {whole:?} in API group {group:?} {scope}"
-                );
+                let why =
+                    explained(format!("User {user:?} cannot {verb} resource {whole:?} in API group {group:?} {scope}"));
                 Status::forbidden(group, resource, name.unwrap_or_default(), &why)
             }
         }
     }
+}
+
+/// Replaces the characters of HTML, so that a message is never rendered as such.
+fn without_markup(message: &str) -> String {
+    message.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;")
 }
 
 /// The action of a request. Owns the values that do not occur in the request as such.
@@ -161,7 +183,7 @@ impl RequestAction {
             (name, _) => name,
         };
         let namespace = path.namespace.as_deref().or(itself);
-        let verb = head.verb().filter(|_| head.method != Method::OPTIONS);
+        let verb = head.verb().filter(|_| head.method != Method::OPTIONS).map_or("", Verb::name);
         let subresource = path.subresource.as_deref();
         Action::Resource { verb, group: &path.group, resource: &path.resource, subresource, namespace, name }
     }

@@ -4,7 +4,6 @@ use serde_json::{Value, json};
 
 use super::User;
 use super::attributes::{Action, Attributes};
-use crate::http::request::Verb;
 
 /// A pattern of requests to allow or deny. A new rule matches all requests of all users; each
 /// method restricts it.
@@ -17,7 +16,7 @@ use crate::http::request::Verb;
 pub struct Rule {
     users: Vec<String>,
     groups: Vec<String>,
-    verbs: Vec<Verb>,
+    verbs: Vec<String>,
     resources: Vec<Resource>,
     namespaces: Vec<String>,
     names: Vec<String>,
@@ -49,17 +48,16 @@ impl Rule {
         self
     }
 
-    /// Matches this verb. For paths it is compared with the HTTP method, so only `get`, `patch` and
-    /// `delete` can match there.
-    pub fn verb(mut self, verb: Verb) -> Self {
-        self.verbs.push(verb);
+    /// Matches this verb: a [`Verb`](crate::Verb) of requests, or the name of another one, such as
+    /// `impersonate`. For paths it is compared with the HTTP method in lower case.
+    pub fn verb<'v>(mut self, verb: impl Into<&'v str>) -> Self {
+        self.verbs.push(verb.into().to_owned());
         self
     }
 
     /// Matches these verbs.
-    pub fn verbs(mut self, verbs: impl IntoIterator<Item = Verb>) -> Self {
-        self.verbs.extend(verbs);
-        self
+    pub fn verbs<'v>(self, verbs: impl IntoIterator<Item = impl Into<&'v str>>) -> Self {
+        verbs.into_iter().fold(self, Self::verb)
     }
 
     /// Matches this resource: its group (`""` for the core group) and its plural, in the notation
@@ -140,18 +138,18 @@ impl Rule {
         Some(json!({"verbs": self.verb_names(), "nonResourceURLs": paths}))
     }
 
-    fn verb_names(&self) -> Vec<&'static str> {
-        if self.verbs.is_empty() { vec!["*"] } else { self.verbs.iter().map(|verb| verb.name()).collect() }
+    fn verb_names(&self) -> Vec<&str> {
+        if self.verbs.is_empty() { vec!["*"] } else { self.verbs.iter().map(String::as_str).collect() }
     }
 
     fn fits_action(&self, action: &Action<'_>) -> bool {
+        let fits_verb = |name: &str| self.verbs.is_empty() || self.verbs.iter().any(|verb| verb == name);
         match action {
             Action::Path { method, path } => {
                 let about_resources =
                     !(self.resources.is_empty() && self.namespaces.is_empty() && self.names.is_empty());
-                let verb = self.verbs.is_empty() || self.verbs.iter().any(|verb| verb.name() == *method);
                 let path = self.paths.is_empty() || self.paths.iter().any(|pattern| path_fits(pattern, path));
-                !about_resources && verb && path
+                !about_resources && fits_verb(method) && path
             }
             Action::Resource { verb, group, resource, subresource, namespace, name } => {
                 let any = |wanted: &[String], is: &Option<&str>| {
@@ -159,7 +157,7 @@ impl Rule {
                 };
                 let resource = |wanted: &Resource| wanted.fits(group, resource, *subresource);
                 self.paths.is_empty()
-                    && (self.verbs.is_empty() || verb.is_some_and(|verb| self.verbs.contains(&verb)))
+                    && fits_verb(verb)
                     && (self.resources.is_empty() || self.resources.iter().any(resource))
                     && any(&self.namespaces, namespace)
                     && any(&self.names, name)

@@ -180,7 +180,7 @@ mod of_requests {
         let head = Head { method, target: Target::parse(uri.path()), uri, headers, query, wish, form };
         let (wanted, user) = (RequestAction::read(&head), User::new("u"));
         let attributes = Attributes { user: &user, action: wanted.action(&head) };
-        attributes.forbidden().message().to_owned()
+        attributes.forbidden("").message().to_owned()
     }
 
     #[test]
@@ -211,5 +211,95 @@ mod of_requests {
         ] {
             assert_eq!(refused(method, uri), message, "{uri}");
         }
+    }
+}
+
+mod of_other_users {
+    use http::{HeaderMap, HeaderName, HeaderValue};
+
+    use super::*;
+
+    const AUTHENTICATION: &str = "authentication.k8s.io";
+
+    fn wanted(headers: &[(&'static str, &[u8])]) -> Result<Option<User>, Status> {
+        let headers: HeaderMap = headers
+            .iter()
+            .map(|(name, value)| (HeaderName::from_static(name), HeaderValue::from_bytes(value).unwrap()))
+            .collect();
+        requested(&headers)
+    }
+
+    /// The groups of `wanted` if a user may list pods on its behalf, else the message of the
+    /// refusal.
+    fn acting(access: &Access, requester: &User, wanted: &User) -> Result<String, String> {
+        let user = impersonate(access, requester, wanted, &Action::on("", "pods").verb(Verb::List));
+        user.map(|user| user.groups().join(",")).map_err(|status| status.message().to_owned())
+    }
+
+    #[test]
+    fn a_name_that_is_no_text_is_a_user_all_the_same() {
+        let user = wanted(&[("impersonate-user", b"b\xc3\xb6b")]).unwrap().unwrap();
+        assert_eq!(user.name(), "böb");
+        let user = wanted(&[("impersonate-user", b"b\xffb")]).unwrap().unwrap();
+        assert_eq!(user.name(), "b\u{fffd}b");
+        assert_eq!(wanted(&[("impersonate-user", b"")]).unwrap(), None);
+        assert_eq!(wanted(&[("impersonate-uid", b"1")]).unwrap_err().code(), 400);
+    }
+
+    #[test]
+    fn a_key_is_unescaped_if_all_of_it_is_valid() {
+        let extra = |name: &'static str| {
+            let user = wanted(&[("impersonate-user", b"ann"), (name, b"v")]).unwrap().unwrap();
+            user.extras().keys().next().unwrap().clone()
+        };
+        assert_eq!(extra("impersonate-extra-acme.io%2fscopes"), "acme.io/scopes");
+        assert_eq!(extra("impersonate-extra-50%"), "50%");
+        assert_eq!(extra("impersonate-extra-%2f%zz"), "%2f%zz");
+    }
+
+    #[test]
+    fn the_permission_for_a_name_is_not_one_for_groups_or_extra_fields() {
+        let access = Access::closed().allow(Rule::new().verb("impersonate").resource("", "users").name("ann"));
+        let requester = User::new("bob");
+        let ann = || User::new("ann");
+        assert_eq!(acting(&access, &requester, &ann()).unwrap(), "system:authenticated");
+        for more in [ann().group("system:masters"), ann().uid("1"), ann().extra("scopes", "all"), User::new("eve")] {
+            assert!(acting(&access, &requester, &more).is_err(), "{more:?}");
+        }
+    }
+
+    #[test]
+    fn a_service_account_impersonates_its_own_node_only() {
+        let access = Access::closed()
+            .allow(Rule::new().verb("impersonate-on:associated-node:list").resource("", "pods"))
+            .allow(Rule::new().verb("impersonate:associated-node").resource(AUTHENTICATION, "nodes").name("*"));
+        let agent = User::new("system:serviceaccount:web:agent").extra("authentication.kubernetes.io/node-name", "n-1");
+        assert_eq!(
+            acting(&access, &agent, &User::new("system:node:n-1")).unwrap(),
+            "system:nodes,system:authenticated"
+        );
+        assert_eq!(
+            acting(&access, &agent, &User::new("system:node:n-2")).unwrap_err(),
+            r#"pods is forbidden: User "system:serviceaccount:web:agent" cannot impersonate-on:arbitrary-node:list resource "pods" in API group "" at the cluster scope"#
+        );
+    }
+
+    #[test]
+    fn many_groups_may_be_permitted_at_once() {
+        let access = Access::closed()
+            .allow(Rule::new().verb("impersonate-on:user-info:list").resource("", "pods"))
+            .allow(Rule::new().verb("impersonate:user-info").resource(AUTHENTICATION, "users"))
+            .allow(Rule::new().verb("impersonate:user-info").resource(AUTHENTICATION, "groups").name("*"));
+        let of = |groups: &[&str]| groups.iter().fold(User::new("ann"), |user, group| user.group(*group));
+        assert!(acting(&access, &User::new("bob"), &of(&["a", "b", "c", "d"])).is_ok());
+        assert!(acting(&access, &User::new("bob"), &of(&["a", "b", "c"])).is_err());
+    }
+
+    #[test]
+    fn markup_in_a_refusal_is_escaped() {
+        let status = Access::closed()
+            .check(&Attributes { user: &User::new("<b>&"), action: Action::path("get", "/x") })
+            .unwrap_err();
+        assert_eq!(status.message(), r#"forbidden: User "&lt;b&gt;&amp;" cannot get path "/x""#);
     }
 }

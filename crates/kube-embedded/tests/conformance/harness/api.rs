@@ -74,6 +74,10 @@ impl Api {
         self.target.nobody_token().expect("this case needs KUBE_CONFORMANCE_NOBODY_TOKEN")
     }
 
+    pub(crate) fn impersonator_token(&self) -> &str {
+        self.target.impersonator_token().expect("this case needs KUBE_CONFORMANCE_IMPERSONATOR_TOKEN")
+    }
+
     /// Creates a namespace, which is deleted after the case.
     pub(crate) async fn namespace(&self) -> Namespace {
         self.namespace_called("ns").await
@@ -184,6 +188,12 @@ impl Request<'_> {
     /// Sets a header, replacing a previous value.
     pub(crate) fn header(mut self, name: &str, value: &str) -> Self {
         self.headers.retain(|(other, _)| other != name);
+        self.headers.push((name.to_owned(), value.to_owned()));
+        self
+    }
+
+    /// Adds a header besides previous values of it.
+    pub(crate) fn another_header(mut self, name: &str, value: &str) -> Self {
         self.headers.push((name.to_owned(), value.to_owned()));
         self
     }

@@ -11,9 +11,10 @@ mod template;
 mod wire;
 
 pub(crate) use answer::{Answer, failure, invalid_list_options};
-pub(crate) use api::{Api, Namespace, configmap};
+pub(crate) use api::{Api, Namespace, Request, configmap};
 pub(crate) use case::{Case, Pace, case};
 pub(crate) use runner::run;
 pub(crate) use stream::Stream;
+pub(crate) use target::IMPERSONATOR_MAY;
 pub(crate) use template::matches;
 pub(crate) use wire::Message;

@@ -1,14 +1,31 @@
 use super::client::Client;
 use kube_embedded::Server;
-use kube_embedded::access::{Access, User};
+use kube_embedded::access::{Access, Rule, User};
 use std::hash::{BuildHasher, RandomState};
 use std::{env, fs};
+
+const AUTHENTICATION: &str = "authentication.k8s.io";
+
+/// What the user `impersonator` may do: verb, group, resource and name. Kube-apiserver needs a role
+/// for it, which the cases create.
+pub(crate) const IMPERSONATOR_MAY: [(&str, &str, &str, &str); 9] = [
+    ("impersonate-on:user-info:create", AUTHENTICATION, "selfsubjectreviews", ""),
+    ("impersonate:user-info", AUTHENTICATION, "users", "ann"),
+    ("impersonate:user-info", AUTHENTICATION, "uids", "u-1"),
+    ("impersonate:user-info", AUTHENTICATION, "groups", "dev"),
+    ("impersonate:user-info", AUTHENTICATION, "userextras/example.com/scopes", "view"),
+    ("impersonate", "", "users", "bob"),
+    ("impersonate", "", "groups", "dev"),
+    ("impersonate", "", "serviceaccounts", "robot"),
+    ("impersonate", AUTHENTICATION, "userextras/scopes", "view"),
+];
 
 /// The server under test.
 pub(crate) struct Target {
     client: Client,
     admin_token: Option<String>,
     nobody_token: Option<String>,
+    impersonator_token: Option<String>,
     expected_failures: String,
     run: String,
     _server: Option<Server>,
@@ -37,18 +54,24 @@ impl Target {
             client: Client::new(url, ca.as_deref()),
             admin_token: env::var("KUBE_CONFORMANCE_TOKEN").ok(),
             nobody_token: env::var("KUBE_CONFORMANCE_NOBODY_TOKEN").ok(),
+            impersonator_token: env::var("KUBE_CONFORMANCE_IMPERSONATOR_TOKEN").ok(),
             expected_failures: expected_failures(include_str!("../expected-failures-real.txt")),
             run: run(),
             _server: None,
         }
     }
 
-    /// Starts an embedded server with the two users that kube-apiserver is started with.
+    /// Starts an embedded server with the users that kube-apiserver is started with.
     async fn embedded(known: &str, client: impl FnOnce(&Server) -> Client) -> Self {
-        let (admin, nobody) = ("admin-token", "nobody-token");
+        let (admin, nobody, impersonator) = ("admin-token", "nobody-token", "impersonator-token");
         let access = Access::closed()
-            .token(admin, User::new("admin").group("system:masters"))
-            .token(nobody, User::new("nobody"));
+            .token(admin, User::new("admin").uid("1").group("system:masters"))
+            .token(nobody, User::new("nobody").uid("2"))
+            .token(impersonator, User::new("impersonator").uid("3"));
+        let access = IMPERSONATOR_MAY.into_iter().fold(access, |access, (verb, group, resource, name)| {
+            let rule = Rule::new().user("impersonator").verb(verb).resource(group, resource);
+            access.allow(if name.is_empty() { rule } else { rule.name(name) })
+        });
         let server = Server::builder().access(access).start().await.expect("a port on loopback is free");
         // Compacts the first versions, as on a server that has been running for some time.
         server.compact_now();
@@ -56,6 +79,7 @@ impl Target {
             client: client(&server),
             admin_token: Some(admin.to_owned()),
             nobody_token: Some(nobody.to_owned()),
+            impersonator_token: Some(impersonator.to_owned()),
             expected_failures: expected_failures(known),
             run: run(),
             _server: Some(server),
@@ -72,6 +96,10 @@ impl Target {
 
     pub(super) fn nobody_token(&self) -> Option<&str> {
         self.nobody_token.as_deref()
+    }
+
+    pub(super) fn impersonator_token(&self) -> Option<&str> {
+        self.impersonator_token.as_deref()
     }
 
     /// The content of the file of expected failures.
