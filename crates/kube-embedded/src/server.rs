@@ -152,6 +152,40 @@ impl Server {
         self.shared.log.watches()
     }
 
+    /// Waits until the server is in a state: until `reached` returns true. It is called at once, and
+    /// again after each write, each request, and each watch that is opened or closed.
+    ///
+    /// The wait has no limit; `tokio::time::timeout` sets one.
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # use serde_json::json;
+    /// let server = kube_embedded::Server::builder().in_process().start().await?;
+    /// let count = |server: &kube_embedded::Server| server.objects("v1", "ConfigMap").map_or(0, |maps| maps.len());
+    /// let write = async { server.create(&json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "a"}})) };
+    /// let (_, written) = tokio::join!(server.until(|server| count(server) == 1), write);
+    /// # written?;
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub async fn until(&self, mut reached: impl FnMut(&Self) -> bool) {
+        let mut revisions = self.cluster().storage.revisions();
+        loop {
+            // Registers for notifications before the check, so that no change in between is missed.
+            let mut logged = std::pin::pin!(self.shared.log.changed());
+            logged.as_mut().enable();
+            revisions.mark_seen();
+            if reached(self) {
+                return;
+            }
+            tokio::select! {
+                _ = revisions.changed() => {}
+                () = logged => {}
+            }
+        }
+    }
+
     /// The fault injector: rules may be injected and removed at any time.
     #[must_use]
     pub fn faults(&self) -> &Faults {
@@ -248,6 +282,9 @@ impl ServerBuilder {
     }
 
     /// Listens on this address instead of a free port on loopback.
+    ///
+    /// If other machines can reach the address, set [access rules](Self::access) with tokens, and
+    /// use [TLS](Self::tls): by default every request is allowed.
     pub fn address(mut self, address: SocketAddr) -> Self {
         self.address = address;
         self

@@ -20,6 +20,7 @@ use crate::stderr::stderr;
 use crate::{kubeconfig_file, manifests, signals};
 
 pub(crate) async fn run(args: Apiserver) -> Result<(), Failure> {
+    check_exposure(&args)?;
     let address = SocketAddr::new(args.bind_address, args.port);
     let mut builder = Server::builder().address(address).seed(args.seed).garbage_collection().namespace_deletion();
     let mut token = None;
@@ -52,6 +53,19 @@ pub(crate) async fn run(args: Apiserver) -> Result<(), Failure> {
     }
     server.shutdown().await;
     Ok(())
+}
+
+/// Refuses to serve other machines without authentication, unless that is requested explicitly.
+fn check_exposure(args: &Apiserver) -> Result<(), Failure> {
+    let is_local = args.bind_address.to_canonical().is_loopback();
+    if is_local || args.token_auth_file.is_some() || args.no_authentication {
+        return Ok(());
+    }
+    Err(Failure::Usage(format!(
+        "--bind-address {}: other machines can reach this address, and without tokens all their requests are allowed; \
+         add --token-auth-file FILE, or --no-authentication if that is intended",
+        args.bind_address
+    )))
 }
 
 /// Loads the manifests and starts the simulated cluster, as requested by the arguments.

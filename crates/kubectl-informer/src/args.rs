@@ -253,9 +253,12 @@ pub(crate) struct Apiserver {
     /// Port to listen on; 0 selects a free one
     #[arg(long, default_value_t = 0)]
     pub(crate) port: u16,
-    /// Address to listen on
+    /// Address to listen on; one that other machines can reach requires tokens
     #[arg(long, value_name = "IP", default_value = "127.0.0.1")]
     pub(crate) bind_address: IpAddr,
+    /// Allow all requests of all clients, even if other machines can reach the address
+    #[arg(long, conflicts_with = "token_auth_file")]
+    pub(crate) no_authentication: bool,
     /// Run a simulated cluster in it
     #[arg(long)]
     pub(crate) pretend: bool,

@@ -1,6 +1,5 @@
 //! Users and access rules of the `apiserver` command.
 
-use kube_embedded::Verb;
 use kube_embedded::access::{Access, Rule, User};
 
 use crate::args::AllowRule;
@@ -12,6 +11,7 @@ const MASTERS: &str = "system:masters";
 pub(crate) struct Known {
     pub(crate) token: String,
     user: String,
+    uid: String,
     groups: Vec<String>,
 }
 
@@ -30,7 +30,7 @@ pub(crate) fn read_tokens(text: &str) -> Result<Vec<Known>, String> {
             continue;
         }
         let fields = fields(line).ok_or_else(|| format!("line {}: a quote is not closed", nth + 1))?;
-        let [token, user, _uid, rest @ ..] = fields.as_slice() else {
+        let [token, user, uid, rest @ ..] = fields.as_slice() else {
             return Err(format!("line {}: needs at least a token, a user and a uid", nth + 1));
         };
         if token.is_empty() || user.is_empty() {
@@ -38,7 +38,7 @@ pub(crate) fn read_tokens(text: &str) -> Result<Vec<Known>, String> {
         }
         let groups = rest.first().map(|groups| groups.split(',').map(str::trim).filter(|group| !group.is_empty()));
         let groups = groups.into_iter().flatten().map(str::to_owned).collect();
-        known.push(Known { token: token.clone(), user: user.clone(), groups });
+        known.push(Known { token: token.clone(), user: user.clone(), uid: uid.clone(), groups });
     }
     Ok(known)
 }
@@ -46,8 +46,8 @@ pub(crate) fn read_tokens(text: &str) -> Result<Vec<Known>, String> {
 /// Builds the access rules; members of `system:masters` may do everything.
 pub(crate) fn access(known: Vec<Known>, allowed: &[AllowRule]) -> Result<Access, String> {
     let mut access = Access::closed();
-    for Known { token, user, groups } in known {
-        access = access.token(token, groups.into_iter().fold(User::new(user), User::group));
+    for Known { token, user, uid, groups } in known {
+        access = access.token(token, groups.into_iter().fold(User::new(user).uid(uid), User::group));
     }
     for allowance in allowed {
         access = access.allow(rule(allowance)?);
@@ -63,12 +63,11 @@ fn rule(allowance: &AllowRule) -> Result<Rule, String> {
     };
     if !allowance.verbs.iter().any(|verb| verb == "*") {
         for name in &allowance.verbs {
-            let verb = VERBS.into_iter().find(|verb| verb.name() == name);
-            let verb = verb.ok_or_else(|| {
-                let known: Vec<&str> = VERBS.iter().map(|verb| verb.name()).collect();
-                format!("--allow: {name:?} is not a verb; verbs are {} and *", known.join(", "))
-            })?;
-            rule = rule.verb(verb);
+            let is_constrained = name.starts_with("impersonate:") || name.starts_with("impersonate-on:");
+            if !is_constrained && !VERBS.contains(&name.as_str()) {
+                return Err(format!("--allow: {name:?} is not a verb; verbs are {} and *", VERBS.join(", ")));
+            }
+            rule = rule.verb(name.as_str());
         }
     }
     for resource in &allowance.resources {
@@ -88,8 +87,8 @@ fn rule(allowance: &AllowRule) -> Result<Rule, String> {
     })
 }
 
-const VERBS: [Verb; 8] =
-    [Verb::Get, Verb::List, Verb::Watch, Verb::Create, Verb::Update, Verb::Patch, Verb::Delete, Verb::DeleteCollection];
+const VERBS: [&str; 9] =
+    ["get", "list", "watch", "create", "update", "patch", "delete", "deletecollection", "impersonate"];
 
 /// Splits a CSV line; quoted fields may contain commas, and a doubled quote is a literal quote.
 fn fields(line: &str) -> Option<Vec<String>> {
@@ -113,6 +112,7 @@ fn fields(line: &str) -> Option<Vec<String>> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use kube_embedded::Verb;
     use kube_embedded::access::{Action, Attributes};
 
     #[test]
@@ -130,7 +130,12 @@ mod tests {
     #[test]
     fn others_may_do_what_they_are_allowed_and_nothing_else() {
         let known = read_tokens("t,alice,1,dev").unwrap();
-        let allowed = ["alice get,list,watch pods,deployments.apps web", "group=dev get nodes"];
+        let allowed = [
+            "alice get,list,watch pods,deployments.apps web",
+            "group=dev get nodes",
+            "alice impersonate serviceaccounts web",
+            "alice impersonate:user-info users.authentication.k8s.io",
+        ];
         let allowed: Vec<AllowRule> = allowed.iter().map(|rule| rule.parse().unwrap()).collect();
         let access = access(known, &allowed).unwrap();
         let alice = access.authenticate(Some("Bearer t")).unwrap();
@@ -141,6 +146,9 @@ mod tests {
         assert!(!may(Action::on("", "pods").verb(Verb::List).namespace("other")));
         assert!(!may(Action::on("", "pods").verb(Verb::Delete).namespace("web")));
         assert!(!may(Action::on("", "nodes").verb(Verb::List)));
-        assert!(rule(&"alice fetch pods".parse().unwrap()).unwrap_err().contains("no verb"));
+        assert!(may(Action::on("", "serviceaccounts").verb("impersonate").namespace("web").name("robot")));
+        assert!(may(Action::on("authentication.k8s.io", "users").verb("impersonate:user-info").name("ann")));
+        assert!(!may(Action::on("", "users").verb("impersonate").name("ann")));
+        assert!(rule(&"alice fetch pods".parse().unwrap()).unwrap_err().contains("is not a verb"));
     }
 }

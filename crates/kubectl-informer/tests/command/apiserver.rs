@@ -101,6 +101,19 @@ fn tokens_decide_who_may_do_what_and_it_speaks_tls_then() {
 }
 
 #[test]
+fn other_machines_are_served_with_tokens_or_on_explicit_request_only() {
+    for address in ["0.0.0.0", "::"] {
+        let ran = Ran::of(&mut command(&["apiserver", "--bind-address", address]));
+        assert_eq!(ran.code, Some(2), "{ran:#?}");
+        let advice = "add --token-auth-file FILE, or --no-authentication if that is intended";
+        assert!(ran.err.contains(&format!("--bind-address {address}: ")) && ran.err.contains(advice), "{}", ran.err);
+    }
+    let serving = Serving::start(&["--bind-address", "0.0.0.0", "--no-authentication"], &[]);
+    serving.run(&["watch", "nodes", "--until", "synced"]).succeeded();
+    serving.stop("TERM");
+}
+
+#[test]
 fn without_a_file_the_kubeconfig_is_printed() {
     let mut running = Running::start(&mut command(&["apiserver", "--port", "0"]));
     assert_eq!(running.line(), "apiVersion: v1");
