@@ -1,12 +1,12 @@
 //! Decoding of request bodies into objects of a kind, with the real server's error messages.
 
-mod duplicates;
+mod fields;
 mod go_error;
 
 use base64::Engine as _;
 use serde_json::Value;
 
-pub(crate) use self::duplicates::parse;
+pub(crate) use self::fields::parse;
 pub(crate) use self::go_error::name_of;
 use super::defaults;
 use crate::api::write_options::FieldValidation;
@@ -46,22 +46,33 @@ pub(crate) fn decode(
     // Go decodes null as an empty object.
     let object = if object.is_null() { Value::Object(serde_json::Map::new()) } else { object };
     check_type(registry, kind, &object, body)?;
-    conform(kind, object, &duplicates, validation)
+    conform_from(kind, object, Source { body, duplicates: &duplicates }, validation)
+}
+
+/// The text that an object was parsed from.
+#[derive(Clone, Copy, Default)]
+struct Source<'s> {
+    body: &'s [u8],
+    /// The reports of its duplicate fields.
+    duplicates: &'s [String],
 }
 
 /// Prunes an object to the fields of its kind and fills in defaults.
 ///
 /// # Errors
 ///
-/// 400 for values of wrong types and, with strict field validation, for unknown and duplicate
-/// fields.
-pub(crate) fn conform(
+/// 400 for values of wrong types and, with strict field validation, for unknown fields.
+pub(crate) fn conform(kind: &Kind, object: Value, validation: FieldValidation) -> Result<Decoded, Status> {
+    conform_from(kind, object, Source::default(), validation)
+}
+
+fn conform_from(
     kind: &Kind,
     mut object: Value,
-    duplicates: &[String],
+    source: Source<'_>,
     validation: FieldValidation,
 ) -> Result<Decoded, Status> {
-    let warnings = prune(kind, &mut object, duplicates, validation)
+    let warnings = prune(kind, &mut object, source, validation)
         .map_err(|why| Status::bad_request(format!("{} cannot be handled as a {}: {why}", named(kind), kind.kind)))?;
     Ok(Decoded { object, warnings })
 }
@@ -69,7 +80,7 @@ pub(crate) fn conform(
 /// Works as [`conform`] for the result of a patch, which has other error messages.
 pub(crate) fn conform_patched(kind: &Kind, mut object: Value, validation: FieldValidation) -> Result<Decoded, Status> {
     let before = object.clone();
-    let warnings = prune(kind, &mut object, &[], validation).map_err(|why| {
+    let warnings = prune(kind, &mut object, Source::default(), validation).map_err(|why| {
         let shown = json::encode_sorted(&Value::String(String::from_utf8_lossy(&json::encode_sorted(&before)).into()));
         let shown = String::from_utf8_lossy(&shown).into_owned();
         Status::invalid("", "", "", vec![Cause::invalid("patch", shown, why)])
@@ -80,16 +91,16 @@ pub(crate) fn conform_patched(kind: &Kind, mut object: Value, validation: FieldV
 fn prune(
     kind: &Kind,
     object: &mut Value,
-    duplicates: &[String],
+    source: Source<'_>,
     validation: FieldValidation,
 ) -> Result<Vec<String>, String> {
     if depth(object) > MAX_DEPTH {
         return Err("exceeded max depth".to_owned());
     }
     let unknown = kinds::prune(kind, object).map_err(|problem| problem.to_string())?;
-    let mut unknown: Vec<String> = unknown.iter().map(ToString::to_string).collect();
+    let mut unknown: Vec<String> = unknown.iter().map(|field| field.path().to_owned()).collect();
     if let Some(structure) = &kind.structure {
-        unknown.extend(structure.prune(object).iter().map(|path| format!("unknown field \"{path}\"")));
+        unknown.extend(structure.prune(object).iter().map(ToString::to_string));
         structure.fill(object);
     }
     if !object["metadata"].is_object() {
@@ -99,13 +110,20 @@ fn prune(
         store_strings(object);
     }
     defaults::fill(kind, object);
-    let found = || unknown.iter().cloned().chain(duplicates.iter().map(|at| format!("duplicate field \"{at}\"")));
-    match validation {
-        FieldValidation::Ignore => Ok(Vec::new()),
-        FieldValidation::Warn => Ok(found().collect()),
-        FieldValidation::Strict if unknown.is_empty() && duplicates.is_empty() => Ok(Vec::new()),
-        FieldValidation::Strict => Err(format!("strict decoding error: {}", found().collect::<Vec<_>>().join(", "))),
+    let found = match validation {
+        FieldValidation::Ignore => Vec::new(),
+        _ if unknown.is_empty() && source.duplicates.is_empty() => Vec::new(),
+        // The real server decodes into a type at once, but a custom resource first as it is.
+        _ if !kind.is_custom() && !source.body.is_empty() => fields::report(source.body, &unknown),
+        _ => {
+            let unknown = unknown.iter().map(|path| format!("unknown field \"{path}\""));
+            source.duplicates.iter().cloned().chain(unknown).collect()
+        }
+    };
+    if validation == FieldValidation::Strict && !found.is_empty() {
+        return Err(format!("strict decoding error: {}", found.join(", ")));
     }
+    Ok(found)
 }
 
 /// Moves the write-only `stringData` of a secret into `data`.
@@ -287,5 +305,22 @@ mod tests {
              duplicate field \"data.a\""
         );
         assert!(configmap(body, FieldValidation::Ignore).unwrap().warnings.is_empty());
+    }
+
+    #[test]
+    fn fields_are_reported_in_the_order_of_the_document() {
+        let warnings = |body| configmap(body, FieldValidation::Warn).unwrap().warnings;
+        let body = r#"{"data":{"b":"1","b":"2"},"zeta":{"a":1,"a":2},"alpha":1,"alpha":2,"metadata":{"x":1}}"#;
+        assert_eq!(
+            warnings(body),
+            [
+                "duplicate field \"data.b\"",
+                "unknown field \"zeta\"",
+                "unknown field \"alpha\"",
+                "unknown field \"metadata.x\""
+            ]
+        );
+        let many: String = (0..1_000).map(|n| format!(r#""f{n}":1,"f{n}":2,"#)).collect();
+        assert_eq!(warnings(&format!("{{{many}\"data\":{{}}}}")).len(), 100);
     }
 }

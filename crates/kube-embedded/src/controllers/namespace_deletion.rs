@@ -114,7 +114,7 @@ fn finalize(cluster: &Cluster, name: &str) {
         let kept: Vec<String> =
             namespaces::finalizers(&object).into_iter().filter(|each| each != namespaces::FINALIZER).collect();
         namespaces::set_finalizers(&mut object, Some(json!(kept)));
-        let Ok(Decoded { object, warnings }) = decode::conform(&view.kind, object, &[], FieldValidation::Ignore) else {
+        let Ok(Decoded { object, warnings }) = decode::conform(&view.kind, object, FieldValidation::Ignore) else {
             return;
         };
         match update(&write, name, Decoded { object, warnings }, Facet::Finalize) {

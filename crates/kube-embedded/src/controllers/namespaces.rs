@@ -57,7 +57,7 @@ pub(crate) fn ensure(cluster: &Cluster, name: &str) -> Result<(), Status> {
         authorship: Authorship::Untracked,
     };
     let object = json!({"metadata": {"name": name}});
-    let object = decode::conform(&kind, object, &[], FieldValidation::Ignore)?;
+    let object = decode::conform(&kind, object, FieldValidation::Ignore)?;
     match create(&write, object) {
         // Another client created it concurrently.
         Err(status) if status.reason() == "AlreadyExists" => Ok(()),

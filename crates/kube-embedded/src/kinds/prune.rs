@@ -14,6 +14,12 @@ use super::{Kind, Schema};
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct UnknownField(String);
 
+impl UnknownField {
+    pub(crate) fn path(&self) -> &str {
+        &self.0
+    }
+}
+
 /// A decoding error with the message of Go's decoder.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct DecodeProblem(String);

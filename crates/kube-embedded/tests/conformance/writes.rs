@@ -53,6 +53,10 @@ pub(crate) const CASES: &[Case] = &[
         defaults_are_filled_in,
         "create fills in defaults: a secret's type, a pod's policies, a deployment's replicas"
     ),
+    case!(
+        fields_are_warned_of_in_order,
+        "unknown and duplicate fields: warnings in the order of the body; of custom resources the duplicates first"
+    ),
     case!(secrets_take_plain_strings, "stringData of a secret is stored as data in base64"),
 ];
 
@@ -74,12 +78,14 @@ async fn a_created_object_is_completed(api: Api) {
 
 async fn what_only_the_server_sets_is_dropped(api: Api) {
     let ns = api.namespace().await;
-    ns.create(json!({"metadata": {
+    let made = ns.create(json!({"metadata": {
         "name": "a", "resourceVersion": "0", "uid": "mine", "selfLink": "/x", "generation": 77,
         "creationTimestamp": "2000-01-01T00:00:00Z", "deletionTimestamp": "2000-01-01T00:00:00Z", "deletionGracePeriodSeconds": 5,
     }}))
-    .await
-    .says(201, &format!("{{\"kind\":\"ConfigMap\",\"apiVersion\":\"v1\",\"metadata\":{{\"name\":\"a\",\"namespace\":\"{}\",\"uid\":\"<uid>\",\"resourceVersion\":\"<n>\",\"generation\":77,\"creationTimestamp\":\"<time>\"}}}}\n", ns.name));
+    .await;
+    // What is dropped belongs to no manager.
+    assert_eq!(made.json()["metadata"].get("managedFields"), None);
+    made.says(201, &format!("{{\"kind\":\"ConfigMap\",\"apiVersion\":\"v1\",\"metadata\":{{\"name\":\"a\",\"namespace\":\"{}\",\"uid\":\"<uid>\",\"resourceVersion\":\"<n>\",\"generation\":77,\"creationTimestamp\":\"<time>\"}}}}\n", ns.name));
     assert!(!api.get(&ns.path("configmaps/a")).await.text().contains("2000-01-01"));
 }
 
@@ -523,4 +529,34 @@ fn deployment() -> Value {
 
 fn generation(object: &Value) -> u64 {
     object["metadata"]["generation"].as_u64().expect("a generation")
+}
+
+async fn fields_are_warned_of_in_order(api: Api) {
+    let ns = api.namespace().await;
+    let warnings = async |path: &str, body: String| {
+        let answer = api.post(path, body).await;
+        let said = answer.is(201).headers.get_all("warning");
+        said.iter().map(|warning| warning.to_str().unwrap().to_owned()).collect::<Vec<_>>()
+    };
+    let duplicate = r#"299 - "duplicate field \"data.a\"""#;
+    let unknown = r#"299 - "unknown field \"bogus\"""#;
+    let configmaps = ns.path("configmaps");
+    let body = r#"{"metadata":{"name":"a"},"data":{"a":"1","a":"2"},"bogus":{"x":1,"x":2},"bogus":2}"#;
+    assert_eq!(warnings(&configmaps, body.to_owned()).await, [duplicate, unknown]);
+    let body = r#"{"bogus":1,"data":{"a":"1","a":"2","a":"3"},"metadata":{"name":"b"}}"#;
+    assert_eq!(warnings(&configmaps, body.to_owned()).await, [unknown, duplicate]);
+
+    let kind = api
+        .definition(|body| {
+            let spec = json!({"type": "object", "properties": {"size": {"type": "integer"}}});
+            body["spec"]["versions"][0]["schema"]["openAPIV3Schema"] =
+                json!({"type": "object", "properties": {"spec": spec}});
+        })
+        .await;
+    let body = format!(
+        r#"{{"apiVersion":"{}/v1","kind":"Thing","bogus":1,"metadata":{{"name":"a"}},"spec":{{"size":1,"size":2}}}}"#,
+        kind.group
+    );
+    let expected = [r#"299 - "duplicate field \"spec.size\"""#, unknown];
+    assert_eq!(warnings(&kind.things(&ns), body).await, expected);
 }

@@ -51,7 +51,7 @@ pub(crate) fn apply(
             if facet != Facet::Main {
                 return Err(write.not_found(name));
             }
-            let decoded = decode::conform(kind, applied, &[], write.options.field_validation)?;
+            let decoded = decode::conform(kind, applied, write.options.field_validation)?;
             match create(&settled, decoded) {
                 // A concurrent request created the object: retry as an update.
                 Err(status) if status.reason() == "AlreadyExists" && write.find(&key).is_some() => continue,

@@ -67,7 +67,10 @@ fn make(write: &Write<'_>, decoded: Decoded, origin: Origin) -> Result<Reply, St
     }
     write.place(&mut object)?;
     let version = parse_version(metadata::text(&object, "resourceVersion")).unwrap_or(0);
-    metadata::remove(&mut object, "resourceVersion");
+    // Before the field managers are set: no manager owns what is dropped.
+    for name in ["resourceVersion", "selfLink", "deletionTimestamp", "deletionGracePeriodSeconds"] {
+        metadata::remove(&mut object, name);
+    }
     if let Authorship::Manager(manager) = write.authorship {
         let time = write.cluster.clock.seconds();
         if kind.behaviour.lifecycle == Lifecycle::DaemonSet {
@@ -123,9 +126,6 @@ fn generated(base: &str, suffix: &str) -> String {
 fn prepare(write: &Write<'_>, object: &mut Value, origin: Origin) {
     let kind = write.kind();
     let given = |object: &Value, name: &str| origin == Origin::Backup && metadata::part(object, name).is_some();
-    for name in ["selfLink", "deletionTimestamp", "deletionGracePeriodSeconds"] {
-        metadata::remove(object, name);
-    }
     if !given(object, "uid") {
         metadata::set(object, "uid", write.cluster.rng.uid());
     }
