@@ -8,19 +8,26 @@ use std::io::Read as _;
 use std::sync::OnceLock;
 
 use flate2::read::GzDecoder;
-use http::header::{CACHE_CONTROL, CONTENT_TYPE, ETAG, EXPIRES, LOCATION, VARY};
+use http::header::{CACHE_CONTROL, CONTENT_TYPE, ETAG, EXPIRES, IF_NONE_MATCH, LOCATION, VARY};
 use http::{HeaderValue, Response, StatusCode};
 use jiff::ToSpan as _;
 use ring::digest::{SHA512, digest};
 use serde_json::{Map, Value, json};
 
 use crate::clock::Clock;
+use crate::encoding::protobuf;
 use crate::http::body::Body;
+use crate::http::negotiate::{JSON, preferred};
 use crate::http::reply;
 use crate::http::request::Head;
 use crate::kinds::{Kind, Registry, ResourceScope};
 
+const V2: &str = "/openapi/v2";
 const V3: &str = "/openapi/v3";
+
+/// The media type of the OpenAPI v2 document as protobuf, and the one that kubectl sends for it.
+const PROTOBUF: &str = "application/com.github.proto-openapi.spec.v2.v1.0+protobuf";
+const PROTOBUF_DEPRECATED: &str = "application/com.github.proto-openapi.spec.v2@v1.0+protobuf";
 
 /// The real server's OpenAPI v2 document of the built-in kinds, compressed with gzip.
 const RECORDED_V2: &[u8] = include_bytes!("../../data/openapi-v2.json.gz");
@@ -30,25 +37,29 @@ const RECORDED_V2: &[u8] = include_bytes!("../../data/openapi-v2.json.gz");
 struct Document {
     json: Vec<u8>,
     hash: String,
+    protobuf: OnceLock<Vec<u8>>,
 }
 
 impl Document {
     fn new(json: Vec<u8>) -> Self {
         let hash = digest(&SHA512, &json).as_ref().iter().map(|byte| format!("{byte:02X}")).collect();
-        Self { json, hash }
+        Self { json, hash, protobuf: OnceLock::new() }
+    }
+
+    /// An OpenAPI v2 document as protobuf.
+    fn protobuf(&self) -> &[u8] {
+        self.protobuf.get_or_init(|| {
+            let document: Value = serde_json::from_slice(&self.json).unwrap_or_default();
+            protobuf::openapi::document(&document)
+        })
     }
 }
 
 /// The document at a path, if there is one.
 pub(crate) fn answer(registry: &Registry, head: &Head, clock: Clock) -> Option<Response<Body>> {
     let path = head.uri.path();
-    if path == "/openapi/v2" {
-        static V2: OnceLock<Document> = OnceLock::new();
-        if let Some(document) = version_2::document(registry) {
-            return Some(respond(&document, head, clock));
-        }
-        let document = V2.get_or_init(|| Document::new(unpack(RECORDED_V2)));
-        return Some(respond(document, head, clock));
+    if path == V2 {
+        return Some(version_2(registry, head, clock));
     }
     let rest = path.strip_prefix(V3)?;
     if rest.trim_matches('/').is_empty() {
@@ -60,25 +71,43 @@ pub(crate) fn answer(registry: &Registry, head: &Head, clock: Clock) -> Option<R
     let custom = custom(registry, place);
     let found = custom.as_ref().or_else(|| built_in().get(place));
     Some(match found {
-        Some(document) => respond(document, head, clock),
-        None => {
-            let mut response = reply::response(404, "");
-            response.headers_mut().remove(CONTENT_TYPE);
-            response
-        }
+        Some(document) => respond(document, JSON, &document.json, head, clock),
+        None => without_content(404),
     })
 }
 
-/// The response with a document. A request with its hash gets an immutable response, one with
-/// another hash is redirected.
-fn respond(document: &Document, head: &Head, clock: Clock) -> Response<Body> {
-    let mut response = reply::response(200, "application/json");
-    let tag = HeaderValue::try_from(format!("\"{}\"", document.hash));
+/// The OpenAPI v2 document, as JSON or protobuf.
+fn version_2(registry: &Registry, head: &Head, clock: Clock) -> Response<Body> {
+    static BUILT_IN: OnceLock<Document> = OnceLock::new();
+    let generated = version_2::document(registry);
+    let document = generated.as_ref().unwrap_or_else(|| BUILT_IN.get_or_init(|| Document::new(unpack(RECORDED_V2))));
+    match preferred(&head.headers, &[JSON, PROTOBUF_DEPRECATED, PROTOBUF]) {
+        Some(JSON) => respond(document, JSON, &document.json, head, clock),
+        Some(_) => respond(document, PROTOBUF, document.protobuf(), head, clock),
+        None => {
+            let mut response = without_content(406);
+            response.headers_mut().insert(VARY, HeaderValue::from_static("Accept"));
+            response
+        }
+    }
+}
+
+fn without_content(code: u16) -> Response<Body> {
+    let mut response = reply::response(code, "");
+    response.headers_mut().remove(CONTENT_TYPE);
+    response
+}
+
+/// The response with a document in one of its encodings. A request with its hash gets an immutable
+/// response, one with another hash is redirected.
+fn respond(document: &Document, content_type: &'static str, body: &[u8], head: &Head, clock: Clock) -> Response<Body> {
+    let mut response = reply::response(200, content_type);
+    // The ETag is that of the JSON, in every encoding.
+    let tag = HeaderValue::try_from(format!("\"{}\"", document.hash)).expect("hexadecimal digits are a header value");
+    let is_known = head.headers.get(IF_NONE_MATCH) == Some(&tag);
     let headers = response.headers_mut();
     headers.insert(VARY, HeaderValue::from_static("Accept"));
-    if let Ok(tag) = tag {
-        headers.insert(ETAG, tag);
-    }
+    headers.insert(ETAG, tag);
     match head.query.get("hash") {
         Some(hash) if hash != document.hash => {
             let right = format!("{}?hash={}", head.uri.path(), document.hash);
@@ -98,7 +127,12 @@ fn respond(document: &Document, head: &Head, clock: Clock) -> Response<Body> {
         }
         None => {}
     }
-    *response.body_mut() = Body::whole(document.json.clone());
+    if is_known {
+        *response.status_mut() = StatusCode::NOT_MODIFIED;
+        response.headers_mut().remove(CONTENT_TYPE);
+    } else {
+        *response.body_mut() = Body::whole(body.to_vec());
+    }
     response
 }
 

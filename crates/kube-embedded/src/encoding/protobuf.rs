@@ -6,6 +6,7 @@
 
 mod duration;
 mod messages;
+pub(crate) mod openapi;
 mod plan;
 mod read;
 mod wire;

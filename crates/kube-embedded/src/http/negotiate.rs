@@ -200,7 +200,15 @@ pub(crate) fn accepts_json(headers: &HeaderMap) -> bool {
     alternatives(headers).iter().any(|each| matches!(each.media, JSON | "*/*"))
 }
 
-const JSON: &str = "application/json";
+/// The first of the offered media types that a client accepts, in the order of its preference.
+pub(crate) fn preferred<'o>(headers: &HeaderMap, offered: &[&'o str]) -> Option<&'o str> {
+    alternatives(headers).iter().find_map(|accepted| {
+        let accepts_any = matches!(accepted.media, "*/*" | "application/*");
+        offered.iter().find(|media| accepts_any || **media == accepted.media).copied()
+    })
+}
+
+pub(crate) const JSON: &str = "application/json";
 
 fn header_text(headers: &HeaderMap, name: http::HeaderName) -> Option<&str> {
     headers.get(name)?.to_str().ok()

@@ -1,7 +1,8 @@
 //! Access reviews and OpenAPI: the requests that tools make before any other.
 
-use crate::harness::{Api, Case, case, failure};
+use crate::harness::{Api, Case, Message, case, failure};
 use serde_json::{Value, json};
+use std::collections::BTreeSet;
 use std::time::Duration;
 use tokio::time::Instant;
 
@@ -23,6 +24,7 @@ pub(crate) const CASES: &[Case] = &[
         definitions_are_described,
         "the OpenAPI document of a custom kind has its schema under its group, version and kind"
     ),
+    case!(version_2_is_served_as_protobuf, "/openapi/v2 as protobuf has the definitions of the JSON, and its ETag"),
     case!(custom_kinds_are_described_in_version_2, "/openapi/v2 describes custom kinds, without what it cannot say"),
 ];
 
@@ -221,4 +223,46 @@ async fn custom_kinds_are_described_in_version_2(api: Api) {
         assert!(one.contains_key(method), "{method}");
     }
     assert!(document["paths"].get(format!("{collection}/{{name}}/status")).is_some());
+}
+
+async fn version_2_is_served_as_protobuf(api: Api) {
+    let get = |accept: &str| api.request("GET", "/openapi/v2").header("accept", accept);
+    let returned = "application/com.github.proto-openapi.spec.v2.v1.0+protobuf";
+    // The first is what kubectl sends.
+    for accept in ["application/com.github.proto-openapi.spec.v2@v1.0+protobuf", returned] {
+        let answer = get(accept).send().await;
+        assert_eq!(answer.is(200).header("content-type"), Some(returned));
+        assert_eq!(answer.header("vary"), Some("Accept"));
+        let document = Message(answer.body.to_vec());
+        assert_eq!(document.text_of(1), "2.0");
+        let definitions = document.field(9).expect("definitions").fields(1);
+        // Kinds of other cases come and go.
+        let names = definitions.iter().map(|definition| definition.text_of(1));
+        let names: BTreeSet<String> = names.filter(|name| name.starts_with("io.k8s.")).collect();
+        let json = get("application/json").send().await.is(200).json();
+        let expected = json["definitions"].as_object().unwrap().keys().filter(|name| name.starts_with("io.k8s."));
+        assert_eq!(names, expected.cloned().collect());
+
+        let deployment = definitions.iter().find(|each| each.text_of(1) == "io.k8s.api.apps.v1.Deployment");
+        let schema = deployment.and_then(|deployment| deployment.field(2)).expect("a schema");
+        assert_eq!(schema.field(22).map(|kind| kind.text_of(1)).as_deref(), Some("object"));
+        let properties = schema.field(25).expect("properties").fields(1);
+        let spec = properties.iter().find(|property| property.text_of(1) == "spec").and_then(|spec| spec.field(2));
+        assert_eq!(
+            spec.map(|spec| spec.text_of(1)).as_deref(),
+            Some("#/definitions/io.k8s.api.apps.v1.DeploymentSpec")
+        );
+        let extensions = schema.fields(31);
+        let identity = extensions.iter().find(|each| each.text_of(1) == "x-kubernetes-group-version-kind");
+        let identity = identity.and_then(|identity| identity.field(2)).expect("a kind").text_of(2);
+        assert!(identity.contains("Deployment") && identity.contains("apps"), "{identity}");
+    }
+    get("application/xml").send().await.says(406, "");
+    // Unless a kind of another case comes or goes in between.
+    let mut codes = Vec::new();
+    while codes.last() != Some(&304) {
+        assert!(codes.len() < 100, "{codes:?}");
+        let tag = get("application/json").send().await.is(200).header("etag").unwrap().to_owned();
+        codes.push(get("application/json").header("if-none-match", &tag).send().await.code);
+    }
 }

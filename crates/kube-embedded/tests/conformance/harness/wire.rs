@@ -59,8 +59,13 @@ impl Message {
 
     /// The last length-delimited field with this number.
     pub(crate) fn field(&self, wanted: u64) -> Option<Message> {
+        self.fields(wanted).pop()
+    }
+
+    /// The length-delimited fields with this number.
+    pub(crate) fn fields(&self, wanted: u64) -> Vec<Message> {
         let mut rest = &*self.0;
-        let mut found = None;
+        let mut found = Vec::new();
         while !rest.is_empty() {
             let tag = read_varint(&mut rest);
             match tag & 7 {
@@ -72,13 +77,18 @@ impl Message {
                     let (bytes, after) = rest.split_at(length);
                     rest = after;
                     if tag >> 3 == wanted {
-                        found = Some(Message(bytes.to_vec()));
+                        found.push(Message(bytes.to_vec()));
                     }
                 }
                 other => panic!("no field of the messages read here is of wire type {other}"),
             }
         }
         found
+    }
+
+    /// The text in the last field with this number.
+    pub(crate) fn text_of(&self, wanted: u64) -> String {
+        self.field(wanted).map(|text| String::from_utf8(text.0).expect("text")).unwrap_or_default()
     }
 
     /// The message inside an envelope.
