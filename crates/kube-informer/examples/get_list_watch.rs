@@ -29,7 +29,7 @@ const READS: usize = 20;
 async fn main() -> Result<(), Box<dyn Error>> {
     let cluster = Cluster::from_args([]).await?;
     if let Some(server) = cluster.server() {
-        server.load(Generator::new(1).pods(200).map(|pod| pod.to_value()))?;
+        server.load(Generator::new(1).pods(200))?;
     }
     let (client, counter) = RequestCounter::wrap(&cluster.client());
     let pods: Api<Pod> = Api::all(client.clone());
@@ -56,7 +56,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
     let version = list.metadata.resource_version.unwrap_or_default();
     let mut events = Box::pin(pods.watch(&WatchParams::default().timeout(5), &version).await?);
     if let Some(server) = cluster.server() {
-        server.load([Generator::new(1).pod(200).to_value()])?;
+        server.load([Generator::new(1).pod(200)])?;
         while let Some(event) = events.try_next().await? {
             if let WatchEvent::Added(_) = event {
                 break;

@@ -26,7 +26,7 @@ const PODS: u64 = 200;
 #[tokio::main]
 async fn main() -> Result<(), Box<dyn Error>> {
     let (cluster, server) = (Generator::new(1), Server::builder().in_process().start().await?);
-    server.load(cluster.pods(PODS).map(|pod| pod.to_value()))?;
+    server.load(cluster.pods(PODS))?;
     let client = Client::new(server.service(), "default");
 
     // An informer lists once, then watches. Handlers and indexes may be added before or after it is

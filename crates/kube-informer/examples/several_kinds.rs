@@ -44,9 +44,8 @@ async fn main() -> Result<(), Box<dyn Error>> {
     let cluster = Cluster::from_args([]).await?;
     if let Some(server) = cluster.server() {
         let all = Generator::new(1);
-        server
-            .load((0..10).flat_map(|nth| [all.replica_set(nth), all.service(nth)]).map(|sample| sample.to_value()))?;
-        server.load(all.pods(64).map(|pod| pod.to_value()))?;
+        server.load((0..10).flat_map(|nth| [all.replica_set(nth), all.service(nth)]))?;
+        server.load(all.pods(64))?;
     }
 
     let factory = Factory::builder(cluster.client())

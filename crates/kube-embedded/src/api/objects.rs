@@ -86,15 +86,28 @@ impl Server {
     /// Stores many objects unchanged, as from a backup, and returns their number.
     ///
     /// Unlike with [`Server::create`], status, uid, generation and creation timestamp are kept.
-    /// Missing ones are filled in, and missing namespaces are created.
+    /// Missing ones are filled in, and missing namespaces are created. Samples of a
+    /// [`Generator`](crate::generate::Generator) can be loaded as they are.
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// use kube_embedded::generate::Generator;
+    ///
+    /// let server = kube_embedded::Server::builder().in_process().start().await?;
+    /// assert_eq!(server.load(Generator::new(7).pods(100))?, 100);
+    /// # Ok(())
+    /// # }
+    /// ```
     ///
     /// # Errors
     ///
     /// At the first object that cannot be stored; those before it stay.
-    pub fn load(&self, objects: impl IntoIterator<Item = Value>) -> Result<usize, Status> {
+    pub fn load(&self, objects: impl IntoIterator<Item = impl Into<Value>>) -> Result<usize, Status> {
         let mut known: Option<(String, String, Objects<'_>)> = None;
         let mut count = 0;
         for object in objects {
+            let object: Value = object.into();
             let (api_version, kind) = (string_field(&object, "apiVersion"), string_field(&object, "kind"));
             let objects = match known.take() {
                 Some((v, k, objects)) if v == api_version && k == kind => objects,
@@ -316,7 +329,7 @@ impl<'s> Objects<'s> {
         }
         object["apiVersion"] = self.kind().api_version().into();
         object["kind"] = (*self.kind().kind).into();
-        decode::conform(self.kind(), object, &[], FieldValidation::Ignore)
+        decode::conform(self.kind(), object, FieldValidation::Ignore)
     }
 
     fn replace(&self, object: Value, facet: Facet) -> Result<Value, Status> {

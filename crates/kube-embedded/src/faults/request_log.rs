@@ -4,6 +4,8 @@ use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 
 use parking_lot::Mutex;
+use tokio::sync::Notify;
+use tokio::sync::futures::Notified;
 use tokio::time::Instant;
 
 use crate::http::request::Verb;
@@ -45,7 +47,13 @@ pub struct OpenWatch {
 
 /// The log of requests and open watches, shared by all clones.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct RequestLog(Arc<Mutex<LogState>>);
+pub(crate) struct RequestLog(Arc<Log>);
+
+#[derive(Debug, Default)]
+struct Log {
+    state: Mutex<LogState>,
+    changed: Notify,
+}
 
 #[derive(Debug, Default)]
 struct LogState {
@@ -57,36 +65,45 @@ struct LogState {
 
 impl RequestLog {
     pub(crate) fn add(&self, seen: LoggedRequest) {
-        let mut state = self.0.lock();
+        let mut state = self.0.state.lock();
         state.total += 1;
         if state.requests.len() == MAX_REQUESTS {
             state.requests.pop_front();
         }
         state.requests.push_back(seen);
+        drop(state);
+        self.0.changed.notify_waiters();
+    }
+
+    /// Waits for a request, or for a watch that is opened or closed.
+    pub(crate) fn changed(&self) -> Notified<'_> {
+        self.0.changed.notified()
     }
 
     pub(crate) fn requests(&self) -> Vec<LoggedRequest> {
-        self.0.lock().requests.iter().cloned().collect()
+        self.0.state.lock().requests.iter().cloned().collect()
     }
 
     pub(crate) fn total(&self) -> u64 {
-        self.0.lock().total
+        self.0.state.lock().total
     }
 
     pub(crate) fn forget(&self) {
-        self.0.lock().requests.clear();
+        self.0.state.lock().requests.clear();
     }
 
     pub(crate) fn watches(&self) -> Vec<OpenWatch> {
-        self.0.lock().watches.values().cloned().collect()
+        self.0.state.lock().watches.values().cloned().collect()
     }
 
     /// Registers an open watch until the returned guard is dropped.
     pub(crate) fn open(&self, watch: OpenWatch) -> WatchOpen {
-        let mut state = self.0.lock();
+        let mut state = self.0.state.lock();
         let id = state.next_watch;
         state.next_watch += 1;
         state.watches.insert(id, watch);
+        drop(state);
+        self.0.changed.notify_waiters();
         WatchOpen { log: self.clone(), id }
     }
 }
@@ -100,6 +117,7 @@ pub(crate) struct WatchOpen {
 
 impl Drop for WatchOpen {
     fn drop(&mut self) {
-        self.log.0.lock().watches.remove(&self.id);
+        self.log.0.state.lock().watches.remove(&self.id);
+        self.log.0.changed.notify_waiters();
     }
 }

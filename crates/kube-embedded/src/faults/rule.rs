@@ -65,13 +65,22 @@ impl Rule {
         self.matching(|pattern| pattern.resource(group.clone(), resource).resource(group, &subresources))
     }
 
+    /// Matches requests for this subresource, such as `status` or `scale`; `""` matches requests for
+    /// the objects themselves.
+    pub fn subresource(self, subresource: impl Into<String>) -> Self {
+        let subresource = subresource.into();
+        self.when(move |request| {
+            request.resource().is_some() && request.subresource().unwrap_or_default() == subresource
+        })
+    }
+
     /// Matches requests for an object or a collection in this namespace. Requests for all
     /// namespaces do not match.
     pub fn namespace(self, namespace: impl Into<String>) -> Self {
         self.matching(|pattern| pattern.namespace(namespace))
     }
 
-    /// Matches requests for the object with this name.
+    /// Matches requests for the object with this name, and for its subresources.
     pub fn name(self, name: impl Into<String>) -> Self {
         self.matching(|pattern| pattern.name(name))
     }

@@ -110,3 +110,17 @@ impl Sample {
         out
     }
 }
+
+/// As [`Sample::to_value`], so that a server [loads](crate::Server::load) samples as they are.
+impl From<Sample> for Value {
+    fn from(sample: Sample) -> Self {
+        sample.to_value()
+    }
+}
+
+/// As [`Sample::to_value`].
+impl From<&Sample> for Value {
+    fn from(sample: &Sample) -> Self {
+        sample.to_value()
+    }
+}

@@ -3,6 +3,7 @@
 use crate::support::{Client, server, types};
 use k8s_openapi::api::core::v1::ConfigMap;
 use kube_embedded::Server;
+use kube_embedded::generate::Generator;
 use serde_json::json;
 
 const CONFIGMAPS: &str = "/api/v1/namespaces/default/configmaps";
@@ -85,6 +86,18 @@ async fn a_load_takes_objects_as_they_are() {
     assert_eq!((&pod["metadata"]["uid"], &pod["status"]["phase"]), (&json!("uid-7"), &json!("Running")));
     assert_eq!(pods.delete_all().unwrap(), 100);
     assert_eq!(server.load([json!({"kind": "Pod"})]).unwrap_err().code(), 404);
+}
+
+#[tokio::test]
+async fn a_load_takes_what_the_generator_makes() {
+    let server = Server::builder().in_process().start().await.unwrap();
+    let cluster = Generator::new(7);
+    let pods: Vec<_> = cluster.pods(10).collect();
+    assert_eq!(server.load(&pods).unwrap(), 10);
+    assert_eq!(server.load([cluster.service(1), cluster.replica_set(1)]).unwrap(), 2);
+    let loaded = server.objects("v1", "Pod").unwrap().namespace(pods[3].namespace().unwrap());
+    let loaded = loaded.get(pods[3].name()).unwrap();
+    assert_eq!(loaded["metadata"]["uid"], pods[3].to_value()["metadata"]["uid"]);
 }
 
 #[tokio::test(flavor = "multi_thread")]

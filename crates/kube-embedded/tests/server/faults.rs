@@ -41,6 +41,23 @@ async fn a_status_is_answered_as_often_as_the_rule_says() {
 }
 
 #[tokio::test]
+async fn a_rule_may_be_for_one_object_or_one_subresource() {
+    let server = with_config_maps(2).await;
+    let client = Client::of(&server);
+    let faults = server.faults();
+    faults.inject(Rule::new(Fault::status(503)).resource("", "configmaps").name("c1"));
+    client.get("/api/v1/namespaces/default/configmaps/c0").await.expect(200);
+    client.get("/api/v1/namespaces/default/configmaps/c1").await.expect(503);
+    client.get("/api/v1/configmaps").await.expect(200);
+
+    faults.inject(Rule::new(Fault::status(418)).verb(Verb::Get).subresource("status"));
+    faults.inject(Rule::new(Fault::status(429)).resource("", "namespaces").subresource(""));
+    client.get("/api/v1/namespaces/default/status").await.expect(418);
+    client.get("/api/v1/namespaces/default").await.expect(429);
+    client.get("/version").await.expect(200);
+}
+
+#[tokio::test]
 async fn too_many_requests_are_refused_in_plain_text() {
     let server = with_config_maps(1).await;
     server.faults().inject(Rule::new(Fault::TooManyRequests).once());

@@ -50,6 +50,23 @@ async fn shutdown_ends_open_watches_cleanly() {
     assert_eq!(watch.next().await, None);
 }
 
+#[tokio::test(start_paused = true)]
+async fn a_test_waits_until_the_server_is_in_a_state() {
+    let server = Server::builder().in_process().start().await.unwrap();
+    let client = Client::of(&server);
+    let opened = server.until(|server| server.watches().len() == 1);
+    let (watch, ()) = tokio::join!(client.watch("/api/v1/pods?watch=1"), opened);
+    tokio::join!(server.until(|server| server.watches().is_empty()), async move { drop(watch) });
+    tokio::join!(server.until(|server| server.request_count() == 2), client.get("/version"));
+    let body = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "a"}});
+    let before = server.revision();
+    let written = async { server.create(&body).unwrap() };
+    tokio::join!(server.until(|server| server.revision() > before), written);
+    // Not before the state is reached.
+    let never = tokio::time::timeout(Duration::from_secs(3600), server.until(|_| false));
+    assert!(never.await.is_err());
+}
+
 #[tokio::test]
 async fn a_restart_cuts_open_watches() {
     let server = Server::builder().in_process().start().await.unwrap();

@@ -131,7 +131,7 @@ fn get_list_watch_counts_what_each_costs() {
 #[tokio::test(flavor = "multi_thread")]
 async fn an_example_works_on_the_cluster_that_a_kubeconfig_names() {
     let server = kube_embedded::Server::builder().tls().start().await.unwrap();
-    server.load(kube_embedded::generate::Generator::new(3).pods(30).map(|pod| pod.to_value())).unwrap();
+    server.load(kube_embedded::generate::Generator::new(3).pods(30)).unwrap();
     let kubeconfig = std::env::temp_dir().join(format!("kube-informer-examples-{}", std::process::id()));
     std::fs::write(&kubeconfig, server.kubeconfig()).unwrap();
     let ran = {
