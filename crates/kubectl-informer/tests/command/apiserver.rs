@@ -158,5 +158,5 @@ fn completions_are_there_for_the_usual_shells_and_for_kubectl() {
     let ran = Ran::of(&mut command(&["completions", "--kubectl"])).succeeded();
     assert!(ran.out.starts_with("#!/bin/sh\n") && ran.out.contains("--words \"$@\""), "{}", ran.out);
     let ran = Ran::of(&mut command(&["completions", "--words", "wa"])).succeeded();
-    assert_eq!(ran.out, "watch\tAdd, update and delete as they come\n:4\n");
+    assert_eq!(ran.out, "watch\tPrint additions, updates and deletions as they happen\n:4\n");
 }
