@@ -79,6 +79,9 @@ type Tweak = Arc<dyn Fn(&mut Parameters) + Send + Sync>;
 
 /// Whether responses may be compressed.
 ///
+/// The address of the server is not considered: one on loopback is often the near end of a tunnel
+/// to a distant cluster, such as `kubectl proxy` or `ssh -L`.
+///
 /// ```
 /// # kube_embedded::doctest([], async |server| {
 /// # let client = kube::Client::new(server.service(), "default");
@@ -86,7 +89,7 @@ type Tweak = Arc<dyn Fn(&mut Parameters) + Send + Sync>;
 /// use kube_informer::Informer;
 /// use kube_informer::client::Compression;
 ///
-/// // On a fast local network, bytes are cheaper than decompression.
+/// // On this machine or a fast network, bytes are cheaper than decompression.
 /// let maps = Informer::<ConfigMap>::builder(client).source(|source| source.compression(Compression::None)).start();
 /// maps.synced().await?;
 /// # Ok(()) });
@@ -94,11 +97,25 @@ type Tweak = Arc<dyn Fn(&mut Parameters) + Send + Sync>;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 #[non_exhaustive]
 pub enum Compression {
-    /// With gzip: large lists and watches take a tenth of the bytes.
+    /// [`Gzip`](Self::Gzip), but [`None`](Self::None) where this crate is compiled without
+    /// optimisation (`opt-level = 0`, as in a debug build): decompression is then slower than most
+    /// networks.
     #[default]
+    Auto,
+    /// With gzip: large lists and watches take a tenth of the bytes.
     Gzip,
     /// Without compression: for fast networks.
     None,
+}
+
+impl Compression {
+    fn is_gzip(self) -> bool {
+        match self {
+            Self::Auto => !cfg!(unoptimized),
+            Self::Gzip => true,
+            Self::None => false,
+        }
+    }
 }
 
 impl ApiListWatch {
@@ -267,22 +284,15 @@ impl ApiListWatch {
         let path = DynamicObject::url_path(&self.resource, self.namespace.as_deref());
         let uri = format!("{path}?{}", parameters.encode());
         loop {
-            let compression = match self.compression {
-                Compression::Gzip if !self.decompressed_below.load(Ordering::Relaxed) => Compression::Gzip,
-                _ => Compression::None,
-            };
-            let accept_encoding = match compression {
-                Compression::Gzip => "gzip",
-                Compression::None => "identity",
-            };
+            let gzip = self.compression.is_gzip() && !self.decompressed_below.load(Ordering::Relaxed);
             let request = Request::get(&uri)
                 .header(ACCEPT, accept)
-                .header(ACCEPT_ENCODING, accept_encoding)
+                .header(ACCEPT_ENCODING, if gzip { "gzip" } else { "identity" })
                 .body(kube::client::Body::empty())
                 .map_err(|error| Failure::Request(error.to_string().into()))?;
             let response = self.client.send(request).await.map_err(|error| Failure::of_kube(&error))?;
             let watch = matches!(operation, Operation::Watch | Operation::StreamingList);
-            if !watch || compression == Compression::None || !was_decompressed(response.headers()) {
+            if !watch || !gzip || !was_decompressed(response.headers()) {
                 return Ok(response);
             }
             self.decompressed_below.store(true, Ordering::Relaxed);
