@@ -7,6 +7,21 @@ pub mod getting_started {
     use super::names::*;
 }
 
+pub mod programs {
+    #![doc = include_str!("../docs/programs.md")]
+    use super::names::*;
+}
+
+pub mod controllers {
+    #![doc = include_str!("../docs/controllers.md")]
+    use super::names::*;
+}
+
+pub mod what_happens_if {
+    #![doc = include_str!("../docs/what-happens-if.md")]
+    use super::names::*;
+}
+
 pub mod memory_and_speed {
     #![doc = include_str!("../docs/memory-and-speed.md")]
     use super::names::*;

@@ -68,8 +68,8 @@
 //!
 //! The root of the crate has what most programs name; the rest is in the module that it belongs to.
 //!
-//! The [`guide`] has a tutorial, advice on memory and speed, on testing, and on moving from
-//! client-go and kube-runtime.
+//! The [`guide`] has a tutorial, programs in their shortest form, advice on controllers, on memory
+//! and speed, on testing and on misuse, and on moving from client-go and kube-runtime.
 //!
 //! # Guarantees
 //!

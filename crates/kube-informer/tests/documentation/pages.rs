@@ -56,6 +56,25 @@ fn every_test_that_the_tables_name_is_there() {
     assert!(missing.is_empty(), "not there: {missing:?}");
 }
 
+#[test]
+fn each_row_of_what_happens_if_names_a_test() {
+    let mut files = Vec::new();
+    find(&crate_folder().join("src"), &mut files);
+    find(&crate_folder().join("tests"), &mut files);
+    let code: Vec<String> = files.iter().map(|file| fs::read_to_string(file).unwrap()).collect();
+    let text = fs::read_to_string(crate_folder().join("docs/what-happens-if.md")).unwrap();
+    let is_row = |line: &&str| line.starts_with("| ") && !line.starts_with("| if |");
+    let rows: Vec<&str> = text.lines().filter(is_row).collect();
+    assert!(rows.len() >= 39, "{}", rows.len());
+    let is_tested = |row: &&str| {
+        let last = row.trim_end_matches([' ', '|']).rsplit(" | ").next().unwrap();
+        let test = last.strip_prefix('`').and_then(|test| test.strip_suffix('`'));
+        test.is_some_and(|test| code.iter().any(|text| text.contains(&format!("fn {test}("))))
+    };
+    let without: Vec<&&str> = rows.iter().filter(|row| !is_tested(row)).collect();
+    assert!(without.is_empty(), "no test: {without:#?}");
+}
+
 fn crate_folder() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).to_owned()
 }
