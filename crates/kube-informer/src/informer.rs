@@ -15,12 +15,12 @@ use kube::core::ApiResource;
 pub use self::builder::InformerBuilder;
 pub use self::error::{NamespacesShared, Stale, SyncError, WaitError};
 pub use self::handler::HandlerBuilder;
-pub use self::index::Index;
-pub use self::lister::{Lister, NamespaceLister, ObjRef, Snapshot};
+pub use self::index::{Index, WeakIndex};
+pub use self::lister::{Lister, NamespaceLister, ObjRef, Snapshot, WeakLister};
 pub use self::settings::{InformerSettings, WhenRefused};
 pub use self::subscription::{Registration, Subscription};
 
-pub(crate) use self::core::{Core, SyncStatus};
+pub(crate) use self::core::{Core, InformerOwner, SyncStatus};
 
 use crate::body::Obj;
 use crate::client::ListWatch;
@@ -47,7 +47,8 @@ mod wait;
 /// are called with every change. The informer runs from [`start`](Self::start) until
 /// [`shutdown`](Self::shutdown), or until its last handle is dropped. Handles are the informer
 /// itself, a [`Lister`], an [`Index`], a [`Registration`] and a [`Subscription`]. A handle captured
-/// by a handler counts until that handler is removed.
+/// by a handler counts until that handler is removed: let it capture a
+/// [weak one](Lister::downgrade).
 ///
 /// # Resync
 ///
@@ -202,8 +203,11 @@ impl<K: Object> Informer<K> {
     /// When the returned future completes, no request, task or connection is left. Stopping begins
     /// with the call; awaiting the future is optional. To release a single handle, drop it instead.
     ///
-    /// The future waits for running handlers to return, so do not await it inside a handler. Events
-    /// that are still queued are not delivered. The cache can still be read.
+    /// The future waits for running handlers to return. If they do not, it logs a warning with
+    /// their objects every ten seconds;
+    /// [`shutdown_grace`](InformerBuilder::shutdown_grace) cancels asynchronous ones. Awaited inside
+    /// a handler of the same informer it logs an error and completes without waiting, because that
+    /// would deadlock. Events that are still queued are not delivered. The cache can still be read.
     ///
     /// ```
     /// # kube_embedded::doctest(["a", "b"], async |server| {

@@ -21,6 +21,7 @@ pub use self::events::Events;
 pub use self::ingest::{Ingest, Verdict};
 pub(crate) use self::reader::Feed;
 pub use self::reader::Reader;
+pub(crate) use self::reader::WeakReader;
 pub use self::reclaim::ReclaimStatus;
 
 pub(crate) use self::event_batch::{BatchKind, EventBatch};

@@ -4,14 +4,14 @@ use std::borrow::Borrow;
 use std::fmt;
 use std::hash::{BuildHasher, Hash};
 use std::marker::PhantomData;
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
 
 use crate::body::{Obj, Untyped};
 use crate::object::FieldPath;
 use crate::object::Object;
 use crate::object::ObjectKey;
 use crate::store::index_table::{Bucket, Function, Table};
-use crate::store::{Hamt, Reader, StoreEntry, StoreState, guarded};
+use crate::store::{Hamt, Reader, StoreEntry, StoreState, WeakReader, guarded};
 
 /// Finds objects of kind `K` by values of type `V`.
 ///
@@ -194,6 +194,67 @@ impl<K, V: Hash + Eq + Send + Sync + 'static> Index<K, V> {
     }
 }
 
+impl<K, V> Index<K, V> {
+    /// Returns a handle that keeps neither the index nor the informer.
+    ///
+    /// For handlers: see [`WeakIndex`].
+    #[must_use]
+    pub fn downgrade(&self) -> WeakIndex<K, V> {
+        WeakIndex {
+            reader: self.reader.downgrade(),
+            id: self.id,
+            function: Arc::downgrade(&self.function),
+            wanted: Arc::downgrade(&self.wanted),
+            kind: PhantomData,
+        }
+    }
+}
+
+/// A handle that keeps neither its index nor the informer; see [`Index::downgrade`].
+///
+/// A detached handler that captures an [`Index`] of its own informer keeps that informer running
+/// for ever. One that captures a `WeakIndex` does not.
+///
+/// ```
+/// # kube_embedded::doctest(["a", "b"], async |server| {
+/// # let client = kube::Client::new(server.service(), "default");
+/// use k8s_openapi::api::core::v1::ConfigMap;
+/// use kube_informer::Informer;
+/// use kube_informer::informer::WeakIndex;
+///
+/// let maps = Informer::<ConfigMap>::builder(client).start();
+/// let by_app = maps.index_by_label("app");
+/// let weak: WeakIndex<ConfigMap, String> = by_app.downgrade();
+/// maps.synced().await?;
+/// assert_eq!(weak.upgrade().map(|by_app| by_app.count("web")), Some(1));
+/// drop(by_app);
+/// assert!(weak.upgrade().is_none(), "it was the last handle of the index");
+/// # Ok(()) });
+/// ```
+pub struct WeakIndex<K, V> {
+    reader: WeakReader,
+    id: usize,
+    function: Weak<Function<V>>,
+    wanted: Weak<()>,
+    kind: PhantomData<fn() -> K>,
+}
+
+impl<K, V> WeakIndex<K, V> {
+    /// Returns the index, unless its last handle or the last handle of the cache has been dropped.
+    ///
+    /// The returned index is a handle of both: drop it soon.
+    #[must_use]
+    pub fn upgrade(&self) -> Option<Index<K, V>> {
+        Some(Index {
+            wanted: self.wanted.upgrade()?,
+            function: self.function.upgrade()?,
+            reader: self.reader.upgrade()?,
+            id: self.id,
+            kind: PhantomData,
+        })
+    }
+}
+
 impl<K> Index<K, String> {
     /// Creates an index of a [`Store`](crate::store::Store) by the value of one label. Decodes no
     /// bodies.
@@ -224,6 +285,24 @@ impl<K, V> Clone for Index<K, V> {
             wanted: Arc::clone(&self.wanted),
             kind: PhantomData,
         }
+    }
+}
+
+impl<K, V> Clone for WeakIndex<K, V> {
+    fn clone(&self) -> Self {
+        Self {
+            reader: self.reader.clone(),
+            id: self.id,
+            function: Weak::clone(&self.function),
+            wanted: Weak::clone(&self.wanted),
+            kind: PhantomData,
+        }
+    }
+}
+
+impl<K, V> fmt::Debug for WeakIndex<K, V> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("WeakIndex").field("id", &self.id).finish_non_exhaustive()
     }
 }
 

@@ -17,7 +17,7 @@ use crate::object::ObjectKey;
 use crate::object::Selector;
 use crate::object::Version;
 use crate::store::{Delta, History, Relist, WatchScope};
-use crate::store::{Reader, Store};
+use crate::store::{Reader, Store, WeakReader};
 
 mod selection;
 mod snapshot;
@@ -212,6 +212,14 @@ impl<K> Lister<K> {
         }
     }
 
+    /// Returns a handle that does not keep the informer running.
+    ///
+    /// For handlers: see [`WeakLister`].
+    #[must_use]
+    pub fn downgrade(&self) -> WeakLister<K> {
+        WeakLister { reader: self.reader.downgrade(), kind: PhantomData }
+    }
+
     /// Returns a lister of one namespace. The empty name selects objects without a namespace.
     ///
     /// ```
@@ -234,6 +242,47 @@ impl<K> Lister<K> {
     ))]
     pub fn namespace(&self, namespace: impl Into<Arc<str>>) -> NamespaceLister<K> {
         NamespaceLister { reader: self.reader.clone(), namespace: namespace.into(), kind: PhantomData }
+    }
+}
+
+/// A handle of a cache that does not keep its informer running; see [`Lister::downgrade`].
+///
+/// A detached handler that captures a [`Lister`] of its own informer keeps that informer running
+/// for ever. One that captures a `WeakLister` does not.
+///
+/// ```
+/// # kube_embedded::doctest(["a"], async |server| {
+/// # let client = kube::Client::new(server.service(), "default");
+/// use k8s_openapi::api::core::v1::ConfigMap;
+/// use kube_informer::Informer;
+/// use kube_informer::informer::WeakLister;
+///
+/// let (sender, mut receiver) = tokio::sync::mpsc::unbounded_channel();
+/// let maps = Informer::<ConfigMap>::builder(client).start();
+/// let lister: WeakLister<ConfigMap> = maps.lister().downgrade();
+/// maps.on_event(move |event| {
+///     // `None` if the last handle has been dropped, and the informer stops.
+///     let Some(lister) = lister.upgrade() else { return };
+///     sender.send((event.key().clone(), lister.len())).unwrap_or_default();
+/// })
+/// .detach();
+/// assert!(receiver.recv().await.is_some());
+/// drop(maps);
+/// assert!(receiver.recv().await.is_none(), "the informer has stopped, and the handler is dropped");
+/// # Ok(()) });
+/// ```
+pub struct WeakLister<K> {
+    reader: WeakReader,
+    kind: PhantomData<fn() -> K>,
+}
+
+impl<K> WeakLister<K> {
+    /// Returns a lister, unless the last handle of the cache has been dropped.
+    ///
+    /// The lister is a handle: drop it soon.
+    #[must_use]
+    pub fn upgrade(&self) -> Option<Lister<K>> {
+        self.reader.upgrade().map(Lister::new)
     }
 }
 
@@ -318,6 +367,12 @@ impl<K> Clone for Lister<K> {
     }
 }
 
+impl<K> Clone for WeakLister<K> {
+    fn clone(&self) -> Self {
+        Self { reader: self.reader.clone(), kind: PhantomData }
+    }
+}
+
 impl<K> Clone for NamespaceLister<K> {
     fn clone(&self) -> Self {
         Self { reader: self.reader.clone(), namespace: Arc::clone(&self.namespace), kind: PhantomData }
@@ -327,6 +382,12 @@ impl<K> Clone for NamespaceLister<K> {
 impl<K> fmt::Debug for Lister<K> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Lister").field("objects", &self.len()).finish_non_exhaustive()
+    }
+}
+
+impl<K> fmt::Debug for WeakLister<K> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("WeakLister").finish_non_exhaustive()
     }
 }
 

@@ -1,8 +1,8 @@
 //! Read access to a store.
 
 use std::fmt;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 use arc_swap::{ArcSwap, Guard};
@@ -20,6 +20,24 @@ pub struct Reader {
     shared: Arc<StoreShared>,
     /// Keeps the informer running as long as this reader exists.
     feed: Option<Arc<dyn Feed>>,
+}
+
+/// A [`Reader`] that keeps neither the store nor its informer.
+#[derive(Clone)]
+pub(crate) struct WeakReader {
+    shared: Weak<StoreShared>,
+    feed: Option<Weak<dyn Feed>>,
+}
+
+impl WeakReader {
+    /// A reader, if another one that keeps the informer running exists.
+    pub(crate) fn upgrade(&self) -> Option<Reader> {
+        let feed = match &self.feed {
+            Some(feed) => Some(feed.upgrade()?),
+            None => None,
+        };
+        Some(Reader { shared: self.shared.upgrade()?, feed })
+    }
 }
 
 /// The informer that fills a store.
@@ -44,6 +62,10 @@ impl Reader {
     /// A reader of the same store that keeps the informer running.
     pub(crate) fn with_feed(&self, feed: Arc<dyn Feed>) -> Self {
         Self { shared: Arc::clone(&self.shared), feed: Some(feed) }
+    }
+
+    pub(crate) fn downgrade(&self) -> WeakReader {
+        WeakReader { shared: Arc::downgrade(&self.shared), feed: self.feed.as_ref().map(Arc::downgrade) }
     }
 
     /// The informer that fills the store; none for a fixed set of objects.
