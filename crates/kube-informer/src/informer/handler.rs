@@ -158,7 +158,6 @@ impl<K: Send + 'static> HandlerBuilder<K> {
                 if catch_unwind(AssertUnwindSafe(|| handle(event))).is_err() {
                     mailbox.panicked();
                 }
-                tokio::task::coop::consume_budget().await;
             }
         })
     }
@@ -177,7 +176,6 @@ impl<K: Send + 'static> HandlerBuilder<K> {
                 if handled.is_err() {
                     mailbox.panicked();
                 }
-                tokio::task::coop::consume_budget().await;
             }
         })
     }

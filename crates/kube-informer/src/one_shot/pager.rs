@@ -257,6 +257,8 @@ enum Progress {
 impl Pages {
     async fn next(&mut self) -> Option<Result<Obj<Untyped>, ServerError>> {
         loop {
+            // A source that is always ready must not starve other tasks.
+            tokio::task::coop::consume_budget().await;
             let (flow, time_limit) = match &mut self.progress {
                 Progress::Unrequested => {
                     let answer = self.source.list(self.query.clone());

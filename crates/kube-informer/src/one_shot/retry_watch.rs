@@ -307,6 +307,8 @@ struct Open {
 impl RunningWatch {
     async fn next(&mut self) -> Option<Result<WatchEvent<Untyped>, ServerError>> {
         loop {
+            // A source that is always ready must not starve other tasks.
+            tokio::task::coop::consume_budget().await;
             let open = match &mut self.connection {
                 Connection::NoVersion => return Some(Err(self.fail(self.error(Failure::NoVersion)))),
                 Connection::Closed { until } => {

@@ -4,13 +4,13 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
-use crate::support::{EventRecorder, client, drained, key, line, put, remove, server, truth};
+use crate::support::{EventRecorder, client, config_map, drained, key, line, put, remove, server, truth};
 use futures_util::{FutureExt as _, StreamExt as _};
 use k8s_openapi::api::core::v1::ConfigMap;
 use kube_embedded::Server;
 use kube_informer::pipeline::{Backlog, Overflow};
 use kube_informer::store::MAX_BATCH;
-use kube_informer::{Event, Informer, Origin, Registration, SyncError};
+use kube_informer::{Event, Informer, Obj, Origin, Registration, SyncError};
 use tokio::sync::{Notify, mpsc};
 use tokio::time::Instant;
 
@@ -456,5 +456,59 @@ async fn resyncs_faster_than_their_handler_do_not_starve_changes() {
         }
         tokio::time::sleep(Duration::from_secs(60)).await;
         assert_eq!(recorder.objects(), truth(&server), "{backlog:?}");
+    }
+}
+
+/// The filter has nothing to deliver, so its task has no other reason to yield.
+#[tokio::test(start_paused = true)]
+async fn a_filter_that_passes_nothing_lets_other_tasks_run() {
+    const OBJECTS: usize = 5_000;
+    let server = server().await;
+    server.load((0..OBJECTS).map(|nth| config_map("default", &format!("m{nth}"), "1"))).unwrap();
+    let maps = informer(&server);
+    let counted = Arc::new(AtomicUsize::new(0));
+    let count = Arc::clone(&counted);
+    let test = move |_: &Obj<ConfigMap>| {
+        count.fetch_add(1, Ordering::Relaxed);
+        false
+    };
+    let mut events = maps.handler().filter(test).subscribe();
+    maps.start();
+    maps.synced().await.unwrap();
+    while events.backlog() < OBJECTS {
+        tokio::task::yield_now().await;
+    }
+    let filtering = tokio::spawn(async move { events.next().await.is_none() });
+    let (mut longest, mut before) = (0, 0);
+    while before < OBJECTS {
+        tokio::task::yield_now().await;
+        let now = counted.load(Ordering::Relaxed);
+        longest = longest.max(now - before);
+        before = now;
+    }
+    assert!(longest <= 256, "{longest} events at once");
+    filtering.abort();
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_detached_handler_with_weak_handles_of_its_own_cache_does_not_keep_the_informer() {
+    let server = server().await;
+    put(&server, "default", "a", "1");
+    let maps = informer(&server);
+    let (lister, index) = (maps.lister(), maps.index_by_label("value"));
+    let (weak_lister, weak_index) = (lister.downgrade(), index.downgrade());
+    let (sender, mut seen) = mpsc::unbounded_channel();
+    maps.on_event(move |_| {
+        let (lister, index) = (weak_lister.upgrade(), weak_index.upgrade());
+        sender.send((lister.map(|lister| lister.len()), index.map(|index| index.count("1")))).unwrap();
+    })
+    .detach();
+    maps.start();
+    assert_eq!(seen.recv().await, Some((Some(1), Some(1))));
+    drop((lister, index, maps));
+    let last = tokio::time::timeout(Duration::from_secs(600), seen.recv()).await;
+    assert_eq!(last.expect("the handler is dropped"), None);
+    while !server.watches().is_empty() {
+        tokio::task::yield_now().await;
     }
 }
