@@ -32,7 +32,7 @@ use crate::client::{ListWatch, Source, WatchQuery, WatchStart};
 use crate::client::{Operation, ServerError};
 use crate::object::DecodeError;
 use crate::object::Version;
-use crate::store::{Delta, WatchScope};
+use crate::store::{Delta, WatchScope, guarded};
 
 pub(crate) mod backoff;
 mod definition_watch;
@@ -83,6 +83,9 @@ pub struct Reflector {
     status: watch::Sender<ReflectorStatus>,
     rng: Rng,
 }
+
+/// Receives the status of a reflector.
+pub(crate) type StatusReceiver = watch::Receiver<ReflectorStatus>;
 
 type OnError = Box<dyn FnMut(&ServerError) + Send>;
 
@@ -324,8 +327,10 @@ impl<S: DeltaSink> RunningReflector<S> {
             if self.intake.is_behind() {
                 // Let handlers run first, also on a single-threaded runtime.
                 tokio::task::yield_now().await;
-                self.intake.catch_up();
+                guarded("intake", || self.intake.catch_up());
             }
+            // A source that is always ready must not starve other tasks.
+            tokio::task::coop::consume_budget().await;
             let input = self.wait().await;
             self.step(input).await?;
             if self.machine.due().is_some_and(|due| due <= self.now()) {
@@ -383,7 +388,7 @@ impl<S: DeltaSink> RunningReflector<S> {
             Action::Report(error) => {
                 tracing::debug!(%error, "the reflector met a failure");
                 if let Some(on_error) = &mut self.on_error {
-                    on_error(&error);
+                    guarded("on_error", || on_error(&error));
                 }
             }
             Action::List(query) => {

@@ -1,18 +1,21 @@
 //! One request and its response: turns bytes into inputs of the machine.
 
+use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 
 use bytes::Bytes;
-use futures_util::StreamExt;
 use futures_util::future::BoxFuture;
+use futures_util::{FutureExt as _, StreamExt};
 
 use super::step::{Frame, Input, Lane};
 use super::{Intake, ObjectSource};
+use crate::body::{Obj, Untyped};
 use crate::client::Body;
 use crate::client::{Failure, Operation, ServerError};
 use crate::codec::{
     Broken, Frames, ListEnd, ListError, ListSplitter, MAX_OBJECT_SIZE, ProtobufFrames, ProtobufList, WatchFrame, Wire,
 };
+use crate::store::guarded;
 
 /// A list or watch request, until the end of its response.
 pub(crate) struct Flow {
@@ -101,7 +104,7 @@ impl Flow {
         match &mut self.decoder {
             Decoder::List(splitter) => splitter.next().map(|item| match item {
                 Ok(object) => {
-                    intake.accept(&object, ObjectSource::List).map_or(Input::BadObject(self.lane), Input::Item)
+                    accept(intake, &object, ObjectSource::List).map_or(Input::BadObject(self.lane), Input::Item)
                 }
                 Err(error) => Input::Failed(self.lane, self.error(error.into())),
             }),
@@ -134,9 +137,9 @@ impl Flow {
             Wire::Protobuf => WatchFrame::read_protobuf(frame),
         };
         match frame {
-            Ok(WatchFrame::Changed(change, object)) => match intake.accept(&object, source) {
-                Ok(object) => Input::Frame(self.lane, Frame::Changed(change, object)),
-                Err(_) => Input::BadObject(self.lane),
+            Ok(WatchFrame::Changed(change, object)) => match accept(intake, &object, source) {
+                Some(object) => Input::Frame(self.lane, Frame::Changed(change, object)),
+                None => Input::BadObject(self.lane),
             },
             Ok(WatchFrame::Bookmark { version, initial_events_end }) => {
                 Input::Frame(self.lane, Frame::Bookmark { version, initial_events_end })
@@ -153,19 +156,20 @@ impl Flow {
     /// Cancel-safe.
     pub(crate) async fn next(&mut self) -> Input {
         match &mut self.stage {
-            Stage::Requesting(answer) => match answer.await {
-                Ok(body) => {
+            Stage::Requesting(answer) => match caught(answer).await {
+                Ok(Ok(body)) => {
                     self.select_decoder(body.wire());
                     self.stage = Stage::Reading(body);
                     Input::Opened(self.lane)
                 }
-                Err(error) => {
+                Ok(Err(error)) => {
                     self.stage = Stage::Finished;
                     Input::Failed(self.lane, error)
                 }
+                Err(panic) => self.panicked(panic),
             },
-            Stage::Reading(body) => match body.next().await {
-                Some(Ok(bytes)) => {
+            Stage::Reading(body) => match caught(body.next()).await {
+                Ok(Some(Ok(bytes))) => {
                     match &mut self.decoder {
                         Decoder::List(splitter) => splitter.push(bytes),
                         Decoder::Watch(frames) => frames.push(bytes),
@@ -174,14 +178,15 @@ impl Flow {
                     }
                     Input::Bytes(self.lane)
                 }
-                Some(Err(error)) => {
+                Ok(Some(Err(error))) => {
                     self.stage = Stage::Finished;
                     Input::Failed(self.lane, error)
                 }
-                None => {
+                Ok(None) => {
                     self.stage = Stage::Finished;
                     self.finish()
                 }
+                Err(panic) => self.panicked(panic),
             },
             Stage::Ending => {
                 self.stage = Stage::Finished;
@@ -218,9 +223,25 @@ impl Flow {
         }
     }
 
+    /// The source panicked: its future is not polled again.
+    fn panicked(&mut self, panic: Failure) -> Input {
+        self.stage = Stage::Finished;
+        Input::Failed(self.lane, self.error(panic))
+    }
+
     fn error(&self, failure: Failure) -> ServerError {
         ServerError::new(self.operation, Arc::clone(&self.what), failure)
     }
+}
+
+/// Runs code of the source, which may panic.
+async fn caught<T>(run: impl Future<Output = T>) -> Result<T, Failure> {
+    AssertUnwindSafe(run).catch_unwind().await.map_err(|panic| Failure::of_panic(&*panic))
+}
+
+/// Builds an object; none if it cannot be read, or if the intake panics.
+fn accept(intake: &mut dyn Intake, json: &Bytes, source: ObjectSource) -> Option<Obj<Untyped>> {
+    guarded("intake", || intake.accept(json, source))?.ok()
 }
 
 /// Reads a list for its resource version only.
@@ -229,9 +250,9 @@ pub(super) async fn read_revision(
     answer: BoxFuture<'static, Result<Body, ServerError>>,
 ) -> Result<crate::object::Version, ServerError> {
     let error = |failure| ServerError::new(Operation::Probe, Arc::clone(&what), failure);
-    let mut body = answer.await?;
+    let mut body = caught(answer).await.map_err(error)??;
     let mut splitter = Splitter::new(body.wire());
-    while let Some(bytes) = body.next().await {
+    while let Some(bytes) = caught(body.next()).await.map_err(error)? {
         splitter.push(bytes?);
         while let Some(item) = splitter.next() {
             item.map_err(|broken| error(broken.into()))?;

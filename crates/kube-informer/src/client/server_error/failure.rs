@@ -1,5 +1,6 @@
 //! The kinds of failure.
 
+use std::any::Any;
 use std::error::Error;
 use std::fmt;
 use std::io;
@@ -77,6 +78,8 @@ pub enum Failure {
     ShortWatch,
     /// A streaming list ended before it was complete.
     EndedEarly,
+    /// The [`ListWatch`](crate::client::ListWatch), or a function that it calls, panicked.
+    Panicked(Box<str>),
 }
 
 impl Failure {
@@ -97,6 +100,12 @@ impl Failure {
     }
 
     /// The response body was cut off.
+    pub(crate) fn of_panic(panic: &(dyn Any + Send)) -> Self {
+        let text = panic.downcast_ref::<&str>().copied();
+        let text = text.or_else(|| panic.downcast_ref::<String>().map(String::as_str));
+        Self::Panicked(text.unwrap_or_default().into())
+    }
+
     pub(crate) fn of_body(error: &(dyn Error + 'static)) -> Self {
         Self::BodyCut(error_chain(error).into())
     }
@@ -186,6 +195,7 @@ impl fmt::Display for Failure {
                 write!(f, "no end of the initial events, and nothing new for {after:?}")
             }
             Self::ShortWatch => f.write_str("the watch was closed at once"),
+            Self::Panicked(text) => write!(f, "the source panicked: {text}"),
             Self::EndedEarly => f.write_str("the watch ended before it had sent everything"),
         }
     }
