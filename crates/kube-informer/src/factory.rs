@@ -72,6 +72,27 @@ mod sync;
 /// handles: the informer itself, a lister, an index, a registration or a subscription. Dropping the
 /// last handle stops the watch and frees the cache; a later request creates a new informer.
 ///
+/// An informer with a [detached](crate::Registration::detach) handler is held by the factory, with
+/// its cache, until the factory is [shut down](Self::shutdown) or its last clone is dropped, or
+/// until the informer itself is [shut down](crate::Informer::shutdown). A detached handler that
+/// captures the factory keeps both until one of them is shut down.
+///
+/// ```
+/// # kube_embedded::doctest(["a"], async |server| {
+/// # let client = kube::Client::new(server.service(), "default");
+/// use k8s_openapi::api::core::v1::ConfigMap;
+/// use kube_informer::Factory;
+///
+/// let (sender, mut receiver) = tokio::sync::mpsc::unbounded_channel();
+/// let factory = Factory::new(client);
+/// factory.informer::<ConfigMap>().on_event(move |event| sender.send(event.key().clone()).unwrap_or_default()).detach();
+/// factory.start();
+/// assert!(receiver.recv().await.is_some());
+/// drop(factory);
+/// assert!(receiver.recv().await.is_none(), "the informer has stopped, and the handler is dropped");
+/// # Ok(()) });
+/// ```
+///
 /// # Kinds that come and go
 ///
 /// An informer of a kind that does not exist retries with backoff, at most 30 seconds apart.

@@ -14,7 +14,7 @@ use super::definitions::Definitions;
 use super::scope::Scope;
 use crate::client::ApiListWatch;
 use crate::client::discovery::served::ResourceScope;
-use crate::informer::{Core, InformerBuilder, InformerSettings};
+use crate::informer::{Core, InformerBuilder, InformerOwner, InformerSettings};
 use crate::pipeline::controller::ControllerShared;
 
 /// The caches of a factory, as weak references: a cache lives as long as one of its handles.
@@ -34,9 +34,11 @@ struct RegistryState {
     caches: HashMap<Identity, Cache>,
     /// Dropped informers that still have tasks.
     ending: Vec<Arc<ControllerShared>>,
+    /// Informers with detached handlers, which the factory keeps running.
+    kept: Vec<Arc<Core>>,
 }
 
-#[derive(Debug, Default)]
+#[derive(Debug, Clone, Default)]
 enum Life {
     #[default]
     Idle,
@@ -81,12 +83,13 @@ impl Registry {
 
     /// Returns the informer of this resource and scope; creates it if there is none.
     pub(super) fn informer(
-        &self,
+        self: &Arc<Self>,
         resource: ApiResource,
         content: Content,
         placing: ResourceScope,
         scope: Option<&Scope>,
     ) -> Arc<Core> {
+        self.let_go_of_stopped();
         let settings = self.kinds.settings(&resource, content);
         let mut scope = scope.cloned().unwrap_or_else(|| Scope::of(&settings));
         if placing == ResourceScope::Cluster {
@@ -116,22 +119,41 @@ impl Registry {
 
     /// Adds an informer, unless another thread has added one meanwhile; returns the one in use.
     fn add(&self, identity: Identity, core: &Arc<Core>) -> Arc<Core> {
+        // Declared before the guard: see `existing`.
         let other;
-        let mut state = self.state.lock();
-        other = state.existing(&identity);
-        match &other {
-            Some(other) if state.is_usable(other) => Arc::clone(other),
-            _ => {
-                state.add(identity, core);
-                Arc::clone(core)
+        let life = {
+            let mut state = self.state.lock();
+            other = state.existing(&identity);
+            if let Some(other) = &other
+                && state.is_usable(other)
+            {
+                return Arc::clone(other);
             }
+            state.add(identity, core);
+            state.life.clone()
+        };
+        // The lock is released: a runtime that has been shut down drops the tasks at once, and with
+        // them what the functions of the user hold.
+        match life {
+            Life::Idle => {}
+            Life::Started(runtime) => {
+                let _inside = runtime.enter();
+                core.start();
+            }
+            Life::ShutDown => core.stop(),
         }
+        Arc::clone(core)
     }
 
-    fn build(&self, resource: ApiResource, content: Content, settings: InformerSettings<DynamicObject>) -> Arc<Core> {
+    fn build(
+        self: &Arc<Self>,
+        resource: ApiResource,
+        content: Content,
+        settings: InformerSettings<DynamicObject>,
+    ) -> Arc<Core> {
         let definition_watch = self.definitions.definition_watch(&resource);
         let mut builder = InformerBuilder::of_client(self.client.clone(), resource).settings(settings);
-        builder = builder.shared().definition_watch(definition_watch);
+        builder = builder.shared(Arc::downgrade(self) as _).definition_watch(definition_watch);
         if content == Content::Metadata {
             builder = builder.metadata_only();
         }
@@ -163,16 +185,37 @@ impl Registry {
 
     /// Stops all informers permanently, and returns those whose tasks have to end.
     pub(super) fn stop(&self) -> Vec<Arc<ControllerShared>> {
-        let (cores, mut ending) = {
+        // `_kept` is dropped after the lock is released, and after the informers have been stopped.
+        let (cores, mut ending, _kept) = {
             let mut state = self.state.lock();
             state.life = Life::ShutDown;
-            (state.all_living(), state.ending.clone())
+            (state.all_living(), state.ending.clone(), std::mem::take(&mut state.kept))
         };
         for live in cores {
             live.core.stop();
             ending.push(Arc::clone(live.core.shared()));
         }
         ending
+    }
+}
+
+impl Registry {
+    /// Lets go of informers with detached handlers that one of their handles has stopped.
+    fn let_go_of_stopped(&self) {
+        let stopped: Vec<Arc<Core>> = self.state.lock().kept.extract_if(.., |core| core.is_stopped()).collect();
+        // The lock is released: dropping a cache may run user code that calls the factory.
+        drop(stopped);
+    }
+}
+
+impl InformerOwner for Registry {
+    fn keep(&self, core: &Arc<Core>) {
+        self.let_go_of_stopped();
+        let mut state = self.state.lock();
+        let is_shut_down = matches!(state.life, Life::ShutDown);
+        if !is_shut_down && !state.kept.iter().any(|kept| Arc::ptr_eq(kept, core)) {
+            state.kept.push(Arc::clone(core));
+        }
     }
 }
 
@@ -197,14 +240,6 @@ impl RegistryState {
 
     fn add(&mut self, identity: Identity, core: &Arc<Core>) {
         self.remove_dropped();
-        match &self.life {
-            Life::Idle => {}
-            Life::Started(runtime) => {
-                let _inside = runtime.enter();
-                core.start();
-            }
-            Life::ShutDown => core.stop(),
-        }
         let cache = Cache { core: Arc::downgrade(core), shared: Arc::clone(core.shared()) };
         let before = self.caches.insert(identity, cache);
         self.ending.extend(before.map(|cache| cache.shared));

@@ -4,7 +4,7 @@
 
 use std::time::Duration;
 
-use crate::support::{client, key, put, server};
+use crate::support::{EventRecorder, client, key, put, server};
 use k8s_openapi::api::core::v1::{ConfigMap, Pod, Secret};
 use kube_embedded::Server;
 use kube_embedded::Verb;
@@ -227,4 +227,55 @@ async fn nothing_is_kept_of_informers_that_are_gone() {
     only(before).await;
     let _maps = factory.informer::<ConfigMap>();
     assert_eq!(format!("{factory:?}").matches("configmaps").count(), 1);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_factory_keeps_an_informer_with_a_detached_handler_until_it_is_shut_down() {
+    let server = server().await;
+    // The client has its own task.
+    let client = client(&server);
+    let before = tasks();
+    let factory = Factory::new(client.clone());
+    let recorder = EventRecorder::default();
+    factory.informer::<ConfigMap>().on_event(recorder.handler()).detach();
+    factory.start();
+    factory.synced().await.unwrap();
+    put(&server, "default", "a", "1");
+    while recorder.objects().is_empty() {
+        tokio::task::yield_now().await;
+    }
+    assert_eq!(server.watches().len(), 1);
+    factory.shutdown().await;
+    assert_eq!((tasks(), server.watches().len()), (before, 0));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_factory_that_is_dropped_lets_go_of_informers_with_detached_handlers() {
+    let server = server().await;
+    // The client has its own task.
+    let client = client(&server);
+    let before = tasks();
+    let factory = Factory::new(client.clone());
+    factory.start();
+    factory.informer::<ConfigMap>().on_event(|_| ()).detach();
+    factory.synced().await.unwrap();
+    drop(factory);
+    only(before).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_informer_with_a_detached_handler_can_be_shut_down_and_asked_for_again() {
+    let server = server().await;
+    put(&server, "default", "a", "1");
+    let factory = Factory::new(client(&server));
+    let held = std::sync::Arc::new(());
+    let captured = std::sync::Arc::clone(&held);
+    factory.informer::<ConfigMap>().on_event(move |_| drop(std::sync::Arc::clone(&captured))).detach();
+    factory.start();
+    factory.synced().await.unwrap();
+    factory.informer::<ConfigMap>().shutdown().await;
+    assert_eq!(std::sync::Arc::strong_count(&held), 1, "the handler is gone");
+    let again = factory.informer::<ConfigMap>();
+    again.synced().await.unwrap();
+    assert_eq!(again.lister().len(), 1);
 }
