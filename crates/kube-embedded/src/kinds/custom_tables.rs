@@ -64,10 +64,8 @@ impl CustomTables {
     ///
     /// 429, once.
     pub(crate) fn admit_watch(&self, table: &TableId) -> Result<(), Status> {
-        match self.unread.lock().remove(table) {
-            true => Err(Status::too_many_requests("storage is (re)initializing", 1)),
-            false => Ok(()),
-        }
+        let is_first = self.unread.lock().remove(table);
+        if is_first { Err(Status::too_many_requests("storage is (re)initializing", 1)) } else { Ok(()) }
     }
 
     /// Closes tables that are no longer served when their delay has passed. Never returns.
