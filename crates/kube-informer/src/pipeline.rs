@@ -19,4 +19,6 @@ pub(crate) mod controller;
 mod delta_fifo;
 pub(crate) mod health;
 pub(crate) mod metrics;
+pub(crate) mod platform;
 pub(crate) mod processor;
+pub(crate) mod watchdog;

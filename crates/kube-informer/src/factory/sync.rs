@@ -6,7 +6,6 @@ use std::time::Duration;
 
 use futures_util::future::select_all;
 use kube::core::ApiResource;
-use tokio::sync::watch;
 use tokio::time::timeout;
 
 use super::registry::Live;
@@ -14,6 +13,7 @@ use super::scope::Scope;
 use crate::client::ServerError;
 use crate::informer::{Core, SyncStatus};
 use crate::pipeline::health::Health;
+use crate::pipeline::platform::watch;
 
 /// Interval between warnings while waiting for informers that have not been started.
 const WARN_INTERVAL: Duration = Duration::from_secs(10);

@@ -1,14 +1,14 @@
 //! The informer builder, which assembles the reflector, queue, store and controller.
 
 use std::fmt;
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
 
 use bytes::Bytes;
 use kube::Client;
 use kube::core::ApiResource;
 
 use super::Informer;
-use super::core::{Core, Identity, Sharing};
+use super::core::{Core, Identity, InformerOwner, Sharing};
 use super::settings::{InformerSettings, OnWatchError};
 use crate::body::{Arrival, BodyEncoder, BodyEncoderSettings};
 use crate::body::{Obj, Untyped};
@@ -89,8 +89,8 @@ impl<K: Object> InformerBuilder<K> {
     }
 
     /// Declares the informer shared by a factory, which fixes its namespaces.
-    pub(crate) fn shared(mut self) -> Self {
-        self.sharing = Sharing::ByFactory;
+    pub(crate) fn shared(mut self, factory: Weak<dyn InformerOwner>) -> Self {
+        self.sharing = Sharing::ByFactory(factory);
         self
     }
 
@@ -196,7 +196,8 @@ impl<K: Object> InformerBuilder<K> {
             transforms,
             clock: clock.clone(),
         };
-        let shared = Arc::new(ControllerShared::new(settings.scopes));
+        let shared =
+            Arc::new(ControllerShared::new(resource.plural.as_str().into(), settings.scopes, settings.shutdown_grace));
         let parts = Parts {
             fifo: DeltaFifo::new(settings.discipline, DeltaFifoBounds::default(), move |key| {
                 known.state().get(key).is_some()
@@ -259,10 +260,7 @@ impl ReflectorParts {
                 }
             };
             if let Some(on_error) = self.on_error.clone() {
-                reflector = reflector.on_error(move |error| {
-                    // A panic in the user's function must not stop the reflector.
-                    crate::store::guarded("on_watch_error", || on_error(error));
-                });
+                reflector = reflector.on_error(move |error| on_error(error));
             }
             if let Some(definition_watch) = &self.definition_watch {
                 reflector = reflector.definition_watch(Arc::clone(definition_watch));

@@ -1,14 +1,14 @@
 //! The state shared by all handles of one informer.
 
-use std::future::Future;
-use std::sync::Arc;
+use std::future::{Future, poll_fn};
+use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 use futures_util::future::BoxFuture;
 use kube::core::ApiResource;
 use parking_lot::Mutex;
 use tokio::runtime;
-use tokio::time::{Instant, timeout};
+use tokio::time::{Instant, sleep, timeout};
 
 use super::settings::WhenRefused;
 use super::{NamespacesShared, SyncError, WaitError};
@@ -16,9 +16,11 @@ use crate::body::{Obj, Raw, Untyped};
 use crate::client::ServerError;
 use crate::object::ObjectKey;
 use crate::object::Version;
-use crate::pipeline::controller::{Controller, ControllerShared, SyncProgress};
+use crate::pipeline::controller::{Alive, Controller, ControllerShared, Stop, SyncProgress};
 use crate::pipeline::health::{Condition, Health};
+use crate::pipeline::platform::watch;
 use crate::pipeline::processor::{Mailbox, NewHandler};
+use crate::pipeline::watchdog::Watch;
 use crate::store::WatchScope;
 use crate::store::{Feed, Reader};
 
@@ -43,10 +45,16 @@ pub(super) struct Identity {
 }
 
 /// Whether independent parts of the program may share the informer.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug)]
 pub(super) enum Sharing {
     No,
-    ByFactory,
+    ByFactory(Weak<dyn InformerOwner>),
+}
+
+/// The factory of an informer.
+pub(crate) trait InformerOwner: Send + Sync {
+    /// Keeps the informer running for its detached handlers.
+    fn keep(&self, core: &Arc<Core>);
 }
 
 /// The sync status of an informer.
@@ -99,16 +107,15 @@ impl Core {
         &self.shared
     }
 
+    /// Whether it has been stopped, or its tasks have ended because their runtime has.
     pub(crate) fn is_stopped(&self) -> bool {
-        matches!(*self.life.lock(), Life::Stopped)
+        matches!(*self.life.lock(), Life::Stopped) || self.shared.has_stopped()
     }
 
     pub(crate) fn sync_status(&self) -> SyncStatus {
-        let started = match *self.life.lock() {
-            Life::Idle(_) => false,
-            Life::Running(_) => true,
-            Life::Stopped => return SyncStatus::Stopped,
-        };
+        if self.is_stopped() {
+            return SyncStatus::Stopped;
+        }
         if self.is_synced() {
             return SyncStatus::Synced;
         }
@@ -122,8 +129,8 @@ impl Core {
             Condition::Degraded { cause, .. } => SyncStatus::Failing(cause),
             Condition::Listing { objects, remaining } => SyncStatus::Listing { objects, remaining },
             Condition::Stopped => SyncStatus::Stopped,
-            Condition::Idle | Condition::Synced if started => SyncStatus::Listing { objects: 0, remaining: None },
-            Condition::Idle | Condition::Synced => SyncStatus::NotStarted,
+            Condition::Idle if self.is_idle() => SyncStatus::NotStarted,
+            Condition::Idle | Condition::Synced => SyncStatus::Listing { objects: 0, remaining: None },
         }
     }
 
@@ -133,17 +140,25 @@ impl Core {
     }
 
     pub(crate) fn start(&self) {
-        let mut life = self.life.lock();
-        if !matches!(*life, Life::Idle(_)) {
-            return;
-        }
-        let runtime = runtime::Handle::current();
-        if let Life::Idle(idle) = std::mem::replace(&mut *life, Life::Running(runtime.clone())) {
-            runtime.spawn(idle.controller.run(self.shared.alive()));
-            for (_, handling) in idle.handlers {
-                self.spawn(&runtime, handling);
+        let (idle, runtime, alive) = {
+            let mut life = self.life.lock();
+            if !matches!(*life, Life::Idle(_)) {
+                return;
             }
+            let runtime = runtime::Handle::current();
+            let Life::Idle(idle) = std::mem::replace(&mut *life, Life::Running(runtime.clone())) else { return };
+            (idle, runtime, self.shared.alive())
+        };
+        // Spawned after the lock is released: a runtime that has been shut down drops the tasks at
+        // once, and a handler may hold handles whose drop locks it again.
+        for (mailbox, handling) in idle.handlers {
+            self.spawn(&runtime, mailbox, handling, self.shared.alive());
         }
+        runtime.spawn(idle.controller.run(alive));
+    }
+
+    fn is_idle(&self) -> bool {
+        matches!(*self.life.lock(), Life::Idle(_))
     }
 
     /// Stops all tasks without waiting for them to end.
@@ -171,14 +186,19 @@ impl Core {
 
     /// Spawns the task of a handler: immediately if the informer runs, otherwise at the start.
     pub(crate) fn spawn_handler(&self, mailbox: Arc<Mailbox>, handling: impl Future<Output = ()> + Send + 'static) {
-        let mut life = self.life.lock();
-        match &mut *life {
-            Life::Idle(idle) => idle.handlers.push((mailbox, Box::pin(handling))),
-            Life::Running(runtime) => self.spawn(runtime, handling),
-            Life::Stopped => {
-                drop(life);
-                drop(handling);
+        self.shared.handler_added(&mailbox);
+        let running = match &mut *self.life.lock() {
+            Life::Idle(idle) => {
+                idle.handlers.push((mailbox, Box::pin(handling)));
+                return;
             }
+            Life::Running(runtime) => Some((runtime.clone(), self.shared.alive())),
+            Life::Stopped => None,
+        };
+        // The lock is released: see `start`.
+        match running {
+            Some((runtime, alive)) => self.spawn(&runtime, mailbox, handling, alive),
+            None => drop(handling),
         }
     }
 
@@ -196,18 +216,53 @@ impl Core {
         drop::<Vec<(Arc<Mailbox>, BoxFuture<'static, ()>)>>(removed);
     }
 
-    fn spawn(&self, runtime: &runtime::Handle, handling: impl Future<Output = ()> + Send + 'static) {
-        let alive = self.shared.alive();
+    fn spawn(
+        &self,
+        runtime: &runtime::Handle,
+        mailbox: Arc<Mailbox>,
+        handling: impl Future<Output = ()> + Send + 'static,
+        alive: Alive,
+    ) {
+        let what = Arc::clone(self.shared.what());
+        let (stopping, grace) = (self.shared.stopping(), self.shared.shutdown_grace());
         runtime.spawn(async move {
-            handling.await;
-            drop(alive);
+            let watched = Watch::begin(&what, &mailbox);
+            {
+                let mut handling = std::pin::pin!(handling);
+                let handling = poll_fn(|cx| mailbox.poll(handling.as_mut(), cx));
+                match grace {
+                    None => handling.await,
+                    Some(grace) => tokio::select! {
+                        biased;
+                        () = handling => {}
+                        () = grace_over(stopping, grace) => {
+                            let key = mailbox.handling().map(|key| key.to_string()).unwrap_or_default();
+                            let seconds = grace.as_secs_f64();
+                            tracing::warn!(
+                                resource = %what, %key, seconds,
+                                "a handler has not returned since the informer was stopped: it is cancelled"
+                            );
+                        }
+                    },
+                }
+            }
+            drop((watched, alive));
         });
     }
 
+    /// A handler stays without a handle. The factory keeps the informer running for it.
+    pub(super) fn handler_detached(self: &Arc<Self>) {
+        if let Sharing::ByFactory(factory) = &self.identity.sharing
+            && let Some(factory) = factory.upgrade()
+        {
+            factory.keep(self);
+        }
+    }
+
     pub(super) fn set_scopes(&self, scopes: Vec<WatchScope>) -> Result<(), NamespacesShared> {
-        match self.identity.sharing {
+        match &self.identity.sharing {
             Sharing::No => self.shared.set_scopes(scopes),
-            Sharing::ByFactory => return Err(NamespacesShared { resource: self.resource().plural.as_str().into() }),
+            Sharing::ByFactory(_) => return Err(NamespacesShared { resource: self.resource().plural.as_str().into() }),
         }
         Ok(())
     }
@@ -225,7 +280,7 @@ impl Core {
         self.shared.health()
     }
 
-    pub(crate) fn watch_health(&self) -> tokio::sync::watch::Receiver<Health> {
+    pub(crate) fn watch_health(&self) -> watch::Receiver<Health> {
         self.shared.watch_health()
     }
 
@@ -234,17 +289,15 @@ impl Core {
         async move {
             let mut health = core.shared.watch_health();
             loop {
-                {
-                    let health = health.borrow_and_update();
-                    if matches!(health.condition, Condition::Stopped) {
-                        return Err(SyncError::Stopped);
-                    }
-                    if core.is_synced() {
-                        return Ok(());
-                    }
-                    if let (Some(cause), WhenRefused::Fail) = (&health.refused, core.identity.when_refused) {
-                        return Err(SyncError::Refused(cause.clone()));
-                    }
+                let now = health.borrow_and_update().clone();
+                if matches!(now.condition, Condition::Stopped) {
+                    return Err(SyncError::Stopped);
+                }
+                if core.is_synced() {
+                    return Ok(());
+                }
+                if let (Some(cause), WhenRefused::Fail) = (now.refused, core.identity.when_refused) {
+                    return Err(SyncError::Refused(cause));
                 }
                 while timeout(WARN_INTERVAL, health.changed()).await.is_err() {
                     if matches!(health.borrow().condition, Condition::Idle) {
@@ -303,7 +356,7 @@ impl Core {
     /// Once the store is complete, calls `look` after every change until it returns a value.
     async fn follow<T>(
         &self,
-        progress: &mut tokio::sync::watch::Receiver<SyncProgress>,
+        progress: &mut watch::Receiver<SyncProgress>,
         mut look: impl FnMut(&SyncProgress) -> Option<T>,
     ) -> Result<T, WaitError> {
         loop {
@@ -333,6 +386,14 @@ impl Feed for Core {
 
 impl Drop for Core {
     fn drop(&mut self) {
+        let is_running = !self.is_stopped();
+        if is_running && self.shared.handlers().any(|mailbox| mailbox.is_detached_in_vain()) {
+            tracing::warn!(
+                resource = %self.resource().plural,
+                "the last handle of an informer is dropped before its detached handler has received the initial \
+                 state: keep a handle of the informer, or its factory"
+            );
+        }
         self.stop();
     }
 }
@@ -341,4 +402,11 @@ impl std::fmt::Debug for Idle {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Idle").field("controller", &self.controller).field("handlers", &self.handlers.len()).finish()
     }
+}
+
+/// Completes this long after the informer has been stopped.
+async fn grace_over(mut stopping: watch::Receiver<Stop>, grace: Duration) {
+    // An error means that the informer's state is gone, and so that it has been stopped.
+    drop(stopping.wait_for(|stop| *stop == Stop::Requested).await);
+    sleep(grace).await;
 }

@@ -81,6 +81,7 @@ pub struct InformerSettings<K> {
     pub(super) reflector: reflector::ReflectorSettings,
     pub(super) metrics: Option<Arc<dyn Metrics>>,
     pub(super) seed: Option<u64>,
+    pub(super) shutdown_grace: Option<Duration>,
     kind: std::marker::PhantomData<fn() -> K>,
 }
 
@@ -106,6 +107,7 @@ impl<K> Default for InformerSettings<K> {
             reflector: reflector::ReflectorSettings::default(),
             metrics: None,
             seed: None,
+            shutdown_grace: None,
             kind: std::marker::PhantomData,
         }
     }
@@ -119,7 +121,7 @@ impl<K> InformerSettings<K> {
     /// Converts the settings for another type of the same objects.
     pub(crate) fn cast<V>(self) -> InformerSettings<V> {
         let Self { scopes, labels, fields, resync, wire, keep, drop_fields, keep_if, transform, .. } = self;
-        let Self { on_watch_error, when_refused, discipline, reflector, metrics, seed, .. } = self;
+        let Self { on_watch_error, when_refused, discipline, reflector, metrics, seed, shutdown_grace, .. } = self;
         InformerSettings {
             scopes,
             labels,
@@ -136,6 +138,7 @@ impl<K> InformerSettings<K> {
             reflector,
             metrics,
             seed,
+            shutdown_grace,
             kind: std::marker::PhantomData,
         }
     }
@@ -150,7 +153,7 @@ impl<K> InformerSettings<K> {
     /// Returns the first setting that differs: its name, its value in `self` and in `other`.
     pub(crate) fn difference(&self, other: &Self) -> Option<Difference> {
         let Self { scopes, labels, fields, resync, wire, keep, drop_fields, keep_if, transform, .. } = self;
-        let Self { on_watch_error, when_refused, discipline, reflector, metrics, seed, .. } = self;
+        let Self { on_watch_error, when_refused, discipline, reflector, metrics, seed, shutdown_grace, .. } = self;
         [
             differ("namespaces", scopes, &other.scopes),
             differ_if_set("labels", labels, &other.labels),
@@ -167,6 +170,7 @@ impl<K> InformerSettings<K> {
             differ("reflector", reflector, &other.reflector),
             differ_in_place("metrics", metrics, &other.metrics),
             differ_if_set("seed", seed, &other.seed),
+            differ_if_set("shutdown_grace", shutdown_grace, &other.shutdown_grace),
         ]
         .into_iter()
         .flatten()
@@ -489,6 +493,33 @@ setters! {
     #[doc(alias("InformerMetricsProvider"))]
     fn metrics(self, metrics: impl Metrics) {
         self.metrics = Some(Arc::new(metrics));
+    }
+
+    /// Sets how long an asynchronous handler may go on after the informer has been stopped. For as
+    /// long as it takes by default, with a warning every ten seconds.
+    ///
+    /// A stopped informer delivers no further events, and waits until each handler has returned
+    /// from the event that it is busy with. After this time, the future of the handler is dropped
+    /// where it waits, and a warning names the object. A handler that blocks its thread cannot be
+    /// cancelled.
+    ///
+    /// ```
+    /// # kube_embedded::doctest(["a"], async |server| {
+    /// # let client = kube::Client::new(server.service(), "default");
+    /// # tokio::time::pause();
+    /// # use k8s_openapi::api::core::v1::ConfigMap;
+    /// use std::time::Duration;
+    /// use kube_informer::Informer;
+    ///
+    /// let maps = Informer::<ConfigMap>::builder(client).shutdown_grace(Duration::from_secs(30)).start();
+    /// let stuck = maps.on_event_async(|_| std::future::pending());
+    /// maps.synced().await?;
+    /// maps.shutdown().await; // after half a minute
+    /// # drop(stuck);
+    /// # Ok(()) });
+    /// ```
+    fn shutdown_grace(self, grace: Duration) {
+        self.shutdown_grace = Some(grace);
     }
 
     /// Seeds all randomness, and uses no other thread, for reproducible tests.

@@ -8,10 +8,11 @@ use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 
 use futures_util::Stream;
-use tokio::sync::watch;
+use tokio::task::coop;
 
 use super::Core;
 use super::SyncError;
+use crate::pipeline::platform::watch;
 use crate::pipeline::processor::{EventFilter, Mailbox, Stage};
 use crate::store::Event;
 
@@ -121,7 +122,12 @@ impl<K> Subscription<K> {
 
     fn poll(&mut self, cx: &mut Context<'_>) -> Poll<Option<Event<K>>> {
         loop {
-            let Some(event) = ready!(self.mailbox.poll_take(cx)) else { return Poll::Ready(None) };
+            // Yields to the scheduler: a mailbox that never runs empty, or a filter that passes
+            // nothing, must not starve other tasks.
+            let budget = ready!(coop::poll_proceed(cx));
+            let taken = ready!(self.mailbox.poll_take(cx));
+            budget.made_progress();
+            let Some(event) = taken else { return Poll::Ready(None) };
             let event = event.cast();
             let passed = match &mut self.filter {
                 Some(filter) => filter.pass(event),
@@ -294,7 +300,16 @@ impl Registration {
         drop(stage.wait_for(|stage| *stage == Stage::Ended).await);
     }
 
-    /// Keeps the handler registered until the informer stops, without keeping the informer alive.
+    /// Keeps the handler registered until the informer stops.
+    ///
+    /// The handler does not keep the informer alive: something else has to, such as a handle of the
+    /// informer. An informer of a [`Factory`](crate::Factory) is kept by the factory, from this call
+    /// until the factory is [shut down](crate::Factory::shutdown) or its last clone is dropped, or
+    /// until the informer is [shut down](crate::Informer::shutdown). So is its cache.
+    ///
+    /// A handler that captures a [`Lister`](crate::Lister) or an [`Index`](crate::Index) of its own
+    /// informer, or the informer itself, keeps it running for ever. Let it capture a
+    /// [`WeakLister`](super::WeakLister) or a [`WeakIndex`](super::WeakIndex).
     ///
     /// ```
     /// # kube_embedded::doctest(["a"], async |server| {
@@ -311,6 +326,10 @@ impl Registration {
     /// ```
     pub fn detach(mut self) {
         self.on_drop = OnDrop::Keep;
+        self.mailbox.detach();
+        if let Some(core) = &self.core {
+            core.handler_detached();
+        }
     }
 }
 

@@ -1,7 +1,5 @@
 //! Waiting for an informer, and its health.
 
-use tokio::sync::watch;
-
 use super::Informer;
 use super::{SyncError, WaitError};
 use crate::body::Obj;
@@ -9,6 +7,7 @@ use crate::object::Object;
 use crate::object::ObjectKey;
 use crate::object::Version;
 use crate::pipeline::health::Health;
+use crate::pipeline::platform::watch;
 
 impl<K: Object> Informer<K> {
     /// Completes when the cache is full, that is, when every scope has been listed.

@@ -1,10 +1,11 @@
 //! The controller: the one task that writes the store.
 
 use std::fmt;
+use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 use std::time::Duration;
 
-use tokio::sync::watch;
+use futures_util::FutureExt as _;
 use tokio::task::{self, JoinHandle};
 use tokio::time::Instant;
 use tracing::Instrument as _;
@@ -16,14 +17,17 @@ use self::inbox::{Inbox, Slot};
 use self::maintenance::Maintenance;
 use super::delta_fifo::{DeltaFifo, DeltaFifoFull};
 use super::metrics::{Figures, HandlerFigures, Reporter, sum};
+use super::platform::watch;
 use super::processor::{CheckPeriod, Completeness, Processor};
 use crate::body::BodyEncoder;
-use crate::reflector::{Counters, Reflector, ReflectorStatus};
+use crate::reflector::{Counters, Reflector, StatusReceiver};
 use crate::store::{Delta, History, WatchScope};
 use crate::store::{ReclaimStatus, Store};
 
 mod inbox;
 mod maintenance;
+#[cfg(test)]
+mod schedules;
 mod shared;
 
 /// How long to wait before retrying to reclaim replaced states that readers still hold.
@@ -76,7 +80,7 @@ pub(crate) type Reflect = Box<dyn Fn(&WatchScope) -> Reflector + Send + Sync>;
 /// A running reflector.
 struct ReflectorTask {
     scope: WatchScope,
-    status: watch::Receiver<ReflectorStatus>,
+    status: StatusReceiver,
     task: JoinHandle<()>,
 }
 
@@ -271,7 +275,7 @@ impl Controller {
         for mut reflecting in leaving {
             reflecting.end().await;
             self.totals.reflectors = sum(self.totals.reflectors, &reflecting.status.borrow().counters);
-            self.enqueue(Delta::ScopeLeft(reflecting.scope));
+            self.enqueue(Delta::ScopeLeft(reflecting.scope.clone()));
         }
         for scope in &wanted.scopes {
             if !self.reflectors.iter().any(|reflecting| reflecting.scope == *scope) {
@@ -302,7 +306,12 @@ impl Controller {
             };
             tokio::select! {
                 biased;
-                () = reflector.run(slot) => {}
+                ended = AssertUnwindSafe(reflector.run(slot)).catch_unwind() => if ended.is_err() {
+                    // Panics of a source and of callbacks do not get here. Where this one came from
+                    // it may have lost a delta, so the cache cannot be trusted any more.
+                    tracing::error!("the reflector panicked: the informer stops");
+                    shared.stop();
+                },
                 () = forward_status => {}
             }
             drop(alive);
@@ -339,6 +348,24 @@ impl Controller {
         }
         self.maintenance.finish().await;
         self.shared.ended();
+    }
+}
+
+/// A controller that panics, or whose runtime is shut down, ends what waits for it on other
+/// runtimes.
+impl Drop for Controller {
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            tracing::error!("the controller panicked: the informer has stopped");
+        }
+        self.processor.close();
+        self.shared.ended();
+    }
+}
+
+impl Drop for ReflectorTask {
+    fn drop(&mut self) {
+        self.task.abort();
     }
 }
 

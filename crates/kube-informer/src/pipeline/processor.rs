@@ -9,7 +9,7 @@ use tokio::time::Instant;
 pub use self::backlog::{Backlog, Overflow};
 
 pub(crate) use self::event_filter::EventFilter;
-pub(crate) use self::mailbox::{Mailbox, MailboxStats, Settle, Stage};
+pub(crate) use self::mailbox::{Mailbox, MailboxStats, Progress, Settle, Stage};
 pub(crate) use self::resync::{CheckPeriod, ResyncChoice};
 
 use self::backlog::Queue;

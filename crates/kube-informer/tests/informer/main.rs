@@ -14,6 +14,8 @@ mod kube_runtime;
 mod lifecycle;
 mod metrics;
 mod pager;
+mod panics;
 mod retry_watch;
+mod shutdown;
 mod until;
 mod wire;

@@ -4,6 +4,8 @@
 #![allow(dead_code, unreachable_pub, reason = "each test uses a part of this")]
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on is to fail")]
 
+pub mod logs;
+
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 

@@ -2,10 +2,10 @@
 
 use std::sync::Arc;
 
-use parking_lot::Mutex;
 use tokio::sync::Notify;
 use tokio::sync::futures::Notified;
 
+use crate::pipeline::platform::Mutex;
 use crate::pipeline::{DeltaFifo, DeltaFifoFull};
 use crate::reflector::{DeltaSink, SinkClosed};
 use crate::store::Delta;

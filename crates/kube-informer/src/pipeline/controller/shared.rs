@@ -1,20 +1,32 @@
 //! State shared between the controller and the informer's handles.
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Weak};
+use std::time::Duration;
 
-use parking_lot::Mutex;
-use tokio::sync::{Notify, watch};
+use tokio::runtime;
+use tokio::sync::Notify;
+use tokio::time::{Instant, timeout};
 
 use crate::object::Version;
 use crate::pipeline::health::{Condition, Health};
-use crate::pipeline::processor::NewHandler;
-use crate::reflector::ReflectorStatus;
+use crate::pipeline::platform::{Mutex, watch};
+use crate::pipeline::processor::{Mailbox, NewHandler};
+use crate::reflector::{ReflectorStatus, StatusReceiver};
 use crate::store::WatchScope;
+
+/// Interval between warnings while a shutdown waits.
+const WARN_INTERVAL: Duration = Duration::from_secs(10);
 
 /// State shared between the controller task and the handles, in both directions.
 #[derive(Debug)]
 pub(crate) struct ControllerShared {
+    /// The resource, for logs.
+    what: Arc<str>,
+    /// How long a pending handler may go on after the stop; `None` for as long as it takes.
+    shutdown_grace: Option<Duration>,
+    /// The mailboxes of the handlers that have tasks, now or from the start.
+    handlers: Mutex<Vec<Weak<Mailbox>>>,
     /// Handlers that the controller has not admitted yet; `None` after it has ended.
     new_handlers: Mutex<Option<Vec<NewHandler>>>,
     wanted: Mutex<TargetScopes>,
@@ -24,7 +36,7 @@ pub(crate) struct ControllerShared {
     alive: watch::Sender<()>,
     progress: watch::Sender<SyncProgress>,
     health: watch::Sender<Health>,
-    statuses: Mutex<Vec<watch::Receiver<ReflectorStatus>>>,
+    statuses: Mutex<Vec<StatusReceiver>>,
     /// Incremented when a reflector's state changes.
     status_changes: AtomicU64,
 }
@@ -59,8 +71,11 @@ pub(crate) struct SyncProgress {
 pub(crate) struct Alive(#[expect(dead_code, reason = "counted, never looked at")] watch::Receiver<()>);
 
 impl ControllerShared {
-    pub(crate) fn new(scopes: Vec<WatchScope>) -> Self {
+    pub(crate) fn new(what: Arc<str>, scopes: Vec<WatchScope>, shutdown_grace: Option<Duration>) -> Self {
         Self {
+            what,
+            shutdown_grace,
+            handlers: Mutex::default(),
             new_handlers: Mutex::new(Some(Vec::new())),
             wanted: Mutex::new(TargetScopes { scopes, generation: 0 }),
             wakeup: Notify::new(),
@@ -111,7 +126,8 @@ impl ControllerShared {
     }
 
     pub(crate) fn is_complete(&self) -> bool {
-        self.progress.borrow().complete == Some(self.wanted.lock().generation)
+        let complete = self.progress.borrow().complete;
+        complete == Some(self.wanted.lock().generation)
     }
 
     pub(crate) fn progress(&self) -> watch::Receiver<SyncProgress> {
@@ -124,8 +140,11 @@ impl ControllerShared {
 
     /// The current health.
     pub(crate) fn health(&self) -> Health {
-        match self.health.borrow().condition {
-            Condition::Idle | Condition::Stopped => self.health.borrow().clone(),
+        // Cloned first: a borrow that lasts while another one begins is a deadlock if a writer comes
+        // in between.
+        let published = self.health.borrow().clone();
+        match published.condition {
+            Condition::Idle | Condition::Stopped => published,
             _ => self.compose(),
         }
     }
@@ -134,14 +153,63 @@ impl ControllerShared {
         self.stop.send_replace(Stop::Requested);
     }
 
-    /// Completes when no task is left.
+    /// Completes when no task is left. Warns about what it waits for.
+    ///
+    /// In a handler of this informer it completes at once: it would wait for itself.
     pub(crate) async fn all_ended(&self) {
-        self.alive.closed().await;
+        let resource = &*self.what;
+        if self.handlers().any(|mailbox| mailbox.is_handled_here()) {
+            tracing::error!(
+                %resource,
+                "a shutdown is awaited in a handler of its own informer: it cannot wait for this handler to return"
+            );
+            return;
+        }
+        if runtime::Handle::try_current().is_err() {
+            return self.alive.closed().await;
+        }
+        let begun = Instant::now();
+        while timeout(WARN_INTERVAL, self.alive.closed()).await.is_err() {
+            let seconds = begun.elapsed().as_secs();
+            let mut busy = self.handlers().filter_map(|mailbox| mailbox.handling()).peekable();
+            if busy.peek().is_none() {
+                tracing::warn!(%resource, seconds, "a shutdown waits for a task that does not end");
+            }
+            for key in busy {
+                tracing::warn!(%resource, %key, seconds, "a shutdown waits for a handler that does not return");
+            }
+        }
+    }
+
+    /// Records that a handler has a task, now or from the start.
+    pub(crate) fn handler_added(&self, mailbox: &Arc<Mailbox>) {
+        let mut handlers = self.handlers.lock();
+        handlers.retain(|other| other.strong_count() > 0);
+        handlers.push(Arc::downgrade(mailbox));
+    }
+
+    /// The mailboxes of the handlers whose tasks have not ended.
+    pub(crate) fn handlers(&self) -> impl Iterator<Item = Arc<Mailbox>> + use<> {
+        let handlers: Vec<Arc<Mailbox>> = self.handlers.lock().iter().filter_map(Weak::upgrade).collect();
+        handlers.into_iter().filter(|mailbox| !mailbox.has_ended())
+    }
+
+    pub(crate) fn what(&self) -> &Arc<str> {
+        &self.what
+    }
+
+    pub(crate) fn shutdown_grace(&self) -> Option<Duration> {
+        self.shutdown_grace
     }
 
     /// Whether no task is left.
     pub(crate) fn has_ended(&self) -> bool {
         self.alive.is_closed()
+    }
+
+    /// Whether the controller has ended, for whatever reason.
+    pub(crate) fn has_stopped(&self) -> bool {
+        self.progress.borrow().stopped
     }
 
     pub(crate) fn alive(&self) -> Alive {
@@ -159,7 +227,7 @@ impl ControllerShared {
         &self.wakeup
     }
 
-    pub(super) fn stopping(&self) -> watch::Receiver<Stop> {
+    pub(crate) fn stopping(&self) -> watch::Receiver<Stop> {
         self.stop.subscribe()
     }
 
@@ -167,7 +235,7 @@ impl ControllerShared {
         self.new_handlers.lock().as_mut().map(std::mem::take).unwrap_or_default()
     }
 
-    pub(super) fn set_statuses(&self, statuses: Vec<watch::Receiver<ReflectorStatus>>) {
+    pub(super) fn set_statuses(&self, statuses: Vec<StatusReceiver>) {
         *self.statuses.lock() = statuses;
     }
 
@@ -195,7 +263,9 @@ impl ControllerShared {
 
     /// Publishes the end of the controller: closes pending mailboxes and wakes all waiting tasks.
     pub(crate) fn ended(&self) {
-        for new_handler in self.new_handlers.lock().take().unwrap_or_default() {
+        // Closed after the lock is released: closing drops events, and so what the user decoded.
+        let pending = self.new_handlers.lock().take().unwrap_or_default();
+        for new_handler in pending {
             new_handler.mailbox.close();
         }
         self.progress.send_modify(|progress| progress.stopped = true);
@@ -203,6 +273,7 @@ impl ControllerShared {
     }
 
     fn compose(&self) -> Health {
-        Health::of(&self.statuses(), self.is_complete(), self.progress.borrow().version.clone())
+        let version = self.progress.borrow().version.clone();
+        Health::of(&self.statuses(), self.is_complete(), version)
     }
 }

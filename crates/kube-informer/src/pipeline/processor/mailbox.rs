@@ -1,16 +1,17 @@
 //! The mailbox of one handler: filled by the controller, emptied by the handler's task.
 
+use std::pin::Pin;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
-use parking_lot::Mutex;
-use tokio::sync::watch;
 use tokio::task;
 use tokio::time::Instant;
 
 use super::backlog::{Backlog, Popped, Queue};
+use crate::object::ObjectKey;
+use crate::pipeline::platform::{Mutex, watch};
 use crate::store::Event;
 
 /// The queue of a handler and its progress. Filling it never waits.
@@ -21,6 +22,9 @@ pub(crate) struct Mailbox {
     stage: watch::Sender<Stage>,
     delivered_any: AtomicBool,
     panics: AtomicU64,
+    /// How often the handler's task has begun and ended to run: odd while it runs.
+    polls: AtomicU64,
+    is_detached: AtomicBool,
     /// The task that runs the handler.
     task: OnceLock<task::Id>,
 }
@@ -31,6 +35,10 @@ struct Inner {
     /// The waker of the task that waits for the next event.
     waker: Option<Waker>,
     is_closed: bool,
+    /// The object of the event that the handler was called with, until it has returned.
+    handling: Option<ObjectKey>,
+    /// How many events have been taken.
+    taken: u64,
     /// Since when the queue has been continuously non-empty.
     behind_since: Option<Instant>,
 }
@@ -44,6 +52,20 @@ pub(crate) enum Stage {
     Synced,
     /// It receives nothing more, and is not running any more.
     Ended,
+}
+
+/// The progress of a handler's task; if it does not change while the task is polled, the handler
+/// blocks its thread.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) struct Progress {
+    pub(crate) polls: u64,
+    pub(crate) taken: u64,
+}
+
+impl Progress {
+    pub(crate) fn is_polled(self) -> bool {
+        self.polls % 2 == 1
+    }
 }
 
 /// When the initial objects count as delivered.
@@ -67,13 +89,16 @@ pub(crate) struct MailboxStats {
 
 impl Mailbox {
     pub(crate) fn new(policy: Backlog, settle: Settle) -> Self {
-        let inner = Inner { queue: Queue::new(policy), waker: None, is_closed: false, behind_since: None };
+        let queue = Queue::new(policy);
+        let inner = Inner { queue, waker: None, is_closed: false, handling: None, taken: 0, behind_since: None };
         Self {
             inner: Mutex::new(inner),
             settle,
             stage: watch::Sender::new(Stage::Initial),
             delivered_any: AtomicBool::new(false),
             panics: AtomicU64::new(0),
+            polls: AtomicU64::new(0),
+            is_detached: AtomicBool::new(false),
             task: OnceLock::new(),
         }
     }
@@ -98,11 +123,16 @@ impl Mailbox {
 
     pub(crate) fn poll_take(&self, cx: &mut Context<'_>) -> Poll<Option<Event>> {
         let mut inner = self.inner.lock();
+        inner.handling = None;
         while let Some(popped) = inner.queue.pop() {
             match popped {
                 Popped::Synced => self.advance(Stage::Synced),
                 Popped::Event(event) => {
                     self.settle_at_once(&mut inner.queue);
+                    inner.taken += 1;
+                    if self.settle == Settle::OnReturn {
+                        inner.handling = Some(event.key().clone());
+                    }
                     self.delivered_any.store(true, Ordering::Relaxed);
                     return Poll::Ready(Some(event));
                 }
@@ -174,6 +204,37 @@ impl Mailbox {
 
     pub(crate) fn is_handled_here(&self) -> bool {
         task::try_id().is_some_and(|id| self.task.get() == Some(&id))
+    }
+
+    /// Polls the handler's task, and counts it.
+    pub(crate) fn poll<F: Future>(&self, task: Pin<&mut F>, cx: &mut Context<'_>) -> Poll<F::Output> {
+        self.polls.fetch_add(1, Ordering::Relaxed);
+        let polled = task.poll(cx);
+        self.polls.fetch_add(1, Ordering::Relaxed);
+        polled
+    }
+
+    pub(crate) fn progress(&self) -> Progress {
+        Progress { polls: self.polls.load(Ordering::Relaxed), taken: self.inner.lock().taken }
+    }
+
+    /// The object of the event that the handler is busy with.
+    pub(crate) fn handling(&self) -> Option<ObjectKey> {
+        self.inner.lock().handling.clone()
+    }
+
+    pub(crate) fn has_ended(&self) -> bool {
+        *self.stage.borrow() == Stage::Ended
+    }
+
+    /// Its registration is gone, but the handler stays.
+    pub(crate) fn detach(&self) {
+        self.is_detached.store(true, Ordering::Relaxed);
+    }
+
+    /// Whether it is detached, and has not received all initial objects.
+    pub(crate) fn is_detached_in_vain(&self) -> bool {
+        self.is_detached.load(Ordering::Relaxed) && *self.stage.borrow() == Stage::Initial
     }
 
     pub(crate) fn panics(&self) -> u64 {

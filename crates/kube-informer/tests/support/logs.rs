@@ -1,0 +1,64 @@
+//! Records the log of a thread.
+
+use std::fmt::{self, Write as _};
+use std::sync::{Arc, Mutex};
+
+use tracing::field::{Field, Visit};
+use tracing::span::{Attributes, Id, Record};
+use tracing::subscriber::DefaultGuard;
+use tracing::{Event, Level, Metadata, Subscriber};
+
+/// The warnings and errors that are logged on the current thread while this exists: level, message
+/// and fields of each.
+pub struct Logs {
+    lines: Arc<Mutex<Vec<String>>>,
+    _guard: DefaultGuard,
+}
+
+impl Logs {
+    pub fn record() -> Self {
+        let lines = Arc::default();
+        let guard = tracing::subscriber::set_default(Recorder(Arc::clone(&lines)));
+        Self { lines, _guard: guard }
+    }
+
+    /// The number of lines that contain all of these words.
+    pub fn count(&self, words: &[&str]) -> usize {
+        let lines = self.lines.lock().unwrap();
+        lines.iter().filter(|line| words.iter().all(|word| line.contains(word))).count()
+    }
+}
+
+struct Recorder(Arc<Mutex<Vec<String>>>);
+
+impl Subscriber for Recorder {
+    fn enabled(&self, metadata: &Metadata<'_>) -> bool {
+        *metadata.level() <= Level::WARN
+    }
+
+    fn new_span(&self, _: &Attributes<'_>) -> Id {
+        Id::from_u64(1)
+    }
+
+    fn record(&self, _: &Id, _: &Record<'_>) {}
+
+    fn record_follows_from(&self, _: &Id, _: &Id) {}
+
+    fn event(&self, event: &Event<'_>) {
+        let mut line = Line(event.metadata().level().to_string());
+        event.record(&mut line);
+        self.0.lock().unwrap().push(line.0);
+    }
+
+    fn enter(&self, _: &Id) {}
+
+    fn exit(&self, _: &Id) {}
+}
+
+struct Line(String);
+
+impl Visit for Line {
+    fn record_debug(&mut self, field: &Field, value: &dyn fmt::Debug) {
+        write!(self.0, " {}={value:?}", field.name()).unwrap();
+    }
+}
