@@ -17,6 +17,7 @@ use kube_embedded::pretend::{Pretend, Size};
 use kube_informer::{Event, Informer, Origin};
 use serde_json::Value;
 use tempfile::TempPath;
+use tokio::task::coop::unconstrained;
 use tokio::time::MissedTickBehavior;
 
 use crate::args::{Demo, EventType};
@@ -157,7 +158,7 @@ impl Show {
         }
         self.refresh(server);
         // Drops the events delivered so far; the demo starts with the synced caches.
-        while let Some(Some(_)) = events.next().now_or_never() {}
+        unconstrained(async { while let Some(Some(_)) = events.next().now_or_never() {} }).await;
         (self.began, self.writes_at_start) = (Instant::now(), cluster.writes());
         let mut over = std::pin::pin!(async {
             match time {

@@ -7,6 +7,7 @@ use std::time::{Duration, Instant, SystemTime};
 use futures_util::FutureExt as _;
 use kube_informer::{Event, FinalState, Obj, ObjectKey, Origin};
 use serde_json::Value;
+use tokio::task::coop::unconstrained;
 
 use super::grid::{Grid, widths};
 use super::{Query, Rank};
@@ -94,9 +95,15 @@ pub(crate) async fn run(
                 _ = draws.tick() => table.draw(out)?,
                 Some(event) = events.next() => {
                     table.handle_event(event)?;
-                    while let Some(Some(event)) = events.next().now_or_never() {
-                        table.handle_event(event)?;
-                    }
+                    // What is already there is drawn at once.
+                    let drained: Result<(), Failure> = unconstrained(async {
+                        while let Some(Some(event)) = events.next().now_or_never() {
+                            table.handle_event(event)?;
+                        }
+                        Ok(())
+                    })
+                    .await;
+                    drained?;
                     if out.kind == OutputKind::Stream {
                         table.draw(out)?;
                     }
