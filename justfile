@@ -90,6 +90,12 @@ bench *options:
     cargo build --release --locked --manifest-path bench/Cargo.toml --target-dir target
     target/release/bench "$@"
 
+# What a new user's debug build costs: compiling, syncing 5,000 pods, warnings. Builds everything once, in a
+# temporary folder.
+# Makes and times a project outside the workspace.
+first-hour *folder:
+    bench/first-hour {{folder}}
+
 # Measures how cost grows with objects and handlers; needs Go. `just growth --quick` is a short run.
 growth *options:
     cargo build --release --locked --manifest-path bench/Cargo.toml --target-dir target
