@@ -27,6 +27,7 @@ use serde_json::{Value, json};
 pub(crate) use self::behaviour::{
     Behaviour, Counts, DeleteReply, Generation, InitialStatus, Lifecycle, Propagation, PutMissing, UpdateVersion,
 };
+pub(crate) use self::builtin::scale;
 pub(crate) use self::definition::{Definition, set_defaults as set_definition_defaults};
 pub(crate) use self::definition_status::{Condition, accept_names, initial_status, set_condition, stored_versions};
 pub(crate) use self::field_labels::Selectable;

@@ -8,9 +8,11 @@ mod compare;
 mod fields;
 mod managers;
 mod merge;
+mod scale;
 mod types;
 
 pub(crate) use self::managers::{Author, Conflicts, apply, create, differ_in_times_only, update};
+pub(crate) use self::scale::{from_scale, to_scale};
 
 #[cfg(test)]
 mod tests;

@@ -384,7 +384,7 @@ impl<'s> Objects<'s> {
         match reply.content {
             Content::Object(object) => self.view.value(&object),
             Content::Unsaved(object) => object,
-            Content::Success(_) | Content::List(_) | Content::Other(_) => Value::Null,
+            Content::Success(_) | Content::List(_) | Content::Scale(_) => Value::Null,
         }
     }
 }
@@ -393,7 +393,7 @@ impl<'s> Objects<'s> {
 fn revision(reply: &Reply) -> u64 {
     match &reply.content {
         Content::Object(object) => object.revision(),
-        Content::Unsaved(_) | Content::Success(_) | Content::List(_) | Content::Other(_) => 0,
+        Content::Unsaved(_) | Content::Success(_) | Content::List(_) | Content::Scale(_) => 0,
     }
 }
 

@@ -135,7 +135,7 @@ fn document(shared: &ServerShared, registry: &Registry, head: &Head) -> Result<R
             if let Some(response) = openapi::answer(registry, head, shared.cluster.clock) {
                 return Ok(response);
             }
-            paths::answer(head)?.ok_or(PAGE_NOT_FOUND)
+            paths::answer(&shared.cluster, registry, head)?.ok_or(PAGE_NOT_FOUND)
         }
     }
 }
@@ -261,6 +261,11 @@ fn manager(head: &Head) -> &str {
     }
 }
 
+/// How an apply handles fields that other managers own.
+fn conflicts(head: &Head) -> Conflicts {
+    if head.query.flag("force") { Conflicts::Forced } else { Conflicts::Refused }
+}
+
 /// Handles a request that writes.
 async fn change(
     cluster: &Cluster,
@@ -288,6 +293,11 @@ async fn change(
         }
         Verb::Patch if facet == Facet::Scale => {
             let patch = Patch::parse(&view.kind, &head.headers, body)?;
+            if let Patch::Apply(config) = &patch {
+                let options = WriteOptions::parse(&head.query, OptionsOf::Apply)?;
+                let write = Write { cluster, view, namespace, options, authorship };
+                return scale::apply(&write, name, config, conflicts(head));
+            }
             let options = WriteOptions::parse(&head.query, OptionsOf::Patch)?;
             scale::patch(&Write { cluster, view, namespace, options, authorship }, name, &patch)
         }
@@ -306,9 +316,8 @@ async fn change(
             let patch = Patch::parse(&view.kind, &head.headers, body)?;
             if let Patch::Apply(config) = &patch {
                 let options = WriteOptions::parse(&head.query, OptionsOf::Apply)?;
-                let conflicts = if head.query.flag("force") { Conflicts::Forced } else { Conflicts::Refused };
                 let write = Write { cluster, view, namespace, options, authorship };
-                return apply::apply(&write, name, config, facet, conflicts);
+                return apply::apply(&write, name, config, facet, conflicts(head));
             }
             let options = WriteOptions::parse(&head.query, OptionsOf::Patch)?;
             patch::patch(&Write { cluster, view, namespace, options, authorship }, name, &patch, facet)

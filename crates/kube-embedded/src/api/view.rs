@@ -41,6 +41,11 @@ impl View {
         Self { kind, form, encoding: Encoding::Json, stored, clock }
     }
 
+    /// The same view of objects of another kind.
+    pub(crate) fn of(&self, kind: &Arc<Kind>) -> Self {
+        Self { kind: kind.clone(), stored: kind.clone(), ..self.clone() }
+    }
+
     /// Sets the encoding.
     pub(crate) fn encoded(self, encoding: Encoding) -> Self {
         Self { encoding, ..self }

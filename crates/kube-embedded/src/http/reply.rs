@@ -14,6 +14,7 @@ use super::status::{Details, Status};
 use crate::api::verbs::list::Listing;
 use crate::api::view::View;
 use crate::encoding::protobuf;
+use crate::kinds;
 use crate::storage::Object;
 
 /// Longer bodies are compressed for clients that accept gzip.
@@ -51,8 +52,8 @@ pub(crate) enum Content {
     /// An object of the view's kind that is not stored, such as the result of a dry run; written
     /// unchanged.
     Unsaved(Value),
-    /// An object of another kind than the view's, as JSON.
-    Other(Vec<u8>),
+    /// The scale of an object of the view's kind, as JSON.
+    Scale(Vec<u8>),
     /// A `Status` with `status: Success`.
     Success(Details),
     List(Listing),
@@ -77,12 +78,12 @@ impl Reply {
         let mut response = match self.content {
             Content::Object(object) => shown(self.code, view.show(&object), wish),
             Content::Unsaved(value) => shown(self.code, view.show_unsaved(&value).into(), wish),
-            Content::Other(json) => match view.form {
-                Form::Metadata(_) | Form::MetadataList(_) => {
+            Content::Scale(json) => match view.form {
+                Form::Full => document(self.code, &json, wish, wish.writing),
+                Form::Metadata(_) | Form::MetadataList(_) | Form::Table(..) => {
                     let object = serde_json::from_slice(&json).unwrap_or_default();
-                    shown(self.code, view.show_unsaved(&object).into(), wish)
+                    shown(self.code, view.of(kinds::scale()).show_unsaved(&object).into(), wish)
                 }
-                Form::Full | Form::Table(..) => document(self.code, &json, wish, wish.writing),
             },
             Content::Success(details) => document(self.code, &success(&details), wish, wish.writing),
             Content::List(listing) => list_response(listing, view, wish),

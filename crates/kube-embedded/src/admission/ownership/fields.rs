@@ -32,6 +32,13 @@ impl Fields {
         }
     }
 
+    pub(super) fn contains(&self, path: &[&str]) -> bool {
+        match path.split_first() {
+            None => self.own,
+            Some((first, rest)) => self.child(first).is_some_and(|child| child.contains(rest)),
+        }
+    }
+
     /// Removes a path, but not the paths below it.
     pub(super) fn remove(&mut self, path: &[&str]) {
         match path.split_first() {

@@ -53,13 +53,13 @@ pub(crate) enum Operation {
 }
 
 #[derive(Debug, Clone, PartialEq)]
-struct Manager {
+pub(super) struct Manager {
     name: String,
     operation: Operation,
-    api_version: String,
+    pub(super) api_version: String,
     part: String,
     time: Option<String>,
-    fields: Fields,
+    pub(super) fields: Fields,
 }
 
 impl Manager {
@@ -76,7 +76,7 @@ impl Manager {
 
     /// Whether two entries belong to the same manager. Entries of an applier are the same in every
     /// version.
-    fn is(&self, other: &Self) -> bool {
+    pub(super) fn is(&self, other: &Self) -> bool {
         self.name == other.name
             && self.operation == other.operation
             && self.part == other.part
@@ -132,12 +132,12 @@ impl Manager {
 }
 
 /// The entries of `metadata.managedFields`.
-fn read(object: &Value) -> Vec<Manager> {
+pub(super) fn read(object: &Value) -> Vec<Manager> {
     let entries = metadata::part(object, "managedFields").and_then(Value::as_array).map(Vec::as_slice);
     entries.unwrap_or_default().iter().filter_map(Manager::parse).collect()
 }
 
-fn write(object: &mut Value, mut managers: Vec<Manager>) {
+pub(super) fn write(object: &mut Value, mut managers: Vec<Manager>) {
     managers.retain(|manager| !manager.fields.is_empty());
     cap(&mut managers);
     managers.sort_by(|a, b| {
@@ -375,8 +375,9 @@ pub(crate) fn apply(
     if live.is_some() && managers.is_empty() {
         let mut fields = compared(&zero, &before, kind).touched();
         fields.remove_below("f:status");
-        let initial = Author { manager: BEFORE_FIRST_APPLY, ..author };
-        managers.push(Manager::new(Author { part: None, ..initial }, Operation::Update, kind, fields));
+        let part = author.part.filter(|part| *part == Part::Scale);
+        let initial = Author { manager: BEFORE_FIRST_APPLY, part, ..author };
+        managers.push(Manager::new(initial, Operation::Update, kind, fields));
     }
     let mut mine = Manager::new(author, Operation::Apply, kind, set);
     let at = managers.iter().position(|manager| manager.is(&mine));

@@ -10,6 +10,7 @@ use crate::admission::ownership::{self, Author, Conflicts};
 use crate::api::write::{Authorship, Write};
 use crate::http::reply::Reply;
 use crate::http::status::Status;
+use crate::kinds::Kind;
 
 /// Applies a configuration.
 ///
@@ -26,18 +27,7 @@ pub(crate) fn apply(
     conflicts: Conflicts,
 ) -> Result<Reply, Status> {
     let kind = write.kind();
-    check_type(write, config)?;
-    if !metadata::list(config, "managedFields").is_empty() {
-        return Err(Status::bad_request("metadata.managedFields must be nil"));
-    }
-    let mut config = config.clone();
-    if metadata::text(&config, "name").is_empty() {
-        if !config["metadata"].is_object() {
-            config["metadata"] = serde_json::json!({});
-        }
-        metadata::set(&mut config, "name", name);
-    }
-    check_name(name, &config)?;
+    let config = checked(kind, name, config)?;
     let Authorship::Manager(manager) = write.authorship else { return Err(Status::unknown_resource()) };
     let settled = write.settled();
     let key = write.key(name);
@@ -65,9 +55,26 @@ pub(crate) fn apply(
     }
 }
 
+/// Checks a configuration for an object with this name, and adds the name if it is missing.
+///
+/// # Errors
+///
+/// 400 for another type or name, and for field managers.
+pub(crate) fn checked(kind: &Kind, name: &str, config: &Value) -> Result<Value, Status> {
+    check_type(kind, config)?;
+    if !metadata::list(config, "managedFields").is_empty() {
+        return Err(Status::bad_request("metadata.managedFields must be nil"));
+    }
+    let mut config = config.clone();
+    if metadata::text(&config, "name").is_empty() {
+        metadata::set(&mut config, "name", name);
+    }
+    check_name(name, &config)?;
+    Ok(config)
+}
+
 /// Checks `apiVersion` and `kind`, which a configuration must contain.
-fn check_type(write: &Write<'_>, config: &Value) -> Result<(), Status> {
-    let kind = write.kind();
+fn check_type(kind: &Kind, config: &Value) -> Result<(), Status> {
     let string_field = |part: &str| config[part].as_str().unwrap_or_default();
     let (version, name) = (string_field("apiVersion"), string_field("kind"));
     if version == kind.api_version() && name == kind.kind {

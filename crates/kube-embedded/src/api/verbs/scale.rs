@@ -2,16 +2,18 @@
 
 use serde_json::{Value, json};
 
+use super::apply::checked;
 use super::patch::Patch;
 use super::update::{Facet, check_name, replace};
 use crate::admission::decode;
 use crate::admission::metadata;
-use crate::api::write::Write;
+use crate::admission::ownership::{self, Author, Conflicts};
+use crate::api::write::{Authorship, Write};
 use crate::encoding::json;
 use crate::http::reply::{Content, Reply};
 use crate::http::status::{Cause, Status};
 use crate::kinds::table::cells::words::{NoSelector, selector};
-use crate::kinds::{Kind, ScalePaths};
+use crate::kinds::{self, Kind, Part, ScalePaths};
 
 /// The encoded scale of an object.
 ///
@@ -19,7 +21,7 @@ use crate::kinds::{Kind, ScalePaths};
 ///
 /// 500 if its selector is invalid.
 pub(crate) fn show(kind: &Kind, object: &Value) -> Result<Content, Status> {
-    scale(kind, object).map(|scale| Content::Other(encode(&scale)))
+    scale(kind, object).map(|scale| Content::Scale(encode(&scale)))
 }
 
 /// Sets the number of desired replicas.
@@ -46,17 +48,48 @@ pub(crate) fn patch(write: &Write<'_>, name: &str, patch: &Patch) -> Result<Repl
     })
 }
 
+/// Applies a number of desired replicas. Their owner owns the field that they are written to.
+///
+/// # Errors
+///
+/// Those of an update, those of a configuration of another type, and 409 if other managers own a
+/// different number.
+pub(crate) fn apply(write: &Write<'_>, name: &str, config: &Value, conflicts: Conflicts) -> Result<Reply, Status> {
+    let kind = write.kind();
+    let Some(paths) = &kind.scale else { return Err(Status::unknown_resource()) };
+    let Authorship::Manager(manager) = write.authorship else { return Err(Status::unknown_resource()) };
+    let config = checked(kinds::scale(), name, config)?;
+    let time = write.cluster.clock.seconds();
+    let author = Author { manager, time: &time, part: Some(Part::Scale) };
+    rescale(&write.settled(), name, |old, mut live| {
+        ownership::to_scale(old, &paths.wanted, &mut live);
+        let applied = ownership::apply(kinds::scale(), author, Some(&live), &config, conflicts)?;
+        let mut new = old.clone();
+        ownership::from_scale(kind, &mut new, &paths.wanted, &applied);
+        Ok((applied, new))
+    })
+}
+
 fn set(write: &Write<'_>, name: &str, change: impl Fn(&Value) -> Result<Value, Status>) -> Result<Reply, Status> {
+    rescale(write, name, |old, scale| Ok((change(&scale)?, old.clone())))
+}
+
+/// Writes the replicas of a changed scale to the object. `change` returns the scale and the object
+/// to write them to, from the current object and its scale.
+fn rescale(
+    write: &Write<'_>,
+    name: &str,
+    change: impl Fn(&Value, Value) -> Result<(Value, Value), Status>,
+) -> Result<Reply, Status> {
     let kind = write.kind();
     let Some(paths) = &kind.scale else { return Err(Status::unknown_resource()) };
     let key = write.key(name);
     loop {
-        let existing = write.find(&key).ok_or_else(|| write.not_found(name))?;
+        let existing = write.find(&key).ok_or_else(|| missing(kind, name))?;
         let old = write.view.value(&existing);
-        let wanted = change(&scale(kind, &old)?)?;
+        let (wanted, mut new) = change(&old, scale(kind, &old)?)?;
         check_name(name, &wanted)?;
         let replicas = replicas(name, &wanted)?;
-        let mut new = old.clone();
         match metadata::text(&wanted, "resourceVersion") {
             "" => metadata::set(&mut new, "resourceVersion", existing.revision().to_string()),
             version => metadata::set(&mut new, "resourceVersion", version),
@@ -70,6 +103,14 @@ fn set(write: &Write<'_>, name: &str, change: impl Fn(&Value) -> Result<Value, S
             };
             return Ok(Reply { content, ..reply });
         }
+    }
+}
+
+/// 404 of a write. For built-in kinds it names the subresource.
+fn missing(kind: &Kind, name: &str) -> Status {
+    match kind.is_custom() {
+        true => Status::not_found(&kind.group, &kind.plural, name),
+        false => Status::not_found(&kind.group, &format!("{}/scale", kind.plural), name),
     }
 }
 

@@ -50,6 +50,7 @@ pub(super) fn of(group: &str, plural: &str) -> Option<Cells> {
         ("apps", "replicasets") => workload::replica_set,
         ("apps", "statefulsets") => workload::stateful_set,
         ("autoscaling", "horizontalpodautoscalers") => autoscaler::autoscaler,
+        ("autoscaling", "scale") => autoscaler::scale,
         ("batch", "cronjobs") => workload::cron_job,
         ("batch", "jobs") => workload::job,
         ("certificates.k8s.io", "certificatesigningrequests") => access::signing_request,

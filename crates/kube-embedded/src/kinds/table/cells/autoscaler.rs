@@ -27,6 +27,12 @@ pub(super) fn autoscaler(object: &Value, now: Moment) -> Vec<Value> {
     ]
 }
 
+/// The `scale` subresource of any kind.
+pub(super) fn scale(object: &Value, now: Moment) -> Vec<Value> {
+    let (spec, status) = (&object["spec"], &object["status"]);
+    cells![name(object), number(&spec["replicas"]), number(&status["replicas"]), age(object, now)]
+}
+
 /// The autoscaler converted to version 2, which has metrics.
 fn newest(object: &Value) -> Cow<'_, Value> {
     if object["apiVersion"] != "autoscaling/v1" {
