@@ -31,7 +31,7 @@ pub(crate) async fn run(binaries: &Binaries, control_plane: &ControlPlane) -> Re
     for (name, content) in &script.files {
         fs::write(folder.path().join(name), content).await?;
     }
-    let access = Access::closed().token(TOKEN, User::new("admin").group("system:masters"));
+    let access = Access::closed().token(TOKEN, User::new("admin").uid("1").group("system:masters"));
     let server = Server::builder().tls().access(access).start().await?;
     let embedded = folder.path().join("embedded.yaml");
     fs::write(&embedded, server.kubeconfig_for(TOKEN)).await?;

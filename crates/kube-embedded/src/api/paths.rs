@@ -1,10 +1,14 @@
-//! Paths that are not resources: version, health probes and aggregated discovery.
+//! Paths that are not resources: the list of all paths, version, health probes, metrics and
+//! aggregated discovery.
+
+use std::collections::BTreeSet;
 
 use http::header::{CACHE_CONTROL, CONTENT_TYPE, ETAG, IF_NONE_MATCH, VARY};
 use http::{HeaderMap, HeaderValue, Response, StatusCode};
 use ring::digest::{SHA512, digest};
 
 use super::discovery::{self, Root};
+use crate::cluster::Cluster;
 use crate::encoding::protobuf;
 use crate::http::body::Body;
 use crate::http::negotiate::{Encoding, EndpointKind, Layout, Unacceptable, accepts_json};
@@ -16,14 +20,32 @@ use crate::kinds::Registry;
 /// The emulated release, in the format of the real server.
 const VERSION: &[u8] = br#"{"major":"1","minor":"37","emulationMajor":"1","emulationMinor":"37","minCompatibilityMajor":"1","minCompatibilityMinor":"36","gitVersion":"v1.37.1+embedded","gitCommit":"","gitTreeState":"clean","buildDate":"2026-10-01T00:00:00Z","goVersion":"","compiler":"","platform":""}"#;
 
+/// The paths besides those of groups and versions.
+const PATHS: [&str; 12] = [
+    "/api",
+    "/api/v1",
+    "/apis",
+    "/apis/",
+    HEALTHZ,
+    LIVEZ,
+    READYZ,
+    "/metrics",
+    "/openapi/v2",
+    "/openapi/v3",
+    "/openapi/v3/",
+    "/version",
+];
+
+const HEALTHZ: &str = "/healthz";
+const LIVEZ: &str = "/livez";
+const READYZ: &str = "/readyz";
+
+/// The media type of metrics.
+const METRICS: &str = "text/plain; version=0.0.4; charset=utf-8";
+
 const AGGREGATED: &str = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList";
 const AGGREGATED_PROTOBUF: &str =
     "application/vnd.kubernetes.protobuf;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList";
-
-/// Whether a path is a health probe: probes accept any method.
-pub(crate) fn is_probe(path: &str) -> bool {
-    matches!(path, "/livez" | "/readyz" | "/healthz" | "/livez/ping" | "/readyz/ping" | "/healthz/ping")
-}
 
 /// Whether a path accepts only GET: other methods are rejected there, while on other paths they get
 /// 404.
@@ -32,7 +54,7 @@ pub(crate) fn is_read_only(path: &str) -> bool {
 }
 
 /// The response for a path, if it is one of these.
-pub(crate) fn answer(head: &Head) -> Result<Option<Response<Body>>, Status> {
+pub(crate) fn answer(cluster: &Cluster, registry: &Registry, head: &Head) -> Result<Option<Response<Body>>, Status> {
     let path = head.uri.path();
     if is_read_only(path) {
         if !accepts_json(&head.headers) {
@@ -41,19 +63,77 @@ pub(crate) fn answer(head: &Head) -> Result<Option<Response<Body>>, Status> {
         // The only document that is always indented, regardless of the client.
         return Ok(Some(reply::json_response(200, VERSION, &head.wish, Layout::Pretty)));
     }
-    if !is_probe(path) {
-        return Ok(None);
+    Ok(match path {
+        "/" | "/index.html" => {
+            let paths = serde_json::json!({"paths": all(registry)}).to_string();
+            Some(reply::json_response(200, paths.as_bytes(), &head.wish, Layout::Pretty))
+        }
+        "/metrics" => {
+            let mut response = reply::response(200, METRICS);
+            *response.body_mut() = Body::whole(metrics(cluster, registry).into_bytes());
+            Some(response)
+        }
+        _ => probe(path, head),
+    })
+}
+
+/// The paths that the server serves, sorted.
+fn all(registry: &Registry) -> BTreeSet<String> {
+    let probes = [HEALTHZ, LIVEZ, READYZ].map(|probe| format!("{probe}/{CHECK}"));
+    let versions = registry.group_versions();
+    let groups = versions.iter().filter(|each| !each.group.is_empty()).flat_map(|each| {
+        let group = format!("/apis/{}", each.group);
+        [format!("{group}/{}", each.version), group]
+    });
+    PATHS.into_iter().map(str::to_owned).chain(probes).chain(groups).collect()
+}
+
+/// The only check of the health probes.
+const CHECK: &str = "ping";
+
+/// The response of a health probe or of its check. Probes accept any method.
+fn probe(path: &str, head: &Head) -> Option<Response<Body>> {
+    let (probe, check) = match path.get(1..).unwrap_or_default().split_once('/') {
+        Some((_, check)) => (&path[..path.len() - check.len() - 1], Some(check)),
+        None => (path, None),
+    };
+    if !matches!(probe, HEALTHZ | LIVEZ | READYZ) || check.is_some_and(|check| check != CHECK) {
+        return None;
     }
-    let verbose = head.query.get("verbose").is_some();
-    Ok(Some(reply::text_response(
+    let is_verbose = check.is_none() && head.query.get("verbose").is_some();
+    Some(reply::text_response(
         200,
-        match path {
-            "/livez" if verbose => "[+]ping ok\nlivez check passed\n",
-            "/readyz" if verbose => "[+]ping ok\nreadyz check passed\n",
-            "/healthz" if verbose => "[+]ping ok\nhealthz check passed\n",
-            _ => "ok",
+        match probe {
+            _ if !is_verbose => "ok",
+            LIVEZ => "[+]ping ok\nlivez check passed\n",
+            READYZ => "[+]ping ok\nreadyz check passed\n",
+            _ => "[+]ping ok\nhealthz check passed\n",
         },
-    )))
+    ))
+}
+
+/// A few of the real server's metrics, in the Prometheus text format.
+fn metrics(cluster: &Cluster, registry: &Registry) -> String {
+    let mut out = String::from(
+        "# HELP apiserver_resource_objects Number of stored objects by resource.\n\
+         # TYPE apiserver_resource_objects gauge\n",
+    );
+    let resources: BTreeSet<_> = registry.kinds().map(|kind| &kind.storage).collect();
+    for resource in resources {
+        let (group, plural, count) = (&resource.group, &resource.resource, cluster.storage.count(resource));
+        out += &format!("apiserver_resource_objects{{group=\"{group}\",resource=\"{plural}\"}} {count}\n");
+    }
+    out += "# HELP kubernetes_build_info The version of the server; the value is always 1.\n\
+            # TYPE kubernetes_build_info gauge\n";
+    let version: serde_json::Value = serde_json::from_slice(VERSION).unwrap_or_default();
+    let label = |name: &str| version[name].as_str().unwrap_or_default().to_owned();
+    out += &format!(
+        "kubernetes_build_info{{major=\"{}\",minor=\"{}\",git_version=\"{}\"}} 1\n",
+        label("major"),
+        label("minor"),
+        label("gitVersion")
+    );
+    out
 }
 
 /// Aggregated discovery of a root, with an `ETag` for conditional requests.

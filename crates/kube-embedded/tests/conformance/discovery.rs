@@ -4,6 +4,9 @@ use crate::harness::{Api, Case, case, failure};
 use serde_json::{Value, json};
 
 pub(crate) const CASES: &[Case] = &[
+    case!(the_root_lists_the_paths, "/ lists the paths, sorted and indented"),
+    case!(probes_list_their_checks, "?verbose of a probe lists its checks, each has its own path"),
+    case!(metrics_are_prometheus_text, "/metrics counts the objects of each resource"),
     case!(
         the_version_is_pretty_json,
         "/version: pretty JSON, emulation and compatibility included, no line break at its end"
@@ -284,4 +287,53 @@ async fn questions_are_discovered(api: Api) {
     );
     api.get("/apis/authorization.k8s.io/v1/selfsubjectaccessreviews").await.is(405);
     api.get("/apis/authorization.k8s.io/v1/nothing").await.is(404);
+}
+
+async fn the_root_lists_the_paths(api: Api) {
+    for root in ["/", "/index.html"] {
+        let answer = api.get(root).await;
+        assert_eq!(answer.is(200).header("content-type"), Some("application/json"));
+        assert!(answer.text().starts_with("{\n  \"paths\": [\n    \"/"), "{}", answer.text());
+        let paths = answer.json()["paths"].as_array().unwrap().clone();
+        assert!(paths.is_sorted_by_key(|path| path.as_str().unwrap().to_owned()), "{paths:?}");
+        for path in [
+            "/api",
+            "/api/v1",
+            "/apis",
+            "/apis/",
+            "/apis/apps",
+            "/apis/apps/v1",
+            "/healthz",
+            "/healthz/ping",
+            "/livez",
+            "/livez/ping",
+            "/metrics",
+            "/openapi/v2",
+            "/openapi/v3",
+            "/openapi/v3/",
+            "/readyz",
+            "/readyz/ping",
+            "/version",
+        ] {
+            assert!(paths.contains(&json!(path)), "{path} is not in {paths:?}");
+        }
+    }
+}
+
+async fn probes_list_their_checks(api: Api) {
+    for probe in ["livez", "readyz", "healthz"] {
+        api.get(&format!("/{probe}?verbose")).await.says(200, &format!("[+]ping ok\n<*>{probe} check passed\n"));
+        api.get(&format!("/{probe}/ping")).await.says(200, "ok");
+        api.get(&format!("/{probe}/nonsense")).await.is(404);
+    }
+}
+
+async fn metrics_are_prometheus_text(api: Api) {
+    let answer = api.get("/metrics").await;
+    let content_type = answer.is(200).header("content-type").unwrap().to_owned();
+    assert!(content_type.starts_with("text/plain; version=0.0.4"), "{content_type}");
+    let text = answer.text();
+    assert!(text.contains("# TYPE apiserver_resource_objects gauge\n"), "{text}");
+    assert!(text.contains("\napiserver_resource_objects{group=\"\",resource=\"namespaces\"} "), "{text}");
+    assert!(text.contains("\nkubernetes_build_info{"), "{text}");
 }

@@ -78,6 +78,8 @@ async fn everybody_may_ask_who_they_are(api: Api) {
     let nobody = api.request("POST", path).token(Some(api.nobody_token())).body("application/json", body);
     let said = nobody.send().await.is(201).json();
     assert_eq!(said["status"]["userInfo"]["username"], "nobody");
+    // From the third column of the token file.
+    assert_eq!(said["status"]["userInfo"]["uid"], "2");
     assert_eq!(said["status"]["userInfo"]["groups"], json!(["system:authenticated"]));
 }
 
