@@ -6,7 +6,7 @@ use std::time::Duration;
 use parking_lot::RwLock;
 
 use crate::clock::Clock;
-use crate::controllers::namespaces;
+use crate::controllers::bootstrap;
 use crate::http::status::Status;
 use crate::kinds::custom_tables::CustomTables;
 use crate::kinds::{Kind, Registry};
@@ -33,6 +33,8 @@ pub(crate) struct ClusterSettings {
     pub(crate) first_access: FirstAccess,
     pub(crate) garbage_collection: Controller,
     pub(crate) namespace_deletion: Controller,
+    /// Whether further objects of a new real server are created at start.
+    pub(crate) has_bootstrap_objects: bool,
     /// The seed of uids and generated names; `None` draws a random seed at start.
     pub(crate) seed: Option<u64>,
 }
@@ -66,6 +68,7 @@ impl Default for ClusterSettings {
             first_access: FirstAccess::Refused,
             garbage_collection: Controller::Disabled,
             namespace_deletion: Controller::Disabled,
+            has_bootstrap_objects: false,
             seed: None,
         }
     }
@@ -92,7 +95,10 @@ impl Cluster {
             settings,
             registry: RwLock::new(Arc::new(Registry::new())),
         };
-        namespaces::create_initial(&cluster);
+        bootstrap::create_initial(&cluster);
+        if settings.has_bootstrap_objects {
+            bootstrap::create_more(&cluster);
+        }
         cluster.begin();
         cluster
     }

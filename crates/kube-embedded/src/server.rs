@@ -355,6 +355,17 @@ impl ServerBuilder {
         self
     }
 
+    /// Creates more of what kube-apiserver creates at its first start: the priority classes of system
+    /// pods, and the cluster roles `cluster-admin`, `system:discovery`, `system:basic-user` and
+    /// `system:public-info-viewer` with their bindings. The roles grant nothing: only the
+    /// [access rules](Self::access) do.
+    ///
+    /// Off by default. The namespaces and the service `default/kubernetes` are always there.
+    pub fn bootstrap_objects(mut self) -> Self {
+        self.settings.has_bootstrap_objects = true;
+        self
+    }
+
     /// Generates uids and generated names from a seed, so that they are the same in each run.
     pub fn seed(mut self, seed: u64) -> Self {
         self.settings.seed = Some(seed);

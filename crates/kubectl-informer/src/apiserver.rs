@@ -22,7 +22,8 @@ use crate::{kubeconfig_file, manifests, signals};
 pub(crate) async fn run(args: Apiserver) -> Result<(), Failure> {
     check_exposure(&args)?;
     let address = SocketAddr::new(args.bind_address, args.port);
-    let mut builder = Server::builder().address(address).seed(args.seed).garbage_collection().namespace_deletion();
+    let mut builder = Server::builder().address(address).seed(args.seed);
+    builder = builder.garbage_collection().namespace_deletion().bootstrap_objects();
     let mut token = None;
     if let Some(file) = &args.token_auth_file {
         let text = fs::read_to_string(file)

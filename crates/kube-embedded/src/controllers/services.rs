@@ -1,21 +1,46 @@
-//! Services: allocation of cluster IPs.
+//! Services: the API server's own, and the allocation of cluster IPs and node ports.
 
-use std::net::Ipv4Addr;
+use std::collections::HashSet;
+use std::net::{IpAddr, Ipv4Addr};
+use std::ops::RangeInclusive;
+use std::sync::Arc;
 
 use serde_json::{Value, json};
 
+use crate::admission::metadata;
 use crate::cluster::Cluster;
+use crate::encoding::json;
+use crate::http::status::Cause;
 use crate::kinds::{GroupResource, Registry};
-use crate::storage::KeyRange;
+use crate::storage::{KeyRange, Object};
 
 /// Service network, 10.96.0.0/16.
 const NETWORK: [u8; 2] = [10, 96];
+
+/// The address of the service `default/kubernetes`: the first one of the network.
+const KUBERNETES: &str = "10.96.0.1";
+
+/// The ports of nodes that services may use.
+const NODE_PORTS: RangeInclusive<i64> = 30_000..=32_767;
 
 /// Random addresses tried before the allocation gives up.
 const MAX_ATTEMPTS: usize = 64;
 
 /// The fields of a service's address.
 const FIELDS: [&str; 4] = ["clusterIP", "clusterIPs", "ipFamilies", "ipFamilyPolicy"];
+
+/// The service `default/kubernetes`, which leads to the API server.
+pub(crate) fn kubernetes() -> Value {
+    json!({
+        "apiVersion": "v1",
+        "kind": "Service",
+        "metadata": {"name": "kubernetes", "labels": {"component": "apiserver", "provider": "kubernetes"}},
+        "spec": {
+            "clusterIP": KUBERNETES,
+            "ports": [{"name": "https", "port": 443, "protocol": "TCP", "targetPort": 6443}],
+        },
+    })
+}
 
 /// Allocates an address for a new service that has none. An `ExternalName` service gets none.
 pub(crate) fn give_address(cluster: &Cluster, service: &mut Value) {
@@ -43,8 +68,9 @@ pub(crate) fn give_address(cluster: &Cluster, service: &mut Value) {
     }
 }
 
-/// Keeps the old address in an update that omits it.
-pub(crate) fn keep_address(new: &mut Value, old: &Value) {
+/// Keeps the old address and the old node ports in an update that omits them.
+pub(crate) fn keep_allocated(new: &mut Value, old: &Value) {
+    keep_node_ports(new, old);
     if new["spec"]["type"] == "ExternalName" || !new["spec"].is_object() {
         return;
     }
@@ -56,14 +82,159 @@ pub(crate) fn keep_address(new: &mut Value, old: &Value) {
     }
 }
 
+/// Keeps the node ports of ports by their name, and drops them if the new type has none.
+fn keep_node_ports(new: &mut Value, old: &Value) {
+    let has_ports = has_node_ports(new);
+    if !has_node_ports(old) {
+        return;
+    }
+    let (before, sent) = (node_ports(old), node_ports(new));
+    for port in new["spec"]["ports"].as_array_mut().into_iter().flatten() {
+        let named = ports(old).iter().find(|old| old.get("name") == port.get("name")).map_or(0, node_port);
+        match node_port(port) {
+            0 if has_ports && named != 0 && !sent.contains(&named) => port["nodePort"] = json!(named),
+            number if !has_ports && before.contains(&number) => {
+                port.as_object_mut().into_iter().for_each(|port| drop(port.remove("nodePort")));
+            }
+            _ => {}
+        }
+    }
+    for name in ["externalTrafficPolicy", "allocateLoadBalancerNodePorts"] {
+        let is_used = has_ports && (name != "allocateLoadBalancerNodePorts" || new["spec"]["type"] == "LoadBalancer");
+        if !is_used && new["spec"].get(name) == old["spec"].get(name) {
+            new["spec"].as_object_mut().into_iter().for_each(|spec| drop(spec.remove(name)));
+        }
+    }
+}
+
+/// Allocates the node ports that a new or changed service needs, after checking those and the
+/// address that it requests.
+///
+/// # Errors
+///
+/// The first one that is taken or not in its range.
+pub(crate) fn allocate(cluster: &Cluster, service: &mut Value, old: Option<&Value>) -> Result<(), Cause> {
+    let name = (metadata::text(service, "namespace").to_owned(), metadata::text(service, "name").to_owned());
+    if old.is_none() {
+        check_address(cluster, service)?;
+    }
+    if !has_node_ports(service) {
+        return check_no_node_ports(service);
+    }
+    let others = all(cluster);
+    let others = others
+        .iter()
+        .filter(|other| (other.key().namespace().unwrap_or_default(), other.key().name()) != (&*name.0, &*name.1));
+    let mut taken: HashSet<i64> = others.flat_map(|other| node_ports(&other.to_value())).collect();
+    let own: HashSet<i64> = old.into_iter().flat_map(node_ports).collect();
+    let requested: Vec<(Value, i64)> =
+        ports(service).iter().map(|port| (port["port"].clone(), node_port(port))).collect();
+    let mut chosen: Vec<(Value, i64)> = Vec::new();
+    for (at, (port, wanted)) in requested.iter().enumerate() {
+        let shared = chosen.iter().find(|(other, _)| other == port).map(|(_, node_port)| *node_port);
+        // Ports with the same number, such as those for TCP and UDP, share a node port.
+        let later =
+            requested[at..].iter().find(|(other, wanted)| other == port && *wanted != 0).map(|(_, wanted)| *wanted);
+        let number = match (*wanted, shared, later) {
+            (0, Some(shared), _) => shared,
+            (0, None, None) if service["spec"]["allocateLoadBalancerNodePorts"] == false => continue,
+            (0, None, None) => match free_port(cluster, &taken) {
+                Some(number) => number,
+                None => return Ok(()),
+            },
+            (0, None, Some(number)) | (number, ..) => {
+                let problem = match number {
+                    _ if shared == Some(number) || own.contains(&number) => None,
+                    _ if !NODE_PORTS.contains(&number) => Some(format!(
+                        "provided port is not in the valid range. The range of valid ports is {}-{}",
+                        NODE_PORTS.start(),
+                        NODE_PORTS.end()
+                    )),
+                    _ if taken.contains(&number) => Some("provided port is already allocated".to_owned()),
+                    _ => None,
+                };
+                if let Some(problem) = problem {
+                    return Err(Cause::invalid(&format!("spec.ports[{at}].nodePort"), number, problem));
+                }
+                number
+            }
+        };
+        taken.insert(number);
+        chosen.push((port.clone(), number));
+        service["spec"]["ports"][at]["nodePort"] = json!(number);
+    }
+    Ok(())
+}
+
+/// Checks that a service of another type requests no node ports.
+fn check_no_node_ports(service: &Value) -> Result<(), Cause> {
+    let requested = ports(service).iter().position(|port| node_port(port) != 0);
+    match requested.filter(|_| service["spec"]["type"] == "ClusterIP") {
+        None => Ok(()),
+        Some(at) => {
+            let field = format!("spec.ports[{at}].nodePort");
+            Err(Cause::forbidden(&field, "may not be used when `type` is 'ClusterIP'"))
+        }
+    }
+}
+
+/// Checks the address that a new service requests.
+fn check_address(cluster: &Cluster, service: &Value) -> Result<(), Cause> {
+    let address = service["spec"]["clusterIP"].as_str().unwrap_or_default();
+    let Ok(parsed) = address.parse::<IpAddr>() else { return Ok(()) };
+    let problem = match parsed {
+        IpAddr::V4(parsed) if parsed.octets().starts_with(&NETWORK) => match is_taken(&all(cluster), address) {
+            true => "provided IP is already allocated",
+            false => return Ok(()),
+        },
+        _ => "the provided network does not match the current range",
+    };
+    let shown = String::from_utf8_lossy(&json::encode_sorted(&service["spec"]["clusterIPs"])).into_owned();
+    Err(Cause::invalid("spec.clusterIPs", shown, format!("failed to allocate IP {address}: {problem}")))
+}
+
+/// Whether the type of a service uses node ports.
+fn has_node_ports(service: &Value) -> bool {
+    matches!(service["spec"]["type"].as_str(), Some("NodePort" | "LoadBalancer"))
+}
+
+fn ports(service: &Value) -> &[Value] {
+    service["spec"]["ports"].as_array().map(Vec::as_slice).unwrap_or_default()
+}
+
+/// The node port of a port; 0 if it has none.
+fn node_port(port: &Value) -> i64 {
+    port["nodePort"].as_i64().unwrap_or(0)
+}
+
+fn node_ports(service: &Value) -> Vec<i64> {
+    ports(service).iter().map(node_port).filter(|port| *port != 0).collect()
+}
+
+/// A node port that no service uses.
+fn free_port(cluster: &Cluster, taken: &HashSet<i64>) -> Option<i64> {
+    let count = NODE_PORTS.end() - NODE_PORTS.start() + 1;
+    let first = (cluster.rng.fraction() * count as f64) as i64;
+    (0..count).map(|step| NODE_PORTS.start() + (first + step) % count).find(|port| !taken.contains(port))
+}
+
+/// All services.
+fn all(cluster: &Cluster) -> Vec<Arc<Object>> {
+    let table = GroupResource { group: "".into(), resource: "services".into() };
+    cluster.storage.list_cached(&table, &KeyRange::everything()).objects
+}
+
+fn is_taken(services: &[Arc<Object>], address: &str) -> bool {
+    let Some(kind) = Registry::new().find("", "v1", "services") else { return false };
+    let Some(at) = kind.selectable_fields().iter().position(|field| field.name() == "spec.clusterIP") else {
+        return false;
+    };
+    services.iter().any(|service| service.fields().get(at).is_some_and(|own| **own == *address))
+}
+
 /// A random address that no service uses.
 fn free(cluster: &Cluster) -> Option<Ipv4Addr> {
-    let table = GroupResource { group: "".into(), resource: "services".into() };
-    let kind = Registry::new().find("", "v1", "services")?;
-    let at = kind.selectable_fields().iter().position(|field| field.name() == "spec.clusterIP")?;
-    let services = cluster.storage.list_cached(&table, &KeyRange::everything()).objects;
-    let is_taken =
-        |address: &str| services.iter().any(|service| service.fields().get(at).is_some_and(|own| **own == *address));
+    let services = all(cluster);
     (0..MAX_ATTEMPTS)
         .map(|_| {
             // Excludes the network and the broadcast address.
@@ -71,5 +242,5 @@ fn free(cluster: &Cluster) -> Option<Ipv4Addr> {
             let [high, low] = host.to_be_bytes();
             Ipv4Addr::new(NETWORK[0], NETWORK[1], high, low)
         })
-        .find(|address| !is_taken(&address.to_string()))
+        .find(|address| !is_taken(&services, &address.to_string()))
 }

@@ -5,6 +5,7 @@ use crate::harness::{Api, Case, Namespace, case};
 use serde_json::{Value, json};
 
 pub(crate) const CASES: &[Case] = &[
+    case!(a_new_server_has_objects, "roles for discovery and admins with their bindings, and the priority classes"),
     case!(
         namespaced_kinds_behave_as_recorded,
         "each namespaced kind: generation, PUT without a version, PUT of a missing object, DELETE"
@@ -310,5 +311,27 @@ impl Kind {
             }
         };
         body
+    }
+}
+
+async fn a_new_server_has_objects(api: Api) {
+    let rbac = "/apis/rbac.authorization.k8s.io/v1";
+    for line in include_str!("../../data/bootstrap.jsonl").lines() {
+        let expected: Value = serde_json::from_str(line).unwrap();
+        let collection = match expected["kind"].as_str().unwrap() {
+            "PriorityClass" => "/apis/scheduling.k8s.io/v1/priorityclasses".to_owned(),
+            "ClusterRole" => format!("{rbac}/clusterroles"),
+            _ => format!("{rbac}/clusterrolebindings"),
+        };
+        let path = format!("{collection}/{}", expected["metadata"]["name"].as_str().unwrap());
+        let mut found = api.get(&path).await.is(200).json();
+        let metadata = &found["metadata"];
+        for part in ["labels", "annotations"] {
+            assert_eq!(metadata.get(part), expected["metadata"].get(part), "{path}");
+        }
+        found["metadata"] = expected["metadata"].clone();
+        for (part, value) in expected.as_object().unwrap() {
+            assert_eq!(&found[part], value, "{path}: {part}");
+        }
     }
 }

@@ -42,6 +42,7 @@ mod reviews;
 mod scales;
 mod schemas;
 mod selectors;
+mod services;
 mod tables;
 mod versions;
 mod watch;
@@ -68,6 +69,7 @@ fn main() -> ExitCode {
             scales::CASES,
             schemas::CASES,
             selectors::CASES,
+            services::CASES,
             tables::CASES,
             versions::CASES,
             watch::CASES,

@@ -93,6 +93,9 @@ fn make(write: &Write<'_>, decoded: Decoded, origin: Origin) -> Result<Reply, St
             select_own_pods(&mut object);
         }
         let more_warnings = validate(write, &object)?;
+        if origin == Origin::Client {
+            allocate(write, &mut object, None)?;
+        }
         let warnings = || warnings.iter().cloned().chain(more_warnings.iter().cloned()).collect();
         let name = metadata::text(&object, "name").to_owned();
         let key = write.key(&name);
@@ -216,6 +219,15 @@ fn validate(write: &Write<'_>, object: &Value) -> Result<Vec<String>, Status> {
     }
     causes.dedup();
     Err(write.invalid(object, causes))
+}
+
+/// Allocates what a service needs. A write inside the server may request anything.
+pub(super) fn allocate(write: &Write<'_>, object: &mut Value, old: Option<&Value>) -> Result<(), Status> {
+    let kind = write.kind();
+    if kind.kind != "Service" || !kind.group.is_empty() || write.authorship == Authorship::Untracked {
+        return Ok(());
+    }
+    services::allocate(write.cluster, object, old).map_err(|cause| write.invalid(object, vec![cause]))
 }
 
 /// 409: an object with this name exists.

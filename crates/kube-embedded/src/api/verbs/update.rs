@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use serde_json::{Value, json};
 
-use super::create::create;
+use super::create::{allocate, create};
 use crate::admission::decode::Decoded;
 use crate::admission::kind_rules;
 use crate::admission::metadata;
@@ -104,6 +104,9 @@ pub(crate) fn replace(
         }
         Authorship::Computed | Authorship::Untracked => {}
     }
+    if facet == Facet::Main {
+        allocate(write, &mut new, Some(old))?;
+    }
     let is_removed = completes_deletion(write, &new, old);
     if write.is_dry_run() {
         return Ok(Ok(write.tried(200, new, Some(existing)).with_warnings(warnings)));
@@ -197,7 +200,9 @@ fn prepare(write: &Write<'_>, new: &mut Value, old: &Value, facet: Facet) {
                     namespaces::keep_finalizers(new, old);
                 }
                 Lifecycle::DaemonSet => count_template(new, old),
-                Lifecycle::Plain if kind.kind == "Service" && kind.group.is_empty() => services::keep_address(new, old),
+                Lifecycle::Plain if kind.kind == "Service" && kind.group.is_empty() => {
+                    services::keep_allocated(new, old);
+                }
                 Lifecycle::CustomResourceDefinition => crds::prepare_update(new),
                 Lifecycle::Plain | Lifecycle::Pod => {}
             }

@@ -72,7 +72,8 @@ impl Target {
             let rule = Rule::new().user("impersonator").verb(verb).resource(group, resource);
             access.allow(if name.is_empty() { rule } else { rule.name(name) })
         });
-        let server = Server::builder().access(access).start().await.expect("a port on loopback is free");
+        let server =
+            Server::builder().access(access).bootstrap_objects().start().await.expect("a port on loopback is free");
         // Compacts the first versions, as on a server that has been running for some time.
         server.compact_now();
         Self {
