@@ -57,7 +57,7 @@ fn deployments_prints_what_happens_and_lists_one_namespace_by_number() {
 #[test]
 fn several_kinds_has_one_watch_for_each_kind() {
     let printed = run("several_kinds");
-    assert_lines(&printed, &["10 replica sets, 10 services", "40 nodes have pods", "3 watches, 3 requests"]);
+    assert_lines(&printed, &["10 replica sets, 11 services", "40 nodes have pods", "3 watches, 3 requests"]);
 }
 
 #[test]
