@@ -21,8 +21,8 @@ pub(crate) fn to_scale(object: &Value, path: &[String], scale: &mut Value) {
     write(scale, owners.collect());
 }
 
-/// Sets the managers of an object after a write of its scale: who owns the replicas of the scale
-/// owns those of the object, and nobody else does.
+/// Sets the managers of an object after a write of its scale: the owners of the scale's replicas
+/// become the only owners of the object's.
 pub(crate) fn from_scale(kind: &Kind, object: &mut Value, path: &[String], scale: &Value) {
     let path = elements(path);
     let owners = read(scale).into_iter().filter(|owner| owner.fields.contains(&REPLICAS));

@@ -36,7 +36,7 @@ const MANY: usize = 4;
 /// The characters of the path in the key of an extra field, as kube-apiserver's message shows them.
 const PATH_PATTERN: &str = r"[A-Za-z0-9/\-._~%!$&'()*+,;=:]+";
 
-/// The user that the headers of a request name; `None` for a request that impersonates nobody.
+/// The user that the headers of a request name; `None` for a request without impersonation.
 ///
 /// # Errors
 ///
@@ -61,8 +61,9 @@ pub(crate) fn requested(headers: &HeaderMap) -> Result<Option<User>, Status> {
 
 /// The user on whose behalf the request is made, with the groups that every such user has.
 ///
-/// The real server first tries the mode in which the requester last succeeded; that can change which
-/// of several refusals is returned, never whether a request is refused.
+/// The real server first tries the mode in which the requester last succeeded. That decides which of
+/// several refusals is returned, and whether a node that the requester may also impersonate in
+/// legacy mode is in the group of nodes; never whether a request is refused.
 ///
 /// # Errors
 ///
