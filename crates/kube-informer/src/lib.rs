@@ -95,19 +95,25 @@
 //!    read the object of one event.
 //! 10. *An object that does not fit its type stops nothing.* Only decoding its body fails.
 //! 11. *Synced returns an error when waiting cannot help*: if permissions, credentials or resource
-//!     definitions are missing, the wait returns an error, and the informer keeps retrying.
+//!     definitions are missing, or the server rejects the request itself, the wait returns an error,
+//!     and the informer keeps retrying.
 //! 12. *A caller that waits for the version of its write reads it.*
 //! 13. *When the server goes back the cache follows, and waiting callers get an error*, as after
-//!     the restore of a backup.
+//!     the restore of a backup. A backup that has been written to beyond the version of the cache
+//!     before the informer reconnects is recognized by the object that changed last, or by the one
+//!     that was added or deleted last. If both have changed again, only the next list shows it.
 //! 14. *A resync delivers every object again without a request*, as an update from the cache.
 //! 15. *Dropping the last handle stops everything.* A lister is a handle too.
 //! 16. *Shutdown leaves no task and no connection.*
 //! 17. *One watch and one cache serve every view of a resource in a factory*, whatever their types.
+//! 18. *Health never claims more than is known.* After a failure it is degraded, with the cause and
+//!     since when, or shows the progress of a list, and is not synced again until the watch has
+//!     delivered something, a list is complete, or a probe has shown that nothing was missed.
 //!
 //! Not guaranteed: that every intermediate state of an object is delivered (the server omits states
 //! when a watch is resumed after a list), that events of different objects keep their order across
 //! a relist or a queue overflow, and that a disconnected cache is detected at once: see
-//! [`Health::last_contact`].
+//! [`Health::caught_up`].
 
 pub mod body;
 pub mod client;

@@ -21,21 +21,22 @@ use tokio::time::Instant;
 pub(crate) use self::definition_watch::{DefinitionState, DefinitionWatch};
 pub use self::settings::{BackoffSettings, ReflectorSettings, Streaming};
 pub use self::sink::{DeltaSink, SinkClosed};
-pub use self::status::{Counters, ReflectorState, ReflectorStatus, RelistReason, Relists, Synced};
+pub use self::status::{Counters, Degradation, ReflectorState, ReflectorStatus, RelistReason, Relists, Synced};
 
+use self::failure_log::{FailureLog, Line};
 use self::flow::{Flow, read_revision};
 use self::machine::{Machine, Step};
 use self::rng::Rng;
-use self::step::{Action, Input, Lane};
+use self::step::{Action, Input, Lane, ServerState};
 use crate::body::{Obj, Untyped};
 use crate::client::{ListWatch, Source, WatchQuery, WatchStart};
 use crate::client::{Operation, ServerError};
 use crate::object::DecodeError;
-use crate::object::Version;
 use crate::store::{Delta, WatchScope, guarded};
 
 pub(crate) mod backoff;
 mod definition_watch;
+mod failure_log;
 pub(crate) mod flow;
 mod machine;
 pub(crate) mod rng;
@@ -76,6 +77,7 @@ pub(crate) mod step;
 pub struct Reflector {
     source: Source,
     what: Arc<str>,
+    scope: WatchScope,
     machine: Machine,
     intake: Box<dyn Intake>,
     on_error: Option<OnError>,
@@ -200,8 +202,9 @@ impl Reflector {
     ) -> Self {
         Self {
             source: Source::new(source),
-            machine: Machine::new(Arc::clone(&what), scope, settings),
+            machine: Machine::new(Arc::clone(&what), scope.clone(), settings),
             what,
+            scope,
             intake,
             on_error: None,
             definition_watch: None,
@@ -260,10 +263,12 @@ impl Reflector {
     /// Lists and watches until the sink is closed or this future is dropped.
     #[doc(alias("RunWithContext", "ListAndWatch", "ListAndWatchWithContext"))]
     pub async fn run(self, sink: impl DeltaSink) {
-        let Self { source, what, machine, intake, on_error, definition_watch, status, rng } = self;
+        let Self { source, what, scope, machine, intake, on_error, definition_watch, status, rng } = self;
         let mut run = RunningReflector {
             source,
             what,
+            scope,
+            failure_log: FailureLog::default(),
             machine,
             intake,
             on_error,
@@ -293,6 +298,8 @@ impl fmt::Debug for Reflector {
 struct RunningReflector<S> {
     source: Source,
     what: Arc<str>,
+    scope: WatchScope,
+    failure_log: FailureLog,
     machine: Machine,
     intake: Box<dyn Intake>,
     on_error: Option<OnError>,
@@ -304,7 +311,7 @@ struct RunningReflector<S> {
     started: Instant,
     main: Option<Flow>,
     second: Option<SecondWatch>,
-    revision: Option<BoxFuture<'static, Result<Version, ServerError>>>,
+    revision: Option<BoxFuture<'static, Result<ServerState, ServerError>>>,
     /// Pending actions; reused between steps to avoid reallocating.
     actions: Vec<Action>,
     sink: S,
@@ -324,6 +331,7 @@ impl<S: DeltaSink> RunningReflector<S> {
                 self.step(input).await?;
             }
             self.publish();
+            self.log_failures();
             if self.intake.is_behind() {
                 // Let handlers run first, also on a single-threaded runtime.
                 tokio::task::yield_now().await;
@@ -397,8 +405,9 @@ impl<S: DeltaSink> RunningReflector<S> {
             Action::Watch(query) => self.main = Some(self.watch(Lane::Main, query)),
             Action::Close => self.main = None,
             Action::RequestRevision(query) => {
+                let object = query.object.clone();
                 let answer = self.source.list(query);
-                self.revision = Some(Box::pin(read_revision(Arc::clone(&self.what), answer)));
+                self.revision = Some(Box::pin(read_revision(Arc::clone(&self.what), object, answer)));
             }
             Action::WatchSecond(query) => {
                 self.second = Some(SecondWatch { flow: self.watch(Lane::Second, query), paused: false });
@@ -450,12 +459,46 @@ impl<S: DeltaSink> RunningReflector<S> {
         self.started.elapsed()
     }
 
+    /// Logs a failure that has appeared, or has another cause, and the recovery from it.
+    fn log_failures(&mut self) {
+        let now = self.now();
+        let degraded = self.machine.degraded();
+        let Some(line) = self.failure_log.line(degraded, now) else { return };
+        let (resource, scope) = (&*self.what, failure_log::scope_name(&self.scope));
+        let server = self.source.server();
+        let server = server.as_deref().unwrap_or("unknown");
+        match (line, degraded) {
+            (Line::Failed, Some((cause, _))) => tracing::warn!(
+                resource,
+                scope,
+                server,
+                error = %cause,
+                advice = failure_log::advice(cause, resource, &self.scope),
+                "a list or watch fails and is retried: the cache may be stale",
+            ),
+            (Line::Recovered { after }, _) => {
+                tracing::info!(
+                    resource,
+                    scope,
+                    server,
+                    ?after,
+                    "lists and watches work again: the cache follows the server"
+                );
+            }
+            (Line::Failed, None) => {}
+        }
+    }
+
     fn publish(&self) {
         let state = self.machine.state(self.started);
         self.status.0.send_if_modified(|status| {
-            let synced = status.synced;
+            let (synced, degraded) = (status.synced, status.degraded.take());
             self.machine.show(self.started, status);
-            let changed = !state.resembles(&status.state) || status.synced != synced;
+            let is_as_before = match (&degraded, &status.degraded) {
+                (Some(before), Some(now)) => before.resembles(now),
+                (before, now) => before.is_none() && now.is_none(),
+            };
+            let changed = !is_as_before || !state.resembles(&status.state) || status.synced != synced;
             status.state = state;
             changed
         });

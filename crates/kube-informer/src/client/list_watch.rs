@@ -15,6 +15,7 @@ use super::ServerError;
 mod api;
 mod body;
 mod query;
+mod server_name;
 
 /// A source of objects: an API server, or anything that behaves like one.
 ///
@@ -64,6 +65,11 @@ pub trait ListWatch: Send + Sync + 'static {
     /// [wire format](Body::in_form).
     #[doc(alias("Watch", "WatchWithContext", "WatchFunc", "WatchFuncWithContext"))]
     fn watch(&self, query: WatchQuery) -> impl Future<Output = Result<Body, ServerError>> + Send;
+
+    /// The address of the server, if it is known, for the log.
+    fn server(&self) -> Option<Arc<str>> {
+        None
+    }
 }
 
 impl<S: ListWatch> ListWatch for Arc<S> {
@@ -73,6 +79,10 @@ impl<S: ListWatch> ListWatch for Arc<S> {
 
     async fn watch(&self, query: WatchQuery) -> Result<Body, ServerError> {
         S::watch(self, query).await
+    }
+
+    fn server(&self) -> Option<Arc<str>> {
+        S::server(self)
     }
 }
 
@@ -92,6 +102,10 @@ impl Source {
     pub(crate) fn watch(&self, query: WatchQuery) -> BoxFuture<'static, Result<Body, ServerError>> {
         Arc::clone(&self.0).watch(query)
     }
+
+    pub(crate) fn server(&self) -> Option<Arc<str>> {
+        self.0.server()
+    }
 }
 
 impl fmt::Debug for Source {
@@ -104,6 +118,7 @@ impl fmt::Debug for Source {
 trait DynListWatch: Send + Sync {
     fn list(self: Arc<Self>, query: ListQuery) -> BoxFuture<'static, Result<Body, ServerError>>;
     fn watch(self: Arc<Self>, query: WatchQuery) -> BoxFuture<'static, Result<Body, ServerError>>;
+    fn server(&self) -> Option<Arc<str>>;
 }
 
 impl<S: ListWatch> DynListWatch for S {
@@ -113,5 +128,9 @@ impl<S: ListWatch> DynListWatch for S {
 
     fn watch(self: Arc<Self>, query: WatchQuery) -> BoxFuture<'static, Result<Body, ServerError>> {
         Box::pin(async move { ListWatch::watch(&*self, query).await })
+    }
+
+    fn server(&self) -> Option<Arc<str>> {
+        ListWatch::server(self)
     }
 }

@@ -175,6 +175,31 @@ impl ServerError {
         matches!(self.0.failure, Failure::ConnectionRefused)
     }
 
+    /// The server rejects the request itself (400, 405, 406, 414, 415, 422), or it cannot be built:
+    /// no retry can change that.
+    ///
+    /// ```
+    /// # kube_embedded::doctest([], async |server| {
+    /// # let client = kube::Client::new(server.service(), "default");
+    /// use k8s_openapi::api::core::v1::ConfigMap;
+    /// use kube_informer::{Informer, SyncError};
+    ///
+    /// // Config maps cannot be selected by this field.
+    /// let maps = Informer::<ConfigMap>::builder(client).fields("data.colour=blue".parse()?).start();
+    /// assert!(matches!(maps.synced().await, Err(SyncError::Refused(cause)) if cause.is_rejected()));
+    /// # Ok(()) });
+    /// ```
+    #[must_use]
+    pub fn is_rejected(&self) -> bool {
+        matches!(self.code(), Some(400 | 405 | 406 | 414 | 415 | 422)) || matches!(self.0.failure, Failure::Request(_))
+    }
+
+    /// Whether waiting cannot help until permissions, credentials, the definition of the resource or
+    /// the request change.
+    pub(crate) fn is_refusal(&self) -> bool {
+        self.is_unauthorized() || self.is_forbidden() || self.is_not_found() || self.is_rejected()
+    }
+
     /// Whether the same request may succeed later: the server was not reached, is busy, or fails
     /// temporarily. False if it rejects the request, such as for an expired version, or returns an
     /// unusable response.

@@ -377,10 +377,10 @@ impl Core {
 }
 
 impl Feed for Core {
-    fn contact_age(&self) -> Option<Duration> {
+    fn age(&self) -> Option<Duration> {
         let health = self.health();
-        let contact = health.last_contact.filter(|_| health.is_synced())?;
-        Some(Instant::now().saturating_duration_since(contact))
+        let caught_up = health.caught_up.filter(|_| health.is_synced())?;
+        Some(Instant::now().saturating_duration_since(caught_up))
     }
 }
 

@@ -27,8 +27,9 @@ use crate::client::ServerError;
 #[non_exhaustive]
 #[doc(alias("SyncResult"))]
 pub enum SyncError {
-    /// The server refuses the request: missing credentials (401), missing permission (403), or an
-    /// unknown resource (404).
+    /// The server refuses the request: missing credentials (401), missing permission (403), an
+    /// unknown resource (404), or a request that it [rejects](ServerError::is_rejected), such as for
+    /// a field selector that it does not support (400).
     ///
     /// [`when_refused`](crate::InformerBuilder::when_refused) configures whether this ends a wait.
     #[error("the cache cannot be filled: {0}")]
@@ -85,7 +86,7 @@ pub struct NamespacesShared {
     pub(crate) resource: Box<str>,
 }
 
-/// The last contact with the server is too long ago, or the cache has not been filled yet.
+/// The cache was last known to be current too long ago, or it has not been filled yet.
 ///
 /// ```
 /// # kube_embedded::doctest([], async |server| {
@@ -102,10 +103,10 @@ pub struct NamespacesShared {
 /// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("{}", match .age {
-    Some(age) => format!("the last bytes from the server came {:.1} s ago", age.as_secs_f64()),
+    Some(age) => format!("the cache was last known to have everything that the server has {:.1} s ago", age.as_secs_f64()),
     None => "the cache has not been filled yet".to_owned(),
 })]
 pub struct Stale {
-    /// The time since the last server contact; `None` if the cache has not been filled yet.
+    /// The time since the cache was last known to be current; `None` if it has not been filled yet.
     pub age: Option<Duration>,
 }

@@ -176,11 +176,14 @@ impl<K> Lister<K> {
         Snapshot::new(self.reader.snapshot())
     }
 
-    /// Returns this lister if the cache is full and the last server contact is recent enough.
+    /// Returns this lister if the cache is full and was recently known to have everything that the
+    /// server had.
     ///
-    /// Use it for reads that must not be stale. Any byte received from the server counts as
-    /// contact. The watch of a kind that does not change may be silent for a minute or more, until
-    /// the reflector probes the server. A lister of [`fixed`](Self::fixed) objects is always fresh.
+    /// Use it for reads that must not be stale. The time is that of
+    /// [`Health::caught_up`](crate::Health::caught_up): bytes alone do not count, such as those of a
+    /// relist in progress, or those that a reconnected watch sends before it has caught up. The
+    /// watch of a kind that does not change may be silent for a minute or more, until the reflector
+    /// probes the server. A lister of [`fixed`](Self::fixed) objects is always fresh.
     ///
     /// ```
     /// # kube_embedded::doctest(["a"], async |server| {
@@ -206,7 +209,7 @@ impl<K> Lister<K> {
     /// ```
     pub fn fresh_within(&self, time: Duration) -> Result<Self, Stale> {
         let Some(feed) = self.reader.feed() else { return Ok(self.clone()) };
-        match feed.contact_age() {
+        match feed.age() {
             Some(age) if age <= time => Ok(self.clone()),
             age => Err(Stale { age }),
         }

@@ -19,7 +19,8 @@ use crate::reflector;
 use crate::store::Verdict;
 use crate::store::WatchScope;
 
-/// Whether a refusal by the server (401, 403, 404) ends a wait for the first list.
+/// Whether a refusal by the server (401, 403, 404, or a request that it rejects, such as with 400)
+/// ends a wait for the first list.
 ///
 /// ```
 /// # kube_embedded::doctest([], async |server| {

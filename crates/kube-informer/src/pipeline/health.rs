@@ -6,7 +6,7 @@ use tokio::time::Instant;
 
 use crate::client::ServerError;
 use crate::object::Version;
-use crate::reflector::{self, ReflectorStatus};
+use crate::reflector::{Degradation, ReflectorState, ReflectorStatus, Synced};
 
 /// The health of an informer at one point in time.
 ///
@@ -31,9 +31,15 @@ pub struct Health {
     /// When the informer last received anything from the server. With several namespaces, the
     /// oldest of their times.
     ///
-    /// A watch of a kind without changes may be silent for minutes: see
-    /// [`Lister::fresh_within`](crate::Lister::fresh_within).
+    /// Received bytes do not mean that the cache is current: see [`caught_up`](Self::caught_up).
     pub last_contact: Option<Instant>,
+    /// When the cache was last known to have everything that the server had. With several
+    /// namespaces, the oldest of their times.
+    ///
+    /// Known are the time at which a completed list was requested, each change and bookmark of a
+    /// watch that has delivered what was missed before it was opened, and probes that found nothing
+    /// missed. The watch of a kind without changes may be silent for a minute or more.
+    pub caught_up: Option<Instant>,
     pub(crate) synced: bool,
     /// The error for which waiting for a first list cannot help.
     pub(crate) refused: Option<ServerError>,
@@ -47,7 +53,7 @@ pub struct Health {
 /// fn line(condition: &Condition) -> String {
 ///     match condition {
 ///         Condition::Listing { objects, remaining: Some(remaining) } => format!("{objects} of {}", objects + remaining),
-///         Condition::Degraded { cause, .. } => format!("retrying: {cause}"),
+///         Condition::Degraded { cause, since, .. } => format!("stale for {:?}: {cause}", since.elapsed()),
 ///         other => format!("{other:?}"),
 ///     }
 /// }
@@ -59,21 +65,27 @@ pub struct Health {
 pub enum Condition {
     /// It has not been started.
     Idle,
-    /// A list is in progress: the first one, or a relist.
+    /// A list is in progress: the first one, or a relist, during which the cache remains readable.
     Listing {
         /// How many objects have been received.
         objects: u64,
         /// How many objects remain, if the server reports it.
         remaining: Option<u64>,
     },
-    /// The cache is complete and follows the server.
+    /// The cache is complete and follows the server, and nothing indicates otherwise.
     Synced,
-    /// Something failed. The cache remains readable but becomes stale.
+    /// Something failed, and it is not known what has been missed since. The cache remains readable
+    /// but may be stale.
+    ///
+    /// It ends when the watch delivers something, when a list makes progress, or when a probe shows
+    /// that nothing was missed. A request that is merely repeated does not end it.
     Degraded {
-        /// What failed.
+        /// What failed last.
         cause: ServerError,
-        /// When it retries.
-        next_try: Instant,
+        /// When the first failure occurred.
+        since: Instant,
+        /// When it retries; `None` while the retry is in progress.
+        next_try: Option<Instant>,
     },
     /// It has stopped permanently.
     #[doc(alias("IsStopped"))]
@@ -127,8 +139,40 @@ impl Health {
         self.last_contact.map(|at| at.elapsed())
     }
 
+    /// How long ago the cache was last known to have everything that the server had; `None` if it
+    /// never was.
+    ///
+    /// ```
+    /// # kube_embedded::doctest([], async |server| {
+    /// # let client = kube::Client::new(server.service(), "default");
+    /// # tokio::time::pause();
+    /// use std::time::Duration;
+    /// use k8s_openapi::api::core::v1::ConfigMap;
+    /// use kube_embedded::faults::{Fault, Rule};
+    /// use kube_informer::Informer;
+    ///
+    /// let maps = Informer::<ConfigMap>::builder(client).start();
+    /// maps.synced().await?;
+    /// server.faults().inject(Rule::new(Fault::Disconnect));
+    /// server.cut();
+    /// tokio::time::sleep(Duration::from_secs(60)).await;
+    /// assert!(maps.health().caught_up_age() >= Some(Duration::from_secs(60)));
+    /// # Ok(()) });
+    /// ```
+    #[must_use]
+    pub fn caught_up_age(&self) -> Option<Duration> {
+        self.caught_up.map(|at| at.elapsed())
+    }
+
     pub(crate) fn idle() -> Self {
-        Self { condition: Condition::Idle, version: None, last_contact: None, synced: false, refused: None }
+        Self {
+            condition: Condition::Idle,
+            version: None,
+            last_contact: None,
+            caught_up: None,
+            synced: false,
+            refused: None,
+        }
     }
 
     pub(crate) fn stopped(self) -> Self {
@@ -139,16 +183,17 @@ impl Health {
     pub(crate) fn of(statuses: &[ReflectorStatus], synced: bool, version: Option<Version>) -> Self {
         let mut condition = if synced { Condition::Synced } else { Condition::Listing { objects: 0, remaining: None } };
         for status in statuses {
-            condition = worse(condition, &status.state);
+            condition = worse(condition, status);
         }
-        let unsynced = statuses.iter().filter(|status| status.synced == reflector::Synced::No);
+        let unsynced = statuses.iter().filter(|status| status.synced == Synced::No);
         let mut refused = unsynced.filter_map(|status| match &status.state {
-            reflector::ReflectorState::Waiting { cause, .. } if is_refusal(cause) => Some(cause.clone()),
+            ReflectorState::Waiting { cause, .. } if cause.is_refusal() => Some(cause.clone()),
             _ => None,
         });
         Self {
             refused: refused.next(),
             last_contact: statuses.iter().map(|status| status.last_contact).min().flatten(),
+            caught_up: statuses.iter().map(|status| status.caught_up).min().flatten(),
             condition,
             version,
             synced,
@@ -156,16 +201,20 @@ impl Health {
     }
 }
 
-/// Combines `condition` with the state of another reflector.
-fn worse(condition: Condition, state: &reflector::ReflectorState) -> Condition {
-    match (condition, state) {
-        (degraded @ Condition::Degraded { .. }, _) => degraded,
-        (_, reflector::ReflectorState::Waiting { cause, until }) => {
-            Condition::Degraded { cause: cause.clone(), next_try: *until }
+/// Combines `condition` with the status of another reflector.
+fn worse(condition: Condition, status: &ReflectorStatus) -> Condition {
+    match (condition, degraded(status), &status.state) {
+        (Condition::Degraded { since, .. }, Some(other @ Condition::Degraded { since: earlier, .. }), _)
+            if earlier < since =>
+        {
+            other
         }
+        (condition @ Condition::Degraded { .. }, _, _) => condition,
+        (_, Some(degraded), _) => degraded,
         (
             Condition::Listing { objects, remaining },
-            reflector::ReflectorState::Listing { objects: more, remaining: left },
+            None,
+            ReflectorState::Listing { objects: more, remaining: left },
         ) => {
             let remaining = match (remaining, left) {
                 (Some(a), Some(b)) => Some(a + b),
@@ -173,14 +222,20 @@ fn worse(condition: Condition, state: &reflector::ReflectorState) -> Condition {
             };
             Condition::Listing { objects: objects + more, remaining }
         }
-        (_, reflector::ReflectorState::Listing { objects, remaining }) => {
+        (_, None, ReflectorState::Listing { objects, remaining }) => {
             Condition::Listing { objects: *objects, remaining: *remaining }
         }
-        (condition, _) => condition,
+        (condition, None, _) => condition,
     }
 }
 
-/// Whether retrying cannot help until permissions, credentials or the resource definition change.
-fn is_refusal(error: &ServerError) -> bool {
-    error.is_unauthorized() || error.is_forbidden() || error.is_not_found()
+/// The condition of a reflector that has failed, unless a list makes progress.
+fn degraded(status: &ReflectorStatus) -> Option<Condition> {
+    let Degradation { cause, since } = status.degraded.clone()?;
+    let next_try = match &status.state {
+        ReflectorState::Listing { objects: 1.., .. } => return None,
+        ReflectorState::Waiting { until, .. } => Some(*until),
+        _ => None,
+    };
+    Some(Condition::Degraded { cause, since, next_try })
 }

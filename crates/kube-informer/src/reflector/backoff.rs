@@ -45,11 +45,16 @@ impl Backoff {
     /// Records a failure and returns how long to wait. `chance`, between 0 and 1, selects the
     /// jitter.
     pub(crate) fn failed(&mut self, now: Duration, chance: f64) -> Duration {
+        self.failed_up_to(self.settings.cap, now, chance)
+    }
+
+    /// Like [`failed`](Self::failed), with another cap.
+    pub(super) fn failed_up_to(&mut self, cap: Duration, now: Duration, chance: f64) -> Duration {
         if self.is_at_rest(now) {
             self.failures = 0;
         }
         self.healthy_since = None;
-        let BackoffSettings { first, factor, cap, jitter, .. } = self.settings;
+        let BackoffSettings { first, factor, jitter, .. } = self.settings;
         let exponent = i32::try_from(self.failures).unwrap_or(i32::MAX);
         let longest = (first.as_secs_f64() * factor.powi(exponent)).min(cap.as_secs_f64());
         self.failures = self.failures.saturating_add(1);

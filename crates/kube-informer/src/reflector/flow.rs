@@ -7,14 +7,15 @@ use bytes::Bytes;
 use futures_util::future::BoxFuture;
 use futures_util::{FutureExt as _, StreamExt};
 
-use super::step::{Frame, Input, Lane};
+use super::step::{Frame, Input, Lane, ServerState};
 use super::{Intake, ObjectSource};
-use crate::body::{Obj, Untyped};
+use crate::body::{Arrival, BodyEncoder, Obj, Untyped};
 use crate::client::Body;
 use crate::client::{Failure, Operation, ServerError};
 use crate::codec::{
     Broken, Frames, ListEnd, ListError, ListSplitter, MAX_OBJECT_SIZE, ProtobufFrames, ProtobufList, WatchFrame, Wire,
 };
+use crate::object::ObjectKey;
 use crate::store::guarded;
 
 /// A list or watch request, until the end of its response.
@@ -244,20 +245,28 @@ fn accept(intake: &mut dyn Intake, json: &Bytes, source: ObjectSource) -> Option
     guarded("intake", || intake.accept(json, source))?.ok()
 }
 
-/// Reads a list for its resource version only.
+/// Reads a list for its resource version, and for the state of one object.
 pub(super) async fn read_revision(
     what: Arc<str>,
+    object: Option<ObjectKey>,
     answer: BoxFuture<'static, Result<Body, ServerError>>,
-) -> Result<crate::object::Version, ServerError> {
+) -> Result<ServerState, ServerError> {
     let error = |failure| ServerError::new(Operation::Probe, Arc::clone(&what), failure);
     let mut body = caught(answer).await.map_err(error)??;
     let mut splitter = Splitter::new(body.wire());
+    let (mut found, mut has_others) = (None, false);
     while let Some(bytes) = caught(body.next()).await.map_err(error)? {
         splitter.push(bytes?);
         while let Some(item) = splitter.next() {
-            item.map_err(|broken| error(broken.into()))?;
+            let item = item.map_err(|broken| error(broken.into()))?;
+            let item = BodyEncoder::detached().accept(&item, Arrival::Listed);
+            match item.ok().filter(|item| object.as_ref() == Some(item.key())) {
+                Some(item) => found = Some(item),
+                None => has_others = true,
+            }
         }
     }
     let end = splitter.finish().map_err(|broken| error(broken.into()))?;
-    end.version.ok_or_else(|| error(Failure::NoVersion))
+    let version = end.version.ok_or_else(|| error(Failure::NoVersion))?;
+    Ok(ServerState { version, object: found, has_others })
 }

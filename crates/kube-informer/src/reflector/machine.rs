@@ -7,25 +7,29 @@ use std::time::Duration;
 use tokio::time::Instant;
 
 use self::absence::Absence;
+use self::freshness::Freshness;
 use self::listing::{Paged, Streamed, Support};
 use self::staleness::{ServerVersion, Silence};
 use self::watching::{Strikes, Watch};
+use self::witness::{Verdict, Witnesses};
 use super::backoff::Backoff;
 use super::rng::Rng;
 use super::settings::{ReflectorSettings, Streaming};
-use super::status::{Counters, ReflectorState, ReflectorStatus, RelistReason, Synced};
-use super::step::{Action, Input, Lane};
+use super::status::{Counters, Degradation, ReflectorState, ReflectorStatus, RelistReason, Synced};
+use super::step::{Action, Input, Lane, ServerState};
 use crate::client::{Failure, Operation, ServerError};
 use crate::client::{ListQuery, ListVersion};
-use crate::object::Version;
+use crate::object::{ObjectKey, Version};
 use crate::store::{Delta, History, Relist, WatchScope};
 
 mod absence;
+mod freshness;
 mod listing;
 mod staleness;
 #[cfg(test)]
 mod tests;
 mod watching;
+mod witness;
 
 /// The state machine. Times are counted from the reflector's start.
 ///
@@ -77,6 +81,8 @@ pub(crate) struct Machine {
     absence: Absence,
     counters: Counters,
     last_contact: Option<Duration>,
+    freshness: Freshness,
+    witnesses: Witnesses,
 }
 
 #[derive(Debug)]
@@ -160,6 +166,8 @@ impl Machine {
             absence: Absence::default(),
             counters: Counters::default(),
             last_contact: None,
+            freshness: Freshness::default(),
+            witnesses: Witnesses::default(),
         }
     }
 
@@ -201,7 +209,7 @@ impl Machine {
                 Some(progress.due(&self.settings))
             }
             MachinePhase::Probing { since } => Some(*since + self.settings.answer_timeout),
-            MachinePhase::Opening(watch) => Some(watch.requested_at + self.settings.answer_timeout),
+            MachinePhase::Opening(watch) => Some(watch.requested_at + self.tolerated_delay()),
             MachinePhase::Watching(watch) => Some(self.watch_due(watch)),
             MachinePhase::Waiting { until, .. } => Some(*until),
         }
@@ -217,7 +225,15 @@ impl Machine {
         status.version.clone_from(&self.version);
         status.synced = self.synced;
         status.last_contact = self.last_contact.map(|at| started + at);
+        status.caught_up = self.freshness.caught_up().map(|at| started + at);
+        status.degraded =
+            self.degraded().map(|(cause, since)| Degradation { cause: cause.clone(), since: started + since });
         status.counters = self.counters;
+    }
+
+    /// The failure after which it is not known what was missed, and since when.
+    pub(crate) fn degraded(&self) -> Option<(&ServerError, Duration)> {
+        self.freshness.doubt().map(|doubt| (&doubt.cause, doubt.since))
     }
 
     /// What it is doing.
@@ -253,6 +269,9 @@ impl Machine {
                 self.failed(error, step);
             }
             MachinePhase::Probing { .. } => self.revision_received(Err(self.timed_out(Operation::Probe)), step),
+            MachinePhase::Opening(watch) if step.now < watch.requested_at + self.settings.answer_timeout => {
+                self.late(Operation::Watch, step.now);
+            }
             MachinePhase::Opening(_) => self.failed(self.timed_out(Operation::Watch), step),
             MachinePhase::Watching(_) => self.watch_tick(step),
         }
@@ -261,6 +280,7 @@ impl Machine {
     /// Restarts all timeouts after a pause that the server did not cause.
     fn resumed(&mut self, now: Duration) {
         self.silence.since = now;
+        self.freshness.resumed(now, self.settings.short_watch);
         match &mut self.phase {
             MachinePhase::Streaming(Streamed { progress, .. }) | MachinePhase::Listing(Paged { progress, .. }) => {
                 progress.resumed(now);
@@ -341,6 +361,21 @@ impl Machine {
         self.error(operation, Failure::TimedOut { after: self.settings.answer_timeout })
     }
 
+    /// How long a request of the watch may be unanswered: until that counts as a failure, and before
+    /// that, until the store is no longer considered current.
+    fn tolerated_delay(&self) -> Duration {
+        match self.freshness.doubt() {
+            Some(_) => self.settings.answer_timeout,
+            None => self.settings.degraded_after.min(self.settings.answer_timeout),
+        }
+    }
+
+    /// A request has been unanswered for long, but not for too long.
+    fn late(&mut self, operation: Operation, now: Duration) {
+        let error = self.error(operation, Failure::TimedOut { after: self.settings.degraded_after });
+        self.freshness.failed(&error, now);
+    }
+
     fn report(&mut self, error: &ServerError, step: &mut Step<'_>) {
         self.counters.errors += 1;
         step.act(Action::Report(error.clone()));
@@ -354,9 +389,15 @@ impl Machine {
     /// `Retry-After`.
     fn wait(&mut self, next: NextRequest, cause: ServerError, step: &mut Step<'_>) {
         self.must_verify_server |= may_be_another_server(&cause);
+        self.freshness.failed(&cause, step.now);
         self.abandon_relist(step);
         self.note_absence(&cause);
-        let wait = self.backoff.after(&cause, step.now, step.rng.next_fraction(), self.settings.longest_retry_after);
+        let chance = step.rng.next_fraction();
+        let wait = if cause.is_rejected() {
+            self.backoff.failed_up_to(self.settings.rejected_retry, step.now, chance)
+        } else {
+            self.backoff.after(&cause, step.now, chance, self.settings.longest_retry_after)
+        };
         self.leave_phase(step);
         step.act(Action::Close);
         self.phase = MachinePhase::Waiting { next, until: step.now + wait, cause };
@@ -372,6 +413,7 @@ impl Machine {
     /// Relists immediately, and delivers the relist as one of a server that went back in time.
     fn relist_went_back(&mut self, step: &mut Step<'_>) {
         self.counters.relists.count(RelistReason::WentBack);
+        self.freshness.interrupted();
         self.history = History::WentBack;
         self.list_start = ListStart::Latest;
         self.list(step);
@@ -408,16 +450,16 @@ impl Machine {
         self.leave_phase(step);
         self.abandon_relist(step);
         step.act(Action::Close);
-        step.act(Action::RequestRevision(revision_query()));
+        step.act(Action::RequestRevision(revision_query(None)));
         self.counters.probes += 1;
         self.phase = MachinePhase::Probing { since: step.now };
     }
 
-    fn revision_received(&mut self, answer: Result<Version, ServerError>, step: &mut Step<'_>) {
+    fn revision_received(&mut self, answer: Result<ServerState, ServerError>, step: &mut Step<'_>) {
         match (&self.phase, answer) {
-            (MachinePhase::Probing { .. }, Ok(revision)) => {
+            (MachinePhase::Probing { .. }, Ok(state)) => {
                 self.last_contact = Some(step.now);
-                if self.version.as_ref().is_some_and(|ours| revision < *ours) {
+                if self.version.as_ref().is_some_and(|ours| state.version < *ours) {
                     self.relist_went_back(step);
                 } else {
                     self.counters.relists.count(RelistReason::TooLarge);
@@ -430,13 +472,12 @@ impl Machine {
                 step.act(Action::CloseSecond);
                 self.wait(NextRequest::Revision, error, step);
             }
-            (MachinePhase::Watching(_), Ok(revision)) => {
-                self.revision_while_watching(ServerVersion::At(revision), step);
-            }
-            (MachinePhase::Watching(_), Err(error)) => {
-                self.report(&error, step);
-                self.revision_while_watching(ServerVersion::Unknown, step);
-            }
+            (MachinePhase::Watching(_), Ok(state)) => match self.hear_witness(&state, step) {
+                Verdict::Continues => self.revision_while_watching(ServerVersion::At(state.version), step),
+                Verdict::WentBack => self.relist_went_back(step),
+                Verdict::Pending => {}
+            },
+            (MachinePhase::Watching(_), Err(error)) => self.revision_unknown(&error, step),
             _ => {}
         }
     }
@@ -462,9 +503,10 @@ fn may_be_another_server(cause: &ServerError) -> bool {
     }
 }
 
-/// The cheapest list, requested for its version only.
-fn revision_query() -> ListQuery {
+/// The cheapest list, requested for its version, and for the state of an object.
+fn revision_query(object: Option<ObjectKey>) -> ListQuery {
     let mut query = ListQuery::new(ListVersion::Latest);
+    query.object = object;
     query.limit = Some(1);
     query.detail = crate::client::Detail::Metadata;
     query

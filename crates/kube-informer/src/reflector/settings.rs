@@ -49,8 +49,14 @@ pub struct ReflectorSettings {
     pub probe_window: Duration,
     /// How long the silent watch may take to deliver a change that the second one has delivered.
     pub stall_grace: Duration,
+    /// How long a request for a watch, or the probe of a silent one, may be unanswered before the
+    /// informer counts as degraded. The request itself continues until `answer_timeout`.
+    pub degraded_after: Duration,
     /// Backoff after failures.
     pub backoff: BackoffSettings,
+    /// The upper bound of waits after a refusal that no retry can change, such as a field selector
+    /// that the server does not support.
+    pub rejected_retry: Duration,
     /// How often to request a resource that the server does not know, while its definition is known
     /// to be absent. See [`Factory`](crate::Factory#kinds-that-come-and-go).
     pub absent_retry: Duration,
@@ -138,7 +144,9 @@ impl Default for ReflectorSettings {
             quiet_after: Duration::from_secs(70),
             probe_window: Duration::from_secs(10),
             stall_grace: Duration::from_secs(5),
+            degraded_after: Duration::from_secs(10),
             backoff: BackoffSettings::default(),
+            rejected_retry: Duration::from_secs(300),
             absent_retry: Duration::from_secs(300),
             longest_retry_after: Duration::from_secs(120),
             internal_error_tolerance: Duration::ZERO,

@@ -28,8 +28,42 @@ pub struct ReflectorStatus {
     pub synced: Synced,
     /// When the reflector last received anything from the server.
     pub last_contact: Option<Instant>,
+    /// When everything that the server had was last known to have been received.
+    pub caught_up: Option<Instant>,
+    /// The failure after which it is not known what was missed.
+    pub degraded: Option<Degradation>,
     /// What it has done so far.
     pub counters: Counters,
+}
+
+/// A failure after which it is not known what was missed.
+///
+/// It ends when the watch delivers something, when a list is complete, or when a probe shows that
+/// nothing was missed; not when a request is merely repeated.
+///
+/// ```
+/// use kube_informer::reflector::Degradation;
+///
+/// fn line(degraded: &Degradation) -> String {
+///     format!("{} for {:?}", degraded.cause, degraded.since.elapsed())
+/// }
+/// ```
+#[derive(Debug, Clone)]
+#[non_exhaustive]
+pub struct Degradation {
+    /// The last failure.
+    pub cause: ServerError,
+    /// When the first failure occurred.
+    pub since: Instant,
+}
+
+impl Degradation {
+    /// Whether a receiver that waits for a change can treat both as equal.
+    pub(super) fn resembles(&self, other: &Self) -> bool {
+        self.since == other.since
+            && self.cause.operation() == other.cause.operation()
+            && self.cause.failure() == other.cause.failure()
+    }
 }
 
 /// What a reflector is doing.
@@ -220,6 +254,8 @@ impl ReflectorStatus {
             version: None,
             synced: Synced::No,
             last_contact: None,
+            caught_up: None,
+            degraded: None,
             counters: Counters::default(),
         }
     }

@@ -34,7 +34,7 @@ pub(crate) enum Input {
     /// A request was refused, or its response was cut off.
     Failed(Lane, ServerError),
     /// The server's current version, requested by [`Action::RequestRevision`].
-    Revision(Result<Version, ServerError>),
+    Revision(Result<ServerState, ServerError>),
     /// Whether the resource is defined, according to the definition watch.
     Definition(DefinitionState),
     /// The time returned by `Machine::due` has been reached.
@@ -42,6 +42,23 @@ pub(crate) enum Input {
     /// Backpressure from the sink has ended: nothing was read meanwhile, so the silence of a stream
     /// meant nothing.
     Resumed,
+}
+
+/// The response to a request for the server's version.
+#[derive(Debug)]
+pub(crate) struct ServerState {
+    pub(crate) version: Version,
+    /// The requested object, if the server has it.
+    pub(crate) object: Option<Obj<Untyped>>,
+    /// Whether the response contained other objects: the source cannot request a single one.
+    pub(crate) has_others: bool,
+}
+
+impl ServerState {
+    /// Whether the response shows the state of the requested object, or that it does not exist.
+    pub(crate) fn is_of_requested_object(&self) -> bool {
+        self.object.is_some() || !self.has_others
+    }
 }
 
 /// A change or a bookmark from a watch.
@@ -69,7 +86,7 @@ pub(crate) enum Action {
     Watch(WatchQuery),
     /// Drop the main stream.
     Close,
-    /// Request the server's current version.
+    /// Request the server's current version, and the state of an object.
     RequestRevision(ListQuery),
     /// Open the second watch, in addition to the main one.
     WatchSecond(WatchQuery),

@@ -42,8 +42,9 @@ impl WeakReader {
 
 /// The informer that fills a store.
 pub(crate) trait Feed: Send + Sync {
-    /// The time since the last contact with the server; none if the store is not synced.
-    fn contact_age(&self) -> Option<Duration>;
+    /// The time since the store was last known to have everything that the server had; none if it
+    /// is not synced.
+    fn age(&self) -> Option<Duration>;
 }
 
 /// State shared by the writer and its readers.

@@ -117,6 +117,7 @@ on_both_wires! {
     a_streaming_list_without_its_end_and_then_429_on_the_list
     a_duplicate_event_after_a_reconnect
     a_backup_restored_during_a_cut
+    a_backup_restored_and_written_to_during_a_cut
     permission_revoked_during_a_relist
     each_fault_alone_is_got_over
 }
@@ -200,6 +201,31 @@ async fn a_backup_restored_during_a_cut(wire: Wire) {
     rig.server.accept().await;
     let gone = rig.maps.wait_until(key("default", "m9"), |map| map.is_none());
     timeout(RECOVERY_TIMEOUT, gone).await.unwrap().unwrap();
+    rig.converges().await;
+}
+
+/// The restored server's version is beyond that of the cache when the informer reconnects.
+async fn a_backup_restored_and_written_to_during_a_cut(wire: Wire) {
+    let rig = Rig::new(wire).await;
+    let backup = rig.server.backup();
+    rig.change_objects();
+    let version = put(&rig.server, "default", "ghost", "1");
+    rig.maps.wait_for(version.clone()).await.unwrap();
+    for (handler, recorder) in &rig.handlers {
+        drained(handler).await;
+        recorder.server_may_go_back();
+    }
+    rig.server.refuse().await;
+    rig.server.cut();
+    rig.server.restore(&backup);
+    for value in 0..50 {
+        put(&rig.server, "default", "m0", &value.to_string());
+    }
+    assert!(rig.server.revision() > version.number().unwrap());
+    tokio::time::sleep(Duration::from_secs(20)).await;
+    rig.server.accept().await;
+    let gone = rig.maps.wait_until(key("default", "ghost"), |map| map.is_none());
+    timeout(RECOVERY_TIMEOUT, gone).await.expect("the lost object stays in the cache").unwrap();
     rig.converges().await;
 }
 

@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use crate::support::{EventRecorder, asked, cached, client, drained, key, put, remove, server, truth};
 use k8s_openapi::api::core::v1::ConfigMap;
+use kube_embedded::faults::{Fault, Rule};
 use kube_informer::pipeline::{Backlog, Overflow};
 use kube_informer::{Condition, Event, Factory, Informer, Kind as _, Obj, Origin, SyncError, WaitError};
 use serde::Deserialize;
@@ -442,4 +443,38 @@ async fn one_watch_and_one_cache_serve_every_view_of_a_resource_in_a_factory() {
     assert_eq!(views.lister().get(&key("default", "a")).unwrap().get().unwrap().data["value"], "1");
     assert_eq!((cached(&maps), cached(&again)), (truth(&server), truth(&server)));
     assert_eq!((asked(&server), server.watches().len()), ((1, 0), 1));
+}
+
+/// After a connection that broke, the server is unreachable, then answers nothing, then only refuses
+/// watches. The cache misses a change all the time.
+#[tokio::test(start_paused = true)]
+async fn health_never_claims_more_than_is_known() {
+    let server = server().await;
+    put(&server, "default", "a", "1");
+    let maps = Informer::<ConfigMap>::builder(client(&server)).start();
+    maps.synced().await.unwrap();
+    let mut health = maps.watch_health();
+    health.wait_for(|health| matches!(health.condition, Condition::Synced)).await.unwrap();
+    let faults = [Fault::Disconnect, Fault::Delay(Duration::from_secs(1_000)), Fault::StallAfterBytes(0)];
+    let mut fault = server.faults().inject(Rule::new(Fault::Disconnect));
+    let lost = tokio::time::Instant::now();
+    server.cut();
+    let version = put(&server, "default", "a", "2");
+    health.wait_for(|health| !matches!(health.condition, Condition::Synced)).await.unwrap();
+    for next in faults {
+        fault.remove();
+        fault = server.faults().inject(Rule::new(next));
+        let end = tokio::time::Instant::now() + Duration::from_secs(600);
+        while tokio::time::timeout_at(end, health.changed()).await.is_ok() {
+            let now = health.borrow_and_update().clone();
+            let Condition::Degraded { since, .. } = now.condition else { panic!("{:?}", now.condition) };
+            assert!(since - lost < Duration::from_secs(1), "since the connection was lost");
+            assert!(now.caught_up.unwrap() <= lost);
+        }
+    }
+    assert!(maps.lister().fresh_within(Duration::from_secs(1_000)).is_err());
+    fault.remove();
+    health.wait_for(|health| matches!(health.condition, Condition::Synced)).await.unwrap();
+    maps.wait_for(version).await.unwrap();
+    assert_eq!(cached(&maps), truth(&server));
 }

@@ -11,13 +11,12 @@ use k8s_openapi::api::core::v1::ConfigMap;
 use kube_embedded::faults::{Fault, Rule};
 use kube_embedded::{Server, Verb};
 use kube_informer::client::ServerError;
-use kube_informer::informer::{Stale, WhenRefused};
+use kube_informer::informer::WhenRefused;
 use kube_informer::pipeline::{Discipline, Figures, Metrics};
 use kube_informer::reflector::{ReflectorSettings, Streaming};
 use kube_informer::store::Verdict;
 use kube_informer::{Condition, Health, Informer, Keep, Kind as _, MetadataOnly, Obj, SyncError};
 use serde_json::{Value, json};
-use tokio::time::Instant;
 
 fn namespace(server: &Server, name: &str) {
     server.create(&json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}})).unwrap();
@@ -244,42 +243,6 @@ async fn every_failure_is_reported_also_on_an_established_stream() {
     server.cut();
     maps.wait_for(put(&server, "default", "a", "1")).await.unwrap();
     assert!(errors.lock().unwrap().len() > before);
-}
-
-#[tokio::test(start_paused = true)]
-async fn health_reports_the_error_and_the_time_of_the_next_attempt() {
-    let server = server().await;
-    put(&server, "default", "a", "1");
-    let maps = Informer::<ConfigMap>::builder(client(&server)).build();
-    assert!(matches!(maps.health().condition, Condition::Idle));
-    let mut changes = maps.watch_health();
-    maps.start();
-    changes.wait_for(|health| matches!(health.condition, Condition::Synced)).await.unwrap();
-    assert!(maps.health().contact_age().unwrap() < Duration::from_secs(1));
-    server.refuse().await;
-    server.cut();
-    let degraded = changes.wait_for(|health| matches!(health.condition, Condition::Degraded { .. })).await.unwrap();
-    let Condition::Degraded { cause, next_try } = &degraded.condition else { unreachable!() };
-    assert!(cause.is_connection_refused() || cause.to_string().contains("config"), "{cause}");
-    assert!(*next_try > Instant::now());
-    assert!(degraded.is_synced(), "what is in the cache can still be read");
-    drop(degraded);
-    tokio::time::sleep(Duration::from_secs(30)).await;
-    assert!(maps.health().contact_age().unwrap() >= Duration::from_secs(30));
-    assert!(maps.lister().fresh_within(Duration::from_secs(10)).is_err());
-    assert!(maps.lister().fresh_within(Duration::from_secs(1000)).is_ok());
-    server.accept().await;
-    changes.wait_for(|health| matches!(health.condition, Condition::Synced)).await.unwrap();
-    assert_eq!(maps.lister().fresh_within(Duration::from_secs(10)).unwrap().len(), 1);
-    maps.shutdown().await;
-    assert!(matches!(maps.health().condition, Condition::Stopped));
-}
-
-#[tokio::test(start_paused = true)]
-async fn a_cache_that_was_never_filled_is_stale() {
-    let server = server().await;
-    let maps = Informer::<ConfigMap>::builder(client(&server)).build();
-    assert_eq!(maps.lister().fresh_within(Duration::MAX).unwrap_err(), Stale { age: None });
 }
 
 #[tokio::test(start_paused = true)]

@@ -8,18 +8,29 @@ use tracing::span::{Attributes, Id, Record};
 use tracing::subscriber::DefaultGuard;
 use tracing::{Event, Level, Metadata, Subscriber};
 
-/// The warnings and errors that are logged on the current thread while this exists: level, message
-/// and fields of each.
+/// The lines that are logged on the current thread while this exists: level, message and fields of
+/// each.
 pub struct Logs {
     lines: Arc<Mutex<Vec<String>>>,
     _guard: DefaultGuard,
 }
 
 impl Logs {
+    /// Records warnings and errors.
     pub fn record() -> Self {
+        Self::record_from(Level::WARN)
+    }
+
+    /// Records this level and everything more severe.
+    pub fn record_from(level: Level) -> Self {
         let lines = Arc::default();
-        let guard = tracing::subscriber::set_default(Recorder(Arc::clone(&lines)));
+        let guard = tracing::subscriber::set_default(Recorder { level, lines: Arc::clone(&lines) });
         Self { lines, _guard: guard }
+    }
+
+    /// Returns the lines of this level, and forgets them.
+    pub fn take(&self, level: Level) -> Vec<String> {
+        self.lines.lock().unwrap().extract_if(.., |line| line.starts_with(level.as_str())).collect()
     }
 
     /// The number of lines that contain all of these words.
@@ -29,11 +40,14 @@ impl Logs {
     }
 }
 
-struct Recorder(Arc<Mutex<Vec<String>>>);
+struct Recorder {
+    level: Level,
+    lines: Arc<Mutex<Vec<String>>>,
+}
 
 impl Subscriber for Recorder {
     fn enabled(&self, metadata: &Metadata<'_>) -> bool {
-        *metadata.level() <= Level::WARN
+        *metadata.level() <= self.level
     }
 
     fn new_span(&self, _: &Attributes<'_>) -> Id {
@@ -47,7 +61,7 @@ impl Subscriber for Recorder {
     fn event(&self, event: &Event<'_>) {
         let mut line = Line(event.metadata().level().to_string());
         event.record(&mut line);
-        self.0.lock().unwrap().push(line.0);
+        self.lines.lock().unwrap().push(line.0);
     }
 
     fn enter(&self, _: &Id) {}

@@ -10,12 +10,14 @@ use http::header::{ACCEPT, ACCEPT_ENCODING, CONTENT_ENCODING, CONTENT_TYPE, Head
 use http::{Request, Response};
 use http_body_util::BodyExt;
 use jiff::Timestamp;
+use kube::client::ClientBuilder;
 use kube::core::{ApiResource, DynamicObject, Resource};
 use kube::{Client, Config};
 
 use super::ListWatch;
 use super::body::Body;
 use super::query::{Detail, ListQuery, Parameters, WatchQuery, WatchStart};
+use super::server_name::{self, ServerName};
 use crate::client::server_error::answer::{self, MAX_FAILURE_SIZE};
 use crate::client::{Failure, Operation, ServerError};
 use crate::codec::protobuf::Table;
@@ -29,7 +31,8 @@ use crate::object::ObjectKey;
 /// A client with kube's default settings works too, but its middleware repeats requests that were
 /// answered with 429, 503 or 504 up to fifteen times, with waits of up to minutes, before the
 /// informer receives the error: health, `on_watch_error` and metrics report an outage late, and
-/// backoff is applied twice. This cannot be disabled on an existing client. With kube's `gzip`
+/// backoff is applied twice. This cannot be disabled on an existing client. Nor does another client
+/// say which server it uses, so that the log cannot name it. With kube's `gzip`
 /// feature, its middleware also reads only the first part of a compressed watch; the informer
 /// detects that and then watches without compression.
 ///
@@ -42,7 +45,8 @@ use crate::object::ObjectKey;
 pub fn client(mut config: Config) -> Result<Client, kube::Error> {
     config.default_retry = false;
     config.disable_compression = true;
-    Client::try_from(config)
+    let names_server = server_name::layer(&config.cluster_url);
+    Ok(ClientBuilder::try_from(config)?.with_layer(&names_server).build())
 }
 
 /// One resource of an API server: all of it, or one namespace.
@@ -72,6 +76,7 @@ pub struct ApiListWatch {
     tweak: Option<Tweak>,
     /// A middleware decompresses responses, possibly incorrectly for watches.
     decompressed_below: Arc<AtomicBool>,
+    server: ServerName,
     what: Arc<str>,
 }
 
@@ -133,6 +138,7 @@ impl ApiListWatch {
             wire: Wire::default(),
             tweak: None,
             decompressed_below: Arc::default(),
+            server: ServerName::default(),
             what,
         }
     }
@@ -252,11 +258,12 @@ impl ApiListWatch {
     async fn request(
         &self,
         operation: Operation,
+        namespace: Option<&str>,
         parameters: Parameters,
         accept: &'static str,
     ) -> Result<Body, ServerError> {
         let error = |failure| ServerError::new(operation, Arc::clone(&self.what), failure);
-        let response = self.send(operation, parameters, accept).await.map_err(error)?;
+        let response = self.send(operation, namespace, parameters, accept).await.map_err(error)?;
         let (parts, body) = response.into_parts();
         let encoding = Encoding::of(&parts.headers).map_err(error)?;
         let mut body = self.decompressed(operation, body, encoding);
@@ -275,19 +282,21 @@ impl ApiListWatch {
     async fn send(
         &self,
         operation: Operation,
+        namespace: Option<&str>,
         mut parameters: Parameters,
         accept: &'static str,
     ) -> Result<Response<kube::client::Body>, Failure> {
         if let Some(tweak) = &self.tweak {
             tweak(&mut parameters);
         }
-        let path = DynamicObject::url_path(&self.resource, self.namespace.as_deref());
+        let path = DynamicObject::url_path(&self.resource, namespace);
         let uri = format!("{path}?{}", parameters.encode());
         loop {
             let gzip = self.compression.is_gzip() && !self.decompressed_below.load(Ordering::Relaxed);
             let request = Request::get(&uri)
                 .header(ACCEPT, accept)
                 .header(ACCEPT_ENCODING, if gzip { "gzip" } else { "identity" })
+                .extension(self.server.clone())
                 .body(kube::client::Body::empty())
                 .map_err(|error| Failure::Request(error.to_string().into()))?;
             let response = self.client.send(request).await.map_err(|error| Failure::of_kube(&error))?;
@@ -355,7 +364,15 @@ impl ListWatch for ApiListWatch {
             (_, Representation::Objects(Wire::Json)) => (Operation::List, "application/json"),
             (_, Representation::Objects(Wire::Protobuf)) => (Operation::List, PROTOBUF_OR_JSON),
         };
-        self.request(operation, self.selected(query.parameters()), accept).await
+        let mut parameters = self.selected(query.parameters());
+        let mut namespace = self.namespace.as_deref();
+        if let Some(key) = &query.object {
+            let name = FieldSelector::named(key.name()).to_string();
+            let selected = parameters.get("fieldSelector").map(|others| format!("{others},{name}"));
+            parameters.set("fieldSelector", selected.unwrap_or(name));
+            namespace = namespace.or(key.namespace());
+        }
+        self.request(operation, namespace, parameters, accept).await
     }
 
     async fn watch(&self, query: WatchQuery) -> Result<Body, ServerError> {
@@ -372,7 +389,12 @@ impl ListWatch for ApiListWatch {
             WatchStart::After(_) => Operation::Watch,
             WatchStart::Everything { .. } => Operation::StreamingList,
         };
-        self.request(operation, self.selected(query.parameters()), accept).await
+        let parameters = self.selected(query.parameters());
+        self.request(operation, self.namespace.as_deref(), parameters, accept).await
+    }
+
+    fn server(&self) -> Option<Arc<str>> {
+        self.server.get()
     }
 }
 

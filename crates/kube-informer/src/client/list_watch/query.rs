@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use crate::object::Version;
+use crate::object::{ObjectKey, Version};
 
 /// A list request. The source itself has the resource, namespace and selectors.
 ///
@@ -25,6 +25,8 @@ pub struct ListQuery {
     pub continue_token: Option<String>,
     /// How much of each object is requested.
     pub detail: Detail,
+    /// Requests only this object. A source that cannot do that returns the others as well.
+    pub object: Option<ObjectKey>,
 }
 
 /// The minimum resource version of a list.
@@ -141,7 +143,7 @@ impl ListQuery {
     /// A list at this version, without pagination.
     #[must_use]
     pub fn new(version: ListVersion) -> Self {
-        Self { version, limit: None, continue_token: None, detail: Detail::Usual }
+        Self { version, limit: None, continue_token: None, detail: Detail::Usual, object: None }
     }
 
     /// The query parameters.

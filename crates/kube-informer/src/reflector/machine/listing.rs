@@ -40,6 +40,8 @@ pub(super) struct Paged {
     query: ListQuery,
     page: Page,
     attempt: Attempt,
+    /// When the first page was requested.
+    requested_at: Duration,
     version: Option<Version>,
     pub(super) progress: ListProgress,
     pub(super) remaining: Option<u64>,
@@ -120,6 +122,7 @@ impl Machine {
     pub(super) fn list(&mut self, step: &mut Step<'_>) {
         self.leave_phase(step);
         self.abandon_relist(step);
+        self.witnesses.forget();
         if self.support == Support::Refused {
             return self.list_pages(step);
         }
@@ -150,12 +153,14 @@ impl Machine {
 
     fn list_from(&mut self, query: ListQuery, attempt: Attempt, step: &mut Step<'_>) {
         self.abandon_relist(step);
+        self.witnesses.forget();
         self.counters.lists += 1;
         step.act(Action::List(query.clone()));
         self.phase = MachinePhase::Listing(Paged {
             query,
             page: Page::First,
             attempt,
+            requested_at: step.now,
             version: None,
             progress: ListProgress::new(ListMode::Paged, step.now),
             remaining: None,
@@ -173,6 +178,7 @@ impl Machine {
     fn listed(&mut self, object: Obj<Untyped>, step: &mut Step<'_>) {
         self.counters.listed += 1;
         raise(&mut self.listed, Some(object.version().clone()));
+        self.witnesses.listed(&object);
         self.begin_relist(step);
         self.deliver(Delta::Listed(object), step);
     }
@@ -190,7 +196,8 @@ impl Machine {
             let Some(version) = paged.version.clone() else {
                 return self.list_failed(self.error(Operation::List, Failure::NoVersion), step);
             };
-            return self.list_complete(version, step);
+            let requested_at = paged.requested_at;
+            return self.list_complete(version, requested_at, step);
         };
         if paged.query.version == ListVersion::Any {
             self.has_no_watch_cache = true;
@@ -204,8 +211,9 @@ impl Machine {
         step.act(Action::List(query));
     }
 
-    fn list_complete(&mut self, version: Version, step: &mut Step<'_>) {
+    fn list_complete(&mut self, version: Version, requested_at: Duration, step: &mut Step<'_>) {
         if self.complete(version, step) {
+            self.freshness.listed(requested_at, step.now, self.settings.short_watch, false);
             if self.support == Support::Suspect {
                 self.support = Support::Refused;
             }
@@ -218,6 +226,7 @@ impl Machine {
         let MachinePhase::Streaming(streamed) = &mut self.phase else { return };
         match frame {
             Frame::Changed(Change::Deleted, object) => {
+                self.witnesses.changed(Change::Deleted, &object);
                 self.begin_relist(step);
                 self.deliver(Delta::Deleted(object), step);
             }
@@ -230,8 +239,10 @@ impl Machine {
                 self.listed(object, step);
             }
             Frame::Bookmark { version, initial_events_end: true } => {
-                let watch = Watch::new(streamed.requested_at, streamed.timeout);
+                let requested_at = streamed.requested_at;
+                let watch = Watch::new(requested_at, streamed.timeout);
                 if self.complete(version, step) {
+                    self.freshness.listed(requested_at, step.now, self.settings.short_watch, true);
                     self.backoff.healthy(step.now);
                     self.phase = MachinePhase::Watching(watch);
                 }

@@ -7,8 +7,8 @@ use super::super::settings::ReflectorSettings;
 use super::super::status::RelistReason;
 use super::super::step::{Action, Frame};
 use super::watching::Watch;
-use super::{Machine, MachinePhase, Step, revision_query};
-use crate::client::{Operation, ServerError};
+use super::{Machine, MachinePhase, Step};
+use crate::client::{Failure, Operation, ServerError};
 use crate::client::{WatchQuery, WatchStart};
 use crate::object::Version;
 
@@ -74,9 +74,10 @@ impl Silence {
 impl Machine {
     pub(super) fn watch_due(&self, watch: &Watch) -> Duration {
         let overtime = watch.requested_at + watch.timeout + self.settings.watch_overtime;
+        let silent = self.silence.since + self.silence.tolerance;
         let probe = match &watch.probe {
-            None => self.silence.since + self.silence.tolerance,
-            Some(probe) => probe.due(&self.settings),
+            Some(probe) => probe.due(&self.settings, self.tolerated_delay()),
+            None => self.freshness.probe_at().map_or(silent, |at| silent.min(at)),
         };
         overtime.min(probe)
     }
@@ -86,6 +87,7 @@ impl Machine {
         if step.now >= watch.requested_at + watch.timeout + self.settings.watch_overtime {
             // The server should have ended it long ago: the connection is dead.
             self.counters.stalls += 1;
+            self.silent_for_too_long(step.now);
             return self.watch(step);
         }
         match watch.probe {
@@ -94,9 +96,17 @@ impl Machine {
         }
     }
 
+    /// The watch has probably missed changes.
+    fn silent_for_too_long(&mut self, now: Duration) {
+        let after = now.saturating_sub(self.silence.since);
+        let error = self.error(Operation::Watch, Failure::TimedOut { after });
+        self.freshness.failed(&error, now);
+    }
+
     /// Data has arrived on the main stream: it is not stalled.
     pub(super) fn watch_alive(&mut self, step: &mut Step<'_>) {
         self.silence.reset(step.now, &self.settings);
+        self.freshness.plan_probe(step.now + self.settings.degraded_after);
         let MachinePhase::Watching(watch) = &mut self.phase else { return };
         if watch.probe.as_ref().is_some_and(|probe| !matches!(probe.second, SecondWatch::None)) {
             watch.probe = None;
@@ -121,7 +131,7 @@ impl Machine {
         let (MachinePhase::Watching(watch), Some(expected)) = (&mut self.phase, self.version.clone()) else { return };
         watch.probe = Some(StallProbe { since: step.now, expected, server_version: ServerVersion::Requested, second });
         self.counters.probes += 1;
-        step.act(Action::RequestRevision(revision_query()));
+        self.request_witness(step);
     }
 
     pub(super) fn second_opened(&mut self, now: Duration) {
@@ -141,6 +151,7 @@ impl Machine {
         {
             probe.second = SecondWatch::Delivered { at: step.now, timeout, frame: Box::new(frame) };
             step.act(Action::PauseSecond);
+            self.silent_for_too_long(step.now);
         }
     }
 
@@ -149,6 +160,7 @@ impl Machine {
             return;
         }
         self.report(&error, step);
+        self.freshness.failed(&error, step.now);
         if error.is_expired() {
             // If the main watch is stalled, the changes it missed are no longer available.
             self.relist(RelistReason::Expired, error, step);
@@ -162,8 +174,10 @@ impl Machine {
         if matches!(&server_version, ServerVersion::At(revision) if *revision < probe.expected) {
             return self.relist_went_back(step);
         }
-        if !matches!(server_version, ServerVersion::Unknown) {
+        let requested_at = probe.since;
+        if let ServerVersion::At(revision) = &server_version {
             self.last_contact = Some(step.now);
+            self.freshness.server_at(revision, requested_at, self.version.as_ref());
         }
         let MachinePhase::Watching(watch) = &mut self.phase else { return };
         if let Some(probe) = &mut watch.probe {
@@ -172,20 +186,45 @@ impl Machine {
         watch.probe.take_if(|probe| matches!(probe.second, SecondWatch::None));
     }
 
+    /// The server's version could not be obtained.
+    pub(super) fn revision_unknown(&mut self, error: &ServerError, step: &mut Step<'_>) {
+        self.report(error, step);
+        if self.probe_mut().is_some_and(|probe| !matches!(probe.second, SecondWatch::None)) {
+            self.freshness.failed(error, step.now);
+        }
+        self.revision_while_watching(ServerVersion::Unknown, step);
+    }
+
     fn probe_due(&mut self, step: &mut Step<'_>) {
-        let settings = self.settings;
+        let (settings, tolerated) = (self.settings, self.tolerated_delay());
         let MachinePhase::Watching(watch) = &mut self.phase else { return };
-        let Some(probe) = watch.probe.take_if(|probe| probe.due(&settings) <= step.now) else { return };
+        let Some(probe) = &watch.probe else { return };
+        if step.now < probe.due(&settings, tolerated) {
+            return;
+        }
+        if step.now < probe.due(&settings, settings.answer_timeout) {
+            return self.late(Operation::Probe, step.now);
+        }
+        let Some(probe) = watch.probe.take() else { return };
         match (probe.second, probe.server_version) {
-            (SecondWatch::Delivered { timeout, frame, .. }, _) => {
+            (SecondWatch::Delivered { timeout, frame, .. }, server_version) => {
                 self.counters.stalls += 1;
                 step.act(Action::Switch);
                 self.phase = MachinePhase::Watching(Watch::new(probe.since, timeout).progressed());
                 self.silence.reset(step.now, &settings);
+                if let ServerVersion::At(version) = server_version {
+                    self.freshness.server_at(&version, probe.since, None);
+                }
                 self.frame(*frame, step);
             }
-            (SecondWatch::Open { .. }, ServerVersion::At(_)) => {
+            (SecondWatch::Open { .. }, ServerVersion::At(_)) if self.witnesses.is_deletion_due() => {
+                // An object is gone, but neither watch has delivered its deletion.
+                step.act(Action::CloseSecond);
+                self.relist_went_back(step);
+            }
+            (SecondWatch::Open { at, .. }, ServerVersion::At(_)) => {
                 // No changes on either watch: probe less often.
+                self.freshness.nothing_missed(at);
                 let longest = watch.timeout;
                 self.silence.since = step.now;
                 self.silence.tolerance = (self.silence.tolerance * 2).min(longest);
@@ -195,6 +234,7 @@ impl Machine {
             (SecondWatch::None | SecondWatch::Requested { .. }, _) | (_, ServerVersion::Requested) => {
                 let error = self.timed_out(Operation::Probe);
                 self.report(&error, step);
+                self.freshness.failed(&error, step.now);
                 self.retry_probe_later(step);
             }
         }
@@ -209,9 +249,11 @@ impl Machine {
         }
     }
 
-    /// Schedules the next probe after the same interval.
+    /// Schedules the next probe after the same interval, or sooner, while it is not known what was
+    /// missed.
     fn retry_probe_later(&mut self, step: &mut Step<'_>) {
         self.silence.since = step.now;
+        self.freshness.plan_probe(step.now + self.settings.backoff.cap);
         step.act(Action::CloseSecond);
     }
 
@@ -231,13 +273,15 @@ impl StallProbe {
         }
     }
 
-    fn due(&self, settings: &ReflectorSettings) -> Duration {
+    /// When the probe ends, or is considered late: `tolerated` is how long it may be unanswered.
+    fn due(&self, settings: &ReflectorSettings, tolerated: Duration) -> Duration {
         match (&self.second, &self.server_version) {
             (SecondWatch::Delivered { at, .. }, _) => *at + settings.stall_grace,
             (SecondWatch::Open { at, .. }, ServerVersion::At(_) | ServerVersion::Unknown) => {
                 *at + settings.probe_window
             }
-            _ => self.since + settings.answer_timeout,
+            (SecondWatch::None, _) => self.since + settings.answer_timeout,
+            _ => self.since + tolerated,
         }
     }
 }

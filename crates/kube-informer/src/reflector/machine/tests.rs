@@ -5,12 +5,14 @@ use crate::body::{Obj, Untyped};
 use crate::client::{Detail, WatchQuery, WatchStart};
 use crate::codec::{Broken, Change, ListEnd, ServerStatus};
 use crate::reflector::settings::BackoffSettings;
-use crate::reflector::step::Frame;
+use crate::reflector::step::{Frame, ServerState};
 
 mod absence;
+mod freshness;
 mod listing;
 mod silence;
 mod watching;
+mod witness;
 
 /// A machine and its time. Actions are abbreviated to a few words.
 struct Bench {
@@ -80,6 +82,16 @@ impl Bench {
         self.machine.version.as_ref().map(ToString::to_string).unwrap_or_default()
     }
 
+    /// Since when it is not known what was missed, in seconds.
+    fn degraded_since(&self) -> Option<f64> {
+        self.machine.degraded().map(|(_, since)| since.as_secs_f64())
+    }
+
+    /// When the store was last known to be caught up, in seconds.
+    fn caught_up(&self) -> Option<f64> {
+        self.machine.freshness.caught_up().map(|at| at.as_secs_f64())
+    }
+
     fn relists(&self) -> crate::reflector::Relists {
         self.machine.counters.relists
     }
@@ -96,6 +108,11 @@ fn page_end(version: &str, token: Option<&str>) -> Input {
         continue_token: token.map(ToOwned::to_owned),
         ..ListEnd::default()
     })
+}
+
+/// The answer of a source that cannot request a single object.
+fn server_at(version: &str) -> ServerState {
+    ServerState { version: Version::new(version), object: None, has_others: true }
 }
 
 fn error(failure: Failure) -> ServerError {

@@ -71,6 +71,10 @@ impl Machine {
 
     pub(super) fn watch_opened(&mut self, step: &mut Step<'_>) {
         let MachinePhase::Opening(watch) = &self.phase else { return };
+        self.freshness.watch_opened(watch.requested_at, step.now, self.settings.short_watch);
+        if self.freshness.probe_at().is_none() {
+            self.freshness.plan_probe(step.now + self.settings.degraded_after);
+        }
         self.phase = MachinePhase::Watching(Watch::new(watch.requested_at, watch.timeout));
         self.strikes.open = 0;
         self.backoff.healthy(step.now);
@@ -102,7 +106,8 @@ impl Machine {
         };
         if next == NextRequest::List {
             self.strikes.open = 0;
-            return self.relist(RelistReason::Refused, error, step);
+            self.relist(RelistReason::Refused, error, step);
+            return self.freshness.watch_refused();
         }
         self.wait(next, error, step);
     }
@@ -117,6 +122,8 @@ impl Machine {
             Frame::Changed(change, object) => {
                 self.counters.changes += 1;
                 self.reached(object.version().clone());
+                self.freshness.changed(self.version.as_ref(), step.now);
+                self.witnesses.changed(change, &object);
                 let delta = match change {
                     Change::Added | Change::Modified => Delta::Changed(object),
                     Change::Deleted => Delta::Deleted(object),
@@ -126,10 +133,14 @@ impl Machine {
             Frame::Bookmark { version, .. } => {
                 self.counters.bookmarks += 1;
                 self.reached(version);
+                self.freshness.bookmark(step.now);
                 if let Some(version) = self.version.clone() {
                     self.deliver(Delta::Bookmark { scope: self.scope.clone(), version }, step);
                 }
             }
+        }
+        if self.witnesses.is_deletion_overdue(self.version.as_ref()) {
+            self.relist_went_back(step);
         }
     }
 
@@ -193,6 +204,7 @@ impl Machine {
     /// minute.
     pub(super) fn watch_broke(&mut self, error: ServerError, step: &mut Step<'_>) {
         self.report(&error, step);
+        self.freshness.failed(&error, step.now);
         if !matches!(error.failure(), Failure::BodyCut(_) | Failure::Transport(_)) {
             return self.frame_strike(error, step);
         }

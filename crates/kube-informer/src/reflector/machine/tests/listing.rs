@@ -232,7 +232,7 @@ fn a_version_too_large_leads_to_the_question_whether_the_server_went_back() {
             bench.machine.version = Some(Version::new("7"));
             bench.step(Input::Start);
             assert_eq!(bench.fail(answered(504)), ["report", "close", "ask revision"]);
-            let words = bench.step(Input::Revision(Ok(Version::new(revision))));
+            let words = bench.step(Input::Revision(Ok(server_at(revision))));
             assert_eq!(words, [if streaming == Streaming::Never { "list latest by 500" } else { "stream" }]);
             bench.step(Input::Opened(Lane::Main));
             let ended = match streaming {
