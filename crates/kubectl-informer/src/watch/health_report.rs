@@ -12,29 +12,48 @@ use crate::stderr::stderr;
 /// Runs until the informer stops.
 pub(crate) async fn run(name: String, informer: Informer<Value>) {
     let mut health = informer.watch_health();
-    let mut lost: Option<(Instant, String)> = None;
+    let mut report = Report::default();
     loop {
         let condition = health.borrow_and_update().condition.clone();
-        match condition {
-            Condition::Degraded { cause, next_try } => {
-                let why = cause.to_string();
-                let since = lost.as_ref().map_or_else(Instant::now, |(since, _)| *since);
-                if lost.as_ref().is_none_or(|(_, known)| *known != why) {
-                    let wait = next_try.saturating_duration_since(Instant::now());
-                    stderr(&format!("! {name}: {why}; retrying in {}, then with backoff", seconds(wait)));
-                }
-                lost = Some((since, why));
-            }
-            Condition::Synced => {
-                if let Some((since, _)) = lost.take() {
-                    stderr(&format!("! {name}: connected again after {}", seconds(since.elapsed())));
-                }
-            }
-            Condition::Stopped => return,
-            _ => {}
+        if matches!(condition, Condition::Stopped) {
+            return;
+        }
+        if let Some(line) = report.line(&condition, Instant::now()) {
+            stderr(&format!("! {name}: {line}"));
         }
         if health.changed().await.is_err() {
             return;
+        }
+    }
+}
+
+/// The failure that was printed and has not ended.
+#[derive(Debug, Default)]
+struct Report {
+    failure: Option<(Instant, String)>,
+}
+
+impl Report {
+    /// Returns the line to print for a condition, if it is news.
+    fn line(&mut self, condition: &Condition, now: Instant) -> Option<String> {
+        match condition {
+            Condition::Degraded { cause, since, next_try } => {
+                let why = cause.to_string();
+                let is_known = self.failure.as_ref().is_some_and(|(_, known)| *known == why);
+                self.failure = Some((*since, why.clone()));
+                let wait = match next_try {
+                    Some(at) => {
+                        format!("retrying in {}, then with backoff", seconds(at.saturating_duration_since(now)))
+                    }
+                    None => "retrying, then with backoff".to_owned(),
+                };
+                (!is_known).then(|| format!("{why}; {wait}"))
+            }
+            Condition::Synced => {
+                let (since, _) = self.failure.take()?;
+                Some(format!("connected again after {}", seconds(now.saturating_duration_since(since))))
+            }
+            _ => None,
         }
     }
 }

@@ -1,6 +1,9 @@
 //! End-to-end tests of the `watch` command.
 
 use crate::support::{Rig, Running, config_map};
+use kube_embedded::Verb;
+use kube_embedded::access::{Access, Rule as AccessRule};
+use kube_embedded::faults::{Fault, Rule};
 use serde_json::{Value, json};
 
 #[test]
@@ -157,6 +160,71 @@ fn a_lost_server_is_reported_and_so_is_its_return() {
     rig.runtime.block_on(rig.server.accept());
     assert_eq!(watch.line(), "+ configmap default/b");
     assert_eq!(watch.end().0, Some(0));
+}
+
+#[test]
+fn a_dead_server_is_not_reported_as_connected_again_by_retries() {
+    let rig = Rig::new();
+    rig.config_map("a", "1");
+    let mut watch = rig.spawn(&["watch", "cm", "--until", "count=2"]);
+    assert_eq!(watch.line(), "+ configmap default/a");
+    let dead = rig.server.faults().inject(Rule::new(Fault::Disconnect));
+    rig.server.cut();
+    while dead.count() < 4 {
+        std::thread::yield_now();
+    }
+    dead.remove();
+    let mut err = std::io::BufReader::new(watch.child.stderr.take().unwrap());
+    let mut lines = Vec::new();
+    while !lines.last().is_some_and(|line: &String| line.contains("connected again after ")) {
+        let mut line = String::new();
+        assert_ne!(std::io::BufRead::read_line(&mut err, &mut line).unwrap(), 0, "{lines:?}");
+        lines.push(line);
+    }
+    lines.pop();
+    assert!(!lines.is_empty() && lines.iter().all(|line| line.contains("; retrying")), "{lines:?}");
+    assert!(lines.len() <= 2, "each cause once: {lines:?}");
+    rig.config_map("b", "1");
+    assert_eq!(watch.line(), "+ configmap default/b");
+    assert_eq!(watch.end().0, Some(0));
+}
+
+#[test]
+fn a_missing_permission_to_watch_is_reported_once_though_lists_succeed() {
+    let access = |with: Option<Verb>| {
+        let rule = AccessRule::new().verb(Verb::List).verb(Verb::Get).resource("", "configmaps");
+        let rule = with.into_iter().fold(rule, AccessRule::verb);
+        Access::closed().allow(AccessRule::new().path("/api").path("/apis")).allow(rule)
+    };
+    let rig = Rig::with(|builder| builder.access(access(None)));
+    rig.config_map("a", "1");
+    let mut watch = rig.spawn(&["watch", "cm", "--until", "count=3"]);
+    assert_eq!(watch.line(), "+ configmap default/a");
+    let mut err = std::io::BufReader::new(watch.child.stderr.take().unwrap());
+    let mut line = || {
+        let mut line = String::new();
+        std::io::BufRead::read_line(&mut err, &mut line).unwrap();
+        line
+    };
+    assert!(line().contains("403 Forbidden"));
+    // Listed again, though the watch is still refused.
+    rig.config_map("b", "1");
+    assert_eq!(watch.line(), "+ configmap default/b");
+    rig.server.set_access(access(Some(Verb::Watch)));
+    assert!(line().starts_with("! configmaps: connected again after "));
+    rig.config_map("c", "1");
+    assert_eq!(watch.line(), "+ configmap default/c");
+    assert_eq!(watch.end().0, Some(0));
+}
+
+#[test]
+fn a_request_that_the_server_rejects_ends_it_with_the_servers_words() {
+    let rig = Rig::new();
+    for args in [&["watch", "cm"][..], &["get", "cm"], &["get", "cm", "-w"]] {
+        let ran = rig.run(&[args, &["--field-selector", "data.k=1"]].concat());
+        assert_eq!(ran.code, Some(1), "{ran:#?}");
+        assert!(ran.err.contains("\"data.k\" is not a known field selector"), "{}", ran.err);
+    }
 }
 
 #[test]
