@@ -47,7 +47,9 @@ struct Recorder {
 
 impl Subscriber for Recorder {
     fn enabled(&self, metadata: &Metadata<'_>) -> bool {
-        *metadata.level() <= self.level
+        // Of lines that are not warnings, only those of this crate.
+        let is_ours = *metadata.level() <= Level::WARN || metadata.target().starts_with("kube_informer");
+        is_ours && *metadata.level() <= self.level
     }
 
     fn new_span(&self, _: &Attributes<'_>) -> Id {
