@@ -4,6 +4,7 @@ use crate::harness::{Api, Case, case, configmap, failure};
 use serde_json::json;
 
 pub(crate) const CASES: &[Case] = &[
+    case!(the_creator_owns_the_label, "managedFields of a new namespace: its creator owns the label with its name"),
     case!(a_namespace_is_completed, "create: label kubernetes.io/metadata.name, finalizer kubernetes, phase Active"),
     case!(names_of_namespaces_are_labels, "a name with dots or capitals is a 422"),
     case!(
@@ -136,4 +137,13 @@ async fn some_namespaces_stay(api: Api) {
             r#""message":"namespaces \"{name}\" is forbidden: this namespace may not be deleted","reason":"Forbidden","details":{{"name":"{name}","kind":"namespaces"}},"code":403"#
         )));
     }
+}
+
+async fn the_creator_owns_the_label(api: Api) {
+    let ns = api.namespace().await;
+    let entries = api.get(&ns.path).await.is(200).json()["metadata"]["managedFields"].clone();
+    assert_eq!(entries.as_array().map(Vec::len), Some(1), "{entries}");
+    let labels = json!({".": {}, "f:kubernetes.io/metadata.name": {}});
+    assert_eq!(entries[0]["fieldsV1"], json!({"f:metadata": {"f:labels": labels}}));
+    assert_eq!((&entries[0]["manager"], &entries[0]["operation"]), (&json!("conformance"), &json!("Update")));
 }

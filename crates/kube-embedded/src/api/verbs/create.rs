@@ -71,6 +71,10 @@ fn make(write: &Write<'_>, decoded: Decoded, origin: Origin) -> Result<Reply, St
     for name in ["resourceVersion", "selfLink", "deletionTimestamp", "deletionGracePeriodSeconds"] {
         metadata::remove(&mut object, name);
     }
+    if kind.behaviour.lifecycle == Lifecycle::Namespace {
+        // The creator owns the label of a name that is not generated.
+        namespaces::label(&mut object);
+    }
     if let Authorship::Manager(manager) = write.authorship {
         let time = write.cluster.clock.seconds();
         if kind.behaviour.lifecycle == Lifecycle::DaemonSet {
