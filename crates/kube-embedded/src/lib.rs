@@ -50,6 +50,8 @@ mod controllers;
 mod doctest;
 mod encoding;
 pub mod faults;
+#[cfg(test)]
+mod fuzzing;
 pub mod generate;
 mod http;
 mod kinds;

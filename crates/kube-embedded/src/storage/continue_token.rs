@@ -149,11 +149,41 @@ mod tests {
             prop_assert_eq!(rest.revision, PageRevision::Latest);
             prop_assert_eq!(rest.start, token.start);
         }
+    }
+}
 
-        #[test]
-        fn no_token_makes_it_panic(bytes: Vec<u8>, text: String) {
-            drop(ContinueToken::parse(&URL_SAFE_NO_PAD.encode(bytes)));
-            drop(ContinueToken::parse(&text));
-        }
+#[cfg(test)]
+mod fuzz {
+    use super::*;
+    use crate::fuzzing::fuzz;
+
+    #[test]
+    fn any_token_is_read_or_refused() {
+        let pieces = [
+            "{",
+            "}",
+            "\"v\":",
+            "\"meta.k8s.io/v1\"",
+            "\"rv\":",
+            "\"start\":",
+            "\"/a/b\\u0000\"",
+            "\"..\"",
+            ",",
+            "1",
+            "-1",
+            "9223372036854775807",
+            "9223372036854775808",
+            "null",
+            "[",
+            "é",
+        ];
+        fuzz(1000, |source| {
+            let text = if source.one_in(8) { source.nested(300) } else { source.text(&pieces, 12).into_bytes() };
+            drop(ContinueToken::parse(&URL_SAFE_NO_PAD.encode(&text)));
+            drop(ContinueToken::parse(&String::from_utf8_lossy(&text)));
+            if let Ok(token) = ContinueToken::parse(&URL_SAFE_NO_PAD.encode(source.bytes(40))) {
+                drop(ContinueToken::parse(&token.rest()));
+            }
+        });
     }
 }

@@ -236,7 +236,6 @@ fn checked(name: &str, at: usize, value: String) -> Result<String, String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use proptest::prelude::*;
 
     fn matches(selector: &str, labels: &[(&str, &str)]) -> bool {
         let labels = labels.iter().copied().collect();
@@ -294,12 +293,23 @@ mod tests {
                 .starts_with("unable to parse requirement: values[0][a]: Invalid value: \"$\": a valid label must")
         );
     }
+}
 
-    proptest! {
-        #[test]
-        fn no_selector_makes_it_panic(text in "\\PC{0,40}", symbols in "[a-z=!(),<> ]{0,30}") {
+#[cfg(test)]
+mod fuzz {
+    use super::*;
+    use crate::fuzzing::fuzz;
+
+    #[test]
+    fn any_selector_is_parsed_or_refused() {
+        let pieces = [
+            "a", "b", "=", "==", "!=", "!", "(", ")", ",", "<", ">", " ", "in", "notin", "1", "é", "/", ".", "-", "\t",
+        ];
+        fuzz(1000, |source| {
+            let longest = if source.one_in(50) { 10_000 } else { 12 };
+            let text = source.text(&pieces, longest);
             drop(LabelSelector::parse(&text));
-            drop(LabelSelector::parse(&symbols));
-        }
+            drop(LabelSelector::parse(&String::from_utf8_lossy(&source.bytes(40))));
+        });
     }
 }
