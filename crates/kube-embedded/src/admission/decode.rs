@@ -9,14 +9,16 @@ use serde_json::Value;
 pub(crate) use self::fields::parse;
 pub(crate) use self::go_error::name_of;
 use super::defaults;
+use crate::admission::metadata;
 use crate::api::write_options::FieldValidation;
+use crate::encoding::depth::{MAX_DEPTH, TOO_DEEP, depth};
 use crate::encoding::json;
 use crate::http::status::{Cause, Status};
 use crate::kinds::{self, Kind, Registry};
 
-/// The maximum nesting depth of objects: stored objects are parsed again, and the JSON parser has a
-/// recursion limit.
-const MAX_DEPTH: usize = 100;
+/// How much deeper than the object itself its `managedFields` may be: they describe every field of
+/// the object, and begin below the metadata.
+const MANAGED_FIELDS_DEPTH: usize = 8;
 
 /// The source position of the real server's scheme, which some error messages contain.
 pub(crate) const SCHEME: &str = "pkg/runtime/scheme.go:111";
@@ -80,12 +82,15 @@ fn conform_from(
 /// Works as [`conform`] for the result of a patch, which has other error messages.
 pub(crate) fn conform_patched(kind: &Kind, mut object: Value, validation: FieldValidation) -> Result<Decoded, Status> {
     let before = object.clone();
-    let warnings = prune(kind, &mut object, Source::default(), validation).map_err(|why| {
-        let shown = json::encode_sorted(&Value::String(String::from_utf8_lossy(&json::encode_sorted(&before)).into()));
-        let shown = String::from_utf8_lossy(&shown).into_owned();
-        Status::invalid("", "", "", vec![Cause::invalid("patch", shown, why)])
-    })?;
+    let warnings = prune(kind, &mut object, Source::default(), validation).map_err(|why| invalid_patch(&before, &why))?;
     Ok(Decoded { object, warnings })
+}
+
+/// 422 for a patch of which the result, or the object before the operation that failed, is `object`.
+pub(crate) fn invalid_patch(object: &Value, why: &str) -> Status {
+    let shown = json::encode_sorted(&Value::String(String::from_utf8_lossy(&json::encode_sorted(object)).into()));
+    let shown = String::from_utf8_lossy(&shown).into_owned();
+    Status::invalid("", "", "", vec![Cause::invalid("patch", shown, why)])
 }
 
 fn prune(
@@ -94,9 +99,7 @@ fn prune(
     source: Source<'_>,
     validation: FieldValidation,
 ) -> Result<Vec<String>, String> {
-    if depth(object) > MAX_DEPTH {
-        return Err("exceeded max depth".to_owned());
-    }
+    check_depth(object)?;
     let unknown = kinds::prune(kind, object).map_err(|problem| problem.to_string())?;
     let mut unknown: Vec<String> = unknown.iter().map(|field| field.path().to_owned()).collect();
     if let Some(structure) = &kind.structure {
@@ -137,13 +140,16 @@ fn store_strings(secret: &mut Value) {
     }
 }
 
-/// The nesting depth of a value.
-fn depth(value: &Value) -> usize {
-    match value {
-        Value::Array(items) => 1 + items.iter().map(depth).max().unwrap_or(0),
-        Value::Object(map) => 1 + map.values().map(depth).max().unwrap_or(0),
-        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => 0,
+/// Checks the nesting depth of an object. Its `managedFields` have a limit of their own: an object
+/// that was stored can be sent back with them.
+fn check_depth(object: &mut Value) -> Result<(), String> {
+    let managed = object.get_mut("metadata").and_then(|metadata| metadata.get_mut("managedFields")).map(Value::take);
+    let is_too_deep = depth(object) > MAX_DEPTH
+        || managed.as_ref().is_some_and(|managed| depth(managed) > MAX_DEPTH + MANAGED_FIELDS_DEPTH);
+    if let Some(managed) = managed {
+        metadata::set(object, "managedFields", managed);
     }
+    if is_too_deep { Err(TOO_DEEP.to_owned()) } else { Ok(()) }
 }
 
 /// Checks that `apiVersion` and `kind` match the requested kind. Built-in kinds may omit them.
@@ -322,5 +328,42 @@ mod tests {
         );
         let many: String = (0..1_000).map(|n| format!(r#""f{n}":1,"f{n}":2,"#)).collect();
         assert_eq!(warnings(&format!("{{{many}\"data\":{{}}}}")).len(), 100);
+    }
+}
+
+#[cfg(test)]
+mod fuzz {
+    use super::*;
+    use crate::encoding::depth::is_too_deep;
+    use crate::fuzzing::{fuzz, recorded};
+
+    #[test]
+    fn any_body_is_decoded_or_refused() {
+        let (bodies, _) = recorded();
+        let registry = Registry::new();
+        let kinds: Vec<_> = registry.kinds().cloned().collect();
+        fuzz(300, |source| {
+            let body = if source.one_in(4) { source.nested(300) } else { source.mutated(&bodies) };
+            let kind = source.choose(&kinds);
+            if let Ok(decoded) = decode(&registry, kind, &body, FieldValidation::Warn) {
+                assert!(!is_too_deep(&decoded.object));
+                json::encode_as_is(kind, &decoded.object);
+            }
+        });
+    }
+
+    #[test]
+    fn an_object_may_be_as_deep_as_the_limit_with_its_managers() {
+        fuzz(1, |_| {
+            let registry = Registry::new();
+            let kind = registry.find("apps", "v1", "controllerrevisions").expect("a built-in kind");
+            let deep = |depth| (1..depth).fold(serde_json::json!({}), |inner, _| serde_json::json!({"a": inner}));
+            let sent = |depth, managed| serde_json::json!({"revision": 1, "data": deep(depth), "metadata": {"managedFields": [{"fieldsV1": deep(managed)}]}});
+            for (depth, managed, fits) in [(99, 1, true), (99, 100, true), (100, 1, false), (1, 125, false)] {
+                let body = sent(depth, managed).to_string();
+                let decoded = decode(&registry, &kind, body.as_bytes(), FieldValidation::Warn);
+                assert_eq!(decoded.is_ok(), fits, "{depth}, {managed}: {decoded:?}");
+            }
+        });
     }
 }

@@ -65,7 +65,7 @@ pub(crate) fn list<'v>(object: &'v Value, name: &str) -> &'v [Value] {
 /// Increments the generation, if it is set.
 pub(crate) fn count_generation(object: &mut Value) {
     if let Some(generation) = number(object, "generation").filter(|generation| *generation > 0) {
-        set(object, "generation", generation + 1);
+        set(object, "generation", generation.saturating_add(1));
     }
 }
 

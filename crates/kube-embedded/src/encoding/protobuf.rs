@@ -237,3 +237,53 @@ pub(crate) fn is_frame_of(frame: &[u8], kind: &str) -> bool {
 
 #[cfg(test)]
 mod tests;
+
+#[cfg(test)]
+mod fuzz {
+    use super::*;
+    use crate::fuzzing::{fuzz, recorded};
+
+    /// A definition whose schema is nested that deep, as a message without its envelope.
+    fn nested_schema(depth: usize) -> Vec<u8> {
+        let mut schema = Vec::new();
+        for _ in 0..depth {
+            let mut outer = Vec::new();
+            // `not` of JSONSchemaProps.
+            push_bytes(&mut outer, 28, &schema);
+            schema = outer;
+        }
+        let mut version = Vec::new();
+        push_message(&mut version, 4, |out| push_bytes(out, 1, &schema));
+        let mut crd = Vec::new();
+        push_message(&mut crd, 2, |out| push_bytes(out, 7, &version));
+        crd
+    }
+
+    #[test]
+    fn messages_are_nested_up_to_a_limit() {
+        fuzz(1, |_| {
+            let read = |depth| {
+                let (group, kind) = ("apiextensions.k8s.io/v1", "CustomResourceDefinition");
+                read(&enclose(group, kind, &nested_schema(depth)), group, kind)
+            };
+            let shallow = read(3).expect("a message");
+            let schema = &shallow["spec"]["versions"][0]["schema"]["openAPIV3Schema"];
+            assert!(schema["not"]["not"]["not"].is_object(), "{shallow}");
+            for depth in [101, 5_000] {
+                assert!(matches!(read(depth), Err(Problem::Object { why, .. }) if why == "exceeded max depth"));
+            }
+        });
+    }
+
+    #[test]
+    fn any_message_is_decoded_or_refused() {
+        let (_, bodies) = recorded();
+        fuzz(300, |source| {
+            let body = if source.one_in(8) { source.bytes(300) } else { source.mutated(&bodies) };
+            if let Ok(object) = read(&body, "v1", "Pod") {
+                let json = serde_json::to_vec(&object).expect("JSON");
+                transcode(&json);
+            }
+        });
+    }
+}

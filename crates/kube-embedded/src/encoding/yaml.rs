@@ -3,6 +3,9 @@
 use serde_json::Value;
 use serde_saphyr::options::DuplicateKeyPolicy;
 
+use super::depth::MAX_DEPTH;
+use super::large_stack::with_large_stack;
+
 /// The media type of YAML bodies.
 pub(crate) const MEDIA: &str = "application/yaml";
 
@@ -10,16 +13,20 @@ pub(crate) const MEDIA: &str = "application/yaml";
 ///
 /// # Errors
 ///
-/// If the text is not valid YAML. The message differs from Go's.
+/// If the text is not valid YAML, or its values, with all aliases replaced, are nested too deep or
+/// too many. The message differs from Go's.
 pub(crate) fn read(bytes: &[u8]) -> Result<Value, String> {
     let text = std::str::from_utf8(bytes).map_err(|_| "yaml: invalid Unicode".to_owned())?;
     let options = serde_saphyr::options! {
+        budget: serde_saphyr::budget! { max_depth: MAX_DEPTH },
         duplicate_keys: DuplicateKeyPolicy::LastWins,
         legacy_octal_numbers: true,
         with_snippet: false,
     };
-    let documents: Vec<Value> = serde_saphyr::from_multiple_with_options(text, options)
-        .map_err(|error| format!("yaml: {}", error.to_string().lines().next().unwrap_or_default()))?;
+    let documents: Vec<Value> = with_large_stack(|| {
+        serde_saphyr::from_multiple_with_options(text, options)
+            .map_err(|error| format!("yaml: {}", error.to_string().lines().next().unwrap_or_default()))
+    })??;
     Ok(documents.into_iter().next().unwrap_or_default())
 }
 
@@ -51,5 +58,49 @@ mod tests {
                     d: &d [*c,*c,*c,*c,*c,*c,*c,*c,*c]\ne: &e [*d,*d,*d,*d,*d,*d,*d,*d,*d]\nf: [*e,*e,*e,*e,*e,*e,*e,*e,*e]\n\
                     g: &g [*e,*e,*e,*e,*e,*e,*e,*e,*e]\nh: [*g,*g,*g,*g,*g,*g,*g,*g,*g]\n";
         assert!(read(bomb.as_bytes()).is_err());
+    }
+}
+
+#[cfg(test)]
+mod fuzz {
+    use super::*;
+    use crate::encoding::depth::depth;
+    use crate::fuzzing::{fuzz, recorded};
+
+    #[test]
+    fn aliases_do_not_nest_deeper_than_the_limit() {
+        fuzz(1, |_| {
+            let open = |depth| ("{a: ".repeat(depth), "}".repeat(depth));
+            let chain = |links, depth: usize| {
+                let (opening, closing) = open(depth);
+                let mut text = format!("x0: &x0 {opening}1{closing}\n");
+                for nth in 1..links {
+                    text += &format!("x{nth}: &x{nth} {opening}*x{}{closing}\n", nth - 1);
+                }
+                read(text.as_bytes()).map(|value| super::super::depth::depth(&value))
+            };
+            assert_eq!(chain(4, 20), Ok(81));
+            for (links, depth) in [(6, 20), (60, 60), (1, 100), (1, 100_000)] {
+                assert!(chain(links, depth).is_err(), "{links} links, {depth} levels");
+            }
+        });
+    }
+
+    #[test]
+    fn any_text_is_decoded_or_refused() {
+        let (bodies, _) = recorded();
+        let pieces = [
+            "a", ": ", "\n", "  ", "- ", "&a ", "*a", "{", "}", "[", "]", ",", "|\n", "'", "\"", "---\n", "<<: ", "!!",
+        ];
+        fuzz(300, |source| {
+            let text = match source.below(3) {
+                0 => source.text(&pieces, 60).into_bytes(),
+                1 => source.nested(300),
+                _ => source.mutated(&bodies),
+            };
+            if let Ok(value) = read(&text) {
+                assert!(depth(&value) <= MAX_DEPTH, "{}", depth(&value));
+            }
+        });
     }
 }

@@ -9,6 +9,7 @@ use crate::admission::decode::{self, Decoded};
 use crate::admission::metadata;
 use crate::admission::strategic;
 use crate::api::write::Write;
+use crate::encoding::depth::{MAX_DEPTH, TOO_DEEP, depth, is_too_deep};
 use crate::encoding::yaml;
 use crate::http::reply::Reply;
 use crate::http::request_body::media_type;
@@ -52,8 +53,15 @@ impl Patch {
     }
 
     /// Applies the patch to an object.
+    ///
+    /// # Errors
+    ///
+    /// 413 and 422 for a patch that cannot be applied, or that nests values too deep.
     pub(crate) fn apply(&self, kind: &Kind, object: &mut Value) -> Result<(), Status> {
         match self {
+            Self::Strategic(patch) | Self::Merge(patch) | Self::Apply(patch) if is_too_deep(patch) => {
+                return Err(decode::invalid_patch(object, TOO_DEEP));
+            }
             Self::Strategic(patch) => {
                 if let Schema::Typed(of) = kind.schema {
                     strategic::merge(object, patch.clone(), of).map_err(strategic::PatchError::into_status)?;
@@ -63,6 +71,11 @@ impl Patch {
             Self::Json(patch) => {
                 let mut copied = 0;
                 for operation in &patch.0 {
+                    // Before the operation: a few copies of copies could nest the object deeper than
+                    // the stack permits, even to drop it.
+                    if depth_after(operation, object) > MAX_DEPTH {
+                        return Err(decode::invalid_patch(object, TOO_DEEP));
+                    }
                     if let PatchOperation::Copy(copy) = operation {
                         copied += object.pointer(copy.from.as_str()).map_or(0, |value| value.to_string().len());
                         check_copied(copied)?;
@@ -76,6 +89,18 @@ impl Patch {
         }
         Ok(())
     }
+}
+
+/// The depth of what an operation puts into an object, at the place where it puts it.
+fn depth_after(operation: &PatchOperation, object: &Value) -> usize {
+    let (path, put) = match operation {
+        PatchOperation::Add(add) => (&add.path, Some(&add.value)),
+        PatchOperation::Replace(replace) => (&replace.path, Some(&replace.value)),
+        PatchOperation::Copy(copy) => (&copy.path, object.pointer(copy.from.as_str())),
+        PatchOperation::Move(from) => (&from.path, object.pointer(from.from.as_str())),
+        PatchOperation::Remove(_) | PatchOperation::Test(_) => return 0,
+    };
+    path.count() + put.map_or(0, depth)
 }
 
 /// Whether an operation tests for null where a field is missing, which Go treats as equal.
@@ -141,6 +166,9 @@ fn configuration(bytes: &[u8]) -> Result<Value, Status> {
         Ok((config, _)) => config,
         Err(_) => yaml::read(bytes).map_err(|why| Status::bad_request(format!("error encoding patch: {why}")))?,
     };
+    if is_too_deep(&config) {
+        return Err(Status::bad_request(format!("error decoding patch: {TOO_DEEP}")));
+    }
     let found = decode::name_of(&config);
     let why = || {
         format!(
@@ -206,4 +234,119 @@ fn unsupported(kind: &Kind) -> Status {
         return Status::new(415, "UnsupportedMediaType", message);
     }
     Status::new(415, "UnsupportedMediaType", "415: Unsupported Media Type").with_details(Details::default())
+}
+
+#[cfg(test)]
+mod fuzz {
+    use http::HeaderValue;
+    use serde_json::json;
+
+    use super::*;
+    use crate::api::write_options::FieldValidation;
+    use crate::fuzzing::{Source, fuzz, recorded};
+    use crate::kinds::Registry;
+
+    const MEDIA: [&str; 4] = ["json-patch+json", "merge-patch+json", "strategic-merge-patch+json", "apply-patch+yaml"];
+
+    /// An object whose `data` takes any value, so that its kind does not limit its depth.
+    fn revision() -> (std::sync::Arc<Kind>, Value) {
+        let kind = Registry::new().find("apps", "v1", "controllerrevisions").expect("a built-in kind");
+        let object = json!({"metadata": {"name": "a"}, "revision": 1, "data": {"a": {"b": [0]}}});
+        (kind, object)
+    }
+
+    fn parse(kind: &Kind, media: &str, patch: &[u8]) -> Result<Patch, Status> {
+        let mut headers = HeaderMap::new();
+        let media = HeaderValue::from_str(&format!("application/{media}")).expect("a media type");
+        headers.insert(http::header::CONTENT_TYPE, media);
+        Patch::parse(kind, &headers, patch)
+    }
+
+    /// Applies a patch as a request does. The object may be too deep for its kind, but not for the
+    /// stack.
+    fn apply(kind: &Kind, object: &Value, patch: &Patch) -> Result<Decoded, Status> {
+        let mut patched = object.clone();
+        patch.apply(kind, &mut patched)?;
+        assert!(depth(&patched) <= 2 * MAX_DEPTH, "{}", depth(&patched));
+        decode::conform_patched(kind, patched, FieldValidation::Warn)
+    }
+
+    /// Operations of which each nests deeper what the one before made.
+    fn doubling(copies: usize) -> Vec<u8> {
+        let mut operations = vec![json!({"op": "add", "path": "/data/p", "value": {"q": {}}})];
+        let mut deepest = "/q".to_owned();
+        for _ in 0..copies {
+            let below = format!("{deepest}/p");
+            operations.push(json!({"op": "copy", "from": "/data/p", "path": format!("/data/p{below}")}));
+            deepest = format!("{below}{deepest}");
+        }
+        json!(operations).to_string().into_bytes()
+    }
+
+    #[test]
+    fn copies_that_double_the_depth_are_refused() {
+        fuzz(1, |_| {
+            let (kind, object) = revision();
+            let patch = doubling(14);
+            let refused = apply(&kind, &object, &parse(&kind, MEDIA[0], &patch).expect("a patch")).unwrap_err();
+            assert_eq!(refused.code(), 422);
+            assert!(refused.message().ends_with("exceeded max depth"), "{}", refused.message());
+            apply(&kind, &object, &parse(&kind, MEDIA[0], &doubling(5)).expect("a patch")).expect("63 levels");
+        });
+    }
+
+    fn operation(source: &mut Source) -> Value {
+        let pieces = ["/data", "/a", "/b", "/p", "/0", "/-", "/metadata", "/q", "/~1", ""];
+        let deep = "/a".repeat(120);
+        let mut path = source.text(&pieces, 8);
+        if source.one_in(20) {
+            path.push_str(&deep);
+        }
+        let value = serde_json::from_slice(&source.nested(126)).unwrap_or(Value::Null);
+        let op = *source.choose(&["add", "replace", "copy", "copy", "move", "test", "remove", "none"]);
+        json!({"op": op, "path": path, "from": source.text(&pieces, 8), "value": value})
+    }
+
+    #[test]
+    fn any_patch_is_applied_or_refused() {
+        let (bodies, _) = recorded();
+        fuzz(200, |source| {
+            let (kind, object) = revision();
+            let operations: Vec<Value> = (0..source.below(20)).map(|_| operation(source)).collect();
+            let mut patch = match source.below(3) {
+                0 => source.nested(300),
+                1 => source.mutated(&bodies),
+                _ => json!(operations).to_string().into_bytes(),
+            };
+            if source.one_in(3) {
+                source.mutate(&mut patch, &bodies);
+            }
+            for media in MEDIA {
+                if let Ok(patch) = parse(&kind, media, &patch) {
+                    drop(apply(&kind, &object, &patch));
+                }
+            }
+        });
+    }
+
+    #[test]
+    fn any_strategic_patch_of_a_pod_is_applied_or_refused() {
+        let (bodies, _) = recorded();
+        let words = ["$patch", "$retainKeys", "$setElementOrder/containers", "$deleteFromPrimitiveList/finalizers"];
+        fuzz(200, |source| {
+            let kind = Registry::new().find("", "v1", "pods").expect("a built-in kind");
+            let object = json!({"metadata": {"name": "a"}, "spec": {"containers": [{"name": "c"}]}});
+            let mut patch: Value = serde_json::from_slice(&source.mutated(&bodies)).unwrap_or_else(|_| json!({}));
+            if !patch["spec"].is_object() {
+                patch = json!({"metadata": {}, "spec": {"containers": [{"name": "c"}, {"name": "d"}]}});
+            }
+            let nested = serde_json::from_slice(&source.nested(120)).unwrap_or(json!(["c"]));
+            for part in ["metadata", "spec"] {
+                patch[part][*source.choose(&words)] = nested.clone();
+            }
+            if let Ok(patch) = parse(&kind, MEDIA[2], patch.to_string().as_bytes()) {
+                drop(apply(&kind, &object, &patch));
+            }
+        });
+    }
 }

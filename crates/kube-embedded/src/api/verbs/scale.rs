@@ -9,6 +9,7 @@ use crate::admission::decode;
 use crate::admission::metadata;
 use crate::admission::ownership::{self, Author, Conflicts};
 use crate::api::write::{Authorship, Write};
+use crate::encoding::depth::{MAX_DEPTH, TOO_DEEP};
 use crate::encoding::json;
 use crate::http::reply::{Content, Reply};
 use crate::http::status::{Cause, Status};
@@ -83,6 +84,9 @@ fn rescale(
 ) -> Result<Reply, Status> {
     let kind = write.kind();
     let Some(paths) = &kind.scale else { return Err(Status::unknown_resource()) };
+    if paths.wanted.len() > MAX_DEPTH {
+        return Err(Status::internal(TOO_DEEP));
+    }
     let key = write.key(name);
     loop {
         let existing = write.find(&key).ok_or_else(|| missing(kind, name))?;
@@ -117,9 +121,14 @@ fn missing(kind: &Kind, name: &str) -> Status {
 fn replicas(name: &str, scale: &Value) -> Result<i64, Status> {
     let replicas = match &scale["spec"]["replicas"] {
         Value::Null => 0,
-        Value::Number(number) if number.is_i64() => number.as_i64().unwrap_or(0),
+        Value::Number(number) if number.as_i64().is_some_and(|whole| i32::try_from(whole).is_ok()) => {
+            number.as_i64().unwrap_or(0)
+        }
         other => {
-            let found = decode::name_of(other);
+            let found = match other {
+                Value::Number(number) => format!("number {number}"),
+                other => decode::name_of(other).to_owned(),
+            };
             let why =
                 format!("json: cannot unmarshal {found} into Go struct field ScaleSpec.spec.replicas of type int32");
             return Err(Status::bad_request(format!("Scale in version \"v1\" cannot be handled as a Scale: {why}")));

@@ -208,7 +208,7 @@ fn prepare(write: &Write<'_>, new: &mut Value, old: &Value, facet: Facet) {
             }
             if kind.behaviour.generation.counts(old, new) {
                 let generation = metadata::number(old, "generation").unwrap_or(0);
-                metadata::set(new, "generation", generation + 1);
+                metadata::set(new, "generation", generation.saturating_add(1));
             }
         }
         Facet::Status => prepare_status(write, new, old),
@@ -246,7 +246,8 @@ fn prepare_status(write: &Write<'_>, new: &mut Value, old: &Value) {
 fn count_template(new: &mut Value, old: &Value) {
     let before =
         old["metadata"]["annotations"][DAEMON_SET_GENERATION].as_str().and_then(|text| text.parse::<i64>().ok());
-    let count = before.unwrap_or(0) + i64::from(new["spec"]["template"] != old["spec"]["template"]);
+    let is_changed = new["spec"]["template"] != old["spec"]["template"];
+    let count = before.unwrap_or(0).saturating_add(is_changed.into());
     new["metadata"]["annotations"][DAEMON_SET_GENERATION] = json!(count.to_string());
 }
 

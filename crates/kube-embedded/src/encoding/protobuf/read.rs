@@ -9,14 +9,12 @@ use serde_json::{Map, Number, Value};
 use super::plan::{Of, Other, Part, Plan, Plans, Repeats};
 use super::wire::{Fields, Varints, Wire};
 use super::{Unreadable, duration};
-
-/// Maximum nesting of messages; deeper than any valid object.
-const MAX_DEPTH: usize = 128;
+use crate::encoding::depth::{MAX_DEPTH, TOO_DEEP};
 
 /// Decodes the fields of a message into an object.
 pub(super) fn fill(object: &mut Map<String, Value>, plan: &Plan, bytes: &[u8], depth: usize) -> Result<(), Unreadable> {
     if depth > MAX_DEPTH {
-        return Err(Unreadable("exceeded max depth".into()));
+        return Err(Unreadable(TOO_DEEP.into()));
     }
     for field in Fields(bytes) {
         let (number, wire) = field?;
