@@ -323,3 +323,107 @@ fn words(value: &Value) -> Vec<Text> {
 
 #[cfg(test)]
 mod tests;
+
+#[cfg(test)]
+mod fuzz {
+    use serde_json::json;
+
+    use super::*;
+    use crate::fuzzing::{Source, fuzz};
+
+    /// A part of a schema.
+    fn schema(source: &mut Source, depth: usize) -> Value {
+        if depth == 0 || source.one_in(8) {
+            return source
+                .choose(&[json!({}), json!(null), json!(1), json!({"type": "string"}), json!([]), json!(true)])
+                .clone();
+        }
+        let kind = *source.choose(&["object", "array", "string", "integer", "number", "boolean", "", "x"]);
+        let mut part = json!({"type": kind});
+        // Deep ones are narrow.
+        let parts = if depth > 4 { 1 } else { source.below(4) };
+        for _ in 0..parts {
+            let inner = schema(source, depth - 1);
+            let name = *source.choose(&[
+                "items",
+                "additionalProperties",
+                "not",
+                "default",
+                "nullable",
+                "enum",
+                "minimum",
+                "multipleOf",
+                "maxLength",
+                "pattern",
+                "format",
+                "required",
+                "x-kubernetes-list-type",
+                "x-kubernetes-preserve-unknown-fields",
+                "x-kubernetes-embedded-resource",
+                "x-kubernetes-int-or-string",
+            ]);
+            part[name] = match name {
+                "items" | "additionalProperties" | "not" | "default" => inner,
+                "pattern" => source.text(&["a", "(", ")", "*", "{9}", "[", "]", "\\w", "|"], 6).into(),
+                "format" => (*source.choose(&["date-time", "int32", "byte", "uuid", "x"])).into(),
+                "x-kubernetes-list-type" => (*source.choose(&["set", "map", "atomic"])).into(),
+                "required" => json!(["a", "b"]),
+                "enum" => json!(["a", 1, null]),
+                _ => source
+                    .choose(&[json!(true), json!(0), json!(-1), json!(1e308), json!(i64::MAX), json!(u64::MAX)])
+                    .clone(),
+            };
+            let inner = schema(source, depth.min(3) - 1);
+            match source.below(4) {
+                0 => part[*source.choose(&["anyOf", "oneOf", "allOf"])] = json!([inner]),
+                1 => {
+                    part["x-kubernetes-list-map-keys"] = json!(["a"]);
+                    part["properties"] = json!({"a": inner});
+                }
+                _ => part["properties"] = json!({"a": inner, "b": {"type": "string", "default": "x"}, "metadata": {}}),
+            }
+        }
+        part
+    }
+
+    fn definition(source: &mut Source) -> Value {
+        let depth = if source.one_in(10) { 40 } else { 4 };
+        let path =
+            |source: &mut Source| source.text(&[".spec", ".a", "..", "[*]", "[?(@.a)]", ".", ".status.replicas"], 5);
+        json!({
+            "metadata": {"name": "foos.ex.io"},
+            "spec": {
+                "group": "ex.io", "scope": "Namespaced", "names": {"plural": "foos", "kind": "Foo", "listKind": "FooList"},
+                "versions": [{
+                    "name": "v1", "served": true, "storage": true, "schema": {"openAPIV3Schema": schema(source, depth)},
+                    "additionalPrinterColumns": [{"name": "x", "type": "string", "jsonPath": path(source)}],
+                    "selectableFields": [{"jsonPath": path(source)}],
+                    "subresources": {"status": {}, "scale": {"specReplicasPath": path(source), "statusReplicasPath": path(source)}},
+                }],
+            },
+        })
+    }
+
+    #[test]
+    fn any_definition_is_refused_or_serves_any_object() {
+        fuzz(200, |source| {
+            let mut crd = definition(source);
+            set_defaults(&mut crd);
+            let Ok(definition) = Definition::parse(&crd) else { return };
+            let kind = &definition.stored;
+            let mut object: Value = serde_json::from_slice(&source.nested(100)).unwrap_or(Value::Null);
+            object = json!({"metadata": {"name": "a"}, "a": object, "spec": {"a": schema(source, 4)}, "b": 1});
+            crate::kinds::prune(kind, &mut object).ok();
+            if let Some(structure) = &kind.structure {
+                structure.prune(&mut object);
+                structure.fill(&mut object);
+                structure.created(&object);
+                structure.updated(&object, &json!({"a": 1}), crate::kinds::Written::Status);
+                structure.unknown_formats();
+            }
+            let _row = kind.columns().row(&object, std::time::SystemTime::now());
+            let encoded = json::encode_as_is(kind, &object);
+            serde_json::from_slice::<Value>(&encoded).expect("an object that is not too deep to be read again");
+        });
+    }
+}

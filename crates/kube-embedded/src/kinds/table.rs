@@ -36,7 +36,7 @@ use serde_json::{Number, Value};
 
 pub(crate) use self::age::Moment;
 use self::cells::Cells;
-use self::json_path::JsonPath;
+use self::json_path::{JsonPath, Visits};
 use crate::encoding::json;
 
 /// A column of a kind's table.
@@ -237,9 +237,11 @@ impl Columns {
     fn found(&self, paths: &[Option<JsonPath>], object: &Value, now: Moment) -> Vec<Value> {
         let name = object["metadata"]["name"].as_str().unwrap_or_default();
         let columns = self.all.iter().skip(1).zip(paths);
-        let found = columns.map(|(column, path)| match path.as_ref().and_then(|path| path.first(object)) {
-            Some(value) => cell(&column.r#type, value, now),
-            None => Value::Null,
+        let mut visits = Visits::of_a_row();
+        let found = columns.map(|(column, path)| {
+            // A path that visits too much finds nothing, as one that is invalid.
+            let value = path.as_ref().and_then(|path| path.first(object, &mut visits).unwrap_or_default());
+            value.map_or(Value::Null, |value| cell(&column.r#type, value, now))
         });
         std::iter::once(name.into()).chain(found).collect()
     }

@@ -1,11 +1,36 @@
 //! The JSON paths of printer columns: `.spec.replicas`,
 //! `.status.conditions[?(@.type=="Ready")].status`.
 
-use serde_json::Value;
+use serde_json::{Map, Value};
+
+/// The maximum nesting depth of filters.
+const MAX_DEPTH: usize = 8;
 
 /// A parsed JSON path, which can select several values.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct JsonPath(Vec<Step>);
+
+/// The number of values that the paths of one row may still visit.
+///
+/// Each `..` of a path visits all descendants of all values found so far, so a chain of them takes
+/// exponential time.
+#[derive(Debug)]
+pub(super) struct Visits(usize);
+
+/// The paths of a row visit too many values.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct TooManyVisits;
+
+impl Visits {
+    pub(super) fn of_a_row() -> Self {
+        Self(100_000)
+    }
+
+    fn count(&mut self, values: usize) -> Result<(), TooManyVisits> {
+        self.0 = self.0.checked_sub(values).ok_or(TooManyVisits)?;
+        Ok(())
+    }
+}
 
 #[derive(Debug, Clone, PartialEq)]
 enum Step {
@@ -45,60 +70,88 @@ impl JsonPath {
     pub(super) fn parse(text: &str) -> Option<Self> {
         let text = text.trim();
         let text = text.strip_prefix('{').and_then(|text| text.strip_suffix('}')).unwrap_or(text);
-        let mut parser = Parser { rest: text.strip_prefix('$').unwrap_or(text) };
+        let mut parser = Parser { rest: text.strip_prefix('$').unwrap_or(text), depth: 0 };
         let path = parser.path()?;
         parser.rest.trim().is_empty().then_some(path)
     }
 
     /// The first selected value.
-    pub(super) fn first<'v>(&self, root: &'v Value) -> Option<&'v Value> {
-        self.find(root).into_iter().next()
-    }
-
-    fn find<'v>(&self, root: &'v Value) -> Vec<&'v Value> {
-        self.0.iter().fold(vec![root], |found, step| found.into_iter().flat_map(|value| step.find(value)).collect())
+    ///
+    /// # Errors
+    ///
+    /// If finding it takes more visits than are left.
+    pub(super) fn first<'v>(&self, root: &'v Value, visits: &mut Visits) -> Result<Option<&'v Value>, TooManyVisits> {
+        let mut found = vec![root];
+        for step in &self.0 {
+            let mut next = Vec::new();
+            for value in found {
+                step.find(value, &mut next, visits)?;
+            }
+            found = next;
+        }
+        Ok(found.into_iter().next())
     }
 }
 
 impl Step {
-    fn find<'v>(&self, value: &'v Value) -> Vec<&'v Value> {
+    /// Appends the values that this step selects of a value.
+    fn find<'v>(&self, value: &'v Value, found: &mut Vec<&'v Value>, visits: &mut Visits) -> Result<(), TooManyVisits> {
+        visits.count(1)?;
         match self {
-            Self::Field(name) => value.get(name).into_iter().collect(),
-            Self::All => children(value),
+            Self::Field(name) => found.extend(value.get(name)),
+            Self::All => children(value, visits)?.for_each(|child| found.push(child)),
             Self::Deep => {
-                let below = children(value).into_iter().flat_map(|child| self.find(child));
-                std::iter::once(value).chain(below).collect()
+                found.push(value);
+                for child in children(value, visits)? {
+                    self.find(child, found, visits)?;
+                }
             }
             Self::Index(at) => {
-                let Some(list) = value.as_array() else { return Vec::new() };
-                usize::try_from(absolute(*at, list.len())).ok().and_then(|at| list.get(at)).into_iter().collect()
+                let list = value.as_array().map(Vec::as_slice).unwrap_or_default();
+                found.extend(usize::try_from(absolute(*at, list.len())).ok().and_then(|at| list.get(at)));
             }
             Self::Slice(from, to, step) => {
-                let Some(list) = value.as_array() else { return Vec::new() };
+                let list = value.as_array().map(Vec::as_slice).unwrap_or_default();
                 let bound = |at: i64| usize::try_from(absolute(at, list.len())).unwrap_or(0).min(list.len());
                 let (from, to) = (from.map_or(0, bound), to.map_or(list.len(), bound));
                 let step = usize::try_from(*step).unwrap_or(1).max(1);
-                list.get(from..to).unwrap_or_default().iter().step_by(step).collect()
+                let slice = list.get(from..to).unwrap_or_default();
+                visits.count(slice.len())?;
+                found.extend(slice.iter().step_by(step));
             }
-            Self::Union(steps) => steps.iter().flat_map(|step| step.find(value)).collect(),
-            Self::Has(path) => children(value).into_iter().filter(|child| !path.find(child).is_empty()).collect(),
-            Self::Filter(left, comparison, right) => children(value)
-                .into_iter()
-                .filter(|child| match (left.value(child), right.value(child)) {
-                    (Some(left), Some(right)) => comparison.holds(left, right),
-                    _ => false,
-                })
-                .collect(),
+            Self::Union(steps) => {
+                for step in steps {
+                    step.find(value, found, visits)?;
+                }
+            }
+            Self::Has(path) => {
+                for child in children(value, visits)? {
+                    if path.first(child, visits)?.is_some() {
+                        found.push(child);
+                    }
+                }
+            }
+            Self::Filter(left, comparison, right) => {
+                for child in children(value, visits)? {
+                    if let (Some(left), Some(right)) = (left.value(child, visits)?, right.value(child, visits)?)
+                        && comparison.holds(left, right)
+                    {
+                        found.push(child);
+                    }
+                }
+            }
         }
+        Ok(())
     }
 }
 
-fn children(value: &Value) -> Vec<&Value> {
-    match value {
-        Value::Array(list) => list.iter().collect(),
-        Value::Object(map) => map.values().collect(),
-        _ => Vec::new(),
-    }
+fn children<'v>(
+    value: &'v Value,
+    visits: &mut Visits,
+) -> Result<impl Iterator<Item = &'v Value> + use<'v>, TooManyVisits> {
+    let (list, map) = (value.as_array(), value.as_object());
+    visits.count(list.map_or(0, Vec::len) + map.map_or(0, Map::len))?;
+    Ok(list.into_iter().flatten().chain(map.into_iter().flat_map(Map::values)))
 }
 
 /// Resolves a negative index, which counts from the end.
@@ -107,10 +160,10 @@ fn absolute(at: i64, length: usize) -> i64 {
 }
 
 impl Operand {
-    fn value<'v>(&'v self, here: &'v Value) -> Option<&'v Value> {
+    fn value<'v>(&'v self, here: &'v Value, visits: &mut Visits) -> Result<Option<&'v Value>, TooManyVisits> {
         match self {
-            Self::Path(path) => path.first(here),
-            Self::Literal(value) => Some(value),
+            Self::Path(path) => path.first(here, visits),
+            Self::Literal(value) => Ok(Some(value)),
         }
     }
 }
@@ -138,6 +191,8 @@ impl Comparison {
 
 struct Parser<'t> {
     rest: &'t str,
+    /// The number of filters around the rest.
+    depth: usize,
 }
 
 impl<'t> Parser<'t> {
@@ -192,7 +247,12 @@ impl<'t> Parser<'t> {
     /// Parses the content of brackets, after the opening bracket.
     fn brackets(&mut self) -> Option<Step> {
         if self.eat("?(") {
+            self.depth += 1;
+            if self.depth > MAX_DEPTH {
+                return None;
+            }
             let step = self.filter()?;
+            self.depth -= 1;
             return (self.eat(")") && self.eat("]")).then_some(step);
         }
         let end = self.closing()?;
@@ -299,7 +359,8 @@ mod tests {
     use super::*;
 
     fn first(path: &str, value: &Value) -> Option<Value> {
-        JsonPath::parse(path).unwrap_or_else(|| panic!("{path} is a path")).first(value).cloned()
+        let parsed = JsonPath::parse(path).unwrap_or_else(|| panic!("{path} is a path"));
+        parsed.first(value, &mut Visits::of_a_row()).expect("the path is short").cloned()
     }
 
     #[test]
@@ -333,9 +394,85 @@ mod tests {
     }
 
     #[test]
+    fn a_chain_of_descendants_ends_at_the_limit_of_visits() {
+        let mut value = json!({"x": 1});
+        for _ in 0..6 {
+            value = json!({"a": value, "b": value, "c": value});
+        }
+        let path = JsonPath::parse(&"..[*]".repeat(20)).expect("the text is a path");
+        assert_eq!(path.first(&value, &mut Visits::of_a_row()), Err(TooManyVisits));
+        assert_eq!(first("..x", &value), Some(json!(1)));
+    }
+
+    #[test]
+    fn filters_are_nested_up_to_a_limit() {
+        let nested = |depth| format!(".a{}@.b{}", "[?(".repeat(depth), ")]".repeat(depth));
+        assert_eq!(JsonPath::parse(&nested(2)), None, "a filter begins with @");
+        let nested = |depth| format!(".a{}{}", "[?(@.b".repeat(depth), ")]".repeat(depth));
+        assert!(JsonPath::parse(&nested(MAX_DEPTH)).is_some());
+        for depth in [MAX_DEPTH + 1, 100_000] {
+            assert_eq!(JsonPath::parse(&nested(depth)), None, "{depth}");
+        }
+    }
+
+    #[test]
     fn what_is_no_path_is_none() {
         for text in [".spec[", ".spec[x]", ".a[?(@.b==)]", "spec", ".a[?(1)]", ".a)"] {
             assert_eq!(JsonPath::parse(text), None, "{text}");
         }
+    }
+}
+
+#[cfg(test)]
+mod fuzz {
+    use super::*;
+    use crate::fuzzing::{fuzz, recorded};
+
+    #[test]
+    fn any_path_is_followed_or_refused() {
+        let (bodies, _) = recorded();
+        let objects: Vec<Value> = bodies.iter().map(|body| serde_json::from_slice(body).expect("JSON")).collect();
+        let pieces = [
+            ".",
+            "..",
+            "*",
+            "[",
+            "]",
+            "[*]",
+            "[0]",
+            "[-1:]",
+            "[1:2:3]",
+            "[?(",
+            ")]",
+            "@",
+            "@.name",
+            "==",
+            "<",
+            "\"x\"",
+            "'",
+            ",",
+            "\\",
+            "{",
+            "}",
+            "$",
+            ".metadata",
+            ".name",
+            ".spec",
+            ".containers",
+            "..name",
+            "é",
+            " ",
+            "9223372036854775807",
+        ];
+        fuzz(1000, |source| {
+            let text = match source.below(10) {
+                0 => "[?(@.a".repeat(source.below(20_000)),
+                1 => "..[*]".repeat(source.below(100)),
+                _ => source.text(&pieces, 12),
+            };
+            if let Some(path) = JsonPath::parse(&text) {
+                drop(path.first(source.choose(&objects), &mut Visits::of_a_row()));
+            }
+        });
     }
 }
