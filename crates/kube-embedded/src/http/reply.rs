@@ -1,5 +1,6 @@
 //! Responses: the result of a verb, and how it is written.
 
+use std::collections::HashSet;
 use std::sync::Arc;
 
 use bytes::Bytes;
@@ -22,6 +23,12 @@ const GZIP_BEYOND: usize = 128 * 1024;
 
 /// Bodies up to this size get a `Content-Length` header.
 const SIZED_UP_TO: usize = 2048;
+
+/// If the warnings of a response have more characters than this together, they are shortened.
+const MAX_WARNINGS_LENGTH: usize = 4 * 1024;
+
+/// The length in characters to which they are shortened.
+const MAX_WARNING_LENGTH: usize = 256;
 
 const WARNING: HeaderName = HeaderName::from_static("warning");
 const FLOW_SCHEMA: HeaderName = HeaderName::from_static("x-kubernetes-pf-flowschema-uid");
@@ -88,7 +95,7 @@ impl Reply {
             Content::Success(details) => document(self.code, &success(&details), wish, wish.writing),
             Content::List(listing) => list_response(listing, view, wish),
         };
-        for warning in &self.warnings {
+        for warning in limited(self.warnings) {
             // The warning text is a quoted string: quotes and backslashes in it are escaped.
             let quoted = warning.replace('\\', "\\\\").replace('"', "\\\"");
             if let Ok(value) = HeaderValue::from_str(&format!("299 - \"{quoted}\"")) {
@@ -97,6 +104,25 @@ impl Reply {
         }
         response
     }
+}
+
+/// The warnings as the real server limits them: each once, and if they are too long together, the
+/// first of them, with their beginnings only.
+fn limited(warnings: Vec<String>) -> Vec<String> {
+    let length = |warning: &String| warning.chars().count();
+    let mut known = HashSet::new();
+    let mut warnings: Vec<String> = warnings.into_iter().filter(|warning| known.insert(warning.clone())).collect();
+    if warnings.iter().map(length).sum::<usize>() <= MAX_WARNINGS_LENGTH {
+        return warnings;
+    }
+    let mut total = 0;
+    warnings.retain_mut(|warning| {
+        *warning = warning.chars().take(MAX_WARNING_LENGTH).collect();
+        let fits = total < MAX_WARNINGS_LENGTH;
+        total += length(warning);
+        fits
+    });
+    warnings
 }
 
 fn success(details: &Details) -> Vec<u8> {
@@ -273,4 +299,19 @@ pub(crate) fn response(code: u16, content_type: &'static str) -> Response<Body> 
     headers.insert(FLOW_SCHEMA, HeaderValue::from_static("6f1e8a52-2d39-4e43-9b0e-3f2f2f1f7c10"));
     headers.insert(PRIORITY_LEVEL, HeaderValue::from_static("b5b1a2c7-0c57-4b52-8a63-4c1de9a1d9f4"));
     response
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn warnings_are_sent_once_and_not_without_end() {
+        let few = vec!["a".to_owned(), "x".repeat(4000), "a".to_owned()];
+        assert_eq!(limited(few.clone()), few[..2]);
+        let many: Vec<String> = (0..1000).map(|nth| format!("{nth} {}", "é".repeat(300))).collect();
+        let sent = limited(many);
+        assert_eq!(sent.len(), 16);
+        assert!(sent.iter().all(|warning| warning.chars().count() == MAX_WARNING_LENGTH));
+    }
 }

@@ -1,6 +1,8 @@
 //! Structural schemas of custom resources: pruning, defaulting and validation.
 
 mod check;
+#[cfg(feature = "cel")]
+mod cost;
 mod formats;
 #[cfg(feature = "cel")]
 mod rules;

@@ -4,12 +4,15 @@ use std::collections::HashMap;
 use std::sync::{Arc, LazyLock, OnceLock};
 
 use base64::Engine as _;
+use cel::common::ast::IdedExpr;
 use cel::objects::{Key, Map};
-use cel::{Context, Env, ExecutionError, Program};
+use cel::{Context, Env, ExecutionError};
 use serde_json::Value;
 
 use super::check::NO_FIELD;
+use super::cost::{self, Exceeded};
 use super::{Findings, counterpart, joined, shown};
+use crate::encoding::large_stack::with_large_stack;
 use crate::http::status::Cause;
 
 /// Reserved words of CEL. Rules refer to fields with these names by an escaped name.
@@ -44,16 +47,13 @@ const MAX_MESSAGE_LENGTH: usize = 5 * 1024;
 /// stack is limited.
 const MAX_OPERATORS: usize = 256;
 
-/// Rules with more operators than this are evaluated on a separate, larger stack.
-const SMALL_STACK_OPERATORS: usize = 32;
-
-/// Stack size in bytes; the operating system commits only the part that is used.
-const LARGE_STACK: usize = 256 * 1024 * 1024;
+/// Maximum number of warnings about one object. The rest of them would not fit into the response.
+const MAX_WARNINGS: usize = 100;
 
 /// The CEL environment: the standard library and extensions.
 static ENV: LazyLock<Arc<Env>> = LazyLock::new(|| {
     let mut env = Env::stdlib();
-    for extension in [cel::extensions::strings, cel::extensions::lists, cel::extensions::math] {
+    for extension in [cel::extensions::strings, cel::extensions::lists, cel::extensions::math, cost::functions] {
         // Without an extension, rules that use it fail when they run, which is reported then.
         env.add_extension(extension).ok();
     }
@@ -64,6 +64,14 @@ static ENV: LazyLock<Arc<Env>> = LazyLock::new(|| {
 #[derive(Default)]
 pub(super) struct Rules {
     programs: HashMap<String, OnceLock<Result<Program, String>>>,
+}
+
+/// A compiled expression.
+#[derive(Debug)]
+struct Program {
+    expression: IdedExpr,
+    /// Whether it refers to the old value.
+    is_transition: bool,
 }
 
 impl std::fmt::Debug for Rules {
@@ -115,12 +123,10 @@ impl Rules {
     pub(super) fn check(&self, schema: &Value, value: &Value, old: Option<&Value>) -> Findings {
         let check = || {
             let mut findings = Findings::default();
+            cost::begin_object();
             self.walk(&Node { schema, path: "", is_root: true }, value, old, &mut findings);
             findings
         };
-        if self.programs.keys().all(|text| operators(text) <= SMALL_STACK_OPERATORS) {
-            return check();
-        }
         with_large_stack(check).unwrap_or_else(|why| Findings {
             causes: Vec::new(),
             warnings: vec![format!("this server does not check the rules: {why}")],
@@ -169,15 +175,15 @@ impl Rules {
         let program = match self.program(text) {
             None => return,
             Some(Ok(program)) => program,
-            Some(Err(why)) => {
-                findings.warnings.push(unchecked(text, why));
-                return;
-            }
+            Some(Err(why)) => return findings.warn(unchecked(text, why)),
         };
-        let is_transition = program.references().has_variable("oldSelf");
+        let is_transition = program.is_transition;
         let is_optional = rule["optionalOldSelf"] == true;
         if is_transition && old.is_none() && !is_optional {
             return;
+        }
+        if let Err(Exceeded) = cost::begin_rule([Some(value), old.filter(|_| is_transition)]) {
+            return findings.warn(unchecked(text, TOO_COSTLY));
         }
         let mut context = Context::with_env(Arc::clone(&ENV));
         context.add_variable_from_value("self", node.convert(value));
@@ -186,17 +192,22 @@ impl Rules {
             let bound = if is_optional { optional(old) } else { old };
             context.add_variable_from_value("oldSelf", bound.unwrap_or(cel::Value::Null));
         }
-        match program.execute(&context) {
+        let result = context.resolve(&program.expression);
+        // Also if there is a result: an operand that fails may not matter to CEL.
+        if cost::is_exceeded() {
+            return findings.warn(unchecked(text, TOO_COSTLY));
+        }
+        match result {
             Ok(cel::Value::Bool(true)) => {}
             Ok(cel::Value::Bool(false)) => {
                 let cause = self.cause(rule, node, value, &context);
                 // An unchanged value may stay invalid (ratcheting).
                 match !is_transition && old == Some(value) {
-                    true => findings.warnings.push(format!("{}: {}", cause.field, cause.message)),
+                    true => findings.warn(format!("{}: {}", cause.field, cause.message)),
                     false => findings.causes.push(cause),
                 }
             }
-            Ok(other) => findings.warnings.push(unchecked(text, &format!("it gives {}", other.type_of()))),
+            Ok(other) => findings.warn(unchecked(text, &format!("it gives {}", other.type_of()))),
             Err(error) => match go_message(&error) {
                 Some(error) => {
                     let kind = node.schema["type"].as_str().unwrap_or_default();
@@ -204,7 +215,7 @@ impl Rules {
                     let why = format!("{error} evaluating rule: {rule}");
                     findings.causes.push(Cause::invalid(node.place(), format!("{kind:?}"), why));
                 }
-                None => findings.warnings.push(unchecked(text, &error.to_string())),
+                None => findings.warn(unchecked(text, &error.to_string())),
             },
         }
     }
@@ -237,13 +248,22 @@ impl Rules {
     /// Evaluates a `messageExpression`. `None` if the result is not usable as a message.
     fn message(&self, text: &str, context: &Context<'_, '_>) -> Option<String> {
         let Some(Ok(program)) = self.program(text) else { return None };
-        match program.execute(context) {
+        match context.resolve(&program.expression) {
             Ok(cel::Value::String(message)) => {
                 let message = message.trim().to_owned();
                 let fits = !message.is_empty() && message.len() <= MAX_MESSAGE_LENGTH && !message.contains('\n');
                 fits.then_some(message)
             }
             _ => None,
+        }
+    }
+}
+
+impl Findings {
+    /// Adds a warning, unless it is there or there are too many.
+    fn warn(&mut self, warning: String) {
+        if self.warnings.len() < MAX_WARNINGS && !self.warnings.contains(&warning) {
+            self.warnings.push(warning);
         }
     }
 }
@@ -271,17 +291,16 @@ fn compile(text: &str) -> Result<Program, String> {
     if operators(text) > MAX_OPERATORS {
         return Err("it is too long".to_owned());
     }
-    with_large_stack(|| ENV.compile(text).map_err(|error| error.to_string())).unwrap_or_else(Err)
+    let compiled = with_large_stack(|| {
+        let program = ENV.compile(text).map_err(|error| error.to_string())?;
+        let is_transition = program.references().has_variable("oldSelf");
+        Ok(Program { expression: cost::metered(program.expression()), is_transition })
+    });
+    compiled.unwrap_or_else(Err)
 }
 
-/// Runs a closure on a thread with a large stack, because a few nested brackets use much of a
-/// normal one.
-fn with_large_stack<T: Send>(work: impl FnOnce() -> T + Send) -> Result<T, String> {
-    std::thread::scope(|scope| {
-        let thread = std::thread::Builder::new().stack_size(LARGE_STACK).spawn_scoped(scope, work);
-        thread.map_err(|error| error.to_string())?.join().map_err(|_| "it could not be worked out".to_owned())
-    })
-}
+/// Why a rule is not checked whose evaluation exceeds the cost limit.
+const TOO_COSTLY: &str = "it exceeds the cost limit";
 
 /// The number of operators and brackets outside of strings.
 fn operators(text: &str) -> usize {
@@ -434,12 +453,57 @@ mod tests {
         }
     }
 
-    proptest::proptest! {
-        #[test]
-        fn whatever_a_rule_is_it_is_answered(rule in "[a-z0-9 ().,?:'\"\\[\\]{}!&|=<>+*/%-]{0,40}|\\PC{0,20}") {
-            let schema = json!({"type": "string", "x-kubernetes-validations": [{"rule": rule}]});
-            evaluate(&schema, &json!("a"), Some(&json!("b")));
+    #[test]
+    fn a_rule_that_costs_too_much_is_not_checked() {
+        let numbers: Vec<u64> = (0..300).collect();
+        for rule in [
+            // Millions of iterations.
+            "self.all(a, self.all(b, self.all(c, a + b + c >= 0)))",
+            // When the limit is exceeded, the loops around must not go on to the end.
+            &format!("{}false{}", "self.exists(x, ".repeat(30), ")".repeat(30)),
+            // Texts and lists that double.
+            &format!("['abc']{} != []", ".map(x, x + x)".repeat(60)),
+            &format!("[self]{}.all(x, x == x)", ".map(x, {'a': x, 'b': x})".repeat(60)),
+            "lists.range(1000000).map(x, lists.range(1000000)).size() > 0",
+            "self.map(x, 'abcdefghij').join('abcdefghij').replace('a', self.map(x, 'abcdefghij').join('x')) != ''",
+            "self.all(x, 'x'.matches('(a{100}){50}' + string(x)) || true)",
+        ] {
+            let schema =
+                json!({"type": "array", "items": {"type": "integer"}, "x-kubernetes-validations": [{"rule": rule}]});
+            let (causes, warnings) = evaluate(&schema, &json!(numbers), None);
+            assert_eq!((causes.len(), warnings.len()), (0, 1), "{rule}: {causes:?} {warnings:?}");
+            assert!(warnings[0].ends_with("it exceeds the cost limit"), "{}", warnings[0]);
         }
+    }
+
+    #[test]
+    fn rules_of_common_sizes_are_checked() {
+        let numbers: Vec<u64> = (0..300).collect();
+        for rule in [
+            "self.all(a, self.exists(b, a == b))",
+            "self.map(x, x * 2).filter(x, x > 3).size() == 298",
+            "self.all(x, string(x).matches('^[0-9]{1,63}$'))",
+            "self.sortBy(x, -x)[0] == 299",
+            "self.map(x, string(x)).join(',').split(',').size() == 300",
+            "math.greatest(self) == 299 && optional.of(self).hasValue() && !(400 in self) && self.exists_one(x, x == 3)",
+        ] {
+            let schema =
+                json!({"type": "array", "items": {"type": "integer"}, "x-kubernetes-validations": [{"rule": rule}]});
+            assert_eq!(evaluate(&schema, &json!(numbers), None), (vec![], vec![]), "{rule}");
+        }
+    }
+
+    #[test]
+    fn the_rules_of_an_object_have_a_limit_together() {
+        // Each row has other regular expressions, which are expensive, but not for one rule.
+        let rule = json!([{"rule": "self.all(x, 'x'.matches(string(x)) || true)"}]);
+        let row = json!({"type": "array", "items": {"type": "integer"}, "x-kubernetes-validations": rule});
+        let schema = json!({"type": "array", "items": row});
+        let rows =
+            |rows: u64| json!((0..rows).map(|row| (90 * row..90 * (row + 1)).collect()).collect::<Vec<Vec<u64>>>());
+        assert_eq!(evaluate(&schema, &rows(5), None), (vec![], vec![]));
+        let (causes, warnings) = evaluate(&schema, &rows(20), None);
+        assert_eq!((causes.len(), warnings.len()), (0, 1), "{warnings:?}");
     }
 
     #[test]
@@ -456,5 +520,99 @@ mod tests {
         let schema = json!({"type": "integer", "x-kubernetes-validations": [{"rule": "self > 5"}]});
         let (causes, warnings) = evaluate(&schema, &json!(1), Some(&json!(1)));
         assert_eq!((causes, warnings), (vec![], vec!["<nil>: Invalid value: 1: failed rule: self > 5".to_owned()]));
+    }
+}
+
+#[cfg(test)]
+mod fuzz {
+    use serde_json::json;
+
+    use super::*;
+    use crate::fuzzing::fuzz;
+
+    #[test]
+    fn any_rule_is_evaluated_or_reported() {
+        let pieces = [
+            "self",
+            ".a",
+            ".b",
+            "x",
+            "y",
+            "(",
+            ")",
+            "[",
+            "]",
+            "{",
+            "}",
+            ".all(x, ",
+            ".exists(y, ",
+            ".map(x, ",
+            ".filter(x, ",
+            ".exists_one(x, ",
+            ".sortBy(x, ",
+            " + ",
+            " - ",
+            " * ",
+            " / ",
+            " % ",
+            " == ",
+            " != ",
+            " < ",
+            " in ",
+            " && ",
+            " || ",
+            "!",
+            " ? ",
+            " : ",
+            ",",
+            "0",
+            "1",
+            "9223372036854775807",
+            "1.5",
+            "'abc'",
+            "''",
+            "b'x'",
+            "true",
+            "null",
+            "[1, 2]",
+            "{'a': 1}",
+            ".size()",
+            ".matches('a+')",
+            ".replace('a', 'b')",
+            ".split('')",
+            ".join()",
+            ".format([1])",
+            "lists.range(9)",
+            "oldSelf",
+            "math.greatest(1, 2)",
+            "optional.of(1)",
+            ".?a",
+            ".orValue(1)",
+            "has(self.a)",
+            "string(",
+            "int(",
+            "type(",
+            ".flatten()",
+            ".distinct()",
+            ".reverse()",
+            ".sort()",
+            ".substring(1)",
+            ".charAt(0)",
+            ".lowerAscii()",
+            "strings.quote(",
+            "é",
+            "\\",
+        ];
+        fuzz(100, |source| {
+            let rule = match source.below(8) {
+                0 => source.text(&["(", "[", "!", "-", "{1:", "self.a(", "self["], 300),
+                _ => source.text(&pieces, 14),
+            };
+            let rules = json!([{"rule": rule, "messageExpression": source.text(&pieces, 6)}]);
+            let schema = json!({"type": "object", "x-kubernetes-preserve-unknown-fields": true, "x-kubernetes-validations": rules,
+                "properties": {"a": {"type": "array", "items": {"type": "integer"}}, "b": {"type": "string"}}});
+            let value = json!({"a": [1, 2, 3], "b": "abc"});
+            Rules::of(&schema).check(&schema, &value, Some(&value));
+        });
     }
 }
