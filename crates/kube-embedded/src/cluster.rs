@@ -28,6 +28,10 @@ pub(crate) struct ClusterSettings {
     pub(crate) watch_backlog: usize,
     /// The maximum size of a request body.
     pub(crate) max_request_bytes: usize,
+    /// The maximum number of connections at a time; further ones wait.
+    pub(crate) max_connections: usize,
+    /// How long a request body may take to arrive.
+    pub(crate) body_timeout: Duration,
     /// Whether the first read of a custom kind gets 429, as on the real server while it creates the
     /// kind's watch cache.
     pub(crate) first_access: FirstAccess,
@@ -65,6 +69,8 @@ impl Default for ClusterSettings {
             min_watch_timeout: Duration::from_secs(1800),
             watch_backlog: 10_000,
             max_request_bytes: 3 * 1024 * 1024,
+            max_connections: 4096,
+            body_timeout: Duration::from_secs(60),
             first_access: FirstAccess::Refused,
             garbage_collection: Controller::Disabled,
             namespace_deletion: Controller::Disabled,

@@ -5,6 +5,7 @@
 //! never `controllers` or `kinds`.
 
 pub(crate) mod body;
+mod connection;
 pub(crate) mod gzip;
 pub(crate) mod kubeconfig;
 pub(crate) mod lifecycle;

@@ -2,11 +2,10 @@
 
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use parking_lot::RwLock;
 use tokio::task::JoinHandle;
 
 use crate::api::access::Access;
@@ -15,9 +14,8 @@ use crate::controllers::crds;
 use crate::controllers::garbage;
 use crate::controllers::namespace_deletion;
 use crate::faults::Faults;
-use crate::faults::request_log::{LoggedRequest, OpenWatch, RequestLog};
+use crate::faults::request_log::{LoggedRequest, OpenWatch};
 use crate::http::kubeconfig;
-use crate::http::lifecycle::Lifecycle;
 use crate::http::listener::{Gate, Listener};
 use crate::http::service::{ServerShared, Service};
 use crate::http::tls::Tls;
@@ -129,7 +127,8 @@ impl Server {
         self.cluster().storage.revision()
     }
 
-    /// The last 10,000 requests, oldest first.
+    /// The last 10,000 requests, oldest first; fewer if their paths, queries and users take more than
+    /// 8 MiB.
     #[must_use]
     pub fn requests(&self) -> Vec<LoggedRequest> {
         self.shared.log.requests()
@@ -379,16 +378,7 @@ impl ServerBuilder {
     /// If the address cannot be listened on.
     #[expect(clippy::unused_async, reason = "starting may have to wait one day, and callers should not change then")]
     pub async fn start(self) -> io::Result<Server> {
-        let cluster = Arc::new(Cluster::new(self.settings));
-        let shared = Arc::new(ServerShared {
-            cluster,
-            lifecycle: Lifecycle::new(),
-            log: RequestLog::default(),
-            refusing: AtomicBool::new(false),
-            access: RwLock::new(Arc::new(self.access)),
-            faults: Faults::new(),
-            address: OnceLock::new(),
-        });
+        let shared = ServerShared::new(self.settings, self.access);
         let tls = match self.transport {
             Transport::Tls => Some(Tls::new(self.address.ip())?),
             Transport::Http | Transport::InProcess => None,

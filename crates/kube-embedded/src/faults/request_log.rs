@@ -10,8 +10,12 @@ use tokio::time::Instant;
 
 use crate::http::request::Verb;
 
-/// Requests kept in the log.
+/// The maximum number of requests in the log.
 const MAX_REQUESTS: usize = 10_000;
+
+/// The maximum size of the texts of these requests, in bytes. Paths, queries, methods and user names
+/// come from clients, and may be long.
+const MAX_BYTES: usize = 8 * 1024 * 1024;
 
 /// A request that the server has handled.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -55,9 +59,18 @@ struct Log {
     changed: Notify,
 }
 
+impl LoggedRequest {
+    /// The size of the request's texts.
+    fn bytes(&self) -> usize {
+        self.method.len() + self.path.len() + self.query.len() + self.user.len()
+    }
+}
+
 #[derive(Debug, Default)]
 struct LogState {
     requests: VecDeque<LoggedRequest>,
+    /// The size of the texts of these requests.
+    bytes: usize,
     total: u64,
     watches: BTreeMap<u64, OpenWatch>,
     next_watch: u64,
@@ -67,10 +80,12 @@ impl RequestLog {
     pub(crate) fn add(&self, seen: LoggedRequest) {
         let mut state = self.0.state.lock();
         state.total += 1;
-        if state.requests.len() == MAX_REQUESTS {
-            state.requests.pop_front();
-        }
+        state.bytes += seen.bytes();
         state.requests.push_back(seen);
+        while state.requests.len() > MAX_REQUESTS || state.bytes > MAX_BYTES {
+            let Some(oldest) = state.requests.pop_front() else { break };
+            state.bytes -= oldest.bytes();
+        }
         drop(state);
         self.0.changed.notify_waiters();
     }
@@ -89,7 +104,9 @@ impl RequestLog {
     }
 
     pub(crate) fn forget(&self) {
-        self.0.state.lock().requests.clear();
+        let mut state = self.0.state.lock();
+        state.requests.clear();
+        state.bytes = 0;
     }
 
     pub(crate) fn watches(&self) -> Vec<OpenWatch> {
@@ -119,5 +136,41 @@ impl Drop for WatchOpen {
     fn drop(&mut self) {
         self.log.0.state.lock().watches.remove(&self.id);
         self.log.0.changed.notify_waiters();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn request(path: &str) -> LoggedRequest {
+        LoggedRequest {
+            method: "GET".to_owned(),
+            path: path.to_owned(),
+            query: String::new(),
+            verb: None,
+            user: String::new(),
+            code: Some(200),
+            at: Instant::now(),
+        }
+    }
+
+    #[test]
+    fn the_log_keeps_the_latest_requests_up_to_a_number_and_a_size() {
+        let log = RequestLog::default();
+        for nth in 0..MAX_REQUESTS + 5 {
+            log.add(request(&format!("/{nth}")));
+        }
+        assert_eq!((log.requests().len(), log.requests()[0].path.as_str()), (MAX_REQUESTS, "/5"));
+        let long = format!("/{}", "x".repeat(60_000));
+        for _ in 0..MAX_REQUESTS {
+            log.add(request(&long));
+        }
+        let bytes: usize = log.requests().iter().map(LoggedRequest::bytes).sum();
+        assert!((MAX_BYTES / 2..=MAX_BYTES).contains(&bytes), "{bytes}");
+        assert_eq!(log.total(), 2 * MAX_REQUESTS as u64 + 5);
+        log.forget();
+        log.add(request("/again"));
+        assert_eq!(log.requests().len(), 1);
     }
 }

@@ -102,3 +102,32 @@ where
         self.stream.as_mut().poll_next(cx).map_ok(Frame::data)
     }
 }
+
+/// A body with a guard that is dropped together with it.
+pub(crate) struct GuardedBody<G> {
+    body: Body,
+    _guard: G,
+}
+
+impl<G> GuardedBody<G> {
+    pub(crate) fn new(body: Body, guard: G) -> Self {
+        Self { body, _guard: guard }
+    }
+}
+
+impl<G: Unpin> http_body::Body for GuardedBody<G> {
+    type Data = Bytes;
+    type Error = io::Error;
+
+    fn poll_frame(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, io::Error>>> {
+        Pin::new(&mut self.body).poll_frame(cx)
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.body.is_end_stream()
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        self.body.size_hint()
+    }
+}

@@ -1,24 +1,18 @@
-//! The listening socket: accepts, refuses and breaks connections, and joins them at shutdown.
+//! The listening socket: accepts, refuses and limits connections, and joins them at shutdown.
 
 use std::io;
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
-use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
-use hyper_util::server::conn::auto;
-use hyper_util::service::TowerToHyperService;
-use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpListener, TcpSocket, TcpStream};
 use tokio::sync::watch;
 use tokio::task::{JoinHandle, JoinSet};
+use tokio::time::{Instant, sleep_until};
 use tokio_rustls::TlsAcceptor;
 
-use super::lifecycle::{Ending, Lifetime};
-use super::service::{ServerShared, Service};
-
-/// How long connections may take to finish when the server shuts down.
-const GRACE: Duration = Duration::from_secs(2);
+use super::connection::{self, GRACE};
+use super::service::ServerShared;
 
 /// The backlog of the listening socket.
 const LISTEN_BACKLOG: u32 = 1024;
@@ -93,7 +87,9 @@ async fn serve(
     done: watch::Sender<Gate>,
 ) {
     let mut socket = Some(socket);
+    let mut backoff = AcceptBackoff::new();
     let mut connections = JoinSet::new();
+    let max_connections = shared.cluster.settings.max_connections;
     let mut closing = shared.lifecycle.closing();
     loop {
         tokio::select! {
@@ -114,15 +110,20 @@ async fn serve(
                 }
                 done.send_replace(gate);
             }
-            accepted = accept(socket.as_ref()) => match accepted {
-                Ok(stream) => {
-                    let connection = connection(stream, tls.clone(), shared.clone(), shared.lifecycle.lifetime());
-                    connections.spawn(connection);
-                }
-                // For example too many open files: temporary, so the loop continues.
-                Err(error) => tracing::warn!(%error, "accepting a connection failed"),
-            },
             Some(_) = connections.join_next(), if !connections.is_empty() => {}
+            // Further connections wait in the backlog of the socket.
+            accepted = accept(socket.as_ref(), backoff.retry_at), if connections.len() < max_connections => {
+                match accepted {
+                    Ok(stream) => {
+                        backoff = AcceptBackoff::new();
+                        // Watch events are small and must be sent immediately: disable Nagle's algorithm.
+                        drop(stream.set_nodelay(true));
+                        let lifetime = shared.lifecycle.lifetime();
+                        connections.spawn(connection::serve(stream, tls.clone(), shared.clone(), lifetime));
+                    }
+                    Err(error) => backoff.failed(&error),
+                }
+            }
         }
     }
     drop(socket);
@@ -132,58 +133,93 @@ async fn serve(
     }
 }
 
-async fn accept(socket: Option<&TcpListener>) -> io::Result<TcpStream> {
+/// Accepts a connection, not before `retry_at`. Cancel safe.
+async fn accept(socket: Option<&TcpListener>, retry_at: Option<Instant>) -> io::Result<TcpStream> {
+    if let Some(at) = retry_at {
+        sleep_until(at).await;
+    }
     match socket {
         Some(socket) => socket.accept().await.map(|(stream, _)| stream),
         None => std::future::pending().await,
     }
 }
 
-async fn connection(stream: TcpStream, tls: Option<TlsAcceptor>, shared: Arc<ServerShared>, mut lifetime: Lifetime) {
-    // Watch events are small and must be sent immediately: disable Nagle's algorithm.
-    drop(stream.set_nodelay(true));
-    match tls {
-        None => http(stream, shared, lifetime).await,
-        Some(tls) => {
-            let accepted = tokio::select! {
-                accepted = tls.accept(stream) => accepted,
-                _ = lifetime.ended() => return,
-            };
-            match accepted {
-                Ok(stream) => http(stream, shared, lifetime).await,
-                Err(error) => tracing::debug!(%error, "TLS handshake failed"),
-            }
-        }
+/// How long to wait after a failure to accept, doubled after each further one.
+const FIRST_PAUSE: Duration = Duration::from_millis(5);
+const LONGEST_PAUSE: Duration = Duration::from_secs(1);
+
+/// Waits between failures to accept a connection: some, such as too many open files, last for a
+/// while, and are reported at once each time.
+#[derive(Debug)]
+struct AcceptBackoff {
+    pause: Duration,
+    /// When to try again.
+    retry_at: Option<Instant>,
+}
+
+impl AcceptBackoff {
+    fn new() -> Self {
+        Self { pause: FIRST_PAUSE, retry_at: None }
+    }
+
+    fn failed(&mut self, error: &io::Error) {
+        tracing::warn!(%error, retry_after = ?self.pause, "accepting a connection failed");
+        self.retry_at = Some(Instant::now() + self.pause);
+        self.pause = (self.pause * 2).min(LONGEST_PAUSE);
     }
 }
 
-async fn http<S>(stream: S, shared: Arc<ServerShared>, mut lifetime: Lifetime)
-where
-    S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
-{
-    let mut server = auto::Builder::new(TokioExecutor::new());
-    server.http1().timer(TokioTimer::new()).half_close(false);
-    server
-        .http2()
-        .timer(TokioTimer::new())
-        .max_concurrent_streams(100)
-        .initial_stream_window_size(256 * 1024)
-        .initial_connection_window_size(1024 * 1024)
-        .max_frame_size(256 * 1024);
-    let service = TowerToHyperService::new(Service::new(shared));
-    let serving = server.serve_connection(TokioIo::new(stream), service);
-    tokio::pin!(serving);
-    let ended = tokio::select! {
-        ended = serving.as_mut() => ended,
-        ending = lifetime.ended() => match ending {
-            Ending::Cut => return,
-            Ending::Closed => {
-                serving.as_mut().graceful_shutdown();
-                serving.await
+#[cfg(test)]
+mod tests {
+    use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+
+    use super::*;
+    use crate::api::access::Access;
+    use crate::cluster::ClusterSettings;
+
+    #[tokio::test(start_paused = true)]
+    async fn failures_to_accept_do_not_spin() {
+        let (mut backoff, began, mut failures) = (AcceptBackoff::new(), Instant::now(), 0);
+        while began.elapsed() < Duration::from_secs(60) {
+            backoff.failed(&io::ErrorKind::OutOfMemory.into());
+            failures += 1;
+            let socket = bind(([127, 0, 0, 1], 0).into()).expect("a port is free");
+            let _client = std::net::TcpStream::connect(socket.local_addr().expect("an address")).expect("it listens");
+            accept(Some(&socket), backoff.retry_at).await.expect("a connection");
+        }
+        assert!((60..80).contains(&failures), "{failures}");
+    }
+
+    #[tokio::test]
+    async fn connections_beyond_the_limit_wait_for_the_end_of_another() {
+        let settings = ClusterSettings { max_connections: 2, ..ClusterSettings::default() };
+        let listener = Listener::start(([127, 0, 0, 1], 0).into(), None, ServerShared::new(settings, Access::open()))
+            .expect("a port is free");
+        let mut clients = Vec::new();
+        for _ in 0..3 {
+            let mut client = TcpStream::connect(listener.address()).await.expect("the socket listens");
+            client.write_all(REQUEST).await.expect("the request is buffered");
+            clients.push(client);
+        }
+        for _ in 0..20 {
+            for client in &mut clients[..2] {
+                answer(client).await;
+                client.write_all(REQUEST).await.expect("the connection is open");
             }
-        },
-    };
-    if let Err(error) = ended {
-        tracing::debug!(%error, "a connection ended early");
+        }
+        let mut nothing = [0];
+        assert_eq!(clients[2].try_read(&mut nothing).expect_err("not accepted").kind(), io::ErrorKind::WouldBlock);
+        drop(clients.remove(0));
+        answer(&mut clients[1]).await;
+    }
+
+    const REQUEST: &[u8] = b"GET /livez HTTP/1.1\r\nhost: x\r\n\r\n";
+
+    /// Reads the response to a [`REQUEST`].
+    async fn answer(client: &mut TcpStream) {
+        let mut received = Vec::new();
+        while !received.ends_with(b"\r\n\r\nok") {
+            assert_ne!(client.read_buf(&mut received).await.expect("the connection is open"), 0);
+        }
     }
 }

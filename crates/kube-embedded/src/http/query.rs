@@ -124,12 +124,17 @@ impl ListOptions {
             field_selector: query.text("fieldSelector").to_owned(),
             initial_events,
             bookmarks: query.flag("allowWatchBookmarks"),
-            // A negative timeout expires at once; zero or none leaves it to the server.
-            watch_timeout: timeout
-                .filter(|seconds| *seconds != 0)
-                .map(|seconds| Duration::from_secs(seconds.try_into().unwrap_or(0))),
+            watch_timeout: timeout.and_then(go_seconds),
         })
     }
+}
+
+/// The timeout of a watch. A negative one expires at once; zero leaves it to the server.
+///
+/// Go counts nanoseconds in 64 bits, which wrap around: the largest numbers of seconds are negative.
+fn go_seconds(seconds: i64) -> Option<Duration> {
+    let nanos = seconds.wrapping_mul(1_000_000_000);
+    (nanos != 0).then(|| Duration::from_nanos(nanos.try_into().unwrap_or(0)))
 }
 
 const MATCH: &str = "resourceVersionMatch";
@@ -257,6 +262,17 @@ mod tests {
     }
 
     #[test]
+    fn timeouts_wrap_around_as_gos() {
+        let timeout = |query: &str| ListOptions::parse(&Query::parse(query), ListVerb::Watch).unwrap().watch_timeout;
+        assert_eq!(timeout("timeoutSeconds=30"), Some(Duration::from_secs(30)));
+        assert_eq!(timeout("timeoutSeconds=0"), None);
+        for at_once in [-1, i64::MAX] {
+            assert_eq!(timeout(&format!("timeoutSeconds={at_once}")), Some(Duration::ZERO), "{at_once}");
+        }
+        assert_eq!(timeout("timeoutSeconds=9223372036"), Some(Duration::from_secs(9_223_372_036)));
+    }
+
+    #[test]
     fn versions_are_parsed_with_gos_words() {
         assert_eq!(parse_version("007"), Ok(7));
         assert!(parse_version("abc").unwrap_err().ends_with("parsing \"abc\": invalid syntax"));
@@ -270,5 +286,119 @@ mod tests {
         assert_eq!(parse_duration("1.5s"), Some(Duration::from_millis(1500)));
         assert_eq!(parse_duration("abc"), None);
         assert_eq!(parse_duration("1"), None);
+    }
+}
+
+#[cfg(test)]
+mod fuzz {
+    use std::time::Duration;
+
+    use http::{HeaderMap, HeaderValue};
+    use tokio::time::Instant;
+
+    use super::*;
+    use crate::api::delete_options::DeleteOptions;
+    use crate::api::write_options::{OptionsOf, WriteOptions};
+    use crate::fuzzing::{fuzz, recorded};
+    use crate::http::negotiate::{Negotiated, Served};
+    use crate::http::request::Target;
+
+    #[test]
+    fn any_query_is_parsed_or_refused() {
+        let names = [
+            "limit",
+            "timeoutSeconds",
+            "watch",
+            "resourceVersion",
+            "resourceVersionMatch",
+            "continue",
+            "timeout",
+            "dryRun",
+            "sendInitialEvents",
+            "gracePeriodSeconds",
+            "propagationPolicy",
+            "orphanDependents",
+            "fieldManager",
+            "fieldValidation",
+            "force",
+            "pretty",
+            "labelSelector",
+            "includeObject",
+            "as",
+        ];
+        let values = [
+            "",
+            "0",
+            "1",
+            "-1",
+            "9223372036854775807",
+            "-9223372036854775808",
+            "18446744073709551615",
+            "1e9",
+            "true",
+            "abc",
+            "Exact",
+            "NotOlderThan",
+            "All",
+            "Orphan",
+            "1s",
+            "1.5h",
+            "9999999999999h",
+            "%00",
+            "%ff",
+            "+",
+            "é",
+            "Table",
+        ];
+        let media = [
+            "application/json",
+            "application/*",
+            "*/*",
+            ";as=Table",
+            ";g=meta.k8s.io",
+            ";v=v1",
+            ",",
+            ";q=0.1",
+            " ",
+            ";stream=watch",
+            "é",
+        ];
+        let paths =
+            ["/", "api", "apis", "v1", "apps", "namespaces", "watch", "pods", "x", "status", "%2f", "%", "é", ".."];
+        fuzz(500, |source| {
+            let parameter =
+                |source: &mut crate::fuzzing::Source| format!("{}={}", source.choose(&names), source.text(&values, 2));
+            let text: Vec<String> = (0..source.below(8)).map(|_| parameter(source)).collect();
+            let query = Query::parse(&text.join(*source.choose(&["&", "&&", ";"])));
+            for verb in [ListVerb::List, ListVerb::Watch] {
+                if let Ok(ListOptions { watch_timeout: Some(timeout), .. }) = ListOptions::parse(&query, verb) {
+                    // As a watch does, and a second more for the bookmarks.
+                    let _end = Instant::now() + timeout + Duration::from_secs(1);
+                }
+            }
+            for of in [OptionsOf::Create, OptionsOf::Update, OptionsOf::Patch, OptionsOf::Apply] {
+                drop(WriteOptions::parse(&query, of));
+            }
+            drop(DeleteOptions::parse(&query, b""));
+            parse_duration(query.text("timeout"));
+            parse_version(query.text("resourceVersion")).ok();
+            let mut headers = HeaderMap::new();
+            if let Ok(accept) = HeaderValue::from_str(&source.text(&media, 8)) {
+                headers.insert(http::header::ACCEPT, accept);
+            }
+            let _form = Negotiated::read(&headers, &query, Served::BuiltIn);
+            Target::parse(&source.text(&paths, 12));
+        });
+    }
+
+    #[test]
+    fn any_options_of_a_deletion_are_parsed_or_refused() {
+        let mut bodies = recorded().0;
+        let options = r#"{"kind":"DeleteOptions","gracePeriodSeconds":1,"preconditions":{"uid":"x"},"dryRun":["All"]}"#;
+        bodies.splice(1.., [options.as_bytes().to_vec()]);
+        fuzz(500, |source| {
+            let body = if source.one_in(4) { source.nested(300) } else { source.mutated(&bodies) };
+            drop(DeleteOptions::parse(&Query::default(), &body));
+        });
     }
 }

@@ -23,7 +23,7 @@ use super::request::{Head, Target};
 use super::status::Status;
 use crate::api::access::{self, Access, Attributes, RequestAction, User};
 use crate::api::route::{Compression, Refusal, route};
-use crate::cluster::Cluster;
+use crate::cluster::{Cluster, ClusterSettings};
 use crate::faults::request_log::{LoggedRequest, RequestLog};
 use crate::faults::{self, Faults, FaultyBody};
 
@@ -47,6 +47,18 @@ pub(crate) struct ServerShared {
 }
 
 impl ServerShared {
+    pub(crate) fn new(settings: ClusterSettings, access: Access) -> Arc<Self> {
+        Arc::new(Self {
+            cluster: Arc::new(Cluster::new(settings)),
+            lifecycle: Lifecycle::new(),
+            log: RequestLog::default(),
+            refusing: AtomicBool::new(false),
+            access: RwLock::new(Arc::new(access)),
+            faults: Faults::new(),
+            address: OnceLock::new(),
+        })
+    }
+
     /// The server address that clients receive in discovery.
     pub(crate) fn address(&self) -> String {
         self.address.get().cloned().unwrap_or_else(|| "kube-embedded.invalid".to_owned())
@@ -131,7 +143,7 @@ where
         checked.map(|()| user).map_err(|status| (Filter::Authorization, status))
     });
     let answer = match permitted {
-        Ok(user) => match read(body, shared.cluster.settings.max_request_bytes).await {
+        Ok(user) => match read(body, &shared.cluster.settings).await {
             Ok(body) => route(shared, &head, &user, body).await,
             Err(status) => Err(status.into()),
         },
@@ -184,15 +196,17 @@ fn identified(
     Ok(impersonated.unwrap_or(user))
 }
 
-/// Reads a request's body, up to the server's limit.
-async fn read<B>(body: B, limit: usize) -> Result<Bytes, Status>
+/// Reads a request's body, up to the server's limits of size and time.
+async fn read<B>(body: B, settings: &ClusterSettings) -> Result<Bytes, Status>
 where
     B: http_body::Body,
     B::Error: Into<BoxError>,
 {
-    match Limited::new(body, limit).collect().await {
-        Ok(body) => Ok(body.to_bytes()),
-        Err(error) if error.is::<LengthLimitError>() => Err(Status::body_too_large(limit)),
-        Err(error) => Err(Status::bad_request(error.to_string())),
+    let limit = settings.max_request_bytes;
+    match tokio::time::timeout(settings.body_timeout, Limited::new(body, limit).collect()).await {
+        Ok(Ok(body)) => Ok(body.to_bytes()),
+        Ok(Err(error)) if error.is::<LengthLimitError>() => Err(Status::body_too_large(limit)),
+        Ok(Err(error)) => Err(Status::bad_request(error.to_string())),
+        Err(_) => Err(Status::request_timeout()),
     }
 }
