@@ -346,6 +346,68 @@ async fn objects_cannot_grow_deeper_than_they_can_be_read() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn the_largest_numbers_are_counted_no_further() {
+    let server = server().await;
+    let client = Client::of(&server);
+    // Of this kind the server keeps the generation that a client sends, and a deletion counts it.
+    let generation = json!({"metadata": {"name": "x", "generation": i64::MAX, "finalizers": ["a/b"]}});
+    client.post(CONFIGMAPS, &generation).await.expect(201);
+    let deleted = client.delete(&format!("{CONFIGMAPS}/x")).await.expect(200).json();
+    assert_eq!(deleted["metadata"]["generation"], i64::MAX);
+
+    let daemons = "/apis/apps/v1/namespaces/default/daemonsets";
+    let mut daemon = json!({
+        "metadata": {"name": "x", "annotations": {"deprecated.daemonset.template.generation": i64::MAX.to_string()}},
+        "spec": {"selector": {"matchLabels": {"a": "b"}}, "template": {
+            "metadata": {"labels": {"a": "b"}}, "spec": {"containers": [{"name": "c", "image": "i"}]},
+        }},
+    });
+    client.post(daemons, &daemon).await.expect(201);
+    daemon["spec"]["template"]["spec"]["containers"][0]["image"] = json!("j");
+    client.put(&format!("{daemons}/x"), &daemon).await.expect(200);
+
+    let deployments = "/apis/apps/v1/namespaces/default/deployments";
+    client.post(deployments, &daemon).await.expect(201);
+    let scale = json!({"metadata": {"name": "x"}, "spec": {"replicas": 1_i64 << 31}});
+    let refused = client.put(&format!("{deployments}/x/scale"), &scale).await.expect(400);
+    assert!(
+        refused.message().contains("cannot unmarshal number 2147483648 into Go struct field"),
+        "{}",
+        refused.message()
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_scale_does_not_make_an_object_that_is_too_deep() {
+    let server = server().await;
+    let client = Client::of(&server);
+    let scale =
+        json!({"specReplicasPath": format!(".spec{}", ".a".repeat(100_000)), "statusReplicasPath": ".status.replicas"});
+    let schema = json!({"openAPIV3Schema": {"type": "object", "x-kubernetes-preserve-unknown-fields": true}});
+    let version =
+        json!({"name": "v1", "served": true, "storage": true, "schema": schema, "subresources": {"scale": scale}});
+    let names = json!({"plural": "foos", "singular": "foo", "kind": "Foo", "listKind": "FooList"});
+    let spec = json!({"group": "ex.io", "scope": "Namespaced", "names": names, "versions": [version]});
+    let definition = json!({"metadata": {"name": "foos.ex.io"}, "spec": spec});
+    client.post("/apis/apiextensions.k8s.io/v1/customresourcedefinitions", &definition).await.expect(201);
+    let foo = json!({"apiVersion": "ex.io/v1", "kind": "Foo", "metadata": {"name": "x"}, "spec": {}});
+    client.post("/apis/ex.io/v1/namespaces/default/foos", &foo).await.expect(201);
+    let replicas = json!({"metadata": {"name": "x"}, "spec": {"replicas": 3}});
+    client.put("/apis/ex.io/v1/namespaces/default/foos/x/scale", &replicas).await.expect(500);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_body_with_any_number_of_unknown_fields_gets_a_few_warnings() {
+    let server = server().await;
+    let mut body = configmap("x");
+    for nth in 0..50_000 {
+        body[format!("unknown-{nth}")] = json!(1);
+    }
+    let warned = Client::of(&server).post(CONFIGMAPS, &body).await.expect(201);
+    assert!((100..300).contains(&warned.warnings().len()), "{}", warned.warnings().len());
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_service_gets_an_address_and_keeps_it() {
     let server = server().await;
     let client = Client::of(&server);

@@ -59,6 +59,25 @@ async fn a_watch_without_a_timeout_lives_between_one_and_two_of_the_least() {
     }
 }
 
+#[tokio::test(start_paused = true)]
+async fn a_watch_takes_any_timeout() {
+    let server = Server::builder().in_process().start().await.unwrap();
+    let began = Instant::now();
+    for at_once in [-1, i64::MAX] {
+        let mut watch = Client::of(&server)
+            .watch(&format!("/api/v1/configmaps?watch=1&timeoutSeconds={at_once}&resourceVersion=1"))
+            .await;
+        assert_eq!(watch.next().await, None, "{at_once}");
+    }
+    assert_eq!(began.elapsed(), Duration::ZERO);
+    let most = i64::MAX / 1_000_000_000;
+    let bookmarks = format!("/api/v1/configmaps?watch=1&allowWatchBookmarks=true&timeoutSeconds={most}");
+    let mut watch = Client::of(&server).watch(&bookmarks).await;
+    server.create(&map("a", "1")).unwrap();
+    assert_eq!(watch.next().await.unwrap()["type"], "BOOKMARK");
+    assert_eq!(watch.next().await.unwrap()["type"], "ADDED");
+}
+
 #[tokio::test]
 async fn a_watch_that_lags_too_far_is_closed_without_a_word() {
     let server = Server::builder().in_process().watch_backlog(500).start().await.unwrap();
