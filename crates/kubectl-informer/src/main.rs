@@ -12,6 +12,9 @@ mod duration;
 mod failure;
 mod field_managers;
 mod filter;
+#[cfg(test)]
+#[path = "../../kube-embedded/src/fuzzing.rs"]
+mod fuzzing;
 mod get;
 mod kinds;
 mod kubeconfig_file;

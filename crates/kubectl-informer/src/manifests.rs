@@ -46,3 +46,31 @@ fn flatten(mut document: Value, objects: &mut Vec<Value>) {
         None => objects.push(document),
     }
 }
+
+#[cfg(test)]
+mod fuzz {
+    use super::*;
+    use crate::fuzzing::{fuzz_on_stack, recorded};
+
+    #[test]
+    fn any_manifest_is_read_or_refused() {
+        let (bodies, _) = recorded();
+        let pieces = [
+            "kind: ", "List\n", "Pod\n", "items:\n", "- ", "  ", "a: ", "&a ", "*a\n", "{", "}", "[", "]", "---\n",
+            "|\n", "1\n", "\"", "<<: *a\n",
+        ];
+        // Manifests are read on the main thread.
+        fuzz_on_stack(8 << 20, 300, |source| {
+            let text = match source.below(4) {
+                0 => source.text(&pieces, 40),
+                1 => String::from_utf8_lossy(&source.nested(300)).into_owned(),
+                2 => "{kind: List, items: [".repeat(source.below(200)),
+                _ => String::from_utf8_lossy(&source.mutated(&bodies)).into_owned(),
+            };
+            let mut objects = Vec::new();
+            for document in yaml::read(&text).unwrap_or_default() {
+                flatten(document, &mut objects);
+            }
+        });
+    }
+}

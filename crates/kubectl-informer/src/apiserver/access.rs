@@ -152,3 +152,23 @@ mod tests {
         assert!(rule(&"alice fetch pods".parse().unwrap()).unwrap_err().contains("is not a verb"));
     }
 }
+
+#[cfg(test)]
+mod fuzz {
+    use super::*;
+    use crate::fuzzing::fuzz;
+
+    #[test]
+    fn any_token_file_and_any_rules_are_read_or_refused() {
+        let lines =
+            ["token", "user", "1", "\"", "\"\"", ",", "group", "\n", "\r\n", "#", " ", "system:masters", "\0", "é"];
+        let words = ["alice", "group=dev", "*", "get", ",", "list", " ", "pods", ".apps", "/status", "=", "é"];
+        fuzz(1000, |source| {
+            let Ok(known) = read_tokens(&source.text(&lines, 30)) else { return };
+            let allowed: Vec<AllowRule> = (0..3).filter_map(|_| source.text(&words, 9).parse().ok()).collect();
+            if let Ok(access) = access(known, &allowed) {
+                drop(access.authenticate(Some(&source.text(&["Bearer ", "bearer", "token", " ", "é"], 4))));
+            }
+        });
+    }
+}
