@@ -17,13 +17,13 @@ pub(crate) const MEDIA: &str = "application/yaml";
 /// too many. The message differs from Go's.
 pub(crate) fn read(bytes: &[u8]) -> Result<Value, String> {
     let text = std::str::from_utf8(bytes).map_err(|_| "yaml: invalid Unicode".to_owned())?;
-    let options = serde_saphyr::options! {
-        budget: serde_saphyr::budget! { max_depth: MAX_DEPTH },
-        duplicate_keys: DuplicateKeyPolicy::LastWins,
-        legacy_octal_numbers: true,
-        with_snippet: false,
-    };
     let documents: Vec<Value> = with_large_stack(|| {
+        let options = serde_saphyr::options! {
+            budget: serde_saphyr::budget! { max_depth: MAX_DEPTH },
+            duplicate_keys: DuplicateKeyPolicy::LastWins,
+            legacy_octal_numbers: true,
+            with_snippet: false,
+        };
         serde_saphyr::from_multiple_with_options(text, options)
             .map_err(|error| format!("yaml: {}", error.to_string().lines().next().unwrap_or_default()))
     })??;
