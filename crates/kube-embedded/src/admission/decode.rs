@@ -82,7 +82,8 @@ fn conform_from(
 /// Works as [`conform`] for the result of a patch, which has other error messages.
 pub(crate) fn conform_patched(kind: &Kind, mut object: Value, validation: FieldValidation) -> Result<Decoded, Status> {
     let before = object.clone();
-    let warnings = prune(kind, &mut object, Source::default(), validation).map_err(|why| invalid_patch(&before, &why))?;
+    let warnings =
+        prune(kind, &mut object, Source::default(), validation).map_err(|why| invalid_patch(&before, &why))?;
     Ok(Decoded { object, warnings })
 }
 
