@@ -198,11 +198,12 @@ fn charge_number<'b, 'v>(args: Vec<CowVal<'b, 'v>>) -> Result<CowVal<'b, 'v>, Ex
 }
 
 fn matches<'b, 'v>(args: Vec<CowVal<'b, 'v>>) -> Result<CowVal<'b, 'v>, ExecutionError> {
-    let text = |nth: usize| args.get(nth).and_then(|arg| arg.downcast_ref::<CelString<'_>>());
-    let (Some(text), Some(pattern)) = (text(0), text(1)) else {
-        return Err(ExecutionError::missing_argument_or_target());
+    let missing = ExecutionError::missing_argument_or_target;
+    let [text, pattern] = <[CowVal<'b, 'v>; 2]>::try_from(args).map_err(|_| missing())?;
+    let (text, pattern) = (text.downcast_ref::<CelString<'_>>(), pattern.downcast_ref::<CelString<'_>>());
+    let (Some(text), Some(pattern)) = (text.map(CelString::inner), pattern.map(CelString::inner)) else {
+        return Err(missing());
     };
-    let (text, pattern) = (text.inner(), pattern.inner());
     let is_match = PATTERNS.with_borrow_mut(|patterns| match patterns.get(pattern) {
         Some(known) => Ok(known.as_ref().map(|known| known.is_match(text))),
         None => {
