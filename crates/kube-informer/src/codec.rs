@@ -10,7 +10,7 @@
 pub use self::gunzip::{Gunzip, GunzipError};
 pub use self::json::cursor::{Broken, Text};
 pub use self::json::fields::FieldCutter;
-pub(crate) use self::json::fields::{find, find_all, path_to};
+pub(crate) use self::json::fields::{find, find_all, steps_to};
 pub use self::json::frame::{FrameTooLong, Frames};
 pub use self::json::list::{ListEnd, ListError, ListSplitter};
 pub use self::json::scan::{Deleted, Extent, ScannedObject, scan};

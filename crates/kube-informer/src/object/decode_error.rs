@@ -4,8 +4,8 @@ use std::any::type_name;
 use std::fmt;
 use std::sync::Arc;
 
-use super::path::FieldPath;
-use crate::codec::{Broken, path_to};
+use super::path::{FieldPath, Step};
+use crate::codec::{Broken, steps_to};
 
 /// A body that does not fit the type it is read as, or bytes that are not an object.
 ///
@@ -37,17 +37,22 @@ enum Cause {
     Truncated,
     /// Valid JSON that does not fit the type at this path.
     Shape { path: Option<FieldPath> },
+    /// A field that the type requires is absent.
+    Missing { path: FieldPath },
+    /// The type has no such field.
+    Unknown { path: FieldPath },
     /// Not an object that can be stored.
     Broken(Broken),
 }
 
 impl DecodeError {
-    /// Converts an error of serde. Its message is dropped, because it quotes values.
+    /// Converts an error of serde. Of its message only the name of a missing field is kept, because
+    /// messages quote values.
     pub(crate) fn of_json<K>(error: &serde_json::Error, json: &[u8]) -> Self {
         use serde_json::error::Category;
         let at = offset(json, error.line(), error.column());
         let cause = match error.classify() {
-            Category::Data => Cause::Shape { path: path_to(json, at.saturating_sub(1)) },
+            Category::Data => Cause::of_data(&error.to_string(), steps_to(json, at.saturating_sub(1))),
             Category::Eof => Cause::Truncated,
             Category::Syntax | Category::Io => Cause::Syntax { at },
         };
@@ -58,7 +63,8 @@ impl DecodeError {
         Self(Arc::new(Inner { target: type_name::<K>(), cause: Cause::Broken(broken) }))
     }
 
-    /// The field that does not fit, if the bytes were JSON and a single field is wrong.
+    /// The field that does not fit, is missing, or is unknown to the type, if the bytes were JSON
+    /// and a single field is wrong.
     ///
     /// ```
     /// use k8s_openapi::api::core::v1::ConfigMap;
@@ -72,6 +78,7 @@ impl DecodeError {
     pub fn path(&self) -> Option<&FieldPath> {
         match &self.0.cause {
             Cause::Shape { path } => path.as_ref(),
+            Cause::Missing { path } | Cause::Unknown { path } => Some(path),
             Cause::Syntax { .. } | Cause::Truncated | Cause::Broken(_) => None,
         }
     }
@@ -83,6 +90,25 @@ impl DecodeError {
     }
 }
 
+impl Cause {
+    /// The cause of an error of serde with this message, at the value that these steps lead to.
+    fn of_data(message: &str, mut steps: Vec<Step>) -> Self {
+        if let Some(rest) = message.strip_prefix("missing field `")
+            && let Some((name, _)) = rest.split_once('`')
+        {
+            steps.push(Step::Field(name.into()));
+            if let Some(path) = FieldPath::of_steps(steps) {
+                return Self::Missing { path };
+            }
+            return Self::Shape { path: None };
+        }
+        match FieldPath::of_steps(steps) {
+            Some(path) if message.starts_with("unknown field `") => Self::Unknown { path },
+            path => Self::Shape { path },
+        }
+    }
+}
+
 impl fmt::Display for DecodeError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let target = self.0.target;
@@ -91,6 +117,8 @@ impl fmt::Display for DecodeError {
             Cause::Truncated => write!(f, "the JSON ends too early (wanted {target})"),
             Cause::Shape { path: Some(path) } => write!(f, "{path} does not fit {target}"),
             Cause::Shape { path: None } => write!(f, "does not fit {target}"),
+            Cause::Missing { path } => write!(f, "{path} is missing (wanted {target})"),
+            Cause::Unknown { path } => write!(f, "{path} is unknown (wanted {target})"),
             Cause::Broken(broken) => write!(f, "{broken}"),
         }
     }
@@ -110,4 +138,85 @@ fn offset(json: &[u8], line: usize, column: usize) -> usize {
     let begin =
         line.checked_sub(2).and_then(|before| newlines.into_iter().nth(before)).map_or(0, |newline| newline + 1);
     begin + column
+}
+
+#[cfg(test)]
+mod tests {
+    use serde::Deserialize;
+
+    use crate::Object;
+    use crate::codec::Envelope;
+    use crate::object::Encoded;
+
+    #[derive(Debug, Deserialize)]
+    struct Deployment {
+        #[expect(dead_code, reason = "only decoded")]
+        spec: Spec,
+    }
+
+    #[derive(Debug, Deserialize)]
+    #[serde(rename_all = "camelCase", deny_unknown_fields)]
+    struct Spec {
+        #[expect(dead_code, reason = "only decoded")]
+        min_ready: u32,
+        #[expect(dead_code, reason = "only decoded")]
+        #[serde(default)]
+        ports: Vec<Port>,
+    }
+
+    #[derive(Debug, Deserialize)]
+    struct Port {
+        #[expect(dead_code, reason = "only decoded")]
+        number: u16,
+    }
+
+    fn error(json: &str) -> (String, String) {
+        let error = Deployment::decode(Encoded::Json(json.as_bytes())).unwrap_err();
+        let text = error.to_string();
+        assert!(!text.contains("secret"), "{text}");
+        let (path, rest) = text.split_once(' ').unwrap();
+        assert_eq!(error.path().map(ToString::to_string).as_deref(), Some(path));
+        (path.to_owned(), rest.split(" (").next().unwrap().to_owned())
+    }
+
+    #[test]
+    fn an_error_names_the_field_that_is_missing_unknown_or_of_another_type() {
+        let cases = [
+            (r#"{"metadata":{"name":"secret"}}"#, "spec", "is missing"),
+            (r#"{"spec":{}}"#, "spec.minReady", "is missing"),
+            ("{\n \"spec\" : { \"ports\": [ ] \n } ,\"a\":{}}", "spec.minReady", "is missing"),
+            (
+                r#"{"spec":{"minReady":1,"ports":[{"number":1},{"name":"secret"}]}}"#,
+                "spec.ports[1].number",
+                "is missing",
+            ),
+            (r#"{"spec":{"minReady":1,"minRedy":"secret"}}"#, "spec.minRedy", "is unknown"),
+            (r#"{"spec":{"minRedy" : {"secret":"secret"},"minReady":1}}"#, "spec.minRedy", "is unknown"),
+        ];
+        for (json, path, what) in cases {
+            assert_eq!(error(json), (path.to_owned(), what.to_owned()), "{json}");
+        }
+        let (path, rest) = error(r#"{"spec":{"minReady":"secret"}}"#);
+        assert!(path == "spec.minReady" && rest.starts_with("does not fit "), "{path} {rest}");
+    }
+
+    #[test]
+    fn a_field_that_protobuf_lacks_is_named_as_well() {
+        #[derive(Debug, Deserialize)]
+        struct Pod {
+            #[expect(dead_code, reason = "only decoded")]
+            spec: PodSpec,
+        }
+
+        #[derive(Debug, Deserialize)]
+        #[serde(rename_all = "camelCase")]
+        struct PodSpec {
+            #[expect(dead_code, reason = "only decoded")]
+            node_name: String,
+        }
+
+        let pod = Envelope { api_version: b"v1", kind: b"Pod", raw: b"\x0a\x03\x0a\x01a\x12\0" }.close();
+        let error = Pod::decode(Encoded::Protobuf(&pod)).unwrap_err();
+        assert_eq!(error.path().unwrap().to_string(), "spec.nodeName", "{error}");
+    }
 }

@@ -313,6 +313,17 @@ fn object_and_ways() -> impl Strategy<Value = (crate::arbitrary_json::JsonText, 
     )
 }
 
+#[test]
+fn however_many_fields_of_one_object_are_cut_none_is_missed() {
+    for count in [63, 64, 65, 66, 130] {
+        let names: Vec<String> = (0..count).map(|nth| format!("f{nth}")).collect();
+        let members: Vec<String> = names.iter().map(|name| format!(r#""{name}":1"#)).collect();
+        let cutter = FieldCutter::new(names.iter().map(|name| format!("['{name}']").parse().unwrap()));
+        let object = format!(r#"{{{},"kept":2}}"#, members.join(","));
+        assert_eq!(cutter.cut(&Bytes::from(object)).unwrap(), r#"{"kept":2}"#, "{count} fields");
+    }
+}
+
 proptest! {
     #![proptest_config(config(800))]
 

@@ -207,22 +207,28 @@ impl Cutting<'_, '_> {
     }
 }
 
-/// Bit set of the wanted fields that have not been found. Fields after the 64th are not tracked.
-struct MissingFields(u64);
+/// Bit set of the wanted fields that have not been found; none if there are more than 64, in which
+/// case the object is read to its end.
+struct MissingFields(Option<u64>);
 
 impl MissingFields {
     fn new(nodes: &[&Node]) -> Self {
-        let count: usize = nodes.iter().map(|node| node.fields.len()).sum();
-        Self(if count > 63 { u64::MAX } else { (1 << count) - 1 })
+        match nodes.iter().map(|node| node.fields.len()).sum::<usize>() {
+            count @ 0..64 => Self(Some((1 << count) - 1)),
+            64 => Self(Some(u64::MAX)),
+            _ => Self(None),
+        }
     }
 
     fn found<'a>(&mut self, ordinal: usize, node: &'a Node) -> &'a Node {
-        self.0 &= !(1_u64.checked_shl(ordinal as u32).unwrap_or(0));
+        if let Some(missing) = &mut self.0 {
+            *missing &= !(1 << ordinal);
+        }
         node
     }
 
     fn all_found(&self) -> bool {
-        self.0 == 0
+        self.0 == Some(0)
     }
 }
 
@@ -328,14 +334,18 @@ fn each_below(
     }
 }
 
-/// The path to the innermost value that contains this byte.
-pub(crate) fn path_to(json: &[u8], at: usize) -> Option<FieldPath> {
+/// The steps to the innermost value that contains this byte. A name belongs to its value.
+pub(crate) fn steps_to(json: &[u8], at: usize) -> Vec<Step> {
     let mut cursor = Cursor::new(json);
     let mut steps = Vec::new();
     while let Ok(Some(step)) = step_to(&mut cursor, at) {
         steps.push(step);
+        if cursor.peek().is_err() || at < cursor.at() {
+            // The byte belongs to the name.
+            break;
+        }
     }
-    FieldPath::of_steps(steps)
+    steps
 }
 
 /// Descends one step towards a byte; leaves the cursor before the value that contains it.
