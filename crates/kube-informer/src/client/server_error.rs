@@ -212,7 +212,7 @@ impl ServerError {
             Failure::Credentials(_)
             | Failure::Request(_)
             | Failure::NotAList { .. }
-            | Failure::UndecodableObject
+            | Failure::UndecodableObject(_)
             | Failure::NoVersion => false,
             _ => true,
         }

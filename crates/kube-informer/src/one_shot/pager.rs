@@ -285,7 +285,7 @@ impl Pages {
                         continue;
                     }
                 },
-                Ok(Input::BadObject(_)) => Failure::UndecodableObject,
+                Ok(Input::BadFrame(_, failure)) => failure,
                 Ok(Input::Failed(_, error)) => return Some(Err(self.fail(error))),
                 Ok(_) => {
                     *time_limit = self.settings.list_idle_timeout;

@@ -369,8 +369,8 @@ impl RunningWatch {
                 None
             }
             // Skipping the object would lose an event.
-            Input::BadObject(_) => Some(Err(self.fail(self.error(Failure::UndecodableObject)))),
-            Input::BadFrame(_, broken) => self.unreadable(self.error(Failure::Undecodable(broken))),
+            Input::BadFrame(_, failure @ Failure::UndecodableObject(_)) => Some(Err(self.fail(self.error(failure)))),
+            Input::BadFrame(_, failure) => self.unreadable(self.error(failure)),
             Input::FailureFrame(_, error) | Input::Failed(_, error) => match error.failure() {
                 Failure::TooLong { .. } | Failure::Gzip => self.unreadable(error),
                 _ => self.failed(error),

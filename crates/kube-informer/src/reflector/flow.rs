@@ -13,7 +13,7 @@ use crate::body::{Arrival, BodyEncoder, Obj, Untyped};
 use crate::client::Body;
 use crate::client::{Failure, Operation, ServerError};
 use crate::codec::{
-    Broken, Frames, ListEnd, ListError, ListSplitter, MAX_OBJECT_SIZE, ProtobufFrames, ProtobufList, WatchFrame, Wire,
+    Frames, ListEnd, ListError, ListSplitter, MAX_OBJECT_SIZE, ProtobufFrames, ProtobufList, WatchFrame, Wire,
 };
 use crate::object::ObjectKey;
 use crate::store::guarded;
@@ -104,9 +104,10 @@ impl Flow {
     pub(crate) fn decode(&mut self, source: ObjectSource, intake: &mut dyn Intake) -> Option<Input> {
         match &mut self.decoder {
             Decoder::List(splitter) => splitter.next().map(|item| match item {
-                Ok(object) => {
-                    accept(intake, &object, ObjectSource::List).map_or(Input::BadObject(self.lane), Input::Item)
-                }
+                Ok(object) => match accept(intake, &object, ObjectSource::List) {
+                    Ok(object) => Input::Item(object),
+                    Err(failure) => Input::BadFrame(self.lane, failure),
+                },
                 Err(error) => Input::Failed(self.lane, self.error(error.into())),
             }),
             Decoder::Watch(frames) => frames.next().map(|frame| match frame {
@@ -139,16 +140,14 @@ impl Flow {
         };
         match frame {
             Ok(WatchFrame::Changed(change, object)) => match accept(intake, &object, source) {
-                Some(object) => Input::Frame(self.lane, Frame::Changed(change, object)),
-                None => Input::BadObject(self.lane),
+                Ok(object) => Input::Frame(self.lane, Frame::Changed(change, object)),
+                Err(failure) => Input::BadFrame(self.lane, failure),
             },
             Ok(WatchFrame::Bookmark { version, initial_events_end }) => {
                 Input::Frame(self.lane, Frame::Bookmark { version, initial_events_end })
             }
             Ok(WatchFrame::Failed(status)) => Input::FailureFrame(self.lane, self.error(Failure::of_frame(status))),
-            // A complete frame of an unknown shape.
-            Err(Broken::Shape) => Input::BadObject(self.lane),
-            Err(broken) => Input::BadFrame(self.lane, broken),
+            Err(broken) => Input::BadFrame(self.lane, Failure::Undecodable(broken)),
         }
     }
 
@@ -240,9 +239,12 @@ async fn caught<T>(run: impl Future<Output = T>) -> Result<T, Failure> {
     AssertUnwindSafe(run).catch_unwind().await.map_err(|panic| Failure::of_panic(&*panic))
 }
 
-/// Builds an object; none if it cannot be read, or if the intake panics.
-fn accept(intake: &mut dyn Intake, json: &Bytes, source: ObjectSource) -> Option<Obj<Untyped>> {
-    guarded("intake", || intake.accept(json, source))?.ok()
+/// Builds an object; fails if it cannot be read, or if the intake panics.
+fn accept(intake: &mut dyn Intake, json: &Bytes, source: ObjectSource) -> Result<Obj<Untyped>, Failure> {
+    match guarded("intake", || intake.accept(json, source)) {
+        Some(accepted) => accepted.map_err(Failure::from),
+        None => Err(Failure::UndecodableObject("the intake panicked".into())),
+    }
 }
 
 /// Reads a list for its resource version, and for the state of one object.

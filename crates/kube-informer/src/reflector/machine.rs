@@ -187,17 +187,14 @@ impl Machine {
             Input::PageEnded(end) => self.page_ended(&end, step),
             Input::Frame(Lane::Main, frame) => self.frame(frame, step),
             Input::Frame(Lane::Second, frame) => self.second_frame(frame, step),
-            Input::BadObject(Lane::Main) => self.bad_object(step),
-            Input::BadFrame(Lane::Main, broken) => self.bad_frame(broken, step),
+            Input::BadFrame(Lane::Main, failure) => self.bad_frame(failure, step),
             Input::FailureFrame(Lane::Main, error) => self.failure_frame(error, step),
             Input::Ended(Lane::Main) => self.ended(step),
             Input::Failed(Lane::Main, error) => self.failed(error, step),
             Input::FailureFrame(Lane::Second, error) | Input::Failed(Lane::Second, error) => {
                 self.second_failed(error, step);
             }
-            Input::Ended(Lane::Second) | Input::BadObject(Lane::Second) | Input::BadFrame(Lane::Second, _) => {
-                self.abandon_probe(step);
-            }
+            Input::Ended(Lane::Second) | Input::BadFrame(Lane::Second, _) => self.abandon_probe(step),
         }
     }
 
@@ -337,9 +334,20 @@ impl Machine {
         }
     }
 
-    fn bad_object(&mut self, step: &mut Step<'_>) {
+    /// An object or a frame could not be decoded. A list that contains it fails, a watch is opened
+    /// again: skipping it could lose a deletion, and in a list it would look like one.
+    fn bad_frame(&mut self, failure: Failure, step: &mut Step<'_>) {
+        let error = self.error(self.operation(), failure);
+        match &self.phase {
+            MachinePhase::Streaming(_) => self.streaming_failed(error, step),
+            MachinePhase::Listing(_) => self.list_failed(error, step),
+            MachinePhase::Watching(_) => self.watch_undecodable(error, step),
+            MachinePhase::Idle
+            | MachinePhase::Probing { .. }
+            | MachinePhase::Opening(_)
+            | MachinePhase::Waiting { .. } => return,
+        }
         self.counters.decode_errors += 1;
-        self.report(&self.error(self.operation(), Failure::UndecodableObject), step);
     }
 
     /// The request that currently delivers objects.

@@ -2,9 +2,9 @@
 
 use super::definition_watch::DefinitionState;
 use crate::body::{Obj, Untyped};
-use crate::client::ServerError;
+use crate::client::{Failure, ServerError};
 use crate::client::{ListQuery, WatchQuery};
-use crate::codec::{Broken, Change, ListEnd};
+use crate::codec::{Change, ListEnd};
 use crate::object::Version;
 use crate::store::Delta;
 
@@ -25,10 +25,9 @@ pub(crate) enum Input {
     Frame(Lane, Frame),
     /// The server has sent an error as a watch event.
     FailureFrame(Lane, ServerError),
-    /// One object could not be decoded; the position of the next one is known.
-    BadObject(Lane),
-    /// A frame could not be decoded, and nothing after it can be trusted.
-    BadFrame(Lane, Broken),
+    /// An object or a frame could not be decoded. What follows it is not used: a deletion may be
+    /// among what is missing.
+    BadFrame(Lane, Failure),
     /// A stream has ended regularly.
     Ended(Lane),
     /// A request was refused, or its response was cut off.

@@ -367,17 +367,40 @@ async fn permission_revoked_during_a_relist_is_reported_and_retried() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_object_that_cannot_be_read_is_counted_and_the_rest_goes_on() {
+async fn an_event_that_cannot_be_read_opens_the_watch_again_from_where_it_was() {
+    for event in [r#"{"type":"MODIFIED","object":{"metadata":{"labels":{}}}}"#, r#"{"type":"NEW","object":{}}"#] {
+        let server = server().await;
+        server.create(&map("a")).unwrap();
+        let event = Bytes::from(format!("{event}\n"));
+        server.faults().inject(on_watch(Fault::GarbageAfterEvents(0, event)).once());
+        let mut rig = Rig::start(server, paged());
+        rig.until("watching", |rig| matches!(rig.status.borrow().state, ReflectorState::Watching)).await;
+        rig.change("a", 1);
+        rig.converges().await;
+        assert_eq!(rig.kinds_of_requests(), ["list", "watch", "watch"]);
+        assert_eq!((rig.counters().decode_errors, rig.counters().relists.total()), (1, 0));
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_relist_with_an_object_that_cannot_be_read_takes_nothing_away() {
     let server = server().await;
-    server.create(&map("a")).unwrap();
-    let nameless = Bytes::from_static(b"{\"type\":\"MODIFIED\",\"object\":{\"metadata\":{\"labels\":{}}}}\n");
-    server.faults().inject(on_watch(Fault::GarbageAfterEvents(0, nameless)).once());
-    let mut rig = Rig::start(server, paged());
-    rig.until("watching", |rig| matches!(rig.status.borrow().state, ReflectorState::Watching)).await;
-    rig.change("a", 1);
+    for name in ["a", "b"] {
+        server.create(&map(name)).unwrap();
+    }
+    let mut rig = Rig::synced(server, ReflectorSettings::default()).await;
+    let nameless = Bytes::from_static(b"{\"type\":\"ADDED\",\"object\":{\"metadata\":{\"labels\":{}}}}\n");
+    rig.server.faults().inject(on_stream(Fault::GarbageAfterEvents(0, nameless)).times(3));
+    rig.delete("a");
+    rig.server.restart();
+    let fails = |state: &ReflectorState| match state {
+        ReflectorState::Waiting { cause, .. } => matches!(cause.failure(), Failure::UndecodableObject(_)),
+        _ => false,
+    };
+    rig.until("a list that fails", |rig| fails(&rig.status.borrow().state)).await;
+    assert!(rig.cache().contains_key("default/a") && rig.cache().contains_key("default/b"));
     rig.converges().await;
-    assert_eq!(rig.kinds_of_requests(), ["list", "watch"]);
-    assert_eq!(rig.counters().decode_errors, 1);
+    assert_eq!(rig.counters().decode_errors, 3);
 }
 
 #[tokio::test(start_paused = true)]

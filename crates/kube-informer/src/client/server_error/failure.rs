@@ -7,6 +7,7 @@ use std::io;
 use std::time::Duration;
 
 use crate::codec::{Broken, FrameTooLong, GunzipError, ListError, ServerStatus};
+use crate::object::DecodeError;
 
 /// Why a request, or its response stream, failed.
 ///
@@ -59,8 +60,8 @@ pub enum Failure {
     },
     /// The response, or one frame of it, cannot be decoded.
     Undecodable(Broken),
-    /// One object cannot be decoded; the others were.
-    UndecodableObject,
+    /// The metadata of an object cannot be decoded. The text is that of the [`DecodeError`].
+    UndecodableObject(Box<str>),
     /// There is no resource version to watch from: the list, or the object, has none.
     NoVersion,
     /// Nothing was received for too long.
@@ -164,6 +165,12 @@ impl From<ListError> for Failure {
     }
 }
 
+impl From<DecodeError> for Failure {
+    fn from(error: DecodeError) -> Self {
+        Self::UndecodableObject(error.to_string().into())
+    }
+}
+
 impl fmt::Display for Failure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -188,7 +195,7 @@ impl fmt::Display for Failure {
             Self::NotJson { content_type } => write!(f, "the answer is no JSON but {content_type}"),
             Self::NotAList { kind } => write!(f, "the answer is no list but a {kind}"),
             Self::Undecodable(broken) => write!(f, "the answer cannot be read: {broken}"),
-            Self::UndecodableObject => f.write_str("an object cannot be read and was passed over"),
+            Self::UndecodableObject(text) => write!(f, "an object cannot be read: {text}"),
             Self::NoVersion => f.write_str("there is no version to watch from"),
             Self::TimedOut { after } => write!(f, "nothing came for {after:?}"),
             Self::NoInitialEventsEnd { after } => {

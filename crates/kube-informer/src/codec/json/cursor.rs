@@ -23,6 +23,9 @@ pub enum Broken {
     /// Valid JSON, but not an object with metadata and a name.
     #[error("no object with metadata and a name")]
     Shape,
+    /// Not a watch event: its type is unknown, or a part of it is missing.
+    #[error("no watch event of a known type")]
+    Event,
     /// Malformed protobuf.
     #[error("malformed protobuf")]
     Protobuf,

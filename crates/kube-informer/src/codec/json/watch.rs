@@ -132,8 +132,8 @@ impl WatchFrame {
             "MODIFIED" => Change::Modified,
             "DELETED" => Change::Deleted,
             "BOOKMARK" => return bookmark(object),
-            "ERROR" => return ServerStatus::of_json(object).map(Self::Failed).ok_or(Broken::Shape),
-            _ => return Err(Broken::Shape),
+            "ERROR" => return ServerStatus::of_json(object).map(Self::Failed).ok_or(Broken::Event),
+            _ => return Err(Broken::Event),
         };
         Ok(Self::Changed(change, frame.slice_ref(object)))
     }
@@ -160,7 +160,7 @@ fn parts(frame: &[u8]) -> Result<(Text<'_>, &[u8]), Broken> {
             cursor.skip()?;
         }
     }
-    Ok((kind.ok_or(Broken::Shape)?, object.ok_or(Broken::Shape)?))
+    Ok((kind.ok_or(Broken::Event)?, object.ok_or(Broken::Event)?))
 }
 
 /// The rest of a frame without the closing brace of the frame.
@@ -171,7 +171,7 @@ fn to_the_end(rest: &[u8]) -> Result<&[u8], Broken> {
 
 pub(in crate::codec) fn bookmark(object: &[u8]) -> Result<WatchFrame, Broken> {
     let found = scan(object, Extent::Metadata)?;
-    let version = Version::new(found.version.ok_or(Broken::Shape)?.read()?);
+    let version = Version::new(found.version.ok_or(Broken::Event)?.read()?);
     let mut initial_events_end = false;
     found.each_annotation(|name, value| {
         initial_events_end |= name.is(INITIAL_EVENTS_END) && value.is("true");

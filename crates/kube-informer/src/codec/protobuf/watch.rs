@@ -70,14 +70,14 @@ pub(crate) fn read_frame(frame: &Bytes) -> Result<WatchFrame, Broken> {
             _ => {}
         }
     }
-    let object = object.ok_or(Broken::Shape)?;
-    let change = match kind.ok_or(Broken::Shape)? {
+    let object = object.ok_or(Broken::Event)?;
+    let change = match kind.ok_or(Broken::Event)? {
         b"ADDED" => Change::Added,
         b"MODIFIED" => Change::Modified,
         b"DELETED" => Change::Deleted,
         b"BOOKMARK" => return bookmark(object),
-        b"ERROR" => return status(object).map(WatchFrame::Failed).ok_or(Broken::Shape),
-        _ => return Err(Broken::Shape),
+        b"ERROR" => return status(object).map(WatchFrame::Failed).ok_or(Broken::Event),
+        _ => return Err(Broken::Event),
     };
     Ok(WatchFrame::Changed(change, frame.slice_ref(object)))
 }

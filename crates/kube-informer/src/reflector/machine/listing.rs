@@ -10,7 +10,7 @@ use super::{ListStart, Machine, MachinePhase, NextRequest, RelistState, Step, ra
 use crate::body::{Obj, Untyped};
 use crate::client::{Failure, Operation, ServerError};
 use crate::client::{ListQuery, ListVersion, WatchQuery, WatchStart};
-use crate::codec::{Broken, Change, ListEnd};
+use crate::codec::{Change, ListEnd};
 use crate::object::Version;
 use crate::store::{Delta, History};
 
@@ -294,15 +294,11 @@ impl Machine {
         }
     }
 
-    pub(super) fn streaming_bad_frame(&mut self, broken: Broken, step: &mut Step<'_>) {
-        self.streaming_failed(self.error(Operation::StreamingList, Failure::Undecodable(broken)), step);
-    }
-
     pub(super) fn streaming_failed(&mut self, error: ServerError, step: &mut Step<'_>) {
         self.report(&error, step);
         let later = error.is_connection_refused() || error.is_too_many_requests() || error.is_unauthorized();
-        // A resource that is unknown to the server is unknown to LIST as well.
-        if later || error.is_not_found() {
+        // A LIST would fail as well.
+        if later || error.is_not_found() || matches!(error.failure(), Failure::UndecodableObject(_)) {
             return self.wait(NextRequest::List, error, step);
         }
         if error.is_expired() || error.is_too_large_version() {

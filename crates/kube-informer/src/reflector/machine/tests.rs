@@ -136,6 +136,14 @@ fn later(code: u16, seconds: u64) -> ServerError {
     error(Failure::Answered { status, retry_after: Some(Duration::from_secs(seconds)) })
 }
 
+fn broken_frame() -> Input {
+    Input::BadFrame(Lane::Main, Failure::Undecodable(Broken::Byte))
+}
+
+fn bad_object() -> Input {
+    Input::BadFrame(Lane::Main, Failure::UndecodableObject("no name".into()))
+}
+
 fn refused() -> ServerError {
     error(Failure::ConnectionRefused)
 }

@@ -8,7 +8,7 @@ use super::staleness::StallProbe;
 use super::{Machine, MachinePhase, NextRequest, Step};
 use crate::client::{Failure, Operation, ServerError};
 use crate::client::{WatchQuery, WatchStart};
-use crate::codec::{Broken, Change};
+use crate::codec::Change;
 use crate::object::Version;
 use crate::store::Delta;
 
@@ -221,21 +221,13 @@ impl Machine {
         }
     }
 
-    pub(super) fn bad_frame(&mut self, broken: Broken, step: &mut Step<'_>) {
-        self.counters.decode_errors += 1;
-        match &self.phase {
-            MachinePhase::Streaming(_) => self.streaming_bad_frame(broken, step),
-            MachinePhase::Watching(_) => {
-                let error = self.error(Operation::Watch, Failure::Undecodable(broken));
-                self.report(&error, step);
-                self.frame_strike(error, step);
-            }
-            _ => {}
-        }
+    pub(super) fn watch_undecodable(&mut self, error: ServerError, step: &mut Step<'_>) {
+        self.report(&error, step);
+        self.frame_strike(error, step);
     }
 
-    /// The stream cannot be decoded: retries from the reached version, and finally relists to skip
-    /// the undecodable frame.
+    /// The stream cannot be decoded: retries from the reached version, and finally relists: the
+    /// object may have changed since.
     fn frame_strike(&mut self, error: ServerError, step: &mut Step<'_>) {
         self.strikes.frame += 1;
         if self.strikes.frame >= self.settings.relist_after_bad_frames {

@@ -146,7 +146,7 @@ fn an_unreadable_streaming_list_is_listed_instead() {
     let mut bench = streaming();
     bench.step(Input::Opened(Lane::Main));
     bench.receive(Change::Added, "a", "3");
-    let words = bench.step(Input::BadFrame(Lane::Main, Broken::Byte));
+    let words = bench.step(broken_frame());
     assert_eq!(words, ["report", "abandoned", "list any by 500"]);
     assert_eq!(bench.machine.counters.decode_errors, 1);
 }
@@ -321,12 +321,18 @@ fn being_kept_waiting_downstream_is_not_the_servers_silence() {
 }
 
 #[test]
-fn an_item_that_cannot_be_read_is_counted_and_the_list_goes_on() {
-    let mut bench = paging(None);
-    bench.step(Input::Start);
-    assert_eq!(bench.step(Input::BadObject(Lane::Main)), ["report"]);
-    assert_eq!(bench.step(page_end("10", None)), ["begun", "ended @10", "watch 10"]);
-    assert_eq!(bench.machine.counters.decode_errors, 1);
+fn a_list_with_an_object_that_cannot_be_read_fails_and_is_tried_again() {
+    let item = Input::Item(object("a", "3"));
+    let event = Input::Frame(Lane::Main, Frame::Changed(Change::Added, object("a", "3")));
+    let streaming = Bench::new(ReflectorSettings::default());
+    for (mut bench, item, request) in [(paging(None), item, "list any by 500"), (streaming, event, "stream")] {
+        bench.step(Input::Start);
+        bench.step(Input::Opened(Lane::Main));
+        assert_eq!(bench.step(item), ["begun", "listed a@3"]);
+        assert_eq!(bench.step(bad_object()), ["report", "abandoned", "close"]);
+        assert_eq!(bench.tick(), (0.8, vec![request.to_owned()]), "LIST would find the same object");
+        assert_eq!(bench.machine.counters.decode_errors, 1);
+    }
 }
 
 #[test]

@@ -221,31 +221,25 @@ fn healthy_time_goes_on_through_clean_closes() {
 }
 
 #[test]
-fn an_object_that_cannot_be_read_is_passed_over() {
-    let mut bench = Bench::watching_from("10");
-    assert_eq!(bench.step(Input::BadObject(Lane::Main)), ["report"]);
-    assert_eq!(bench.receive(Change::Added, "a", "12"), ["changed a@12"]);
-    assert_eq!(bench.machine.counters.decode_errors, 1);
-}
-
-#[test]
-fn a_frame_that_cannot_be_read_opens_the_watch_again_and_in_the_end_lists() {
-    let mut bench = Bench::watching_from("10");
-    for _ in 0..2 {
-        assert_eq!(bench.step(Input::BadFrame(Lane::Main, Broken::Byte)), ["report", "close"]);
-        assert_eq!(bench.tick().1, ["watch 10"]);
-        bench.step(Input::Opened(Lane::Main));
+fn a_frame_or_an_object_that_cannot_be_read_opens_the_watch_again_and_in_the_end_lists() {
+    for bad in [broken_frame, bad_object] {
+        let mut bench = Bench::watching_from("10");
+        for _ in 0..2 {
+            assert_eq!(bench.step(bad()), ["report", "close"]);
+            assert_eq!(bench.tick().1, ["watch 10"]);
+            bench.step(Input::Opened(Lane::Main));
+        }
+        bench.step(bad());
+        assert_eq!(bench.tick().1, ["list from 10"]);
+        assert_eq!((bench.relists().undecodable, bench.machine.counters.decode_errors), (1, 3));
     }
-    bench.step(Input::BadFrame(Lane::Main, Broken::Byte));
-    assert_eq!(bench.tick().1, ["list from 10"]);
-    assert_eq!((bench.relists().undecodable, bench.machine.counters.decode_errors), (1, 3));
 }
 
 #[test]
 fn an_event_in_between_resets_the_count_of_unreadable_frames() {
     let mut bench = Bench::watching_from("10");
     for version in 11..30 {
-        bench.step(Input::BadFrame(Lane::Main, Broken::Byte));
+        bench.step(broken_frame());
         bench.tick();
         bench.step(Input::Opened(Lane::Main));
         bench.receive(Change::Added, "a", &version.to_string());
