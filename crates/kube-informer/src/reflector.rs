@@ -208,7 +208,7 @@ impl Reflector {
             intake,
             on_error: None,
             definition_watch: None,
-            status: watch::Sender::new(ReflectorStatus::new()),
+            status: watch::Sender::new(ReflectorStatus::idle()),
             rng: Rng::random(),
         }
     }
@@ -364,11 +364,12 @@ impl<S: DeltaSink> RunningReflector<S> {
         let second = self.second.as_mut().filter(|second| !second.paused);
         tokio::select! {
             biased;
-            input = or_never(self.main.as_mut().map(Flow::next)) => input,
+            // One answer, so it cannot starve the main stream; that one could starve it.
             answer = or_never(self.revision.as_mut()) => {
                 self.revision = None;
                 Input::Revision(answer)
             }
+            input = or_never(self.main.as_mut().map(Flow::next)) => input,
             input = or_never(second.map(|second| second.flow.next())) => input,
             Some(state) = or_never(self.definition_states.as_mut().map(StreamExt::next)) => Input::Definition(state),
             () = or_never(due.map(tokio::time::sleep_until)) => Input::Tick,

@@ -25,7 +25,7 @@ pub(crate) async fn run(name: String, informer: Informer<Value>) {
     while !informer.is_synced() {
         if let Condition::Listing { objects, remaining } = informer.health().condition {
             let per_second = objects as f64 / began.elapsed().as_secs_f64().max(0.001);
-            let of = remaining.map(|left| format!(" of {}", objects + left)).unwrap_or_default();
+            let of = remaining.map(|left| format!(" of {}", objects.saturating_add(left))).unwrap_or_default();
             let text = format!("{name}: {objects}{of} objects so far, {per_second:.0}/s");
             progress.draw(&text);
         }

@@ -68,6 +68,7 @@ impl Definitions {
         state.watching = Arc::downgrade(informer.core());
         state.ending.retain(|shared| !shared.has_ended());
         state.ending.push(Arc::clone(informer.core().shared()));
+        drop(state);
         informer.start();
         informer
     }

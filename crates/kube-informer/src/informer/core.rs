@@ -101,6 +101,11 @@ impl Core {
         &self.identity.resource
     }
 
+    /// The kind of the objects, for logs.
+    pub(super) fn kind(&self) -> Arc<str> {
+        self.identity.resource.kind.as_str().into()
+    }
+
     /// The state shared with the tasks, which shows whether any task is left after the core is
     /// dropped.
     pub(crate) fn shared(&self) -> &Arc<ControllerShared> {
@@ -320,7 +325,14 @@ impl Core {
                 if progress.rollbacks != rollbacks {
                     return Some(Err(WaitError::WentBack));
                 }
-                progress.version.as_ref().is_some_and(|reached| *reached >= version).then_some(Ok(()))
+                match &progress.version {
+                    Some(reached) => match reached.partial_cmp(&version) {
+                        Some(order) => order.is_ge().then_some(Ok(())),
+                        None => Some(Err(WaitError::NotComparable)),
+                    },
+                    // The versions of the namespaces may not be comparable either.
+                    None => version.number().is_none().then_some(Err(WaitError::NotComparable)),
+                }
             })
             .await?
         }

@@ -63,6 +63,10 @@ pub enum WaitError {
     /// are no longer meaningful.
     #[error("the server went back in time: versions from before mean nothing any more")]
     WentBack,
+    /// The version cannot be compared with the one that the cache has reached, because one of them
+    /// is not a number.
+    #[error("the version cannot be compared with that of the cache: one of them is not a number")]
+    NotComparable,
 }
 
 /// The namespaces of an informer of a [`Factory`](crate::Factory) cannot be changed.

@@ -140,6 +140,7 @@ impl Controller {
     async fn work(&mut self, stopping: &mut watch::Receiver<Stop>) {
         self.admit_new_handlers();
         self.update_reflectors().await;
+        self.work_due(Instant::now());
         let batch = self.inbox.pop();
         if !batch.is_empty() {
             let should_yield = batch.len() >= YIELD_AFTER;
@@ -150,22 +151,41 @@ impl Controller {
             self.build_indexes();
             return task::yield_now().await;
         }
-        let status_changes = self.shared.status_changes();
-        if status_changes != self.status_changes {
-            self.status_changes = status_changes;
-            self.shared.publish_health();
-        }
         tokio::select! {
             biased;
             // Never fails: the sender is in `shared`, which the controller holds.
             _ = stopping.changed() => {}
             () = self.inbox.filled() => {}
             () = self.shared.wakeup().notified() => self.build_indexes(),
-            () = until(self.resync_at) => self.resync(),
-            () = until(self.reclaim_at) => self.reclaim(Instant::now()),
-            () = until(self.reporter.as_ref().map(Reporter::due)) => self.report(),
-            () = self.maintenance.due() => self.maintenance.work(Instant::now(), || self.shared.alive()),
+            // The work itself is done in the next turn, by `work_due`.
+            () = until(self.next_due()) => {}
+            () = self.maintenance.due() => {}
         }
+    }
+
+    /// Does the periodic work that is due. Before each batch, because under sustained load there is
+    /// always another one.
+    fn work_due(&mut self, now: Instant) {
+        let status_changes = self.shared.status_changes();
+        if status_changes != self.status_changes {
+            self.status_changes = status_changes;
+            self.shared.publish_health();
+        }
+        if self.resync_at.is_some_and(|at| at <= now) {
+            self.resync();
+        }
+        if self.reclaim_at.is_some_and(|at| at <= now) {
+            self.reclaim(now);
+        }
+        if self.reporter.as_ref().is_some_and(|reporter| reporter.is_due(now)) {
+            self.report();
+        }
+        self.maintenance.work(now, || self.shared.alive());
+    }
+
+    /// When the next periodic work is due, except for maintenance.
+    fn next_due(&self) -> Option<Instant> {
+        [self.resync_at, self.reclaim_at, self.reporter.as_ref().map(Reporter::due)].into_iter().flatten().min()
     }
 
     fn admit_new_handlers(&mut self) {

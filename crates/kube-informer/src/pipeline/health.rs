@@ -52,7 +52,7 @@ pub struct Health {
 ///
 /// fn line(condition: &Condition) -> String {
 ///     match condition {
-///         Condition::Listing { objects, remaining: Some(remaining) } => format!("{objects} of {}", objects + remaining),
+///         Condition::Listing { objects, remaining: Some(left) } => format!("{objects} of {}", objects.saturating_add(*left)),
 ///         Condition::Degraded { cause, since, .. } => format!("stale for {:?}: {cause}", since.elapsed()),
 ///         other => format!("{other:?}"),
 ///     }
@@ -217,10 +217,10 @@ fn worse(condition: Condition, status: &ReflectorStatus) -> Condition {
             ReflectorState::Listing { objects: more, remaining: left },
         ) => {
             let remaining = match (remaining, left) {
-                (Some(a), Some(b)) => Some(a + b),
+                (Some(a), Some(b)) => Some(a.saturating_add(*b)),
                 (one, other) => one.or(*other),
             };
-            Condition::Listing { objects: objects + more, remaining }
+            Condition::Listing { objects: objects.saturating_add(*more), remaining }
         }
         (_, None, ReflectorState::Listing { objects, remaining }) => {
             Condition::Listing { objects: *objects, remaining: *remaining }
@@ -238,4 +238,19 @@ fn degraded(status: &ReflectorStatus) -> Option<Condition> {
         _ => None,
     };
     Some(Condition::Degraded { cause, since, next_try })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_servers_say_remains_never_overflows() {
+        let listing = |remaining| ReflectorStatus {
+            state: ReflectorState::Listing { objects: 1, remaining: Some(remaining) },
+            ..ReflectorStatus::idle()
+        };
+        let health = Health::of(&[listing(u64::MAX), listing(7)], false, None);
+        assert!(matches!(health.condition, Condition::Listing { objects: 2, remaining: Some(u64::MAX) }));
+    }
 }

@@ -143,6 +143,10 @@ impl Reporter {
         self.next.unwrap_or_else(Instant::now)
     }
 
+    pub(crate) fn is_due(&self, now: Instant) -> bool {
+        self.next.is_none_or(|next| next <= now)
+    }
+
     pub(crate) fn report(&mut self, now: Instant, figures: &Figures) {
         self.next = Some(now + PERIOD);
         let handlers: Vec<usize> = figures.handlers.iter().map(|handler| handler.handler).collect();

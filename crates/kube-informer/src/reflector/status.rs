@@ -248,7 +248,7 @@ impl Relists {
 }
 
 impl ReflectorStatus {
-    pub(super) fn new() -> Self {
+    pub(crate) fn idle() -> Self {
         Self {
             state: ReflectorState::Idle,
             version: None,

@@ -3,19 +3,24 @@
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on is to fail")]
 
 use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use crate::support::{EventRecorder, cached, client, config_map, drained, key, put, remove, server, truth};
+use bytes::Bytes;
+use futures_util::{StreamExt as _, stream};
 use k8s_openapi::api::core::v1::ConfigMap;
 use kube_embedded::faults::{Fault, Rule};
 use kube_embedded::{Server, Verb};
-use kube_informer::client::ServerError;
+use kube_informer::client::{Body, Frame, ListQuery, ListWatch, ServerError, WatchQuery};
 use kube_informer::informer::WhenRefused;
-use kube_informer::pipeline::{Discipline, Figures, Metrics};
+use kube_informer::pipeline::{Backlog, Discipline, Figures, Metrics};
 use kube_informer::reflector::{ReflectorSettings, Streaming};
 use kube_informer::store::Verdict;
-use kube_informer::{Condition, Health, Informer, Keep, Kind as _, MetadataOnly, Obj, SyncError};
+use kube_informer::{
+    Condition, Health, Informer, Keep, Kind as _, MetadataOnly, Obj, Origin, SyncError, Version, WaitError,
+};
 use serde_json::{Value, json};
 
 fn namespace(server: &Server, name: &str) {
@@ -465,4 +470,70 @@ async fn what_a_reader_has_let_go_of_is_freed_though_nothing_more_happens() {
     tokio::time::sleep(Duration::from_secs(5)).await;
     assert_eq!(held(), before);
     drop(index);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_version_that_cannot_be_compared_is_not_waited_for() {
+    let server = server().await;
+    let maps = Informer::<ConfigMap>::builder(client(&server)).start();
+    assert_eq!(maps.wait_for(Version::new("abc")).await, Err(WaitError::NotComparable));
+}
+
+/// A source whose watch never runs out of changes of one object.
+struct Busy;
+
+impl Busy {
+    fn thing(name: &str, version: u64) -> Bytes {
+        format!(r#"{{"metadata":{{"name":"{name}","resourceVersion":"{version}"}}}}"#).into()
+    }
+}
+
+impl ListWatch for Busy {
+    async fn list(&self, _: ListQuery) -> Result<Body, ServerError> {
+        Ok(Body::from_list(&Version::from(2), [Self::thing("busy", 1), Self::thing("calm", 2)]))
+    }
+
+    async fn watch(&self, _: WatchQuery) -> Result<Body, ServerError> {
+        Ok(Body::from_frames(stream::iter(3..).map(|version| Frame::Modified(Self::thing("busy", version)))))
+    }
+}
+
+/// Counts the reports.
+struct Reports(Arc<AtomicUsize>);
+
+impl Metrics for Reports {
+    fn report(&self, _: &str, _: &Figures) {
+        self.0.fetch_add(1, Ordering::Relaxed);
+    }
+
+    fn ended(&self, _: &str) {}
+}
+
+#[tokio::test(start_paused = true)]
+async fn resyncs_and_metrics_do_not_wait_until_the_changes_stop() {
+    let reports = Arc::new(AtomicUsize::new(0));
+    let paged = ReflectorSettings { streaming: Streaming::Never, ..ReflectorSettings::default() };
+    let things = Informer::<Value>::builder_from(Busy, ConfigMap::resource())
+        .reflector(paged)
+        .resync(Duration::from_secs(60))
+        .metrics(Reports(Arc::clone(&reports)))
+        .build();
+    let mut events = things.handler().backlog(Backlog::Latest).subscribe();
+    things.start();
+    // Time passes only by this task, because the others are never idle.
+    let clock = tokio::spawn(async {
+        loop {
+            tokio::time::advance(Duration::from_millis(100)).await;
+        }
+    });
+    let mut resyncs = 0;
+    for _ in 0..100_000 {
+        let event = events.next().await.unwrap();
+        resyncs += usize::from(event.key().name() == "calm" && event.origin() == Origin::Resync);
+        if resyncs >= 3 && reports.load(Ordering::Relaxed) >= 3 {
+            break;
+        }
+    }
+    clock.abort();
+    assert!(resyncs >= 3 && reports.load(Ordering::Relaxed) >= 3, "{resyncs} resyncs, {reports:?} reports");
 }

@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
+use futures_util::FutureExt as _;
 use tokio::task::JoinHandle;
 use tokio::time::Instant;
 
@@ -93,21 +94,29 @@ impl Maintenance {
         match (&mut self.under_way, self.next) {
             (Some(work), _) => {
                 let packed = work.await.ok().flatten();
-                self.under_way = None;
-                if let Some(packed) = packed {
-                    self.waiting = packed.waiting;
-                    if packed.objects >= BUDGET {
-                        self.next = Some(Instant::now());
-                    }
-                }
+                self.ended(packed);
             }
             (None, Some(next)) => tokio::time::sleep_until(next).await,
             (None, None) => std::future::pending().await,
         }
     }
 
-    /// Starts the next run if it is due.
+    fn ended(&mut self, packed: Option<Packed>) {
+        self.under_way = None;
+        if let Some(packed) = packed {
+            self.waiting = packed.waiting;
+            if packed.objects >= BUDGET {
+                self.next = Some(Instant::now());
+            }
+        }
+    }
+
+    /// Takes the result of the current run if it has ended, and starts the next one if it is due.
     pub(super) fn work(&mut self, now: Instant, alive: impl FnOnce() -> Alive) {
+        if let Some(work) = self.under_way.take_if(|work| work.is_finished()) {
+            // Does not wait, because the run has finished.
+            self.ended(work.now_or_never().and_then(Result::ok).flatten());
+        }
         if self.under_way.is_some() || self.next.is_none_or(|next| now < next) {
             return;
         }
