@@ -44,7 +44,9 @@ use crate::store::Origin;
 
 /// A deduplicating, delaying, rate-limited queue of items, usually object keys.
 ///
-/// An item can be any type that is hashable. Clones are handles to the same queue.
+/// An item can be any type that is hashable. Its `eq` and `clone` are called while the queue is
+/// locked, and must not use it; all other code of the user may. Clones of the queue are handles to
+/// the same queue.
 ///
 /// ```
 /// use kube_informer::workqueue::RateLimit;
@@ -369,7 +371,8 @@ impl<T: Hash + Eq + Clone + Send + 'static> WorkQueue<T> {
     #[doc(alias = "When")]
     pub fn retry(&self, item: T) {
         let mut item = self.shared.hashes.to_add(item);
-        self.shared.step(Time::Needed, |state| state.core.retry(&mut item, Priority::High));
+        let custom = self.shared.custom_waits(|core| Some(core.failures(item.as_ref()?)));
+        self.shared.step(Time::Needed, |state| state.core.retry(&mut item, Priority::High, &custom));
     }
 
     /// Resets the failure count of an item. A delayed item still becomes ready when it is due.
@@ -470,7 +473,8 @@ impl<T: Hash + Eq + Clone + Send + 'static> WorkQueue<T> {
     /// # }).unwrap();
     /// ```
     ///
-    /// If `work` panics, the item counts as failed and the worker continues. A worker that is
+    /// If `work` returns an error or panics, that is logged with the item, which counts as failed,
+    /// and the worker continues. A worker that is
     /// dropped while it processes an item also records a failure. (A panic outside `work`, for
     /// example in a [`QueueMetrics`] implementation, ends the worker but loses no item.) Use
     /// [`next`](Self::next) to access the [`Item`] itself, or to report an outcome before the
@@ -478,6 +482,7 @@ impl<T: Hash + Eq + Clone + Send + 'static> WorkQueue<T> {
     #[doc(alias("Reconciler", "Reconcile", "MaxConcurrentReconciles", "processNextWorkItem", "runWorker"))]
     pub async fn work<F, W>(self, work: F)
     where
+        T: fmt::Debug,
         F: FnMut(T) -> W,
         W: Future<Output: Into<Outcome>>,
     {

@@ -115,8 +115,8 @@ impl<T> WorkQueueBuilder<T> {
     pub fn build(self) -> WorkQueue<T> {
         let metrics = self.metrics.or_else(|| self.name.as_deref().and_then(default_metrics));
         let timing = if metrics.is_some() { Timing::Wanted } else { Timing::NotWanted };
-        let core = Core::new(self.rate_limit, self.longest_wait, timing);
-        WorkQueue::from_shared(SharedQueue::new(core, self.name, metrics))
+        let core = Core::new(self.rate_limit.clone(), self.longest_wait, timing);
+        WorkQueue::from_shared(SharedQueue::new(core, &self.rate_limit, self.name, metrics))
     }
 }
 

@@ -6,7 +6,7 @@ use super::delays::Delays;
 use super::moment::Moment;
 use super::outcome::Outcome;
 use super::priority::Priority;
-use super::rate_limit::{Limiter, RateLimit};
+use super::rate_limit::{CustomWaits, Limiter, RateLimit};
 use super::running::{Running, Timing};
 use super::slots::{Cause, FoundSlot, Hashed, ItemState, List, Slots};
 
@@ -31,6 +31,8 @@ pub(super) struct Core<T> {
     added_while_running: usize,
     limiter: Limiter,
     longest_wait: Duration,
+    /// Items that have left the queue.
+    left: Vec<T>,
     now: Moment,
     /// When to release memory after a burst. While it is set the clock is read on every step, so
     /// that a new burst is detected and unsets it.
@@ -97,10 +99,10 @@ impl<T: Eq> Core<T> {
     }
 
     /// Records a failure of an item and delays it accordingly.
-    pub(super) fn retry(&mut self, item: &mut Hashed<Option<T>>, priority: Priority) {
+    pub(super) fn retry(&mut self, item: &mut Hashed<Option<T>>, priority: Priority, custom: &CustomWaits) {
         if let Some(slot) = self.slot_to_add(item) {
             self.counts.retries = self.counts.retries.wrapping_add(1);
-            let delay = self.fail(slot);
+            let delay = self.fail(slot, custom);
             self.delay(slot, delay, priority);
         }
     }
@@ -121,7 +123,7 @@ impl<T: Eq> Core<T> {
         slot.failures = 0;
         if slot.state == ItemState::Idle {
             self.idle.remove(&mut self.slots, number);
-            self.slots.remove(number);
+            self.remove(number);
         }
     }
 
@@ -141,6 +143,7 @@ impl<T> Core<T> {
             added_while_running: 0,
             limiter: Limiter::new(limit),
             longest_wait,
+            left: Vec::new(),
             last_was_overdue: false,
             now: Moment::START,
             trim_at: None,
@@ -172,9 +175,22 @@ impl<T> Core<T> {
         while let Some(slot) = self.idle.first().filter(|slot| self.slots.get(*slot).since.after(IDLE_KEPT_FOR) <= now)
         {
             self.idle.remove(&mut self.slots, slot);
-            self.slots.remove(slot);
+            self.remove(slot);
         }
         self.trim();
+    }
+
+    /// Frees the slot of an item that is in no list.
+    fn remove(&mut self, slot: u32) {
+        let item = self.slots.remove(slot);
+        self.left.extend(item);
+    }
+
+    /// The items that have left the queue. The caller drops them when it has unlocked the queue,
+    /// because their `drop` may use it.
+    #[inline]
+    pub(super) fn take_left(&mut self) -> Vec<T> {
+        std::mem::take(&mut self.left)
     }
 
     /// Releases unused memory [`TRIM_AFTER`] after a burst.
@@ -204,6 +220,11 @@ impl<T> Core<T> {
         Some(First { slot, overdue: overdue.is_some() })
     }
 
+    /// How often the item of a slot that is not free has failed.
+    pub(super) fn slot_failures(&self, slot: u32) -> u32 {
+        self.slots.get(slot).failures
+    }
+
     #[inline]
     pub(super) fn item(&self, slot: u32) -> &T {
         self.slots.item(slot)
@@ -228,7 +249,14 @@ impl<T> Core<T> {
     /// Takes an item back with its outcome and the priority it was taken with. Returns how long it
     /// ran, in nanoseconds, and in `left` the item if its slot was freed.
     #[inline]
-    pub(super) fn end(&mut self, number: u32, outcome: &Outcome, priority: Priority, left: &mut Option<T>) -> u64 {
+    pub(super) fn end(
+        &mut self,
+        number: u32,
+        outcome: &Outcome,
+        custom: &CustomWaits,
+        priority: Priority,
+        left: &mut Option<T>,
+    ) -> u64 {
         self.running.remove(&mut self.slots, number);
         let slot = self.slots.get_mut(number);
         let worked = self.now.nanos_since(slot.since);
@@ -238,11 +266,11 @@ impl<T> Core<T> {
         if matches!(outcome, Outcome::Forget | Outcome::RevisitAfter(_)) {
             slot.failures = 0;
         }
-        let delay = match *outcome {
+        let delay = match outcome {
             Outcome::Done | Outcome::Forget => None,
             _ if self.is_closed() => None,
-            Outcome::Retry => Some(self.fail(number)),
-            Outcome::RetryAfter(delay) | Outcome::RevisitAfter(delay) => Some(delay),
+            Outcome::Retry | Outcome::Failed(_) => Some(self.fail(number, custom)),
+            Outcome::RetryAfter(delay) | Outcome::RevisitAfter(delay) => Some(*delay),
         };
         if let Some(delay) = delay {
             self.counts.retries = self.counts.retries.wrapping_add(1);
@@ -379,9 +407,9 @@ impl<T> Core<T> {
         self.ready[slot.priority as usize].push(&mut self.slots, number);
     }
 
-    fn fail(&mut self, number: u32) -> Duration {
+    fn fail(&mut self, number: u32, custom: &CustomWaits) -> Duration {
         let slot = self.slots.get_mut(number);
-        let delay = self.limiter.wait(slot.failures, self.now);
+        let delay = self.limiter.wait(slot.failures, custom, self.now);
         slot.failures = slot.failures.saturating_add(1);
         delay
     }
@@ -431,7 +459,8 @@ impl<T> Core<T> {
     fn close(&mut self, phase: Phase) {
         self.phase = phase;
         while let Some(slot) = self.delays.pop_any() {
-            self.free_or_idle(slot);
+            let left = self.free_or_idle(slot);
+            self.left.extend(left);
         }
     }
 

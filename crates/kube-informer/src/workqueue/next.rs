@@ -96,8 +96,10 @@ impl<T> Next<'_, T> {
 
     #[cold]
     fn give_back(&self, slot: u32) {
+        let custom = self.queue.custom_waits(|core| Some(core.slot_failures(slot)));
         let mut left = None;
-        self.queue.step(Time::Needed, |state| state.core.end(slot, &Outcome::Retry, Priority::default(), &mut left));
+        self.queue
+            .step(Time::Needed, |state| state.core.end(slot, &Outcome::Retry, &custom, Priority::default(), &mut left));
     }
 }
 

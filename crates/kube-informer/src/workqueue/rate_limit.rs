@@ -113,8 +113,8 @@ impl RateLimit {
 
     /// Calls `wait` with the number of previous failures of the item: 0 when it fails first.
     ///
-    /// `wait` is called while the queue is locked: it must be fast and must not use the queue. If
-    /// it panics, the delay is that of client-go's controllers for a single item.
+    /// `wait` may use the queue: it is called before the queue is locked. If it panics, the delay is
+    /// that of client-go's controllers for a single item.
     ///
     /// ```
     /// use std::time::Duration;
@@ -164,6 +164,17 @@ impl RateLimit {
     pub fn max_wait(self, max: Duration) -> Self {
         Self { rule: Rule::MaxWait(Box::new(self.rule), max) }
     }
+
+    pub(super) fn is_custom(&self) -> bool {
+        self.rule.is_custom()
+    }
+
+    /// Calls the user's functions.
+    pub(super) fn custom_waits(&self, failures: u32) -> CustomWaits {
+        let mut waits = CustomWaits::default();
+        self.rule.call_custom(failures, &mut waits);
+        waits
+    }
 }
 
 impl Default for RateLimit {
@@ -200,6 +211,34 @@ fn exponential(first: Duration, max: Duration, failures: u32) -> Duration {
     }
 }
 
+impl Rule {
+    fn is_custom(&self) -> bool {
+        match self {
+            Self::None | Self::Exponential { .. } | Self::FastSlow { .. } | Self::Bucket { .. } => false,
+            Self::Custom(_) => true,
+            Self::And(one, other) => one.is_custom() || other.is_custom(),
+            Self::MaxWait(rule, _) => rule.is_custom(),
+        }
+    }
+
+    fn call_custom(&self, failures: u32, waits: &mut CustomWaits) {
+        match self {
+            Self::None | Self::Exponential { .. } | Self::FastSlow { .. } | Self::Bucket { .. } => {}
+            Self::Custom(custom) => waits.0.push(custom.wait(failures)),
+            Self::And(one, other) => {
+                one.call_custom(failures, waits);
+                other.call_custom(failures, waits);
+            }
+            Self::MaxWait(rule, _) => rule.call_custom(failures, waits),
+        }
+    }
+}
+
+/// What the user's functions in a rule have returned, in the order of the rule. They are called
+/// before the queue is locked.
+#[derive(Debug, Default)]
+pub(super) struct CustomWaits(Vec<Duration>);
+
 /// The evaluation state of a rate limit: its rule and its token buckets.
 #[derive(Debug)]
 pub(super) struct Limiter {
@@ -214,8 +253,8 @@ impl Limiter {
     }
 
     /// Returns the delay of an item that fails now and has failed `failures` times before.
-    pub(super) fn wait(&mut self, failures: u32, now: Moment) -> Duration {
-        wait(&self.rule, &mut self.full_at.iter_mut(), failures, now)
+    pub(super) fn wait(&mut self, failures: u32, custom: &CustomWaits, now: Moment) -> Duration {
+        wait(&self.rule, &mut self.full_at.iter_mut(), &mut custom.0.iter(), failures, now)
     }
 }
 
@@ -228,7 +267,13 @@ fn buckets(rule: &Rule) -> usize {
     }
 }
 
-fn wait<'a>(rule: &Rule, full_at: &mut impl Iterator<Item = &'a mut Moment>, failures: u32, now: Moment) -> Duration {
+fn wait<'a>(
+    rule: &Rule,
+    full_at: &mut impl Iterator<Item = &'a mut Moment>,
+    custom: &mut impl Iterator<Item = &'a Duration>,
+    failures: u32,
+    now: Moment,
+) -> Duration {
     match rule {
         Rule::None => Duration::ZERO,
         Rule::Exponential { first, max } => exponential(*first, *max, failures),
@@ -238,9 +283,11 @@ fn wait<'a>(rule: &Rule, full_at: &mut impl Iterator<Item = &'a mut Moment>, fai
             *full_at = (*full_at).max(now).after(*every);
             full_at.since(now.after(every.saturating_mul(*burst)))
         }
-        Rule::Custom(custom) => custom.wait(failures),
-        Rule::And(one, other) => wait(one, full_at, failures, now).max(wait(other, full_at, failures, now)),
-        Rule::MaxWait(rule, max) => wait(rule, full_at, failures, now).min(*max),
+        Rule::Custom(_) => *custom.next().expect("every function was called"),
+        Rule::And(one, other) => {
+            wait(one, full_at, custom, failures, now).max(wait(other, full_at, custom, failures, now))
+        }
+        Rule::MaxWait(rule, max) => wait(rule, full_at, custom, failures, now).min(*max),
     }
 }
 
@@ -251,8 +298,9 @@ mod tests {
     const MS: Duration = Duration::from_millis(1);
 
     fn waits(limit: RateLimit, failures: impl IntoIterator<Item = u32>) -> Vec<Duration> {
-        let mut limiter = Limiter::new(limit);
-        failures.into_iter().map(|failures| limiter.wait(failures, Moment::START)).collect()
+        let mut limiter = Limiter::new(limit.clone());
+        let custom = |failures| limit.custom_waits(failures);
+        failures.into_iter().map(|failures| limiter.wait(failures, &custom(failures), Moment::START)).collect()
     }
 
     #[test]
@@ -290,7 +338,7 @@ mod tests {
     #[test]
     fn a_bucket_gives_its_burst_at_once_and_then_one_at_a_time() {
         let mut limiter = Limiter::new(RateLimit::bucket(100 * MS, 3));
-        let mut take = |at: Duration| limiter.wait(7, Moment::START.after(at));
+        let mut take = |at: Duration| limiter.wait(7, &CustomWaits::default(), Moment::START.after(at));
         let begin = Duration::from_secs(1);
         assert_eq!([take(begin), take(begin), take(begin)], [Duration::ZERO; 3]);
         assert_eq!([take(begin), take(begin)], [100 * MS, 200 * MS]);
@@ -302,7 +350,7 @@ mod tests {
     fn limits_that_are_combined_keep_buckets_of_their_own() {
         let mut limiter =
             Limiter::new(RateLimit::bucket(100 * MS, 1).and(RateLimit::bucket(10 * MS, 2).max_wait(5 * MS)));
-        let waits: Vec<_> = (0..3).map(|_| limiter.wait(0, Moment::START)).collect();
+        let waits: Vec<_> = (0..3).map(|_| limiter.wait(0, &CustomWaits::default(), Moment::START)).collect();
         assert_eq!(waits, [Duration::ZERO, 100 * MS, 200 * MS]);
     }
 
@@ -316,10 +364,10 @@ mod tests {
     #[test]
     fn the_default_is_that_of_client_gos_controllers() {
         let mut limiter = Limiter::new(RateLimit::default());
-        let first: Vec<_> = (0..100).map(|_| limiter.wait(0, Moment::START)).collect();
+        let first: Vec<_> = (0..100).map(|_| limiter.wait(0, &CustomWaits::default(), Moment::START)).collect();
         assert_eq!(first, [5 * MS; 100]);
-        assert_eq!(limiter.wait(0, Moment::START), 100 * MS);
-        assert_eq!(limiter.wait(60, Moment::START), MAX);
+        assert_eq!(limiter.wait(0, &CustomWaits::default(), Moment::START), 100 * MS);
+        assert_eq!(limiter.wait(60, &CustomWaits::default(), Moment::START), MAX);
     }
 
     #[test]

@@ -8,6 +8,7 @@ use super::core::{Core, Counts, Taken};
 use super::metrics::QueueMetrics;
 use super::outcome::Outcome;
 use super::platform::{Clock, Mutex};
+use super::rate_limit::{CustomWaits, RateLimit};
 use super::slots::Hashes;
 use super::waiters::Waiters;
 
@@ -17,6 +18,9 @@ pub(super) struct SharedQueue<T> {
     pub(super) clock: Clock,
     pub(super) hashes: Hashes,
     pub(super) name: Option<Box<str>>,
+    /// The rate limit, if it has functions of the user, which are called before the queue is
+    /// locked.
+    custom: Option<RateLimit>,
     metrics: Option<Metrics>,
 }
 
@@ -44,18 +48,25 @@ pub(super) enum Time {
 const REPORT_UNFINISHED_EVERY: Duration = Duration::from_millis(500);
 
 impl<T> SharedQueue<T> {
-    pub(super) fn new(core: Core<T>, name: Option<Box<str>>, metrics: Option<Box<dyn QueueMetrics>>) -> Self {
+    pub(super) fn new(
+        core: Core<T>,
+        limit: &RateLimit,
+        name: Option<Box<str>>,
+        metrics: Option<Box<dyn QueueMetrics>>,
+    ) -> Self {
         Self {
             state: Mutex::new(QueueState { core, waiters: Waiters::default(), depth: 0 }),
             clock: Clock::new(),
             hashes: Hashes::default(),
             name,
+            custom: limit.is_custom().then(|| limit.clone()),
             metrics: metrics.map(|to| Metrics { to, reported: AtomicBool::new(false) }),
         }
     }
 
-    /// Runs `step` on the locked queue at the current time, then wakes waiters and reports metrics
-    /// after unlocking.
+    /// Runs `step` on the locked queue at the current time, then wakes waiters, reports metrics and
+    /// drops what has left the queue after unlocking: all of these may use the queue. Of the user's
+    /// code only `eq` and `clone` of the items are called while the queue is locked.
     #[inline]
     pub(super) fn step<R>(&self, time: Time, step: impl FnOnce(&mut QueueState<T>) -> R) -> R {
         let mut state = self.state.lock();
@@ -65,6 +76,7 @@ impl<T> SharedQueue<T> {
         let result = step(&mut state);
         let QueueState { core, waiters, depth } = &mut *state;
         let wake = waiters.wake(core);
+        let _left = (core.take_left(), waiters.take_left());
         let report = self.metrics.as_ref().map(|metrics| {
             let change = core.depth() as i64 - std::mem::replace(depth, core.depth()) as i64;
             (metrics, change, core.take_counts())
@@ -87,14 +99,25 @@ impl<T> SharedQueue<T> {
     ) -> R {
         let timeless = matches!(outcome, Outcome::Done | Outcome::Forget) && failures == 0;
         let time = if timeless { Time::IfQueueHeedsIt } else { Time::Needed };
+        let failed = matches!(outcome, Outcome::Retry | Outcome::Failed(_));
+        let custom = self.custom_waits(|core| failed.then(|| core.slot_failures(slot)));
         // Dropped after the queue is unlocked.
         let mut left = None;
         let (worked, result) = self.step(time, |state| {
-            let worked = state.core.end(slot, outcome, priority, &mut left);
+            let worked = state.core.end(slot, outcome, &custom, priority, &mut left);
             (worked, then(state))
         });
         self.report_finished(worked);
         result
+    }
+
+    /// Calls the user's functions of the rate limit for an item that fails, if it has any and
+    /// `failures` returns how often the item has failed before.
+    #[inline]
+    pub(super) fn custom_waits(&self, failures: impl FnOnce(&Core<T>) -> Option<u32>) -> CustomWaits {
+        let Some(limit) = &self.custom else { return CustomWaits::default() };
+        let failures = self.look(|core| if core.is_closed() { None } else { failures(core) });
+        failures.map(|failures| limit.custom_waits(failures)).unwrap_or_default()
     }
 
     /// Reads the queue at the current time.

@@ -94,6 +94,12 @@ pub(super) struct Hashed<I> {
 #[derive(Debug, Default)]
 pub(super) struct Hashes(DefaultHashBuilder);
 
+impl<T> Hashed<Option<T>> {
+    pub(super) fn as_ref(&self) -> Option<Hashed<&T>> {
+        Some(Hashed { hash: self.hash, item: self.item.as_ref()? })
+    }
+}
+
 impl Hashes {
     #[inline]
     pub(super) fn to_add<T: Hash>(&self, item: T) -> Hashed<Option<T>> {

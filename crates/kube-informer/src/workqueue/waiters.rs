@@ -18,6 +18,8 @@ pub(super) struct Waiters {
     timekeeper: Option<(Ticket, Waker, Moment)>,
     drains: Vec<(Ticket, Waker)>,
     last_ticket: u64,
+    /// The wakers of those that no longer wait.
+    left: Vec<Waker>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -57,11 +59,19 @@ impl Waiters {
     }
 
     pub(super) fn leave(&mut self, ticket: Ticket) {
-        if self.timekeeper.as_ref().is_some_and(|(holder, ..)| *holder == ticket) {
-            self.timekeeper = None;
-        }
-        self.workers.retain(|(other, _)| *other != ticket);
-        self.drains.retain(|(other, _)| *other != ticket);
+        let timekeeper = self.timekeeper.take_if(|(holder, ..)| *holder == ticket);
+        self.left.extend(timekeeper.map(|(_, waker, _)| waker));
+        let worker = self.workers.iter().position(|(other, _)| *other == ticket);
+        self.left.extend(worker.and_then(|at| self.workers.remove(at)).map(|(_, waker)| waker));
+        let drains = self.drains.extract_if(.., |(other, _)| *other == ticket);
+        self.left.extend(drains.map(|(_, waker)| waker));
+    }
+
+    /// The wakers of those that no longer wait. The caller drops them when it has unlocked the
+    /// queue: the last waker of a task may drop the task.
+    #[inline]
+    pub(super) fn take_left(&mut self) -> Vec<Waker> {
+        std::mem::take(&mut self.left)
     }
 
     /// Selects the tasks to wake; called after every change of the queue or the waiters. Wakes only

@@ -1,6 +1,8 @@
 //! The loop of a worker.
 
+use std::fmt;
 use std::future::poll_fn;
+use std::mem;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::task::{Context, Poll, ready};
@@ -35,9 +37,30 @@ impl<'a, T> Worker<'a, T> {
     }
 
     /// Reports the outcome of the current item.
-    fn end(&mut self, outcome: Outcome) {
+    fn end(&mut self, outcome: &Outcome) {
         if let Some(taken) = self.taken.take() {
-            self.queue.end(taken, &outcome, |_| ());
+            self.queue.end(taken, outcome, |_| ());
+        }
+    }
+}
+
+impl<T: Clone + fmt::Debug> Worker<'_, T> {
+    /// Logs that the function has failed, or panicked if there is no error.
+    fn log_failure(&self, error: Option<&str>) {
+        let Some(taken) = &self.taken else { return };
+        let queue = self.queue.name.as_deref().unwrap_or_default();
+        // The worker has passed its own item to the function.
+        let logged = catch_unwind(AssertUnwindSafe(|| {
+            let (item, attempts) = (self.queue.look(|core| core.item(taken.slot).clone()), taken.failures + 1);
+            match error {
+                Some(error) => {
+                    tracing::warn!(queue, ?item, attempts, error, "work on an item failed; it is tried again")
+                }
+                None => tracing::error!(queue, ?item, attempts, "work on an item panicked; it is tried again"),
+            }
+        }));
+        if logged.is_err() {
+            tracing::error!(queue, "work on an item failed, and its `clone` or `fmt` panicked");
         }
     }
 }
@@ -71,7 +94,8 @@ impl<T: Clone + Send + 'static> Worker<'_, T> {
         if self.taken.is_some() {
             // Yields to the scheduler: a queue that never runs empty must not starve other tasks.
             let Poll::Ready(budget) = coop::poll_proceed(cx) else {
-                self.end(self.outcome);
+                let outcome = mem::replace(&mut self.outcome, Outcome::Retry);
+                self.end(&outcome);
                 return Poll::Pending;
             };
             self.end_and_take();
@@ -88,14 +112,14 @@ impl<T: Clone + Send + 'static> Worker<'_, T> {
 
 impl<T> Drop for Worker<'_, T> {
     fn drop(&mut self) {
-        self.end(Outcome::Retry);
+        self.end(&Outcome::Retry);
     }
 }
 
 /// Processes items until the queue is shut down and empty.
 pub(super) async fn work<T, F, W>(queue: Arc<SharedQueue<T>>, mut work: F)
 where
-    T: Clone + Send + 'static,
+    T: Clone + fmt::Debug + Send + 'static,
     F: FnMut(T) -> W,
     W: Future<Output: Into<Outcome>>,
 {
@@ -107,9 +131,10 @@ where
                 worker.outcome = work(item).await.into();
             }
         });
-        if working.catch_unwind().await.is_err() {
-            let queue = queue.name.as_deref().unwrap_or_default();
-            tracing::error!(queue, "work on an item panicked; it is tried again later");
+        match (working.catch_unwind().await, &worker.outcome) {
+            (Ok(()), Outcome::Failed(error)) => worker.log_failure(Some(error)),
+            (Ok(()), _) => {}
+            (Err(_), _) => worker.log_failure(None),
         }
     }
 }

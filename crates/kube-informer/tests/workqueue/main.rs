@@ -9,4 +9,5 @@ mod model;
 mod order;
 mod rules;
 mod support;
+mod user_code;
 mod workers;

@@ -4,10 +4,12 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
+use crate::server_support::logs::Logs;
 use crate::support::{S, queue};
 use kube_informer::workqueue::RateLimit;
 use kube_informer::{Outcome, WorkQueue};
 use parking_lot::Mutex;
+use tracing::Level;
 
 /// Lets all tasks run until they are idle.
 async fn settle() {
@@ -22,7 +24,11 @@ async fn each_outcome_does_what_it_says() {
         let queue = queue();
         queue.retry("a");
         tokio::time::advance(S).await;
-        let worker = tokio::spawn(queue.clone().work(move |_| async move { outcome }));
+        let returned = outcome.clone();
+        let worker = tokio::spawn(queue.clone().work(move |_| {
+            let outcome = returned.clone();
+            async move { outcome }
+        }));
         settle().await;
         assert_eq!((queue.attempts(&"a"), queue.delayed()), (attempts, delayed), "{outcome:?}");
         assert_eq!((queue.len(), queue.running()), (0, 0), "{outcome:?}");
@@ -168,4 +174,31 @@ async fn an_item_that_breaks_between_two_turns_has_its_second_turn_all_the_same(
     assert_eq!(counter.0.load(Ordering::Relaxed), 3, "it was cloned for the first turn, broke, and was cloned again");
     queue.drain().await;
     worker.await.unwrap();
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_error_and_a_panic_are_logged_with_the_queue_and_the_item() {
+    let logs = Logs::record();
+    let queue = WorkQueue::<&str>::builder().name("pods").rate_limit(RateLimit::exponential(S, S)).build();
+    queue.add("a");
+    let worker = tokio::spawn(queue.clone().work(|item| async move {
+        match item {
+            "a" => Err("no connection"),
+            _ => panic!("this test panics"),
+        }
+        .map(|(): ()| Outcome::Done)
+    }));
+    settle().await;
+    tokio::time::sleep(S).await;
+    queue.add("b");
+    settle().await;
+    let failed = |attempts| {
+        let fields = r#"queue="pods" item="a""#;
+        format!(r#"WARN message=work on an item failed; it is tried again {fields} attempts={attempts} error="no connection""#)
+    };
+    assert_eq!(logs.take(Level::WARN), [failed(1), failed(2)]);
+    let panicked = r#"ERROR message=work on an item panicked; it is tried again queue="pods" item="b" attempts=1"#;
+    assert_eq!(logs.take(Level::ERROR), [panicked]);
+    assert_eq!((queue.attempts(&"a"), queue.attempts(&"b")), (2, 1));
+    worker.abort();
 }
