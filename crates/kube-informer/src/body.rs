@@ -368,9 +368,11 @@ impl BodyEncoder {
     /// enough, else with the dictionary.
     fn compress(&self, compressor: &mut Compressor, meta: &Meta, plain: usize) -> Compressed {
         let group = GroupId::of(meta);
+        // Dropped after the lock is released.
+        let mut own = None;
         let (context, reference, limit) = {
             let mut packing = self.0.packing.lock();
-            let reference = packing.references.context(group, &meta.key, &self.0.store);
+            let reference = packing.references.context(group, &meta.key, &self.0.store, &mut own);
             (Arc::clone(&packing.context), reference, packing.sizes.delta_limit(plain))
         };
         let missed = reference.is_some();

@@ -27,7 +27,7 @@ pub use self::reclaim::ReclaimStatus;
 pub(crate) use self::event_batch::{BatchKind, EventBatch};
 pub(crate) use self::events::Notification;
 pub(crate) use self::hamt::Hamt;
-pub(crate) use self::ingest::guarded;
+pub(crate) use self::ingest::{guarded, guarded_for};
 pub(crate) use self::label_bloom::BloomQuery;
 pub(crate) use self::state::{Hashing, SlotRef, StoreEntry, StoreState};
 

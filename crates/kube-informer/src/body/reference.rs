@@ -57,12 +57,15 @@ impl GroupId {
 }
 
 impl ReferenceTable {
-    /// The context to delta-encode an object of this group and key in, if it should be tried.
+    /// The context to delta-encode an object of this group and key in, if it should be tried. If
+    /// not, the reference may be returned in `own`: the caller holds a lock, and the reference may
+    /// be the last handle of an object, whose decoded body is the user's.
     pub(super) fn context(
         &mut self,
         id: GroupId,
         key: &ObjectKey,
         store: &Arc<StoreContext>,
+        own: &mut Option<Arc<Raw>>,
     ) -> Option<Arc<PackContext>> {
         let group = self.group(id)?;
         if group.skip > 0 {
@@ -72,8 +75,12 @@ impl ReferenceTable {
         if let Some(context) = group.context.upgrade() {
             return Some(context);
         }
-        // An object without siblings would keep its own previous version alive.
-        let reference = group.reference.upgrade().filter(|reference| reference.meta().key != *key)?;
+        let reference = group.reference.upgrade()?;
+        if reference.meta().key == *key {
+            // An object without siblings would keep its own previous version alive.
+            *own = Some(reference);
+            return None;
+        }
         let context = Arc::new(PackContext::with_reference(reference, Arc::clone(store)));
         group.context = Arc::downgrade(&context);
         Some(context)
@@ -143,15 +150,15 @@ mod tests {
         let (store, mut references) = (store(), ReferenceTable::default());
         let (reference, sibling) = (raw("a", 1, &store), raw("b", 1, &store));
         let (id, key) = (GroupId::of(reference.meta()), &sibling.meta().key);
-        assert!(references.context(id, key, &store).is_none());
+        assert!(references.context(id, key, &store, &mut None).is_none());
         references.set_reference(id, &reference);
-        let context = references.context(id, key, &store).unwrap();
+        let context = references.context(id, key, &store, &mut None).unwrap();
         let weak = Arc::downgrade(&reference);
         drop(reference);
-        assert!(Arc::ptr_eq(&context, &references.context(id, key, &store).unwrap()));
+        assert!(Arc::ptr_eq(&context, &references.context(id, key, &store, &mut None).unwrap()));
         drop(context);
         assert_eq!(weak.strong_count(), 0);
-        assert!(references.context(id, key, &store).is_none());
+        assert!(references.context(id, key, &store, &mut None).is_none());
     }
 
     #[test]
@@ -160,9 +167,9 @@ mod tests {
         let (reference, sibling) = (raw("a", 1, &store), raw("b", 1, &store));
         let id = GroupId::of(reference.meta());
         references.set_reference(id, &reference);
-        assert!(references.context(id, &reference.meta().key, &store).is_none());
-        let _context = references.context(id, &sibling.meta().key, &store).unwrap();
-        assert!(references.context(id, &reference.meta().key, &store).is_some());
+        assert!(references.context(id, &reference.meta().key, &store, &mut None).is_none());
+        let _context = references.context(id, &sibling.meta().key, &store, &mut None).unwrap();
+        assert!(references.context(id, &reference.meta().key, &store, &mut None).is_some());
     }
 
     #[test]
@@ -182,15 +189,15 @@ mod tests {
         let (id, key) = (GroupId::of(reference.meta()), &sibling.meta().key);
         let mut tried = 0;
         for _ in 0..1000 {
-            if references.context(id, key, &store).is_some() {
+            if references.context(id, key, &store, &mut None).is_some() {
                 tried += 1;
                 references.missed(id);
             }
             references.set_reference(id, &reference);
         }
         assert!((15..30).contains(&tried), "{tried}");
-        while references.context(id, key, &store).is_none() {}
+        while references.context(id, key, &store, &mut None).is_none() {}
         references.hit(id);
-        assert!((0..10).all(|_| references.context(id, key, &store).is_some()));
+        assert!((0..10).all(|_| references.context(id, key, &store, &mut None).is_some()));
     }
 }

@@ -76,7 +76,7 @@ impl<K: Send + 'static> HandlerBuilder<K> {
     #[doc(alias = "FilteringResourceEventHandler")]
     #[doc(alias("TypedFilteringResourceEventHandler"))]
     pub fn filter(mut self, test: impl Fn(&Obj<K>) -> bool + Send + Sync + 'static) -> Self {
-        self.filter = Some(EventFilter::new(test));
+        self.filter = Some(EventFilter::new(self.core.kind(), test));
         self
     }
 
@@ -136,8 +136,8 @@ impl<K: Send + 'static> HandlerBuilder<K> {
 
     /// Calls a function with every event, one after the other, on a separate task.
     ///
-    /// If the function panics, the panic is counted, the event counts as delivered, and the next
-    /// event follows. A blocking function blocks a thread of the runtime: to wait for something,
+    /// If the function panics, the panic is counted and logged with the kind and the key of the
+    /// object, the event counts as delivered, and the next event follows. A blocking function blocks a thread of the runtime: to wait for something,
     /// use [`on_event_async`](Self::on_event_async).
     ///
     /// ```
@@ -153,10 +153,12 @@ impl<K: Send + 'static> HandlerBuilder<K> {
     /// # Ok(()) });
     /// ```
     pub fn on_event(self, mut handle: impl FnMut(Event<K>) + Send + 'static) -> Registration {
+        let kind = self.core.kind();
         self.spawn(|mut events, mailbox| async move {
             while let Some(event) = events.next().await {
+                let key = event.key().clone();
                 if catch_unwind(AssertUnwindSafe(|| handle(event))).is_err() {
-                    mailbox.panicked();
+                    mailbox.panicked(&kind, &key);
                 }
             }
         })
@@ -167,14 +169,16 @@ impl<K: Send + 'static> HandlerBuilder<K> {
     where
         F: Future<Output = ()> + Send + 'static,
     {
+        let kind = self.core.kind();
         self.spawn(|mut events, mailbox| async move {
             while let Some(event) = events.next().await {
+                let key = event.key().clone();
                 let handled = match catch_unwind(AssertUnwindSafe(|| handle(event))) {
                     Ok(handling) => AssertUnwindSafe(handling).catch_unwind().await,
                     Err(panic) => Err(panic),
                 };
                 if handled.is_err() {
-                    mailbox.panicked();
+                    mailbox.panicked(&kind, &key);
                 }
             }
         })

@@ -11,7 +11,7 @@ use crate::object::FieldPath;
 use crate::object::Object;
 use crate::object::ObjectKey;
 use crate::store::index_table::{Bucket, Function, Table};
-use crate::store::{Hamt, Reader, StoreEntry, StoreState, WeakReader, guarded};
+use crate::store::{Hamt, Reader, StoreEntry, StoreState, WeakReader, guarded_for};
 
 /// Finds objects of kind `K` by values of type `V`.
 ///
@@ -66,7 +66,7 @@ impl<K, V: Hash + Eq + Send + Sync + 'static> Index<K, V> {
 
     fn over(reader: &Reader, function: impl Fn(&Obj<Untyped>) -> Vec<V> + Send + Sync + 'static) -> Self {
         let function: Arc<Function<V>> =
-            Arc::new(move |object| guarded("index", || function(object)).unwrap_or_default());
+            Arc::new(move |object| guarded_for("index", object.key(), || function(object)).unwrap_or_default());
         let wanted = Arc::new(());
         let hashing = reader.state().hashing().clone();
         let table = Table::new(Arc::clone(&function), Arc::downgrade(&wanted), hashing);

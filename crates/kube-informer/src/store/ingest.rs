@@ -2,11 +2,13 @@
 
 use std::fmt;
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use serde_json::Value;
 
 use crate::body::{Arrival, BodyEncoder};
 use crate::body::{Obj, Untyped};
+use crate::object::{Encoded, Object, ObjectKey};
 
 /// What to do with an object that has been transformed.
 ///
@@ -43,11 +45,14 @@ type Transform = Box<dyn Fn(&mut Value) -> Verdict + Send + Sync>;
 /// The user's functions that filter and transform objects before they are stored.
 ///
 /// They are called once for each object that is new or has changed, and not for objects that a list
-/// returns unchanged. If a function panics, the object is stored as if the function were not set.
+/// returns unchanged. If a function panics, or a transform returns what is not an object of the
+/// same key, that is logged and the object is stored as if the function were not set.
 #[derive(Default)]
 pub struct Ingest {
     keep_if: Option<KeepIf>,
     transform: Option<(Transform, BodyEncoder)>,
+    /// How often a transform was of no use.
+    unusable: AtomicU64,
 }
 
 impl Ingest {
@@ -71,7 +76,8 @@ impl Ingest {
             return Ok(object);
         }
         let keeps = |kept: &Obj<Untyped>| {
-            self.keep_if.as_ref().is_none_or(|keep_if| guarded("keep_if", || keep_if(kept)).unwrap_or(true))
+            let call = |keep_if: &KeepIf| guarded_for("keep_if", kept.key(), || keep_if(kept)).unwrap_or(true);
+            self.keep_if.as_ref().is_none_or(call)
         };
         self.transformed(object.clone(), arrival).filter(keeps).ok_or(object)
     }
@@ -81,18 +87,35 @@ impl Ingest {
     pub(super) fn transformed(&self, object: Obj<Untyped>, arrival: Arrival) -> Option<Obj<Untyped>> {
         let Some((transform, encoder)) = &self.transform else { return Some(object) };
         let json = object.json();
-        let changed = match serde_json::from_slice::<Value>(&json) {
-            Err(_) => None,
-            Ok(mut value) => match guarded("transform", || transform(&mut value)) {
-                Some(Verdict::Drop) => return None,
-                Some(Verdict::Keep) => serde_json::to_vec(&value).ok(),
-                None => None,
-            },
+        let mut value = match Value::decode(Encoded::Json(&json)) {
+            Ok(value) => value,
+            Err(error) => {
+                self.log_unusable(object.key(), &error);
+                return Some(encoder.accept(&json, arrival).unwrap_or(object));
+            }
         };
-        let kept = changed.and_then(|changed| encoder.accept(&changed.into(), arrival).ok());
-        // A transform must not change the key: if it does, the original is stored.
-        let kept = kept.filter(|kept| kept.key() == object.key());
+        let verdict = guarded_for("transform", object.key(), || transform(&mut value));
+        if verdict == Some(Verdict::Drop) {
+            return None;
+        }
+        let kept = verdict.and_then(|_| {
+            let changed = encoder.accept(&value.to_string().into(), arrival);
+            match changed {
+                Ok(kept) if kept.key() == object.key() => return Some(kept),
+                Ok(kept) => self.log_unusable(object.key(), &format_args!("it changed the key to {}", kept.key())),
+                Err(error) => self.log_unusable(object.key(), &format_args!("its result: {error}")),
+            }
+            None
+        });
         Some(kept.or_else(|| encoder.accept(&json, arrival).ok()).unwrap_or(object))
+    }
+
+    /// Logs that a transform could not be applied: the first time, and then ever less often.
+    fn log_unusable(&self, key: &ObjectKey, why: &dyn fmt::Display) {
+        let times = self.unusable.fetch_add(1, Ordering::Relaxed) + 1;
+        if times.is_power_of_two() {
+            tracing::error!(%key, times, "the transform is of no use, and the object is stored as received: {why}");
+        }
     }
 }
 
@@ -100,6 +123,14 @@ impl Ingest {
 pub(crate) fn guarded<T>(what: &str, run: impl FnOnce() -> T) -> Option<T> {
     let result = catch_unwind(AssertUnwindSafe(run));
     result.map_err(|_| tracing::error!("{what}: the function panicked; the cache goes on without its answer")).ok()
+}
+
+/// The same for a function of one object.
+pub(crate) fn guarded_for<T>(what: &str, key: &ObjectKey, run: impl FnOnce() -> T) -> Option<T> {
+    let result = catch_unwind(AssertUnwindSafe(run));
+    result
+        .map_err(|_| tracing::error!(%key, "{what}: the function panicked; the cache goes on without its answer"))
+        .ok()
 }
 
 impl fmt::Debug for Ingest {

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
+use crate::logs::Logs;
 use crate::objects::{
     begun, changed, deleted, described, ended, labelled, list, listed, namespace, object, object_of, store_of,
     went_back,
@@ -12,6 +13,7 @@ use kube_informer::pipeline::{DeltaFifo, DeltaFifoBounds, Discipline};
 use kube_informer::store::{Delta, History, Ingest, Relist, Store, Verdict};
 use kube_informer::{ObjectKey, Version};
 use serde_json::json;
+use tracing::Level;
 
 fn versions(store: &Store) -> Vec<String> {
     let lister = kube_informer::Lister::<kube_informer::Untyped>::new(store.reader());
@@ -338,6 +340,32 @@ fn a_door_that_panics_is_as_one_that_is_not_there() {
     let mut store = Store::new(ingest);
     assert_eq!(described(store.apply([changed("a", 1)])), ["+ a v1 Live"]);
     assert_eq!(described(store.apply([changed("a", 2)])), ["~ a v1 v2 Live"]);
+}
+
+#[test]
+fn a_transform_that_returns_what_is_no_object_of_the_key_is_logged_but_not_each_time() {
+    let logs = Logs::record();
+    let encoder = BodyEncoder::new(BodyEncoderSettings::default());
+    let ingest = Ingest::default().transform(encoder, |value| {
+        match value["metadata"]["name"].as_str() {
+            Some("a") => *value = json!("rubbish"),
+            _ => value["metadata"]["name"] = json!("other"),
+        }
+        Verdict::Keep
+    });
+    let mut store = Store::new(ingest);
+    assert_eq!(described(store.apply([changed("a", 1)])), ["+ a v1 Live"]);
+    assert_eq!(described(store.apply([changed("b", 1)])), ["+ b v1 Live"]);
+    let useless = "ERROR message=the transform is of no use, and the object is stored as received:";
+    assert_eq!(
+        logs.take(Level::ERROR),
+        [
+            format!("{useless} its result: unexpected byte in JSON key=a times=1"),
+            format!("{useless} it changed the key to other key=b times=2"),
+        ]
+    );
+    (2..1002).for_each(|version| drop(store.apply([changed("a", version)])));
+    assert_eq!(logs.take(Level::ERROR).len(), 8, "4, 8, ..., 512 times");
 }
 
 #[test]

@@ -1,5 +1,8 @@
 //! The store and what reads it: events, indexes, listers, the delta queue, reclamation.
 
+#[path = "../support/logs.rs"]
+mod logs;
+
 mod delta_fifo;
 mod events;
 mod index;

@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 
-use super::coalesce::{CoalesceMode, Coalescer, NextEvents};
+use super::coalesce::{CoalesceMode, Coalescer, Discarded, NextEvents};
 use crate::store::{BatchKind, Event, EventBatch, Origin};
 
 /// How many events may wait for a slow handler, and what happens beyond that.
@@ -91,6 +91,7 @@ pub(super) struct Queue {
     /// The second of two events that belong together (a deletion and the addition of its
     /// successor).
     second_event: Option<Event>,
+    discarded: Discarded,
     overflows: u64,
 }
 
@@ -117,7 +118,16 @@ fn counts(batch: &EventBatch) -> bool {
 impl Queue {
     pub(super) fn new(policy: Backlog) -> Self {
         let coalesced = matches!(policy, Backlog::Latest).then(|| Coalescer::new(CoalesceMode::LastChange));
-        Self { policy, queue: VecDeque::new(), counted: 0, uncounted: 0, coalesced, second_event: None, overflows: 0 }
+        Self {
+            policy,
+            queue: VecDeque::new(),
+            counted: 0,
+            uncounted: 0,
+            coalesced,
+            second_event: None,
+            discarded: Discarded::default(),
+            overflows: 0,
+        }
     }
 
     pub(super) fn policy(&self) -> Backlog {
@@ -130,6 +140,12 @@ impl Queue {
         self.counted + self.uncounted + coalesced + usize::from(self.second_event.is_some())
     }
 
+    /// What the queue has held and no longer holds: the caller drops it when the queue's lock has
+    /// been released.
+    pub(super) fn take_discarded(&mut self) -> Discarded {
+        std::mem::take(&mut self.discarded)
+    }
+
     /// How often the queue overflowed.
     pub(super) fn overflows(&self) -> u64 {
         self.overflows
@@ -137,7 +153,7 @@ impl Queue {
 
     pub(super) fn push(&mut self, event: Event) {
         if let Some(coalesced) = &mut self.coalesced {
-            return coalesced.push(event);
+            return coalesced.push(event, &mut self.discarded);
         }
         self.queue.push_back(Item::One(event));
         self.counted += 1;
@@ -151,12 +167,15 @@ impl Queue {
         let under_way = self.queue.iter().any(|item| matches!(item, Item::Batch(_)));
         if batch.is_resync() && (under_way || self.coalesced.as_ref().is_some_and(Coalescer::is_resyncing)) {
             // The previous resync is still being delivered.
-            return;
+            return self.discarded.batch(batch);
         }
         match &mut self.coalesced {
             Some(coalesced) if !coalesced.is_empty() => match batch.is_resync() {
-                true => coalesced.resync(batch),
-                false => batch.for_each(|event| coalesced.push(event)),
+                true => coalesced.resync(batch, &mut self.discarded),
+                false => {
+                    self.discarded.batch(batch.clone());
+                    batch.for_each(|event| coalesced.push(event, &mut self.discarded));
+                }
             },
             _ => {
                 *(if counts(&batch) { &mut self.counted } else { &mut self.uncounted }) += batch.len();
@@ -193,6 +212,7 @@ impl Queue {
                 // ... and so does a resync, without the objects that have coalesced events.
                 Item::Batch(batch) if batch.is_resync() => {
                     self.uncounted -= batch.len();
+                    self.discarded.batch(batch.clone());
                     let batch = batch.without(|key| coalesced.has(key));
                     self.uncounted += batch.len();
                     first.push_back(Item::Batch(batch));
@@ -201,9 +221,10 @@ impl Queue {
                     if !counts(&batch) {
                         self.uncounted -= batch.len();
                     }
-                    batch.for_each(|event| coalesced.push(event));
+                    self.discarded.batch(batch.clone());
+                    batch.for_each(|event| coalesced.push(event, &mut self.discarded));
                 }
-                Item::One(event) => coalesced.push(event),
+                Item::One(event) => coalesced.push(event, &mut self.discarded),
                 Item::Synced if coalesced.is_empty() => first.push_back(Item::Synced),
                 Item::Synced => coalesced.synced(),
             }
@@ -221,7 +242,7 @@ impl Queue {
             match item {
                 Item::Batch(batch) => {
                     let Some(event) = batch.next() else {
-                        self.queue.pop_front();
+                        self.pop_batch();
                         continue;
                     };
                     *(if counts(batch) { &mut self.counted } else { &mut self.uncounted }) -= 1;
@@ -247,7 +268,7 @@ impl Queue {
             return false;
         }
         while matches!(self.queue.front(), Some(Item::Batch(batch)) if batch.is_empty()) {
-            self.queue.pop_front();
+            self.pop_batch();
         }
         match self.queue.front() {
             Some(Item::Synced) => self.queue.pop_front().is_some(),
@@ -256,20 +277,32 @@ impl Queue {
         }
     }
 
+    /// Removes the batch at the head, which is empty.
+    fn pop_batch(&mut self) {
+        if let Some(Item::Batch(batch)) = self.queue.pop_front() {
+            self.discarded.batch(batch);
+        }
+    }
+
     /// Merges an event of a batch with the coalesced events of its object.
     fn merged(&mut self, event: Event) -> Option<Event> {
         let Some(coalesced) = &mut self.coalesced else { return Some(event) };
         match event {
             Event::Added { object, origin } => {
-                coalesced.introduce(object).map(|object| Event::Added { object, origin })
+                let object = coalesced.introduce(object, &mut self.discarded)?;
+                Some(Event::Added { object, origin })
             }
-            event => (!coalesced.has(event.key())).then_some(event),
+            event if coalesced.has(event.key()) => {
+                self.discarded.event(event);
+                None
+            }
+            event => Some(event),
         }
     }
 
     fn pop_coalesced(&mut self) -> Option<Popped> {
         let coalesced = self.coalesced.as_mut()?;
-        let popped = match coalesced.pop() {
+        let popped = match coalesced.pop(&mut self.discarded) {
             Some(NextEvents::Events(event, second_event)) => {
                 self.second_event = second_event;
                 Some(Popped::Event(event))

@@ -69,6 +69,44 @@ enum QueueItem {
     Synced,
 }
 
+/// What a queue no longer holds. It is dropped when the queue's lock has been released, because a
+/// decoded body is the user's type.
+#[derive(Debug, Default)]
+pub(super) struct Discarded {
+    objects: Vec<Obj<Untyped>>,
+    batches: Vec<EventBatch>,
+}
+
+impl Discarded {
+    pub(super) fn batch(&mut self, batch: EventBatch) {
+        self.batches.push(batch);
+    }
+
+    fn object(&mut self, object: impl IntoIterator<Item = Obj<Untyped>>) {
+        self.objects.extend(object);
+    }
+
+    pub(super) fn event(&mut self, event: Event) {
+        match event {
+            Event::Added { object, .. } | Event::Deleted { last: object, .. } => self.objects.push(object),
+            Event::Updated { old, new, .. } => self.objects.extend([old, new]),
+        }
+    }
+
+    fn change(&mut self, change: ObjectChange) {
+        let ObjectChange { last_delivered, end, now, position: _ } = change;
+        self.last_delivered(last_delivered);
+        self.object(end.map(|end| end.last));
+        self.object(now.map(|(now, _)| now));
+    }
+
+    fn last_delivered(&mut self, last_delivered: LastDelivered) {
+        if let LastDelivered::State(state) = last_delivered {
+            self.objects.push(state);
+        }
+    }
+}
+
 /// The next item to deliver.
 #[derive(Debug)]
 pub(super) enum NextEvents {
@@ -96,7 +134,8 @@ impl Coalescer {
 
     /// Queues a resync behind everything coalesced so far. At the front, a short resync period
     /// would starve the other items.
-    pub(super) fn resync(&mut self, batch: EventBatch) {
+    pub(super) fn resync(&mut self, batch: EventBatch, discarded: &mut Discarded) {
+        discarded.batch(batch.clone());
         let batch = batch.without(|key| self.has(key));
         self.resync_left = batch.len();
         self.enqueue(QueueItem::Resync(batch));
@@ -110,22 +149,27 @@ impl Coalescer {
         self.enqueue(QueueItem::Synced);
     }
 
-    pub(super) fn push(&mut self, event: Event) {
+    pub(super) fn push(&mut self, event: Event, discarded: &mut Discarded) {
         let Some(entry) = self.entries.get_mut(event.key()) else { return self.add_entry(event) };
+        let before = entry.now.take();
+        let origin_before = before.as_ref().map(|(_, origin)| *origin);
+        discarded.object(before.map(|(object, _)| object));
         match event {
             Event::Added { object, origin } => entry.now = Some((object, origin)),
-            Event::Updated { new, origin, .. } => {
-                let origin = entry.now.as_ref().map_or(origin, |(_, before)| stronger(*before, origin));
-                entry.now = Some((new, origin));
+            Event::Updated { old, new, origin } => {
+                discarded.object([old]);
+                entry.now = Some((new, origin_before.map_or(origin, |before| stronger(before, origin))));
             }
             Event::Deleted { last, state, origin } => {
-                entry.now = None;
                 // A pending deletion is that of the object the handler knows; any successor was
                 // never delivered.
                 if matches!(entry.last_delivered, LastDelivered::Nothing) {
                     self.remove_entry(last.key());
+                    discarded.object([last]);
                 } else if entry.end.is_none() {
                     entry.end = Some(End { last, state, origin });
+                } else {
+                    discarded.object([last]);
                 }
             }
         }
@@ -144,14 +188,15 @@ impl Coalescer {
 
     /// Called when an object is about to be delivered for the first time: returns its current
     /// state, or `None` if it has been deleted. Without coalesced events, that is `object`.
-    pub(super) fn introduce(&mut self, object: Obj<Untyped>) -> Option<Obj<Untyped>> {
-        match self.remove_entry(object.key()) {
-            Some(entry) => entry.now.map(|(now, _)| now),
-            None => Some(object),
-        }
+    pub(super) fn introduce(&mut self, object: Obj<Untyped>, discarded: &mut Discarded) -> Option<Obj<Untyped>> {
+        let Some(mut entry) = self.remove_entry(object.key()) else { return Some(object) };
+        let now = entry.now.take().map(|(now, _)| now);
+        discarded.object([object]);
+        discarded.change(entry);
+        now
     }
 
-    pub(super) fn pop(&mut self) -> Option<NextEvents> {
+    pub(super) fn pop(&mut self, discarded: &mut Discarded) -> Option<NextEvents> {
         loop {
             let mut first = self.queue.first_entry()?;
             if let QueueItem::Resync(batch) = first.get_mut()
@@ -162,15 +207,16 @@ impl Coalescer {
                 if !self.entries.contains_key(event.key()) {
                     return Some(NextEvents::Events(event, None));
                 }
+                discarded.event(event);
                 continue;
             }
             match first.remove() {
                 QueueItem::Object(key) => {
                     let entry = self.entries.remove(&key).expect("whatever stands in line has an entry");
-                    return Some(self.events_of(entry));
+                    return Some(self.events_of(entry, discarded));
                 }
                 QueueItem::Synced => return Some(NextEvents::Synced),
-                QueueItem::Resync(_) => {}
+                QueueItem::Resync(batch) => discarded.batch(batch),
             }
         }
     }
@@ -181,7 +227,7 @@ impl Coalescer {
         next.map(OccupiedEntry::remove).is_some()
     }
 
-    fn events_of(&self, entry: ObjectChange) -> NextEvents {
+    fn events_of(&self, entry: ObjectChange, discarded: &mut Discarded) -> NextEvents {
         let origin = |origin| match (self.mode, origin) {
             (CoalesceMode::AsRelist, Origin::Live | Origin::Relist) => Origin::Relist,
             (CoalesceMode::AsRelist | CoalesceMode::LastChange, origin) => origin,
@@ -192,10 +238,12 @@ impl Coalescer {
                 NextEvents::Events(Event::Updated { old, new, origin: origin(why) }, None)
             }
             // Left and came back: the same UID.
-            (LastDelivered::State(old), Some(_), Some((new, why))) if is_same(&old, &new) => {
+            (LastDelivered::State(old), Some(end), Some((new, why))) if is_same(&old, &new) => {
+                discarded.object([end.last]);
                 NextEvents::Events(Event::Updated { old, new, origin: origin(why) }, None)
             }
-            (_, Some(end), now) => {
+            (last_delivered, Some(end), now) => {
+                discarded.last_delivered(last_delivered);
                 let state = match (self.mode, end.state) {
                     (CoalesceMode::AsRelist, FinalState::Known) => FinalState::Missed,
                     (CoalesceMode::AsRelist | CoalesceMode::LastChange, state) => state,

@@ -1,12 +1,13 @@
 //! The event filter of a handler.
 
 use std::fmt;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
 
 use hashbrown::HashSet;
 
 use crate::body::Obj;
 use crate::object::ObjectKey;
-use crate::store::guarded;
 use crate::store::{Event, FinalState};
 
 /// Passes the events of objects that match a predicate. Updates that make an object match or no
@@ -17,20 +18,28 @@ use crate::store::{Event, FinalState};
 pub(crate) struct EventFilter<K> {
     predicate: Predicate<K>,
     known: HashSet<ObjectKey>,
+    /// The kind of the objects, for logs.
+    kind: Arc<str>,
 }
 
 type Predicate<K> = Box<dyn Fn(&Obj<K>) -> bool + Send + Sync>;
 
 impl<K> EventFilter<K> {
-    pub(crate) fn new(test: impl Fn(&Obj<K>) -> bool + Send + Sync + 'static) -> Self {
-        Self { predicate: Box::new(test), known: HashSet::new() }
+    pub(crate) fn new(kind: Arc<str>, test: impl Fn(&Obj<K>) -> bool + Send + Sync + 'static) -> Self {
+        Self { predicate: Box::new(test), known: HashSet::new(), kind }
     }
 
     /// The event to deliver to the handler, if any.
     pub(crate) fn pass(&mut self, event: Event<K>) -> Option<Event<K>> {
         let was_known = self.known.contains(event.key());
         // A predicate that panics changes nothing: a known object stays known.
-        let passes = |object| guarded("filter", || (self.predicate)(object)).unwrap_or(was_known);
+        let passes = |object: &Obj<K>| {
+            let answer = catch_unwind(AssertUnwindSafe(|| (self.predicate)(object)));
+            answer.unwrap_or_else(|_| {
+                tracing::error!(kind = &*self.kind, key = %object.key(), "the filter of a handler panicked");
+                was_known
+            })
+        };
         match event {
             Event::Added { object, origin } => {
                 let enters = passes(&object);

@@ -15,6 +15,9 @@ use crate::pipeline::platform::{Mutex, watch};
 use crate::store::Event;
 
 /// The queue of a handler and its progress. Filling it never waits.
+///
+/// Wakers are called and objects dropped after the lock is released: a dropped object may be the
+/// last handle of a decoded body, which is the user's type.
 #[derive(Debug)]
 pub(crate) struct Mailbox {
     inner: Mutex<Inner>,
@@ -110,42 +113,56 @@ impl Mailbox {
             return;
         }
         fill(&mut inner.queue);
-        self.settle_at_once(&mut inner.queue);
+        let synced = self.settles_at_once(&mut inner.queue);
         if inner.queue.len() > 0 {
             inner.behind_since.get_or_insert(now);
         }
         let waker = inner.waker.take();
+        let _discarded = inner.queue.take_discarded();
         drop(inner);
+        if synced {
+            self.advance(Stage::Synced);
+        }
         if let Some(waker) = waker {
             waker.wake();
         }
     }
 
     pub(crate) fn poll_take(&self, cx: &mut Context<'_>) -> Poll<Option<Event>> {
+        let (mut synced, mut taken, mut old_waker) = (false, Poll::Pending, None);
         let mut inner = self.inner.lock();
         inner.handling = None;
         while let Some(popped) = inner.queue.pop() {
             match popped {
-                Popped::Synced => self.advance(Stage::Synced),
+                Popped::Synced => synced = true,
                 Popped::Event(event) => {
-                    self.settle_at_once(&mut inner.queue);
                     inner.taken += 1;
                     if self.settle == Settle::OnReturn {
                         inner.handling = Some(event.key().clone());
                     }
-                    self.delivered_any.store(true, Ordering::Relaxed);
-                    return Poll::Ready(Some(event));
+                    taken = Poll::Ready(Some(event));
+                    break;
                 }
             }
         }
-        inner.behind_since = None;
-        if inner.is_closed {
-            return Poll::Ready(None);
+        if taken.is_ready() {
+            synced |= self.settles_at_once(&mut inner.queue);
+            self.delivered_any.store(true, Ordering::Relaxed);
+        } else {
+            inner.behind_since = None;
+            if inner.is_closed {
+                taken = Poll::Ready(None);
+            } else if !inner.waker.as_ref().is_some_and(|waker| waker.will_wake(cx.waker())) {
+                old_waker = inner.waker.replace(cx.waker().clone());
+            }
         }
-        if !inner.waker.as_ref().is_some_and(|waker| waker.will_wake(cx.waker())) {
-            inner.waker = Some(cx.waker().clone());
+        let discarded = inner.queue.take_discarded();
+        drop(inner);
+        if synced {
+            self.advance(Stage::Synced);
         }
-        Poll::Pending
+        drop((discarded, old_waker));
+        taken
     }
 
     /// Closes the mailbox; queued events are dropped.
@@ -241,15 +258,15 @@ impl Mailbox {
         self.panics.load(Ordering::Relaxed)
     }
 
-    pub(crate) fn panicked(&self) {
-        tracing::error!("a handler panicked; it goes on with the next event");
+    /// Counts and logs a panic of the handler of an event of this object.
+    pub(crate) fn panicked(&self, kind: &str, key: &ObjectKey) {
         self.panics.fetch_add(1, Ordering::Relaxed);
+        tracing::error!(kind, %key, "a handler panicked; it goes on with the next event");
     }
 
-    fn settle_at_once(&self, queue: &mut Queue) {
-        if self.settle == Settle::AtOnce && queue.pop_synced() {
-            self.advance(Stage::Synced);
-        }
+    /// Whether the last of the initial objects has just been taken, and settles the rest at once.
+    fn settles_at_once(&self, queue: &mut Queue) -> bool {
+        self.settle == Settle::AtOnce && queue.pop_synced()
     }
 
     fn advance(&self, to: Stage) {
