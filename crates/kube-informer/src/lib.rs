@@ -119,6 +119,9 @@ pub mod body;
 pub mod client;
 pub mod codec;
 pub mod factory;
+#[cfg(test)]
+#[path = "../../kube-embedded/src/fuzzing.rs"]
+mod fuzzing;
 pub mod guide;
 pub mod informer;
 pub mod object;

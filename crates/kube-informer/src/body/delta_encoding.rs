@@ -548,3 +548,29 @@ mod tests {
         }
     }
 }
+
+#[cfg(test)]
+mod fuzz {
+    use super::*;
+    use crate::fuzzing::{fuzz, recorded};
+
+    #[test]
+    fn deltas_between_variants_come_back_and_mutated_ones_are_read_or_refused() {
+        let (json, _) = recorded();
+        fuzz(500, |source| {
+            let body = source.choose(&json).clone();
+            let old = source.mutated(std::slice::from_ref(&body));
+            let new = source.mutated(&[body]);
+            let mut reference = Reference::default();
+            reference.reset().extend_from_slice(&old);
+            let mut delta = Vec::new();
+            if reference.encode(&new, new.len() + 100, &mut delta).is_none() {
+                return;
+            }
+            let mut back = Vec::new();
+            assert!(apply(&old, &delta, &mut back).is_some() && back == new);
+            source.mutate(&mut delta, &[new]);
+            let _: Option<()> = apply(&old, &delta, &mut Vec::new());
+        });
+    }
+}

@@ -156,3 +156,33 @@ mod tests {
         assert!(error.status().unwrap().message.chars().count() < 600);
     }
 }
+
+#[cfg(test)]
+mod fuzz {
+    use super::*;
+    use crate::fuzzing::{fuzz, recorded};
+    use http::HeaderValue;
+
+    #[test]
+    fn any_error_response_is_a_short_failure() {
+        let status = br#"{"kind":"Status","apiVersion":"v1","metadata":{},"status":"Failure","message":"no","reason":"Expired","details":{"retryAfterSeconds":7,"causes":[{"reason":"a","message":"b"}]},"code":410}"#;
+        let (mut bodies, protobuf) = recorded();
+        bodies.extend(protobuf);
+        bodies.extend([status.to_vec(), b"<html>".to_vec(), b"no route\nto host".to_vec()]);
+        fuzz(500, |source| {
+            let mut headers = HeaderMap::new();
+            let times = ["5", "-1", "1e9", "99999999999999999999", "Wed, 21 Oct 2015 07:28:00 GMT", "Wed", ":", "9999"];
+            for (name, pieces) in
+                [(RETRY_AFTER, &times[..]), (CONTENT_TYPE, &["application/", "json", "text/", "plain"])]
+            {
+                let value = source.text(pieces, 3);
+                headers.extend(HeaderValue::from_str(&value).ok().map(|value| (name, value)));
+            }
+            let body = source.mutated(&bodies);
+            let code = StatusCode::from_u16(100 + source.below(900) as u16).expect("a code");
+            let now = Timestamp::from_second(source.below(4_000_000_000) as i64).expect("a time");
+            let Failure::Answered { status, .. } = failure(code, &headers, &body, now) else { panic!("an answer") };
+            assert!(status.message.len() <= LONGEST_MESSAGE + '…'.len_utf8() && status.code == code.as_u16());
+        });
+    }
+}
