@@ -1,5 +1,6 @@
 //! The store and what reads it: events, indexes, listers, the delta queue, reclamation.
 
+#[allow(dead_code, unreachable_pub, clippy::unwrap_used, reason = "shared by the tests")]
 #[path = "../support/logs.rs"]
 mod logs;
 

@@ -194,7 +194,9 @@ async fn an_error_and_a_panic_are_logged_with_the_queue_and_the_item() {
     settle().await;
     let failed = |attempts| {
         let fields = r#"queue="pods" item="a""#;
-        format!(r#"WARN message=work on an item failed; it is tried again {fields} attempts={attempts} error="no connection""#)
+        format!(
+            r#"WARN message=work on an item failed; it is tried again {fields} attempts={attempts} error="no connection""#
+        )
     };
     assert_eq!(logs.take(Level::WARN), [failed(1), failed(2)]);
     let panicked = r#"ERROR message=work on an item panicked; it is tried again queue="pods" item="b" attempts=1"#;
