@@ -100,13 +100,13 @@ impl<T> Item<T> {
     /// # });
     /// ```
     pub fn done(mut self) {
-        self.end(Outcome::Done);
+        self.end(&Outcome::Done);
     }
 
     /// Ends the item and resets its failure count.
     #[doc(alias = "Forget")]
     pub fn forget(mut self) {
-        self.end(Outcome::Forget);
+        self.end(&Outcome::Forget);
     }
 
     /// Ends the item as failed: it is requeued after the delay that the rate limit computes.
@@ -130,7 +130,7 @@ impl<T> Item<T> {
     /// ```
     #[doc(alias = "AddRateLimited")]
     pub fn retry(mut self) {
-        self.end(Outcome::Retry);
+        self.end(&Outcome::Retry);
     }
 
     /// Ends the item and requeues it after `delay`, immediately if it was added meanwhile.
@@ -152,7 +152,7 @@ impl<T> Item<T> {
     /// ```
     #[doc(alias = "AddAfter")]
     pub fn retry_after(mut self, delay: Duration) {
-        self.end(Outcome::RetryAfter(delay));
+        self.end(&Outcome::RetryAfter(delay));
     }
 
     /// Ends the item, resets its failure count and requeues it after `delay`.
@@ -174,14 +174,14 @@ impl<T> Item<T> {
     /// ```
     #[doc(alias = "RequeueAfter")]
     pub fn revisit_after(mut self, delay: Duration) {
-        self.end(Outcome::RevisitAfter(delay));
+        self.end(&Outcome::RevisitAfter(delay));
     }
 
     #[inline]
-    fn end(&mut self, outcome: Outcome) {
+    fn end(&mut self, outcome: &Outcome) {
         if let Some(queue) = self.queue.take() {
             let taken = Taken { slot: self.slot, priority: self.priority(), failures: self.failures, waited: 0 };
-            queue.end(taken, &outcome, |_| ());
+            queue.end(taken, outcome, |_| ());
         }
     }
 }
@@ -196,7 +196,7 @@ impl<T> Deref for Item<T> {
 
 impl<T> Drop for Item<T> {
     fn drop(&mut self) {
-        self.end(Outcome::Retry);
+        self.end(&Outcome::Retry);
     }
 }
 

@@ -54,7 +54,7 @@ impl<T: Clone + fmt::Debug> Worker<'_, T> {
             let (item, attempts) = (self.queue.look(|core| core.item(taken.slot).clone()), taken.failures + 1);
             match error {
                 Some(error) => {
-                    tracing::warn!(queue, ?item, attempts, error, "work on an item failed; it is tried again")
+                    tracing::warn!(queue, ?item, attempts, error, "work on an item failed; it is tried again");
                 }
                 None => tracing::error!(queue, ?item, attempts, "work on an item panicked; it is tried again"),
             }
