@@ -298,8 +298,9 @@ mod tests {
     const MS: Duration = Duration::from_millis(1);
 
     fn waits(limit: RateLimit, failures: impl IntoIterator<Item = u32>) -> Vec<Duration> {
-        let mut limiter = Limiter::new(limit.clone());
-        let custom = |failures| limit.custom_waits(failures);
+        let functions = limit.clone();
+        let custom = |failures| functions.custom_waits(failures);
+        let mut limiter = Limiter::new(limit);
         failures.into_iter().map(|failures| limiter.wait(failures, &custom(failures), Moment::START)).collect()
     }
 
