@@ -23,7 +23,9 @@ use crate::fuzzing::{Source, fuzz, recorded};
 const LIMIT: usize = 1 << 20;
 
 /// The recorded objects as JSON, and as protobuf.
-static RECORDED: LazyLock<(Vec<Vec<u8>>, Vec<Vec<u8>>)> = LazyLock::new(recorded);
+static RECORDED: LazyLock<(Bodies, Bodies)> = LazyLock::new(recorded);
+
+type Bodies = Vec<Vec<u8>>;
 
 /// Field names of built-in kinds, and steps that lists and label keys need.
 const STEPS: [&str; 22] = [
