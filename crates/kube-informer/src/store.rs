@@ -89,7 +89,8 @@ mod tombstones;
 ///   cache. Changes are reported immediately. New objects are readable immediately, but reported
 ///   only when the list is complete and the deletions it implies have been reported. The version of
 ///   the store advances then.
-/// - A list that is restarted or abandoned leaves no object unreported and deletes nothing.
+/// - A list that is restarted or abandoned leaves no object unreported and deletes nothing. One that
+///   is dropped also takes back its new objects.
 /// - An object that the [`Ingest`] rejects is not stored; one that is already in the store is
 ///   deleted, as [`FinalState::Filtered`].
 #[derive(Debug)]
@@ -223,6 +224,7 @@ impl Store {
             Delta::Listed(object) => self.listed(hashes_of(&object), object, events),
             Delta::RelistEnded { scope, version } => self.relist_ended(&scope, &version, events),
             Delta::RelistAbandoned(scope) => self.relist_abandoned(&scope, events),
+            Delta::RelistDropped(scope) => self.relist_dropped(&scope),
             Delta::ScopeLeft(scope) => self.scope_left(&scope, events),
             Delta::Resync { except } => self.resync(except, events),
             Delta::Bookmark { scope, version } => self.scopes.reached(&scope, &version),
@@ -408,6 +410,16 @@ impl Store {
         if let Some(listing) = self.take_listing(scope) {
             self.report_added(&listing, events);
         }
+    }
+
+    fn relist_dropped(&mut self, scope: &WatchScope) {
+        let Some(listing) = self.listings.iter().find(|listing| listing.relist.scope == *scope) else { return };
+        let unreported = listing.unreported().filter_map(|slot_ref| self.state.at(slot_ref));
+        let keys: Vec<ObjectKey> = unreported.map(|entry| entry.key().clone()).collect();
+        for key in keys {
+            drop(self.take(self.state.hashes_of(&key), &key));
+        }
+        drop(self.take_listing(scope));
     }
 
     fn take_listing(&mut self, scope: &WatchScope) -> Option<Listing> {

@@ -26,6 +26,9 @@ pub enum Delta {
     },
     /// The list will not be completed; the watch continues from its last resource version.
     RelistAbandoned(WatchScope),
+    /// The list will not be completed, and its objects that have not been reported yet leave the
+    /// store. Another list must follow: the watch may have passed over them.
+    RelistDropped(WatchScope),
     /// This scope is no longer watched; its objects are removed from the store.
     ScopeLeft(WatchScope),
     /// Report all objects to handlers again, except for those with a queued delta.
@@ -91,6 +94,7 @@ impl Delta {
             Self::RelistBegun(_)
             | Self::RelistEnded { .. }
             | Self::RelistAbandoned(_)
+            | Self::RelistDropped(_)
             | Self::ScopeLeft(_)
             | Self::Resync { .. }
             | Self::Bookmark { .. } => None,

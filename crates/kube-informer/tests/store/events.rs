@@ -200,6 +200,17 @@ fn an_abandoned_list_delivers_its_objects_and_deletes_nothing() {
 }
 
 #[test]
+fn a_dropped_list_takes_its_new_objects_back_and_deletes_nothing() {
+    let mut store = store_of(5, &[("a", 1), ("b", 2)]);
+    let everything = kube_informer::store::WatchScope::Everything;
+    let dropped = Delta::RelistDropped(everything);
+    let events = described(store.apply([begun(), listed("b", 3), listed("c", 6), changed("d", 7), dropped]));
+    assert_eq!(events, ["~ b v2 v3 Relist", "+ d v7 Live"], "what was reported stays");
+    assert_eq!(versions(&store), ["a v1", "b v3", "d v7"]);
+    assert_eq!(described(store.apply([changed("c", 6)])), ["+ c v6 Live"]);
+}
+
+#[test]
 fn a_watch_during_a_list_is_applied() {
     let mut store = store_of(5, &[("a", 1), ("b", 2)]);
     drop(store.apply([begun(), listed("a", 1), listed("c", 6)]));

@@ -63,6 +63,11 @@ impl Reflector {
                         deltas.push(Delta::RelistAbandoned(self.scope.clone()));
                         self.phase = Phase::Watching;
                     }
+                    // The list is too large; another one follows.
+                    3 => {
+                        deltas.push(Delta::RelistDropped(self.scope.clone()));
+                        self.phase = Phase::Idle;
+                    }
                     // The old watch still runs in parallel with the list.
                     2 if self.received.is_some() => self.watch(server, rng.below(4), deltas),
                     _ => self.end_if_complete(deltas),
