@@ -1,19 +1,25 @@
 //! Discovery: the resources that a server serves.
 
+use std::time::Duration;
+
 use bytes::Bytes;
 use http::Request;
 use http::header::{ACCEPT, ACCEPT_ENCODING};
-use http_body_util::{BodyExt as _, Limited};
+use http_body_util::{BodyExt as _, LengthLimitError, Limited};
 use jiff::Timestamp;
 use kube::Client;
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
+use tokio::time::timeout;
 
 use self::served::{ResourceScope, Served, Watching};
 use super::{Failure, Operation, ServerError, answer};
 
 /// The maximum size of a discovery document: larger than any server's, small enough to buffer.
-const MAX_BODY: usize = 64 << 20;
+const MAX_BODY: usize = 16 << 20;
+
+/// How long one discovery request may take.
+const TIME_LIMIT: Duration = Duration::from_secs(60);
 
 /// Prefers aggregated discovery (all groups in one document), and falls back to the legacy
 /// documents.
@@ -55,8 +61,10 @@ async fn of_version(client: &Client, group: &str, version: &str, path: &str) -> 
 }
 
 async fn get<T: DeserializeOwned>(client: &Client, path: &str) -> Result<T, ServerError> {
-    let body =
-        fetch(client, path).await.map_err(|failure| ServerError::new(Operation::Discover, "resources", failure))?;
+    let fetched = timeout(TIME_LIMIT, fetch(client, path)).await;
+    let body = fetched
+        .unwrap_or(Err(Failure::TimedOut { after: TIME_LIMIT }))
+        .map_err(|failure| ServerError::new(Operation::Discover, "resources", failure))?;
     serde_json::from_slice(&body).map_err(|_| {
         let kind = format!("no discovery document at {path}").into();
         ServerError::new(Operation::Discover, "resources", Failure::NotAList { kind })
@@ -72,7 +80,11 @@ async fn fetch(client: &Client, path: &str) -> Result<Bytes, Failure> {
     let response = client.send(request).await.map_err(|error| Failure::of_kube(&error))?;
     let (parts, body) = response.into_parts();
     let body = Limited::new(body, MAX_BODY).collect().await;
-    let body = body.map_err(|error| Failure::BodyCut(error.to_string().into()))?.to_bytes();
+    let body = body.map_err(|error| match error.downcast_ref::<LengthLimitError>() {
+        Some(_) => Failure::TooLong { limit: MAX_BODY },
+        None => Failure::of_body(error.as_ref()),
+    })?;
+    let body = body.to_bytes();
     if parts.status.is_success() {
         return Ok(body);
     }

@@ -15,6 +15,9 @@ pub(crate) const MAX_FAILURE_SIZE: usize = 64 << 10;
 /// The maximum length of a server's error message that is kept.
 const LONGEST_MESSAGE: usize = 1_000;
 
+/// How many causes of a server's error are kept.
+const MOST_CAUSES: usize = 16;
+
 /// Converts an error response in any format to a failure.
 pub(crate) fn failure(code: StatusCode, headers: &HeaderMap, body: &[u8], now: Timestamp) -> Failure {
     let status = status(code, headers, body);
@@ -36,7 +39,7 @@ fn status(code: StatusCode, headers: &HeaderMap, body: &[u8]) -> ServerStatus {
     if status.reason.is_empty() {
         code.canonical_reason().unwrap_or_default().split(' ').for_each(|word| status.reason.push_str(word));
     }
-    shorten(&mut status.message);
+    shorten(&mut status);
     status
 }
 
@@ -60,10 +63,18 @@ fn message_of(headers: &HeaderMap, body: &[u8]) -> String {
     String::from_utf8_lossy(first).trim().chars().filter(|letter| !letter.is_control()).collect()
 }
 
-fn shorten(text: &mut String) {
+/// Bounds what is kept of a server's status, which may be as long as a frame.
+pub(super) fn shorten(status: &mut ServerStatus) {
+    status.details.causes.truncate(MOST_CAUSES);
+    let causes = status.details.causes.iter_mut().flat_map(|cause| [&mut cause.reason, &mut cause.message]);
+    causes.chain([&mut status.reason, &mut status.message]).for_each(shorten_text);
+}
+
+fn shorten_text(text: &mut String) {
     if text.len() > LONGEST_MESSAGE {
         let end = (0..=LONGEST_MESSAGE).rev().find(|at| text.is_char_boundary(*at)).unwrap_or(0);
         text.truncate(end);
+        text.shrink_to_fit();
         text.push('…');
     }
 }

@@ -6,6 +6,7 @@ use std::fmt;
 use std::io;
 use std::time::Duration;
 
+use super::answer;
 use crate::codec::{Broken, FrameTooLong, GunzipError, ListError, ServerStatus};
 use crate::object::DecodeError;
 
@@ -74,6 +75,21 @@ pub enum Failure {
         /// For how long nothing new was received.
         after: Duration,
     },
+    /// A list contains more bytes of objects than
+    /// [`max_list_bytes`](crate::reflector::ReflectorSettings::max_list_bytes).
+    ListTooLarge {
+        /// The limit in bytes.
+        limit: u64,
+    },
+    /// A list was still incomplete after
+    /// [`list_timeout`](crate::reflector::ReflectorSettings::list_timeout), although more of it kept
+    /// arriving.
+    ListTooSlow {
+        /// The limit.
+        after: Duration,
+    },
+    /// A page of a list ended with the continue token that requested it: the pages have no end.
+    RepeatedPage,
     /// A watch was closed immediately after it was opened.
     #[doc(alias("VeryShortWatchError"))]
     ShortWatch,
@@ -112,7 +128,8 @@ impl Failure {
     }
 
     /// An error that the server sent as the last event of a watch.
-    pub(crate) fn of_frame(status: ServerStatus) -> Self {
+    pub(crate) fn of_frame(mut status: ServerStatus) -> Self {
+        answer::shorten(&mut status);
         let retry_after = retry_after(&status);
         Self::Answered { status: Box::new(status), retry_after }
     }
@@ -201,6 +218,13 @@ impl fmt::Display for Failure {
             Self::NoInitialEventsEnd { after } => {
                 write!(f, "no end of the initial events, and nothing new for {after:?}")
             }
+            Self::ListTooLarge { limit } => {
+                write!(f, "the list has more than {limit} bytes of objects (ReflectorSettings::max_list_bytes)")
+            }
+            Self::ListTooSlow { after } => {
+                write!(f, "the list was not complete after {after:?} (ReflectorSettings::list_timeout)")
+            }
+            Self::RepeatedPage => f.write_str("a page ends with the continue token that requested it"),
             Self::ShortWatch => f.write_str("the watch was closed at once"),
             Self::Panicked(text) => write!(f, "the source panicked: {text}"),
             Self::EndedEarly => f.write_str("the watch ended before it had sent everything"),
