@@ -78,6 +78,14 @@ impl Version {
         matches!(&self.0, Repr::Text(text) if text.is_empty())
     }
 
+    /// Whether a watch that has reached `known` may advance to this version: it is not older, and not
+    /// text after a number, which no server of numbers sends.
+    pub(crate) fn may_follow(&self, known: &Self) -> bool {
+        let may_replace = self.number().is_some() || known.number().is_none();
+        let is_older = self < known;
+        may_replace && !self.is_empty() && !is_older
+    }
+
     /// Appends the text as the server wrote it.
     pub(crate) fn write(&self, to: &mut Vec<u8>) {
         match &self.0 {
@@ -149,6 +157,14 @@ mod tests {
         assert!(Version::new("99") < Version::new("100"));
         assert_eq!(Version::new("007").partial_cmp(&Version::new("8")), None);
         assert_eq!(Version::new("x").partial_cmp(&Version::new("x")), Some(Ordering::Equal));
+    }
+
+    #[test]
+    fn text_follows_text_but_never_a_number() {
+        let follows = |version: &str, known: &str| Version::new(version).may_follow(&Version::new(known));
+        assert!(follows("11", "10") && follows("10", "10") && follows("b", "a") && follows("10", "x"));
+        assert!(!follows("9", "10") && !follows("x", "10") && !follows("99999999999999999999", "10"));
+        assert!(!follows("", "10") && !follows("", "x"));
     }
 
     #[test]

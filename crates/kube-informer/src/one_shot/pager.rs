@@ -8,7 +8,7 @@ use std::time::Duration;
 use futures_util::stream::{self, BoxStream, Stream, StreamExt};
 use tokio::sync::mpsc;
 use tokio::task::AbortHandle;
-use tokio::time::timeout;
+use tokio::time::{Instant, timeout};
 
 use super::accept::{accept, name_of};
 use crate::body::{Obj, Untyped};
@@ -176,12 +176,19 @@ impl<K: Object> Pager<K> {
     pub fn list(&self) -> impl Future<Output = Result<List<K>, ServerError>> + Send + use<K> {
         let mut pages = self.pages();
         async move {
-            let mut objects = Vec::new();
+            let (mut objects, mut bytes) = (Vec::new(), 0_u64);
             while let Some(next) = pages.next().await {
                 match next {
-                    Ok(object) => objects.push(object.cast()),
+                    Ok(object) => {
+                        bytes = bytes.saturating_add(object.weight() as u64);
+                        let limit = pages.settings.max_list_bytes;
+                        if bytes > limit {
+                            return Err(pages.error(Failure::ListTooLarge { limit }));
+                        }
+                        objects.push(object.cast());
+                    }
                     Err(error) if error.is_expired() && pages.can_list_unpaged() => {
-                        objects.clear();
+                        (objects, bytes) = (Vec::new(), 0);
                         pages = pages.unpaged();
                     }
                     Err(error) => return Err(error),
@@ -219,6 +226,7 @@ impl<K: Object> Pager<K> {
             settings: self.settings,
             query: self.query.clone(),
             progress: Progress::Unrequested,
+            waited: Duration::ZERO,
             version: None,
         }
     }
@@ -244,6 +252,8 @@ struct Pages {
     settings: ReflectorSettings,
     query: ListQuery,
     progress: Progress,
+    /// Time spent waiting for the server since the last object.
+    waited: Duration,
     /// The version of the first page, which holds for all pages.
     version: Option<Version>,
 }
@@ -271,12 +281,23 @@ impl Pages {
             };
             let input = match flow.decode(ObjectSource::List, &mut accept) {
                 Some(input) => Ok(input),
-                None => timeout(*time_limit, flow.next()).await,
+                None => {
+                    let (since, left) = (Instant::now(), self.settings.list_timeout.saturating_sub(self.waited));
+                    let input = timeout(left.min(*time_limit), flow.next()).await;
+                    self.waited += since.elapsed();
+                    input
+                }
             };
             let failure = match input {
-                Ok(Input::Item(object)) => return Some(Ok(object)),
+                Ok(Input::Item(object)) => {
+                    self.waited = Duration::ZERO;
+                    return Some(Ok(object));
+                }
                 Ok(Input::PageEnded(end)) => match end.other_kind() {
                     Some(kind) => Failure::NotAList { kind: kind.into() },
+                    None if end.continue_token.is_some() && end.continue_token == self.query.continue_token => {
+                        Failure::RepeatedPage
+                    }
                     None => {
                         self.version = self.version.take().or(end.version);
                         self.query.continue_token = end.continue_token;
@@ -290,6 +311,9 @@ impl Pages {
                 Ok(_) => {
                     *time_limit = self.settings.list_idle_timeout;
                     continue;
+                }
+                Err(_) if self.waited >= self.settings.list_timeout => {
+                    Failure::ListTooSlow { after: self.settings.list_timeout }
                 }
                 Err(_) => Failure::TimedOut { after: *time_limit },
             };

@@ -135,6 +135,7 @@ impl<K: Object> RetryWatch<K> {
             begun,
             connection: if is_unset(&version) { Connection::NoVersion } else { Connection::Closed { until: begun } },
             strikes: 0,
+            brief: false,
             reached: Arc::clone(&reached),
         };
         let events = stream::unfold(run, async |mut run| Some((run.next().await?, run))).boxed();
@@ -279,6 +280,8 @@ struct RunningWatch {
     connection: Connection,
     /// Number of consecutive undecodable frames.
     strikes: u32,
+    /// Whether the last watch was closed at once, though it had delivered something.
+    brief: bool,
     reached: Arc<Mutex<Version>>,
 }
 
@@ -389,8 +392,8 @@ impl RunningWatch {
 
     fn advance_to(&mut self, version: Version) {
         let mut reached = self.reached.lock();
-        // The version never goes back; one that is not comparable does not replace it.
-        if version.is_empty() || version <= *reached {
+        // The version never goes back, and text does not replace a number.
+        if version == *reached || !version.may_follow(&reached) {
             return;
         }
         *reached = version;
@@ -400,11 +403,15 @@ impl RunningWatch {
     /// Handles the regular end of a watch.
     fn ended(&mut self) -> Option<Result<WatchEvent<Untyped>, ServerError>> {
         let Connection::Open(open) = &self.connection else { return None };
-        let short = open.requested_at.elapsed() < self.settings.short_watch && open.from == *self.reached.lock();
-        if short {
+        let short = open.requested_at.elapsed() < self.settings.short_watch;
+        if short && open.from == *self.reached.lock() {
             return self.failed(self.error(Failure::ShortWatch));
         }
-        self.connection = Connection::Closed { until: Instant::now() };
+        // Watches that are closed at once again and again, though each delivers something, are opened
+        // one per `short_watch`.
+        let was_brief = std::mem::replace(&mut self.brief, short);
+        let until = if short && was_brief { open.requested_at + self.settings.short_watch } else { Instant::now() };
+        self.connection = Connection::Closed { until };
         None
     }
 

@@ -168,7 +168,7 @@ impl Flow {
                 }
                 Err(panic) => self.panicked(panic),
             },
-            Stage::Reading(body) => match caught(body.next()).await {
+            Stage::Reading(body) => match next_chunk(body).await {
                 Ok(Some(Ok(bytes))) => {
                     match &mut self.decoder {
                         Decoder::List(splitter) => splitter.push(bytes),
@@ -234,6 +234,13 @@ impl Flow {
     }
 }
 
+/// The next bytes of a body. Yields now and then, also if decompression keeps the body ready for
+/// longer than its bytes take to arrive. Cancel-safe.
+async fn next_chunk(body: &mut Body) -> Result<Option<Result<Bytes, ServerError>>, Failure> {
+    tokio::task::coop::consume_budget().await;
+    caught(body.next()).await
+}
+
 /// Runs code of the source, which may panic.
 async fn caught<T>(run: impl Future<Output = T>) -> Result<T, Failure> {
     AssertUnwindSafe(run).catch_unwind().await.map_err(|panic| Failure::of_panic(&*panic))
@@ -257,7 +264,7 @@ pub(super) async fn read_revision(
     let mut body = caught(answer).await.map_err(error)??;
     let mut splitter = Splitter::new(body.wire());
     let (mut found, mut has_others) = (None, false);
-    while let Some(bytes) = caught(body.next()).await.map_err(error)? {
+    while let Some(bytes) = next_chunk(&mut body).await.map_err(error)? {
         splitter.push(bytes?);
         while let Some(item) = splitter.next() {
             let item = item.map_err(|broken| error(broken.into()))?;

@@ -73,6 +73,10 @@ pub(crate) struct Machine {
     /// The newest object version in the lists abandoned since the last complete one. These objects
     /// were delivered downstream, so a server that does not have this version went back in time.
     abandoned: Option<Version>,
+    /// Bytes of the objects in the current list, and in the abandoned ones that were delivered
+    /// since the last complete one.
+    listed_bytes: u64,
+    abandoned_bytes: u64,
     backoff: Backoff,
     silence: Silence,
     /// Something failed since the server was last known not to have gone back in time.
@@ -159,6 +163,8 @@ impl Machine {
             relist: RelistState::NotBegun,
             listed: None,
             abandoned: None,
+            listed_bytes: 0,
+            abandoned_bytes: 0,
             backoff: Backoff::new(settings.backoff),
             silence: Silence::new(settings.quiet_after),
             must_verify_server: false,
@@ -444,13 +450,23 @@ impl Machine {
         }
     }
 
+    /// Ends a list that is not complete. Its new objects are delivered all the same, as long as such
+    /// lists together stay within the limit of one: otherwise a server that breaks off every list
+    /// could fill the cache with ever new objects.
     fn abandon_relist(&mut self, step: &mut Step<'_>) {
-        if self.relist == RelistState::Begun {
-            self.relist = RelistState::NotBegun;
-            let listed = self.listed.take();
-            raise(&mut self.abandoned, listed);
-            self.deliver(Delta::RelistAbandoned(self.scope.clone()), step);
+        let bytes = self.abandoned_bytes.saturating_add(std::mem::take(&mut self.listed_bytes));
+        if self.relist == RelistState::NotBegun {
+            return;
         }
+        self.relist = RelistState::NotBegun;
+        if bytes > self.settings.max_list_bytes {
+            self.listed = None;
+            return self.deliver(Delta::RelistDropped(self.scope.clone()), step);
+        }
+        self.abandoned_bytes = bytes;
+        let listed = self.listed.take();
+        raise(&mut self.abandoned, listed);
+        self.deliver(Delta::RelistAbandoned(self.scope.clone()), step);
     }
 
     /// Requests the server's current version, because it has not reached the reflector's.

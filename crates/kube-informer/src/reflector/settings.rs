@@ -43,6 +43,14 @@ pub struct ReflectorSettings {
     pub answer_timeout: Duration,
     /// How long a list response may stall without a byte.
     pub list_idle_timeout: Duration,
+    /// How long one response of a list may take to become complete, however steadily it arrives: a
+    /// page, with the empty ones after it, or a streaming list up to the end of its initial events.
+    /// Time in which the informer itself reads nothing does not count.
+    pub list_timeout: Duration,
+    /// How many bytes of objects one list may contain over all its pages, as the cache keeps them.
+    /// A larger list fails and is requested again after backoff. The default is the size that etcd
+    /// recommends as the largest for a whole cluster.
+    pub max_list_bytes: u64,
     /// After how long without a byte a watch is probed for the first time.
     pub quiet_after: Duration,
     /// How long the second watch, opened to probe a silent one, may take to deliver a change.
@@ -141,6 +149,8 @@ impl Default for ReflectorSettings {
             short_watch: Duration::from_secs(1),
             answer_timeout: Duration::from_secs(60),
             list_idle_timeout: Duration::from_secs(30),
+            list_timeout: Duration::from_secs(600),
+            max_list_bytes: 8 << 30,
             quiet_after: Duration::from_secs(70),
             probe_window: Duration::from_secs(10),
             stall_grace: Duration::from_secs(5),

@@ -37,11 +37,8 @@ impl Progress {
     }
 
     fn advance(&mut self, version: &Version, concerns: impl Fn(&WatchScope) -> bool) {
-        if version.is_empty() {
-            return;
-        }
         for (_, known) in self.0.iter_mut().filter(|(scope, _)| concerns(scope)) {
-            if !is_older(version, known) {
+            if version.may_follow(known) {
                 *known = version.clone();
             }
         }

@@ -43,6 +43,8 @@ pub(super) struct Paged {
     /// When the first page was requested.
     requested_at: Duration,
     version: Option<Version>,
+    /// The continue token of the current page.
+    token: Option<String>,
     pub(super) progress: ListProgress,
     pub(super) remaining: Option<u64>,
 }
@@ -65,6 +67,10 @@ enum Attempt {
 pub(super) struct ListProgress {
     mode: ListMode,
     response: Response,
+    /// When the current response was requested, or the first of several without objects.
+    requested_at: Duration,
+    /// How many objects had been received then.
+    objects_before: u64,
     pub(super) objects: u64,
 }
 
@@ -84,7 +90,16 @@ enum Response {
 
 impl ListProgress {
     fn new(mode: ListMode, now: Duration) -> Self {
-        Self { mode, response: Response::Requested(now), objects: 0 }
+        Self { mode, response: Response::Requested(now), requested_at: now, objects_before: 0, objects: 0 }
+    }
+
+    /// The next page is requested.
+    fn requested(&mut self, now: Duration) {
+        self.response = Response::Requested(now);
+        if self.objects > self.objects_before {
+            self.requested_at = now;
+            self.objects_before = self.objects;
+        }
     }
 
     /// The response has begun, or more of it has arrived.
@@ -96,9 +111,15 @@ impl ListProgress {
         match &mut self.response {
             Response::Requested(at) | Response::Reading(at) => *at = now,
         }
+        self.requested_at = now;
     }
 
     pub(super) fn due(&self, settings: &ReflectorSettings) -> Duration {
+        self.stalled_at(settings).min(self.requested_at.saturating_add(settings.list_timeout))
+    }
+
+    /// When the response counts as stalled.
+    fn stalled_at(&self, settings: &ReflectorSettings) -> Duration {
         match (self.response, self.mode) {
             (Response::Requested(at), _) => at + settings.answer_timeout,
             (Response::Reading(at), ListMode::Streamed) => at + settings.streaming_deadline,
@@ -107,6 +128,9 @@ impl ListProgress {
     }
 
     pub(super) fn overdue(&self, settings: &ReflectorSettings) -> Failure {
+        if self.due(settings) < self.stalled_at(settings) {
+            return Failure::ListTooSlow { after: settings.list_timeout };
+        }
         match (self.response, self.mode) {
             (Response::Requested(_), _) => Failure::TimedOut { after: settings.answer_timeout },
             (Response::Reading(_), ListMode::Streamed) => {
@@ -162,6 +186,7 @@ impl Machine {
             attempt,
             requested_at: step.now,
             version: None,
+            token: None,
             progress: ListProgress::new(ListMode::Paged, step.now),
             remaining: None,
         });
@@ -169,6 +194,9 @@ impl Machine {
 
     /// An item of a LIST.
     pub(super) fn item(&mut self, object: Obj<Untyped>, step: &mut Step<'_>) {
+        if !self.is_within_limit(&object) {
+            return self.failed(self.too_large(Operation::List), step);
+        }
         let MachinePhase::Listing(paged) = &mut self.phase else { return };
         paged.progress.objects += 1;
         paged.remaining = paged.remaining.map(|remaining| remaining.saturating_sub(1));
@@ -199,12 +227,16 @@ impl Machine {
             let requested_at = paged.requested_at;
             return self.list_complete(version, requested_at, step);
         };
+        if paged.token.as_ref() == Some(&token) {
+            return self.list_failed(self.error(Operation::List, Failure::RepeatedPage), step);
+        }
         if paged.query.version == ListVersion::Any {
             self.has_no_watch_cache = true;
         }
         paged.page = Page::Further;
         paged.remaining = end.remaining;
-        paged.progress.response = Response::Requested(step.now);
+        paged.progress.requested(step.now);
+        paged.token = Some(token.clone());
         let mut query = paged.query.clone();
         query.continue_token = Some(token);
         self.counters.lists += 1;
@@ -223,6 +255,11 @@ impl Machine {
 
     /// A frame of a streaming list.
     pub(super) fn streamed(&mut self, frame: Frame, step: &mut Step<'_>) {
+        if let Frame::Changed(Change::Added | Change::Modified, object) = &frame
+            && !self.is_within_limit(object)
+        {
+            return self.failed(self.too_large(Operation::StreamingList), step);
+        }
         let MachinePhase::Streaming(streamed) = &mut self.phase else { return };
         match frame {
             Frame::Changed(Change::Deleted, object) => {
@@ -269,7 +306,9 @@ impl Machine {
         self.history = History::Continues;
         self.list_start = ListStart::ReachedVersion;
         self.listed = None;
+        self.listed_bytes = 0;
         self.abandoned = None;
+        self.abandoned_bytes = 0;
         self.early_ends = 0;
         self.must_verify_server = false;
         self.silence.reset(step.now, &self.settings);
@@ -298,7 +337,8 @@ impl Machine {
         self.report(&error, step);
         let later = error.is_connection_refused() || error.is_too_many_requests() || error.is_unauthorized();
         // A LIST would fail as well.
-        if later || error.is_not_found() || matches!(error.failure(), Failure::UndecodableObject(_)) {
+        let alike = matches!(error.failure(), Failure::UndecodableObject(_) | Failure::ListTooLarge { .. });
+        if later || error.is_not_found() || alike {
             return self.wait(NextRequest::List, error, step);
         }
         if error.is_expired() || error.is_too_large_version() {
@@ -319,9 +359,21 @@ impl Machine {
         match again {
             // The pages would expire again: this time without pagination.
             Some(query) => self.list_from(query, Attempt::Again, step),
-            None if error.is_expired() || error.is_too_large_version() => self.version_refused(error, step),
+            None if error.is_expired() || error.is_too_large_version() || may_be_the_version(&error) => {
+                self.version_refused(error, step);
+            }
             None => self.wait(NextRequest::List, error, step),
         }
+    }
+
+    /// Counts the bytes of a listed object. Returns whether the list stays within the limit.
+    fn is_within_limit(&mut self, object: &Obj<Untyped>) -> bool {
+        self.listed_bytes = self.listed_bytes.saturating_add(object.weight() as u64);
+        self.listed_bytes <= self.settings.max_list_bytes
+    }
+
+    fn too_large(&self, operation: Operation) -> ServerError {
+        self.error(operation, Failure::ListTooLarge { limit: self.settings.max_list_bytes })
     }
 
     /// The server cannot list at the reached version.
@@ -339,4 +391,9 @@ impl Machine {
             _ => self.list(step),
         }
     }
+}
+
+/// Whether the request may be wrong because of its version, which a server may have made up.
+fn may_be_the_version(error: &ServerError) -> bool {
+    error.code() == Some(400) || matches!(error.failure(), Failure::Request(_))
 }

@@ -177,6 +177,7 @@ fn word(action: &Action) -> String {
             Delta::RelistBegun(Relist { history: History::WentBack, .. }) => "begun, went back".to_owned(),
             Delta::RelistEnded { version, .. } => format!("ended @{version}"),
             Delta::RelistAbandoned(_) => "abandoned".to_owned(),
+            Delta::RelistDropped(_) => "dropped".to_owned(),
             Delta::Bookmark { version, .. } => format!("bookmark @{version}"),
             other => panic!("not an event of a reflector: {other:?}"),
         },

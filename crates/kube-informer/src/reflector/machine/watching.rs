@@ -33,6 +33,8 @@ enum Progress {
 #[derive(Debug, Default)]
 pub(super) struct Strikes {
     short: u32,
+    /// Whether the last watch was closed at once, though it had delivered something.
+    brief: bool,
     open: u32,
     frame: u32,
     /// When the first and the last of a series of internal errors occurred.
@@ -92,6 +94,8 @@ impl Machine {
             return self.wait(NextRequest::Revision, error, step);
         }
         let next = match error.code() {
+            // The version cannot be sent.
+            None if matches!(error.failure(), Failure::Request(_)) => NextRequest::List,
             None | Some(401 | 408 | 429) => NextRequest::Watch,
             Some(500..) => {
                 self.strikes.open += 1;
@@ -147,7 +151,7 @@ impl Machine {
     /// Advances the reached version. It never decreases here; only a list of a server that went
     /// back in time does that.
     fn reached(&mut self, version: Version) {
-        if version.is_empty() || self.version.as_ref().is_some_and(|ours| version <= *ours) {
+        if self.version.as_ref().is_some_and(|ours| version == *ours || !version.may_follow(ours)) {
             return;
         }
         self.version = Some(version);
@@ -165,8 +169,13 @@ impl Machine {
             MachinePhase::Listing(_) => {}
             MachinePhase::Watching(watch) => {
                 let brought_nothing = watch.progress == Progress::None;
-                if brought_nothing && self.is_short(watch, step.now) {
+                let is_short = self.is_short(watch, step.now);
+                let again_at = watch.requested_at + self.settings.short_watch;
+                let was_brief = std::mem::replace(&mut self.strikes.brief, is_short);
+                if brought_nothing && is_short {
                     self.too_short(step);
+                } else if is_short && was_brief {
+                    self.watch_later(again_at, step);
                 } else {
                     self.watch_again(step);
                 }
@@ -185,6 +194,17 @@ impl Machine {
     fn watch_again(&mut self, step: &mut Step<'_>) {
         self.strikes.short = 0;
         self.watch(step);
+    }
+
+    /// Watches are closed at once again and again, though each delivers something: one is opened
+    /// per [`short_watch`](super::super::ReflectorSettings::short_watch).
+    fn watch_later(&mut self, until: Duration, step: &mut Step<'_>) {
+        self.strikes.short = 0;
+        let cause = self.error(Operation::Watch, Failure::ShortWatch);
+        self.report(&cause, step);
+        self.leave_phase(step);
+        step.act(Action::Close);
+        self.phase = MachinePhase::Waiting { next: NextRequest::Watch, until, cause };
     }
 
     fn too_short(&mut self, step: &mut Step<'_>) {

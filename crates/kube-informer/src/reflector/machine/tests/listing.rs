@@ -379,3 +379,127 @@ fn objects_newer_than_their_list_do_not_pass_for_a_server_that_went_back() {
     bench.step(Input::Item(object("a", "9")));
     assert_eq!(bench.step(page_end("6", None)), ["ended @6", "watch 6"]);
 }
+
+// Lists without an end.
+
+/// A machine whose lists may contain two of the objects that [`object`] makes.
+fn two_objects_at_most(streaming: Streaming) -> Bench {
+    let max_list_bytes = 2 * object("a", "1").weight() as u64;
+    let mut bench = Bench::new(ReflectorSettings { max_list_bytes, streaming, ..ReflectorSettings::default() });
+    bench.step(Input::Start);
+    bench.step(Input::Opened(Lane::Main));
+    bench
+}
+
+#[test]
+fn a_list_with_more_bytes_than_its_limit_fails_and_takes_back_what_it_brought() {
+    for (streaming, request) in [(Streaming::Never, "list any by 500"), (Streaming::Preferred, "stream")] {
+        let mut bench = two_objects_at_most(streaming);
+        let receive = |bench: &mut Bench, key: &str| match streaming {
+            Streaming::Never => bench.step(Input::Item(object(key, "1"))),
+            Streaming::Preferred => bench.receive(Change::Added, key, "1"),
+        };
+        receive(&mut bench, "a");
+        assert_eq!(receive(&mut bench, "b"), ["listed b@1"]);
+        assert_eq!(receive(&mut bench, "c"), ["report", "dropped", "close"]);
+        let MachinePhase::Waiting { cause, .. } = &bench.machine.phase else { panic!("{:?}", bench.machine.phase) };
+        assert!(cause.to_string().contains("ReflectorSettings::max_list_bytes"), "{cause}");
+        assert_eq!(bench.tick(), (0.8, vec![request.to_owned()]), "LIST would be as large");
+        bench.step(Input::Opened(Lane::Main));
+        assert_eq!(receive(&mut bench, "a"), ["begun", "listed a@1"], "each list has the whole limit");
+    }
+}
+
+#[test]
+fn lists_that_break_off_deliver_no_more_than_one_list_may_contain() {
+    let mut bench = two_objects_at_most(Streaming::Never);
+    let break_off_with = |bench: &mut Bench, keys: &[&str]| {
+        for key in keys {
+            bench.step(Input::Item(object(key, "1")));
+        }
+        let words = bench.fail(cut());
+        bench.tick();
+        bench.step(Input::Opened(Lane::Main));
+        words
+    };
+    assert_eq!(break_off_with(&mut bench, &["a"]), ["report", "abandoned", "close"]);
+    assert_eq!(break_off_with(&mut bench, &["b", "c"]), ["report", "dropped", "close"]);
+    assert_eq!(break_off_with(&mut bench, &["d"]), ["report", "abandoned", "close"]);
+    assert_eq!(break_off_with(&mut bench, &["e"]), ["report", "dropped", "close"]);
+    bench.step(Input::Item(object("a", "1")));
+    assert_eq!(bench.step(page_end("9", None)), ["ended @9", "watch 9"]);
+    bench.fail(answered(410));
+    bench.tick();
+    bench.step(Input::Opened(Lane::Main));
+    assert_eq!(break_off_with(&mut bench, &["f"]), ["report", "abandoned", "close"], "a complete list starts anew");
+}
+
+#[test]
+fn a_page_that_ends_with_its_own_continue_token_fails_the_list() {
+    let mut bench = paging(None);
+    bench.step(Input::Start);
+    for token in ["a", "b"] {
+        bench.step(Input::Opened(Lane::Main));
+        assert!(!bench.step(page_end("9", Some(token))).contains(&"report".to_owned()));
+    }
+    bench.step(Input::Opened(Lane::Main));
+    assert_eq!(bench.step(page_end("9", Some("b"))), ["report", "close"]);
+    assert_eq!(bench.tick(), (0.8, vec!["list any by 500".to_owned()]));
+}
+
+#[test]
+fn a_page_that_arrives_for_ever_is_given_up() {
+    let mut bench = paging(None);
+    bench.step(Input::Start);
+    bench.step(Input::Opened(Lane::Main));
+    let mut words = Vec::new();
+    while words.is_empty() {
+        assert!(bench.now <= Duration::from_secs(600), "{:?}", bench.now);
+        let due = bench.machine.due().unwrap();
+        bench.now = due.min(bench.now + Duration::from_secs(29));
+        words = if bench.now == due { bench.step(Input::Tick) } else { bench.step(Input::Bytes(Lane::Main)) };
+    }
+    assert_eq!((bench.now.as_secs(), words), (600, vec!["report".to_owned(), "close".to_owned()]));
+    let MachinePhase::Waiting { cause, .. } = &bench.machine.phase else { panic!("{:?}", bench.machine.phase) };
+    assert!(cause.to_string().contains("ReflectorSettings::list_timeout"), "{cause}");
+}
+
+#[test]
+fn a_streaming_list_that_goes_on_for_ever_is_given_up_for_list() {
+    let mut bench = streaming();
+    bench.step(Input::Opened(Lane::Main));
+    for nth in 0..599 {
+        bench.after(1.0).receive(Change::Added, &format!("m{nth}"), "3");
+    }
+    assert_eq!(bench.tick(), (1.0, ["report", "abandoned", "list any by 500"].map(ToOwned::to_owned).to_vec()));
+}
+
+#[test]
+fn a_version_that_no_server_takes_is_given_up_for_the_latest() {
+    for refusal in [answered(400), error(Failure::Request("too long".into()))] {
+        let mut bench = Bench::watching_from("rubbish");
+        bench.step(Input::Ended(Lane::Main));
+        bench.tick();
+        assert_eq!(bench.fail(refusal.clone()), ["report", "close"]);
+        assert_eq!(bench.tick().1, ["list from rubbish"]);
+        assert_eq!(bench.fail(refusal.clone()), ["report", "list latest by 500"]);
+        assert_eq!(bench.fail(refusal), ["report", "close"], "and no more often than with backoff");
+    }
+}
+
+#[test]
+fn empty_pages_without_end_are_given_up() {
+    let mut bench = paging(None);
+    bench.step(Input::Start);
+    let mut words = Vec::new();
+    for nth in 0.. {
+        bench.after(1.0).step(Input::Opened(Lane::Main));
+        words = bench.step(page_end("9", Some(&nth.to_string())));
+        if bench.machine.due().unwrap() <= bench.now {
+            break;
+        }
+        assert!(nth < 600);
+    }
+    assert_eq!((bench.now.as_secs(), words), (600, vec!["list after 599 by 500".to_owned()]));
+    assert_eq!(bench.tick(), (0.0, vec!["report".to_owned(), "close".to_owned()]));
+}

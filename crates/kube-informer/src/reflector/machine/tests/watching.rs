@@ -283,3 +283,32 @@ fn every_failure_is_reported() {
     }
     assert_eq!((reported, bench.machine.counters.errors), (12, 12));
 }
+
+#[test]
+fn watches_that_close_at_once_though_they_deliver_are_opened_once_a_second() {
+    let mut bench = Bench::watching_from("10");
+    bench.bookmark("11", false);
+    assert_eq!(bench.step(Input::Ended(Lane::Main)), ["watch 11"], "once may be chance");
+    for version in 12..100 {
+        bench.step(Input::Opened(Lane::Main));
+        bench.bookmark(&version.to_string(), false);
+        assert_eq!(bench.after(0.25).step(Input::Ended(Lane::Main)), ["report", "close"]);
+        assert_eq!(bench.tick(), (0.75, vec![format!("watch {version}")]));
+    }
+    bench.step(Input::Opened(Lane::Main));
+    bench.bookmark("100", false);
+    assert_eq!(bench.after(1.0).step(Input::Ended(Lane::Main)), ["watch 100"]);
+    assert_eq!(bench.relists().total(), 0);
+}
+
+#[test]
+fn a_version_that_is_no_number_does_not_replace_one_that_is() {
+    let mut bench = Bench::watching_from("10");
+    for rubbish in ["x", "-1", "1e9", "99999999999999999999", "007", " 12"] {
+        bench.bookmark(rubbish, false);
+        bench.receive(Change::Modified, "a", rubbish);
+        assert_eq!(bench.version(), "10", "{rubbish}");
+    }
+    bench.bookmark("12", false);
+    assert_eq!(bench.version(), "12");
+}
