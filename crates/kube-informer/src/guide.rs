@@ -32,6 +32,11 @@ pub mod testing {
     use super::names::*;
 }
 
+pub mod hostile_server {
+    #![doc = include_str!("../docs/hostile-server.md")]
+    use super::names::*;
+}
+
 pub mod from_kube_runtime {
     #![doc = include_str!("../docs/from-kube-runtime.md")]
     use super::names::*;

@@ -1,5 +1,4 @@
-//! Memory of the work queue, measured by the allocator. A separate binary, because no other test
-//! may allocate meanwhile.
+//! Memory of the work queue.
 
 use std::alloc::System;
 use std::num::NonZeroUsize;
@@ -7,10 +6,9 @@ use std::time::Duration;
 
 use kube_informer::WorkQueue;
 use kube_informer::workqueue::RateLimit;
-use stats_alloc::{INSTRUMENTED_SYSTEM, Region, StatsAlloc};
+use stats_alloc::Region;
 
-#[global_allocator]
-static ALLOCATOR: &StatsAlloc<System> = &INSTRUMENTED_SYSTEM;
+use crate::{ALLOCATOR, alone};
 
 /// Three words, one of them non-zero, like an object's key, but without heap memory.
 type Key = (NonZeroUsize, usize, usize);
@@ -43,6 +41,7 @@ async fn held_later(queue: &WorkQueue<Key>, region: &Region<'_, System>) -> isiz
 
 #[test]
 fn a_million_items_take_less_than_a_hundred_bytes_each_and_their_memory_is_given_back() {
+    let _alone = alone();
     let runtime = tokio::runtime::Builder::new_current_thread().enable_time().start_paused(true).build().unwrap();
     runtime.block_on(async {
         let region = Region::new(ALLOCATOR);
