@@ -4,7 +4,7 @@
 
 use std::time::Duration;
 
-use crate::support::{client, drained, key, put, server};
+use crate::support::{client, drained, key, on_each_runtime, put, server};
 use k8s_openapi::api::core::v1::{ConfigMap, Namespace, Node, Secret};
 use kube::core::{ApiResource, DynamicObject};
 use kube_informer::object::FieldPath;
@@ -39,100 +39,113 @@ fn requests(server: &kube_embedded::Server) -> usize {
     server.requests().iter().filter(|seen| seen.method == "GET").count()
 }
 
-#[tokio::test(start_paused = true)]
-async fn every_view_of_a_resource_shares_one_watch_and_one_cache() {
-    let server = server().await;
-    put(&server, "default", "a", "1");
-    let factory = Factory::new(client(&server));
-    let (maps, same, values) =
-        (factory.informer(), factory.clone().informer::<ConfigMap>(), factory.informer::<Value>());
-    let dynamic = factory.informer_for::<DynamicObject>(ConfigMap::resource());
-    let events = maps.on_event(|_: kube_informer::Event<ConfigMap>| {});
-    factory.start();
-    factory.synced().await.unwrap();
-    drained(&events).await;
-    assert_eq!((requests(&server), server.watches().len()), (1, 1), "a streaming list is its watch too");
-    let key = key("default", "a");
-    assert_eq!(values.lister().get(&key).unwrap().get().unwrap().data.value, "1");
-    assert_eq!(dynamic.lister().get(&key).unwrap().get().unwrap().data["data"]["value"], "1");
-    put(&server, "default", "b", "2");
-    for informer in [maps.view::<DynamicObject>(), same.view(), values.view(), dynamic] {
-        informer.wait_until(crate::support::key("default", "b"), |map| map.is_some()).await.unwrap();
-        assert_eq!(keys(&informer), ["default/a", "default/b"]);
-    }
-    assert_eq!(requests(&server), 1);
+#[test]
+fn every_view_of_a_resource_shares_one_watch_and_one_cache() {
+    on_each_runtime(async || {
+        let server = server().await;
+        put(&server, "default", "a", "1");
+        let factory = Factory::new(client(&server));
+        let (maps, same, values) =
+            (factory.informer(), factory.clone().informer::<ConfigMap>(), factory.informer::<Value>());
+        let dynamic = factory.informer_for::<DynamicObject>(ConfigMap::resource());
+        let events = maps.on_event(|_: kube_informer::Event<ConfigMap>| {});
+        factory.start();
+        factory.synced().await.unwrap();
+        drained(&events).await;
+        assert_eq!((requests(&server), server.watches().len()), (1, 1), "a streaming list is its watch too");
+        let key = key("default", "a");
+        assert_eq!(values.lister().get(&key).unwrap().get().unwrap().data.value, "1");
+        assert_eq!(dynamic.lister().get(&key).unwrap().get().unwrap().data["data"]["value"], "1");
+        put(&server, "default", "b", "2");
+        for informer in [maps.view::<DynamicObject>(), same.view(), values.view(), dynamic] {
+            informer.wait_until(crate::support::key("default", "b"), |map| map.is_some()).await.unwrap();
+            assert_eq!(keys(&informer), ["default/a", "default/b"]);
+        }
+        assert_eq!(requests(&server), 1);
+    });
 }
 
-#[tokio::test(start_paused = true)]
-async fn metadata_has_a_watch_and_a_cache_of_its_own() {
-    let server = server().await;
-    put(&server, "default", "a", "1");
-    let factory = Factory::new(client(&server));
-    let whole = factory.informer::<ConfigMap>();
-    let metadata = factory.informer::<MetadataOnly<ConfigMap>>();
-    let again = factory.informer_for::<MetadataOnly<DynamicObject>>(ConfigMap::resource());
-    factory.start();
-    factory.synced().await.unwrap();
-    assert_eq!(server.watches().len(), 2);
-    let (key, body) =
-        (key("default", "a"), |object: &Obj<DynamicObject>| object.json().windows(6).any(|part| part == b"\"data\""));
-    assert!(body(&whole.view::<DynamicObject>().lister().get(&key).unwrap()));
-    assert!(!body(&metadata.view::<DynamicObject>().lister().get(&key).unwrap()));
-    assert_eq!(again.lister().get(&key).unwrap().label("value"), Some("1"));
+#[test]
+fn metadata_has_a_watch_and_a_cache_of_its_own() {
+    on_each_runtime(async || {
+        let server = server().await;
+        put(&server, "default", "a", "1");
+        let factory = Factory::new(client(&server));
+        let whole = factory.informer::<ConfigMap>();
+        let metadata = factory.informer::<MetadataOnly<ConfigMap>>();
+        let again = factory.informer_for::<MetadataOnly<DynamicObject>>(ConfigMap::resource());
+        factory.start();
+        factory.synced().await.unwrap();
+        assert_eq!(server.watches().len(), 2);
+        let (key, body) = (key("default", "a"), |object: &Obj<DynamicObject>| {
+            object.json().windows(6).any(|part| part == b"\"data\"")
+        });
+        assert!(body(&whole.view::<DynamicObject>().lister().get(&key).unwrap()));
+        assert!(!body(&metadata.view::<DynamicObject>().lister().get(&key).unwrap()));
+        assert_eq!(again.lister().get(&key).unwrap().label("value"), Some("1"));
+    });
 }
 
-#[tokio::test(start_paused = true)]
-async fn each_scope_has_a_cache_of_its_own_and_those_who_ask_for_the_same_share_it() {
-    let server = server().await;
-    for name in ["one", "two"] {
-        server.create(&json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}})).unwrap();
-        put(&server, name, "a", "in");
-        put(&server, name, "b", "out");
-    }
-    let factory = Factory::new(client(&server));
-    let all = factory.informer::<ConfigMap>();
-    let scope = || Scope::everything().labels("value=in".parse().unwrap());
-    let both = factory.within(scope().namespaces(["one", "two"])).informer::<ConfigMap>();
-    let same = factory.within(scope().namespaces(["two", "one", "two"])).informer::<Value>();
-    let one = factory.within(scope().namespace("one")).informer::<ConfigMap>();
-    let named = factory.within(Scope::everything().fields("metadata.name=b".parse().unwrap())).informer::<ConfigMap>();
-    factory.start();
-    factory.synced().await.unwrap();
-    assert_eq!(keys(&all), ["one/a", "one/b", "two/a", "two/b"]);
-    assert_eq!((keys(&both), keys(&same)), (vec!["one/a".to_owned(), "two/a".to_owned()], keys(&both)));
-    assert_eq!((keys(&one), keys(&named)), (vec!["one/a".to_owned()], vec!["one/b".to_owned(), "two/b".to_owned()]));
-    assert_eq!(server.watches().len(), 5, "both namespaces have a watch each");
+#[test]
+fn each_scope_has_a_cache_of_its_own_and_those_who_ask_for_the_same_share_it() {
+    on_each_runtime(async || {
+        let server = server().await;
+        for name in ["one", "two"] {
+            server.create(&json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}})).unwrap();
+            put(&server, name, "a", "in");
+            put(&server, name, "b", "out");
+        }
+        let factory = Factory::new(client(&server));
+        let all = factory.informer::<ConfigMap>();
+        let scope = || Scope::everything().labels("value=in".parse().unwrap());
+        let both = factory.within(scope().namespaces(["one", "two"])).informer::<ConfigMap>();
+        let same = factory.within(scope().namespaces(["two", "one", "two"])).informer::<Value>();
+        let one = factory.within(scope().namespace("one")).informer::<ConfigMap>();
+        let named =
+            factory.within(Scope::everything().fields("metadata.name=b".parse().unwrap())).informer::<ConfigMap>();
+        factory.start();
+        factory.synced().await.unwrap();
+        assert_eq!(keys(&all), ["one/a", "one/b", "two/a", "two/b"]);
+        assert_eq!((keys(&both), keys(&same)), (vec!["one/a".to_owned(), "two/a".to_owned()], keys(&both)));
+        assert_eq!(
+            (keys(&one), keys(&named)),
+            (vec!["one/a".to_owned()], vec!["one/b".to_owned(), "two/b".to_owned()])
+        );
+        assert_eq!(server.watches().len(), 5, "both namespaces have a watch each");
+    });
 }
 
-#[tokio::test(start_paused = true)]
-async fn a_kind_has_its_own_settings_on_top_of_the_defaults() {
-    let server = server().await;
-    put(&server, "default", "a", "1");
-    put(&server, "default", "b", "2");
-    server.create(&json!({"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "s"}, "data": {}})).unwrap();
-    let drop_data: FieldPath = "data".parse().unwrap();
-    let factory = Factory::builder(client(&server))
-        .kind::<ConfigMap>(move |maps| {
-            let maps = maps.drop_fields([drop_data]).labels("value!=2".parse().unwrap()).keep(Keep::Plain);
-            maps.transform(|map| {
-                map["metadata"]["labels"]["changed"] = json!("yes");
-                Verdict::Keep
+#[test]
+fn a_kind_has_its_own_settings_on_top_of_the_defaults() {
+    on_each_runtime(async || {
+        let server = server().await;
+        put(&server, "default", "a", "1");
+        put(&server, "default", "b", "2");
+        server.create(&json!({"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "s"}, "data": {}})).unwrap();
+        let drop_data: FieldPath = "data".parse().unwrap();
+        let factory = Factory::builder(client(&server))
+            .kind::<ConfigMap>(move |maps| {
+                let maps = maps.drop_fields([drop_data]).labels("value!=2".parse().unwrap()).keep(Keep::Plain);
+                maps.transform(|map| {
+                    map["metadata"]["labels"]["changed"] = json!("yes");
+                    Verdict::Keep
+                })
             })
-        })
-        // Set after the kind, but still applied before its settings.
-        .defaults(|all| all.resync(Duration::from_secs(60)).namespace("default"))
-        .build()
-        .unwrap();
-    let (maps, secrets) = (factory.informer::<ConfigMap>(), factory.informer::<Secret>());
-    let mut events = maps.subscribe();
-    factory.start();
-    factory.synced().await.unwrap();
-    assert_eq!((keys(&maps), keys(&secrets)), (vec!["default/a".to_owned()], vec!["default/s".to_owned()]));
-    let map = maps.lister().get(&key("default", "a")).unwrap();
-    assert_eq!((map.label("changed"), &map.get().unwrap().data), (Some("yes"), &None));
-    assert!(server.requests().iter().all(|seen| seen.path.contains("/namespaces/default/")));
-    assert_eq!(events.next().await.unwrap().origin(), kube_informer::Origin::Initial);
-    assert_eq!(events.next().await.unwrap().origin(), kube_informer::Origin::Resync);
+            // Set after the kind, but still applied before its settings.
+            .defaults(|all| all.resync(Duration::from_secs(60)).namespace("default"))
+            .build()
+            .unwrap();
+        let (maps, secrets) = (factory.informer::<ConfigMap>(), factory.informer::<Secret>());
+        let mut events = maps.subscribe();
+        factory.start();
+        factory.synced().await.unwrap();
+        assert_eq!((keys(&maps), keys(&secrets)), (vec!["default/a".to_owned()], vec!["default/s".to_owned()]));
+        let map = maps.lister().get(&key("default", "a")).unwrap();
+        assert_eq!((map.label("changed"), &map.get().unwrap().data), (Some("yes"), &None));
+        assert!(server.requests().iter().all(|seen| seen.path.contains("/namespaces/default/")));
+        assert_eq!(events.next().await.unwrap().origin(), kube_informer::Origin::Initial);
+        assert_eq!(events.next().await.unwrap().origin(), kube_informer::Origin::Resync);
+    });
 }
 
 #[tokio::test(start_paused = true)]

@@ -5,7 +5,7 @@
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 
-use crate::support::{key, put, remove, server};
+use crate::support::{key, on_each_runtime, put, remove, server};
 use http::Request;
 use k8s_openapi::api::core::v1::ConfigMap;
 use kube::Client;
@@ -34,44 +34,46 @@ fn bodies<K: Object>(informer: &Informer<K>) -> BTreeMap<String, Value> {
     all.iter().map(|object| (object.key().to_string(), serde_json::from_slice(&object.json()).unwrap())).collect()
 }
 
-#[tokio::test(start_paused = true)]
-async fn caches_over_both_wires_are_the_same_all_along() {
-    let server = server().await;
-    for nth in 0..5 {
-        put(&server, "default", &format!("m{nth}"), "1");
-    }
-    for keep in [Keep::Compact, Keep::Plain, Keep::Decoded] {
-        for streaming in [Streaming::Preferred, Streaming::Never] {
-            let informer = |wire| {
-                let (client, seen) = client(&server);
-                let settings = ReflectorSettings { streaming, page_size: Some(2), ..ReflectorSettings::default() };
-                let maps = Informer::<ConfigMap>::builder(client).wire(wire).keep(keep).reflector(settings).start();
-                (maps, seen)
-            };
-            let ((ours, seen), (theirs, _)) = (informer(Wire::Protobuf), informer(Wire::Json));
-            let by_value = ours.index_by_path("data.value".parse().unwrap());
-            for maps in [&ours, &theirs] {
-                maps.synced().await.unwrap();
-            }
-            assert_eq!(bodies(&ours), bodies(&theirs));
-            put(&server, "default", "m1", "2");
-            remove(&server, "default", "m2");
-            let last = put(&server, "default", "m2", "anew");
-            for maps in [&ours, &theirs] {
-                maps.wait_for(last.clone()).await.unwrap();
-            }
-            assert_eq!(bodies(&ours), bodies(&theirs));
-            assert_eq!(by_value.get("anew").len(), 1);
-            let map = ours.lister().get(&key("default", "m1")).unwrap();
-            assert_eq!(map.get().unwrap().data.as_ref().unwrap()["value"], "2");
-            let answers = seen.lock().unwrap();
-            assert!(!answers.is_empty());
-            assert!(
-                answers.iter().all(|answer| answer.starts_with("application/vnd.kubernetes.protobuf")),
-                "{answers:?}"
-            );
+#[test]
+fn caches_over_both_wires_are_the_same_all_along() {
+    on_each_runtime(async || {
+        let server = server().await;
+        for nth in 0..5 {
+            put(&server, "default", &format!("m{nth}"), "1");
         }
-    }
+        for keep in [Keep::Compact, Keep::Plain, Keep::Decoded] {
+            for streaming in [Streaming::Preferred, Streaming::Never] {
+                let informer = |wire| {
+                    let (client, seen) = client(&server);
+                    let settings = ReflectorSettings { streaming, page_size: Some(2), ..ReflectorSettings::default() };
+                    let maps = Informer::<ConfigMap>::builder(client).wire(wire).keep(keep).reflector(settings).start();
+                    (maps, seen)
+                };
+                let ((ours, seen), (theirs, _)) = (informer(Wire::Protobuf), informer(Wire::Json));
+                let by_value = ours.index_by_path("data.value".parse().unwrap());
+                for maps in [&ours, &theirs] {
+                    maps.synced().await.unwrap();
+                }
+                assert_eq!(bodies(&ours), bodies(&theirs));
+                put(&server, "default", "m1", "2");
+                remove(&server, "default", "m2");
+                let last = put(&server, "default", "m2", "anew");
+                for maps in [&ours, &theirs] {
+                    maps.wait_for(last.clone()).await.unwrap();
+                }
+                assert_eq!(bodies(&ours), bodies(&theirs));
+                assert_eq!(by_value.get("anew").len(), 1);
+                let map = ours.lister().get(&key("default", "m1")).unwrap();
+                assert_eq!(map.get().unwrap().data.as_ref().unwrap()["value"], "2");
+                let answers = seen.lock().unwrap();
+                assert!(!answers.is_empty());
+                assert!(
+                    answers.iter().all(|answer| answer.starts_with("application/vnd.kubernetes.protobuf")),
+                    "{answers:?}"
+                );
+            }
+        }
+    });
 }
 
 #[tokio::test(start_paused = true)]

@@ -8,6 +8,7 @@ pub mod logs;
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
 use k8s_openapi::api::core::v1::ConfigMap;
 use kube::Client;
@@ -15,6 +16,9 @@ use kube_embedded::Server;
 use kube_informer::store::EventOrder;
 use kube_informer::{Event, Informer, ObjectKey, Origin, Registration, Version};
 use serde_json::{Value, json};
+use tokio::runtime::Builder;
+use tokio::sync::Notify;
+use tokio::time::timeout;
 
 pub async fn server() -> Server {
     Server::builder().in_process().seed(1).start().await.unwrap()
@@ -74,7 +78,7 @@ pub fn cached(maps: &Informer<ConfigMap>) -> BTreeMap<String, String> {
 /// A handler that records its events and checks the event sequence of each object: added once,
 /// updated from the last delivered state, deleted once.
 #[derive(Clone, Default)]
-pub struct EventRecorder(Arc<Mutex<Record>>);
+pub struct EventRecorder(Arc<Mutex<Record>>, Arc<Notify>);
 
 #[derive(Default)]
 struct Record {
@@ -95,6 +99,15 @@ impl EventRecorder {
         if let Err(error) = record.order.check(event) {
             let lines = record.lines.join("\n");
             record.error.get_or_insert(format!("{error}:\n{lines}"));
+        }
+        drop(record);
+        self.1.notify_one();
+    }
+
+    /// Waits until the received events amount to what is on the server.
+    pub async fn agrees_with(&self, server: &Server) {
+        while self.objects() != truth(server) {
+            self.1.notified().await;
         }
     }
 
@@ -145,6 +158,18 @@ pub fn asked(server: &Server) -> (usize, usize) {
     let (watches, lists): (Vec<_>, Vec<_>) =
         maps.partition(|seen| seen.query.contains("watch=true") && !seen.query.contains("sendInitialEvents=true"));
     (lists.len(), watches.len())
+}
+
+/// Runs a test twice: on one thread, where time is paused and all tasks take turns in the same order
+/// each time, and on four, where tasks run in parallel in real time.
+///
+/// For tests that wait for states and not for times, backoff and resyncs included.
+pub fn on_each_runtime(test: impl AsyncFn()) {
+    let paused = Builder::new_current_thread().enable_all().start_paused(true).build().unwrap();
+    paused.block_on(test());
+    let threads = Builder::new_multi_thread().worker_threads(4).enable_all().build().unwrap();
+    let ended = threads.block_on(async { timeout(Duration::from_secs(300), test()).await });
+    ended.expect("the test hangs on several threads");
 }
 
 /// Waits until the handler has an empty backlog and has returned.
