@@ -110,6 +110,32 @@
 //!     since when, or shows the progress of a list, and is not synced again until the watch has
 //!     delivered something, a list is complete, or a probe has shown that nothing was missed.
 //!
+//! What ensures each, besides the test of its name:
+//!
+//! | | mechanism | tests |
+//! |---|---|---|
+//! | 1 | reads use a snapshot in memory; the reflector's state machine knows the only reasons to relist | `a_watch_that_ended_is_opened_again_at_once_from_where_it_was`, `a_cut_connection_is_made_again_without_a_list` |
+//! | 2 | one task writes: it publishes the state, then queues the events | `whatever_happens_the_cache_and_every_handler_end_at_the_truth` |
+//! | 3 | a persistent trie, replaced by an atomic pointer | `readers_never_see_half_of_a_batch`, `a_snapshot_has_objects_and_indexes_of_one_moment` |
+//! | 4 | the store, not the server, decides what an event is | `both_disciplines_report_the_same_correct_events`, `the_model_detects_every_fault` |
+//! | 5 | handlers are added between two batches, by the task that writes | `handlers_added_and_removed_under_load_receive_consistent_events` |
+//! | 6 | a queue for each handler, folded per object when it is full | `whatever_the_backlog_each_object_has_one_addition_ordered_updates_and_one_deletion_and_ends_at_the_truth` |
+//! | 7 | each call of a handler is guarded | `a_function_that_panics_finds_nothing_and_harms_nothing` |
+//! | 8 | a list is compared with the store while it arrives | `a_relist_delivers_changes_at_once_and_additions_after_the_missed_deletes` |
+//! | 9 | bytes are kept, metadata is scanned, the decoded body is attached to its object | `what_reads_only_metadata_decodes_no_body`, `two_handlers_and_an_index_that_read_the_body_decode_it_once_for_an_event` |
+//! | 10 | only metadata is read on arrival | `an_object_that_does_not_fit_delays_no_other` |
+//! | 11 | the reflector's status has the refusal, which the wait returns | `synced_names_what_is_missing_and_why`, `a_refusal_may_be_waited_out` |
+//! | 12 | the version is published with the state | `whatever_happens_the_cache_and_every_handler_end_at_the_truth` |
+//! | 13 | the server's version is requested after failures, on silence, and when it is too low for a list | `a_restored_backup_is_detected_and_reported`, `a_restored_backup_that_others_write_to_is_noticed_too` |
+//! | 14 | a resync is a delta in the queue | `a_resync_delivers_every_object_but_those_with_a_queued_delta`, `resyncs_faster_than_their_handler_do_not_starve_changes` |
+//! | 15 | tasks hold no handle | `an_informer_stops_when_its_last_user_drops_it_and_starts_again_when_asked_for_again` |
+//! | 16 | each task holds a token, and `shutdown` waits for all tokens | `shutdown_leaves_no_task_and_no_connection_of_any_informer` |
+//! | 17 | informers are registered by resource and scope, weakly | `every_view_of_a_resource_shares_one_watch_and_one_cache` |
+//!
+//! Of the guarantees that do not depend on time, each test runs twice: on one thread with paused
+//! time, and on several threads. [What a hostile server can do](guide::hostile_server) has the
+//! bounds under which these hold.
+//!
 //! Not guaranteed: that every intermediate state of an object is delivered (the server omits states
 //! when a watch is resumed after a list), that events of different objects keep their order across
 //! a relist or a queue overflow, and that a disconnected cache is detected at once: see

@@ -1,5 +1,5 @@
-//! Checks the documentation: types have examples, every guarantee has a test, and the tests that
-//! `tests/README.md` names exist.
+//! Checks the documentation: types have examples, every guarantee has a test and a row that says
+//! what ensures it, and the tests that the pages name exist.
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on is to fail")]
 
@@ -29,6 +29,17 @@ fn every_guarantee_has_a_test_of_its_name() {
     assert!(without.is_empty(), "no test: {without:?}");
 }
 
+#[test]
+fn every_guarantee_has_a_row_that_says_what_ensures_it() {
+    let text = fs::read_to_string(crate_folder().join("src/lib.rs")).unwrap();
+    let guarantees = text.lines().filter_map(guarantee).count();
+    let rows: Vec<&str> = text.lines().filter_map(|line| line.strip_prefix("//! | ")).collect();
+    for number in 1..=guarantees {
+        let row = rows.iter().find(|row| row.starts_with(&format!("{number} | ")));
+        assert!(row.is_some_and(|row| row.contains("| `")), "guarantee {number}: {row:?}");
+    }
+}
+
 /// The test name of a numbered guarantee, from the text between asterisks.
 fn guarantee(line: &str) -> Option<String> {
     let (number, rest) = line.strip_prefix("//! ")?.split_once(". *")?;
@@ -43,7 +54,8 @@ fn every_test_that_the_tables_name_is_there() {
     let mut files = Vec::new();
     find(&crate_folder(), &mut files);
     let code: Vec<String> = files.iter().map(|file| fs::read_to_string(file).unwrap()).collect();
-    let text = fs::read_to_string(crate_folder().join("tests/README.md")).unwrap();
+    let pages = ["tests/README.md", "docs/hostile-server.md", "src/lib.rs"];
+    let text = pages.map(|page| fs::read_to_string(crate_folder().join(page)).unwrap()).concat();
     let words = text.split('`').skip(1).step_by(2);
     // Test names are sentences of at least four words.
     let is_sentence = |word: &&str| {
