@@ -131,6 +131,7 @@
 //! | 15 | tasks hold no handle | `an_informer_stops_when_its_last_user_drops_it_and_starts_again_when_asked_for_again` |
 //! | 16 | each task holds a token, and `shutdown` waits for all tokens | `shutdown_leaves_no_task_and_no_connection_of_any_informer` |
 //! | 17 | informers are registered by resource and scope, weakly | `every_view_of_a_resource_shares_one_watch_and_one_cache` |
+//! | 18 | only bytes of the main watch, a complete list or a probe that missed nothing end a failure | `retries_do_not_end_a_doubt`, `a_complete_list_ends_any_other_doubt`, `a_watch_that_is_known_to_stall_is_a_doubt_until_the_second_one_takes_over` |
 //!
 //! Of the guarantees that do not depend on time, each test runs twice: on one thread with paused
 //! time, and on several threads. [What a hostile server can do](guide::hostile_server) has the

@@ -202,6 +202,7 @@ impl Machine {
         self.strikes.short = 0;
         let cause = self.error(Operation::Watch, Failure::ShortWatch);
         self.report(&cause, step);
+        self.freshness.failed(&cause, step.now);
         self.leave_phase(step);
         step.act(Action::Close);
         self.phase = MachinePhase::Waiting { next: NextRequest::Watch, until, cause };
