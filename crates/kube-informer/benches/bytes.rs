@@ -10,6 +10,7 @@ use k8s_openapi::api::core::v1::Pod;
 use kube_embedded::generate::Generator;
 use kube_informer::body::{Arrival, BodyEncoder, BodyEncoderSettings};
 use kube_informer::codec::{Extent, FieldCutter, Frames, ListSplitter, MAX_OBJECT_SIZE, Skip, WatchFrame, scan};
+use kube_informer::object::FieldPath;
 use kube_informer::{Keep, Obj, Untyped};
 use serde::Deserialize;
 use serde::de::IgnoredAny;
@@ -65,7 +66,7 @@ fn scanning(c: &mut Criterion) {
     group.bench_function("metadata", |b| b.iter(|| scan(next(), Extent::Metadata).map(|found| found.has_metadata)));
     let mut next = cycle(&pods);
     group.bench_function("whole", |b| b.iter(|| scan(next(), Extent::Whole).map(|found| found.has_metadata)));
-    let path = "spec.nodeName".parse().expect("a path");
+    let path: FieldPath = "spec.nodeName".parse().expect("a path");
     let objects = accepted(&encoder(Keep::Plain), &pods);
     let mut next = cycle(&objects);
     group.bench_function("value at spec.nodeName", |b| b.iter(|| next().value_at(&path)));

@@ -17,7 +17,7 @@ use k8s_openapi::api::core::v1::{Pod, Service};
 use kube::core::ApiResource;
 use kube_embedded::generate::Generator;
 use kube_informer::object::Owner;
-use kube_informer::{Factory, Index, Keep, Kind, Obj};
+use kube_informer::{Factory, Index, Keep, Kind, Obj, Uid};
 use serde::Deserialize;
 use support::Cluster;
 
@@ -65,7 +65,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
         .lister()
         .sorted()
         .iter()
-        .filter_map(|set| Some((set.key().to_string(), pods_by_owner.count(&set.uid()?.to_string()))))
+        .filter_map(|set| Some((set.key().to_string(), pods_by_owner.count(set.uid()?))))
         .collect();
     let most = owned.iter().max_by_key(|(_, pods)| **pods);
     if let Some((set, pods)) = most {
@@ -80,6 +80,6 @@ async fn main() -> Result<(), Box<dyn Error>> {
 }
 
 /// The uid of the replica set that controls a pod.
-fn owner(pod: &Obj<Pod>) -> Option<String> {
-    pod.controller().filter(Owner::is::<ReplicaSet>).map(|owner| owner.uid().to_owned())
+fn owner(pod: &Obj<Pod>) -> Option<Uid> {
+    pod.controller().filter(Owner::is::<ReplicaSet>).map(|owner| owner.uid())
 }

@@ -8,15 +8,15 @@ use std::sync::Arc;
 
 use futures_util::future::join_all;
 use kube::Client;
-use kube::core::{ApiResource, DynamicObject};
+use kube::core::DynamicObject;
 
-pub use self::builder::{FactoryBuilder, SettingsConflict};
+pub use self::builder::{FactoryBuildError, FactoryBuilder, SettingsConflict};
 pub use self::scope::Scope;
 pub use self::sync::{FactorySyncError, Missing, NotSynced};
-use crate::client::{LookupError, ResourceScope, Resources, Served, discovery};
+use crate::client::{LookupError, Resources, ScopedResource, Served, discovery};
 
 use self::builder::Kinds;
-use self::registry::{Content, Registry};
+use self::registry::{Content, Registry, Versioning};
 use self::sync::Awaited;
 use crate::client::ServerError;
 use crate::informer::Informer;
@@ -149,7 +149,7 @@ impl Factory {
     /// use kube_informer::{Factory, Scope};
     ///
     /// let factory = Factory::new(client);
-    /// let certificates = Scope::everything().fields("type=kubernetes.io/tls".parse()?);
+    /// let certificates = Scope::everything().fields("type=kubernetes.io/tls");
     /// let certificates = factory.within(certificates).informer::<Secret>();
     /// factory.start();
     /// certificates.synced().await?;
@@ -185,12 +185,14 @@ impl Factory {
     #[doc(alias = "GetInformer")]
     pub fn informer<K: Kind>(&self) -> Informer<K> {
         let content = if K::METADATA_ONLY { Content::Metadata } else { Content::Whole };
-        let scope = if K::in_namespaces() { ResourceScope::Namespaced } else { ResourceScope::Cluster };
-        self.shared(K::resource(), content, scope)
+        self.shared(ScopedResource::of::<K>(), content)
     }
 
     /// Returns the informer of a resource that is known only at run time, or that `K` does not
-    /// name.
+    /// name: an `ApiResource` or a [`Served`].
+    ///
+    /// A `Served`, from discovery, says whether the namespaces of the factory apply. Of an
+    /// `ApiResource` this is known for built-in kinds; other kinds count as namespaced.
     ///
     /// `ApiResource::from_gvk` builds a resource from group, version and kind, and guesses the
     /// plural; [`resource_named`] uses discovery instead. If `K` is `MetadataOnly`, only
@@ -214,9 +216,9 @@ impl Factory {
     /// ```
     #[must_use = "an informer without handles does not run"]
     #[doc(alias = "ForResource")]
-    pub fn informer_for<K: Object>(&self, resource: ApiResource) -> Informer<K> {
+    pub fn informer_for<K: Object>(&self, resource: impl Into<ScopedResource>) -> Informer<K> {
         let content = if K::METADATA_ONLY { Content::Metadata } else { Content::Whole };
-        self.shared(resource, content, ResourceScope::Namespaced)
+        self.shared(resource.into(), content)
     }
 
     /// Returns the informer of a resource by a name as used with kubectl.
@@ -244,8 +246,46 @@ impl Factory {
         let (factory, name) = (self.clone(), name.to_owned());
         async move {
             let served = factory.look_up(&name).await?;
-            Ok(factory.shared(served.resource(), Content::Whole, served.scope))
+            Ok(factory.shared(served.into(), Content::Whole))
         }
+    }
+
+    /// Returns the informer of a resource that may not be served yet, by its plural and group:
+    /// `certificates.cert-manager.io`.
+    ///
+    /// The informer begins when the server serves the resource, in the version that the server
+    /// prefers. If that version is no longer served, the informer follows the resource to another
+    /// one: every object whose body differs there is reported as [updated](crate::Event::Updated),
+    /// and pending [waits for a version](Informer::wait_for) fail. While the resource is not served,
+    /// the health of the informer is [`Absent`](crate::Condition::Absent), and waits for the cache
+    /// continue. The version and the kind of [`Informer::resource`] are empty.
+    ///
+    /// ```
+    /// # kube_embedded::doctest([], async |server| {
+    /// # let client = kube::Client::new(server.service(), "default");
+    /// # tokio::time::pause();
+    /// # let definition = serde_json::json!({
+    /// #     "apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
+    /// #     "metadata": {"name": "widgets.example.com"},
+    /// #     "spec": {
+    /// #         "group": "example.com", "scope": "Cluster", "names": {"plural": "widgets", "kind": "Widget"},
+    /// #         "versions": [{"name": "v1", "served": true, "storage": true, "schema": {"openAPIV3Schema": {"type": "object"}}}],
+    /// #     },
+    /// # });
+    /// use kube_informer::{Condition, Factory};
+    ///
+    /// let factory = Factory::new(client);
+    /// let widgets = factory.informer_when_served("widgets.example.com");
+    /// factory.start();
+    /// widgets.watch_health().wait_for(|health| matches!(health.condition, Condition::Absent { .. })).await?;
+    ///
+    /// server.create(&definition)?;
+    /// widgets.synced().await?;
+    /// # Ok(()) });
+    /// ```
+    #[must_use = "an informer without handles does not run"]
+    pub fn informer_when_served(&self, name: &str) -> Informer<DynamicObject> {
+        Informer::of(self.registry.informer_when_served(name, self.scope.as_ref()))
     }
 
     /// Looks up a resource by name: its plural, singular, kind or a short name.
@@ -255,7 +295,8 @@ impl Factory {
     /// full names take precedence over short names; among several groups and versions, the one that
     /// the server lists first is chosen.
     ///
-    /// Every call runs discovery again: two requests.
+    /// Every call runs discovery again: two requests. The result can be given to
+    /// [`informer_for`](Self::informer_for).
     ///
     /// ```
     /// # kube_embedded::doctest([], async |server| {
@@ -264,13 +305,13 @@ impl Factory {
     ///
     /// let factory = Factory::new(client);
     /// let resource = factory.resource_named("ing").await?;
-    /// assert_eq!((resource.api_version.as_str(), resource.plural.as_str()), ("networking.k8s.io/v1", "ingresses"));
+    /// assert_eq!((resource.full_name().as_str(), resource.version()), ("ingresses.networking.k8s.io", "v1"));
     /// # Ok(()) });
     /// ```
     #[doc(alias = "RESTMapper")]
-    pub fn resource_named(&self, name: &str) -> impl Future<Output = Result<ApiResource, LookupError>> + Send + use<> {
+    pub fn resource_named(&self, name: &str) -> impl Future<Output = Result<Served, LookupError>> + Send + use<> {
         let (factory, name) = (self.clone(), name.to_owned());
-        async move { Ok(factory.look_up(&name).await?.resource()) }
+        async move { factory.look_up(&name).await }
     }
 
     /// Discovers all resources that the server serves, for any number of lookups by name: two
@@ -286,8 +327,8 @@ impl Factory {
         self.resources().await?.named(name).cloned()
     }
 
-    fn shared<K: Object>(&self, resource: ApiResource, content: Content, scope: ResourceScope) -> Informer<K> {
-        Informer::of(self.registry.informer(resource, content, scope, self.scope.as_ref()))
+    fn shared<K: Object>(&self, resource: ScopedResource, content: Content) -> Informer<K> {
+        Informer::of(self.registry.informer(resource, content, Versioning::Fixed, self.scope.as_ref()))
     }
 
     /// Starts all informers of the factory; informers that are created later start immediately.

@@ -13,7 +13,7 @@ use kube::Client;
 use kube::core::ApiResource;
 
 pub use self::builder::InformerBuilder;
-pub use self::error::{NamespacesShared, Stale, SyncError, WaitError};
+pub use self::error::{InvalidSetting, SetNamespacesError, Stale, SyncError, WaitError};
 pub use self::handler::HandlerBuilder;
 pub use self::index::{Index, WeakIndex};
 pub use self::lister::{Lister, NamespaceLister, ObjRef, Snapshot, WeakLister};
@@ -21,13 +21,13 @@ pub use self::settings::{InformerSettings, WhenRefused};
 pub use self::subscription::{Registration, Subscription};
 
 pub(crate) use self::core::{Core, InformerOwner, SyncStatus};
+pub(crate) use self::settings::ScopeText;
 
 use crate::body::Obj;
-use crate::client::ListWatch;
-use crate::object::FieldPath;
-use crate::object::{Kind, Object};
-use crate::store::Event;
-use crate::store::WatchScope;
+use crate::client::{ListWatch, ScopedResource};
+use crate::object::{FieldPath, Kind, Object, OrText, check_namespace};
+use crate::pipeline::InformerName;
+use crate::store::{Event, WatchScope};
 
 mod builder;
 mod core;
@@ -37,6 +37,7 @@ mod index;
 #[cfg(feature = "kube-runtime")]
 mod kube_runtime;
 mod lister;
+mod live;
 mod settings;
 mod subscription;
 mod wait;
@@ -119,10 +120,11 @@ impl<K: Object> Informer<K> {
     where
         K: Kind,
     {
-        Self::builder_for(client, K::resource())
+        Self::builder_for(client, ScopedResource::of::<K>())
     }
 
-    /// Returns a builder for a resource that is known only at run time, or that `K` does not name.
+    /// Returns a builder for a resource that is known only at run time, or that `K` does not name:
+    /// an `ApiResource` or a [`Served`](crate::client::Served).
     ///
     /// ```
     /// # kube_embedded::doctest(["a"], async |server| {
@@ -139,8 +141,8 @@ impl<K: Object> Informer<K> {
     /// # Ok(()) });
     /// ```
     #[doc(alias("NewFilteredDynamicInformer"))]
-    pub fn builder_for(client: Client, resource: ApiResource) -> InformerBuilder<K> {
-        let builder = InformerBuilder::of_client(client, resource);
+    pub fn builder_for(client: Client, resource: impl Into<ScopedResource>) -> InformerBuilder<K> {
+        let builder = InformerBuilder::of_client(client, resource.into());
         if K::METADATA_ONLY { builder.metadata_only() } else { builder }
     }
 
@@ -178,8 +180,8 @@ impl<K: Object> Informer<K> {
     /// # }
     /// ```
     #[doc(alias("ListerWatcher"))]
-    pub fn builder_from(source: impl ListWatch, resource: ApiResource) -> InformerBuilder<K> {
-        InformerBuilder::of_source(source, resource)
+    pub fn builder_from(source: impl ListWatch, resource: impl Into<ScopedResource>) -> InformerBuilder<K> {
+        InformerBuilder::of_source(source, resource.into())
     }
 
     pub(crate) fn of(core: Arc<Core>) -> Self {
@@ -263,6 +265,12 @@ impl<K: Object> Informer<K> {
         self.core.resource()
     }
 
+    /// The name of this informer in metrics and logs.
+    #[must_use]
+    pub fn name(&self) -> &InformerName {
+        self.core.name()
+    }
+
     /// Returns a lister, which reads the cache.
     #[must_use]
     #[doc(alias("GetStore", "GetIndexer", "GetTypedIndexer"))]
@@ -330,7 +338,7 @@ impl<K: Object> Informer<K> {
     /// Adds an index by the values at a field path, such as `spec.nodeName`.
     ///
     /// `[*]` selects every element of an array: `status.podIPs[*].ip`. See [`Obj::values_at`].
-    /// Indexing decodes no bodies.
+    /// Indexing decodes no bodies. Text that is not a path is an error.
     ///
     /// ```
     /// # kube_embedded::doctest(["a", "b"], async |server| {
@@ -338,15 +346,17 @@ impl<K: Object> Informer<K> {
     /// # use k8s_openapi::api::core::v1::ConfigMap;
     /// # use kube_informer::Informer;
     /// let maps = Informer::<ConfigMap>::builder(client).start();
-    /// let by_ip = maps.index_by_path("data.ip".parse()?);
+    /// let by_ip = maps.index_by_path("data.ip")?;
     /// maps.synced().await?;
     /// assert_eq!(by_ip.get("10.0.0.2")[0].name(), "b");
     /// # Ok(()) });
     /// ```
-    pub fn index_by_path(&self, path: FieldPath) -> Index<K, String> {
-        let index = Index::by_path(&self.core.reader(), path);
-        self.core.wake();
-        index
+    pub fn index_by_path<P: OrText<FieldPath>>(&self, path: P) -> P::Checked<Index<K, String>> {
+        path.checked(|path| {
+            let index = Index::by_path(&self.core.reader(), path.clone());
+            self.core.wake();
+            index
+        })
     }
 
     /// Calls a function with every event, for as long as the registration is held.
@@ -450,11 +460,12 @@ impl<K: Object> Informer<K> {
     /// Objects of removed namespaces are deleted from the cache, with the final state
     /// [`Filtered`](crate::FinalState::Filtered). Objects of added namespaces arrive with the first
     /// list of the namespace; [`synced`](Self::synced) waits for it. The namespaces have no effect
-    /// on a custom source.
+    /// on a custom source, and none on cluster-scoped kinds.
     ///
-    /// Fails for an informer of a [`Factory`](crate::Factory), because other handles may rely on
-    /// its namespaces. Use [`Factory::within`](crate::Factory::within) to get an informer of other
-    /// namespaces.
+    /// As in [`namespaces`](InformerBuilder::namespaces), `""` stands for all of them. Fails for a
+    /// name that is none, and for an informer of a [`Factory`](crate::Factory), because other
+    /// handles may rely on its namespaces. Use [`Factory::within`](crate::Factory::within) to get
+    /// an informer of other namespaces.
     ///
     /// ```
     /// # kube_embedded::doctest([], async |server| {
@@ -475,7 +486,10 @@ impl<K: Object> Informer<K> {
     /// assert_eq!(events.next().await.unwrap().key().to_string(), "kube-system/b");
     /// # Ok(()) });
     /// ```
-    pub fn set_namespaces(&self, namespaces: impl IntoIterator<Item: Into<Arc<str>>>) -> Result<(), NamespacesShared> {
+    pub fn set_namespaces(
+        &self,
+        namespaces: impl IntoIterator<Item: Into<Arc<str>>>,
+    ) -> Result<(), SetNamespacesError> {
         self.core.set_scopes(scopes(namespaces))
     }
 
@@ -484,16 +498,30 @@ impl<K: Object> Informer<K> {
     }
 }
 
-/// Converts namespaces to scopes, without duplicates.
+/// Converts namespaces to scopes, without duplicates. The empty name stands for all namespaces.
 fn scopes(namespaces: impl IntoIterator<Item: Into<Arc<str>>>) -> Vec<WatchScope> {
     let mut scopes: Vec<WatchScope> = Vec::new();
     for namespace in namespaces {
-        let scope = WatchScope::Namespace(namespace.into());
+        let namespace = namespace.into();
+        if namespace.is_empty() {
+            return vec![WatchScope::Everything];
+        }
+        let scope = WatchScope::Namespace(namespace);
         if !scopes.contains(&scope) {
             scopes.push(scope);
         }
     }
     scopes
+}
+
+/// Checks the names of the namespaces among scopes.
+fn check_scopes(scopes: &[WatchScope]) -> Result<(), InvalidSetting> {
+    for scope in scopes {
+        if let WatchScope::Namespace(namespace) = scope {
+            check_namespace(namespace).map_err(|reason| InvalidSetting::new("namespace", reason))?;
+        }
+    }
+    Ok(())
 }
 
 impl<K> Clone for Informer<K> {

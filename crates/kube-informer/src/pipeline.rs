@@ -10,6 +10,7 @@
 
 pub use self::delta_fifo::{DeltaFifo, DeltaFifoBounds, DeltaFifoFull, Discipline};
 pub use self::health::{Condition, Health};
+pub use self::informer_name::InformerName;
 #[cfg(feature = "metrics")]
 pub use self::metrics::Facade;
 pub use self::metrics::{Figures, HandlerFigures, Metrics};
@@ -18,6 +19,7 @@ pub use self::processor::{Backlog, Overflow};
 pub(crate) mod controller;
 mod delta_fifo;
 pub(crate) mod health;
+mod informer_name;
 pub(crate) mod metrics;
 pub(crate) mod platform;
 pub(crate) mod processor;

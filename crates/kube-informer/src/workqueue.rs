@@ -1,8 +1,8 @@
 //! The work queue: deduplicates items, hands each to one worker at a time, and retries failed
 //! items with backoff.
 
-// A pure core (`core`, `slots`, `delays`) behind a mutex and its futures. Uses `object` and `store`
-// for keys, events and origins, and no other module.
+// A pure core (`core`, `slots`, `delays`) behind a mutex and its futures. Uses `object`, `body` and
+// `store` for keys, owners, events and origins, and no other module.
 
 mod builder;
 mod core;
@@ -33,7 +33,7 @@ use std::time::Duration;
 pub use self::builder::WorkQueueBuilder;
 use self::drain::Drain;
 pub use self::item::Item;
-pub use self::metrics::QueueMetrics;
+pub use self::metrics::{DURATION_BUCKETS, QueueMetrics};
 pub use self::next::Next;
 pub use self::outcome::Outcome;
 pub use self::priority::Priority;

@@ -244,7 +244,7 @@ impl Query {
             return paths;
         }
         let objects = watched.informer.lister().list();
-        paths.retain(|path| !objects.is_empty() && objects.iter().all(|object| object.value_at(path).is_none()));
+        paths.retain(|path| !objects.is_empty() && objects.iter().all(|object| object.value_at(*path).is_none()));
         paths
     }
 

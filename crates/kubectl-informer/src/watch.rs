@@ -230,7 +230,7 @@ mod tests {
     use crate::args::{Cli, Command};
     use clap::Parser as _;
     use kube_embedded::Server;
-    use kube_informer::pipeline::{Figures, Metrics};
+    use kube_informer::pipeline::{Figures, InformerName, Metrics};
     use serde_json::json;
 
     /// The informer's last figures and its maximum number of handlers.
@@ -238,12 +238,12 @@ mod tests {
     struct Record(Arc<Mutex<(Figures, usize)>>);
 
     impl Metrics for Record {
-        fn report(&self, _: &str, figures: &Figures) {
+        fn report(&self, _: &InformerName, figures: &Figures) {
             let mut record = self.0.lock().unwrap();
             *record = (figures.clone(), record.1.max(figures.handlers.len()));
         }
 
-        fn ended(&self, _: &str) {}
+        fn ended(&self, _: &InformerName) {}
     }
 
     /// Runs the command to its end; returns the numbers of objects, decodes and handlers.

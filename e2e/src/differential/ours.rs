@@ -38,10 +38,10 @@ impl Ours {
             builder = builder.namespace(namespace);
         }
         if let Some(labels) = scenario.labels() {
-            builder = builder.labels(labels.parse()?);
+            builder = builder.labels(labels);
         }
         if let Some(fields) = scenario.fields() {
-            builder = builder.fields(fields.parse()?);
+            builder = builder.fields(fields);
         }
         if let Some(period) = scenario.resync {
             builder = builder.resync(period);

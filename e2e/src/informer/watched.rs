@@ -7,7 +7,7 @@ use std::time::Duration;
 use kube::Client;
 use kube::core::{ApiResource, DynamicObject};
 use kube_informer::client::ServerError;
-use kube_informer::pipeline::{Backlog, Figures, Metrics};
+use kube_informer::pipeline::{Backlog, Figures, InformerName, Metrics};
 use kube_informer::reflector::{BackoffSettings, Counters, ReflectorSettings};
 use kube_informer::{Condition, Index, Informer, InformerBuilder, MetadataOnly, Object, Registration};
 use serde_json::Value;
@@ -57,11 +57,11 @@ pub(super) struct Errors(Arc<Mutex<Vec<ServerError>>>);
 struct Tally(Arc<Mutex<Counters>>);
 
 impl Metrics for Tally {
-    fn report(&self, _: &str, figures: &Figures) {
+    fn report(&self, _: &InformerName, figures: &Figures) {
         *self.0.lock().unwrap_or_else(PoisonError::into_inner) = figures.reflector;
     }
 
-    fn ended(&self, _: &str) {}
+    fn ended(&self, _: &InformerName) {}
 }
 
 impl Errors {
@@ -236,10 +236,10 @@ fn dressed<K: Object>(
         builder = builder.namespaces(namespaces.iter().map(String::as_str));
     }
     if let Some(labels) = query.labels {
-        builder = builder.labels(labels.parse()?);
+        builder = builder.labels(labels);
     }
     if let Some(fields) = query.fields {
-        builder = builder.fields(fields.parse()?);
+        builder = builder.fields(fields);
     }
     let failed = move |error: &ServerError| {
         errors.0.lock().unwrap_or_else(PoisonError::into_inner).push(error.clone());

@@ -90,7 +90,7 @@ struct Ours<K> {
 impl<K: Object> Subject for Ours<K> {
     fn start(&mut self, handlers: &[HandlerState]) {
         if self.options.scenario == Scenario::Reads {
-            self.index = Some(self.informer.index_by_path("spec.nodeName".parse().expect("a path")));
+            self.index = Some(self.informer.index_by_path("spec.nodeName").expect("a path"));
         }
         for state in handlers {
             let (state, read) = (state.clone(), self.read);

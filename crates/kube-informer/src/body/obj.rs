@@ -10,7 +10,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use super::decoded::Decoded;
 use super::raw::Raw;
 use super::{Arrival, BodyEncoder};
-use crate::object::{DecodeError, FieldPath, Labels, Object, ObjectKey, Owner, Uid, Version};
+use crate::object::{DecodeError, FieldPath, Labels, Object, ObjectKey, OrText, Owner, Uid, Version};
 
 /// An object in a cache or an event.
 ///
@@ -193,21 +193,22 @@ impl<K> Obj<K> {
     /// number or a boolean as written.
     ///
     /// None if the path does not exist or is null, an object or a list. With `[*]` in the path, the
-    /// first match.
+    /// first match. The path may be given as text, which is parsed at each call: then the result is
+    /// a `Result`. Parse a [`FieldPath`] once for many objects.
     ///
     /// ```
     /// use kube_informer::Obj;
     ///
     /// let pod: Obj = Obj::from_json(r#"{"metadata":{"name":"a"},"spec":{"nodeName":"n1","priority":7,"containers":[{"name":"main"}]}}"#)?;
-    /// assert_eq!(pod.value_at(&"spec.nodeName".parse()?).as_deref(), Some("n1"));
-    /// assert_eq!(pod.value_at(&"spec.priority".parse()?).as_deref(), Some("7"));
-    /// assert_eq!(pod.value_at(&"spec.containers[*].name".parse()?).as_deref(), Some("main"));
-    /// assert_eq!(pod.value_at(&"spec.containers".parse()?), None);
+    /// assert_eq!(pod.value_at("spec.nodeName")?.as_deref(), Some("n1"));
+    /// assert_eq!(pod.value_at("spec.priority")?.as_deref(), Some("7"));
+    /// assert_eq!(pod.value_at("spec.containers[*].name")?.as_deref(), Some("main"));
+    /// assert_eq!(pod.value_at("spec.containers")?, None);
     /// # Ok::<_, Box<dyn std::error::Error>>(())
     /// ```
     #[must_use]
-    pub fn value_at(&self, path: &FieldPath) -> Option<String> {
-        self.raw.value_at(path)
+    pub fn value_at<P: OrText<FieldPath>>(&self, path: P) -> P::Checked<Option<String>> {
+        path.checked(|path| self.raw.value_at(path))
     }
 
     /// All scalars at a path as text: [`value_at`](Self::value_at) for paths with `[*]`.
@@ -216,12 +217,12 @@ impl<K> Obj<K> {
     /// use kube_informer::Obj;
     ///
     /// let pod: Obj = Obj::from_json(r#"{"metadata":{"name":"a"},"status":{"podIPs":[{"ip":"10.0.0.1"},{"ip":"fd00::1"}]}}"#)?;
-    /// assert_eq!(pod.values_at(&"status.podIPs[*].ip".parse()?), ["10.0.0.1", "fd00::1"]);
+    /// assert_eq!(pod.values_at("status.podIPs[*].ip")?, ["10.0.0.1", "fd00::1"]);
     /// # Ok::<_, Box<dyn std::error::Error>>(())
     /// ```
     #[must_use]
-    pub fn values_at(&self, path: &FieldPath) -> Vec<String> {
-        self.raw.values_at(path)
+    pub fn values_at<P: OrText<FieldPath>>(&self, path: P) -> P::Checked<Vec<String>> {
+        path.checked(|path| self.raw.values_at(path))
     }
 
     /// The same object viewed as another type. Clones and views share decoded bodies.

@@ -51,7 +51,7 @@ impl GroupId {
     pub(super) fn of(meta: &Meta) -> Self {
         let owner = meta.owners().find(Owner::is_controller).or_else(|| meta.owners().next());
         let mut hasher = DefaultHasher::new();
-        owner.map(|owner| owner.uid()).hash(&mut hasher);
+        owner.map(|owner| owner.uid_text()).hash(&mut hasher);
         Self(hasher.finish())
     }
 }

@@ -60,7 +60,9 @@ impl Part {
                 to.push(b'}');
             }
             Self::OwnerName => to.extend_from_slice(meta.owners().next().map_or("", |owner| owner.name()).as_bytes()),
-            Self::OwnerUid => to.extend_from_slice(meta.owners().next().map_or("", |owner| owner.uid()).as_bytes()),
+            Self::OwnerUid => {
+                to.extend_from_slice(meta.owners().next().map_or("", |owner| owner.uid_text()).as_bytes());
+            }
         }
     }
 }

@@ -14,6 +14,7 @@ use tokio::time::timeout;
 
 use self::served::{ResourceScope, Served, Watching};
 use super::{Failure, Operation, ServerError, answer};
+use crate::object::check_segment;
 
 /// The maximum size of a discovery document: larger than any server's, small enough to buffer.
 const MAX_BODY: usize = 16 << 20;
@@ -50,6 +51,12 @@ pub(crate) async fn discover(client: &Client) -> Result<Vec<Served>, ServerError
 /// The resources of one version of a group. A group that is unavailable, such as one whose
 /// aggregated API server is down, is skipped and does not hide the others.
 async fn of_version(client: &Client, group: &str, version: &str, path: &str) -> Result<Vec<Served>, ServerError> {
+    let is_name =
+        (group.is_empty() || check_segment("group", group).is_ok()) && check_segment("version", version).is_ok();
+    if !is_name {
+        tracing::warn!(group, version, "the server reports a group whose name is not one; it is skipped");
+        return Ok(Vec::new());
+    }
     match get::<Resources>(client, path).await {
         Ok(list) => Ok(list.resources.into_iter().filter_map(|resource| resource.served(group, version)).collect()),
         Err(error) if error.status().is_some() => {

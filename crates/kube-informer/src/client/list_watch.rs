@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use futures_util::future::BoxFuture;
 
-pub use self::api::{ApiListWatch, Compression, client};
+pub use self::api::{ApiListWatch, Compression, client, client_with_retries};
 pub use self::body::{Body, Frame};
 pub use self::query::{Bookmarks, Detail, ListQuery, ListVersion, Parameters, WatchQuery, WatchStart};
 
@@ -14,6 +14,7 @@ use super::ServerError;
 
 mod api;
 mod body;
+mod followed;
 mod query;
 mod server_name;
 

@@ -157,10 +157,10 @@ impl ServerError {
         self.code() == Some(403)
     }
 
-    /// The server does not know this resource (404).
+    /// The server does not know this resource (404, or [`Failure::NotServed`]).
     #[must_use]
     pub fn is_not_found(&self) -> bool {
-        self.code() == Some(404)
+        self.code() == Some(404) || self.0.failure == Failure::NotServed
     }
 
     /// The server limits the request rate, or is not ready for this resource (429).
@@ -185,7 +185,7 @@ impl ServerError {
     /// use kube_informer::{Informer, SyncError};
     ///
     /// // Config maps cannot be selected by this field.
-    /// let maps = Informer::<ConfigMap>::builder(client).fields("data.colour=blue".parse()?).start();
+    /// let maps = Informer::<ConfigMap>::builder(client).fields("data.colour=blue").start();
     /// assert!(matches!(maps.synced().await, Err(SyncError::Refused(cause)) if cause.is_rejected()));
     /// # Ok(()) });
     /// ```

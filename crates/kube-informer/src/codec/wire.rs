@@ -17,7 +17,7 @@ use super::protobuf;
 /// maps.synced().await?;
 /// let map = &maps.lister().list()[0];
 /// assert_eq!(map.get()?.data.as_ref().unwrap()["k"], "v");
-/// assert_eq!(map.value_at(&"data.k".parse()?).as_deref(), Some("v"), "paths work as on JSON");
+/// assert_eq!(map.value_at("data.k")?.as_deref(), Some("v"), "paths work as on JSON");
 /// # Ok(()) });
 /// ```
 ///

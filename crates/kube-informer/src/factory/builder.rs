@@ -10,8 +10,8 @@ use kube::core::{ApiResource, DynamicObject};
 
 use super::Factory;
 use super::registry::{Content, Registry, Sources};
-use crate::client::ApiListWatch;
-use crate::informer::InformerSettings;
+use crate::client::{ApiListWatch, ScopedResource};
+use crate::informer::{InformerSettings, InvalidSetting};
 use crate::object::{Kind, Object};
 
 /// Builds a [`Factory`]. See [`Factory::builder`].
@@ -23,10 +23,9 @@ use crate::object::{Kind, Object};
 /// use k8s_openapi::api::core::v1::{ConfigMap, Pod};
 /// use kube_informer::{Factory, Keep};
 ///
-/// let only_web = "app=web".parse()?;
 /// let factory = Factory::builder(client)
 ///     .defaults(|all| all.drop_managed_fields().resync(Duration::from_secs(600)))
-///     .kind::<Pod>(|pods| pods.namespaces(["shop", "billing"]).labels(only_web))
+///     .kind::<Pod>(|pods| pods.namespaces(["shop", "billing"]).labels("app=web"))
 ///     .kind::<ConfigMap>(|maps| maps.keep(Keep::Plain))
 ///     .build()?;
 /// # drop(factory);
@@ -66,6 +65,34 @@ struct KindKey {
 struct KindSettings {
     settings: InformerSettings<DynamicObject>,
     given_for: Box<str>,
+}
+
+/// A factory cannot be built with its settings.
+///
+/// ```
+/// # kube_embedded::doctest([], async |server| {
+/// # let client = kube::Client::new(server.service(), "default");
+/// use k8s_openapi::api::core::v1::Pod;
+/// use kube_informer::Factory;
+///
+/// let built = Factory::builder(client).kind::<Pod>(|pods| pods.namespace("My Namespace")).build();
+/// assert!(built.unwrap_err().to_string().starts_with("pods: namespace: \"My Namespace\" is no name of a namespace"));
+/// # Ok(()) });
+/// ```
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum FactoryBuildError {
+    /// One resource was given conflicting settings.
+    #[error(transparent)]
+    Conflict(#[from] SettingsConflict),
+    /// A setting is not valid.
+    #[error("{of}: {invalid}")]
+    Invalid {
+        /// The resource, for example `deployments.apps`, or `defaults`.
+        of: String,
+        /// The setting.
+        invalid: InvalidSetting,
+    },
 }
 
 /// One resource was given conflicting settings.
@@ -109,8 +136,9 @@ impl FactoryBuilder {
 
     /// Sets the defaults: the settings of kinds without their own, and the base of those that have.
     ///
-    /// Namespaces apply only to namespaced kinds. For a cluster-scoped kind that is known only at
-    /// run time, set [`all_namespaces`](InformerSettings::all_namespaces).
+    /// Namespaces apply only to namespaced kinds. A cluster-scoped custom kind that is known only at
+    /// run time has to be given as a [`Served`](crate::client::Served), or set to
+    /// [`all_namespaces`](InformerSettings::all_namespaces).
     ///
     /// ```
     /// # kube_embedded::doctest([], async |server| {
@@ -172,12 +200,13 @@ impl FactoryBuilder {
     /// ```
     pub fn kind_for<K: Object>(
         self,
-        resource: &ApiResource,
+        resource: impl Into<ScopedResource>,
         settings: impl FnOnce(InformerSettings<K>) -> InformerSettings<K> + Send + 'static,
     ) -> Self {
         let content = if K::METADATA_ONLY { Content::Metadata } else { Content::Whole };
+        let ScopedResource { resource, .. } = resource.into();
         let given_for = format!("{} {}", resource.api_version, resource.kind);
-        self.change(resource, content, given_for.into(), settings)
+        self.change(&resource, content, given_for.into(), settings)
     }
 
     fn change<K>(
@@ -218,9 +247,11 @@ impl FactoryBuilder {
 
     /// Builds the factory. No informer does anything until it is [started](Factory::start).
     ///
-    /// Fails if one resource was given conflicting settings, for example through two types of it.
-    pub fn build(self) -> Result<Factory, SettingsConflict> {
+    /// Fails if a setting is not valid, or if one resource was given conflicting settings, for
+    /// example through two types of it.
+    pub fn build(self) -> Result<Factory, FactoryBuildError> {
         let Self { client, mut kinds, sources, changes } = self;
+        kinds.defaults.check().map_err(|invalid| FactoryBuildError::Invalid { of: "defaults".to_owned(), invalid })?;
         for change in changes {
             kinds.add(change)?;
         }
@@ -229,20 +260,21 @@ impl FactoryBuilder {
 }
 
 impl Kinds {
-    fn add(&mut self, change: Change) -> Result<(), SettingsConflict> {
+    fn add(&mut self, change: Change) -> Result<(), FactoryBuildError> {
         let Change { key, given_for, settings } = change;
         let chosen = KindSettings { settings: settings(self.defaults.clone()), given_for };
+        chosen.settings.check().map_err(|invalid| FactoryBuildError::Invalid { of: key.to_string(), invalid })?;
         let Some(before) = self.by_kind.get(&key) else {
             self.by_kind.insert(key, chosen);
             return Ok(());
         };
         let Some((setting, first, second)) = before.settings.difference(&chosen.settings) else { return Ok(()) };
-        Err(SettingsConflict {
+        Err(FactoryBuildError::Conflict(SettingsConflict {
             resource: key.to_string(),
             setting,
             first: format!("{first} for {}", before.given_for),
             second: format!("{second} for {}", chosen.given_for),
-        })
+        }))
     }
 
     pub(super) fn settings(&self, resource: &ApiResource, content: Content) -> InformerSettings<DynamicObject> {

@@ -9,6 +9,7 @@ use kube::core::ApiResource;
 use parking_lot::Mutex;
 use tokio::time::{Instant, sleep_until};
 
+use super::registry::Registry;
 use crate::informer::Subscription;
 use crate::informer::SyncError;
 use crate::informer::{Core, Informer};
@@ -64,7 +65,10 @@ impl Definitions {
         if let Some(core) = state.watching.upgrade() {
             return Informer::of(core);
         }
-        informer = Informer::builder_for(self.client.clone(), resource()).drop_managed_fields().build();
+        informer = Informer::builder_for(self.client.clone(), resource())
+            .drop_managed_fields()
+            .shared(Weak::<Registry>::new() as _)
+            .build();
         state.watching = Arc::downgrade(informer.core());
         state.ending.retain(|shared| !shared.has_ended());
         state.ending.push(Arc::clone(informer.core().shared()));
@@ -128,7 +132,7 @@ async fn next_state(
                         definitions.refused(until);
                         return Some((DefinitionState::Unknown, StreamState::Refused(until)));
                     }
-                    Err(SyncError::Stopped) => return None,
+                    Err(SyncError::Stopped | SyncError::Invalid(_)) => return None,
                 }
                 let its_name = name.clone();
                 let events = all.handler().filter(move |definition| *definition.key() == its_name).subscribe();

@@ -12,9 +12,8 @@ use tokio::runtime;
 use super::builder::Kinds;
 use super::definitions::Definitions;
 use super::scope::Scope;
-use crate::client::ApiListWatch;
-use crate::client::discovery::served::ResourceScope;
-use crate::informer::{Core, InformerBuilder, InformerOwner, InformerSettings};
+use crate::client::{ApiListWatch, ScopedResource};
+use crate::informer::{Core, InformerBuilder, InformerOwner, InformerSettings, WhenRefused};
 use crate::pipeline::controller::ControllerShared;
 
 /// The caches of a factory, as weak references: a cache lives as long as one of its handles.
@@ -53,7 +52,16 @@ struct Identity {
     version: String,
     plural: String,
     content: Content,
+    versioning: Versioning,
     scope: Scope,
+}
+
+/// Whether an informer keeps to the version of its resource.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(super) enum Versioning {
+    Fixed,
+    /// It follows the resource to the version that the server prefers.
+    Followed,
 }
 
 /// Whether the server sends whole objects or only metadata.
@@ -84,28 +92,39 @@ impl Registry {
     /// Returns the informer of this resource and scope; creates it if there is none.
     pub(super) fn informer(
         self: &Arc<Self>,
-        resource: ApiResource,
+        resource: ScopedResource,
         content: Content,
-        placing: ResourceScope,
+        versioning: Versioning,
         scope: Option<&Scope>,
     ) -> Arc<Core> {
         self.let_go_of_stopped();
-        let settings = self.kinds.settings(&resource, content);
+        let ApiResource { group, version, plural, .. } = resource.resource.clone();
+        let mut settings = self.kinds.settings(&resource.resource, content);
+        if versioning == Versioning::Followed {
+            settings = settings.when_refused(WhenRefused::Wait);
+        }
         let mut scope = scope.cloned().unwrap_or_else(|| Scope::of(&settings));
-        if placing == ResourceScope::Cluster {
+        if resource.is_cluster_scoped() {
             scope = scope.all_namespaces();
         }
-        let identity = Identity {
-            group: resource.group.clone(),
-            version: resource.version.clone(),
-            plural: resource.plural.clone(),
-            content,
-            scope,
-        };
+        let identity = Identity { group, version, plural, content, versioning, scope };
         self.existing(&identity).unwrap_or_else(|| {
-            let core = self.build(resource, content, identity.scope.applied_to(settings));
+            let core = self.build(resource, content, versioning, identity.scope.applied_to(settings));
             self.add(identity, &core)
         })
+    }
+
+    /// Returns the informer of a resource that may not be served yet, by its plural and group.
+    pub(super) fn informer_when_served(self: &Arc<Self>, name: &str, scope: Option<&Scope>) -> Arc<Core> {
+        let (plural, group) = name.split_once('.').unwrap_or((name, ""));
+        let resource = ApiResource {
+            group: group.to_owned(),
+            version: String::new(),
+            api_version: String::new(),
+            kind: String::new(),
+            plural: plural.to_owned(),
+        };
+        self.informer(resource.into(), Content::Whole, Versioning::Followed, scope)
     }
 
     fn existing(&self, identity: &Identity) -> Option<Arc<Core>> {
@@ -147,15 +166,19 @@ impl Registry {
 
     fn build(
         self: &Arc<Self>,
-        resource: ApiResource,
+        resource: ScopedResource,
         content: Content,
+        versioning: Versioning,
         settings: InformerSettings<DynamicObject>,
     ) -> Arc<Core> {
-        let definition_watch = self.definitions.definition_watch(&resource);
+        let definition_watch = self.definitions.definition_watch(&resource.resource);
         let mut builder = InformerBuilder::of_client(self.client.clone(), resource).settings(settings);
         builder = builder.shared(Arc::downgrade(self) as _).definition_watch(definition_watch);
         if content == Content::Metadata {
             builder = builder.metadata_only();
+        }
+        if versioning == Versioning::Followed {
+            builder = builder.source(ApiListWatch::followed);
         }
         if let Some(change) = &self.sources {
             builder = builder.source(change);

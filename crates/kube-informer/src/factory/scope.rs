@@ -4,8 +4,8 @@ use std::collections::BTreeSet;
 use std::fmt;
 use std::sync::Arc;
 
-use crate::informer::InformerSettings;
-use crate::object::{FieldSelector, Selector};
+use crate::informer::{InformerSettings, InvalidSetting, ScopeText};
+use crate::object::{FieldSelector, ParseError, Selector, check_namespace};
 use crate::store::WatchScope;
 
 /// A subset of the objects of a resource, by namespaces, labels and fields. All objects by default.
@@ -16,10 +16,11 @@ use crate::store::WatchScope;
 /// ```
 /// use kube_informer::Scope;
 ///
-/// let scope = Scope::everything().namespaces(["kube-system", "default"]).labels("tier=gold".parse()?);
+/// let scope = Scope::everything().namespaces(["kube-system", "default"]).labels("tier=gold").checked()?;
 /// assert_eq!(scope.to_string(), "in default, kube-system where tier=gold");
 /// assert_eq!(Scope::everything().to_string(), "");
-/// # Ok::<_, kube_informer::object::ParseError>(())
+/// assert!(Scope::everything().namespace("../kube-system").checked().is_err());
+/// # Ok::<_, kube_informer::informer::InvalidSetting>(())
 /// ```
 #[derive(Debug, Clone, Default, PartialEq, Eq, Hash)]
 #[must_use = "a scope does nothing by itself"]
@@ -28,6 +29,8 @@ pub struct Scope {
     namespaces: Option<BTreeSet<Arc<str>>>,
     labels: Selector,
     fields: FieldSelector,
+    /// The first part that could not be parsed.
+    invalid: Option<InvalidSetting>,
 }
 
 impl Scope {
@@ -36,27 +39,54 @@ impl Scope {
         Self::default()
     }
 
-    /// Restricts the scope to one namespace. Has no effect on cluster-scoped kinds.
+    /// Restricts the scope to one namespace; to all of them with `""`. Has no effect on
+    /// cluster-scoped kinds.
     pub fn namespace(self, namespace: impl Into<Arc<str>>) -> Self {
         self.namespaces([namespace])
     }
 
-    /// Restricts the scope to these namespaces. Has no effect on cluster-scoped kinds.
+    /// Restricts the scope to these namespaces; not at all if `""` is among them. Has no effect on
+    /// cluster-scoped kinds.
     pub fn namespaces(mut self, namespaces: impl IntoIterator<Item: Into<Arc<str>>>) -> Self {
-        self.namespaces = Some(namespaces.into_iter().map(Into::into).collect());
+        let namespaces: BTreeSet<Arc<str>> = namespaces.into_iter().map(Into::into).collect();
+        self.namespaces = (!namespaces.contains("")).then_some(namespaces);
         self
     }
 
-    /// Restricts the scope to objects that match a label selector.
-    pub fn labels(mut self, labels: Selector) -> Self {
-        self.labels = labels;
+    /// Restricts the scope to objects that match a label selector, or the text of one.
+    pub fn labels(mut self, labels: impl TryInto<Selector, Error: Into<ParseError>>) -> Self {
+        self.labels = self.parsed("label selector", labels);
         self
     }
 
-    /// Restricts the scope to objects that match a field selector.
-    pub fn fields(mut self, fields: FieldSelector) -> Self {
-        self.fields = fields;
+    /// Restricts the scope to objects that match a field selector, or the text of one.
+    pub fn fields(mut self, fields: impl TryInto<FieldSelector, Error: Into<ParseError>>) -> Self {
+        self.fields = self.parsed("field selector", fields);
         self
+    }
+
+    /// Returns the scope, or the first part of it that is not valid.
+    ///
+    /// Without this call, an informer of an invalid scope never runs, and waits for it return the
+    /// error.
+    pub fn checked(self) -> Result<Self, InvalidSetting> {
+        if let Some(invalid) = self.invalid {
+            return Err(invalid);
+        }
+        for namespace in self.namespaces.iter().flatten() {
+            check_namespace(namespace).map_err(|reason| InvalidSetting::new("namespace", reason))?;
+        }
+        Ok(self)
+    }
+
+    fn parsed<T: Default>(&mut self, setting: &'static str, value: impl TryInto<T, Error: Into<ParseError>>) -> T {
+        match value.try_into() {
+            Ok(parsed) => parsed,
+            Err(reason) => {
+                self.invalid.get_or_insert(InvalidSetting::new(setting, reason));
+                T::default()
+            }
+        }
     }
 
     pub(super) fn all_namespaces(mut self) -> Self {
@@ -65,14 +95,11 @@ impl Scope {
     }
 
     pub(super) fn of<K>(settings: &InformerSettings<K>) -> Self {
-        let one = |scope: &WatchScope| match scope {
-            WatchScope::Everything => None,
-            WatchScope::Namespace(namespace) => Some(Arc::clone(namespace)),
-        };
         Self {
-            namespaces: settings.scopes.iter().map(one).collect(),
+            namespaces: settings.scopes.iter().map(|scope| scope.namespace().map(Arc::from)).collect(),
             labels: settings.labels.clone().unwrap_or_default(),
             fields: settings.fields.clone().unwrap_or_default(),
+            invalid: settings.invalid.clone(),
         }
     }
 
@@ -83,25 +110,14 @@ impl Scope {
         };
         settings.labels = Some(self.labels.clone()).filter(|labels| !labels.is_everything());
         settings.fields = Some(self.fields.clone()).filter(|fields| !fields.is_everything());
+        settings.invalid = settings.invalid.or_else(|| self.invalid.clone());
         settings
     }
 }
 
 impl fmt::Display for Scope {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let mut before = "";
-        if let Some(namespaces) = &self.namespaces {
-            let names: Vec<&str> = namespaces.iter().map(|name| &**name).collect();
-            write!(f, "in {}", if names.is_empty() { "no namespace".to_owned() } else { names.join(", ") })?;
-            before = " ";
-        }
-        if !self.labels.is_everything() {
-            write!(f, "{before}where {}", self.labels)?;
-            before = " ";
-        }
-        if !self.fields.is_everything() {
-            write!(f, "{before}with {}", self.fields)?;
-        }
-        Ok(())
+        let namespaces = self.namespaces.as_ref().map(|names| names.iter().map(|name| &**name).collect());
+        ScopeText { namespaces, labels: Some(&self.labels), fields: Some(&self.fields) }.fmt(f)
     }
 }

@@ -11,7 +11,7 @@ use tokio::time::timeout;
 use super::registry::Live;
 use super::scope::Scope;
 use crate::client::ServerError;
-use crate::informer::{Core, SyncStatus};
+use crate::informer::{Core, InvalidSetting, SyncStatus};
 use crate::pipeline::health::Health;
 use crate::pipeline::platform::watch;
 
@@ -92,6 +92,8 @@ pub enum NotSynced {
     Failing(ServerError),
     /// The server refuses the request. It is retried, but waiting does not help.
     Refused(ServerError),
+    /// The informer was built with a setting that is not valid, and has never run.
+    Invalid(InvalidSetting),
     /// The informer has stopped.
     Stopped,
 }
@@ -123,7 +125,9 @@ impl Awaited {
             if missing.is_empty() {
                 return Ok(());
             }
-            let failed = missing.iter().any(|one| matches!(one.cause, NotSynced::Refused(_) | NotSynced::Stopped));
+            let is_final =
+                |cause: &NotSynced| matches!(cause, NotSynced::Refused(_) | NotSynced::Invalid(_) | NotSynced::Stopped);
+            let failed = missing.iter().any(|one| is_final(&one.cause));
             // While other caches are still listing, their outcome is unknown and could not be in
             // the error.
             let listing = missing.iter().any(|one| matches!(one.cause, NotSynced::Listing { .. }));
@@ -162,6 +166,7 @@ impl AwaitedCache {
             SyncStatus::Listing { objects, remaining } => NotSynced::Listing { objects, remaining },
             SyncStatus::Failing(cause) => NotSynced::Failing(cause),
             SyncStatus::Refused(cause) => NotSynced::Refused(cause),
+            SyncStatus::Invalid(invalid) => NotSynced::Invalid(invalid),
             SyncStatus::Stopped => NotSynced::Stopped,
         };
         Some(Missing { resource: self.resource.clone(), scope: self.scope.clone(), cause })
@@ -202,6 +207,7 @@ impl fmt::Display for NotSynced {
             Self::Listing { objects, remaining: Some(rest) } => write!(f, "{objects} objects listed, {rest} to come"),
             Self::Failing(cause) => write!(f, "{cause}; retrying"),
             Self::Refused(cause) => write!(f, "{cause}"),
+            Self::Invalid(invalid) => write!(f, "{invalid}"),
             Self::Stopped => f.write_str("stopped"),
         }
     }

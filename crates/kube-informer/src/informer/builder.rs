@@ -7,17 +7,19 @@ use bytes::Bytes;
 use kube::Client;
 use kube::core::ApiResource;
 
-use super::Informer;
 use super::core::{Core, Identity, InformerOwner, Sharing};
+use super::live::{LiveInformer, Watched};
 use super::settings::{InformerSettings, OnWatchError};
+use super::{Informer, InvalidSetting};
 use crate::body::{Arrival, BodyEncoder, BodyEncoderSettings};
 use crate::body::{Obj, Untyped};
-use crate::client::{ApiListWatch, ListWatch};
+use crate::client::{ApiListWatch, ListWatch, ScopedResource};
 use crate::codec::Wire;
 use crate::object::DecodeError;
 use crate::object::Object;
+use crate::pipeline::InformerName;
 use crate::pipeline::controller::{Clock, Controller, ControllerShared, MaintenanceMode, Parts, Reflect};
-use crate::pipeline::metrics::Reporter;
+use crate::pipeline::metrics::{Reporter, default_metrics};
 use crate::pipeline::processor::CheckPeriod;
 use crate::pipeline::{DeltaFifo, DeltaFifoBounds};
 use crate::reflector::{self, DefinitionWatch, Intake, ObjectSource, Reflector};
@@ -34,7 +36,7 @@ use crate::store::{Ingest, Store};
 ///
 /// let maps = Informer::<ConfigMap>::builder(client)
 ///     .namespace("default")
-///     .labels("app in (web, db)".parse()?)
+///     .labels("app in (web, db)")
 ///     .keep(Keep::Plain)
 ///     .build();
 /// maps.start();
@@ -46,7 +48,7 @@ use crate::store::{Ingest, Store};
 #[doc(alias("SharedIndexInformerOptions", "InformerOptions"))]
 pub struct InformerBuilder<K> {
     pub(super) settings: InformerSettings<K>,
-    resource: ApiResource,
+    resource: ScopedResource,
     source: SourceOf,
     sharing: Sharing,
     definition_watch: Option<Arc<dyn DefinitionWatch>>,
@@ -64,11 +66,11 @@ type CustomSource =
     Box<dyn Fn(Arc<str>, WatchScope, reflector::ReflectorSettings, Box<dyn Intake>) -> Reflector + Send + Sync>;
 
 impl<K: Object> InformerBuilder<K> {
-    pub(crate) fn of_client(client: Client, resource: ApiResource) -> Self {
+    pub(crate) fn of_client(client: Client, resource: ScopedResource) -> Self {
         Self::new(resource.clone(), SourceOf::Client(Box::new(ApiListWatch::new(client, resource))))
     }
 
-    pub(super) fn of_source(source: impl ListWatch, resource: ApiResource) -> Self {
+    pub(super) fn of_source(source: impl ListWatch, resource: ScopedResource) -> Self {
         let source = Arc::new(source);
         let reflect = move |what: Arc<str>, scope, settings, intake: Box<dyn Intake>| {
             Reflector::boxed(what, scope, Arc::clone(&source), settings, intake)
@@ -84,7 +86,7 @@ impl<K: Object> InformerBuilder<K> {
         self
     }
 
-    fn new(resource: ApiResource, source: SourceOf) -> Self {
+    fn new(resource: ScopedResource, source: SourceOf) -> Self {
         Self { settings: InformerSettings::default(), resource, source, sharing: Sharing::No, definition_watch: None }
     }
 
@@ -146,9 +148,77 @@ impl<K: Object> InformerBuilder<K> {
     }
 
     /// Builds the informer. It does nothing until it is [started](Informer::start).
+    ///
+    /// If a setting is [not valid](InvalidSetting), the informer never runs and sends no request:
+    /// the error is logged, and [`synced`](Informer::synced) returns it. Use
+    /// [`try_build`](Self::try_build) for settings that come from outside of the program.
     #[must_use]
     pub fn build(self) -> Informer<K> {
-        let Self { settings, resource, source, sharing, definition_watch } = self;
+        let invalid = self.check().err();
+        if let Some(invalid) = &invalid {
+            tracing::error!(resource = %self.resource.resource.plural, "an informer with an invalid setting never runs: {invalid}");
+        }
+        self.assemble(invalid)
+    }
+
+    /// Builds the informer, or returns the first setting that is not valid.
+    ///
+    /// ```
+    /// # kube_embedded::doctest([], async |server| {
+    /// # let client = kube::Client::new(server.service(), "default");
+    /// # use k8s_openapi::api::core::v1::ConfigMap;
+    /// # use kube_informer::Informer;
+    /// let (namespace, selector) = ("default", "app = web, !canary"); // for example, from arguments
+    /// let maps = Informer::<ConfigMap>::builder(client).namespace(namespace).labels(selector).try_build()?;
+    /// maps.start();
+    /// # Ok(()) });
+    /// ```
+    pub fn try_build(self) -> Result<Informer<K>, InvalidSetting> {
+        self.check()?;
+        Ok(self.assemble(None))
+    }
+
+    fn check(&self) -> Result<(), InvalidSetting> {
+        self.settings.check()?;
+        match &self.source {
+            SourceOf::Client(source) => {
+                source.check_resource().map_err(|reason| InvalidSetting::new("resource", reason))
+            }
+            SourceOf::Custom(_) => Ok(()),
+        }
+    }
+
+    fn assemble(self, invalid: Option<InvalidSetting>) -> Informer<K> {
+        let Self { mut settings, resource, source, sharing, definition_watch } = self;
+        let is_cluster_scoped = resource.is_cluster_scoped();
+        let resource = resource.resource;
+        if is_cluster_scoped {
+            settings.scopes = vec![WatchScope::Everything];
+        }
+        let scope = settings.scope_text();
+        let metadata_only = matches!(&source, SourceOf::Client(source) if source.is_metadata_only());
+        let name =
+            Arc::new(InformerName::reserve(&informer_name(&settings, &resource, metadata_only), &resource, &scope));
+        let live = match &source {
+            SourceOf::Client(_) => {
+                let (api_version, plural) = (resource.api_version.clone(), resource.plural.clone());
+                let (live, is_duplicate) = LiveInformer::count(
+                    Watched { api_version, plural, scope, metadata_only },
+                    matches!(sharing, Sharing::ByFactory(_)),
+                );
+                if is_duplicate && settings.name.is_none() {
+                    tracing::warn!(
+                        resource = %resource.plural,
+                        scope = %name.scope(),
+                        "this process has another informer of the same objects, with a watch and a cache of its own: \
+                         get both from one kube_informer::Factory to share them, or give each a name if they are \
+                         meant to be separate, such as for two clusters"
+                    );
+                }
+                Some(live)
+            }
+            SourceOf::Custom(_) => None,
+        };
         let encoder = BodyEncoder::new(BodyEncoderSettings {
             keep: settings.keep,
             drop_fields: settings.cutter(),
@@ -168,7 +238,7 @@ impl<K: Object> InformerBuilder<K> {
         };
         let reader = store.reader();
         let known = store.reader();
-        let span = tracing::info_span!("informer", resource = %resource.plural);
+        let span = tracing::info_span!("informer", resource = %resource.plural, name = %name);
         let source = match source {
             SourceOf::Client(mut source) => {
                 if let Some(labels) = &settings.labels {
@@ -208,15 +278,24 @@ impl<K: Object> InformerBuilder<K> {
             mode: if settings.seed.is_some() { MaintenanceMode::Inline } else { MaintenanceMode::SpawnBlocking },
             check: CheckPeriod::new(settings.resync),
             reflect: reflector_parts.reflect(),
-            reporter: settings.metrics.map(|metrics| Reporter::new(metrics, resource.plural.as_str())),
+            reporter: settings
+                .metrics
+                .or_else(default_metrics)
+                .map(|metrics| Reporter::new(metrics, Arc::clone(&name))),
             span,
         };
         let controller = Controller::new(Arc::clone(&shared), parts);
-        let identity = Identity { resource, when_refused: settings.when_refused, sharing };
-        Informer::of(Arc::new(Core::new(shared, reader, identity, controller)))
+        let never_runs = invalid.is_some();
+        let when_refused = settings.when_refused;
+        let identity = Identity { resource, is_cluster_scoped, name, when_refused, sharing, invalid, live };
+        let core = Core::new(shared, reader, identity, controller);
+        if never_runs {
+            core.stop();
+        }
+        Informer::of(Arc::new(core))
     }
 
-    /// Builds and starts the informer.
+    /// Builds and starts the informer. See [`build`](Self::build) for settings that are not valid.
     ///
     /// # Panics
     ///
@@ -227,6 +306,16 @@ impl<K: Object> InformerBuilder<K> {
         informer.start();
         informer
     }
+}
+
+/// The name of an informer, unless another one has it.
+fn informer_name<K>(settings: &InformerSettings<K>, resource: &ApiResource, metadata_only: bool) -> String {
+    if let Some(name) = &settings.name {
+        return name.to_string();
+    }
+    let dot = if resource.group.is_empty() { "" } else { "." };
+    let metadata = if metadata_only { "-metadata" } else { "" };
+    format!("{}{dot}{}{metadata}", resource.plural, resource.group)
 }
 
 /// The parts of which a reflector per scope is created.
@@ -302,7 +391,7 @@ impl Intake for EncoderIntake {
 impl<K> fmt::Debug for InformerBuilder<K> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("InformerBuilder")
-            .field("resource", &self.resource.plural)
+            .field("resource", &self.resource.resource.plural)
             .field("settings", &self.settings)
             .finish_non_exhaustive()
     }

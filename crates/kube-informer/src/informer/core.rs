@@ -10,12 +10,14 @@ use parking_lot::Mutex;
 use tokio::runtime;
 use tokio::time::{Instant, sleep, timeout};
 
+use super::live::LiveInformer;
 use super::settings::WhenRefused;
-use super::{NamespacesShared, SyncError, WaitError};
+use super::{InvalidSetting, SetNamespacesError, SyncError, WaitError};
 use crate::body::{Obj, Raw, Untyped};
 use crate::client::ServerError;
 use crate::object::ObjectKey;
 use crate::object::Version;
+use crate::pipeline::InformerName;
 use crate::pipeline::controller::{Alive, Controller, ControllerShared, Stop, SyncProgress};
 use crate::pipeline::health::{Condition, Health};
 use crate::pipeline::platform::watch;
@@ -40,8 +42,16 @@ pub(crate) struct Core {
 #[derive(Debug)]
 pub(super) struct Identity {
     pub(super) resource: ApiResource,
+    /// Whether namespaces have no effect.
+    pub(super) is_cluster_scoped: bool,
+    pub(super) name: Arc<InformerName>,
     pub(super) when_refused: WhenRefused,
     pub(super) sharing: Sharing,
+    /// A setting because of which the informer never runs.
+    pub(super) invalid: Option<InvalidSetting>,
+    /// `None` for a custom source.
+    #[expect(dead_code, reason = "counted, never read")]
+    pub(super) live: Option<LiveInformer>,
 }
 
 /// Whether independent parts of the program may share the informer.
@@ -70,6 +80,8 @@ pub(crate) enum SyncStatus {
     Failing(ServerError),
     /// The server refuses the request, and waiting does not help.
     Refused(ServerError),
+    /// It was built with a setting that is not valid.
+    Invalid(InvalidSetting),
     Stopped,
 }
 
@@ -106,6 +118,10 @@ impl Core {
         self.identity.resource.kind.as_str().into()
     }
 
+    pub(super) fn name(&self) -> &InformerName {
+        &self.identity.name
+    }
+
     /// The state shared with the tasks, which shows whether any task is left after the core is
     /// dropped.
     pub(crate) fn shared(&self) -> &Arc<ControllerShared> {
@@ -117,7 +133,14 @@ impl Core {
         matches!(*self.life.lock(), Life::Stopped) || self.shared.has_stopped()
     }
 
+    pub(crate) fn invalid(&self) -> Option<&InvalidSetting> {
+        self.identity.invalid.as_ref()
+    }
+
     pub(crate) fn sync_status(&self) -> SyncStatus {
+        if let Some(invalid) = self.invalid() {
+            return SyncStatus::Invalid(invalid.clone());
+        }
         if self.is_stopped() {
             return SyncStatus::Stopped;
         }
@@ -135,7 +158,9 @@ impl Core {
             Condition::Listing { objects, remaining } => SyncStatus::Listing { objects, remaining },
             Condition::Stopped => SyncStatus::Stopped,
             Condition::Idle if self.is_idle() => SyncStatus::NotStarted,
-            Condition::Idle | Condition::Synced => SyncStatus::Listing { objects: 0, remaining: None },
+            Condition::Absent { .. } | Condition::Idle | Condition::Synced => {
+                SyncStatus::Listing { objects: 0, remaining: None }
+            }
         }
     }
 
@@ -264,10 +289,13 @@ impl Core {
         }
     }
 
-    pub(super) fn set_scopes(&self, scopes: Vec<WatchScope>) -> Result<(), NamespacesShared> {
-        match &self.identity.sharing {
-            Sharing::No => self.shared.set_scopes(scopes),
-            Sharing::ByFactory(_) => return Err(NamespacesShared { resource: self.resource().plural.as_str().into() }),
+    pub(super) fn set_scopes(&self, scopes: Vec<WatchScope>) -> Result<(), SetNamespacesError> {
+        if let Sharing::ByFactory(_) = &self.identity.sharing {
+            return Err(SetNamespacesError::Shared { resource: self.resource().plural.as_str().into() });
+        }
+        super::check_scopes(&scopes)?;
+        if !self.identity.is_cluster_scoped {
+            self.shared.set_scopes(scopes);
         }
         Ok(())
     }
@@ -295,6 +323,9 @@ impl Core {
             let mut health = core.shared.watch_health();
             loop {
                 let now = health.borrow_and_update().clone();
+                if let Some(invalid) = core.invalid() {
+                    return Err(SyncError::Invalid(invalid.clone()));
+                }
                 if matches!(now.condition, Condition::Stopped) {
                     return Err(SyncError::Stopped);
                 }

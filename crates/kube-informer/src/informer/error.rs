@@ -1,8 +1,42 @@
-//! Errors of waits, of staleness checks and of shared namespaces.
+//! Errors of settings, of waits, of staleness checks and of shared namespaces.
 
 use std::time::Duration;
 
 use crate::client::ServerError;
+use crate::object::ParseError;
+
+/// A setting with which no request can be sent: a namespace, selector, path or resource that is
+/// not one.
+///
+/// ```
+/// # kube_embedded::doctest([], async |server| {
+/// # let client = kube::Client::new(server.service(), "default");
+/// use k8s_openapi::api::core::v1::ConfigMap;
+/// use kube_informer::{Informer, SyncError};
+///
+/// let invalid = Informer::<ConfigMap>::builder(client.clone()).labels("app in (").try_build().unwrap_err();
+/// assert!(invalid.to_string().starts_with("label selector: "));
+///
+/// let maps = Informer::<ConfigMap>::builder(client).namespace("*").start();
+/// assert!(matches!(maps.synced().await, Err(SyncError::Invalid(_))));
+/// assert!(server.requests().is_empty());
+/// # Ok(()) });
+/// ```
+#[derive(Debug, Clone, PartialEq, Eq, Hash, thiserror::Error)]
+#[error("{setting}: {reason}")]
+#[non_exhaustive]
+pub struct InvalidSetting {
+    /// The setting.
+    pub setting: &'static str,
+    /// What is wrong with its value.
+    pub reason: ParseError,
+}
+
+impl InvalidSetting {
+    pub(crate) fn new(setting: &'static str, reason: impl Into<ParseError>) -> Self {
+        Self { setting, reason: reason.into() }
+    }
+}
 
 /// An informer has not synced, and waiting longer does not help.
 ///
@@ -34,6 +68,9 @@ pub enum SyncError {
     /// [`when_refused`](crate::InformerBuilder::when_refused) configures whether this ends a wait.
     #[error("the cache cannot be filled: {0}")]
     Refused(ServerError),
+    /// The informer was built with a setting that is not valid, and has never run.
+    #[error("the informer cannot run: {0}")]
+    Invalid(InvalidSetting),
     /// The informer has stopped, or the handler was removed.
     #[error("the informer has stopped, or the handler was removed")]
     Stopped,
@@ -69,25 +106,33 @@ pub enum WaitError {
     NotComparable,
 }
 
-/// The namespaces of an informer of a [`Factory`](crate::Factory) cannot be changed.
-///
-/// The informer is shared, and its other handles may rely on its namespaces.
+/// The namespaces of an informer cannot be changed.
 ///
 /// ```
 /// # kube_embedded::doctest([], async |server| {
 /// # let client = kube::Client::new(server.service(), "default");
 /// use k8s_openapi::api::core::v1::ConfigMap;
 /// use kube_informer::Factory;
+/// use kube_informer::informer::SetNamespacesError;
 ///
 /// let factory = Factory::builder(client).build()?;
 /// let maps = factory.informer::<ConfigMap>();
-/// assert!(maps.set_namespaces(["default"]).is_err());
+/// assert!(matches!(maps.set_namespaces(["default"]), Err(SetNamespacesError::Shared { .. })));
 /// # Ok(()) });
 /// ```
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("the informer of {resource} is shared, so its namespaces stay as they are: ask the factory for others")]
-pub struct NamespacesShared {
-    pub(crate) resource: Box<str>,
+#[non_exhaustive]
+pub enum SetNamespacesError {
+    /// The informer is one of a [`Factory`](crate::Factory). It is shared, and its other handles
+    /// may rely on its namespaces.
+    #[error("the informer of {resource} is shared, so its namespaces stay as they are: ask the factory for others")]
+    Shared {
+        /// The plural of the resource.
+        resource: Box<str>,
+    },
+    /// One of the names is not the name of a namespace. The namespaces stay as they were.
+    #[error(transparent)]
+    Invalid(#[from] InvalidSetting),
 }
 
 /// The cache was last known to be current too long ago, or it has not been filled yet.

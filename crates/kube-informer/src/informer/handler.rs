@@ -99,7 +99,7 @@ impl<K: Send + 'static> HandlerBuilder<K> {
     /// }
     /// maps.wait_for(last).await?;
     /// assert_eq!(events.backlog(), 1, "one event for the three changes");
-    /// assert_eq!(events.next().await.unwrap().object().value_at(&"data.nth".parse()?).as_deref(), Some("3"));
+    /// assert_eq!(events.next().await.unwrap().object().value_at("data.nth")?.as_deref(), Some("3"));
     /// # Ok(()) });
     /// ```
     pub fn backlog(mut self, backlog: Backlog) -> Self {

@@ -82,7 +82,7 @@ fn touched<K>(event: Event<K>) -> impl Iterator<Item = Obj<K>> {
 }
 
 fn same_owners<K>(one: &Obj<K>, other: &Obj<K>) -> bool {
-    one.owners().map(|owner| owner.uid()).eq(other.owners().map(|owner| owner.uid()))
+    one.owners().map(|owner| owner.uid_text()).eq(other.owners().map(|owner| owner.uid_text()))
 }
 
 fn decoded<K: Object + Clone>(object: &Obj<K>) -> Option<K> {

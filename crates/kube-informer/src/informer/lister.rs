@@ -13,9 +13,7 @@ pub use self::snapshot::{ObjRef, Snapshot};
 use self::selection::Selection;
 use super::Stale;
 use crate::body::Obj;
-use crate::object::ObjectKey;
-use crate::object::Selector;
-use crate::object::Version;
+use crate::object::{ObjectKey, OrText, Selector, Version};
 use crate::store::{Delta, History, Relist, WatchScope};
 use crate::store::{Reader, Store, WeakReader};
 
@@ -38,7 +36,7 @@ mod snapshot;
 /// maps.synced().await?;
 /// let lister: Lister<ConfigMap> = maps.lister();
 /// assert!(lister.get(&ObjectKey::namespaced("default", "a")).is_some());
-/// assert_eq!(lister.select(&"app=web".parse()?).len(), 1);
+/// assert_eq!(lister.select("app=web")?.len(), 1);
 /// assert_eq!(lister.sorted()[1].name(), "b");
 /// # Ok(()) });
 /// ```
@@ -113,27 +111,30 @@ impl<K> Lister<K> {
 
     /// Returns all objects that match a label selector.
     ///
-    /// The selector is evaluated once per distinct label set, not once per object.
+    /// The selector is evaluated once per distinct label set, not once per object. It may be given
+    /// as text: then the result is a `Result`.
     ///
     /// ```
     /// use kube_informer::{Lister, Obj, Untyped};
     ///
     /// let of = |app| Obj::<Untyped>::from_json(format!(r#"{{"metadata":{{"name":"{app}","labels":{{"app":"{app}"}}}}}}"#)).unwrap();
     /// let lister = Lister::fixed([of("web"), of("db"), of("cache")]);
-    /// assert_eq!(lister.select(&"app in (web, db)".parse()?).len(), 2);
+    /// assert_eq!(lister.select("app in (web, db)")?.len(), 2);
     /// # Ok::<_, kube_informer::object::ParseError>(())
     /// ```
     #[must_use]
     #[doc(alias("AppendFunc"))]
-    pub fn select(&self, selector: &Selector) -> Vec<Obj<K>> {
-        let state = self.reader.state();
-        let mut all = Vec::new();
-        let mut selection = Selection::new(selector, &state);
-        state
-            .iter()
-            .filter(|entry| selection.takes_in_passing(entry))
-            .for_each(|entry| all.push(entry.object().cast()));
-        all
+    pub fn select<S: OrText<Selector>>(&self, selector: S) -> S::Checked<Vec<Obj<K>>> {
+        selector.checked(|selector| {
+            let state = self.reader.state();
+            let mut all = Vec::new();
+            let mut selection = Selection::new(selector, &state);
+            state
+                .iter()
+                .filter(|entry| selection.takes_in_passing(entry))
+                .for_each(|entry| all.push(entry.object().cast()));
+            all
+        })
     }
 
     /// Returns all keys.
@@ -331,13 +332,16 @@ impl<K> NamespaceLister<K> {
         sorted(self.list())
     }
 
-    /// Returns all objects of the namespace that match a label selector.
+    /// Returns all objects of the namespace that match a label selector, as
+    /// [`Lister::select`] does.
     #[must_use]
-    pub fn select(&self, selector: &Selector) -> Vec<Obj<K>> {
-        let state = self.reader.state();
-        let selection = Selection::new(selector, &state);
-        let all = state.namespace(&self.namespace).filter(|entry| selection.takes(entry));
-        all.map(|entry| entry.object().cast()).collect()
+    pub fn select<S: OrText<Selector>>(&self, selector: S) -> S::Checked<Vec<Obj<K>>> {
+        selector.checked(|selector| {
+            let state = self.reader.state();
+            let selection = Selection::new(selector, &state);
+            let all = state.namespace(&self.namespace).filter(|entry| selection.takes(entry));
+            all.map(|entry| entry.object().cast()).collect()
+        })
     }
 
     /// Returns all keys of the namespace.

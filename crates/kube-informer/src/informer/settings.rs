@@ -6,13 +6,12 @@ use std::time::Duration;
 
 use serde_json::Value;
 
+use super::InvalidSetting;
 use crate::body::Keep;
 use crate::body::{Obj, Untyped};
 use crate::client::ServerError;
 use crate::codec::{FieldCutter, Wire};
-use crate::object::FieldPath;
-use crate::object::Object;
-use crate::object::{FieldSelector, Selector};
+use crate::object::{FieldPath, FieldSelector, Object, ParseError, Selector};
 use crate::pipeline::Discipline;
 use crate::pipeline::metrics::Metrics;
 use crate::reflector;
@@ -81,8 +80,11 @@ pub struct InformerSettings<K> {
     pub(super) discipline: Discipline,
     pub(super) reflector: reflector::ReflectorSettings,
     pub(super) metrics: Option<Arc<dyn Metrics>>,
+    pub(super) name: Option<Arc<str>>,
     pub(super) seed: Option<u64>,
     pub(super) shutdown_grace: Option<Duration>,
+    /// The first setting that could not be parsed.
+    pub(crate) invalid: Option<InvalidSetting>,
     kind: std::marker::PhantomData<fn() -> K>,
 }
 
@@ -107,8 +109,10 @@ impl<K> Default for InformerSettings<K> {
             discipline: Discipline::default(),
             reflector: reflector::ReflectorSettings::default(),
             metrics: None,
+            name: None,
             seed: None,
             shutdown_grace: None,
+            invalid: None,
             kind: std::marker::PhantomData,
         }
     }
@@ -122,7 +126,8 @@ impl<K> InformerSettings<K> {
     /// Converts the settings for another type of the same objects.
     pub(crate) fn cast<V>(self) -> InformerSettings<V> {
         let Self { scopes, labels, fields, resync, wire, keep, drop_fields, keep_if, transform, .. } = self;
-        let Self { on_watch_error, when_refused, discipline, reflector, metrics, seed, shutdown_grace, .. } = self;
+        let Self { on_watch_error, when_refused, discipline, reflector, metrics, name, seed, .. } = self;
+        let Self { shutdown_grace, invalid, .. } = self;
         InformerSettings {
             scopes,
             labels,
@@ -138,9 +143,37 @@ impl<K> InformerSettings<K> {
             discipline,
             reflector,
             metrics,
+            name,
             seed,
             shutdown_grace,
+            invalid,
             kind: std::marker::PhantomData,
+        }
+    }
+
+    /// The namespaces and selectors as text; empty for all objects.
+    pub(super) fn scope_text(&self) -> String {
+        let namespaces: Option<Vec<&str>> = self.scopes.iter().map(WatchScope::namespace).collect();
+        let text = ScopeText { namespaces, labels: self.labels.as_ref(), fields: self.fields.as_ref() };
+        text.to_string()
+    }
+
+    /// Whether an informer can be built with them.
+    pub(crate) fn check(&self) -> Result<(), InvalidSetting> {
+        match &self.invalid {
+            Some(invalid) => Err(invalid.clone()),
+            None => super::check_scopes(&self.scopes),
+        }
+    }
+
+    /// Converts the value of a setting. Records the error if it cannot be parsed.
+    fn parsed<T>(&mut self, setting: &'static str, value: impl TryInto<T, Error: Into<ParseError>>) -> Option<T> {
+        match value.try_into() {
+            Ok(parsed) => Some(parsed),
+            Err(reason) => {
+                self.invalid.get_or_insert(InvalidSetting::new(setting, reason));
+                None
+            }
         }
     }
 
@@ -154,7 +187,8 @@ impl<K> InformerSettings<K> {
     /// Returns the first setting that differs: its name, its value in `self` and in `other`.
     pub(crate) fn difference(&self, other: &Self) -> Option<Difference> {
         let Self { scopes, labels, fields, resync, wire, keep, drop_fields, keep_if, transform, .. } = self;
-        let Self { on_watch_error, when_refused, discipline, reflector, metrics, seed, shutdown_grace, .. } = self;
+        let Self { on_watch_error, when_refused, discipline, reflector, metrics, name, seed, shutdown_grace, .. } =
+            self;
         [
             differ("namespaces", scopes, &other.scopes),
             differ_if_set("labels", labels, &other.labels),
@@ -170,12 +204,38 @@ impl<K> InformerSettings<K> {
             differ("queue", discipline, &other.discipline),
             differ("reflector", reflector, &other.reflector),
             differ_in_place("metrics", metrics, &other.metrics),
+            differ_if_set("name", name, &other.name),
             differ_if_set("seed", seed, &other.seed),
             differ_if_set("shutdown_grace", shutdown_grace, &other.shutdown_grace),
         ]
         .into_iter()
         .flatten()
         .next()
+    }
+}
+
+/// Namespaces and selectors, to be printed. `None` means all namespaces.
+pub(crate) struct ScopeText<'a> {
+    pub(crate) namespaces: Option<Vec<&'a str>>,
+    pub(crate) labels: Option<&'a Selector>,
+    pub(crate) fields: Option<&'a FieldSelector>,
+}
+
+impl fmt::Display for ScopeText<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut before = "";
+        if let Some(names) = &self.namespaces {
+            write!(f, "in {}", if names.is_empty() { "no namespace".to_owned() } else { names.join(", ") })?;
+            before = " ";
+        }
+        if let Some(labels) = self.labels.filter(|labels| !labels.is_everything()) {
+            write!(f, "{before}where {labels}")?;
+            before = " ";
+        }
+        if let Some(fields) = self.fields.filter(|fields| !fields.is_everything()) {
+            write!(f, "{before}with {fields}")?;
+        }
+        Ok(())
     }
 }
 
@@ -217,6 +277,8 @@ impl<K> Clone for InformerSettings<K> {
             transform: self.transform.clone(),
             on_watch_error: self.on_watch_error.clone(),
             metrics: self.metrics.clone(),
+            name: self.name.clone(),
+            invalid: self.invalid.clone(),
             ..*self
         }
     }
@@ -239,12 +301,18 @@ macro_rules! setters {
 }
 
 setters! {
-    /// Restricts the informer to one namespace. All namespaces by default.
+    /// Restricts the informer to one namespace. All namespaces by default, and with `""`.
+    ///
+    /// A name that no namespace can have is an error: of [`try_build`], or of the wait for the
+    /// first list if the informer is built without it. Has no effect on cluster-scoped kinds.
+    ///
+    /// [`try_build`]: crate::InformerBuilder::try_build
     fn namespace(self, namespace: impl Into<Arc<str>>) {
-        self.scopes = vec![WatchScope::Namespace(namespace.into())];
+        self.scopes = super::scopes([namespace]);
     }
 
-    /// Restricts the informer to these namespaces.
+    /// Restricts the informer to these namespaces; to none if there are none, and not at all if
+    /// `""` is among them.
     ///
     /// Each namespace is listed and watched separately, into one cache. They can be
     /// [changed](crate::Informer::set_namespaces) while the informer runs.
@@ -275,15 +343,15 @@ setters! {
 
     /// Restricts the informer to objects that match a label selector.
     ///
-    /// The server evaluates the selector; an object that no longer matches is deleted from the
-    /// cache.
+    /// Takes a [`Selector`] or its text. The server evaluates the selector; an object that no
+    /// longer matches is deleted from the cache.
     ///
     /// ```
     /// # kube_embedded::doctest(["a", "b"], async |server| {
     /// # let client = kube::Client::new(server.service(), "default");
     /// # use k8s_openapi::api::core::v1::ConfigMap;
     /// # use kube_informer::Informer;
-    /// let maps = Informer::<ConfigMap>::builder(client).labels("app=web".parse()?).start();
+    /// let maps = Informer::<ConfigMap>::builder(client).labels("app=web").start();
     /// let mut events = maps.subscribe();
     /// assert_eq!(events.next().await.unwrap().key().name(), "a");
     /// let other = serde_json::json!({"metadata": {"labels": {"app": "cache"}}});
@@ -291,13 +359,14 @@ setters! {
     /// assert!(events.next().await.unwrap().is_deleted());
     /// # Ok(()) });
     /// ```
-    fn labels(self, labels: Selector) {
-        self.labels = Some(labels);
+    fn labels(self, labels: impl TryInto<Selector, Error: Into<ParseError>>) {
+        self.labels = self.parsed("label selector", labels);
     }
 
     /// Restricts the informer to objects that match a field selector.
     ///
-    /// The server evaluates the selector, and defines which fields of a kind can be selected.
+    /// Takes a [`FieldSelector`] or its text. The server evaluates the selector, and defines which
+    /// fields of a kind can be selected.
     ///
     /// ```
     /// # kube_embedded::doctest(["a", "b"], async |server| {
@@ -310,8 +379,8 @@ setters! {
     /// assert_eq!(maps.lister().len(), 1);
     /// # Ok(()) });
     /// ```
-    fn fields(self, fields: FieldSelector) {
-        self.fields = Some(fields);
+    fn fields(self, fields: impl TryInto<FieldSelector, Error: Into<ParseError>>) {
+        self.fields = self.parsed("field selector", fields);
     }
 
     /// Sets the resync period. None by default.
@@ -358,15 +427,18 @@ setters! {
     /// # let client = kube::Client::new(server.service(), "default");
     /// # use k8s_openapi::api::core::v1::ConfigMap;
     /// # use kube_informer::Informer;
-    /// let maps = Informer::<ConfigMap>::builder(client).drop_fields(["data.ip".parse()?]).start();
+    /// let maps = Informer::<ConfigMap>::builder(client).drop_fields(["data.ip"]).start();
     /// maps.synced().await?;
     /// for map in maps.lister().list() {
     ///     assert!(map.get()?.data.as_ref().is_none_or(|data| data.is_empty()));
     /// }
     /// # Ok(()) });
     /// ```
-    fn drop_fields(self, fields: impl IntoIterator<Item = FieldPath>) {
-        self.drop_fields.extend(fields);
+    fn drop_fields(self, fields: impl IntoIterator<Item: TryInto<FieldPath, Error: Into<ParseError>>>) {
+        for field in fields {
+            let field: Option<FieldPath> = self.parsed("field to drop", field);
+            self.drop_fields.extend(field);
+        }
     }
 
     /// Removes `metadata.managedFields` from every object, often half of its size.
@@ -384,7 +456,7 @@ setters! {
     /// # Ok(()) });
     /// ```
     fn drop_managed_fields(self) {
-        self.drop_fields.extend("metadata.managedFields".parse::<FieldPath>().ok());
+        self = self.drop_fields(["metadata.managedFields"]);
     }
 
     /// Stores only objects that pass a test, which must depend on nothing but the object.
@@ -426,7 +498,7 @@ setters! {
     ///     .start();
     /// maps.synced().await?;
     /// assert_eq!(maps.lister().len(), 1);
-    /// assert_eq!(maps.lister().list()[0].value_at(&"data.ip".parse()?).as_deref(), Some("hidden"));
+    /// assert_eq!(maps.lister().list()[0].value_at("data.ip")?.as_deref(), Some("hidden"));
     /// # Ok(()) });
     /// ```
     #[doc(alias("Transform", "SetTransform", "TransformFunc"))]
@@ -490,7 +562,17 @@ setters! {
         self.reflector = settings;
     }
 
-    /// Sets the receiver of metrics.
+    /// Sets the name of the informer in metrics and logs. By default, the resource and its group.
+    ///
+    /// If another informer has the name, a number is added to it; see
+    /// [`InformerName`](crate::pipeline::InformerName).
+    #[doc(alias("Identifier", "WithInformerName"))]
+    fn name(self, name: impl Into<Arc<str>>) {
+        self.name = Some(name.into());
+    }
+
+    /// Sets the receiver of metrics. With the feature `metrics`, the default is
+    /// `pipeline::Facade`, which reports to the recorder of the `metrics` crate.
     #[doc(alias("InformerMetricsProvider"))]
     fn metrics(self, metrics: impl Metrics) {
         self.metrics = Some(Arc::new(metrics));

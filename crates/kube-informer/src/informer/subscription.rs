@@ -362,8 +362,12 @@ fn delivered(
     core: Option<Arc<Core>>,
 ) -> impl Future<Output = Result<(), SyncError>> + Send + use<> {
     let mut stage = mailbox.stage();
+    let invalid = core.as_ref().and_then(|core| core.invalid().cloned());
     let informer = core.map(|core| core.synced());
     async move {
+        if let Some(invalid) = invalid {
+            return Err(SyncError::Invalid(invalid));
+        }
         let failed = async {
             match informer {
                 Some(synced) => synced.await,

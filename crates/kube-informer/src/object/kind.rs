@@ -7,6 +7,7 @@ use kube::core::ApiResource;
 use serde::de::DeserializeOwned;
 
 use super::DecodeError;
+use super::is_built_in_cluster_scoped;
 use crate::codec::{decode_protobuf, protobuf};
 
 /// A type that bodies can be decoded into: anything that serde can deserialize. Implemented for all
@@ -114,11 +115,11 @@ pub trait Kind: Object {
     fn resource() -> ApiResource;
 
     /// Whether the objects are namespaced, as those of most kinds are. A projection of a
-    /// cluster-scoped kind, such as nodes, must return false to be used with a
-    /// [`Factory`](crate::Factory) that has namespaces among its defaults.
+    /// cluster-scoped custom kind must return false to be used with a [`Factory`](crate::Factory)
+    /// that has namespaces among its defaults. Of built-in kinds it is known.
     #[must_use]
     fn in_namespaces() -> bool {
-        true
+        !is_built_in_cluster_scoped(&Self::resource())
     }
 }
 
@@ -137,6 +138,12 @@ where
 }
 
 /// A `DynamicType` without run-time data: only `()`.
+// The compiler names this trait, not `Kind`, for types such as `DynamicObject`.
+#[diagnostic::on_unimplemented(
+    message = "the type does not say which resource it is of",
+    label = "a kind known when compiling is needed here",
+    note = "for a kind known only at run time (`DynamicObject`): name the resource, as in `Informer::builder_for(client, resource)` or `factory.informer_for(resource)`"
+)]
 pub trait KnownWhenCompiled: sealed::Sealed {
     /// The only value of the type.
     const VALUE: Self;

@@ -2,6 +2,7 @@
 
 use super::kind::Kind;
 use super::strings;
+use super::uid::Uid;
 
 /// One owner reference of an object.
 ///
@@ -16,6 +17,7 @@ use super::strings;
 /// let owner = pod.controller().unwrap();
 /// assert!(owner.is::<ReplicaSet>() && !owner.is::<Deployment>());
 /// assert_eq!(owner.name(), "web");
+/// assert_eq!(owner.uid(), "u");
 /// # Ok::<_, kube_informer::DecodeError>(())
 /// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -51,7 +53,12 @@ impl<'a> Owner<'a> {
 
     /// The owner's uid.
     #[must_use]
-    pub fn uid(&self) -> &'a str {
+    pub fn uid(&self) -> Uid {
+        Uid::new(self.uid)
+    }
+
+    /// The owner's uid as received, without conversion.
+    pub(crate) fn uid_text(&self) -> &'a str {
         self.uid
     }
 

@@ -1,5 +1,7 @@
 //! Parse errors.
 
+use std::convert::Infallible;
+
 /// Text that is not a valid key, selector or path.
 ///
 /// ```
@@ -9,7 +11,7 @@
 /// let error: ParseError = "app in (".parse::<Selector>().unwrap_err();
 /// assert!(!error.to_string().is_empty());
 /// ```
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash, thiserror::Error)]
 #[error("{message}")]
 pub struct ParseError {
     message: Box<str>,
@@ -18,5 +20,12 @@ pub struct ParseError {
 impl ParseError {
     pub(crate) fn new(message: impl Into<Box<str>>) -> Self {
         Self { message: message.into() }
+    }
+}
+
+/// For arguments that are already parsed.
+impl From<Infallible> for ParseError {
+    fn from(never: Infallible) -> Self {
+        match never {}
     }
 }

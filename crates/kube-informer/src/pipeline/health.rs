@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
-use crate::client::ServerError;
+use crate::client::{Failure, ServerError};
 use crate::object::Version;
 use crate::reflector::{Degradation, ReflectorState, ReflectorStatus, Synced};
 
@@ -86,6 +86,12 @@ pub enum Condition {
         since: Instant,
         /// When it retries; `None` while the retry is in progress.
         next_try: Option<Instant>,
+    },
+    /// The server does not serve the resource, in any version. Only of an informer that
+    /// [waits for its resource to be served](crate::Factory::informer_when_served).
+    Absent {
+        /// When it looks again, unless the resource is defined before.
+        next_try: Instant,
     },
     /// It has stopped permanently.
     #[doc(alias("IsStopped"))]
@@ -204,6 +210,12 @@ impl Health {
 /// Combines `condition` with the status of another reflector.
 fn worse(condition: Condition, status: &ReflectorStatus) -> Condition {
     match (condition, degraded(status), &status.state) {
+        (condition, _, ReflectorState::Waiting { cause, until }) if *cause.failure() == Failure::NotServed => {
+            match condition {
+                condition @ (Condition::Degraded { .. } | Condition::Absent { .. }) => condition,
+                _ => Condition::Absent { next_try: *until },
+            }
+        }
         (Condition::Degraded { since, .. }, Some(other @ Condition::Degraded { since: earlier, .. }), _)
             if earlier < since =>
         {
@@ -211,6 +223,7 @@ fn worse(condition: Condition, status: &ReflectorStatus) -> Condition {
         }
         (condition @ Condition::Degraded { .. }, _, _) => condition,
         (_, Some(degraded), _) => degraded,
+        (absent @ Condition::Absent { .. }, _, _) => absent,
         (
             Condition::Listing { objects, remaining },
             None,

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
+use super::informer_name::InformerName;
 use super::processor::MailboxStats;
 use crate::reflector::Counters;
 use crate::store::guarded;
@@ -17,22 +18,23 @@ pub use self::facade::Facade;
 
 /// Receives the figures of informers: at the start, every ten seconds, and at the end.
 ///
-/// The feature `metrics` adds an implementation for the crate of that name.
+/// The feature `metrics` adds an implementation for the crate of that name, to which all informers
+/// report that have no other.
 ///
 /// ```
 /// # kube_embedded::doctest([], async |server| {
 /// # let client = kube::Client::new(server.service(), "default");
 /// use k8s_openapi::api::core::v1::ConfigMap;
 /// use kube_informer::Informer;
-/// use kube_informer::pipeline::{Figures, Metrics};
+/// use kube_informer::pipeline::{Figures, InformerName, Metrics};
 ///
 /// struct Lines;
 ///
 /// impl Metrics for Lines {
-///     fn report(&self, informer: &str, figures: &Figures) {
+///     fn report(&self, informer: &InformerName, figures: &Figures) {
 ///         println!("{informer}: {} objects in {} bytes", figures.objects, figures.bytes);
 ///     }
-///     fn ended(&self, informer: &str) {
+///     fn ended(&self, informer: &InformerName) {
 ///         println!("{informer} has ended");
 ///     }
 /// }
@@ -42,16 +44,21 @@ pub use self::facade::Facade;
 /// ```
 #[doc(alias("InformerMetricsProvider", "SetInformerMetricsProvider"))]
 pub trait Metrics: Send + Sync + 'static {
-    /// Called with the figures of an informer, which is named after its resource.
-    fn report(&self, informer: &str, figures: &Figures);
+    /// Called before the first report of an informer.
+    fn begun(&self, informer: &InformerName) {
+        let _ = informer;
+    }
+
+    /// Called with the figures of an informer.
+    fn report(&self, informer: &InformerName, figures: &Figures);
 
     /// Called when a handler has ended: its figures must no longer be shown.
-    fn handler_ended(&self, informer: &str, handler: usize) {
+    fn handler_ended(&self, informer: &InformerName, handler: usize) {
         let _ = (informer, handler);
     }
 
     /// Called when the informer has ended, after its handlers: its figures must no longer be shown.
-    fn ended(&self, informer: &str);
+    fn ended(&self, informer: &InformerName);
 }
 
 /// The figures of an informer. Totals never decrease.
@@ -122,21 +129,32 @@ impl From<(usize, MailboxStats)> for HandlerFigures {
     }
 }
 
+/// The metrics of informers without their own.
+#[cfg(feature = "metrics")]
+pub(crate) fn default_metrics() -> Option<Arc<dyn Metrics>> {
+    Some(Arc::new(Facade))
+}
+
+#[cfg(not(feature = "metrics"))]
+pub(crate) fn default_metrics() -> Option<Arc<dyn Metrics>> {
+    None
+}
+
 /// The interval between reports.
 const PERIOD: Duration = Duration::from_secs(10);
 
 /// Reports the figures of one informer.
 pub(crate) struct Reporter {
     metrics: Arc<dyn Metrics>,
-    informer: Box<str>,
+    informer: Arc<InformerName>,
     next: Option<Instant>,
     /// The handlers in the last report.
     handlers: Vec<usize>,
 }
 
 impl Reporter {
-    pub(crate) fn new(metrics: Arc<dyn Metrics>, informer: &str) -> Self {
-        Self { metrics, informer: informer.into(), next: None, handlers: Vec::new() }
+    pub(crate) fn new(metrics: Arc<dyn Metrics>, informer: Arc<InformerName>) -> Self {
+        Self { metrics, informer, next: None, handlers: Vec::new() }
     }
 
     pub(crate) fn due(&self) -> Instant {
@@ -148,7 +166,9 @@ impl Reporter {
     }
 
     pub(crate) fn report(&mut self, now: Instant, figures: &Figures) {
-        self.next = Some(now + PERIOD);
+        if self.next.replace(now + PERIOD).is_none() {
+            guarded("metrics", || self.metrics.begun(&self.informer));
+        }
         let handlers: Vec<usize> = figures.handlers.iter().map(|handler| handler.handler).collect();
         let before = std::mem::replace(&mut self.handlers, handlers);
         self.handlers_ended(before.into_iter().filter(|handler| !self.handlers.contains(handler)));

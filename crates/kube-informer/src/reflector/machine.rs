@@ -324,6 +324,9 @@ impl Machine {
     }
 
     fn failed(&mut self, error: ServerError, step: &mut Step<'_>) {
+        if *error.failure() == Failure::OtherVersion {
+            return self.relist_other_version(step);
+        }
         match &self.phase {
             MachinePhase::Streaming(_) => self.streaming_failed(error, step),
             MachinePhase::Listing(_) => self.list_failed(error, step),
@@ -428,6 +431,17 @@ impl Machine {
     fn relist_went_back(&mut self, step: &mut Step<'_>) {
         self.counters.relists.count(RelistReason::WentBack);
         self.freshness.interrupted();
+        self.history = History::WentBack;
+        self.list_start = ListStart::Latest;
+        self.list(step);
+    }
+
+    /// Relists immediately: in another API version, the bodies of unchanged objects differ, and
+    /// replace those in the store although the resource versions do not.
+    fn relist_other_version(&mut self, step: &mut Step<'_>) {
+        self.leave_phase(step);
+        self.abandon_relist(step);
+        step.act(Action::Close);
         self.history = History::WentBack;
         self.list_start = ListStart::Latest;
         self.list(step);

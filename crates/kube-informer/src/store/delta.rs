@@ -75,6 +75,15 @@ pub enum WatchScope {
 }
 
 impl WatchScope {
+    /// The namespace; `None` for the whole resource.
+    #[must_use]
+    pub fn namespace(&self) -> Option<&str> {
+        match self {
+            Self::Everything => None,
+            Self::Namespace(namespace) => Some(namespace),
+        }
+    }
+
     /// Whether an object with this key belongs to the scope.
     #[must_use]
     pub fn covers(&self, key: &ObjectKey) -> bool {

@@ -5,7 +5,8 @@ use std::hash::Hash;
 use super::WorkQueue;
 use super::priority::Priority;
 use super::slots::Cause;
-use crate::object::ObjectKey;
+use crate::body::Obj;
+use crate::object::{Kind, ObjectKey, Owner};
 use crate::store::{Event, Origin};
 
 impl WorkQueue<ObjectKey> {
@@ -34,6 +35,48 @@ impl WorkQueue<ObjectKey> {
         let queue = self.clone();
         move |event: Event<K>| queue.add_from(event.key().clone(), event.origin())
     }
+
+    /// Returns an event handler that adds the keys of the owners of kind `K`, in any version, of
+    /// each added, updated or deleted object; on an update, the owners before and after.
+    ///
+    /// All owner references count, not only that of the controller; for that one alone, use
+    /// [`enqueue_with`](Self::enqueue_with) and [`Obj::controller`]. The second type parameter is
+    /// the kind of the owned objects, which the compiler knows.
+    ///
+    /// ```
+    /// use k8s_openapi::api::apps::v1::ReplicaSet;
+    /// use k8s_openapi::api::core::v1::Pod;
+    /// use kube_informer::workqueue::RateLimit;
+    /// use kube_informer::{Event, Obj, ObjectKey, Origin, WorkQueue};
+    ///
+    /// # tokio::runtime::Builder::new_current_thread().build()?.block_on(async {
+    /// let queue = WorkQueue::<ObjectKey>::new(RateLimit::default());
+    /// let mut handler = queue.enqueue_owner::<ReplicaSet, Pod>(); // with an informer: `pods.on_event(queue.enqueue_owner::<ReplicaSet, _>())`
+    ///
+    /// let pod = Obj::from_json(
+    ///     r#"{"metadata":{"name":"web-1","namespace":"shop","ownerReferences":[
+    ///         {"apiVersion":"apps/v1","kind":"ReplicaSet","name":"web","uid":"u","controller":true}]}}"#,
+    /// )?;
+    /// handler(Event::added(pod, Origin::Live));
+    /// assert_eq!(queue.next().await.unwrap().to_string(), "shop/web");
+    /// # Ok::<_, Box<dyn std::error::Error>>(())
+    /// # })?;
+    /// # Ok::<_, Box<dyn std::error::Error>>(())
+    /// ```
+    #[doc(alias = "EnqueueRequestForOwner")]
+    pub fn enqueue_owner<K: Kind, O: 'static>(&self) -> impl FnMut(Event<O>) + Send + 'static + use<K, O> {
+        self.enqueue_with(|event: &Event<O>| {
+            let (old, new) = event.states();
+            old.into_iter().chain(new).flat_map(owners_of_kind::<K, O>).collect::<Vec<_>>()
+        })
+    }
+}
+
+/// The keys of the owners of kind `K`, which are in the namespace of the object or cluster-scoped.
+fn owners_of_kind<K: Kind, O>(object: &Obj<O>) -> Vec<ObjectKey> {
+    let namespace = object.namespace().filter(|_| K::in_namespaces()).unwrap_or_default();
+    let owners = object.owners().filter(Owner::is::<K>);
+    owners.map(|owner| ObjectKey::namespaced(namespace, owner.name())).collect()
 }
 
 impl<T: Hash + Eq + Clone + Send + 'static> WorkQueue<T> {
@@ -63,7 +106,6 @@ impl<T: Hash + Eq + Clone + Send + 'static> WorkQueue<T> {
     /// # Ok::<_, Box<dyn std::error::Error>>(())
     /// ```
     #[doc(alias = "EnqueueRequestsFromMapFunc")]
-    #[doc(alias = "EnqueueRequestForOwner")]
     pub fn enqueue_with<K, I, M>(&self, mut map: M) -> impl FnMut(Event<K>) + Send + 'static + use<K, I, M, T>
     where
         K: 'static,

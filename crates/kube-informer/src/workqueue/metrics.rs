@@ -3,6 +3,12 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+/// The upper bounds in seconds of buckets for the two histograms of a queue, 10 ns to 1,000 s, which
+/// include those of client-go's programs.
+///
+/// A recorder for Prometheus has to be given them: see `pipeline::Facade`.
+pub const DURATION_BUCKETS: [f64; 12] = [1e-8, 1e-7, 1e-6, 1e-5, 1e-4, 1e-3, 1e-2, 1e-1, 1.0, 10.0, 100.0, 1_000.0];
+
 /// Receives the metrics of a queue: the same ones that client-go's queues report.
 ///
 /// Every method does nothing by default. Methods are called right after the event they report,
@@ -109,6 +115,7 @@ mod facade {
     use std::time::Duration;
 
     use metrics::{Counter, Gauge, Histogram, counter, gauge, histogram};
+    use metrics::{describe_counter, describe_gauge, describe_histogram};
 
     use super::QueueMetrics;
 
@@ -124,6 +131,7 @@ mod facade {
 
     impl Recorded {
         pub(super) fn new(name: &str) -> Self {
+            describe();
             let name = name.to_owned();
             Self {
                 depth: gauge!("workqueue_depth", "name" => name.clone()),
@@ -135,6 +143,19 @@ mod facade {
                 retries: counter!("workqueue_retries_total", "name" => name),
             }
         }
+    }
+
+    fn describe() {
+        describe_gauge!("workqueue_depth", "Number of items that wait for a worker.");
+        describe_counter!("workqueue_adds_total", "Number of runs that were requested, without those already pending.");
+        describe_histogram!("workqueue_queue_duration_seconds", "Seconds that an item waited for a worker.");
+        describe_histogram!("workqueue_work_duration_seconds", "Seconds that a worker took for an item.");
+        describe_gauge!("workqueue_unfinished_work_seconds", "Seconds that the running items have run, in total.");
+        describe_gauge!(
+            "workqueue_longest_running_processor_seconds",
+            "Seconds that the longest running item has run."
+        );
+        describe_counter!("workqueue_retries_total", "Number of items that were retried or added with a delay.");
     }
 
     impl QueueMetrics for Recorded {

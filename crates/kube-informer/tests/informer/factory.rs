@@ -7,6 +7,7 @@ use std::time::Duration;
 use crate::support::{client, drained, key, on_each_runtime, put, server};
 use k8s_openapi::api::core::v1::{ConfigMap, Namespace, Node, Secret};
 use kube::core::{ApiResource, DynamicObject};
+use kube_informer::factory::FactoryBuildError;
 use kube_informer::object::FieldPath;
 use kube_informer::store::Verdict;
 use kube_informer::{Factory, Informer, Keep, Kind, MetadataOnly, Obj, Scope};
@@ -97,12 +98,11 @@ fn each_scope_has_a_cache_of_its_own_and_those_who_ask_for_the_same_share_it() {
         }
         let factory = Factory::new(client(&server));
         let all = factory.informer::<ConfigMap>();
-        let scope = || Scope::everything().labels("value=in".parse().unwrap());
+        let scope = || Scope::everything().labels("value=in");
         let both = factory.within(scope().namespaces(["one", "two"])).informer::<ConfigMap>();
         let same = factory.within(scope().namespaces(["two", "one", "two"])).informer::<Value>();
         let one = factory.within(scope().namespace("one")).informer::<ConfigMap>();
-        let named =
-            factory.within(Scope::everything().fields("metadata.name=b".parse().unwrap())).informer::<ConfigMap>();
+        let named = factory.within(Scope::everything().fields("metadata.name=b")).informer::<ConfigMap>();
         factory.start();
         factory.synced().await.unwrap();
         assert_eq!(keys(&all), ["one/a", "one/b", "two/a", "two/b"]);
@@ -125,7 +125,7 @@ fn a_kind_has_its_own_settings_on_top_of_the_defaults() {
         let drop_data: FieldPath = "data".parse().unwrap();
         let factory = Factory::builder(client(&server))
             .kind::<ConfigMap>(move |maps| {
-                let maps = maps.drop_fields([drop_data]).labels("value!=2".parse().unwrap()).keep(Keep::Plain);
+                let maps = maps.drop_fields([drop_data]).labels("value!=2").keep(Keep::Plain);
                 maps.transform(|map| {
                     map["metadata"]["labels"]["changed"] = json!("yes");
                     Verdict::Keep
@@ -155,9 +155,7 @@ async fn metadata_has_the_settings_of_its_kind_but_for_functions_that_look_into_
         put(&server, "default", name, value);
     }
     let factory = Factory::builder(client(&server))
-        .kind::<ConfigMap>(|maps| {
-            maps.fields("metadata.name!=b".parse().unwrap()).keep_if(|map| map.get().unwrap().data.is_some())
-        })
+        .kind::<ConfigMap>(|maps| maps.fields("metadata.name!=b").keep_if(|map| map.get().unwrap().data.is_some()))
         .build()
         .unwrap();
     let metadata = factory.informer::<MetadataOnly<ConfigMap>>();
@@ -186,6 +184,7 @@ async fn conflicting_settings_of_one_resource_are_an_error_that_names_both() {
         .kind_for::<DynamicObject>(&ConfigMap::resource(), |maps| maps)
         .build()
         .unwrap_err();
+    let FactoryBuildError::Conflict(conflict) = conflict else { panic!("{conflict}") };
     assert_eq!((conflict.setting, &*conflict.second), ("transform", "none for v1 ConfigMap"));
     assert!(conflict.first.starts_with("one for k8s_openapi"));
     let agreed = Factory::builder(client(&server))

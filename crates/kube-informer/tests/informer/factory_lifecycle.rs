@@ -221,7 +221,7 @@ async fn nothing_is_kept_of_informers_that_are_gone() {
     let factory = Factory::new(client.clone());
     factory.start();
     for nth in 0..50 {
-        let scope = kube_informer::Scope::everything().labels(format!("nth={nth}").parse().unwrap());
+        let scope = kube_informer::Scope::everything().labels(format!("nth={nth}"));
         factory.within(scope).informer::<ConfigMap>().synced().await.unwrap();
     }
     only(before).await;

@@ -10,7 +10,7 @@ use kube_informer::client::LookupError;
 use serde_json::json;
 
 async fn found(factory: &Factory, name: &str) -> String {
-    let resource = factory.resource_named(name).await.unwrap();
+    let resource = factory.resource_named(name).await.unwrap().resource();
     format!("{} {} {}", resource.api_version, resource.kind, resource.plural)
 }
 

@@ -222,7 +222,7 @@ async fn a_rejected_request_is_an_error_of_synced_and_retried_seldom() {
 #[tokio::test(start_paused = true)]
 async fn a_field_selector_that_the_server_does_not_support_is_an_error_of_synced() {
     let server = server().await;
-    let maps = Informer::<ConfigMap>::builder(client(&server)).fields("data.value=1".parse().unwrap()).start();
+    let maps = Informer::<ConfigMap>::builder(client(&server)).fields("data.value=1").start();
     let Err(SyncError::Refused(cause)) = maps.synced().await else { panic!("it cannot have synced") };
     assert!(cause.to_string().contains("\"data.value\" is not a known field selector"), "{cause}");
 }

@@ -15,7 +15,7 @@ use kube_embedded::faults::{Fault, Rule};
 use kube_embedded::{Server, Verb};
 use kube_informer::client::{Body, Frame, ListQuery, ListWatch, ServerError, WatchQuery};
 use kube_informer::informer::WhenRefused;
-use kube_informer::pipeline::{Backlog, Discipline, Figures, Metrics};
+use kube_informer::pipeline::{Backlog, Discipline, Figures, InformerName, Metrics};
 use kube_informer::reflector::{ReflectorSettings, Streaming};
 use kube_informer::store::Verdict;
 use kube_informer::{
@@ -111,10 +111,7 @@ async fn the_server_selects_by_label_and_by_field() {
     for (name, value) in [("a", "in"), ("b", "out"), ("c", "in")] {
         put(&server, "default", name, value);
     }
-    let maps = Informer::<ConfigMap>::builder(client(&server))
-        .labels("value=in".parse().unwrap())
-        .fields("metadata.name!=c".parse().unwrap())
-        .build();
+    let maps = Informer::<ConfigMap>::builder(client(&server)).labels("value=in").fields("metadata.name!=c").build();
     let recorder = EventRecorder::default();
     let handler = maps.on_event(recorder.handler());
     maps.start();
@@ -184,7 +181,7 @@ async fn fields_that_are_dropped_are_gone_and_however_kept_bodies_read_the_same(
         let maps = Informer::<ConfigMap>::builder(client(&server))
             .keep(keep)
             .drop_managed_fields()
-            .drop_fields(["data.value".parse().unwrap()])
+            .drop_fields(["data.value"])
             .start();
         maps.synced().await.unwrap();
         let map = maps.lister().get(&key("default", "a")).unwrap();
@@ -325,12 +322,12 @@ async fn wait_until_sees_the_object_come_and_go_and_never_an_empty_cache() {
 struct Board(Arc<Mutex<BTreeMap<String, Figures>>>);
 
 impl Metrics for Board {
-    fn report(&self, informer: &str, figures: &Figures) {
-        self.0.lock().unwrap().insert(informer.to_owned(), figures.clone());
+    fn report(&self, informer: &InformerName, figures: &Figures) {
+        self.0.lock().unwrap().insert(informer.resource().to_owned(), figures.clone());
     }
 
-    fn ended(&self, informer: &str) {
-        self.0.lock().unwrap().remove(informer);
+    fn ended(&self, informer: &InformerName) {
+        self.0.lock().unwrap().remove(informer.resource());
     }
 }
 
@@ -502,11 +499,11 @@ impl ListWatch for Busy {
 struct Reports(Arc<AtomicUsize>);
 
 impl Metrics for Reports {
-    fn report(&self, _: &str, _: &Figures) {
+    fn report(&self, _: &InformerName, _: &Figures) {
         self.0.fetch_add(1, Ordering::Relaxed);
     }
 
-    fn ended(&self, _: &str) {}
+    fn ended(&self, _: &InformerName) {}
 }
 
 #[tokio::test(start_paused = true)]

@@ -3,6 +3,7 @@
 #[path = "../support/mod.rs"]
 mod support;
 
+mod clients;
 mod factory;
 mod factory_definitions;
 mod factory_lifecycle;
@@ -11,6 +12,7 @@ mod faults;
 mod guarantees;
 mod handlers;
 mod health;
+mod invalid_settings;
 mod kube_runtime;
 mod lifecycle;
 mod log;
@@ -18,6 +20,7 @@ mod metrics;
 mod pager;
 mod panics;
 mod retry_watch;
+mod served;
 mod shutdown;
 mod until;
 mod wire;

@@ -50,7 +50,7 @@ fn caches_over_both_wires_are_the_same_all_along() {
                     (maps, seen)
                 };
                 let ((ours, seen), (theirs, _)) = (informer(Wire::Protobuf), informer(Wire::Json));
-                let by_value = ours.index_by_path("data.value".parse().unwrap());
+                let by_value = ours.index_by_path("data.value").unwrap();
                 for maps in [&ours, &theirs] {
                     maps.synced().await.unwrap();
                 }
@@ -111,7 +111,7 @@ async fn fields_are_dropped_and_objects_are_filtered_and_transformed() {
     let build = |wire| {
         let (client, _) = client(&server);
         let builder = Informer::<ConfigMap>::builder(client).wire(wire);
-        builder.drop_managed_fields().drop_fields(["metadata.labels.value".parse().unwrap()])
+        builder.drop_managed_fields().drop_fields(["metadata.labels.value"])
     };
     let (ours, theirs) = (build(Wire::Protobuf).start(), build(Wire::Json).start());
     for maps in [&ours, &theirs] {

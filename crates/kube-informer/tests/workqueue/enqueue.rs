@@ -3,7 +3,8 @@
 use std::time::Duration;
 
 use crate::server_support::{client, key, put, remove, server};
-use k8s_openapi::api::core::v1::ConfigMap;
+use k8s_openapi::api::apps::v1::ReplicaSet;
+use k8s_openapi::api::core::v1::{ConfigMap, Node};
 use kube_informer::workqueue::{Priority, RateLimit};
 use kube_informer::{Event, FinalState, Informer, Obj, ObjectKey, Origin, Untyped, WorkQueue};
 
@@ -62,6 +63,28 @@ async fn a_mapping_may_add_the_owners_before_and_after() {
     handler(Event::added(object("orphan", None), Origin::Live));
     handler(Event::deleted(object("pod", Some("new")), FinalState::Missed, Origin::Relist));
     assert_eq!(all(&queue).await, ["old", "new"].map(|owner| (owner.to_owned(), Priority::High)));
+}
+
+#[tokio::test]
+async fn the_owners_of_a_kind_are_added_before_and_after_an_update_and_others_are_not() {
+    let queue = WorkQueue::<ObjectKey>::new(RateLimit::default());
+    let mut sets = queue.enqueue_owner::<ReplicaSet, Untyped>();
+    sets(Event::updated(object("pod", Some("old")), object("pod", Some("new")), Origin::Live));
+    sets(Event::added(object("orphan", None), Origin::Live));
+    sets(Event::deleted(object("pod", Some("new")), FinalState::Missed, Origin::Relist));
+    let mut maps = queue.enqueue_owner::<ConfigMap, Untyped>();
+    maps(Event::added(object("pod", Some("set")), Origin::Live));
+    assert_eq!(all(&queue).await, ["old", "new"].map(|owner| (key("default", owner), Priority::High)));
+}
+
+#[tokio::test]
+async fn a_cluster_scoped_owner_is_added_without_a_namespace() {
+    let queue = WorkQueue::<ObjectKey>::new(RateLimit::default());
+    let owners = serde_json::json!([{"apiVersion": "v1", "kind": "Node", "name": "n1", "uid": "u"}]);
+    let lease =
+        serde_json::json!({"metadata": {"namespace": "kube-node-lease", "name": "n1", "ownerReferences": owners}});
+    queue.enqueue_owner::<Node, Untyped>()(Event::added(Obj::from_json(lease.to_string()).unwrap(), Origin::Live));
+    assert_eq!(all(&queue).await, [(ObjectKey::cluster("n1"), Priority::High)]);
 }
 
 #[tokio::test(start_paused = true)]

@@ -364,7 +364,7 @@ async fn agrees(one: &Watched, host: &Host) -> Result<(), String> {
 /// Reads continuously.
 async fn read(watched: Arc<Vec<Watched>>, per_second: f64, until: Instant) {
     let pods = watched[0].informer.view::<Pod>();
-    let nodes = pods.index_by_path("spec.nodeName".parse().expect("it is a path"));
+    let nodes = pods.index_by_path("spec.nodeName").expect("it is a path");
     let lister = pods.lister();
     // Almost never if no reads are configured.
     let mut ticks = interval(Duration::from_secs_f64(1.0 / per_second.max(1e-6)));

@@ -1,5 +1,7 @@
 //! The resources that a server serves.
 
+use std::collections::HashSet;
+
 use kube::core::ApiResource;
 
 use super::lookup::{self, LookupError};
@@ -178,15 +180,33 @@ impl Resources {
             Ok(found) => return Ok(vec![found]),
             Err(error) => error,
         };
-        let mut all: Vec<&Served> = Vec::new();
         let is_in =
             |served: &&Served| served.categories.iter().any(|category| category.eq_ignore_ascii_case(word.trim()));
-        for served in self.0.iter().filter(is_in).filter(|served| served.is_watchable()) {
-            if !all.iter().any(|known| known.group == served.group && known.plural == served.plural) {
-                all.push(served);
-            }
-        }
+        let all: Vec<&Served> = self.preferred().filter(is_in).filter(|served| served.is_watchable()).collect();
         if all.is_empty() { Err(error) } else { Ok(all) }
+    }
+
+    /// Every resource once, in the version that the server prefers, in the server's order.
+    ///
+    /// ```
+    /// # kube_embedded::doctest([], async |server| {
+    /// # let client = kube::Client::new(server.service(), "default");
+    /// use kube_informer::{Factory, MetadataOnly};
+    ///
+    /// // The metadata of all objects of the cluster.
+    /// let factory = Factory::new(client);
+    /// let served = factory.resources().await?;
+    /// let watchable = served.preferred().filter(|resource| resource.is_watchable());
+    /// let informers: Vec<_> = watchable.map(|resource| factory.informer_for::<MetadataOnly>(resource)).collect();
+    /// factory.start();
+    /// factory.synced().await?;
+    /// # assert!(informers.len() > 30);
+    /// # Ok(()) });
+    /// ```
+    #[doc(alias = "ServerPreferredResources")]
+    pub fn preferred(&self) -> impl Iterator<Item = &Served> {
+        let mut known = HashSet::new();
+        self.0.iter().filter(move |served| known.insert((served.group(), served.plural())))
     }
 
     /// Every resource in every version, in the server's order of preference.

@@ -11,22 +11,24 @@ use http::{Request, Response};
 use http_body_util::BodyExt;
 use jiff::Timestamp;
 use kube::client::ClientBuilder;
-use kube::core::{ApiResource, DynamicObject, Resource};
+use kube::core::ApiResource;
 use kube::{Client, Config};
 
 use super::ListWatch;
 use super::body::Body;
+use super::followed::{Followed, Purpose};
 use super::query::{Detail, ListQuery, Parameters, WatchQuery, WatchStart};
 use super::server_name::{self, ServerName};
 use crate::client::server_error::answer::{self, MAX_FAILURE_SIZE};
-use crate::client::{Failure, Operation, ServerError};
+use crate::client::{Failure, Operation, ScopedResource, ServerError};
 use crate::codec::protobuf::Table;
 use crate::codec::{Gunzip, Wire};
-use crate::object::FieldSelector;
-use crate::object::Kind;
-use crate::object::ObjectKey;
+use crate::object::{FieldSelector, Kind, ObjectKey, ParseError, check_namespace, check_segment};
 
 /// Creates a `kube::Client` for informers, without its own retries and decompression.
+///
+/// Nothing that is sent through this client is retried, writes included: an informer retries by
+/// itself, other code has to. Use [`client_with_retries`] for that.
 ///
 /// A client with kube's default settings works too, but its middleware repeats requests that were
 /// answered with 429, 503 or 504 up to fifteen times, with waits of up to minutes, before the
@@ -49,6 +51,30 @@ pub fn client(mut config: Config) -> Result<Client, kube::Error> {
     Ok(ClientBuilder::try_from(config)?.with_layer(&names_server).build())
 }
 
+/// Creates a `kube::Client` for what a program sends besides its informers' requests, such as
+/// writes: with kube's retries.
+///
+/// Requests that were answered with 429, 503 or 504 are sent again, up to fifteen times. A write may
+/// have been executed before a 504: the repeated one may then fail with a conflict (409).
+///
+/// ```no_run
+/// # async fn run() -> Result<(), Box<dyn std::error::Error>> {
+/// use k8s_openapi::api::core::v1::ConfigMap;
+/// use kube::api::{Api, PostParams};
+/// use kube_informer::Informer;
+///
+/// let config = kube::Config::infer().await?;
+/// let maps = Informer::<ConfigMap>::builder(kube_informer::client(config.clone())?).start();
+/// let writer = kube_informer::client::client_with_retries(config)?;
+/// Api::default_namespaced(writer).create(&PostParams::default(), &ConfigMap::default()).await?;
+/// # Ok(())
+/// # }
+/// ```
+pub fn client_with_retries(mut config: Config) -> Result<Client, kube::Error> {
+    config.default_retry = true;
+    Client::try_from(config)
+}
+
 /// One resource of an API server: all of it, or one namespace.
 ///
 /// ```
@@ -68,6 +94,10 @@ pub fn client(mut config: Config) -> Result<Client, kube::Error> {
 pub struct ApiListWatch {
     client: Client,
     resource: Arc<ApiResource>,
+    /// Whether the objects are known to be in no namespace.
+    is_cluster_scoped: bool,
+    /// Requests go to the version that the server prefers, instead of that of the resource.
+    followed: Option<Followed>,
     namespace: Option<Arc<str>>,
     selectors: Parameters,
     metadata_only: bool,
@@ -124,13 +154,18 @@ impl Compression {
 }
 
 impl ApiListWatch {
-    /// All objects of a resource.
+    /// All objects of a resource, such as an `ApiResource` or a [`Served`](crate::client::Served).
     #[must_use]
-    pub fn new(client: Client, resource: ApiResource) -> Self {
+    pub fn new(client: Client, resource: impl Into<ScopedResource>) -> Self {
+        let resource: ScopedResource = resource.into();
+        let is_cluster_scoped = resource.is_cluster_scoped();
+        let resource = resource.resource;
         let what = resource.plural.as_str().into();
         Self {
             client,
             resource: Arc::new(resource),
+            is_cluster_scoped,
+            followed: None,
             namespace: None,
             selectors: Parameters::default(),
             metadata_only: false,
@@ -147,14 +182,29 @@ impl ApiListWatch {
     /// [`MetadataOnly`](crate::MetadataOnly).
     #[must_use]
     pub fn of<K: Kind>(client: Client) -> Self {
-        let source = Self::new(client, K::resource());
+        let source = Self::new(client, ScopedResource::of::<K>());
         if K::METADATA_ONLY { source.metadata_only() } else { source }
     }
 
-    /// Restricts it to one namespace. A set of namespaces needs one source each.
+    /// Sends requests to the version that the server prefers, whatever it is. The version and the
+    /// kind of the resource have no meaning then.
+    pub(crate) fn followed(mut self) -> Self {
+        self.followed = Some(Followed::new(&self.resource.group, &self.resource.plural));
+        self
+    }
+
+    /// Restricts it to one namespace; to all of them with `""`. A set of namespaces needs one
+    /// source each. Has no effect on cluster-scoped kinds.
+    ///
+    /// A request within a name that no namespace can have fails without being sent.
     #[must_use]
     pub fn namespace(mut self, namespace: impl Into<Arc<str>>) -> Self {
         let namespace = namespace.into();
+        if namespace.is_empty() || self.is_cluster_scoped {
+            self.what = self.resource.plural.as_str().into();
+            self.namespace = None;
+            return self;
+        }
         self.what = format!("{} in namespace {namespace}", self.resource.plural).into();
         self.namespace = Some(namespace);
         self
@@ -211,13 +261,17 @@ impl ApiListWatch {
     /// let maps = ApiListWatch::of::<ConfigMap>(client).metadata_only();
     /// let list = Pager::<MetadataOnly>::new(maps).list().await?;
     /// assert_eq!(list.objects[0].label("app"), Some("web"));
-    /// assert_eq!(list.objects[0].value_at(&"data.ip".parse()?), None);
+    /// assert_eq!(list.objects[0].value_at("data.ip")?, None);
     /// # Ok(()) });
     /// ```
     #[must_use]
     pub fn metadata_only(mut self) -> Self {
         self.metadata_only = true;
         self
+    }
+
+    pub(crate) fn is_metadata_only(&self) -> bool {
+        self.metadata_only
     }
 
     /// Sets whether responses may be compressed.
@@ -289,7 +343,7 @@ impl ApiListWatch {
         if let Some(tweak) = &self.tweak {
             tweak(&mut parameters);
         }
-        let path = DynamicObject::url_path(&self.resource, namespace);
+        let path = self.path(namespace).map_err(|error| Failure::Request(error.to_string().into()))?;
         let uri = format!("{path}?{}", parameters.encode());
         loop {
             let gzip = self.compression.is_gzip() && !self.decompressed_below.load(Ordering::Relaxed);
@@ -306,6 +360,35 @@ impl ApiListWatch {
             }
             self.decompressed_below.store(true, Ordering::Relaxed);
         }
+    }
+
+    /// Checks that the parts of the resource's name mean only themselves in a path.
+    pub(crate) fn check_resource(&self) -> Result<(), ParseError> {
+        let ApiResource { group, api_version, plural, .. } = &*self.resource;
+        let version = api_version.rsplit_once('/').map_or(api_version.as_str(), |(_, version)| version);
+        if !group.is_empty() {
+            check_segment("group", group)?;
+        }
+        if self.followed.is_none() {
+            check_segment("version", version)?;
+        }
+        check_segment("plural", plural)
+    }
+
+    /// The path of the resource, within the namespace if there is one.
+    fn path(&self, namespace: Option<&str>) -> Result<String, ParseError> {
+        self.check_resource()?;
+        let ApiResource { group, api_version, plural, .. } = &*self.resource;
+        let version = api_version.rsplit_once('/').map_or(api_version.as_str(), |(_, version)| version);
+        let mut path = if group.is_empty() { format!("/api/{version}/") } else { format!("/apis/{group}/{version}/") };
+        if let Some(namespace) = namespace.filter(|_| !self.is_cluster_scoped) {
+            check_namespace(namespace)?;
+            path.push_str("namespaces/");
+            path.push_str(namespace);
+            path.push('/');
+        }
+        path.push_str(plural);
+        Ok(path)
     }
 
     /// The decompressed bytes of a response.
@@ -348,6 +431,48 @@ impl ApiListWatch {
 
 impl ListWatch for ApiListWatch {
     async fn list(&self, query: ListQuery) -> Result<Body, ServerError> {
+        let Some(followed) = &self.followed else { return self.list_here(query).await };
+        let purpose =
+            if query.detail == Detail::Metadata || query.object.is_some() { Purpose::Continue } else { Purpose::List };
+        let there = self.resolved(followed, Operation::List, purpose).await?;
+        let response = there.list_here(query).await;
+        response.inspect_err(|error| lost(followed, error))
+    }
+
+    async fn watch(&self, query: WatchQuery) -> Result<Body, ServerError> {
+        let Some(followed) = &self.followed else { return self.watch_here(query).await };
+        let purpose = match query.start {
+            WatchStart::After(_) => Purpose::Continue,
+            WatchStart::Everything { .. } => Purpose::List,
+        };
+        let there = self.resolved(followed, Operation::Watch, purpose).await?;
+        let response = there.watch_here(query).await;
+        response.inspect_err(|error| lost(followed, error))
+    }
+
+    fn server(&self) -> Option<Arc<str>> {
+        self.server.get()
+    }
+}
+
+/// Notes whether the server does not serve the resource any more.
+fn lost(followed: &Followed, error: &ServerError) {
+    if error.is_not_found() {
+        followed.lost();
+    }
+}
+
+impl ApiListWatch {
+    /// The same requests to the version in which the server serves the resource.
+    async fn resolved(&self, followed: &Followed, operation: Operation, purpose: Purpose) -> Result<Self, ServerError> {
+        let served = followed.resolve(&self.client, operation, &self.what, purpose).await?;
+        let resource = ScopedResource::from(&*served);
+        let is_cluster_scoped = resource.is_cluster_scoped();
+        let namespace = self.namespace.clone().filter(|_| !is_cluster_scoped);
+        Ok(Self { resource: Arc::new(resource.resource), is_cluster_scoped, followed: None, namespace, ..self.clone() })
+    }
+
+    async fn list_here(&self, query: ListQuery) -> Result<Body, ServerError> {
         let (operation, accept) = match (query.detail, self.representation()) {
             // Only a preference: a server that does not support it may send complete objects.
             (Detail::Metadata, Representation::Objects(_)) => {
@@ -375,7 +500,7 @@ impl ListWatch for ApiListWatch {
         self.request(operation, namespace, parameters, accept).await
     }
 
-    async fn watch(&self, query: WatchQuery) -> Result<Body, ServerError> {
+    async fn watch_here(&self, query: WatchQuery) -> Result<Body, ServerError> {
         let accept = match self.representation() {
             Representation::Metadata(Wire::Json) => "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1",
             Representation::Metadata(Wire::Protobuf) => {
@@ -391,10 +516,6 @@ impl ListWatch for ApiListWatch {
         };
         let parameters = self.selected(query.parameters());
         self.request(operation, self.namespace.as_deref(), parameters, accept).await
-    }
-
-    fn server(&self) -> Option<Arc<str>> {
-        self.server.get()
     }
 }
 

@@ -97,6 +97,11 @@ pub enum Failure {
     EndedEarly,
     /// The [`ListWatch`](crate::client::ListWatch), or a function that it calls, panicked.
     Panicked(Box<str>),
+    /// Discovery does not show the resource in any version. Only of an informer that waits for its
+    /// resource to be served.
+    NotServed,
+    /// The resource is now served in another version, in which it is listed again.
+    OtherVersion,
 }
 
 impl Failure {
@@ -228,6 +233,8 @@ impl fmt::Display for Failure {
             Self::ShortWatch => f.write_str("the watch was closed at once"),
             Self::Panicked(text) => write!(f, "the source panicked: {text}"),
             Self::EndedEarly => f.write_str("the watch ended before it had sent everything"),
+            Self::NotServed => f.write_str("the server does not serve it"),
+            Self::OtherVersion => f.write_str("the server serves it in another version"),
         }
     }
 }

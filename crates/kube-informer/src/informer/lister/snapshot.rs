@@ -6,13 +6,13 @@ use std::hash::Hash;
 use std::marker::PhantomData;
 use std::sync::Arc;
 
+use bytes::Bytes;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
+
 use super::selection::Selection;
 use crate::body::Obj;
 use crate::informer::Index;
-use crate::object::ObjectKey;
-use crate::object::Selector;
-use crate::object::Version;
-use crate::object::{Labels, Owner, Uid};
+use crate::object::{DecodeError, FieldPath, Labels, Object, ObjectKey, OrText, Owner, Selector, Uid, Version};
 use crate::store::{StoreEntry, StoreState};
 
 /// An immutable snapshot of a cache: its objects and its indexes.
@@ -116,7 +116,7 @@ impl<K> Snapshot<K> {
     }
 }
 
-/// A borrowed object of a [`Snapshot`].
+/// A borrowed object of a [`Snapshot`]: it has the methods of [`Obj`].
 ///
 /// ```
 /// use kube_informer::{Lister, Obj, Untyped};
@@ -167,6 +167,12 @@ impl<'a, K> ObjRef<'a, K> {
         &self.entry.raw.meta().version
     }
 
+    /// The generation, which the server increments when the desired state (the spec) changes.
+    #[must_use]
+    pub fn generation(&self) -> Option<i64> {
+        self.entry.raw.meta().generation()
+    }
+
     /// The labels.
     #[must_use]
     pub fn labels(&self) -> Labels<'a> {
@@ -179,9 +185,73 @@ impl<'a, K> ObjRef<'a, K> {
         self.labels().get(key)
     }
 
+    /// The value of one annotation. Not cached: each call reads it from the encoded body.
+    #[must_use]
+    pub fn annotation(&self, key: &str) -> Option<String> {
+        self.entry.raw.annotation(key)
+    }
+
     /// The owner references.
     pub fn owners(&self) -> impl Iterator<Item = Owner<'a>> + use<'a, K> {
         self.entry.raw.meta().owners()
+    }
+
+    /// The owner that is the controller of this object.
+    #[must_use]
+    pub fn controller(&self) -> Option<Owner<'a>> {
+        self.owners().find(Owner::is_controller)
+    }
+
+    /// When deletion was requested; finalizers or a grace period may keep the object alive after
+    /// that.
+    #[must_use]
+    pub fn deletion_timestamp(&self) -> Option<&'a Time> {
+        self.entry.raw.meta().deletion.as_deref()
+    }
+
+    /// The object as JSON. See [`Obj::json`].
+    #[must_use]
+    pub fn json(&self) -> Bytes {
+        self.entry.raw.json()
+    }
+
+    /// The scalar at a path as text, found without decoding the body. See [`Obj::value_at`].
+    ///
+    /// ```
+    /// use kube_informer::{Lister, Obj};
+    ///
+    /// let pod: Obj = Obj::from_json(r#"{"metadata":{"name":"a"},"spec":{"nodeName":"n1"}}"#)?;
+    /// let snapshot = Lister::fixed([pod]).snapshot();
+    /// assert_eq!(snapshot.iter().next().unwrap().value_at("spec.nodeName")?.as_deref(), Some("n1"));
+    /// # Ok::<_, Box<dyn std::error::Error>>(())
+    /// ```
+    #[must_use]
+    pub fn value_at<P: OrText<FieldPath>>(&self, path: P) -> P::Checked<Option<String>> {
+        path.checked(|path| self.entry.raw.value_at(path))
+    }
+
+    /// All scalars at a path as text. See [`Obj::values_at`].
+    #[must_use]
+    pub fn values_at<P: OrText<FieldPath>>(&self, path: P) -> P::Checked<Vec<String>> {
+        path.checked(|path| self.entry.raw.values_at(path))
+    }
+
+    /// The approximate size in bytes, as stored.
+    #[must_use]
+    pub fn weight(&self) -> usize {
+        self.entry.raw.weight()
+    }
+
+    /// The same object viewed as another type.
+    #[must_use]
+    pub fn view<V: Object>(&self) -> ObjRef<'a, V> {
+        self.cast()
+    }
+
+    /// The same object with another type, which need not be decodable.
+    #[must_use]
+    pub fn cast<V>(self) -> ObjRef<'a, V> {
+        ObjRef::new(self.entry)
     }
 
     /// Returns an owned handle, which outlives the snapshot and can read the body.
@@ -200,6 +270,31 @@ impl<'a, K> ObjRef<'a, K> {
     #[must_use]
     pub fn to_obj(&self) -> Obj<K> {
         self.entry.object().cast()
+    }
+}
+
+impl<K: Object> ObjRef<'_, K> {
+    /// The body. In contrast to [`Obj::get`], this returns a counted reference, because nothing
+    /// else holds the decoded body; several calls may decode several times.
+    ///
+    /// ```
+    /// use k8s_openapi::api::core::v1::ConfigMap;
+    /// use kube_informer::{Lister, Obj};
+    ///
+    /// let map = Obj::<ConfigMap>::from_json(r#"{"metadata":{"name":"a"},"data":{"k":"v"}}"#)?;
+    /// let snapshot = Lister::fixed([map]).snapshot();
+    /// for map in snapshot.iter() {
+    ///     assert_eq!(map.get()?.data.as_ref().unwrap()["k"], "v");
+    /// }
+    /// # Ok::<_, kube_informer::DecodeError>(())
+    /// ```
+    pub fn get(&self) -> Result<Arc<K>, DecodeError> {
+        self.to_obj().to_arc()
+    }
+
+    /// The same as [`get`](Self::get), under the name that it has on [`Obj`].
+    pub fn to_arc(&self) -> Result<Arc<K>, DecodeError> {
+        self.get()
     }
 }
 

@@ -1,53 +1,186 @@
 //! The figures as metrics of the `metrics` crate.
 
-use ::metrics::{counter, gauge};
+use ::metrics::{Label, counter, describe_counter, describe_gauge, gauge};
 
-use super::{Figures, Metrics};
+use super::{Figures, HandlerFigures, InformerName, Metrics};
 
-/// Reports to the recorder that the program has installed for the `metrics` crate. Metrics are
-/// named `kube_informer_…` and have the labels `informer` and, where there are several, `handler`
-/// or `reason`.
+/// Reports to the recorder that the program has installed for the `metrics` crate. With the feature
+/// `metrics`, informers without [other metrics](crate::InformerBuilder::metrics) report to it.
+///
+/// Metrics are named `kube_informer_…`. Their labels are `informer`, a unique
+/// [name](InformerName), `group`, `version`, `resource` and `scope`, and where there are several,
+/// `handler` or `reason`.
 ///
 /// That crate cannot unregister a metric: when a handler or an informer ends, its gauges are set to
 /// zero.
 ///
 /// ```
-/// # kube_embedded::doctest([], async |server| {
+/// # kube_embedded::doctest(["a"], async |server| {
 /// # let client = kube::Client::new(server.service(), "default");
 /// use k8s_openapi::api::core::v1::ConfigMap;
-/// use kube_informer::Informer;
-/// use kube_informer::pipeline::Facade;
+/// use kube_informer::workqueue::DURATION_BUCKETS;
+/// use kube_informer::{Informer, ObjectKey, WorkQueue};
+/// use metrics_exporter_prometheus::{Matcher, PrometheusBuilder};
 ///
-/// let maps = Informer::<ConfigMap>::builder(client).metrics(Facade).start();
-/// maps.synced().await?;
+/// // Without buckets, this exporter shows histograms as summaries, which dashboards do not expect.
+/// let prometheus = PrometheusBuilder::new()
+///     .set_buckets_for_metric(Matcher::Prefix("workqueue_".to_owned()), &DURATION_BUCKETS)?
+///     .build_recorder();
+/// let page = prometheus.handle(); // `page.render()` is the response to Prometheus
+/// metrics::set_global_recorder(prometheus)?;
+///
+/// let maps = Informer::<ConfigMap>::builder(client).start();
+/// let queue = WorkQueue::<ObjectKey>::builder().name("maps").build();
+/// let feed = maps.on_event(queue.enqueue());
+/// feed.synced().await?;
+/// assert!(page.render().contains(r#"workqueue_adds_total{name="maps"} 1"#));
 /// # Ok(()) });
 /// ```
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Facade;
 
+/// A metric that has one value for each informer.
+struct Metric {
+    name: &'static str,
+    help: &'static str,
+    value: fn(&Figures) -> Option<f64>,
+}
+
+/// A metric that has one value for each handler.
+struct HandlerMetric {
+    name: &'static str,
+    help: &'static str,
+    value: fn(&HandlerFigures) -> f64,
+}
+
+const GAUGES: [Metric; 5] = [
+    Metric {
+        name: "kube_informer_objects",
+        help: "Number of objects in the cache.",
+        value: |figures| Some(float(figures.objects)),
+    },
+    Metric {
+        name: "kube_informer_bytes",
+        help: "Approximate size of the cached objects in bytes.",
+        value: |figures| Some(float(figures.bytes)),
+    },
+    Metric {
+        name: "kube_informer_queue_deltas",
+        help: "Number of deltas from the server that wait to be applied to the cache.",
+        value: |figures| Some(float(figures.queue_deltas)),
+    },
+    Metric {
+        name: "kube_informer_queue_bytes",
+        help: "Approximate size in bytes of the deltas that wait to be applied to the cache.",
+        value: |figures| Some(float(figures.queue_bytes)),
+    },
+    Metric {
+        name: "kube_informer_last_contact_age_seconds",
+        help: "Seconds since anything was last received from the server.",
+        value: |figures| Some(figures.last_contact_age?.as_secs_f64()),
+    },
+];
+
+/// A counter, with its value.
+struct Total {
+    name: &'static str,
+    help: &'static str,
+    value: fn(&Figures) -> u64,
+}
+
+const TOTALS: [Total; 9] = [
+    Total {
+        name: "kube_informer_decodes_total",
+        help: "Number of bodies of objects that were decoded.",
+        value: |figures| figures.decodes,
+    },
+    Total {
+        name: "kube_informer_deltas_total",
+        help: "Number of deltas from the server that were applied to the cache.",
+        value: |figures| figures.deltas,
+    },
+    Total {
+        name: "kube_informer_events_total",
+        help: "Number of events that were produced, regardless of the number of handlers.",
+        value: |figures| figures.events,
+    },
+    Total {
+        name: "kube_informer_lists_total",
+        help: "Number of lists that were begun.",
+        value: |figures| figures.reflector.lists + figures.reflector.streaming_lists,
+    },
+    Total {
+        name: "kube_informer_watches_total",
+        help: "Number of watches that were begun.",
+        value: |figures| figures.reflector.watches,
+    },
+    Total {
+        name: "kube_informer_errors_total",
+        help: "Number of failed lists and watches.",
+        value: |figures| figures.reflector.errors,
+    },
+    Total {
+        name: "kube_informer_decode_errors_total",
+        help: "Number of received objects whose metadata could not be decoded.",
+        value: |figures| figures.reflector.decode_errors,
+    },
+    Total {
+        name: "kube_informer_probes_total",
+        help: "Number of requests that checked whether a silent watch is stale.",
+        value: |figures| figures.reflector.probes,
+    },
+    Total {
+        name: "kube_informer_stalls_total",
+        help: "Number of watches that were found to be stale.",
+        value: |figures| figures.reflector.stalls,
+    },
+];
+
+const RELISTS: &str = "kube_informer_relists_total";
+
+const HANDLER_GAUGES: [HandlerMetric; 2] = [
+    HandlerMetric {
+        name: "kube_informer_handler_backlog",
+        help: "Number of events that are queued for the handler.",
+        value: |handler| float(handler.backlog),
+    },
+    HandlerMetric {
+        name: "kube_informer_handler_lag_seconds",
+        help: "Seconds for which the queue of the handler has not been empty.",
+        value: |handler| handler.lag.as_secs_f64(),
+    },
+];
+
+const OVERFLOWS: &str = "kube_informer_handler_overflows_total";
+const PANICS: &str = "kube_informer_handler_panics_total";
+
 impl Metrics for Facade {
-    fn report(&self, informer: &str, figures: &Figures) {
-        let informer = informer.to_owned();
-        let set = |name: &'static str, value: f64| gauge!(name, "informer" => informer.clone()).set(value);
-        let count = |name: &'static str, value: u64| counter!(name, "informer" => informer.clone()).absolute(value);
-        set("kube_informer_objects", float(figures.objects));
-        set("kube_informer_bytes", float(figures.bytes));
-        set("kube_informer_queue_deltas", float(figures.queue_deltas));
-        set("kube_informer_queue_bytes", float(figures.queue_bytes));
-        if let Some(age) = figures.last_contact_age {
-            set("kube_informer_last_contact_age_seconds", age.as_secs_f64());
+    fn begun(&self, _: &InformerName) {
+        for Metric { name, help, .. } in GAUGES {
+            describe_gauge!(name, help);
         }
-        count("kube_informer_decodes_total", figures.decodes);
-        count("kube_informer_deltas_total", figures.deltas);
-        count("kube_informer_events_total", figures.events);
-        let done = &figures.reflector;
-        count("kube_informer_lists_total", done.lists + done.streaming_lists);
-        count("kube_informer_watches_total", done.watches);
-        count("kube_informer_errors_total", done.errors);
-        count("kube_informer_decode_errors_total", done.decode_errors);
-        count("kube_informer_probes_total", done.probes);
-        count("kube_informer_stalls_total", done.stalls);
-        let relists = &done.relists;
+        for Total { name, help, .. } in TOTALS {
+            describe_counter!(name, help);
+        }
+        for HandlerMetric { name, help, .. } in HANDLER_GAUGES {
+            describe_gauge!(name, help);
+        }
+        describe_counter!(RELISTS, "Number of lists that replaced a watch that could not be resumed, by reason.");
+        describe_counter!(OVERFLOWS, "Number of times that the queue of the handler was full.");
+        describe_counter!(PANICS, "Number of times that the handler panicked.");
+    }
+
+    fn report(&self, informer: &InformerName, figures: &Figures) {
+        let labels = labels(informer);
+        for Metric { name, value, .. } in GAUGES {
+            if let Some(value) = value(figures) {
+                gauge!(name, labels.clone()).set(value);
+            }
+        }
+        for Total { name, value, .. } in TOTALS {
+            counter!(name, labels.clone()).absolute(value(figures));
+        }
+        let relists = &figures.reflector.relists;
         for (reason, relists) in [
             ("expired", relists.expired),
             ("too_large", relists.too_large),
@@ -57,42 +190,49 @@ impl Metrics for Facade {
             ("short_watches", relists.short_watches),
             ("undecodable", relists.undecodable),
         ] {
-            counter!("kube_informer_relists_total", "informer" => informer.clone(), "reason" => reason)
-                .absolute(relists);
+            counter!(RELISTS, with(&labels, "reason", reason)).absolute(relists);
         }
         for handler in &figures.handlers {
-            let labels = of_handler(&informer, handler.handler);
-            gauge!(BACKLOG, &labels).set(float(handler.backlog));
-            gauge!(LAG, &labels).set(handler.lag.as_secs_f64());
-            counter!("kube_informer_handler_overflows_total", &labels).absolute(handler.overflows);
-            counter!("kube_informer_handler_panics_total", &labels).absolute(handler.panics);
+            let labels = with(&labels, "handler", handler.handler.to_string());
+            for HandlerMetric { name, value, .. } in HANDLER_GAUGES {
+                gauge!(name, labels.clone()).set(value(handler));
+            }
+            counter!(OVERFLOWS, labels.clone()).absolute(handler.overflows);
+            counter!(PANICS, labels).absolute(handler.panics);
         }
     }
 
-    fn handler_ended(&self, informer: &str, handler: usize) {
-        for name in [BACKLOG, LAG] {
-            gauge!(name, &of_handler(informer, handler)).set(0.0);
+    fn handler_ended(&self, informer: &InformerName, handler: usize) {
+        let labels = with(&labels(informer), "handler", handler.to_string());
+        for HandlerMetric { name, .. } in HANDLER_GAUGES {
+            gauge!(name, labels.clone()).set(0.0);
         }
     }
 
-    fn ended(&self, informer: &str) {
-        for name in [
-            "kube_informer_objects",
-            "kube_informer_bytes",
-            "kube_informer_queue_deltas",
-            "kube_informer_queue_bytes",
-            "kube_informer_last_contact_age_seconds",
-        ] {
-            gauge!(name, "informer" => informer.to_owned()).set(0.0);
+    fn ended(&self, informer: &InformerName) {
+        let labels = labels(informer);
+        for Metric { name, .. } in GAUGES {
+            gauge!(name, labels.clone()).set(0.0);
         }
     }
 }
 
-const BACKLOG: &str = "kube_informer_handler_backlog";
-const LAG: &str = "kube_informer_handler_lag_seconds";
+fn labels(informer: &InformerName) -> Vec<Label> {
+    [
+        ("informer", informer.name()),
+        ("group", informer.group()),
+        ("version", informer.version()),
+        ("resource", informer.resource()),
+        ("scope", informer.scope()),
+    ]
+    .map(|(key, value)| Label::new(key, value.to_owned()))
+    .into()
+}
 
-fn of_handler(informer: &str, handler: usize) -> [(&'static str, String); 2] {
-    [("informer", informer.to_owned()), ("handler", handler.to_string())]
+fn with(labels: &[Label], key: &'static str, value: impl Into<::metrics::SharedString>) -> Vec<Label> {
+    let mut labels = labels.to_vec();
+    labels.push(Label::new(key, value));
+    labels
 }
 
 #[expect(clippy::cast_precision_loss, reason = "counts stay far below 2^52")]
