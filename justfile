@@ -115,14 +115,14 @@ microbench crate *options:
 sim seeds="10000":
     KUBE_INFORMER_SEEDS={{seeds}} cargo test --release -p kube-informer --test simulation
 
-# Mutated input in every parser of the libraries, with random seeds: the targets are the tests in modules named
+# Mutated input in every parser, with random seeds: the targets are the tests in modules named
 # `fuzz`, and the time is divided among them. `just fuzz 5` is five minutes. A failing seed is printed, and
 # `FUZZ_SEED=… cargo test …` with the name of the target runs it again.
 # Fuzzes for an hour.
 fuzz minutes="60":
     #!/usr/bin/env bash
     set -euo pipefail
-    tests=(cargo test --profile fuzz --locked -p kube-embedded -p kube-informer --lib --test codec fuzz::)
+    tests=(cargo test --profile fuzz --locked -p kube-embedded -p kube-informer -p kubectl-informer --lib --bins --test codec fuzz::)
     targets=$("${tests[@]}" -- --list | grep -c ': test$')
     FUZZ_SECONDS=$(({{minutes}} * 60 * $(nproc) / targets)) "${tests[@]}" --no-fail-fast -- --nocapture
 
