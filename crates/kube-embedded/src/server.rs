@@ -127,8 +127,8 @@ impl Server {
         self.cluster().storage.revision()
     }
 
-    /// The last 10,000 requests, oldest first; fewer if their paths, queries and users take more than
-    /// 8 MiB.
+    /// The last 10,000 requests, oldest first; fewer if their paths, queries and users take more
+    /// than 8 MiB.
     #[must_use]
     pub fn requests(&self) -> Vec<LoggedRequest> {
         self.shared.log.requests()
@@ -151,8 +151,8 @@ impl Server {
         self.shared.log.watches()
     }
 
-    /// Waits until the server is in a state: until `reached` returns true. It is called at once, and
-    /// again after each write, each request, and each watch that is opened or closed.
+    /// Waits until the server is in a state: until `reached` returns true. It is called at once,
+    /// and again after each write, each request, and each watch that is opened or closed.
     ///
     /// The wait has no limit; `tokio::time::timeout` sets one.
     ///
@@ -354,9 +354,9 @@ impl ServerBuilder {
         self
     }
 
-    /// Creates more of what kube-apiserver creates at its first start: the priority classes of system
-    /// pods, and the cluster roles `cluster-admin`, `system:discovery`, `system:basic-user` and
-    /// `system:public-info-viewer` with their bindings. The roles grant nothing: only the
+    /// Creates more of what kube-apiserver creates at its first start: the priority classes of
+    /// system pods, and the cluster roles `cluster-admin`, `system:discovery`, `system:basic-user`
+    /// and `system:public-info-viewer` with their bindings. The roles grant nothing: only the
     /// [access rules](Self::access) do.
     ///
     /// Off by default. The namespaces and the service `default/kubernetes` are always there.

@@ -1,7 +1,8 @@
 //! Access to a server: list and watch requests, their errors, and discovery.
 //!
-//! [`client()`] creates a client for informers, [`client_with_retries()`] one for writes. [`ListWatch`] is the interface between an informer and its
-//! server, and [`ApiListWatch`] implements it with a [`kube::Client`].
+//! [`client()`] creates a client for informers, [`client_with_retries()`] one for writes.
+//! [`ListWatch`] is the interface between an informer and its server, and [`ApiListWatch`]
+//! implements it with a [`kube::Client`].
 
 // Uses only `codec` and `object`. Every network request of the crate goes through here.
 

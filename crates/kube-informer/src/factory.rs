@@ -256,9 +256,9 @@ impl Factory {
     /// The informer begins when the server serves the resource, in the version that the server
     /// prefers. If that version is no longer served, the informer follows the resource to another
     /// one: every object whose body differs there is reported as [updated](crate::Event::Updated),
-    /// and pending [waits for a version](Informer::wait_for) fail. While the resource is not served,
-    /// the health of the informer is [`Absent`](crate::Condition::Absent), and waits for the cache
-    /// continue. The version and the kind of [`Informer::resource`] are empty.
+    /// and pending [waits for a version](Informer::wait_for) fail. While the resource is not
+    /// served, the health of the informer is [`Absent`](crate::Condition::Absent), and waits for
+    /// the cache continue. The version and the kind of [`Informer::resource`] are empty.
     ///
     /// ```
     /// # kube_embedded::doctest([], async |server| {

@@ -206,10 +206,10 @@ impl<K: Object> Informer<K> {
     /// with the call; awaiting the future is optional. To release a single handle, drop it instead.
     ///
     /// The future waits for running handlers to return. If they do not, it logs a warning with
-    /// their objects every ten seconds;
-    /// [`shutdown_grace`](InformerBuilder::shutdown_grace) cancels asynchronous ones. Awaited inside
-    /// a handler of the same informer it logs an error and completes without waiting, because that
-    /// would deadlock. Events that are still queued are not delivered. The cache can still be read.
+    /// their objects every ten seconds; [`shutdown_grace`](InformerBuilder::shutdown_grace) cancels
+    /// asynchronous ones. Awaited inside a handler of the same informer it logs an error and
+    /// completes without waiting, because that would deadlock. Events that are still queued are not
+    /// delivered. The cache can still be read.
     ///
     /// ```
     /// # kube_embedded::doctest(["a", "b"], async |server| {

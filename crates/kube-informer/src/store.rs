@@ -89,8 +89,8 @@ mod tombstones;
 ///   cache. Changes are reported immediately. New objects are readable immediately, but reported
 ///   only when the list is complete and the deletions it implies have been reported. The version of
 ///   the store advances then.
-/// - A list that is restarted or abandoned leaves no object unreported and deletes nothing. One that
-///   is dropped also takes back its new objects.
+/// - A list that is restarted or abandoned leaves no object unreported and deletes nothing. One
+///   that is dropped also takes back its new objects.
 /// - An object that the [`Ingest`] rejects is not stored; one that is already in the store is
 ///   deleted, as [`FinalState::Filtered`].
 #[derive(Debug)]

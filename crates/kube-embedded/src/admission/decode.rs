@@ -87,7 +87,8 @@ pub(crate) fn conform_patched(kind: &Kind, mut object: Value, validation: FieldV
     Ok(Decoded { object, warnings })
 }
 
-/// 422 for a patch of which the result, or the object before the operation that failed, is `object`.
+/// 422 for a patch of which the result, or the object before the operation that failed, is
+/// `object`.
 pub(crate) fn invalid_patch(object: &Value, why: &str) -> Status {
     let shown = json::encode_sorted(&Value::String(String::from_utf8_lossy(&json::encode_sorted(object)).into()));
     let shown = String::from_utf8_lossy(&shown).into_owned();

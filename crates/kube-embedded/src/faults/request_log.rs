@@ -13,8 +13,8 @@ use crate::http::request::Verb;
 /// The maximum number of requests in the log.
 const MAX_REQUESTS: usize = 10_000;
 
-/// The maximum size of the texts of these requests, in bytes. Paths, queries, methods and user names
-/// come from clients, and may be long.
+/// The maximum size of the texts of these requests, in bytes. Paths, queries, methods and user
+/// names come from clients, and may be long.
 const MAX_BYTES: usize = 8 * 1024 * 1024;
 
 /// A request that the server has handled.

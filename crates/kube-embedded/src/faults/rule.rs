@@ -65,8 +65,8 @@ impl Rule {
         self.matching(|pattern| pattern.resource(group.clone(), resource).resource(group, &subresources))
     }
 
-    /// Matches requests for this subresource, such as `status` or `scale`; `""` matches requests for
-    /// the objects themselves.
+    /// Matches requests for this subresource, such as `status` or `scale`; `""` matches requests
+    /// for the objects themselves.
     pub fn subresource(self, subresource: impl Into<String>) -> Self {
         let subresource = subresource.into();
         self.when(move |request| {

@@ -116,7 +116,8 @@ async fn serve(
                 match accepted {
                     Ok(stream) => {
                         backoff = AcceptBackoff::new();
-                        // Watch events are small and must be sent immediately: disable Nagle's algorithm.
+                        // Watch events are small and must be sent immediately: disable Nagle's
+                        // algorithm.
                         drop(stream.set_nodelay(true));
                         let lifetime = shared.lifecycle.lifetime();
                         connections.spawn(connection::serve(stream, tls.clone(), shared.clone(), lifetime));

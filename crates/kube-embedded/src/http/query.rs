@@ -131,7 +131,8 @@ impl ListOptions {
 
 /// The timeout of a watch. A negative one expires at once; zero leaves it to the server.
 ///
-/// Go counts nanoseconds in 64 bits, which wrap around: the largest numbers of seconds are negative.
+/// Go counts nanoseconds in 64 bits, which wrap around: the largest numbers of seconds are
+/// negative.
 fn go_seconds(seconds: i64) -> Option<Duration> {
     let nanos = seconds.wrapping_mul(1_000_000_000);
     (nanos != 0).then(|| Duration::from_nanos(nanos.try_into().unwrap_or(0)))

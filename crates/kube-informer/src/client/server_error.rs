@@ -194,8 +194,8 @@ impl ServerError {
         matches!(self.code(), Some(400 | 405 | 406 | 414 | 415 | 422)) || matches!(self.0.failure, Failure::Request(_))
     }
 
-    /// Whether waiting cannot help until permissions, credentials, the definition of the resource or
-    /// the request change.
+    /// Whether waiting cannot help until permissions, credentials, the definition of the resource
+    /// or the request change.
     pub(crate) fn is_refusal(&self) -> bool {
         self.is_unauthorized() || self.is_forbidden() || self.is_not_found() || self.is_rejected()
     }

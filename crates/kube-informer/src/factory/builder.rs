@@ -136,8 +136,8 @@ impl FactoryBuilder {
 
     /// Sets the defaults: the settings of kinds without their own, and the base of those that have.
     ///
-    /// Namespaces apply only to namespaced kinds. A cluster-scoped custom kind that is known only at
-    /// run time has to be given as a [`Served`](crate::client::Served), or set to
+    /// Namespaces apply only to namespaced kinds. A cluster-scoped custom kind that is known only
+    /// at run time has to be given as a [`Served`](crate::client::Served), or set to
     /// [`all_namespaces`](InformerSettings::all_namespaces).
     ///
     /// ```

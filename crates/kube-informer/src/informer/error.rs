@@ -62,8 +62,8 @@ impl InvalidSetting {
 #[doc(alias("SyncResult"))]
 pub enum SyncError {
     /// The server refuses the request: missing credentials (401), missing permission (403), an
-    /// unknown resource (404), or a request that it [rejects](ServerError::is_rejected), such as for
-    /// a field selector that it does not support (400).
+    /// unknown resource (404), or a request that it [rejects](ServerError::is_rejected), such as
+    /// for a field selector that it does not support (400).
     ///
     /// [`when_refused`](crate::InformerBuilder::when_refused) configures whether this ends a wait.
     #[error("the cache cannot be filled: {0}")]

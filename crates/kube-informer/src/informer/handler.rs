@@ -137,8 +137,9 @@ impl<K: Send + 'static> HandlerBuilder<K> {
     /// Calls a function with every event, one after the other, on a separate task.
     ///
     /// If the function panics, the panic is counted and logged with the kind and the key of the
-    /// object, the event counts as delivered, and the next event follows. A blocking function blocks a thread of the runtime: to wait for something,
-    /// use [`on_event_async`](Self::on_event_async).
+    /// object, the event counts as delivered, and the next event follows. A blocking function
+    /// blocks a thread of the runtime: to wait for something, use
+    /// [`on_event_async`](Self::on_event_async).
     ///
     /// ```
     /// # kube_embedded::doctest(["a", "b"], async |server| {

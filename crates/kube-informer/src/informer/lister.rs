@@ -181,8 +181,8 @@ impl<K> Lister<K> {
     /// server had.
     ///
     /// Use it for reads that must not be stale. The time is that of
-    /// [`Health::caught_up`](crate::Health::caught_up): bytes alone do not count, such as those of a
-    /// relist in progress, or those that a reconnected watch sends before it has caught up. The
+    /// [`Health::caught_up`](crate::Health::caught_up): bytes alone do not count, such as those of
+    /// a relist in progress, or those that a reconnected watch sends before it has caught up. The
     /// watch of a kind that does not change may be silent for a minute or more, until the reflector
     /// probes the server. A lister of [`fixed`](Self::fixed) objects is always fresh.
     ///

@@ -31,8 +31,9 @@ pub(super) struct LiveInformer {
 }
 
 impl LiveInformer {
-    /// Counts an informer; `is_shared` if it is one of a factory. Also returns whether it is one too many: another one watches the same,
-    /// and not both are of factories, of which a program has one per cluster.
+    /// Counts an informer; `is_shared` if it is one of a factory. Also returns whether it is one
+    /// too many: another one watches the same, and not both are of factories, of which a program
+    /// has one per cluster.
     pub(super) fn count(watched: Watched, is_shared: bool) -> (Self, bool) {
         let mut live = LIVE.lock();
         let counts = live.entry(watched.clone()).or_default();

@@ -303,9 +303,9 @@ impl Registration {
     /// Keeps the handler registered until the informer stops.
     ///
     /// The handler does not keep the informer alive: something else has to, such as a handle of the
-    /// informer. An informer of a [`Factory`](crate::Factory) is kept by the factory, from this call
-    /// until the factory is [shut down](crate::Factory::shutdown) or its last clone is dropped, or
-    /// until the informer is [shut down](crate::Informer::shutdown). So is its cache.
+    /// informer. An informer of a [`Factory`](crate::Factory) is kept by the factory, from this
+    /// call until the factory is [shut down](crate::Factory::shutdown) or its last clone is
+    /// dropped, or until the informer is [shut down](crate::Informer::shutdown). So is its cache.
     ///
     /// A handler that captures a [`Lister`](crate::Lister) or an [`Index`](crate::Index) of its own
     /// informer, or the informer itself, keeps it running for ever. Let it capture a

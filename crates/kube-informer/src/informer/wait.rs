@@ -93,8 +93,8 @@ impl<K: Object> Informer<K> {
     ///
     /// A version of another resource is reached only when the server reports it, for example with a
     /// bookmark. This may take a minute, or may never happen if this resource does not change at
-    /// all. Fails if the server goes back in time meanwhile, and if the version cannot be compared with
-    /// that of the cache because one of them is not a number.
+    /// all. Fails if the server goes back in time meanwhile, and if the version cannot be compared
+    /// with that of the cache because one of them is not a number.
     pub fn wait_for(&self, version: Version) -> impl Future<Output = Result<(), WaitError>> + Send + use<K> {
         self.core.wait_for(version)
     }

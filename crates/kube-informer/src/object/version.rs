@@ -78,8 +78,8 @@ impl Version {
         matches!(&self.0, Repr::Text(text) if text.is_empty())
     }
 
-    /// Whether a watch that has reached `known` may advance to this version: it is not older, and not
-    /// text after a number, which no server of numbers sends.
+    /// Whether a watch that has reached `known` may advance to this version: it is not older, and
+    /// not text after a number, which no server of numbers sends.
     pub(crate) fn may_follow(&self, known: &Self) -> bool {
         let may_replace = self.number().is_some() || known.number().is_none();
         let is_older = self < known;

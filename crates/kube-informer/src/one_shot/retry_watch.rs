@@ -407,8 +407,8 @@ impl RunningWatch {
         if short && open.from == *self.reached.lock() {
             return self.failed(self.error(Failure::ShortWatch));
         }
-        // Watches that are closed at once again and again, though each delivers something, are opened
-        // one per `short_watch`.
+        // Watches that are closed at once again and again, though each delivers something, are
+        // opened one per `short_watch`.
         let was_brief = std::mem::replace(&mut self.brief, short);
         let until = if short && was_brief { open.requested_at + self.settings.short_watch } else { Instant::now() };
         self.connection = Connection::Closed { until };

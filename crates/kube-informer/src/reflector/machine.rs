@@ -378,8 +378,8 @@ impl Machine {
         self.error(operation, Failure::TimedOut { after: self.settings.answer_timeout })
     }
 
-    /// How long a request of the watch may be unanswered: until that counts as a failure, and before
-    /// that, until the store is no longer considered current.
+    /// How long a request of the watch may be unanswered: until that counts as a failure, and
+    /// before that, until the store is no longer considered current.
     fn tolerated_delay(&self) -> Duration {
         match self.freshness.doubt() {
             Some(_) => self.settings.answer_timeout,
@@ -464,9 +464,9 @@ impl Machine {
         }
     }
 
-    /// Ends a list that is not complete. Its new objects are delivered all the same, as long as such
-    /// lists together stay within the limit of one: otherwise a server that breaks off every list
-    /// could fill the cache with ever new objects.
+    /// Ends a list that is not complete. Its new objects are delivered all the same, as long as
+    /// such lists together stay within the limit of one: otherwise a server that breaks off every
+    /// list could fill the cache with ever new objects.
     fn abandon_relist(&mut self, step: &mut Step<'_>) {
         let bytes = self.abandoned_bytes.saturating_add(std::mem::take(&mut self.listed_bytes));
         if self.relist == RelistState::NotBegun {

@@ -3,8 +3,8 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-/// The upper bounds in seconds of buckets for the two histograms of a queue, 10 ns to 1,000 s, which
-/// include those of client-go's programs.
+/// The upper bounds in seconds of buckets for the two histograms of a queue, 10 ns to 1,000 s,
+/// which include those of client-go's programs.
 ///
 /// A recorder for Prometheus has to be given them: see `pipeline::Facade`.
 pub const DURATION_BUCKETS: [f64; 12] = [1e-8, 1e-7, 1e-6, 1e-5, 1e-4, 1e-3, 1e-2, 1e-1, 1.0, 10.0, 100.0, 1_000.0];

@@ -113,8 +113,8 @@ impl RateLimit {
 
     /// Calls `wait` with the number of previous failures of the item: 0 when it fails first.
     ///
-    /// `wait` may use the queue: it is called before the queue is locked. If it panics, the delay is
-    /// that of client-go's controllers for a single item.
+    /// `wait` may use the queue: it is called before the queue is locked. If it panics, the delay
+    /// is that of client-go's controllers for a single item.
     ///
     /// ```
     /// use std::time::Duration;

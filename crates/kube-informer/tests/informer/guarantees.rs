@@ -477,8 +477,8 @@ fn one_watch_and_one_cache_serve_every_view_of_a_resource_in_a_factory() {
     });
 }
 
-/// After a connection that broke, the server is unreachable, then answers nothing, then only refuses
-/// watches. The cache misses a change all the time.
+/// After a connection that broke, the server is unreachable, then answers nothing, then only
+/// refuses watches. The cache misses a change all the time.
 #[tokio::test(start_paused = true)]
 async fn health_never_claims_more_than_is_known() {
     let server = server().await;

@@ -1,5 +1,5 @@
-//! What a hostile server can do: under each row of `docs/hostile-server.md` the heap stays below its
-//! bound, and the informer recovers once the server behaves.
+//! What a hostile server can do: under each row of `docs/hostile-server.md` the heap stays below
+//! its bound, and the informer recovers once the server behaves.
 
 use std::collections::BTreeSet;
 use std::io::{self, Write as _};

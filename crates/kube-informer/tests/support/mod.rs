@@ -160,8 +160,8 @@ pub fn asked(server: &Server) -> (usize, usize) {
     (lists.len(), watches.len())
 }
 
-/// Runs a test twice: on one thread, where time is paused and all tasks take turns in the same order
-/// each time, and on four, where tasks run in parallel in real time.
+/// Runs a test twice: on one thread, where time is paused and all tasks take turns in the same
+/// order each time, and on four, where tasks run in parallel in real time.
 ///
 /// For tests that wait for states and not for times, backoff and resyncs included.
 pub fn on_each_runtime(test: impl AsyncFn()) {

@@ -22,8 +22,8 @@ pub(crate) fn parse(json: &[u8]) -> Result<(Value, Vec<String>), String> {
     parsed.map(|value| (value, fields.reported)).map_err(|error| go_error::explain(json, &error))
 }
 
-/// Reports the unknown and the duplicate fields of a document, in its order. `unknown` are the paths
-/// of fields that the object's type does not have; nothing inside them is reported.
+/// Reports the unknown and the duplicate fields of a document, in its order. `unknown` are the
+/// paths of fields that the object's type does not have; nothing inside them is reported.
 pub(super) fn report(json: &[u8], unknown: &[String]) -> Vec<String> {
     let mut fields = Fields { unknown: unknown.iter().map(String::as_str).collect(), ..Fields::default() };
     // The document has been parsed before, so this does not fail.

@@ -1,9 +1,9 @@
 //! Impersonation: requests of one user on behalf of another, with kube-apiserver's checks.
 //!
 //! A requester needs the permissions of one mode. A constrained mode grants impersonation for some
-//! requests: it requires `impersonate-on:MODE:VERB` for the request, and `impersonate:MODE` for each
-//! property of the other user. The legacy mode requires `impersonate` for each property, and grants
-//! it for every request.
+//! requests: it requires `impersonate-on:MODE:VERB` for the request, and `impersonate:MODE` for
+//! each property of the other user. The legacy mode requires `impersonate` for each property, and
+//! grants it for every request.
 
 use http::{HeaderMap, HeaderValue};
 use percent_encoding::percent_decode_str;
@@ -61,8 +61,8 @@ pub(crate) fn requested(headers: &HeaderMap) -> Result<Option<User>, Status> {
 
 /// The user on whose behalf the request is made, with the groups that every such user has.
 ///
-/// The real server first tries the mode in which the requester last succeeded. That decides which of
-/// several refusals is returned, and whether a node that the requester may also impersonate in
+/// The real server first tries the mode in which the requester last succeeded. That decides which
+/// of several refusals is returned, and whether a node that the requester may also impersonate in
 /// legacy mode is in the group of nodes; never whether a request is refused.
 ///
 /// # Errors

@@ -71,8 +71,8 @@ impl Patch {
             Self::Json(patch) => {
                 let mut copied = 0;
                 for operation in &patch.0 {
-                    // Before the operation: a few copies of copies could nest the object deeper than
-                    // the stack permits, even to drop it.
+                    // Before the operation: a few copies of copies could nest the object deeper
+                    // than the stack permits, even to drop it.
                     if depth_after(operation, object) > MAX_DEPTH {
                         return Err(decode::invalid_patch(object, TOO_DEEP));
                     }

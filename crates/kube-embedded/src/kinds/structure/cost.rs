@@ -315,7 +315,8 @@ impl Meter {
     }
 
     /// Rewrites the step of a loop. What combines the accumulator with the rest stays as it is: the
-    /// interpreter recognizes the steps of macros, and appends to their accumulators without a copy.
+    /// interpreter recognizes the steps of macros, and appends to their accumulators without a
+    /// copy.
     fn rewrite_step(&self, step: &mut IdedExpr, accumulator: &str) {
         let is_accumulator = |expr: &IdedExpr| matches!(&expr.expr, Expr::Ident(name) if name == accumulator);
         match &mut step.expr {

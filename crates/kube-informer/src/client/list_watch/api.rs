@@ -54,8 +54,8 @@ pub fn client(mut config: Config) -> Result<Client, kube::Error> {
 /// Creates a `kube::Client` for what a program sends besides its informers' requests, such as
 /// writes: with kube's retries.
 ///
-/// Requests that were answered with 429, 503 or 504 are sent again, up to fifteen times. A write may
-/// have been executed before a 504: the repeated one may then fail with a conflict (409).
+/// Requests that were answered with 429, 503 or 504 are sent again, up to fifteen times. A write
+/// may have been executed before a 504: the repeated one may then fail with a conflict (409).
 ///
 /// ```no_run
 /// # async fn run() -> Result<(), Box<dyn std::error::Error>> {

@@ -82,8 +82,8 @@ pub enum Failure {
         limit: u64,
     },
     /// A list was still incomplete after
-    /// [`list_timeout`](crate::reflector::ReflectorSettings::list_timeout), although more of it kept
-    /// arriving.
+    /// [`list_timeout`](crate::reflector::ReflectorSettings::list_timeout), although more of it
+    /// kept arriving.
     ListTooSlow {
         /// The limit.
         after: Duration,

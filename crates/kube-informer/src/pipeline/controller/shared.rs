@@ -140,8 +140,8 @@ impl ControllerShared {
 
     /// The current health.
     pub(crate) fn health(&self) -> Health {
-        // Cloned first: a borrow that lasts while another one begins is a deadlock if a writer comes
-        // in between.
+        // Cloned first: a borrow that lasts while another one begins is a deadlock if a writer
+        // comes in between.
         let published = self.health.borrow().clone();
         match published.condition {
             Condition::Idle | Condition::Stopped => published,
