@@ -8,7 +8,7 @@ pub(crate) fn is_built_in_cluster_scoped(resource: &ApiResource) -> bool {
     groups.any(|(group, plurals)| resource.group == *group && plurals.contains(&resource.plural.as_str()))
 }
 
-const CLUSTER_SCOPED: [(&str, &[&str]); 13] = [
+const CLUSTER_SCOPED: [(&str, &[&str]); 14] = [
     ("", &["componentstatuses", "namespaces", "nodes", "persistentvolumes"]),
     (
         "admissionregistration.k8s.io",
@@ -32,4 +32,5 @@ const CLUSTER_SCOPED: [(&str, &[&str]); 13] = [
     ("resource.k8s.io", &["deviceclasses", "devicetaintrules", "resourceslices"]),
     ("scheduling.k8s.io", &["priorityclasses"]),
     ("storage.k8s.io", &["csidrivers", "csinodes", "storageclasses", "volumeattachments", "volumeattributesclasses"]),
+    ("storagemigration.k8s.io", &["storageversionmigrations"]),
 ];

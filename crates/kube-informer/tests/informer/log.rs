@@ -1,4 +1,5 @@
-//! What an informer logs about failures.
+//! What an informer logs. Informers have names here, because those of other tests in this process
+//! may be of the same objects, which would be a warning.
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on is to fail")]
 
@@ -50,7 +51,7 @@ async fn each_new_cause_is_a_warning() {
     let log = Logs::record_from(Level::INFO);
     let server = server().await;
     put(&server, "default", "a", "1");
-    let maps = Informer::<ConfigMap>::builder(client(&server)).start();
+    let maps = Informer::<ConfigMap>::builder(client(&server)).name("causes").start();
     maps.synced().await.unwrap();
     assert_eq!((log.take(Level::WARN), log.take(Level::INFO)), (vec![], vec![]));
     for (fault, error, advice) in [
@@ -75,7 +76,7 @@ async fn each_new_cause_is_a_warning() {
 async fn a_connection_that_is_cut_every_minute_is_a_warning_every_five() {
     let log = Logs::record_from(Level::INFO);
     let server = server().await;
-    let maps = Informer::<ConfigMap>::builder(client(&server)).start();
+    let maps = Informer::<ConfigMap>::builder(client(&server)).name("cuts").start();
     maps.synced().await.unwrap();
     for _ in 0..60 {
         server.cut();
@@ -94,11 +95,27 @@ async fn a_warning_names_the_server() {
     let mut config = kube::Config::new(url);
     config.default_namespace = "default".to_owned();
     server.faults().inject(Rule::new(Fault::status(403)));
-    let maps = Informer::<ConfigMap>::builder(kube_informer::client(config).unwrap()).start();
+    let maps = Informer::<ConfigMap>::builder(kube_informer::client(config).unwrap()).name("server").start();
     maps.synced().await.unwrap_err();
     tokio::task::yield_now().await;
     let warnings = log.take(Level::WARN);
     assert_contains(&warnings[0], &[&format!("server={:?}", server.url())]);
     assert!(!warnings[0].contains("secret"), "{}", warnings[0]);
     server.shutdown().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_second_informer_of_the_same_objects_is_a_warning_that_names_the_factory() {
+    let log = Logs::record();
+    let server = server().await;
+    let build = || Informer::<ConfigMap>::builder(client(&server)).labels("of=this-test").build();
+    let first = build();
+    assert_eq!(log.take(Level::WARN), [""; 0]);
+    let second = build();
+    let warnings = log.take(Level::WARN);
+    assert_eq!(warnings.len(), 1, "{warnings:#?}");
+    assert_contains(&warnings[0], &["resource=configmaps", "scope=where of=this-test", "kube_informer::Factory"]);
+    drop((first, second));
+    drop(build());
+    assert_eq!(log.take(Level::WARN), [""; 0]);
 }
