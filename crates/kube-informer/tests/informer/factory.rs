@@ -115,37 +115,35 @@ fn each_scope_has_a_cache_of_its_own_and_those_who_ask_for_the_same_share_it() {
     });
 }
 
-#[test]
-fn a_kind_has_its_own_settings_on_top_of_the_defaults() {
-    on_each_runtime(async || {
-        let server = server().await;
-        put(&server, "default", "a", "1");
-        put(&server, "default", "b", "2");
-        server.create(&json!({"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "s"}, "data": {}})).unwrap();
-        let drop_data: FieldPath = "data".parse().unwrap();
-        let factory = Factory::builder(client(&server))
-            .kind::<ConfigMap>(move |maps| {
-                let maps = maps.drop_fields([drop_data]).labels("value!=2").keep(Keep::Plain);
-                maps.transform(|map| {
-                    map["metadata"]["labels"]["changed"] = json!("yes");
-                    Verdict::Keep
-                })
+#[tokio::test(start_paused = true)]
+async fn a_kind_has_its_own_settings_on_top_of_the_defaults() {
+    let server = server().await;
+    put(&server, "default", "a", "1");
+    put(&server, "default", "b", "2");
+    server.create(&json!({"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "s"}, "data": {}})).unwrap();
+    let drop_data: FieldPath = "data".parse().unwrap();
+    let factory = Factory::builder(client(&server))
+        .kind::<ConfigMap>(move |maps| {
+            let maps = maps.drop_fields([drop_data]).labels("value!=2").keep(Keep::Plain);
+            maps.transform(|map| {
+                map["metadata"]["labels"]["changed"] = json!("yes");
+                Verdict::Keep
             })
-            // Set after the kind, but still applied before its settings.
-            .defaults(|all| all.resync(Duration::from_secs(60)).namespace("default"))
-            .build()
-            .unwrap();
-        let (maps, secrets) = (factory.informer::<ConfigMap>(), factory.informer::<Secret>());
-        let mut events = maps.subscribe();
-        factory.start();
-        factory.synced().await.unwrap();
-        assert_eq!((keys(&maps), keys(&secrets)), (vec!["default/a".to_owned()], vec!["default/s".to_owned()]));
-        let map = maps.lister().get(&key("default", "a")).unwrap();
-        assert_eq!((map.label("changed"), &map.get().unwrap().data), (Some("yes"), &None));
-        assert!(server.requests().iter().all(|seen| seen.path.contains("/namespaces/default/")));
-        assert_eq!(events.next().await.unwrap().origin(), kube_informer::Origin::Initial);
-        assert_eq!(events.next().await.unwrap().origin(), kube_informer::Origin::Resync);
-    });
+        })
+        // Set after the kind, but still applied before its settings.
+        .defaults(|all| all.resync(Duration::from_secs(60)).namespace("default"))
+        .build()
+        .unwrap();
+    let (maps, secrets) = (factory.informer::<ConfigMap>(), factory.informer::<Secret>());
+    let mut events = maps.subscribe();
+    factory.start();
+    factory.synced().await.unwrap();
+    assert_eq!((keys(&maps), keys(&secrets)), (vec!["default/a".to_owned()], vec!["default/s".to_owned()]));
+    let map = maps.lister().get(&key("default", "a")).unwrap();
+    assert_eq!((map.label("changed"), &map.get().unwrap().data), (Some("yes"), &None));
+    assert!(server.requests().iter().all(|seen| seen.path.contains("/namespaces/default/")));
+    assert_eq!(events.next().await.unwrap().origin(), kube_informer::Origin::Initial);
+    assert_eq!(events.next().await.unwrap().origin(), kube_informer::Origin::Resync);
 }
 
 #[tokio::test(start_paused = true)]
