@@ -8,7 +8,7 @@ use kube::Client;
 use kube::api::ListParams;
 use kube::core::{ApiResource, DynamicObject};
 use kube_informer::client::Compression;
-use kube_informer::pipeline::{Discipline, Figures, Metrics};
+use kube_informer::pipeline::{Discipline, Figures, InformerName, Metrics};
 use kube_informer::reflector::{BackoffSettings, Counters, ReflectorSettings, Streaming};
 use kube_informer::{Informer, InformerBuilder, Keep, Version, Wire};
 use parking_lot::Mutex;
@@ -59,11 +59,11 @@ pub struct Totals {
 struct Named(&'static str, Tally);
 
 impl Metrics for Named {
-    fn report(&self, _: &str, figures: &Figures) {
+    fn report(&self, _: &InformerName, figures: &Figures) {
         self.1.0.lock().insert(self.0, figures.reflector);
     }
 
-    fn ended(&self, _: &str) {}
+    fn ended(&self, _: &InformerName) {}
 }
 
 impl Tally {
