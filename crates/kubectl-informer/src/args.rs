@@ -275,8 +275,8 @@ pub(crate) struct Apiserver {
     /// line; turns TLS on
     #[arg(long, value_name = "FILE")]
     pub(crate) token_auth_file: Option<PathBuf>,
-    /// Grant access: 'WHO VERBS RESOURCES [NAMESPACE]', where WHO is a user, group=NAME or *; may
-    /// be repeated
+    /// Grant access: 'WHO VERBS RESOURCES' or 'WHO VERBS RESOURCES NAMESPACE', where WHO is a user,
+    /// group=NAME or *; may be repeated
     #[arg(long, value_name = "RULE", requires = "token_auth_file")]
     pub(crate) allow: Vec<AllowRule>,
     /// Load all .yaml, .yml and .json manifests of this directory

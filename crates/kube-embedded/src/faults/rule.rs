@@ -12,8 +12,8 @@ use crate::http::request::Verb;
 /// Which requests fail, how many, from when, and how.
 ///
 /// A new rule matches every request, always; each method narrows it down. The pattern is that of
-/// an [`access::Rule`](crate::access::Rule): several verbs are alternatives, as are several
-/// resources, namespaces, names or users; all other conditions must hold together.
+/// an [`access::Rule`]: several verbs are alternatives, as are several resources, namespaces, names
+/// or users; all other conditions must hold together.
 #[derive(Debug, Clone)]
 #[must_use = "a rule does nothing until it is injected"]
 pub struct Rule {
