@@ -186,9 +186,14 @@ impl<T> Core<T> {
         self.left.extend(item);
     }
 
+    /// Whether items have left the queue.
+    #[inline]
+    pub(super) fn has_left(&self) -> bool {
+        !self.left.is_empty()
+    }
+
     /// The items that have left the queue. The caller drops them when it has unlocked the queue,
     /// because their `drop` may use it.
-    #[inline]
     pub(super) fn take_left(&mut self) -> Vec<T> {
         std::mem::take(&mut self.left)
     }

@@ -76,7 +76,8 @@ impl<T> SharedQueue<T> {
         let result = step(&mut state);
         let QueueState { core, waiters, depth } = &mut *state;
         let wake = waiters.wake(core);
-        let _left = (core.take_left(), waiters.take_left());
+        let has_left = core.has_left() || waiters.has_left();
+        let _left = has_left.then(|| (core.take_left(), waiters.take_left()));
         let report = self.metrics.as_ref().map(|metrics| {
             let change = core.depth() as i64 - std::mem::replace(depth, core.depth()) as i64;
             (metrics, change, core.take_counts())

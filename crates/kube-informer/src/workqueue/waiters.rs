@@ -67,9 +67,14 @@ impl Waiters {
         self.left.extend(drains.map(|(_, waker)| waker));
     }
 
+    /// Whether workers have ceased to wait.
+    #[inline]
+    pub(super) fn has_left(&self) -> bool {
+        !self.left.is_empty()
+    }
+
     /// The wakers of those that no longer wait. The caller drops them when it has unlocked the
     /// queue: the last waker of a task may drop the task.
-    #[inline]
     pub(super) fn take_left(&mut self) -> Vec<Waker> {
         std::mem::take(&mut self.left)
     }
