@@ -123,7 +123,7 @@ async fn a_scale_is_applied(api: Api) {
     let missing = ns.group_path("apps/v1", "deployments/none/scale");
     let body = json!({"apiVersion": "autoscaling/v1", "kind": "Scale", "spec": {"replicas": 1}});
     apply(&missing, "fieldManager=m2", &body).await.says(404, &failure(
-        r#""message":"deployments/scale.apps \"none\" not found","reason":"NotFound","details":{"name":"none","group":"apps","kind":"deployments/scale"},"code":404"#,
+        r#""message":"deployments.apps \"none\" not found","reason":"NotFound","details":{"name":"none","group":"apps","kind":"deployments"},"code":404"#,
     ));
 }
 
@@ -170,8 +170,8 @@ async fn definitions_may_have_a_scale(api: Api) {
     };
     let refused = apply("fieldManager=m1", 6).await;
     assert_eq!(refused.is(409).json()["details"]["causes"][0]["field"], ".spec.replicas");
-    apply("fieldManager=m1&force=true", 6).await.says(200, &expected(6));
-    let owned = api.get(&format!("{things}/a")).await.json();
-    let mine = owned["metadata"]["managedFields"].as_array().unwrap().iter().find(|entry| entry["manager"] == "m1");
-    assert_eq!(mine.unwrap()["fieldsV1"], json!({"f:spec": {"f:size": {}}}));
+    // kube-apiserver 1.37 cannot do it without a conflict either.
+    apply("fieldManager=m1&force=true", 6).await.says(500, &failure(
+        r#""message":"failed to convert new object (/a; autoscaling/v1, Kind=Scale) to proper version: request to convert CR to an invalid group/version: autoscaling/v1","code":500"#,
+    ));
 }

@@ -65,6 +65,15 @@ pub(crate) fn apply(write: &Write<'_>, name: &str, config: &Value, conflicts: Co
     rescale(&write.settled(), name, |old, mut live| {
         ownership::to_scale(old, &paths.wanted, &mut live);
         let applied = ownership::apply(kinds::scale(), author, Some(&live), &config, conflicts)?;
+        // The real server cannot apply a scale of a custom kind: it fails after it has found no
+        // conflict.
+        if kind.is_custom() {
+            let namespace = metadata::text(&config, "namespace");
+            return Err(Status::internal(format!(
+                "failed to convert new object ({namespace}/{name}; autoscaling/v1, Kind=Scale) to proper version: \
+                 request to convert CR to an invalid group/version: autoscaling/v1"
+            )));
+        }
         let mut new = old.clone();
         ownership::from_scale(kind, &mut new, &paths.wanted, &applied);
         Ok((applied, new))
@@ -89,7 +98,7 @@ fn rescale(
     }
     let key = write.key(name);
     loop {
-        let existing = write.find(&key).ok_or_else(|| missing(kind, name))?;
+        let existing = write.find(&key).ok_or_else(|| write.not_found(name))?;
         let old = write.view.value(&existing);
         let (wanted, mut new) = change(&old, scale(kind, &old)?)?;
         check_name(name, &wanted)?;
@@ -107,14 +116,6 @@ fn rescale(
             };
             return Ok(Reply { content, ..reply });
         }
-    }
-}
-
-/// 404 of a write. For built-in kinds it names the subresource.
-fn missing(kind: &Kind, name: &str) -> Status {
-    match kind.is_custom() {
-        true => Status::not_found(&kind.group, &kind.plural, name),
-        false => Status::not_found(&kind.group, &format!("{}/scale", kind.plural), name),
     }
 }
 
