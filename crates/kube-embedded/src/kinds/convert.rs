@@ -34,10 +34,9 @@ pub(crate) fn convert(from: &Kind, to: &Kind, object: &mut Value) {
             return;
         }
     }
-    // Normalizes empty fields for the new version. Cannot fail: stored objects have been decoded
-    // before.
-    let read = prune(to, object);
-    debug_assert!(read.is_ok(), "{read:?}");
+    // Normalizes empty fields for the new version. Stored objects have been decoded before; an
+    // object whose decoding fails stays as it is.
+    prune(to, object).ok();
 }
 
 /// Converts an `autoscaling/v1` autoscaler to `v2`, in which all metrics are fields.
@@ -87,6 +86,18 @@ mod tests {
         assert_eq!(text(&new, &event), expected);
         convert(&new, &core, &mut event);
         assert_eq!(event, before);
+    }
+
+    #[test]
+    fn an_object_that_cannot_be_decoded_is_converted_as_it_is() {
+        let (v1, v2) = (
+            kind("autoscaling", "v1", "horizontalpodautoscalers"),
+            kind("autoscaling", "v2", "horizontalpodautoscalers"),
+        );
+        let mut hpa =
+            json!({"metadata": {"name": "h", "creationTimestamp": "2026-11-15T1<:36:53Z"}, "spec": {"maxReplicas": 3}});
+        convert(&v1, &v2, &mut hpa);
+        assert_eq!(hpa["metadata"]["creationTimestamp"], "2026-11-15T1<:36:53Z");
     }
 
     #[test]
