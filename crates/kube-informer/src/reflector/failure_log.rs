@@ -34,14 +34,14 @@ pub(super) enum Line {
 }
 
 impl FailureLog {
-    /// Returns the line to log, if `failure` (its cause, and since when it has lasted) is news.
+    /// Returns the line to log, if `failure` (its cause, and since when it has lasted) should be logged.
     pub(super) fn line(&mut self, failure: Option<(&ServerError, Duration)>, now: Duration) -> Option<Line> {
         let Some((cause, since)) = failure else {
             let last = self.last.as_mut().filter(|last| !last.has_recovered)?;
             last.has_recovered = true;
             return Some(Line::Recovered { after: now.saturating_sub(last.since) });
         };
-        if self.last.as_ref().is_some_and(|last| !last.is_news(cause, now)) {
+        if self.last.as_ref().is_some_and(|last| !last.should_be_logged(cause, now)) {
             return None;
         }
         self.last = Some(Warning { cause: cause.clone(), since, at: now, has_recovered: false });
@@ -51,7 +51,7 @@ impl FailureLog {
 
 impl Warning {
     /// Whether this failure should be logged after the last one.
-    fn is_news(&self, cause: &ServerError, now: Duration) -> bool {
+    fn should_be_logged(&self, cause: &ServerError, now: Duration) -> bool {
         let passed = now.saturating_sub(self.at);
         match (is_same(&self.cause, cause), self.has_recovered) {
             (true, false) => false,

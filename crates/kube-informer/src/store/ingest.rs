@@ -51,7 +51,7 @@ type Transform = Box<dyn Fn(&mut Value) -> Verdict + Send + Sync>;
 pub struct Ingest {
     keep_if: Option<KeepIf>,
     transform: Option<(Transform, BodyEncoder)>,
-    /// How often a transform was of no use.
+    /// How often the result of a transform was rejected.
     unusable: AtomicU64,
 }
 
@@ -114,7 +114,7 @@ impl Ingest {
     fn log_unusable(&self, key: &ObjectKey, why: &dyn fmt::Display) {
         let times = self.unusable.fetch_add(1, Ordering::Relaxed) + 1;
         if times.is_power_of_two() {
-            tracing::error!(%key, times, "the transform is of no use, and the object is stored as received: {why}");
+            tracing::error!(%key, times, "the result of the transform was rejected, and the object is stored as received: {why}");
         }
     }
 }

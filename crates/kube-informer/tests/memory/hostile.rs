@@ -525,7 +525,7 @@ fn watches_that_close_at_once_are_opened_seldom_whether_they_deliver_or_not() {
 }
 
 #[test]
-fn rubbish_in_a_watch_is_reported_and_believed_no_longer_than_until_the_next_list() {
+fn undecodable_frames_are_reported_and_corrected_by_the_next_list() {
     const RUBBISH: [&[u8]; 16] = [
         br#"{"type":"BOOKMARK","object":{"metadata":{"resourceVersion":"rubbish"}}}"#,
         br#"{"type":"BOOKMARK","object":{"metadata":{"resourceVersion":"99999999999999999999"}}}"#,
@@ -574,7 +574,7 @@ fn the_same_object_without_end_is_one_object_and_ends_at_the_limit_of_a_list() {
 }
 
 #[test]
-fn a_list_version_that_is_no_version_is_not_clung_to() {
+fn a_list_version_that_no_server_accepts_is_given_up() {
     for version in ["rubbish".to_owned(), "9".repeat(100_000)] {
         run(async {
             let trial = Trial::begin(settings(), move |mut exchange| {

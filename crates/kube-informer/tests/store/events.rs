@@ -311,7 +311,7 @@ fn a_deletion_of_an_unknown_object_is_not_delivered() {
 }
 
 #[test]
-fn an_object_the_door_leaves_out_was_never_there_and_one_that_was_is_deleted() {
+fn an_object_that_ingest_leaves_out_is_never_added_and_one_that_was_there_is_deleted() {
     let ingest = Ingest::default().keep_if(|object| object.label("keep") != Some("no"));
     let mut store = Store::new(ingest);
     let at = |version, keep: &str| labelled("a", "u", version, &format!(r#"{{"keep":"{keep}"}}"#));
@@ -345,7 +345,7 @@ fn each_object_is_transformed_once_and_its_missed_end_not_at_all() {
 }
 
 #[test]
-fn a_door_that_panics_is_as_one_that_is_not_there() {
+fn an_ingest_function_that_panics_leaves_the_object_as_received() {
     let encoder = BodyEncoder::new(BodyEncoderSettings::default());
     let ingest = Ingest::default().keep_if(|_| panic!("keep_if")).transform(encoder, |_| panic!("transform"));
     let mut store = Store::new(ingest);
@@ -367,7 +367,7 @@ fn a_transform_that_returns_what_is_no_object_of_the_key_is_logged_but_not_each_
     let mut store = Store::new(ingest);
     assert_eq!(described(store.apply([changed("a", 1)])), ["+ a v1 Live"]);
     assert_eq!(described(store.apply([changed("b", 1)])), ["+ b v1 Live"]);
-    let useless = "ERROR message=the transform is of no use, and the object is stored as received:";
+    let useless = "ERROR message=the result of the transform was rejected, and the object is stored as received:";
     assert_eq!(
         logs.take(Level::ERROR),
         [

@@ -34,7 +34,7 @@ struct Report {
 }
 
 impl Report {
-    /// Returns the line to print for a condition, if it is news.
+    /// Returns the line to print for a condition, if it should be printed.
     fn line(&mut self, condition: &Condition, now: Instant) -> Option<String> {
         match condition {
             Condition::Degraded { cause, since, next_try } => {
