@@ -17,8 +17,8 @@ impl Leadership {
 
     /// Returns the writing half of a client, valid as long as this leadership is held.
     #[must_use]
-    pub fn writer(&self, client: Client) -> Writer {
-        Writer { client }
+    pub fn writer(&self, client: &Client) -> Writer {
+        Writer { client: client.clone() }
     }
 }
 

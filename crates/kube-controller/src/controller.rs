@@ -1,0 +1,86 @@
+//! The controller: [`Controller`], and the [`Monitor`] that observes it.
+//!
+//! Uses every other part of the crate but the manager.
+
+use std::fmt;
+use std::sync::Arc;
+
+use futures_util::future::BoxFuture;
+use kube::core::ApiResource;
+use kube_informer::SyncError;
+
+pub use self::monitor::Monitor;
+use crate::leadership::Leadership;
+
+mod monitor;
+
+/// A finished controller: its kinds are declared and its reconciler is set, but it does not run yet.
+///
+/// It has no type parameter, so that a manager can hold controllers of any kind.
+#[must_use = "a controller does nothing until it runs"]
+pub struct Controller {
+    monitor: Monitor,
+    synced: Box<dyn Fn() -> BoxFuture<'static, Result<(), NotSynced>> + Send + Sync>,
+    run: Box<dyn FnOnce(Leadership, BoxFuture<'static, ()>) -> BoxFuture<'static, ()> + Send>,
+}
+
+/// A cache of a controller cannot be filled, and waiting longer does not help.
+#[derive(Debug, Clone, thiserror::Error)]
+#[error("the controller {controller} cannot run: {}: {cause}", plural_name(.resource))]
+#[non_exhaustive]
+pub struct NotSynced {
+    /// The name of the controller.
+    pub controller: Arc<str>,
+    /// The resource of the cache.
+    pub resource: ApiResource,
+    /// Why the cache cannot be filled.
+    pub cause: SyncError,
+}
+
+impl Controller {
+    /// Returns the name of the controller, which is that of its metrics and logs.
+    #[must_use]
+    pub fn name(&self) -> &str {
+        self.monitor.name()
+    }
+
+    /// Returns a handle to observe the controller with, also while it runs.
+    #[must_use]
+    pub fn monitor(&self) -> Monitor {
+        self.monitor.clone()
+    }
+
+    /// Completes when all caches of the controller are full. Starts them if needed.
+    ///
+    /// No object is reconciled before the controller [runs](Self::run): this is the warm standby of
+    /// a process that does not lead yet.
+    pub fn synced(&self) -> impl Future<Output = Result<(), NotSynced>> + Send + use<> {
+        (self.synced)()
+    }
+
+    /// Reconciles until `stop` completes, and then until the running attempts have ended.
+    ///
+    /// Waits for the caches first. After `stop` no key is taken any more. A caller with a deadline
+    /// drops the future at the deadline, which cancels the attempts that still run.
+    pub fn run(
+        self,
+        leadership: Leadership,
+        stop: impl Future<Output = ()> + Send + 'static,
+    ) -> impl Future<Output = ()> + Send {
+        (self.run)(leadership, Box::pin(stop))
+    }
+}
+
+/// The plural of a resource, with its group.
+fn plural_name(resource: &ApiResource) -> String {
+    match resource.group.as_str() {
+        "" => resource.plural.clone(),
+        group => format!("{}.{group}", resource.plural),
+    }
+}
+
+impl fmt::Debug for Controller {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Controller").field("name", &self.name()).finish_non_exhaustive()
+    }
+}
