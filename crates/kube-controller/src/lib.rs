@@ -3,6 +3,7 @@
 pub mod controller;
 pub mod figures;
 pub mod leadership;
+mod rng;
 
 pub use self::controller::{Controller, Monitor};
 pub use self::figures::Figures;
