@@ -115,6 +115,10 @@ microbench crate *options:
 sim seeds="10000":
     KUBE_INFORMER_SEEDS={{seeds}} cargo test --release -p kube-informer --test simulation
 
+# More seeds of the leader election than the gate runs, e.g. `just elections 10000`.
+elections seeds="3000":
+    KUBE_CONTROLLER_SEEDS={{seeds}} cargo test --release -p kube-controller --test leadership model -- --nocapture
+
 # Mutated input in every parser, with random seeds: the targets are the tests in modules named
 # `fuzz`, and the time is divided among them. `just fuzz 5` is five minutes. A failing seed is printed, and
 # `FUZZ_SEED=… cargo test …` with the name of the target runs it again.

@@ -9,13 +9,13 @@ use kube::api::{Api, PostParams};
 use kube::{Client, Error};
 use tracing::{debug, info, warn};
 
+use super::Leadership;
 use super::builder::LeaderElectionBuilder;
 use super::candidate::{Candidate, Now, Purpose, Request, Response, Step, Verdict};
 use super::clock::Clock;
 use super::lost::{LeadershipLost, LossCause};
 use super::term::Term;
 use super::timing::{JITTER, LeaseTiming};
-use super::Leadership;
 use crate::rng::Rng;
 
 /// One candidate of an election.
@@ -209,7 +209,9 @@ impl LeaderElection {
             match request {
                 Request::Get => self.leases.get(name).await,
                 Request::Create(lease) => self.leases.create(&params, lease).await,
-                Request::ReplaceUnread(lease) | Request::Replace(lease) => self.leases.replace(name, &params, lease).await,
+                Request::ReplaceUnread(lease) | Request::Replace(lease) => {
+                    self.leases.replace(name, &params, lease).await
+                }
             }
         };
         let until = self.clock.now() + self.timing.request_timeout();

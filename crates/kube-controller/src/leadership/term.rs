@@ -61,7 +61,9 @@ impl Term {
         let until = nanos(started + self.timing.renew_deadline());
         let now = nanos(self.clock.now());
         self.deadline
-            .fetch_update(Ordering::AcqRel, Ordering::Acquire, |deadline| (now < deadline).then_some(until.max(deadline)))
+            .fetch_update(Ordering::AcqRel, Ordering::Acquire, |deadline| {
+                (now < deadline).then_some(until.max(deadline))
+            })
             .map(drop)
             .map_err(|_| self.loss())
     }

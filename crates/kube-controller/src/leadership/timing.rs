@@ -44,7 +44,9 @@ pub enum InvalidTiming {
         renew_deadline: Duration,
     },
     /// A leader would lose its lease without an attempt to renew it.
-    #[error("the renew deadline ({renew_deadline:?}) must be longer than 1.2 times the retry period ({retry_period:?})")]
+    #[error(
+        "the renew deadline ({renew_deadline:?}) must be longer than 1.2 times the retry period ({retry_period:?})"
+    )]
     DeadlineTooShort {
         /// How long a leader may write after a renewal.
         renew_deadline: Duration,

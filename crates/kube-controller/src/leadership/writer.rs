@@ -123,5 +123,6 @@ async fn write(
 
 /// Whether a request may change something: also what is upgraded to a connection, such as `exec`.
 fn is_write(request: &Request<Body>) -> bool {
-    !matches!(*request.method(), Method::GET | Method::HEAD | Method::OPTIONS) || request.headers().contains_key(UPGRADE)
+    !matches!(*request.method(), Method::GET | Method::HEAD | Method::OPTIONS)
+        || request.headers().contains_key(UPGRADE)
 }

@@ -1,0 +1,8 @@
+//! Leader election and checked writes.
+
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on is to fail")]
+
+mod election;
+mod model;
+mod support;
+mod writes;
