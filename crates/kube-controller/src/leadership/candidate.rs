@@ -50,6 +50,7 @@ pub(super) enum Request {
 }
 
 #[derive(Debug)]
+#[expect(clippy::large_enum_variant, reason = "one at a time")]
 pub(super) enum Response {
     Lease(Lease),
     NotFound,
@@ -58,6 +59,7 @@ pub(super) enum Response {
 }
 
 #[derive(Debug)]
+#[expect(clippy::large_enum_variant, reason = "one at a time")]
 pub(super) enum Step {
     Send(Request),
     Done(Verdict),

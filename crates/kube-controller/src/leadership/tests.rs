@@ -108,7 +108,7 @@ fn a_holder_notices_another_process_with_its_identity() {
     let mut a = candidate("a");
     acquire(&mut a, Response::Lease(lease_of("a", "1")), at(0));
     let mut other = lease_of("a", "2");
-    let acquired = Timestamp::UNIX_EPOCH.into();
+    let acquired = Timestamp::UNIX_EPOCH;
     other.spec.as_mut().unwrap().acquire_time =
         Some(k8s_openapi::apimachinery::pkg::apis::meta::v1::MicroTime(acquired));
     let step = a.proceed(Purpose::Renew, &Request::Get, Response::Lease(other), at(1));
