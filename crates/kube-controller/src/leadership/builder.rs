@@ -10,6 +10,7 @@ use super::candidate::Candidate;
 use super::clock::Clock;
 use super::election::LeaderElection;
 use super::timing::{InvalidTiming, LeaseTiming};
+use crate::host_name::host_name;
 use crate::rng::Rng;
 
 /// Builds a [`LeaderElection`].
@@ -135,14 +136,4 @@ fn is_dns_name(name: &str) -> bool {
             && label.bytes().all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-')
     };
     name.len() <= 253 && name.split('.').all(is_label)
-}
-
-#[cfg(unix)]
-pub(crate) fn host_name() -> String {
-    rustix::system::uname().nodename().to_string_lossy().into_owned()
-}
-
-#[cfg(not(unix))]
-pub(crate) fn host_name() -> String {
-    std::env::var("COMPUTERNAME").unwrap_or_else(|_| "localhost".to_owned())
 }

@@ -271,7 +271,7 @@ impl World {
         let sent: Value = serde_json::from_slice(body).unwrap_or_default();
         let is_current = |lease: &Value| sent["metadata"]["resourceVersion"] == lease["metadata"]["resourceVersion"];
         let refusal = match (method, &state.lease) {
-            (&Method::GET, None) | (&Method::PUT, None) => Some(404),
+            (&Method::GET | &Method::PUT, None) => Some(404),
             (&Method::POST, Some(_)) if sent["spec"].is_object() => Some(409),
             (&Method::PUT, Some(lease)) if !is_current(lease) => Some(409),
             _ => None,
