@@ -9,7 +9,8 @@
 //! use kube_controller::Leadership;
 //! use kube_controller::recorder::{NewEvent, Recorder};
 //!
-//! let recorder = Recorder::start(&Leadership::unelected().writer(&client), "websites");
+//! let recorder = Recorder::new("websites");
+//! recorder.start(&Leadership::unelected().writer(&client)); // a manager does this
 //! let map = Api::<ConfigMap>::default_namespaced(client).get("a").await?;
 //! recorder.record(&map.object_ref(&()), NewEvent::normal("Published", "Publish", "serves 3 pages"));
 //! recorder.shutdown().await; // all that was recorded is published
@@ -18,6 +19,9 @@
 //! assert_eq!((&event["note"], &event["regarding"]["name"]), (&"serves 3 pages".into(), &"a".into()));
 //! # Ok(()) });
 //! ```
+//!
+//! A recorder is made before there is a leadership to write with, so that reconcilers can hold it;
+//! [`ManagerBuilder::recorder`](crate::manager::ManagerBuilder::recorder) starts it then.
 //!
 //! Recording never waits: an event enters a queue of 1,000, and is dropped and counted if that is
 //! full. One task publishes. As in client-go:
@@ -37,6 +41,7 @@
 
 // `correlator` and `lru` are pure. Uses `leadership`.
 
+use std::mem;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -71,10 +76,19 @@ const QUEUE: usize = 1_000;
 #[doc(alias = "EventRecorder")]
 #[doc(alias = "EventBroadcaster")]
 pub struct Recorder {
+    controller: Arc<str>,
     queue: mpsc::Sender<Occurrence>,
     stop: Arc<watch::Sender<bool>>,
     counters: Arc<Counters>,
-    task: Arc<Mutex<Option<JoinHandle<()>>>>,
+    task: Arc<Mutex<Task>>,
+}
+
+/// The task that publishes.
+#[derive(Debug)]
+enum Task {
+    Waiting { occurrences: mpsc::Receiver<Occurrence>, stop: watch::Receiver<bool> },
+    Running(JoinHandle<()>),
+    Ended,
 }
 
 /// The figures of a recorder since its start.
@@ -85,7 +99,7 @@ pub struct RecorderFigures {
     pub recorded: u64,
     /// Requests that the server has accepted: new events, and the counts of series.
     pub published: u64,
-    /// Events that were dropped because the queue was full.
+    /// Events that were dropped because the queue was full, or closed by a shutdown.
     pub dropped: u64,
     /// Requests that were left out by the rate limit.
     pub limited: u64,
@@ -103,20 +117,42 @@ struct Counters {
 }
 
 impl Recorder {
-    /// Starts a recorder, which writes events in the name of a controller.
+    /// Creates a recorder, which writes events in the name of a controller.
     ///
     /// The name is the `reportingController` of the events: a name such as `websites`, with a prefix
-    /// such as `example.com/websites` if it is to be unique. Must be called within a tokio runtime.
+    /// such as `example.com/websites` if it is to be unique.
     #[must_use]
-    #[doc(alias = "StartRecordingToSink")]
-    pub fn start(writer: &Writer, controller: &str) -> Self {
+    pub fn new(controller: &str) -> Self {
         let (queue, occurrences) = mpsc::channel(QUEUE);
         let counters = Arc::<Counters>::default();
-        let correlator = Correlator::new(controller, &format!("{controller}-{}", host_name()));
-        let publisher = Publisher::new(writer.client().clone(), correlator, Arc::clone(&counters));
         let stop = watch::Sender::new(false);
-        let task = tokio::spawn(publisher.run(occurrences, stop.subscribe()));
-        Self { queue, stop: Arc::new(stop), counters, task: Arc::new(Mutex::new(Some(task))) }
+        let task = Task::Waiting { occurrences, stop: stop.subscribe() };
+        let task = Arc::new(Mutex::new(task));
+        Self { controller: controller.into(), queue, stop: Arc::new(stop), counters, task }
+    }
+
+    /// Returns the name of the controller.
+    #[must_use]
+    pub fn controller(&self) -> &str {
+        &self.controller
+    }
+
+    /// Starts to publish: what is in the queue, and what is recorded from now on. Does nothing if
+    /// it has been started before.
+    ///
+    /// Must be called within a tokio runtime.
+    #[doc(alias = "StartRecordingToSink")]
+    pub fn start(&self, writer: &Writer) {
+        let mut task = self.task.lock();
+        *task = match mem::replace(&mut *task, Task::Ended) {
+            Task::Waiting { occurrences, stop } => {
+                let controller = &*self.controller;
+                let correlator = Correlator::new(controller, &format!("{controller}-{}", host_name()));
+                let publisher = Publisher::new(writer.client().clone(), correlator, Arc::clone(&self.counters));
+                Task::Running(tokio::spawn(publisher.run(occurrences, stop)))
+            }
+            other => other,
+        };
     }
 
     /// Records an event about an object. Never waits and never fails.
@@ -152,8 +188,8 @@ impl Recorder {
     /// itself.
     pub async fn shutdown(&self) {
         self.stop.send_replace(true);
-        let task = self.task.lock().take();
-        if let Some(task) = task {
+        let task = mem::replace(&mut *self.task.lock(), Task::Ended);
+        if let Task::Running(task) = task {
             // Only a panic would be an error, and has been reported.
             task.await.ok();
         }

@@ -162,6 +162,12 @@ impl Factory {
         Self { registry: Arc::clone(&self.registry), scope: Some(scope) }
     }
 
+    /// Returns the client of the factory, for requests that a cache does not serve.
+    #[must_use]
+    pub fn client(&self) -> &Client {
+        &self.registry.client
+    }
+
     /// Returns the informer of the resource that type `K` represents.
     ///
     /// If the factory has been started, the informer is started immediately.

@@ -180,13 +180,13 @@ impl LeaderElection {
     }
 
     async fn try_release(&self) -> Result<(), Error> {
-        let requests = async {
+        let requests = Box::pin(async {
             let Some(lease) = self.leases.get_opt(self.name()).await? else { return Ok(()) };
             let Some(lease) = self.candidate.released(lease, self.now()) else { return Ok(()) };
             self.leases.replace(self.name(), &PostParams::default(), &lease).await?;
             info!(lease = %self.lease, identity = self.identity(), "leadership released");
             Ok(())
-        };
+        });
         let until = self.clock.now() + self.timing.request_timeout();
         self.clock.timeout_at(until, requests).await.unwrap_or_else(|| Err(no_response()))
     }
@@ -205,7 +205,8 @@ impl LeaderElection {
 
     async fn send(&self, request: &Request) -> Response {
         let (name, params) = (self.name(), PostParams::default());
-        let sent = async {
+        // Boxed, because the futures of kube are large.
+        let sent = Box::pin(async {
             match request {
                 Request::Get => self.leases.get(name).await,
                 Request::Create(lease) => self.leases.create(&params, lease).await,
@@ -213,7 +214,7 @@ impl LeaderElection {
                     self.leases.replace(name, &params, lease).await
                 }
             }
-        };
+        });
         let until = self.clock.now() + self.timing.request_timeout();
         match self.clock.timeout_at(until, sent).await.unwrap_or_else(|| Err(no_response())) {
             Ok(lease) => Response::Lease(lease),

@@ -22,7 +22,9 @@ async fn server() -> Server {
 
 fn start(server: &Server) -> Recorder {
     let client = Client::new(server.service(), "default");
-    Recorder::start(&Leadership::unelected().writer(&client), "example.com/test")
+    let recorder = Recorder::new("example.com/test");
+    recorder.start(&Leadership::unelected().writer(&client));
+    recorder
 }
 
 fn object(name: &str) -> ObjectReference {
@@ -183,7 +185,8 @@ async fn nothing_is_published_after_the_loss_of_leadership() {
     let client = Client::new(server.service(), "default");
     let builder = LeaderElection::builder(client.clone(), "default", "lease").clock(Clock::tokio());
     let mut election = builder.build().unwrap();
-    let recorder = Recorder::start(&election.acquire().await.writer(&client), "test");
+    let recorder = Recorder::new("test");
+    recorder.start(&election.acquire().await.writer(&client));
     recorder.record(&object("a"), served());
     drop(election);
     recorder.shutdown().await;
