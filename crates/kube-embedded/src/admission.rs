@@ -7,8 +7,8 @@
 
 pub(crate) mod decode;
 pub(crate) mod defaults;
-pub(crate) mod kind_rules;
 pub(crate) mod metadata;
 pub(crate) mod ownership;
+pub(crate) mod rules;
 pub(crate) mod strategic;
 pub(crate) mod validation;

@@ -13,7 +13,7 @@ mod definition_status;
 mod field_labels;
 mod name_rule;
 mod prune;
-mod quantity;
+pub(crate) mod quantity;
 mod registry;
 pub(crate) mod schema;
 mod structure;

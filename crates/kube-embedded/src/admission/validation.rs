@@ -3,12 +3,11 @@
 use serde_json::Value;
 
 use super::metadata::{self, FOREGROUND, ORPHAN};
+use super::rules::formats;
 use crate::encoding::json;
 use crate::http::status::Cause;
 use crate::kinds::{Kind, NameRule, ResourceScope};
-use crate::storage::selector::{label_value_problem, qualified_name_problems};
-
-const MAX_ANNOTATIONS_BYTES: usize = 256 * 1024;
+use crate::storage::selector::qualified_name_problems;
 
 /// The validation errors in the metadata of a new object.
 pub(crate) fn created(kind: &Kind, object: &Value) -> Vec<Cause> {
@@ -65,34 +64,10 @@ pub(crate) fn updated(kind: &Kind, object: &Value, old: &Value) -> Vec<Cause> {
 }
 
 fn common(kind: &Kind, object: &Value, causes: &mut Vec<Cause>) {
-    labels(&object["metadata"]["labels"], causes);
-    annotations(&object["metadata"]["annotations"], causes);
+    formats::labels("metadata.labels", &object["metadata"]["labels"], causes);
+    formats::annotations("metadata.annotations", &object["metadata"]["annotations"], causes);
     owners(object, causes);
     finalizers(kind, object, causes);
-}
-
-fn labels(labels: &Value, causes: &mut Vec<Cause>) {
-    for (name, value) in labels.as_object().into_iter().flatten() {
-        let problems = qualified_name_problems(name).into_iter();
-        causes.extend(problems.map(|why| Cause::invalid("metadata.labels", quoted(name), why)));
-        let value = value.as_str().unwrap_or_default();
-        let problem = label_value_problem(value);
-        causes.extend(problem.map(|why| Cause::invalid("metadata.labels", quoted(value), why)));
-    }
-}
-
-fn annotations(annotations: &Value, causes: &mut Vec<Cause>) {
-    let mut size = 0;
-    for (name, value) in annotations.as_object().into_iter().flatten() {
-        // Names of annotations may contain upper-case letters, in the prefix too.
-        let problems = qualified_name_problems(&name.to_lowercase()).into_iter();
-        causes.extend(problems.map(|why| Cause::invalid("metadata.annotations", quoted(name), why)));
-        size += name.len() + value.as_str().map_or(0, str::len);
-    }
-    if size > MAX_ANNOTATIONS_BYTES {
-        let why = format!("Too long: may not be more than {MAX_ANNOTATIONS_BYTES} bytes");
-        causes.push(Cause::new("FieldValueTooLong", "metadata.annotations", why));
-    }
 }
 
 fn owners(object: &Value, causes: &mut Vec<Cause>) {

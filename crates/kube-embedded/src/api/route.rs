@@ -19,7 +19,7 @@ use super::verbs::watch::{Watch, is_streaming_list};
 use super::verbs::{apply, create, delete, delete_collection, get, list, patch, scale, update};
 use super::view::View;
 use super::write::{Authorship, Write};
-use super::write_options::{OptionsOf, WriteOptions};
+use super::write_options::{OptionsOf, Origin, WriteOptions};
 use crate::admission::decode;
 use crate::admission::ownership::Conflicts;
 use crate::cluster::Cluster;
@@ -328,7 +328,7 @@ async fn change(
                 false => json_body(&head.headers, body, Binary::Options)?,
             };
             let options = DeleteOptions::parse(&head.query, &body)?;
-            let dry_run = WriteOptions { dry_run: options.dry_run, ..WriteOptions::default() };
+            let dry_run = WriteOptions { dry_run: options.dry_run, origin: Origin::Client, ..WriteOptions::default() };
             let write = Write { cluster, view, namespace, options: dry_run, authorship: Authorship::Untracked };
             match verb {
                 Verb::Delete => delete::delete(&write, name, &options),

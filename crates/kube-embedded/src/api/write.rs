@@ -6,7 +6,7 @@ use serde_json::Value;
 use tokio::time::Instant;
 
 use super::view::View;
-use super::write_options::{DryRun, WriteOptions};
+use super::write_options::{DryRun, Origin, WriteOptions};
 use crate::admission::metadata;
 use crate::cluster::Cluster;
 use crate::http::reply::{Content, Reply};
@@ -52,6 +52,11 @@ impl<'r> Write<'r> {
 
     pub(crate) fn is_dry_run(&self) -> bool {
         self.options.dry_run == DryRun::All
+    }
+
+    /// Whether a client sent the write.
+    pub(crate) fn is_of_client(&self) -> bool {
+        self.options.origin == Origin::Client
     }
 
     /// The object in its current state.

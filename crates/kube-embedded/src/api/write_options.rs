@@ -22,11 +22,21 @@ pub(crate) enum FieldValidation {
     Strict,
 }
 
+/// The sender of a write. What the server itself writes, or its user through the Rust API, is not
+/// validated by kind: tests often need only a part of an object.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(crate) enum Origin {
+    #[default]
+    Server,
+    Client,
+}
+
 /// The options of one write.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) struct WriteOptions {
     pub(crate) dry_run: DryRun,
     pub(crate) field_validation: FieldValidation,
+    pub(crate) origin: Origin,
 }
 
 /// The type of the request, which error messages name.
@@ -68,7 +78,7 @@ impl WriteOptions {
             }
         };
         if causes.is_empty() {
-            return Ok(Self { dry_run, field_validation });
+            return Ok(Self { dry_run, field_validation, origin: Origin::Client });
         }
         let kind = match of {
             OptionsOf::Create => "CreateOptions",

@@ -74,6 +74,13 @@ pub(crate) fn keep_allocated(new: &mut Value, old: &Value) {
     if new["spec"]["type"] == "ExternalName" || !new["spec"].is_object() {
         return;
     }
+    if new["spec"]["clusterIP"] != old["spec"]["clusterIP"]
+        && new["spec"]["clusterIP"].as_str().is_some_and(|address| !address.is_empty())
+        && new["spec"]["clusterIPs"] == old["spec"]["clusterIPs"]
+    {
+        // A client that does not know the list changes only the first address.
+        new["spec"]["clusterIPs"] = json!([new["spec"]["clusterIP"]]);
+    }
     for name in FIELDS {
         let missing = new["spec"].get(name).is_none_or(|value| value.is_null() || *value == "");
         if let Some(value) = old["spec"].get(name).filter(|_| missing) {
@@ -119,7 +126,7 @@ pub(crate) fn allocate(cluster: &Cluster, service: &mut Value, old: Option<&Valu
         check_address(cluster, service)?;
     }
     if !has_node_ports(service) {
-        return check_no_node_ports(service);
+        return Ok(());
     }
     let others = all(cluster);
     let others = others
@@ -164,18 +171,6 @@ pub(crate) fn allocate(cluster: &Cluster, service: &mut Value, old: Option<&Valu
         service["spec"]["ports"][at]["nodePort"] = json!(number);
     }
     Ok(())
-}
-
-/// Checks that a service of another type requests no node ports.
-fn check_no_node_ports(service: &Value) -> Result<(), Cause> {
-    let requested = ports(service).iter().position(|port| node_port(port) != 0);
-    match requested.filter(|_| service["spec"]["type"] == "ClusterIP") {
-        None => Ok(()),
-        Some(at) => {
-            let field = format!("spec.ports[{at}].nodePort");
-            Err(Cause::forbidden(&field, "may not be used when `type` is 'ClusterIP'"))
-        }
-    }
 }
 
 /// Checks the address that a new service requests.

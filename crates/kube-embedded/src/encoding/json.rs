@@ -108,6 +108,13 @@ pub(crate) fn encode_ordered(members: &[(&str, &Value)]) -> String {
     String::from_utf8_lossy(&writer.out).into_owned()
 }
 
+/// Encodes a value of a shape.
+pub(crate) fn encode_shaped(shape: Shape, value: &Value) -> Vec<u8> {
+    let mut writer = Writer::new();
+    writer.shaped(shape, value);
+    writer.out
+}
+
 /// Encodes any value with sorted keys.
 pub(crate) fn encode_sorted(value: &Value) -> Vec<u8> {
     let mut writer = Writer::new();

@@ -280,8 +280,19 @@ impl Cause {
         Self::new("FieldValueForbidden", field, format!("Forbidden: {why}"))
     }
 
-    pub(crate) fn required(field: &str, why: impl fmt::Display) -> Self {
-        Self::new("FieldValueRequired", field, format!("Required value: {why}"))
+    /// `why` may be empty.
+    pub(crate) fn required(field: &str, why: &str) -> Self {
+        let colon = if why.is_empty() { "" } else { ": " };
+        Self::new("FieldValueRequired", field, format!("Required value{colon}{why}"))
+    }
+
+    /// `value` is shown verbatim: the caller quotes strings.
+    pub(crate) fn duplicate(field: &str, value: impl fmt::Display) -> Self {
+        Self::new("FieldValueDuplicate", field, format!("Duplicate value: {value}"))
+    }
+
+    pub(crate) fn too_long(field: &str, most_bytes: usize) -> Self {
+        Self::new("FieldValueTooLong", field, format!("Too long: may not be more than {most_bytes} bytes"))
     }
 
     /// `value` is shown verbatim: the caller quotes strings.

@@ -16,15 +16,27 @@ enum Format {
     Exponent,
 }
 
-/// The canonical form of a quantity. `None` if it is invalid.
-pub(crate) fn canonical(text: &str) -> Option<String> {
+/// The amount of a quantity in billionths. `None` for what is no quantity or does not fit.
+pub(crate) fn nanos_of(text: &str) -> Option<i128> {
+    let (whole, fraction, suffix) = parts(text)?;
+    let (_, exponent, factor) = scale(suffix)?;
+    let sign = if text.starts_with('-') { -1 } else { 1 };
+    nanos(whole, fraction, exponent, factor).map(|nanos| sign * nanos)
+}
+
+/// The digits before and after the point of a quantity, and its suffix.
+fn parts(text: &str) -> Option<(&str, &str, &str)> {
     let unsigned = text.strip_prefix(['+', '-']).unwrap_or(text);
     let end = unsigned.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(unsigned.len());
     let (digits, suffix) = unsigned.split_at(end);
     let (whole, fraction) = digits.split_once('.').unwrap_or((digits, ""));
-    if (whole.is_empty() && fraction.is_empty()) || fraction.contains('.') {
-        return None;
-    }
+    let is_number = !(fraction.contains('.') || whole.is_empty() && fraction.is_empty());
+    is_number.then_some((whole, fraction, suffix))
+}
+
+/// The canonical form of a quantity. `None` if it is invalid.
+pub(crate) fn canonical(text: &str) -> Option<String> {
+    let (whole, fraction, suffix) = parts(text)?;
     let (format, exponent, factor) = scale(suffix)?;
     // Values that overflow keep their text.
     let Some(nanos) = nanos(whole, fraction, exponent, factor) else { return Some(text.to_owned()) };

@@ -132,6 +132,10 @@ impl Structs {
         self.kinds.iter().map(|(name, id)| (*name, *id))
     }
 
+    pub(crate) fn all(&self) -> &[Struct] {
+        &self.structs
+    }
+
     pub(crate) fn at(&self, id: StructId) -> &Struct {
         &self.structs[usize::from(id.0)]
     }
@@ -313,6 +317,14 @@ impl Shape {
     pub(crate) fn structure(self) -> Option<&'static Struct> {
         match self {
             Shape::One(Leaf::Struct(id)) | Shape::List(Leaf::Struct(id)) => Some(id.resolve()),
+            _ => None,
+        }
+    }
+
+    /// The struct of the value, or of the elements of a list or a map.
+    pub(crate) fn inner(self) -> Option<&'static Struct> {
+        match self.element() {
+            Shape::One(Leaf::Struct(id)) => Some(id.resolve()),
             _ => None,
         }
     }

@@ -20,6 +20,12 @@ impl Labels {
         let at = self.0.binary_search_by(|(n, _)| (**n).cmp(name)).ok()?;
         Some(&self.0[at].1)
     }
+
+    /// The labels in a JSON object.
+    pub(crate) fn of(labels: &Value) -> Self {
+        let labels = labels.as_object().into_iter().flatten();
+        labels.filter_map(|(name, value)| Some((name.as_str(), value.as_str()?))).collect()
+    }
 }
 
 impl<'a> FromIterator<(&'a str, &'a str)> for Labels {
@@ -43,15 +49,10 @@ pub(crate) struct Draft {
 impl Draft {
     /// Encodes an object in the storage version of its kind.
     pub(crate) fn new(stored: &Kind, key: Key, object: &Value) -> Self {
-        let labels = object["metadata"]["labels"].as_object();
         Self {
             key,
             encoded: json::encode(stored, object),
-            labels: labels
-                .into_iter()
-                .flatten()
-                .filter_map(|(name, value)| Some((name.as_str(), value.as_str()?)))
-                .collect(),
+            labels: Labels::of(&object["metadata"]["labels"]),
             fields: stored.selectable_fields().iter().map(|field| field.value(object).into()).collect(),
         }
     }

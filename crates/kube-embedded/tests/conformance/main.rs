@@ -44,6 +44,7 @@ mod schemas;
 mod selectors;
 mod services;
 mod tables;
+mod validations;
 mod versions;
 mod watch;
 mod writes;
@@ -71,6 +72,7 @@ fn main() -> ExitCode {
             selectors::CASES,
             services::CASES,
             tables::CASES,
+            validations::CASES,
             versions::CASES,
             watch::CASES,
             writes::CASES,

@@ -93,7 +93,7 @@ async fn a_pod_without_a_node_goes_at_once() {
 async fn policies_become_finalizers_and_jobs_orphan_their_pods() {
     let server = server().await;
     let client = Client::of(&server);
-    let job = json!({"metadata": {"name": "x"}, "spec": {"template": {"spec": {"containers": [{"name": "c", "image": "i"}]}}}});
+    let job = json!({"metadata": {"name": "x"}, "spec": {"template": {"spec": {"restartPolicy": "Never", "containers": [{"name": "c", "image": "i"}]}}}});
     client.post(JOBS, &job).await.expect(201);
     let path = format!("{JOBS}/x");
     let orphaning = client.delete(&path).await.expect(200);

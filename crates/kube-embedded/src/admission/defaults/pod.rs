@@ -20,6 +20,9 @@ pub(super) fn fill_spec(spec: &mut Part) {
 /// Fills in the defaults that pods have but pod templates do not.
 pub(super) fn fill_own(spec: &mut Part) {
     set(spec, "enableServiceLinks", true);
+    if spec.get("terminationGracePeriodSeconds").and_then(Value::as_i64).is_some_and(|seconds| seconds < 0) {
+        spec.insert("terminationGracePeriodSeconds".to_owned(), 1.into());
+    }
     if spec.get("priorityClassName").and_then(Value::as_str).unwrap_or_default().is_empty() {
         set(spec, "priority", 0);
         set(spec, "preemptionPolicy", "PreemptLowerPriority");

@@ -6,6 +6,7 @@ use crate::admission::decode::Decoded;
 use crate::admission::defaults::quality_of_service;
 use crate::admission::metadata;
 use crate::admission::ownership::{self, Author};
+use crate::admission::rules;
 use crate::admission::validation;
 use crate::api::write::{Authorship, Write, empty_status, set_or_remove};
 use crate::controllers::crds;
@@ -213,6 +214,9 @@ fn validate(write: &Write<'_>, object: &Value) -> Result<Vec<String>, Status> {
         }
         _ => validation::created(kind, object),
     };
+    if write.is_of_client() {
+        causes.extend(rules::problems(kind, object, None));
+    }
     if let Some(structure) = &kind.structure {
         let found = structure.created(object);
         causes.extend(found.causes);

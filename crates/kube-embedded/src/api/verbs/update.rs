@@ -6,9 +6,9 @@ use serde_json::{Value, json};
 
 use super::create::{allocate, create};
 use crate::admission::decode::Decoded;
-use crate::admission::kind_rules;
 use crate::admission::metadata;
 use crate::admission::ownership::{self, Author};
+use crate::admission::rules;
 use crate::admission::validation;
 use crate::api::write::{Authorship, Write, keep, registry_path};
 use crate::controllers::crds;
@@ -255,7 +255,10 @@ fn count_template(new: &mut Value, old: &Value) {
 fn validate(write: &Write<'_>, new: &Value, old: &Value, facet: Facet) -> Result<Vec<String>, Status> {
     let mut warnings = Vec::new();
     let mut causes = validation::updated(write.kind(), new, old);
-    causes.extend(kind_rules::updated(write.kind(), new, old));
+    let is_of_spec = matches!(facet, Facet::Main | Facet::Scale) && write.is_of_client();
+    if is_of_spec || write.kind().behaviour.lifecycle == Lifecycle::Namespace {
+        causes.extend(rules::problems(write.kind(), new, Some(old)));
+    }
     if write.kind().behaviour.lifecycle == Lifecycle::CustomResourceDefinition {
         causes.extend(crds::update_problems(new, old));
         if facet == Facet::Main {

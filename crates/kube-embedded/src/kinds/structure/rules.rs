@@ -235,7 +235,7 @@ impl Rules {
         let compound = matches!(node.schema["type"].as_str(), Some("object" | "array"));
         match rule["reason"].as_str() {
             Some("FieldValueForbidden") => Cause::forbidden(&place, detail),
-            Some("FieldValueRequired") => Cause::required(&place, detail),
+            Some("FieldValueRequired") => Cause::required(&place, &detail),
             Some("FieldValueDuplicate") if compound => Cause::new("FieldValueDuplicate", place, "Duplicate value"),
             Some("FieldValueDuplicate") => {
                 Cause::new("FieldValueDuplicate", place, format!("Duplicate value: {}", shown(value)))
