@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use parking_lot::RwLock;
+use parking_lot::{Mutex, RwLock};
 
 use crate::clock::Clock;
 use crate::controllers::bootstrap;
@@ -88,6 +88,8 @@ pub(crate) struct Cluster {
     pub(crate) settings: ClusterSettings,
     pub(crate) rng: Rng,
     pub(crate) custom_tables: CustomTables,
+    /// Held while addresses and ports of services are allocated.
+    pub(crate) allocation: Mutex<()>,
     registry: RwLock<Arc<Registry>>,
 }
 
@@ -98,6 +100,7 @@ impl Cluster {
             clock: Clock::start(),
             rng: Rng::new(settings.seed),
             custom_tables: CustomTables::default(),
+            allocation: Mutex::default(),
             settings,
             registry: RwLock::new(Arc::new(Registry::new())),
         };

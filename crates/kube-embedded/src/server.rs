@@ -354,10 +354,9 @@ impl ServerBuilder {
         self
     }
 
-    /// Creates more of what kube-apiserver creates at its first start: the priority classes of
-    /// system pods, and the cluster roles `cluster-admin`, `system:discovery`, `system:basic-user`
-    /// and `system:public-info-viewer` with their bindings. The roles grant nothing: only the
-    /// [access rules](Self::access) do.
+    /// Creates more of what kube-apiserver creates at its first start: roles, cluster roles and
+    /// their bindings, priority classes, flow schemas and priority levels, API services, and the
+    /// network of services. The roles grant nothing: only the [access rules](Self::access) do.
     ///
     /// Off by default. The namespaces and the service `default/kubernetes` are always there.
     pub fn bootstrap_objects(mut self) -> Self {

@@ -79,7 +79,9 @@ pub(crate) fn answer(cluster: &Cluster, registry: &Registry, head: &Head) -> Res
 
 /// The paths that the server serves, sorted.
 fn all(registry: &Registry) -> BTreeSet<String> {
-    let probes = [HEALTHZ, LIVEZ, READYZ].map(|probe| format!("{probe}/{CHECK}"));
+    let probes = [HEALTHZ, LIVEZ, READYZ]
+        .into_iter()
+        .flat_map(|probe| checks(probe).into_iter().map(move |check| format!("{probe}/{check}")));
     let versions = registry.group_versions();
     let groups = versions.iter().filter(|each| !each.group.is_empty()).flat_map(|each| {
         let group = format!("/apis/{}", each.group);
@@ -88,28 +90,81 @@ fn all(registry: &Registry) -> BTreeSet<String> {
     PATHS.into_iter().map(str::to_owned).chain(probes).chain(groups).collect()
 }
 
-/// The only check of the health probes.
-const CHECK: &str = "ping";
+/// The checks of all health probes, in order, as recorded. All pass: the server is ready once it
+/// has started.
+const CHECKS: [&str; 34] = [
+    "ping",
+    "log",
+    "loopback-serving-certificate",
+    "etcd",
+    "poststarthook/start-apiserver-admission-initializer",
+    "poststarthook/generic-apiserver-start-informers",
+    "poststarthook/priority-and-fairness-config-consumer",
+    "poststarthook/priority-and-fairness-filter",
+    "poststarthook/storage-object-count-tracker-hook",
+    "poststarthook/start-apiextensions-informers",
+    "poststarthook/start-apiextensions-controllers",
+    "poststarthook/crd-informer-synced",
+    "poststarthook/start-system-namespaces-controller",
+    "poststarthook/peer-endpoint-reconciler-controller",
+    "poststarthook/start-cluster-authentication-info-controller",
+    "poststarthook/start-kube-apiserver-identity-lease-controller",
+    "poststarthook/start-kube-apiserver-identity-lease-garbage-collector",
+    "poststarthook/storage-readiness",
+    "poststarthook/start-legacy-token-tracking-controller",
+    "poststarthook/start-service-ip-repair-controllers",
+    "poststarthook/rbac/bootstrap-roles",
+    "poststarthook/scheduling/bootstrap-system-priority-classes",
+    "poststarthook/priority-and-fairness-config-producer",
+    "poststarthook/bootstrap-controller",
+    "poststarthook/start-kubernetes-service-cidr-controller",
+    "poststarthook/start-kube-aggregator-informers",
+    "poststarthook/apiservice-status-local-available-controller",
+    "poststarthook/apiservice-status-remote-available-controller",
+    "poststarthook/apiservice-registration-controller",
+    "poststarthook/apiservice-discovery-controller",
+    "poststarthook/kube-apiserver-autoregistration",
+    "autoregister-completion",
+    "poststarthook/apiservice-openapi-controller",
+    "poststarthook/apiservice-openapiv3-controller",
+];
 
-/// The response of a health probe or of its check. Probes accept any method.
-fn probe(path: &str, head: &Head) -> Option<Response<Body>> {
-    let (probe, check) = match path.get(1..).unwrap_or_default().split_once('/') {
-        Some((_, check)) => (&path[..path.len() - check.len() - 1], Some(check)),
-        None => (path, None),
-    };
-    if !matches!(probe, HEALTHZ | LIVEZ | READYZ) || check.is_some_and(|check| check != CHECK) {
-        return None;
+/// The checks of a probe. Readiness includes the informers and the shutdown, but no certificate.
+fn checks(probe: &str) -> Vec<&'static str> {
+    if probe != READYZ {
+        return CHECKS.to_vec();
     }
-    let is_verbose = check.is_none() && head.query.get("verbose").is_some();
-    Some(reply::text_response(
-        200,
-        match probe {
-            _ if !is_verbose => "ok",
-            LIVEZ => "[+]ping ok\nlivez check passed\n",
-            READYZ => "[+]ping ok\nreadyz check passed\n",
-            _ => "[+]ping ok\nhealthz check passed\n",
-        },
-    ))
+    let (first, hooks) = CHECKS.split_at(4);
+    let first = first.iter().filter(|check| **check != "loopback-serving-certificate");
+    let more = ["etcd-readiness", "informer-sync"];
+    first.chain(&more).chain(hooks).chain(&["shutdown"]).copied().collect()
+}
+
+/// The response of a health probe or of one of its checks. Probes accept any method.
+fn probe(path: &str, head: &Head) -> Option<Response<Body>> {
+    let probe = [HEALTHZ, LIVEZ, READYZ].into_iter().find(|probe| path.starts_with(probe))?;
+    let checks = checks(probe);
+    match path[probe.len()..].strip_prefix('/') {
+        Some(check) if checks.contains(&check) => return Some(reply::text_response(200, "ok")),
+        None if path == probe => {}
+        _ => return None,
+    }
+    if head.query.get("verbose").is_none() {
+        return Some(reply::text_response(200, "ok"));
+    }
+    let excluded: Vec<&str> = head.query.all("exclude").collect();
+    let mut text = String::new();
+    for check in &checks {
+        let result = if excluded.contains(check) { "excluded: ok" } else { "ok" };
+        text += &format!("[+]{check} {result}\n");
+    }
+    let unknown: Vec<String> =
+        excluded.iter().filter(|name| !checks.contains(name)).map(|name| format!("{name:?}")).collect();
+    if !unknown.is_empty() {
+        text += &format!("warn: some health checks cannot be excluded: no matches for {}\n", unknown.join(","));
+    }
+    text += &format!("{} check passed\n", &probe[1..]);
+    Some(reply::text_response(200, text))
 }
 
 /// A few of the real server's metrics, in the Prometheus text format.

@@ -5,13 +5,15 @@ use std::net::{IpAddr, Ipv4Addr};
 use std::ops::RangeInclusive;
 use std::sync::Arc;
 
+use parking_lot::MutexGuard;
 use serde_json::{Value, json};
 
 use crate::admission::metadata;
+use crate::api::write::Write;
 use crate::cluster::Cluster;
 use crate::encoding::json;
-use crate::http::status::Cause;
-use crate::kinds::{GroupResource, Registry};
+use crate::http::status::{Cause, Details, Status};
+use crate::kinds::{GroupResource, Kind, Registry};
 use crate::storage::{KeyRange, Object};
 
 /// Service network, 10.96.0.0/16.
@@ -106,12 +108,25 @@ fn keep_node_ports(new: &mut Value, old: &Value) {
             _ => {}
         }
     }
-    for name in ["externalTrafficPolicy", "allocateLoadBalancerNodePorts"] {
-        let is_used = has_ports && (name != "allocateLoadBalancerNodePorts" || new["spec"]["type"] == "LoadBalancer");
+    if has_health_check(old) && has_health_check(new) && health_check(new) == 0 {
+        new["spec"]["healthCheckNodePort"] = old["spec"]["healthCheckNodePort"].clone();
+    }
+    for name in ["externalTrafficPolicy", "allocateLoadBalancerNodePorts", "healthCheckNodePort"] {
+        let is_used = match name {
+            "externalTrafficPolicy" => has_ports,
+            "healthCheckNodePort" => has_health_check(new),
+            _ => new["spec"]["type"] == "LoadBalancer",
+        };
         if !is_used && new["spec"].get(name) == old["spec"].get(name) {
             new["spec"].as_object_mut().into_iter().for_each(|spec| drop(spec.remove(name)));
         }
     }
+}
+
+/// Held from the allocation of addresses and ports until the service is stored, so that no two
+/// services get the same.
+pub(crate) fn allocation<'c>(cluster: &'c Cluster, kind: &Kind) -> Option<MutexGuard<'c, ()>> {
+    (kind.kind == "Service" && kind.group.is_empty()).then(|| cluster.allocation.lock())
 }
 
 /// Allocates the node ports that a new or changed service needs, after checking those and the
@@ -120,10 +135,12 @@ fn keep_node_ports(new: &mut Value, old: &Value) {
 /// # Errors
 ///
 /// The first one that is taken or not in its range.
-pub(crate) fn allocate(cluster: &Cluster, service: &mut Value, old: Option<&Value>) -> Result<(), Cause> {
+pub(crate) fn allocate(write: &Write<'_>, service: &mut Value, old: Option<&Value>) -> Result<(), Status> {
+    let cluster = write.cluster;
+    let invalid = |service: &Value, cause: Cause| write.invalid(service, vec![cause]);
     let name = (metadata::text(service, "namespace").to_owned(), metadata::text(service, "name").to_owned());
     if old.is_none() {
-        check_address(cluster, service)?;
+        check_address(cluster, service).map_err(|cause| invalid(service, cause))?;
     }
     if !has_node_ports(service) {
         return Ok(());
@@ -134,6 +151,7 @@ pub(crate) fn allocate(cluster: &Cluster, service: &mut Value, old: Option<&Valu
         .filter(|other| (other.key().namespace().unwrap_or_default(), other.key().name()) != (&*name.0, &*name.1));
     let mut taken: HashSet<i64> = others.flat_map(|other| node_ports(&other.to_value())).collect();
     let own: HashSet<i64> = old.into_iter().flat_map(node_ports).collect();
+    give_health_check(cluster, service, old, &mut taken)?;
     let requested: Vec<(Value, i64)> =
         ports(service).iter().map(|port| (port["port"].clone(), node_port(port))).collect();
     let mut chosen: Vec<(Value, i64)> = Vec::new();
@@ -150,18 +168,13 @@ pub(crate) fn allocate(cluster: &Cluster, service: &mut Value, old: Option<&Valu
                 None => return Ok(()),
             },
             (0, None, Some(number)) | (number, ..) => {
-                let problem = match number {
-                    _ if shared == Some(number) || own.contains(&number) => None,
-                    _ if !NODE_PORTS.contains(&number) => Some(format!(
-                        "provided port is not in the valid range. The range of valid ports is {}-{}",
-                        NODE_PORTS.start(),
-                        NODE_PORTS.end()
-                    )),
-                    _ if taken.contains(&number) => Some("provided port is already allocated".to_owned()),
-                    _ => None,
+                let problem = match shared == Some(number) || own.contains(&number) {
+                    true => None,
+                    false => port_problem(number, &taken),
                 };
                 if let Some(problem) = problem {
-                    return Err(Cause::invalid(&format!("spec.ports[{at}].nodePort"), number, problem));
+                    let cause = Cause::invalid(&format!("spec.ports[{at}].nodePort"), number, problem);
+                    return Err(invalid(service, cause));
                 }
                 number
             }
@@ -171,6 +184,52 @@ pub(crate) fn allocate(cluster: &Cluster, service: &mut Value, old: Option<&Valu
         service["spec"]["ports"][at]["nodePort"] = json!(number);
     }
     Ok(())
+}
+
+/// Allocates the port for health checks of a load balancer that leads only to local endpoints.
+fn give_health_check(
+    cluster: &Cluster,
+    service: &mut Value,
+    old: Option<&Value>,
+    taken: &mut HashSet<i64>,
+) -> Result<(), Status> {
+    if !has_health_check(service) {
+        return Ok(());
+    }
+    let number = match health_check(service) {
+        0 => free_port(cluster, taken).unwrap_or(0),
+        wanted if old.is_some_and(|old| health_check(old) == wanted) => wanted,
+        wanted => match port_problem(wanted, taken) {
+            Some(why) => {
+                let why = format!("failed to allocate requested HealthCheck NodePort {wanted}: {why}");
+                let causes = vec![Cause::new("", "", why.clone())];
+                let status = Status::new(500, "InternalError", format!("Internal error occurred: {why}"));
+                return Err(status.with_details(Details { causes, ..Details::default() }));
+            }
+            None => wanted,
+        },
+    };
+    taken.insert(number);
+    service["spec"]["healthCheckNodePort"] = json!(number);
+    Ok(())
+}
+
+/// Whether the health of a service's nodes is checked on a port: it leads only to local endpoints.
+fn has_health_check(service: &Value) -> bool {
+    service["spec"]["type"] == "LoadBalancer" && service["spec"]["externalTrafficPolicy"] == "Local"
+}
+
+fn health_check(service: &Value) -> i64 {
+    service["spec"]["healthCheckNodePort"].as_i64().unwrap_or(0)
+}
+
+/// Why a requested node port cannot be allocated.
+fn port_problem(number: i64, taken: &HashSet<i64>) -> Option<String> {
+    if !NODE_PORTS.contains(&number) {
+        let (low, high) = (NODE_PORTS.start(), NODE_PORTS.end());
+        return Some(format!("provided port is not in the valid range. The range of valid ports is {low}-{high}"));
+    }
+    taken.contains(&number).then(|| "provided port is already allocated".to_owned())
 }
 
 /// Checks the address that a new service requests.
@@ -203,7 +262,7 @@ fn node_port(port: &Value) -> i64 {
 }
 
 fn node_ports(service: &Value) -> Vec<i64> {
-    ports(service).iter().map(node_port).filter(|port| *port != 0).collect()
+    ports(service).iter().map(node_port).chain([health_check(service)]).filter(|port| *port != 0).collect()
 }
 
 /// A node port that no service uses.

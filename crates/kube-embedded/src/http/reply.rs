@@ -277,10 +277,10 @@ pub(crate) fn denial(filter: Filter, status: &Status, wish: &Negotiated) -> Resp
 }
 
 /// Plain text, as returned by handlers of the real server that write no `Status`.
-pub(crate) fn text_response(code: u16, text: &'static str) -> Response<Body> {
+pub(crate) fn text_response(code: u16, text: impl Into<Vec<u8>>) -> Response<Body> {
     let mut response = response(code, "text/plain; charset=utf-8");
     no_sniffing(&mut response);
-    sized(&mut response, text.as_bytes().to_vec());
+    sized(&mut response, text.into());
     response
 }
 

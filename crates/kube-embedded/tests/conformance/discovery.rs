@@ -12,7 +12,6 @@ pub(crate) const CASES: &[Case] = &[
         "/version: pretty JSON, emulation and compatibility included, no line break at its end"
     ),
     case!(the_probes_say_ok, "/livez, /readyz and /healthz: ok as plain text, to any method and Accept"),
-    case!(a_probe_lists_its_checks_if_asked, "?verbose: a line per check, then a verdict"),
     case!(the_core_group_lists_its_versions, "/api: APIVersions, without apiVersion"),
     case!(groups_are_listed, "/apis: APIGroupList with versions and preferred version"),
     case!(one_group_is_shown, "/apis/apps: APIGroup"),
@@ -64,13 +63,6 @@ async fn the_probes_say_ok(api: Api) {
     }
     api.get("/livez/ping").await.says(200, "ok");
     api.get("/livez/nope").await.says(404, "404 page not found\n");
-}
-
-async fn a_probe_lists_its_checks_if_asked(api: Api) {
-    for probe in ["livez", "readyz"] {
-        let answer = api.get(&format!("/{probe}?verbose")).await;
-        answer.says(200, &format!("[+]ping ok\n<*>{probe} check passed\n"));
-    }
 }
 
 async fn the_core_group_lists_its_versions(api: Api) {
@@ -321,11 +313,31 @@ async fn the_root_lists_the_paths(api: Api) {
 }
 
 async fn probes_list_their_checks(api: Api) {
-    for probe in ["livez", "readyz", "healthz"] {
-        api.get(&format!("/{probe}?verbose")).await.says(200, &format!("[+]ping ok\n<*>{probe} check passed\n"));
-        api.get(&format!("/{probe}/ping")).await.says(200, "ok");
+    let mut all = Vec::new();
+    for probe in ["livez", "healthz", "readyz"] {
+        let listed = api.get(&format!("/{probe}?verbose")).await.is(200).text();
+        let lines: Vec<&str> = listed.lines().collect();
+        let (verdict, checks) = lines.split_last().expect("lines");
+        assert_eq!(*verdict, format!("{probe} check passed"));
+        assert!(
+            checks.contains(&"[+]ping ok") && checks.contains(&"[+]poststarthook/rbac/bootstrap-roles ok"),
+            "{listed}"
+        );
+        for check in ["ping", "etcd", "poststarthook/rbac/bootstrap-roles"] {
+            api.get(&format!("/{probe}/{check}")).await.says(200, "ok");
+        }
         api.get(&format!("/{probe}/nonsense")).await.is(404);
+        all.push(checks.iter().map(ToString::to_string).collect::<Vec<_>>());
     }
+    assert_eq!((all[0].len(), &all[0]), (34, &all[1]));
+    let only_ready = ["[+]etcd-readiness ok", "[+]informer-sync ok", "[+]shutdown ok"];
+    let of_ready: Vec<&String> = all[2].iter().filter(|check| !all[0].contains(check)).collect();
+    assert_eq!(of_ready, only_ready);
+    let excluded = api.get("/livez?verbose&exclude=etcd&exclude=x&exclude=y").await;
+    excluded.says(
+        200,
+        "<*>[+]etcd excluded: ok\n<*>warn: some health checks cannot be excluded: no matches for \"x\",\"y\"\nlivez check passed\n",
+    );
 }
 
 async fn metrics_are_prometheus_text(api: Api) {

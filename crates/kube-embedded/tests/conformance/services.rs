@@ -2,12 +2,21 @@
 
 use crate::harness::{Api, Case, Namespace, case, failure};
 use serde_json::{Value, json};
+use std::collections::BTreeSet;
 
 pub(crate) const CASES: &[Case] = &[
     case!(the_server_has_a_service, "default/kubernetes is there from the start, at the first address"),
     case!(addresses_are_checked, "a clusterIP that is taken or outside of the network is a 422"),
     case!(node_ports_are_allocated, "NodePort: a port for each number, which goes with the type"),
     case!(node_ports_are_checked, "a node port that is taken, out of range or of the wrong type is a 422"),
+    case!(
+        health_checks_have_a_port,
+        "a load balancer of local endpoints: healthCheckNodePort, allocated and immutable"
+    ),
+    case!(
+        no_two_services_get_one_port,
+        "services that are created at the same time have different ports and addresses"
+    ),
 ];
 
 async fn the_server_has_a_service(api: Api) {
@@ -96,6 +105,54 @@ async fn node_ports_are_checked(api: Api) {
     // The port of a deleted service is free again.
     api.delete(&ns.path("services/a")).await.is(200);
     create(&api, &ns, "b", with("NodePort", taken)).await.is(201);
+}
+
+async fn health_checks_have_a_port(api: Api) {
+    let ns = api.namespace().await;
+    let spec = json!({"type": "LoadBalancer", "externalTrafficPolicy": "Local", "ports": [{"port": 80}]});
+    let made = create(&api, &ns, "a", spec.clone()).await.is(201).json();
+    let port = made["spec"]["healthCheckNodePort"].as_i64().expect("a port for health checks");
+    assert!((30_000..=32_767).contains(&port) && made["spec"]["ports"][0]["nodePort"] != port, "{made}");
+    let with = |number: i64| {
+        let mut spec = spec.clone();
+        spec["healthCheckNodePort"] = number.into();
+        spec
+    };
+    for (number, why) in [
+        (40_000, "provided port is not in the valid range. The range of valid ports is 30000-32767"),
+        (port, "provided port is already allocated"),
+    ] {
+        let why = format!("failed to allocate requested HealthCheck NodePort {number}: {why}");
+        let message = format!(
+            r#""message":"Internal error occurred: {why}","reason":"InternalError","details":{{"causes":[{{"message":"{why}"}}]}},"code":500"#
+        );
+        create(&api, &ns, "b", with(number)).await.says(500, &failure(&message));
+    }
+    // It is kept when left out, must not change, and goes with the policy.
+    let path = ns.path("services/a");
+    let patch = async |spec: Value| api.patch(&path, "merge-patch", json!({"spec": spec})).await;
+    let kept = patch(json!({"healthCheckNodePort": null})).await.is(200).json();
+    assert_eq!(kept["spec"]["healthCheckNodePort"], port);
+    let other = if port == 30_000 { 30_001 } else { 30_000 };
+    let refused = patch(json!({"healthCheckNodePort": other})).await;
+    refused.says(422, &failed("a", "FieldValueForbidden", "spec.healthCheckNodePort", "Forbidden: field is immutable"));
+    let changed = patch(json!({"externalTrafficPolicy": "Cluster"})).await.is(200).json();
+    assert_eq!(changed["spec"].get("healthCheckNodePort"), None);
+}
+
+async fn no_two_services_get_one_port(api: Api) {
+    let ns = api.namespace().await;
+    let names: Vec<String> = (0..12).map(|number| format!("a{number}")).collect();
+    let spec = json!({"type": "NodePort", "ports": [{"port": 80}]});
+    let created = names.iter().map(|name| create(&api, &ns, name, spec.clone()));
+    let made = futures_util::future::join_all(created).await;
+    let (mut ports, mut addresses) = (BTreeSet::new(), BTreeSet::new());
+    for made in made {
+        let spec = made.is(201).json()["spec"].clone();
+        ports.insert(spec["ports"][0]["nodePort"].as_i64());
+        addresses.insert(spec["clusterIP"].to_string());
+    }
+    assert_eq!((ports.len(), addresses.len()), (names.len(), names.len()));
 }
 
 async fn create(api: &Api, ns: &Namespace, name: &str, spec: Value) -> crate::harness::Answer {

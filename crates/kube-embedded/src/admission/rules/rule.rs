@@ -203,6 +203,7 @@ impl Rule {
             },
             Rule::Unique(key) => unique(path, value, key, causes),
             Rule::Immutable(_) | Rule::Unchangeable(_) if old.is_none_or(|old| same(old, value)) => {}
+            Rule::Unchangeable(_) if !old.is_some_and(is_set) => {}
             Rule::Unchangeable(why) => causes.push(Cause::forbidden(path, why)),
             Rule::Immutable(shown) => {
                 let shown = match (shown, field.shape) {

@@ -83,6 +83,7 @@ fn make(write: &Write<'_>, decoded: Decoded, origin: Origin) -> Result<Reply, St
         }
         ownership::create(kind, Author { manager, time: &time, part: None }, &mut object);
     }
+    let _allocation = services::allocation(write.cluster, kind);
     prepare(write, &mut object, origin);
     let named = !metadata::text(&object, "name").is_empty() || metadata::text(&object, "generateName").is_empty();
     let attempts = if named { 1 } else { MAX_NAME_ATTEMPTS };
@@ -235,7 +236,7 @@ pub(super) fn allocate(write: &Write<'_>, object: &mut Value, old: Option<&Value
     if kind.kind != "Service" || !kind.group.is_empty() || write.authorship == Authorship::Untracked {
         return Ok(());
     }
-    services::allocate(write.cluster, object, old).map_err(|cause| write.invalid(object, vec![cause]))
+    services::allocate(write, object, old)
 }
 
 /// 409: an object with this name exists.

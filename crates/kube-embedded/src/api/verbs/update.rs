@@ -91,6 +91,7 @@ pub(crate) fn replace(
 ) -> Result<Result<Reply, Outdated>, Status> {
     check_version(write, existing, &new)?;
     write.place(&mut new)?;
+    let _allocation = services::allocation(write.cluster, write.kind());
     prepare(write, &mut new, old, facet);
     let warnings = validate(write, &new, old, facet)?;
     metadata::remove(&mut new, "resourceVersion");
