@@ -7,12 +7,21 @@ use std::sync::Arc;
 
 use futures_util::future::BoxFuture;
 use kube::core::ApiResource;
-use kube_informer::SyncError;
+use kube_informer::{Factory, Kind, Object, SyncError};
 
+pub use self::builder::ControllerBuilder;
+pub use self::handles::{Owned, Watched};
 pub use self::monitor::Monitor;
+pub use self::watch::Watch;
 use crate::leadership::Leadership;
 
+mod builder;
+mod gone;
+mod handles;
+mod mapping;
 mod monitor;
+mod run;
+mod watch;
 
 /// A finished controller: its kinds are declared and its reconciler is set, but it does not run yet.
 ///
@@ -38,6 +47,17 @@ pub struct NotSynced {
 }
 
 impl Controller {
+    /// Returns a builder of a controller of the kind `K`, with the caches of a factory.
+    pub fn builder<K: Kind>(factory: &Factory) -> ControllerBuilder<K> {
+        Self::builder_with(factory, Watch::kind())
+    }
+
+    /// Returns a builder of a controller of some objects of a kind, or of one that is known only at
+    /// run time.
+    pub fn builder_with<K: Object>(factory: &Factory, watch: Watch<K>) -> ControllerBuilder<K> {
+        ControllerBuilder::new(factory, watch)
+    }
+
     /// Returns the name of the controller, which is that of its metrics and logs.
     #[must_use]
     pub fn name(&self) -> &str {

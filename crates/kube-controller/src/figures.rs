@@ -44,7 +44,7 @@ pub struct Figures {
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Attempts {
-    /// `success`: the attempt was done.
+    /// `success`: the attempt was [done](crate::Outcome::Done).
     pub success: u64,
     /// `requeue_after`: the attempt asked to be called again after a delay.
     pub requeue_after: u64,

@@ -265,6 +265,12 @@ impl<K: Object> Informer<K> {
         self.core.resource()
     }
 
+    /// Whether the objects are in namespaces. Kinds of which that is not known count as namespaced.
+    #[must_use]
+    pub fn is_namespaced(&self) -> bool {
+        self.core.is_namespaced()
+    }
+
     /// The name of this informer in metrics and logs.
     #[must_use]
     pub fn name(&self) -> &InformerName {

@@ -344,6 +344,10 @@ impl Core {
         }
     }
 
+    pub(super) fn is_namespaced(&self) -> bool {
+        !self.identity.is_cluster_scoped
+    }
+
     pub(super) fn wait_for(
         self: &Arc<Self>,
         version: Version,

@@ -84,6 +84,28 @@ impl<T> Item<T> {
         Priority::from_word(self.priority)
     }
 
+    /// Sets the priority with which the item is requeued, if it is: with that at least.
+    ///
+    /// ```
+    /// use std::time::Duration;
+    /// use kube_informer::WorkQueue;
+    /// use kube_informer::workqueue::{Priority, RateLimit};
+    ///
+    /// # tokio::runtime::Builder::new_current_thread().enable_time().start_paused(true).build().unwrap().block_on(async {
+    /// let queue = WorkQueue::new(RateLimit::default());
+    /// queue.add("certificate");
+    /// // Looks again in an hour, and then not before what has just changed.
+    /// queue.next().await.unwrap().with_priority(Priority::Low).revisit_after(Duration::from_secs(3600));
+    /// let item = queue.next().await.unwrap();
+    /// assert_eq!(item.priority(), Priority::Low);
+    /// # item.forget();
+    /// # });
+    /// ```
+    pub fn with_priority(mut self, priority: Priority) -> Self {
+        self.priority = priority as u64;
+        self
+    }
+
     /// Ends the item but keeps its failure count, as client-go's `Done` does.
     ///
     /// In most cases [`forget`](Self::forget) is the right choice.
