@@ -90,10 +90,8 @@ fn has_items(fields: &Map<String, Value>, applied: &[Value], current: &[Value]) 
 fn has_item(fields: &Map<String, Value>, applied: &Value, current: &Value) -> bool {
     let mut owned = fields.iter().filter(|(element, _)| names(element, current));
     match (owned.next(), owned.next()) {
-        (Some((element, below)), None) if element.starts_with("k:") => match (below.as_object(), applied, current) {
-            (Some(below), Value::Object(applied), Value::Object(current)) => has_exactly(below, applied, current),
-            _ => false,
-        },
+        // An item may have one owner as a whole, such as an owner reference.
+        (Some((element, below)), None) if element.starts_with("k:") => has_value(below, applied, current),
         (Some((element, _)), None) if element.starts_with("v:") => applied == current,
         _ => false,
     }

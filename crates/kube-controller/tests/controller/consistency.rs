@@ -1,0 +1,180 @@
+//! Read-your-writes: single cases. `read_your_writes` has the seeds.
+
+use std::time::Duration;
+
+use k8s_openapi::api::core::v1::ConfigMap;
+use kube_controller::{Controller, Error, Outcome};
+use kube_embedded::Server;
+use kube_embedded::Verb;
+use kube_embedded::faults::{Fault, Rule};
+use kube_informer::Factory;
+use serde_json::json;
+use tokio::time::{Instant, sleep};
+
+use crate::support::{Reports, Running, deployment, scale, server};
+
+/// A controller that creates a child if it reads none, and reports what it reads.
+fn creator(server: &Server, reports: &Reports, bound: Duration) -> (Factory, Controller) {
+    let (factory, mut builder) = crate::support::builder(crate::support::client(server));
+    let maps = builder.owns::<ConfigMap>();
+    builder.consistency_bound(bound);
+    let reporter = reports.clone();
+    let controller = builder.reconcile(move |context, _| {
+        let (reporter, maps) = (reporter.clone(), maps.clone());
+        async move {
+            let children = context.owned(&maps).len();
+            reporter.report(children);
+            if children == 0 {
+                context.create::<ConfigMap>(&json!({"metadata": {"generateName": "child-"}})).await?;
+            }
+            Ok::<_, Error>(Outcome::Done)
+        }
+    });
+    (factory, controller)
+}
+
+fn created(server: &Server) -> usize {
+    server.objects("v1", "ConfigMap").unwrap().len()
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_object_is_not_reconciled_before_its_own_creation_is_in_the_cache() {
+    let (server, reports) = (server().await, Reports::new());
+    server.create(&deployment("a")).unwrap();
+    let (factory, controller) = creator(&server, &reports, Duration::from_secs(3600));
+    controller.synced().await.unwrap();
+    // The watch of config maps is cut, and cannot be opened again.
+    let cut = server
+        .faults()
+        .inject(Rule::new(Fault::Disconnect).verbs([Verb::Watch, Verb::List]).resource("", "configmaps"));
+    server.cut();
+    sleep(Duration::from_millis(100)).await;
+    let running = Running::start(controller);
+    assert_eq!(reports.next().await, "0");
+    for replicas in 2..5 {
+        scale(&server, "a", replicas);
+        assert!(reports.within(Duration::from_secs(10)).await.is_empty());
+    }
+    assert_eq!((created(&server), running.monitor.figures().consistency.waiting), (1, 1));
+    cut.remove();
+    assert_eq!(reports.next().await, "1");
+    assert_eq!(running.monitor.figures().consistency.given_up, 0);
+    running.stop().await;
+    factory.shutdown().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn past_the_bound_an_object_is_tried_again_with_backoff_and_counted() {
+    let (server, reports) = (server().await, Reports::new());
+    server.create(&deployment("a")).unwrap();
+    let (factory, controller) = creator(&server, &reports, Duration::from_secs(5));
+    controller.synced().await.unwrap();
+    let cut = server
+        .faults()
+        .inject(Rule::new(Fault::Disconnect).verbs([Verb::Watch, Verb::List]).resource("", "configmaps"));
+    server.cut();
+    sleep(Duration::from_millis(100)).await;
+    let running = Running::start(controller);
+    assert_eq!(reports.next().await, "0");
+    scale(&server, "a", 2);
+    assert!(reports.within(Duration::from_secs(600)).await.is_empty());
+    let given_up = running.monitor.figures().consistency.given_up;
+    assert!((5..100).contains(&given_up), "{given_up}");
+    cut.remove();
+    assert_eq!(reports.next().await, "1");
+    assert_eq!(created(&server), 1);
+    running.stop().await;
+    factory.shutdown().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn after_a_lost_response_the_cache_must_reach_the_version_of_a_consistent_list() {
+    let (server, reports) = (server().await, Reports::new());
+    server.create(&deployment("a")).unwrap();
+    let (factory, controller) = creator(&server, &reports, Duration::from_secs(3600));
+    controller.synced().await.unwrap();
+    // The creation is executed, and its response is cut.
+    let lost = Rule::new(Fault::CutAfterBytes(0)).verb(Verb::Create).resource("", "configmaps").once();
+    server.faults().inject(lost);
+    let cut = server.faults().inject(Rule::new(Fault::Disconnect).verb(Verb::Watch).resource("", "configmaps"));
+    server.cut();
+    sleep(Duration::from_millis(100)).await;
+    let running = Running::start(controller);
+    assert_eq!(reports.next().await, "0");
+    assert!(reports.within(Duration::from_secs(60)).await.is_empty());
+    assert_eq!((created(&server), running.monitor.figures().writes.unknown), (1, 1));
+    let lists = server.requests().into_iter().filter(|request| request.query == "limit=1").count();
+    assert_eq!(lists, 1);
+    cut.remove();
+    assert_eq!(reports.next().await, "1");
+    running.stop().await;
+    factory.shutdown().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_deleted_object_is_awaited_by_its_uid() {
+    let (server, reports) = (server().await, Reports::new());
+    server.create(&deployment("a")).unwrap();
+    let (factory, mut builder) = crate::support::builder(crate::support::client(&server));
+    let maps = builder.owns::<ConfigMap>();
+    let reporter = reports.clone();
+    let controller = builder.reconcile(move |context, _| {
+        let (reporter, maps) = (reporter.clone(), maps.clone());
+        async move {
+            for map in context.owned(&maps) {
+                reporter.report(format!("delete {}", map.name()));
+                context.delete(&map).await?;
+            }
+            Ok::<_, Error>(Outcome::Done)
+        }
+    });
+    controller.synced().await.unwrap();
+    let owner = server.objects("apps/v1", "Deployment").unwrap().get("a").unwrap();
+    server.create(&crate::support::owned_map("m", &owner)).unwrap();
+    sleep(Duration::from_secs(1)).await;
+    let cut = server
+        .faults()
+        .inject(Rule::new(Fault::Disconnect).verbs([Verb::Watch, Verb::List]).resource("", "configmaps"));
+    server.cut();
+    sleep(Duration::from_millis(100)).await;
+    let running = Running::start(controller);
+    assert_eq!(reports.next().await, "delete m");
+    scale(&server, "a", 2);
+    let began = Instant::now();
+    assert!(reports.within(Duration::from_secs(20)).await.is_empty(), "it is deleted once");
+    cut.remove();
+    running.until(|figures| figures.attempts.success == 2).await;
+    assert!(began.elapsed() >= Duration::from_secs(20) && reports.within(Duration::from_secs(20)).await.is_empty());
+    running.stop().await;
+    factory.shutdown().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_attempt_that_is_cancelled_during_a_write_counts_as_a_lost_response() {
+    let (server, reports) = (server().await, Reports::new());
+    server.create(&deployment("a")).unwrap();
+    let (factory, mut builder) = crate::support::builder(crate::support::client(&server));
+    let maps = builder.owns::<ConfigMap>();
+    builder.timeout(Duration::from_secs(1));
+    let reporter = reports.clone();
+    let controller = builder.reconcile(move |context, _| {
+        let (reporter, maps) = (reporter.clone(), maps.clone());
+        async move {
+            let children = context.owned(&maps).len();
+            reporter.report(children);
+            if children == 0 {
+                context.create::<ConfigMap>(&json!({"metadata": {"generateName": "child-"}})).await?;
+            }
+            Ok::<_, Error>(Outcome::Done)
+        }
+    });
+    controller.synced().await.unwrap();
+    // Executed, but the response never arrives.
+    server.faults().inject(Rule::new(Fault::StallAfterBytes(0)).verb(Verb::Create).resource("", "configmaps").once());
+    let running = Running::start(controller);
+    assert_eq!(reports.next().await, "0");
+    assert_eq!(reports.next().await, "1", "the child is in the cache before the next attempt");
+    assert_eq!((created(&server), running.monitor.figures().timeouts), (1, 1));
+    running.stop().await;
+    factory.shutdown().await;
+}

@@ -1,0 +1,11 @@
+//! Controllers on the embedded server.
+
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on is to fail")]
+
+mod consistency;
+mod finalizers;
+mod lifecycle;
+mod reconcile;
+mod support;
+mod watches;
+mod writes;
