@@ -116,6 +116,7 @@ impl Reports {
         Self(sender, Arc::new(Mutex::new(receiver)))
     }
 
+    #[allow(clippy::needless_pass_by_value, reason = "callers make it for the report")]
     pub(crate) fn report(&self, text: impl ToString) {
         self.0.send(text.to_string()).unwrap();
     }
