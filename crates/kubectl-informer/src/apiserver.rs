@@ -12,11 +12,11 @@ use kube_embedded::Server;
 use kube_embedded::pretend::{Pretend, Size};
 
 use crate::args::Apiserver;
-use crate::document::Document;
+use crate::terminal::document::Document;
 use crate::failure::Failure;
-use crate::output::Output;
-use crate::paint::When;
-use crate::stderr::stderr;
+use crate::terminal::output::Output;
+use crate::terminal::paint::When;
+use crate::terminal::stderr::stderr;
 use crate::{kubeconfig_file, manifests, signals};
 
 pub(crate) async fn run(args: Apiserver) -> Result<(), Failure> {

@@ -10,12 +10,12 @@ use clap_complete::Shell;
 use kube_informer::object::FieldPath;
 use kube_informer::{FieldSelector, Selector};
 
-use crate::connection::Connection;
+use crate::client::connection::Connection;
 use crate::duration;
-use crate::filter::Filter;
-use crate::get::By;
+use crate::object::filter::Filter;
+use crate::object::by::By;
 use crate::line::Form;
-use crate::paint::When;
+use crate::terminal::paint::When;
 
 const EXIT_CODES: &str = "\
 Exit codes:

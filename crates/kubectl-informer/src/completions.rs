@@ -3,11 +3,11 @@
 use clap::CommandFactory as _;
 
 use crate::args::{Cli, Completions};
-use crate::document::Document;
+use crate::terminal::document::Document;
 use crate::failure::Failure;
-use crate::output::Output;
-use crate::paint::When;
-use crate::terminal_text::visible;
+use crate::terminal::output::Output;
+use crate::terminal::paint::When;
+use crate::terminal::terminal_text::visible;
 
 /// Script that kubectl runs with the words after `kubectl informer`; the last word is incomplete.
 const KUBECTL: &str = "#!/bin/sh\n# Completions of `kubectl informer`. Put it on the PATH, executable.\nexec kubectl-informer completions --words \"$@\"\n";

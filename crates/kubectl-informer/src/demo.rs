@@ -21,17 +21,18 @@ use tokio::task::coop::unconstrained;
 use tokio::time::MissedTickBehavior;
 
 use crate::args::{Demo, EventType};
-use crate::connection::Connected;
+use crate::client::connection::Connected;
 use crate::failure::{Failure, causes};
 use crate::line::{Detail, Form, Style};
-use crate::output::{Output, OutputKind};
-use crate::paint::Tone;
-use crate::redaction::Secrets;
-use crate::screen::{Area, Screen};
-use crate::stderr::stderr;
-use crate::styled_line::StyledLine;
+use crate::terminal::output::{Output, OutputKind};
+use crate::terminal::paint::Tone;
+use crate::object::redaction::Secrets;
+use crate::terminal::screen::{Area, Screen};
+use crate::terminal::stderr::stderr;
+use crate::terminal::styled_line::StyledLine;
 use crate::watch::{Watched, seconds};
-use crate::{duration, kinds, kubeconfig_file, signals};
+use crate::client::kinds;
+use crate::{duration, kubeconfig_file, signals};
 use board::Row;
 
 /// The informers shown; the last but one is the busiest.

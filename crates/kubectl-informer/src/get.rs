@@ -1,9 +1,8 @@
 //! The `get` command: syncs once, then answers from the cache.
 //!
-//! `by` has the index lookups, `grid` the table layout, `left_out` what is reported of `--where`,
+//! `grid` the table layout, `left_out` what is reported of `--where`,
 //! and `live` the table of `--watch`. Shares informer selection and failure reports with `watch`.
 
-mod by;
 mod grid;
 mod left_out;
 mod live;
@@ -17,20 +16,19 @@ use kube_informer::object::FieldPath;
 use kube_informer::{Condition, FieldSelector, Informer, Obj};
 use serde_json::{Value, json};
 
-pub(crate) use by::By;
-use by::Lookup;
+use crate::object::by::Lookup;
 
 use crate::args::{Get, GetForm};
-use crate::connection::Connected;
-use crate::document::Document;
+use crate::client::connection::Connected;
+use crate::terminal::document::Document;
 use crate::failure::Failure;
-use crate::filter::{Filter, Outcome};
-use crate::kinds::{self, singular_name};
+use crate::object::filter::{Filter, Outcome};
+use crate::client::kinds::{self, singular_name};
 use crate::line::{Detail, Form, Style};
-use crate::output::Output;
-use crate::progress;
-use crate::redaction::Secrets;
-use crate::stderr::stderr;
+use crate::terminal::output::Output;
+use crate::terminal::progress;
+use crate::object::redaction::Secrets;
+use crate::terminal::stderr::stderr;
 use crate::watch::{Watched, health_report, select};
 use grid::{Grid, TableOptions};
 use left_out::LeftOut;

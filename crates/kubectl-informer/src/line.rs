@@ -6,16 +6,16 @@ use kube_informer::client::Served;
 use kube_informer::{DecodeError, Event, FinalState, Obj, Origin};
 use serde_json::{Value, json};
 
-use crate::change::{headline, summary, whole};
-use crate::diff::{Difference, diff, path_text};
-use crate::document::Document;
+use crate::object::change::{headline, summary, whole};
+use crate::object::diff::{Difference, diff, path_text};
+use crate::terminal::document::Document;
 use crate::failure::Failure;
-use crate::field_managers::writer;
-use crate::kinds::singular_name;
-use crate::output::Output;
-use crate::paint::Tone;
-use crate::redaction::{Secrets, redacted};
-use crate::styled_line::StyledLine;
+use crate::object::field_managers::writer;
+use crate::client::kinds::singular_name;
+use crate::terminal::output::Output;
+use crate::terminal::paint::Tone;
+use crate::object::redaction::{Secrets, redacted};
+use crate::terminal::styled_line::StyledLine;
 
 /// Output format of `watch`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]

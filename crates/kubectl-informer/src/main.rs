@@ -2,46 +2,32 @@
 
 mod apiserver;
 mod args;
-mod change;
+mod client;
 mod completions;
-mod connection;
 mod demo;
-mod diff;
-mod document;
 mod duration;
 mod failure;
-mod field_managers;
-mod filter;
 #[cfg(test)]
 #[path = "../../kube-embedded/src/fuzzing.rs"]
 mod fuzzing;
 mod get;
-mod kinds;
 mod kubeconfig_file;
 mod line;
 mod manifests;
-mod output;
-mod paint;
-mod progress;
-mod redaction;
-mod request_timeout;
-mod screen;
+mod object;
 mod signals;
-mod stderr;
-mod styled_line;
-mod terminal_text;
+mod terminal;
 mod watch;
-mod yaml;
 
 use std::process::ExitCode;
 
 use clap::Parser as _;
 
 use crate::args::{Cli, Command};
-use crate::document::Document;
-use crate::output::Output;
-use crate::paint::When;
-use crate::stderr::{stderr, stderr_lines};
+use crate::terminal::document::Document;
+use crate::terminal::output::Output;
+use crate::terminal::paint::When;
+use crate::terminal::stderr::{stderr, stderr_lines};
 
 fn main() -> ExitCode {
     let cli = match Cli::try_parse() {

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use serde_json::Value;
 
 use crate::failure::Failure;
-use crate::yaml;
+use crate::terminal::yaml;
 
 /// Reads all objects of a directory: `CustomResourceDefinitions` first, then namespaces.
 pub(crate) fn read_all(directory: &Path) -> Result<Vec<Value>, Failure> {

@@ -17,14 +17,15 @@ use tokio::task::JoinSet;
 use tokio::time::Instant;
 
 use crate::args::{EventType, Selection, Until, Watch};
-use crate::connection::Connected;
+use crate::client::connection::Connected;
 use crate::failure::Failure;
-use crate::kinds;
+use crate::client::kinds;
 use crate::line::{Detail, Form, Style};
-use crate::output::Output;
-use crate::redaction::Secrets;
-use crate::stderr::stderr;
-use crate::{progress, signals};
+use crate::terminal::output::Output;
+use crate::object::redaction::Secrets;
+use crate::terminal::stderr::stderr;
+use crate::signals;
+use crate::terminal::progress;
 pub(crate) use tally::Tally;
 
 /// A kind and its informer.

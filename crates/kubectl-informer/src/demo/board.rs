@@ -5,8 +5,8 @@ use kube_informer::{Condition, Lister};
 use serde_json::Value;
 
 use super::estimate::decoded_size;
-use crate::paint::Tone;
-use crate::styled_line::StyledLine;
+use crate::terminal::paint::Tone;
+use crate::terminal::styled_line::StyledLine;
 use crate::watch::Watched;
 
 /// Number of objects decoded to estimate the decoded size of all objects.
@@ -112,7 +112,7 @@ fn decoded(lister: &Lister<Value>, count: usize) -> usize {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::paint::Paint;
+    use crate::terminal::paint::Paint;
 
     #[test]
     fn the_last_line_adds_up_the_others() {

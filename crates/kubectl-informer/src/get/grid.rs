@@ -5,7 +5,7 @@ use std::time::SystemTime;
 use kube_embedded::table::Columns;
 use serde_json::Value;
 
-use crate::terminal_text::visible;
+use crate::terminal::terminal_text::visible;
 
 /// Display options of a table.
 #[derive(Debug, Clone, Copy)]

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use kube_informer::ObjectKey;
 
 use super::Quoting;
-use crate::filter::{Evaluation, Outcome};
+use crate::object::filter::{Evaluation, Outcome};
 
 /// Counts the objects for which an expression was evaluated, and those that lack a field it reads.
 #[derive(Debug, Default)]

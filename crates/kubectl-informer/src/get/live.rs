@@ -13,12 +13,13 @@ use super::grid::{Grid, widths};
 use super::{Query, Rank};
 use crate::args::Get;
 use crate::failure::Failure;
-use crate::output::{Output, OutputKind};
-use crate::paint::Tone;
-use crate::screen::{Area, Screen};
-use crate::styled_line::StyledLine;
+use crate::terminal::output::{Output, OutputKind};
+use crate::terminal::paint::Tone;
+use crate::terminal::screen::{Area, Screen};
+use crate::terminal::styled_line::StyledLine;
 use crate::watch::{Watched, health_report, until};
-use crate::{progress, signals};
+use crate::signals;
+use crate::terminal::progress;
 
 /// How long a change is highlighted, and how long a row stays that is deleted or does not match.
 const HIGHLIGHT_TIME: Duration = Duration::from_secs(3);

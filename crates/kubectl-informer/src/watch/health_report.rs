@@ -5,7 +5,7 @@ use serde_json::Value;
 use tokio::time::Instant;
 
 use super::seconds;
-use crate::stderr::stderr;
+use crate::terminal::stderr::stderr;
 
 /// Prints each new failure cause once on standard error, and the recovery.
 ///

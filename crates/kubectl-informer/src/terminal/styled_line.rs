@@ -4,8 +4,8 @@ use std::fmt::Write as _;
 
 use unicode_width::UnicodeWidthChar as _;
 
-use crate::paint::{Paint, Tone};
-use crate::terminal_text::visible;
+use crate::terminal::paint::{Paint, Tone};
+use crate::terminal::terminal_text::visible;
 
 const ELLIPSIS: &str = "…";
 

@@ -6,9 +6,9 @@ use std::time::SystemTime;
 use kube_embedded::table::Columns;
 use serde_json::Value;
 
-use crate::diff::{Difference, diff, is_time, path_text};
-use crate::redaction::Secrets;
-use crate::terminal_text::visible;
+use crate::object::diff::{Difference, diff, is_time, path_text};
+use crate::object::redaction::Secrets;
+use crate::terminal::terminal_text::visible;
 
 /// Maximum number of differences named in a summary; the others are only counted.
 const MAX_NAMED: usize = 3;

@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use crate::diff::Segment;
+use crate::object::diff::Segment;
 
 /// A field manager and the time of its last write.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

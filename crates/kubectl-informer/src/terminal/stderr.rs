@@ -2,8 +2,8 @@
 
 use std::io::{self, IsTerminal as _, Write as _};
 
-use crate::output::Control;
-use crate::terminal_text::visible;
+use crate::terminal::output::Control;
+use crate::terminal::terminal_text::visible;
 
 /// Writes text as one line to standard error; write errors are ignored.
 pub(crate) fn stderr(text: &str) {

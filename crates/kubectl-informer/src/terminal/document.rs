@@ -5,8 +5,8 @@ use std::fmt::Write as _;
 use serde_json::Value;
 
 use crate::failure::Failure;
-use crate::terminal_text::is_hidden;
-use crate::yaml;
+use crate::terminal::terminal_text::is_hidden;
+use crate::terminal::yaml;
 
 /// A text of one or more lines that a program reads. Hidden characters in it are escaped as its
 /// format does, which changes no value.

@@ -6,7 +6,7 @@ use kube_informer::{Condition, Informer};
 use serde_json::Value;
 use tokio::time::Instant;
 
-use crate::stderr::StatusLine;
+use crate::terminal::stderr::StatusLine;
 
 /// Delay before the first report on a terminal; shorter syncs print nothing.
 const FIRST_REPORT_DELAY: Duration = Duration::from_millis(500);

@@ -2,8 +2,8 @@
 
 use std::io;
 
-use crate::output::{Control, Output};
-use crate::styled_line::StyledLine;
+use crate::terminal::output::{Control, Output};
+use crate::terminal::styled_line::StyledLine;
 
 /// Size used when the terminal does not report one.
 const WIDTH: usize = 100;

@@ -6,7 +6,7 @@ use std::time::Duration;
 use kube_informer::Factory;
 use kube_informer::client::{LookupError, Resources, Served};
 
-use crate::connection::Connected;
+use crate::client::connection::Connected;
 use crate::failure::Failure;
 
 /// Timeout of discovery.

@@ -3,10 +3,10 @@
 use std::fmt;
 use std::io::{self, IsTerminal, Stdout, Write};
 
-use crate::document::Document;
-use crate::paint::{Paint, When};
-use crate::styled_line::StyledLine;
-use crate::terminal_text::visible;
+use crate::terminal::document::Document;
+use crate::terminal::paint::{Paint, When};
+use crate::terminal::styled_line::StyledLine;
+use crate::terminal::terminal_text::visible;
 
 /// Buffered writer to standard output, with its colour setting.
 ///

@@ -11,7 +11,7 @@ use kube::{Client, Config};
 
 use crate::duration;
 use crate::failure::{Failure, causes};
-use crate::request_timeout::limited;
+use crate::client::request_timeout::limited;
 
 /// Which server, and as whom.
 #[derive(Debug, Clone, Args)]

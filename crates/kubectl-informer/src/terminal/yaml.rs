@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 
 use serde_json::Value;
 
-use crate::terminal_text::is_hidden;
+use crate::terminal::terminal_text::is_hidden;
 
 /// Serializes an object as YAML, with every hidden character but line breaks and tabs escaped.
 ///

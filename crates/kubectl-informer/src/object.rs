@@ -1,0 +1,10 @@
+//! Questions about objects and their states: filters, differences, writers, redaction.
+//!
+//! Pure: no server, no clock and no terminal, but for the age of a pod.
+
+pub(crate) mod by;
+pub(crate) mod change;
+pub(crate) mod diff;
+pub(crate) mod field_managers;
+pub(crate) mod filter;
+pub(crate) mod redaction;
