@@ -1,55 +1,94 @@
-//! Shell completions.
+//! Shell completions, with kinds, objects, namespaces and contexts of the cluster.
+//!
+//! The shell calls the command with the words so far, through a script of `clap_complete` or as
+//! kubectl calls plugins; both complete with the same engine.
+
+mod candidates;
+mod words;
+
+use std::env;
+use std::ffi::OsString;
 
 use clap::CommandFactory as _;
+use clap_complete::engine::complete;
+use clap_complete::env::Shells;
+use clap_complete::{CompletionCandidate, CompleteEnv};
 
+pub(crate) use self::candidates::{clusters, contexts, kinds, kinds_and_names, namespaces, objects, users};
+use self::words::remember;
 use crate::args::{Cli, Completions};
-use crate::terminal::document::Document;
 use crate::failure::Failure;
+use crate::terminal::document::Document;
 use crate::terminal::output::Output;
 use crate::terminal::paint::When;
 use crate::terminal::terminal_text::visible;
 
+const NAME: &str = "kubectl-informer";
+/// The variable with the name of the shell, by which its script asks for candidates.
+const VARIABLE: &str = "KUBECTL_INFORMER_COMPLETE";
 /// Script that kubectl runs with the words after `kubectl informer`; the last word is incomplete.
 const KUBECTL: &str = "#!/bin/sh\n# Completions of `kubectl informer`. Put it on the PATH, executable.\nexec kubectl-informer completions --words \"$@\"\n";
+/// Cobra's `ShellCompDirectiveNoFileComp`: no completion of file names.
+const NO_FILES: &str = ":4";
+
+/// Prints candidates if a shell's script asks for them. Returns whether it did.
+pub(crate) fn answer_shell() -> Result<bool, Failure> {
+    if env::var_os(VARIABLE).is_none() {
+        return Ok(false);
+    }
+    let words: Vec<OsString> = env::args_os().skip_while(|word| word != "--").skip(1).collect();
+    let index = env::var("_CLAP_COMPLETE_INDEX").ok().and_then(|index| index.parse().ok());
+    remember(&words, index.unwrap_or(words.len().saturating_sub(1)));
+    let current = env::current_dir().ok();
+    CompleteEnv::with_factory(Cli::command)
+        .var(VARIABLE)
+        .try_complete(env::args_os(), current.as_deref())
+        .map_err(|error| Failure::Other(error.to_string()))
+}
 
 pub(crate) fn run(args: &Completions) -> Result<(), Failure> {
-    let mut text = Vec::new();
-    if let Some(words) = &args.words {
-        let mut lines = candidates(words);
-        // Cobra's `ShellCompDirectiveNoFileComp`: no file name completion.
-        lines.push(":4\n".to_owned());
-        text.extend_from_slice(lines.join("\n").as_bytes());
+    let text = if let Some(words) = &args.words {
+        for_kubectl(words)?
     } else if args.kubectl {
-        text.extend_from_slice(KUBECTL.as_bytes());
+        KUBECTL.to_owned()
     } else if let Some(shell) = args.shell {
-        clap_complete::generate(shell, &mut Cli::command(), "kubectl-informer", &mut text);
-    }
+        registration(&shell.to_string())?
+    } else {
+        String::new()
+    };
     let mut out = Output::new(When::Never);
-    out.document(&Document::own(String::from_utf8_lossy(&text).into_owned()))?;
+    out.document(&Document::own(text))?;
     Ok(out.flush()?)
 }
 
-/// Completes the command name first, then the options of that command.
-fn candidates(words: &[String]) -> Vec<String> {
-    let root = Cli::command();
-    let (last, before) = words.split_last().map_or(("", [].as_slice()), |(last, before)| (last.as_str(), before));
-    let all: Vec<(String, String)> = match before.first().and_then(|name| root.find_subcommand(name)) {
-        None => root.get_subcommands().map(|each| (each.get_name().to_owned(), about(each.get_about()))).collect(),
-        Some(command) => command
-            .get_arguments()
-            .filter(|argument| !argument.is_hide_set())
-            .filter_map(|argument| Some((format!("--{}", argument.get_long()?), about(argument.get_help()))))
-            .collect(),
-    };
-    let fits = all.into_iter().filter(|(name, _)| name.starts_with(last));
-    fits.map(|(name, about)| {
-        if about.is_empty() { visible(&name).into_owned() } else { format!("{}\t{}", visible(&name), visible(&about)) }
-    })
-    .collect()
+/// The script that makes a shell ask for candidates.
+fn registration(shell: &str) -> Result<String, Failure> {
+    let shells = Shells::builtins();
+    let shell = shells.completer(shell).ok_or_else(|| Failure::Usage(format!("no completions for {shell}")))?;
+    let program = env::current_exe()?;
+    let mut script = Vec::new();
+    shell.write_registration(VARIABLE, NAME, NAME, &program.to_string_lossy(), &mut script)?;
+    Ok(String::from_utf8_lossy(&script).into_owned())
 }
 
-fn about(text: Option<&clap::builder::StyledStr>) -> String {
-    text.map(|text| text.to_string().lines().next().unwrap_or_default().to_owned()).unwrap_or_default()
+/// Candidates for the last word, one per line with its description, as kubectl reads them.
+fn for_kubectl(words: &[String]) -> Result<String, Failure> {
+    let words: Vec<OsString> = std::iter::once(NAME).chain(words.iter().map(String::as_str)).map(OsString::from).collect();
+    let index = words.len().saturating_sub(1).max(1);
+    remember(&words, index);
+    let mut words = words;
+    words.resize(words.len().max(2), OsString::new());
+    let found = complete(&mut Cli::command(), words, index, env::current_dir().ok().as_deref())?;
+    let line = |candidate: &CompletionCandidate| {
+        let value = candidate.get_value().to_string_lossy().into_owned();
+        match candidate.get_help().and_then(|help| help.to_string().lines().next().map(str::to_owned)) {
+            Some(help) if !help.is_empty() => format!("{}\t{}", visible(&value), visible(&help)),
+            _ => visible(&value).into_owned(),
+        }
+    };
+    let shown = found.iter().filter(|candidate| !candidate.is_hide_set());
+    let lines: Vec<String> = shown.map(line).chain([NO_FILES.to_owned()]).collect();
+    Ok(lines.join("\n") + "\n")
 }
 
 #[cfg(test)]
@@ -57,17 +96,17 @@ mod tests {
     use super::*;
 
     #[test]
-    fn commands_come_first_and_then_their_options() {
+    fn commands_and_options_are_completed_at_every_level() {
         let named = |words: &[&str]| {
             let words: Vec<String> = words.iter().map(|&word| word.to_owned()).collect();
-            candidates(&words)
-                .iter()
-                .map(|each| each.split('\t').next().unwrap_or_default().to_owned())
-                .collect::<Vec<_>>()
+            let text = for_kubectl(&words).unwrap();
+            text.lines().map(|line| line.split('\t').next().unwrap_or_default().to_owned()).collect::<Vec<_>>()
         };
-        assert_eq!(named(&["d"]), ["demo"]);
+        assert_eq!(named(&["d"]), ["demo", ":4"]);
         assert!(named(&["watch", "--no"]).contains(&"--no-initial".to_owned()));
-        assert_eq!(named(&["nonsense", "zz"]), Vec::<String>::new());
+        assert!(named(&["-n", "web", "get", "--sor"]).contains(&"--sort-by".to_owned()));
+        assert!(named(&["get", "pods", "-o", "js"]).contains(&"json".to_owned()));
+        assert_eq!(named(&["nonsense", "zz"]), [":4"]);
     }
 
     #[test]

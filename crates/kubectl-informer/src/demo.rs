@@ -7,6 +7,7 @@ mod estimate;
 
 use std::collections::VecDeque;
 use std::env;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use futures_util::stream::{BoxStream, SelectAll};
@@ -20,17 +21,22 @@ use tempfile::TempPath;
 use tokio::task::coop::unconstrained;
 use tokio::time::MissedTickBehavior;
 
-use crate::args::{Demo, EventType};
+use crate::args::Demo;
+use crate::args::watch::EventType;
 use crate::client::connection::Connected;
 use crate::failure::{Failure, causes};
-use crate::line::{Detail, Form, Style};
+use crate::history::Change;
+use crate::line::{Form, Style};
+use crate::object::noise::Noise;
+use crossterm::event::KeyCode;
 use crate::terminal::output::{Output, OutputKind};
 use crate::terminal::paint::Tone;
 use crate::object::redaction::Secrets;
-use crate::terminal::screen::{Area, Screen};
+use crate::tui::{FullScreen, Input, draw_lines};
 use crate::terminal::stderr::stderr;
 use crate::terminal::styled_line::StyledLine;
 use crate::watch::{Watched, seconds};
+use crate::client::kind_info::KindInfo;
 use crate::client::kinds;
 use crate::{duration, kubeconfig_file, signals};
 use board::Row;
@@ -42,8 +48,8 @@ const COUNT_ONLY: [&str; 1] = ["leases"];
 /// Refresh interval of the informer table, and redraw interval of the screen.
 const REFRESH: Duration = Duration::from_secs(1);
 const REDRAW: Duration = Duration::from_millis(100);
-/// Lines above the informer table.
-const HEADER: usize = 3;
+/// The number of events kept, more than the rows of any screen.
+const MAX_EVENTS: usize = 500;
 
 pub(crate) async fn run(args: Demo) -> Result<(), Failure> {
     // Before the kubeconfig is written: a signal during startup does not leave it behind.
@@ -55,11 +61,16 @@ pub(crate) async fn run(args: Demo) -> Result<(), Failure> {
         started = start(&args, &out) => started,
     };
     let (server, cluster, mut show) = started?;
+    let mut screen = match out.kind {
+        OutputKind::Terminal => Some(FullScreen::enter(args.color)?),
+        OutputKind::Stream => None,
+    };
     let result = tokio::select! {
         biased;
         () = &mut end => Ok(()),
-        result = show.run(&mut out, &server, &cluster, args.time) => result,
+        result = show.run(&mut out, screen.as_mut(), &server, &cluster, args.time) => result,
     };
+    drop(screen);
     let result = result.and_then(|()| show.end(&mut out, &server, &cluster));
     future::join_all(show.watched.iter().map(|watched| watched.informer.shutdown())).await;
     cluster.stop().await;
@@ -86,11 +97,12 @@ async fn start(args: &Demo, out: &Output) -> Result<(Server, Pretend, Show), Fai
 async fn informers(server: &Server) -> Result<Vec<Watched>, Failure> {
     let address = server.url().parse().map_err(|error| Failure::Other(format!("{}: {error}", server.url())))?;
     let client = kube_informer::client(Config::new(address)).map_err(|error| Failure::Other(causes(&error)))?;
-    let connected = Connected { client, namespace: "default".to_owned(), request_timeout: None };
-    let kinds = kinds::find(&connected, &KINDS.map(str::to_owned)).await?;
-    let watched = kinds.into_iter().map(|kind| {
+    let connected =
+        Connected { client, namespace: "default".to_owned(), address: server.url(), name: "demo".to_owned() };
+    let served = kinds::served(&connected).await?;
+    let watched = kinds::find(&served, KINDS)?.into_iter().map(|kind| {
         let informer = Informer::builder_for(connected.client.clone(), kind.resource()).build();
-        Watched { kind, informer }
+        Watched { kind: Arc::new(KindInfo::from(&kind)), informer }
     });
     Ok(watched.collect())
 }
@@ -103,12 +115,11 @@ struct Show {
     /// Deleted when the demo ends.
     _kubeconfig: TempPath,
     style: Style,
-    screen: Screen,
     began: Instant,
     /// Value of the cluster's write counter at `began`.
     writes_at_start: u64,
-    /// The latest events with the index of their informer, newest last.
-    events: VecDeque<(usize, Event<Value>)>,
+    /// The latest events, newest last.
+    events: VecDeque<Change>,
     /// Events per informer since the last refresh.
     recent_counts: Vec<u64>,
     /// Events per informer since `began`.
@@ -120,13 +131,19 @@ struct Show {
 
 impl Show {
     fn new(args: &Demo, size: Size, kubeconfig: TempPath, watched: Vec<Watched>) -> Self {
-        let width = watched.iter().map(|watched| watched.kind.kind().len()).max().unwrap_or(0);
+        let width = watched.iter().map(|watched| watched.kind.kind.len()).max().unwrap_or(0);
         Self {
             title: format!("{} nodes, {} pods, {} writes/s, seed {}", size.nodes, size.pods, args.rate, args.seed),
             hint: format!("in a second terminal: kubectl --kubeconfig {} get pods -A", kubeconfig.display()),
             _kubeconfig: kubeconfig,
-            style: Style { form: Form::Line, secrets: Secrets::Redacted, detail: Detail::Summary, kind_width: width },
-            screen: Screen::default(),
+            style: Style {
+                form: Form::Line,
+                secrets: Secrets::Redacted,
+                noise: Noise::Muted,
+                shows_fields: false,
+                shows_time: false,
+                kind_width: width,
+            },
             began: Instant::now(),
             writes_at_start: 0,
             events: VecDeque::new(),
@@ -142,6 +159,7 @@ impl Show {
     async fn run(
         &mut self,
         out: &mut Output,
+        mut screen: Option<&mut FullScreen>,
         server: &Server,
         cluster: &Pretend,
         time: Option<Duration>,
@@ -170,15 +188,27 @@ impl Show {
         let mut draws = tokio::time::interval(REDRAW);
         draws.set_missed_tick_behavior(MissedTickBehavior::Delay);
         loop {
+            let input = async {
+                match &mut screen {
+                    Some(screen) => screen.input().await,
+                    None => std::future::pending().await,
+                }
+            };
             tokio::select! {
                 biased;
                 () = &mut over => return Ok(()),
+                input = input => {
+                    if matches!(input, Input::Interrupt | Input::Key(KeyCode::Char('q'))) {
+                        return Ok(());
+                    }
+                    self.draw(out, screen.as_deref_mut())?;
+                }
                 _ = draws.tick() => {
                     if self.refreshed.elapsed() >= REFRESH {
                         self.refresh(server);
                         self.print_rows(out)?;
                     }
-                    self.draw(out)?;
+                    self.draw(out, screen.as_deref_mut())?;
                 }
                 Some((number, event)) = events.next() => {
                     self.handle_event(out, number, event)?;
@@ -201,14 +231,18 @@ impl Show {
             Event::Updated { .. } => EventType::Updated,
             Event::Deleted { .. } => EventType::Deleted,
         });
-        if COUNT_ONLY.contains(&self.watched[number].kind.plural()) {
+        if COUNT_ONLY.contains(&self.watched[number].kind.plural.as_str()) {
+            return Ok(());
+        }
+        let change = Change::now(&self.watched[number].kind, event);
+        if self.style.mutes(&change) {
             return Ok(());
         }
         match out.kind {
-            OutputKind::Stream => self.style.print(out, &self.watched[number].kind, &event)?,
+            OutputKind::Stream => self.style.print(out, &change)?,
             OutputKind::Terminal => {
-                self.events.push_back((number, event));
-                while self.events.len() > Area::now().height {
+                self.events.push_back(change.compact());
+                if self.events.len() > MAX_EVENTS {
                     self.events.pop_front();
                 }
             }
@@ -238,22 +272,22 @@ impl Show {
         Ok(())
     }
 
-    fn draw(&mut self, out: &mut Output) -> Result<(), Failure> {
-        if out.kind == OutputKind::Stream {
-            out.flush()?;
-            return Ok(());
-        }
-        let mut lines = self.header();
-        lines.push(StyledLine::default());
-        let room = Area::now().height.saturating_sub(lines.len() + 2);
-        let latest = self.events.iter().skip(self.events.len().saturating_sub(room));
-        lines.extend(latest.map(|(number, event)| self.style.line(&self.watched[*number].kind, event)));
-        self.screen.draw(out, &lines)?;
+    fn draw(&self, out: &mut Output, screen: Option<&mut FullScreen>) -> Result<(), Failure> {
+        let Some(screen) = screen else { return Ok(out.flush()?) };
+        screen.draw(|frame, paint| {
+            let area = frame.area();
+            let mut lines = self.header();
+            lines.push(StyledLine::default());
+            let room = usize::from(area.height).saturating_sub(lines.len());
+            let latest = self.events.iter().skip(self.events.len().saturating_sub(room));
+            lines.extend(latest.map(|change| self.style.line(&change.compact())));
+            draw_lines(frame, area, paint, &lines);
+        })?;
         Ok(())
     }
 
     fn header(&self) -> Vec<StyledLine> {
-        let mut lines = Vec::with_capacity(HEADER + self.rows.len() + 2);
+        let mut lines = Vec::with_capacity(self.rows.len() + 8);
         let title = StyledLine::default().toned(Tone::Strong, "kubectl-informer demo");
         lines.push(title.plain(&format!("  {}  {}", self.title, duration::clock(self.began.elapsed()))));
         lines.push(StyledLine::default().toned(Tone::Quiet, &self.hint));
@@ -269,13 +303,8 @@ impl Show {
         for (row, total) in self.rows.iter_mut().zip(&self.total_counts) {
             row.rate = *total as f64 / passed;
         }
-        if out.kind == OutputKind::Terminal {
-            self.draw(out)?;
-            self.screen.leave(out)?;
-        } else {
-            for line in board::lines(&self.rows) {
-                out.styled(&line)?;
-            }
+        for line in board::lines(&self.rows) {
+            out.styled(&line)?;
         }
         let crate::watch::Tally { added, updated, deleted, .. } = self.tally;
         out.line(&format!(

@@ -47,6 +47,17 @@ pub(crate) fn clock(time: Duration) -> String {
     format!("{:02}:{:02}", seconds / 60, seconds % 60)
 }
 
+/// Formats a duration in its two largest units: `7s`, `3m20s`, `2h5m`.
+pub(crate) fn short(time: Duration) -> String {
+    let seconds = time.as_secs();
+    match seconds {
+        0..60 => format!("{seconds}s"),
+        60..3_600 => format!("{}m{}s", seconds / 60, seconds % 60),
+        3_600..86_400 => format!("{}h{}m", seconds / 3_600, seconds / 60 % 60),
+        _ => format!("{}d{}h", seconds / 86_400, seconds / 3_600 % 24),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -41,8 +41,8 @@ impl Failure {
     }
 
     /// Failure of API discovery.
-    pub(crate) fn of_discovery(error: &ServerError) -> Self {
-        let operation = "asking the server what it serves";
+    pub(crate) fn of_discovery(server: &str, error: &ServerError) -> Self {
+        let operation = format!("asking {server} what it serves");
         let message = || error.status().map(|status| status.message.clone()).unwrap_or_default();
         match error.code() {
             Some(401) => Self::Refused(format!("{operation}: {UNKNOWN_USER}")),
@@ -65,6 +65,14 @@ impl Failure {
         match error {
             SyncError::Refused(error) => Self::of_server(kind, error),
             _ => Self::Other(format!("{kind}: {error}")),
+        }
+    }
+
+    /// Failure of a list request.
+    pub(crate) fn of_list(server: &str, kind: &str, error: &ServerError) -> Self {
+        match error.code() {
+            None => Self::unreachable(&format!("listing {kind} at {server}: {error}")),
+            Some(_) => Self::of_server(kind, error),
         }
     }
 

@@ -1,289 +1,247 @@
-//! The `get` command: syncs once, then answers from the cache.
+//! The `get` command: lists objects in pages and prints each as soon as it can.
 //!
-//! `grid` the table layout, `left_out` what is reported of `--where`,
-//! and `live` the table of `--watch`. Shares informer selection and failure reports with `watch`.
+//! No decoded object is kept: memory does not grow with the number of objects, except by the text
+//! of a table. `printer` chooses the format: `rows` prints tables, `list` JSON and YAML, `template`
+//! kubectl's JSON paths. `live` is the table of `--watch`.
 
-mod grid;
-mod left_out;
+mod list;
 mod live;
+mod printer;
+mod rows;
+mod template;
 
-use std::time::SystemTime;
+use std::sync::atomic::{AtomicU64, Ordering};
 
-use http::Request;
-use kube_embedded::table::Columns;
-use kube_informer::client::{ResourceScope, Served};
+use futures_util::TryStreamExt as _;
+use kube_informer::codec::FieldCutter;
 use kube_informer::object::FieldPath;
-use kube_informer::{Condition, FieldSelector, Informer, Obj};
+use kube_informer::one_shot::Pager;
+use kube_informer::{DecodeError, Obj};
 use serde_json::{Value, json};
 
-use crate::object::by::Lookup;
-
-use crate::args::{Get, GetForm};
+use crate::args::Get;
 use crate::client::connection::Connected;
-use crate::terminal::document::Document;
+use crate::client::kinds;
+use crate::client::targets::{self, Target};
 use crate::failure::Failure;
-use crate::object::filter::{Filter, Outcome};
-use crate::client::kinds::{self, singular_name};
-use crate::line::{Detail, Form, Style};
+use crate::object::left_out::LeftOut;
+use crate::object::query::Query;
 use crate::terminal::output::Output;
 use crate::terminal::progress;
-use crate::object::redaction::Secrets;
-use crate::terminal::stderr::stderr;
-use crate::watch::{Watched, health_report, select};
-use grid::{Grid, TableOptions};
-use left_out::LeftOut;
+use crate::terminal::stderr::{stderr, stderr_lines};
+use printer::Printer;
+
+/// How many objects are received ahead of the one that is printed.
+const READ_AHEAD: usize = 1_000;
 
 pub(crate) async fn run(args: Get) -> Result<(), Failure> {
     let connected = args.connection.connect().await?;
-    let mut kinds = kinds::find(&connected, std::slice::from_ref(&args.kind)).await?;
-    let kind = match kinds.len() {
-        1 => kinds.remove(0),
-        _ => return Err(Failure::Usage(format!("{} names several kinds; get takes one", args.kind))),
-    };
-    let mut settings = select(&connected, &args.choice, &kind);
-    // For a single name, the server sends only that object.
-    if let ([name], None) = (args.names.as_slice(), &args.choice.field_selector) {
-        let only: Result<FieldSelector, _> = format!("metadata.name={name}").parse();
-        settings = settings.fields(only.map_err(|error| Failure::Usage(error.to_string()))?);
-    }
-    if !args.choice.show_managed_fields {
-        settings = settings.drop_managed_fields();
-    }
-    let informer = Informer::builder_for(connected.client.clone(), kind.resource()).settings(settings).build();
-    let watched = Watched { kind, informer };
-    let question = Query::new(&args, &watched);
-    let result = answer(&args, &connected, &watched, &question).await;
-    watched.informer.shutdown().await;
-    result
-}
-
-async fn answer(args: &Get, connected: &Connected, watched: &Watched, question: &Query) -> Result<(), Failure> {
-    let name = watched.kind.full_name();
+    let served = kinds::served(&connected).await?;
+    let targets = targets::kinds_then_names(&served, &args.words)?;
     let mut out = Output::new(args.choice.color);
-    let grid = match args.output {
-        GetForm::Table | GetForm::Wide => Some(grid(args, connected, &watched.kind).await),
-        GetForm::Json | GetForm::Yaml | GetForm::Name => None,
-    };
-    if let (true, Some(grid)) = (args.watch, &grid) {
-        return live::run(args, watched, question, grid, &mut out).await;
-    }
     if args.watch {
-        return Err(Failure::Usage("--watch shows a table; use the watch command for other formats".to_owned()));
+        return live::run(&args, &connected, targets, out).await;
     }
-    watched.informer.start();
-    {
-        let mut reporters = tokio::task::JoinSet::new();
-        reporters.spawn(progress::run(name.clone(), watched.informer.clone()));
-        reporters.spawn(health_report::run(name.clone(), watched.informer.clone()));
-        let synced = tokio::select! {
-            synced = watched.informer.synced() => synced.map_err(|error| Failure::of_sync(&name, &error)),
-            why = unreachable(&watched.informer), if connected.request_timeout.is_some() => Err(Failure::unreachable(&why)),
-        };
-        reporters.shutdown().await;
-        synced?;
-    }
-    let (found, left_out) = question.ask(watched)?;
-    let kind = watched.kind.kind().to_lowercase();
-    for line in left_out.lines(&kind) {
-        stderr(&line);
-    }
-    for path in question.paths_without_values(watched) {
-        stderr(&format!("! no {kind} has a value at {path}"));
-    }
-    let is_missing = |name: &&String| !found.iter().any(|object| object.name() == *name);
-    let missing: Vec<String> = args.names.iter().filter(is_missing).map(|name| format!("{name:?}")).collect();
-    if missing.is_empty() || !found.is_empty() {
-        match &grid {
-            Some(grid) => show_table(args, grid, &found, &mut out)?,
-            None => show_objects(args, &watched.kind, &found, &mut out)?,
-        }
-        out.flush()?;
-    }
-    if missing.is_empty() {
-        return Ok(());
-    }
-    Err(Failure::NotFound(format!("{name} {} not found", missing.join(", "))))
-}
-
-/// Completes with the cause as soon as a request fails without a response.
-async fn unreachable(informer: &Informer<Value>) -> String {
-    let mut health = informer.watch_health();
-    loop {
-        if let Condition::Degraded { cause, .. } = &health.borrow_and_update().condition
-            && cause.code().is_none()
-        {
-            return cause.to_string();
-        }
-        if health.changed().await.is_err() {
-            return std::future::pending().await;
-        }
-    }
-}
-
-fn show_table(args: &Get, grid: &Grid, found: &[Obj<Value>], out: &mut Output) -> Result<(), Failure> {
-    if found.is_empty() {
-        let scope = match (&args.choice.namespace, args.choice.all_namespaces) {
-            (Some(namespace), _) => format!(" in namespace {namespace}"),
-            (None, false) => " in the current namespace; -A looks everywhere".to_owned(),
-            (None, true) => String::new(),
-        };
-        stderr(&format!("nothing found{scope}"));
-        return Ok(());
-    }
-    let objects: Vec<Value> = found.iter().map(|object| object.get().cloned().unwrap_or_default()).collect();
-    for line in grid.lines(&grid.rows(&objects, SystemTime::now())) {
-        out.line(&line)?;
-    }
-    Ok(())
-}
-
-fn show_objects(args: &Get, kind: &Served, found: &[Obj<Value>], out: &mut Output) -> Result<(), Failure> {
-    if args.output == GetForm::Name {
-        for object in found {
-            out.line(&format!("{}/{}", singular_name(kind), object.name()))?;
-        }
-        return Ok(());
-    }
-    let secrets = if args.choice.show_secrets { Secrets::Shown } else { Secrets::Redacted };
-    let style = Style { form: Form::Json, secrets, detail: Detail::Summary, kind_width: 0 };
-    let mut objects: Vec<Value> = found.iter().map(|object| style.object(kind, object)).collect();
-    // As in kubectl, a single object requested by name is printed without a list.
-    let whole = match (args.names.len(), objects.len()) {
-        (1, 1) => objects.remove(0),
-        _ => json!({"apiVersion": "v1", "kind": "List", "metadata": {"resourceVersion": ""}, "items": objects}),
-    };
-    let document = match args.output {
-        GetForm::Yaml => Document::yaml(&whole)?,
-        _ => Document::indented_json(&whole),
-    };
-    out.document(&document)?;
-    Ok(())
-}
-
-/// The printer columns: built-in, from the `CustomResourceDefinition`, or name and age.
-async fn grid(args: &Get, connected: &Connected, kind: &Served) -> Grid {
-    let columns = match Columns::built_in(kind.group(), kind.version(), kind.plural()) {
-        Some(columns) => columns,
-        None => {
-            let definition = kind.full_name();
-            let path = format!("/apis/apiextensions.k8s.io/v1/customresourcedefinitions/{definition}");
-            let request = Request::get(path).body(Vec::new()).ok();
-            let definition: Option<Value> = match request {
-                // Without permission to read the definition, the generic columns are used.
-                Some(request) => connected.client.request(request).await.ok(),
-                None => None,
-            };
-            definition
-                .and_then(|definition| Columns::custom(&definition, kind.version()))
-                .unwrap_or_else(Columns::generic)
-        }
-    };
-    let look = TableOptions {
-        wide: args.output == GetForm::Wide,
-        headers: !args.no_headers,
-        namespaces: args.choice.all_namespaces && kind.scope() == ResourceScope::Namespaced,
-    };
-    Grid::new(columns, look)
-}
-
-/// A query of the cache.
-pub(crate) struct Query {
-    names: Vec<String>,
-    lookups: Vec<Lookup>,
-    condition: Option<Filter>,
-    /// Whether an evaluation error may quote values of the object.
-    quoting: Quoting,
-    sort_by: Option<FieldPath>,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Quoting {
-    Allowed,
-    Forbidden,
-}
-
-impl Query {
-    fn new(args: &Get, watched: &Watched) -> Self {
-        Self {
-            names: args.names.clone(),
-            lookups: args.by.iter().map(|by| by.look_up(&watched.informer)).collect(),
-            condition: args.condition.clone(),
-            quoting: match args.choice.show_secrets || watched.kind.kind() != "Secret" {
-                true => Quoting::Allowed,
-                false => Quoting::Forbidden,
-            },
-            sort_by: args.sort_by.clone(),
-        }
-    }
-
-    /// Returns the matching objects, sorted, and those for which the expression had no result.
-    fn ask(&self, watched: &Watched) -> Result<(Vec<Obj<Value>>, LeftOut), Failure> {
-        let (first, others) = match self.lookups.split_first() {
-            Some((first, others)) => (first.get(), others),
-            None => (watched.informer.lister().list(), [].as_slice()),
-        };
-        let (mut found, mut left_out) = (Vec::new(), LeftOut::default());
-        for object in first {
-            if others.iter().all(|lookup| lookup.fits(&object)) && self.fits_rest(&object, &mut left_out)? {
-                found.push(object);
+    let decoder = Decoder::new(&args);
+    let mut printer = Printer::new(&args, &decoder, &targets)?;
+    let mut listing = Listing { args: &args, connected: &connected, decoder: &decoder, count: 0, missing: Vec::new() };
+    let mut failures = Vec::new();
+    for target in &targets {
+        printer.begin(&connected, target).await;
+        if let Err(failure) = listing.print(target, &mut printer, &mut out).await {
+            match failure {
+                Failure::Usage(_) | Failure::OutputClosed => return Err(failure),
+                // The other kinds are printed all the same.
+                failure => failures.push(failure),
             }
         }
-        found.sort_by(|one, other| one.key().cmp(other.key()));
-        if let Some(path) = &self.sort_by {
-            found.sort_by_cached_key(|object| Rank::of(object.value_at(path)));
+        printer.end_of_kind(&mut out, target)?;
+    }
+    if !failures.is_empty() && listing.count == 0 {
+        return Err(combined(failures));
+    }
+    if listing.missing.is_empty() || listing.count > 0 || args.ignore_not_found {
+        printer.end(&mut out)?;
+        out.flush()?;
+    }
+    if listing.count == 0 && listing.missing.is_empty() && printer.is_table() {
+        stderr(&format!("nothing found{}", listing.scope()));
+    }
+    if !listing.missing.is_empty() && !args.ignore_not_found {
+        failures.push(Failure::NotFound(listing.missing.join("\n")));
+    }
+    if failures.is_empty() { Ok(()) } else { Err(combined(failures)) }
+}
+
+/// Several failures as one, with the exit code of the first.
+fn combined(mut failures: Vec<Failure>) -> Failure {
+    let first = failures.remove(0);
+    if failures.is_empty() {
+        return first;
+    }
+    for failure in failures {
+        stderr_lines(&format!("error: {failure}"));
+    }
+    first
+}
+
+/// The requests of one run and what they found.
+struct Listing<'a> {
+    args: &'a Get,
+    connected: &'a Connected,
+    decoder: &'a Decoder,
+    /// The number of objects printed.
+    count: usize,
+    /// Names that do not exist, one message for each kind.
+    missing: Vec<String>,
+}
+
+impl Listing<'_> {
+    /// Prints the selected objects of a kind, in the order of their names if those are given.
+    async fn print(&mut self, target: &Target, printer: &mut Printer<'_>, out: &mut Output) -> Result<(), Failure> {
+        let query = Query::new(&self.args.query, target.kind.kind(), self.args.choice.secrets());
+        let mut report = Report::new(&query, self.args.sort_by.as_ref());
+        if target.names.is_empty() {
+            self.print_list(target, None, &query, &mut report, printer, out).await?;
         }
-        Ok((found, left_out))
-    }
-
-    /// The paths of `--by` and `--sort-by` at which no object has a value: probably misspelled.
-    fn paths_without_values(&self, watched: &Watched) -> Vec<&FieldPath> {
-        let mut paths: Vec<&FieldPath> = self.lookups.iter().filter_map(Lookup::path).chain(&self.sort_by).collect();
-        if paths.is_empty() {
-            return paths;
+        let mut missing = Vec::new();
+        for name in &target.names {
+            if self.print_list(target, Some(name), &query, &mut report, printer, out).await? == 0 {
+                missing.push(format!("{name:?}"));
+            }
         }
-        let objects = watched.informer.lister().list();
-        paths.retain(|path| !objects.is_empty() && objects.iter().all(|object| object.value_at(*path).is_none()));
-        paths
-    }
-
-    /// Returns whether an object matches, without using the indexes.
-    fn fits(&self, object: &Obj<Value>) -> Result<bool, Failure> {
-        let fits_lookups = self.lookups.iter().all(|lookup| lookup.fits(object));
-        Ok(fits_lookups && self.fits_rest(object, &mut LeftOut::default())?)
-    }
-
-    fn fits_rest(&self, object: &Obj<Value>, left_out: &mut LeftOut) -> Result<bool, Failure> {
-        if !self.names.is_empty() && !self.names.iter().any(|name| name == object.name()) {
-            return Ok(false);
+        report.print(&target.kind.kind().to_lowercase());
+        if !missing.is_empty() {
+            self.missing.push(format!("{} {} not found", target.kind.full_name(), missing.join(", ")));
         }
-        let Some(condition) = &self.condition else { return Ok(true) };
-        let Ok(value) = object.get() else { return Ok(false) };
-        let evaluation = condition.evaluate(value).map_err(|why| self.evaluation_failure(object, why))?;
-        let fits = evaluation.outcome == Outcome::True;
-        left_out.add(object.key(), evaluation, self.quoting);
-        Ok(fits)
+        Ok(())
     }
 
-    /// The failure of the expression. Errors may quote values, so for Secrets the cause is
-    /// withheld.
-    fn evaluation_failure(&self, object: &Obj<Value>, why: String) -> Failure {
-        match self.quoting {
-            Quoting::Allowed => Failure::Usage(why),
-            Quoting::Forbidden => Failure::Usage(format!("--where: cannot read {}; see --show-secrets", object.key())),
+    /// Requests and prints one list. Returns the number of objects that the server sent.
+    async fn print_list(
+        &mut self,
+        target: &Target,
+        name: Option<&str>,
+        query: &Query,
+        report: &mut Report<'_>,
+        printer: &mut Printer<'_>,
+        out: &mut Output,
+    ) -> Result<usize, Failure> {
+        let kind = target.kind.full_name();
+        let mut source = target.source(self.connected, &self.args.choice, name);
+        let needs_body = printer.needs_body() || query.reads_body();
+        if !needs_body && query.paths().next().is_none() && self.args.query.by.is_empty() && self.args.sort_by.is_none() {
+            source = source.metadata_only();
+        }
+        let chunk = if self.args.chunk_size == 0 { u32::MAX } else { self.args.chunk_size };
+        let mut objects = Pager::<Value>::new(source).page_size(chunk).read_ahead(READ_AHEAD).stream();
+        let received = AtomicU64::new(0);
+        let reading = async {
+            while let Some(object) =
+                objects.try_next().await.map_err(|error| Failure::of_list(&self.connected.address, &kind, &error))?
+            {
+                received.fetch_add(1, Ordering::Relaxed);
+                report.see(&object);
+                if !query.fits_indexes(&object) {
+                    continue;
+                }
+                let body = needs_body.then(|| self.decoder.body(target, &object));
+                if let Some(body) = &body
+                    && !query.fits_value(object.key(), body, &mut report.left_out)?
+                {
+                    continue;
+                }
+                printer.print(out, target, object, body)?;
+                self.count += 1;
+            }
+            Ok(())
+        };
+        let done: Result<(), Failure> = tokio::select! {
+            done = reading => done,
+            never = progress::of_list(&kind, &received) => match never {},
+        };
+        done.map(|()| received.into_inner() as usize)
+    }
+
+    /// Where was looked, for the message that nothing was found.
+    fn scope(&self) -> String {
+        match (&self.args.connection.namespace, self.args.choice.all_namespaces) {
+            (_, true) => String::new(),
+            (Some(namespace), false) => format!(" in namespace {namespace}"),
+            (None, false) => " in the current namespace; -A looks everywhere".to_owned(),
+        }
+    }
+}
+
+/// Decodes objects for printing.
+struct Decoder {
+    managed_fields: FieldCutter,
+}
+
+impl Decoder {
+    fn new(args: &Get) -> Self {
+        let path: Option<FieldPath> = "metadata.managedFields".parse().ok();
+        Self { managed_fields: FieldCutter::new(path.filter(|_| !args.choice.show_managed_fields)) }
+    }
+
+    /// Decodes an object without its managed fields; if that fails, its name and the error.
+    ///
+    /// Items of a list have no kind, which is added.
+    fn body(&self, target: &Target, object: &Obj<Value>) -> Value {
+        let json = object.json();
+        let json = self.managed_fields.cut(&json).unwrap_or(json);
+        let mut body: Value = serde_json::from_slice(&json).unwrap_or_else(|_| {
+            let error = object.get().err().as_ref().map(DecodeError::to_string);
+            json!({"metadata": {"name": object.name(), "namespace": object.namespace()}, "error": error})
+        });
+        if let Some(fields) = body.as_object_mut()
+            && !fields.contains_key("kind")
+        {
+            fields.insert("kind".to_owned(), target.kind.kind().into());
+            fields.insert("apiVersion".to_owned(), target.kind.resource().api_version.into());
+        }
+        body
+    }
+}
+
+/// What is reported of a list: objects for which an expression has no result, and paths at which no
+/// object has a value, which are probably misspelled.
+struct Report<'q> {
+    left_out: LeftOut,
+    paths: Vec<&'q FieldPath>,
+    is_empty: bool,
+}
+
+impl<'q> Report<'q> {
+    fn new(query: &'q Query, sort_by: Option<&'q FieldPath>) -> Self {
+        Self { left_out: LeftOut::default(), paths: query.paths().chain(sort_by).collect(), is_empty: true }
+    }
+
+    fn see(&mut self, object: &Obj<Value>) {
+        self.is_empty = false;
+        self.paths.retain(|path| object.value_at(*path).is_none());
+    }
+
+    fn print(&self, kind: &str) {
+        for line in self.left_out.lines(kind) {
+            stderr(&line);
+        }
+        for path in self.paths.iter().filter(|_| !self.is_empty) {
+            stderr(&format!("! no {kind} has a value at {path}"));
         }
     }
 }
 
 /// Sort key: absent values first, then numbers by value, then text.
-#[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
-enum Rank {
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Rank {
     Absent,
     Number(i128),
     Text(String),
 }
 
 impl Rank {
-    fn of(value: Option<String>) -> Self {
+    pub(crate) fn of(value: Option<String>) -> Self {
         let Some(text) = value else { return Self::Absent };
         // Fixed-point with six decimal places, to get a total order.
         match text.parse::<f64>() {

@@ -1,20 +1,21 @@
-//! Formats one event in the requested output format.
+//! Formats one change in the requested output format.
 
 use clap::ValueEnum;
 use jiff::Timestamp;
-use kube_informer::client::Served;
-use kube_informer::{DecodeError, Event, FinalState, Obj, Origin};
+use kube_informer::{DecodeError, Obj, Origin};
 use serde_json::{Value, json};
 
-use crate::object::change::{headline, summary, whole};
-use crate::object::diff::{Difference, diff, path_text};
-use crate::terminal::document::Document;
+use crate::client::kind_info::KindInfo;
 use crate::failure::Failure;
+use crate::history::{Change, What};
+use crate::object::change::{headline, summary, whole};
+use crate::object::diff::{Difference, path_text};
 use crate::object::field_managers::writer;
-use crate::client::kinds::singular_name;
+use crate::object::noise::Noise;
+use crate::object::redaction::{Secrets, redacted};
+use crate::terminal::document::Document;
 use crate::terminal::output::Output;
 use crate::terminal::paint::Tone;
-use crate::object::redaction::{Secrets, redacted};
 use crate::terminal::styled_line::StyledLine;
 
 /// Output format of `watch`.
@@ -33,90 +34,104 @@ pub(crate) enum Form {
     Name,
 }
 
-/// How events are printed.
+/// How changes are printed.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Style {
     pub(crate) form: Form,
     pub(crate) secrets: Secrets,
-    pub(crate) detail: Detail,
+    pub(crate) noise: Noise,
+    /// Whether an update is followed by one line per changed field.
+    pub(crate) shows_fields: bool,
+    pub(crate) shows_time: bool,
     /// Width of the kind column.
     pub(crate) kind_width: usize,
 }
 
-/// Whether an update is followed by one line per changed field.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Detail {
-    Summary,
-    Fields,
-}
-
 impl Style {
-    /// Prints an event.
-    pub(crate) fn print(&self, out: &mut Output, kind: &Served, event: &Event<Value>) -> Result<(), Failure> {
+    /// Whether the change is muted: an update in which no field carries information.
+    pub(crate) fn mutes(&self, change: &Change) -> bool {
+        let What::Updated { old } = &change.what else { return false };
+        if self.noise == Noise::Shown || change.is_resync() {
+            return false;
+        }
+        match (old.get(), change.object.get()) {
+            (Ok(old), Ok(new)) => {
+                self.noise.diff(&change.kind.kind, old, new).is_empty() && !Noise::Shown.diff(&change.kind.kind, old, new).is_empty()
+            }
+            _ => false,
+        }
+    }
+
+    /// Prints a change.
+    pub(crate) fn print(&self, out: &mut Output, change: &Change) -> Result<(), Failure> {
         match self.form {
             Form::Line | Form::Wide => {
-                out.styled(&self.line(kind, event))?;
-                if self.detail == Detail::Fields {
-                    for line in self.fields(kind, event) {
+                out.styled(&self.line(change))?;
+                if self.shows_fields {
+                    for line in self.fields(change) {
                         out.styled(&line)?;
                     }
                 }
             }
-            Form::Json => out.document(&Document::json(&self.whole(kind, event)))?,
+            Form::Json => out.document(&Document::json(&self.whole(change)))?,
             Form::Yaml => {
                 out.line("---")?;
-                out.document(&Document::yaml(&self.whole(kind, event))?)?;
+                out.document(&Document::yaml(&self.whole(change))?)?;
             }
-            Form::Name => out.line(&format!("{}/{}", singular_name(kind), event.object().name()))?,
+            Form::Name => out.line(&format!("{}/{}", change.kind.singular_name(), change.object.name()))?,
         }
         Ok(())
     }
 
-    /// Formats an event as a line.
-    pub(crate) fn line(&self, kind: &Served, event: &Event<Value>) -> StyledLine {
-        let (sign, tone) = match event {
-            Event::Added { .. } => ("+", Tone::Added),
-            Event::Updated { .. } => ("~", Tone::Updated),
-            Event::Deleted { .. } => ("-", Tone::Deleted),
+    /// Formats a change as a line.
+    pub(crate) fn line(&self, change: &Change) -> StyledLine {
+        let (sign, tone) = match change.what {
+            What::Added => ("+", Tone::Added),
+            What::Updated { .. } => ("~", Tone::Updated),
+            What::Deleted { .. } => ("-", Tone::Deleted),
         };
-        let description = match self.description(kind, event) {
+        let description = match self.description(change) {
             Ok(description) => description,
             Err(error) => format!("(cannot be read: {error})"),
         };
         let (mut line, mut version) = (StyledLine::default(), String::new());
+        if self.shows_time {
+            line = line.toned(Tone::Quiet, &second(change.at)).plain(" ");
+        } else if self.form == Form::Wide {
+            line = line.toned(Tone::Quiet, &time_of_day(change.at)).plain(" ");
+        }
         if self.form == Form::Wide {
-            let origin = match event.origin() {
+            let origin = match change.origin {
                 Origin::Initial => "initial",
                 Origin::Live => "live",
                 Origin::Relist => "relist",
                 _ => "resync",
             };
-            line = line.toned(Tone::Quiet, &time_of_day()).plain(" ");
-            version = format!(" @{} {origin}", event.object().version());
+            version = format!(" @{} {origin}", change.object.version());
         }
-        let (name, key) = (kind.kind().to_lowercase(), shown_key(kind, event));
+        let (name, key) = (change.kind.kind.to_lowercase(), shown_key(change));
         line = line.toned(tone, sign).plain(&format!(" {name:<0$} {key}{version}", self.kind_width));
         if description.is_empty() { line } else { line.plain("  ").plain(&description) }
     }
 
-    fn description(&self, kind: &Served, event: &Event<Value>) -> Result<String, DecodeError> {
-        Ok(match event {
-            Event::Added { object, .. } => headline(kind.kind(), object.get()?),
-            Event::Updated { origin: Origin::Resync, .. } => "(resync)".to_owned(),
-            Event::Updated { old, new, .. } => summary(kind.kind(), old.get()?, new.get()?, self.secrets),
-            Event::Deleted { state: FinalState::Missed, .. } => "(missed while disconnected)".to_owned(),
-            Event::Deleted { state: FinalState::Filtered, .. } => "(no longer selected)".to_owned(),
-            Event::Deleted { .. } => String::new(),
+    fn description(&self, change: &Change) -> Result<String, DecodeError> {
+        let kind = change.kind.kind.as_str();
+        Ok(match &change.what {
+            What::Added => headline(kind, change.object.get()?),
+            What::Updated { .. } if change.is_resync() => "(resync)".to_owned(),
+            What::Updated { old } => summary(kind, old.get()?, change.object.get()?, self.secrets, self.noise),
+            What::Deleted { note } => note.map(|note| format!("({note})")).unwrap_or_default(),
         })
     }
 
     /// One line per changed field, with its field manager.
-    fn fields(&self, kind: &Served, event: &Event<Value>) -> Vec<StyledLine> {
-        let Event::Updated { old, new, .. } = event else { return Vec::new() };
-        let (Ok(old), Ok(new)) = (old.get(), new.get()) else { return Vec::new() };
+    pub(crate) fn fields(&self, change: &Change) -> Vec<StyledLine> {
+        let What::Updated { old } = &change.what else { return Vec::new() };
+        let kind = change.kind.kind.as_str();
+        let (Ok(old), Ok(new)) = (old.get(), change.object.get()) else { return Vec::new() };
         let field = |each: &Difference<'_>| {
             let path = path_text(&each.path);
-            let (before, after) = if self.secrets.hides(kind.kind(), &path) {
+            let (before, after) = if self.secrets.hides(kind, &path) {
                 (redacted(each.old), redacted(each.new))
             } else {
                 (whole(each.old), whole(each.new))
@@ -126,31 +141,31 @@ impl Style {
             let line = StyledLine::default().plain(&format!("    {path}: ")).toned(Tone::Deleted, &before);
             line.plain(" → ").toned(Tone::Added, &after).toned(Tone::Quiet, &by)
         };
-        diff(old, new).iter().map(field).collect()
+        self.noise.diff(kind, old, new).iter().map(field).collect()
     }
 
-    /// The event as a watch event, as kubectl prints it.
-    fn whole(&self, kind: &Served, event: &Event<Value>) -> Value {
-        let name = match event {
-            Event::Added { .. } => "ADDED",
-            Event::Updated { .. } => "MODIFIED",
-            Event::Deleted { .. } => "DELETED",
+    /// The change as a watch event, as kubectl prints it.
+    fn whole(&self, change: &Change) -> Value {
+        let name = match change.what {
+            What::Added => "ADDED",
+            What::Updated { .. } => "MODIFIED",
+            What::Deleted { .. } => "DELETED",
         };
-        json!({"type": name, "object": self.object(kind, event.object())})
+        json!({"type": name, "object": self.object(&change.kind, &change.object)})
     }
 
     /// The object with secrets redacted; if it cannot be decoded, its name and the error.
-    pub(crate) fn object(&self, kind: &Served, object: &Obj<Value>) -> Value {
+    pub(crate) fn object(&self, kind: &KindInfo, object: &Obj<Value>) -> Value {
         let mut value = object.get().cloned().unwrap_or_else(|error| {
             json!({"metadata": {"name": object.name(), "namespace": object.namespace()}, "error": error.to_string()})
         });
         if value.get("kind").is_none()
             && let Some(fields) = value.as_object_mut()
         {
-            fields.insert("kind".to_owned(), json!(kind.kind()));
-            fields.insert("apiVersion".to_owned(), json!(kind.resource().api_version));
+            fields.insert("kind".to_owned(), json!(kind.kind));
+            fields.insert("apiVersion".to_owned(), json!(kind.api_version()));
         }
-        self.secrets.redact(kind.kind(), &mut value);
+        self.secrets.redact(&kind.kind, &mut value);
         value
     }
 }
@@ -159,17 +174,23 @@ impl Style {
 ///
 /// For events, the hexadecimal suffix of the name is cut, which leaves the name of the involved
 /// object.
-fn shown_key(kind: &Served, event: &Event<Value>) -> String {
-    let key = event.key().to_string();
+fn shown_key(change: &Change) -> String {
+    let key = change.object.key().to_string();
     match key.rsplit_once('.') {
-        Some((about, number)) if kind.kind() == "Event" && number.bytes().all(|byte| byte.is_ascii_hexdigit()) => {
+        Some((about, number)) if change.kind.kind == "Event" && number.bytes().all(|byte| byte.is_ascii_hexdigit()) => {
             about.to_owned()
         }
         _ => key,
     }
 }
 
-fn time_of_day() -> String {
-    let now = Timestamp::now().to_string();
-    format!("{}Z", now.get(11..19).unwrap_or_default())
+/// A time as managedFields have it.
+pub(crate) fn second(at: Timestamp) -> String {
+    let text = at.to_string();
+    format!("{}Z", text.get(..19).unwrap_or(&text))
+}
+
+pub(crate) fn time_of_day(at: Timestamp) -> String {
+    let text = at.to_string();
+    format!("{}Z", text.get(11..19).unwrap_or_default())
 }

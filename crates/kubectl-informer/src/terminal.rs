@@ -6,7 +6,6 @@ pub(crate) mod document;
 pub(crate) mod output;
 pub(crate) mod paint;
 pub(crate) mod progress;
-pub(crate) mod screen;
 pub(crate) mod stderr;
 pub(crate) mod styled_line;
 pub(crate) mod terminal_text;

@@ -1,37 +1,42 @@
 //! The `watch` command: prints added, updated and deleted objects.
 //!
-//! `health_report` reports connection failures and `tally` counts events; `get` and `demo` use them
-//! too.
+//! `printer` decides what is printed, live and of a recording (`replay`); `past` shows what was
+//! written before the start. `health_report` reports connection failures and `tally` counts events.
 
 pub(crate) mod health_report;
+mod past;
+mod printer;
+mod replay;
 mod tally;
 
+use std::sync::Arc;
 use std::time::Duration;
 
-use futures_util::stream::{BoxStream, SelectAll};
+use futures_util::stream::{BoxStream, FuturesUnordered, SelectAll};
 use futures_util::{FutureExt as _, StreamExt as _, future};
-use kube_informer::client::{ResourceScope, Served};
-use kube_informer::{Event, Informer, InformerBuilder, Origin, Subscription};
+use kube_informer::{Event, Informer, InformerBuilder, Subscription};
 use serde_json::Value;
 use tokio::task::JoinSet;
 use tokio::time::Instant;
 
-use crate::args::{EventType, Selection, Until, Watch};
-use crate::client::connection::Connected;
-use crate::failure::Failure;
+use crate::args::Watch;
+use crate::args::watch::Until;
+use crate::client::kind_info::KindInfo;
 use crate::client::kinds;
-use crate::line::{Detail, Form, Style};
-use crate::terminal::output::Output;
-use crate::object::redaction::Secrets;
-use crate::terminal::stderr::stderr;
+use crate::client::targets;
+use crate::failure::Failure;
+use crate::history::Change;
+use crate::line::Form;
 use crate::signals;
 use crate::terminal::progress;
+use crate::terminal::stderr::stderr;
+use printer::{Flow, Printer};
 pub(crate) use tally::Tally;
 
 /// A kind and its informer.
 #[derive(Debug, Clone)]
 pub(crate) struct Watched {
-    pub(crate) kind: Served,
+    pub(crate) kind: Arc<KindInfo>,
     pub(crate) informer: Informer<Value>,
 }
 
@@ -39,6 +44,9 @@ pub(crate) struct Watched {
 type NumberedEvent = (usize, Event<Value>);
 
 pub(crate) async fn run(args: Watch) -> Result<(), Failure> {
+    if let Some(file) = &args.replay {
+        return replay::run(&args, file);
+    }
     let mut session = begin(&args, |builder| builder).await?;
     let result = session.follow().await;
     session.end().await;
@@ -49,106 +57,61 @@ type Builder = InformerBuilder<Value>;
 
 async fn begin(args: &Watch, also: impl Fn(Builder) -> Builder) -> Result<Session, Failure> {
     let connected = args.connection.connect().await?;
-    let kinds = kinds::find(&connected, &args.kinds).await?;
+    let served = kinds::served(&connected).await?;
+    let targets = targets::kinds_or_objects(&served, &args.words)?;
     // Differences name the manager of each field.
-    let needs_managers = args.diff && matches!(args.output, Form::Line | Form::Wide);
-    let watched: Vec<Watched> = kinds
+    let needs_managers = args.diff && matches!(args.output, Form::Line | Form::Wide)
+        || args.since.is_some()
+        || args.record.is_some();
+    let watched: Vec<Watched> = targets
         .into_iter()
-        .map(|kind| {
-            let mut settings = select(&connected, &args.choice, &kind);
+        .map(|target| {
+            let mut settings = target.settings(&connected, &args.choice);
             if !needs_managers && !args.choice.show_managed_fields {
                 settings = settings.drop_managed_fields();
             }
             if let Some(period) = args.resync {
                 settings = settings.resync(period);
             }
-            let builder = Informer::builder_for(connected.client.clone(), kind.resource());
-            Watched { informer: also(builder.settings(settings)).build(), kind }
+            let builder = Informer::builder_for(connected.client.clone(), &target.kind);
+            Watched { informer: also(builder.settings(settings)).build(), kind: target.info }
         })
         .collect();
-    Ok(Session::new(args, watched))
-}
-
-/// Informer settings for the objects selected on the command line.
-pub(crate) fn select(
-    connected: &Connected,
-    choice: &Selection,
-    kind: &Served,
-) -> kube_informer::informer::InformerSettings<Value> {
-    let mut settings = kube_informer::informer::InformerSettings::default();
-    if kind.scope() == ResourceScope::Namespaced && !choice.all_namespaces {
-        settings = settings.namespace(choice.namespace.clone().unwrap_or_else(|| connected.namespace.clone()));
-    }
-    if let Some(labels) = &choice.selector {
-        settings = settings.labels(labels.clone());
-    }
-    if let Some(fields) = &choice.field_selector {
-        settings = settings.fields(fields.clone());
-    }
-    settings
+    let printer = Printer::new(args, watched.iter().map(|watched| &watched.kind))?;
+    Ok(Session { watched, until: args.until.clone(), printer, failures: Vec::new(), reporters: JoinSet::new() })
 }
 
 struct Session {
     watched: Vec<Watched>,
-    style: Style,
-    out: Output,
-    only: Vec<EventType>,
-    initial: Initial,
     until: Vec<Until>,
-    tally: Tally,
+    printer: Printer,
+    /// Kinds that the server refuses.
+    failures: Vec<Failure>,
     /// Tasks that report progress and failures.
     reporters: JoinSet<()>,
 }
 
-/// Whether events of the initial list are printed.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Initial {
-    Shown,
-    Skipped,
-}
-
 impl Session {
-    fn new(args: &Watch, watched: Vec<Watched>) -> Self {
-        let style = Style {
-            form: args.output,
-            secrets: if args.choice.show_secrets { Secrets::Shown } else { Secrets::Redacted },
-            detail: if args.diff { Detail::Fields } else { Detail::Summary },
-            kind_width: watched.iter().map(|watched| watched.kind.kind().len()).max().unwrap_or(0),
-        };
-        Self {
-            watched,
-            style,
-            out: Output::new(args.choice.color),
-            only: args.only.clone(),
-            initial: if args.no_initial { Initial::Skipped } else { Initial::Shown },
-            until: args.until.clone(),
-            tally: Tally::new(),
-            reporters: JoinSet::new(),
-        }
-    }
-
     async fn follow(&mut self) -> Result<(), Failure> {
         // No event will be printed, so no handler is registered.
-        let silent = self.initial == Initial::Skipped && self.until.contains(&Until::Synced);
+        let silent = self.printer.prints_nothing_before_sync() && self.until.contains(&Until::Synced);
         let mut events: SelectAll<BoxStream<'static, NumberedEvent>> = SelectAll::new();
-        let mut syncs = Vec::new();
+        let mut syncs = FuturesUnordered::new();
         for (number, watched) in self.watched.iter().enumerate() {
-            if silent {
-                syncs.push((number, watched.informer.synced().boxed()));
+            let synced = if silent {
+                watched.informer.synced().boxed()
             } else {
                 let subscription: Subscription<Value> = watched.informer.subscribe();
-                syncs.push((number, subscription.synced().boxed()));
+                let synced = subscription.synced().boxed();
                 events.push(subscription.map(move |event| (number, event)).boxed());
-            }
+                synced
+            };
+            syncs.push(synced.map(move |result| (number, result)));
             watched.informer.start();
             let name = watched.kind.full_name();
             self.reporters.spawn(progress::run(name.clone(), watched.informer.clone()));
             self.reporters.spawn(health_report::run(name, watched.informer.clone()));
         }
-        let mut synced = future::try_join_all(
-            syncs.into_iter().map(|(number, synced)| synced.map(move |result| result.map_err(|error| (number, error)))),
-        )
-        .fuse();
         let deadline =
             self.until.iter().find_map(|until| if let Until::For(time) = until { Some(*time) } else { None });
         let deadline = deadline.map(|time| Instant::now() + time);
@@ -159,55 +122,48 @@ impl Session {
                 () = &mut end => return Ok(()),
                 () = until(deadline) => return Ok(()),
                 received = events.next(), if !events.is_empty() => received,
-                result = &mut synced => {
-                    result.map_err(|(number, error)| Failure::of_sync(&self.watched[number].kind.full_name(), &error))?;
-                    if self.until.contains(&Until::Synced) {
-                        return Ok(());
+                Some((number, result)) = syncs.next() => {
+                    if let Err(error) = result {
+                        self.refused(Failure::of_sync(&self.watched[number].kind.full_name(), &error))?;
+                    }
+                    if syncs.is_empty() {
+                        self.printer.synced()?;
+                        if self.until.contains(&Until::Synced) {
+                            return self.failures.drain(..).next().map_or(Ok(()), Err);
+                        }
                     }
                     continue;
                 }
             };
             let mut next = received;
             while let Some((number, event)) = next {
-                if self.print_event(number, &event)? == Flow::Ended {
+                let change = Change::now(&self.watched[number].kind, event);
+                if self.printer.print(number, change)? == Flow::Ended {
                     return Ok(());
                 }
                 next = events.next().now_or_never().flatten();
             }
-            self.out.flush()?;
+            self.printer.flush()?;
         }
     }
 
-    fn print_event(&mut self, number: usize, event: &Event<Value>) -> Result<Flow, Failure> {
-        let what = match event {
-            Event::Added { .. } => EventType::Added,
-            Event::Updated { .. } => EventType::Updated,
-            Event::Deleted { .. } => EventType::Deleted,
-        };
-        let skipped = self.initial == Initial::Skipped && event.origin() == Origin::Initial;
-        if skipped || !self.only.is_empty() && !self.only.contains(&what) {
-            return Ok(Flow::On);
+    /// A kind that the server refuses ends the command only if there is no other.
+    fn refused(&mut self, failure: Failure) -> Result<(), Failure> {
+        if self.failures.len() + 1 == self.watched.len() {
+            return Err(failure);
         }
-        self.tally.count(what);
-        self.style.print(&mut self.out, &self.watched[number].kind, event)?;
-        let enough = self.until.iter().any(|until| matches!(until, Until::Count(most) if self.tally.total() >= *most));
-        Ok(if enough { Flow::Ended } else { Flow::On })
+        let first = failure.to_string().lines().next().unwrap_or_default().to_owned();
+        stderr(&format!("! {first}; the other kinds are watched"));
+        self.failures.push(failure);
+        Ok(())
     }
 
     async fn end(&mut self) {
         self.reporters.shutdown().await;
-        // The reader may have closed the pipe.
-        drop(self.out.flush());
         let held: usize = self.watched.iter().map(|watched| watched.informer.lister().len()).sum();
-        stderr(&self.tally.summary(held));
+        self.printer.end(&format!("{held} objects in the cache"));
         future::join_all(self.watched.iter().map(|watched| watched.informer.shutdown())).await;
     }
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Flow {
-    On,
-    Ended,
 }
 
 /// Sleeps until the deadline; never completes without one.
@@ -251,7 +207,7 @@ mod tests {
     async fn run_watch(server: &Server, args: &[&str]) -> (usize, u64, usize) {
         let url = server.url();
         let words = [&["kubectl-informer", "watch", "configmaps", "-A", "--server", &url], args].concat();
-        let Command::Watch(args) = Cli::parse_from(words).command else { panic!("a watch") };
+        let Command::Watch(args) = Cli::parse_from(words).into_command() else { panic!("a watch") };
         let record = Record::default();
         let mut session = begin(&args, |builder| builder.metrics(record.clone())).await.unwrap();
         session.follow().await.unwrap();

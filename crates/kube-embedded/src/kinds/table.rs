@@ -36,7 +36,8 @@ use serde_json::{Number, Value};
 
 pub(crate) use self::age::Moment;
 use self::cells::Cells;
-use self::json_path::{JsonPath, Visits};
+pub use self::json_path::JsonPath;
+use self::json_path::Visits;
 use crate::encoding::json;
 
 /// A column of a kind's table.
@@ -199,7 +200,8 @@ impl Columns {
 
     /// Whether the rows of a list depend on each other, so that all objects are needed before the
     /// first row is written.
-    pub(crate) fn needs_all_objects(&self) -> bool {
+    #[must_use]
+    pub fn needs_all_objects(&self) -> bool {
         matches!(self.filling, Filling::BuiltIn { order: Order::DefaultMarked | Order::ByPrecedence, .. })
     }
 

@@ -2,7 +2,7 @@
 
 use kube_embedded::access::{Access, Rule, User};
 
-use crate::args::AllowRule;
+use crate::args::servers::AllowRule;
 
 const MASTERS: &str = "system:masters";
 

@@ -29,9 +29,9 @@ impl Row {
     pub(crate) fn of(watched: &Watched, rate: f64, server: &Server) -> Self {
         let lister = watched.informer.lister();
         let objects = lister.list();
-        let path = format!("/{}", watched.kind.plural());
+        let path = format!("/{}", watched.kind.plural);
         Self {
-            name: watched.kind.plural().to_owned(),
+            name: watched.kind.plural.clone(),
             state: state(watched),
             objects: objects.len(),
             held: objects.iter().map(kube_informer::Obj::weight).sum(),

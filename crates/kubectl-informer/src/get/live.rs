@@ -1,273 +1,242 @@
-//! The table of `get --watch`: changed cells are highlighted, and rows that are deleted or match no
-//! longer stay for some seconds.
+//! The table of `get --watch`: on a terminal a live view, on a stream one line per change.
 
-use std::collections::BTreeMap;
-use std::time::{Duration, Instant, SystemTime};
+use std::time::{Duration, Instant};
 
 use futures_util::FutureExt as _;
-use kube_informer::{Event, FinalState, Obj, ObjectKey, Origin};
+use kube_informer::{Event, Informer};
+use ratatui::layout::{Constraint, Layout};
 use serde_json::Value;
+use tokio::task::JoinSet;
 use tokio::task::coop::unconstrained;
 
-use super::grid::{Grid, widths};
-use super::{Query, Rank};
+use super::printer::table_options;
 use crate::args::Get;
+use crate::args::get::GetForm;
+use crate::client::connection::Connected;
+use crate::client::targets::Target;
+use crate::duration::short;
 use crate::failure::Failure;
-use crate::terminal::output::{Output, OutputKind};
-use crate::terminal::paint::Tone;
-use crate::terminal::screen::{Area, Screen};
-use crate::terminal::styled_line::StyledLine;
-use crate::watch::{Watched, health_report, until};
+use crate::history::Change;
+use crate::object::query::Query;
 use crate::signals;
+use crate::table::grid::Grid;
+use crate::table::lines::{padded, widths};
+use crate::terminal::output::{Output, OutputKind};
+use crate::terminal::paint::{Paint, Tone};
 use crate::terminal::progress;
+use crate::terminal::styled_line::StyledLine;
+use crate::tui::live_table::PrintedRow;
+use crate::tui::prompt::{Prompt, Typed};
+use crate::tui::{FullScreen, Input, LiveTable, connection_line, draw_lines};
+use crate::watch::{health_report, until};
+use crossterm::event::KeyCode;
 
-/// How long a change is highlighted, and how long a row stays that is deleted or does not match.
-const HIGHLIGHT_TIME: Duration = Duration::from_secs(3);
-const LEAVING_ROW_TIME: Duration = Duration::from_secs(5);
-/// Note at a row whose object is still there.
-const NO_MATCH: &str = "no longer matches";
 const REDRAW_INTERVAL: Duration = Duration::from_millis(250);
 
-/// A row and its recent changes.
-struct Row {
-    object: Obj<Value>,
-    state: State,
-    /// When each cell last changed.
-    changed: Vec<Option<Instant>>,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum State {
-    Present,
-    New(Instant),
-    /// No longer in the result. The note says why.
-    Leaving {
-        since: Instant,
-        note: &'static str,
-    },
-}
-
-impl State {
-    fn note(self) -> Option<&'static str> {
-        match self {
-            Self::Leaving { note, .. } => Some(note),
-            Self::Present | Self::New(_) => None,
-        }
-    }
-}
-
-pub(crate) async fn run(
+pub(super) async fn run(
     args: &Get,
-    watched: &Watched,
-    question: &Query,
-    grid: &Grid,
-    out: &mut Output,
+    connected: &Connected,
+    mut targets: Vec<Target>,
+    mut out: Output,
 ) -> Result<(), Failure> {
-    let name = watched.kind.full_name();
-    let mut events = watched.informer.subscribe();
-    let events_synced = events.synced();
-    watched.informer.start();
-    let mut reporters = tokio::task::JoinSet::new();
-    reporters.spawn(progress::run(name.clone(), watched.informer.clone()));
-    reporters.spawn(health_report::run(name.clone(), watched.informer.clone()));
-    let mut synced = std::pin::pin!(events_synced.fuse());
-    let mut table = Table {
-        grid,
-        question,
-        rows: BTreeMap::new(),
-        screen: Screen::default(),
-        unprinted: Vec::new(),
-        widths: Vec::new(),
+    if !matches!(args.output, GetForm::Table | GetForm::Wide) {
+        return Err(Failure::Usage("--watch shows a table; use the watch command for other formats".to_owned()));
+    }
+    let (Some(target), true) = (targets.pop(), targets.is_empty()) else {
+        let words = args.words.join(" ");
+        return Err(Failure::Usage(format!("{words}: --watch shows one kind; use watch or top for several")));
     };
-    let mut end = std::pin::pin!(signals::ended());
-    let mut deadline = None;
-    let mut draws = tokio::time::interval(REDRAW_INTERVAL);
-    // A block of its own, so that the cursor is shown again after a failure, too.
-    let result: Result<(), Failure> = async {
+    let settings = target.settings(connected, &args.choice).drop_managed_fields();
+    let informer = Informer::builder_for(connected.client.clone(), &target.kind).settings(settings).build();
+    let grid = Grid::of_kind(connected, &target.kind, table_options(args, &target.info, args.show_kind)).await;
+    let query = Query::new(&args.query, target.kind.kind(), args.choice.secrets());
+    let table = LiveTable::new(grid, query, args.sort_by.as_ref());
+    let mut live = Live { target: &target, connected, informer: &informer, table, prompt: None, widths: Vec::new() };
+    let result = match out.kind {
+        OutputKind::Terminal => live.on_terminal(args, &mut out).await,
+        OutputKind::Stream => live.on_stream(args, &mut out).await,
+    };
+    informer.shutdown().await;
+    result
+}
+
+struct Live<'a> {
+    target: &'a Target,
+    connected: &'a Connected,
+    informer: &'a Informer<Value>,
+    table: LiveTable,
+    /// The filter that is being typed.
+    prompt: Option<Prompt>,
+    /// On a stream: the column widths so far, which only grow.
+    widths: Vec<usize>,
+}
+
+impl Live<'_> {
+    async fn on_terminal(&mut self, args: &Get, out: &mut Output) -> Result<(), Failure> {
+        let mut screen = FullScreen::enter(args.choice.color)?;
+        let result = self.follow(args, Some(&mut screen), out).await;
+        drop(screen);
+        // What was seen last stays on the terminal.
+        let (width, height) = crossterm::terminal::size().unwrap_or((80, 24));
+        let rows = usize::from(height).saturating_sub(2);
+        for line in self.table.lines(usize::from(width), rows, false, Instant::now()) {
+            out.styled(&line.truncated(usize::from(width)))?;
+        }
+        out.flush()?;
+        result
+    }
+
+    async fn on_stream(&mut self, args: &Get, out: &mut Output) -> Result<(), Failure> {
+        let name = self.target.kind.full_name();
+        let mut reporters = JoinSet::new();
+        reporters.spawn(progress::run(name.clone(), self.informer.clone()));
+        reporters.spawn(health_report::run(name, self.informer.clone()));
+        let result = self.follow(args, None, out).await;
+        reporters.shutdown().await;
+        result
+    }
+
+    async fn follow(&mut self, args: &Get, mut screen: Option<&mut FullScreen>, out: &mut Output) -> Result<(), Failure> {
+        let name = self.target.kind.full_name();
+        let mut events = self.informer.subscribe();
+        let mut synced = std::pin::pin!(events.synced().fuse());
+        self.informer.start();
+        let mut end = std::pin::pin!(signals::ended());
+        let mut deadline = None;
+        let mut draws = tokio::time::interval(REDRAW_INTERVAL);
         loop {
+            let input = async {
+                match &mut screen {
+                    Some(screen) => screen.input().await,
+                    None => std::future::pending().await,
+                }
+            };
             tokio::select! {
                 biased;
-                () = &mut end => break Ok(()),
-                () = until(deadline) => break Ok(()),
+                () = &mut end => return Ok(()),
+                () = until(deadline) => return Ok(()),
+                input = input => match self.input(input) {
+                    Flow::Ended => return Ok(()),
+                    Flow::On => self.draw(screen.as_deref_mut())?,
+                },
                 result = &mut synced => match result {
                     Ok(()) => deadline = args.time.map(|time| tokio::time::Instant::now() + time),
-                    Err(error) => break Err(Failure::of_sync(&name, &error)),
+                    Err(error) => return Err(Failure::of_sync(&name, &error)),
                 },
-                _ = draws.tick() => table.draw(out)?,
+                _ = draws.tick() => self.draw(screen.as_deref_mut())?,
                 Some(event) = events.next() => {
-                    table.handle_event(event)?;
+                    let mut rows = Vec::new();
+                    rows.extend(self.apply(event)?);
                     // What is already there is drawn at once.
                     let drained: Result<(), Failure> = unconstrained(async {
                         while let Some(Some(event)) = events.next().now_or_never() {
-                            table.handle_event(event)?;
+                            rows.extend(self.apply(event)?);
                         }
                         Ok(())
                     })
                     .await;
                     drained?;
-                    if out.kind == OutputKind::Stream {
-                        table.draw(out)?;
+                    if screen.is_none() {
+                        self.print(args, &rows, out)?;
                     }
                 }
             }
         }
     }
-    .await;
-    reporters.shutdown().await;
-    if out.kind == OutputKind::Terminal {
-        let drawn = table.draw(out);
-        table.screen.leave(out)?;
-        drawn?;
+
+    fn apply(&mut self, event: Event<Value>) -> Result<Option<PrintedRow>, Failure> {
+        self.table.apply(&Change::now(&self.target.info, event), Instant::now())
     }
-    result
-}
 
-struct Table<'a> {
-    grid: &'a Grid,
-    question: &'a Query,
-    rows: BTreeMap<ObjectKey, Row>,
-    screen: Screen,
-    /// On a stream: objects whose rows are not printed yet.
-    unprinted: Vec<Obj<Value>>,
-    /// On a stream: the column widths so far, which only grow.
-    widths: Vec<usize>,
-}
+    fn input(&mut self, input: Input) -> Flow {
+        let key = match input {
+            Input::Interrupt => return Flow::Ended,
+            Input::Resized => return Flow::On,
+            Input::Key(key) => key,
+        };
+        if let Some(prompt) = &mut self.prompt {
+            match prompt.key(key) {
+                Typed::On => self.table.set_filter(&prompt.text),
+                Typed::Entered => self.prompt = None,
+                Typed::Cancelled => {
+                    self.prompt = None;
+                    self.table.set_filter("");
+                }
+            }
+            return Flow::On;
+        }
+        match key {
+            KeyCode::Char('q') => return Flow::Ended,
+            KeyCode::Char('/') => self.prompt = Some(Prompt::new(self.table.view().filter())),
+            KeyCode::Char('s') => self.table.sort_by_next_column(),
+            KeyCode::Char('r') => self.table.reverse(),
+            KeyCode::Char('c') => self.table.toggle_changed_first(),
+            key => drop(self.table.key(key)),
+        }
+        Flow::On
+    }
 
-impl Table<'_> {
-    fn handle_event(&mut self, event: Event<Value>) -> Result<(), Failure> {
+    fn draw(&mut self, screen: Option<&mut FullScreen>) -> Result<(), Failure> {
         let now = Instant::now();
-        let (object, note, origin) = match event {
-            Event::Added { object, origin, .. } => (object, None, origin),
-            Event::Updated { new, origin, .. } => (new, None, origin),
-            Event::Deleted { last, origin, state: FinalState::Filtered, .. } => (last, Some(NO_MATCH), origin),
-            Event::Deleted { last, origin, .. } => (last, Some("gone"), origin),
-        };
-        let note = match note {
-            None if !self.question.fits(&object)? => Some(NO_MATCH),
-            note => note,
-        };
-        if let Some(note) = note {
-            if let Some(row) = self.rows.get_mut(object.key())
-                && row.state.note().is_none()
-            {
-                row.state = State::Leaving { since: now, note };
-                self.unprinted.push(object);
-            }
+        let Some(screen) = screen else {
+            self.table.expire(now);
             return Ok(());
-        }
-        let (wall, value) = (SystemTime::now(), object.get().cloned().unwrap_or_default());
-        let cells = self.grid.row(&value, wall);
-        let key = object.key().clone();
-        let state = if origin == Origin::Initial { State::Present } else { State::New(now) };
-        match self.rows.get_mut(&key).filter(|row| row.state.note().is_none()) {
-            Some(row) => {
-                let before = row.object.get().map(|old| self.grid.row(old, wall)).unwrap_or_default();
-                row.changed.resize(cells.len(), None);
-                let mut different = false;
-                for (nth, cell) in cells.iter().enumerate() {
-                    if before.get(nth) != Some(cell) {
-                        row.changed[nth] = Some(now);
-                        different = true;
-                    }
-                }
-                row.object = object.clone();
-                if different {
-                    self.unprinted.push(object);
-                }
-            }
-            None => {
-                self.unprinted.push(object.clone());
-                self.rows.insert(key, Row { object, state, changed: vec![None; cells.len()] });
-            }
-        }
+        };
+        screen.draw(|frame, paint: Paint| {
+            let [top, bottom] = Layout::vertical([Constraint::Fill(1), Constraint::Length(1)]).areas(frame.area());
+            self.table.draw(frame, top, paint, true, now);
+            draw_lines(frame, bottom, paint, &[self.status(now)]);
+        })?;
         Ok(())
     }
 
-    fn draw(&mut self, out: &mut Output) -> Result<(), Failure> {
-        match out.kind {
-            OutputKind::Terminal => self.redraw(out),
-            OutputKind::Stream => self.print(out),
+    /// Context, kind, rows, connection, last change.
+    fn status(&self, now: Instant) -> StyledLine {
+        let quiet = |line: StyledLine, text: &str| line.toned(Tone::Quiet, text);
+        if let Some(prompt) = &self.prompt {
+            return quiet(StyledLine::default().plain(&format!("/{}", prompt.text)), "▏ enter keeps it, esc clears it");
+        }
+        let rows = self.table.len();
+        let line = StyledLine::default().toned(Tone::Strong, &self.target.kind.full_name());
+        let line = quiet(line, &format!(" at {}, {rows} rows, ", self.connected.name));
+        let mut line = line.then(connection_line(&self.informer.health(), tokio::time::Instant::now()));
+        if let Some(last) = self.table.last_change {
+            line = quiet(line, &format!(", last change {} ago", short(now.duration_since(last))));
+        }
+        if self.table.hidden_columns > 0 {
+            line = line.toned(Tone::Updated, &format!(", {} columns do not fit", self.table.hidden_columns));
+        }
+        match self.table.view().description() {
+            view if view.is_empty() => line,
+            view => quiet(line, &format!(", {view}")),
         }
     }
 
     /// Prints a header, then one row per change, as kubectl does.
-    fn print(&mut self, out: &mut Output) -> Result<(), Failure> {
-        let wall = SystemTime::now();
-        let mut rows = Vec::new();
-        for object in self.unprinted.drain(..) {
-            let note = self.rows.get(object.key()).and_then(|row| row.state.note());
-            rows.push((object.get().map(|value| self.grid.row(value, wall)).unwrap_or_default(), note));
-        }
+    fn print(&mut self, args: &Get, rows: &[PrintedRow], out: &mut Output) -> Result<(), Failure> {
         if rows.is_empty() {
             return Ok(());
         }
-        let head = if self.widths.is_empty() { self.grid.head() } else { None };
-        let widest = widths(head.iter().chain(rows.iter().map(|(row, _)| row)));
+        let head = (self.widths.is_empty() && !args.no_headers).then(|| self.table.head());
+        let widest = widths(head.iter().chain(rows.iter().map(|row| &row.cells)));
         self.widths.resize(self.widths.len().max(widest.len()), 0);
         self.widths.iter_mut().zip(widest).for_each(|(known, new)| *known = new.max(*known));
-        let head = head.map(|head| (head, None));
-        for (row, note) in head.iter().chain(&rows) {
-            let line = padded(row, &self.widths).join("   ");
+        if let Some(head) = head {
+            out.line(&padded(&head, &self.widths))?;
+        }
+        for PrintedRow { cells, note } in rows {
+            let line = padded(cells, &self.widths);
             match note {
                 Some(note) => out.line(&format!("{line}   ({note})"))?,
-                None => out.line(line.trim_end())?,
+                None => out.line(&line)?,
             }
         }
-        self.rows.retain(|_, row| row.state.note().is_none());
-        out.flush()?;
-        Ok(())
-    }
-
-    fn redraw(&mut self, out: &mut Output) -> Result<(), Failure> {
-        self.unprinted.clear();
-        let now = Instant::now();
-        self.rows.retain(
-            |_, row| !matches!(row.state, State::Leaving { since, .. } if now.duration_since(since) > LEAVING_ROW_TIME),
-        );
-        let room = Area::now().height.saturating_sub(3);
-        let wall = SystemTime::now();
-        let mut rows: Vec<&Row> = self.rows.values().collect();
-        if let Some(path) = &self.question.sort_by {
-            rows.sort_by_cached_key(|row| Rank::of(row.object.value_at(path)));
-        }
-        let shown: Vec<(&Row, Vec<String>)> = rows
-            .into_iter()
-            .take(room)
-            .map(|row| (row, row.object.get().map(|value| self.grid.row(value, wall)).unwrap_or_default()))
-            .collect();
-        let head = self.grid.head();
-        let widths = widths(head.iter().chain(shown.iter().map(|(_, cells)| cells)));
-        let quiet = |text: &str| StyledLine::default().toned(Tone::Quiet, text);
-        let mut lines: Vec<StyledLine> = head.iter().map(|head| quiet(&padded(head, &widths).join("   "))).collect();
-        lines.extend(shown.iter().map(|(row, cells)| row.line(&padded(cells, &widths), now)));
-        let more = self.rows.len().saturating_sub(shown.len());
-        if more > 0 {
-            lines.push(quiet(&format!("… and {more} more")));
-        }
-        self.screen.draw(out, &lines)?;
-        Ok(())
+        Ok(out.flush()?)
     }
 }
 
-impl Row {
-    /// Formats the row: new and leaving rows are coloured as a whole, changed cells individually.
-    fn line(&self, cells: &[String], now: Instant) -> StyledLine {
-        let fresh = |since: Instant| now.duration_since(since) <= HIGHLIGHT_TIME;
-        let line = StyledLine::default();
-        match self.state {
-            State::Leaving { note, .. } => line.toned(Tone::Deleted, &format!("{}   ({note})", cells.join("   "))),
-            State::New(since) if fresh(since) => line.toned(Tone::Added, &cells.join("   ")),
-            State::New(_) | State::Present => cells.iter().enumerate().fold(line, |line, (nth, cell)| {
-                let line = if nth > 0 { line.plain("   ") } else { line };
-                match self.changed.get(nth).copied().flatten() {
-                    Some(since) if fresh(since) => line.toned(Tone::Changed, cell),
-                    _ => line.plain(cell),
-                }
-            }),
-        }
-    }
-}
-
-fn padded(cells: &[String], widths: &[usize]) -> Vec<String> {
-    cells.iter().zip(widths).map(|(cell, &width)| format!("{cell:<width$}")).collect()
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Flow {
+    On,
+    Ended,
 }

@@ -6,7 +6,8 @@ use std::time::SystemTime;
 use kube_embedded::table::Columns;
 use serde_json::Value;
 
-use crate::object::diff::{Difference, diff, is_time, path_text};
+use crate::object::diff::{Difference, is_time, path_text};
+use crate::object::noise::Noise;
 use crate::object::redaction::Secrets;
 use crate::terminal::terminal_text::visible;
 
@@ -39,8 +40,8 @@ pub(crate) fn headline(kind: &str, object: &Value) -> String {
 }
 
 /// Summary of the changed fields, most significant first.
-pub(crate) fn summary(kind: &str, old: &Value, new: &Value, secrets: Secrets) -> String {
-    let all = diff(old, new);
+pub(crate) fn summary(kind: &str, old: &Value, new: &Value, secrets: Secrets, noise: Noise) -> String {
+    let all = noise.diff(kind, old, new);
     let is_terminating = |object: &Value| object.pointer("/metadata/deletionTimestamp").is_some();
     if is_terminating(new) && !is_terminating(old) {
         let grace = new.pointer("/metadata/deletionGracePeriodSeconds").and_then(Value::as_u64).unwrap_or(0);
@@ -192,7 +193,7 @@ mod tests {
     fn the_telling_part_of_a_change_comes_first() {
         let old = json!({"status": {"phase": "Pending", "containerStatuses": [{"name": "app", "containerID": "a", "restartCount": 0}]}});
         let new = json!({"status": {"phase": "Running", "podIP": "10.0.0.1", "startTime": "x", "containerStatuses": [{"name": "app", "containerID": "b", "restartCount": 1}]}});
-        let text = summary("Pod", &old, &new, Secrets::Redacted);
+        let text = summary("Pod", &old, &new, Secrets::Redacted, Noise::Shown);
         assert_eq!(text, "phase Pending→Running, [app].restartCount 0→1, podIP 10.0.0.1, 1 more");
     }
 
@@ -203,6 +204,7 @@ mod tests {
             &json!({"spec": {"renewTime": "a"}}),
             &json!({"spec": {"renewTime": "b"}}),
             Secrets::Redacted,
+            Noise::Shown,
         );
         assert_eq!(text, "renewTime renewed");
     }
@@ -211,9 +213,9 @@ mod tests {
     fn counted_items_are_shown_as_numbers() {
         let slice =
             |ready: bool| json!({"endpoints": [{"conditions": {"ready": true}}, {"conditions": {"ready": ready}}]});
-        assert_eq!(summary("EndpointSlice", &slice(true), &slice(false), Secrets::Redacted), "2/2→1/2 endpoints ready");
+        assert_eq!(summary("EndpointSlice", &slice(true), &slice(false), Secrets::Redacted, Noise::Shown), "2/2→1/2 endpoints ready");
         let text =
-            summary("ReplicaSet", &json!({"status": {"readyReplicas": 1}}), &json!({"status": {}}), Secrets::Redacted);
+            summary("ReplicaSet", &json!({"status": {"readyReplicas": 1}}), &json!({"status": {}}), Secrets::Redacted, Noise::Shown);
         assert_eq!(text, "readyReplicas 1→0");
     }
 
@@ -240,18 +242,18 @@ mod tests {
     fn long_values_are_cut_where_they_are_equal() {
         let image =
             |tag: &str| json!({"image": format!("registry.example.com/some/long/path/of/an/image/name/web:{tag}")});
-        let text = summary("Widget", &image("v1.2.3"), &image("v1.2.4-rc1"), Secrets::Redacted);
+        let text = summary("Widget", &image("v1.2.3"), &image("v1.2.4-rc1"), Secrets::Redacted, Noise::Shown);
         assert_eq!(text, "image …eb:v1.2.3→…eb:v1.2.4-rc1");
         let long = |end: &str| json!({"k": format!("{}{end}", "x".repeat(60))});
-        assert_eq!(summary("Widget", &long(""), &long("yz"), Secrets::Redacted), "k …xxxxxxxx→…xxxxxxxxyz");
+        assert_eq!(summary("Widget", &long(""), &long("yz"), Secrets::Redacted, Noise::Shown), "k …xxxxxxxx→…xxxxxxxxyz");
         let apart = |letter: &str| json!({"k": letter.repeat(60)});
-        let text = summary("Widget", &apart("a"), &apart("b"), Secrets::Redacted);
+        let text = summary("Widget", &apart("a"), &apart("b"), Secrets::Redacted, Noise::Shown);
         assert_eq!(text, format!("k {}…→{}…", "a".repeat(48), "b".repeat(48)));
     }
 
     #[test]
     fn a_change_of_a_secret_names_the_keys_and_no_values() {
-        let text = summary("Secret", &json!({"data": {"k": "old"}}), &json!({"data": {"k": "new"}}), Secrets::Redacted);
+        let text = summary("Secret", &json!({"data": {"k": "old"}}), &json!({"data": {"k": "new"}}), Secrets::Redacted, Noise::Shown);
         assert_eq!(text, "data.k ***");
     }
 }

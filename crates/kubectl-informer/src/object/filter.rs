@@ -11,6 +11,8 @@ use cel::objects::{Key, Map};
 use cel::{Context, Env, Program};
 use serde_json::Value;
 
+use super::quantity::quantity;
+
 /// A compiled CEL expression that is true or false for an object.
 #[derive(Clone)]
 pub(crate) struct Filter {
@@ -41,6 +43,8 @@ static ENV: LazyLock<Arc<Env>> = LazyLock::new(|| Arc::new(Env::stdlib()));
 
 /// Variable bound to the whole object; other variables are its top-level fields.
 const OBJECT: &str = "object";
+/// Variable bound to the time of the evaluation, unless objects have a field of this name.
+const NOW: &str = "now";
 
 impl FromStr for Filter {
     type Err = String;
@@ -53,6 +57,10 @@ impl FromStr for Filter {
 }
 
 impl Filter {
+    pub(crate) fn text(&self) -> &str {
+        &self.text
+    }
+
     /// Evaluates the expression for an object.
     pub(crate) fn evaluate(&self, object: &Value) -> Result<Evaluation, String> {
         let absent = AbsentFields { object, read: Mutex::default() };
@@ -63,10 +71,19 @@ impl Filter {
     fn outcome(&self, object: &Value, absent: &AbsentFields<'_>) -> Result<Outcome, String> {
         let mut context = Context::with_env(Arc::clone(&ENV));
         context.set_variable_resolver(absent);
+        let declared = context.add_function("quantity", |text: Arc<String>| {
+            quantity(&text).ok_or_else(|| cel::ExecutionError::function_error("quantity", "not a quantity such as 500m or 1Gi"))
+        });
+        declared.map_err(|error| error.to_string())?;
         for name in &*self.variables {
-            let value = if name == OBJECT { Some(object) } else { object.get(name) };
-            // A missing top-level field is an empty map, so that `status.phase` is a missing key.
-            context.add_variable_from_value(name.as_str(), value.map_or_else(empty, convert));
+            let value = match object.get(name) {
+                _ if name == OBJECT => convert(object),
+                Some(value) => convert(value),
+                None if name == NOW => now()?,
+                // A missing top-level field is an empty map, so that `status.phase` is a missing key.
+                None => empty(),
+            };
+            context.add_variable_from_value(name.as_str(), value);
         }
         match self.program.execute(&context) {
             Ok(cel::Value::Bool(true)) => Ok(Outcome::True),
@@ -88,7 +105,7 @@ struct AbsentFields<'o> {
 
 impl VariableResolver for AbsentFields<'_> {
     fn resolve<'b>(&'b self, variable: &str) -> Option<CowVal<'b, 'b>> {
-        if variable != OBJECT && !variable.contains('.') && self.object.get(variable).is_none() {
+        if ![OBJECT, NOW].contains(&variable) && !variable.contains('.') && self.object.get(variable).is_none() {
             self.read.lock().unwrap_or_else(PoisonError::into_inner).insert(variable.to_owned());
         }
         None
@@ -99,6 +116,15 @@ impl fmt::Debug for Filter {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_tuple("Filter").field(&self.text).finish()
     }
+}
+
+/// The current time in CEL's own type.
+fn now() -> Result<cel::Value, String> {
+    static TIMESTAMP: LazyLock<Result<Program, String>> =
+        LazyLock::new(|| ENV.compile("timestamp(text)").map_err(|error| error.to_string()));
+    let mut context = Context::with_env(Arc::clone(&ENV));
+    context.add_variable_from_value("text", jiff::Timestamp::now().to_string());
+    TIMESTAMP.as_ref()?.execute(&context).map_err(|error| error.to_string())
 }
 
 fn empty() -> cel::Value {
@@ -152,6 +178,25 @@ mod tests {
             let expected = if expected { Outcome::True } else { Outcome::False };
             assert_eq!(text.parse::<Filter>().unwrap().evaluate(&pod).unwrap().outcome, expected, "{text}");
         }
+    }
+
+    #[test]
+    fn times_and_quantities_are_compared() {
+        let pod = json!({
+            "metadata": {"creationTimestamp": "2020-01-01T00:00:00Z"},
+            "spec": {"requests": {"cpu": "500m", "memory": "1536Mi"}},
+        });
+        for text in [
+            "now - timestamp(metadata.creationTimestamp) > duration('1h')",
+            "timestamp(metadata.creationTimestamp).getFullYear() == 2020",
+            "quantity(spec.requests.cpu) < quantity('1')",
+            "quantity(spec.requests.memory) == quantity('1.5Gi')",
+        ] {
+            let evaluation = text.parse::<Filter>().unwrap().evaluate(&pod).unwrap();
+            assert_eq!((evaluation.outcome, evaluation.absent.len()), (Outcome::True, 0), "{text}");
+        }
+        let evaluation = "quantity('much') > 1.0".parse::<Filter>().unwrap().evaluate(&pod);
+        assert!(evaluation.unwrap_err().contains("not a quantity"));
     }
 
     #[test]

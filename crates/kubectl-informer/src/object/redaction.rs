@@ -39,6 +39,21 @@ impl Secrets {
     }
 }
 
+/// A copy to be kept in a file: the values of a Secret are replaced in their own encoding, so that
+/// the object is still valid.
+pub(crate) fn without_secrets(kind: &str, object: &Value) -> Value {
+    /// The redacted text in base64.
+    const ENCODED: &str = "Kioq";
+    let mut copy = object.clone();
+    Secrets::Redacted.redact(kind, &mut copy);
+    if kind == "Secret"
+        && let Some(data) = copy.get_mut("data").and_then(Value::as_object_mut)
+    {
+        data.values_mut().for_each(|value| *value = Value::from(ENCODED));
+    }
+    copy
+}
+
 /// What is shown of a redacted value: whether there is one.
 pub(crate) fn redacted(value: Option<&Value>) -> String {
     value.map_or("∅", |_| REDACTED).to_owned()
@@ -56,6 +71,8 @@ mod tests {
         Secrets::Redacted.redact("Secret", &mut redacted);
         assert!(!redacted.to_string().contains("hunter2"));
         assert_eq!(redacted["metadata"]["annotations"]["b"], "c");
+        let kept = without_secrets("Secret", &secret);
+        assert!(!kept.to_string().contains("hunter2") && kept["data"]["k"] == "Kioq", "{kept}");
         let mut other = secret.clone();
         Secrets::Redacted.redact("ConfigMap", &mut other);
         assert_eq!(other, secret);

@@ -19,14 +19,14 @@ impl Document {
         Self(escape(value.to_string()) + "\n")
     }
 
-    /// Indented JSON.
-    pub(crate) fn indented_json(value: &Value) -> Self {
-        Self(escape(format!("{value:#}")) + "\n")
-    }
-
     /// YAML without a line `---` before it.
     pub(crate) fn yaml(value: &Value) -> Result<Self, Failure> {
         yaml::write(value).map(Self).map_err(Failure::Other)
+    }
+
+    /// JSON in any layout, or what [`yaml::write`] returned.
+    pub(crate) fn escaped(text: String, is_json: bool) -> Self {
+        Self(if is_json { escape(text) } else { text })
     }
 
     /// Text that the program composes, such as a completion script. What came from outside has to
@@ -69,7 +69,7 @@ mod tests {
     #[test]
     fn hidden_characters_are_escaped_in_json_and_read_again() {
         let value = json!({"a\u{7f}": ["\x1b[2J\n", "\u{9b}\u{202e}", "\u{e0041}", "plain"]});
-        for document in [Document::json(&value), Document::indented_json(&value)] {
+        for document in [Document::json(&value), Document::escaped(format!("{value:#}"), true)] {
             let text = document.as_str();
             assert!(!text.contains(|c: char| c != '\n' && is_hidden(c)), "{text:?}");
             assert_eq!(serde_json::from_str::<Value>(text).unwrap(), value);

@@ -29,14 +29,8 @@ pub(crate) enum OutputKind {
 /// A control sequence of a terminal.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Control {
-    /// Moves the cursor up by this number of lines.
-    Up(usize),
     ToLineStart,
     ClearToLineEnd,
-    /// Clears from the cursor to the end of the screen.
-    ClearBelow,
-    HideCursor,
-    ShowCursor,
 }
 
 impl Output {
@@ -58,19 +52,8 @@ impl Output {
         self.out.write_all(b"\n")
     }
 
-    /// Writes a line truncated to `width` columns over the one at the cursor.
-    pub(crate) fn overwrite(&mut self, line: &StyledLine, width: usize) -> io::Result<()> {
-        self.out.write_all(line.render_within(self.paint, width).as_bytes())?;
-        self.control(Control::ClearToLineEnd)?;
-        self.out.write_all(b"\n")
-    }
-
     pub(crate) fn document(&mut self, document: &Document) -> io::Result<()> {
         self.out.write_all(document.as_str().as_bytes())
-    }
-
-    pub(crate) fn control(&mut self, control: Control) -> io::Result<()> {
-        write!(self.out, "{control}")
     }
 
     pub(crate) fn flush(&mut self) -> io::Result<()> {
@@ -81,12 +64,8 @@ impl Output {
 impl fmt::Display for Control {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Up(lines) => write!(f, "\x1b[{lines}A"),
             Self::ToLineStart => f.write_str("\r"),
             Self::ClearToLineEnd => f.write_str("\x1b[K"),
-            Self::ClearBelow => f.write_str("\x1b[J"),
-            Self::HideCursor => f.write_str("\x1b[?25l"),
-            Self::ShowCursor => f.write_str("\x1b[?25h"),
         }
     }
 }

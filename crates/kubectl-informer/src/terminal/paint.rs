@@ -30,6 +30,8 @@ pub(crate) enum Tone {
     Quiet,
     Changed,
     Strong,
+    /// The row on which keys act.
+    Selected,
 }
 
 impl Paint {
@@ -53,7 +55,7 @@ impl Tone {
             Self::Updated => "33",
             Self::Deleted => "31",
             Self::Quiet => "2",
-            Self::Changed => "7",
+            Self::Changed | Self::Selected => "7",
             Self::Strong => "1",
         }
     }

@@ -26,6 +26,17 @@ impl StyledLine {
         self.with(Some(tone), text)
     }
 
+    /// Appends another line.
+    pub(crate) fn then(mut self, other: Self) -> Self {
+        self.parts.extend(other.parts);
+        self
+    }
+
+    /// The parts with their tones.
+    pub(crate) fn parts(&self) -> impl Iterator<Item = (Option<Tone>, &str)> {
+        self.parts.iter().map(|(tone, text)| (*tone, text.as_str()))
+    }
+
     fn with(mut self, tone: Option<Tone>, text: &str) -> Self {
         self.parts.push((tone, visible(text).into_owned()));
         self
@@ -33,18 +44,8 @@ impl StyledLine {
 
     /// The line, with escape sequences around its coloured parts.
     pub(crate) fn render(&self, paint: Paint) -> String {
-        self.render_within(paint, usize::MAX)
-    }
-
-    /// The same, truncated to `width` columns of a terminal; a truncated line ends with `…`.
-    pub(crate) fn render_within(&self, paint: Paint, width: usize) -> String {
-        let is_truncated = self.parts.iter().map(|(_, text)| columns(text)).sum::<usize>() > width;
-        let mut room = if is_truncated { width.saturating_sub(columns(ELLIPSIS)) } else { width };
         let mut rendered = String::new();
         for (tone, text) in &self.parts {
-            let end = fitting(text, room);
-            room = if end < text.len() { 0 } else { room - columns(text) };
-            let text = &text[..end];
             // Writing into a string cannot fail.
             let _ = match (tone, paint) {
                 (Some(tone), Paint::Coloured) if !text.is_empty() => {
@@ -53,16 +54,36 @@ impl StyledLine {
                 _ => rendered.write_str(text),
             };
         }
-        if is_truncated {
-            rendered.push_str(ELLIPSIS);
-        }
         rendered
+    }
+
+    /// The line, truncated to `width` columns of a terminal; a truncated line ends with `…`.
+    pub(crate) fn truncated(&self, width: usize) -> Self {
+        if self.width() <= width {
+            return self.clone();
+        }
+        let mut room = width.saturating_sub(columns(ELLIPSIS));
+        let mut line = Self::default();
+        for (tone, text) in &self.parts {
+            let end = fitting(text, room);
+            line.parts.push((*tone, text[..end].to_owned()));
+            if end < text.len() {
+                break;
+            }
+            room -= columns(text);
+        }
+        if width > 0 { line.plain(ELLIPSIS) } else { line }
+    }
+
+    /// The columns that the line takes on a terminal.
+    pub(crate) fn width(&self) -> usize {
+        self.parts.iter().map(|(_, text)| columns(text)).sum()
     }
 }
 
 /// The columns that text takes on a terminal: two for each wide character, such as those of East
 /// Asia.
-fn columns(text: &str) -> usize {
+pub(crate) fn columns(text: &str) -> usize {
     text.chars().map(|c| c.width().unwrap_or(0)).sum()
 }
 
@@ -89,19 +110,19 @@ mod tests {
     #[test]
     fn colours_take_no_room() {
         let line = StyledLine::default().toned(Tone::Added, "+").plain(" abc");
-        assert_eq!(line.render_within(Paint::Coloured, 5), "\x1b[32m+\x1b[0m abc");
+        assert_eq!(line.truncated(5).render(Paint::Coloured), "\x1b[32m+\x1b[0m abc");
         let line = StyledLine::default().toned(Tone::Added, "+ab").toned(Tone::Quiet, "c");
-        assert_eq!(line.render_within(Paint::Coloured, 3), "\x1b[32m+a\x1b[0m…");
+        assert_eq!(line.truncated(3).render(Paint::Coloured), "\x1b[32m+a\x1b[0m…");
     }
 
     #[test]
     fn a_truncated_line_fits_and_says_so() {
         let line = StyledLine::from("世界").plain("ab").plain("é");
-        assert_eq!(line.render_within(Paint::Plain, 7), "世界abé");
-        assert_eq!(line.render_within(Paint::Plain, 6), "世界a…");
-        assert_eq!(line.render_within(Paint::Plain, 4), "世…");
-        assert_eq!(line.render_within(Paint::Plain, 3), "世…");
-        assert_eq!(line.render_within(Paint::Plain, 2), "…");
+        assert_eq!(line.truncated(7).render(Paint::Plain), "世界abé");
+        assert_eq!(line.truncated(6).render(Paint::Plain), "世界a…");
+        assert_eq!(line.truncated(4).render(Paint::Plain), "世…");
+        assert_eq!(line.truncated(3).render(Paint::Plain), "世…");
+        assert_eq!(line.truncated(2).render(Paint::Plain), "…");
     }
 
     #[test]

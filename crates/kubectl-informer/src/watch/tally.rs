@@ -3,7 +3,7 @@
 use std::time::Instant;
 
 use super::seconds;
-use crate::args::EventType;
+use crate::args::watch::EventType;
 
 #[derive(Debug)]
 pub(crate) struct Tally {
@@ -30,9 +30,9 @@ impl Tally {
         self.added + self.updated + self.deleted
     }
 
-    pub(crate) fn summary(&self, held: usize) -> String {
+    pub(crate) fn summary(&self, cache: &str) -> String {
         let Self { added, updated, deleted, began } = self;
         let time = seconds(began.elapsed());
-        format!("{added} added, {updated} updated, {deleted} deleted in {time}; {held} objects in the cache")
+        format!("{added} added, {updated} updated, {deleted} deleted in {time}; {cache}")
     }
 }

@@ -6,9 +6,18 @@ use serde_json::{Map, Value};
 /// The maximum nesting depth of filters.
 const MAX_DEPTH: usize = 8;
 
-/// A parsed JSON path, which can select several values.
+/// A JSON path of Kubernetes, as in printer columns and in kubectl's `-o jsonpath`.
+///
+/// ```
+/// use kube_embedded::table::JsonPath;
+/// use serde_json::json;
+///
+/// let path = JsonPath::parse(".spec.containers[?(@.name=='app')].image").expect("the text is a path");
+/// let pod = json!({"spec": {"containers": [{"name": "app", "image": "nginx"}, {"name": "log", "image": "log"}]}});
+/// assert_eq!(path.find(&pod), [&json!("nginx")]);
+/// ```
 #[derive(Debug, Clone, PartialEq)]
-pub(super) struct JsonPath(Vec<Step>);
+pub struct JsonPath(Vec<Step>);
 
 /// The number of values that the paths of one row may still visit.
 ///
@@ -67,12 +76,19 @@ enum Operand {
 
 impl JsonPath {
     /// Parses a path. `None` if it is invalid.
-    pub(super) fn parse(text: &str) -> Option<Self> {
+    #[must_use]
+    pub fn parse(text: &str) -> Option<Self> {
         let text = text.trim();
         let text = text.strip_prefix('{').and_then(|text| text.strip_suffix('}')).unwrap_or(text);
         let mut parser = Parser { rest: text.strip_prefix('$').unwrap_or(text), depth: 0 };
         let path = parser.path()?;
         parser.rest.trim().is_empty().then_some(path)
+    }
+
+    /// All selected values; none if finding them takes more than 100,000 steps.
+    #[must_use]
+    pub fn find<'v>(&self, root: &'v Value) -> Vec<&'v Value> {
+        self.all(root, &mut Visits::of_a_row()).unwrap_or_default()
     }
 
     /// The first selected value.
@@ -81,6 +97,10 @@ impl JsonPath {
     ///
     /// If finding it takes more visits than are left.
     pub(super) fn first<'v>(&self, root: &'v Value, visits: &mut Visits) -> Result<Option<&'v Value>, TooManyVisits> {
+        Ok(self.all(root, visits)?.into_iter().next())
+    }
+
+    fn all<'v>(&self, root: &'v Value, visits: &mut Visits) -> Result<Vec<&'v Value>, TooManyVisits> {
         let mut found = vec![root];
         for step in &self.0 {
             let mut next = Vec::new();
@@ -89,7 +109,7 @@ impl JsonPath {
             }
             found = next;
         }
-        Ok(found.into_iter().next())
+        Ok(found)
     }
 }
 

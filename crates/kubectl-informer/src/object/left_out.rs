@@ -4,8 +4,8 @@ use std::collections::BTreeSet;
 
 use kube_informer::ObjectKey;
 
-use super::Quoting;
-use crate::object::filter::{Evaluation, Outcome};
+use super::filter::{Evaluation, Outcome};
+use super::query::Quoting;
 
 /// Counts the objects for which an expression was evaluated, and those that lack a field it reads.
 #[derive(Debug, Default)]
@@ -34,7 +34,7 @@ impl LeftOut {
     }
 
     /// The report, for a kind as it is called in lower case; no line if there is nothing to report.
-    pub(super) fn lines(&self, kind: &str) -> Vec<String> {
+    pub(crate) fn lines(&self, kind: &str) -> Vec<String> {
         let mut lines: Vec<String> = self.absent.iter().map(|name| format!("! no {kind} has {name:?}")).collect();
         if let Some((key, field)) = &self.first {
             let field = field.as_ref().map_or_else(|| "such field".to_owned(), |field| format!("field {field:?}"));

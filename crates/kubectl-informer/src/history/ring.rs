@@ -1,0 +1,123 @@
+//! The latest changes, bounded by their size.
+
+use std::collections::VecDeque;
+
+use jiff::Timestamp;
+use kube_informer::{Obj, ObjectKey};
+use serde_json::Value;
+
+use super::{Change, What};
+use crate::client::kind_info::KindInfo;
+
+/// A ring of changes: the oldest are dropped when their objects take more than the limit.
+#[derive(Debug)]
+pub(crate) struct Ring {
+    changes: VecDeque<Change>,
+    bytes: usize,
+    max_bytes: usize,
+}
+
+impl Ring {
+    pub(crate) fn new(max_bytes: usize) -> Self {
+        Self { changes: VecDeque::new(), bytes: 0, max_bytes }
+    }
+
+    pub(crate) fn push(&mut self, change: &Change) {
+        let change = change.compact();
+        self.bytes += weight(&change);
+        self.changes.push_back(change);
+        while self.bytes > self.max_bytes {
+            let Some(oldest) = self.changes.pop_front() else { return };
+            self.bytes -= weight(&oldest);
+        }
+    }
+
+    /// All changes, the oldest first.
+    pub(crate) fn iter(&self) -> impl DoubleEndedIterator<Item = &Change> {
+        self.changes.iter()
+    }
+
+    /// The changes of one object, the oldest first.
+    pub(crate) fn of<'r>(&'r self, kind: &'r KindInfo, key: &'r ObjectKey) -> impl DoubleEndedIterator<Item = &'r Change> {
+        self.iter().filter(move |change| *change.kind == *kind && change.object.key() == key)
+    }
+
+    /// The state of an object at a time, if that is known.
+    pub(crate) fn state_at(&self, kind: &KindInfo, key: &ObjectKey, at: Timestamp) -> Option<Obj<Value>> {
+        let last = self.of(kind, key).rfind(|change| change.at <= at);
+        match last.map(|change| &change.what) {
+            Some(What::Deleted { .. }) => None,
+            Some(What::Added | What::Updated { .. }) => last.map(|change| change.object.fresh_handle()),
+            // Before the first change that is known, the object was as that change found it.
+            None => match &self.of(kind, key).next()?.what {
+                What::Updated { old } => Some(old.fresh_handle()),
+                What::Added | What::Deleted { .. } => None,
+            },
+        }
+    }
+
+    pub(crate) fn bytes(&self) -> usize {
+        self.bytes
+    }
+}
+
+/// The size of what a change keeps alive. States that two changes share are counted twice.
+fn weight(change: &Change) -> usize {
+    let old = if let What::Updated { old } = &change.what { old.weight() } else { 0 };
+    size_of::<Change>() + change.object.weight() + old
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use kube_informer::Origin;
+
+    use super::*;
+
+    fn kind() -> Arc<KindInfo> {
+        Arc::new(KindInfo {
+            group: String::new(),
+            version: "v1".to_owned(),
+            kind: "ConfigMap".to_owned(),
+            plural: "configmaps".to_owned(),
+            namespaced: true,
+            short_names: Vec::new(),
+        })
+    }
+
+    fn object(value: u32) -> Obj<Value> {
+        Obj::from_json(format!(r#"{{"metadata":{{"name":"a","namespace":"b"}},"data":{{"k":"{value}"}}}}"#)).unwrap()
+    }
+
+    fn update(at: i64) -> Change {
+        let new = u32::try_from(at).unwrap();
+        let what = What::Updated { old: object(new - 1) };
+        let at = Timestamp::from_second(at).unwrap();
+        Change { at, kind: kind(), what, origin: Origin::Live, object: object(new) }
+    }
+
+    #[test]
+    fn the_oldest_changes_are_dropped_when_the_ring_is_full() {
+        let one = weight(&update(1));
+        let mut ring = Ring::new(3 * one + one / 2);
+        (1..=10).for_each(|at| ring.push(&update(at)));
+        let kept: Vec<i64> = ring.iter().map(|change| change.at.as_second()).collect();
+        assert_eq!(kept, [8, 9, 10]);
+        assert!(ring.bytes() <= 3 * one + one / 2);
+    }
+
+    #[test]
+    fn an_earlier_state_is_known_as_long_as_a_change_after_it_is() {
+        let mut ring = Ring::new(1 << 20);
+        (5..=7).for_each(|at| ring.push(&update(at)));
+        let key = object(0).key().clone();
+        let value = |at: i64| {
+            let state = ring.state_at(&kind(), &key, Timestamp::from_second(at).unwrap())?;
+            state.value_at("data.k").unwrap()
+        };
+        assert_eq!(value(1).as_deref(), Some("4"), "as the first change found it");
+        assert_eq!(value(5).as_deref(), Some("5"));
+        assert_eq!(value(100).as_deref(), Some("7"));
+    }
+}
