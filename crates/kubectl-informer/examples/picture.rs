@@ -40,7 +40,7 @@ fn main() -> Result<(), Box<dyn Error>> {
         std::thread::sleep(time);
         Command::new("kill").args(["-INT", &id]).status()
     });
-    let mut terminal = Terminal::new(usize::from(width), usize::from(height));
+    let mut terminal = Terminal::new(width, height);
     let mut bytes = [0; 4096];
     // When the program ends, reading from the pseudo-terminal fails.
     while let Ok(count @ 1..) = pty.read(&mut bytes) {

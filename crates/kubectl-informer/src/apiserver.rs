@@ -1,29 +1,36 @@
 //! The `apiserver` command: runs the embedded API server on its own.
 //!
-//! `access` parses the token file and the access rules.
+//! `access` parses the token file and the access rules; `replay` serves recordings, to `top`, too.
 
 mod access;
+pub(crate) mod replay;
 
 use std::fs;
 use std::net::SocketAddr;
 use std::path::Path;
 
+use jiff::SignedDuration;
 use kube_embedded::Server;
 use kube_embedded::pretend::{Pretend, Size};
 
 use crate::args::Apiserver;
-use crate::terminal::document::Document;
 use crate::failure::Failure;
+use crate::terminal::document::Document;
 use crate::terminal::output::Output;
 use crate::terminal::paint::When;
 use crate::terminal::stderr::stderr;
 use crate::{kubeconfig_file, manifests, signals};
+use replay::Recording;
 
 pub(crate) async fn run(args: Apiserver) -> Result<(), Failure> {
     check_exposure(&args)?;
     let address = SocketAddr::new(args.bind_address, args.port);
     let mut builder = Server::builder().address(address).seed(args.seed);
-    builder = builder.garbage_collection().namespace_deletion().bootstrap_objects();
+    builder = match args.replay {
+        // What the recording does not know may not be deleted for it.
+        Some(_) => builder,
+        None => builder.garbage_collection().namespace_deletion().bootstrap_objects(),
+    };
     let mut token = None;
     if let Some(file) = &args.token_auth_file {
         let text = fs::read_to_string(file)
@@ -47,7 +54,12 @@ pub(crate) async fn run(args: Apiserver) -> Result<(), Failure> {
         };
         publish_kubeconfig(kubeconfig, args.write_kubeconfig.as_deref())?;
         stderr(&format!("serving on {}; Ctrl-C ends it", server.url()));
-        end.await;
+        warn_of_exposure(&args, &server);
+        tokio::select! {
+            biased;
+            () = &mut end => {}
+            failure = play(&args, &server) => return Err(failure),
+        }
         if let Some(cluster) = cluster {
             cluster.stop().await;
         }
@@ -69,6 +81,35 @@ fn check_exposure(args: &Apiserver) -> Result<(), Failure> {
     )))
 }
 
+/// Says which addresses other machines can reach.
+fn warn_of_exposure(args: &Apiserver, server: &Server) {
+    if args.bind_address.to_canonical().is_loopback() {
+        return;
+    }
+    let port = server.url().rsplit(':').next().unwrap_or_default().trim_end_matches('/').to_owned();
+    let address = match args.bind_address.is_unspecified() {
+        true => format!("every address of this machine, port {port}"),
+        false => format!("{} port {port}", args.bind_address),
+    };
+    let who = if args.no_authentication { "anyone can read and change everything" } else { "a token is needed" };
+    stderr(&format!("! other machines can reach the server: it listens on {address}; {who}"));
+}
+
+/// Plays a recording, if that is asked for. Completes only with a failure.
+async fn play(args: &Apiserver, server: &Server) -> Failure {
+    let played = match (&args.replay, args.speed) {
+        (Some(file), Some(speed)) => match Recording::read(file) {
+            Ok(recording) => recording.play(server, speed).await,
+            Err(failure) => Err(failure),
+        },
+        _ => Ok(()),
+    };
+    match played {
+        Ok(()) => std::future::pending().await,
+        Err(failure) => failure,
+    }
+}
+
 /// Loads the manifests and starts the simulated cluster, as requested by the arguments.
 async fn fill(args: &Apiserver, server: &Server) -> Result<Option<Pretend>, Failure> {
     if let Some(directory) = &args.load {
@@ -84,6 +125,16 @@ async fn fill(args: &Apiserver, server: &Server) -> Result<Option<Pretend>, Fail
                 Err(status) if status.code() == 409 && name.starts_with("Namespace ") => {}
                 Err(status) => return Err(Failure::Other(format!("loading {name}: {}", status.message()))),
             }
+        }
+    }
+    if let Some(file) = &args.replay {
+        let recording = Recording::read(file)?;
+        match (args.speed, recording.end()) {
+            (None, Some(end)) => {
+                let before = SignedDuration::try_from(args.before_end.unwrap_or_default()).unwrap_or_default();
+                recording.load_at(server, end.checked_sub(before).unwrap_or(end))?;
+            }
+            _ => recording.load_beginning(server)?,
         }
     }
     if !args.pretend {

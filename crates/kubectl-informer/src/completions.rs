@@ -12,7 +12,7 @@ use std::ffi::OsString;
 use clap::CommandFactory as _;
 use clap_complete::engine::complete;
 use clap_complete::env::Shells;
-use clap_complete::{CompletionCandidate, CompleteEnv};
+use clap_complete::{CompleteEnv, CompletionCandidate};
 
 pub(crate) use self::candidates::{clusters, contexts, kinds, kinds_and_names, namespaces, objects, users};
 use self::words::remember;
@@ -73,7 +73,8 @@ fn registration(shell: &str) -> Result<String, Failure> {
 
 /// Candidates for the last word, one per line with its description, as kubectl reads them.
 fn for_kubectl(words: &[String]) -> Result<String, Failure> {
-    let words: Vec<OsString> = std::iter::once(NAME).chain(words.iter().map(String::as_str)).map(OsString::from).collect();
+    let words: Vec<OsString> =
+        std::iter::once(NAME).chain(words.iter().map(String::as_str)).map(OsString::from).collect();
     let index = words.len().saturating_sub(1).max(1);
     remember(&words, index);
     let mut words = words;

@@ -24,22 +24,22 @@ use tokio::time::MissedTickBehavior;
 use crate::args::Demo;
 use crate::args::watch::EventType;
 use crate::client::connection::Connected;
+use crate::client::kind_info::KindInfo;
+use crate::client::kinds;
 use crate::failure::{Failure, causes};
 use crate::history::Change;
 use crate::line::{Form, Style};
 use crate::object::noise::Noise;
-use crossterm::event::KeyCode;
+use crate::object::redaction::Secrets;
 use crate::terminal::output::{Output, OutputKind};
 use crate::terminal::paint::Tone;
-use crate::object::redaction::Secrets;
-use crate::tui::{FullScreen, Input, draw_lines};
 use crate::terminal::stderr::stderr;
 use crate::terminal::styled_line::StyledLine;
+use crate::tui::{FullScreen, Input, draw_lines};
 use crate::watch::{Watched, seconds};
-use crate::client::kind_info::KindInfo;
-use crate::client::kinds;
 use crate::{duration, kubeconfig_file, signals};
 use board::Row;
+use crossterm::event::KeyCode;
 
 /// The informers shown; the last but one is the busiest.
 const KINDS: [&str; 7] = ["nodes", "deployments", "replicasets", "pods", "endpointslices", "events", "leases"];

@@ -130,7 +130,8 @@ impl Listing<'_> {
         let kind = target.kind.full_name();
         let mut source = target.source(self.connected, &self.args.choice, name);
         let needs_body = printer.needs_body() || query.reads_body();
-        if !needs_body && query.paths().next().is_none() && self.args.query.by.is_empty() && self.args.sort_by.is_none() {
+        if !needs_body && query.paths().next().is_none() && self.args.query.by.is_empty() && self.args.sort_by.is_none()
+        {
             source = source.metadata_only();
         }
         let chunk = if self.args.chunk_size == 0 { u32::MAX } else { self.args.chunk_size };
@@ -140,6 +141,10 @@ impl Listing<'_> {
             while let Some(object) =
                 objects.try_next().await.map_err(|error| Failure::of_list(&self.connected.address, &kind, &error))?
             {
+                // Some servers ignore field selectors that they do not support.
+                if name.is_some_and(|name| name != object.name()) {
+                    continue;
+                }
                 received.fetch_add(1, Ordering::Relaxed);
                 report.see(&object);
                 if !query.fits_indexes(&object) {

@@ -56,7 +56,8 @@ impl Style {
         }
         match (old.get(), change.object.get()) {
             (Ok(old), Ok(new)) => {
-                self.noise.diff(&change.kind.kind, old, new).is_empty() && !Noise::Shown.diff(&change.kind.kind, old, new).is_empty()
+                self.noise.diff(&change.kind.kind, old, new).is_empty()
+                    && !Noise::Shown.diff(&change.kind.kind, old, new).is_empty()
             }
             _ => false,
         }

@@ -13,3 +13,4 @@ pub(crate) mod noise;
 mod quantity;
 pub(crate) mod query;
 pub(crate) mod redaction;
+pub(crate) mod tree;

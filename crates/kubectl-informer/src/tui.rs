@@ -13,4 +13,4 @@ mod text;
 pub(crate) use self::connection_line::connection_line;
 pub(crate) use self::fullscreen::{FullScreen, Input};
 pub(crate) use self::live_table::LiveTable;
-pub(crate) use self::text::{draw_lines, to_line};
+pub(crate) use self::text::draw_lines;

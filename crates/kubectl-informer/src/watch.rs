@@ -60,9 +60,8 @@ async fn begin(args: &Watch, also: impl Fn(Builder) -> Builder) -> Result<Sessio
     let served = kinds::served(&connected).await?;
     let targets = targets::kinds_or_objects(&served, &args.words)?;
     // Differences name the manager of each field.
-    let needs_managers = args.diff && matches!(args.output, Form::Line | Form::Wide)
-        || args.since.is_some()
-        || args.record.is_some();
+    let needs_managers =
+        args.diff && matches!(args.output, Form::Line | Form::Wide) || args.since.is_some() || args.record.is_some();
     let watched: Vec<Watched> = targets
         .into_iter()
         .map(|target| {

@@ -34,6 +34,7 @@ use crate::object::query::QueryArgs;
 
   # A live table: changed cells are marked, deleted rows linger
   kubectl-informer get pods -A --watch")]
+#[expect(clippy::struct_excessive_bools, reason = "each is a flag of the command line")]
 pub(crate) struct Get {
     /// Kinds by any of their names, separated by commas, then names of objects; or KIND/NAME
     #[arg(required = true, value_name = "KIND [NAME]", add = ArgValueCandidates::new(completions::kinds_and_names))]

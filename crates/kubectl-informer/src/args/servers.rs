@@ -44,7 +44,11 @@ pub(crate) struct Demo {
   kubectl --kubeconfig pretend.yaml get pods -A
 
   # With authentication: alice may read pods, members of system:masters may do everything
-  kubectl-informer apiserver --token-auth-file tokens.csv --allow 'alice get,list,watch pods'")]
+  kubectl-informer apiserver --token-auth-file tokens.csv --allow 'alice get,list,watch pods'
+
+  # An incident that was recorded, for kubectl: its end, or all of it ten times as fast
+  kubectl-informer apiserver --replay incident.jsonl
+  kubectl-informer apiserver --replay incident.jsonl --speed 10")]
 pub(crate) struct Apiserver {
     /// Port to listen on; 0 selects a free one
     #[arg(long, default_value_t = 0)]
@@ -78,6 +82,16 @@ pub(crate) struct Apiserver {
     /// Load all .yaml, .yml and .json manifests of this directory
     #[arg(long, value_name = "DIR")]
     pub(crate) load: Option<PathBuf>,
+    /// Serve what a recording of `watch` or `top` holds, as it was at its end
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["pretend", "load"])]
+    pub(crate) replay: Option<PathBuf>,
+    /// With --replay: as it was this long before its end
+    #[arg(long, value_name = "TIME", requires = "replay", value_parser = duration::parse, conflicts_with = "speed")]
+    pub(crate) before_end: Option<Duration>,
+    /// With --replay: begin with the beginning, and let everything happen again this many times as
+    /// fast
+    #[arg(long, value_name = "FACTOR", requires = "replay", value_parser = speed)]
+    pub(crate) speed: Option<f64>,
     /// Write the kubeconfig to this file once the server is ready, instead of printing it
     #[arg(long, value_name = "FILE")]
     pub(crate) write_kubeconfig: Option<PathBuf>,
@@ -106,6 +120,13 @@ impl FromStr for AllowRule {
         };
         let split = |words: &str| words.split(',').filter(|word| !word.is_empty()).map(str::to_owned).collect();
         Ok(Self { who: (*who).to_owned(), verbs: split(verbs), resources: split(resources), namespace })
+    }
+}
+
+fn speed(text: &str) -> Result<f64, String> {
+    match text.parse() {
+        Ok(speed) if (0.001..=1e6).contains(&speed) => Ok(speed),
+        _ => Err(format!("{text:?} is not a factor between 0.001 and 1000000")),
     }
 }
 

@@ -38,6 +38,7 @@ use crate::object::query::QueryArgs;
   # Keep what happens, and look at it later
   kubectl-informer watch deploy,rs,po,events -A --record incident.jsonl
   kubectl-informer watch pod/web-1 --replay incident.jsonl --since 10m --diff")]
+#[expect(clippy::struct_excessive_bools, reason = "each is a flag of the command line")]
 pub(crate) struct Watch {
     /// Kinds by any of their names, separated by spaces or commas: pods, deploy,
     /// certificates.pki.acme.com; or single objects: deploy/web
@@ -117,4 +118,3 @@ impl FromStr for Until {
         }
     }
 }
-

@@ -56,12 +56,10 @@ pub(crate) fn kinds() -> Vec<CompletionCandidate> {
 /// Kinds, and after one the names of its objects.
 pub(crate) fn kinds_and_names() -> Vec<CompletionCandidate> {
     match words::positionals().first() {
-        Some(kind) if !kind.contains('/') => {
-            from_server(async |connected| {
-                let served = kinds::served(&connected).await?;
-                names(&connected, &kinds::find(&served, [*kind])?, Scope::Selected).await
-            })
-        }
+        Some(kind) if !kind.contains('/') => from_server(async |connected| {
+            let served = kinds::served(&connected).await?;
+            names(&connected, &kinds::find(&served, [*kind])?, Scope::Selected).await
+        }),
         _ => kinds(),
     }
 }
@@ -78,7 +76,8 @@ fn all_kinds(served: &Resources) -> Vec<CompletionCandidate> {
     let mut names: Vec<String> = Vec::new();
     for kind in served.preferred().filter(|kind| kind.is_watchable()) {
         // A name that a kind of another group has, too, needs its group.
-        let plural = if names.iter().any(|name| name == kind.plural()) { kind.full_name() } else { kind.plural().to_owned() };
+        let plural =
+            if names.iter().any(|name| name == kind.plural()) { kind.full_name() } else { kind.plural().to_owned() };
         names.push(plural);
     }
     names.sort();
@@ -95,7 +94,10 @@ enum Scope {
 
 async fn prefixed(connected: &Connected, served: &Resources, kind: &str) -> Result<Vec<CompletionCandidate>, Failure> {
     let names = names(connected, &kinds::find(served, [kind])?, Scope::Selected).await?;
-    Ok(names.into_iter().map(|name| CompletionCandidate::new(format!("{kind}/{}", name.get_value().to_string_lossy()))).collect())
+    Ok(names
+        .into_iter()
+        .map(|name| CompletionCandidate::new(format!("{kind}/{}", name.get_value().to_string_lossy())))
+        .collect())
 }
 
 async fn names(connected: &Connected, kinds: &[Served], scope: Scope) -> Result<Vec<CompletionCandidate>, Failure> {

@@ -18,7 +18,7 @@ pub(super) fn remember(words: &[OsString], index: usize) {
     let current = words.get(index).cloned().unwrap_or_default();
     let before = words.into_iter().take(index).skip(1).collect();
     // A process completes one line.
-    let _ = LINE.set((before, current));
+    drop(LINE.set((before, current)));
 }
 
 /// The word to complete.

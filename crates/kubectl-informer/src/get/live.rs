@@ -96,7 +96,12 @@ impl Live<'_> {
         result
     }
 
-    async fn follow(&mut self, args: &Get, mut screen: Option<&mut FullScreen>, out: &mut Output) -> Result<(), Failure> {
+    async fn follow(
+        &mut self,
+        args: &Get,
+        mut screen: Option<&mut FullScreen>,
+        out: &mut Output,
+    ) -> Result<(), Failure> {
         let name = self.target.kind.full_name();
         let mut events = self.informer.subscribe();
         let mut synced = std::pin::pin!(events.synced().fuse());

@@ -84,8 +84,9 @@ impl CustomColumns {
             // kubectl accepts `metadata.name` and `{.metadata.name}`, too.
             let bare = path.trim_start_matches('{').trim_end_matches('}');
             let dotted = if bare.starts_with(['.', '[']) { bare.to_owned() } else { format!(".{bare}") };
-            let parsed = JsonPath::parse(&dotted)
-                .ok_or_else(|| Failure::Usage(format!("-o custom-columns: {path:?} is not a JSON path of kubectl's")))?;
+            let parsed = JsonPath::parse(&dotted).ok_or_else(|| {
+                Failure::Usage(format!("-o custom-columns: {path:?} is not a JSON path of kubectl's"))
+            })?;
             columns.head.push(visible(name).into_owned());
             columns.paths.push(parsed);
         }
@@ -138,7 +139,9 @@ mod tests {
 
     #[test]
     fn custom_columns_are_printed_as_kubectl_prints_them() {
-        let mut columns = CustomColumns::parse("NAME:.metadata.name,IMAGES:{.spec.c[*].image},L:metadata.labels,N:.no", false).unwrap();
+        let mut columns =
+            CustomColumns::parse("NAME:.metadata.name,IMAGES:{.spec.c[*].image},L:metadata.labels,N:.no", false)
+                .unwrap();
         columns.add(&json!({"metadata": {"name": "a", "labels": {"b": "1", "a": 2}}, "spec": {"c": [{"image": "i"}, {"image": "j"}]}}));
         assert_eq!(columns.head, ["NAME", "IMAGES", "L", "N"]);
         assert_eq!(columns.rows, [["a", "i,j", "map[a:2 b:1]", "<none>"]]);

@@ -68,7 +68,9 @@ impl Template {
 
     pub(super) fn end(&mut self, out: &mut Output) -> Result<(), Failure> {
         if let Some(items) = self.kept.take() {
-            self.evaluate(&json!({"apiVersion": "v1", "kind": "List", "metadata": {"resourceVersion": ""}, "items": items}));
+            self.evaluate(
+                &json!({"apiVersion": "v1", "kind": "List", "metadata": {"resourceVersion": ""}, "items": items}),
+            );
         }
         let mut whole = String::new();
         for (part, text) in self.parts.iter().zip(&self.texts) {
@@ -199,7 +201,9 @@ fn paths(text: &str) -> Result<(JsonPath, Option<JsonPath>), String> {
 
 /// The text of a quoted literal, such as `"\n"`.
 fn literal(quoted: &str) -> Result<String, String> {
-    let inner = quoted.get(1..quoted.len().saturating_sub(1)).filter(|_| quoted.len() > 1 && quoted[..1] == quoted[quoted.len() - 1..]);
+    let inner = quoted
+        .get(1..quoted.len().saturating_sub(1))
+        .filter(|_| quoted.len() > 1 && quoted[..1] == quoted[quoted.len() - 1..]);
     let inner = inner.ok_or_else(|| format!("{quoted} is not closed"))?;
     let mut text = String::new();
     let mut chars = inner.chars();
@@ -261,7 +265,24 @@ mod fuzz {
 
     #[test]
     fn any_template_is_parsed_or_refused() {
-        let pieces = ["{", "}", "range ", "end", ".items[*]", ".a", "[0]", "..", "\"", "\\", "'", "@", "$", " ", "é", "[?(@.a==1)]"];
+        let pieces = [
+            "{",
+            "}",
+            "range ",
+            "end",
+            ".items[*]",
+            ".a",
+            "[0]",
+            "..",
+            "\"",
+            "\\",
+            "'",
+            "@",
+            "$",
+            " ",
+            "é",
+            "[?(@.a==1)]",
+        ];
         let list = json!({"items": [{"a": 1}, {"a": [2]}]});
         fuzz(1000, |source| {
             if let Ok(mut template) = Template::parse(&source.text(&pieces, 12), false) {

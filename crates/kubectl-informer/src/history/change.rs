@@ -57,7 +57,13 @@ impl Change {
             What::Updated { old } => What::Updated { old: old.fresh_handle() },
             other => other.clone(),
         };
-        Self { at: self.at, kind: Arc::clone(&self.kind), what, origin: self.origin, object: self.object.fresh_handle() }
+        Self {
+            at: self.at,
+            kind: Arc::clone(&self.kind),
+            what,
+            origin: self.origin,
+            object: self.object.fresh_handle(),
+        }
     }
 
     /// Whether it is an update that only repeats what was there before.

@@ -105,19 +105,21 @@ pub(crate) fn read(path: &Path) -> Result<Vec<Change>, Failure> {
     let mut line = String::new();
     let mut next = |line: &mut String| -> Result<bool, Failure> {
         line.clear();
-        std::io::Read::take(&mut reader, MAX_LINE).read_line(line).map_err(|error| failure("--replay", path, &error))?;
+        std::io::Read::take(&mut reader, MAX_LINE)
+            .read_line(line)
+            .map_err(|error| failure("--replay", path, &error))?;
         Ok(line.ends_with('\n'))
     };
     let is_recording = next(&mut line)?
-        && serde_json::from_str(&line)
-            .is_ok_and(|header: Header| header.recording == NAME && header.format == FORMAT);
+        && serde_json::from_str(&line).is_ok_and(|header: Header| header.recording == NAME && header.format == FORMAT);
     if !is_recording {
         return Err(failure("--replay", path, &"not a recording of kubectl-informer (format 1)"));
     }
     let (mut changes, mut states, mut number) = (Vec::new(), HashMap::new(), 1);
     while next(&mut line)? {
         number += 1;
-        let change = change(&line, &mut states).map_err(|why| failure("--replay", path, &format!("line {number}: {why}")))?;
+        let change =
+            change(&line, &mut states).map_err(|why| failure("--replay", path, &format!("line {number}: {why}")))?;
         changes.push(change);
     }
     Ok(changes)
@@ -153,11 +155,18 @@ mod fuzz {
     #[test]
     fn any_line_is_read_or_refused() {
         let pieces = [
-            "{", "}", "\"time\":\"2026-01-01T00:00:00Z\"", "\"type\":\"ADDED\"", "\"type\":\"MODIFIED\"", ",",
+            "{",
+            "}",
+            "\"time\":\"2026-01-01T00:00:00Z\"",
+            "\"type\":\"ADDED\"",
+            "\"type\":\"MODIFIED\"",
+            ",",
             "\"kind\":{\"version\":\"v1\",\"kind\":\"A\",\"plural\":\"as\",\"namespaced\":true}",
-            "\"object\":{\"metadata\":{\"name\":\"a\"}}", "\"object\":{}", "null", "1",
+            "\"object\":{\"metadata\":{\"name\":\"a\"}}",
+            "\"object\":{}",
+            "null",
+            "1",
         ];
-        let mut states = HashMap::new();
-        fuzz(1000, |source| drop(change(&source.text(&pieces, 9), &mut states)));
+        fuzz(1000, |source| drop(change(&source.text(&pieces, 9), &mut HashMap::new())));
     }
 }

@@ -2,9 +2,7 @@
 
 use std::collections::VecDeque;
 
-use jiff::Timestamp;
-use kube_informer::{Obj, ObjectKey};
-use serde_json::Value;
+use kube_informer::ObjectKey;
 
 use super::{Change, What};
 use crate::client::kind_info::KindInfo;
@@ -38,22 +36,12 @@ impl Ring {
     }
 
     /// The changes of one object, the oldest first.
-    pub(crate) fn of<'r>(&'r self, kind: &'r KindInfo, key: &'r ObjectKey) -> impl DoubleEndedIterator<Item = &'r Change> {
+    pub(crate) fn of<'r>(
+        &'r self,
+        kind: &'r KindInfo,
+        key: &'r ObjectKey,
+    ) -> impl DoubleEndedIterator<Item = &'r Change> {
         self.iter().filter(move |change| *change.kind == *kind && change.object.key() == key)
-    }
-
-    /// The state of an object at a time, if that is known.
-    pub(crate) fn state_at(&self, kind: &KindInfo, key: &ObjectKey, at: Timestamp) -> Option<Obj<Value>> {
-        let last = self.of(kind, key).rfind(|change| change.at <= at);
-        match last.map(|change| &change.what) {
-            Some(What::Deleted { .. }) => None,
-            Some(What::Added | What::Updated { .. }) => last.map(|change| change.object.fresh_handle()),
-            // Before the first change that is known, the object was as that change found it.
-            None => match &self.of(kind, key).next()?.what {
-                What::Updated { old } => Some(old.fresh_handle()),
-                What::Added | What::Deleted { .. } => None,
-            },
-        }
     }
 
     pub(crate) fn bytes(&self) -> usize {
@@ -71,7 +59,9 @@ fn weight(change: &Change) -> usize {
 mod tests {
     use std::sync::Arc;
 
-    use kube_informer::Origin;
+    use jiff::Timestamp;
+    use kube_informer::{Obj, Origin};
+    use serde_json::Value;
 
     use super::*;
 
@@ -105,19 +95,5 @@ mod tests {
         let kept: Vec<i64> = ring.iter().map(|change| change.at.as_second()).collect();
         assert_eq!(kept, [8, 9, 10]);
         assert!(ring.bytes() <= 3 * one + one / 2);
-    }
-
-    #[test]
-    fn an_earlier_state_is_known_as_long_as_a_change_after_it_is() {
-        let mut ring = Ring::new(1 << 20);
-        (5..=7).for_each(|at| ring.push(&update(at)));
-        let key = object(0).key().clone();
-        let value = |at: i64| {
-            let state = ring.state_at(&kind(), &key, Timestamp::from_second(at).unwrap())?;
-            state.value_at("data.k").unwrap()
-        };
-        assert_eq!(value(1).as_deref(), Some("4"), "as the first change found it");
-        assert_eq!(value(5).as_deref(), Some("5"));
-        assert_eq!(value(100).as_deref(), Some("7"));
     }
 }

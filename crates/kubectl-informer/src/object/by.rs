@@ -3,8 +3,8 @@
 use std::str::FromStr;
 use std::sync::LazyLock;
 
-use kube_informer::object::FieldPath;
 use kube_informer::Obj;
+use kube_informer::object::FieldPath;
 use serde_json::Value;
 
 /// A place in objects, and the value to look for.
@@ -99,7 +99,8 @@ mod tests {
         let has = |json: &str, ip: &str| {
             format!("ip={ip}").parse::<By>().unwrap().fits(&Obj::from_json(json.to_owned()).unwrap())
         };
-        let pod = r#"{"metadata":{"name":"a"},"status":{"podIP":"10.0.0.1","podIPs":[{"ip":"10.0.0.1"},{"ip":"fd00::1"}]}}"#;
+        let pod =
+            r#"{"metadata":{"name":"a"},"status":{"podIP":"10.0.0.1","podIPs":[{"ip":"10.0.0.1"},{"ip":"fd00::1"}]}}"#;
         assert!(has(pod, "10.0.0.1") && has(pod, "fd00::1") && !has(pod, "10.0.0.2"));
         let node = r#"{"metadata":{"name":"a"},"status":{"addresses":[{"type":"InternalIP","address":"10.1.0.1"}]}}"#;
         assert!(has(node, "10.1.0.1"));

@@ -213,9 +213,17 @@ mod tests {
     fn counted_items_are_shown_as_numbers() {
         let slice =
             |ready: bool| json!({"endpoints": [{"conditions": {"ready": true}}, {"conditions": {"ready": ready}}]});
-        assert_eq!(summary("EndpointSlice", &slice(true), &slice(false), Secrets::Redacted, Noise::Shown), "2/2→1/2 endpoints ready");
-        let text =
-            summary("ReplicaSet", &json!({"status": {"readyReplicas": 1}}), &json!({"status": {}}), Secrets::Redacted, Noise::Shown);
+        assert_eq!(
+            summary("EndpointSlice", &slice(true), &slice(false), Secrets::Redacted, Noise::Shown),
+            "2/2→1/2 endpoints ready"
+        );
+        let text = summary(
+            "ReplicaSet",
+            &json!({"status": {"readyReplicas": 1}}),
+            &json!({"status": {}}),
+            Secrets::Redacted,
+            Noise::Shown,
+        );
         assert_eq!(text, "readyReplicas 1→0");
     }
 
@@ -245,7 +253,10 @@ mod tests {
         let text = summary("Widget", &image("v1.2.3"), &image("v1.2.4-rc1"), Secrets::Redacted, Noise::Shown);
         assert_eq!(text, "image …eb:v1.2.3→…eb:v1.2.4-rc1");
         let long = |end: &str| json!({"k": format!("{}{end}", "x".repeat(60))});
-        assert_eq!(summary("Widget", &long(""), &long("yz"), Secrets::Redacted, Noise::Shown), "k …xxxxxxxx→…xxxxxxxxyz");
+        assert_eq!(
+            summary("Widget", &long(""), &long("yz"), Secrets::Redacted, Noise::Shown),
+            "k …xxxxxxxx→…xxxxxxxxyz"
+        );
         let apart = |letter: &str| json!({"k": letter.repeat(60)});
         let text = summary("Widget", &apart("a"), &apart("b"), Secrets::Redacted, Noise::Shown);
         assert_eq!(text, format!("k {}…→{}…", "a".repeat(48), "b".repeat(48)));
@@ -253,7 +264,13 @@ mod tests {
 
     #[test]
     fn a_change_of_a_secret_names_the_keys_and_no_values() {
-        let text = summary("Secret", &json!({"data": {"k": "old"}}), &json!({"data": {"k": "new"}}), Secrets::Redacted, Noise::Shown);
+        let text = summary(
+            "Secret",
+            &json!({"data": {"k": "old"}}),
+            &json!({"data": {"k": "new"}}),
+            Secrets::Redacted,
+            Noise::Shown,
+        );
         assert_eq!(text, "data.k ***");
     }
 }

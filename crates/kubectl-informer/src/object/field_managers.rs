@@ -110,7 +110,8 @@ mod tests {
 
     #[test]
     fn what_was_written_since_a_time_is_listed_by_writer() {
-        let entry = |manager: &str, time: &str, fields: Value| json!({"manager": manager, "time": time, "fieldsV1": fields});
+        let entry =
+            |manager: &str, time: &str, fields: Value| json!({"manager": manager, "time": time, "fieldsV1": fields});
         let object = json!({"metadata": {"managedFields": [
             entry("late", "2026-01-03T00:00:00Z", json!({"f:spec": {"f:replicas": {}}})),
             entry("kubelet", "2026-01-02T00:00:00Z", json!({"f:status": {"f:phase": {}, "f:conditions": {"k:{\"type\":\"Ready\"}": {"f:status": {}}}}})),
@@ -118,6 +119,9 @@ mod tests {
         ]}});
         let writes = writes_since(&object, "2026-01-02T00:00:00Z");
         let shown: Vec<(&str, String)> = writes.iter().map(|write| (write.by.manager, write.paths.join(" "))).collect();
-        assert_eq!(shown, [("kubelet", "status.conditions status.phase".to_owned()), ("late", "spec.replicas".to_owned())]);
+        assert_eq!(
+            shown,
+            [("kubelet", "status.conditions status.phase".to_owned()), ("late", "spec.replicas".to_owned())]
+        );
     }
 }

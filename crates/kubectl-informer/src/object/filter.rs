@@ -72,7 +72,8 @@ impl Filter {
         let mut context = Context::with_env(Arc::clone(&ENV));
         context.set_variable_resolver(absent);
         let declared = context.add_function("quantity", |text: Arc<String>| {
-            quantity(&text).ok_or_else(|| cel::ExecutionError::function_error("quantity", "not a quantity such as 500m or 1Gi"))
+            quantity(&text)
+                .ok_or_else(|| cel::ExecutionError::function_error("quantity", "not a quantity such as 500m or 1Gi"))
         });
         declared.map_err(|error| error.to_string())?;
         for name in &*self.variables {

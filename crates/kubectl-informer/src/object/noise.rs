@@ -12,14 +12,8 @@ pub(crate) enum Noise {
 }
 
 /// Fields that are written along with others, or to say that nothing has changed.
-const FIELDS: [&str; 6] = [
-    "generation",
-    "lastHeartbeatTime",
-    "lastProbeTime",
-    "lastTransitionTime",
-    "lastUpdateTime",
-    "observedGeneration",
-];
+const FIELDS: [&str; 6] =
+    ["generation", "lastHeartbeatTime", "lastProbeTime", "lastTransitionTime", "lastUpdateTime", "observedGeneration"];
 /// Annotations of leaders that renew their claim.
 const LEADER: &str = "control-plane.alpha.kubernetes.io/leader";
 

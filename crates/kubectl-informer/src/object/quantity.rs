@@ -33,7 +33,9 @@ mod tests {
 
     #[test]
     fn units_are_decimal_or_binary() {
-        for (text, number) in [("500m", 0.5), ("2", 2.0), ("1Ki", 1024.0), ("-1.5k", -1500.0), ("1e3", 1000.0), ("3E", 3e18)] {
+        for (text, number) in
+            [("500m", 0.5), ("2", 2.0), ("1Ki", 1024.0), ("-1.5k", -1500.0), ("1e3", 1000.0), ("3E", 3e18)]
+        {
             assert_eq!(quantity(text), Some(number), "{text}");
         }
         for text in ["", "m", "1Kb", "one", "1 G", "inf", "nan"] {

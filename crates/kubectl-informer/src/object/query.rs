@@ -41,8 +41,7 @@ pub(super) enum Quoting {
 
 impl Query {
     pub(crate) fn new(args: &QueryArgs, kind: &str, secrets: Secrets) -> Self {
-        let quoting =
-            if secrets == Secrets::Shown || kind != "Secret" { Quoting::Allowed } else { Quoting::Forbidden };
+        let quoting = if secrets == Secrets::Shown || kind != "Secret" { Quoting::Allowed } else { Quoting::Forbidden };
         Self { by: args.by.clone(), conditions: args.conditions.clone(), quoting }
     }
 

@@ -3,8 +3,8 @@
 use std::iter;
 
 use super::tone::tone_of;
-use crate::terminal::styled_line::{StyledLine, columns};
 use crate::terminal::paint::Tone;
+use crate::terminal::styled_line::{StyledLine, columns};
 
 /// The space between columns.
 const GAP: &str = "   ";

@@ -40,7 +40,8 @@ pub(super) fn fit(head: &[String], widths: &[usize], width: usize) -> Fitted {
             column.0 == 0 || head.get(column.0).is_some_and(|name| KEPT.contains(&name.as_str()))
         };
         let dropped = shown.iter().rposition(|column| !is_kept(column));
-        let dropped = dropped.or_else(|| shown.iter().rposition(|column| head.get(column.0).is_none_or(|name| name != "NAME")));
+        let dropped =
+            dropped.or_else(|| shown.iter().rposition(|column| head.get(column.0).is_none_or(|name| name != "NAME")));
         match dropped.filter(|_| shown.len() > 1) {
             Some(at) => drop(shown.remove(at)),
             None => {
@@ -55,7 +56,7 @@ pub(super) fn fit(head: &[String], widths: &[usize], width: usize) -> Fitted {
 }
 
 fn narrow(head: &[String], column: usize) -> usize {
-    MIN_WIDTH.max(head.get(column).map_or(0, |name| name.len()))
+    MIN_WIDTH.max(head.get(column).map_or(0, String::len))
 }
 
 #[cfg(test)]
@@ -72,7 +73,8 @@ mod tests {
     #[test]
     fn the_age_stays_when_columns_are_narrowed_or_dropped() {
         let columns = [("NAME", 40), ("READY", 5), ("STATUS", 9), ("NODE", 30), ("AGE", 4)];
-        let named = |shown: &[(String, usize)]| shown.iter().map(|(name, _)| name.clone()).collect::<Vec<_>>().join(" ");
+        let named =
+            |shown: &[(String, usize)]| shown.iter().map(|(name, _)| name.clone()).collect::<Vec<_>>().join(" ");
         let (shown, hidden) = fitted(&columns, 100);
         assert_eq!((named(&shown).as_str(), hidden), ("NAME READY STATUS NODE AGE", 0));
         let (shown, hidden) = fitted(&columns, 60);

@@ -201,7 +201,8 @@ impl LiveTable {
         self.height = height.saturating_sub(1);
         let order = self.order.take().unwrap_or_default();
         let at = self.selected.as_ref().and_then(|key| order.iter().position(|each| each == key)).unwrap_or(0);
-        self.top = self.top.min(at).max((at + 1).saturating_sub(self.height)).min(order.len().saturating_sub(self.height));
+        self.top =
+            self.top.min(at).max((at + 1).saturating_sub(self.height)).min(order.len().saturating_sub(self.height));
         let wall = SystemTime::now();
         let visible: Vec<(&Row, Vec<String>)> = order
             .iter()
@@ -209,7 +210,15 @@ impl LiveTable {
             .take(self.height)
             .filter_map(|key| self.rows.get(key))
             // Ages are those of now.
-            .map(|row| (row, row.object.fresh_handle().get().map_or_else(|_| row.cells.clone(), |value| self.grid.row(value, wall))))
+            .map(|row| {
+                (
+                    row,
+                    row.object
+                        .fresh_handle()
+                        .get()
+                        .map_or_else(|_| row.cells.clone(), |value| self.grid.row(value, wall)),
+                )
+            })
             .collect();
         let mut head = self.grid.head();
         self.view.mark(&mut head);
@@ -218,7 +227,8 @@ impl LiveTable {
         let names = self.grid.head();
         let mut lines = Vec::with_capacity(height);
         let head = shown.iter().map(|&(nth, width)| padded(&head[nth], width));
-        lines.push(StyledLine::default().toned(Tone::Quiet, head.collect::<Vec<_>>().join(&" ".repeat(GAP)).trim_end()));
+        lines
+            .push(StyledLine::default().toned(Tone::Quiet, head.collect::<Vec<_>>().join(&" ".repeat(GAP)).trim_end()));
         for (nth, (row, cells)) in visible.iter().enumerate() {
             let is_selected = is_focused && self.top + nth == at;
             lines.push(row.line(&names, cells, &shown, is_selected, now));

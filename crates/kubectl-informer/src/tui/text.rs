@@ -15,7 +15,7 @@ pub(crate) fn draw_lines(frame: &mut Frame<'_>, area: Rect, paint: Paint, lines:
     }
 }
 
-pub(crate) fn to_line(line: &StyledLine, paint: Paint) -> Line<'static> {
+fn to_line(line: &StyledLine, paint: Paint) -> Line<'static> {
     line.parts().map(|(tone, text)| Span::styled(text.to_owned(), style(tone, paint))).collect::<Vec<_>>().into()
 }
 

@@ -68,9 +68,10 @@ impl Printer {
             query: Query::new(&args.query, &kind.kind, secrets),
             left_out: LeftOut::default(),
         };
-        let since = args.since.filter(|_| args.replay.is_none()).and_then(|since| {
-            Timestamp::now().checked_sub(SignedDuration::try_from(since).ok()?).ok()
-        });
+        let since = args
+            .since
+            .filter(|_| args.replay.is_none())
+            .and_then(|since| Timestamp::now().checked_sub(SignedDuration::try_from(since).ok()?).ok());
         Ok(Self {
             style,
             out: Output::new(args.choice.color),

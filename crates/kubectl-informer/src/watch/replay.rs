@@ -22,7 +22,9 @@ pub(super) fn run(args: &Watch, file: &Path) -> Result<(), Failure> {
     let wanted = Wanted::parse(args, &kinds)?;
     // Before the last change: an incident is long over when it is looked at.
     let begin = match (args.since, changes.last()) {
-        (Some(since), Some(last)) => SignedDuration::try_from(since).ok().and_then(|since| last.at.checked_sub(since).ok()),
+        (Some(since), Some(last)) => {
+            SignedDuration::try_from(since).ok().and_then(|since| last.at.checked_sub(since).ok())
+        }
         _ => None,
     };
     let mut printer = Printer::new(args, kinds.iter())?;

@@ -37,7 +37,7 @@ fn on_a_terminal_it_redraws_in_place() {
     demo.until(|lines| count(lines, "~ pod ") > 0 && count(lines, "total ") > 0);
     assert_eq!(demo.interrupt(), Some(0));
     let lines = demo.terminal.lines();
-    assert!(!demo.terminal.cursor_hidden);
+    assert!(!demo.terminal.cursor_hidden());
     assert_eq!(count(&lines, "INFORMER "), 1, "{lines:#?}");
     assert!(lines.iter().any(|line| line.contains(" deleted in ")), "{lines:#?}");
 }

@@ -74,14 +74,25 @@ fn answer(mut stream: TcpStream, changes: &(Mutex<u64>, Condvar)) -> std::io::Re
     if let Some(document) = discovery(path) {
         return stream.write_all(format!("{}{document}", head("200 OK")).as_bytes());
     }
-    if !query.contains("watch=true") {
+    if path.contains("customresourcedefinitions") {
         return stream.write_all(format!("{}{{}}", head("404 Not Found")).as_bytes());
+    }
+    let plural = path.rsplit('/').next().unwrap_or_default();
+    if !query.contains("watch=true") {
+        let items = [object(plural, 1)];
+        let list = json!({"kind": "AnyList", "apiVersion": "v1", "metadata": {"resourceVersion": "1"}, "items": items})
+            .to_string();
+        stream.write_all(head("200 OK").as_bytes())?;
+        if !path.contains("slow") {
+            return stream.write_all(list.as_bytes());
+        }
+        stream.write_all(&list.as_bytes()[..list.len() - 1])?;
+        return reader.read_to_end(&mut Vec::new()).map(drop);
     }
     stream.write_all(head("200 OK").as_bytes())?;
     let mut send = |name: &str, object: &Value| {
         stream.write_all(format!("{}\n", json!({"type": name, "object": object})).as_bytes())
     };
-    let plural = path.rsplit('/').next().unwrap_or_default();
     if query.contains("sendInitialEvents=true") {
         send("ADDED", &object(plural, 1))?;
         if !path.contains("slow") {

@@ -1,6 +1,6 @@
 //! Runs the command on a pseudo-terminal.
 
-use std::io::Read as _;
+use std::io::{Read as _, Write as _};
 use std::process::{Child, Command};
 
 use super::signals;
@@ -31,7 +31,7 @@ impl Live {
             .env("TERM", "xterm")
             .envs(variables.iter().copied());
         let child = command.spawn(pts).expect("it starts");
-        Self { child, pty, terminal: Terminal::new(usize::from(width), usize::from(height)), raw: Vec::new() }
+        Self { child, pty, terminal: Terminal::new(width, height), raw: Vec::new() }
     }
 
     /// Reads output until the screen satisfies the condition.
@@ -40,6 +40,11 @@ impl Live {
         while !condition(&self.terminal.lines()) {
             assert!(self.read(), "it ended too early: {:#?}", self.terminal.lines());
         }
+    }
+
+    /// Types on the keyboard of the terminal.
+    pub(crate) fn keys(&mut self, keys: &str) {
+        self.pty.write_all(keys.as_bytes()).expect("the terminal is there");
     }
 
     /// Sends SIGINT and returns the exit code.

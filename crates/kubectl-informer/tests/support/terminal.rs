@@ -1,115 +1,76 @@
-//! A minimal terminal emulator, with the escape sequences that the live views use.
+//! An emulated terminal, by the `vt100` crate.
 
-/// An emulated terminal of fixed size.
-#[derive(Debug)]
+use std::fmt;
+
+use vt100::{Color, Parser};
+
+/// A terminal of fixed size.
 pub(crate) struct Terminal {
-    width: usize,
-    height: usize,
-    rows: Vec<Vec<Cell>>,
-    row: usize,
-    column: usize,
-    colour: Colour,
-    unfinished: Vec<u8>,
-    /// The incomplete escape sequence, if any.
-    escape: Option<String>,
-    /// Whether the cursor is hidden.
-    pub(crate) cursor_hidden: bool,
+    parser: Parser,
+    width: u16,
+    height: u16,
 }
 
-/// A character and its colour.
+/// A character, how it is shown, and the columns it takes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Cell {
     pub(crate) letter: char,
     pub(crate) colour: Colour,
+    pub(crate) width: usize,
 }
 
-/// Parameter of the last SGR (`m`) sequence.
+/// The parameter of the SGR (`m`) sequence that shows a character so.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) struct Colour(pub(crate) u32);
 
 impl Terminal {
-    pub(crate) fn new(width: usize, height: usize) -> Self {
-        let (rows, colour) = (vec![Vec::new(); height], Colour::default());
-        let unfinished = Vec::new();
-        Self { width, height, rows, row: 0, column: 0, colour, unfinished, escape: None, cursor_hidden: false }
+    pub(crate) fn new(width: u16, height: u16) -> Self {
+        let size = |number: u16| number.try_into().expect("a terminal has rows and columns");
+        Self { parser: Parser::new(size(height), size(width), 0), width, height }
     }
 
-    /// Processes output; a UTF-8 character may be split between calls.
+    /// Processes output; a character or a sequence may be split between calls.
     pub(crate) fn feed(&mut self, bytes: &[u8]) {
-        self.unfinished.extend_from_slice(bytes);
-        let whole = match std::str::from_utf8(&self.unfinished) {
-            Ok(text) => text.len(),
-            Err(error) => error.valid_up_to(),
-        };
-        let rest = self.unfinished.split_off(whole);
-        let text = std::mem::replace(&mut self.unfinished, rest);
-        String::from_utf8_lossy(&text).chars().for_each(|letter| self.process(letter));
+        self.parser.process(bytes);
     }
 
-    pub(crate) fn cells(&self) -> &[Vec<Cell>] {
-        &self.rows
+    /// The characters of each row.
+    pub(crate) fn cells(&self) -> Vec<Vec<Cell>> {
+        (0..self.height).map(|row| (0..self.width).filter_map(|column| self.cell(row, column)).collect()).collect()
     }
 
     /// The visible rows, without trailing blanks.
     pub(crate) fn lines(&self) -> Vec<String> {
-        let text = |row: &Vec<Cell>| row.iter().map(|cell| cell.letter).collect::<String>().trim_end().to_owned();
-        self.rows.iter().map(text).collect()
+        self.parser.screen().rows(0, self.width).map(|row| row.trim_end().to_owned()).collect()
     }
 
-    fn process(&mut self, letter: char) {
-        if let Some(mut sequence) = self.escape.take() {
-            sequence.push(letter);
-            let ended = sequence.len() > 1 && letter.is_ascii_alphabetic();
-            if ended {
-                self.execute(&sequence);
-            } else {
-                self.escape = Some(sequence);
-            }
-            return;
-        }
-        match letter {
-            '\x1b' => self.escape = Some(String::new()),
-            '\r' => self.column = 0,
-            '\n' => self.line_feed(),
-            letter => self.put(letter),
-        }
+    pub(crate) fn cursor_hidden(&self) -> bool {
+        self.parser.screen().hide_cursor()
     }
 
-    fn put(&mut self, letter: char) {
-        if self.column == self.width {
-            self.column = 0;
-            self.line_feed();
-        }
-        let blank = Cell { letter: ' ', colour: Colour::default() };
-        let row = &mut self.rows[self.row];
-        row.resize(row.len().max(self.column + 1), blank);
-        row[self.column] = Cell { letter, colour: self.colour };
-        self.column += 1;
+    pub(crate) fn is_alternate(&self) -> bool {
+        self.parser.screen().alternate_screen()
     }
 
-    fn line_feed(&mut self) {
-        if self.row + 1 == self.height {
-            self.rows.remove(0);
-            self.rows.push(Vec::new());
-        } else {
-            self.row += 1;
+    fn cell(&self, row: u16, column: u16) -> Option<Cell> {
+        let cell = self.parser.screen().cell(row, column)?;
+        if cell.is_wide_continuation() {
+            return None;
         }
+        let colour = match cell.fgcolor() {
+            _ if cell.inverse() => 7,
+            Color::Idx(colour @ 0..8) => 30 + u32::from(colour),
+            _ if cell.dim() => 2,
+            _ if cell.bold() => 1,
+            _ => 0,
+        };
+        let letter = cell.contents().chars().next().unwrap_or(' ');
+        Some(Cell { letter, colour: Colour(colour), width: if cell.is_wide() { 2 } else { 1 } })
     }
+}
 
-    fn execute(&mut self, sequence: &str) {
-        let (parameters, command) = sequence[1..].split_at(sequence.len() - 2);
-        let number = parameters.parse::<u32>().ok();
-        match command {
-            "A" => self.row = self.row.saturating_sub(number.unwrap_or(1) as usize),
-            "K" => self.rows[self.row].truncate(self.column),
-            "J" => {
-                self.rows[self.row].truncate(self.column);
-                self.rows[self.row + 1..].iter_mut().for_each(Vec::clear);
-            }
-            "m" => self.colour = Colour(number.unwrap_or(0)),
-            "l" if parameters == "?25" => self.cursor_hidden = true,
-            "h" if parameters == "?25" => self.cursor_hidden = false,
-            other => panic!("a terminal that knows no {parameters}{other}"),
-        }
+impl fmt::Debug for Terminal {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_list().entries(self.lines()).finish()
     }
 }
