@@ -35,7 +35,7 @@ pub(crate) use self::name_rule::NameRule;
 pub(crate) use self::prune::{prune, prune_struct};
 pub(crate) use self::registry::{GroupVersion, Registry};
 use self::schema::Struct;
-pub(crate) use self::structure::{Structure, Written};
+pub(crate) use self::structure::{Structure, Written, condition};
 use self::table::Columns;
 use crate::encoding::json::{self, Encoded};
 use crate::http::request::Verb;

@@ -59,6 +59,7 @@ pub mod pretend;
 mod rng;
 mod server;
 mod storage;
+mod webhooks;
 
 pub use self::api::access;
 pub use self::api::objects::Objects;

@@ -1,5 +1,6 @@
 //! The server handle that tests and demos hold, and its builder.
 
+use std::fmt;
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::sync::Arc;
@@ -15,6 +16,7 @@ use crate::controllers::garbage;
 use crate::controllers::namespace_deletion;
 use crate::faults::Faults;
 use crate::faults::request_log::{LoggedRequest, OpenWatch};
+use crate::http::body::Body;
 use crate::http::kubeconfig;
 use crate::http::listener::{Gate, Listener};
 use crate::http::service::{ServerShared, Service};
@@ -107,6 +109,39 @@ impl Server {
     /// Replaces the access rules, from the next request on. Open watches stay open.
     pub fn set_access(&self, access: Access) {
         *self.shared.access.write() = Arc::new(access);
+    }
+
+    /// Sets the handler of the webhooks of a service, for configurations with `clientConfig.service`,
+    /// or with a `url` of the host `NAME.NAMESPACE.svc`: they are called in the process, without a
+    /// socket or certificates. A handler is any HTTP service, such as a router of webhooks.
+    ///
+    /// Other webhooks are called at their URL, with the authorities in their `caBundle`.
+    ///
+    /// ```
+    /// # kube_embedded::doctest([], async |server| {
+    /// use http::{Request, Response};
+    /// use http_body_util::{BodyExt as _, Full};
+    /// use serde_json::{Value, json};
+    ///
+    /// let refuse = tower::service_fn(async |request: Request<kube_embedded::Body>| {
+    ///     let review: Value = serde_json::from_slice(&request.into_body().collect().await?.to_bytes())?;
+    ///     let response = json!({"uid": review["request"]["uid"], "allowed": false, "status": {"message": "no"}});
+    ///     let answer = json!({"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview", "response": response});
+    ///     Ok::<_, Box<dyn std::error::Error + Send + Sync>>(Response::new(Full::<bytes::Bytes>::from(answer.to_string())))
+    /// });
+    /// server.serve_webhooks("system", "webhook-service", refuse);
+    /// # Ok(()) });
+    /// ```
+    pub fn serve_webhooks<S, B>(&self, namespace: &str, name: &str, service: S)
+    where
+        S: tower::Service<http::Request<Body>, Response = http::Response<B>> + Clone + Send + 'static,
+        S::Error: fmt::Display,
+        S::Future: Send,
+        B: http_body::Body + Send + 'static,
+        B::Data: Send,
+        B::Error: fmt::Display,
+    {
+        self.shared.webhooks.set(namespace, name, service);
     }
 
     /// The certificate authority that clients must trust, in PEM; `None` without TLS.

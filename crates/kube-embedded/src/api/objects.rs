@@ -300,6 +300,7 @@ impl<'s> Objects<'s> {
             namespace,
             options: WriteOptions::default(),
             authorship: self.manager.map_or(Authorship::Untracked, Authorship::Manager),
+            gate: None,
         }
     }
 

@@ -35,6 +35,7 @@ use crate::http::service::ServerShared;
 use crate::http::status::Status;
 use crate::kinds::{Kind, Part, Registry, ResourceScope};
 use crate::storage::Key;
+use crate::webhooks::Gate;
 
 /// An error response.
 #[derive(Debug)]
@@ -93,7 +94,7 @@ pub(crate) async fn route(
             let reviewed = review::review(shared, path, user, &body)?;
             Ok(reply::document(201, &reviewed, &head.wish, head.wish.writing).into())
         }
-        Target::Resource(path) => resource(shared, &registry, head, path, body).await,
+        Target::Resource(path) => resource(shared, &registry, head, (path, user), body).await,
         _ => document(shared, &registry, head).map(Answer::from),
     }
 }
@@ -174,7 +175,7 @@ async fn resource(
     shared: &Arc<ServerShared>,
     registry: &Registry,
     head: &Head,
-    path: &ResourcePath,
+    (path, user): (&ResourcePath, &User),
     body: Bytes,
 ) -> Result<Answer, Refusal> {
     let kind = find(registry, path)?;
@@ -229,7 +230,16 @@ async fn resource(
             if verb == Verb::DeleteCollection && matches!(form, Form::Metadata(_)) {
                 return Err(wrong_form("PartialObjectMetadata", "a list", &view.kind).into());
             }
-            let reply = change(cluster, registry, verb, head, path, &view, &body).await?;
+            let place = (path.subresource.as_deref(), namespace);
+            let gate = Gate::new(cluster, registry, &view.kind, place, (user, &shared.webhooks));
+            let mut reply = change(cluster, registry, (verb, path), head, &view, &body, gate.as_ref()).await;
+            if let Some(gate) = &gate {
+                while reply.is_err() && gate.answer(cluster).await {
+                    reply = change(cluster, registry, (verb, path), head, &view, &body, Some(gate)).await;
+                }
+            }
+            let mut reply = reply?;
+            reply.warnings.extend(gate.iter().flat_map(Gate::warnings));
             Ok(deprecated(reply, &view.kind).respond(&view, &wish).into())
         }
     }
@@ -270,11 +280,11 @@ fn conflicts(head: &Head) -> Conflicts {
 async fn change(
     cluster: &Cluster,
     registry: &Registry,
-    verb: Verb,
+    (verb, path): (Verb, &ResourcePath),
     head: &Head,
-    path: &ResourcePath,
     view: &View,
     body: &[u8],
+    gate: Option<&Gate>,
 ) -> Result<Reply, Status> {
     let namespace = path.namespace.as_deref();
     let name = path.name.as_deref().unwrap_or_default();
@@ -289,24 +299,24 @@ async fn change(
             let expected = Binary::Of { api_version: "autoscaling/v1", kind: "Scale" };
             let body = json_body(&head.headers, body, expected)?;
             let options = WriteOptions::parse(&head.query, OptionsOf::Update)?;
-            scale::update(&Write { cluster, view, namespace, options, authorship }, name, &body)
+            scale::update(&Write { cluster, view, namespace, options, authorship, gate }, name, &body)
         }
         Verb::Patch if facet == Facet::Scale => {
             let patch = Patch::parse(&view.kind, &head.headers, body)?;
             if let Patch::Apply(config) = &patch {
                 let options = WriteOptions::parse(&head.query, OptionsOf::Apply)?;
-                let write = Write { cluster, view, namespace, options, authorship };
+                let write = Write { cluster, view, namespace, options, authorship, gate };
                 return scale::apply(&write, name, config, conflicts(head));
             }
             let options = WriteOptions::parse(&head.query, OptionsOf::Patch)?;
-            scale::patch(&Write { cluster, view, namespace, options, authorship }, name, &patch)
+            scale::patch(&Write { cluster, view, namespace, options, authorship, gate }, name, &patch)
         }
         Verb::Create | Verb::Update => {
             let body = json_body(&head.headers, body, binary)?;
             let of = if verb == Verb::Create { OptionsOf::Create } else { OptionsOf::Update };
             let options = WriteOptions::parse(&head.query, of)?;
             let decoded = decode::decode(registry, &view.kind, &body, options.field_validation)?;
-            let write = Write { cluster, view, namespace, options, authorship };
+            let write = Write { cluster, view, namespace, options, authorship, gate };
             match verb {
                 Verb::Create => create::create(&write, decoded),
                 _ => update::update(&write, name, decoded, facet),
@@ -316,11 +326,11 @@ async fn change(
             let patch = Patch::parse(&view.kind, &head.headers, body)?;
             if let Patch::Apply(config) = &patch {
                 let options = WriteOptions::parse(&head.query, OptionsOf::Apply)?;
-                let write = Write { cluster, view, namespace, options, authorship };
+                let write = Write { cluster, view, namespace, options, authorship, gate };
                 return apply::apply(&write, name, config, facet, conflicts(head));
             }
             let options = WriteOptions::parse(&head.query, OptionsOf::Patch)?;
-            patch::patch(&Write { cluster, view, namespace, options, authorship }, name, &patch, facet)
+            patch::patch(&Write { cluster, view, namespace, options, authorship, gate }, name, &patch, facet)
         }
         _ => {
             let body = match body.is_empty() {
@@ -329,7 +339,7 @@ async fn change(
             };
             let options = DeleteOptions::parse(&head.query, &body)?;
             let dry_run = WriteOptions { dry_run: options.dry_run, origin: Origin::Client, ..WriteOptions::default() };
-            let write = Write { cluster, view, namespace, options: dry_run, authorship: Authorship::Untracked };
+            let write = Write { cluster, view, namespace, options: dry_run, authorship: Authorship::Untracked, gate };
             match verb {
                 Verb::Delete => delete::delete(&write, name, &options),
                 _ => {

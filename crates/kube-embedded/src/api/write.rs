@@ -14,6 +14,7 @@ use crate::http::status::Status;
 use crate::kinds::convert::convert;
 use crate::kinds::{Kind, Schema};
 use crate::storage::{Draft, Expect, Key, Object, Outdated};
+use crate::webhooks::{Gate, Operation, Stage};
 
 /// A write: its target, version and options.
 #[derive(Debug, Clone, Copy)]
@@ -23,6 +24,8 @@ pub(crate) struct Write<'r> {
     pub(crate) namespace: Option<&'r str>,
     pub(crate) options: WriteOptions,
     pub(crate) authorship: Authorship<'r>,
+    /// The webhooks that are called for it, if there are any.
+    pub(crate) gate: Option<&'r Gate>,
 }
 
 /// How the field ownership of a write is tracked.
@@ -57,6 +60,20 @@ impl<'r> Write<'r> {
     /// Whether a client sent the write.
     pub(crate) fn is_of_client(&self) -> bool {
         self.options.origin == Origin::Client
+    }
+
+    /// Passes an object through the webhooks. Returns it if they may have changed it.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`Gate::pass`].
+    pub(crate) fn pass(
+        &self,
+        (stage, operation): (Stage, Operation),
+        object: &Value,
+        old: &Value,
+    ) -> Result<Option<Value>, Status> {
+        self.gate.map_or(Ok(None), |gate| gate.pass((stage, operation), object, old, self.options.dry_run))
     }
 
     /// The object in its current state.

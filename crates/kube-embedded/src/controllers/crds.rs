@@ -148,6 +148,7 @@ fn empty(cluster: &Cluster, kind: &Arc<Kind>) {
             namespace,
             options: WriteOptions::default(),
             authorship: Authorship::Untracked,
+            gate: None,
         };
         // Fails only if another client deleted the object first.
         drop(delete(&write, object.key().name(), &DeleteOptions::default()));

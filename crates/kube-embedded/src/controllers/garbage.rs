@@ -336,6 +336,7 @@ impl Actor<'_> {
             namespace,
             options: WriteOptions::default(),
             authorship: Authorship::Untracked,
+            gate: None,
         });
     }
 }

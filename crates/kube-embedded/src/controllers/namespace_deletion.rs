@@ -57,6 +57,7 @@ fn empty(cluster: &Cluster, namespace: &str) -> Progress {
             namespace: Some(namespace),
             options: WriteOptions::default(),
             authorship: Authorship::Untracked,
+            gate: None,
         };
         let options = DeleteOptions { policy: Some(Policy::Background), ..DeleteOptions::default() };
         for object in cluster.storage.list_cached(&kind.storage, &KeyRange::of(Some(namespace))).objects {
@@ -107,6 +108,7 @@ fn finalize(cluster: &Cluster, name: &str) {
         namespace: None,
         options: WriteOptions::default(),
         authorship: Authorship::Untracked,
+        gate: None,
     };
     loop {
         let Some(namespace) = write.find(&write.key(name)) else { return };

@@ -55,6 +55,7 @@ pub(crate) fn ensure(cluster: &Cluster, name: &str) -> Result<(), Status> {
         namespace: None,
         options: WriteOptions::default(),
         authorship: Authorship::Untracked,
+        gate: None,
     };
     let object = json!({"metadata": {"name": name}});
     let object = decode::conform(&kind, object, FieldValidation::Ignore)?;

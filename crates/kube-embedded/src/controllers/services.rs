@@ -12,7 +12,7 @@ use crate::admission::metadata;
 use crate::api::write::Write;
 use crate::cluster::Cluster;
 use crate::encoding::json;
-use crate::http::status::{Cause, Details, Status};
+use crate::http::status::{Cause, Status};
 use crate::kinds::{GroupResource, Kind, Registry};
 use crate::storage::{KeyRange, Object};
 
@@ -202,9 +202,7 @@ fn give_health_check(
         wanted => match port_problem(wanted, taken) {
             Some(why) => {
                 let why = format!("failed to allocate requested HealthCheck NodePort {wanted}: {why}");
-                let causes = vec![Cause::new("", "", why.clone())];
-                let status = Status::new(500, "InternalError", format!("Internal error occurred: {why}"));
-                return Err(status.with_details(Details { causes, ..Details::default() }));
+                return Err(Status::internal_error(&why));
             }
             None => wanted,
         },

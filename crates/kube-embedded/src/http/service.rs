@@ -26,6 +26,7 @@ use crate::api::route::{Compression, Refusal, route};
 use crate::cluster::{Cluster, ClusterSettings};
 use crate::faults::request_log::{LoggedRequest, RequestLog};
 use crate::faults::{self, Faults, FaultyBody};
+use crate::webhooks::Handlers;
 
 type BoxError = Box<dyn std::error::Error + Send + Sync>;
 type BoxFuture<T> = Pin<Box<dyn Future<Output = T> + Send>>;
@@ -42,6 +43,8 @@ pub(crate) struct ServerShared {
     pub(crate) refusing: AtomicBool,
     pub(crate) access: RwLock<Arc<Access>>,
     pub(crate) faults: Faults,
+    /// The handlers of webhooks in the process.
+    pub(crate) webhooks: Handlers,
     /// The host and port of the socket, if there is one.
     pub(crate) address: OnceLock<String>,
 }
@@ -55,6 +58,7 @@ impl ServerShared {
             refusing: AtomicBool::new(false),
             access: RwLock::new(Arc::new(access)),
             faults: Faults::new(),
+            webhooks: Handlers::default(),
             address: OnceLock::new(),
         })
     }

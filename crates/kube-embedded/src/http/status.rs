@@ -45,6 +45,28 @@ pub struct Cause {
     pub field: String,
 }
 
+/// The reasons of failures.
+const REASONS: [&str; 18] = [
+    "AlreadyExists",
+    "BadRequest",
+    "Conflict",
+    "Expired",
+    "Forbidden",
+    "Gone",
+    "InternalError",
+    "Invalid",
+    "MethodNotAllowed",
+    "NotAcceptable",
+    "NotFound",
+    "RequestEntityTooLarge",
+    "ServerTimeout",
+    "ServiceUnavailable",
+    "Timeout",
+    "TooManyRequests",
+    "Unauthorized",
+    "UnsupportedMediaType",
+];
+
 /// Whether the body contains kind and apiVersion: one timeout of the real server omits them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Envelope {
@@ -106,6 +128,19 @@ impl Status {
     /// An internal error; the real server gives no reason for it.
     pub(crate) fn internal(message: impl Into<String>) -> Self {
         Self::new(500, "", message)
+    }
+
+    /// An internal error whose words include that it is one.
+    pub(crate) fn internal_error(why: &str) -> Self {
+        let causes = vec![Cause::new("", "", why)];
+        Self::new(500, "InternalError", format!("Internal error occurred: {why}"))
+            .with_details(Details { causes, ..Details::default() })
+    }
+
+    /// The same with the reason that another program gave, if it is one of Kubernetes.
+    pub(crate) fn with_reason(mut self, reason: &str) -> Self {
+        self.reason = REASONS.into_iter().find(|known| *known == reason).unwrap_or_default();
+        self
     }
 
     /// A resource that a known group does not serve.

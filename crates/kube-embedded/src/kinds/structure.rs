@@ -14,6 +14,7 @@ use serde_json::{Map, Value};
 
 use self::check::Patterns;
 use self::rules::Rules;
+pub(crate) use self::rules::condition;
 use super::schema::Structs;
 use crate::encoding::json;
 use crate::http::status::Cause;

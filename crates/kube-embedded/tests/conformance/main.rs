@@ -47,6 +47,7 @@ mod tables;
 mod validations;
 mod versions;
 mod watch;
+mod webhooks;
 mod writes;
 
 use std::process::ExitCode;
@@ -75,6 +76,7 @@ fn main() -> ExitCode {
             validations::CASES,
             versions::CASES,
             watch::CASES,
+            webhooks::CASES,
             writes::CASES,
         ]
         .concat(),

@@ -8,3 +8,4 @@ mod hostile;
 mod kube_rs;
 mod lifecycle;
 mod watches;
+mod webhooks;

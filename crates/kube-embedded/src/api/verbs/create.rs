@@ -18,6 +18,7 @@ use crate::http::request::Verb;
 use crate::http::status::{Details, Status};
 use crate::kinds::{DAEMON_SET_GENERATION, InitialStatus, Lifecycle, ResourceScope};
 use crate::storage::{Expect, Key};
+use crate::webhooks::{Operation, Stage};
 
 /// The maximum number of bytes of `generateName` that are used in a name.
 const MAX_BASE_BYTES: usize = 58;
@@ -83,6 +84,9 @@ fn make(write: &Write<'_>, decoded: Decoded, origin: Origin) -> Result<Reply, St
         }
         ownership::create(kind, Author { manager, time: &time, part: None }, &mut object);
     }
+    if let Some(changed) = write.pass((Stage::Mutation, Operation::Create), &object, &Value::Null)? {
+        object = changed;
+    }
     let _allocation = services::allocation(write.cluster, kind);
     prepare(write, &mut object, origin);
     let named = !metadata::text(&object, "name").is_empty() || metadata::text(&object, "generateName").is_empty();
@@ -101,6 +105,9 @@ fn make(write: &Write<'_>, decoded: Decoded, origin: Origin) -> Result<Reply, St
         let more_warnings = validate(write, &object)?;
         if origin == Origin::Client {
             allocate(write, &mut object, None)?;
+        }
+        if let Some(admitted) = write.pass((Stage::Validation, Operation::Create), &object, &Value::Null)? {
+            object = admitted;
         }
         let warnings = || warnings.iter().cloned().chain(more_warnings.iter().cloned()).collect();
         let name = metadata::text(&object, "name").to_owned();

@@ -16,6 +16,7 @@ use crate::http::reply::{Content, Reply};
 use crate::http::status::{Details, Status};
 use crate::kinds::{Condition, DeleteReply, Lifecycle, set_condition};
 use crate::storage::{Expect, Object, Outdated};
+use crate::webhooks::{Operation, Stage};
 
 /// The grace period of a pod that specifies none.
 const POD_GRACE: i64 = 30;
@@ -56,6 +57,9 @@ pub(crate) fn delete(write: &Write<'_>, name: &str, options: &DeleteOptions) -> 
         let existing = write.find(&key).ok_or_else(|| write.not_found(name))?;
         let old = write.view.value(&existing);
         options.check_preconditions(kind, &old)?;
+        for stage in [Stage::Mutation, Stage::Validation] {
+            write.pass((stage, Operation::Delete), &Value::Null, &old)?;
+        }
         let plan = match lifecycle {
             Lifecycle::Plain | Lifecycle::DaemonSet => plan(write, &old, options),
             Lifecycle::Pod => plan_pod(write, &old, options),

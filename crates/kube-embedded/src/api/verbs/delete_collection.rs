@@ -21,10 +21,18 @@ pub(crate) async fn delete_collection(
     let listing = list::list(write.cluster, write.view, write.namespace, list_options, None).await?;
     for object in &listing.objects {
         let one = Write { namespace: object.key().namespace(), ..*write };
-        match delete(&one, object.key().name(), options) {
-            Ok(_) => {}
-            Err(status) if status.code() == 404 => {}
-            Err(status) => return Err(status),
+        loop {
+            let deleted = delete(&one, object.key().name(), options);
+            // A webhook has to be called first.
+            if let (Err(_), Some(gate)) = (&deleted, write.gate)
+                && gate.answer(write.cluster).await
+            {
+                continue;
+            }
+            match deleted {
+                Err(status) if status.code() != 404 => return Err(status),
+                _ => break,
+            }
         }
     }
     Ok(Reply::ok(Content::List(listing)))

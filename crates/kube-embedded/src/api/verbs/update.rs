@@ -19,6 +19,7 @@ use crate::http::reply::{Content, Reply};
 use crate::http::status::{Cause, Status};
 use crate::kinds::{DAEMON_SET_GENERATION, Lifecycle, Part, PutMissing, UpdateVersion, Written};
 use crate::storage::{Expect, Object, Outdated};
+use crate::webhooks::{Operation, Stage};
 
 const MODIFIED: &str = "the object has been modified; please apply your changes to the latest version and try again";
 
@@ -91,6 +92,9 @@ pub(crate) fn replace(
 ) -> Result<Result<Reply, Outdated>, Status> {
     check_version(write, existing, &new)?;
     write.place(&mut new)?;
+    if let Some(changed) = write.pass((Stage::Mutation, Operation::Update), &new, old)? {
+        new = changed;
+    }
     let _allocation = services::allocation(write.cluster, write.kind());
     prepare(write, &mut new, old, facet);
     let warnings = validate(write, &new, old, facet)?;
@@ -107,6 +111,9 @@ pub(crate) fn replace(
     }
     if facet == Facet::Main {
         allocate(write, &mut new, Some(old))?;
+    }
+    if let Some(admitted) = write.pass((Stage::Validation, Operation::Update), &new, old)? {
+        new = admitted;
     }
     let is_removed = completes_deletion(write, &new, old);
     if write.is_dry_run() {

@@ -287,6 +287,47 @@ impl Node<'_> {
     }
 }
 
+/// Evaluates a condition on variables without a schema.
+///
+/// # Errors
+///
+/// The message of a condition that does not give a truth value.
+pub(crate) fn condition(text: &str, variables: &[(&str, &Value)]) -> Result<bool, String> {
+    let program = compile(text)?;
+    with_large_stack(|| evaluate(&program, variables)).unwrap_or_else(Err)
+}
+
+fn evaluate(program: &Program, variables: &[(&str, &Value)]) -> Result<bool, String> {
+    cost::begin_object();
+    let values = [variables.first(), variables.get(1)].map(|each| each.map(|(_, value)| *value));
+    cost::begin_rule(values).map_err(|Exceeded| TOO_COSTLY)?;
+    let mut context = Context::with_env(Arc::clone(&ENV));
+    for (name, value) in variables {
+        context.add_variable_from_value(*name, plain(value));
+    }
+    let result = context.resolve(&program.expression);
+    if cost::is_exceeded() {
+        return Err(TOO_COSTLY.to_owned());
+    }
+    match result {
+        Ok(cel::Value::Bool(truth)) => Ok(truth),
+        Ok(other) => Err(format!("the condition gives {}", other.type_of())),
+        Err(error) => Err(go_message(&error).unwrap_or_else(|| error.to_string())),
+    }
+}
+
+/// Converts a value without a schema: all fields are visible, under their own names.
+fn plain(value: &Value) -> cel::Value {
+    match value {
+        Value::Array(items) => cel::Value::List(Arc::new(items.iter().map(plain).collect())),
+        Value::Object(map) => {
+            let fields = map.iter().map(|(key, value)| (Key::from(key.clone()), plain(value)));
+            cel::Value::Map(Map { map: Arc::new(fields.collect()) })
+        }
+        scalar => convert(&Value::Null, scalar, false),
+    }
+}
+
 fn compile(text: &str) -> Result<Program, String> {
     if operators(text) > MAX_OPERATORS {
         return Err("it is too long".to_owned());

@@ -1,0 +1,178 @@
+//! `AdmissionReview`: what webhooks receive and answer.
+
+use base64::Engine as _;
+use json_patch::Patch;
+use serde_json::{Map, Value, json};
+
+use super::gate::{Operation, Stage};
+use crate::api::access::User;
+use crate::http::status::{Cause, Details, Status};
+use crate::kinds::Kind;
+
+const API_VERSION: &str = "admission.k8s.io/v1";
+
+/// A request to a webhook.
+pub(super) struct Request<'r> {
+    pub(super) uid: String,
+    /// The kind in the version that the webhook asked for.
+    pub(super) kind: &'r Kind,
+    /// The kind in the version of the client's request.
+    pub(super) asked: &'r Kind,
+    pub(super) subresource: &'r str,
+    pub(super) name: &'r str,
+    pub(super) namespace: Option<&'r str>,
+    pub(super) operation: Operation,
+    pub(super) user: &'r Value,
+    pub(super) object: &'r Value,
+    pub(super) old: &'r Value,
+    pub(super) is_dry_run: bool,
+}
+
+impl Request<'_> {
+    pub(super) fn to_value(&self) -> Value {
+        let options = match self.operation {
+            Operation::Create => "CreateOptions",
+            Operation::Update => "UpdateOptions",
+            Operation::Delete => "DeleteOptions",
+        };
+        let mut request = json!({
+            "uid": self.uid,
+            "kind": kind_of(self.kind),
+            "resource": resource_of(self.kind),
+            "requestKind": kind_of(self.asked),
+            "requestResource": resource_of(self.asked),
+            "operation": self.operation.name(),
+            "userInfo": self.user,
+            "object": self.object,
+            "oldObject": self.old,
+            "dryRun": self.is_dry_run,
+            "options": {"kind": options, "apiVersion": "meta.k8s.io/v1"},
+        });
+        for (field, text) in [
+            ("subResource", self.subresource),
+            ("requestSubResource", self.subresource),
+            ("name", self.name),
+            ("namespace", self.namespace.unwrap_or_default()),
+        ] {
+            if !text.is_empty() {
+                request[field] = text.into();
+            }
+        }
+        request
+    }
+}
+
+fn kind_of(kind: &Kind) -> Value {
+    json!({"group": kind.group, "version": kind.version, "kind": kind.kind})
+}
+
+fn resource_of(kind: &Kind) -> Value {
+    json!({"group": kind.group, "version": kind.version, "resource": kind.plural})
+}
+
+/// The identity of the client.
+pub(super) fn user_info(user: &User) -> Value {
+    let mut info = Map::new();
+    info.insert("username".to_owned(), user.name().into());
+    if !user.uid_text().is_empty() {
+        info.insert("uid".to_owned(), user.uid_text().into());
+    }
+    info.insert("groups".to_owned(), user.groups().into());
+    if !user.extras().is_empty() {
+        info.insert("extra".to_owned(), json!(user.extras()));
+    }
+    info.into()
+}
+
+pub(super) fn envelope(request: &Value) -> Value {
+    json!({"kind": "AdmissionReview", "apiVersion": API_VERSION, "request": request})
+}
+
+/// The answer of a webhook.
+pub(super) struct Answer {
+    /// The status of a refusal; empty if it has none.
+    pub(super) refusal: Option<Value>,
+    pub(super) patch: Option<Patch>,
+    pub(super) warnings: Vec<String>,
+}
+
+impl Answer {
+    /// Reads the answer to a request.
+    ///
+    /// # Errors
+    ///
+    /// What is wrong with it.
+    pub(super) fn read(review: &Value, request: &Value, stage: Stage) -> Result<Answer, String> {
+        let response = &review["response"];
+        if !response.is_object() {
+            return Err("webhook response was absent".to_owned());
+        }
+        if response["uid"] != request["uid"] {
+            let (expected, found) = (&request["uid"], response["uid"].as_str().unwrap_or_default());
+            return Err(format!("expected response.uid={expected}, got {found:?}"));
+        }
+        if review["apiVersion"] != API_VERSION || review["kind"] != "AdmissionReview" {
+            let version = review["apiVersion"].as_str().unwrap_or_default();
+            let kind = review["kind"].as_str().unwrap_or_default();
+            let version = if version.contains('/') { version.to_owned() } else { format!("/{version}") };
+            return Err(format!(
+                "expected webhook response of {API_VERSION}, Kind=AdmissionReview, got {version}, Kind={kind}"
+            ));
+        }
+        let (patch, patch_type) = (text(&response["patch"]), text(&response["patchType"]));
+        match (stage, patch.is_empty(), patch_type.is_empty()) {
+            (Stage::Validation, false, _) => return Err("validating webhook may not return response.patch".to_owned()),
+            (Stage::Validation, _, false) => {
+                return Err("validating webhook may not return response.patchType".to_owned());
+            }
+            (_, false, true) => return Err("webhook returned response.patch but not response.patchType".to_owned()),
+            (_, true, false) => return Err("webhook returned response.patchType but not response.patch".to_owned()),
+            _ => {}
+        }
+        let refusal = (response["allowed"] != true).then(|| response["status"].clone());
+        let patch = match patch {
+            "" => None,
+            patch => {
+                let bytes = base64::engine::general_purpose::STANDARD.decode(patch).map_err(|why| why.to_string())?;
+                Some(serde_json::from_slice(&bytes).map_err(|why| why.to_string())?)
+            }
+        };
+        let warnings = response["warnings"].as_array().into_iter().flatten();
+        let warnings = warnings.filter_map(Value::as_str).map(str::to_owned).collect();
+        Ok(Answer { refusal, patch, warnings })
+    }
+}
+
+fn text(value: &Value) -> &str {
+    value.as_str().unwrap_or_default()
+}
+
+/// The status of a request that a webhook refused.
+pub(super) fn denied(webhook: &str, status: &Value) -> Status {
+    let denied = format!("admission webhook {webhook:?} denied the request");
+    let (message, reason) = (text(&status["message"]), text(&status["reason"]));
+    let message = match (message, reason) {
+        ("", "") => format!("{denied} without explanation"),
+        ("", reason) => format!("{denied}: {reason}"),
+        (message, _) => format!("{denied}: {message}"),
+    };
+    let code = status["code"].as_u64().and_then(|code| u16::try_from(code).ok()).filter(|code| *code >= 400);
+    let refusal = Status::new(code.unwrap_or(400), "", message).with_reason(reason);
+    match status["details"].as_object() {
+        None => refusal,
+        Some(details) => {
+            let part = |name: &str| text(details.get(name).unwrap_or(&Value::Null)).to_owned();
+            let causes = details.get("causes").and_then(Value::as_array).into_iter().flatten();
+            let causes =
+                causes.map(|cause| Cause::new("FieldValueInvalid", text(&cause["field"]), text(&cause["message"])));
+            refusal.with_details(Details {
+                name: part("name"),
+                group: part("group"),
+                kind: part("kind"),
+                uid: part("uid"),
+                causes: causes.collect(),
+                retry_after_seconds: 0,
+            })
+        }
+    }
+}
