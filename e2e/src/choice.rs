@@ -3,7 +3,7 @@
 use crate::Error;
 
 /// All steps.
-const STEPS: [&str; 19] = [
+const STEPS: [&str; 20] = [
     "conformance/real",
     "conformance/embedded",
     "kubectl",
@@ -19,6 +19,7 @@ const STEPS: [&str; 19] = [
     "informer/compaction",
     "informer/apiserver-killed",
     "informer/etcd-stopped",
+    "leadership",
     "differential/real",
     "differential/embedded",
     "without-go",

@@ -18,6 +18,7 @@ use crate::Error;
 use crate::control_plane::ControlPlane;
 use crate::results::Results;
 
+pub(crate) use self::deadline::eventually;
 pub(crate) use self::playground::Playground;
 
 /// Expiring tokens: mostly waits, so that other steps can run concurrently.

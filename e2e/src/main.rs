@@ -20,6 +20,7 @@ mod credentials;
 mod differential;
 mod informer;
 mod kubectl;
+mod leadership;
 mod link;
 mod program;
 mod programs;
@@ -45,9 +46,13 @@ type Error = Box<dyn std::error::Error + Send + Sync>;
 
 #[tokio::main]
 async fn main() -> ExitCode {
-    let outcome = match Choice::parse(std::env::args().skip(1)) {
-        Ok(choice) => judge(choice).await,
-        Err(error) => Err(error),
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    let outcome = match arguments.split_first() {
+        Some((first, rest)) if first == leadership::WORKER => leadership::run_worker(rest).await,
+        _ => match Choice::parse(arguments) {
+            Ok(choice) => judge(choice).await,
+            Err(error) => Err(error),
+        },
     };
     match outcome {
         Ok(()) => ExitCode::SUCCESS,
@@ -121,6 +126,7 @@ async fn run(results: &Results) -> Result<(), Error> {
         },
     )?;
     informer::outages(results, &mut control_plane).await?;
+    results.step("leadership", leadership::run(&mut control_plane)).await?;
     results.step("differential/real", differential::against_real(&workspace, &mut control_plane)).await?;
     results.step("without-go", clean_up::without_go(release)).await?;
     results.step("clean-up", clean_up::run(release)).await
@@ -139,6 +145,7 @@ async fn run_on_existing(results: &Results, playground: &informer::Playground) -
     informer::elsewhere(results, playground).await?;
     results.skip("differential/real", "needs a server without other writers")?;
     results.step("differential/embedded", differential::against_embedded(&workspace())).await?;
+    results.skip("leadership", "kills the server")?;
     results.skip("clean-up", "needs a control plane of its own")
 }
 

@@ -42,6 +42,12 @@ impl Program {
         Ok(())
     }
 
+    /// Sends it a signal, such as `STOP`.
+    pub(crate) async fn signal(&self, name: &str) -> Result<(), Error> {
+        let id = self.child.as_ref().and_then(Child::id).ok_or_else(|| format!("{} does not run", self.name))?;
+        signal(id, name).await
+    }
+
     /// Kills it (SIGKILL).
     pub(crate) async fn kill(&mut self) -> io::Result<()> {
         match self.child.take() {

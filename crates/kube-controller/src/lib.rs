@@ -8,6 +8,7 @@ mod error;
 pub mod figures;
 pub mod filter;
 mod finalizer;
+pub mod guide;
 mod host_name;
 pub mod leadership;
 pub mod manager;

@@ -8,7 +8,7 @@ use crate::Error;
 const TIMEOUT: Duration = Duration::from_secs(120);
 
 /// Repeats a check until it succeeds. After a timeout, returns the last error.
-pub(super) async fn eventually<T>(what: &str, mut check: impl AsyncFnMut() -> Result<T, String>) -> Result<T, Error> {
+pub(crate) async fn eventually<T>(what: &str, mut check: impl AsyncFnMut() -> Result<T, String>) -> Result<T, Error> {
     let began = Instant::now();
     loop {
         match check().await {

@@ -21,7 +21,7 @@ const LABEL: &str = "kube-e2e-run";
 pub(crate) struct Playground {
     pub(super) target: Target,
     /// A client with all permissions.
-    pub(super) client: Client,
+    pub(crate) client: Client,
     /// Distinguishes the names of this run from those of other runs.
     pub(super) run: String,
 }
@@ -36,7 +36,7 @@ impl Playground {
     }
 
     /// Creates a namespace.
-    pub(super) async fn namespace(&self, stem: &str) -> Result<String, Error> {
+    pub(crate) async fn namespace(&self, stem: &str) -> Result<String, Error> {
         let name = format!("{}-{stem}", self.run);
         self.make(&builtin("", "v1", "Namespace", "namespaces"), json!({"metadata": {"name": name}})).await?;
         Ok(name)
