@@ -57,8 +57,8 @@ pub use self::new_event::NewEvent;
 
 use self::correlator::{Correlator, Occurrence};
 use self::publisher::Publisher;
-use crate::host_name::host_name;
 use crate::leadership::Writer;
+use crate::names::host_name;
 
 mod correlator;
 mod lru;

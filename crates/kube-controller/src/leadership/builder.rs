@@ -10,7 +10,7 @@ use super::candidate::Candidate;
 use super::clock::Clock;
 use super::election::LeaderElection;
 use super::timing::{InvalidTiming, LeaseTiming};
-use crate::host_name::host_name;
+use crate::names::{host_name, is_dns_name};
 use crate::rng::Rng;
 
 /// Builds a [`LeaderElection`].
@@ -126,14 +126,4 @@ impl fmt::Debug for LeaderElectionBuilder {
             .field("timing", &self.timing)
             .finish_non_exhaustive()
     }
-}
-
-fn is_dns_name(name: &str) -> bool {
-    let is_label = |label: &str| {
-        let is_end = |byte: Option<&u8>| byte.is_some_and(u8::is_ascii_alphanumeric);
-        is_end(label.as_bytes().first())
-            && is_end(label.as_bytes().last())
-            && label.bytes().all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-')
-    };
-    name.len() <= 253 && name.split('.').all(is_label)
 }

@@ -12,6 +12,7 @@ use kube::api::ObjectMeta;
 
 use super::lru::Lru;
 use super::new_event::NewEvent;
+use crate::names::is_dns_name;
 
 /// The number of keys that each part remembers.
 const CAPACITY: usize = 4_096;
@@ -202,6 +203,10 @@ impl Correlator {
         let suffix = format!(".{:x}", self.last_nanos);
         let mut name = regarding.name.clone().unwrap_or_default();
         truncate(&mut name, MAX_NAME - suffix.len());
+        // Not every object has a name that an event can have, such as the role `system:node`.
+        if !is_dns_name(&name) {
+            "event".clone_into(&mut name);
+        }
         let namespace = regarding.namespace.clone().filter(|namespace| !namespace.is_empty());
         Event {
             metadata: ObjectMeta {
@@ -384,19 +389,22 @@ mod tests {
         let mut correlator = correlator();
         let long = "ä".repeat(2_000);
         let event = || NewEvent::warning(&long, &long, &long);
-        let names: BTreeSet<_> = (0..3)
-            .map(|nth| {
-                let mut regarding = object(&"n".repeat(253));
+        let long_name = "n".repeat(253);
+        let names: BTreeSet<_> = [&*long_name, &*long_name, "system:node", ""]
+            .into_iter()
+            .enumerate()
+            .map(|(nth, name)| {
+                let mut regarding = object(name);
                 regarding.uid = Some(nth.to_string());
                 let occurrence = Occurrence::new(&regarding, event(), Timestamp::now());
                 let Decision::Write(Write::Create(event)) = correlator.observe(occurrence, SECOND) else { panic!() };
                 assert!(event.note.as_ref().unwrap().len() <= MAX_NOTE);
                 assert!(event.reason.as_ref().unwrap().len() <= MAX_WORD);
                 let name = event.metadata.name.clone().unwrap();
-                assert!(name.len() <= MAX_NAME);
+                assert!(is_dns_name(&name), "{name}");
                 name
             })
             .collect();
-        assert_eq!(names.len(), 3);
+        assert_eq!(names.len(), 4);
     }
 }

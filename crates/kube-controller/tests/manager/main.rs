@@ -4,6 +4,7 @@
 
 mod http;
 mod lifecycle;
+mod manifests;
 
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
