@@ -38,6 +38,8 @@ pub struct LeaderElection {
     term: Option<Arc<Term>>,
     /// Whether the lease may name this candidate as its holder.
     may_be_holder: bool,
+    /// The error of the last request, if it failed: each cause is reported once.
+    failure: Option<String>,
 }
 
 impl LeaderElection {
@@ -54,7 +56,7 @@ impl LeaderElection {
         clock: Clock,
         rng: Rng,
     ) -> Self {
-        Self { leases, lease, candidate, timing, clock, rng, term: None, may_be_holder: false }
+        Self { leases, lease, candidate, timing, clock, rng, term: None, may_be_holder: false, failure: None }
     }
 
     /// The namespace and name of the lease.
@@ -102,7 +104,7 @@ impl LeaderElection {
                     holder = Some(other);
                 }
                 Some(Verdict::HeldBy(_) | Verdict::Failed) => {}
-                None => warn!(lease = %self.lease, "no response while acquiring the lease"),
+                None => self.failed("acquiring the lease", "no response".to_owned()),
             }
             let wait = self.timing.retry_period().mul_f64(1.0 + JITTER * self.rng.next_fraction());
             self.clock.sleep_until(self.clock.now() + wait).await;
@@ -203,7 +205,7 @@ impl LeaderElection {
         }
     }
 
-    async fn send(&self, request: &Request) -> Response {
+    async fn send(&mut self, request: &Request) -> Response {
         let (name, params) = (self.name(), PostParams::default());
         // Boxed, because the futures of kube are large.
         let sent = Box::pin(async {
@@ -217,17 +219,35 @@ impl LeaderElection {
         });
         let until = self.clock.now() + self.timing.request_timeout();
         match self.clock.timeout_at(until, sent).await.unwrap_or_else(|| Err(no_response())) {
-            Ok(lease) => Response::Lease(lease),
-            Err(Error::Api(status)) if status.code == 404 => Response::NotFound,
+            Ok(lease) => {
+                self.answered();
+                Response::Lease(lease)
+            }
+            Err(Error::Api(status)) if status.code == 404 && matches!(request, Request::Get) => Response::NotFound,
             // Another candidate was faster.
             Err(error) if is_conflict(&error) => {
                 debug!(lease = %self.lease, %error, "the lease has changed");
                 Response::Failed
             }
             Err(error) => {
-                warn!(lease = %self.lease, error = %with_causes(&error), "{}", doing(request));
+                self.failed(doing(request), with_causes(&error));
                 Response::Failed
             }
+        }
+    }
+
+    fn failed(&mut self, doing: &str, error: String) {
+        if self.failure.as_ref() == Some(&error) {
+            debug!(lease = %self.lease, error, "still {doing} fails");
+        } else {
+            warn!(lease = %self.lease, error, "{doing} has failed; it is tried again");
+            self.failure = Some(error);
+        }
+    }
+
+    fn answered(&mut self) {
+        if self.failure.take().is_some() {
+            info!(lease = %self.lease, "requests for the lease succeed again");
         }
     }
 
@@ -264,9 +284,9 @@ impl fmt::Debug for LeaderElection {
 
 fn doing(request: &Request) -> &'static str {
     match request {
-        Request::Get => "the lease could not be read",
-        Request::Create(_) => "the lease could not be created",
-        Request::ReplaceUnread(_) | Request::Replace(_) => "the lease could not be written",
+        Request::Get => "reading the lease",
+        Request::Create(_) => "creating the lease",
+        Request::ReplaceUnread(_) | Request::Replace(_) => "writing the lease",
     }
 }
 
