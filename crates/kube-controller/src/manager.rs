@@ -70,6 +70,7 @@ use tracing::{error, info, warn};
 pub use self::builder::{InvalidManager, ManagerBuilder};
 pub use self::error::ManagerError;
 pub use self::informer_metrics::InformerMetrics;
+pub use self::request_metrics::RequestMetrics;
 pub use self::stop::Stop;
 
 use self::http::HttpServer;
@@ -85,6 +86,7 @@ mod http;
 mod informer_metrics;
 mod metrics;
 mod page;
+mod request_metrics;
 mod signals;
 mod status;
 mod stop;

@@ -12,6 +12,7 @@ use tower::BoxError;
 
 use super::http::HttpServer;
 use super::informer_metrics::InformerMetrics;
+use super::request_metrics::RequestMetrics;
 use super::status::{Check, Phase, Status};
 use super::stop::Stop;
 use super::task::{Task, Work};
@@ -112,6 +113,12 @@ impl ManagerBuilder {
     /// Adds the figures of informers to the metrics.
     pub fn informer_metrics(mut self, metrics: &InformerMetrics) -> Self {
         self.status.informers = Some(metrics.clone());
+        self
+    }
+
+    /// Adds the counted requests of clients to the metrics.
+    pub fn request_metrics(mut self, metrics: &RequestMetrics) -> Self {
+        self.status.requests = Some(metrics.clone());
         self
     }
 

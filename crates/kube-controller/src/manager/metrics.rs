@@ -4,6 +4,7 @@ use kube_informer::pipeline::{Figures as InformerFigures, HandlerFigures};
 
 use super::informer_metrics::InformerId;
 use super::page::Page;
+use super::request_metrics::RequestKind;
 use crate::figures::Figures;
 use crate::recorder::RecorderFigures;
 
@@ -140,6 +141,14 @@ pub(super) fn election(page: &mut Page, lease: &str, is_leading: bool) {
     let name = lease.split_once('/').map_or(lease, |(_, name)| name);
     let help = "Whether this process leads: 1 if it holds the lease, 0 if not.";
     page.gauge("leader_election_master_status", help).sample(&[("name", name)], u8::from(is_leading));
+}
+
+pub(super) fn requests(page: &mut Page, counts: &[(RequestKind, u64)]) {
+    let help = "Requests to the API server, by method and status of the response.";
+    let mut counter = page.counter("rest_client_requests_total", help);
+    for (RequestKind { method, code }, count) in counts {
+        counter.sample(&[("code", &code.to_string()), ("method", method)], count);
+    }
 }
 
 const INFORMER_GAUGES: [Metric<InformerFigures>; 3] = [

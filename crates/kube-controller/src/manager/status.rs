@@ -8,6 +8,7 @@ use parking_lot::Mutex;
 use super::informer_metrics::InformerMetrics;
 use super::metrics;
 use super::page::Page;
+use super::request_metrics::RequestMetrics;
 use crate::controller::Monitor;
 use crate::recorder::Recorder;
 
@@ -20,6 +21,7 @@ pub(super) struct Status {
     pub(super) monitors: Vec<Monitor>,
     pub(super) recorders: Vec<Recorder>,
     pub(super) informers: Option<InformerMetrics>,
+    pub(super) requests: Option<RequestMetrics>,
     pub(super) extra_metrics: Vec<Box<dyn Fn() -> String + Send + Sync>>,
     pub(super) ready_checks: Vec<Check>,
     pub(super) health_checks: Vec<Check>,
@@ -57,6 +59,7 @@ impl Status {
             monitors: Vec::new(),
             recorders: Vec::new(),
             informers: None,
+            requests: None,
             extra_metrics: Vec::new(),
             ready_checks: Vec::new(),
             health_checks: Vec::new(),
@@ -103,6 +106,9 @@ impl Status {
         }
         if let Some(informers) = &self.informers {
             metrics::informers(&mut page, &informers.figures());
+        }
+        if let Some(requests) = &self.requests {
+            metrics::requests(&mut page, &requests.counts());
         }
         let mut text = page.into_text();
         for render in &self.extra_metrics {

@@ -27,7 +27,7 @@ use serde_json::{Value, json};
 use tokio::time::{Instant, sleep, sleep_until};
 use tower::{BoxError, service_fn};
 
-const SEEDS: u64 = 60;
+const SEEDS: u64 = 40;
 /// How long a run lasts before its faults are removed.
 const LENGTH: Duration = Duration::from_secs(400);
 /// How long the election of a leader may take after that: a lease that was acquired last, and an attempt.

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use k8s_openapi::api::core::v1::ConfigMap;
 use kube_controller::Manager;
-use kube_controller::manager::InformerMetrics;
+use kube_controller::manager::{InformerMetrics, RequestMetrics};
 use kube_controller::recorder::Recorder;
 use kube_embedded::faults::{Fault, Rule};
 use kube_informer::Factory;
@@ -92,7 +92,9 @@ async fn metrics_have_the_names_that_dashboards_expect() {
     let server = server().await;
     let metrics = InformerMetrics::default();
     let collected = metrics.clone();
-    let factory = Factory::builder(client(&server)).defaults(|all| all.metrics(collected)).build().unwrap();
+    let requests = RequestMetrics::default();
+    let counted = requests.counted(client(&server));
+    let factory = Factory::builder(counted).defaults(|all| all.metrics(collected)).build().unwrap();
     let _maps = factory.informer::<ConfigMap>();
     let (listener, address) = listener().await;
     let (leads, is_leading) = oneshot::channel();
@@ -105,6 +107,7 @@ async fn metrics_have_the_names_that_dashboards_expect() {
         .leader_election(candidate(&server, "me"))
         .recorder(&Recorder::new("test"))
         .informer_metrics(&metrics)
+        .request_metrics(&requests)
         .extra_metrics(|| "# TYPE mine counter\nmine 1\n".to_owned())
         .serve(listener)
         .build()
@@ -120,6 +123,7 @@ async fn metrics_have_the_names_that_dashboards_expect() {
         "# TYPE controller_runtime_reconcile_total counter",
         "# TYPE controller_runtime_reconcile_time_seconds histogram",
         "# TYPE workqueue_depth gauge",
+        r#"rest_client_requests_total{code="200",method="GET"} 1"#,
         "mine 1",
     ] {
         assert!(page.lines().any(|other| other == line), "{line} is not in:\n{page}");

@@ -5,12 +5,13 @@ use std::time::Duration;
 
 use k8s_openapi::api::core::v1::{ConfigMap, ObjectReference, Secret};
 use kube::api::{Api, PostParams};
-use kube_controller::Manager;
 use kube_controller::manager::{InvalidManager, ManagerError};
 use kube_controller::recorder::{NewEvent, Recorder};
-use kube_embedded::Verb;
+use kube_controller::{Controller, Error, Manager, Outcome};
 use kube_embedded::faults::{Fault, Rule};
+use kube_embedded::{Server, Verb};
 use kube_informer::Factory;
+use serde_json::json;
 use tokio::time::{Instant, sleep, timeout};
 
 use crate::{Journal, SECOND, alive_tasks, candidate, client, holder, server};
@@ -292,4 +293,120 @@ async fn names_are_unique() {
     let builder = Manager::builder(&factory).task("a", |_, _| async { Ok(()) });
     let refused = builder.standby_task("a", |_| async { Ok(()) }).build().map(drop);
     assert_eq!(refused, Err(InvalidManager::SameName("a".to_owned())));
+}
+
+fn add_map(server: &Server, name: &str) {
+    let map = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name, "namespace": "default"}});
+    server.create(&map).unwrap();
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_controller_has_full_caches_before_it_leads_and_reconciles_nothing() {
+    let server = server().await;
+    for name in ["a", "b", "c"] {
+        add_map(&server, name);
+    }
+    let mut rival = candidate(&server, "rival");
+    rival.acquire().await;
+    let factory = Factory::new(client(&server));
+    let journal = Journal::new();
+    let noted = journal.clone();
+    let controller = Controller::builder::<ConfigMap>(&factory).reconcile(move |context, _| {
+        noted.note(context.key().name());
+        async { Ok::<_, Error>(Outcome::Done) }
+    });
+    let monitor = controller.monitor();
+    let manager =
+        Manager::builder(&factory).controller(controller).leader_election(candidate(&server, "me")).build().unwrap();
+    let others = async {
+        tokio::select! {
+            lost = rival.hold() => panic!("{lost}"),
+            () = sleep(100 * SECOND) => {}
+        }
+        assert_eq!((journal.lines().len(), server.watches().len()), (0, 1));
+        server.forget_requests();
+        rival.release().await.unwrap();
+        sleep(10 * SECOND).await;
+        let lists = server.requests().into_iter().filter(|request| request.path.ends_with("/configmaps"));
+        assert_eq!(lists.count(), 0, "nothing is listed again");
+    };
+    manager.run_until(others).await.unwrap();
+    let mut lines = journal.lines();
+    lines.sort();
+    assert!(lines.iter().zip(["a", "b", "c"]).all(|(line, name)| line.starts_with("10") && line.ends_with(name)));
+    assert_eq!((lines.len(), monitor.figures().attempts.success), (3, 3));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_running_attempt_ends_during_a_shutdown_and_the_next_one_does_not_begin() {
+    let server = server().await;
+    for name in ["a", "b"] {
+        add_map(&server, name);
+    }
+    let factory = Factory::new(client(&server));
+    let journal = Journal::new();
+    let noted = journal.clone();
+    let mut builder = Controller::builder::<ConfigMap>(&factory);
+    builder.workers(1);
+    let controller = builder.reconcile(move |_, _| {
+        let noted = noted.clone();
+        async move {
+            noted.note("begins");
+            sleep(8 * SECOND).await;
+            noted.note("ends");
+            Ok::<_, Error>(Outcome::Done)
+        }
+    });
+    let manager =
+        Manager::builder(&factory).controller(controller).leader_election(candidate(&server, "me")).build().unwrap();
+    manager.run_until(sleep(3 * SECOND)).await.unwrap();
+    assert_eq!(journal.lines(), ["0 begins", "8 ends"]);
+    assert_eq!(holder(&server), "");
+}
+
+#[tokio::test(start_paused = true)]
+async fn attempts_that_run_when_the_leadership_is_lost_write_nothing() {
+    let server = server().await;
+    for name in ["a", "b", "c"] {
+        add_map(&server, name);
+    }
+    let factory = Factory::new(client(&server));
+    let controller = Controller::builder::<ConfigMap>(&factory).reconcile(|context, map| async move {
+        // Writes all the time.
+        for nth in 0.. {
+            let name = format!("{}-{nth}", map.name());
+            context.apply::<Secret>(&json!({"metadata": {"name": name, "namespace": "default"}})).await?;
+            sleep(Duration::from_millis(100)).await;
+        }
+        Ok::<_, Error>(Outcome::Done)
+    });
+    let manager =
+        Manager::builder(&factory).controller(controller).leader_election(candidate(&server, "me")).build().unwrap();
+    let outage = async {
+        sleep(SECOND).await;
+        server.faults().inject(leases(Fault::status(503)));
+        pending::<()>().await;
+    };
+    let start = Instant::now();
+    let error = manager.run_until(outage).await.unwrap_err();
+    assert!(matches!(error, ManagerError::LeadershipLost(_)), "{error:?}");
+    let writes = server.requests().into_iter().filter(|request| request.path.contains("/secrets/"));
+    let last = writes.map(|request| request.at).max().unwrap();
+    let lasted = last.duration_since(start);
+    assert!(lasted > 9 * SECOND && lasted < 10 * SECOND, "{lasted:?}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_controller_whose_cache_is_refused_is_named() {
+    let server = server().await;
+    server.faults().inject(Rule::new(Fault::status(403)).resource("", "secrets"));
+    let factory = Factory::new(client(&server));
+    let mut builder = Controller::builder::<ConfigMap>(&factory);
+    builder.name("maps");
+    let _secrets = builder.owns::<Secret>();
+    let controller = builder.reconcile(|_, _| async { Ok::<_, Error>(Outcome::Done) });
+    let manager = Manager::builder(&factory).controller(controller).build().unwrap();
+    let error = manager.run_until(pending()).await.unwrap_err();
+    assert!(matches!(error, ManagerError::Controller(_)), "{error:?}");
+    assert!(error.to_string().starts_with("the controller maps cannot run: secrets"), "{error}");
 }
