@@ -7,6 +7,7 @@ pub mod access;
 pub(crate) mod delete_options;
 pub(crate) mod discovery;
 pub(crate) mod filter;
+pub(crate) mod history;
 pub(crate) mod objects;
 pub(crate) mod openapi;
 pub(crate) mod paths;

@@ -18,8 +18,9 @@ pub(crate) struct Clock {
 }
 
 impl Clock {
-    pub(crate) fn start() -> Self {
-        let wall = Timestamp::try_from(SystemTime::now()).unwrap_or(Timestamp::UNIX_EPOCH);
+    /// A clock that shows `wall` now; `None` is the current time.
+    pub(crate) fn start(wall: Option<SystemTime>) -> Self {
+        let wall = Timestamp::try_from(wall.unwrap_or_else(SystemTime::now)).unwrap_or(Timestamp::UNIX_EPOCH);
         Self { started: Instant::now(), wall }
     }
 

@@ -1,7 +1,7 @@
 //! The state that all requests share.
 
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
 use parking_lot::{Mutex, RwLock};
 
@@ -41,6 +41,8 @@ pub(crate) struct ClusterSettings {
     pub(crate) has_bootstrap_objects: bool,
     /// The seed of uids and generated names; `None` draws a random seed at start.
     pub(crate) seed: Option<u64>,
+    /// The wall time at start; `None` is the current time.
+    pub(crate) start_time: Option<SystemTime>,
 }
 
 /// Whether the server runs a controller that belongs to the controller manager in a real cluster.
@@ -76,6 +78,7 @@ impl Default for ClusterSettings {
             namespace_deletion: Controller::Disabled,
             has_bootstrap_objects: false,
             seed: None,
+            start_time: None,
         }
     }
 }
@@ -97,7 +100,7 @@ impl Cluster {
     pub(crate) fn new(settings: ClusterSettings) -> Self {
         let cluster = Self {
             storage: Storage::new(settings.window),
-            clock: Clock::start(),
+            clock: Clock::start(settings.start_time),
             rng: Rng::new(settings.seed),
             custom_tables: CustomTables::default(),
             allocation: Mutex::default(),

@@ -52,6 +52,9 @@ use crate::http::status::{Details, Status};
 pub enum Fault {
     /// The connection is dropped without a response.
     Disconnect,
+    /// The request is carried out, and the connection is dropped without a response: the client
+    /// cannot know whether its write was stored.
+    LoseResponse,
     /// The response is this status. See [`Fault::status`].
     Status(Status),
     /// The response is 429 in plain text, as API priority and fairness sends it, with a
@@ -123,6 +126,7 @@ impl Fault {
         match self {
             Self::Delay(_) => Stage::Before,
             Self::Disconnect | Self::Status(_) | Self::TooManyRequests | Self::GoneAtOpen => Stage::Answer,
+            Self::LoseResponse => Stage::Response,
             Self::StallAfterBytes(_) | Self::CutAfterBytes(_) => Stage::Body,
             Self::StallAfterEvents(_)
             | Self::CutAfterEvents(_)
@@ -142,6 +146,8 @@ impl Fault {
 enum Stage {
     Before,
     Answer,
+    /// After the request was carried out.
+    Response,
     Body,
     /// Watches only.
     Events,

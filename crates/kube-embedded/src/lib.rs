@@ -25,6 +25,7 @@
 //! - [`Server`] and [`ServerBuilder`]: start, stop, restart, refuse connections, restore a backup,
 //!   and inspect the requests of clients.
 //! - [`Objects`]: reads and writes objects directly, through the same verbs that clients use.
+//!   [`Server::changes_after`] returns the writes to all of them.
 //! - [`faults`]: fault injection by rule. [`access`]: access rules.
 //! - [`generate`]: realistic objects from a seed, without a server. [`pretend`]: a simulated
 //!   cluster of such objects.
@@ -62,6 +63,7 @@ mod storage;
 mod webhooks;
 
 pub use self::api::access;
+pub use self::api::history::{Change, ChangeKind};
 pub use self::api::objects::Objects;
 pub use self::cluster::FirstAccess;
 pub use self::doctest::doctest;

@@ -5,7 +5,7 @@ use std::io;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
 use tokio::task::JoinHandle;
 
@@ -402,6 +402,13 @@ impl ServerBuilder {
     /// Generates uids and generated names from a seed, so that they are the same in each run.
     pub fn seed(mut self, seed: u64) -> Self {
         self.settings.seed = Some(seed);
+        self
+    }
+
+    /// Sets the wall time at start, from which the server's time advances with tokio's clock. By
+    /// default it is the current time.
+    pub fn start_time(mut self, time: SystemTime) -> Self {
+        self.settings.start_time = Some(time);
         self
     }
 

@@ -82,7 +82,7 @@ impl Faults {
             let takes_effect = match each.rule.fault.stage() {
                 Stage::Before => true,
                 Stage::Answer => answering == Some(position),
-                Stage::Body | Stage::Events => answering.is_none(),
+                Stage::Response | Stage::Body | Stage::Events => answering.is_none(),
             };
             if takes_effect {
                 verdict.add(&each.rule.fault);
@@ -143,6 +143,8 @@ impl FaultHandle {
 pub(crate) struct Verdict {
     pub(crate) delay: Duration,
     pub(crate) answer: Option<Answer>,
+    /// Whether the server's response is not sent.
+    pub(crate) loses_response: bool,
     /// Faults of the body, for a [`FaultyBody`](super::FaultyBody).
     pub(crate) stream: Vec<Fault>,
 }
@@ -159,6 +161,7 @@ impl Verdict {
     fn add(&mut self, fault: &Fault) {
         match fault {
             Fault::Delay(delay) => self.delay += *delay,
+            Fault::LoseResponse => self.loses_response = true,
             Fault::Disconnect => self.answer = Some(Answer::Disconnect),
             Fault::Status(status) => self.answer = Some(Answer::Status(status.clone())),
             Fault::TooManyRequests => self.answer = Some(Answer::TooManyRequests),

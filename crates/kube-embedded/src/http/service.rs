@@ -153,6 +153,10 @@ where
         },
         Err((filter, status)) => Ok(reply::denial(filter, &status, &head.wish).into()),
     };
+    if verdict.loses_response {
+        shared.log.add(seen);
+        return Err(io::ErrorKind::ConnectionReset.into());
+    }
     let (response, compression) = match answer {
         Ok(answer) => (answer.response, answer.compression),
         Err(Refusal::Status(status)) => (reply::failure(&status, &head.wish), Compression::AsIs),

@@ -7,5 +7,6 @@ mod crds;
 mod deletes;
 mod direct;
 mod garbage;
+mod history;
 mod namespaces;
 mod writes;

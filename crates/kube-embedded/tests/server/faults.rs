@@ -76,6 +76,18 @@ async fn a_dropped_connection_gives_no_answer_and_is_remembered() {
     assert_eq!(server.requests().last().unwrap().code, None);
 }
 
+#[tokio::test]
+async fn a_response_may_be_lost_after_the_write_was_stored() {
+    let server = with_config_maps(1).await;
+    server.faults().inject(Rule::new(Fault::LoseResponse).verb(Verb::Delete).once());
+    let client = Client::of(&server);
+    let path = "/api/v1/namespaces/default/configmaps/c0";
+    let broken = client.open(Method::DELETE, path, &[], "").await.unwrap_err();
+    assert_eq!(broken.kind(), ErrorKind::ConnectionReset);
+    assert_eq!(server.requests().last().unwrap().code, None);
+    client.get(path).await.expect(404);
+}
+
 #[tokio::test(start_paused = true)]
 async fn an_answer_may_come_late() {
     let server = with_config_maps(1).await;
