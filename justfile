@@ -74,8 +74,8 @@ deny:
 # package of the same version, so those are removed first.
 # Packages every crate to be published and builds it from its package.
 package:
-    rm -rf "${CARGO_HOME:-$HOME/.cargo}"/registry/src/-*/kube{-embedded,-informer,ctl-informer}-*
-    K8S_OPENAPI_ENABLED_VERSION=1.37 cargo package --package kube-embedded --package kube-informer --package kubectl-informer --locked --allow-dirty
+    rm -rf "${CARGO_HOME:-$HOME/.cargo}"/registry/src/-*/kube{-controller,-embedded,-informer,ctl-informer}-*
+    K8S_OPENAPI_ENABLED_VERSION=1.37 cargo package --package kube-embedded --package kube-informer --package kube-controller --package kubectl-informer --locked --allow-dirty
 
 # Names both packages, so that the features of dependencies, and thus the counts, are those of the whole rig.
 # Checks instructions and bytes of fixed work against their budgets; `just budget write` sets the budgets.
@@ -118,6 +118,10 @@ sim seeds="10000":
 # More seeds of the leader election than the gate runs, e.g. `just elections 10000`.
 elections seeds="3000":
     KUBE_CONTROLLER_SEEDS={{seeds}} cargo test --release -p kube-controller --test leadership model -- --nocapture
+
+# More seeds of read-your-writes than the gate runs, and the seeds with which kube-runtime creates twice.
+read-your-writes seeds="1000":
+    KUBE_CONTROLLER_SEEDS={{seeds}} cargo test --release -p kube-controller --test controller read_your_writes -- --nocapture
 
 # Mutated input in every parser, with random seeds: the targets are the tests in modules named
 # `fuzz`, and the time is divided among them. `just fuzz 5` is five minutes. A failing seed is printed, and

@@ -2,7 +2,22 @@
 
 #![expect(unused_imports, reason = "these are what the links of the pages are resolved with")]
 
+pub mod operator {
+    #![doc = include_str!("../docs/operator.md")]
+    use crate::*;
+}
+
 pub mod production {
     #![doc = include_str!("../docs/production.md")]
+    use crate::*;
+}
+
+pub mod from_kube_runtime {
+    #![doc = include_str!("../docs/from-kube-runtime.md")]
+    use crate::*;
+}
+
+pub mod from_controller_runtime {
+    #![doc = include_str!("../docs/from-controller-runtime.md")]
     use crate::*;
 }

@@ -4,10 +4,23 @@
 
 mod chaos;
 mod consistency;
+mod examples;
 mod finalizers;
+#[path = "../support/manifests.rs"]
+mod guide_manifests;
 mod lifecycle;
 mod read_your_writes;
 mod reconcile;
 mod support;
 mod watches;
 mod writes;
+
+#[allow(dead_code, reason = "its `main`")]
+#[path = "../../examples/foo.rs"]
+mod foo;
+#[allow(dead_code, reason = "its `main`")]
+#[path = "../../examples/janitor.rs"]
+mod janitor;
+#[allow(dead_code, reason = "its `main`")]
+#[path = "../../examples/website.rs"]
+mod website;

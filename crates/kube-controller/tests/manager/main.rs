@@ -2,6 +2,8 @@
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on is to fail")]
 
+#[path = "../support/manifests.rs"]
+mod guide_manifests;
 mod http;
 mod lifecycle;
 mod manifests;

@@ -6,43 +6,12 @@ use kube_controller::Manager;
 use kube_controller::leadership::LeaderElection;
 use kube_controller::recorder::{NewEvent, Recorder};
 use kube_embedded::Server;
-use kube_embedded::access::{Access, Rule};
 use kube_informer::Factory;
-use serde_json::{Value, json};
+use serde_json::json;
+
+use crate::guide_manifests::{access, manifests};
 
 const GUIDE: &str = include_str!("../../docs/production.md");
-
-/// The objects in the first YAML of the guide.
-fn manifests() -> Vec<Value> {
-    let yaml = GUIDE.split("```yaml").nth(1).and_then(|rest| rest.split("```").next()).unwrap();
-    serde_saphyr::from_str_multiple(yaml).unwrap()
-}
-
-/// The server's rules for a `Role` or `ClusterRole`.
-fn rules(role: &Value) -> Vec<Rule> {
-    let texts = |value: &Value| -> Vec<String> { serde_json::from_value(value.clone()).unwrap_or_default() };
-    let mut all = Vec::new();
-    for rule in role["rules"].as_array().unwrap() {
-        for (group, resource) in texts(&rule["apiGroups"])
-            .iter()
-            .flat_map(|group| texts(&rule["resources"]).into_iter().map(move |r| (group, r)))
-        {
-            let verbs = texts(&rule["verbs"]);
-            let allowed = Rule::new().resource(group.clone(), &resource).verbs(verbs.iter().map(String::as_str));
-            let allowed = match role["metadata"]["namespace"].as_str() {
-                Some(namespace) => allowed.namespace(namespace),
-                None => allowed,
-            };
-            let names = texts(&rule["resourceNames"]);
-            if names.is_empty() {
-                all.push(allowed);
-            } else {
-                all.extend(names.into_iter().map(|name| allowed.clone().name(name)));
-            }
-        }
-    }
-    all
-}
 
 fn add_namespaces(server: &Server) {
     for name in ["websites", "other"] {
@@ -54,7 +23,7 @@ fn add_namespaces(server: &Server) {
 async fn the_server_accepts_them() {
     let server = crate::server().await;
     add_namespaces(&server);
-    let manifests = manifests();
+    let manifests = manifests(GUIDE);
     assert!(manifests.len() > 5);
     for object in manifests {
         server.create(&object).unwrap_or_else(|status| panic!("{}: {}", object["kind"], status.message()));
@@ -63,10 +32,7 @@ async fn the_server_accepts_them() {
 
 #[tokio::test(start_paused = true)]
 async fn their_roles_suffice_for_the_election_and_for_events() {
-    let manifests = manifests();
-    let roles = manifests.iter().filter(|object| object["rules"].is_array());
-    let access = roles.flat_map(rules).fold(Access::closed(), Access::allow);
-    let server = Server::builder().in_process().seed(1).access(access).start().await.unwrap();
+    let server = Server::builder().in_process().seed(1).access(access(&manifests(GUIDE))).start().await.unwrap();
     add_namespaces(&server);
     let client = Client::new(server.service(), "websites");
     let factory = Factory::new(client.clone());
