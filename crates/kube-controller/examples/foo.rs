@@ -6,6 +6,8 @@
 //! cargo run -p kube-controller --example foo -- --kubeconfig  # a real cluster
 //! ```
 
+#![allow(clippy::disallowed_names, reason = "the kind has this name")]
+
 mod support;
 
 use k8s_openapi::api::apps::v1::Deployment;

@@ -78,7 +78,7 @@ impl Websites {
         let ready = reported.and_then(|status| status.ready_replicas).unwrap_or_default();
         let (is_ready, message) = (ready >= spec.replicas, format!("{ready} of {} pods are ready", spec.replicas));
         let condition = if is_ready { NewCondition::is_true } else { NewCondition::is_false };
-        let condition = condition("Ready", if is_ready { "Serving" } else { "Starting" }, &*message);
+        let condition = condition("Ready", if is_ready { "Serving" } else { "Starting" }, &message);
         let mut status = status.clone().unwrap_or_default();
         let was_ready = conditions::is_true(&status.conditions, "Ready");
         condition.observed_generation(site.generation()).set(&mut status.conditions);

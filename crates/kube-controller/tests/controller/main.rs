@@ -1,6 +1,7 @@
 //! Controllers on the embedded server.
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on is to fail")]
+#![allow(clippy::duplicate_mod, reason = "each example is a program of its own")]
 
 mod chaos;
 mod consistency;
