@@ -13,6 +13,7 @@ use rig::corpus;
 use rig::work::Work;
 
 use crate::plan::{Job, Plan, What, Who};
+use crate::websites;
 
 /// The paths of all programs and corpora.
 pub struct Workshop {
@@ -37,6 +38,12 @@ impl Workshop {
             let mut build = Command::new("go");
             build.current_dir(root.join("bench/go")).args(["build", "-o"]).arg(&workshop.go).arg(".");
             succeed(&mut build)?;
+        }
+        if plan.jobs.iter().any(|job| job.who == Who::ControllerRuntime) {
+            eprintln!("building the Go controller");
+            let mut build = Command::new("go");
+            build.current_dir(root.join("bench/go")).args(["build", "-o"]).arg(workshop.go_websites());
+            succeed(build.arg("./websites"))?;
         }
         // For each workload, whether any client uses protobuf.
         let mut wanted: BTreeMap<(Work, u64), bool> = BTreeMap::new();
@@ -77,6 +84,14 @@ impl Workshop {
                     _ => figures(Command::new(self.binaries.join("queue")).args(["ours", &items]))?,
                 }
             }
+            What::Websites { count } => {
+                let client = match job.who {
+                    Who::ControllerRuntime => self.go_websites(),
+                    Who::KubeRuntime => self.binaries.join("websites_kube_runtime"),
+                    _ => self.binaries.join("websites_ours"),
+                };
+                websites::measure(&self.binaries.join("apiserver"), &client, *count)?
+            }
         };
         Ok((figures, start.elapsed().as_secs_f64()))
     }
@@ -90,7 +105,7 @@ impl Workshop {
             }
             Who::KubeRs => Command::new(self.binaries.join("kube_rs")),
             Who::Ours if setting.ends_with("+mimalloc") => Command::new(self.binaries.join("ours_mimalloc")),
-            Who::Ours | Who::Plain => Command::new(self.binaries.join("ours")),
+            _ => Command::new(self.binaries.join("ours")),
         }
     }
 
@@ -108,6 +123,10 @@ impl Workshop {
             return Err("the replay server did not start".into());
         }
         Ok(Server { process, address: address.trim().to_owned() })
+    }
+
+    fn go_websites(&self) -> PathBuf {
+        self.folder.join("websites-go")
     }
 
     fn corpus(&self, work: Work, count: u64, form: &str) -> PathBuf {

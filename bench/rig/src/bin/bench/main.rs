@@ -20,6 +20,7 @@ mod plan;
 mod plot;
 mod summary;
 mod table;
+mod websites;
 
 fn main() -> ExitCode {
     match measure() {

@@ -15,6 +15,10 @@ pub enum Who {
     Ours,
     /// A mutex and a list: the lower bound for a queue.
     Plain,
+    /// As a framework of controllers.
+    ControllerRuntime,
+    /// As a framework of controllers.
+    KubeRuntime,
 }
 
 /// A process to run.
@@ -33,6 +37,8 @@ pub enum What {
     Follow { work: Work, count: u64, scenario: &'static str, arguments: Vec<String> },
     /// A work queue.
     Queue { items: u64 },
+    /// A controller of this many websites.
+    Websites { count: u64 },
 }
 
 impl Job {
@@ -42,6 +48,8 @@ impl Job {
             Who::KubeRs => "kube-rs",
             Who::Ours => "ours",
             Who::Plain => "Mutex<VecDeque>",
+            Who::ControllerRuntime => "controller-runtime",
+            Who::KubeRuntime => "kube-runtime",
         };
         if self.setting.is_empty() { who.to_owned() } else { format!("{who} {}", self.setting) }
     }
@@ -119,6 +127,9 @@ pub const LEAN: &str = "pods, lean";
 /// The group in which this project's clients use another allocator. Go has its own.
 pub const MIMALLOC: &str = "pods, mimalloc";
 
+/// The group of controllers.
+pub const WEBSITES: &str = "websites";
+
 /// Handler counts.
 pub const HANDLERS: [u64; 4] = [1, 4, 16, 64];
 
@@ -162,6 +173,7 @@ impl Plan {
         }
         self.kind(Work::ConfigMaps, 1_000 / scale, 4_000 / scale);
         self.queues(1_000_000 / scale);
+        self.websites(5_000 / scale);
         // Slow or intermediate measurements are run only once.
         let between =
             |job: &Job| HANDLERS[1..HANDLERS.len() - 1].iter().any(|number| job.group == handlers_group(*number));
@@ -290,6 +302,14 @@ impl Plan {
         for who in [Who::ClientGo, Who::Ours, Who::Plain] {
             let (group, setting) = ("queue".to_owned(), String::new());
             self.jobs.push(Job { group, who, setting, what: What::Queue { items }, reps: 3 });
+        }
+    }
+
+    /// Controllers that do the same work.
+    fn websites(&mut self, count: u64) {
+        for who in [Who::ControllerRuntime, Who::Ours, Who::KubeRuntime] {
+            let (group, setting) = (WEBSITES.to_owned(), String::new());
+            self.jobs.push(Job { group, who, setting, what: What::Websites { count }, reps: 3 });
         }
     }
 

@@ -6,6 +6,7 @@ use rig::work::{BY_HAND, Work};
 
 use crate::plan::{LEAN, MIMALLOC, Options, WIRES};
 use crate::summary::{ONE_MORE, Spread, Summary};
+use crate::websites;
 use rig::machine::Machine;
 
 /// A row of the results.
@@ -168,7 +169,8 @@ fn page(out: &mut String, summary: &Summary, machine: &Machine, options: &Option
         "Ours in a program whose allocator is mimalloc; Go brings its own.",
     )?;
     kinds(out, summary)?;
-    queues(out, summary)
+    queues(out, summary)?;
+    websites::section(out, summary)
 }
 
 /// The ratios of this project's clients, with one wire format, to each peer at its best setting.
@@ -376,7 +378,7 @@ impl Unit {
         self.show(Spread { median: value, least: value, most: value })
     }
 
-    fn show(self, spread: Spread) -> String {
+    pub fn show(self, spread: Spread) -> String {
         let (scale, unit) = match self {
             Self::Seconds => (1.0, " s"),
             Self::Micros => (1.0, " µs"),
