@@ -31,7 +31,8 @@ use std::path::Path;
 use serde_json::Value;
 
 /// Served subresources. Resources are served if they can be listed and watched.
-const SUBRESOURCES: [&str; 3] = ["status", "finalize", "scale"];
+const SUBRESOURCES: [&str; 9] =
+    ["status", "finalize", "scale", "approval", "binding", "ephemeralcontainers", "eviction", "resize", "token"];
 
 fn main() -> Result<(), Box<dyn Error>> {
     let folder = std::env::args().nth(1).ok_or("the folder of recordings is missing")?;

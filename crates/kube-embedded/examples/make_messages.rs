@@ -16,14 +16,18 @@ use std::collections::{BTreeMap, HashMap};
 use std::error::Error;
 
 /// Messages of requests and responses that are not kinds.
-const PASSING: [&str; 15] = [
+const PASSING: [&str; 19] = [
     "k8s.io.api.apidiscovery.v2.APIGroupDiscoveryList",
     "k8s.io.api.authentication.v1.SelfSubjectReview",
+    "k8s.io.api.authentication.v1.TokenRequest",
+    "k8s.io.api.authentication.v1.TokenReview",
     "k8s.io.api.authorization.v1.LocalSubjectAccessReview",
     "k8s.io.api.authorization.v1.SelfSubjectAccessReview",
     "k8s.io.api.authorization.v1.SelfSubjectRulesReview",
     "k8s.io.api.authorization.v1.SubjectAccessReview",
     "k8s.io.api.autoscaling.v1.Scale",
+    "k8s.io.api.core.v1.Binding",
+    "k8s.io.api.policy.v1.Eviction",
     "k8s.io.apimachinery.pkg.apis.meta.v1.APIGroup",
     "k8s.io.apimachinery.pkg.apis.meta.v1.APIGroupList",
     "k8s.io.apimachinery.pkg.apis.meta.v1.APIResourceList",

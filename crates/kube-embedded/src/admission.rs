@@ -9,6 +9,7 @@ pub(crate) mod decode;
 pub(crate) mod defaults;
 pub(crate) mod metadata;
 pub(crate) mod ownership;
+pub(crate) mod parts;
 pub(crate) mod rules;
 pub(crate) mod strategic;
 pub(crate) mod validation;

@@ -5,6 +5,7 @@ use std::time::{Duration, SystemTime};
 
 use parking_lot::{Mutex, RwLock};
 
+use crate::api::tokens::TokenIssuer;
 use crate::clock::Clock;
 use crate::controllers::bootstrap;
 use crate::http::status::Status;
@@ -93,6 +94,7 @@ pub(crate) struct Cluster {
     pub(crate) custom_tables: CustomTables,
     /// Held while addresses and ports of services are allocated.
     pub(crate) allocation: Mutex<()>,
+    pub(crate) tokens: TokenIssuer,
     registry: RwLock<Arc<Registry>>,
 }
 
@@ -104,6 +106,7 @@ impl Cluster {
             rng: Rng::new(settings.seed),
             custom_tables: CustomTables::default(),
             allocation: Mutex::default(),
+            tokens: TokenIssuer::default(),
             settings,
             registry: RwLock::new(Arc::new(Registry::new())),
         };

@@ -18,6 +18,7 @@ mod registry;
 pub(crate) mod schema;
 mod structure;
 pub mod table;
+mod unstored;
 
 use std::borrow::Cow;
 use std::sync::OnceLock;
@@ -27,7 +28,6 @@ use serde_json::{Value, json};
 pub(crate) use self::behaviour::{
     Behaviour, Counts, DeleteReply, Generation, InitialStatus, Lifecycle, Propagation, PutMissing, UpdateVersion,
 };
-pub(crate) use self::builtin::scale;
 pub(crate) use self::definition::{Definition, set_defaults as set_definition_defaults};
 pub(crate) use self::definition_status::{Condition, accept_names, initial_status, set_condition, stored_versions};
 pub(crate) use self::field_labels::Selectable;
@@ -37,6 +37,7 @@ pub(crate) use self::registry::{GroupVersion, Registry};
 use self::schema::Struct;
 pub(crate) use self::structure::{Structure, Written, condition};
 use self::table::Columns;
+pub(crate) use self::unstored::{creatable, scale};
 use crate::encoding::json::{self, Encoded};
 use crate::http::request::Verb;
 
@@ -101,6 +102,14 @@ pub(crate) enum Part {
     Status,
     Finalize,
     Scale,
+    /// The conditions of a certificate signing request.
+    Approval,
+    Binding,
+    EphemeralContainers,
+    Eviction,
+    /// The resources of a pod's containers.
+    Resize,
+    Token,
 }
 
 /// Field paths that the `scale` subresource reads and writes.
@@ -217,16 +226,34 @@ impl Kind {
 }
 
 impl Part {
+    const ALL: [Part; 9] = [
+        Part::Status,
+        Part::Finalize,
+        Part::Scale,
+        Part::Approval,
+        Part::Binding,
+        Part::EphemeralContainers,
+        Part::Eviction,
+        Part::Resize,
+        Part::Token,
+    ];
+
     pub(crate) fn as_str(self) -> &'static str {
         match self {
             Part::Status => "status",
             Part::Finalize => "finalize",
             Part::Scale => "scale",
+            Part::Approval => "approval",
+            Part::Binding => "binding",
+            Part::EphemeralContainers => "ephemeralcontainers",
+            Part::Eviction => "eviction",
+            Part::Resize => "resize",
+            Part::Token => "token",
         }
     }
 
     /// Parses the name of a subresource in a path.
     pub(crate) fn parse(word: &str) -> Option<Part> {
-        [Part::Status, Part::Finalize, Part::Scale].into_iter().find(|part| part.as_str() == word)
+        Self::ALL.into_iter().find(|part| part.as_str() == word)
     }
 }

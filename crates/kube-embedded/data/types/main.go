@@ -93,10 +93,13 @@ var passing = map[string]reflect.Type{
 	"/v1/APIGroupList":    reflect.TypeOf(metav1.APIGroupList{}),
 	"/v1/APIResourceList": reflect.TypeOf(metav1.APIResourceList{}),
 	"/v1/APIVersions":     reflect.TypeOf(metav1.APIVersions{}),
+	"/v1/Binding":         reflect.TypeOf(corev1.Binding{}),
 	"/v1/DeleteOptions":   reflect.TypeOf(metav1.DeleteOptions{}),
 	"/v1/Status":          reflect.TypeOf(metav1.Status{}),
 	"apidiscovery.k8s.io/v2/APIGroupDiscoveryList":     reflect.TypeOf(apidiscoveryv2.APIGroupDiscoveryList{}),
 	"authentication.k8s.io/v1/SelfSubjectReview":       reflect.TypeOf(authenticationv1.SelfSubjectReview{}),
+	"authentication.k8s.io/v1/TokenRequest":            reflect.TypeOf(authenticationv1.TokenRequest{}),
+	"authentication.k8s.io/v1/TokenReview":             reflect.TypeOf(authenticationv1.TokenReview{}),
 	"authorization.k8s.io/v1/LocalSubjectAccessReview": reflect.TypeOf(authorizationv1.LocalSubjectAccessReview{}),
 	"authorization.k8s.io/v1/SelfSubjectAccessReview":  reflect.TypeOf(authorizationv1.SelfSubjectAccessReview{}),
 	"authorization.k8s.io/v1/SelfSubjectRulesReview":   reflect.TypeOf(authorizationv1.SelfSubjectRulesReview{}),
@@ -104,6 +107,7 @@ var passing = map[string]reflect.Type{
 	"autoscaling/v1/Scale":                             reflect.TypeOf(autoscalingv1.Scale{}),
 	"meta.k8s.io/v1/PartialObjectMetadata":             reflect.TypeOf(metav1.PartialObjectMetadata{}),
 	"meta.k8s.io/v1/PartialObjectMetadataList":         reflect.TypeOf(metav1.PartialObjectMetadataList{}),
+	"policy/v1/Eviction":                               reflect.TypeOf(policyv1.Eviction{}),
 }
 
 var (

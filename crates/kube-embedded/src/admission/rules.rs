@@ -3,12 +3,14 @@
 //!
 //! The table says what a field must be; `checks` are the rules about several fields, which it names.
 
+mod certificates;
 mod checks;
 mod condition;
 pub(crate) mod formats;
 mod path;
 mod pods;
 mod rule;
+mod running_pods;
 
 use std::collections::{HashMap, HashSet};
 use std::sync::OnceLock;
@@ -20,13 +22,15 @@ use self::path::{Path, join};
 use self::rule::{Field, Rule};
 use crate::http::status::Cause;
 use crate::kinds::schema::{Leaf, Shape, Struct, Structs};
-use crate::kinds::{Kind, Schema};
+use crate::kinds::{Kind, Part, Schema};
 
-/// The validation errors of a new object (`old` is `None`) or of an update.
-pub(crate) fn problems(kind: &Kind, new: &Value, old: Option<&Value>) -> Vec<Cause> {
+/// The validation errors of a new object (`old` is `None`) or of an update, of a subresource if
+/// `part` names one.
+pub(crate) fn problems(kind: &Kind, new: &Value, old: Option<&Value>, part: Option<Part>) -> Vec<Cause> {
     let Schema::Typed(of) = kind.schema else { return Vec::new() };
     let mut causes = Vec::new();
-    Walk { table: Table::get(), kind: &kind.kind, root: new, causes: &mut causes }.structure(of, new, old, "");
+    let part = part.map_or("", Part::as_str);
+    Walk { table: Table::get(), kind: &kind.kind, part, root: new, causes: &mut causes }.structure(of, new, old, "");
     causes
 }
 
@@ -35,6 +39,8 @@ pub(crate) fn problems(kind: &Kind, new: &Value, old: Option<&Value>) -> Vec<Cau
 struct Site<'v> {
     /// The kind of the object.
     kind: &'v str,
+    /// The subresource that is written, if any.
+    part: &'v str,
     root: &'v Value,
     of: &'static Struct,
     value: &'v Value,
@@ -140,6 +146,7 @@ impl Line {
 struct Walk<'w> {
     table: &'static Table,
     kind: &'w str,
+    part: &'w str,
     root: &'w Value,
     causes: &'w mut Vec<Cause>,
 }
@@ -151,7 +158,7 @@ impl Walk<'_> {
         }
         let is_update = old.is_some();
         let old = old.filter(|old| old.is_object());
-        let site = Site { kind: self.kind, root: self.root, of, value, old, field, is_update };
+        let site = Site { kind: self.kind, part: self.part, root: self.root, of, value, old, field, is_update };
         for line in self.table.rules.get(of.go_type()).into_iter().flatten() {
             line.evaluate(&site, self.causes);
         }

@@ -35,7 +35,7 @@ mod rule;
 
 use std::collections::BTreeMap;
 
-use serde_json::Value;
+use serde_json::{Value, json};
 
 pub(crate) use attributes::RequestAction;
 pub use attributes::{Action, Attributes};
@@ -144,11 +144,15 @@ impl Access {
         match (self.without_token, authorization.and_then(bearer)) {
             (WithoutToken::Admin, _) => Ok(User::new("system:admin").group(MASTERS).authenticated()),
             (WithoutToken::Anonymous, None) => Ok(User::new("system:anonymous").group(UNAUTHENTICATED)),
-            (WithoutToken::Anonymous, Some(token)) => match self.tokens.get(token) {
-                Some(user) => Ok(user.clone().authenticated()),
-                None => Err(Status::new(401, "Unauthorized", "Unauthorized")),
-            },
+            (WithoutToken::Anonymous, Some(token)) => {
+                self.user_of(token).ok_or_else(|| Status::new(401, "Unauthorized", "Unauthorized"))
+            }
         }
+    }
+
+    /// The user of a known token.
+    pub(crate) fn user_of(&self, token: &str) -> Option<User> {
+        self.tokens.get(token).map(|user| user.clone().authenticated())
     }
 
     /// Checks whether a user may perform an action.
@@ -220,12 +224,16 @@ impl User {
         &self.groups
     }
 
-    pub(crate) fn uid_text(&self) -> &str {
-        &self.uid
-    }
-
-    pub(crate) fn extras(&self) -> &BTreeMap<String, Vec<String>> {
-        &self.extra
+    /// The user as reviews and webhooks describe it: without what is empty.
+    pub(crate) fn info(&self) -> Value {
+        let mut info = json!({"username": self.name, "groups": self.groups});
+        if !self.uid.is_empty() {
+            info["uid"] = self.uid.as_str().into();
+        }
+        if !self.extra.is_empty() {
+            info["extra"] = json!(self.extra);
+        }
+        info
     }
 
     pub(crate) fn authenticated(self) -> Self {
@@ -239,7 +247,7 @@ impl User {
 }
 
 /// The token of a header `Bearer TOKEN`; an empty token counts as none.
-fn bearer(authorization: &str) -> Option<&str> {
+pub(crate) fn bearer(authorization: &str) -> Option<&str> {
     let (scheme, token) = authorization.trim().split_once(' ')?;
     let token = token.trim();
     (scheme.eq_ignore_ascii_case("bearer") && !token.is_empty()).then_some(token)

@@ -73,6 +73,15 @@ impl DeleteOptions {
         Err(Status::invalid("meta.k8s.io", "DeleteOptions", "", causes))
     }
 
+    /// The options in the body of an eviction.
+    ///
+    /// # Errors
+    ///
+    /// Those of a body.
+    pub(crate) fn of(options: &Value) -> Result<Self, Status> {
+        Self::parse(&Query::default(), options.to_string().as_bytes())
+    }
+
     fn from_body(body: &[u8], policy: &mut String, causes: &mut Vec<Cause>) -> Result<Self, Status> {
         let (object, _) = decode::parse(body)
             .map_err(|why| Status::bad_request(format!("couldn't get version/kind; json parse error: {why}")))?;

@@ -2,7 +2,7 @@
 
 use crate::encoding::escape::push_string;
 use crate::http::request::Verb;
-use crate::kinds::{GroupVersion, Kind, Part, Registry, ResourceScope, Text};
+use crate::kinds::{self, GroupVersion, Kind, Registry, ResourceScope, Subresource, Text};
 
 /// The two roots of the API.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -13,19 +13,9 @@ pub(crate) enum Root {
     Apis,
 }
 
-/// Review resources, which can only be created and are not stored: group, singular name, kind and
-/// scope, in order.
-const REVIEWS: [(&str, &str, &str, ResourceScope); 5] = [
-    ("authentication.k8s.io", "selfsubjectreview", "SelfSubjectReview", ResourceScope::Cluster),
-    ("authorization.k8s.io", "localsubjectaccessreview", "LocalSubjectAccessReview", ResourceScope::Namespaced),
-    ("authorization.k8s.io", "selfsubjectaccessreview", "SelfSubjectAccessReview", ResourceScope::Cluster),
-    ("authorization.k8s.io", "selfsubjectrulesreview", "SelfSubjectRulesReview", ResourceScope::Cluster),
-    ("authorization.k8s.io", "subjectaccessreview", "SubjectAccessReview", ResourceScope::Cluster),
-];
-
 /// Whether a group is built in.
 pub(crate) fn is_built_in(registry: &Registry, group: &str) -> bool {
-    registry.is_built_in_group(group) || REVIEWS.iter().any(|review| review.0 == group)
+    registry.is_built_in_group(group) || kinds::creatable(group).next().is_some()
 }
 
 /// All served group versions, with those of the reviews at their position.
@@ -37,8 +27,12 @@ fn served(registry: &Registry) -> Vec<GroupVersion<'_>> {
     all
 }
 
-fn reviews(group: &str) -> impl Iterator<Item = &'static (&'static str, &'static str, &'static str, ResourceScope)> {
-    REVIEWS.iter().filter(move |review| review.0 == group)
+/// The resources of a version: first those that are not stored.
+fn resources<'k>(version: &GroupVersion<'k>) -> Vec<&'k Kind> {
+    let unstored = kinds::creatable(version.group).filter(|kind| kind.version == version.version);
+    let mut all: Vec<&Kind> = unstored.map(|kind| &**kind).collect();
+    all.extend(version.kinds.iter().map(|kind| &***kind));
+    all
 }
 
 /// All groups of a root in one document, an `APIGroupDiscoveryList`.
@@ -57,13 +51,7 @@ pub(crate) fn aggregated(registry: &Registry, root: Root) -> Vec<u8> {
             out.raw("{");
             out.text("version", version.version);
             out.raw(r#","resources":["#);
-            out.list(&version.kinds, |out, kind| out.aggregated_resource(kind));
-            out.list(reviews(version.group), |out, (_, name, kind, scope)| {
-                let scope = if *scope == ResourceScope::Namespaced { "Namespaced" } else { "Cluster" };
-                out.raw(&format!(
-                    r#"{{"resource":"{name}s","responseKind":{{"group":"","version":"","kind":"{kind}"}},"scope":"{scope}","singularResource":"{name}","verbs":["create"]}}"#
-                ));
-            });
+            out.list(resources(version), Document::aggregated_resource);
             out.raw(r#"],"freshness":"Current"}"#);
         });
         out.raw("]}");
@@ -120,19 +108,19 @@ pub(crate) fn resource_list(registry: &Registry, group: &str, version: &str) -> 
     }
     out.text("groupVersion", &group_version(group, version));
     out.raw(r#","resources":["#);
-    out.list(&served.kinds, |out, kind| out.resource(kind));
-    out.list(reviews(group), |out, (_, name, kind, scope)| {
-        let namespaced = *scope == ResourceScope::Namespaced;
-        out.raw(&format!(
-            r#"{{"name":"{name}s","singularName":"{name}","namespaced":{namespaced},"kind":"{kind}","verbs":["create"]}}"#
-        ));
-    });
+    out.list(resources(&served), Document::resource);
     out.raw("]}");
     Some(out.0)
 }
 
 fn group_version(group: &str, version: &str) -> String {
     if group.is_empty() { version.to_owned() } else { format!("{group}/{version}") }
+}
+
+/// The kind of a subresource's bodies, if it is of another group or version.
+fn foreign(kind: &Kind, sub: &Subresource) -> Option<&'static Kind> {
+    let is_foreign = |body: &&Kind| body.group != kind.group || body.version != kind.version;
+    sub.part.body().map(|body| &**body).filter(is_foreign)
 }
 
 /// A JSON writer, with keys in the order of the Go structs.
@@ -193,11 +181,9 @@ impl Document {
             self.list(&kind.subresources, |out, sub| {
                 out.raw("{");
                 out.text("subresource", sub.part.as_str());
-                match sub.part {
-                    Part::Scale => {
-                        out.raw(r#","responseKind":{"group":"autoscaling","version":"v1","kind":"Scale"}"#);
-                    }
-                    Part::Status | Part::Finalize => out.response_kind(kind),
+                match foreign(kind, sub) {
+                    Some(of) => out.response(&of.group, &of.version, &of.kind),
+                    None => out.response_kind(sub.part.body().map_or(kind, |body| body)),
                 }
                 out.verbs(&sub.verbs);
                 out.raw("}");
@@ -210,12 +196,16 @@ impl Document {
     /// Built-in kinds leave group and version empty, because the enclosing document has them.
     fn response_kind(&mut self, kind: &Kind) {
         let (group, version) = if kind.is_custom() { (&*kind.group, &*kind.version) } else { ("", "") };
+        self.response(group, version, &kind.kind);
+    }
+
+    fn response(&mut self, group: &str, version: &str, kind: &str) {
         self.raw(r#","responseKind":{"#);
         self.text("group", group);
         self.raw(",");
         self.text("version", version);
         self.raw(",");
-        self.text("kind", &kind.kind);
+        self.text("kind", kind);
         self.raw("}");
     }
 
@@ -237,15 +227,14 @@ impl Document {
             self.raw(",{");
             self.text("name", &format!("{}/{}", kind.plural, sub.part.as_str()));
             self.raw(r#","singularName":"""#);
-            match sub.part {
-                Part::Scale => {
-                    let namespaced = kind.scope == ResourceScope::Namespaced;
-                    self.raw(&format!(
-                        r#","namespaced":{namespaced},"group":"autoscaling","version":"v1","kind":"Scale""#
-                    ));
-                }
-                Part::Status | Part::Finalize => self.namespaced(kind),
+            self.raw(&format!(r#","namespaced":{},"#, kind.scope == ResourceScope::Namespaced));
+            if let Some(of) = foreign(kind, sub) {
+                self.text("group", &of.group);
+                self.raw(",");
+                self.text("version", &of.version);
+                self.raw(",");
             }
+            self.text("kind", &sub.part.body().map_or(kind, |body| body).kind);
             self.verbs(&sub.verbs);
             self.raw("}");
         }

@@ -8,7 +8,7 @@ use serde_json::Value;
 use super::delete_options::DeleteOptions;
 use super::verbs::delete::delete;
 use super::verbs::patch::{self, Patch};
-use super::verbs::update::{Facet, update};
+use super::verbs::update::update;
 use super::verbs::{create, get};
 use super::view::View;
 use super::write::{Authorship, Write};
@@ -184,7 +184,7 @@ impl<'s> Objects<'s> {
     ///
     /// The status that a client would get.
     pub fn update(&self, object: &impl Serialize) -> Result<Value, Status> {
-        self.replace(to_value(object)?, Facet::Main)
+        self.replace(to_value(object)?, None)
     }
 
     /// Replaces the status of an object.
@@ -196,7 +196,7 @@ impl<'s> Objects<'s> {
         if self.kind().subresource(Part::Status).is_none() {
             return Err(Status::unknown_resource());
         }
-        self.replace(to_value(object)?, Facet::Status)
+        self.replace(to_value(object)?, Some(Part::Status))
     }
 
     /// Applies a JSON merge patch to an object: null removes a field, other values are set.
@@ -207,7 +207,7 @@ impl<'s> Objects<'s> {
     pub fn patch(&self, name: &str, merge: &impl Serialize) -> Result<Value, Status> {
         let merge = Patch::Merge(to_value(merge)?);
         let namespace = self.target_namespace();
-        patch::patch(&self.write(namespace), name, &merge, Facet::Main).map(|reply| self.value(reply))
+        patch::patch(&self.write(namespace), name, &merge, None).map(|reply| self.value(reply))
     }
 
     /// Applies a JSON merge patch to the status of an object.
@@ -221,7 +221,7 @@ impl<'s> Objects<'s> {
         }
         let merge = Patch::Merge(to_value(merge)?);
         let namespace = self.target_namespace();
-        patch::patch(&self.write(namespace), name, &merge, Facet::Status).map(|reply| self.value(reply))
+        patch::patch(&self.write(namespace), name, &merge, Some(Part::Status)).map(|reply| self.value(reply))
     }
 
     /// Deletes an object. It is removed, or only gets a deletion timestamp if finalizers or a grace
@@ -301,6 +301,7 @@ impl<'s> Objects<'s> {
             options: WriteOptions::default(),
             authorship: self.manager.map_or(Authorship::Untracked, Authorship::Manager),
             gate: None,
+            user: None,
         }
     }
 
@@ -335,15 +336,15 @@ impl<'s> Objects<'s> {
         decode::conform(self.kind(), object, FieldValidation::Ignore)
     }
 
-    fn replace(&self, object: Value, facet: Facet) -> Result<Value, Status> {
-        self.replaced(object, facet).map(|reply| self.value(reply))
+    fn replace(&self, object: Value, part: Option<Part>) -> Result<Value, Status> {
+        self.replaced(object, part).map(|reply| self.value(reply))
     }
 
-    fn replaced(&self, object: Value, facet: Facet) -> Result<Reply, Status> {
+    fn replaced(&self, object: Value, part: Option<Part>) -> Result<Reply, Status> {
         let object = self.conform(object)?;
         let namespace = self.namespace_of(&object.object);
         let name = metadata::text(&object.object, "name").to_owned();
-        update(&self.write(namespace.as_deref()), &name, object, facet)
+        update(&self.write(namespace.as_deref()), &name, object, part)
     }
 
     /// Stores an object unchanged, and returns its revision.
@@ -364,14 +365,14 @@ impl<'s> Objects<'s> {
     }
 
     /// Replaces an object or a part of it, and returns its revision.
-    pub(crate) fn store(&self, object: Value, facet: Facet) -> Result<u64, Status> {
-        self.replaced(object, facet).map(|reply| revision(&reply))
+    pub(crate) fn store(&self, object: Value, part: Option<Part>) -> Result<u64, Status> {
+        self.replaced(object, part).map(|reply| revision(&reply))
     }
 
     /// Applies a JSON merge patch to an object or a part of it, and returns its revision.
-    pub(crate) fn amend(&self, name: &str, merge: Value, facet: Facet) -> Result<u64, Status> {
+    pub(crate) fn amend(&self, name: &str, merge: Value, part: Option<Part>) -> Result<u64, Status> {
         let write = self.write(self.target_namespace());
-        patch::patch(&write, name, &Patch::Merge(merge), facet).map(|reply| revision(&reply))
+        patch::patch(&write, name, &Patch::Merge(merge), part).map(|reply| revision(&reply))
     }
 
     /// The objects that pass a test, which is evaluated before they are parsed.
@@ -387,7 +388,7 @@ impl<'s> Objects<'s> {
         match reply.content {
             Content::Object(object) => self.view.value(&object),
             Content::Unsaved(object) => object,
-            Content::Success(_) | Content::List(_) | Content::Scale(_) => Value::Null,
+            Content::Success(_) | Content::List(_) | Content::Scale(_) | Content::Document(_) => Value::Null,
         }
     }
 }
@@ -396,7 +397,7 @@ impl<'s> Objects<'s> {
 fn revision(reply: &Reply) -> u64 {
     match &reply.content {
         Content::Object(object) => object.revision(),
-        Content::Unsaved(_) | Content::Success(_) | Content::List(_) | Content::Scale(_) => 0,
+        Content::Unsaved(_) | Content::Success(_) | Content::List(_) | Content::Scale(_) | Content::Document(_) => 0,
     }
 }
 

@@ -1,112 +1,90 @@
-//! Access reviews: resources that report the client's identity and permissions. They can only be
-//! created and are not stored.
+//! Reviews: resources that report the client's identity and permissions, or those of others. They
+//! can only be created and are not stored.
 
 use serde_json::{Value, json};
 
 use super::access::{Access, Action, Attributes, User};
-use crate::admission::decode;
-use crate::encoding::json::{encode_metadata, encode_ordered, encode_sorted};
-use crate::http::request::ResourcePath;
+use super::tokens::ISSUER;
+use crate::admission::ownership::{self, Author};
+use crate::encoding::json::encode_as_is;
 use crate::http::service::ServerShared;
 use crate::http::status::{Cause, Status};
+use crate::kinds::Kind;
 
 const AUTHORIZATION: &str = "authorization.k8s.io";
-const AUTHENTICATION: &str = "authentication.k8s.io";
 
-/// Whether a path is that of a review.
-pub(crate) fn is_review(path: &ResourcePath) -> bool {
-    requested(path).is_some()
+/// A review from a client.
+pub(crate) struct Review<'r> {
+    pub(crate) kind: &'r Kind,
+    pub(crate) namespace: Option<&'r str>,
+    /// Who asks.
+    pub(crate) user: &'r User,
+    /// The field manager.
+    pub(crate) manager: &'r str,
+    /// The decoded body.
+    pub(crate) object: Value,
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Review {
-    SelfSubject,
-    SelfSubjectAccess,
-    SubjectAccess,
-    LocalSubjectAccess,
-    SelfSubjectRules,
-}
-
-fn requested(path: &ResourcePath) -> Option<Review> {
-    let place = (&*path.group, &*path.version, &*path.resource, path.namespace.is_some());
-    let whole = path.name.is_none() && path.subresource.is_none() && !path.watch_prefix;
-    match place {
-        _ if !whole => None,
-        (AUTHENTICATION, "v1", "selfsubjectreviews", false) => Some(Review::SelfSubject),
-        (AUTHORIZATION, "v1", "selfsubjectaccessreviews", false) => Some(Review::SelfSubjectAccess),
-        (AUTHORIZATION, "v1", "subjectaccessreviews", false) => Some(Review::SubjectAccess),
-        (AUTHORIZATION, "v1", "localsubjectaccessreviews", true) => Some(Review::LocalSubjectAccess),
-        (AUTHORIZATION, "v1", "selfsubjectrulesreviews", false) => Some(Review::SelfSubjectRules),
-        _ => None,
-    }
-}
-
-/// The kind of a review.
-pub(crate) fn kind(path: &ResourcePath) -> &'static str {
-    match requested(path) {
-        Some(Review::SelfSubject) => "SelfSubjectReview",
-        Some(Review::SelfSubjectAccess) => "SelfSubjectAccessReview",
-        Some(Review::SubjectAccess) => "SubjectAccessReview",
-        Some(Review::LocalSubjectAccess) => "LocalSubjectAccessReview",
-        Some(Review::SelfSubjectRules) => "SelfSubjectRulesReview",
-        None => "",
-    }
-}
-
-/// Evaluates a review.
+/// Evaluates a review, and returns it as JSON.
 ///
 /// # Errors
 ///
-/// 400 for a malformed body, 422 for an invalid review.
-pub(crate) fn review(shared: &ServerShared, path: &ResourcePath, user: &User, body: &[u8]) -> Result<Vec<u8>, Status> {
-    let Some(requested) = requested(path) else { return Err(Status::unknown_resource()) };
-    let (object, _) = decode::parse(body)
-        .map_err(|why| Status::bad_request(format!("couldn't get version/kind; json parse error: {why}")))?;
+/// 400 for a review without a token or in another namespace, 422 for an invalid review.
+pub(crate) fn review(shared: &ServerShared, review: Review<'_>) -> Result<Vec<u8>, Status> {
+    let Review { kind, namespace, user, manager, mut object } = review;
     let access = shared.access.read().clone();
-    let spec = &object["spec"];
-    let mut metadata = json!({});
-    if let Some(namespace) = &path.namespace {
-        metadata["namespace"] = json!(namespace);
-    }
-    let (spec, status) = match requested {
-        Review::SelfSubject => {
-            metadata["creationTimestamp"] = json!(shared.cluster.clock.seconds());
-            (None, json!({"userInfo": info(user)}))
+    let time = shared.cluster.clock.seconds();
+    match &*kind.kind {
+        // The answers to these repeat nothing of the question.
+        "SelfSubjectReview" => {
+            object = json!({"metadata": {"creationTimestamp": time}, "status": {"userInfo": user.info()}});
         }
-        Review::SelfSubjectAccess => (Some(spec), verdict(&access, user, spec)?),
-        Review::SubjectAccess | Review::LocalSubjectAccess => {
-            if requested == Review::LocalSubjectAccess
-                && spec["resourceAttributes"]["namespace"] != metadata["namespace"]
-            {
-                let there = metadata["namespace"].as_str().unwrap_or_default();
-                let why = format!("spec.resourceAttributes.namespace must match namespace: {there}");
-                return Err(Status::bad_request(why));
-            }
-            (Some(spec), verdict(&access, &subject(spec)?, spec)?)
+        "SelfSubjectRulesReview" => {
+            object = json!({"metadata": {}, "spec": {}, "status": rules(&access, user)});
         }
-        Review::SelfSubjectRules => (Some(&json!({})), rules(&access, user)),
-    };
-    let kind = kind(path);
-    let mut out =
-        format!(r#"{{"kind":"{kind}","apiVersion":"{}/{}","metadata":"#, path.group, path.version).into_bytes();
-    out.extend_from_slice(&encode_metadata(&metadata));
-    if let Some(spec) = spec {
-        out.extend_from_slice(br#","spec":"#);
-        out.extend_from_slice(encode_spec(spec).as_bytes());
+        name => {
+            // A review can be sent back with its status.
+            object.as_object_mut().into_iter().for_each(|object| drop(object.remove("status")));
+            ownership::create(kind, Author { manager, time: &time, part: None }, &mut object);
+            let spec = &object["spec"];
+            let status = match name {
+                "TokenReview" => authenticated(shared, &access, spec)?,
+                "SelfSubjectAccessReview" => verdict(&access, user, spec)?,
+                _ => {
+                    let there = namespace.unwrap_or_default();
+                    if namespace.is_some() && spec["resourceAttributes"]["namespace"] != there {
+                        let why = format!("spec.resourceAttributes.namespace must match namespace: {there}");
+                        return Err(Status::bad_request(why));
+                    }
+                    verdict(&access, &subject(spec)?, spec)?
+                }
+            };
+            object["status"] = status;
+        }
     }
-    out.extend_from_slice(br#","status":"#);
-    out.extend_from_slice(encode_status(&status).as_bytes());
-    out.push(b'}');
-    Ok(out)
+    Ok(encode_as_is(kind, &object))
 }
 
-/// The identity of a user.
-fn info(user: &User) -> Value {
-    let mut info = json!({"username": user.name(), "uid": user.uid_text(), "groups": user.groups()});
-    if !user.extras().is_empty() {
-        info["extra"] = json!(user.extras());
+/// The user of a token.
+fn authenticated(shared: &ServerShared, access: &Access, spec: &Value) -> Result<Value, Status> {
+    let token = text(&spec["token"]);
+    if token.is_empty() {
+        return Err(Status::bad_request("token is required for TokenReview in authentication"));
     }
-    info
+    let wanted: Vec<&str> = spec["audiences"].as_array().into_iter().flatten().map(text).collect();
+    let wanted = if wanted.is_empty() { vec![ISSUER] } else { wanted };
+    let found = match shared.cluster.tokens.read(&shared.cluster, token, &wanted) {
+        Some(read) => read.map(|identity| (identity.user, identity.audiences)),
+        // Other tokens are for this server only.
+        None => match access.user_of(token).filter(|_| wanted.contains(&ISSUER)) {
+            Some(user) => Ok((user, vec![ISSUER.to_owned()])),
+            None => Err("invalid bearer token".to_owned()),
+        },
+    };
+    Ok(match found {
+        Ok((user, audiences)) => json!({"authenticated": true, "user": user.info(), "audiences": audiences}),
+        Err(why) => json!({"user": {}, "error": why}),
+    })
 }
 
 /// The user that the review is about.
@@ -155,55 +133,6 @@ fn rules(access: &Access, user: &User) -> Value {
 
 fn invalid(field: &str, value: &str, why: &str) -> Status {
     Status::invalid(AUTHORIZATION, "", "", vec![Cause::invalid(field, value, why)])
-}
-
-/// The spec in the order of its Go struct.
-fn encode_spec(spec: &Value) -> String {
-    let order = ["resourceAttributes", "nonResourceAttributes", "user", "groups", "extra", "uid"];
-    let inner =
-        ["namespace", "verb", "group", "version", "resource", "subresource", "name", "fieldSelector", "labelSelector"];
-    let members: Vec<String> = order
-        .into_iter()
-        .filter(|part| !spec[*part].is_null())
-        .map(|part| {
-            let value = match part {
-                "resourceAttributes" => ordered(&spec[part], &inner),
-                "nonResourceAttributes" => ordered(&spec[part], &["path", "verb"]),
-                _ => String::from_utf8_lossy(&encode_sorted(&spec[part])).into_owned(),
-            };
-            format!("\"{part}\":{value}")
-        })
-        .collect();
-    format!("{{{}}}", members.join(","))
-}
-
-fn encode_status(status: &Value) -> String {
-    let rule = ["verbs", "apiGroups", "resources", "resourceNames", "nonResourceURLs"];
-    let rules = |list: &Value| {
-        let rules: Vec<String> = list.as_array().into_iter().flatten().map(|each| ordered(each, &rule)).collect();
-        format!("[{}]", rules.join(","))
-    };
-    match status.get("resourceRules") {
-        Some(resources) => format!(
-            r#"{{"resourceRules":{},"nonResourceRules":{},"incomplete":{}}}"#,
-            rules(resources),
-            rules(&status["nonResourceRules"]),
-            status["incomplete"]
-        ),
-        None => match status.get("userInfo") {
-            Some(info) => format!(r#"{{"userInfo":{}}}"#, ordered(info, &["username", "uid", "groups", "extra"])),
-            None => ordered(status, &["allowed"]),
-        },
-    }
-}
-
-/// The members that are present, in this order; empty strings are omitted.
-fn ordered(value: &Value, order: &[&str]) -> String {
-    let members: Vec<(&str, &Value)> = order
-        .iter()
-        .filter_map(|part| value.get(*part).filter(|value| *value != "").map(|value| (*part, value)))
-        .collect();
-    encode_ordered(&members)
 }
 
 fn text(value: &Value) -> &str {

@@ -12,17 +12,17 @@ use super::delete_options::DeleteOptions;
 use super::discovery::{self, Root};
 use super::openapi;
 use super::paths;
-use super::review;
+use super::review::{self, Review};
+use super::subresources::{self, scale};
 use super::verbs::patch::Patch;
-use super::verbs::update::Facet;
 use super::verbs::watch::{Watch, is_streaming_list};
-use super::verbs::{apply, create, delete, delete_collection, get, list, patch, scale, update};
+use super::verbs::{apply, create, delete, delete_collection, get, list, patch, update};
 use super::view::View;
 use super::write::{Authorship, Write};
 use super::write_options::{OptionsOf, Origin, WriteOptions};
-use crate::admission::decode;
+use crate::admission::decode::{self, Decoded};
+use crate::admission::metadata;
 use crate::admission::ownership::Conflicts;
-use crate::cluster::Cluster;
 use crate::encoding::protobuf;
 use crate::faults::request_log::OpenWatch;
 use crate::http::body::{Body, StreamBody};
@@ -33,7 +33,7 @@ use crate::http::request::{Head, ResourcePath, Target, Verb};
 use crate::http::request_body::{Binary, json_body};
 use crate::http::service::ServerShared;
 use crate::http::status::Status;
-use crate::kinds::{Kind, Part, Registry, ResourceScope};
+use crate::kinds::{self, Kind, Part, Registry, ResourceScope};
 use crate::storage::Key;
 use crate::webhooks::Gate;
 
@@ -84,19 +84,47 @@ pub(crate) async fn route(
 ) -> Result<Answer, Refusal> {
     let registry = shared.cluster.registry();
     match &head.target {
-        Target::Resource(path) if review::is_review(path) => {
-            if head.method != Method::POST {
-                return Err(Status::method_not_allowed().into());
-            }
-            let api_version = format!("{}/{}", path.group, path.version);
-            let expected = Binary::Of { api_version: &api_version, kind: review::kind(path) };
-            let body = json_body(&head.headers, &body, expected)?;
-            let reviewed = review::review(shared, path, user, &body)?;
-            Ok(reply::document(201, &reviewed, &head.wish, head.wish.writing).into())
-        }
-        Target::Resource(path) => resource(shared, &registry, head, (path, user), body).await,
+        Target::Resource(path) => match unstored(path) {
+            Some(kind) => creation(shared, &registry, head, (path, user, kind), body).await,
+            None => resource(shared, &registry, head, (path, user), body).await,
+        },
         _ => document(shared, &registry, head).map(Answer::from),
     }
+}
+
+/// The kind of a resource that can only be created, if the path is that of one.
+fn unstored(path: &ResourcePath) -> Option<&'static Kind> {
+    let is_whole = path.name.is_none() && path.subresource.is_none() && !path.watch_prefix;
+    let scope = if path.namespace.is_some() { ResourceScope::Namespaced } else { ResourceScope::Cluster };
+    let is_here =
+        |kind: &&Arc<Kind>| kind.version == path.version && kind.plural == path.resource && kind.scope == scope;
+    kinds::creatable(&path.group).find(is_here).filter(|_| is_whole).map(|kind| &**kind)
+}
+
+/// Creates an object that is not stored: a review, or the binding of the pod that it names.
+async fn creation(
+    shared: &Arc<ServerShared>,
+    registry: &Registry,
+    head: &Head,
+    (path, user, kind): (&ResourcePath, &User, &Kind),
+    body: Bytes,
+) -> Result<Answer, Refusal> {
+    if head.method != Method::POST {
+        return Err(Status::method_not_allowed().into());
+    }
+    let json = json_body(&head.headers, &body, Binary::of(kind))?;
+    let options = WriteOptions::parse(&head.query, OptionsOf::Create)?;
+    let Decoded { object, .. } = decode::decode(registry, kind, &json, options.field_validation)?;
+    if kind.kind == "Binding" {
+        let name = Some(metadata::text(&object, "name").to_owned());
+        let subresource = Some(Part::Binding.as_str().to_owned());
+        let path = ResourcePath { resource: "pods".to_owned(), name, subresource, ..path.clone() };
+        return resource(shared, registry, head, (&path, user), body).await;
+    }
+    let namespace = path.namespace.as_deref();
+    let asked = Review { kind, namespace, user, manager: manager(head), object };
+    let reviewed = review::review(shared, asked)?;
+    Ok(reply::document(201, &reviewed, &head.wish, head.wish.writing).into())
 }
 
 /// Handles a request that is not for a resource.
@@ -232,10 +260,19 @@ async fn resource(
             }
             let place = (path.subresource.as_deref(), namespace);
             let gate = Gate::new(cluster, registry, &view.kind, place, (user, &shared.webhooks));
-            let mut reply = change(cluster, registry, (verb, path), head, &view, &body, gate.as_ref()).await;
+            let base = Write {
+                cluster,
+                view: &view,
+                namespace,
+                options: WriteOptions::default(),
+                authorship: Authorship::Manager(manager(head)),
+                gate: gate.as_ref(),
+                user: Some(user),
+            };
+            let mut reply = change(registry, (verb, path), head, base, &body).await;
             if let Some(gate) = &gate {
                 while reply.is_err() && gate.answer(cluster).await {
-                    reply = change(cluster, registry, (verb, path), head, &view, &body, Some(gate)).await;
+                    reply = change(registry, (verb, path), head, base, &body).await;
                 }
             }
             let mut reply = reply?;
@@ -276,61 +313,45 @@ fn conflicts(head: &Head) -> Conflicts {
     if head.query.flag("force") { Conflicts::Forced } else { Conflicts::Refused }
 }
 
-/// Handles a request that writes.
+/// Handles a request that writes. Its options are not yet in `base`.
 async fn change(
-    cluster: &Cluster,
     registry: &Registry,
     (verb, path): (Verb, &ResourcePath),
     head: &Head,
-    view: &View,
+    base: Write<'_>,
     body: &[u8],
-    gate: Option<&Gate>,
 ) -> Result<Reply, Status> {
-    let namespace = path.namespace.as_deref();
+    let kind = &base.view.kind;
     let name = path.name.as_deref().unwrap_or_default();
-    let authorship = Authorship::Manager(manager(head));
-    let binary = match view.kind.is_custom() {
-        true => Binary::Refused,
-        false => Binary::Of { api_version: view.kind.api_version(), kind: &view.kind.kind },
-    };
-    let facet = Facet::of(path.subresource.as_deref().and_then(Part::parse));
+    let part = path.subresource.as_deref().and_then(Part::parse);
+    let body_kind = part.and_then(Part::body).unwrap_or(kind);
+    let with = |of: OptionsOf| WriteOptions::parse(&head.query, of).map(|options| Write { options, ..base });
     match verb {
-        Verb::Update if facet == Facet::Scale => {
-            let expected = Binary::Of { api_version: "autoscaling/v1", kind: "Scale" };
-            let body = json_body(&head.headers, body, expected)?;
-            let options = WriteOptions::parse(&head.query, OptionsOf::Update)?;
-            scale::update(&Write { cluster, view, namespace, options, authorship, gate }, name, &body)
-        }
-        Verb::Patch if facet == Facet::Scale => {
-            let patch = Patch::parse(&view.kind, &head.headers, body)?;
-            if let Patch::Apply(config) = &patch {
-                let options = WriteOptions::parse(&head.query, OptionsOf::Apply)?;
-                let write = Write { cluster, view, namespace, options, authorship, gate };
-                return scale::apply(&write, name, config, conflicts(head));
-            }
-            let options = WriteOptions::parse(&head.query, OptionsOf::Patch)?;
-            scale::patch(&Write { cluster, view, namespace, options, authorship, gate }, name, &patch)
-        }
         Verb::Create | Verb::Update => {
-            let body = json_body(&head.headers, body, binary)?;
-            let of = if verb == Verb::Create { OptionsOf::Create } else { OptionsOf::Update };
-            let options = WriteOptions::parse(&head.query, of)?;
-            let decoded = decode::decode(registry, &view.kind, &body, options.field_validation)?;
-            let write = Write { cluster, view, namespace, options, authorship, gate };
-            match verb {
-                Verb::Create => create::create(&write, decoded),
-                _ => update::update(&write, name, decoded, facet),
+            let body = json_body(&head.headers, body, Binary::of(body_kind))?;
+            let write = with(if verb == Verb::Create { OptionsOf::Create } else { OptionsOf::Update })?;
+            if part == Some(Part::Scale) {
+                return scale::update(&write, name, &body);
+            }
+            let decoded = decode::decode(registry, body_kind, &body, write.options.field_validation)?;
+            match (verb, part) {
+                (Verb::Create, Some(part)) => subresources::create(&write, part, name, decoded),
+                (Verb::Create, None) => create::create(&write, decoded),
+                _ => update::update(&write, name, decoded, part),
             }
         }
         Verb::Patch => {
-            let patch = Patch::parse(&view.kind, &head.headers, body)?;
-            if let Patch::Apply(config) = &patch {
-                let options = WriteOptions::parse(&head.query, OptionsOf::Apply)?;
-                let write = Write { cluster, view, namespace, options, authorship, gate };
-                return apply::apply(&write, name, config, facet, conflicts(head));
+            let patch = Patch::parse(kind, &head.headers, body)?;
+            match (&patch, part) {
+                (Patch::Apply(config), Some(Part::Scale)) => {
+                    scale::apply(&with(OptionsOf::Apply)?, name, config, conflicts(head))
+                }
+                (Patch::Apply(config), part) => {
+                    apply::apply(&with(OptionsOf::Apply)?, name, config, part, conflicts(head))
+                }
+                (patch, Some(Part::Scale)) => scale::patch(&with(OptionsOf::Patch)?, name, patch),
+                (patch, part) => patch::patch(&with(OptionsOf::Patch)?, name, patch, part),
             }
-            let options = WriteOptions::parse(&head.query, OptionsOf::Patch)?;
-            patch::patch(&Write { cluster, view, namespace, options, authorship, gate }, name, &patch, facet)
         }
         _ => {
             let body = match body.is_empty() {
@@ -339,7 +360,7 @@ async fn change(
             };
             let options = DeleteOptions::parse(&head.query, &body)?;
             let dry_run = WriteOptions { dry_run: options.dry_run, origin: Origin::Client, ..WriteOptions::default() };
-            let write = Write { cluster, view, namespace, options: dry_run, authorship: Authorship::Untracked, gate };
+            let write = Write { options: dry_run, authorship: Authorship::Untracked, ..base };
             match verb {
                 Verb::Delete => delete::delete(&write, name, &options),
                 _ => {
@@ -422,7 +443,7 @@ fn verb(kind: &Kind, head: &Head, path: &ResourcePath) -> Result<Verb, Refusal> 
     }
     let verb = head.verb().ok_or_else(refused)?;
     match (verb, &path.name) {
-        (Verb::Create, Some(_)) => return Err(refused()),
+        (Verb::Create, Some(_)) if path.subresource.is_none() => return Err(refused()),
         (Verb::Update, None) if custom => return Err(Status::bad_request("name must be provided").into()),
         (Verb::Update | Verb::Patch, None) => return Err(refused()),
         (Verb::Create, None) if kind.scope == ResourceScope::Namespaced && path.namespace.is_none() => {

@@ -10,6 +10,5 @@ pub(crate) mod delete_collection;
 pub(crate) mod get;
 pub(crate) mod list;
 pub(crate) mod patch;
-pub(crate) mod scale;
 pub(crate) mod update;
 pub(crate) mod watch;

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use serde_json::Value;
 use tokio::time::Instant;
 
+use super::access::User;
 use super::view::View;
 use super::write_options::{DryRun, Origin, WriteOptions};
 use crate::admission::metadata;
@@ -26,6 +27,8 @@ pub(crate) struct Write<'r> {
     pub(crate) authorship: Authorship<'r>,
     /// The webhooks that are called for it, if there are any.
     pub(crate) gate: Option<&'r Gate>,
+    /// The user that sent it, if it came over HTTP.
+    pub(crate) user: Option<&'r User>,
 }
 
 /// How the field ownership of a write is tracked.
@@ -144,6 +147,11 @@ impl<'r> Write<'r> {
         }
         Ok(())
     }
+}
+
+/// Whether a kind is that of certificate signing requests, which have a requester and an approval.
+pub(crate) fn is_signing_request(kind: &Kind) -> bool {
+    &*kind.kind == "CertificateSigningRequest" && !kind.is_custom()
 }
 
 /// The status of an object whose status was never written; `None` if it is omitted.

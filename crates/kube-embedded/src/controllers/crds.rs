@@ -149,6 +149,7 @@ fn empty(cluster: &Cluster, kind: &Arc<Kind>) {
             options: WriteOptions::default(),
             authorship: Authorship::Untracked,
             gate: None,
+            user: None,
         };
         // Fails only if another client deleted the object first.
         drop(delete(&write, object.key().name(), &DeleteOptions::default()));

@@ -14,7 +14,7 @@ use self::graph::{Graph, Node, Traits};
 use crate::admission::metadata::{self, FOREGROUND, ORPHAN};
 use crate::api::delete_options::{DeleteOptions, Policy};
 use crate::api::verbs::delete::delete;
-use crate::api::verbs::update::{Facet, replace};
+use crate::api::verbs::update::replace;
 use crate::api::view::View;
 use crate::api::write::{Authorship, Write};
 use crate::api::write_options::WriteOptions;
@@ -317,7 +317,7 @@ impl Actor<'_> {
                 }
                 let mut new = old.clone();
                 change(&mut new);
-                match replace(write, &existing, &old, new, Facet::Main) {
+                match replace(write, &existing, &old, new, None) {
                     Ok(Err(_)) => {}
                     Ok(Ok(_)) | Err(_) => return,
                 }
@@ -337,6 +337,7 @@ impl Actor<'_> {
             options: WriteOptions::default(),
             authorship: Authorship::Untracked,
             gate: None,
+            user: None,
         });
     }
 }

@@ -9,13 +9,13 @@ use crate::admission::decode::{self, Decoded};
 use crate::admission::metadata;
 use crate::api::delete_options::{DeleteOptions, Policy};
 use crate::api::verbs::delete::delete;
-use crate::api::verbs::update::{Facet, update};
+use crate::api::verbs::update::update;
 use crate::api::view::View;
 use crate::api::write::{Authorship, Write};
 use crate::api::write_options::{FieldValidation, WriteOptions};
 use crate::cluster::Cluster;
 use crate::http::negotiate::Form;
-use crate::kinds::{Kind, Registry, ResourceScope};
+use crate::kinds::{Kind, Part, Registry, ResourceScope};
 use crate::storage::{KeyRange, Object};
 
 /// Objects deleted before the task yields.
@@ -58,6 +58,7 @@ fn empty(cluster: &Cluster, namespace: &str) -> Progress {
             options: WriteOptions::default(),
             authorship: Authorship::Untracked,
             gate: None,
+            user: None,
         };
         let options = DeleteOptions { policy: Some(Policy::Background), ..DeleteOptions::default() };
         for object in cluster.storage.list_cached(&kind.storage, &KeyRange::of(Some(namespace))).objects {
@@ -109,6 +110,7 @@ fn finalize(cluster: &Cluster, name: &str) {
         options: WriteOptions::default(),
         authorship: Authorship::Untracked,
         gate: None,
+        user: None,
     };
     loop {
         let Some(namespace) = write.find(&write.key(name)) else { return };
@@ -119,7 +121,7 @@ fn finalize(cluster: &Cluster, name: &str) {
         let Ok(Decoded { object, warnings }) = decode::conform(&view.kind, object, FieldValidation::Ignore) else {
             return;
         };
-        match update(&write, name, Decoded { object, warnings }, Facet::Finalize) {
+        match update(&write, name, Decoded { object, warnings }, Some(Part::Finalize)) {
             Err(status) if status.code() == 409 => {}
             Ok(_) | Err(_) => return,
         }

@@ -56,6 +56,7 @@ pub(crate) fn ensure(cluster: &Cluster, name: &str) -> Result<(), Status> {
         options: WriteOptions::default(),
         authorship: Authorship::Untracked,
         gate: None,
+        user: None,
     };
     let object = json!({"metadata": {"name": name}});
     let object = decode::conform(&kind, object, FieldValidation::Ignore)?;

@@ -61,6 +61,8 @@ pub(crate) enum Content {
     Unsaved(Value),
     /// The scale of an object of the view's kind, as JSON.
     Scale(Vec<u8>),
+    /// A document that has no other form, as JSON.
+    Document(Vec<u8>),
     /// A `Status` with `status: Success`.
     Success(Details),
     List(Listing),
@@ -85,6 +87,7 @@ impl Reply {
         let mut response = match self.content {
             Content::Object(object) => shown(self.code, view.show(&object), wish),
             Content::Unsaved(value) => shown(self.code, view.show_unsaved(&value).into(), wish),
+            Content::Document(json) => document(self.code, &json, wish, wish.writing),
             Content::Scale(json) => match view.form {
                 Form::Full => document(self.code, &json, wish, wish.writing),
                 Form::Metadata(_) | Form::MetadataList(_) | Form::Table(..) => {

@@ -9,6 +9,7 @@ use super::status::Status;
 use crate::admission::decode::unrecognized;
 use crate::encoding::protobuf::{self, Problem};
 use crate::encoding::yaml;
+use crate::kinds::Kind;
 
 /// The message type expected in a protobuf body.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -19,6 +20,16 @@ pub(crate) enum Binary<'k> {
     Options,
     /// None: custom kinds have no protobuf messages.
     Refused,
+}
+
+impl<'k> Binary<'k> {
+    /// An object of a kind.
+    pub(crate) fn of(kind: &'k Kind) -> Self {
+        match kind.is_custom() {
+            true => Self::Refused,
+            false => Self::Of { api_version: kind.api_version(), kind: &kind.kind },
+        }
+    }
 }
 
 /// A request's body as JSON. A missing content type means JSON.

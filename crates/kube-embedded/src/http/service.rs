@@ -23,6 +23,7 @@ use super::request::{Head, Target};
 use super::status::Status;
 use crate::api::access::{self, Access, Attributes, RequestAction, User};
 use crate::api::route::{Compression, Refusal, route};
+use crate::api::tokens::ISSUER;
 use crate::cluster::{Cluster, ClusterSettings};
 use crate::faults::request_log::{LoggedRequest, RequestLog};
 use crate::faults::{self, Faults, FaultyBody};
@@ -120,7 +121,7 @@ where
     let access = shared.access.read().clone();
     let authorization = head.headers.get(AUTHORIZATION).and_then(|value| value.to_str().ok());
     let action = RequestAction::read(&head);
-    let user = identified(&access, authorization, &action, &head);
+    let user = identified(shared, &access, authorization, &action, &head);
     let seen = LoggedRequest {
         method: head.method.to_string(),
         path: head.uri.path().to_owned(),
@@ -191,12 +192,21 @@ fn finish(shared: &ServerShared, seen: LoggedRequest, mut response: Response<Bod
 
 /// The user of a request: that of its token, or the one it impersonates.
 fn identified(
+    shared: &ServerShared,
     access: &Access,
     authorization: Option<&str>,
     action: &RequestAction,
     head: &Head,
 ) -> Result<User, (Filter, Status)> {
-    let user = access.authenticate(authorization).map_err(|status| (Filter::Authentication, status))?;
+    // A token of a service account is its user's, even where nobody needs a token.
+    let account = authorization.and_then(access::bearer).and_then(|token| {
+        let read = shared.cluster.tokens.read(&shared.cluster, token, &[ISSUER])?;
+        read.ok().map(|identity| identity.user)
+    });
+    let user = match account {
+        Some(user) => user,
+        None => access.authenticate(authorization).map_err(|status| (Filter::Authentication, status))?,
+    };
     let impersonated = access::requested(&head.headers).and_then(|wanted| {
         wanted.map(|wanted| access::impersonate(access, &user, &wanted, &action.action(head))).transpose()
     });

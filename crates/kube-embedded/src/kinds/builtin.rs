@@ -46,18 +46,8 @@ impl BuiltIns {
     }
 }
 
-/// The kind of the `scale` subresource, which exists only as a part of other kinds.
-pub(crate) fn scale() -> &'static Arc<Kind> {
-    static SCALE: OnceLock<Arc<Kind>> = OnceLock::new();
-    SCALE.get_or_init(|| {
-        let mut columns = [""; 20];
-        columns[..6].copy_from_slice(&["autoscaling", "v1", "Scale", "scale", "scale", "N"]);
-        columns[19] = r#"{"metadata":{},"spec":{},"status":{"replicas":0}}"#;
-        Arc::new(parse(&columns))
-    })
-}
-
-fn parse(columns: &[&'static str]) -> Kind {
+/// Parses the columns of a line.
+pub(super) fn parse(columns: &[&'static str]) -> Kind {
     let &[
         group,
         version,

@@ -435,8 +435,8 @@ mod tests {
             let names: Vec<_> = structs.at(*id).fields().iter().take(3).map(|field| field.name).collect();
             names.join(" ")
         });
-        // 64 kinds, and 10 structs of requests and responses.
-        assert_eq!(heads.filter(|head| head == "kind apiVersion metadata").count(), 64 + 10);
+        // 64 kinds, and 14 structs of requests and responses.
+        assert_eq!(heads.filter(|head| head == "kind apiVersion metadata").count(), 64 + 14);
     }
 
     #[test]

@@ -4,9 +4,9 @@ use serde_json::Value;
 
 use super::times::shift;
 use crate::api::objects::Objects;
-use crate::api::verbs::update::Facet;
 use crate::cluster::Cluster;
 use crate::http::status::Status;
+use crate::kinds::Part;
 
 /// A write.
 #[derive(Debug, Clone, PartialEq)]
@@ -115,10 +115,10 @@ impl Write {
         match self.verb {
             Verb::Load(object) => of(&object)?.load(timed(object)),
             Verb::Create(object) => of(&object)?.make(timed(object)),
-            Verb::Update(object) => of(&object)?.store(timed(object), Facet::Main),
-            Verb::UpdateStatus(object) => of(&object)?.store(timed(object), Facet::Status),
-            Verb::Patch(which, patch) => target(&which)?.amend(&which.name, timed(patch), Facet::Main),
-            Verb::PatchStatus(which, patch) => target(&which)?.amend(&which.name, timed(patch), Facet::Status),
+            Verb::Update(object) => of(&object)?.store(timed(object), None),
+            Verb::UpdateStatus(object) => of(&object)?.store(timed(object), Some(Part::Status)),
+            Verb::Patch(which, patch) => target(&which)?.amend(&which.name, timed(patch), None),
+            Verb::PatchStatus(which, patch) => target(&which)?.amend(&which.name, timed(patch), Some(Part::Status)),
             Verb::Delete(which) => target(&which)?.delete(&which.name).map(|()| 0),
             Verb::Remove(which) => target(&which)?.remove(&which.name).map(|()| 0),
         }

@@ -15,7 +15,7 @@ use crate::api::write_options::{DryRun, FieldValidation};
 use crate::cluster::Cluster;
 use crate::http::status::Status;
 use crate::kinds::convert::convert;
-use crate::kinds::{Kind, Registry};
+use crate::kinds::{Kind, Part, Registry};
 
 /// Rounds of webhooks for one request, which other writes may force. More than any real contention.
 const MAX_ROUNDS: usize = 100;
@@ -51,6 +51,8 @@ impl Operation {
 #[derive(Debug)]
 pub(crate) struct Gate {
     kind: Arc<Kind>,
+    /// The kind of the objects, if it is that of a subresource.
+    body: Option<&'static Arc<Kind>>,
     subresource: String,
     namespace: Option<String>,
     user: Value,
@@ -96,9 +98,10 @@ impl Gate {
         let versions = |other: &&Arc<Kind>| other.storage == kind.storage && !Arc::ptr_eq(other, kind);
         (!hooks.is_empty()).then(|| Gate {
             kind: kind.clone(),
+            body: subresource.and_then(Part::parse).and_then(Part::body),
             subresource: subresource.unwrap_or_default().to_owned(),
             namespace: namespace.map(str::to_owned),
-            user: review::user_info(user),
+            user: user.info(),
             handlers: handlers.clone(),
             hooks,
             versions: registry.kinds().filter(versions).cloned().collect(),
@@ -199,7 +202,10 @@ impl Gate {
         }
         let in_version = |value: &Value| {
             let mut value = value.clone();
-            if value.is_object() {
+            if let (Some(body), true) = (self.body, value.is_object()) {
+                value["apiVersion"] = body.api_version().into();
+                value["kind"] = (*body.kind).into();
+            } else if value.is_object() {
                 convert(&self.kind, kind, &mut value);
                 value["apiVersion"] = kind.api_version().into();
                 value["kind"] = (*kind.kind).into();
@@ -217,6 +223,7 @@ impl Gate {
             uid: cluster.rng.uid(),
             kind,
             asked: &self.kind,
+            body: self.body.map(|body| &**body),
             subresource: &self.subresource,
             name: &passage.name,
             namespace,
@@ -259,11 +266,14 @@ impl Gate {
         let mut changed = sent.clone();
         json_patch::patch(&mut changed, &patch).map_err(|why| internal(&why.to_string()))?;
         let is_changed = changed != sent;
-        convert(kind, &self.kind, &mut changed);
-        let decoded = decode::conform(&self.kind, changed, FieldValidation::Ignore)?;
+        if self.body.is_none() {
+            convert(kind, &self.kind, &mut changed);
+        }
+        let stored = self.body.unwrap_or(&self.kind);
+        let decoded = decode::conform(stored, changed, FieldValidation::Ignore)?;
         *object = decoded.object;
         if object.get("apiVersion").is_some() {
-            object["apiVersion"] = self.kind.api_version().into();
+            object["apiVersion"] = stored.api_version().into();
         }
         Ok(is_changed)
     }

@@ -2,10 +2,9 @@
 
 use base64::Engine as _;
 use json_patch::Patch;
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 
 use super::gate::{Operation, Stage};
-use crate::api::access::User;
 use crate::http::status::{Cause, Details, Status};
 use crate::kinds::Kind;
 
@@ -18,6 +17,8 @@ pub(super) struct Request<'r> {
     pub(super) kind: &'r Kind,
     /// The kind in the version of the client's request.
     pub(super) asked: &'r Kind,
+    /// The kind of the objects, if it is that of a subresource.
+    pub(super) body: Option<&'r Kind>,
     pub(super) subresource: &'r str,
     pub(super) name: &'r str,
     pub(super) namespace: Option<&'r str>,
@@ -37,9 +38,9 @@ impl Request<'_> {
         };
         let mut request = json!({
             "uid": self.uid,
-            "kind": kind_of(self.kind),
+            "kind": kind_of(self.body.unwrap_or(self.kind)),
             "resource": resource_of(self.kind),
-            "requestKind": kind_of(self.asked),
+            "requestKind": kind_of(self.body.unwrap_or(self.asked)),
             "requestResource": resource_of(self.asked),
             "operation": self.operation.name(),
             "userInfo": self.user,
@@ -68,20 +69,6 @@ fn kind_of(kind: &Kind) -> Value {
 
 fn resource_of(kind: &Kind) -> Value {
     json!({"group": kind.group, "version": kind.version, "resource": kind.plural})
-}
-
-/// The identity of the client.
-pub(super) fn user_info(user: &User) -> Value {
-    let mut info = Map::new();
-    info.insert("username".to_owned(), user.name().into());
-    if !user.uid_text().is_empty() {
-        info.insert("uid".to_owned(), user.uid_text().into());
-    }
-    info.insert("groups".to_owned(), user.groups().into());
-    if !user.extras().is_empty() {
-        info.insert("extra".to_owned(), json!(user.extras()));
-    }
-    info.into()
 }
 
 pub(super) fn envelope(request: &Value) -> Value {

@@ -43,6 +43,7 @@ mod scales;
 mod schemas;
 mod selectors;
 mod services;
+mod subresources;
 mod tables;
 mod validations;
 mod versions;
@@ -72,6 +73,7 @@ fn main() -> ExitCode {
             schemas::CASES,
             selectors::CASES,
             services::CASES,
+            subresources::CASES,
             tables::CASES,
             validations::CASES,
             versions::CASES,

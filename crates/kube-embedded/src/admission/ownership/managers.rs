@@ -7,6 +7,7 @@ use super::fields::Fields;
 use super::merge::{merge, prune};
 use super::types::Type;
 use crate::admission::metadata;
+use crate::api::write::is_signing_request;
 use crate::encoding::json;
 use crate::http::status::{Cause, Details, Status};
 use crate::kinds::convert::convert;
@@ -204,6 +205,10 @@ pub(crate) fn create(kind: &Kind, author: Author<'_>, object: &mut Value) {
     let mut fields = compared(&zero, &new, kind).touched();
     if kind.behaviour.lifecycle == Lifecycle::Pod {
         remove_admitted(&mut fields, &new);
+    }
+    if is_signing_request(kind) {
+        // The server sets it, from what the client sent and who it is.
+        fields.remove_below("f:spec");
     }
     // A new object may already have managers, for example if it is restored from a backup.
     let mut managers = read(object);

@@ -8,7 +8,7 @@ use serde_json::Value;
 use super::condition::is_set;
 use super::formats::quoted;
 use super::rule::{as_in_go, unsupported};
-use super::{Site, formats, pods};
+use super::{Site, certificates, formats, pods, running_pods};
 use crate::admission::{decode, metadata};
 use crate::encoding::json;
 use crate::http::status::Cause;
@@ -27,6 +27,9 @@ const RBAC: &str = "rbac.authorization.k8s.io";
 pub(super) fn named(name: &str) -> Check {
     match name {
         "pod-update" => pods::update,
+        "ephemeral-update" => running_pods::ephemeral_update,
+        "ephemeral-names" => running_pods::ephemeral_names,
+        "resize" => running_pods::resize,
         "volumes" => pods::volumes,
         "init-containers" => pods::init_containers,
         "host-ports" => pods::host_ports,
@@ -41,6 +44,13 @@ pub(super) fn named(name: &str) -> Check {
         "port-names" => port_names,
         "port-numbers" => port_numbers,
         "ip-addresses" => ip_addresses,
+        "empty" => empty,
+        "unique-values" => unique_values,
+        "approval" => certificates::approval,
+        "signing-request" => certificates::signing_request,
+        "signer-name" => certificates::signer_name,
+        "lifetime" => certificates::lifetime,
+        "certificate" => certificates::certificate,
         "frozen" => frozen,
         "config-keys" => config_keys,
         "data-size" => data_size,
@@ -69,6 +79,22 @@ pub(super) fn text(value: &Value) -> &str {
 
 pub(super) fn shown(value: &Value) -> String {
     String::from_utf8_lossy(&json::encode_sorted(value)).into_owned()
+}
+
+/// A struct that is always written has no members.
+fn empty(site: &Site<'_>, why: &str, causes: &mut Vec<Cause>) {
+    if site.value.as_object().is_some_and(|members| !members.is_empty()) {
+        causes.push(Cause::forbidden(site.field, why));
+    }
+}
+
+/// No two items of a list are the same.
+fn unique_values(site: &Site<'_>, _: &str, causes: &mut Vec<Cause>) {
+    for (at, value) in items(site.value).iter().enumerate() {
+        if items(site.value)[..at].contains(value) {
+            causes.push(Cause::duplicate(&format!("{}[{at}]", site.field), value));
+        }
+    }
 }
 
 /// The selector of a workload matches the labels of its pod template, of which the pods run for

@@ -5,8 +5,8 @@ use serde_json::Value;
 use super::Site;
 use super::path::Path;
 
-/// Tests that must all hold, separated by commas: `create`, `update`, `kind=Job`, `type=A|B`,
-/// `type!=A|B`, `has:a|b` (one of them is set), `no:a` (it is not), `zero:a`, `nonzero:a`.
+/// Tests that must all hold, separated by commas: `create`, `update`, `kind=Job`, `part=resize`
+/// (of a subresource; `part=` of none), `type=A|B`, `type!=A|B`, `has:a|b` (one of them is set), `no:a` (it is not), `zero:a`, `nonzero:a`.
 #[derive(Debug)]
 pub(super) struct Condition(Vec<Test>);
 
@@ -15,6 +15,7 @@ enum Test {
     Create,
     Update,
     Kind(&'static str),
+    Part(&'static str),
     Is(Path, Vec<&'static str>),
     IsNot(Path, Vec<&'static str>),
     Has(Vec<Path>),
@@ -36,7 +37,7 @@ impl Condition {
     #[cfg(test)]
     pub(super) fn paths(&self) -> Vec<&Path> {
         let paths = self.0.iter().flat_map(|test| match test {
-            Test::Create | Test::Update | Test::Kind(_) => Vec::new(),
+            Test::Create | Test::Update | Test::Kind(_) | Test::Part(_) => Vec::new(),
             Test::Has(paths) => paths.iter().collect(),
             Test::Is(path, _) | Test::IsNot(path, _) | Test::Lacks(path) | Test::Zero(path) | Test::NotZero(path) => {
                 vec![path]
@@ -61,6 +62,7 @@ impl Test {
         }
         match text.split_once('=') {
             Some(("kind", kind)) => Test::Kind(kind),
+            Some(("part", part)) => Test::Part(part),
             Some((path, values)) => Test::Is(Path::parse(path), values.split('|').collect()),
             None if text == "create" => Test::Create,
             None => Test::Update,
@@ -72,6 +74,7 @@ impl Test {
             Test::Create => !site.is_update,
             Test::Update => site.is_update,
             Test::Kind(kind) => site.kind == *kind,
+            Test::Part(part) => site.part == *part,
             Test::Is(path, values) => values.contains(&&*text(path.first(site.value))),
             Test::IsNot(path, values) => !values.contains(&&*text(path.first(site.value))),
             Test::Has(paths) => paths.iter().any(|path| is_set(path.first(site.value))),

@@ -250,7 +250,7 @@ mod of_other_users {
     fn a_key_is_unescaped_if_all_of_it_is_valid() {
         let extra = |name: &'static str| {
             let user = wanted(&[("impersonate-user", b"ann"), (name, b"v")]).unwrap().unwrap();
-            user.extras().keys().next().unwrap().clone()
+            user.extra.keys().next().unwrap().clone()
         };
         assert_eq!(extra("impersonate-extra-acme.io%2fscopes"), "acme.io/scopes");
         assert_eq!(extra("impersonate-extra-50%"), "50%");

@@ -3,14 +3,14 @@
 use serde_json::Value;
 
 use super::create::create;
-use super::update::{Facet, check_name, replace};
+use super::update::{check_name, replace};
 use crate::admission::decode::{self, Decoded};
 use crate::admission::metadata;
 use crate::admission::ownership::{self, Author, Conflicts};
 use crate::api::write::{Authorship, Write};
 use crate::http::reply::Reply;
 use crate::http::status::Status;
-use crate::kinds::Kind;
+use crate::kinds::{Kind, Part};
 
 /// Applies a configuration.
 ///
@@ -23,7 +23,7 @@ pub(crate) fn apply(
     write: &Write<'_>,
     name: &str,
     config: &Value,
-    facet: Facet,
+    part: Option<Part>,
     conflicts: Conflicts,
 ) -> Result<Reply, Status> {
     let kind = write.kind();
@@ -33,12 +33,12 @@ pub(crate) fn apply(
     let key = write.key(name);
     loop {
         let time = write.cluster.clock.seconds();
-        let author = Author { manager, time: &time, part: facet.part() };
+        let author = Author { manager, time: &time, part };
         let existing = write.find(&key);
         let live = existing.as_ref().map(|existing| write.view.value(existing));
         let applied = ownership::apply(kind, author, live.as_ref(), &config, conflicts)?;
         let (Some(existing), Some(old)) = (existing, live) else {
-            if facet != Facet::Main {
+            if part.is_some() {
                 return Err(write.not_found(name));
             }
             let decoded = decode::conform(kind, applied, write.options.field_validation)?;
@@ -49,7 +49,7 @@ pub(crate) fn apply(
             }
         };
         let Decoded { object, warnings } = decode::conform_patched(kind, applied, write.options.field_validation)?;
-        if let Ok(reply) = replace(&settled, &existing, &old, object, facet)? {
+        if let Ok(reply) = replace(&settled, &existing, &old, object, part)? {
             return Ok(reply.with_warnings(warnings));
         }
     }

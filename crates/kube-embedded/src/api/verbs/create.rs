@@ -8,7 +8,8 @@ use crate::admission::metadata;
 use crate::admission::ownership::{self, Author};
 use crate::admission::rules;
 use crate::admission::validation;
-use crate::api::write::{Authorship, Write, empty_status, set_or_remove};
+use crate::api::access::User;
+use crate::api::write::{Authorship, Write, empty_status, is_signing_request, set_or_remove};
 use crate::controllers::crds;
 use crate::controllers::namespaces;
 use crate::controllers::services;
@@ -141,6 +142,9 @@ fn generated(base: &str, suffix: &str) -> String {
 /// Sets the fields that the server controls.
 fn prepare(write: &Write<'_>, object: &mut Value, origin: Origin) {
     let kind = write.kind();
+    if let Some(user) = write.user.filter(|_| is_signing_request(kind)) {
+        name_requester(object, user);
+    }
     let given = |object: &Value, name: &str| origin == Origin::Backup && metadata::part(object, name).is_some();
     if !given(object, "uid") {
         metadata::set(object, "uid", write.cluster.rng.uid());
@@ -187,6 +191,18 @@ fn prepare(write: &Write<'_>, object: &mut Value, origin: Origin) {
     }
 }
 
+/// Sets the user in a certificate signing request.
+fn name_requester(request: &mut Value, user: &User) {
+    let Some(spec) = request.get_mut("spec").and_then(Value::as_object_mut) else { return };
+    let info = user.info();
+    for field in ["username", "uid", "groups", "extra"] {
+        match info.get(field) {
+            Some(value) => spec.insert(field.to_owned(), value.clone()),
+            None => spec.remove(field),
+        };
+    }
+}
+
 /// Makes a job select only its own pods, unless it has a manual selector.
 fn select_own_pods(job: &mut Value) {
     let (uid, name) = (metadata::text(job, "uid").to_owned(), metadata::text(job, "name").to_owned());
@@ -223,7 +239,7 @@ fn validate(write: &Write<'_>, object: &Value) -> Result<Vec<String>, Status> {
         _ => validation::created(kind, object),
     };
     if write.is_of_client() {
-        causes.extend(rules::problems(kind, object, None));
+        causes.extend(rules::problems(kind, object, None, None));
     }
     if let Some(structure) = &kind.structure {
         let found = structure.created(object);

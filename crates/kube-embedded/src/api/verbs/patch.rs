@@ -4,7 +4,7 @@ use http::HeaderMap;
 use json_patch::{Patch as JsonPatch, PatchOperation};
 use serde_json::Value;
 
-use super::update::{Facet, check_name, replace};
+use super::update::{check_name, replace};
 use crate::admission::decode::{self, Decoded};
 use crate::admission::metadata;
 use crate::admission::strategic;
@@ -14,7 +14,7 @@ use crate::encoding::yaml;
 use crate::http::reply::Reply;
 use crate::http::request_body::media_type;
 use crate::http::status::{Details, Status};
-use crate::kinds::{Kind, Schema};
+use crate::kinds::{Kind, Part, Schema};
 
 /// The maximum number of operations of a JSON patch.
 const MAX_OPERATIONS: usize = 10_000;
@@ -116,7 +116,7 @@ fn is_null_test_of_missing(operation: &PatchOperation, object: &Value) -> bool {
 /// # Errors
 ///
 /// 404 if it does not exist, 422 if the patch cannot be applied, and all errors of an update.
-pub(crate) fn patch(write: &Write<'_>, name: &str, patch: &Patch, facet: Facet) -> Result<Reply, Status> {
+pub(crate) fn patch(write: &Write<'_>, name: &str, patch: &Patch, part: Option<Part>) -> Result<Reply, Status> {
     let key = write.key(name);
     loop {
         let existing = write.find(&key).ok_or_else(|| write.not_found(name))?;
@@ -127,7 +127,7 @@ pub(crate) fn patch(write: &Write<'_>, name: &str, patch: &Patch, facet: Facet) 
             decode::conform_patched(write.kind(), patched, write.options.field_validation)?;
         check_type(write.kind(), &object)?;
         check_name(name, &object)?;
-        if let Ok(reply) = replace(write, &existing, &old, object, facet)? {
+        if let Ok(reply) = replace(write, &existing, &old, object, part)? {
             return Ok(reply.with_warnings(warnings));
         }
         // A concurrent write changed the object: apply the patch to the new state.

@@ -1,4 +1,4 @@
-//! Replacement of an object, its status or the finalizers of a namespace.
+//! Replacement of an object or, if `part` is a subresource, of what that may change.
 
 use std::sync::Arc;
 
@@ -8,73 +8,41 @@ use super::create::{allocate, create};
 use crate::admission::decode::Decoded;
 use crate::admission::metadata;
 use crate::admission::ownership::{self, Author};
+use crate::admission::parts;
 use crate::admission::rules;
 use crate::admission::validation;
-use crate::api::write::{Authorship, Write, keep, registry_path};
+use crate::api::write::{Authorship, Write, is_signing_request, keep, registry_path};
 use crate::controllers::crds;
 use crate::controllers::namespaces;
 use crate::controllers::services;
 use crate::http::query::parse_uint;
 use crate::http::reply::{Content, Reply};
 use crate::http::status::{Cause, Status};
-use crate::kinds::{DAEMON_SET_GENERATION, Lifecycle, Part, PutMissing, UpdateVersion, Written};
+use crate::kinds::{DAEMON_SET_GENERATION, Kind, Lifecycle, Part, PutMissing, UpdateVersion, Written};
 use crate::storage::{Expect, Object, Outdated};
 use crate::webhooks::{Operation, Stage};
 
 const MODIFIED: &str = "the object has been modified; please apply your changes to the latest version and try again";
-
-/// The part of an object that a write changes.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Facet {
-    /// Everything except the status, if that is a subresource.
-    Main,
-    Status,
-    /// The finalizers in the spec of a namespace.
-    Finalize,
-    /// The number of replicas, through a `Scale` object.
-    Scale,
-}
-
-impl Facet {
-    /// The subresource; `None` for the object itself.
-    pub(crate) fn part(self) -> Option<Part> {
-        match self {
-            Self::Main => None,
-            Self::Status => Some(Part::Status),
-            Self::Finalize => Some(Part::Finalize),
-            Self::Scale => Some(Part::Scale),
-        }
-    }
-
-    pub(crate) fn of(part: Option<Part>) -> Self {
-        match part {
-            None => Self::Main,
-            Some(Part::Status) => Self::Status,
-            Some(Part::Finalize) => Self::Finalize,
-            Some(Part::Scale) => Self::Scale,
-        }
-    }
-}
 
 /// Replaces an object.
 ///
 /// # Errors
 ///
 /// 400, 404, 409, 422 and 500, as on the real server.
-pub(crate) fn update(write: &Write<'_>, name: &str, decoded: Decoded, facet: Facet) -> Result<Reply, Status> {
+pub(crate) fn update(write: &Write<'_>, name: &str, decoded: Decoded, part: Option<Part>) -> Result<Reply, Status> {
     let Decoded { object, warnings } = decoded;
     check_name(name, &object)?;
     let key = write.key(name);
     loop {
         let Some(existing) = write.find(&key) else {
-            if facet == Facet::Main && write.kind().behaviour.put_missing == PutMissing::Creates {
+            if part.is_none() && write.kind().behaviour.put_missing == PutMissing::Creates {
                 return create(write, Decoded { object, warnings });
             }
             return Err(write.not_found(name));
         };
         let old = write.view.value(&existing);
         check_uid(write, name, &object, &old)?;
-        let reply = replace(write, &existing, &old, object.clone(), facet)?;
+        let reply = replace(write, &existing, &old, object.clone(), part)?;
         if let Ok(reply) = reply {
             return Ok(reply.with_warnings(warnings));
         }
@@ -88,31 +56,33 @@ pub(crate) fn replace(
     existing: &Arc<Object>,
     old: &Value,
     mut new: Value,
-    facet: Facet,
+    part: Option<Part>,
 ) -> Result<Result<Reply, Outdated>, Status> {
     check_version(write, existing, &new)?;
     write.place(&mut new)?;
-    if let Some(changed) = write.pass((Stage::Mutation, Operation::Update), &new, old)? {
+    // Webhooks receive a scale instead, see there.
+    let is_shown = part != Some(Part::Scale);
+    if is_shown && let Some(changed) = write.pass((Stage::Mutation, Operation::Update), &new, old)? {
         new = changed;
     }
     let _allocation = services::allocation(write.cluster, write.kind());
-    prepare(write, &mut new, old, facet);
-    let warnings = validate(write, &new, old, facet)?;
+    prepare(write, &mut new, old, part);
+    let warnings = validate(write, &new, old, part)?;
     metadata::remove(&mut new, "resourceVersion");
     match write.authorship {
         Authorship::Manager(manager) => {
             let time = write.cluster.clock.seconds();
-            ownership::update(write.kind(), Author { manager, time: &time, part: facet.part() }, old, &mut new);
+            ownership::update(write.kind(), Author { manager, time: &time, part }, old, &mut new);
         }
         Authorship::Computed if ownership::differ_in_times_only(old, &new) => {
             metadata::keep(&mut new, "managedFields", old);
         }
         Authorship::Computed | Authorship::Untracked => {}
     }
-    if facet == Facet::Main {
+    if part.is_none() {
         allocate(write, &mut new, Some(old))?;
     }
-    if let Some(admitted) = write.pass((Stage::Validation, Operation::Update), &new, old)? {
+    if is_shown && let Some(admitted) = write.pass((Stage::Validation, Operation::Update), &new, old)? {
         new = admitted;
     }
     let is_removed = completes_deletion(write, &new, old);
@@ -149,7 +119,7 @@ pub(crate) fn check_name(name: &str, object: &Value) -> Result<(), Status> {
 }
 
 /// Checks the uid in an update, which is a precondition.
-fn check_uid(write: &Write<'_>, name: &str, new: &Value, old: &Value) -> Result<(), Status> {
+pub(crate) fn check_uid(write: &Write<'_>, name: &str, new: &Value, old: &Value) -> Result<(), Status> {
     let (expected, found) = (metadata::text(new, "uid"), metadata::text(old, "uid"));
     if expected.is_empty() || expected == found {
         return Ok(());
@@ -182,7 +152,7 @@ fn check_version(write: &Write<'_>, existing: &Object, new: &Value) -> Result<()
 }
 
 /// Copies the fields that an update cannot change from the old object.
-fn prepare(write: &Write<'_>, new: &mut Value, old: &Value, facet: Facet) {
+fn prepare(write: &Write<'_>, new: &mut Value, old: &Value, part: Option<Part>) {
     let kind = write.kind();
     for name in ["creationTimestamp", "generation"] {
         metadata::keep(new, name, old);
@@ -197,8 +167,12 @@ fn prepare(write: &Write<'_>, new: &mut Value, old: &Value, facet: Facet) {
     if metadata::part(new, "deletionGracePeriodSeconds").is_none() {
         metadata::keep(new, "deletionGracePeriodSeconds", old);
     }
-    match facet {
-        Facet::Main | Facet::Scale => {
+    let now = || write.cluster.clock.seconds();
+    match part {
+        None | Some(Part::Scale) => {
+            if is_signing_request(kind) {
+                keep(new, "spec", old);
+            }
             if kind.subresource(Part::Status).is_some() {
                 keep(new, "status", old);
             }
@@ -214,18 +188,37 @@ fn prepare(write: &Write<'_>, new: &mut Value, old: &Value, facet: Facet) {
                 Lifecycle::CustomResourceDefinition => crds::prepare_update(new),
                 Lifecycle::Plain | Lifecycle::Pod => {}
             }
-            if kind.behaviour.generation.counts(old, new) {
-                let generation = metadata::number(old, "generation").unwrap_or(0);
-                metadata::set(new, "generation", generation.saturating_add(1));
-            }
+            count_generation(kind, new, old);
         }
-        Facet::Status => prepare_status(write, new, old),
-        Facet::Finalize => {
+        Some(Part::Status) if is_signing_request(kind) => {
+            prepare_status(write, new, old);
+            parts::keep_approval(new, old, &now());
+        }
+        Some(Part::Status) => prepare_status(write, new, old),
+        Some(Part::Finalize) => {
             let finalizers = new["spec"].get("finalizers").cloned();
             keep(new, "spec", old);
             keep(new, "status", old);
             namespaces::set_finalizers(new, finalizers);
         }
+        Some(Part::Approval) => parts::only_conditions(new, old, &now()),
+        Some(Part::EphemeralContainers) => {
+            parts::only_ephemeral_containers(new, old);
+            count_generation(kind, new, old);
+        }
+        Some(Part::Resize) => {
+            parts::only_resources(new, old);
+            count_generation(kind, new, old);
+        }
+        // Created, never updated.
+        Some(Part::Binding | Part::Eviction | Part::Token) => {}
+    }
+}
+
+fn count_generation(kind: &Kind, new: &mut Value, old: &Value) {
+    if kind.behaviour.generation.counts(old, new) {
+        let generation = metadata::number(old, "generation").unwrap_or(0);
+        metadata::set(new, "generation", generation.saturating_add(1));
     }
 }
 
@@ -260,21 +253,25 @@ fn count_template(new: &mut Value, old: &Value) {
 }
 
 /// Validates an update and returns warnings.
-fn validate(write: &Write<'_>, new: &Value, old: &Value, facet: Facet) -> Result<Vec<String>, Status> {
+fn validate(write: &Write<'_>, new: &Value, old: &Value, part: Option<Part>) -> Result<Vec<String>, Status> {
     let mut warnings = Vec::new();
     let mut causes = validation::updated(write.kind(), new, old);
-    let is_of_spec = matches!(facet, Facet::Main | Facet::Scale) && write.is_of_client();
-    if is_of_spec || write.kind().behaviour.lifecycle == Lifecycle::Namespace {
-        causes.extend(rules::problems(write.kind(), new, Some(old)));
+    let is_checked = match part {
+        Some(Part::Status) => is_signing_request(write.kind()),
+        Some(Part::Finalize) => false,
+        _ => true,
+    };
+    if is_checked && write.is_of_client() || write.kind().behaviour.lifecycle == Lifecycle::Namespace {
+        causes.extend(rules::problems(write.kind(), new, Some(old), part));
     }
     if write.kind().behaviour.lifecycle == Lifecycle::CustomResourceDefinition {
         causes.extend(crds::update_problems(new, old));
-        if facet == Facet::Main {
+        if part.is_none() {
             warnings = crds::warnings(new);
         }
     }
     if let Some(structure) = &write.kind().structure {
-        let written = if facet == Facet::Status { Written::Status } else { Written::Whole };
+        let written = if part == Some(Part::Status) { Written::Status } else { Written::Whole };
         let found = structure.updated(new, old, written);
         causes.extend(found.causes);
         warnings.extend(found.warnings);

@@ -2,12 +2,12 @@
 
 use serde_json::{Value, json};
 
-use super::apply::checked;
-use super::patch::Patch;
-use super::update::{Facet, check_name, replace};
 use crate::admission::decode;
 use crate::admission::metadata;
 use crate::admission::ownership::{self, Author, Conflicts};
+use crate::api::verbs::apply::checked;
+use crate::api::verbs::patch::Patch;
+use crate::api::verbs::update::{check_name, replace};
 use crate::api::write::{Authorship, Write};
 use crate::encoding::depth::{MAX_DEPTH, TOO_DEEP};
 use crate::encoding::json;
@@ -15,6 +15,7 @@ use crate::http::reply::{Content, Reply};
 use crate::http::status::{Cause, Status};
 use crate::kinds::table::cells::words::{NoSelector, selector};
 use crate::kinds::{self, Kind, Part, ScalePaths};
+use crate::webhooks::{Operation, Stage};
 
 /// The encoded scale of an object.
 ///
@@ -100,7 +101,14 @@ fn rescale(
     loop {
         let existing = write.find(&key).ok_or_else(|| write.not_found(name))?;
         let old = write.view.value(&existing);
-        let (wanted, mut new) = change(&old, scale(kind, &old)?)?;
+        let before = scale(kind, &old)?;
+        let (mut wanted, mut new) = change(&old, before.clone())?;
+        // Webhooks receive the scale, not the object.
+        for stage in [Stage::Mutation, Stage::Validation] {
+            if let Some(changed) = write.pass((stage, Operation::Update), &wanted, &before)? {
+                wanted = changed;
+            }
+        }
         check_name(name, &wanted)?;
         let replicas = replicas(name, &wanted)?;
         match metadata::text(&wanted, "resourceVersion") {
@@ -108,7 +116,7 @@ fn rescale(
             version => metadata::set(&mut new, "resourceVersion", version),
         }
         *value_at(&mut new, &paths.wanted) = replicas.into();
-        if let Ok(reply) = replace(write, &existing, &old, new, Facet::Scale)? {
+        if let Ok(reply) = replace(write, &existing, &old, new, Some(Part::Scale))? {
             let content = match reply.content {
                 Content::Object(object) => show(kind, &write.view.value(&object))?,
                 Content::Unsaved(object) => show(kind, &object)?,
