@@ -17,6 +17,10 @@ pub(crate) const CASES: &[Case] = &[
     case!(what_changes_nothing_leaves_no_trace, "an apply or a write that changes nothing keeps the version"),
     case!(who_changes_nothing_has_no_time, "an apply that changes no value is noted without a time"),
     case!(an_object_with_nothing_to_own_has_no_managers, "no labels, no data: no managedFields"),
+    case!(
+        an_update_that_names_no_managers_keeps_them,
+        "an update without managedFields, or with none in them, keeps every manager; an empty entry removes all"
+    ),
     case!(the_sender_is_the_manager, "without fieldManager the User-Agent up to its slash is"),
 ];
 
@@ -179,6 +183,36 @@ async fn who_changes_nothing_has_no_time(api: Api) {
 async fn an_object_with_nothing_to_own_has_no_managers(api: Api) {
     let ns = api.namespace().await;
     assert_eq!(ns.configmap("a").await.json()["metadata"].get("managedFields"), None);
+}
+
+async fn an_update_that_names_no_managers_keeps_them(api: Api) {
+    let ns = api.namespace().await;
+    let apply = api.request("PATCH", &ns.path("configmaps/a?fieldManager=m1"));
+    apply.body("application/apply-patch+yaml", config(&json!({"k": "1"}))).send().await.is(201);
+    let update = ns.path("configmaps/a?fieldManager=m2");
+    let made = api.patch(&update, "merge-patch", json!({"data": {"l": "1"}})).await.is(200).json();
+    let before = managers(&made);
+    assert_eq!(before.len(), 2);
+
+    // As a client sends an object that it has read without its managers.
+    let mut sent = made.clone();
+    sent["metadata"].as_object_mut().unwrap().remove("managedFields");
+    let unchanged = api.put(&update, &sent).await.is(200).json();
+    assert_eq!(
+        (&unchanged["metadata"]["resourceVersion"], managers(&unchanged)),
+        (&made["metadata"]["resourceVersion"], before.clone())
+    );
+
+    sent["data"]["l"] = json!("2");
+    let changed = api.put(&update, &sent).await.is(200).json();
+    assert_eq!((&changed["data"], managers(&changed)), (&json!({"k": "1", "l": "2"}), before.clone()));
+
+    sent["metadata"].as_object_mut().unwrap().remove("resourceVersion");
+    sent["metadata"]["managedFields"] = json!([]);
+    assert_eq!(managers(&api.put(&update, &sent).await.is(200).json()), before);
+    sent["metadata"]["managedFields"] = json!([{}]);
+    let removed = api.put(&update, &sent).await.is(200).json();
+    assert_eq!(removed["metadata"].get("managedFields"), None);
 }
 
 async fn the_sender_is_the_manager(api: Api) {
