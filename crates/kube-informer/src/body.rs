@@ -92,6 +92,8 @@ pub struct BodyEncoderSettings {
     pub keep: Keep,
     /// Fields removed from every object.
     pub drop_fields: FieldCutter,
+    /// Whether [`Obj::get`] decodes `metadata.managedFields`.
+    pub decode_managed_fields: bool,
     /// Size limit of the cache of decoded bodies, in (estimated) bytes.
     pub recent_bytes: usize,
     /// How many ticks after a change an object is packed.
@@ -105,6 +107,7 @@ impl Default for BodyEncoderSettings {
         Self {
             keep: Keep::default(),
             drop_fields: FieldCutter::default(),
+            decode_managed_fields: false,
             recent_bytes: 64 << 20,
             cold_after: 2,
             fresh_bytes: 4 << 20,
@@ -170,7 +173,7 @@ impl BodyEncoder {
     }
 
     fn with_interner(settings: BodyEncoderSettings, interner: Option<Mutex<Interner>>) -> Self {
-        let store = Arc::new(StoreContext::new(settings.keep, settings.recent_bytes));
+        let store = Arc::new(StoreContext::new(&settings));
         Self(Arc::new(EncoderShared {
             cutter: settings.drop_fields,
             cold_after: settings.cold_after,

@@ -9,6 +9,7 @@
 
 pub use self::gunzip::{Gunzip, GunzipError};
 pub use self::json::cursor::{Broken, Text};
+pub(crate) use self::json::deserializer::{JsonError, JsonFault, decode_json};
 pub use self::json::fields::FieldCutter;
 pub(crate) use self::json::fields::{find, find_all, steps_to};
 pub use self::json::frame::{FrameTooLong, Frames};
@@ -16,12 +17,14 @@ pub use self::json::list::{ListEnd, ListError, ListSplitter};
 pub use self::json::scan::{Deleted, Extent, ScannedObject, scan};
 pub use self::json::skip::Skip;
 pub use self::json::watch::{Change, ServerStatus, StatusCause, StatusDetails, WatchFrame};
+pub(crate) use self::omit::Omit;
 pub use self::protobuf::{Envelope, ProtobufFrames, ProtobufList, decode_protobuf};
 pub use self::wire::Wire;
 
 mod chunk;
 mod gunzip;
 mod json;
+mod omit;
 pub(crate) mod protobuf;
 mod wire;
 

@@ -18,6 +18,7 @@ pub use self::version::Version;
 
 pub(crate) use self::cluster_scoped::is_built_in_cluster_scoped;
 pub(crate) use self::intern::Interner;
+pub(crate) use self::managed_fields::managed_fields;
 pub(crate) use self::meta::Meta;
 pub(crate) use self::names::{check_namespace, check_segment};
 pub(crate) use self::path::Step;
@@ -30,6 +31,7 @@ mod intern;
 mod key;
 mod kind;
 mod labels;
+mod managed_fields;
 mod meta;
 mod metadata_only;
 mod names;

@@ -13,6 +13,7 @@ use crate::object::diff::{Difference, path_text};
 use crate::object::field_managers::writer;
 use crate::object::noise::Noise;
 use crate::object::redaction::{Secrets, redacted};
+use crate::object::whole::whole as decoded_whole;
 use crate::terminal::document::Document;
 use crate::terminal::output::Output;
 use crate::terminal::paint::Tone;
@@ -129,7 +130,7 @@ impl Style {
     pub(crate) fn fields(&self, change: &Change) -> Vec<StyledLine> {
         let What::Updated { old } = &change.what else { return Vec::new() };
         let kind = change.kind.kind.as_str();
-        let (Ok(old), Ok(new)) = (old.get(), change.object.get()) else { return Vec::new() };
+        let (Ok(old), Ok(new)) = (decoded_whole(old), decoded_whole(&change.object)) else { return Vec::new() };
         let field = |each: &Difference<'_>| {
             let path = path_text(&each.path);
             let (before, after) = if self.secrets.hides(kind, &path) {
@@ -137,12 +138,12 @@ impl Style {
             } else {
                 (whole(each.old), whole(each.new))
             };
-            let by = writer(new, &each.path).or_else(|| writer(old, &each.path));
+            let by = writer(&new, &each.path).or_else(|| writer(&old, &each.path));
             let by = by.map(|by| format!("  ({})", by.manager)).unwrap_or_default();
             let line = StyledLine::default().plain(&format!("    {path}: ")).toned(Tone::Deleted, &before);
             line.plain(" → ").toned(Tone::Added, &after).toned(Tone::Quiet, &by)
         };
-        self.noise.diff(kind, old, new).iter().map(field).collect()
+        self.noise.diff(kind, &old, &new).iter().map(field).collect()
     }
 
     /// The change as a watch event, as kubectl prints it.
@@ -157,7 +158,7 @@ impl Style {
 
     /// The object with secrets redacted; if it cannot be decoded, its name and the error.
     pub(crate) fn object(&self, kind: &KindInfo, object: &Obj<Value>) -> Value {
-        let mut value = object.get().cloned().unwrap_or_else(|error| {
+        let mut value = decoded_whole(object).unwrap_or_else(|error| {
             json!({"metadata": {"name": object.name(), "namespace": object.namespace()}, "error": error.to_string()})
         });
         if value.get("kind").is_none()

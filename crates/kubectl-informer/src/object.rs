@@ -14,3 +14,4 @@ mod quantity;
 pub(crate) mod query;
 pub(crate) mod redaction;
 pub(crate) mod tree;
+pub(crate) mod whole;

@@ -5,7 +5,7 @@ use std::marker::PhantomData;
 use std::sync::{Arc, OnceLock};
 
 use bytes::Bytes;
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ManagedFieldsEntry, Time};
 
 use super::decoded::Decoded;
 use super::raw::Raw;
@@ -18,8 +18,8 @@ use crate::object::{DecodeError, FieldPath, Labels, Object, ObjectKey, OrText, O
 /// The body stays encoded until it is read: [`get`](Self::get) decodes it into `K` on first use, at
 /// most once for this handle, its clones, and all handlers and indexes of one event. `K` is any
 /// type that serde can deserialize: a `k8s_openapi` type, a derived one, `DynamicObject`, or a
-/// small struct with only the fields that are needed (which is also the fastest, since serde skips
-/// the rest).
+/// small struct with only the fields that are needed (which is also the fastest, since the rest is
+/// skipped).
 ///
 /// ```
 /// use k8s_openapi::api::core::v1::ConfigMap;
@@ -171,7 +171,7 @@ impl<K> Obj<K> {
         self.raw.meta().deletion.as_deref()
     }
 
-    /// The object as JSON, as received from the server, without the dropped fields.
+    /// The whole object as JSON, as received from the server, without the dropped fields.
     ///
     /// An object received as [protobuf](crate::Wire::Protobuf) is converted to the JSON that the
     /// server would have sent; if it cannot be read, the JSON holds only its key and version.
@@ -187,6 +187,25 @@ impl<K> Obj<K> {
     #[must_use]
     pub fn json(&self) -> Bytes {
         self.raw.json()
+    }
+
+    /// `metadata.managedFields`, decoded at each call: which field manager owns which fields. Empty
+    /// if the object has none, or if the informer
+    /// [drops](crate::InformerBuilder::drop_managed_fields) them.
+    ///
+    /// ```
+    /// use k8s_openapi::api::core::v1::ConfigMap;
+    /// use kube_informer::Obj;
+    ///
+    /// let map = Obj::<ConfigMap>::from_json(
+    ///     r#"{"metadata":{"name":"a","managedFields":[{"manager":"us","operation":"Apply","apiVersion":"v1"}]}}"#,
+    /// )?;
+    /// assert_eq!(map.managed_fields()?[0].manager.as_deref(), Some("us"));
+    /// assert_eq!(map.get()?.metadata.managed_fields, None, "not decoded with the body");
+    /// # Ok::<_, kube_informer::DecodeError>(())
+    /// ```
+    pub fn managed_fields(&self) -> Result<Vec<ManagedFieldsEntry>, DecodeError> {
+        self.raw.managed_fields()
     }
 
     /// The scalar at a path as text, found without decoding the body: a string without quotes, a
@@ -298,6 +317,16 @@ impl<K> Obj<K> {
 impl<K: Object> Obj<K> {
     /// The body, decoded on first use. A body that does not fit `K` is an error only here: the
     /// informer and other readers are not affected.
+    ///
+    /// `metadata.managedFields` are left out, in every type: they are half of the work of decoding
+    /// a pod. [`managed_fields`](Self::managed_fields) decodes them alone, and
+    /// [`decode_managed_fields`] decodes them with every body. It is safe to change such an object
+    /// and write it back with an update: a server keeps the managers of an object if the update
+    /// names none. (To remove them all, an update has to name one that is empty.) The body is not
+    /// the whole object wherever it is written elsewhere, such as to a backup or to another
+    /// cluster, or compared with what a server returns: [`json`](Self::json) is.
+    ///
+    /// [`decode_managed_fields`]: crate::InformerBuilder::decode_managed_fields
     ///
     /// ```
     /// use k8s_openapi::api::core::v1::ConfigMap;

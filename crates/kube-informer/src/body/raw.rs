@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use bytes::Bytes;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ManagedFieldsEntry;
 use parking_lot::RwLock;
 
 use super::decoded::Decoded;
@@ -11,7 +12,7 @@ use crate::codec::{Extent, Wire, find, find_all, protobuf, scan};
 use crate::object::DecodeError;
 use crate::object::FieldPath;
 use crate::object::Meta;
-use crate::object::{Encoded, Object};
+use crate::object::{Encoded, Object, managed_fields};
 
 /// One object: its metadata, always decoded, and its encoded body.
 ///
@@ -93,15 +94,23 @@ impl Raw {
     /// Decodes the body, bypassing the cache. Also returns the length of the JSON, estimated for
     /// protobuf.
     pub(crate) fn decode<K: Object>(&self) -> (Result<K, DecodeError>, usize) {
-        let plain = {
+        let (plain, with_managed_fields) = {
             let state = self.state.read();
-            state.context.store().count_decode();
-            state.plain(&self.meta)
+            let store = state.context.store();
+            store.count_decode();
+            (state.plain(&self.meta), store.decodes_managed_fields())
         };
-        match Wire::of(&plain) {
-            Wire::Json => (K::decode(Encoded::Json(&plain)), plain.len()),
-            Wire::Protobuf => (K::decode(Encoded::Protobuf(&plain)), plain.len() * 7 / 5),
-        }
+        let encoded = Encoded::of(&plain);
+        let len = match encoded {
+            Encoded::Json(_) => plain.len(),
+            Encoded::Protobuf(_) => plain.len() * 7 / 5,
+        };
+        let decoded = if with_managed_fields { K::decode(encoded) } else { K::decode_without_managed_fields(encoded) };
+        (decoded, len)
+    }
+
+    pub(crate) fn managed_fields(&self) -> Result<Vec<ManagedFieldsEntry>, DecodeError> {
+        self.with_plain(|body| managed_fields(Encoded::of(body)))
     }
 
     /// The cached decoded body, or an empty one to decode into.

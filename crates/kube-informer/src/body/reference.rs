@@ -131,11 +131,11 @@ impl ReferenceTable {
 mod tests {
     use super::*;
     use crate::body::Body;
-    use crate::body::{Dictionary, Keep};
+    use crate::body::Dictionary;
     use crate::codec::{Extent, scan};
 
     fn store() -> Arc<StoreContext> {
-        Arc::new(StoreContext::new(Keep::Compact, 0))
+        Arc::new(StoreContext::new(&crate::body::BodyEncoderSettings::default()))
     }
 
     fn raw(name: &str, owner: usize, store: &Arc<StoreContext>) -> Arc<Raw> {

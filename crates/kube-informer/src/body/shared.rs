@@ -3,10 +3,10 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use super::Keep;
 use super::Raw;
 use super::decoded_cache::DecodedCache;
 use super::dictionary::Dictionary;
+use super::{BodyEncoderSettings, Keep};
 
 /// What an object was packed with, and the state shared by all objects of its store.
 ///
@@ -31,6 +31,7 @@ pub(crate) enum PackedWith {
 #[derive(Debug)]
 pub(crate) struct StoreContext {
     keep: Keep,
+    decodes_managed_fields: bool,
     decoded_cache: DecodedCache,
     decodes: AtomicU64,
 }
@@ -68,8 +69,17 @@ impl PackContext {
 }
 
 impl StoreContext {
-    pub(super) fn new(keep: Keep, recent_bytes: usize) -> Self {
-        Self { keep, decoded_cache: DecodedCache::new(recent_bytes), decodes: AtomicU64::new(0) }
+    pub(super) fn new(settings: &BodyEncoderSettings) -> Self {
+        Self {
+            keep: settings.keep,
+            decodes_managed_fields: settings.decode_managed_fields,
+            decoded_cache: DecodedCache::new(settings.recent_bytes),
+            decodes: AtomicU64::new(0),
+        }
+    }
+
+    pub(crate) fn decodes_managed_fields(&self) -> bool {
+        self.decodes_managed_fields
     }
 
     pub(crate) fn keep(&self) -> Keep {

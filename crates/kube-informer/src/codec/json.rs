@@ -1,6 +1,7 @@
 //! JSON: reading fields, skipping values, and incremental splitting of lists and watches.
 
 pub(super) mod cursor;
+pub(super) mod deserializer;
 pub(super) mod fields;
 pub(super) mod frame;
 pub(super) mod list;

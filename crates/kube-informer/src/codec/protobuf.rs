@@ -18,6 +18,7 @@ pub(crate) use self::table::Table;
 pub(crate) use self::to_json::{to_json, values_at};
 pub(crate) use self::watch::read_frame;
 pub(crate) use self::wire::{put_varint, varint};
+use super::omit::Omit;
 
 mod base64;
 mod envelope;
@@ -42,7 +43,12 @@ const MAX_DEPTH: u32 = 64;
 /// its fields are not in order.
 #[must_use]
 pub fn decode_protobuf<'de, T: serde::Deserialize<'de>>(object: &'de [u8]) -> Option<T> {
-    Message::of_object(object).and_then(T::deserialize).ok()
+    decode(object, Omit::Nothing)
+}
+
+/// Decodes an object without some fields; none as for [`decode_protobuf`].
+pub(crate) fn decode<'de, T: serde::Deserialize<'de>>(object: &'de [u8], omit: Omit) -> Option<T> {
+    Message::of_object(object, omit).and_then(T::deserialize).ok()
 }
 
 /// Whether these are the bytes of an object in protobuf. No JSON starts with the same bytes.

@@ -222,6 +222,7 @@ impl<K: Object> InformerBuilder<K> {
         let encoder = BodyEncoder::new(BodyEncoderSettings {
             keep: settings.keep,
             drop_fields: settings.cutter(),
+            decode_managed_fields: settings.decode_managed_fields,
             ..BodyEncoderSettings::default()
         });
         let mut ingest = Ingest::default();

@@ -73,6 +73,7 @@ pub struct InformerSettings<K> {
     pub(super) wire: Wire,
     pub(super) keep: Keep,
     pub(super) drop_fields: Vec<FieldPath>,
+    pub(super) decode_managed_fields: bool,
     pub(super) keep_if: Option<KeepIf>,
     pub(super) transform: Option<Transform>,
     pub(super) on_watch_error: Option<OnWatchError>,
@@ -102,6 +103,7 @@ impl<K> Default for InformerSettings<K> {
             wire: Wire::default(),
             keep: Keep::default(),
             drop_fields: Vec::new(),
+            decode_managed_fields: false,
             keep_if: None,
             transform: None,
             on_watch_error: None,
@@ -127,7 +129,7 @@ impl<K> InformerSettings<K> {
     pub(crate) fn cast<V>(self) -> InformerSettings<V> {
         let Self { scopes, labels, fields, resync, wire, keep, drop_fields, keep_if, transform, .. } = self;
         let Self { on_watch_error, when_refused, discipline, reflector, metrics, name, seed, .. } = self;
-        let Self { shutdown_grace, invalid, .. } = self;
+        let Self { decode_managed_fields, shutdown_grace, invalid, .. } = self;
         InformerSettings {
             scopes,
             labels,
@@ -136,6 +138,7 @@ impl<K> InformerSettings<K> {
             wire,
             keep,
             drop_fields,
+            decode_managed_fields,
             keep_if,
             transform,
             on_watch_error,
@@ -189,6 +192,7 @@ impl<K> InformerSettings<K> {
         let Self { scopes, labels, fields, resync, wire, keep, drop_fields, keep_if, transform, .. } = self;
         let Self { on_watch_error, when_refused, discipline, reflector, metrics, name, seed, shutdown_grace, .. } =
             self;
+        let Self { decode_managed_fields, .. } = self;
         [
             differ("namespaces", scopes, &other.scopes),
             differ_if_set("labels", labels, &other.labels),
@@ -197,6 +201,7 @@ impl<K> InformerSettings<K> {
             differ("wire", wire, &other.wire),
             differ("keep", keep, &other.keep),
             differ("drop_fields", drop_fields, &other.drop_fields),
+            differ("decode_managed_fields", decode_managed_fields, &other.decode_managed_fields),
             differ_in_place("keep_if", keep_if, &other.keep_if),
             differ_in_place("transform", transform, &other.transform),
             differ_in_place("on_watch_error", on_watch_error, &other.on_watch_error),
@@ -441,7 +446,8 @@ setters! {
         }
     }
 
-    /// Removes `metadata.managedFields` from every object, often half of its size.
+    /// Removes `metadata.managedFields` from every object, often half of its size. Then
+    /// [`Obj::managed_fields`] and [`Obj::json`] do not have them either.
     ///
     /// ```
     /// # kube_embedded::doctest([], async |server| {
@@ -457,6 +463,29 @@ setters! {
     /// ```
     fn drop_managed_fields(self) {
         self = self.drop_fields(["metadata.managedFields"]);
+    }
+
+    /// Decodes `metadata.managedFields` with every body.
+    ///
+    /// By default [`Obj::get`] leaves them empty, because they are half of the work of decoding a
+    /// pod and few programs read them; [`Obj::managed_fields`] decodes them alone.
+    ///
+    /// ```
+    /// # kube_embedded::doctest([], async |server| {
+    /// # let client = kube::Client::new(server.service(), "default");
+    /// # let managers = serde_json::json!([{"manager": "us", "operation": "Apply", "apiVersion": "v1"}]);
+    /// # let map = serde_json::json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "a", "managedFields": managers}});
+    /// # server.create(&map)?;
+    /// # use k8s_openapi::api::core::v1::ConfigMap;
+    /// # use kube_informer::Informer;
+    /// let maps = Informer::<ConfigMap>::builder(client).decode_managed_fields().start();
+    /// maps.synced().await?;
+    /// let map = &maps.lister().list()[0];
+    /// assert_eq!(map.get()?.metadata.managed_fields, Some(map.managed_fields()?));
+    /// # Ok(()) });
+    /// ```
+    fn decode_managed_fields(self) {
+        self.decode_managed_fields = true;
     }
 
     /// Stores only objects that pass a test, which must depend on nothing but the object.

@@ -5,7 +5,7 @@ use std::fmt;
 use std::sync::Arc;
 
 use super::path::{FieldPath, Step};
-use crate::codec::{Broken, steps_to};
+use crate::codec::{Broken, JsonError, JsonFault, steps_to};
 
 /// A body that does not fit the type it is read as, or bytes that are not an object.
 ///
@@ -46,15 +46,18 @@ enum Cause {
 }
 
 impl DecodeError {
-    /// Converts an error of serde. Of its message only the name of a missing field is kept, because
-    /// messages quote values.
-    pub(crate) fn of_json<K>(error: &serde_json::Error, json: &[u8]) -> Self {
-        use serde_json::error::Category;
-        let at = offset(json, error.line(), error.column());
-        let cause = match error.classify() {
-            Category::Data => Cause::of_data(&error.to_string(), steps_to(json, at.saturating_sub(1))),
-            Category::Eof => Cause::Truncated,
-            Category::Syntax | Category::Io => Cause::Syntax { at },
+    pub(crate) fn of_json<K>(error: &JsonError, json: &[u8]) -> Self {
+        let path = |field: Option<&str>| {
+            let mut steps = steps_to(json, error.at.saturating_sub(1));
+            steps.extend(field.map(|field| Step::Field(field.into())));
+            FieldPath::of_steps(steps)
+        };
+        let cause = match error.fault {
+            JsonFault::Broken(Broken::Short) => Cause::Truncated,
+            JsonFault::Broken(_) => Cause::Syntax { at: error.at },
+            JsonFault::Missing(field) => path(Some(field)).map_or(Cause::Shape { path: None }, Cause::missing),
+            JsonFault::Unknown => path(None).map_or(Cause::Shape { path: None }, Cause::unknown),
+            JsonFault::Shape | JsonFault::NotOmitted => Cause::Shape { path: path(None) },
         };
         Self(Arc::new(Inner { target: type_name::<K>(), cause }))
     }
@@ -91,21 +94,12 @@ impl DecodeError {
 }
 
 impl Cause {
-    /// The cause of an error of serde with this message, at the value that these steps lead to.
-    fn of_data(message: &str, mut steps: Vec<Step>) -> Self {
-        if let Some(rest) = message.strip_prefix("missing field `")
-            && let Some((name, _)) = rest.split_once('`')
-        {
-            steps.push(Step::Field(name.into()));
-            if let Some(path) = FieldPath::of_steps(steps) {
-                return Self::Missing { path };
-            }
-            return Self::Shape { path: None };
-        }
-        match FieldPath::of_steps(steps) {
-            Some(path) if message.starts_with("unknown field `") => Self::Unknown { path },
-            path => Self::Shape { path },
-        }
+    fn missing(path: FieldPath) -> Self {
+        Self::Missing { path }
+    }
+
+    fn unknown(path: FieldPath) -> Self {
+        Self::Unknown { path }
     }
 }
 
@@ -131,14 +125,6 @@ impl fmt::Debug for DecodeError {
 }
 
 impl std::error::Error for DecodeError {}
-
-/// Byte offset of a line and column, both counted from one.
-fn offset(json: &[u8], line: usize, column: usize) -> usize {
-    let newlines = memchr::memchr_iter(b'\n', json);
-    let begin =
-        line.checked_sub(2).and_then(|before| newlines.into_iter().nth(before)).map_or(0, |newline| newline + 1);
-    begin + column
-}
 
 #[cfg(test)]
 mod tests {

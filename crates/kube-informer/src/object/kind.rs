@@ -1,14 +1,16 @@
 //! The traits of types that objects are read as.
 
 use std::any::TypeId;
+use std::sync::LazyLock;
 
+use bytes::Bytes;
 use k8s_openapi::ClusterResourceScope;
 use kube::core::ApiResource;
 use serde::de::DeserializeOwned;
 
-use super::DecodeError;
 use super::is_built_in_cluster_scoped;
-use crate::codec::{decode_protobuf, protobuf};
+use super::{DecodeError, FieldPath, Step};
+use crate::codec::{Broken, FieldCutter, JsonFault, Omit, Wire, decode_json, protobuf};
 
 /// A type that bodies can be decoded into: anything that serde can deserialize. Implemented for all
 /// such types.
@@ -39,29 +41,49 @@ pub trait Object: Sized + Send + Sync + 'static {
 
     /// Decodes one object.
     fn decode(encoded: Encoded<'_>) -> Result<Self, DecodeError>;
+
+    /// Decodes one object as if it had no `metadata.managedFields`, which are half of a pod and
+    /// most of the work of decoding it. This is what [`Obj::get`](crate::Obj::get) calls unless the
+    /// informer [decodes them](crate::InformerBuilder::decode_managed_fields).
+    fn decode_without_managed_fields(encoded: Encoded<'_>) -> Result<Self, DecodeError> {
+        let cut = encoded.cut_managed_fields().map_err(DecodeError::broken::<Self>)?;
+        Self::decode(Encoded::of(&cut))
+    }
 }
 
 impl<T: DeserializeOwned + Send + Sync + 'static> Object for T {
     fn decode(encoded: Encoded<'_>) -> Result<Self, DecodeError> {
-        match encoded {
-            Encoded::Json(json) => {
-                // Validates UTF-8 once for the whole body, which is faster than string by string.
-                let read = match str::from_utf8(json) {
-                    Ok(text) => serde_json::from_str(text),
-                    Err(_) => serde_json::from_slice(json),
-                };
-                read.map_err(|error| DecodeError::of_json::<T>(&error, json))
-            }
-            Encoded::Protobuf(object) => match decode_protobuf(object) {
-                Some(value) => Ok(value),
-                // Converts to JSON, for errors that name the field, and because some types can only
-                // be decoded from JSON.
-                None => {
-                    let json = protobuf::to_json(object).map_err(DecodeError::broken::<T>)?;
-                    Self::decode(Encoded::Json(&json))
+        decode_omitting(encoded, Omit::Nothing)
+    }
+
+    fn decode_without_managed_fields(encoded: Encoded<'_>) -> Result<Self, DecodeError> {
+        decode_omitting(encoded, Omit::ManagedFieldsOfMetadata)
+    }
+}
+
+fn decode_omitting<T: DeserializeOwned>(encoded: Encoded<'_>, omit: Omit) -> Result<T, DecodeError> {
+    match encoded {
+        Encoded::Json(json) => {
+            // Validates UTF-8 once for the whole body, which is faster than string by string. Go
+            // replaces invalid UTF-8 in the same way.
+            let text = String::from_utf8_lossy(json);
+            match decode_json(&text, omit) {
+                Err(error) if error.fault == JsonFault::NotOmitted => {
+                    let cut = encoded.cut_managed_fields().map_err(DecodeError::broken::<T>)?;
+                    decode_omitting(Encoded::of(&cut), Omit::Nothing)
                 }
-            },
+                decoded => decoded.map_err(|error| DecodeError::of_json::<T>(&error, text.as_bytes())),
+            }
         }
+        Encoded::Protobuf(object) => match protobuf::decode(object, omit) {
+            Some(value) => Ok(value),
+            // Converts to JSON, for errors that name the field, and because some types can only be
+            // decoded from JSON.
+            None => {
+                let json = protobuf::to_json(object).map_err(DecodeError::broken::<T>)?;
+                decode_omitting(Encoded::Json(&json), omit)
+            }
+        },
     }
 }
 
@@ -84,6 +106,26 @@ pub enum Encoded<'a> {
     /// Protobuf of a built-in kind, in the envelope of Kubernetes, which starts with `k8s` and a
     /// zero byte.
     Protobuf(&'a [u8]),
+}
+
+impl<'a> Encoded<'a> {
+    /// Recognizes the encoding of an object.
+    pub(crate) fn of(object: &'a [u8]) -> Self {
+        match Wire::of(object) {
+            Wire::Json => Self::Json(object),
+            Wire::Protobuf => Self::Protobuf(object),
+        }
+    }
+
+    /// The bytes without `metadata.managedFields`.
+    fn cut_managed_fields(self) -> Result<Bytes, Broken> {
+        static CUTTER: LazyLock<FieldCutter> = LazyLock::new(|| {
+            let steps = ["metadata", "managedFields"].map(|name| Step::Field(name.into()));
+            FieldCutter::new(FieldPath::of_steps(steps.into()))
+        });
+        let (Self::Json(object) | Self::Protobuf(object)) = self;
+        CUTTER.cut(&Bytes::copy_from_slice(object))
+    }
 }
 
 /// A type with a statically known resource, so that an informer can be built from the type alone.

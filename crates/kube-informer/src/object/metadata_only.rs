@@ -53,6 +53,10 @@ impl<K: Send + Sync + 'static> Object for MetadataOnly<K> {
     fn decode(encoded: Encoded<'_>) -> Result<Self, DecodeError> {
         PartialObjectMeta::decode(encoded).map(Self)
     }
+
+    fn decode_without_managed_fields(encoded: Encoded<'_>) -> Result<Self, DecodeError> {
+        PartialObjectMeta::decode_without_managed_fields(encoded).map(Self)
+    }
 }
 
 impl<K: Kind> Kind for MetadataOnly<K> {

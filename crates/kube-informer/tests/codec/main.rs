@@ -5,6 +5,7 @@ mod fuzzing;
 
 mod arbitrary_json;
 mod body_encoder;
+mod decoding;
 mod fuzz;
 mod go_types;
 mod json;

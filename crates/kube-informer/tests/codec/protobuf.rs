@@ -24,7 +24,7 @@ use serde::de::DeserializeOwned;
 use serde_json::{Map, Value, json};
 
 /// Recorded responses of a real server for objects of every kind: JSON and protobuf.
-fn recorded() -> Vec<(Value, Bytes)> {
+pub(crate) fn recorded() -> Vec<(Value, Bytes)> {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../kube-embedded/src/encoding/protobuf/recorded.jsonl");
     let text = std::fs::read_to_string(path).unwrap();
     let all = text.lines().map(|line| {
@@ -163,6 +163,7 @@ fn a_packed_object_is_the_same_again_and_both_forms_can_be_held_together() {
     let all = recorded();
     let mut settings = BodyEncoderSettings::default();
     settings.keep = Keep::Compact;
+    settings.decode_managed_fields = true;
     let encoder = BodyEncoder::new(settings);
     let mut objects = Vec::new();
     for round in 0..3 {

@@ -84,6 +84,9 @@ impl Target {
             (None, [name]) => settings = settings.fields(FieldSelector::named(name.as_str())),
             (None, _) => {}
         }
+        if choice.show_managed_fields {
+            settings = settings.decode_managed_fields();
+        }
         if !self.names.is_empty() {
             let names = self.names.clone();
             settings = settings.keep_if(move |object| names.iter().any(|name| name == object.name()));

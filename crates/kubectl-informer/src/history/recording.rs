@@ -15,6 +15,7 @@ use super::{Change, What};
 use crate::client::kind_info::KindInfo;
 use crate::failure::Failure;
 use crate::object::redaction::without_secrets;
+use crate::object::whole::whole;
 
 /// The first line of a file.
 #[derive(Debug, Serialize, Deserialize)]
@@ -72,7 +73,7 @@ impl Recorder {
         if change.is_resync() {
             return Ok(());
         }
-        let Ok(object) = change.object.get() else { return Ok(()) };
+        let Ok(object) = whole(&change.object) else { return Ok(()) };
         let r#type = match change.what {
             What::Added => Type::Added,
             What::Updated { .. } => Type::Modified,
@@ -83,7 +84,7 @@ impl Recorder {
             r#type,
             initial: change.origin == Origin::Initial,
             kind: KindInfo::clone(&change.kind),
-            object: without_secrets(&change.kind.kind, object),
+            object: without_secrets(&change.kind.kind, &object),
         })
     }
 

@@ -10,6 +10,7 @@ use jiff::Timestamp;
 use crate::history::Change;
 use crate::line::{Style, second};
 use crate::object::field_managers::writes_since;
+use crate::object::whole::whole;
 use crate::terminal::output::Output;
 use crate::terminal::paint::Tone;
 use crate::terminal::styled_line::StyledLine;
@@ -30,14 +31,14 @@ impl Past {
 
     /// Adds the writes of an object that exists.
     pub(super) fn add(&mut self, style: &Style, change: &Change) {
-        let Ok(object) = change.object.get() else { return };
+        let Ok(object) = whole(&change.object) else { return };
         let (kind, key) = (change.kind.kind.to_lowercase(), change.object.key());
         let subject = format!(" {kind:<0$} {key}  ", style.kind_width);
         let created = object["metadata"]["creationTimestamp"].as_str().unwrap_or_default();
         if created >= self.since.as_str() {
             self.push(created, StyledLine::default().toned(Tone::Added, "+").plain(&subject).plain("created"));
         }
-        for write in writes_since(object, &self.since) {
+        for write in writes_since(&object, &self.since) {
             let more = write.paths.len().saturating_sub(MAX_PATHS);
             let mut paths = write.paths[..write.paths.len() - more].join(", ");
             if more > 0 {

@@ -224,7 +224,7 @@ impl Watched {
             .collect();
         let mut cached = BTreeMap::new();
         for object in self.informer.lister().list() {
-            cached.insert(object.key().to_string(), self.bare(object.get()?.clone()));
+            cached.insert(object.key().to_string(), self.bare(serde_json::from_slice(&object.json())?));
         }
         for key in truth.keys().chain(cached.keys()) {
             if truth.get(key) != cached.get(key) {

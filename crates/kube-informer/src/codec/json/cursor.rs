@@ -52,6 +52,10 @@ impl<'a> Text<'a> {
         (!self.raw.is_empty()).then_some(self)
     }
 
+    pub(in crate::codec) fn has_escapes(self) -> bool {
+        self.escapes
+    }
+
     /// Whether the text equals `text`.
     #[inline]
     #[must_use]
@@ -205,8 +209,9 @@ impl<'a> Cursor<'a> {
         self.member(members, b']')
     }
 
+    /// Advances to the next member, or consumes the closing bracket `close` and returns false.
     #[inline]
-    fn member(&mut self, members: &mut Members, close: u8) -> Result<bool, Broken> {
+    pub(in crate::codec) fn member(&mut self, members: &mut Members, close: u8) -> Result<bool, Broken> {
         let byte = self.peek()?;
         if byte == close {
             self.at += 1;

@@ -12,6 +12,7 @@ use super::table::{Field, MessageType, Repeats, Table, Type};
 use super::value::{Entries, FieldRun, List, Name, SingleValue};
 use super::wire::{Datum, Fields};
 use crate::codec::Broken;
+use crate::codec::omit::Omit;
 
 /// Why a message cannot be read. Contains none of its bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -56,6 +57,7 @@ pub(crate) struct Message<'de> {
     types: Types<'de>,
     next: NextValue<'de>,
     depth: u32,
+    omit: Omit,
 }
 
 struct Frame<'de> {
@@ -84,20 +86,21 @@ enum NextValue<'de> {
 
 impl<'de> Message<'de> {
     /// A deserializer of an object in its envelope.
-    pub(crate) fn of_object(bytes: &'de [u8]) -> Result<Self, Fault> {
+    pub(crate) fn of_object(bytes: &'de [u8], omit: Omit) -> Result<Self, Fault> {
         let envelope = Envelope::open(bytes)?;
         let (api_version, kind) = envelope.texts()?;
         let of = Table::get().of_kind(api_version, kind).ok_or(Broken::Kind)?;
-        let mut message = Self::new(of, envelope.raw, 0)?;
+        let mut message = Self::new(of, envelope.raw, 0, omit)?;
         message.types = Types::ApiVersion(api_version, kind);
         Ok(message)
     }
 
-    pub(super) fn new(of: &'static MessageType, bytes: &'de [u8], depth: u32) -> Result<Self, Fault> {
+    pub(super) fn new(of: &'static MessageType, bytes: &'de [u8], depth: u32, omit: Omit) -> Result<Self, Fault> {
         if depth > MAX_DEPTH {
             return Err(Broken::Deep.into());
         }
-        Ok(Self { frame: Frame::new(of, bytes), outer: Vec::new(), types: Types::Done, next: NextValue::Null, depth })
+        let frame = Frame::new(of, bytes);
+        Ok(Self { frame, outer: Vec::new(), types: Types::Done, next: NextValue::Null, depth, omit })
     }
 
     /// Advances to the next field that JSON contains, and returns its name.
@@ -147,6 +150,10 @@ impl<'de> Message<'de> {
                 self.outer.push(std::mem::replace(frame, inner));
                 continue;
             }
+            if self.omit.omits(field.name) {
+                while frame.fields.next_if(number)?.is_some() {}
+                continue;
+            }
             if field.omit_zero && matches!(wire, Datum::Number(0) | Datum::Fixed(0) | Datum::Bytes([])) {
                 continue;
             }
@@ -186,11 +193,12 @@ impl<'de> MapAccess<'de> for Message<'de> {
         let depth = self.depth;
         let (field, wire) = match std::mem::replace(&mut self.next, NextValue::Null) {
             NextValue::Text(text) => return seed.deserialize(SingleValue::text(text)),
-            NextValue::Null => return seed.deserialize(SingleValue { of: Type::Null, wire: Datum::Bytes(&[]), depth }),
+            NextValue::Null => return seed.deserialize(SingleValue::new(Type::Null, Datum::Bytes(&[]), depth)),
             NextValue::Value(field, wire) => (field, wire),
         };
         if field.repeats == Repeats::Once {
-            return seed.deserialize(SingleValue { of: field.of, wire, depth });
+            let omit = self.omit.within(field.name);
+            return seed.deserialize(SingleValue { of: field.of, wire, depth, omit });
         }
         let mut run = FieldRun { fields: &mut self.frame.fields, number: field.number, next: Some(wire) };
         let value = match field.repeats {

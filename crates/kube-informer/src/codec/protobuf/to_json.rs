@@ -8,13 +8,14 @@ use serde::de::{DeserializeSeed, IgnoredAny, MapAccess, SeqAccess, Visitor};
 use super::message::{Fault, Message};
 use super::order::sort_fields;
 use crate::codec::Broken;
+use crate::codec::omit::Omit;
 use crate::object::{FieldPath, Step};
 
 /// The JSON that a server would have sent for this object.
 pub(crate) fn to_json(object: &[u8]) -> Result<Vec<u8>, Broken> {
     let write = |object: &[u8]| {
         let mut json = Vec::with_capacity(object.len() * 3 / 2);
-        Message::of_object(object)?.deserialize_any(Writer(&mut json)).map(|()| json)
+        Message::of_object(object, Omit::Nothing)?.deserialize_any(Writer(&mut json)).map(|()| json)
     };
     in_order(object, write).map_err(|fault| match fault {
         Fault::Broken(broken) => broken,
@@ -26,7 +27,8 @@ pub(crate) fn to_json(object: &[u8]) -> Result<Vec<u8>, Broken> {
 pub(crate) fn values_at(object: &[u8], path: &FieldPath, most: usize) -> Vec<String> {
     let find = |object: &[u8]| {
         let mut found = FoundValues { values: Vec::new(), most };
-        let walked = Message::of_object(object)?.deserialize_any(Walk { steps: path.steps(), found: &mut found });
+        let walked =
+            Message::of_object(object, Omit::Nothing)?.deserialize_any(Walk { steps: path.steps(), found: &mut found });
         match walked {
             Err(Fault::Disorder) => Err(Fault::Disorder),
             _ => Ok(found.values),

@@ -14,6 +14,7 @@ use super::timestamp::{Moment, Precision, duration};
 use super::wire::{Datum, Fields, bytes_of};
 use super::{MAX_DEPTH, base64};
 use crate::codec::Broken;
+use crate::codec::omit::Omit;
 
 /// Deserializer of a field name.
 pub(super) struct Name<'de>(pub(super) &'de str);
@@ -51,11 +52,22 @@ pub(super) struct SingleValue<'de> {
     pub(super) of: Type,
     pub(super) wire: Datum<'de>,
     pub(super) depth: u32,
+    /// What a message leaves out.
+    pub(super) omit: Omit,
 }
 
 impl<'de> SingleValue<'de> {
+    pub(super) fn new(of: Type, wire: Datum<'de>, depth: u32) -> Self {
+        Self { of, wire, depth, omit: Omit::Nothing }
+    }
+
     pub(super) fn text(text: &'de str) -> Self {
-        Self { of: Type::Text, wire: Datum::Bytes(text.as_bytes()), depth: 0 }
+        Self::new(Type::Text, Datum::Bytes(text.as_bytes()), 0)
+    }
+
+    /// The message of this type that is the value.
+    fn message(&self, message: usize) -> Result<Message<'de>, Fault> {
+        Message::new(Table::get().at(message), self.bytes()?, self.depth + 1, self.omit)
     }
 
     fn bytes(&self) -> Result<&'de [u8], Fault> {
@@ -145,7 +157,7 @@ impl<'de> SingleValue<'de> {
             });
         }
         match (schema, instead) {
-            (Some(bytes), _) => visitor.visit_map(Message::new(Table::get().at(message), bytes, depth)?),
+            (Some(bytes), _) => visitor.visit_map(Message::new(Table::get().at(message), bytes, depth, Omit::Nothing)?),
             (None, Alternative::Bool) => visitor.visit_bool(allows),
             (None, Alternative::List | Alternative::Texts) => visitor.visit_unit(),
         }
@@ -188,9 +200,7 @@ impl<'de> Deserializer<'de> for SingleValue<'de> {
     fn deserialize_any<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Fault> {
         match self.of {
             Type::Text => visit_text(self.bytes()?, visitor),
-            Type::Message(message) | Type::Inline(message) => {
-                visitor.visit_map(Message::new(Table::get().at(message), self.bytes()?, self.depth + 1)?)
-            }
+            Type::Message(message) | Type::Inline(message) => visitor.visit_map(self.message(message)?),
             Type::Int => visit_int(self.number()?, visitor),
             Type::Bool => visitor.visit_bool(self.number()? != 0),
             Type::Double => match self.wire {
@@ -241,10 +251,7 @@ impl<'de> Deserializer<'de> for SingleValue<'de> {
     ) -> Result<V::Value, Fault> {
         match self.of {
             Type::Text => visitor.visit_enum(CowStrDeserializer::<Fault>::new(text(self.bytes()?))),
-            Type::Message(message) => {
-                let message = Message::new(Table::get().at(message), self.bytes()?, self.depth + 1)?;
-                visitor.visit_enum(MapAccessDeserializer::new(message))
-            }
+            Type::Message(message) => visitor.visit_enum(MapAccessDeserializer::new(self.message(message)?)),
             Type::Json => {
                 let mut json = serde_json::Deserializer::from_slice(self.json()?);
                 json.deserialize_enum(name, variants, visitor).map_err(|_| Fault::Shape)
@@ -309,7 +316,7 @@ impl<'de> SeqAccess<'de> for List<'_, '_, 'de> {
 
     fn next_element_seed<T: DeserializeSeed<'de>>(&mut self, seed: T) -> Result<Option<T::Value>, Fault> {
         match self.run.next()? {
-            Some(wire) => seed.deserialize(SingleValue { of: self.of, wire, depth: self.depth }).map(Some),
+            Some(wire) => seed.deserialize(SingleValue::new(self.of, wire, self.depth)).map(Some),
             None => Ok(None),
         }
     }
@@ -345,7 +352,7 @@ impl<'de> MapAccess<'de> for Entries<'_, '_, 'de> {
 
     fn next_value_seed<V: DeserializeSeed<'de>>(&mut self, seed: V) -> Result<V::Value, Fault> {
         let wire = self.value.take().ok_or(Fault::Shape)?;
-        seed.deserialize(SingleValue { of: self.of, wire, depth: self.depth })
+        seed.deserialize(SingleValue::new(self.of, wire, self.depth))
     }
 }
 
