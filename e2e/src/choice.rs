@@ -3,9 +3,10 @@
 use crate::Error;
 
 /// All steps.
-const STEPS: [&str; 20] = [
+const STEPS: [&str; 21] = [
     "conformance/real",
     "conformance/embedded",
+    "conformance/sharded",
     "kubectl",
     "programs/real",
     "programs/embedded",

@@ -7,6 +7,7 @@ use tokio::io::{AsyncBufReadExt as _, BufReader};
 use tokio::process::Command;
 
 use crate::Error;
+use crate::binaries::Binaries;
 use crate::built::Built;
 use crate::choice::Release;
 use crate::control_plane::ControlPlane;
@@ -31,6 +32,14 @@ impl Conformance {
             let expected = self.workspace.join(release.module()).join("expected-failures.txt");
             suite.env("KUBE_CONFORMANCE_EXPECTED_FAILURES", expected);
         }
+        run(suite).await
+    }
+
+    /// Runs the cases of shard selectors against a server that obeys them. Returns how many passed.
+    pub(crate) async fn sharded(&self, binaries: &Binaries) -> Result<String, Error> {
+        let control_plane = ControlPlane::start_sharded(binaries).await?;
+        let mut suite = self.suite();
+        suite.envs(control_plane.conformance_environment()).env("KUBE_CONFORMANCE_SHARDED", "1").arg("shards::");
         run(suite).await
     }
 

@@ -34,7 +34,17 @@ pub(crate) struct ControlPlane {
 }
 
 impl ControlPlane {
+    /// Starts a control plane with the default features.
     pub(crate) async fn start(binaries: &Binaries) -> Result<Self, Error> {
+        Self::start_with(binaries, None).await
+    }
+
+    /// Starts a control plane whose lists and watches obey shard selectors.
+    pub(crate) async fn start_sharded(binaries: &Binaries) -> Result<Self, Error> {
+        Self::start_with(binaries, Some("--feature-gates=ShardedListAndWatch=true")).await
+    }
+
+    async fn start_with(binaries: &Binaries, flag: Option<&str>) -> Result<Self, Error> {
         let folder = TempDir::with_prefix("kube-e2e-")?;
         let (client, peer, address) = (free_port()?, free_port()?, free_port()?);
         let credentials = Credentials::write(folder.path()).await?;
@@ -42,7 +52,8 @@ impl ControlPlane {
         fs::write(&kubeconfig, kubeconfig_of(address, folder.path())).await?;
         let target = Target::new(binaries.path("kubectl"), kubeconfig.into()).await?;
         let etcd = Program::new("etcd", binaries.path("etcd"), folder.path(), etcd_flags(folder.path(), client, peer));
-        let flags = apiserver_flags(folder.path(), client, address);
+        let mut flags = apiserver_flags(folder.path(), client, address);
+        flags.extend(flag.map(str::to_owned));
         let apiserver = Program::new("kube-apiserver", binaries.path("kube-apiserver"), folder.path(), flags);
         let mut control_plane = Self { address, target, credentials, store: client, etcd, apiserver, folder };
         control_plane.etcd.start()?;

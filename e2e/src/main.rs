@@ -94,8 +94,9 @@ async fn run(results: &Results) -> Result<(), Error> {
     let release = results.choice().release;
     let binaries = Binaries::ensure(&workspace, release).await?;
     // Builds only what the selected steps need.
-    let steps = ["conformance/real", "conformance/embedded", "command/real", "command/embedded"];
-    let built = match steps.iter().any(|step| results.choice().wants(step)) {
+    let suites = ["conformance/real", "conformance/embedded", "conformance/sharded"];
+    let commands = ["command/real", "command/embedded"];
+    let built = match suites.iter().chain(&commands).any(|step| results.choice().wants(step)) {
         true => Some(Built::ensure(&workspace).await?),
         false => None,
     };
@@ -113,6 +114,9 @@ async fn run(results: &Results) -> Result<(), Error> {
             if let Some(suite) = &suite {
                 results.step("conformance/real", suite.real(&control_plane, release)).await?;
                 results.step("conformance/embedded", suite.embedded()).await?;
+                if release == Release::Current {
+                    results.step("conformance/sharded", suite.sharded(&binaries)).await?;
+                }
             }
             if release == Release::Current {
                 results.step("kubectl", kubectl::run(&binaries, &control_plane)).await?;
@@ -135,6 +139,7 @@ async fn run(results: &Results) -> Result<(), Error> {
 /// Runs the steps that are safe on a shared cluster.
 async fn run_on_existing(results: &Results, playground: &informer::Playground) -> Result<(), Error> {
     results.skip("conformance/real", "needs a server without other users and controllers")?;
+    results.skip("conformance/sharded", "needs a server of its own")?;
     let suite = Conformance::new(&workspace(), &Built::ensure(&workspace()).await?);
     results.step("conformance/embedded", suite.embedded()).await?;
     for step in ["kubectl", "command/real", "command/embedded"] {

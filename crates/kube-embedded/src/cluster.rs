@@ -40,6 +40,9 @@ pub(crate) struct ClusterSettings {
     pub(crate) namespace_deletion: Controller,
     /// Whether further objects of a new real server are created at start.
     pub(crate) has_bootstrap_objects: bool,
+    /// Whether lists and watches obey `shardSelector`, as with the feature gate
+    /// `ShardedListAndWatch`.
+    pub(crate) has_shards: bool,
     /// The seed of uids and generated names; `None` draws a random seed at start.
     pub(crate) seed: Option<u64>,
     /// The wall time at start; `None` is the current time.
@@ -78,6 +81,7 @@ impl Default for ClusterSettings {
             garbage_collection: Controller::Disabled,
             namespace_deletion: Controller::Disabled,
             has_bootstrap_objects: false,
+            has_shards: false,
             seed: None,
             start_time: None,
         }

@@ -399,6 +399,15 @@ impl ServerBuilder {
         self
     }
 
+    /// Obeys `shardSelector` (KEP-5866) in lists, watches and deletions of collections, as
+    /// kube-apiserver does with the feature gate `ShardedListAndWatch`.
+    ///
+    /// Off by default, as there: the parameter is ignored, and everything is returned.
+    pub fn sharded_list_and_watch(mut self) -> Self {
+        self.settings.has_shards = true;
+        self
+    }
+
     /// Generates uids and generated names from a seed, so that they are the same in each run.
     pub fn seed(mut self, seed: u64) -> Self {
         self.settings.seed = Some(seed);

@@ -176,23 +176,34 @@ impl ListFields {
     pub(crate) const ITEMS_FIRST: Self = Self { metadata: 2, items: 1 };
 }
 
+/// The metadata of a list.
+#[derive(Debug)]
+pub(crate) struct ListMetadata<'l> {
+    pub(crate) revision: u64,
+    pub(crate) continue_token: Option<&'l str>,
+    pub(crate) remaining: Option<usize>,
+    /// The shard selector that was applied.
+    pub(crate) shard_info: Option<&'l str>,
+}
+
 /// Encodes a list in its envelope without its items: the bytes before the first item and after the
 /// last. `items` yields the message lengths of the items.
 pub(crate) fn list(
     (api_version, kind): (&str, &str),
     fields: ListFields,
-    revision: u64,
-    continue_token: Option<&str>,
-    remaining: Option<usize>,
+    list: &ListMetadata<'_>,
     items: impl Iterator<Item = usize>,
 ) -> (Vec<u8>, Vec<u8>) {
     let mut metadata = Vec::new();
     push_message(&mut metadata, fields.metadata, |out| {
         push_bytes(out, 1, b"");
-        push_bytes(out, 2, revision.to_string().as_bytes());
-        push_bytes(out, 3, continue_token.unwrap_or_default().as_bytes());
-        if let Some(remaining) = remaining {
+        push_bytes(out, 2, list.revision.to_string().as_bytes());
+        push_bytes(out, 3, list.continue_token.unwrap_or_default().as_bytes());
+        if let Some(remaining) = list.remaining {
             push_number(out, 4, i64::try_from(remaining).unwrap_or(i64::MAX));
+        }
+        if let Some(selector) = list.shard_info {
+            push_message(out, 5, |out| push_bytes(out, 1, selector.as_bytes()));
         }
     });
     let mut out = Vec::with_capacity(128);

@@ -10,6 +10,7 @@ use super::{
     Propagation, PutMissing, ResourceScope, ScalePaths, Schema, Selectable, Structure, Subresource, Text,
     UpdateVersion,
 };
+use crate::encoding::fnv::fnv_1a;
 use crate::encoding::json;
 use crate::http::request::Verb;
 use crate::http::status::Cause;
@@ -156,8 +157,7 @@ fn kind(crd: &Value, version: &Value) -> Kind {
 /// it.
 fn storage_version_hash(group: &str, version: &str, kind: &str) -> String {
     use base64::Engine as _;
-    let fnv = |hash: u64, byte: u8| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3);
-    let hash = format!("{group}/{version}/{kind}").bytes().fold(0xcbf2_9ce4_8422_2325, fnv);
+    let hash = fnv_1a(format!("{group}/{version}/{kind}").bytes());
     base64::engine::general_purpose::STANDARD.encode(hash.to_be_bytes())
 }
 

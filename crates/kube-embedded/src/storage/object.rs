@@ -7,6 +7,7 @@ use bytes::Bytes;
 use serde_json::Value;
 
 use super::key::Key;
+use crate::encoding::fnv::fnv_1a;
 use crate::encoding::json::{self, Encoded};
 use crate::encoding::protobuf;
 use crate::kinds::Kind;
@@ -44,6 +45,7 @@ pub(crate) struct Draft {
     encoded: Encoded,
     labels: Labels,
     fields: Box<[Box<str>]>,
+    uid_hash: u64,
 }
 
 impl Draft {
@@ -54,6 +56,7 @@ impl Draft {
             encoded: json::encode(stored, object),
             labels: Labels::of(&object["metadata"]["labels"]),
             fields: stored.selectable_fields().iter().map(|field| field.value(object).into()).collect(),
+            uid_hash: fnv_1a(object["metadata"]["uid"].as_str().unwrap_or_default().bytes()),
         }
     }
 }
@@ -70,6 +73,7 @@ pub(crate) struct Object {
     prefix: u32,
     labels: Labels,
     fields: Box<[Box<str>]>,
+    uid_hash: u64,
     /// The protobuf message, encoded on first use and kept with the object.
     message: OnceLock<Box<[u8]>>,
 }
@@ -88,6 +92,7 @@ impl Object {
             json: draft.encoded.at_version(&digits).into(),
             labels: draft.labels,
             fields: draft.fields,
+            uid_hash: draft.uid_hash,
             message: OnceLock::new(),
         }
     }
@@ -109,6 +114,7 @@ impl Object {
             json: json.into(),
             labels: self.labels.clone(),
             fields: self.fields.clone(),
+            uid_hash: self.uid_hash,
             message: OnceLock::new(),
         }
     }
@@ -153,6 +159,11 @@ impl Object {
     /// The cached result of [`Object::message`]; empty if that was not called yet.
     pub(crate) fn cached_message(&self) -> &[u8] {
         self.message.get().map(|message| &**message).unwrap_or_default()
+    }
+
+    /// The hash of the uid, which shard selectors select by.
+    pub(crate) fn uid_hash(&self) -> u64 {
+        self.uid_hash
     }
 
     pub(crate) fn labels(&self) -> &Labels {

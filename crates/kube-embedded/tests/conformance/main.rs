@@ -10,6 +10,7 @@
 //! | `KUBE_CONFORMANCE_TOKEN` | bearer token of a user with all permissions |
 //! | `KUBE_CONFORMANCE_NOBODY_TOKEN` | bearer token of the user `nobody`, without permissions |
 //! | `KUBE_CONFORMANCE_IMPERSONATOR_TOKEN` | bearer token of the user `impersonator`, whose role a case creates |
+//! | `KUBE_CONFORMANCE_SHARDED` | set if the server has the feature `ShardedListAndWatch` |
 //! | `KUBE_CONFORMANCE_EXPECTED_FAILURES` | path of another file of expected failures |
 //!
 //! The server must compact its history every few seconds (kube-apiserver with
@@ -43,6 +44,7 @@ mod scales;
 mod schemas;
 mod selectors;
 mod services;
+mod shards;
 mod subresources;
 mod tables;
 mod validations;
@@ -73,6 +75,7 @@ fn main() -> ExitCode {
             schemas::CASES,
             selectors::CASES,
             services::CASES,
+            shards::CASES,
             subresources::CASES,
             tables::CASES,
             validations::CASES,

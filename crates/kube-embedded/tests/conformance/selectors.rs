@@ -232,6 +232,6 @@ async fn refuses(api: &Api, path: &str, message: &str) {
     api.get(path).await.says(400, &failure(&format!(r#""message":"{message}","reason":"BadRequest","code":400"#)));
 }
 
-fn escape(selector: &str) -> String {
+pub(crate) fn escape(selector: &str) -> String {
     selector.bytes().map(|byte| format!("%{byte:02X}")).collect()
 }

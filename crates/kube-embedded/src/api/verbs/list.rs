@@ -11,7 +11,7 @@ use crate::api::tabulate::{self, ColumnDefinitions};
 use crate::api::view::View;
 use crate::cluster::Cluster;
 use crate::encoding::escape::push_string;
-use crate::encoding::protobuf::{self, ListFields};
+use crate::encoding::protobuf::{self, ListFields, ListMetadata};
 use crate::http::negotiate::{Form, MetaVersion};
 use crate::http::query::{ListOptions, Match, parse_version};
 use crate::http::status::Status;
@@ -32,6 +32,7 @@ pub(crate) struct Listing {
     pub(crate) objects: Vec<Arc<Object>>,
     continue_token: Option<String>,
     remaining: Option<usize>,
+    shard_info: Option<String>,
 }
 
 /// The state that a list reads.
@@ -57,7 +58,7 @@ pub(crate) async fn list(
     within: Option<Duration>,
 ) -> Result<Listing, Status> {
     let kind = &*view.kind;
-    let filter = Filter::new(kind, namespace, Selectors::of(options)?)?;
+    let filter = Filter::new(kind, namespace, Selectors::of(options)?)?.in_shard(cluster, options)?;
     let read = Read::of(options)?;
     let limit = limit(kind, options);
     let range = filter.range();
@@ -158,6 +159,8 @@ impl Listing {
             continue_token: last
                 .map(|last| ContinueToken::after(range.relative(last.key()), revision, !view.kind.is_uncached())),
             remaining: last.filter(|_| filter.is_everything()).map(|_| remaining),
+            // Only typed lists have the field: lists of custom kinds, metadata and tables do not.
+            shard_info: filter.shard_info().filter(|_| view.form == Form::Full && !view.kind.is_custom()),
             objects: kept,
         }
     }
@@ -213,8 +216,13 @@ impl Listing {
             }
         };
         let lengths = made.iter().map(|made| made.bytes().len());
-        let token = self.continue_token.as_deref();
-        let (head, tail) = protobuf::list(named, fields, self.revision, token, self.remaining, lengths);
+        let metadata = ListMetadata {
+            revision: self.revision,
+            continue_token: self.continue_token.as_deref(),
+            remaining: self.remaining,
+            shard_info: self.shard_info.as_deref(),
+        };
+        let (head, tail) = protobuf::list(named, fields, &metadata, lengths);
         let (mut head, mut tail) = (Some(head), Some(tail));
         let mut items = made.into_iter();
         std::iter::from_fn(move || {
@@ -266,6 +274,11 @@ impl Listing {
         }
         if let Some(remaining) = self.remaining {
             head.extend_from_slice(format!(",\"remainingItemCount\":{remaining}").as_bytes());
+        }
+        if let Some(shard) = &self.shard_info {
+            head.extend_from_slice(b",\"shardInfo\":{\"selector\":");
+            push_string(&mut head, shard);
+            head.push(b'}');
         }
         if view.is_time_dependent() {
             let columns = kind.columns();

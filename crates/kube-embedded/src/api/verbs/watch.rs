@@ -94,7 +94,7 @@ impl Watch {
         options: &ListOptions,
     ) -> Result<Self, Status> {
         let kind = view.kind.clone();
-        let filter = Filter::new(&kind, namespace, Selectors::of(options)?)?;
+        let filter = Filter::new(&kind, namespace, Selectors::of(options)?)?.in_shard(&cluster, options)?;
         let version = match options.resource_version.as_str() {
             "" => None,
             text => Some(parse_version(text).map_err(Status::internal)?),

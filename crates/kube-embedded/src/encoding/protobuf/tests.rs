@@ -187,7 +187,8 @@ fn an_event_is_framed_as_the_real_server_frames_it() {
 #[test]
 fn an_empty_list_is_written_as_the_real_server_writes_it() {
     let list = |named, fields| {
-        let (mut out, tail) = list(named, fields, 234, None, None, std::iter::empty());
+        let metadata = ListMetadata { revision: 234, continue_token: None, remaining: None, shard_info: None };
+        let (mut out, tail) = list(named, fields, &metadata, std::iter::empty());
         out.extend_from_slice(&tail);
         out
     };

@@ -70,6 +70,11 @@ impl Api {
         self.request("GET", path).watch().await
     }
 
+    /// Whether the server obeys shard selectors.
+    pub(crate) fn is_sharded(&self) -> bool {
+        self.target.is_sharded()
+    }
+
     pub(crate) fn nobody_token(&self) -> &str {
         self.target.nobody_token().expect("this case needs KUBE_CONFORMANCE_NOBODY_TOKEN")
     }

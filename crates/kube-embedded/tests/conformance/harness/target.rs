@@ -26,6 +26,7 @@ pub(crate) struct Target {
     admin_token: Option<String>,
     nobody_token: Option<String>,
     impersonator_token: Option<String>,
+    is_sharded: bool,
     expected_failures: String,
     run: String,
     _server: Option<Server>,
@@ -39,9 +40,9 @@ impl Target {
             Ok(url) => vec![Self::at(&url)],
             Err(_) => {
                 let known = include_str!("../expected-failures-embedded.txt");
-                let socket = Self::embedded(known, |server| Client::new(&server.url(), None)).await;
+                let socket = Self::embedded(known, true, |server| Client::new(&server.url(), None)).await;
                 let known = include_str!("../expected-failures-in-process.txt");
-                let in_process = Self::embedded(known, |server| Client::InProcess(server.service())).await;
+                let in_process = Self::embedded(known, false, |server| Client::InProcess(server.service())).await;
                 vec![socket, in_process]
             }
         }
@@ -55,6 +56,7 @@ impl Target {
             admin_token: env::var("KUBE_CONFORMANCE_TOKEN").ok(),
             nobody_token: env::var("KUBE_CONFORMANCE_NOBODY_TOKEN").ok(),
             impersonator_token: env::var("KUBE_CONFORMANCE_IMPERSONATOR_TOKEN").ok(),
+            is_sharded: env::var_os("KUBE_CONFORMANCE_SHARDED").is_some(),
             expected_failures: expected_failures(include_str!("../expected-failures-real.txt")),
             run: run(),
             _server: None,
@@ -62,7 +64,7 @@ impl Target {
     }
 
     /// Starts an embedded server with the users that kube-apiserver is started with.
-    async fn embedded(known: &str, client: impl FnOnce(&Server) -> Client) -> Self {
+    async fn embedded(known: &str, is_sharded: bool, client: impl FnOnce(&Server) -> Client) -> Self {
         let (admin, nobody, impersonator) = ("admin-token", "nobody-token", "impersonator-token");
         let access = Access::closed()
             .token(admin, User::new("admin").uid("1").group("system:masters"))
@@ -72,8 +74,9 @@ impl Target {
             let rule = Rule::new().user("impersonator").verb(verb).resource(group, resource);
             access.allow(if name.is_empty() { rule } else { rule.name(name) })
         });
-        let server =
-            Server::builder().access(access).bootstrap_objects().start().await.expect("a port on loopback is free");
+        let builder = Server::builder().access(access).bootstrap_objects();
+        let builder = if is_sharded { builder.sharded_list_and_watch() } else { builder };
+        let server = builder.start().await.expect("a port on loopback is free");
         // Compacts the first versions, as on a server that has been running for some time.
         server.compact_now();
         Self {
@@ -81,6 +84,7 @@ impl Target {
             admin_token: Some(admin.to_owned()),
             nobody_token: Some(nobody.to_owned()),
             impersonator_token: Some(impersonator.to_owned()),
+            is_sharded,
             expected_failures: expected_failures(known),
             run: run(),
             _server: Some(server),
@@ -101,6 +105,11 @@ impl Target {
 
     pub(super) fn impersonator_token(&self) -> Option<&str> {
         self.impersonator_token.as_deref()
+    }
+
+    /// Whether the server obeys shard selectors.
+    pub(super) fn is_sharded(&self) -> bool {
+        self.is_sharded
     }
 
     /// The content of the file of expected failures.
