@@ -21,7 +21,7 @@ pub mod table;
 mod unstored;
 
 use std::borrow::Cow;
-use std::sync::OnceLock;
+use std::sync::{Arc, OnceLock};
 
 use serde_json::{Value, json};
 
@@ -71,6 +71,8 @@ pub(crate) struct Kind {
     pub(crate) storage: GroupResource,
     /// The schema of a custom resource.
     pub(crate) structure: Option<Structure>,
+    /// The webhook that converts between versions, as its definition describes it.
+    pub(crate) conversion: Option<Arc<Value>>,
     /// The paths for the `scale` subresource, if the kind has one.
     pub(crate) scale: Option<ScalePaths>,
     selectable: Vec<Selectable>,

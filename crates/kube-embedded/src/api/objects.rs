@@ -151,6 +151,13 @@ impl<'s> Objects<'s> {
         let (group, version) = api_version.split_once('/').unwrap_or(("", api_version));
         let kind = registry.by_kind(group, version, kind).ok_or_else(Status::unknown_resource)?;
         let stored = registry.stored(&kind.storage).unwrap_or_else(|| kind.clone());
+        if kind.conversion.is_some() && kind.version != stored.version {
+            let why = format!(
+                "the Rust API calls no conversion webhook: use the storage version {} of {}",
+                stored.version, kind.kind
+            );
+            return Err(Status::internal(why));
+        }
         Ok(Self { cluster, view: View::new(kind, stored, Form::Full, cluster.clock), namespace: None, manager: None })
     }
 

@@ -36,6 +36,7 @@ use crate::http::status::Status;
 use crate::kinds::{self, Kind, Part, Registry, ResourceScope};
 use crate::storage::Key;
 use crate::webhooks::Gate;
+use crate::webhooks::conversion::{Conversions, Unconverted};
 
 /// An error response.
 #[derive(Debug)]
@@ -219,13 +220,17 @@ async fn resource(
     let form = form.map_err(|unacceptable| unacceptable.status(place))?;
     let stored = registry.stored(&kind.storage).unwrap_or_else(|| kind.clone());
     check_table(form, &head.query)?;
+    let conversions = Conversions::of(&kind, &shared.webhooks);
     let view = View::new(kind, stored, form, shared.cluster.clock).encoded(wish.writing.encoding);
+    let view = view.converting(conversions);
     let namespace = path.namespace.as_deref();
     let cluster = &shared.cluster;
     match verb {
         Verb::Get if path.subresource.as_deref() == Some(Part::Scale.as_str()) => {
             let key = Key::new(namespace, path.name.as_deref().unwrap_or_default());
             let object = get::get(cluster, &view.kind, &key, head.query.text("resourceVersion"), None).await?;
+            view.foresee([&object]);
+            view.catch_up(&cluster.rng).await.map_err(Unconverted::into_read_error)?;
             let shown = scale::show(&view.kind, &view.value(&object))?;
             Ok(Reply::ok(shown).respond(&view, &wish).into())
         }
@@ -238,13 +243,23 @@ async fn resource(
                     false => wrong_form("PartialObjectMetadataList", "not a list", &view.kind).into(),
                 });
             }
+            view.foresee([&object]);
+            view.catch_up(&cluster.rng).await.map_err(Unconverted::into_read_error)?;
             Ok(deprecated(Reply::ok(Content::Object(object)), &view.kind).respond(&view, &wish).into())
         }
         Verb::List => {
             let options = ListOptions::parse(&head.query, ListVerb::List)?;
             let within = request_timeout(head)?;
             cluster.custom_tables.admit_list(&view.kind.storage, &options)?;
-            let listing = list::list(cluster, &view, namespace, &options, within).await?;
+            let listing = loop {
+                let listing = list::list(cluster, &view, namespace, &options, within).await?;
+                // Selectors read objects, too.
+                if !view.catch_up(&cluster.rng).await.map_err(|why| why.into_list_error(&view.kind))? {
+                    break listing;
+                }
+            };
+            view.foresee(&listing.objects);
+            view.catch_up(&cluster.rng).await.map_err(|why| why.into_list_error(&view.kind))?;
             if matches!(form, Form::Metadata(_)) {
                 return Err(wrong_form("PartialObjectMetadata", "a list", &view.kind).into());
             }
@@ -269,13 +284,25 @@ async fn resource(
                 gate: gate.as_ref(),
                 user: Some(user),
             };
-            let mut reply = change(registry, (verb, path), head, base, &body).await;
-            if let Some(gate) = &gate {
-                while reply.is_err() && gate.answer(cluster).await {
-                    reply = change(registry, (verb, path), head, base, &body).await;
+            let mut reply = loop {
+                let reply = change(registry, (verb, path), head, base, &body).await;
+                let converted = view.catch_up(&cluster.rng).await.map_err(|why| match verb {
+                    Verb::Delete | Verb::DeleteCollection => why.into_read_error(),
+                    _ => why.into_status(),
+                })?;
+                match (&reply, &gate) {
+                    _ if converted => gate.iter().for_each(Gate::forget_attempt),
+                    (Err(_), Some(gate)) if gate.answer(cluster).await => {}
+                    _ => break reply?,
                 }
-            }
-            let mut reply = reply?;
+            };
+            let objects = match &reply.content {
+                Content::Object(object) => std::slice::from_ref(object),
+                Content::List(listing) => &listing.objects,
+                _ => &[],
+            };
+            view.foresee(objects);
+            view.catch_up(&cluster.rng).await.map_err(Unconverted::into_status)?;
             reply.warnings.extend(gate.iter().flat_map(Gate::warnings));
             Ok(deprecated(reply, &view.kind).respond(&view, &wish).into())
         }

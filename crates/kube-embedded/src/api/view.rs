@@ -7,6 +7,7 @@ use bytes::Bytes;
 use serde_json::Value;
 
 use super::tabulate::{self, ColumnDefinitions};
+use super::write::registry_path;
 use crate::clock::Clock;
 use crate::encoding::json;
 use crate::encoding::protobuf;
@@ -14,7 +15,9 @@ use crate::http::negotiate::{Encoding, Form, Include, MetaVersion};
 use crate::kinds::Kind;
 use crate::kinds::convert::convert;
 use crate::kinds::table::Moment;
+use crate::rng::Rng;
 use crate::storage::Object;
+use crate::webhooks::conversion::{Conversions, Origin, Unconverted};
 
 /// Appends a `PartialObjectMetadata` with this metadata.
 pub(crate) fn push_metadata(out: &mut Vec<u8>, version: MetaVersion, metadata: &[u8]) {
@@ -34,11 +37,13 @@ pub(crate) struct View {
     /// The kind in its storage version.
     stored: Arc<Kind>,
     clock: Clock,
+    /// The conversions by the webhook of the kind, if it has one.
+    conversions: Option<Arc<Conversions>>,
 }
 
 impl View {
     pub(crate) fn new(kind: Arc<Kind>, stored: Arc<Kind>, form: Form, clock: Clock) -> Self {
-        Self { kind, form, encoding: Encoding::Json, stored, clock }
+        Self { kind, form, encoding: Encoding::Json, stored, clock, conversions: None }
     }
 
     /// The same view of objects of another kind.
@@ -49,6 +54,50 @@ impl View {
     /// Sets the encoding.
     pub(crate) fn encoded(self, encoding: Encoding) -> Self {
         Self { encoding, ..self }
+    }
+
+    /// Sets what converts the objects.
+    pub(crate) fn converting(self, conversions: Option<Arc<Conversions>>) -> Self {
+        Self { conversions, ..self }
+    }
+
+    pub(crate) fn conversions(&self) -> Option<&Arc<Conversions>> {
+        self.conversions.as_ref()
+    }
+
+    /// Whether objects had to be shown that are not converted yet: what was computed from them is
+    /// wrong.
+    pub(crate) fn is_waiting(&self) -> bool {
+        self.conversions.as_ref().is_some_and(|conversions| conversions.is_waiting())
+    }
+
+    /// Makes the conversions that are missing. Returns whether there were any.
+    ///
+    /// # Errors
+    ///
+    /// The failure of the webhook.
+    pub(crate) async fn catch_up(&self, rng: &Rng) -> Result<bool, Unconverted> {
+        match &self.conversions {
+            Some(conversions) => conversions.make(rng).await,
+            None => Ok(false),
+        }
+    }
+
+    /// Notes the conversions of objects that will be encoded.
+    pub(crate) fn foresee<'o>(&self, objects: impl IntoIterator<Item = &'o Arc<Object>>) {
+        if self.conversions.is_some() {
+            for object in objects {
+                self.value(object);
+            }
+        }
+    }
+
+    /// Converts an object of the view to the version in which it is stored.
+    pub(crate) fn to_stored(&self, object: &mut Value) {
+        match &self.conversions {
+            Some(conversions) => conversions.convert(&self.stored, object, None),
+            None => convert(&self.kind, &self.stored, object),
+        }
     }
 
     /// Whether two views encode objects to the same bytes.
@@ -195,7 +244,13 @@ impl View {
     /// The object in the version of the view.
     pub(crate) fn value(&self, object: &Arc<Object>) -> Value {
         let mut value = object.to_value();
-        if !self.as_stored(object) {
+        if let Some(conversions) = &self.conversions {
+            if !self.as_stored(object) {
+                let key = registry_path(&self.kind, object.key());
+                let key = key.trim_start_matches("/registry/").to_owned();
+                conversions.convert(&self.kind, &mut value, Some(Origin { key, revision: object.revision() }));
+            }
+        } else if !self.as_stored(object) {
             convert(&self.stored, &self.kind, &mut value);
             if self.kind.is_custom() {
                 value["apiVersion"] = self.kind.api_version().into();

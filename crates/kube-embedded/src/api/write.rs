@@ -12,7 +12,6 @@ use crate::admission::metadata;
 use crate::cluster::Cluster;
 use crate::http::reply::{Content, Reply};
 use crate::http::status::Status;
-use crate::kinds::convert::convert;
 use crate::kinds::{Kind, Schema};
 use crate::storage::{Draft, Expect, Key, Object, Outdated};
 use crate::webhooks::{Gate, Operation, Stage};
@@ -81,7 +80,8 @@ impl<'r> Write<'r> {
 
     /// The object in its current state.
     pub(crate) fn find(&self, key: &Key) -> Option<Arc<Object>> {
-        self.cluster.storage.get(&self.kind().storage, key)
+        // An attempt whose conversions are missing ends here; it is repeated.
+        self.cluster.storage.get(&self.kind().storage, key).filter(|_| !self.view.is_waiting())
     }
 
     /// Stores an object that is in the version of the request.
@@ -92,14 +92,20 @@ impl<'r> Write<'r> {
             Draft::new(stored, key, object)
         } else {
             let mut converted = object.clone();
-            convert(kind, stored, &mut converted);
+            self.view.to_stored(&mut converted);
             Draft::new(stored, key, &converted)
         };
+        if self.view.is_waiting() {
+            return Err(Outdated);
+        }
         self.cluster.storage.put(&self.kind().storage, expect, draft, Instant::now())
     }
 
     /// Removes an object.
     pub(crate) fn take(&self, object: &Object) -> Result<Arc<Object>, Outdated> {
+        if self.view.is_waiting() {
+            return Err(Outdated);
+        }
         let storage = &self.cluster.storage;
         storage.delete(&self.kind().storage, object.key(), object.revision(), Instant::now())
     }

@@ -193,6 +193,14 @@ impl Status {
         Self::invalid("meta.k8s.io", "ListOptions", "", causes)
     }
 
+    /// 500 of a list with an object that cannot be read.
+    pub(crate) fn unreadable_list(group: &str, plural: &str, path: &str, why: &str) -> Self {
+        let message = format!("failed to read one or more {} from the storage: {why}", qualified(group, plural));
+        let causes = vec![Cause::new("UnexpectedServerResponse", path, why)];
+        Self::new(500, "StorageReadError", message)
+            .with_details(Details { causes, ..Details::about(group, plural, "list") })
+    }
+
     pub(crate) fn expired(message: impl Into<String>) -> Self {
         Self::new(410, "Expired", message)
     }

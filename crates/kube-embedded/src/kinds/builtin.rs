@@ -139,6 +139,7 @@ pub(super) fn parse(columns: &[&'static str]) -> Kind {
         cache: if plural == "events" { Cache::Uncached } else { Cache::Cached },
         storage: GroupResource { group: storage_group.into(), resource: plural.into() },
         structure: None,
+        conversion: None,
         scale: has_scale.then(|| ScalePaths::new(".spec.replicas", ".status.replicas", ".spec.selector")),
         selectable: selectable.split(',').map(Selectable::built_in).collect(),
         unknown_field: unknown_field.into(),

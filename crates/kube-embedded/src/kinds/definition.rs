@@ -22,8 +22,7 @@ const MOST_SELECTABLE_FIELDS: usize = 8;
 pub(crate) struct Definition {
     /// `plural.group`
     pub(crate) name: String,
-    /// One per served version, in the order of the definition. With webhook conversion only the
-    /// storage version.
+    /// One per served version, in the order of the definition.
     pub(crate) served: Vec<Arc<Kind>>,
     /// The kind of the storage version, served or not.
     pub(crate) stored: Arc<Kind>,
@@ -48,13 +47,7 @@ impl Definition {
         let Some(stored) = stored else {
             return Err(vec![exactly_one_storage_version(&crd["spec"]["versions"])]);
         };
-        // Conversion webhooks are not called, so other versions would be returned wrongly.
-        let needs_webhook = crd["spec"]["conversion"]["strategy"] == "Webhook";
-        let can_serve = |served: bool, storage: bool| served && (storage || !needs_webhook);
-        let served = kinds
-            .into_iter()
-            .filter_map(|(served, storage, kind)| can_serve(served, storage).then_some(kind))
-            .collect();
+        let served = kinds.into_iter().filter_map(|(served, _, kind)| served.then_some(kind)).collect();
         Ok(Definition { name: text(&crd["metadata"], "name").to_owned(), served, stored })
     }
 }
@@ -142,6 +135,8 @@ fn kind(crd: &Value, version: &Value) -> Kind {
         storage: GroupResource { group: group.clone(), resource: own(names, "plural") },
         scale,
         structure: Some(Structure::new(&version["schema"]["openAPIV3Schema"])),
+        conversion: is_converted_by_webhook(&spec["conversion"])
+            .then(|| Arc::new(spec["conversion"]["webhook"].clone())),
         selectable: fixed.iter().map(|name| Selectable::built_in(name)).chain(paths).collect(),
         unknown_field: "field label not supported: *".into(),
         api_version: format!("{group}/{}", text(version, "name")).into(),
@@ -199,7 +194,60 @@ fn validate(crd: &Value) -> Vec<Cause> {
             "cannot set to true, set x-kubernetes-preserve-unknown-fields to true in spec.versions[*].schema instead";
         causes.push(invalid("spec.preserveUnknownFields", &true.into(), detail));
     }
+    validate_conversion(&spec["conversion"], &mut causes);
     causes
+}
+
+fn is_converted_by_webhook(conversion: &Value) -> bool {
+    conversion["strategy"] == "Webhook"
+}
+
+/// Validates how versions are converted. The real server reports the fields of an older version.
+fn validate_conversion(conversion: &Value, causes: &mut Vec<Cause>) {
+    let (client_path, versions_path) =
+        ("spec.conversion.webhookClientConfig", "spec.conversion.conversionReviewVersions");
+    let (client, versions) =
+        (&conversion["webhook"]["clientConfig"], &conversion["webhook"]["conversionReviewVersions"]);
+    if !is_converted_by_webhook(conversion) {
+        let strategy = text(conversion, "strategy");
+        if !matches!(strategy, "" | "None") {
+            causes.push(Cause::unsupported(
+                "spec.conversion.strategy",
+                format!("{strategy:?}"),
+                "\"None\", \"Webhook\"",
+            ));
+        }
+        let set = [(client_path, client.is_object()), (versions_path, !items(versions).is_empty())];
+        let why = "should not be set when strategy is not set to Webhook";
+        causes.extend(set.into_iter().filter(|(_, is_set)| *is_set).map(|(path, _)| Cause::forbidden(path, why)));
+        return;
+    }
+    let (url, service) = (text(client, "url"), &client["service"]);
+    match (client.is_object(), url.is_empty(), service.is_object()) {
+        (false, _, _) => causes.push(Cause::required(client_path, "required when strategy is set to Webhook")),
+        (_, true, false) | (_, false, true) => {
+            causes.push(Cause::required(client_path, "exactly one of url or service is required"));
+        }
+        (_, true, true) => {
+            let missing = ["name", "namespace"].into_iter().filter(|part| text(service, part).is_empty());
+            causes.extend(missing.map(|part| required(format!("{client_path}.service.{part}"))));
+        }
+        (_, false, false) if !url.starts_with("https://") => {
+            let scheme = url.split_once("://").map_or("", |(scheme, _)| scheme);
+            let why = "'https' is the only allowed URL scheme; desired format: https://host[/path]";
+            causes.push(invalid(format!("{client_path}.url"), &scheme.into(), why));
+        }
+        _ => {}
+    }
+    let known: Vec<&str> = items(versions).iter().filter_map(Value::as_str).collect();
+    for (at, version) in known.iter().enumerate().filter(|(at, version)| known[..*at].contains(version)) {
+        causes.push(invalid(format!("{versions_path}[{at}]"), &(*version).into(), "duplicate version"));
+    }
+    if known.is_empty() {
+        causes.push(required(versions_path));
+    } else if !known.iter().any(|version| matches!(*version, "v1" | "v1beta1")) {
+        causes.push(invalid(versions_path, versions, "must include at least one of v1, v1beta1"));
+    }
 }
 
 fn validate_versions(versions: &Value, causes: &mut Vec<Cause>) {

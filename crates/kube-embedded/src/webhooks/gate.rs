@@ -5,6 +5,7 @@ use std::sync::Arc;
 use parking_lot::Mutex;
 use serde_json::Value;
 
+use super::conversion::{Conversions, Unconverted};
 use super::hook::{self, Hook, Subject};
 use super::review::{self, Answer};
 use super::transport::Handlers;
@@ -60,6 +61,7 @@ pub(crate) struct Gate {
     hooks: Vec<Hook>,
     /// The other versions of the kind.
     versions: Vec<Arc<Kind>>,
+    conversions: Option<Arc<Conversions>>,
     state: Mutex<State>,
 }
 
@@ -105,6 +107,7 @@ impl Gate {
             handlers: handlers.clone(),
             hooks,
             versions: registry.kinds().filter(versions).cloned().collect(),
+            conversions: Conversions::of(kind, handlers),
             state: Mutex::default(),
         })
     }
@@ -187,6 +190,43 @@ impl Gate {
         Ok(object)
     }
 
+    /// An object as a webhook receives it.
+    async fn in_version(&self, cluster: &Cluster, kind: &Kind, object: &Value) -> Result<Value, Status> {
+        let mut object = object.clone();
+        if !object.is_object() {
+            return Ok(object);
+        }
+        let kind = self.body.map_or(kind, |body| body);
+        if self.body.is_none() {
+            object["apiVersion"] = self.kind.api_version().into();
+            object["kind"] = (*kind.kind).into();
+            object = self.converted(cluster, &self.kind, kind, object).await?;
+        }
+        object["apiVersion"] = kind.api_version().into();
+        object["kind"] = (*kind.kind).into();
+        Ok(object)
+    }
+
+    async fn converted(&self, cluster: &Cluster, from: &Kind, to: &Kind, object: Value) -> Result<Value, Status> {
+        let mut converted = object.clone();
+        match &self.conversions {
+            None => convert(from, to, &mut converted),
+            Some(conversions) => {
+                conversions.convert(to, &mut converted, None);
+                if conversions.make(&cluster.rng).await.map_err(Unconverted::into_status)? {
+                    converted = object;
+                    conversions.convert(to, &mut converted, None);
+                }
+            }
+        }
+        Ok(converted)
+    }
+
+    /// Ends an attempt that was made with wrong objects.
+    pub(crate) fn forget_attempt(&self) {
+        self.state.lock().pending = None;
+    }
+
     /// Calls a webhook, if it is to be called, and returns whether it changed the object.
     async fn call(
         &self,
@@ -200,25 +240,14 @@ impl Gate {
         if !hook.selects(cluster, subject, [object, &passage.old]) {
             return Ok(false);
         }
-        let in_version = |value: &Value| {
-            let mut value = value.clone();
-            if let (Some(body), true) = (self.body, value.is_object()) {
-                value["apiVersion"] = body.api_version().into();
-                value["kind"] = (*body.kind).into();
-            } else if value.is_object() {
-                convert(&self.kind, kind, &mut value);
-                value["apiVersion"] = kind.api_version().into();
-                value["kind"] = (*kind.kind).into();
-            }
-            value
-        };
         let is_dry_run = passage.dry_run == DryRun::All;
         // The namespace of a namespace is itself.
         let namespace = match self.kind.kind == "Namespace" && self.kind.group.is_empty() {
             true => Some(passage.name.as_str()),
             false => self.namespace.as_deref(),
         };
-        let (sent, old) = (in_version(object), in_version(&passage.old));
+        let sent = self.in_version(cluster, kind, object).await?;
+        let old = self.in_version(cluster, kind, &passage.old).await?;
         let request = review::Request {
             uid: cluster.rng.uid(),
             kind,
@@ -267,7 +296,7 @@ impl Gate {
         json_patch::patch(&mut changed, &patch).map_err(|why| internal(&why.to_string()))?;
         let is_changed = changed != sent;
         if self.body.is_none() {
-            convert(kind, &self.kind, &mut changed);
+            changed = self.converted(cluster, kind, &self.kind, changed).await?;
         }
         let stored = self.body.unwrap_or(&self.kind);
         let decoded = decode::conform(stored, changed, FieldValidation::Ignore)?;

@@ -1,6 +1,6 @@
-//! Admission webhooks, called at their URL.
+//! Webhooks for admission and conversion, called at their URL.
 
-use crate::harness::{Answer, Api, Case, Namespace, case};
+use crate::harness::{Answer, Api, Case, Definition, Namespace, case};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use http::{Request, Response, StatusCode};
@@ -33,6 +33,9 @@ pub(crate) const CASES: &[Case] = &[
     case!(refusals_have_their_status, "code, reason and message of a refusal, with and without explanation"),
     case!(failures_follow_the_policy, "no server, errors, timeouts and wrong answers: 500, or ignored"),
     case!(conditions_and_selectors_choose, "matchConditions in CEL, objectSelector, namespaceSelector, rules"),
+    case!(objects_are_converted, "a conversion webhook is called for reads, writes and watches in another version"),
+    case!(conversions_that_fail_are_errors, "500 if a conversion webhook fails, and nothing is written"),
+    case!(conversions_are_validated, "strategy, client and review versions of a conversion are checked"),
     case!(custom_kinds_are_admitted_in_the_version_asked_for, "a webhook for v1 receives v1, also for a request in v2"),
 ];
 
@@ -96,6 +99,11 @@ async fn answer(
     let path = request.uri().path().to_owned();
     let body = request.into_body().collect().await.unwrap().to_bytes();
     let review: Value = serde_json::from_slice(&body).unwrap();
+    if review["kind"] == "ConversionReview" {
+        let mut response = Response::new(Full::from(conversion(&review["request"]).to_string()));
+        response.headers_mut().insert("content-type", "application/json".parse().unwrap());
+        return Ok(response);
+    }
     assert_eq!((&review["kind"], &review["apiVersion"]), (&json!("AdmissionReview"), &json!("admission.k8s.io/v1")));
     let request = review["request"].clone();
     let mut response = json!({"uid": request["uid"], "allowed": true});
@@ -333,4 +341,182 @@ async fn custom_kinds_are_admitted_in_the_version_asked_for(api: Api) {
     let received = &hooks.received("/allow")[0];
     assert_eq!((&received["kind"]["version"], &received["requestKind"]["version"]), (&json!("v1"), &json!("v2")));
     assert_eq!(received["object"]["apiVersion"], json!(format!("{}/v1", kind.group)));
+}
+
+/// Defines a kind with versions v1, which is stored and has `spec.size`, and v2, which has
+/// `spec.width` instead.
+async fn converted(api: &Api, client: &Value) -> Definition {
+    let client = client.clone();
+    api.definition(move |body| {
+        let mut second = body["spec"]["versions"][0].clone();
+        second["name"] = json!("v2");
+        second["storage"] = json!(false);
+        body["spec"]["versions"].as_array_mut().unwrap().push(second);
+        let webhook = json!({"clientConfig": client, "conversionReviewVersions": ["v1"]});
+        body["spec"]["conversion"] = json!({"strategy": "Webhook", "webhook": webhook});
+    })
+    .await
+}
+
+/// What the webhook answers: the name or a label says how it fails.
+fn conversion(request: &Value) -> Value {
+    let objects = request["objects"].as_array().unwrap();
+    let mut converted: Vec<Value> =
+        objects.iter().map(|object| convert(object, &request["desiredAPIVersion"])).collect();
+    let mut result = json!({"status": "Success"});
+    let metadata = &objects[0]["metadata"];
+    match metadata["labels"]["failure"].as_str().or(metadata["name"].as_str()) {
+        Some("refused") => result = json!({"status": "Failure", "message": "no way"}),
+        Some("lost") => converted.clear(),
+        Some("renamed") => converted[0]["metadata"]["name"] = json!("z"),
+        _ => {}
+    }
+    let response = json!({"uid": request["uid"], "convertedObjects": converted, "result": result});
+    json!({"kind": "ConversionReview", "apiVersion": "apiextensions.k8s.io/v1", "response": response})
+}
+
+/// Converts an object as the webhook of the test does.
+fn convert(object: &Value, version: &Value) -> Value {
+    let mut converted = object.clone();
+    converted["apiVersion"] = version.clone();
+    let (from, to) = if version.as_str().unwrap().ends_with("/v2") { ("size", "width") } else { ("width", "size") };
+    if let Some(spec) = converted["spec"].as_object_mut()
+        && let Some(value) = spec.remove(from)
+    {
+        spec.insert(to.to_owned(), value);
+    }
+    converted["metadata"]["annotations"]["converted"] = json!(to);
+    // Only labels and annotations may change.
+    converted["metadata"]["generation"] = json!(77);
+    converted
+}
+
+async fn objects_are_converted(api: Api) {
+    let (ns, hooks) = (api.namespace().await, Hooks::start().await);
+    let kind = converted(&api, &hooks.client("/convert")).await;
+    let base = |version: &str| format!("/apis/{}/{version}/namespaces/{}/things", kind.group, ns.name);
+    let (first, second) = (base("v1"), base("v2"));
+    api.eventually(&second, |answer| answer.code == 200).await;
+    let mut watched = api.eventually_watch(&format!("{second}?watch=true&resourceVersion=0")).await;
+    let thing = |version: &str, name: &str, spec: Value| {
+        let api_version = format!("{}/{version}", kind.group);
+        json!({"apiVersion": api_version, "kind": "Thing", "metadata": {"name": name}, "spec": spec})
+    };
+    // A write in the other version is converted, and so is the answer.
+    let made = api.post(&second, thing("v2", "a", json!({"width": 1}))).await.is(201).json();
+    assert_eq!((&made["spec"], &made["metadata"]["generation"]), (&json!({"width": 1}), &json!(1)));
+    assert_eq!(made["apiVersion"], format!("{}/v2", kind.group));
+    let stored = api.get(&format!("{first}/a")).await.is(200).json();
+    assert_eq!(stored["spec"], json!({"size": 1}));
+    assert_eq!(stored["metadata"]["annotations"], json!({"converted": "size"}));
+    assert_eq!(stored["metadata"]["uid"], made["metadata"]["uid"]);
+    // So are reads, updates, patches and deletions.
+    let read = api.get(&format!("{second}/a")).await.is(200).json();
+    assert_eq!((&read["spec"], &read["metadata"]["generation"]), (&json!({"width": 1}), &json!(1)));
+    assert_eq!(read["metadata"]["annotations"], json!({"converted": "width"}));
+    let patch = json!({"spec": {"width": 2}});
+    let patched = api.patch(&format!("{second}/a"), "merge-patch", patch).await.is(200).json();
+    assert_eq!((&patched["spec"], &patched["metadata"]["generation"]), (&json!({"width": 2}), &json!(2)));
+    assert_eq!(api.get(&format!("{first}/a")).await.json()["spec"], json!({"size": 2}));
+    let mut changed = patched.clone();
+    changed["spec"]["width"] = json!(3);
+    assert_eq!(api.put(&format!("{second}/a"), &changed).await.is(200).json()["spec"], json!({"width": 3}));
+    api.post(&first, thing("v1", "b", json!({"size": 4}))).await.is(201);
+    let listed = api.get(&second).await.is(200).json();
+    let sizes: Vec<&Value> = listed["items"].as_array().unwrap().iter().map(|item| &item["spec"]["width"]).collect();
+    assert_eq!(sizes, [3, 4]);
+    assert_eq!(listed["apiVersion"], format!("{}/v2", kind.group));
+    api.delete(&format!("{second}/a")).await.is(200);
+    api.get(&format!("{first}/a")).await.is(404);
+    // And watches.
+    for expected in [("ADDED", 1), ("MODIFIED", 2), ("MODIFIED", 3), ("ADDED", 4), ("DELETED", 3)] {
+        let event = watched.next_within(Duration::from_secs(30)).await;
+        assert_eq!((event.kind(), &event.json["object"]["spec"]), (expected.0, &json!({"width": expected.1})));
+    }
+}
+
+async fn conversions_that_fail_are_errors(api: Api) {
+    let (ns, hooks) = (api.namespace().await, Hooks::start().await);
+    let kind = converted(&api, &hooks.client("/convert")).await;
+    let base = |version: &str| format!("/apis/{}/{version}/namespaces/{}/things", kind.group, ns.name);
+    api.eventually(&base("v2"), |answer| answer.code == 200).await;
+    for (failure, why) in [
+        ("refused", "failed: no way"),
+        ("lost", "returned 0 objects, expected 1"),
+        ("renamed", "returned invalid object: must have the same name: renamed != z"),
+    ] {
+        let thing = |version: &str| {
+            let (api_version, metadata) = (format!("{}/{version}", kind.group), json!({"name": failure}));
+            json!({"apiVersion": api_version, "kind": "Thing", "metadata": metadata, "spec": {"size": 1}})
+        };
+        api.post(&base("v1"), thing("v1")).await.is(201);
+        let failed = |version: &str| format!("conversion webhook for {}/{version}, Kind=Thing {why}", kind.group);
+        let (group, name) = (&kind.group, &ns.name);
+        let refused = api.get(&format!("{}/{failure}", base("v2"))).await.is(500).json();
+        let message = refused["message"].as_str().unwrap();
+        let start = format!(
+            "Internal error occurred: StorageError: corrupt object, Code: 7, Key: /{group}/things/{name}/{failure}, \
+             ResourceVersion: 0, AdditionalErrorMsg: object not decodable revision="
+        );
+        assert!(message.starts_with(&start) && message.ends_with(&failed("v1")), "{message}");
+        let mut another = thing("v2");
+        another["metadata"] = json!({"generateName": failure, "labels": {"failure": failure}});
+        let refused = api.post(&base("v2"), another).await.is(500).json();
+        let message = refused["message"].as_str().unwrap();
+        assert!(message.starts_with("conversion webhook for ") && refused.get("reason").is_none(), "{refused}");
+        let patch = json!({"spec": {"size": 2}});
+        let refused = api.patch(&format!("{}/{failure}", base("v2")), "merge-patch", patch).await.is(500).json();
+        let message = refused["message"].as_str().unwrap();
+        assert!(message.starts_with("object not decodable revision=") && message.ends_with(&failed("v1")), "{message}");
+        let kept = api.get(&format!("{}/{failure}", base("v1"))).await.is(200).json();
+        assert_eq!(kept["spec"], json!({"size": 1}));
+    }
+    assert_eq!(api.get(&base("v1")).await.is(200).names(), ["lost", "refused", "renamed"]);
+    api.delete(&base("v1")).await.is(200);
+}
+
+async fn conversions_are_validated(api: Api) {
+    let refused = async |conversion: Value| {
+        let group = format!("{}.example.com", api.unique("g"));
+        let schema = json!({"openAPIV3Schema": {"type": "object"}});
+        let body = json!({
+            "metadata": {"name": format!("things.{group}")},
+            "spec": {
+                "group": group, "scope": "Namespaced", "names": {"plural": "things", "kind": "Thing"},
+                "versions": [{"name": "v1", "served": true, "storage": true, "schema": schema}], "conversion": conversion,
+            },
+        });
+        let answer = api.post("/apis/apiextensions.k8s.io/v1/customresourcedefinitions", body).await.is(422).json();
+        answer["message"].as_str().unwrap().split_once("is invalid: ").unwrap().1.to_owned()
+    };
+    let client = json!({"url": "https://127.0.0.1:1/c"});
+    assert_eq!(
+        refused(json!({"strategy": "Webhook"})).await,
+        "[spec.conversion.webhookClientConfig: Required value: required when strategy is set to Webhook, \
+         spec.conversion.conversionReviewVersions: Required value]"
+    );
+    assert_eq!(
+        refused(json!({"strategy": "Rock"})).await,
+        r#"spec.conversion.strategy: Unsupported value: "Rock": supported values: "None", "Webhook""#
+    );
+    let with = |client: &Value, versions: Value| json!({"strategy": "Webhook", "webhook": {"clientConfig": client, "conversionReviewVersions": versions}});
+    assert_eq!(
+        refused(with(&json!({}), json!(["v1"]))).await,
+        "spec.conversion.webhookClientConfig: Required value: exactly one of url or service is required"
+    );
+    assert_eq!(
+        refused(with(&json!({"url": "http://a"}), json!(["v1"]))).await,
+        r#"spec.conversion.webhookClientConfig.url: Invalid value: "http": 'https' is the only allowed URL scheme; desired format: https://host[/path]"#
+    );
+    assert_eq!(
+        refused(with(&client, json!(["x"]))).await,
+        r#"spec.conversion.conversionReviewVersions: Invalid value: ["x"]: must include at least one of v1, v1beta1"#
+    );
+    let mut none = with(&client, json!(["v1"]));
+    none["strategy"] = json!("None");
+    assert_eq!(
+        refused(none).await,
+        "[spec.conversion.webhookClientConfig: Forbidden: should not be set when strategy is not set to Webhook, \
+         spec.conversion.conversionReviewVersions: Forbidden: should not be set when strategy is not set to Webhook]"
+    );
 }

@@ -2,7 +2,7 @@
 
 use http::{Request, Response};
 use http_body_util::{BodyExt as _, Full};
-use kube_embedded::{Body, Server};
+use kube_embedded::{Body, FirstAccess, Server};
 use serde_json::{Value, json};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -88,4 +88,54 @@ async fn a_service_without_a_handler_is_a_failure() {
     let message = "Internal error occurred: failed calling webhook \"a.example.com\": failed to call webhook: \
                    Post \"https://nowhere.system.svc:443/check?timeout=10s\": service \"nowhere\" not found";
     assert_eq!(refused["message"], message);
+}
+
+/// Answers with the objects under another version, and their size doubled.
+async fn convert(request: Request<Body>) -> Result<Response<Full<bytes::Bytes>>, std::io::Error> {
+    let review: Value = serde_json::from_slice(&request.into_body().collect().await?.to_bytes())?;
+    let request = &review["request"];
+    let mut objects = request["objects"].as_array().cloned().unwrap_or_default();
+    for object in &mut objects {
+        object["apiVersion"] = request["desiredAPIVersion"].clone();
+        object["spec"]["size"] = json!(object["spec"]["size"].as_i64().unwrap_or(0) * 2);
+    }
+    let response = json!({"uid": request["uid"], "convertedObjects": objects, "result": {"status": "Success"}});
+    let answer = json!({"apiVersion": "apiextensions.k8s.io/v1", "kind": "ConversionReview", "response": response});
+    Ok(Response::new(Full::from(answer.to_string())))
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_service_in_the_process_converts_objects() {
+    let server = Server::builder().in_process().first_access(FirstAccess::Served).start().await.unwrap();
+    server.serve_webhooks("system", "hooks", tower::service_fn(convert));
+    let version = |name: &str, stored: bool| {
+        let schema = json!({"openAPIV3Schema": {"type": "object", "x-kubernetes-preserve-unknown-fields": true}});
+        json!({"name": name, "served": true, "storage": stored, "schema": schema})
+    };
+    let client = json!({"service": {"namespace": "system", "name": "hooks"}});
+    let webhook = json!({"clientConfig": client, "conversionReviewVersions": ["v1"]});
+    let definition = json!({
+        "apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
+        "metadata": {"name": "things.example.com"},
+        "spec": {
+            "group": "example.com", "scope": "Cluster", "names": {"plural": "things", "kind": "Thing"},
+            "versions": [version("v1", true), version("v2", false)],
+            "conversion": {"strategy": "Webhook", "webhook": webhook},
+        },
+    });
+    server.create(&definition).unwrap();
+    let thing =
+        json!({"apiVersion": "example.com/v1", "kind": "Thing", "metadata": {"name": "a"}, "spec": {"size": 2}});
+    server.create(&thing).unwrap();
+    let client = Client::of(&server);
+    let path = "/apis/example.com/v2/things";
+    assert_eq!(client.get(&format!("{path}/a")).await.expect(200).json()["spec"]["size"], 4);
+    assert_eq!(client.get(path).await.expect(200).json()["items"][0]["spec"]["size"], 4);
+    let second =
+        json!({"apiVersion": "example.com/v2", "kind": "Thing", "metadata": {"name": "b"}, "spec": {"size": 3}});
+    client.post(path, &second).await.expect(201);
+    // The Rust API has the storage version, and calls nobody.
+    assert_eq!(server.objects("example.com/v1", "Thing").unwrap().get("b").unwrap()["spec"]["size"], 6);
+    let refused = server.objects("example.com/v2", "Thing").unwrap_err();
+    assert!(refused.message().starts_with("the Rust API calls no conversion webhook"), "{refused}");
 }

@@ -20,6 +20,7 @@ use crate::http::query::{InitialEvents, ListOptions, parse_version};
 use crate::http::status::Status;
 use crate::storage::latest::Receiver;
 use crate::storage::{Change, ChangeKind, CursorError, FrameKind, Object};
+use crate::webhooks::conversion::Unconverted;
 
 /// The approximate size of a chunk of frames.
 const CHUNK: usize = 64 * 1024;
@@ -50,6 +51,8 @@ pub(crate) struct Watch {
     bookmarks: Bookmarks,
     deadline: Instant,
     changed: Receiver<u64>,
+    /// How many of the next changes are converted, if the kind has a webhook for that.
+    converted: usize,
     /// Whether the column definitions of a table are still to be sent.
     headers: ColumnDefinitions,
 }
@@ -123,6 +126,10 @@ impl Watch {
                     Ok(()) => initial = snapshot.objects,
                     Err(status) => state = WatchState::Failing(status),
                 }
+                view.foresee(&initial);
+                if let Err(why) = view.catch_up(&cluster.rng).await {
+                    state = WatchState::Failing(why.into_status());
+                }
                 initial.retain(|object| filter.matches(&view, object));
                 initial.reverse();
                 snapshot.revision
@@ -165,6 +172,7 @@ impl Watch {
             bookmarks,
             deadline,
             changed,
+            converted: 0,
             headers: ColumnDefinitions::Included,
         })
     }
@@ -194,6 +202,10 @@ impl Watch {
                     }
                 }
                 WatchState::Live => {
+                    if let Err(why) = self.convert_ahead().await {
+                        self.state = WatchState::Failing(why.into_status());
+                        continue;
+                    }
                     if let Some(chunk) = self.changes() {
                         return Some(chunk);
                     }
@@ -232,13 +244,32 @@ impl Watch {
         (!out.is_empty()).then(|| out.into())
     }
 
+    /// Converts the objects of the next changes, if the kind has a webhook for that.
+    async fn convert_ahead(&mut self) -> Result<(), Unconverted> {
+        let Some(conversions) = self.view.conversions() else { return Ok(()) };
+        conversions.forget();
+        self.changed.mark_seen();
+        let next = self.cluster.storage.changes(&self.view.kind.storage, self.cursor, BATCH);
+        let Ok((changes, _)) = next else { return Ok(()) };
+        self.converted = changes.len();
+        let objects = changes.iter().flat_map(|change| change.previous.iter().chain([&change.object]));
+        self.view.foresee(objects);
+        self.view.catch_up(&self.cluster.rng).await.map(drop)
+    }
+
     /// The frames of the changes after the cursor. Ends the watch if it lags too far or the log is
     /// compacted.
     fn changes(&mut self) -> Option<Bytes> {
         let mut out = Vec::new();
         loop {
-            self.changed.mark_seen();
-            let Ok((changes, waiting)) = self.cluster.storage.changes(&self.view.kind.storage, self.cursor, BATCH)
+            let most = match self.view.conversions() {
+                Some(_) => std::mem::take(&mut self.converted),
+                None => {
+                    self.changed.mark_seen();
+                    BATCH
+                }
+            };
+            let Ok((changes, waiting)) = self.cluster.storage.changes(&self.view.kind.storage, self.cursor, most)
             else {
                 self.state = WatchState::Ended;
                 break;

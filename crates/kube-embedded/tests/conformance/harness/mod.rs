@@ -11,7 +11,7 @@ mod template;
 mod wire;
 
 pub(crate) use answer::{Answer, failure, invalid_list_options};
-pub(crate) use api::{Api, Namespace, Request, configmap};
+pub(crate) use api::{Api, Definition, Namespace, Request, configmap};
 pub(crate) use case::{Case, Pace, case};
 pub(crate) use runner::run;
 pub(crate) use stream::Stream;
