@@ -420,7 +420,8 @@ impl Factory {
     /// When the returned future completes, no request, task or connection is left.
     ///
     /// Stopping begins with the call; awaiting the future is optional. The future waits for running
-    /// handlers to return, so do not await it inside a handler. Caches can still be read. Informers
+    /// handlers to return. Awaited inside a handler, it logs an error and does not wait for the
+    /// informer of that handler, because that would deadlock. Caches can still be read. Informers
     /// that are requested later are stopped from the start.
     ///
     /// ```

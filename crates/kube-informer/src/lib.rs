@@ -101,7 +101,8 @@
 //! 13. *When the server goes back the cache follows, and waiting callers get an error*, as after
 //!     the restore of a backup. A backup that has been written to beyond the version of the cache
 //!     before the informer reconnects is recognized by the object that changed last, or by the one
-//!     that was added or deleted last. If both have changed again, only the next list shows it.
+//!     that was added or deleted last. If both have changed again, only the next list shows it, and
+//!     [`Health::unverified_since`] says so until then.
 //! 14. *A resync delivers every object again without a request*, as an update from the cache.
 //! 15. *Dropping the last handle stops everything.* A lister is a handle too.
 //! 16. *Shutdown leaves no task and no connection.*
@@ -126,12 +127,12 @@
 //! | 10 | only metadata is read on arrival | `an_object_that_does_not_fit_delays_no_other` |
 //! | 11 | the reflector's status has the refusal, which the wait returns | `synced_names_what_is_missing_and_why`, `a_refusal_may_be_waited_out` |
 //! | 12 | the version is published with the state | `whatever_happens_the_cache_and_every_handler_end_at_the_truth` |
-//! | 13 | the server's version is requested after failures, on silence, and when it is too low for a list | `a_restored_backup_is_detected_and_reported`, `a_restored_backup_that_others_write_to_is_noticed_too` |
+//! | 13 | the server's version is requested after failures, on silence, and when it is too low for a list | `a_restored_backup_is_detected_and_reported`, `a_restored_backup_that_others_write_to_is_noticed_too`, `a_history_that_cannot_be_verified_is_shown_until_the_next_list` |
 //! | 14 | a resync is a delta in the queue | `a_resync_delivers_every_object_but_those_with_a_queued_delta`, `resyncs_faster_than_their_handler_do_not_starve_changes` |
 //! | 15 | tasks hold no handle | `an_informer_stops_when_its_last_user_drops_it_and_starts_again_when_asked_for_again` |
 //! | 16 | each task holds a token, and `shutdown` waits for all tokens | `shutdown_leaves_no_task_and_no_connection_of_any_informer` |
 //! | 17 | informers are registered by resource and scope, weakly | `every_view_of_a_resource_shares_one_watch_and_one_cache` |
-//! | 18 | only bytes of the main watch, a complete list or a probe that missed nothing end a failure | `retries_do_not_end_a_doubt`, `a_complete_list_ends_any_other_doubt`, `a_watch_that_is_known_to_stall_is_a_doubt_until_the_second_one_takes_over` |
+//! | 18 | only what the main watch delivers, a complete list or a probe that missed nothing end a failure | `retries_do_not_end_a_doubt`, `a_bookmark_that_the_server_cannot_have_sent_shows_nothing`, `a_complete_list_ends_any_other_doubt`, `a_watch_that_is_known_to_stall_is_a_doubt_until_the_second_one_takes_over` |
 //!
 //! Of the guarantees that do not depend on time, each test runs twice: on one thread with paused
 //! time, and on several threads. [What a hostile server can do](guide::hostile_server) has the

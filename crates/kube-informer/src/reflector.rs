@@ -281,6 +281,7 @@ impl Reflector {
             second: None,
             revision: None,
             actions: Vec::new(),
+            held: None,
             sink,
         };
         // `run_loop` only ends when the sink is closed.
@@ -314,6 +315,8 @@ struct RunningReflector<S> {
     revision: Option<BoxFuture<'static, Result<ServerState, ServerError>>>,
     /// Pending actions; reused between steps to avoid reallocating.
     actions: Vec<Action>,
+    /// How many bytes of objects the sink holds, if the machine has asked for it.
+    held: Option<u64>,
     sink: S,
 }
 
@@ -350,6 +353,9 @@ impl<S: DeltaSink> RunningReflector<S> {
 
     /// Decodes the next input from the bytes already received.
     fn decode(&mut self) -> Option<Input> {
+        if let Some(bytes) = self.held.take() {
+            return Some(Input::Held(bytes));
+        }
         let source = if self.machine.is_listing() { ObjectSource::List } else { ObjectSource::Watch };
         let main = self.main.as_mut().and_then(|flow| flow.decode(source, &mut *self.intake));
         main.or_else(|| {
@@ -423,6 +429,7 @@ impl<S: DeltaSink> RunningReflector<S> {
                     self.definition_watch.as_ref().map(|definition_watch| definition_watch.look().fuse());
             }
             Action::UnwatchDefinition => self.definition_states = None,
+            Action::MeasureHeld => self.held = self.sink.held_bytes(&self.scope),
             Action::CloseSecond => {
                 self.second = None;
                 self.revision = None;
@@ -493,13 +500,14 @@ impl<S: DeltaSink> RunningReflector<S> {
     fn publish(&self) {
         let state = self.machine.state(self.started);
         self.status.0.send_if_modified(|status| {
-            let (synced, degraded) = (status.synced, status.degraded.take());
+            let (synced, degraded, unverified_since) = (status.synced, status.degraded.take(), status.unverified_since);
             self.machine.show(self.started, status);
             let is_as_before = match (&degraded, &status.degraded) {
                 (Some(before), Some(now)) => before.resembles(now),
                 (before, now) => before.is_none() && now.is_none(),
             };
-            let changed = !is_as_before || !state.resembles(&status.state) || status.synced != synced;
+            let is_known_alike = status.synced == synced && status.unverified_since == unverified_since;
+            let changed = !is_as_before || !is_known_alike || !state.resembles(&status.state);
             status.state = state;
             changed
         });

@@ -72,10 +72,14 @@ async fn get<T: DeserializeOwned>(client: &Client, path: &str) -> Result<T, Serv
     let body = fetched
         .unwrap_or(Err(Failure::TimedOut { after: TIME_LIMIT }))
         .map_err(|failure| ServerError::new(Operation::Discover, "resources", failure))?;
-    serde_json::from_slice(&body).map_err(|_| {
+    parse(&body).ok_or_else(|| {
         let kind = format!("no discovery document at {path}").into();
         ServerError::new(Operation::Discover, "resources", Failure::NotAList { kind })
     })
+}
+
+fn parse<T: DeserializeOwned>(body: &[u8]) -> Option<T> {
+    serde_json::from_slice(body).ok()
 }
 
 async fn fetch(client: &Client, path: &str) -> Result<Bytes, Failure> {
@@ -262,3 +266,40 @@ fn watching(verbs: &[String]) -> Watching {
 
 pub(crate) mod lookup;
 pub(crate) mod served;
+
+#[cfg(test)]
+mod fuzz {
+    use super::*;
+    use crate::client::Resources as AllServed;
+    use crate::fuzzing::fuzz;
+
+    const DOCUMENTS: [&str; 4] = [
+        r#"{"kind":"APIGroupDiscoveryList","items":[{"metadata":{"name":"apps"},"versions":[{"version":"v1","resources":[{"resource":"deployments","responseKind":{"group":"","version":"","kind":"Deployment"},"scope":"Namespaced","singularResource":"deployment","verbs":["list","watch"],"shortNames":["deploy"],"categories":["all"]}]}]}]}"#,
+        r#"{"kind":"APIGroupList","groups":[{"name":"apps","versions":[{"groupVersion":"apps/v1","version":"v1"}],"preferredVersion":{"groupVersion":"apps/v1","version":"v1"}}]}"#,
+        r#"{"kind":"APIVersions","versions":["v1"]}"#,
+        r#"{"kind":"APIResourceList","resources":[{"name":"pods","singularName":"","namespaced":true,"kind":"Pod","verbs":["list","watch"],"shortNames":["po"]},{"name":"pods/log","namespaced":true,"kind":"Pod","verbs":["get"]}]}"#,
+    ];
+
+    #[test]
+    fn any_discovery_document_is_read_or_refused() {
+        let documents = DOCUMENTS.map(|document| document.as_bytes().to_vec());
+        fuzz(1_000, |source| {
+            let body = source.mutated(&documents);
+            let served: Vec<Served> = match parse::<Root>(&body) {
+                Some(Root::Groups(groups)) => groups.items.into_iter().flat_map(Group::served).collect(),
+                Some(Root::OtherGroups { groups }) => {
+                    groups.iter().flat_map(LegacyGroup::in_order).for_each(drop);
+                    Vec::new()
+                }
+                Some(Root::CoreVersions { .. }) | None => {
+                    let list = parse::<Resources>(&body).map(|list| list.resources).unwrap_or_default();
+                    list.into_iter().filter_map(|resource| resource.served("a", "v1")).collect()
+                }
+            };
+            let served = AllServed(served);
+            let name = source.text(&["deploy", "pods", ".", "apps", "v1", "é", "/", ""], 4);
+            drop(served.named(&name).map_err(|error| error.to_string()));
+            served.preferred().for_each(drop);
+        });
+    }
+}

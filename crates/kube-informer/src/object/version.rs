@@ -78,12 +78,17 @@ impl Version {
         matches!(&self.0, Repr::Text(text) if text.is_empty())
     }
 
-    /// Whether a watch that has reached `known` may advance to this version: it is not older, and
-    /// not text after a number, which no server of numbers sends.
+    /// Whether a watch that has reached `known` may advance to this version: it is of its form and
+    /// not older.
     pub(crate) fn may_follow(&self, known: &Self) -> bool {
-        let may_replace = self.number().is_some() || known.number().is_none();
         let is_older = self < known;
-        may_replace && !self.is_empty() && !is_older
+        self.has_form_of(known) && !is_older
+    }
+
+    /// Whether a server that has sent `known` may send this version: it is not empty, and not text
+    /// after a number, which no server of numbers sends.
+    pub(crate) fn has_form_of(&self, known: &Self) -> bool {
+        !self.is_empty() && (self.number().is_some() || known.number().is_none())
     }
 
     /// Appends the text as the server wrote it.

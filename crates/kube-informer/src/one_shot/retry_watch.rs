@@ -386,7 +386,8 @@ impl RunningWatch {
             | Input::Revision(_)
             | Input::Definition(_)
             | Input::Tick
-            | Input::Resumed => None,
+            | Input::Resumed
+            | Input::Held(_) => None,
         }
     }
 

@@ -312,7 +312,7 @@ impl Controller {
         let reflector = (self.reflect)(scope);
         let status = reflector.status();
         let (mut watched, shared, alive) = (status.clone(), Arc::clone(&self.shared), self.shared.alive());
-        let slot = Slot(Arc::clone(&self.inbox));
+        let slot = self.slot();
         let namespace = match scope {
             WatchScope::Everything => "",
             WatchScope::Namespace(namespace) => namespace,
@@ -337,6 +337,11 @@ impl Controller {
             drop(alive);
         };
         ReflectorTask { scope: scope.clone(), status, task: tokio::spawn(reflecting.instrument(span)) }
+    }
+
+    /// The sending end of the queue.
+    fn slot(&self) -> Slot {
+        Slot::new(Arc::clone(&self.inbox), self.store.reader())
     }
 
     fn report(&mut self) {

@@ -40,6 +40,18 @@ pub struct Health {
     /// watch that has delivered what was missed before it was opened, and probes that found nothing
     /// missed. The watch of a kind without changes may be silent for a minute or more.
     pub caught_up: Option<Instant>,
+    /// Since when it has not been verified that the server still has the history that the cache has
+    /// followed. With several namespaces, the oldest of their times.
+    ///
+    /// After a lost connection the next server may be one that was restored from a backup. If its
+    /// version is older than that of the cache, everything is listed again. If it is newer, because
+    /// the backup has been written to, the informer requests the object that changed last. `None`
+    /// means that the server has that object as it was delivered, or that a list has replaced the
+    /// cache. Otherwise the object was deleted, has changed again, or could not be requested: then
+    /// this time remains until the next list, and until then the cache may lack objects of the
+    /// backup, or contain what the backup does not have, though its
+    /// [`condition`](Self::condition) is [`Condition::Synced`].
+    pub unverified_since: Option<Instant>,
     pub(crate) synced: bool,
     /// The error for which waiting for a first list cannot help.
     pub(crate) refused: Option<ServerError>,
@@ -176,6 +188,7 @@ impl Health {
             version: None,
             last_contact: None,
             caught_up: None,
+            unverified_since: None,
             synced: false,
             refused: None,
         }
@@ -200,6 +213,7 @@ impl Health {
             refused: refused.next(),
             last_contact: statuses.iter().map(|status| status.last_contact).min().flatten(),
             caught_up: statuses.iter().map(|status| status.caught_up).min().flatten(),
+            unverified_since: statuses.iter().filter_map(|status| status.unverified_since).min(),
             condition,
             version,
             synced,

@@ -211,5 +211,6 @@ pub(crate) fn sum(one: Counters, other: &Counters) -> Counters {
     all.relists.refused += relists.refused;
     all.relists.short_watches += relists.short_watches;
     all.relists.undecodable += relists.undecodable;
+    all.relists.grown += relists.grown;
     all
 }

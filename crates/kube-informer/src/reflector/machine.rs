@@ -8,6 +8,7 @@ use tokio::time::Instant;
 
 use self::absence::Absence;
 use self::freshness::Freshness;
+use self::growth::Growth;
 use self::listing::{Paged, Streamed, Support};
 use self::staleness::{ServerVersion, Silence};
 use self::watching::{Strikes, Watch};
@@ -24,6 +25,7 @@ use crate::store::{Delta, History, Relist, WatchScope};
 
 mod absence;
 mod freshness;
+mod growth;
 mod listing;
 mod staleness;
 #[cfg(test)]
@@ -77,6 +79,7 @@ pub(crate) struct Machine {
     /// since the last complete one.
     listed_bytes: u64,
     abandoned_bytes: u64,
+    growth: Growth,
     backoff: Backoff,
     silence: Silence,
     /// Something failed since the server was last known not to have gone back in time.
@@ -165,6 +168,7 @@ impl Machine {
             abandoned: None,
             listed_bytes: 0,
             abandoned_bytes: 0,
+            growth: Growth::default(),
             backoff: Backoff::new(settings.backoff),
             silence: Silence::new(settings.quiet_after),
             must_verify_server: false,
@@ -184,6 +188,7 @@ impl Machine {
             Input::Tick => self.tick(step),
             Input::Definition(state) => self.definition_changed(state, step),
             Input::Resumed => self.resumed(step.now),
+            Input::Held(bytes) => self.held(bytes, step),
             Input::Revision(answer) => self.revision_received(answer, step),
             Input::Opened(Lane::Main) => self.opened(step),
             Input::Bytes(Lane::Main) => self.contact(step),
@@ -231,6 +236,7 @@ impl Machine {
         status.caught_up = self.freshness.caught_up().map(|at| started + at);
         status.degraded =
             self.degraded().map(|(cause, since)| Degradation { cause: cause.clone(), since: started + since });
+        status.unverified_since = self.witnesses.unverified_since().map(|at| started + at);
         status.counters = self.counters;
     }
 
@@ -405,7 +411,9 @@ impl Machine {
     /// Backs off: the wait grows unless the last failure was long ago, and is at least the server's
     /// `Retry-After`.
     fn wait(&mut self, next: NextRequest, cause: ServerError, step: &mut Step<'_>) {
-        self.must_verify_server |= may_be_another_server(&cause);
+        if may_be_another_server(&cause) {
+            self.server_may_differ(step.now);
+        }
         self.freshness.failed(&cause, step.now);
         self.abandon_relist(step);
         self.note_absence(&cause);
@@ -419,6 +427,14 @@ impl Machine {
         step.act(Action::Close);
         self.phase = MachinePhase::Waiting { next, until: step.now + wait, cause };
         self.watch_definition(step);
+    }
+
+    /// The next connection may lead to another server, or to this one restored from a backup.
+    fn server_may_differ(&mut self, now: Duration) {
+        self.must_verify_server = true;
+        if let Some(reached) = &self.version {
+            self.witnesses.may_be_another_server(reached, now);
+        }
     }
 
     /// Relists after a wait.

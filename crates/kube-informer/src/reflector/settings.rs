@@ -51,6 +51,10 @@ pub struct ReflectorSettings {
     /// A larger list fails and is requested again after backoff. The default is the size that etcd
     /// recommends as the largest for a whole cluster.
     pub max_list_bytes: u64,
+    /// How many bytes of objects watches may add to the cache, as it keeps them, beyond those of
+    /// the last complete list. A watch that adds more ends with an error, and everything is listed
+    /// again after backoff, so that `max_list_bytes` applies to what there is.
+    pub max_watch_bytes: u64,
     /// After how long without a byte a watch is probed for the first time.
     pub quiet_after: Duration,
     /// How long the second watch, opened to probe a silent one, may take to deliver a change.
@@ -151,6 +155,7 @@ impl Default for ReflectorSettings {
             list_idle_timeout: Duration::from_secs(30),
             list_timeout: Duration::from_secs(600),
             max_list_bytes: 8 << 30,
+            max_watch_bytes: 1 << 30,
             quiet_after: Duration::from_secs(70),
             probe_window: Duration::from_secs(10),
             stall_grace: Duration::from_secs(5),

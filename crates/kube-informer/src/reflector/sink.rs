@@ -4,7 +4,7 @@ use std::future::Future;
 
 use tokio::sync::mpsc;
 
-use crate::store::Delta;
+use crate::store::{Delta, WatchScope};
 
 /// Receives the reflector's deltas, in order.
 ///
@@ -29,6 +29,15 @@ use crate::store::Delta;
 pub trait DeltaSink: Send {
     /// Takes a delta as soon as there is room.
     fn accept(&mut self, delta: Delta) -> impl Future<Output = Result<(), SinkClosed>> + Send;
+
+    /// How many bytes of objects of this scope are held, approximately, including those that were
+    /// accepted last. The reflector asks after each list, and when a watch has delivered half of
+    /// [`max_watch_bytes`](super::ReflectorSettings::max_watch_bytes), which is not applied if this
+    /// is `None`.
+    fn held_bytes(&self, scope: &WatchScope) -> Option<u64> {
+        let _ = scope;
+        None
+    }
 }
 
 /// The sink is closed and takes no more deltas: the reflector ends.

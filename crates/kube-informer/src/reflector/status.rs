@@ -32,6 +32,9 @@ pub struct ReflectorStatus {
     pub caught_up: Option<Instant>,
     /// The failure after which it is not known what was missed.
     pub degraded: Option<Degradation>,
+    /// Since when it has not been verified that the server still has the history that it delivered.
+    /// See [`Health::unverified_since`](crate::Health::unverified_since).
+    pub unverified_since: Option<Instant>,
     /// What it has done so far.
     pub counters: Counters,
 }
@@ -198,6 +201,9 @@ pub struct Relists {
     pub short_watches: u64,
     /// Frames of consecutive watches could not be decoded.
     pub undecodable: u64,
+    /// Watches have added more than
+    /// [`max_watch_bytes`](super::ReflectorSettings::max_watch_bytes) to the cache.
+    pub grown: u64,
 }
 
 /// Why a relist happens.
@@ -224,14 +230,17 @@ pub enum RelistReason {
     ShortWatches,
     /// Frames of consecutive watches could not be decoded.
     Undecodable,
+    /// Watches have added more than
+    /// [`max_watch_bytes`](super::ReflectorSettings::max_watch_bytes) to the cache.
+    Grown,
 }
 
 impl Relists {
     /// The total number of relists.
     #[must_use]
     pub fn total(&self) -> u64 {
-        let Self { expired, too_large, went_back, server_error, refused, short_watches, undecodable } = self;
-        expired + too_large + went_back + server_error + refused + short_watches + undecodable
+        let Self { expired, too_large, went_back, server_error, refused, short_watches, undecodable, grown } = self;
+        expired + too_large + went_back + server_error + refused + short_watches + undecodable + grown
     }
 
     pub(super) fn count(&mut self, reason: RelistReason) {
@@ -243,6 +252,7 @@ impl Relists {
             RelistReason::Refused => &mut self.refused,
             RelistReason::ShortWatches => &mut self.short_watches,
             RelistReason::Undecodable => &mut self.undecodable,
+            RelistReason::Grown => &mut self.grown,
         } += 1;
     }
 }
@@ -256,6 +266,7 @@ impl ReflectorStatus {
             last_contact: None,
             caught_up: None,
             degraded: None,
+            unverified_since: None,
             counters: Counters::default(),
         }
     }

@@ -38,6 +38,8 @@ pub(crate) enum Input {
     Definition(DefinitionState),
     /// The time returned by `Machine::due` has been reached.
     Tick,
+    /// How many bytes of objects the sink holds, requested by [`Action::MeasureHeld`].
+    Held(u64),
     /// Backpressure from the sink has ended: nothing was read meanwhile, so the silence of a stream
     /// meant nothing.
     Resumed,
@@ -101,6 +103,8 @@ pub(crate) enum Action {
     UnwatchDefinition,
     /// Pass a delta to the sink.
     Deliver(Delta),
+    /// Ask the sink how many bytes of objects it holds.
+    MeasureHeld,
     /// Report a failure to `on_error`.
     Report(ServerError),
 }

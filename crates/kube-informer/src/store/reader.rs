@@ -8,8 +8,9 @@ use std::time::Duration;
 use arc_swap::{ArcSwap, Guard};
 use parking_lot::Mutex;
 
+use super::delta::WatchScope;
 use super::index_table::AnyTable;
-use super::state::StoreState;
+use super::state::{StoreEntry, StoreState};
 use crate::body::{Obj, Untyped};
 use crate::object::ObjectKey;
 use crate::object::Version;
@@ -77,7 +78,7 @@ impl Reader {
     /// The object with this key.
     #[must_use]
     pub fn get(&self, key: &ObjectKey) -> Option<Obj<Untyped>> {
-        self.state().get(key).map(super::state::StoreEntry::object)
+        self.state().get(key).map(StoreEntry::object)
     }
 
     /// The resource version of the store; none until its first list is complete.
@@ -94,6 +95,16 @@ impl Reader {
     /// The current state, as a snapshot that may be kept.
     pub(crate) fn snapshot(&self) -> Arc<StoreState> {
         self.shared.state()
+    }
+
+    /// The approximate size of the objects in this scope, in bytes. Takes time for each of them.
+    pub(crate) fn bytes_in(&self, scope: &WatchScope) -> u64 {
+        let state = self.snapshot();
+        let weight = |entry: &StoreEntry| entry.object().weight() as u64;
+        match scope {
+            WatchScope::Everything => state.iter().map(weight).sum(),
+            WatchScope::Namespace(namespace) => state.namespace(namespace).map(weight).sum(),
+        }
     }
 
     /// Passes an index table to the writer, which starts to build it with its next `apply`.

@@ -9,6 +9,7 @@ use std::sync::LazyLock;
 use bytes::Bytes;
 use flate2::Compression;
 use flate2::write::GzEncoder;
+use k8s_openapi::api::core::v1::Pod;
 use kube_informer::body::{Arrival, BodyEncoder, BodyEncoderSettings};
 use kube_informer::codec::{
     Extent, FieldCutter, Frames, Gunzip, ListEnd, ListSplitter, ProtobufFrames, ProtobufList, ServerStatus, WatchFrame,
@@ -118,6 +119,8 @@ fn what_serde_reads_the_scanner_reads_and_nothing_makes_it_panic() {
         }
         if let Ok(object) = Obj::<Untyped>::from_json(bytes) {
             drop(object.view::<Value>().to_arc());
+            // Errors find the field in the bytes.
+            drop(object.view::<Pod>().to_arc().map_err(|error| error.to_string()));
             for path in &paths {
                 assert_eq!(object.value_at(path), object.values_at(path).into_iter().next());
             }

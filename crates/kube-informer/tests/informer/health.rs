@@ -4,13 +4,14 @@
 
 use std::time::Duration;
 
-use crate::support::{client, put, server};
+use crate::support::{cached, client, put, server, truth};
 use k8s_openapi::api::core::v1::ConfigMap;
 use kube_embedded::faults::{Fault, Rule};
 use kube_embedded::{Server, Verb};
+use kube_informer::client::Failure;
 use kube_informer::informer::Stale;
 use kube_informer::reflector::{ReflectorSettings, Streaming};
-use kube_informer::{Condition, Health, Informer, SyncError};
+use kube_informer::{Condition, Health, Informer, Keep, SyncError};
 use serde_json::json;
 use tokio::time::Instant;
 
@@ -225,6 +226,73 @@ async fn a_field_selector_that_the_server_does_not_support_is_an_error_of_synced
     let maps = Informer::<ConfigMap>::builder(client(&server)).fields("data.value=1").start();
     let Err(SyncError::Refused(cause)) = maps.synced().await else { panic!("it cannot have synced") };
     assert!(cause.to_string().contains("\"data.value\" is not a known field selector"), "{cause}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_history_is_verified_by_the_object_that_changed_last() {
+    let server = server().await;
+    let maps = synced(&server).await;
+    let mut health = maps.watch_health();
+    assert_eq!(maps.health().unverified_since, None, "a list was never contradicted");
+    let cut = Instant::now();
+    server.cut();
+    let seen = health.wait_for(|health| health.unverified_since.is_some()).await.unwrap().unverified_since;
+    assert!(seen.unwrap() - cut < Duration::from_secs(1));
+    health.wait_for(|health| health.unverified_since.is_none()).await.unwrap();
+    assert_eq!(maps.lister().len(), 1);
+}
+
+/// A restored backup in which all witnesses have changed again: the limit of guarantee 13.
+#[tokio::test(start_paused = true)]
+async fn a_history_that_cannot_be_verified_is_shown_until_the_next_list() {
+    let server = server().await;
+    let maps = synced(&server).await;
+    let backup = server.backup();
+    maps.wait_for(put(&server, "default", "lost", "1")).await.unwrap();
+    maps.wait_for(put(&server, "default", "a", "2")).await.unwrap();
+    server.refuse().await;
+    server.restore(&backup);
+    for value in ["3", "4", "5", "6"] {
+        put(&server, "default", "a", value);
+        put(&server, "default", "lost", value);
+    }
+    server.accept().await;
+    let mut health = maps.watch_health();
+    maps.wait_for(put(&server, "default", "b", "1")).await.unwrap();
+    health.wait_for(|health| is_synced(&health.condition)).await.unwrap();
+    tokio::time::sleep(Duration::from_secs(600)).await;
+    let now = maps.health();
+    assert!(is_synced(&now.condition) && now.unverified_since.is_some(), "{now:?}");
+    // The server no longer has the change that comes next, so everything is listed again.
+    put(&server, "default", "c", "1");
+    server.restart();
+    health.wait_for(|health| health.unverified_since.is_none()).await.unwrap();
+    assert_eq!(cached(&maps), truth(&server));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_watch_that_adds_more_than_its_limit_is_degraded_until_a_list_shows_the_same() {
+    let server = server().await;
+    put(&server, "default", "a", "1");
+    let settings = ReflectorSettings { max_watch_bytes: 20_000, ..ReflectorSettings::default() };
+    let maps = Informer::<ConfigMap>::builder(client(&server)).reflector(settings).keep(Keep::Plain).seed(1).start();
+    maps.synced().await.unwrap();
+    let mut health = maps.watch_health();
+    for nth in 0..100 {
+        put(&server, "default", &format!("m{nth}"), "1");
+    }
+    let degraded = health.wait_for(|health| matches!(health.condition, Condition::Degraded { .. })).await.unwrap();
+    let Condition::Degraded { cause, .. } = &degraded.condition else { unreachable!() };
+    assert_eq!(*cause.failure(), Failure::WatchTooLarge { limit: 20_000 });
+    drop(degraded);
+    maps.wait_for(put(&server, "default", "last", "1")).await.unwrap();
+    health.wait_for(|health| is_synced(&health.condition)).await.unwrap();
+    assert_eq!(cached(&maps), truth(&server));
+    let lists = server.requests().len();
+    for nth in 0..1_000 {
+        maps.wait_for(put(&server, "default", "last", &nth.to_string())).await.unwrap();
+    }
+    assert_eq!(server.requests().len(), lists, "changes of what there is add nothing");
 }
 
 #[tokio::test(start_paused = true)]

@@ -10,7 +10,7 @@ use kube::core::{ApiResource, DynamicObject};
 use kube_embedded::Server;
 use kube_informer::client::{ApiListWatch, Served};
 use kube_informer::one_shot::Pager;
-use kube_informer::{Condition, Factory, Informer, Kind, ObjectKey};
+use kube_informer::{Condition, Factory, Informer, Kind, Obj, ObjectKey};
 use serde_json::{Value, json};
 
 const HOUR: Duration = Duration::from_secs(3600);
@@ -148,6 +148,49 @@ async fn an_informer_of_a_resource_that_is_not_served_is_absent_until_it_is_and_
     make(&server, "v2", "b");
     widgets.wait_until(ObjectKey::namespaced("default", "b"), |widget| widget.is_some()).await.unwrap();
     assert!(matches!(widgets.health().condition, Condition::Synced));
+}
+
+/// Replaces the versions of the definition by one patch.
+fn redefine(server: &Server, versions: &Value) {
+    let patch = json!({"spec": {"versions": versions}});
+    let definitions = server.objects("apiextensions.k8s.io/v1", "CustomResourceDefinition").unwrap();
+    definitions.patch("widgets.example.com", &patch).unwrap();
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_definition_whose_version_is_switched_in_place_is_followed() {
+    let server = server().await;
+    server.create(&definition("Namespaced", &["v1"])).unwrap();
+    make(&server, "v1", "a");
+    let factory = Factory::new(client(&server));
+    let widgets = factory.informer_when_served("widgets.example.com");
+    let recorder = EventRecorder::default();
+    let handler = widgets.on_event(recorder.handler());
+    factory.start();
+    factory.synced().await.unwrap();
+    // The same states are delivered again, as they are in the other version.
+    recorder.server_may_go_back();
+    // The old version is still stored, and no longer served.
+    let mut versions = definition("Namespaced", &["v1", "v2"])["spec"]["versions"].take();
+    versions[0]["served"] = false.into();
+    redefine(&server, &versions);
+    make(&server, "v2", "b");
+    let key = |name| ObjectKey::namespaced("default", name);
+    let is_v2 = |widget: Option<&Obj<DynamicObject>>| {
+        widget.is_some_and(|widget| widget.value_at("apiVersion").unwrap().as_deref() == Some("example.com/v2"))
+    };
+    let began = tokio::time::Instant::now();
+    for name in ["a", "b"] {
+        let seen = tokio::time::timeout(HOUR, widgets.wait_until(key(name), is_v2)).await;
+        seen.unwrap_or_else(|_| panic!("{name}: {:?}", widgets.health())).unwrap();
+    }
+    assert!(began.elapsed() < Duration::from_secs(900), "{:?}: the watch of v1 has ended by then", began.elapsed());
+    make(&server, "v2", "c");
+    widgets.wait_until(key("c"), |widget| widget.is_some()).await.unwrap();
+    drained(&handler).await;
+    assert_eq!(recorder.objects().len(), 3);
+    let lines = recorder.take();
+    assert!(!lines.iter().any(|line| line.starts_with('-')), "no object was deleted meanwhile: {lines:?}");
 }
 
 #[tokio::test(start_paused = true)]

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use crate::support::logs::Logs;
 use crate::support::{client, put, server};
-use k8s_openapi::api::core::v1::ConfigMap;
+use k8s_openapi::api::core::v1::{ConfigMap, Namespace};
 use kube_informer::{Factory, Informer};
 use tokio::sync::{Notify, mpsc};
 use tokio::time::{Instant, timeout};
@@ -110,6 +110,37 @@ async fn a_shutdown_in_a_handler_is_an_error_and_no_deadlock() {
     timeout(MINUTES, maps.shutdown()).await.expect("no task is left");
     assert_eq!(logs.count(&["ERROR", "in a handler of its own informer", "resource=configmaps"]), 1);
     drop(handler);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_shutdown_of_the_factory_in_a_handler_waits_for_all_other_informers() {
+    let logs = Logs::record();
+    let server = server().await;
+    put(&server, "default", "a", "1");
+    let factory = Arc::new(Factory::new(client(&server)));
+    let (gate, (done, mut returned)) = (Arc::new(Notify::new()), mpsc::unbounded_channel());
+    let opened = Arc::clone(&gate);
+    let other = factory.informer::<Namespace>().on_event_async(move |_| {
+        let opened = Arc::clone(&opened);
+        async move { opened.notified().await }
+    });
+    let weak = Arc::downgrade(&factory);
+    let handler = factory.informer::<ConfigMap>().on_event_async(move |_| {
+        let (factory, done) = (weak.upgrade().unwrap(), done.clone());
+        async move {
+            factory.shutdown().await;
+            done.send(()).unwrap();
+        }
+    });
+    factory.start();
+    while logs.count(&["ERROR", "in a handler of its own informer", "resource=configmaps"]) == 0 {
+        tokio::task::yield_now().await;
+    }
+    assert!(returned.try_recv().is_err(), "a handler of another informer has not returned");
+    gate.notify_one();
+    timeout(MINUTES, returned.recv()).await.expect("the handler returns").unwrap();
+    timeout(MINUTES, factory.shutdown()).await.expect("no task is left");
+    drop((handler, other));
 }
 
 #[tokio::test(start_paused = true)]

@@ -44,6 +44,7 @@ pub(crate) fn settings() -> ReflectorSettings {
         answer_timeout: millis(500),
         list_idle_timeout: millis(500),
         max_list_bytes: 2 << 20,
+        max_watch_bytes: 2 << 20,
         quiet_after: millis(500),
         probe_window: millis(200),
         stall_grace: millis(100),
@@ -261,6 +262,21 @@ fn lists_of_ever_new_objects_end_at_the_limit_of_a_list_however_often() {
             trial.recovers(2 * SMALL).await;
         });
     }
+}
+
+#[test]
+fn watches_that_add_objects_without_end_end_at_their_limit_however_often() {
+    run(async {
+        let trial = on_watches(|mut exchange| async move {
+            exchange.json().await?;
+            let frame = || format!("{{\"type\":\"ADDED\",\"object\":{}}}\n", new_map());
+            exchange.generate(|_| (0..20).map(|_| frame()).collect::<String>().into_bytes()).await
+        })
+        .await;
+        trial.reports("ReflectorSettings::max_watch_bytes").await;
+        trial.server.attacked(12).await;
+        trial.recovers(2 * SMALL).await;
+    });
 }
 
 #[test]

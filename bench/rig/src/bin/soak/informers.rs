@@ -70,16 +70,8 @@ impl Tally {
     /// The sum of the counters.
     pub fn totals(&self) -> Totals {
         self.0.lock().values().fold(Totals::default(), |all, one| {
-            let again = one.relists;
-            let relists = again.expired
-                + again.too_large
-                + again.went_back
-                + again.server_error
-                + again.refused
-                + again.short_watches
-                + again.undecodable;
             Totals {
-                relists: all.relists + relists,
+                relists: all.relists + one.relists.total(),
                 watches: all.watches + one.watches + one.streaming_lists,
                 stalls: all.stalls + one.stalls,
                 errors: all.errors + one.errors,

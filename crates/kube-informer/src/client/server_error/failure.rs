@@ -81,6 +81,13 @@ pub enum Failure {
         /// The limit in bytes.
         limit: u64,
     },
+    /// Watches have added more bytes of objects to the cache than
+    /// [`max_watch_bytes`](crate::reflector::ReflectorSettings::max_watch_bytes) since the last
+    /// list.
+    WatchTooLarge {
+        /// The limit in bytes.
+        limit: u64,
+    },
     /// A list was still incomplete after
     /// [`list_timeout`](crate::reflector::ReflectorSettings::list_timeout), although more of it
     /// kept arriving.
@@ -226,6 +233,11 @@ impl fmt::Display for Failure {
             Self::ListTooLarge { limit } => {
                 write!(f, "the list has more than {limit} bytes of objects (ReflectorSettings::max_list_bytes)")
             }
+            Self::WatchTooLarge { limit } => write!(
+                f,
+                "since the last list, watches have added up to {limit} bytes of objects \
+                 (ReflectorSettings::max_watch_bytes)"
+            ),
             Self::ListTooSlow { after } => {
                 write!(f, "the list was not complete after {after:?} (ReflectorSettings::list_timeout)")
             }

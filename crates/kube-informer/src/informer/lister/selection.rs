@@ -1,31 +1,34 @@
 //! Evaluation of a label selector over the entries of a snapshot.
 
+use std::borrow::Borrow;
+
 use crate::object::Selector;
 use crate::store::{BloomQuery, StoreEntry, StoreState};
 
 /// Matches entries of a state against a label selector. The Bloom filter of an entry's label set
 /// rejects most non-matching sets without reading their labels.
-pub(super) struct Selection<'s, 'a> {
-    selector: &'s Selector,
+pub(super) struct Selection<'a, S> {
+    selector: S,
     state: &'a StoreState,
     query: BloomQuery,
     /// Memoized result per label set, indexed by set number; empty until the first evaluation.
     matched: Vec<Option<bool>>,
 }
 
-impl<'s, 'a> Selection<'s, 'a> {
-    pub(super) fn new(selector: &'s Selector, state: &'a StoreState) -> Self {
-        Self { selector, state, query: BloomQuery::by(selector, state.hashing()), matched: Vec::new() }
+impl<'a, S: Borrow<Selector>> Selection<'a, S> {
+    pub(super) fn new(selector: S, state: &'a StoreState) -> Self {
+        let query = BloomQuery::by(selector.borrow(), state.hashing());
+        Self { selector, state, query, matched: Vec::new() }
     }
 
     /// Evaluates without memoization, for iteration over a few entries.
     pub(super) fn takes(&self, entry: &StoreEntry) -> bool {
-        self.may_take(entry) && self.selector.matches(&entry.raw.meta().labels())
+        self.may_take(entry) && self.selector.borrow().matches(&entry.raw.meta().labels())
     }
 
     /// Evaluates with memoization, for iteration over all entries: at most once per label set.
     pub(super) fn takes_in_passing(&mut self, entry: &StoreEntry) -> bool {
-        if self.selector.is_everything() {
+        if self.selector.borrow().is_everything() {
             return true;
         }
         if !self.may_take(entry) {
@@ -34,7 +37,7 @@ impl<'s, 'a> Selection<'s, 'a> {
         if self.matched.is_empty() {
             self.matched.resize(self.state.blooms().bound(), None);
         }
-        let matches = || self.selector.matches(&entry.raw.meta().labels());
+        let matches = || self.selector.borrow().matches(&entry.raw.meta().labels());
         match self.matched.get_mut(entry.labels as usize) {
             Some(matched) => *matched.get_or_insert_with(matches),
             None => matches(),

@@ -52,10 +52,22 @@ impl<K> Snapshot<K> {
         self.state.namespace(namespace).map(ObjRef::new)
     }
 
-    /// Iterates over all objects that match a label selector.
-    pub fn select(&self, selector: &Selector) -> impl Iterator<Item = ObjRef<'_, K>> {
-        let mut selection = Selection::new(selector, &self.state);
-        self.state.iter().filter(move |entry| selection.takes_in_passing(entry)).map(ObjRef::new)
+    /// Iterates over all objects that match a label selector. It may be given as text: then the
+    /// result is a `Result`.
+    ///
+    /// ```
+    /// use kube_informer::{Lister, Obj, Untyped};
+    ///
+    /// let of = |app| Obj::<Untyped>::from_json(format!(r#"{{"metadata":{{"name":"{app}","labels":{{"app":"{app}"}}}}}}"#)).unwrap();
+    /// let snapshot = Lister::fixed([of("web"), of("db"), of("cache")]).snapshot();
+    /// assert_eq!(snapshot.select("app in (web, db)")?.count(), 2);
+    /// # Ok::<_, kube_informer::object::ParseError>(())
+    /// ```
+    pub fn select<S: OrText<Selector>>(&self, selector: S) -> S::Checked<impl Iterator<Item = ObjRef<'_, K>>> {
+        selector.checked(|selector| {
+            let mut selection = Selection::new(selector.clone(), &self.state);
+            self.state.iter().filter(move |entry| selection.takes_in_passing(entry)).map(ObjRef::new)
+        })
     }
 
     /// Returns all objects that have this value in an index, as of the snapshot.

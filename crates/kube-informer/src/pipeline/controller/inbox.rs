@@ -8,7 +8,7 @@ use tokio::sync::futures::Notified;
 use crate::pipeline::platform::Mutex;
 use crate::pipeline::{DeltaFifo, DeltaFifoFull};
 use crate::reflector::{DeltaSink, SinkClosed};
-use crate::store::Delta;
+use crate::store::{Delta, Reader, WatchScope};
 
 /// The delta queue, with notifications for reflectors that wait for room and for the controller
 /// that waits for deltas.
@@ -52,12 +52,20 @@ impl Inbox {
 
 /// The sending end that a reflector holds.
 #[derive(Debug, Clone)]
-pub(super) struct Slot(pub(super) Arc<Inbox>);
+pub(super) struct Slot {
+    inbox: Arc<Inbox>,
+    store: Reader,
+}
 
 impl Slot {
+    /// `store` is the one that the deltas are applied to.
+    pub(super) fn new(inbox: Arc<Inbox>, store: Reader) -> Self {
+        Self { inbox, store }
+    }
+
     fn push(&self, delta: Delta) -> Result<(), DeltaFifoFull> {
-        self.0.push(delta)?;
-        self.0.filled.notify_one();
+        self.inbox.push(delta)?;
+        self.inbox.filled.notify_one();
         Ok(())
     }
 }
@@ -66,7 +74,7 @@ impl DeltaSink for Slot {
     async fn accept(&mut self, delta: Delta) -> Result<(), SinkClosed> {
         let mut tried = self.push(delta);
         while let Err(DeltaFifoFull(delta)) = tried {
-            let mut room = std::pin::pin!(self.0.room.notified());
+            let mut room = std::pin::pin!(self.inbox.room.notified());
             // Registered before the retry, so that room made in between is not missed.
             room.as_mut().enable();
             tried = self.push(delta);
@@ -75,5 +83,10 @@ impl DeltaSink for Slot {
             }
         }
         Ok(())
+    }
+
+    fn held_bytes(&self, scope: &WatchScope) -> Option<u64> {
+        let (_, queued) = self.inbox.depth();
+        Some(self.store.bytes_in(scope).saturating_add(queued as u64))
     }
 }

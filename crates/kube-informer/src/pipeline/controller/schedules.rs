@@ -130,7 +130,7 @@ fn drain(mailbox: &Mailbox) {
 fn a_handler_that_is_added_at_any_time_receives_every_object_once_and_every_later_change() {
     check(|| {
         let (controller, shared) = controller();
-        let slot = Slot(Arc::clone(&controller.inbox));
+        let slot = controller.slot();
         let running = run(controller, &shared);
         let producing = producer(slot, history());
         let handlers = [0, 1].map(|_| {
@@ -154,10 +154,9 @@ fn a_handler_that_is_added_at_any_time_receives_every_object_once_and_every_late
 fn every_delta_passes_a_queue_that_is_always_full() {
     check(|| {
         let (controller, shared) = controller();
-        let inbox = Arc::clone(&controller.inbox);
         let one = (1..5).map(|nth| Delta::Changed(object(&format!("one-{nth}"), nth)));
         let other = (1..5).map(|nth| Delta::Changed(object(&format!("other-{nth}"), nth)));
-        let producers = [producer(Slot(Arc::clone(&inbox)), one.collect()), producer(Slot(inbox), other.collect())];
+        let producers = [producer(controller.slot(), one.collect()), producer(controller.slot(), other.collect())];
         let reader = controller.store.reader();
         let running = run(controller, &shared);
         join(producers);
@@ -173,7 +172,7 @@ fn every_delta_passes_a_queue_that_is_always_full() {
 fn a_stop_at_any_time_ends_everything_that_waits() {
     check(|| {
         let (controller, shared) = controller();
-        let mut slot = Slot(Arc::clone(&controller.inbox));
+        let mut slot = controller.slot();
         let running = run(controller, &shared);
         let handlers = [0, 1].map(|_| {
             let shared = Arc::clone(&shared);

@@ -189,6 +189,7 @@ impl Metrics for Facade {
             ("refused", relists.refused),
             ("short_watches", relists.short_watches),
             ("undecodable", relists.undecodable),
+            ("grown", relists.grown),
         ] {
             counter!(RELISTS, with(&labels, "reason", reason)).absolute(relists);
         }

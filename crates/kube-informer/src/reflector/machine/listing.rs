@@ -311,8 +311,10 @@ impl Machine {
         self.abandoned_bytes = 0;
         self.early_ends = 0;
         self.must_verify_server = false;
+        self.witnesses.verified();
         self.silence.reset(step.now, &self.settings);
         self.unwatch_definition(step);
+        self.measure_listed(step);
         true
     }
 

@@ -88,6 +88,7 @@ impl Machine {
             // The server should have ended it long ago: the connection is dead.
             self.counters.stalls += 1;
             self.silent_for_too_long(step.now);
+            self.server_may_differ(step.now);
             return self.watch(step);
         }
         match watch.probe {
@@ -189,8 +190,11 @@ impl Machine {
     /// The server's version could not be obtained.
     pub(super) fn revision_unknown(&mut self, error: &ServerError, step: &mut Step<'_>) {
         self.report(error, step);
-        if self.probe_mut().is_some_and(|probe| !matches!(probe.second, SecondWatch::None)) {
-            self.freshness.failed(error, step.now);
+        match self.probe_mut().map(|probe| &probe.second) {
+            // The next connection is verified instead.
+            Some(SecondWatch::None) => self.must_verify_server = true,
+            Some(_) => self.freshness.failed(error, step.now),
+            None => {}
         }
         self.revision_while_watching(ServerVersion::Unknown, step);
     }
@@ -235,6 +239,7 @@ impl Machine {
                 let error = self.timed_out(Operation::Probe);
                 self.report(&error, step);
                 self.freshness.failed(&error, step.now);
+                self.must_verify_server |= self.witnesses.unverified_since().is_some();
                 self.retry_probe_later(step);
             }
         }

@@ -9,6 +9,7 @@ use crate::reflector::step::{Frame, ServerState};
 
 mod absence;
 mod freshness;
+mod growth;
 mod listing;
 mod silence;
 mod watching;
@@ -19,6 +20,8 @@ struct Bench {
     machine: Machine,
     now: Duration,
     rng: Rng,
+    /// How often the sink's size was to be measured.
+    measured: usize,
 }
 
 impl Bench {
@@ -26,7 +29,7 @@ impl Bench {
         // No jitter, so that waits are exact.
         let backoff = BackoffSettings { jitter: 0.0, ..settings.backoff };
         let machine = Machine::new("pods".into(), WatchScope::Everything, ReflectorSettings { backoff, ..settings });
-        Self { machine, now: Duration::ZERO, rng: Rng::seeded(1) }
+        Self { machine, now: Duration::ZERO, rng: Rng::seeded(1), measured: 0 }
     }
 
     fn paged() -> Self {
@@ -48,6 +51,9 @@ impl Bench {
         let mut actions = Vec::new();
         let mut step = Step { now: self.now, rng: &mut self.rng, actions: &mut actions };
         self.machine.step(input, &mut step);
+        let before = actions.len();
+        actions.retain(|action| !matches!(action, Action::MeasureHeld));
+        self.measured += before - actions.len();
         actions.iter().map(word).collect()
     }
 
@@ -90,6 +96,11 @@ impl Bench {
     /// When the store was last known to be caught up, in seconds.
     fn caught_up(&self) -> Option<f64> {
         self.machine.freshness.caught_up().map(|at| at.as_secs_f64())
+    }
+
+    /// Since when the history has not been verified, in seconds.
+    fn unverified_since(&self) -> Option<f64> {
+        self.machine.witnesses.unverified_since().map(|since| since.as_secs_f64())
     }
 
     fn relists(&self) -> crate::reflector::Relists {
@@ -169,6 +180,7 @@ fn word(action: &Action) -> String {
         Action::WatchDefinition => "look out".to_owned(),
         Action::UnwatchDefinition => "look away".to_owned(),
         Action::Report(_) => "report".to_owned(),
+        Action::MeasureHeld => unreachable!("counted instead"),
         Action::Deliver(delta) => match delta {
             Delta::Changed(object) => format!("changed {}@{}", object.key(), object.version()),
             Delta::Deleted(object) => format!("deleted {}@{}", object.key(), object.version()),

@@ -125,19 +125,27 @@ impl Machine {
         match frame {
             Frame::Changed(change, object) => {
                 self.counters.changes += 1;
-                self.reached(object.version().clone());
-                self.freshness.changed(self.version.as_ref(), step.now);
+                // A version that the server cannot have sent shows nothing about what was missed.
+                if self.version.as_ref().is_none_or(|ours| object.version().has_form_of(ours)) {
+                    self.reached(object.version().clone());
+                    self.freshness.changed(self.version.as_ref(), step.now);
+                }
                 self.witnesses.changed(change, &object);
-                let delta = match change {
-                    Change::Added | Change::Modified => Delta::Changed(object),
-                    Change::Deleted => Delta::Deleted(object),
-                };
-                self.deliver(delta, step);
+                if change == Change::Deleted {
+                    self.deliver(Delta::Deleted(object), step);
+                } else {
+                    let bytes = object.weight() as u64;
+                    self.deliver(Delta::Changed(object), step);
+                    self.measure_growth(bytes, step);
+                }
             }
             Frame::Bookmark { version, .. } => {
                 self.counters.bookmarks += 1;
-                self.reached(version);
-                self.freshness.bookmark(step.now);
+                // Nor does a bookmark that is older than what was delivered before it.
+                if self.version.as_ref().is_none_or(|ours| version.may_follow(ours)) {
+                    self.reached(version);
+                    self.freshness.bookmark(step.now);
+                }
                 if let Some(version) = self.version.clone() {
                     self.deliver(Delta::Bookmark { scope: self.scope.clone(), version }, step);
                 }
@@ -231,11 +239,11 @@ impl Machine {
         }
         let lasted = matches!(&self.phase, MachinePhase::Watching(watch) if !self.is_short(watch, step.now));
         if lasted {
-            self.must_verify_server = true;
+            self.server_may_differ(step.now);
             self.watch_again(step);
         } else if self.backoff.is_at_rest(step.now) {
             self.backoff.failed(step.now, 0.0);
-            self.must_verify_server = true;
+            self.server_may_differ(step.now);
             self.watch(step);
         } else {
             self.wait(NextRequest::Watch, error, step);

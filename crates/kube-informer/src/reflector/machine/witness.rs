@@ -4,6 +4,8 @@
 //! What such a server has lost are the last changes. So the objects that changed last are
 //! witnesses: when the server's version is requested, so is the state of one of them.
 
+use std::time::Duration;
+
 use super::super::step::{Action, ServerState};
 use super::{Machine, Step, revision_query};
 use crate::body::{Obj, Untyped};
@@ -19,10 +21,19 @@ pub(super) struct Witnesses {
     /// which proves nothing.
     last_in_or_out: Option<Witness>,
     /// The witness whose state has been requested.
-    requested: Option<Witness>,
+    requested: Option<(Witness, Order)>,
     /// An object that the server no longer has, and its version then. Its deletion precedes that
     /// version, unless it never happened.
     missing: Option<(ObjectKey, Version)>,
+    unverified: Option<Unverified>,
+}
+
+/// Since a failure it is not known whether the server still has the history that was delivered.
+#[derive(Debug)]
+struct Unverified {
+    since: Duration,
+    /// The version that had been reached: later changes are not of that history.
+    reached: Version,
 }
 
 /// The last known state of an object.
@@ -32,6 +43,13 @@ struct Witness {
     uid: Option<Uid>,
     version: Version,
     is_deleted: bool,
+}
+
+/// Whether a witness is of the last known change.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Order {
+    Last,
+    Earlier,
 }
 
 /// What the server's present state of a witness shows.
@@ -74,7 +92,31 @@ impl Witness {
 impl Witnesses {
     /// A list begins: objects may have been deleted without a deletion being delivered.
     pub(super) fn forget(&mut self) {
-        *self = Self::default();
+        *self = Self { unverified: self.unverified.take(), ..Self::default() };
+    }
+
+    /// The server that answers next may be another one, such as one restored from a backup.
+    pub(super) fn may_be_another_server(&mut self, reached: &Version, now: Duration) {
+        self.unverified.get_or_insert_with(|| Unverified { since: now, reached: reached.clone() });
+    }
+
+    /// Since when the history has not been verified.
+    pub(super) fn unverified_since(&self) -> Option<Duration> {
+        self.unverified.as_ref().map(|unverified| unverified.since)
+    }
+
+    /// The server has the history that was delivered, or a list has replaced it.
+    pub(super) fn verified(&mut self) {
+        self.unverified = None;
+    }
+
+    /// The server has this object in its last known state: the history is verified if that was the
+    /// last change before the failure. A deletion shows less, because the object may be absent from
+    /// the backup, too.
+    fn confirmed(&mut self, witness: &Witness, order: Order) {
+        if order == Order::Last && !witness.is_deleted {
+            self.unverified.take_if(|unverified| witness.version <= unverified.reached);
+        }
     }
 
     pub(super) fn listed(&mut self, object: &Obj<Untyped>) {
@@ -85,7 +127,7 @@ impl Witnesses {
 
     pub(super) fn changed(&mut self, change: Change, object: &Obj<Untyped>) {
         self.missing.take_if(|(key, _)| *key == *object.key());
-        self.requested.take_if(|witness| witness.key == *object.key());
+        self.requested.take_if(|(witness, _)| witness.key == *object.key());
         if self.last.as_ref().is_some_and(|last| *object.version() < last.version) {
             return;
         }
@@ -108,9 +150,9 @@ impl Witnesses {
     }
 
     /// Selects the witness to request.
-    fn request(&mut self, witness: Option<Witness>) -> Option<ObjectKey> {
-        self.requested = witness;
-        self.requested.as_ref().map(|witness| witness.key.clone())
+    fn request(&mut self, witness: Option<Witness>, order: Order) -> Option<ObjectKey> {
+        self.requested = witness.map(|witness| (witness, order));
+        self.requested.as_ref().map(|(witness, _)| witness.key.clone())
     }
 }
 
@@ -129,17 +171,19 @@ impl Machine {
     /// Requests the server's version, and the state of the object that changed last.
     pub(super) fn request_witness(&mut self, step: &mut Step<'_>) {
         let last = self.witnesses.last.clone();
-        let key = self.witnesses.request(last);
+        let key = self.witnesses.request(last, Order::Last);
         step.act(Action::RequestRevision(revision_query(key)));
     }
 
     /// Compares the server's state of the requested object with the last known one.
     pub(super) fn hear_witness(&mut self, state: &ServerState, step: &mut Step<'_>) -> Verdict {
-        let Some(witness) = self.witnesses.requested.take().filter(|_| state.is_of_requested_object()) else {
-            return Verdict::Continues;
-        };
+        let requested = self.witnesses.requested.take().filter(|_| state.is_of_requested_object());
+        let Some((witness, order)) = requested else { return Verdict::Continues };
         match witness.testimony(state.object.as_ref()) {
-            Testimony::Same => Verdict::Continues,
+            Testimony::Same => {
+                self.witnesses.confirmed(&witness, order);
+                Verdict::Continues
+            }
             Testimony::Contradiction => Verdict::WentBack,
             Testimony::Gone => {
                 self.witnesses.missing = Some((witness.key, state.version.clone()));
@@ -150,7 +194,7 @@ impl Machine {
             }
             Testimony::Changed => {
                 let next = self.witnesses.last_in_or_out.clone().filter(|next| next.key != witness.key);
-                let Some(key) = self.witnesses.request(next) else { return Verdict::Continues };
+                let Some(key) = self.witnesses.request(next, Order::Earlier) else { return Verdict::Continues };
                 step.act(Action::RequestRevision(revision_query(Some(key))));
                 Verdict::Pending
             }

@@ -175,3 +175,27 @@ fn waits_after_a_rejected_request_grow_to_minutes() {
     bench.fail(refused());
     assert!((bench.tick().0 - 30.0).abs() < 1e-9, "other failures wait no longer than usual");
 }
+
+#[test]
+fn a_bookmark_that_the_server_cannot_have_sent_shows_nothing() {
+    for version in ["garbage", "", "9"] {
+        let mut bench = reconnected();
+        revision(&mut bench, "30");
+        bench.after(5.0).bookmark(version, false);
+        assert_eq!((bench.degraded_since(), bench.caught_up()), (Some(2.0), Some(0.0)), "{version}");
+        assert_eq!(bench.version(), "10");
+        bench.bookmark("30", false);
+        assert_eq!((bench.degraded_since(), bench.caught_up()), (None, Some(8.0)));
+    }
+    let mut bench = Bench::watching_from("text");
+    bench.after(5.0).bookmark("other text", false);
+    assert_eq!(bench.caught_up(), Some(5.0), "the versions of this server have never been numbers");
+}
+
+#[test]
+fn a_change_whose_version_the_server_cannot_have_sent_shows_nothing() {
+    let mut bench = reconnected();
+    revision(&mut bench, "30");
+    assert_eq!(bench.after(5.0).receive(Change::Modified, "a", "garbage"), ["changed a@garbage"]);
+    assert_eq!((bench.degraded_since(), bench.caught_up()), (Some(2.0), Some(0.0)));
+}

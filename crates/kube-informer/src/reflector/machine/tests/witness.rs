@@ -132,3 +132,80 @@ fn objects_from_before_a_list_are_no_witnesses() {
     bench.bookmark("51", false);
     assert_eq!((bench.relists().expired, bench.relists().went_back), (1, 0));
 }
+
+#[test]
+fn only_the_object_that_changed_last_verifies_the_history() {
+    let states = [
+        (Some(object("a", "15")), None, "unchanged"),
+        (Some(object("a", "28")), Some(2.0), "changed again, as it may have in either history"),
+        (None, Some(2.0), "gone, as it may be in either history"),
+    ];
+    for (found, unverified, why) in states {
+        let mut bench = reconnected();
+        assert_eq!(bench.unverified_since(), Some(2.0));
+        answer(&mut bench, "30", found);
+        assert_eq!(bench.unverified_since(), unverified, "{why}");
+    }
+}
+
+#[test]
+fn an_addition_that_is_not_the_last_change_does_not_verify_the_history() {
+    let mut bench = reconnected();
+    answer(&mut bench, "30", Some(object("a", "28")));
+    answer(&mut bench, "31", Some(object("b", "14")));
+    assert_eq!(bench.unverified_since(), Some(2.0), "what changed after it may be lost");
+}
+
+#[test]
+fn the_absence_of_a_deleted_object_does_not_verify_the_history() {
+    let mut bench = Bench::watching_from("10");
+    bench.receive(Change::Deleted, "a", "15");
+    bench.after(2.0).fail(cut());
+    bench.step(Input::Opened(Lane::Main));
+    assert_eq!(answer(&mut bench, "30", None), [""; 0]);
+    assert_eq!(bench.unverified_since(), Some(2.0));
+}
+
+#[test]
+fn changes_after_a_failure_do_not_verify_what_was_before_it() {
+    let mut bench = reconnected();
+    answer(&mut bench, "30", Some(object("a", "28")));
+    answer(&mut bench, "31", None);
+    bench.receive(Change::Deleted, "b", "29");
+    bench.receive(Change::Modified, "c", "31");
+    bench.tick();
+    bench.step(Input::Opened(Lane::Second));
+    answer(&mut bench, "31", Some(object("c", "31")));
+    assert_eq!(bench.unverified_since(), Some(2.0), "both may be of a restored backup");
+}
+
+#[test]
+fn a_complete_list_replaces_what_could_not_be_verified() {
+    let mut bench = reconnected();
+    answer(&mut bench, "30", Some(object("a", "28")));
+    bench.step(Input::FailureFrame(Lane::Main, answered(410)));
+    bench.tick();
+    assert_eq!(bench.unverified_since(), Some(2.0));
+    bench.step(page_end("40", None));
+    assert_eq!(bench.unverified_since(), None);
+}
+
+#[test]
+fn a_version_that_could_not_be_requested_is_requested_after_the_next_opening() {
+    let mut bench = reconnected();
+    bench.step(Input::Revision(Err(answered(500))));
+    assert_eq!(bench.unverified_since(), Some(2.0));
+    bench.after(300.0).step(Input::Ended(Lane::Main));
+    assert_eq!(bench.step(Input::Opened(Lane::Main)), ["ask revision"]);
+    answer(&mut bench, "30", Some(object("a", "15")));
+    assert_eq!(bench.unverified_since(), None);
+}
+
+#[test]
+fn a_watch_that_the_server_ended_is_of_the_same_server() {
+    let mut bench = Bench::watching_from("10");
+    bench.receive(Change::Modified, "a", "15");
+    bench.after(300.0).step(Input::Ended(Lane::Main));
+    assert_eq!(bench.step(Input::Opened(Lane::Main)), [""; 0]);
+    assert_eq!(bench.unverified_since(), None);
+}

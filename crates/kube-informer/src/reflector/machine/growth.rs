@@ -1,0 +1,48 @@
+//! Bounds what watches add to the store between two lists.
+
+use super::super::status::RelistReason;
+use super::super::step::Action;
+use super::{Machine, MachinePhase, Step};
+use crate::client::{Failure, Operation};
+
+/// How much the store has grown since the last complete list.
+///
+/// What an object adds depends on what it replaces and on how it is encoded, which only the sink
+/// knows. Measuring it takes time for each object, so it is measured when the watch has delivered
+/// half of the limit.
+#[derive(Debug, Default)]
+pub(super) struct Growth {
+    /// What was held after the last complete list, once it has been measured.
+    listed: Option<u64>,
+    /// Bytes of objects delivered since the last measurement.
+    received: u64,
+}
+
+impl Machine {
+    /// A list is complete.
+    pub(super) fn measure_listed(&mut self, step: &mut Step<'_>) {
+        self.growth = Growth::default();
+        step.act(Action::MeasureHeld);
+    }
+
+    /// The watch has delivered an object of this size.
+    pub(super) fn measure_growth(&mut self, bytes: u64, step: &mut Step<'_>) {
+        self.growth.received = self.growth.received.saturating_add(bytes);
+        if self.growth.received > self.settings.max_watch_bytes / 2 {
+            self.growth.received = 0;
+            step.act(Action::MeasureHeld);
+        }
+    }
+
+    /// The sink holds this many bytes of objects. Lists again if watches have added too many: then
+    /// the limit of lists applies to all of them.
+    pub(super) fn held(&mut self, bytes: u64, step: &mut Step<'_>) {
+        let listed = *self.growth.listed.get_or_insert(bytes);
+        let limit = self.settings.max_watch_bytes;
+        if bytes.saturating_sub(listed) > limit / 2 && matches!(self.phase, MachinePhase::Watching(_)) {
+            let error = self.error(Operation::Watch, Failure::WatchTooLarge { limit });
+            self.report(&error, step);
+            self.relist(RelistReason::Grown, error, step);
+        }
+    }
+}
