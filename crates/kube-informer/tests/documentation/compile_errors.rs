@@ -12,7 +12,7 @@ use std::time::SystemTime;
 ///
 /// Cargo does not say which builds belong to this test. With a `kube` that this crate was not built
 /// with, the messages are about two versions of one crate.
-fn messages(program: &str) -> impl Iterator<Item = String> {
+fn messages(program: &str) -> impl Iterator<Item = String> + use<> {
     let deps = std::env::current_exe().unwrap().parent().unwrap().to_owned();
     let (ours, kubes) = (builds(&deps, "kube_informer"), builds(&deps, "kube"));
     let out = Path::new(env!("CARGO_TARGET_TMPDIR")).join("compile_errors");
@@ -59,16 +59,12 @@ fn builds(deps: &Path, name: &str) -> Vec<PathBuf> {
 
 #[test]
 fn a_kind_that_is_known_only_at_run_time_is_an_error_that_names_the_function_to_use() {
-    let program = |builder: &str| {
-        format!(
-            "pub fn informer(client: kube::Client) {{
-                 let _ = kube_informer::Informer::<kube::core::DynamicObject>::{builder};
-             }}"
-        )
-    };
+    let program = "pub fn informer(client: kube::Client) {
+        let _ = kube_informer::Informer::<kube::core::DynamicObject>::builder(client).build();
+    }";
     let hint = "name the resource, as in `Informer::builder_for(client, resource)`";
-    let mut all = messages(&program("builder(client).build()"));
-    let shown = all.find(|messages| messages.contains(hint)).expect("no build of the crate shows the hint");
+    let shown =
+        messages(program).find(|messages| messages.contains(hint)).expect("no build of the crate shows the hint");
     println!("{shown}");
     assert!(shown.contains("a kind known when compiling is needed here"), "{shown}");
 }

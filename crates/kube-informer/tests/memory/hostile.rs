@@ -274,8 +274,8 @@ fn watches_that_add_objects_without_end_end_at_their_limit_however_often() {
         })
         .await;
         trial.reports("ReflectorSettings::max_watch_bytes").await;
-        trial.server.attacked(12).await;
-        trial.recovers(2 * SMALL).await;
+        trial.server.attacked(40).await;
+        trial.recovers(3 * SMALL).await;
     });
 }
 
