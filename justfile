@@ -141,7 +141,7 @@ e2e *steps: (build-e2e)
 # Uses the features of `cargo test --workspace`, so that nothing is built twice.
 [private]
 build-e2e:
-    cargo build --locked --workspace --bin e2e --bin kubectl-informer --test conformance
+    cargo build --locked --workspace --bin e2e --bin kubectl-informer --test conformance --example foo --example website
 
 # The same against an older kube-apiserver, run manually; writes e2e/results-old.md.
 e2e-old *steps: (build-e2e)

@@ -15,6 +15,9 @@ pub(crate) struct Built {
     pub(crate) conformance: PathBuf,
     /// `kubectl-informer`.
     pub(crate) command: PathBuf,
+    /// The examples of `kube-controller`.
+    pub(crate) foo: PathBuf,
+    pub(crate) website: PathBuf,
 }
 
 impl Built {
@@ -22,7 +25,8 @@ impl Built {
     pub(crate) async fn ensure(workspace: &Path) -> Result<Self, Error> {
         let output = Command::new("cargo")
             .args(["build", "--locked", "--workspace", "--bin", "e2e", "--bin", "kubectl-informer"])
-            .args(["--test", "conformance", "--message-format", "json-render-diagnostics"])
+            .args(["--test", "conformance", "--example", "foo", "--example", "website"])
+            .args(["--message-format", "json-render-diagnostics"])
             .current_dir(workspace)
             .stderr(Stdio::inherit())
             .kill_on_drop(true)
@@ -35,6 +39,11 @@ impl Built {
             let mut ours = messages.iter().filter(|message| message["target"]["name"] == name);
             ours.find_map(path).ok_or_else(|| format!("{name} could not be built: see above"))
         };
-        Ok(Self { conformance: program("conformance")?, command: program("kubectl-informer")? })
+        Ok(Self {
+            conformance: program("conformance")?,
+            command: program("kubectl-informer")?,
+            foo: program("foo")?,
+            website: program("website")?,
+        })
     }
 }

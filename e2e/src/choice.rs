@@ -3,7 +3,7 @@
 use crate::Error;
 
 /// All steps.
-const STEPS: [&str; 21] = [
+const STEPS: [&str; 23] = [
     "conformance/real",
     "conformance/embedded",
     "conformance/sharded",
@@ -21,6 +21,8 @@ const STEPS: [&str; 21] = [
     "informer/apiserver-killed",
     "informer/etcd-stopped",
     "leadership",
+    "controllers/foo",
+    "controllers/website",
     "differential/real",
     "differential/embedded",
     "without-go",

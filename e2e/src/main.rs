@@ -16,6 +16,7 @@ mod clean_up;
 mod command;
 mod conformance;
 mod control_plane;
+mod controllers;
 mod credentials;
 mod differential;
 mod informer;
@@ -95,8 +96,8 @@ async fn run(results: &Results) -> Result<(), Error> {
     let binaries = Binaries::ensure(&workspace, release).await?;
     // Builds only what the selected steps need.
     let suites = ["conformance/real", "conformance/embedded", "conformance/sharded"];
-    let commands = ["command/real", "command/embedded"];
-    let built = match suites.iter().chain(&commands).any(|step| results.choice().wants(step)) {
+    let others = ["command/real", "command/embedded", "controllers/foo", "controllers/website"];
+    let built = match suites.iter().chain(&others).any(|step| results.choice().wants(step)) {
         true => Some(Built::ensure(&workspace).await?),
         false => None,
     };
@@ -131,6 +132,10 @@ async fn run(results: &Results) -> Result<(), Error> {
     )?;
     informer::outages(results, &mut control_plane).await?;
     results.step("leadership", leadership::run(&mut control_plane)).await?;
+    if let Some(built) = &built {
+        results.step("controllers/foo", controllers::foo(&workspace, built, &mut control_plane)).await?;
+        results.step("controllers/website", controllers::website(built, &mut control_plane)).await?;
+    }
     results.step("differential/real", differential::against_real(&workspace, &mut control_plane)).await?;
     results.step("without-go", clean_up::without_go(release)).await?;
     results.step("clean-up", clean_up::run(release)).await
@@ -150,7 +155,9 @@ async fn run_on_existing(results: &Results, playground: &informer::Playground) -
     informer::elsewhere(results, playground).await?;
     results.skip("differential/real", "needs a server without other writers")?;
     results.step("differential/embedded", differential::against_embedded(&workspace())).await?;
-    results.skip("leadership", "kills the server")?;
+    for step in ["leadership", "controllers/foo", "controllers/website"] {
+        results.skip(step, "kills the server")?;
+    }
     results.skip("clean-up", "needs a control plane of its own")
 }
 
