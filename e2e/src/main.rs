@@ -132,7 +132,7 @@ async fn run(results: &Results) -> Result<(), Error> {
     )?;
     informer::outages(results, &mut control_plane).await?;
     results.step("leadership", leadership::run(&mut control_plane)).await?;
-    if let Some(built) = &built {
+    if let Some(built) = built.as_ref().filter(|_| release == Release::Current) {
         results.step("controllers/foo", controllers::foo(&workspace, built, &mut control_plane)).await?;
         results.step("controllers/website", controllers::website(built, &mut control_plane)).await?;
     }

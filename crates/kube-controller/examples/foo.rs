@@ -124,7 +124,8 @@ async fn demonstrate(server: &Server) -> Result<()> {
     foos.patch("example-foo", &json!({"spec": {"replicas": 3}}))?;
     server.until(|_| has(3)).await;
     println!("the deployment is scaled to 3");
-    deployments.patch_status("example-foo", &json!({"status": {"replicas": 3, "availableReplicas": 2}}))?;
+    deployments
+        .patch_status("example-foo", &json!({"status": {"replicas": 3, "readyReplicas": 2, "availableReplicas": 2}}))?;
     server.until(|_| foos.get("example-foo").is_ok_and(|foo| foo["status"]["availableReplicas"] == 2)).await;
     println!("example-foo shows 2 available replicas");
     let mut taken = deployment(&Obj::from_json(foo("other", 1).to_string())?, "taken", Some(1));

@@ -91,7 +91,7 @@ impl Scene {
             foos.patch("a", json!({"spec": {"replicas": 3}})).await?;
             deployments.delete("b").await?;
             foos.create(foo("c", &json!({"deploymentName": "c", "replicas": 1}))).await?;
-            deployments.report("free", json!({"replicas": 1, "availableReplicas": 1})).await
+            deployments.report("free", json!({"replicas": 1, "readyReplicas": 1, "availableReplicas": 1})).await
         };
         controller.killed_during(meanwhile).await?;
         controller.until("the changes are caught up with", async || self.is_settled().await).await?;
@@ -114,7 +114,7 @@ impl Scene {
         foos.patch("a", json!({"spec": {"replicas": 2}})).await?;
         controller.killed_during(async { Ok(()) }).await?;
         controller.until("the last changes are caught up with", async || self.is_settled().await).await?;
-        deployments.report("a", json!({"replicas": 2, "availableReplicas": 2})).await?;
+        deployments.report("a", json!({"replicas": 2, "readyReplicas": 2, "availableReplicas": 2})).await?;
         controller.until("the last status is shown", async || self.is_settled().await).await?;
         let restarts = controller.restarts;
         controller.stop().await?;

@@ -19,6 +19,10 @@ pub(crate) async fn run(built: &Built, control_plane: &mut ControlPlane) -> Resu
 
     let scene = Scene::new(&playground, "website-calm").await?;
     let (calm, _) = scene.play(start()?, None).await.map_err(|error| format!("undisturbed: {error}"))?;
+    // Their hosts are free for the second run.
+    for name in scene.sites.all().await?.into_keys() {
+        scene.sites.delete(&name).await?;
+    }
     let scene = Scene::new(&playground, "website-killed").await?;
     let (disturbed, restarts) =
         scene.play(start()?, Some(control_plane)).await.map_err(|error| format!("disturbed: {error}"))?;
