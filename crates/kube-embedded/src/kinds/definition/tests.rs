@@ -52,12 +52,14 @@ fn a_custom_kind_selects_by_the_fields_its_version_names() {
 }
 
 #[test]
-fn versions_that_only_a_webhook_can_convert_are_not_served() {
+fn versions_that_a_webhook_converts_are_served() {
     let mut crd = crd();
-    crd["spec"]["conversion"] = json!({"strategy": "Webhook"});
+    let webhook = json!({"clientConfig": {"url": "https://a/b"}, "conversionReviewVersions": ["v1"]});
+    crd["spec"]["conversion"] = json!({"strategy": "Webhook", "webhook": webhook});
     let registry = Registry::new().with_crd(&crd).unwrap();
-    assert!(registry.find("ex.io", "v1", "foos").is_none());
-    assert!(registry.find("ex.io", "v2", "foos").is_some());
+    for version in ["v1", "v2"] {
+        assert_eq!(registry.find("ex.io", version, "foos").unwrap().conversion.as_deref(), Some(&webhook));
+    }
 }
 
 #[test]
