@@ -30,13 +30,13 @@ use crate::object::query::QueryArgs;
   # By an expression over any field, in CEL
   kubectl-informer get pods -A --where 'status.containerStatuses.exists(c, c.restartCount > 3)'
   kubectl-informer get deploy -A --where 'status.?readyReplicas.orValue(0) < spec.replicas'
-  kubectl-informer get pods -A --where 'now - timestamp(metadata.creationTimestamp) < duration(\"1h\")'
+  kubectl-informer get po -A --where 'timestamp(metadata.creationTimestamp) > now - duration(\"1h\")'
 
   # A live table: changed cells are marked, deleted rows linger
   kubectl-informer get pods -A --watch")]
 #[expect(clippy::struct_excessive_bools, reason = "each is a flag of the command line")]
 pub(crate) struct Get {
-    /// Kinds by any of their names, separated by commas, then names of objects; or KIND/NAME
+    /// Kinds by any of their names, separated by commas, then names of objects; or KIND/NAME …
     #[arg(required = true, value_name = "KIND [NAME]", add = ArgValueCandidates::new(completions::kinds_and_names))]
     pub(crate) words: Vec<String>,
     #[command(flatten)]
@@ -44,18 +44,18 @@ pub(crate) struct Get {
     #[command(flatten)]
     pub(crate) query: QueryArgs,
     /// Sort by the value at a path, such as .metadata.creationTimestamp
-    #[arg(long, value_name = "PATH")]
+    #[arg(long, value_name = "PATH", add = ArgValueCandidates::new(completions::sort_paths))]
     pub(crate) sort_by: Option<FieldPath>,
     /// Output format: table, wide, json, yaml, name, jsonpath=TEMPLATE or custom-columns=NAME:PATH,…
-    #[arg(short, long, value_name = "FORM", default_value = "table", add = ArgValueCandidates::new(GetForm::candidates))]
+    #[arg(short, long, value_name = "FORMAT", default_value = "table", add = ArgValueCandidates::new(completions::formats))]
     pub(crate) output: GetForm,
     /// Add a column for each of these labels
-    #[arg(short = 'L', long, value_name = "KEY", value_delimiter = ',')]
+    #[arg(short = 'L', long, value_name = "KEY", value_delimiter = ',', add = ArgValueCandidates::new(completions::label_keys))]
     pub(crate) label_columns: Vec<String>,
     /// Add a column with all labels
     #[arg(long)]
     pub(crate) show_labels: bool,
-    /// Print the kind before each name
+    /// Print the kind before each name (always with several kinds)
     #[arg(long)]
     pub(crate) show_kind: bool,
     /// Do not print the column names
@@ -64,13 +64,13 @@ pub(crate) struct Get {
     /// Exit with 0 if a named object does not exist
     #[arg(long)]
     pub(crate) ignore_not_found: bool,
-    /// How many objects to request at once; 0 is all
+    /// How many objects to request at a time; 0 for all
     #[arg(long, value_name = "OBJECTS", default_value_t = 500)]
     pub(crate) chunk_size: u32,
     /// Keep running and show changes as they happen
     #[arg(short, long)]
     pub(crate) watch: bool,
-    /// With --watch: end this long after the table is complete
+    /// With --watch: stop this long after the table is complete
     #[arg(long = "for", value_name = "TIME", requires = "watch", value_parser = duration::parse)]
     pub(crate) time: Option<Duration>,
     #[command(flatten)]
@@ -94,11 +94,7 @@ pub(crate) enum GetForm {
 }
 
 impl GetForm {
-    const NAMES: [&str; 7] = ["table", "wide", "json", "yaml", "name", "jsonpath=", "custom-columns="];
-
-    fn candidates() -> Vec<clap_complete::CompletionCandidate> {
-        Self::NAMES.into_iter().map(clap_complete::CompletionCandidate::new).collect()
-    }
+    pub(crate) const NAMES: [&str; 7] = ["table", "wide", "json", "yaml", "name", "jsonpath=", "custom-columns="];
 }
 
 impl FromStr for GetForm {
@@ -113,7 +109,7 @@ impl FromStr for GetForm {
             ("name", "") => Self::Name,
             ("jsonpath", template) if !template.is_empty() => Self::JsonPath(template.to_owned()),
             ("custom-columns", columns) if !columns.is_empty() => Self::CustomColumns(columns.to_owned()),
-            _ => return Err(format!("write one of {}", Self::NAMES.join(", "))),
+            _ => return Err(format!("expected one of {}", Self::NAMES.join(", "))),
         })
     }
 }

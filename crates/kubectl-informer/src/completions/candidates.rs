@@ -16,6 +16,7 @@ use super::words;
 use crate::client::connection::Connected;
 use crate::client::kinds;
 use crate::failure::Failure;
+use crate::terminal::terminal_text::is_hidden;
 
 /// How long a user waits for a server.
 const TIMEOUT: Duration = Duration::from_secs(3);
@@ -109,17 +110,19 @@ async fn names(connected: &Connected, kinds: &[Served], scope: Scope) -> Result<
         }
         let objects = Pager::<Value>::new(source).stream().take(MAX_NAMES);
         let names = objects.map_ok(|object| CompletionCandidate::new(object.name())).try_collect::<Vec<_>>().await;
-        found.extend(names.map_err(|error| Failure::of_server(kind.plural(), &error))?);
+        found.extend(names.map_err(|error| Failure::of_list(&connected.address, kind.plural(), &error))?);
     }
     Ok(found)
 }
 
 fn named(names: impl FnOnce(&Kubeconfig) -> Vec<String>) -> Vec<CompletionCandidate> {
     let config = words::connection().read_kubeconfig();
-    config.map(|config| names(&config).into_iter().map(CompletionCandidate::new).collect()).unwrap_or_default()
+    let names = config.map(|config| names(&config)).unwrap_or_default();
+    names.into_iter().filter(|name| !name.contains(is_hidden)).map(CompletionCandidate::new).collect()
 }
 
-fn from_server<F>(ask: impl FnOnce(Connected) -> F) -> Vec<CompletionCandidate>
+/// Asks the server that the flags so far select.
+pub(super) fn from_server<F>(ask: impl FnOnce(Connected) -> F) -> Vec<CompletionCandidate>
 where
     F: Future<Output = Result<Vec<CompletionCandidate>, Failure>>,
 {
@@ -129,5 +132,8 @@ where
     });
     runtime.shutdown_background();
     // Nothing may be printed here but candidates.
-    asked.ok().and_then(Result::ok).unwrap_or_default()
+    let mut found = asked.ok().and_then(Result::ok).unwrap_or_default();
+    // What acts on a terminal is not handed to a shell.
+    found.retain(|candidate| !candidate.get_value().to_string_lossy().contains(is_hidden));
+    found
 }

@@ -1,6 +1,7 @@
 //! Which objects are shown: `--by` and `--where`.
 
 use clap::Args;
+use clap_complete::engine::ArgValueCandidates;
 use kube_informer::object::FieldPath;
 use kube_informer::{Obj, ObjectKey};
 use serde_json::Value;
@@ -9,6 +10,7 @@ use super::by::By;
 use super::filter::{Filter, Outcome};
 use super::left_out::LeftOut;
 use super::redaction::Secrets;
+use crate::completions;
 use crate::failure::Failure;
 
 /// The flags of a query.
@@ -16,7 +18,7 @@ use crate::failure::Failure;
 pub(crate) struct QueryArgs {
     /// Only objects with this value: node=NAME, ip=ADDRESS, owner=NAME, label:KEY=VALUE or
     /// PATH=VALUE; may be repeated, then all must match
-    #[arg(long, value_name = "WHAT=VALUE")]
+    #[arg(long, value_name = "WHAT=VALUE", add = ArgValueCandidates::new(completions::by))]
     pub(crate) by: Vec<By>,
     /// Only objects for which this CEL expression is true, over metadata, spec, status, data, …,
     /// object, now, timestamp(…), duration(…) and quantity(…); may be repeated, then all must be true
