@@ -18,6 +18,7 @@ use crate::failure::Failure;
 use crate::terminal::document::Document;
 use crate::terminal::output::Output;
 use crate::terminal::paint::When;
+use crate::terminal::progress::Waiting;
 use crate::terminal::stderr::stderr;
 use crate::{kubeconfig_file, manifests, signals};
 use replay::Recording;
@@ -41,12 +42,17 @@ pub(crate) async fn run(args: Apiserver) -> Result<(), Failure> {
     }
     // Before the server starts: a signal during startup, too, ends the command with exit code 0.
     let mut end = std::pin::pin!(signals::ended());
+    let waiting = Waiting::on(match args.pretend {
+        true => format!("creating a simulated cluster of {} nodes", args.size),
+        false => "starting".to_owned(),
+    });
     let server = builder.start().await.map_err(|error| Failure::Other(format!("listening on {address}: {error}")))?;
     let cluster = tokio::select! {
         biased;
         () = &mut end => None,
         filled = fill(&args, &server) => Some(filled?),
     };
+    drop(waiting);
     if let Some(cluster) = cluster {
         let kubeconfig = match &token {
             Some(token) => server.kubeconfig_for(token),
@@ -142,7 +148,7 @@ async fn fill(args: &Apiserver, server: &Server) -> Result<Option<Pretend>, Fail
     }
     let size = Size::of_nodes(args.size);
     let cluster = Pretend::builder().size(size).rate(args.rate).seed(args.seed).start(server).await;
-    cluster.map(Some).map_err(|status| Failure::Other(format!("no cluster: {}", status.message())))
+    cluster.map(Some).map_err(|status| Failure::Other(format!("creating the simulated cluster: {}", status.message())))
 }
 
 /// Prints the kubeconfig, or writes it to the file.

@@ -42,14 +42,14 @@ impl Failure {
 
     /// Failure of API discovery.
     pub(crate) fn of_discovery(server: &str, error: &ServerError) -> Self {
-        let operation = format!("asking {server} what it serves");
+        let operation = format!("API discovery at {server}");
         let message = || error.status().map(|status| status.message.clone()).unwrap_or_default();
         match error.code() {
             Some(401) => Self::Refused(format!("{operation}: {UNKNOWN_USER}")),
             Some(403) => Self::Refused(format!("{operation}: {}", message())),
             Some(404) => Self::NotFound(format!("{operation}: {}", message())),
-            Some(code) => Self::Other(format!("{operation}: the server answers {code}: {}", message())),
-            None => Self::unreachable(&error.to_string()),
+            Some(code) => Self::Other(format!("{operation}: the server responded with {code}: {}", message())),
+            None => Self::unreachable(&format!("{operation}: {error}")),
         }
     }
 
@@ -61,10 +61,10 @@ impl Failure {
     }
 
     /// Failure of an informer's initial sync.
-    pub(crate) fn of_sync(kind: &str, error: &SyncError) -> Self {
+    pub(crate) fn of_sync(server: &str, kind: &str, error: &SyncError) -> Self {
         match error {
-            SyncError::Refused(error) => Self::of_server(kind, error),
-            _ => Self::Other(format!("{kind}: {error}")),
+            SyncError::Refused(error) => Self::of_server(server, kind, Verbs::ListAndWatch, error),
+            _ => Self::Other(format!("{kind} at {server}: {error}")),
         }
     }
 
@@ -72,28 +72,41 @@ impl Failure {
     pub(crate) fn of_list(server: &str, kind: &str, error: &ServerError) -> Self {
         match error.code() {
             None => Self::unreachable(&format!("listing {kind} at {server}: {error}")),
-            Some(_) => Self::of_server(kind, error),
+            Some(_) => Self::of_server(server, kind, Verbs::List, error),
         }
     }
 
     /// Maps an error returned by the server to a failure.
-    pub(crate) fn of_server(kind: &str, error: &ServerError) -> Self {
+    fn of_server(server: &str, kind: &str, verbs: Verbs, error: &ServerError) -> Self {
+        let subject = format!("{kind} at {server}");
         match error.code() {
-            Some(401) => Self::Refused(format!("{kind}: {UNKNOWN_USER}")),
+            Some(401) => Self::Refused(format!("{subject}: {UNKNOWN_USER}")),
             Some(403) => {
                 let message = error.status().map(|status| status.message.clone()).unwrap_or_default();
-                Self::Refused(format!(
-                    "{message}\nAn informer needs the verbs list and watch on {kind}: kubectl auth can-i list {kind}; kubectl auth can-i watch {kind}"
-                ))
+                let advice = match verbs {
+                    Verbs::List => format!("Check your permission: kubectl auth can-i list {kind}"),
+                    Verbs::ListAndWatch => format!(
+                        "The verbs list and watch are needed: \
+                         kubectl auth can-i list {kind}; kubectl auth can-i watch {kind}"
+                    ),
+                };
+                Self::Refused(format!("{subject}: {message}\n{advice}"))
             }
-            Some(404) => Self::NotFound(format!("{kind}: the server does not serve this kind (any more)")),
-            _ => Self::Other(format!("{kind}: {error}")),
+            Some(404) => Self::NotFound(format!("{subject}: the server does not serve this kind (any more)")),
+            _ => Self::Other(format!("{subject}: {error}")),
         }
     }
 }
 
-const UNKNOWN_USER: &str =
-    "the server does not know you (401).\nCheck the user and token of your context: kubectl config view --minify";
+/// What a command needs to be allowed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Verbs {
+    List,
+    ListAndWatch,
+}
+
+const UNKNOWN_USER: &str = "the server does not accept the credentials (401 Unauthorized).\n\
+    Check the user and token of your context: kubectl config view --minify";
 
 /// Formats an error with its chain of sources, skipping repeated text.
 pub(crate) fn causes(error: &dyn std::error::Error) -> String {

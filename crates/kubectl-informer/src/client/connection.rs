@@ -10,6 +10,7 @@ use std::time::Duration;
 
 use clap::{Args, ValueHint};
 use clap_complete::engine::ArgValueCandidates;
+use kube::client::AuthError;
 use kube::config::{
     AuthInfo, Cluster, Context, KubeConfigOptions, Kubeconfig, KubeconfigError, NamedCluster, NamedContext,
 };
@@ -20,13 +21,14 @@ use super::request_timeout::limited;
 use crate::completions;
 use crate::duration;
 use crate::failure::{Failure, causes};
+use crate::terminal::progress::Waiting;
 
 /// The log level of kubectl that shows requests.
 const LOGS_REQUESTS: u8 = 6;
 
 /// Which server, and as whom.
 #[derive(Debug, Clone, Default, Args)]
-#[command(next_help_heading = "Connection, as kubectl has it")]
+#[command(next_help_heading = "Connection (as in kubectl)")]
 pub(crate) struct Connection {
     /// The namespace [default: the context's]
     #[arg(short, long, value_parser = namespace, add = ArgValueCandidates::new(completions::namespaces))]
@@ -44,16 +46,17 @@ pub(crate) struct Connection {
     /// The kubeconfig user to use
     #[arg(long, add = ArgValueCandidates::new(completions::users))]
     pub(crate) user: Option<String>,
-    /// The address of the server; needs no kubeconfig
+    /// The address of the server, without a kubeconfig
     #[arg(short, long, value_name = "URL")]
     pub(crate) server: Option<String>,
     /// A bearer token for the server
     #[arg(long)]
     pub(crate) token: Option<Token>,
-    /// A file with the certificate authorities of the server
+    /// A file with certificate authorities to trust for the server
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub(crate) certificate_authority: Option<PathBuf>,
-    /// Accept any certificate of the server: anyone on the way to it can read and change everything
+    /// Do not check the server's certificate: anyone on the network path can then read and change
+    /// everything
     #[arg(long)]
     pub(crate) insecure_skip_tls_verify: bool,
     /// A user to impersonate
@@ -62,11 +65,10 @@ pub(crate) struct Connection {
     /// A group to impersonate; may be repeated
     #[arg(long = "as-group", value_name = "GROUP")]
     pub(crate) impersonate_groups: Vec<String>,
-    /// How long a single request may take, a watch until its response begins; 0 is unlimited
-    /// [default: 0]
+    /// Time limit of each request; of a watch, until its response begins; 0 for none [default: 0]
     #[arg(long, value_name = "TIME", value_parser = duration::parse)]
     pub(crate) request_timeout: Option<Duration>,
-    /// Log level: from 6 on, each request is logged on standard error
+    /// Log level; from 6, each request is logged to standard error
     #[arg(short, long = "v", value_name = "LEVEL")]
     pub(crate) verbosity: Option<u8>,
 }
@@ -120,7 +122,9 @@ impl Connection {
     }
 
     pub(crate) async fn connect(&self) -> Result<Connected, Failure> {
+        let waiting = Waiting::on("reading the kubeconfig");
         let (mut config, context) = self.config().await?;
+        drop(waiting);
         if let Some(Token(token)) = &self.token {
             config.auth_info = AuthInfo { token: Some(token.clone().into()), ..AuthInfo::default() };
         }
@@ -139,9 +143,8 @@ impl Connection {
             config.connect_timeout = timeout;
         }
         let namespace = self.namespace.clone().unwrap_or_else(|| config.default_namespace.clone());
-        let address = config.cluster_url.to_string();
-        let mut client = kube_informer::client(config)
-            .map_err(|error| Failure::Other(format!("no client can be made for {address}: {}", causes(&error))))?;
+        let address = config.cluster_url.to_string().trim_end_matches('/').to_owned();
+        let mut client = client(config, &address)?;
         if let Some(timeout) = timeout {
             client = limited(client, &namespace, timeout);
         }
@@ -152,9 +155,10 @@ impl Connection {
         Ok(Connected { client, namespace, address, name })
     }
 
-    pub(crate) fn read_kubeconfig(&self) -> Result<Kubeconfig, KubeconfigError> {
+    /// The error names the file.
+    pub(crate) fn read_kubeconfig(&self) -> Result<Kubeconfig, String> {
         match &self.kubeconfig {
-            Some(file) => Kubeconfig::read_from(file),
+            Some(file) => read_file(file),
             None => read_files(env::var_os("KUBECONFIG").as_deref()),
         }
     }
@@ -180,17 +184,16 @@ impl Connection {
         let options =
             KubeConfigOptions { context: self.context.clone(), cluster: self.cluster.clone(), user: self.user.clone() };
         let named = self.context.is_some() || self.cluster.is_some() || self.user.is_some();
-        let unusable =
-            |error: &dyn std::error::Error| Failure::Usage(format!("the kubeconfig cannot be used: {}", causes(error)));
+        let unusable = |why: &str| Failure::Usage(format!("the kubeconfig cannot be used: {why}"));
         let mut context = None;
         let read = match self.read_kubeconfig() {
             Ok(kubeconfig) => {
                 self.check_user(&kubeconfig)?;
                 context = self.context.clone().or_else(|| kubeconfig.current_context.clone());
-                Config::from_custom_kubeconfig(kubeconfig, &options).await
+                Config::from_custom_kubeconfig(kubeconfig, &options).await.map_err(|error| causes(&error))
             }
-            Err(error) if self.kubeconfig.is_some() => return Err(unusable(&error)),
-            Err(error) => Err(error),
+            Err(why) if self.kubeconfig.is_some() => return Err(unusable(&why)),
+            Err(why) => Err(why),
         };
         match (read, server) {
             (Ok(mut config), Some(server)) => {
@@ -198,28 +201,56 @@ impl Connection {
                 Ok((config, None))
             }
             (Ok(config), None) => Ok((config, context)),
-            (Err(error), _) if named || self.kubeconfig.is_some() => Err(unusable(&error)),
+            (Err(why), _) if named || self.kubeconfig.is_some() => Err(unusable(&why)),
             (Err(_), Some(server)) => Ok((Config::new(server), None)),
-            (Err(error), None) => Config::incluster().map(|config| (config, None)).map_err(|_| {
-                let cause = causes(&error);
+            (Err(why), None) => Config::incluster().map(|config| (config, None)).map_err(|_| {
                 Failure::Usage(format!(
-                    "no cluster to talk to: {cause}.\nName one with --kubeconfig FILE or --server URL. \
-                     Without any cluster at hand, try: kubectl-informer demo"
+                    "no cluster to connect to: {why}.\nSelect one with --kubeconfig FILE or --server URL. \
+                     Without a cluster, try: kubectl-informer demo"
                 ))
             }),
         }
     }
 }
 
+/// Builds a client. If the kubeconfig names a command that provides credentials, it runs now.
+fn client(config: Config, address: &str) -> Result<Client, Failure> {
+    let command = config.auth_info.exec.as_ref().and_then(|exec| exec.command.clone()).unwrap_or_default();
+    let _waiting = match command.as_str() {
+        "" => Waiting::on("connecting"),
+        command => Waiting::on(format!("running the credential command {command:?}")),
+    };
+    kube_informer::client(config).map_err(|error| {
+        // The errors quote the environment and the output of the command, which may hold secrets.
+        let why = match &error {
+            kube::Error::Auth(AuthError::AuthExecStart(error)) => format!("cannot be run: {error}"),
+            kube::Error::Auth(AuthError::AuthExecRun { out, .. }) => format!("failed with {}", out.status),
+            kube::Error::Auth(AuthError::AuthExecParse(_)) => "did not print an ExecCredential".to_owned(),
+            _ => return Failure::Other(format!("creating a client for {address}: {}", causes(&error))),
+        };
+        Failure::Usage(format!("{address}: the credential command {command:?} of the kubeconfig {why}"))
+    })
+}
+
 /// Merges the files that `KUBECONFIG` lists; as in kubectl, those that do not exist are left out.
 /// If there is none, the default file is read.
-fn read_files(list: Option<&OsStr>) -> Result<Kubeconfig, KubeconfigError> {
+fn read_files(list: Option<&OsStr>) -> Result<Kubeconfig, String> {
     let paths: Vec<PathBuf> = list.into_iter().flat_map(env::split_paths).collect();
-    let mut files = paths.iter().filter(|path| path.exists()).map(Kubeconfig::read_from);
+    let mut files = paths.iter().filter(|path| path.exists()).map(|path| read_file(path));
     match files.next() {
-        Some(first) => files.try_fold(first?, |merged, next| merged.merge(next?)),
-        None => Kubeconfig::read(),
+        Some(first) => {
+            files.try_fold(first?, |merged, next| merged.merge(next?).map_err(|error: KubeconfigError| causes(&error)))
+        }
+        None => Kubeconfig::read().map_err(|error| causes(&error)),
     }
+}
+
+fn read_file(path: &Path) -> Result<Kubeconfig, String> {
+    Kubeconfig::read_from(path).map_err(|error| {
+        let cause = causes(&error);
+        let name = path.display().to_string();
+        if cause.contains(&name) { cause } else { format!("{name}: {cause}") }
+    })
 }
 
 /// Reads certificates as a kubeconfig would name them.

@@ -8,16 +8,18 @@ use kube_informer::client::{LookupError, Resources, Served};
 
 use crate::client::connection::Connected;
 use crate::failure::Failure;
+use crate::terminal::progress::Waiting;
 
 /// Timeout of discovery.
 const DISCOVERY_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// Requests what the server serves.
 pub(crate) async fn served(connected: &Connected) -> Result<Resources, Failure> {
+    let _waiting = Waiting::on(format!("API discovery at {}", connected.address));
     let discovery = Factory::new(connected.client.clone()).resources();
     let served = tokio::time::timeout(DISCOVERY_TIMEOUT, discovery).await.map_err(|_| {
         Failure::unreachable(&format!(
-            "{}: no answer within {} s to the question what it serves",
+            "API discovery at {}: no response within {} s",
             connected.address,
             DISCOVERY_TIMEOUT.as_secs()
         ))
@@ -41,7 +43,7 @@ pub(crate) fn find<'w>(served: &Resources, words: impl IntoIterator<Item = &'w s
 fn unknown(error: &LookupError) -> Failure {
     match error {
         LookupError::Unknown { suggestions, .. } if suggestions.is_empty() => {
-            Failure::NotFound(format!("{error}; kubectl api-resources lists what there is"))
+            Failure::NotFound(format!("{error}; kubectl api-resources lists all"))
         }
         LookupError::Unknown { .. } => Failure::NotFound(error.to_string()),
         LookupError::Server(error) => Failure::of_discovery("the server", error),

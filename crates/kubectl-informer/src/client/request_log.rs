@@ -12,7 +12,7 @@ use crate::terminal::stderr::stderr;
 ///
 /// No header is logged: they hold credentials.
 pub(super) fn logged(client: Client, namespace: &str, address: &str) -> Client {
-    let address = address.trim_end_matches('/').to_owned();
+    let address = address.to_owned();
     let send = tower::service_fn(move |request: Request<Body>| {
         let (client, began) = (client.clone(), Instant::now());
         let line = format!("{} {address}{}", request.method(), request.uri());

@@ -16,6 +16,7 @@ use crate::client::kind_info::KindInfo;
 use crate::failure::Failure;
 use crate::object::redaction::without_secrets;
 use crate::object::whole::whole;
+use crate::terminal::progress::Waiting;
 
 /// The first line of a file.
 #[derive(Debug, Serialize, Deserialize)]
@@ -101,6 +102,7 @@ impl Recorder {
 /// Reads a recording, the oldest change first. A last line that was not written to its end, as after
 /// a crash, is left out.
 pub(crate) fn read(path: &Path) -> Result<Vec<Change>, Failure> {
+    let _waiting = Waiting::on(format!("reading {}", path.display()));
     let file = File::open(path).map_err(|error| failure("--replay", path, &error))?;
     let mut reader = BufReader::new(file);
     let mut line = String::new();
