@@ -53,6 +53,10 @@ picture:
     cargo run -p kubectl-informer --example picture -- 118 32 9 target/release/kubectl-informer demo > target/demo.svg
     mv target/demo.svg docs/demo.svg
 
+# Regenerates the screens of `top` in the documentation.
+screens:
+    KUBECTL_INFORMER_SCREENS=1 cargo test --workspace --test command -- the_screen_fits_at_every_size
+
 # Builds the documentation with warnings as errors.
 doc:
     RUSTDOCFLAGS="--deny warnings" cargo doc --workspace --all-features --no-deps --document-private-items --locked

@@ -33,6 +33,7 @@ use crate::object::noise::Noise;
 use crate::object::redaction::Secrets;
 use crate::terminal::output::{Output, OutputKind};
 use crate::terminal::paint::Tone;
+use crate::terminal::progress::Waiting;
 use crate::terminal::stderr::stderr;
 use crate::terminal::styled_line::StyledLine;
 use crate::tui::{FullScreen, Input, draw_lines};
@@ -85,8 +86,10 @@ async fn start(args: &Demo, out: &Output) -> Result<(Server, Pretend, Show), Fai
     if out.kind == OutputKind::Stream || size.pods > 3_000 {
         stderr(&format!("creating a simulated cluster of {} nodes and {} pods …", size.nodes, size.pods));
     }
+    let _waiting = Waiting::on("creating the simulated cluster");
     let cluster = Pretend::builder().size(size).rate(args.rate).seed(args.seed).start(&server).await;
-    let cluster = cluster.map_err(|status| Failure::Other(format!("no cluster: {}", status.message())))?;
+    let cluster =
+        cluster.map_err(|status| Failure::Other(format!("creating the simulated cluster: {}", status.message())))?;
     let kubeconfig = kubeconfig_file::write_temporary(&server.kubeconfig())
         .map_err(|error| Failure::Other(format!("writing a kubeconfig to {}: {error}", env::temp_dir().display())))?;
     let watched = informers(&server).await?;
@@ -170,7 +173,7 @@ impl Show {
             watched.informer.start();
         }
         let synced = future::try_join_all(self.watched.iter().map(|watched| watched.informer.synced())).await;
-        synced.map_err(|error| Failure::of_sync("the demo's own server", &error))?;
+        synced.map_err(|error| Failure::of_sync(&server.url(), "the demo's kinds", &error))?;
         if out.kind == OutputKind::Stream {
             out.line(&self.title)?;
             out.line(&self.hint)?;
@@ -308,7 +311,7 @@ impl Show {
         }
         let crate::watch::Tally { added, updated, deleted, .. } = self.tally;
         out.line(&format!(
-            "{added} added, {updated} updated, {deleted} deleted in {}, from {} writes; the server answered {} requests in all",
+            "{added} added, {updated} updated, {deleted} deleted in {}, from {} writes; {} requests to the server in total",
             seconds(self.began.elapsed()),
             cluster.writes() - self.writes_at_start,
             server.request_count()

@@ -173,7 +173,7 @@ impl Listing<'_> {
         match (&self.args.connection.namespace, self.args.choice.all_namespaces) {
             (_, true) => String::new(),
             (Some(namespace), false) => format!(" in namespace {namespace}"),
-            (None, false) => " in the current namespace; -A looks everywhere".to_owned(),
+            (None, false) => format!(" in namespace {}; -A searches all namespaces", self.connected.namespace),
         }
     }
 }

@@ -186,6 +186,11 @@ fn shown_key(change: &Change) -> String {
     }
 }
 
+/// A number with a noun, in the plural unless it is one.
+pub(crate) fn counted(count: usize, noun: &str) -> String {
+    if count == 1 { format!("1 {noun}") } else { format!("{count} {noun}s") }
+}
+
 /// A time as managedFields have it.
 pub(crate) fn second(at: Timestamp) -> String {
     let text = at.to_string();

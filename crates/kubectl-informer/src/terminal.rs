@@ -2,6 +2,7 @@
 //!
 //! Text from a cluster passes `terminal_text` here. Uses nothing of the commands.
 
+pub(crate) mod bytes;
 pub(crate) mod document;
 pub(crate) mod output;
 pub(crate) mod paint;

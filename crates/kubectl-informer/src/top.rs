@@ -50,7 +50,7 @@ const REDRAW_INTERVAL: Duration = Duration::from_millis(250);
 
 pub(crate) async fn run(args: Top) -> Result<(), Failure> {
     if Output::new(args.choice.color).kind == OutputKind::Stream {
-        return Err(Failure::Usage("top draws on a terminal; for a file or a pipe there is watch".to_owned()));
+        return Err(Failure::Usage("top needs a terminal; use watch for a file or a pipe".to_owned()));
     }
     let mut end = std::pin::pin!(signals::ended());
     let replay = match &args.replay {

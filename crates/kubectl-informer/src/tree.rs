@@ -6,6 +6,8 @@
 mod live;
 
 use std::collections::{HashMap, HashSet};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use futures_util::{StreamExt as _, TryStreamExt as _, stream};
 use kube_informer::Obj;
@@ -20,8 +22,21 @@ use crate::client::targets;
 use crate::failure::Failure;
 use crate::object::tree::{Forest, readiness};
 use crate::terminal::output::Output;
-use crate::terminal::stderr::{StatusLine, stderr};
+use crate::terminal::progress::Waiting;
+use crate::terminal::stderr::stderr;
 
+/// Kinds that are usually owned. With `--watch` they are followed though none of their objects has
+/// an owner yet.
+const OWNED_KINDS: [(&str, &str); 8] = [
+    ("", "pods"),
+    ("", "persistentvolumeclaims"),
+    ("apps", "replicasets"),
+    ("apps", "deployments"),
+    ("apps", "statefulsets"),
+    ("apps", "controllerrevisions"),
+    ("batch", "jobs"),
+    ("discovery.k8s.io", "endpointslices"),
+];
 /// The number of lists requested at the same time.
 const CONCURRENT_LISTS: usize = 8;
 /// Up to this number of objects of a kind, each is requested by name.
@@ -59,10 +74,13 @@ impl Subject {
     async fn find(args: &Tree, connected: &Connected, served: &Resources) -> Result<Self, Failure> {
         let targets = targets::kinds_then_names(served, &args.words)?;
         let [target] = targets.as_slice() else {
-            return Err(Failure::Usage(format!("{}: tree shows one object", args.words.join(" "))));
+            return Err(Failure::Usage(format!(
+                "{}: tree shows one object, as in tree deploy/web",
+                args.words.join(" ")
+            )));
         };
         let [name] = target.names.as_slice() else {
-            return Err(Failure::Usage(format!("{}: name one object, as in deploy/web", args.words.join(" "))));
+            return Err(Failure::Usage(format!("{}: name one object, as in tree deploy/web", args.words.join(" "))));
         };
         let kind = target.kind.clone();
         let namespace = (kind.scope() == ResourceScope::Namespaced).then(|| connected.namespace.clone());
@@ -92,7 +110,7 @@ fn scoped(connected: &Connected, kind: &Served, namespace: Option<&str>) -> ApiL
 /// The objects around the subject.
 struct Found {
     forest: Forest,
-    /// The kinds of objects that own others or are owned.
+    /// The kinds of objects that own others or are owned, or may be.
     kinds: Vec<Served>,
     /// The kind and the name of each object, by its uid.
     names: HashMap<String, (usize, String)>,
@@ -106,7 +124,11 @@ impl Found {
             kind.is_watchable() && (is_near || **kind == subject.kind) && !matches!(kind.plural(), "events" | "leases")
         };
         let candidates: Vec<Served> = served.preferred().filter(is_candidate).cloned().collect();
-        let mut progress = StatusLine::new();
+        let (total, done) = (candidates.len(), Arc::new(AtomicUsize::new(0)));
+        let waiting = Waiting::with({
+            let done = Arc::clone(&done);
+            move || format!("{} of {total} kinds listed", done.load(Ordering::Relaxed))
+        });
         let mut lists = stream::iter(candidates.iter().enumerate())
             .map(async |(number, kind)| {
                 let source = subject.list(connected, kind).metadata_only();
@@ -114,17 +136,15 @@ impl Found {
                 (number, objects)
             })
             .buffer_unordered(CONCURRENT_LISTS);
-        let (mut forest, mut names, mut related, mut refused, mut read) =
-            (Forest::default(), HashMap::new(), HashSet::new(), Vec::new(), 0);
+        let (mut forest, mut names, mut related) = (Forest::default(), HashMap::new(), HashSet::new());
+        let (mut read, mut refused) = (HashSet::new(), Vec::new());
         while let Some((number, objects)) = lists.next().await {
-            read += 1;
-            if progress.is_redrawn() {
-                progress.draw(&format!("{read} of {} kinds read", candidates.len()));
-            }
+            done.fetch_add(1, Ordering::Relaxed);
             let Ok(objects) = objects else {
                 refused.push(candidates[number].full_name());
                 continue;
             };
+            read.insert(number);
             for object in objects {
                 forest.add(candidates[number].kind(), &object);
                 let Some(uid) = object.uid() else { continue };
@@ -135,7 +155,7 @@ impl Found {
             }
         }
         drop(lists);
-        drop(progress);
+        drop(waiting);
         if !refused.is_empty() {
             stderr(&format!(
                 "! {} of {} kinds cannot be listed: {}",
@@ -145,6 +165,9 @@ impl Found {
             ));
         }
         related.extend(forest.members(&subject.uid).iter().filter_map(|uid| names.get(uid)).map(|(number, _)| *number));
+        let is_usual = |kind: &Served| OWNED_KINDS.contains(&(kind.group(), kind.plural()));
+        let usual = candidates.iter().enumerate().filter(|(number, kind)| read.contains(number) && is_usual(kind));
+        related.extend(usual.map(|(number, _)| number));
         let mut numbers: Vec<usize> = related.into_iter().collect();
         numbers.sort_unstable();
         let place: HashMap<usize, usize> = numbers.iter().enumerate().map(|(to, from)| (*from, to)).collect();
@@ -165,6 +188,7 @@ impl Found {
                 wanted.entry(*number).or_default().insert(name.clone());
             }
         }
+        let _waiting = Waiting::on("reading the objects of the tree");
         let mut states = HashMap::new();
         for (number, names) in wanted {
             let kind = &self.kinds[number];

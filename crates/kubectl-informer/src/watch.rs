@@ -26,7 +26,7 @@ use crate::client::kinds;
 use crate::client::targets;
 use crate::failure::Failure;
 use crate::history::Change;
-use crate::line::Form;
+use crate::line::{Form, counted};
 use crate::signals;
 use crate::terminal::progress;
 use crate::terminal::stderr::stderr;
@@ -77,10 +77,19 @@ async fn begin(args: &Watch, also: impl Fn(Builder) -> Builder) -> Result<Sessio
         })
         .collect();
     let printer = Printer::new(args, watched.iter().map(|watched| &watched.kind))?;
-    Ok(Session { watched, until: args.until.clone(), printer, failures: Vec::new(), reporters: JoinSet::new() })
+    Ok(Session {
+        address: connected.address,
+        watched,
+        until: args.until.clone(),
+        printer,
+        failures: Vec::new(),
+        reporters: JoinSet::new(),
+    })
 }
 
 struct Session {
+    /// The server's.
+    address: String,
     watched: Vec<Watched>,
     until: Vec<Until>,
     printer: Printer,
@@ -123,7 +132,7 @@ impl Session {
                 received = events.next(), if !events.is_empty() => received,
                 Some((number, result)) = syncs.next() => {
                     if let Err(error) = result {
-                        self.refused(Failure::of_sync(&self.watched[number].kind.full_name(), &error))?;
+                        self.refused(Failure::of_sync(&self.address, &self.watched[number].kind.full_name(), &error))?;
                     }
                     if syncs.is_empty() {
                         self.printer.synced()?;
@@ -152,7 +161,7 @@ impl Session {
             return Err(failure);
         }
         let first = failure.to_string().lines().next().unwrap_or_default().to_owned();
-        stderr(&format!("! {first}; the other kinds are watched"));
+        stderr(&format!("! {first}; still watching the other kinds"));
         self.failures.push(failure);
         Ok(())
     }
@@ -160,7 +169,7 @@ impl Session {
     async fn end(&mut self) {
         self.reporters.shutdown().await;
         let held: usize = self.watched.iter().map(|watched| watched.informer.lister().len()).sum();
-        self.printer.end(&format!("{held} objects in the cache"));
+        self.printer.end(&format!("{} in the cache", counted(held, "object")));
         future::join_all(self.watched.iter().map(|watched| watched.informer.shutdown())).await;
     }
 }

@@ -28,7 +28,7 @@ pub(crate) struct Demo {
     /// Seed of the simulation; the same seed gives the same cluster and changes
     #[arg(long, default_value_t = 1)]
     pub(crate) seed: u64,
-    /// End after this time and print a summary
+    /// Stop after this time and print a summary
     #[arg(long = "for", value_name = "TIME", value_parser = duration::parse)]
     pub(crate) time: Option<Duration>,
     /// When to use colours
@@ -46,14 +46,14 @@ pub(crate) struct Demo {
   # With authentication: alice may read pods, members of system:masters may do everything
   kubectl-informer apiserver --token-auth-file tokens.csv --allow 'alice get,list,watch pods'
 
-  # An incident that was recorded, for kubectl: its end, or all of it ten times as fast
+  # A recorded incident, for kubectl: as it was at the end, or played ten times as fast
   kubectl-informer apiserver --replay incident.jsonl
   kubectl-informer apiserver --replay incident.jsonl --speed 10")]
 pub(crate) struct Apiserver {
     /// Port to listen on; 0 selects a free one
     #[arg(long, default_value_t = 0)]
     pub(crate) port: u16,
-    /// Address to listen on; one that other machines can reach requires tokens
+    /// Address to listen on; one that other machines can reach needs --token-auth-file
     #[arg(long, value_name = "IP", default_value = "127.0.0.1")]
     pub(crate) bind_address: IpAddr,
     /// Allow all requests of all clients, even if other machines can reach the address
@@ -72,7 +72,7 @@ pub(crate) struct Apiserver {
     #[arg(long, default_value_t = 1)]
     pub(crate) seed: u64,
     /// Tokens and their users in kube-apiserver's format, one TOKEN,USER,UID,"GROUP,GROUP" per
-    /// line; turns TLS on
+    /// line; enables TLS
     #[arg(long, value_name = "FILE")]
     pub(crate) token_auth_file: Option<PathBuf>,
     /// Grant access: 'WHO VERBS RESOURCES' or 'WHO VERBS RESOURCES NAMESPACE', where WHO is a user,
@@ -82,14 +82,13 @@ pub(crate) struct Apiserver {
     /// Load all .yaml, .yml and .json manifests of this directory
     #[arg(long, value_name = "DIR")]
     pub(crate) load: Option<PathBuf>,
-    /// Serve what a recording of `watch` or `top` holds, as it was at its end
+    /// Serve the objects of a recording made by `watch` or `top`, as they were at its end
     #[arg(long, value_name = "FILE", conflicts_with_all = ["pretend", "load"])]
     pub(crate) replay: Option<PathBuf>,
-    /// With --replay: as it was this long before its end
+    /// With --replay: serve the objects as they were this long before its end
     #[arg(long, value_name = "TIME", requires = "replay", value_parser = duration::parse, conflicts_with = "speed")]
     pub(crate) before_end: Option<Duration>,
-    /// With --replay: begin with the beginning, and let everything happen again this many times as
-    /// fast
+    /// With --replay: play it from the beginning, this many times as fast as it happened
     #[arg(long, value_name = "FACTOR", requires = "replay", value_parser = speed)]
     pub(crate) speed: Option<f64>,
     /// Write the kubeconfig to this file once the server is ready, instead of printing it
@@ -115,7 +114,9 @@ impl FromStr for AllowRule {
             [who, verbs, resources] => (who, verbs, resources, None),
             [who, verbs, resources, namespace] => (who, verbs, resources, Some((*namespace).to_owned())),
             _ => {
-                return Err("write 'WHO VERBS RESOURCES [NAMESPACE]', as in 'alice get,list,watch pods web'".to_owned());
+                return Err(
+                    "expected 'WHO VERBS RESOURCES [NAMESPACE]', as in 'alice get,list,watch pods web'".to_owned()
+                );
             }
         };
         let split = |words: &str| words.split(',').filter(|word| !word.is_empty()).map(str::to_owned).collect();

@@ -11,44 +11,44 @@ use crate::completions;
 use crate::duration;
 use crate::object::query::QueryArgs;
 
-/// Show kinds, objects and what happens to them on a full screen
+/// Full-screen view of kinds, their objects and what happens to them
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
-  # The kinds of `kubectl get all`, events, nodes and config maps of the current namespace
+  # Workloads, services, config maps, nodes and events of the current namespace
   kubectl-informer top
 
   # Some kinds, in all namespaces
   kubectl-informer top pods,nodes,deploy,events -A
 
-Keys: ? shows them.")]
+Press ? for the keys.")]
 pub(crate) struct Top {
-    /// Kinds by any of their names [default: what is usually looked at]
+    /// Kinds by any of their names [default: workloads, services, config maps, nodes and events]
     #[arg(value_name = "KIND", add = ArgValueCandidates::new(completions::kinds))]
     pub(crate) words: Vec<String>,
     #[command(flatten)]
     pub(crate) choice: Selection,
     #[command(flatten)]
     pub(crate) query: QueryArgs,
-    /// Megabytes of changes to keep
+    /// Megabytes of history to keep
     #[arg(long, value_name = "MB", default_value_t = 64, value_parser = clap::value_parser!(u32).range(1..=65_536))]
     pub(crate) history: u32,
-    /// Show updates and fields that carry no information by themselves, too
+    /// Also show lease renewals, heartbeats, lastTransitionTime, observedGeneration and the like
     #[arg(long)]
     pub(crate) all_changes: bool,
-    /// Write every event to this file, for --replay; the data of Secrets is left out
+    /// Record every event to this file, for --replay; without the data of Secrets
     #[arg(long, value_name = "FILE", conflicts_with = "replay")]
     pub(crate) record: Option<PathBuf>,
-    /// Show a recording as it happened, instead of a server
+    /// Play a recording instead of connecting to a server
     #[arg(long, value_name = "FILE")]
     pub(crate) replay: Option<PathBuf>,
-    /// End after this time
+    /// Stop after this time
     #[arg(long = "for", value_name = "TIME", value_parser = duration::parse)]
     pub(crate) time: Option<Duration>,
     #[command(flatten)]
     pub(crate) connection: Connection,
 }
 
-/// Show an object with its owners and what it owns, and whether each is ready
+/// Show an object with its owners, what it owns, and whether each is ready
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   # A deployment, its replica sets and their pods
@@ -63,7 +63,7 @@ pub(crate) struct Tree {
     /// Keep running and show changes as they happen
     #[arg(short, long)]
     pub(crate) watch: bool,
-    /// With --watch: end this long after the tree is complete
+    /// With --watch: stop this long after the tree is complete
     #[arg(long = "for", value_name = "TIME", requires = "watch", value_parser = duration::parse)]
     pub(crate) time: Option<Duration>,
     /// When to use colours

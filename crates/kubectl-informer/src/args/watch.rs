@@ -26,16 +26,16 @@ use crate::object::query::QueryArgs;
   # Several kinds in all namespaces, field by field, with the writer of each field
   kubectl-informer watch deploy,rs,po -A --diff
 
-  # Pods for which an expression in CEL is true
-  kubectl-informer watch pods -A --where 'status.?containerStatuses.orValue([]).exists(c, c.restartCount > 3)'
+  # Pods with a container that is not ready, by an expression in CEL
+  kubectl-informer watch po --where 'status.?containerStatuses.orValue([]).exists(c, !c.ready)'
 
-  # Wait until the cache is complete, print nothing
+  # Wait until the cache is complete, without printing anything
   kubectl-informer watch pods -A --no-initial --until synced
 
   # The next three deletions
   kubectl-informer watch pods -A --no-initial --only deleted --until count=3 -o name
 
-  # Keep what happens, and look at it later
+  # Record what happens and look at it later
   kubectl-informer watch deploy,rs,po,events -A --record incident.jsonl
   kubectl-informer watch pod/web-1 --replay incident.jsonl --since 10m --diff")]
 #[expect(clippy::struct_excessive_bools, reason = "each is a flag of the command line")]
@@ -51,15 +51,14 @@ pub(crate) struct Watch {
     /// Show each changed field with its old and new value and its field manager
     #[arg(long)]
     pub(crate) diff: bool,
-    /// Show updates and fields that carry no information by themselves, too: renewed leases, heartbeats,
-    /// lastTransitionTime, observedGeneration
+    /// Also show lease renewals, heartbeats, lastTransitionTime, observedGeneration and the like
     #[arg(long)]
     pub(crate) all_changes: bool,
-    /// Begin each line with the time
+    /// Print the time at the beginning of each line
     #[arg(long)]
     pub(crate) timestamps: bool,
     /// Output format
-    #[arg(short, long, value_name = "FORM", default_value = "line")]
+    #[arg(short, long, value_name = "FORMAT", default_value = "line")]
     pub(crate) output: Form,
     /// Print every object again at this interval
     #[arg(long, value_name = "TIME", value_parser = duration::parse)]
@@ -67,20 +66,21 @@ pub(crate) struct Watch {
     /// Do not print the objects that exist at the start
     #[arg(long)]
     pub(crate) no_initial: bool,
-    /// Begin with what was written in the time before: as recorded with --replay; otherwise, the
-    /// fields that managedFields names, with their writers
+    /// Start with what was written during this time before: from the recording with --replay,
+    /// otherwise from managedFields (which fields, when and by which manager)
     #[arg(long, value_name = "TIME", value_parser = duration::parse, conflicts_with = "no_initial")]
     pub(crate) since: Option<Duration>,
     /// Print only these: added, updated, deleted
     #[arg(long, value_name = "WHAT", value_delimiter = ',')]
     pub(crate) only: Vec<EventType>,
-    /// When to end: synced, count=N (printed events) or for=TIME; the first that holds ends it
+    /// When to stop: synced, count=N (printed events) or for=TIME; may be repeated, the first one
+    /// stops it
     #[arg(long, value_name = "WHEN")]
     pub(crate) until: Vec<Until>,
-    /// Write every event to this file, for --replay; the data of Secrets is left out
+    /// Record every event to this file, for --replay; without the data of Secrets
     #[arg(long, value_name = "FILE", conflicts_with = "replay")]
     pub(crate) record: Option<PathBuf>,
-    /// Print the events of a recording instead of those of a server
+    /// Print the events of a recording instead of connecting to a server
     #[arg(long, value_name = "FILE")]
     pub(crate) replay: Option<PathBuf>,
     #[command(flatten)]
@@ -114,7 +114,7 @@ impl FromStr for Until {
                 _ => Err(format!("{number:?} is not a number of events")),
             },
             Some(("for", time)) => duration::parse(time).map(Self::For),
-            _ => Err("write synced, count=N or for=TIME".to_owned()),
+            _ => Err("expected synced, count=N or for=TIME".to_owned()),
         }
     }
 }

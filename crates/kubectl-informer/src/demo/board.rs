@@ -5,6 +5,7 @@ use kube_informer::{Condition, Lister};
 use serde_json::Value;
 
 use super::estimate::decoded_size;
+use crate::terminal::bytes::bytes_cell;
 use crate::terminal::paint::Tone;
 use crate::terminal::styled_line::StyledLine;
 use crate::watch::Watched;
@@ -54,8 +55,8 @@ pub(crate) fn lines(rows: &[Row]) -> Vec<StyledLine> {
             row.name,
             row.state,
             row.objects,
-            bytes(row.held),
-            bytes(row.decoded),
+            bytes_cell(row.held),
+            bytes_cell(row.decoded),
             row.rate,
             row.requests
         )
@@ -72,15 +73,6 @@ pub(crate) fn lines(rows: &[Row]) -> Vec<StyledLine> {
     let total = StyledLine::default().toned(Tone::Strong, &line(&total));
     let rows = rows.iter().map(|row| StyledLine::from(line(row).as_str()));
     std::iter::once(head).chain(rows).chain([total]).collect()
-}
-
-/// Formats a byte count with a decimal unit.
-pub(crate) fn bytes(count: usize) -> String {
-    match count {
-        0..10_000 => format!("{count} B"),
-        10_000..10_000_000 => format!("{:.0} kB", count as f64 / 1e3),
-        _ => format!("{:.1} MB", count as f64 / 1e6),
-    }
 }
 
 fn state(watched: &Watched) -> String {
@@ -128,7 +120,7 @@ mod tests {
         let lines = lines(&[row.clone(), row]);
         assert_eq!(
             lines.last().unwrap().render(Paint::Plain),
-            "total                            6     8000 B       180 kB       3.0         2"
+            "total                            6     8.0 kB       180 kB       3.0         2"
         );
     }
 }

@@ -14,7 +14,6 @@ use crate::args::Get;
 use crate::args::get::GetForm;
 use crate::client::connection::Connected;
 use crate::client::targets::Target;
-use crate::duration::short;
 use crate::failure::Failure;
 use crate::history::Change;
 use crate::object::query::Query;
@@ -27,7 +26,7 @@ use crate::terminal::progress;
 use crate::terminal::styled_line::StyledLine;
 use crate::tui::live_table::PrintedRow;
 use crate::tui::prompt::{Prompt, Typed};
-use crate::tui::{FullScreen, Input, LiveTable, connection_line, draw_lines};
+use crate::tui::{FullScreen, Input, LiveTable, draw_lines};
 use crate::watch::{health_report, until};
 use crossterm::event::KeyCode;
 
@@ -126,7 +125,7 @@ impl Live<'_> {
                 },
                 result = &mut synced => match result {
                     Ok(()) => deadline = args.time.map(|time| tokio::time::Instant::now() + time),
-                    Err(error) => return Err(Failure::of_sync(&name, &error)),
+                    Err(error) => return Err(Failure::of_sync(&self.connected.address, &name, &error)),
                 },
                 _ = draws.tick() => self.draw(screen.as_deref_mut())?,
                 Some(event) = events.next() => {
@@ -199,22 +198,14 @@ impl Live<'_> {
     fn status(&self, now: Instant) -> StyledLine {
         let quiet = |line: StyledLine, text: &str| line.toned(Tone::Quiet, text);
         if let Some(prompt) = &self.prompt {
-            return quiet(StyledLine::default().plain(&format!("/{}", prompt.text)), "▏ enter keeps it, esc clears it");
+            return quiet(
+                StyledLine::default().plain(&format!("/{}", prompt.text)),
+                "▏ enter keeps the filter, esc clears it",
+            );
         }
-        let rows = self.table.len();
         let line = StyledLine::default().toned(Tone::Strong, &self.target.kind.full_name());
-        let line = quiet(line, &format!(" at {}, {rows} rows, ", self.connected.name));
-        let mut line = line.then(connection_line(&self.informer.health(), tokio::time::Instant::now()));
-        if let Some(last) = self.table.last_change {
-            line = quiet(line, &format!(", last change {} ago", short(now.duration_since(last))));
-        }
-        if self.table.hidden_columns > 0 {
-            line = line.toned(Tone::Updated, &format!(", {} columns do not fit", self.table.hidden_columns));
-        }
-        match self.table.view().description() {
-            view if view.is_empty() => line,
-            view => quiet(line, &format!(", {view}")),
-        }
+        let line = quiet(line, &format!(" at {}, ", self.connected.name));
+        line.then(self.table.status(&self.informer.health(), now))
     }
 
     /// Prints a header, then one row per change, as kubectl does.

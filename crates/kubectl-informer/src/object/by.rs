@@ -29,7 +29,7 @@ impl FromStr for By {
     fn from_str(text: &str) -> Result<Self, String> {
         let Some((name, value)) = text.split_once('=') else {
             return Err(
-                "write INDEX=VALUE, as in node=node-1, ip=10.0.0.1, label:app=web or spec.nodeName=node-1".to_owned()
+                "expected WHAT=VALUE, as in node=node-1, ip=10.0.0.1, label:app=web or spec.nodeName=node-1".to_owned()
             );
         };
         let place = match name {

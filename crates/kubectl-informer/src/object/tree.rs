@@ -58,6 +58,10 @@ impl Forest {
         self.nodes.insert(uid.to_string(), node);
     }
 
+    pub(crate) fn contains(&self, uid: &str) -> bool {
+        self.nodes.contains_key(uid)
+    }
+
     /// The uids of the objects in the tree of one object, itself included.
     pub(crate) fn members(&self, uid: &str) -> Vec<String> {
         let mut members = self.ancestors(uid);
@@ -78,14 +82,17 @@ impl Forest {
         let mut writer =
             Writer { forest: self, children: self.children(), status, seen: HashSet::new(), lines: Vec::new() };
         let ancestors = self.ancestors(uid);
-        for (depth, ancestor) in ancestors.iter().enumerate() {
-            writer.line(ancestor, &indent(depth), false);
-        }
+        let mut depth = 0;
         if let Some(missing) = self.missing_owner(ancestors.first().map_or(uid, String::as_str)) {
-            let line = format!("{}/{} owns {}", missing.kind, missing.name, "the first of these, and was not found");
-            writer.lines.insert(0, StyledLine::default().toned(Tone::Quiet, &line));
+            let line = StyledLine::from(format!("{}/{}", missing.kind, missing.name).as_str());
+            writer.lines.push(line.toned(Tone::Deleted, "  not found"));
+            depth += 1;
         }
-        writer.subtree(uid, &indent(ancestors.len()), &" ".repeat(3 * ancestors.len()), true);
+        for ancestor in &ancestors {
+            writer.line(ancestor, &indent(depth), false);
+            depth += 1;
+        }
+        writer.subtree(uid, &indent(depth), &" ".repeat(3 * depth), true);
         writer.lines
     }
 
@@ -240,10 +247,7 @@ mod tests {
 
     #[test]
     fn a_missing_owner_is_named_and_a_cycle_ends() {
-        assert_eq!(
-            lines(&[("Pod", "a", Some("gone"))], "a"),
-            ["owner/gone owns the first of these, and was not found", "pod/a"]
-        );
+        assert_eq!(lines(&[("Pod", "a", Some("gone"))], "a"), ["owner/gone  not found", "└─ pod/a"]);
         assert_eq!(
             lines(&[("A", "a", Some("b")), ("B", "b", Some("a"))], "a"),
             ["b/b", "└─ a/a", "   └─ b/b", "      └─ a/a"]

@@ -87,6 +87,20 @@ pub(crate) fn columns(text: &str) -> usize {
     text.chars().map(|c| c.width().unwrap_or(0)).sum()
 }
 
+/// Text in at most `width` columns of a terminal, with `…` in its middle if it is longer: names often
+/// differ at their ends only.
+pub(crate) fn shortened(text: &str, width: usize) -> String {
+    if columns(text) <= width {
+        return text.to_owned();
+    }
+    let room = width.saturating_sub(columns(ELLIPSIS));
+    let end = room / 2;
+    let head = &text[..fitting(text, room - end)];
+    let reversed: String = text.chars().rev().collect();
+    let tail: String = reversed[..fitting(&reversed, end)].chars().rev().collect();
+    if width > 0 { format!("{head}{ELLIPSIS}{tail}") } else { String::new() }
+}
+
 /// The length of the longest beginning that fits into `room` columns.
 fn fitting(text: &str, mut room: usize) -> usize {
     let does_not_fit = |c: char| {
@@ -123,6 +137,14 @@ mod tests {
         assert_eq!(line.truncated(4).render(Paint::Plain), "世…");
         assert_eq!(line.truncated(3).render(Paint::Plain), "世…");
         assert_eq!(line.truncated(2).render(Paint::Plain), "…");
+    }
+
+    #[test]
+    fn names_are_shortened_in_the_middle() {
+        assert_eq!(shortened("web-7d4b9c6f5-abcde", 19), "web-7d4b9c6f5-abcde");
+        assert_eq!(shortened("web-7d4b9c6f5-abcde", 12), "web-7d…abcde");
+        assert_eq!(shortened("世界世界世界", 6), "世…界");
+        assert_eq!([shortened("ab", 1), shortened("ab", 0)], ["…", ""]);
     }
 
     #[test]

@@ -120,11 +120,11 @@ impl App {
             Input::Resized => return Flow::On,
             Input::Key(key) => key,
         };
+        self.complaint = None;
         if self.prompt.is_some() {
             self.typed(key);
             return Flow::On;
         }
-        self.complaint = None;
         if self.shows_help {
             self.shows_help = false;
             return Flow::On;

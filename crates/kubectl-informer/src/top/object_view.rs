@@ -10,7 +10,7 @@ use serde_json::Value;
 use super::pane::Pane;
 use crate::client::kind_info::KindInfo;
 use crate::history::{Change, Ring, What};
-use crate::line::{Style, time_of_day};
+use crate::line::{Style, counted, time_of_day};
 use crate::object::tree::{Forest, readiness};
 use crate::terminal::paint::Tone;
 use crate::terminal::styled_line::StyledLine;
@@ -24,6 +24,8 @@ pub(super) struct ObjectView {
     scroll: usize,
     /// How many changes before the last one the shown state is.
     back: usize,
+    /// Whether to scroll to the next line that the shown change wrote.
+    wants_next_mark: bool,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -41,7 +43,7 @@ impl Tab {
 
 impl ObjectView {
     pub(super) fn new(number: usize, key: ObjectKey) -> Self {
-        Self { number, key, tab: Tab::State, scroll: 0, back: 0 }
+        Self { number, key, tab: Tab::State, scroll: 0, back: 0, wants_next_mark: false }
     }
 
     pub(super) fn key(&mut self, key: KeyCode) {
@@ -58,6 +60,7 @@ impl ObjectView {
             KeyCode::PageDown | KeyCode::Char(' ') => self.scroll += PAGE,
             KeyCode::Home | KeyCode::Char('g') => self.scroll = 0,
             KeyCode::End | KeyCode::Char('G') => self.scroll = usize::MAX,
+            KeyCode::Char('n') => self.wants_next_mark = true,
             KeyCode::Char('[') => self.back += 1,
             KeyCode::Char(']') => self.back = self.back.saturating_sub(1),
             _ => {}
@@ -70,19 +73,31 @@ impl ObjectView {
 
     /// The visible lines for an area of this height.
     pub(super) fn lines(&mut self, panes: &[Pane], ring: &Ring, style: &Style, height: usize) -> Vec<StyledLine> {
-        let Some(pane) = panes.get(self.number) else { return Vec::new() };
-        let kind = &pane.watched.kind;
-        let current = pane.watched.informer.lister().get(&self.key);
-        let mut lines = match self.tab {
-            Tab::State => self.state(kind, current, ring, style),
-            Tab::Tree => self.tree(panes, current),
-            Tab::Events => self.events(panes, current.as_ref()),
-            Tab::History => self.history(kind, ring, style),
-        };
+        let mut lines = self.lines_of(self.tab, panes, ring, style);
+        if std::mem::take(&mut self.wants_next_mark) {
+            let is_marked = |line: &StyledLine| line.parts().any(|(tone, _)| tone == Some(Tone::Changed));
+            let marks: Vec<usize> = (0..lines.len()).filter(|&at| is_marked(&lines[at])).collect();
+            // After the last one comes the first.
+            let next = marks.iter().find(|at| **at > self.scroll + height.saturating_sub(1)).or_else(|| marks.first());
+            self.scroll = next.map_or(self.scroll, |at| at.saturating_sub(height / 3));
+        }
         self.scroll = self.scroll.min(lines.len().saturating_sub(height));
         lines.drain(..self.scroll);
         lines.truncate(height);
         lines
+    }
+
+    /// All lines of a tab.
+    pub(super) fn lines_of(&mut self, tab: Tab, panes: &[Pane], ring: &Ring, style: &Style) -> Vec<StyledLine> {
+        let Some(pane) = panes.get(self.number) else { return Vec::new() };
+        let kind = &pane.watched.kind;
+        let current = pane.watched.informer.lister().get(&self.key);
+        match tab {
+            Tab::State => self.state(kind, current, ring, style),
+            Tab::Tree => self.tree(panes, current),
+            Tab::Events => self.events(panes, current.as_ref()),
+            Tab::History => self.history(kind, ring, style),
+        }
     }
 
     /// The object as YAML; lines that the last change wrote are marked.
@@ -111,13 +126,15 @@ impl ObjectView {
             }
         };
         let Some(object) = object else {
-            lines.push(StyledLine::default().toned(Tone::Quiet, "not known"));
+            lines.push(StyledLine::default().toned(Tone::Quiet, "unknown: it has never been in the cache"));
             return lines;
         };
         let text = |object: &Obj<Value>| {
             let mut value = style.object(kind, object);
             if let Some(metadata) = value.get_mut("metadata").and_then(Value::as_object_mut) {
                 metadata.remove("managedFields");
+                // Differs after every change.
+                metadata.remove("resourceVersion");
             }
             yaml::write(&value).unwrap_or_else(|why| why)
         };
@@ -160,14 +177,14 @@ impl ObjectView {
         };
         let mut lines = forest.lines(&uid, &status);
         lines.push(StyledLine::default());
-        lines.push(StyledLine::default().toned(Tone::Quiet, "of the kinds on this screen; `tree` looks at all"));
+        lines.push(StyledLine::default().toned(Tone::Quiet, "only kinds that top shows; the command tree shows all"));
         lines
     }
 
     /// The events about the object, the latest first.
     fn events(&self, panes: &[Pane], current: Option<&Obj<Value>>) -> Vec<StyledLine> {
         let Some(events) = panes.iter().find(|pane| pane.watched.kind.kind == "Event") else {
-            return vec![StyledLine::default().toned(Tone::Quiet, "events are not among the kinds on this screen")];
+            return vec![StyledLine::default().toned(Tone::Quiet, "events are not among the kinds that top shows")];
         };
         let uid = current.and_then(Obj::uid).map(ToString::to_string);
         let kind = &panes[self.number].watched.kind.kind;
@@ -215,7 +232,7 @@ impl ObjectView {
             lines.extend(style.fields(&change));
         }
         if lines.is_empty() {
-            lines.push(StyledLine::default().toned(Tone::Quiet, "nothing has happened to it since the start"));
+            lines.push(StyledLine::default().toned(Tone::Quiet, "no changes since the start"));
         }
         lines
     }
@@ -229,6 +246,8 @@ fn old(change: &Change) -> Option<Obj<Value>> {
 }
 
 fn as_of(at: Timestamp, back: usize) -> StyledLine {
-    StyledLine::default()
-        .toned(Tone::Updated, &format!("as of {}, {back} changes back; ] is later, [ earlier", time_of_day(at)))
+    StyledLine::default().toned(
+        Tone::Updated,
+        &format!("as of {}, {} ago; [ is earlier, ] later", time_of_day(at), counted(back, "change")),
+    )
 }

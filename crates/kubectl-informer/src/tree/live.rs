@@ -34,7 +34,8 @@ struct Live<'a> {
     scroll: usize,
 }
 
-/// Shows the tree until the end. Kinds that begin to own or to be owned later are not followed.
+/// Shows the tree until the end. Of the kinds that begin to own or to be owned later, only those of
+/// [`OWNED_KINDS`](super::OWNED_KINDS) are followed.
 pub(super) async fn run(
     args: &Tree,
     connected: &Connected,
@@ -142,9 +143,9 @@ impl Live<'_> {
             Some(readiness(kind, object.fresh_handle().get().ok()?))
         };
         self.lines = forest.lines(&self.subject.uid, &status);
-        if self.lines.is_empty() {
+        if !forest.contains(&self.subject.uid) {
             let name = format!("{}/{} is gone", self.subject.kind.kind().to_lowercase(), self.subject.name);
-            self.lines = vec![StyledLine::default().toned(Tone::Deleted, &name)];
+            self.lines.insert(0, StyledLine::default().toned(Tone::Deleted, &name));
         }
     }
 

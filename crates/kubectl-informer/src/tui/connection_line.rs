@@ -17,12 +17,17 @@ pub(crate) fn connection_line(health: &Health, now: Instant) -> StyledLine {
             line.toned(Tone::Updated, &format!("listing, {objects}{of} objects"))
         }
         Condition::Degraded { cause, since, next_try } => {
+            let what = match cause.code() {
+                Some(401 | 403) => "refused",
+                Some(_) => "failing",
+                None => "disconnected",
+            };
             let lost = short(now.saturating_duration_since(*since));
             let next = match next_try.map(|next| next.saturating_duration_since(now)) {
-                Some(wait) if wait.as_secs() > 0 => format!(", next try in {}", short(wait)),
-                _ => ", trying".to_owned(),
+                Some(wait) if wait.as_secs() > 0 => format!(", retrying in {}", short(wait)),
+                _ => ", retrying now".to_owned(),
             };
-            line.toned(Tone::Deleted, &format!("disconnected for {lost}{next}: {cause}"))
+            line.toned(Tone::Deleted, &format!("{what} for {lost}{next}: {cause}"))
         }
         Condition::Absent { .. } => line.toned(Tone::Deleted, "the server does not serve this kind"),
         Condition::Stopped => line.toned(Tone::Deleted, "stopped"),

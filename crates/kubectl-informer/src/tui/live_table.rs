@@ -9,7 +9,7 @@ use std::time::{Instant, SystemTime};
 
 use crossterm::event::KeyCode;
 use kube_informer::object::FieldPath;
-use kube_informer::{Obj, ObjectKey, Origin};
+use kube_informer::{Health, Obj, ObjectKey, Origin};
 use ratatui::Frame;
 use ratatui::layout::Rect;
 use serde_json::Value;
@@ -17,16 +17,19 @@ use serde_json::Value;
 use self::row::{LEAVING_ROW_TIME, Row, State};
 pub(crate) use self::view::{Sort, View};
 use super::columns::{Fitted, GAP, fit};
+use super::connection_line;
 use super::text::draw_lines;
+use crate::duration::short;
 use crate::failure::Failure;
 use crate::history::{Change, What};
+use crate::line::counted;
 use crate::object::filter::Filter;
 use crate::object::left_out::LeftOut;
 use crate::object::query::Query;
 use crate::table::grid::Grid;
 use crate::table::lines::widths;
 use crate::terminal::paint::{Paint, Tone};
-use crate::terminal::styled_line::StyledLine;
+use crate::terminal::styled_line::{StyledLine, columns, shortened};
 
 /// Note at a row whose object is still there.
 const NO_MATCH: &str = "no longer matches";
@@ -194,6 +197,24 @@ impl LiveTable {
         draw_lines(frame, area, paint, &lines);
     }
 
+    /// Rows, hidden columns, last change, what was chosen to be seen and, last because it may be long,
+    /// the connection.
+    pub(crate) fn status(&self, health: &Health, now: Instant) -> StyledLine {
+        let mut line = StyledLine::default().toned(Tone::Quiet, &counted(self.len(), "row"));
+        if self.hidden_columns > 0 {
+            let hidden = counted(self.hidden_columns, "column");
+            line = line.toned(Tone::Quiet, ", ").toned(Tone::Updated, &format!("{hidden} hidden"));
+        }
+        if let Some(last) = self.last_change {
+            line = line.toned(Tone::Quiet, &format!(", last change {} ago", short(now.duration_since(last))));
+        }
+        let view = self.view.description();
+        if !view.is_empty() {
+            line = line.toned(Tone::Quiet, ", ").toned(Tone::Updated, &view);
+        }
+        line.toned(Tone::Quiet, ", ").then(connection_line(health, tokio::time::Instant::now()))
+    }
+
     /// The lines for an area of this size.
     pub(crate) fn lines(&mut self, width: usize, height: usize, is_focused: bool, now: Instant) -> Vec<StyledLine> {
         self.expire(now);
@@ -245,10 +266,9 @@ impl LiveTable {
     }
 }
 
-/// A cell with exactly this width; a truncated one ends with `…`.
+/// A cell with exactly this width; a long one has `…` in its middle.
 fn padded(cell: &str, width: usize) -> String {
-    let line = StyledLine::from(cell).truncated(width);
-    let missing = width.saturating_sub(line.width());
-    let text: String = line.parts().map(|(_, text)| text).collect();
+    let text = shortened(cell, width);
+    let missing = width.saturating_sub(columns(&text));
     text + &" ".repeat(missing)
 }

@@ -13,7 +13,7 @@ use crate::client::kind_info::KindInfo;
 use crate::failure::Failure;
 use crate::history::recording::Recorder;
 use crate::history::{Change, What};
-use crate::line::Style;
+use crate::line::{Style, counted};
 use crate::object::left_out::LeftOut;
 use crate::object::noise::Noise;
 use crate::object::query::Query;
@@ -30,7 +30,7 @@ pub(super) struct Printer {
     kinds: Vec<Filtered>,
     tally: Tally,
     /// The number of updates that carry no information.
-    muted: u64,
+    muted: usize,
     /// With `--since`, what was written before, until the caches are complete.
     past: Option<Past>,
     recorder: Option<Recorder>,
@@ -151,7 +151,9 @@ impl Printer {
         }
         let muted = match self.muted {
             0 => String::new(),
-            muted => format!("; {muted} updates of times and generations only are not shown (--all-changes)"),
+            muted => {
+                format!("; {} of times and generations only not shown (see --all-changes)", counted(muted, "update"))
+            }
         };
         stderr(&format!("{}{muted}", self.tally.summary(cache)));
     }

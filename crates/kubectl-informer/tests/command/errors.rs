@@ -65,7 +65,7 @@ fn a_kubeconfig_that_cannot_be_used_is_named() {
 
 #[test]
 fn every_command_has_examples() {
-    for name in ["demo", "watch", "apiserver", "completions"] {
+    for name in ["demo", "watch", "get", "top", "tree", "apiserver", "completions"] {
         let ran = Ran::of(&mut command(&[name, "--help"])).succeeded();
         assert!(ran.out.contains("Examples:"), "{name}");
     }

@@ -108,6 +108,82 @@ fn a_live_table_draws_with_sequences_of_its_own_only() {
     }
 }
 
+#[test]
+fn no_view_of_top_lets_a_control_character_through() {
+    let server = HostileServer::prompt();
+    let kinds = "pods,events,configmaps,widgets,odd,refused";
+    for size in [(80, 24), (200, 50)] {
+        let mut live = Live::start(size.0, size.1, &["top", kinds, "-A", "--server", server.url()]);
+        live.until_shown(r"a\u{");
+        server.change();
+        live.until(|lines| lines.iter().any(|line| line.contains("Z ~ ")));
+        live.keys("\r");
+        for (tab, shown) in [("2", "only kinds that top shows"), ("3", r"\u{1b}[2J"), ("4", "Z ~ "), ("1[", "as of ")] {
+            live.keys(tab);
+            live.until_shown(shown);
+        }
+        live.keys("\x1b");
+        live.until_gone("4 history");
+        live.keys("?");
+        live.until_shown("Any key closes this.");
+        // The other kinds, to the one that is refused.
+        live.keys("x\t");
+        for _ in 0..5 {
+            live.keys("j\r\t");
+        }
+        live.until_shown("refused: ");
+        live.keys("q");
+        assert_eq!(live.end(), Some(0));
+        assert_drawing(&live, &size);
+    }
+}
+
+#[test]
+fn no_tree_lets_a_control_character_through() {
+    let server = HostileServer::prompt();
+    for color in ["never", "always"] {
+        let ran = Ran::of(&mut server.command(&["tree", "pods/a", "--color", color])).succeeded();
+        assert!(ran.out.contains(r"/a\u{1b}[2J"), "{ran:#?}");
+        if color == "always" {
+            assert_coloured(&ran.out, &color);
+        } else {
+            assert_harmless(&ran.out, &color);
+        }
+        assert!(ran.err.contains(" kinds cannot be listed: "), "{ran:#?}");
+        assert_harmless(&ran.err, &color);
+    }
+    let mut live = Live::start(120, 20, &["tree", "pods/a", "--watch", "--server", server.url()]);
+    live.until_shown(r"/a\u{1b}[2J");
+    live.keys("q");
+    assert_eq!(live.end(), Some(0));
+    assert_drawing(&live, &"tree");
+}
+
+#[test]
+fn no_history_lets_a_control_character_through() {
+    let server = HostileServer::start();
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("recording");
+    let path = file.to_str().unwrap();
+    follow(&server, &["watch", "pods", "-A", "--until", "count=2", "--record", path]);
+    for form in [&["--diff"][..], &["-o", "json"], &["-o", "yaml"], &["-o", "wide", "--timestamps"], &["--since", "1h"]]
+    {
+        let ran = Ran::of(command(&["watch", "pods", "--replay", path]).args(form)).succeeded();
+        assert!([r"\u{1b}", r"\u001b"].iter().any(|shown| ran.out.contains(shown)), "{form:?}: {ran:#?}");
+        assert_harmless(&ran.out, &form);
+        assert_harmless(&ran.err, &form);
+    }
+    let ran = Ran::of(&mut server.command(&["watch", "pods", "-A", "--since", "1h", "--until", "synced"])).succeeded();
+    assert!(ran.out.contains(r"\u{1b}[2J"), "{ran:#?}");
+    assert_harmless(&ran.out, &"since");
+    // Such objects are not valid, which is an error that quotes them.
+    let ran = Ran::of(&mut command(&["apiserver", "--replay", path]));
+    assert_harmless(&ran.out, &"apiserver");
+    assert_harmless(&ran.err, &"apiserver");
+    let ran = Ran::of(&mut command(&["watch", HOSTILE.replace('\0', "").as_str(), "--replay", path]));
+    assert_harmless(&ran.err, &"an unknown kind");
+}
+
 /// As [`assert_harmless`], after the sequences of a live view are removed.
 #[track_caller]
 fn assert_drawing(live: &Live, what: &dyn std::fmt::Debug) {
@@ -190,6 +266,10 @@ fn only_the_sinks_write_to_standard_output_and_standard_error() {
             let path = entry.unwrap().path();
             if path.is_dir() {
                 scan(&path, found);
+                continue;
+            }
+            // Beside the program there is the script of its completions.
+            if path.extension().is_none_or(|end| end != "rs") {
                 continue;
             }
             let text = fs::read_to_string(&path).unwrap();

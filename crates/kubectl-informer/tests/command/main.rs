@@ -6,10 +6,18 @@
 mod support;
 
 mod apiserver;
+mod completions;
 mod connection;
 mod demo;
 mod errors;
 mod get;
+mod get_habits;
+mod history;
 mod hostile_text;
+mod live_table;
 mod readme;
+mod top;
+mod tree;
 mod watch;
+mod watch_choice;
+mod words;

@@ -21,7 +21,7 @@ fn existing_objects_are_printed_and_then_changes() {
     let (code, err) = watch.end();
     assert_eq!(code, Some(0), "{err}");
     assert!(err.starts_with("2 added, 1 updated, 1 deleted in "), "{err}");
-    assert!(err.trim_end().ends_with("1 objects in the cache"), "{err}");
+    assert!(err.trim_end().ends_with("1 object in the cache"), "{err}");
 }
 
 #[test]

@@ -14,6 +14,13 @@ use super::command;
 pub(crate) const HOSTILE: &str =
     "\x1b[2J\x1b]0;title\x07\r\u{8}\n\t\0\u{7f}\u{85}\u{9b}31m\u{202e}x\u{2066}\u{200b}\u{61c}\u{feff}\u{e0041}";
 
+/// Which kinds there are.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Kinds {
+    All,
+    Prompt,
+}
+
 /// The server. It serves built-in kinds, a custom kind, and kinds whose requests fail or stall.
 pub(crate) struct HostileServer {
     url: String,
@@ -23,6 +30,15 @@ pub(crate) struct HostileServer {
 
 impl HostileServer {
     pub(crate) fn start() -> Self {
+        Self::with(Kinds::All)
+    }
+
+    /// Without the kind whose lists never end.
+    pub(crate) fn prompt() -> Self {
+        Self::with(Kinds::Prompt)
+    }
+
+    fn with(kinds: Kinds) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
         let url = format!("http://{}", listener.local_addr().expect("an address"));
         let changes: Arc<(Mutex<u64>, Condvar)> = Arc::default();
@@ -32,7 +48,7 @@ impl HostileServer {
             for stream in listener.incoming() {
                 let changes = for_connections.clone();
                 // A client that closes its connection is no failure.
-                thread::spawn(move || stream.and_then(|stream| answer(stream, &changes)));
+                thread::spawn(move || stream.and_then(|stream| answer(stream, kinds, &changes)));
             }
         });
         Self { url, changes }
@@ -55,7 +71,7 @@ impl HostileServer {
     }
 }
 
-fn answer(mut stream: TcpStream, changes: &(Mutex<u64>, Condvar)) -> std::io::Result<()> {
+fn answer(mut stream: TcpStream, kinds: Kinds, changes: &(Mutex<u64>, Condvar)) -> std::io::Result<()> {
     let mut reader = BufReader::new(stream.try_clone()?);
     let mut request = String::new();
     reader.read_line(&mut request)?;
@@ -71,7 +87,7 @@ fn answer(mut stream: TcpStream, changes: &(Mutex<u64>, Condvar)) -> std::io::Re
         let status = json!({"kind": "Status", "apiVersion": "v1", "status": "Failure", "code": code, "reason": HOSTILE, "message": HOSTILE});
         return stream.write_all(format!("{}{status}", head(&format!("{code} No"))).as_bytes());
     }
-    if let Some(document) = discovery(path) {
+    if let Some(document) = discovery(path, kinds) {
         return stream.write_all(format!("{}{document}", head("200 OK")).as_bytes());
     }
     if path.contains("customresourcedefinitions") {
@@ -110,7 +126,7 @@ fn answer(mut stream: TcpStream, changes: &(Mutex<u64>, Condvar)) -> std::io::Re
     reader.read_to_end(&mut Vec::new()).map(drop)
 }
 
-fn discovery(path: &str) -> Option<Value> {
+fn discovery(path: &str, kinds: Kinds) -> Option<Value> {
     let resource = |plural: &str, kind: &str, short: &str| json!({"name": plural, "singularName": "", "kind": kind, "namespaced": true, "verbs": ["list", "watch"], "shortNames": [short]});
     let list = |version: &str, resources: &[Value]| json!({"kind": "APIResourceList", "apiVersion": "v1", "groupVersion": version, "resources": resources});
     Some(match path {
@@ -119,20 +135,22 @@ fn discovery(path: &str) -> Option<Value> {
             let version = json!({"groupVersion": "example.com/v1", "version": "v1"});
             json!({"kind": "APIGroupList", "apiVersion": "v1", "groups": [{"name": "example.com", "versions": [version]}]})
         }
-        "/api/v1" => list(
-            "v1",
-            &[
+        "/api/v1" => {
+            let mut resources = vec![
                 resource("pods", "Pod", "po"),
                 resource("events", "Event", "ev"),
                 resource("configmaps", "ConfigMap", "cm"),
                 resource("odd", &format!("Odd{HOSTILE}"), "odd"),
-                resource("slow", "Slow", "slow"),
                 resource("refused", "Refused", "refused"),
                 resource("failing", "Failing", "failing"),
                 // A URL cannot contain such a name.
                 resource(&format!("unusable{HOSTILE}"), "Unusable", "unusable"),
-            ],
-        ),
+            ];
+            if kinds == Kinds::All {
+                resources.push(resource("slow", "Slow", "slow"));
+            }
+            list("v1", &resources)
+        }
         "/apis/example.com/v1" => list("example.com/v1", &[resource("widgets", "Widget", "wi")]),
         "/apis/apiextensions.k8s.io/v1/customresourcedefinitions/widgets.example.com" => {
             let column = |name: &str, path: &str| json!({"name": name, "type": "string", "jsonPath": path});
@@ -151,8 +169,8 @@ fn discovery(path: &str) -> Option<Value> {
 /// The object of a kind at a version; between versions, values and keys change.
 fn object(plural: &str, version: u64) -> Value {
     let changed = format!("{version}{HOSTILE}");
-    let fields = json!({"f:status": {"f:phase": {}}, "f:data": {}, "f:spec": {}});
-    let managed = json!([{"manager": changed, "operation": "Update", "fieldsType": "FieldsV1", "fieldsV1": fields}]);
+    let fields = json!({"f:status": {"f:phase": {}}, "f:data": {}, "f:spec": {}, format!("f:{HOSTILE}"): {}});
+    let managed = json!([{"manager": changed, "operation": "Update", "time": format!("9999-01-01T00:00:00Z{HOSTILE}"), "fieldsType": "FieldsV1", "fieldsV1": fields}]);
     let metadata = json!({
         "name": format!("a{HOSTILE}"), "namespace": "default", "uid": "u", "resourceVersion": version.to_string(),
         "creationTimestamp": changed, "labels": {HOSTILE: HOSTILE}, "annotations": {HOSTILE: changed},

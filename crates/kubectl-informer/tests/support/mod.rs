@@ -4,6 +4,7 @@
 pub(crate) mod hostile_server;
 pub(crate) mod pty;
 mod signals;
+pub(crate) mod svg;
 pub(crate) mod terminal;
 
 use std::io::{BufRead as _, BufReader, Lines};

@@ -22,12 +22,26 @@ impl Live {
 
     /// Starts the command with additional environment variables.
     pub(crate) fn start_with(width: u16, height: u16, args: &[&str], variables: &[(&str, &str)]) -> Self {
+        Self::start_program(width, height, env!("CARGO_BIN_EXE_kubectl-informer"), args, variables)
+    }
+
+    /// Starts any program, isolated from this machine's kubeconfig.
+    pub(crate) fn start_program(
+        width: u16,
+        height: u16,
+        program: &str,
+        args: &[&str],
+        variables: &[(&str, &str)],
+    ) -> Self {
         signals::handle();
         let (pty, pts) = pty_process::blocking::open().expect("a terminal");
         pty.resize(pty_process::Size::new(height, width)).expect("resized");
-        let command = pty_process::blocking::Command::new(env!("CARGO_BIN_EXE_kubectl-informer"))
+        let command = pty_process::blocking::Command::new(program)
             .args(args)
             .env_remove("NO_COLOR")
+            .env_remove("KUBECONFIG")
+            .env_remove("KUBERNETES_SERVICE_HOST")
+            .env("HOME", "/nonexistent")
             .env("TERM", "xterm")
             .envs(variables.iter().copied());
         let child = command.spawn(pts).expect("it starts");
@@ -40,6 +54,24 @@ impl Live {
         while !condition(&self.terminal.lines()) {
             assert!(self.read(), "it ended too early: {:#?}", self.terminal.lines());
         }
+    }
+
+    /// Reads output until a row of the screen contains the text.
+    #[track_caller]
+    pub(crate) fn until_shown(&mut self, text: &str) {
+        self.until(|lines| lines.iter().any(|line| line.contains(text)));
+    }
+
+    /// Reads output until no row of the screen contains the text.
+    #[track_caller]
+    pub(crate) fn until_gone(&mut self, text: &str) {
+        self.until(|lines| !lines.iter().any(|line| line.contains(text)));
+    }
+
+    /// Changes the size of the terminal.
+    pub(crate) fn resize(&mut self, width: u16, height: u16) {
+        self.pty.resize(pty_process::Size::new(height, width)).expect("resized");
+        self.terminal = Terminal::new(width, height);
     }
 
     /// Types on the keyboard of the terminal.
@@ -58,6 +90,15 @@ impl Live {
     pub(crate) fn end(&mut self) -> Option<i32> {
         while self.read() {}
         self.child.wait().expect("it ends").code()
+    }
+
+    /// The full screen as it was drawn last, after the program has left it.
+    pub(crate) fn last_screen(&self, width: u16, height: u16) -> Terminal {
+        const LEAVE: &[u8] = b"\x1b[?1049l";
+        let end = self.raw.windows(LEAVE.len()).rposition(|bytes| bytes == LEAVE).expect("it has left the screen");
+        let mut terminal = Terminal::new(width, height);
+        terminal.feed(&self.raw[..end]);
+        terminal
     }
 
     /// Reads available output; returns false at the end.
