@@ -5,3 +5,4 @@
 
 mod fault_free;
 mod zoo;
+mod zoo_search;

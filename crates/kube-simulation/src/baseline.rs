@@ -1,0 +1,80 @@
+//! What learning runs show: the final state, what may differ in it, and how often each object is
+//! created and deleted.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use kube_embedded::ChangeKind;
+
+use crate::canonical::{Canonical, Ignored, canonical, canonical_name, differences};
+use crate::trace::Trace;
+
+/// What a run with faults is compared with.
+#[derive(Debug)]
+pub(crate) struct Baseline {
+    pub(crate) state: Canonical,
+    /// Differences between the learning runs, which do not count: object and path.
+    pub(crate) variable: BTreeSet<(String, String)>,
+    /// Objects that not every learning run has.
+    pub(crate) unstable: BTreeSet<String>,
+    /// How often each object was created and deleted.
+    pub(crate) counts: Counts,
+    pub(crate) writes: usize,
+    pub(crate) requests: usize,
+}
+
+/// How often each object was created and deleted.
+pub(crate) type Counts = BTreeMap<String, [usize; 2]>;
+
+impl Baseline {
+    /// Compares learning runs. The first is the one that plans perturb.
+    ///
+    /// # Panics
+    ///
+    /// Without learning runs.
+    pub(crate) fn learn(traces: &[Trace], ignored: &Ignored) -> Self {
+        let mut states = traces.iter().map(|trace| canonical(&trace.final_state(), ignored));
+        let state = states.next().expect("there is a learning run");
+        let mut baseline = Self {
+            state,
+            variable: BTreeSet::new(),
+            unstable: BTreeSet::new(),
+            counts: Counts::new(),
+            writes: traces.iter().map(|trace| trace.changes.len()).max().unwrap_or(0),
+            requests: traces.iter().map(|trace| trace.requests.len()).max().unwrap_or(0),
+        };
+        for other in states {
+            for difference in differences(&baseline.state, &other) {
+                match difference.values {
+                    [Some(_), Some(_)] => drop(baseline.variable.insert((difference.object, difference.path))),
+                    _ if difference.path.is_empty() => drop(baseline.unstable.insert(difference.object)),
+                    _ => drop(baseline.variable.insert((difference.object, difference.path))),
+                }
+            }
+        }
+        for trace in traces {
+            for (name, counts) in count(trace, ignored) {
+                let most = baseline.counts.entry(name).or_default();
+                *most = [most[0].max(counts[0]), most[1].max(counts[1])];
+            }
+        }
+        baseline
+    }
+}
+
+/// How often each object was created and deleted in a run.
+pub(crate) fn count(trace: &Trace, ignored: &Ignored) -> Counts {
+    let mut counts = Counts::new();
+    for change in trace.changes.iter().map(|change| &change.change) {
+        let of = |counts: &mut Counts, which: usize| {
+            if !ignored.is_ignored(&change.object) {
+                counts.entry(canonical_name(&change.object)).or_default()[which] += 1;
+            }
+        };
+        match change.kind {
+            ChangeKind::Created => of(&mut counts, 0),
+            ChangeKind::Deleted => of(&mut counts, 1),
+            ChangeKind::Updated => {}
+        }
+    }
+    counts
+}

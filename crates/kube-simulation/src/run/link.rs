@@ -1,0 +1,217 @@
+//! The connection between the controller's client and the server, where the faults of a plan happen.
+
+use std::io;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use bytes::Bytes;
+use http::header::{ACCEPT, ACCEPT_ENCODING};
+use http::request::Parts;
+use http::{HeaderValue, Request, Response};
+use http_body_util::combinators::UnsyncBoxBody;
+use http_body_util::{BodyExt, Full, StreamBody};
+use kube::client::Body;
+use kube_embedded::faults::{Fault, Rule};
+use tokio::time::{advance, sleep};
+use tower::Service;
+
+use super::call::{Call, exact_version};
+use super::conductor::{Arrival, Conductor, Session};
+use super::replica::Pace;
+use super::watch_body;
+use crate::plan::FaultKind;
+use crate::trace::RequestKind;
+
+/// How long a late request takes.
+const LATE: Duration = Duration::from_secs(20);
+
+/// How far the clock jumps.
+const JUMP: Duration = Duration::from_secs(3600);
+
+/// How long a view stays slow, and how late it shows a revision.
+const SLOW: [Duration; 2] = [Duration::from_secs(120), Duration::from_secs(2)];
+
+type Reply = Response<UnsyncBoxBody<Bytes, io::Error>>;
+
+/// The service of one process of the controller.
+#[derive(Debug, Clone)]
+pub(crate) struct Link {
+    conductor: Arc<Conductor>,
+    session: Arc<Session>,
+}
+
+impl Link {
+    pub(crate) fn new(conductor: Arc<Conductor>, session: Arc<Session>) -> Self {
+        Self { conductor, session }
+    }
+}
+
+impl Service<Request<Body>> for Link {
+    type Response = Reply;
+    type Error = io::Error;
+    type Future = Pin<Box<dyn Future<Output = io::Result<Reply>> + Send>>;
+
+    fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Poll::Ready(Ok(()))
+    }
+
+    fn call(&mut self, request: Request<Body>) -> Self::Future {
+        let link = self.clone();
+        Box::pin(async move { link.handle(request).await })
+    }
+}
+
+/// Counts a request as on its way until it is dropped.
+struct Pending<'a>(Option<&'a Conductor>);
+
+impl Drop for Pending<'_> {
+    fn drop(&mut self) {
+        if let Some(conductor) = self.0 {
+            conductor.leave();
+        }
+    }
+}
+
+impl Link {
+    async fn handle(&self, request: Request<Body>) -> io::Result<Reply> {
+        tokio::select! {
+            biased;
+            // A process that is gone sends nothing and receives nothing.
+            () = self.session.severed() => std::future::pending().await,
+            answered = self.exchange(request) => answered,
+        }
+    }
+
+    async fn exchange(&self, request: Request<Body>) -> io::Result<Reply> {
+        let (mut parts, body) = request.into_parts();
+        let body = body.collect().await.map_err(io::Error::other)?.to_bytes();
+        // Events are read on their way, as JSON without compression.
+        plain(&mut parts);
+        let call = Call::new(&parts.method, &parts.uri, &body);
+        let arrival = self.conductor.arrive(&self.session, &call);
+        let _pending = Pending((call.kind != RequestKind::Watch).then_some(&self.conductor));
+        sleep(arrival.latency[0]).await;
+        let answered = self.carry_out(parts, body, &call, &arrival).await;
+        self.conductor.answered(&arrival, answered.as_ref().ok().map(|response| response.status().as_u16()));
+        answered
+    }
+
+    /// Ends the process in the middle of a request.
+    async fn crash(&self) -> ! {
+        self.session.sever();
+        std::future::pending::<()>().await;
+        unreachable!("a future that never completes has completed")
+    }
+
+    async fn carry_out(&self, mut parts: Parts, body: Bytes, call: &Call, arrival: &Arrival) -> io::Result<Reply> {
+        if self.conductor.is_disconnected() {
+            return Err(io::ErrorKind::ConnectionRefused.into());
+        }
+        let request = parts.clone();
+        let fail = |fault| self.fail(fault, request.clone());
+        if call.is_lease && call.kind.is_write() && self.conductor.has_lost_lease() {
+            return fail(Fault::status(500)).await;
+        }
+        if call.kind == RequestKind::Watch && self.session.is_gone(&call.signature) {
+            return fail(Fault::GoneAtOpen).await;
+        }
+        let mut cut_after = None;
+        for &(position, kind) in &arrival.faults {
+            self.conductor.reached(position, format!("{kind} at {}", call.signature));
+            match kind {
+                FaultKind::CrashBefore => self.crash().await,
+                FaultKind::Status(code) => return fail(status(code)).await,
+                FaultKind::Disconnect => return Err(io::ErrorKind::ConnectionReset.into()),
+                FaultKind::Late => sleep(LATE).await,
+                FaultKind::WatchCut => cut_after = Some(1),
+                FaultKind::LeadershipLost => self.conductor.lose_lease(),
+                FaultKind::SlowView => self.session.replica().set_pace_for(Pace::Slow(SLOW[1]), SLOW[0]),
+                _ => {}
+            }
+        }
+        self.allow_behind(&mut parts, call);
+        let before = self.conductor.server().revision();
+        let response = self.forward(Request::from_parts(parts, body)).await?;
+        if call.kind == RequestKind::Watch {
+            let code = response.status();
+            return Ok(response.map(|body| {
+                let frames = watch_body::frames(body, &self.session, cut_after.filter(|_| code.is_success()));
+                StreamBody::new(frames).boxed_unsync()
+            }));
+        }
+        let (parts, body) = response.into_parts();
+        let body = body.collect().await?.to_bytes();
+        if call.kind.is_write() {
+            self.conductor.carried_out(arrival, (before, self.conductor.server().revision()));
+        }
+        for &(_, kind) in &arrival.faults {
+            match kind {
+                FaultKind::CrashDuring => self.crash().await,
+                FaultKind::StaleRestart(behind) => {
+                    self.conductor.start_behind(behind);
+                    self.crash().await;
+                }
+                FaultKind::StaleRelist(behind) => self.conductor.move_behind(&self.session, behind),
+                FaultKind::LoseResponse => return Err(io::ErrorKind::ConnectionReset.into()),
+                FaultKind::TimeoutAfter => return fail(Fault::status(504)).await,
+                FaultKind::ClockJump => advance(JUMP).await,
+                FaultKind::CrashAfter => {
+                    let (session, wait) = (self.session.clone(), arrival.latency[1] + Duration::from_millis(1));
+                    tokio::spawn(async move {
+                        sleep(wait).await;
+                        session.sever();
+                    });
+                }
+                _ => {}
+            }
+        }
+        sleep(arrival.latency[1]).await;
+        Ok(Response::from_parts(parts, Full::new(body).map_err(|never| match never {}).boxed_unsync()))
+    }
+
+    /// Lets a list that allows it show the view of the replica.
+    fn allow_behind(&self, parts: &mut Parts, call: &Call) {
+        let oldest = match call.kind {
+            RequestKind::ListAny => 0,
+            RequestKind::ListNotOlder => call.version,
+            _ => return,
+        };
+        let view = self.session.replica().view().max(oldest);
+        let is_kept = self.conductor.server().changes_after(view).is_ok();
+        if view < self.conductor.server().revision()
+            && is_kept
+            && let Some(uri) = exact_version(&parts.uri, view)
+        {
+            parts.uri = uri;
+        }
+    }
+
+    async fn forward(&self, request: Request<Bytes>) -> io::Result<Response<kube_embedded::Body>> {
+        self.conductor.server().service().call(request.map(Full::new)).await
+    }
+
+    /// Answers a request with a fault of the server, without carrying it out.
+    async fn fail(&self, fault: Fault, parts: Parts) -> io::Result<Reply> {
+        // No other request comes in between: the server decides when it is first polled.
+        self.conductor.server().faults().inject(Rule::new(fault).once());
+        let response = self.forward(Request::from_parts(parts, Bytes::new())).await?;
+        Ok(response.map(BodyExt::boxed_unsync))
+    }
+}
+
+fn status(code: u16) -> Fault {
+    let fault = Fault::status(code);
+    if code == 429 { fault.retry_after(1) } else { fault }
+}
+
+/// Asks for JSON without compression.
+fn plain(parts: &mut Parts) {
+    parts.headers.remove(ACCEPT_ENCODING);
+    if let Some(accept) = parts.headers.get(ACCEPT).and_then(|accept| accept.to_str().ok()) {
+        let kept: Vec<&str> = accept.split(',').filter(|form| !form.contains("protobuf")).collect();
+        let accept = HeaderValue::from_str(&kept.join(",")).ok().filter(|_| !kept.is_empty());
+        parts.headers.insert(ACCEPT, accept.unwrap_or(HeaderValue::from_static("application/json")));
+    }
+}
