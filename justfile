@@ -78,8 +78,8 @@ deny:
 # package of the same version, so those are removed first.
 # Packages every crate to be published and builds it from its package.
 package:
-    rm -rf "${CARGO_HOME:-$HOME/.cargo}"/registry/src/-*/kube{-controller,-embedded,-informer,ctl-informer}-*
-    K8S_OPENAPI_ENABLED_VERSION=1.37 cargo package --package kube-embedded --package kube-informer --package kube-controller --package kubectl-informer --locked --allow-dirty
+    rm -rf "${CARGO_HOME:-$HOME/.cargo}"/registry/src/-*/kube{-controller,-embedded,-informer,-simulation,ctl-informer}-*
+    K8S_OPENAPI_ENABLED_VERSION=1.37 cargo package --package kube-embedded --package kube-informer --package kube-controller --package kube-simulation --package kubectl-informer --locked --allow-dirty
 
 # Names both packages, so that the features of dependencies, and thus the counts, are those of the whole rig.
 # Checks instructions and bytes of fixed work against their budgets; `just budget write` sets the budgets.
@@ -126,6 +126,11 @@ elections seeds="3000":
 # More seeds of read-your-writes than the gate runs, and the seeds with which kube-runtime creates twice.
 read-your-writes seeds="1000":
     KUBE_CONTROLLER_SEEDS={{seeds}} cargo test --release -p kube-controller --test controller read_your_writes -- --nocapture
+
+# More seeds and plans of the controllers that have no bug than the gate runs: none may raise an alarm.
+# Searches correct controllers, e.g. `just search 100`.
+search seeds="20" plans="100":
+    KUBE_SIMULATION_SEEDS={{seeds}} KUBE_SIMULATION_PLANS={{plans}} cargo test --release -p kube-simulation --test search alarm -- --nocapture
 
 # Mutated input in every parser, with random seeds: the targets are the tests in modules named
 # `fuzz`, and the time is divided among them. `just fuzz 5` is five minutes. A failing seed is printed, and

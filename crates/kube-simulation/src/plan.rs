@@ -93,7 +93,7 @@ pub enum FaultKind {
     WatchCut,
     /// From this request on, writes of leases fail for three minutes.
     LeadershipLost,
-    /// The clock jumps an hour ahead when the response arrives.
+    /// The clock jumps an hour ahead when the response arrives, or a second after the step.
     ClockJump,
 }
 

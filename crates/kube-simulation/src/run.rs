@@ -11,7 +11,7 @@ use kube::Client;
 use kube_embedded::{FirstAccess, Server};
 use serde_json::{Value, json};
 use tokio::task::LocalSet;
-use tokio::time::{Instant, sleep, sleep_until};
+use tokio::time::{Instant, advance, sleep, sleep_until};
 
 use self::conductor::Conductor;
 use self::link::Link;
@@ -35,6 +35,9 @@ const RESTART: Duration = Duration::from_millis(100);
 /// The time between the end of the controller's future, or a panic, and the next start, as a
 /// kubelet waits.
 const BACK_OFF: Duration = Duration::from_secs(10);
+
+/// How far the clock jumps.
+const JUMP: Duration = Duration::from_secs(3600);
 
 /// The longest wait for the end of a run, after its last step.
 const PATIENCE: Duration = Duration::from_secs(2 * 3600);
@@ -102,6 +105,7 @@ async fn perform(setting: &Setting, plan: &Plan) -> Trace {
             conductor.refuse_step(format!("the initial object {}: {status}", ObjectName::of(object)));
         }
     }
+    conductor.set_start();
     let supervisor = tokio::task::spawn_local(supervise(conductor.clone(), setting.start.clone()));
     for (nth, step) in setting.steps.iter().enumerate() {
         begin_faults(&conductor, plan, nth);
@@ -178,7 +182,7 @@ fn begin_faults(conductor: &Arc<Conductor>, plan: &Plan, step: usize) {
         if !matches!(fault.place, Place::Steps(from, _) if from == step) {
             continue;
         }
-        conductor.reached(position, &format!("{} begins", fault.kind));
+        conductor.reached(position, format!("{} begins", fault.kind));
         match fault.kind {
             FaultKind::Down => conductor.stop(),
             FaultKind::Disconnected => conductor.disconnect(),
@@ -203,6 +207,7 @@ async fn end_faults(conductor: &Arc<Conductor>, plan: &Plan, step: usize) {
         conductor.note(NoteKind::Fault, format!("{} ends", fault.kind));
         match fault.kind {
             FaultKind::Down => conductor.start_again(),
+            FaultKind::ClockJump => advance(JUMP).await,
             FaultKind::Disconnected | FaultKind::Overwritten => {
                 conductor.compact();
                 conductor.reconnect();

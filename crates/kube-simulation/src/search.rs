@@ -31,6 +31,12 @@ struct Failed {
     violations: Vec<Violation>,
 }
 
+/// How a plan ended, and which of its faults happened.
+struct Verdict {
+    violations: Vec<Violation>,
+    reached: Vec<bool>,
+}
+
 /// What learning runs show.
 struct Learned {
     trace: Trace,
@@ -150,7 +156,7 @@ fn run_all_into(
 ) {
     let next = AtomicUsize::new(0);
     let is_done = AtomicBool::new(false);
-    let verdicts: Mutex<BTreeMap<usize, (Vec<Violation>, Vec<bool>)>> = Mutex::default();
+    let verdicts: Mutex<BTreeMap<usize, Verdict>> = Mutex::default();
     let work = || {
         while !is_done.load(Ordering::Relaxed) {
             let nth = next.fetch_add(1, Ordering::Relaxed);
@@ -160,7 +166,7 @@ fn run_all_into(
             if !violations.is_empty() && simulation.stops_at_first {
                 is_done.store(true, Ordering::Relaxed);
             }
-            verdicts.lock().insert(nth, (violations, trace.reached));
+            verdicts.lock().insert(nth, Verdict { violations, reached: trace.reached });
         }
     };
     thread::scope(|scope| {
@@ -169,7 +175,7 @@ fn run_all_into(
         }
         work();
     });
-    for (nth, (violations, reached)) in verdicts.into_inner() {
+    for (nth, Verdict { violations, reached }) in verdicts.into_inner() {
         let plan = &plans[nth];
         report.classes.entry(class_of(plan)).or_default().run += 1;
         for (fault, is_reached) in plan.faults.iter().zip(&reached) {

@@ -12,6 +12,8 @@ use crate::state::State;
 pub(crate) struct Trace {
     /// The requests of the controller, in the order in which they were sent.
     pub(crate) requests: Vec<Request>,
+    /// The revision at which the controller first started.
+    pub(crate) start: u64,
     /// All writes to the cluster, by anyone, in order.
     pub(crate) changes: Vec<TimedChange>,
     /// Steps, faults, crashes and starts.

@@ -47,7 +47,7 @@ pub(crate) fn generate(
         generator.unobserved(steps);
     }
     if classes.contains(&FaultClass::Failures) {
-        generator.failures();
+        generator.failures(steps);
     }
     generator.limit(budget);
     if classes.contains(&FaultClass::Pairs) {
@@ -123,7 +123,7 @@ impl<'t> Generator<'t> {
     fn stale(&mut self) {
         const CLASS: FaultClass = FaultClass::Stale;
         let any = self.trace.requests.iter().any(|request| request.kind == RequestKind::ListAny);
-        let first = self.trace.changes.first().map_or(0, |change| change.change.revision);
+        let first = self.trace.start;
         let mut rng = Pcg64Mcg::seed_from_u64(self.seed);
         for (write, _) in self.effective_writes(CLASS) {
             self.add(FaultKind::SlowView, place(write));
@@ -155,9 +155,12 @@ impl<'t> Generator<'t> {
         }
     }
 
-    fn failures(&mut self) {
+    fn failures(&mut self, steps: &[Step]) {
         const CLASS: FaultClass = FaultClass::Failures;
         use FaultKind::{ClockJump, Disconnect, Late, LeadershipLost, LoseResponse, Status, TimeoutAfter, WatchCut};
+        for nth in (0..steps.len()).filter(|&nth| steps[nth].is_change()) {
+            self.add(ClockJump, Place::Steps(nth, nth));
+        }
         let has_lease = self.trace.requests.iter().any(|request| request.signature.starts_with("create:leases."))
             || self.trace.requests.iter().any(|request| request.signature.starts_with("patch:leases."));
         for request in &self.trace.requests {

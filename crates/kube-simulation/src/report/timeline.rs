@@ -36,7 +36,7 @@ pub(super) fn svg(finding: &Finding) -> String {
 "##,
         escape(&finding.plan.to_string())
     );
-    let first = finding.violations.first().map(|violation| violation.group()).unwrap_or_default();
+    let first = finding.violations.first().map(crate::Violation::group).unwrap_or_default();
     line(&mut out, format_args!(r##"<text x="10" y="40" fill="#c00">{}</text>"##, escape(&first)));
     let bottom = TOP + lanes.len() * ROW;
     for (_, marks) in lanes.iter().filter(|(name, _)| name == "faults") {

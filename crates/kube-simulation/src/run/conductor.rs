@@ -137,6 +137,11 @@ impl Conductor {
         replica
     }
 
+    /// The controller starts from here.
+    pub(crate) fn set_start(&self) {
+        self.record.lock().trace.start = self.server.revision();
+    }
+
     /// The connections of the latest process.
     pub(crate) fn session(&self) -> Option<Arc<Session>> {
         self.record.lock().session.clone()
@@ -232,11 +237,10 @@ impl Conductor {
         self.record.lock().drained
     }
 
-    /// Whether a request is on its way, or a slow view has not ended.
+    /// Whether a request is on its way.
     pub(crate) fn is_busy(&self) -> bool {
         let record = self.record.lock();
-        let is_slow = record.session.as_ref().is_some_and(|session| session.replica().is_slow());
-        (record.pending > 0 || is_slow) && !record.has_given_up
+        record.pending > 0 && !record.has_given_up
     }
 
     /// How a run ends that has more writes or requests than it may have.

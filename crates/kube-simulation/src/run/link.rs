@@ -17,6 +17,7 @@ use kube_embedded::faults::{Fault, Rule};
 use tokio::time::{advance, sleep};
 use tower::Service;
 
+use super::JUMP;
 use super::call::{Call, exact_version};
 use super::conductor::{Arrival, Conductor, Session};
 use super::replica::Pace;
@@ -26,9 +27,6 @@ use crate::trace::RequestKind;
 
 /// How long a late request takes.
 const LATE: Duration = Duration::from_secs(20);
-
-/// How far the clock jumps.
-const JUMP: Duration = Duration::from_secs(3600);
 
 /// How long a view stays slow, and how late it shows a revision.
 const SLOW: [Duration; 2] = [Duration::from_secs(120), Duration::from_secs(2)];

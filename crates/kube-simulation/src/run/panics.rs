@@ -19,7 +19,12 @@ pub(crate) fn collect<T>(work: impl FnOnce() -> T) -> (T, Vec<String>) {
             let is_collected = COLLECTED.try_with(|collected| {
                 let mut collected = collected.borrow_mut();
                 let Some(panics) = &mut *collected else { return false };
-                let message = panicked.payload_as_str().unwrap_or("a panic without a message");
+                let message = panicked.payload();
+                let message = message
+                    .downcast_ref::<&str>()
+                    .copied()
+                    .or_else(|| message.downcast_ref::<String>().map(String::as_str));
+                let message = message.unwrap_or("a panic without a message");
                 let place = panicked.location().map(|place| format!(" at {}:{}", place.file(), place.line()));
                 panics.push(format!("{message}{}", place.unwrap_or_default()));
                 true

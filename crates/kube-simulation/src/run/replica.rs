@@ -49,10 +49,6 @@ impl Replica {
         self.pace.send_replace(pace);
     }
 
-    pub(crate) fn is_slow(&self) -> bool {
-        matches!(*self.pace.borrow(), Pace::Slow(_))
-    }
-
     /// Follows at this pace for a while, and then normally.
     pub(crate) fn set_pace_for(self: &Arc<Self>, pace: Pace, duration: Duration) {
         self.set_pace(pace);

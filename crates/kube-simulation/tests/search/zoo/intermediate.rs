@@ -6,7 +6,7 @@ use kube::ResourceExt as _;
 use serde_json::{Value, json};
 
 use super::operator::{Operator, Outcome, Reconciler, World, absent_is_ok, is_deleting, owned, unowned};
-use super::{Exhibit, Variant, deleted, life};
+use super::{Exhibit, Step, Variant, deleted, life, thing};
 
 pub(crate) const EXHIBITS: &[Exhibit] = &[
     Exhibit {
@@ -41,7 +41,13 @@ pub(crate) const EXHIBITS: &[Exhibit] = &[
         name: "replacement deletes first",
         bug: "What is to be carried over exists in memory only between deletion and creation.",
         found_by: &["intermediate"],
-        workload: || life([json!({"version": 1, "note": "kept"}), json!({"version": 2, "note": null})]),
+        workload: || {
+            let old = json!({
+                "apiVersion": "v1", "kind": "ConfigMap", "data": {"note": "kept"},
+                "metadata": {"name": "a-1", "namespace": "default", "labels": {"thing": "a"}},
+            });
+            vec![Step::Create(old), thing("a", json!({"version": 2})), Step::Quiet]
+        },
         run: |client, variant| Box::pin(Operator::default().run(client, DeletesFirst(variant, BTreeMap::new()))),
     },
     Exhibit {
@@ -176,7 +182,7 @@ impl Reconciler for DeletesFirst {
         }
         if children.len() == others.len() {
             let Some(thing) = world.confirmed(thing).await? else { return Ok(None) };
-            let note = self.1.get(name).unwrap_or(&thing.data["spec"]["note"]).clone();
+            let note = self.1.get(name).and_then(Value::as_str).unwrap_or("new");
             world.ensure(&owned(&thing, &wanted, json!({ "note": note }))).await?;
         }
         if self.0 == Variant::Correct {

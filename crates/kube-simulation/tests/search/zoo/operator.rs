@@ -179,12 +179,11 @@ impl World {
         absent_is_ok(self.api(kind).delete(name, &DeleteParams::default()).await.map(drop))
     }
 
-    /// Deletes the very object that is cached, and no later one of its name.
+    /// Deletes the very config map that is cached, and no later one of its name.
     pub(crate) async fn delete_cached(&self, object: &DynamicObject) -> Result<(), kube::Error> {
         let preconditions = Preconditions { uid: object.uid(), resource_version: None };
         let params = DeleteParams::default().preconditions(preconditions);
-        let kind = &object.types.as_ref().unwrap().kind;
-        absent_is_ok(self.api(kind).delete(&object.name_any(), &params).await.map(drop))
+        absent_is_ok(self.api("ConfigMap").delete(&object.name_any(), &params).await.map(drop))
     }
 
     pub(crate) async fn patch(&self, kind: &str, name: &str, merge: &Value) -> Result<(), kube::Error> {
@@ -306,6 +305,7 @@ async fn watch(api: Api<DynamicObject>, kind: &'static str, reads: Reads, gone: 
             sleep(RETRY).await;
         }
         version = Some(from);
+        sleep(RETRY).await;
     }
 }
 

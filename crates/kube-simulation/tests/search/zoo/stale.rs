@@ -27,7 +27,7 @@ pub(crate) const EXHIBITS: &[Exhibit] = &[
     Exhibit {
         name: "blind overwrite",
         bug: "A whole object is written from a cache without its version, over what another client changed.",
-        found_by: &["stale"],
+        found_by: &["stale", "unobserved"],
         workload: registry,
         run: |client, variant| Box::pin(Operator::default().run(client, BlindOverwrite(variant))),
     },
