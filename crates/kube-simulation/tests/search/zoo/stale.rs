@@ -13,7 +13,7 @@ pub(crate) const EXHIBITS: &[Exhibit] = &[
     Exhibit {
         name: "double create on a stale list",
         bug: "After a restart the children are counted in a list that is behind, and made a second time.",
-        found_by: &["stale"],
+        found_by: &["stale", "failures"],
         workload: || life([json!({"replicas": 2})]),
         run: |client, variant| Box::pin(any_reads().run(client, CountsChildren(variant, BTreeMap::new()))),
     },
