@@ -31,7 +31,16 @@ struct GateParts {
     figures: FiguresRecorder,
     /// How long a key waits before it is requeued with backoff.
     bound: Duration,
-    keys: Mutex<HashMap<ObjectKey, HeldKey>>,
+    keys: Mutex<HeldKeys>,
+}
+
+/// The keys whose writes the caches may not have yet.
+#[derive(Default)]
+struct HeldKeys {
+    keys: HashMap<ObjectKey, HeldKey>,
+    /// How many there may be before those are dropped whose writes the caches have: a key that is
+    /// never taken again would stay.
+    sweep_at: usize,
 }
 
 /// A key whose writes the caches may not have yet.
@@ -39,6 +48,9 @@ struct HeldKey {
     tracker: Tracker,
     is_waiting: bool,
 }
+
+/// Held keys that are not worth a search for those that need not be held.
+const MIN_SWEEP: usize = 256;
 
 /// Whether a key may run.
 pub(crate) enum Passage {
@@ -64,14 +76,14 @@ impl Gate {
 
     /// A worker has taken a key: it may run, or it waits.
     pub(crate) fn enter(&self, key: &ObjectKey, priority: Priority) -> Passage {
-        let Some(tracker) = self.parts.keys.lock().get(key).map(|held| held.tracker.clone()) else {
+        let Some(tracker) = self.parts.keys.lock().keys.get(key).map(|held| held.tracker.clone()) else {
             return Passage::Open;
         };
         if self.parts.caches.have_all(&tracker) {
-            self.parts.keys.lock().remove(key);
+            self.parts.keys.lock().keys.remove(key);
             return Passage::Open;
         }
-        let was_waiting = match self.parts.keys.lock().get_mut(key) {
+        let was_waiting = match self.parts.keys.lock().keys.get_mut(key) {
             Some(held) => std::mem::replace(&mut held.is_waiting, true),
             None => return Passage::Open,
         };
@@ -90,8 +102,14 @@ impl Gate {
 
     /// An attempt has ended; its key may have to wait for what it wrote.
     pub(crate) fn leave(&self, key: &ObjectKey, tracker: Tracker) {
-        if !tracker.with(|unseen| unseen.is_empty()) {
-            self.parts.keys.lock().insert(key.clone(), HeldKey { tracker, is_waiting: false });
+        if tracker.with(|unseen| unseen.is_empty()) {
+            return;
+        }
+        let HeldKeys { keys, sweep_at } = &mut *self.parts.keys.lock();
+        keys.insert(key.clone(), HeldKey { tracker, is_waiting: false });
+        if keys.len() > *sweep_at {
+            keys.retain(|_, held| held.is_waiting || !self.parts.caches.have_all(&held.tracker));
+            *sweep_at = MIN_SWEEP.max(2 * keys.len());
         }
     }
 }
@@ -108,7 +126,7 @@ impl GateParts {
         if given_up.is_some() {
             self.follow_rollback(&tracker).await;
         }
-        if let Some(held) = self.keys.lock().get_mut(&key) {
+        if let Some(held) = self.keys.lock().keys.get_mut(&key) {
             held.is_waiting = false;
         }
         self.figures.record(|figures| {
@@ -147,6 +165,34 @@ impl GateParts {
 
 impl std::fmt::Debug for Gate {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Gate").field("held", &self.parts.keys.lock().len()).finish_non_exhaustive()
+        f.debug_struct("Gate").field("held", &self.parts.keys.lock().keys.len()).finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, reason = "a test that cannot go on is to fail")]
+
+    use http::{Request, Response};
+    use kube::client::Body;
+    use kube_informer::Version;
+    use tower::service_fn;
+
+    use super::*;
+
+    #[tokio::test]
+    async fn keys_that_are_never_taken_again_are_not_kept() {
+        let service = service_fn(async |_: Request<Body>| Ok::<_, std::io::Error>(Response::new(Body::empty())));
+        let (queue, caches) = (WorkQueue::builder().build(), Arc::<Caches>::default());
+        let client = Client::new(service, "default");
+        let gate = Gate::new("test".into(), client, caches, queue, FiguresRecorder::new(1), Duration::from_secs(30));
+        for nth in 0..10_000 {
+            let (key, tracker) = (ObjectKey::cluster(nth.to_string()), Tracker::default());
+            // There is no such cache, which counts as one that has everything.
+            tracker.with(|unseen| unseen.wrote(0, key.clone(), Version::new("7")));
+            gate.leave(&key, tracker);
+        }
+        let held = gate.parts.keys.lock().keys.len();
+        assert!(held <= 2 * MIN_SWEEP, "{held}");
     }
 }

@@ -2,12 +2,13 @@
 
 use std::time::Duration;
 
+use k8s_openapi::api::apps::v1::Deployment;
 use k8s_openapi::api::core::v1::ConfigMap;
-use kube_controller::{Controller, Error, Outcome};
+use kube_controller::{Controller, Error, Outcome, Watch};
 use kube_embedded::Server;
 use kube_embedded::Verb;
 use kube_embedded::faults::{Fault, Rule};
-use kube_informer::Factory;
+use kube_informer::{Factory, Scope};
 use serde_json::json;
 use tokio::time::{Instant, sleep};
 
@@ -107,6 +108,85 @@ async fn after_a_lost_response_the_cache_must_reach_the_version_of_a_consistent_
     assert_eq!(lists, 1);
     cut.remove();
     assert_eq!(reports.next().await, "1");
+    running.stop().await;
+    factory.shutdown().await;
+}
+
+/// A bookmark moves the version of a cache that does not have the object that was written.
+#[tokio::test(start_paused = true)]
+async fn a_write_that_a_selector_hides_is_awaited_by_the_version_of_the_cache() {
+    let builder = Server::builder().in_process().seed(1).bookmark_interval(Duration::from_secs(20));
+    let (server, reports) = (builder.start().await.unwrap(), Reports::new());
+    server.create(&deployment("a")).unwrap();
+    let (factory, mut builder) = crate::support::builder(crate::support::client(&server));
+    let gold = Watch::<ConfigMap>::kind().within(Scope::everything().labels("tier=gold"));
+    builder.owns_with(gold);
+    let reporter = reports.clone();
+    let controller = builder.reconcile(move |context, object| {
+        let reporter = reporter.clone();
+        async move {
+            reporter.report("begun");
+            if object.generation() == Some(1) {
+                context.create::<ConfigMap>(&json!({"metadata": {"generateName": "tin-"}})).await?;
+            }
+            Ok::<_, Error>(Outcome::Done)
+        }
+    });
+    controller.synced().await.unwrap();
+    sleep(Duration::from_secs(5)).await; // a server sends the first bookmark soon
+    let running = Running::start(controller);
+    assert_eq!(reports.next().await, "begun");
+    scale(&server, "a", 2);
+    assert!(reports.within(Duration::from_secs(5)).await.is_empty());
+    assert_eq!(reports.next().await, "begun");
+    assert_eq!((created(&server), running.monitor.figures().consistency.given_up), (1, 0));
+    running.stop().await;
+    factory.shutdown().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn own_writes_in_several_namespaces_are_awaited() {
+    let (server, reports) = (server().await, Reports::new());
+    for name in ["shop", "blog"] {
+        server.create(&json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}})).unwrap();
+        let mut object = deployment("a");
+        object["metadata"]["namespace"] = name.into();
+        server.create(&object).unwrap();
+    }
+    let scope = || Scope::everything().namespaces(["shop", "blog"]);
+    let factory = Factory::new(crate::support::client(&server));
+    let mut builder = Controller::builder_with(&factory, Watch::<Deployment>::kind().within(scope()));
+    let maps = builder.owns_with(Watch::<ConfigMap>::kind().within(scope()));
+    builder.consistency_bound(Duration::from_secs(3600));
+    let reporter = reports.clone();
+    let controller = builder.reconcile(move |context, _| {
+        let (reporter, maps) = (reporter.clone(), maps.clone());
+        async move {
+            let children = context.owned(&maps).len();
+            reporter.report(format!("{} {children}", context.key()));
+            if children == 0 {
+                context.create::<ConfigMap>(&json!({"metadata": {"generateName": "child-"}})).await?;
+            }
+            Ok::<_, Error>(Outcome::Done)
+        }
+    });
+    controller.synced().await.unwrap();
+    // The response to one of the two is lost, and no watch shows either of them.
+    server.faults().inject(Rule::new(Fault::CutAfterBytes(0)).verb(Verb::Create).resource("", "configmaps").once());
+    let hidden = Rule::new(Fault::Disconnect).verbs([Verb::Watch]).resource("", "configmaps");
+    let cut = server.faults().inject(hidden);
+    server.cut();
+    sleep(Duration::from_millis(100)).await;
+    let running = Running::start(controller);
+    let mut first = reports.within(Duration::from_secs(60)).await;
+    first.sort();
+    assert_eq!(first, ["blog/a 0", "shop/a 0"]);
+    cut.remove();
+    let mut second = reports.within(Duration::from_secs(300)).await;
+    second.sort();
+    second.dedup();
+    assert_eq!(second, ["blog/a 1", "shop/a 1"]);
+    assert_eq!(created(&server), 2);
     running.stop().await;
     factory.shutdown().await;
 }

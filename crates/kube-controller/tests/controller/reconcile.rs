@@ -163,3 +163,40 @@ async fn an_object_that_is_gone_is_delivered_once_with_its_last_known_state() {
     running.stop().await;
     factory.shutdown().await;
 }
+
+/// What is logged, by this and by all clones.
+#[derive(Clone, Default)]
+struct Log(Arc<Mutex<Vec<u8>>>);
+
+impl std::io::Write for Log {
+    fn write(&mut self, text: &[u8]) -> std::io::Result<usize> {
+        self.0.lock().write(text)
+    }
+
+    fn flush(&mut self) -> std::io::Result<()> {
+        Ok(())
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_an_attempt_logs_is_in_a_span_with_the_controller_and_the_object() {
+    let (server, reports, log) = (server().await, Reports::new(), Log::default());
+    let writer = log.clone();
+    let subscriber = tracing_subscriber::fmt().with_writer(move || writer.clone()).finish();
+    let _guard = tracing::subscriber::set_default(subscriber);
+    server.create(&deployment("a")).unwrap();
+    let (factory, mut builder) = builder(client(&server));
+    builder.name("sites");
+    let reporter = reports.clone();
+    let running = Running::start(builder.reconcile(move |_, _| {
+        tracing::info!("looking");
+        reporter.report("done");
+        std::future::ready(Ok::<_, Error>(Outcome::Done))
+    }));
+    reports.next().await;
+    let text = String::from_utf8(log.0.lock().clone()).unwrap();
+    let line = text.lines().find(|line| line.ends_with("looking")).unwrap();
+    assert!(line.contains(r#"reconcile{controller="sites" object=default/a}"#), "{line}");
+    running.stop().await;
+    factory.shutdown().await;
+}
