@@ -111,6 +111,11 @@ soak *options:
     cargo build --release --locked --manifest-path bench/Cargo.toml --target-dir target --package rig --bin soak
     target/release/soak {{options}}
 
+# Writes the pages that list the cases of the conformance suite: a table in the README of kube-embedded, and
+# its CONFORMANCE.md.
+conformance-pages:
+    cargo test --workspace --test conformance -- --write-documentation
+
 # The benchmarks of one crate, e.g. `just microbench kube-informer --bench store`.
 microbench crate *options:
     cargo bench -p {{crate}} {{options}}

@@ -48,7 +48,18 @@ pub(crate) fn decode(
     // Go decodes null as an empty object.
     let object = if object.is_null() { Value::Object(serde_json::Map::new()) } else { object };
     check_type(registry, kind, &object, body)?;
-    conform_from(kind, object, Source { body, duplicates: &duplicates }, validation)
+    let forgets = forgets_managers(&object);
+    let mut decoded = conform_from(kind, object, Source { body, duplicates: &duplicates }, validation)?;
+    if forgets {
+        metadata::set(&mut decoded.object, "managedFields", vec![Value::Object(serde_json::Map::new())]);
+    }
+    Ok(decoded)
+}
+
+/// Whether an object asks for the removal of all managers with an empty list. Such a list is lost
+/// when the object is pruned; a list with an empty entry asks for the same.
+fn forgets_managers(object: &Value) -> bool {
+    metadata::part(object, "managedFields").and_then(Value::as_array).is_some_and(Vec::is_empty)
 }
 
 /// The text that an object was parsed from.
@@ -81,9 +92,12 @@ fn conform_from(
 
 /// Works as [`conform`] for the result of a patch, which has other error messages.
 pub(crate) fn conform_patched(kind: &Kind, mut object: Value, validation: FieldValidation) -> Result<Decoded, Status> {
-    let before = object.clone();
+    let (before, forgets) = (object.clone(), forgets_managers(&object));
     let warnings =
         prune(kind, &mut object, Source::default(), validation).map_err(|why| invalid_patch(&before, &why))?;
+    if forgets {
+        metadata::set(&mut object, "managedFields", vec![Value::Object(serde_json::Map::new())]);
+    }
     Ok(Decoded { object, warnings })
 }
 

@@ -6,12 +6,14 @@ use std::collections::BTreeSet;
 use http::header::{CACHE_CONTROL, CONTENT_TYPE, ETAG, IF_NONE_MATCH, VARY};
 use http::{HeaderMap, HeaderValue, Response, StatusCode};
 use ring::digest::{SHA512, digest};
+use serde_json::json;
 
 use super::discovery::{self, Root};
+use super::tokens::ISSUER;
 use crate::cluster::Cluster;
 use crate::encoding::protobuf;
 use crate::http::body::Body;
-use crate::http::negotiate::{Encoding, EndpointKind, Layout, Unacceptable, accepts_json};
+use crate::http::negotiate::{Encoding, EndpointKind, Layout, Negotiated, Unacceptable, accepts_json};
 use crate::http::reply;
 use crate::http::request::Head;
 use crate::http::status::Status;
@@ -21,7 +23,8 @@ use crate::kinds::Registry;
 const VERSION: &[u8] = br#"{"major":"1","minor":"37","emulationMajor":"1","emulationMinor":"37","minCompatibilityMajor":"1","minCompatibilityMinor":"36","gitVersion":"v1.37.1+embedded","gitCommit":"","gitTreeState":"clean","buildDate":"2026-10-01T00:00:00Z","goVersion":"","compiler":"","platform":""}"#;
 
 /// The paths besides those of groups and versions.
-const PATHS: [&str; 12] = [
+const PATHS: [&str; 14] = [
+    OPENID,
     "/api",
     "/api/v1",
     "/apis",
@@ -33,8 +36,13 @@ const PATHS: [&str; 12] = [
     "/openapi/v2",
     "/openapi/v3",
     "/openapi/v3/",
+    KEYS,
     "/version",
 ];
+
+/// The description of the issuer of tokens, and its keys.
+const OPENID: &str = "/.well-known/openid-configuration";
+const KEYS: &str = "/openid/v1/jwks";
 
 const HEALTHZ: &str = "/healthz";
 const LIVEZ: &str = "/livez";
@@ -54,7 +62,12 @@ pub(crate) fn is_read_only(path: &str) -> bool {
 }
 
 /// The response for a path, if it is one of these.
-pub(crate) fn answer(cluster: &Cluster, registry: &Registry, head: &Head) -> Result<Option<Response<Body>>, Status> {
+pub(crate) fn answer(
+    cluster: &Cluster,
+    registry: &Registry,
+    address: &str,
+    head: &Head,
+) -> Result<Option<Response<Body>>, Status> {
     let path = head.uri.path();
     if is_read_only(path) {
         if !accepts_json(&head.headers) {
@@ -68,6 +81,7 @@ pub(crate) fn answer(cluster: &Cluster, registry: &Registry, head: &Head) -> Res
             let paths = serde_json::json!({"paths": all(registry)}).to_string();
             Some(reply::json_response(200, paths.as_bytes(), &head.wish, Layout::Pretty))
         }
+        OPENID | KEYS => Some(openid(cluster, path == KEYS, address, &head.wish)),
         "/metrics" => {
             let mut response = reply::response(200, METRICS);
             *response.body_mut() = Body::whole(metrics(cluster, registry).into_bytes());
@@ -75,6 +89,28 @@ pub(crate) fn answer(cluster: &Cluster, registry: &Registry, head: &Head) -> Res
         }
         _ => probe(path, head),
     })
+}
+
+/// What verifiers of tokens read.
+fn openid(cluster: &Cluster, asks_for_keys: bool, address: &str, wish: &Negotiated) -> Response<Body> {
+    let (media_type, document) = match asks_for_keys {
+        true => {
+            let keys: Vec<_> = cluster.tokens.web_key().into_iter().collect();
+            ("application/jwk-set+json", json!({"keys": keys}))
+        }
+        false => {
+            let document = json!({
+                "issuer": ISSUER, "jwks_uri": format!("https://{address}{KEYS}"),
+                "response_types_supported": ["id_token"], "subject_types_supported": ["public"],
+                "id_token_signing_alg_values_supported": ["ES256"],
+            });
+            ("application/json", document)
+        }
+    };
+    let mut response = reply::json_response(200, document.to_string().as_bytes(), wish, Layout::Compact);
+    response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static(media_type));
+    response.headers_mut().insert(CACHE_CONTROL, HeaderValue::from_static("public, max-age=3600"));
+    response
 }
 
 /// The paths that the server serves, sorted.

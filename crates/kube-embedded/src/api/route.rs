@@ -165,7 +165,7 @@ fn document(shared: &ServerShared, registry: &Registry, head: &Head) -> Result<R
             if let Some(response) = openapi::answer(registry, head, shared.cluster.clock) {
                 return Ok(response);
             }
-            paths::answer(&shared.cluster, registry, head)?.ok_or(PAGE_NOT_FOUND)
+            paths::answer(&shared.cluster, registry, &shared.address(), head)?.ok_or(PAGE_NOT_FOUND)
         }
     }
 }

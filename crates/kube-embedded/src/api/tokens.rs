@@ -69,6 +69,17 @@ impl TokenIssuer {
         self.0.get()
     }
 
+    /// The public key, as a JSON web key.
+    pub(crate) fn web_key(&self) -> Option<Value> {
+        let signer = self.signer()?;
+        // An uncompressed point: a byte, and two coordinates.
+        let (x, y) = signer.key.public_key().as_ref().get(1..)?.split_at_checked(32)?;
+        let [x, y] = [x, y].map(|part| URL_SAFE_NO_PAD.encode(part));
+        Some(json!({
+            "use": "sig", "kty": "EC", "kid": signer.id, "crv": "P-256", "alg": "ES256", "x": x, "y": y,
+        }))
+    }
+
     /// The user of a token of a service account, for one of these audiences. `None` if it is no
     /// token of this issuer.
     ///

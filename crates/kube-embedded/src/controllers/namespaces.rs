@@ -23,6 +23,9 @@ pub(crate) const IMMORTAL: [&str; 3] = ["default", "kube-public", "kube-system"]
 /// The label that contains the namespace's own name.
 const NAME_LABEL: &str = "kubernetes.io/metadata.name";
 
+/// The field manager of the initial namespaces.
+const MANAGER: &str = "kube-apiserver";
+
 /// The finalizer in a namespace's spec until its contents are deleted.
 pub(crate) const FINALIZER: &str = "kubernetes";
 
@@ -33,7 +36,7 @@ pub(crate) fn table() -> GroupResource {
 /// Creates the initial namespaces of every server.
 pub(crate) fn create_initial(cluster: &Cluster) {
     for name in INITIAL {
-        let made = ensure(cluster, name);
+        let made = make(cluster, name, Authorship::Manager(MANAGER));
         debug_assert!(made.is_ok(), "these namespaces are as they must be");
     }
 }
@@ -44,6 +47,10 @@ pub(crate) fn create_initial(cluster: &Cluster) {
 ///
 /// 422 for an invalid name.
 pub(crate) fn ensure(cluster: &Cluster, name: &str) -> Result<(), Status> {
+    make(cluster, name, Authorship::Untracked)
+}
+
+fn make(cluster: &Cluster, name: &str, authorship: Authorship<'_>) -> Result<(), Status> {
     if cluster.storage.get(&table(), &Key::new(None, name)).is_some() {
         return Ok(());
     }
@@ -54,7 +61,7 @@ pub(crate) fn ensure(cluster: &Cluster, name: &str) -> Result<(), Status> {
         view: &view,
         namespace: None,
         options: WriteOptions::default(),
-        authorship: Authorship::Untracked,
+        authorship,
         gate: None,
         user: None,
     };

@@ -1,16 +1,20 @@
 //! Controllers for objects of other clients.
 //!
-//! The [world](super::world) simulates only its own objects. Deployments, replica sets, pods and
-//! services of other clients are reconciled here, as the controllers, the scheduler and the
+//! The [world](super::world) simulates only its own objects. Deployments, replica sets, stateful
+//! sets, daemon sets, jobs, pods and services of other clients are reconciled here, as the controllers, the scheduler and the
 //! kubelets of a real cluster do: each reads the stored objects and takes one step. A deployment of
 //! the simulation that another client changes is reconciled here from then on.
 
 mod book;
+mod daemon_set;
 mod deployment;
+mod job;
 mod part;
 mod pod;
 mod replica_set;
 mod service;
+mod stateful_set;
+mod workload;
 
 use std::cmp::Reverse;
 use std::collections::{BTreeSet, BinaryHeap, HashSet};
@@ -28,6 +32,7 @@ use crate::storage::Object;
 use book::Book;
 use part::{controller, name, text};
 use pod::{Node, PodStep};
+pub(super) use workload::Workload;
 
 /// Maximum number of nodes tried for a pod, starting at a random one.
 const MAX_NODES_TRIED: u64 = 64;
@@ -45,6 +50,7 @@ pub(super) enum Task {
     Pod(ObjectName),
     ReplicaSet(ObjectName),
     Deployment(ObjectName),
+    Workload(Workload, ObjectName),
     Service(ObjectName),
 }
 
@@ -84,6 +90,12 @@ impl Reconciler {
         all("apps/v1", "ReplicaSet", Task::ReplicaSet);
         all("apps/v1", "Deployment", Task::Deployment);
         all("v1", "Service", Task::Service);
+        for workload in Workload::ALL {
+            let objects = Objects::new(cluster, workload.api_version(), workload.kind()).map(|objects| objects.list());
+            for object in objects.unwrap_or_default() {
+                self.add(Task::Workload(workload, ObjectName::of(&object)));
+            }
+        }
     }
 
     /// Queues an object.
@@ -169,6 +181,19 @@ impl Reconciler {
                 );
                 deployment::reconcile(&deployment, &sets, book);
             }
+            Task::Workload(workload, place) => {
+                let Some(owner) = place.get(cluster, workload.api_version(), workload.kind()) else { return };
+                let pods = place.owned(cluster, "v1", "Pod", &owner);
+                let unsettled = pods.iter().filter(|pod| PodStep::of(pod).is_some());
+                self.tasks.extend(unsettled.map(|pod| Task::Pod(ObjectName::of(pod))));
+                match workload {
+                    Workload::StatefulSet => stateful_set::reconcile(&owner, &pods, book),
+                    Workload::DaemonSet => {
+                        daemon_set::reconcile(&owner, &pods, &nodes_for(cluster, world, &owner), book);
+                    }
+                    Workload::Job => job::reconcile(&owner, &pods, book),
+                }
+            }
             Task::Service(place) => {
                 let Some(service) = place.get(cluster, "v1", "Service") else { return };
                 let Some(selector) = service::selector(&service) else { return };
@@ -243,6 +268,20 @@ fn find_node(cluster: &Cluster, world: &World, pod: &Value, book: &mut Book<'_>)
         }
     }
     None
+}
+
+/// The nodes on which a daemon set runs: those that its node selector matches, cordoned or not.
+fn nodes_for(cluster: &Cluster, world: &World, set: &Value) -> Vec<String> {
+    let wanted = set.pointer("/spec/template/spec/nodeSelector").and_then(Value::as_object);
+    let names = (0..world.fleet.len()).map(|number| NodeNames::of(world.seed, number).name);
+    names
+        .filter(|name| {
+            wanted.is_none_or(|wanted| {
+                let node = Objects::new(cluster, "v1", "Node").and_then(|nodes| nodes.get(name)).unwrap_or_default();
+                wanted.iter().all(|(key, value)| node["metadata"]["labels"][key] == *value)
+            })
+        })
+        .collect()
 }
 
 fn node_named(world: &World, wanted: &str) -> Option<Node> {

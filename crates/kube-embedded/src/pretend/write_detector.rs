@@ -3,7 +3,7 @@
 use std::collections::HashSet;
 
 use super::fleet::Cordon;
-use super::reconciler::{ObjectName, Reconciler, Task, controlled_by};
+use super::reconciler::{ObjectName, Reconciler, Task, Workload, controlled_by};
 use super::world::World;
 use super::write::ObjectReference;
 use crate::cluster::Cluster;
@@ -20,6 +20,7 @@ pub(super) struct WriteDetector {
     sets: Log,
     pods: Log,
     services: Log,
+    workloads: Vec<(Workload, Log)>,
     /// Objects that the simulation is deleting.
     dying: HashSet<ObjectReference>,
     /// Revisions written by the simulation.
@@ -46,6 +47,10 @@ impl WriteDetector {
             sets: log("apps", "ReplicaSet")?,
             pods: log("", "Pod")?,
             services: log("", "Service")?,
+            workloads: Workload::ALL
+                .into_iter()
+                .filter_map(|workload| Some((workload, log(workload.group(), workload.kind())?)))
+                .collect(),
             dying: HashSet::new(),
             written: HashSet::new(),
         })
@@ -97,6 +102,13 @@ impl WriteDetector {
             }
             reconciler.add(Task::ReplicaSet(place(&change)));
         }
+        for (workload, log) in &mut self.workloads {
+            for change in log.read(cluster) {
+                if change.kind != ChangeKind::Deleted && !self.written.contains(&change.revision()) {
+                    reconciler.add(Task::Workload(*workload, place(&change)));
+                }
+            }
+        }
         for change in self.services.read(cluster) {
             match change.kind {
                 ChangeKind::Deleted => reconciler.service_gone(&place(&change)),
@@ -122,6 +134,11 @@ impl WriteDetector {
         if !world.simulates(&place.namespace, owner) {
             if let Some(owner) = controlled_by(&change.object.to_value(), "ReplicaSet") {
                 reconciler.add(Task::ReplicaSet(owner));
+            }
+            for workload in Workload::ALL {
+                if let Some(owner) = controlled_by(&change.object.to_value(), workload.kind()) {
+                    reconciler.add(Task::Workload(workload, owner));
+                }
             }
             return reconciler.add(Task::Pod(place));
         }

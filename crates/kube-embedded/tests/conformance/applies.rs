@@ -19,7 +19,7 @@ pub(crate) const CASES: &[Case] = &[
     case!(an_object_with_nothing_to_own_has_no_managers, "no labels, no data: no managedFields"),
     case!(
         an_update_that_names_no_managers_keeps_them,
-        "an update without managedFields, or with none in them, keeps every manager; an empty entry removes all"
+        "an update without managedFields keeps every manager; an empty list, or an empty entry in it, removes all"
     ),
     case!(the_sender_is_the_manager, "without fieldManager the User-Agent up to its slash is"),
 ];
@@ -208,11 +208,16 @@ async fn an_update_that_names_no_managers_keeps_them(api: Api) {
     assert_eq!((&changed["data"], managers(&changed)), (&json!({"k": "1", "l": "2"}), before.clone()));
 
     sent["metadata"].as_object_mut().unwrap().remove("resourceVersion");
-    sent["metadata"]["managedFields"] = json!([]);
+    sent["metadata"]["managedFields"] = Value::Null;
     assert_eq!(managers(&api.put(&update, &sent).await.is(200).json()), before);
-    sent["metadata"]["managedFields"] = json!([{}]);
-    let removed = api.put(&update, &sent).await.is(200).json();
-    assert_eq!(removed["metadata"].get("managedFields"), None);
+    for nothing in [json!([]), json!([{}])] {
+        let owned = api.request("PATCH", &ns.path("configmaps/a?fieldManager=m1&force=true"));
+        let owned = owned.body("application/apply-patch+yaml", config(&json!({"k": "1"}))).send().await.is(200).json();
+        assert!(!managers(&owned).is_empty(), "{owned}");
+        sent["metadata"]["managedFields"] = nothing;
+        let removed = api.put(&update, &sent).await.is(200).json();
+        assert_eq!(removed["metadata"].get("managedFields"), None);
+    }
 }
 
 async fn the_sender_is_the_manager(api: Api) {

@@ -146,4 +146,7 @@ async fn the_creator_owns_the_label(api: Api) {
     let labels = json!({".": {}, "f:kubernetes.io/metadata.name": {}});
     assert_eq!(entries[0]["fieldsV1"], json!({"f:metadata": {"f:labels": labels}}));
     assert_eq!((&entries[0]["manager"], &entries[0]["operation"]), (&json!("conformance"), &json!("Update")));
+    let initial = api.get("/api/v1/namespaces/default").await.is(200).json();
+    let entry = &initial["metadata"]["managedFields"][0];
+    assert_eq!((&entry["manager"], &entry["fieldsV1"]["f:metadata"]["f:labels"]), (&json!("kube-apiserver"), &labels));
 }

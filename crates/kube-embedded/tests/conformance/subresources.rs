@@ -25,6 +25,7 @@ pub(crate) const CASES: &[Case] = &[
     case!(service_accounts_get_tokens, "`serviceaccounts/token` issues a token, which authenticates"),
     case!(tokens_are_bound, "a token is bound to a pod or a secret, and ends with it"),
     case!(token_requests_are_checked, "lifetime, names and bound objects are checked"),
+    case!(the_issuer_of_tokens_is_described, "the OpenID configuration names the issuer, and the keys of its tokens"),
     case!(tokens_are_reviewed, "a TokenReview names the user of a token and its audiences, or what is wrong"),
 ];
 
@@ -633,4 +634,31 @@ async fn tokens_are_reviewed(api: Api) {
         400,
         &failure(r#""message":"token is required for TokenReview in authentication","reason":"BadRequest","code":400"#),
     );
+}
+
+async fn the_issuer_of_tokens_is_described(api: Api) {
+    let answer = api.get("/.well-known/openid-configuration").await;
+    assert_eq!(answer.is(200).header("cache-control"), Some("public, max-age=3600"));
+    let configuration = answer.json();
+    assert_eq!(configuration["issuer"], "https://kubernetes.default.svc");
+    assert!(configuration["jwks_uri"].as_str().unwrap().ends_with("/openid/v1/jwks"), "{configuration}");
+    assert_eq!(configuration["id_token_signing_alg_values_supported"], json!(["ES256"]));
+    let answer = api.get("/openid/v1/jwks").await;
+    assert_eq!(answer.is(200).header("content-type"), Some("application/jwk-set+json"));
+    let key = &answer.json()["keys"][0];
+    assert_eq!((&key["kty"], &key["crv"], &key["alg"]), (&json!("EC"), &json!("P-256"), &json!("ES256")));
+    // The key signs the tokens.
+    let ns = api.namespace().await;
+    account(&api, &ns, "robot").await;
+    let made = api.post(&ns.path("serviceaccounts/robot/token"), json!({"spec": {"audiences": []}})).await.json();
+    let token = made["status"]["token"].as_str().unwrap().to_owned();
+    let decode = |text: &str| base64::engine::general_purpose::URL_SAFE_NO_PAD.decode(text).unwrap();
+    let header: Value = serde_json::from_slice(&decode(token.split('.').next().unwrap())).unwrap();
+    assert_eq!((&header["kid"], &header["alg"]), (&key["kid"], &json!("ES256")));
+    let mut point = vec![4];
+    point.extend(decode(key["x"].as_str().unwrap()));
+    point.extend(decode(key["y"].as_str().unwrap()));
+    let (text, signature) = token.rsplit_once('.').unwrap();
+    let key = ring::signature::UnparsedPublicKey::new(&ring::signature::ECDSA_P256_SHA256_FIXED, point);
+    key.verify(text.as_bytes(), &decode(signature)).unwrap();
 }

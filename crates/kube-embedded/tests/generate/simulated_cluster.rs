@@ -347,3 +347,84 @@ async fn what_the_cluster_writes_says_who_wrote_it() {
     assert!(managers(&calm.sets(&mine())[0]).contains("kube-controller-manager"));
     calm.end().await;
 }
+
+/// A workload of another client in the default namespace.
+fn workload(api_version: &str, kind: &str, mut spec: Value) -> Value {
+    spec["template"]["metadata"]["labels"] = json!({"app": "theirs"});
+    if kind != "Job" {
+        spec["selector"] = json!({"matchLabels": {"app": "theirs"}});
+    }
+    spec["template"]["spec"]["containers"] = json!([{"name": "c", "image": "i:1"}]);
+    json!({"apiVersion": api_version, "kind": kind, "metadata": {"name": "theirs", "namespace": "default"}, "spec": spec})
+}
+
+/// The images of the pods of a workload, by name.
+fn pods_of(calm: &Calm) -> Vec<(String, String)> {
+    let mut pods = calm.objects("v1", "Pod", "default").list();
+    pods.retain(|pod| pod["metadata"]["labels"]["app"] == "theirs" && is_ready(pod));
+    pods.iter().map(|pod| (text(pod, "/metadata/name").to_owned(), image(pod).to_owned())).collect()
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_stateful_set_is_rolled_out_as_kubectl_waits_for_it() {
+    let calm = Calm::new().await;
+    let sets = calm.objects("apps/v1", "StatefulSet", "default");
+    calm.server.create(&workload("apps/v1", "StatefulSet", json!({"replicas": 3, "serviceName": "theirs"}))).unwrap();
+    tokio::time::sleep(WHILE).await;
+    let first = sets.get("theirs").unwrap();
+    let numbers = |set: &Value| {
+        ["replicas", "readyReplicas", "updatedReplicas", "currentReplicas", "observedGeneration"]
+            .map(|field| set["status"][field].as_u64().unwrap_or(0))
+    };
+    assert_eq!(numbers(&first), [3, 3, 3, 3, 1]);
+    assert_eq!(first["status"]["currentRevision"], first["status"]["updateRevision"]);
+    let of_image = |image: &str| [0, 1, 2].map(|at| (format!("theirs-{at}"), image.to_owned())).to_vec();
+    assert_eq!(pods_of(&calm), of_image("i:1"));
+    calm.server.update(&with_image(first.clone(), "i:2")).unwrap();
+    tokio::time::sleep(2 * WHILE).await;
+    let second = sets.get("theirs").unwrap();
+    assert_eq!(numbers(&second), [3, 3, 3, 3, 2]);
+    assert_ne!(second["status"]["currentRevision"], first["status"]["currentRevision"]);
+    assert_eq!(second["status"]["currentRevision"], second["status"]["updateRevision"]);
+    assert_eq!(pods_of(&calm), of_image("i:2"));
+    let mut fewer = second;
+    fewer["spec"]["replicas"] = json!(1);
+    calm.server.update(&fewer).unwrap();
+    tokio::time::sleep(WHILE).await;
+    assert_eq!(pods_of(&calm), of_image("i:2")[..1]);
+    calm.end().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_daemon_set_runs_on_every_node() {
+    let calm = Calm::new().await;
+    let sets = calm.objects("apps/v1", "DaemonSet", "default");
+    calm.server.create(&workload("apps/v1", "DaemonSet", json!({}))).unwrap();
+    tokio::time::sleep(WHILE).await;
+    let first = sets.get("theirs").unwrap();
+    let numbers = |set: &Value| {
+        ["desiredNumberScheduled", "numberAvailable", "updatedNumberScheduled", "numberReady", "observedGeneration"]
+            .map(|field| set["status"][field].as_u64().unwrap_or(0))
+    };
+    assert_eq!(numbers(&first), [4, 4, 4, 4, 1]);
+    calm.server.update(&with_image(first, "i:2")).unwrap();
+    tokio::time::sleep(2 * WHILE).await;
+    assert_eq!(numbers(&sets.get("theirs").unwrap()), [4, 4, 4, 4, 2]);
+    assert!(pods_of(&calm).iter().all(|(_, image)| image == "i:2"));
+    calm.end().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_job_completes_when_enough_pods_have() {
+    let calm = Calm::new().await;
+    let template = json!({"spec": {"restartPolicy": "Never"}});
+    let spec = json!({"completions": 3, "parallelism": 2, "template": template});
+    calm.server.create(&workload("batch/v1", "Job", spec)).unwrap();
+    tokio::time::sleep(2 * WHILE).await;
+    let job = calm.objects("batch/v1", "Job", "default").get("theirs").unwrap();
+    assert_eq!((&job["status"]["succeeded"], job["status"].get("active")), (&json!(3), None), "{job:#}");
+    let condition = job["status"]["conditions"].as_array().unwrap().iter().find(|each| each["type"] == "Complete");
+    assert_eq!(condition.unwrap()["status"], "True");
+    assert!(job["status"]["completionTime"].is_string());
+    calm.end().await;
+}

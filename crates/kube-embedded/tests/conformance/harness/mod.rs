@@ -4,6 +4,7 @@ mod answer;
 mod api;
 mod case;
 mod client;
+mod documentation;
 mod runner;
 mod stream;
 mod target;

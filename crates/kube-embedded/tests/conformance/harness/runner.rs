@@ -1,5 +1,6 @@
 //! Runs cases concurrently and reports like the standard test runner.
 
+use super::documentation;
 use super::target::Target;
 use super::{Api, Case, Pace};
 use std::collections::BTreeMap;
@@ -29,6 +30,18 @@ pub(crate) fn run(cases: &[Case]) -> ExitCode {
             println!("{}: test", case.short_name());
         }
         return ExitCode::SUCCESS;
+    }
+    let outdated: Vec<_> = documentation::pages(cases).into_iter().filter(|(_, wanted, is)| wanted != is).collect();
+    if options.writes {
+        for (path, page, _) in &outdated {
+            std::fs::write(path, page).expect("the pages can be written");
+        }
+        return ExitCode::SUCCESS;
+    }
+    if options.wants_all() && !outdated.is_empty() {
+        let paths: Vec<_> = outdated.iter().map(|(path, ..)| path.display().to_string()).collect();
+        eprintln!("not up to date: {}; `just conformance-pages` writes them", paths.join(", "));
+        return ExitCode::FAILURE;
     }
     // Slow cases first, so that they wait while the others run.
     chosen.sort_by_key(|case| (case.pace == Pace::Quick, case.name));
@@ -138,7 +151,7 @@ fn expected_failures(text: &str) -> BTreeMap<&str, &str> {
 
 impl Case {
     /// The name without that of the suite.
-    fn short_name(&self) -> &'static str {
+    pub(super) fn short_name(&self) -> &'static str {
         self.name.split_once("::").map_or(self.name, |(_, name)| name)
     }
 }
@@ -156,6 +169,8 @@ enum Minutes {
 #[derive(Default)]
 struct Options {
     list: bool,
+    /// Whether the pages that list the cases are written instead.
+    writes: bool,
     exact: bool,
     minutes: Minutes,
     only: Vec<String>,
@@ -168,6 +183,7 @@ impl Options {
         while let Some(argument) = arguments.next() {
             match argument.as_str() {
                 "--list" => options.list = true,
+                "--write-documentation" => options.writes = true,
                 "--exact" => options.exact = true,
                 "--ignored" => options.minutes = Minutes::Only,
                 "--include-ignored" => options.minutes = Minutes::Too,
@@ -178,6 +194,10 @@ impl Options {
             }
         }
         options
+    }
+
+    fn wants_all(&self) -> bool {
+        self.only.is_empty() && self.skip.is_empty() && self.minutes != Minutes::Only
     }
 
     fn wants(&self, case: &Case) -> bool {
