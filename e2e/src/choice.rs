@@ -3,7 +3,7 @@
 use crate::Error;
 
 /// All steps.
-const STEPS: [&str; 23] = [
+const STEPS: [&str; 24] = [
     "conformance/real",
     "conformance/embedded",
     "conformance/sharded",
@@ -12,6 +12,7 @@ const STEPS: [&str; 23] = [
     "programs/embedded",
     "command/real",
     "command/embedded",
+    "command/forms",
     "informer/tokens",
     "informer/kinds",
     "informer/writes",

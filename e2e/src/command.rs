@@ -1,6 +1,8 @@
 //! `kubectl-informer` with a real kubectl: as its plugin, and as its server.
 
 use std::ffi::OsString;
+use std::fs::Permissions;
+use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
 
@@ -10,6 +12,7 @@ use tokio::process::{Child, Command};
 use crate::Error;
 use crate::binaries::Binaries;
 use crate::built::Built;
+use crate::forms;
 
 /// The built `kubectl-informer`, and a kubectl that finds it.
 #[derive(Debug)]
@@ -45,6 +48,41 @@ impl Plugin {
             compared += theirs.len();
         }
         Ok(format!("{compared} objects of five kinds, printed alike"))
+    }
+
+    /// Checks that `get` prints what kubectl prints, and that kubectl completes with the plugin.
+    pub(crate) async fn forms(&self, kubeconfig: &Path) -> Result<String, Error> {
+        let printed = forms::run(&self.kubectl, &self.program, kubeconfig).await?;
+        self.completions(kubeconfig).await?;
+        Ok(printed)
+    }
+
+    /// Checks that kubectl gets candidates from the plugin, as its completions in a shell do.
+    async fn completions(&self, kubeconfig: &Path) -> Result<(), Error> {
+        let folder = tempfile::tempdir()?;
+        let file = folder.path().join("kubectl_complete-informer");
+        tokio::fs::write(&file, self.kubectl(kubeconfig, &["informer", "completions", "--kubectl"]).await?).await?;
+        tokio::fs::set_permissions(&file, Permissions::from_mode(0o755)).await?;
+        let path =
+            std::env::join_paths(std::iter::once(folder.path().to_owned()).chain(std::env::split_paths(&self.path)))?;
+        for (words, expected) in [
+            (&["informer", "get", "flowsch"][..], "flowschemas\n"),
+            (&["informer", "get", "priorityclasses", "system-n"], "system-node-critical\n"),
+            (&["informer", "watch", "pods", "--no-in"], "--no-initial\t"),
+        ] {
+            let completed = Command::new(&self.kubectl)
+                .arg("__complete")
+                .args(words)
+                .env("KUBECONFIG", kubeconfig)
+                .env("PATH", &path)
+                .stdin(Stdio::null())
+                .kill_on_drop(true)
+                .output()
+                .await?;
+            let said = String::from_utf8(completed.stdout)?;
+            expect(said.starts_with(expected), &format!("candidates for {words:?}: {said:?}"))?;
+        }
+        Ok(())
     }
 
     /// Checks that a real kubectl can read, write and delete on the simulated cluster of

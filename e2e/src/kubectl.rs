@@ -168,7 +168,7 @@ fn is_time(word: &str) -> bool {
 }
 
 /// `12s`, `3m20s`, `2y12d`
-fn is_age(word: &str) -> bool {
+pub(crate) fn is_age(word: &str) -> bool {
     word.starts_with(|c: char| c.is_ascii_digit())
         && word.ends_with(['s', 'm', 'h', 'd', 'y'])
         && word.bytes().all(|byte| byte.is_ascii_digit() || b"smhdy".contains(&byte))

@@ -19,6 +19,7 @@ mod control_plane;
 mod controllers;
 mod credentials;
 mod differential;
+mod forms;
 mod informer;
 mod kubectl;
 mod leadership;
@@ -96,7 +97,7 @@ async fn run(results: &Results) -> Result<(), Error> {
     let binaries = Binaries::ensure(&workspace, release).await?;
     // Builds only what the selected steps need.
     let suites = ["conformance/real", "conformance/embedded", "conformance/sharded"];
-    let others = ["command/real", "command/embedded", "controllers/foo", "controllers/website"];
+    let others = ["command/real", "command/embedded", "command/forms", "controllers/foo", "controllers/website"];
     let built = match suites.iter().chain(&others).any(|step| results.choice().wants(step)) {
         true => Some(Built::ensure(&workspace).await?),
         false => None,
@@ -126,6 +127,9 @@ async fn run(results: &Results) -> Result<(), Error> {
             if let Some(plugin) = &plugin {
                 results.step("command/real", plugin.on_real(&control_plane.kubeconfig())).await?;
                 results.step("command/embedded", plugin.as_server()).await?;
+                if release == Release::Current {
+                    results.step("command/forms", plugin.forms(&control_plane.kubeconfig())).await?;
+                }
             }
             informer::undisturbed(results, &control_plane).await
         },
@@ -147,7 +151,7 @@ async fn run_on_existing(results: &Results, playground: &informer::Playground) -
     results.skip("conformance/sharded", "needs a server of its own")?;
     let suite = Conformance::new(&workspace(), &Built::ensure(&workspace()).await?);
     results.step("conformance/embedded", suite.embedded()).await?;
-    for step in ["kubectl", "command/real", "command/embedded"] {
+    for step in ["kubectl", "command/real", "command/embedded", "command/forms"] {
         results.skip(step, "needs a kubectl of its own")?;
     }
     results.skip("programs/real", "needs a server without other users")?;
