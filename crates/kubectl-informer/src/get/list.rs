@@ -71,11 +71,28 @@ impl ListWriter {
     }
 }
 
-/// JSON with kubectl's indent of four.
+/// JSON with kubectl's indent of four and Go's escapes, which matter to no reader but a comparison.
 fn json(object: &Value) -> Result<String, Failure> {
     let mut text = Vec::new();
     object
         .serialize(&mut Serializer::with_formatter(&mut text, PrettyFormatter::with_indent(b"    ")))
         .map_err(|error| Failure::Other(error.to_string()))?;
-    String::from_utf8(text).map_err(|error| Failure::Other(error.to_string()))
+    let text = String::from_utf8(text).map_err(|error| Failure::Other(error.to_string()))?;
+    if !text.contains(['<', '>', '&']) {
+        return Ok(text);
+    }
+    // These occur in strings only.
+    Ok(text.replace('<', r"\u003c").replace('>', r"\u003e").replace('&', r"\u0026"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn json_is_escaped_as_kubectls() {
+        let text = json(&json!({"a": "<b> & \\ \"c\""})).unwrap();
+        assert_eq!(text, "{\n    \"a\": \"\\u003cb\\u003e \\u0026 \\\\ \\\"c\\\"\"\n}");
+    }
 }
