@@ -111,11 +111,15 @@ fn learn(simulation: &Simulation) -> Learned {
     let plan = |seed| Plan { seed, faults: Vec::new() };
     let seeds: Vec<u64> = (0..LEARNING_RUNS).map(|nth| simulation.seed.wrapping_add(nth)).collect();
     let again = run(&setting, &plan(simulation.seed), Logs::Drop);
+    let mut violations = judge_alone(&again, &simulation.invariants);
+    // A run that is wrong without a fault is not repeated with other seeds.
+    let seeds = if violations.is_empty() { &seeds[..] } else { &seeds[..1] };
     let mut traces: Vec<Trace> = seeds.iter().map(|&seed| run(&setting, &plan(seed), Logs::Drop)).collect();
     let first_difference = first_difference(&traces[0], &again);
-    let mut violations: Vec<Violation> =
-        traces.iter().flat_map(|trace| judge_alone(trace, &simulation.invariants)).take(1).collect();
-    violations.extend(traces[0].refused_steps.iter().cloned().map(Violation::StepRefused));
+    if violations.is_empty() {
+        violations.extend(traces.iter().flat_map(|trace| judge_alone(trace, &simulation.invariants)).take(1));
+    }
+    violations.extend(again.refused_steps.iter().cloned().map(Violation::StepRefused));
     let baseline = Baseline::learn(&traces, &simulation.ignored);
     // A controller that does twenty times what it does without faults does not come to rest.
     setting.max_writes = (baseline.writes * 20).max(200);

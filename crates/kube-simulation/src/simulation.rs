@@ -39,6 +39,7 @@ pub struct Simulation {
     pub(crate) threads: usize,
     pub(crate) quiet: Duration,
     pub(crate) settle: Duration,
+    pub(crate) max_writes: usize,
     pub(crate) stops_at_first: bool,
 }
 
@@ -63,6 +64,7 @@ impl Simulation {
             threads: thread::available_parallelism().map_or(1, usize::from),
             quiet: Duration::from_secs(30),
             settle: Duration::from_secs(600),
+            max_writes: 500,
             stops_at_first: false,
         }
     }
@@ -158,6 +160,13 @@ impl Simulation {
         self
     }
 
+    /// Sets after how many writes a run without faults counts as one that never comes to rest
+    /// (default 500).
+    pub fn max_writes(mut self, writes: usize) -> Self {
+        self.max_writes = writes;
+        self
+    }
+
     /// Ends the search at the first plan that fails.
     pub fn stop_at_first(mut self) -> Self {
         self.stops_at_first = true;
@@ -189,7 +198,7 @@ impl Simulation {
             steps: self.steps.clone(),
             quiet: self.quiet,
             settle: self.settle,
-            max_writes: 5_000,
+            max_writes: self.max_writes,
             max_requests: 20_000,
         }
     }

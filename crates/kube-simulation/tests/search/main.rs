@@ -7,6 +7,7 @@
 
 mod controllers;
 mod fault_free;
+mod reports;
 mod zoo;
 mod zoo_search;
 
