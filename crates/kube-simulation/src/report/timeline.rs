@@ -59,7 +59,7 @@ pub(super) fn svg(finding: &Finding) -> String {
         }
     }
     for (x, at) in places.labels() {
-        let label = format!("{:.2}s", at.as_secs_f64());
+        let label = format!("{:.3}s", at.as_secs_f64());
         line(
             &mut out,
             format_args!(r##"<text x="{x}" y="{}" fill="#666" font-size="10">{label}</text>"##, bottom + 16),

@@ -21,7 +21,7 @@ async fn create(client: &Client, name: &str) -> bool {
 
 #[test]
 fn a_finding_has_the_smallest_plan_what_happens_around_it_and_a_line_that_replays_it() {
-    let searched = simulation(exhibit("owner in a second write"), Variant::Buggy);
+    let searched = simulation(exhibit("owner in a second write"), Variant::Buggy).budget(150);
     let report = searched.search();
     let [finding] = report.findings() else { panic!("{report}") };
     assert_eq!(finding.plan().to_string(), "seed=1 + crash-during@create:configmaps/default/a#1");
@@ -53,7 +53,7 @@ fn log_lines_are_shown_beside_the_faults() {
 
 #[test]
 fn the_same_seed_gives_the_same_report() {
-    let searched = simulation(exhibit("blind overwrite"), Variant::Buggy).budget(100);
+    let searched = simulation(exhibit("blind overwrite"), Variant::Buggy).budget(40);
     let without_duration = |simulation: &Simulation| {
         let text = simulation.search().to_string();
         text.split_once('\n').unwrap().1.to_owned()
@@ -136,7 +136,8 @@ fn a_step_that_the_server_refuses_without_faults_is_reported() {
 
 #[test]
 fn the_timeline_is_a_picture_of_steps_faults_processes_writes_and_objects() {
-    let report = simulation(exhibit("finalizer before the cleanup"), Variant::Buggy).stop_at_first().search();
+    let report =
+        simulation(exhibit("finalizer before the cleanup"), Variant::Buggy).budget(40).stop_at_first().search();
     let picture = report.findings()[0].timeline();
     if let Some(path) = std::env::var_os("KUBE_SIMULATION_PICTURE") {
         std::fs::write(path, &picture).unwrap();
