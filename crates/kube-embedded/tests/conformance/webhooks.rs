@@ -33,6 +33,10 @@ pub(crate) const CASES: &[Case] = &[
     case!(refusals_have_their_status, "code, reason and message of a refusal, with and without explanation"),
     case!(failures_follow_the_policy, "no server, errors, timeouts and wrong answers: 500, or ignored"),
     case!(conditions_and_selectors_choose, "matchConditions in CEL, objectSelector, namespaceSelector, rules"),
+    case!(
+        configurations_are_validated,
+        "side effects, timeout, policies, client, rules and names of a webhook are checked"
+    ),
     case!(objects_are_converted, "a conversion webhook is called for reads, writes and watches in another version"),
     case!(conversions_that_fail_are_errors, "500 if a conversion webhook fails, and nothing is written"),
     case!(conversions_are_validated, "strategy, client and review versions of a conversion are checked"),
@@ -519,4 +523,65 @@ async fn conversions_are_validated(api: Api) {
         "[spec.conversion.webhookClientConfig: Forbidden: should not be set when strategy is not set to Webhook, \
          spec.conversion.conversionReviewVersions: Forbidden: should not be set when strategy is not set to Webhook]"
     );
+}
+
+async fn configurations_are_validated(api: Api) {
+    let refused = async |changes: Value| {
+        let mut webhook = json!({
+            "name": "a.example.com", "clientConfig": {"url": "https://127.0.0.1:1/x"}, "sideEffects": "None",
+            "admissionReviewVersions": ["v1"],
+            "rules": [{"apiGroups": [""], "apiVersions": ["v1"], "operations": ["CREATE"], "resources": ["pods"]}],
+        });
+        for (path, value) in changes.as_object().unwrap() {
+            *webhook.pointer_mut(path).unwrap_or_else(|| panic!("no {path}")) = value.clone();
+        }
+        let body = json!({"metadata": {"name": api.unique("x")}, "webhooks": [webhook]});
+        let path = "/apis/admissionregistration.k8s.io/v1/mutatingwebhookconfigurations?dryRun=All";
+        let answer = api.post(path, body).await.is(422).json();
+        answer["message"].as_str().unwrap().split_once("is invalid: webhooks[0].").unwrap().1.to_owned()
+    };
+    for (changes, why) in [
+        (
+            json!({"/sideEffects": "Some"}),
+            r#"sideEffects: Unsupported value: "Some": supported values: "None", "NoneOnDryRun""#,
+        ),
+        (json!({"/sideEffects": null}), "sideEffects: Required value: must specify one of None, NoneOnDryRun"),
+        (
+            json!({"/admissionReviewVersions": []}),
+            "admissionReviewVersions: Required value: must specify one of v1, v1beta1",
+        ),
+        (
+            json!({"/admissionReviewVersions": ["v2"]}),
+            r#"admissionReviewVersions: Invalid value: ["v2"]: must include at least one of v1, v1beta1"#,
+        ),
+        (
+            json!({"": with_timeout(31)}),
+            "timeoutSeconds: Invalid value: 31: the timeout value must be between 1 and 30 seconds",
+        ),
+        (
+            json!({"/name": "a"}),
+            r#"name: Invalid value: "a": should be a domain with at least three segments separated by dots"#,
+        ),
+        (json!({"/clientConfig": {}}), "clientConfig: Required value: exactly one of url or service is required"),
+        (
+            json!({"/clientConfig/url": "http://a"}),
+            r#"clientConfig.url: Invalid value: "http": 'https' is the only allowed URL scheme; desired format: https://host[/path]"#,
+        ),
+        (json!({"/rules/0/apiGroups": []}), "rules[0].apiGroups: Required value"),
+        (json!({"/rules/0/resources": []}), "rules[0].resources: Required value"),
+        (
+            json!({"/rules/0/operations": ["FLY"]}),
+            r#"rules[0].operations[0]: Unsupported value: "FLY": supported values: "*", "CONNECT", "CREATE", "DELETE", "UPDATE""#,
+        ),
+    ] {
+        assert_eq!(refused(changes).await, why);
+    }
+}
+
+fn with_timeout(seconds: i64) -> Value {
+    json!({
+        "name": "a.example.com", "clientConfig": {"url": "https://127.0.0.1:1/x"}, "sideEffects": "None",
+        "admissionReviewVersions": ["v1"], "timeoutSeconds": seconds,
+        "rules": [{"apiGroups": [""], "apiVersions": ["v1"], "operations": ["CREATE"], "resources": ["pods"]}],
+    })
 }

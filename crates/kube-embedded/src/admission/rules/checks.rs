@@ -45,6 +45,9 @@ pub(super) fn named(name: &str) -> Check {
         "port-numbers" => port_numbers,
         "ip-addresses" => ip_addresses,
         "empty" => empty,
+        "webhook-client" => webhook_client,
+        "webhook-timeout" => webhook_timeout,
+        "review-versions" => review_versions,
         "unique-values" => unique_values,
         "approval" => certificates::approval,
         "signing-request" => certificates::signing_request,
@@ -85,6 +88,31 @@ pub(super) fn shown(value: &Value) -> String {
 fn empty(site: &Site<'_>, why: &str, causes: &mut Vec<Cause>) {
     if site.value.as_object().is_some_and(|members| !members.is_empty()) {
         causes.push(Cause::forbidden(site.field, why));
+    }
+}
+
+fn webhook_client(site: &Site<'_>, _: &str, causes: &mut Vec<Cause>) {
+    let url = text(&site.value["url"]);
+    if url.is_empty() != site.value["service"].is_object() {
+        causes.push(Cause::required(site.field, "exactly one of url or service is required"));
+    } else if !url.is_empty() && !url.starts_with("https://") {
+        let scheme = url.split_once("://").map_or("", |(scheme, _)| scheme);
+        let why = "'https' is the only allowed URL scheme; desired format: https://host[/path]";
+        causes.push(Cause::invalid(&site.at("url"), quoted(scheme), why));
+    }
+}
+
+fn webhook_timeout(site: &Site<'_>, _: &str, causes: &mut Vec<Cause>) {
+    if let Some(seconds) = site.value.as_i64().filter(|seconds| !(1..=30).contains(seconds)) {
+        causes.push(Cause::invalid(site.field, seconds, "the timeout value must be between 1 and 30 seconds"));
+    }
+}
+
+fn review_versions(site: &Site<'_>, _: &str, causes: &mut Vec<Cause>) {
+    let versions = items(site.value);
+    if !versions.is_empty() && !versions.iter().any(|version| version == "v1" || version == "v1beta1") {
+        let why = "must include at least one of v1, v1beta1";
+        causes.push(Cause::invalid(site.field, shown(site.value), why));
     }
 }
 

@@ -28,6 +28,7 @@ pub(super) fn named(name: &str) -> Format {
     match name {
         "label" => |text| NameRule::DnsLabel.problems(text),
         "subdomain" | "subdomain-or-empty" => |text| NameRule::DnsSubdomain.problems(text),
+        "webhook-name" => webhook_name,
         "path-segment" => |text| NameRule::PathSegment.problems(text),
         "qualified" => qualified_name_problems,
         "label-value" => |text| label_value_problem(text).into_iter().collect(),
@@ -168,6 +169,15 @@ pub(super) fn keys(path: &str, data: &Value, causes: &mut Vec<Cause>) {
 /// A string as in Go's messages.
 pub(super) fn quoted(text: &str) -> String {
     String::from_utf8_lossy(&json::encode_sorted(&Value::from(text))).into_owned()
+}
+
+/// The name of a webhook is a domain of its own.
+fn webhook_name(name: &str) -> Vec<String> {
+    let mut problems = NameRule::DnsSubdomain.problems(name);
+    if problems.is_empty() && name.split('.').count() < 3 {
+        problems.push("should be a domain with at least three segments separated by dots".to_owned());
+    }
+    problems
 }
 
 fn one(is_wrong: bool, why: &str) -> Vec<String> {
