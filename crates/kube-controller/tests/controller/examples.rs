@@ -91,7 +91,7 @@ async fn janitor_deletes_what_its_owner_left_and_nothing_else() {
     let maps = server.objects("v1", "ConfigMap").unwrap().list();
     assert_eq!(maps.iter().map(|map| &map["metadata"]["name"]).collect::<Vec<_>>(), ["other"]);
     assert!(server.watches().is_empty());
-    let is_whole = |query: &str| query.contains("watch=");
-    let watches: Vec<_> = server.requests().into_iter().filter(|request| is_whole(&request.query)).collect();
+    let is_watch = |query: &str| query.contains("watch=");
+    let watches: Vec<_> = server.requests().into_iter().filter(|request| is_watch(&request.query)).collect();
     assert!(watches.len() > 30, "{}", watches.len());
 }
