@@ -12,16 +12,18 @@ use crate::client::{Failure, Operation};
 /// half of the limit.
 #[derive(Debug, Default)]
 pub(super) struct Growth {
-    /// What was held after the last complete list, once it has been measured.
+    /// The size of the last complete list.
+    list: u64,
+    /// What was held of it, once that has been measured.
     listed: Option<u64>,
     /// Bytes of objects delivered since the last measurement.
     received: u64,
 }
 
 impl Machine {
-    /// A list is complete.
-    pub(super) fn measure_listed(&mut self, step: &mut Step<'_>) {
-        self.growth = Growth::default();
+    /// A list of this size is complete.
+    pub(super) fn measure_listed(&mut self, list: u64, step: &mut Step<'_>) {
+        self.growth = Growth { list, ..Growth::default() };
         step.act(Action::MeasureHeld);
     }
 
@@ -37,7 +39,8 @@ impl Machine {
     /// The sink holds this many bytes of objects. Lists again if watches have added too many: then
     /// the limit of lists applies to all of them.
     pub(super) fn held(&mut self, bytes: u64, step: &mut Step<'_>) {
-        let listed = *self.growth.listed.get_or_insert(bytes);
+        // What the list has removed may still be held when this is measured.
+        let listed = *self.growth.listed.get_or_insert(bytes.min(self.growth.list));
         let limit = self.settings.max_watch_bytes;
         if bytes.saturating_sub(listed) > limit / 2 && matches!(self.phase, MachinePhase::Watching(_)) {
             let error = self.error(Operation::Watch, Failure::WatchTooLarge { limit });

@@ -306,7 +306,7 @@ impl Machine {
         self.history = History::Continues;
         self.list_start = ListStart::ReachedVersion;
         self.listed = None;
-        self.listed_bytes = 0;
+        let list = std::mem::take(&mut self.listed_bytes);
         self.abandoned = None;
         self.abandoned_bytes = 0;
         self.early_ends = 0;
@@ -314,7 +314,7 @@ impl Machine {
         self.witnesses.verified();
         self.silence.reset(step.now, &self.settings);
         self.unwatch_definition(step);
-        self.measure_listed(step);
+        self.measure_listed(list, step);
         true
     }
 

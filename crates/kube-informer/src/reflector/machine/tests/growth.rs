@@ -1,6 +1,6 @@
 use super::*;
 
-/// A machine that has listed a store of 1,000 bytes, and watches.
+/// A machine that has completed an empty list, and watches.
 fn listed() -> Bench {
     let settings =
         ReflectorSettings { streaming: Streaming::Never, max_watch_bytes: 100_000, ..ReflectorSettings::default() };
@@ -12,10 +12,14 @@ fn listed() -> Bench {
     bench
 }
 
-fn large(version: u64) -> Input {
+/// An object of 10,000 bytes.
+fn object_of(version: u64) -> Obj<Untyped> {
     let text = "x".repeat(10_000);
-    let json = format!(r#"{{"metadata":{{"name":"a","resourceVersion":"{version}"}},"text":"{text}"}}"#);
-    Input::Frame(Lane::Main, Frame::Changed(Change::Modified, Obj::from_json(json).unwrap()))
+    Obj::from_json(format!(r#"{{"metadata":{{"name":"a","resourceVersion":"{version}"}},"text":"{text}"}}"#)).unwrap()
+}
+
+fn large(version: u64) -> Input {
+    Input::Frame(Lane::Main, Frame::Changed(Change::Modified, object_of(version)))
 }
 
 /// Receives objects until the store is to be measured; returns how many.
@@ -57,9 +61,25 @@ fn a_watch_that_adds_more_than_the_limit_is_an_error_and_leads_to_a_list() {
     let (cause, _) = bench.machine.degraded().expect("it is not known what is missed meanwhile");
     assert_eq!(*cause.failure(), Failure::WatchTooLarge { limit: 100_000 });
     assert_eq!((bench.relists().grown, bench.tick().1), (1, vec!["list from 15".to_owned()]));
+    for _ in 0..6 {
+        bench.step(Input::Item(object_of(16)));
+    }
     bench.step(page_end("20", None));
     bench.step(Input::Held(52_000));
     bench.step(Input::Opened(Lane::Main));
     until_measured(&mut bench);
     assert_eq!(bench.step(Input::Held(60_000)), [""; 0], "what a list contained was not added by the watch");
+}
+
+#[test]
+fn what_a_list_has_not_contained_does_not_count_as_listed_though_it_is_still_held() {
+    let mut bench = listed();
+    until_measured(&mut bench);
+    bench.step(Input::Held(52_000));
+    bench.tick();
+    bench.step(page_end("20", None));
+    bench.step(Input::Held(52_000));
+    bench.step(Input::Opened(Lane::Main));
+    until_measured(&mut bench);
+    assert_eq!(bench.step(Input::Held(52_000)), ["report", "close"]);
 }
