@@ -4,6 +4,8 @@
 //! `$retainKeys` in an object, and next to a list `x` the lists `$setElementOrder/x` and
 //! `$deleteFromPrimitiveList/x`.
 
+use std::collections::{HashMap, HashSet};
+
 use serde_json::{Map, Value};
 
 use crate::http::status::Status;
@@ -67,6 +69,7 @@ fn merge_map(
     for name in directives.iter().filter_map(|key| key.strip_prefix(DELETE)) {
         let to_delete = patch.remove(&format!("{DELETE}{name}")).unwrap_or_default();
         if let (Value::Array(to_delete), Some(Value::Array(list))) = (to_delete, object.get_mut(name)) {
+            let to_delete: HashSet<Value> = to_delete.into_iter().collect();
             list.retain(|value| !to_delete.contains(value));
         }
     }
@@ -166,11 +169,8 @@ fn merge_list(
     let objects = list.iter().chain(&patch).all(Value::is_object) && !(list.is_empty() && patch.is_empty());
     if !objects {
         let before = list.clone();
-        for value in &patch {
-            if !list.contains(value) {
-                list.push(value.clone());
-            }
-        }
+        let mut present: HashSet<&Value> = before.iter().collect();
+        list.extend(patch.iter().filter(|value| present.insert(value)).cloned());
         return Ok(arrange(list, &patch, &before, None));
     }
     let Some(key) = rule.key else {
@@ -178,13 +178,12 @@ fn merge_list(
         return Err(PatchError::Unmergeable(format!("cannot merge lists without merge key for {name}")));
     };
     let mut replaces = false;
-    let mut items = Vec::new();
+    let (mut items, mut deleted) = (Vec::new(), HashSet::new());
     for mut item in patch {
         match item.as_object_mut().and_then(|item| item.remove(PATCH)) {
             None => items.push(item),
             Some(Value::String(word)) if word == "delete" => {
-                let to_delete = key_of(&item, key)?.clone();
-                list.retain(|each| each.get(key) != Some(&to_delete));
+                deleted.insert(key_of(&item, key)?.clone());
             }
             Some(Value::String(word)) if word == "replace" => replaces = true,
             Some(other) => return Err(bad_directive(other, item.as_object().unwrap_or(&Map::new()))),
@@ -193,12 +192,17 @@ fn merge_list(
     if replaces {
         return Ok(items);
     }
+    list.retain(|each| each.get(key).is_none_or(|value| !deleted.contains(value)));
     let before = list.clone();
+    let mut places = places(&before, Some(key));
     for item in &items {
         let value = key_of(item, key)?;
-        match (list.iter_mut().find(|each| each.get(key) == Some(value)), item) {
+        match (places.get(value).and_then(|place| list.get_mut(*place)), item) {
             (Some(Value::Object(old)), Value::Object(new)) => merge_map(old, new.clone(), inner)?,
-            _ => list.push(without_directives(item.clone())),
+            _ => {
+                places.insert(value, list.len());
+                list.push(without_directives(item.clone()));
+            }
         }
     }
     Ok(arrange(list, &items, &before, Some(key)))
@@ -214,19 +218,16 @@ fn key_of<'v>(item: &'v Value, key: &str) -> Result<&'v Value, PatchError> {
 /// Sorts the items that the patch names into its order. The others keep their order, and stay
 /// before the named items that they preceded.
 fn arrange(list: Vec<Value>, order: &[Value], before: &[Value], key: Option<&str>) -> Vec<Value> {
-    let same = |a: &Value, b: &Value| match key {
-        Some(key) => a.get(key).is_some() && a.get(key) == b.get(key),
-        None => a == b,
-    };
-    let place = |list: &[Value], item: &Value| list.iter().position(|each| same(each, item));
+    let (in_order, in_before) = (places(order, key), places(before, key));
+    let place = |places: &HashMap<&Value, usize>, item: &Value| places.get(identity(item, key)?).copied();
     let (mut named, mut others): (Vec<Value>, Vec<Value>) =
-        list.into_iter().partition(|item| place(order, item).is_some());
-    named.sort_by_key(|item| place(order, item));
-    others.sort_by_key(|item| place(before, item).unwrap_or(usize::MAX));
+        list.into_iter().partition(|item| place(&in_order, item).is_some());
+    named.sort_by_cached_key(|item| place(&in_order, item));
+    others.sort_by_cached_key(|item| place(&in_before, item).unwrap_or(usize::MAX));
     let mut arranged = Vec::with_capacity(named.len() + others.len());
     let (mut named, mut others) = (named.into_iter().peekable(), others.into_iter().peekable());
     while let (Some(name), Some(other)) = (named.peek(), others.peek()) {
-        let other_first = match (place(before, name), place(before, other)) {
+        let other_first = match (place(&in_before, name), place(&in_before, other)) {
             (Some(name), Some(other)) => other < name,
             _ => false,
         };
@@ -235,6 +236,22 @@ fn arrange(list: Vec<Value>, order: &[Value], before: &[Value], key: Option<&str
     arranged.extend(named);
     arranged.extend(others);
     arranged
+}
+
+/// What an item is found by: the value of its merge key, or itself if the list has none.
+fn identity<'v>(item: &'v Value, key: Option<&str>) -> Option<&'v Value> {
+    match key {
+        Some(key) => item.get(key),
+        None => Some(item),
+    }
+}
+
+/// Where each item is in a list; the first of several that are the same. Built once for each list,
+/// because searching it for each item of a patch takes minutes for a patch of a few megabytes.
+fn places<'v>(list: &'v [Value], key: Option<&str>) -> HashMap<&'v Value, usize> {
+    let places = list.iter().enumerate().filter_map(|(place, item)| Some((identity(item, key)?, place)));
+    // The first of several comes last, and stays.
+    places.rev().collect()
 }
 
 /// A value that replaces nothing: nulls and directives have no effect and are removed.

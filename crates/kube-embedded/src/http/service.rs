@@ -228,3 +228,193 @@ where
         Err(_) => Err(Status::request_timeout()),
     }
 }
+
+#[cfg(test)]
+mod fuzz {
+    use std::time::Duration;
+
+    use http_body_util::Full;
+    use serde_json::{Value, json};
+    use tower::ServiceExt as _;
+
+    use super::*;
+    use crate::fuzzing::{Source, fuzz, recorded};
+    use crate::server::Server;
+
+    const METHODS: [&str; 8] = ["GET", "GET", "POST", "PUT", "PATCH", "DELETE", "HEAD", "OPTIONS"];
+
+    const PLACES: [&str; 22] = [
+        "/api/v1/namespaces/default/configmaps",
+        "/api/v1/namespaces/default/pods",
+        "/api/v1/namespaces/default/services",
+        "/api/v1/namespaces",
+        "/api/v1/nodes",
+        "/apis/apps/v1/namespaces/default/deployments",
+        "/apis/autoscaling/v1/namespaces/default/horizontalpodautoscalers",
+        "/apis/example.com/v1/namespaces/default/widgets",
+        "/apis/apiextensions.k8s.io/v1/customresourcedefinitions",
+        "/apis/admissionregistration.k8s.io/v1/mutatingwebhookconfigurations",
+        "/apis/authorization.k8s.io/v1/subjectaccessreviews",
+        "/apis/authorization.k8s.io/v1/selfsubjectrulesreviews",
+        "/apis/authentication.k8s.io/v1/tokenreviews",
+        "/apis/coordination.k8s.io/v1/leases",
+        "/openapi/v2",
+        "/openapi/v3",
+        "/api",
+        "/apis",
+        "/apis/apps",
+        "/version",
+        "/metrics",
+        "",
+    ];
+
+    const PARTS: [&str; 18] = [
+        "/a",
+        "/status",
+        "/scale",
+        "/binding",
+        "/eviction",
+        "/log",
+        "/exec",
+        "/finalize",
+        "/token",
+        "/..",
+        "//",
+        "/%2F",
+        "/%00",
+        "/%c3%a9",
+        "/api",
+        "/v1",
+        "/watch",
+        "/",
+    ];
+
+    const QUERIES: [&str; 27] = [
+        "watch=true",
+        "timeoutSeconds=1",
+        "timeoutSeconds=9223372036854775807",
+        "limit=1",
+        "limit=-1",
+        "continue=x",
+        "continue=eyJ2IjoibWV0YS5rOHMuaW8vdjEiLCJydiI6MSwic3RhcnQiOiJhXHUwMDAwIn0",
+        "labelSelector=a%3Db",
+        "labelSelector=a%20in%20(",
+        "fieldSelector=metadata.name%3Da",
+        "fieldSelector=spec.x%3Da",
+        "shardSelector=shardRange(object.metadata.uid,%270x0%27,%270x8%27)",
+        "dryRun=All",
+        "dryRun=x",
+        "fieldManager=m",
+        "fieldManager=",
+        "force=true",
+        "resourceVersion=0",
+        "resourceVersion=1",
+        "resourceVersion=99999",
+        "resourceVersion=x",
+        "resourceVersionMatch=Exact",
+        "sendInitialEvents=true",
+        "allowWatchBookmarks=true",
+        "fieldValidation=Strict",
+        "propagationPolicy=Orphan",
+        "includeObject=None",
+    ];
+
+    const HEADERS: [(&str, &str); 24] = [
+        ("accept", "application/json"),
+        ("accept", "application/vnd.kubernetes.protobuf"),
+        ("accept", "application/json;as=Table;v=v1;g=meta.k8s.io"),
+        ("accept", "application/json;as=PartialObjectMetadataList;v=v1;g=meta.k8s.io"),
+        ("accept", "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList"),
+        ("accept", "application/com.github.proto-openapi.spec.v2@v1.0+protobuf"),
+        ("accept", "application/yaml, */*;q=0.1"),
+        ("accept", "text/html"),
+        ("accept", ";;,=,;q="),
+        ("accept-encoding", "gzip"),
+        ("content-type", "application/json"),
+        ("content-type", "application/yaml"),
+        ("content-type", "application/vnd.kubernetes.protobuf"),
+        ("content-type", "application/json-patch+json"),
+        ("content-type", "application/merge-patch+json"),
+        ("content-type", "application/strategic-merge-patch+json"),
+        ("content-type", "application/apply-patch+yaml"),
+        ("content-type", "/"),
+        ("authorization", "Bearer x"),
+        ("authorization", "Basic eDp5"),
+        ("impersonate-user", "system:serviceaccount:default:a"),
+        ("impersonate-user", "system:node:a"),
+        ("impersonate-group", "g"),
+        ("impersonate-extra-%61.b%2Fc", "v"),
+    ];
+
+    fn request(source: &mut Source, bodies: &(Vec<Vec<u8>>, Vec<Vec<u8>>)) -> Option<Request<Full<Bytes>>> {
+        let mut uri = (*source.choose(&PLACES)).to_owned();
+        if source.one_in(2) {
+            uri.push_str("/a");
+        }
+        uri.push_str(&source.text(&PARTS, 2));
+        if uri.is_empty() {
+            uri.push('/');
+        }
+        let queries: Vec<&str> = (0..source.below(4)).map(|_| *source.choose(&QUERIES)).collect();
+        let uri = format!("{uri}?{}", queries.join("&"));
+        let mut request = Request::builder().method(*source.choose(&METHODS)).uri(uri);
+        for _ in 0..source.below(4) {
+            let (name, value) = *source.choose(&HEADERS);
+            request = request.header(name, value);
+        }
+        let body = match source.below(5) {
+            0 => source.nested(150),
+            1 => source.mutated(&bodies.1),
+            2 => source.choose(&bodies.0).clone(),
+            3 => named(source, &bodies.0),
+            _ => source.mutated(&bodies.0),
+        };
+        request.body(Full::new(body.into())).ok()
+    }
+
+    /// An object named `a`, so that later requests find it.
+    fn named(source: &mut Source, bodies: &[Vec<u8>]) -> Vec<u8> {
+        let mut object: Value = serde_json::from_slice(source.choose::<Vec<u8>>(bodies)).unwrap_or_default();
+        if let Some(fields) = object.as_object_mut() {
+            fields.insert("metadata".to_owned(), json!({"name": "a", "namespace": "default"}));
+        }
+        object.to_string().into_bytes()
+    }
+
+    fn definition() -> Value {
+        let rule = json!({"rule": "self.spec == oldSelf.spec"});
+        let schema =
+            json!({"type": "object", "x-kubernetes-preserve-unknown-fields": true, "x-kubernetes-validations": [rule]});
+        let versions = json!([{"name": "v1", "served": true, "storage": true, "schema": {"openAPIV3Schema": schema}}]);
+        json!({
+            "apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
+            "metadata": {"name": "widgets.example.com"},
+            "spec": {"group": "example.com", "scope": "Namespaced", "names": {"plural": "widgets", "kind": "Widget"}, "versions": versions},
+        })
+    }
+
+    /// In the process, on one thread with little stack; the status of an answer is one of HTTP, and
+    /// none is a panic.
+    #[test]
+    fn any_request_is_answered() {
+        let bodies = recorded();
+        fuzz(40, |source| {
+            let runtime = tokio::runtime::Builder::new_current_thread().enable_all().start_paused(true).build();
+            runtime.expect("a runtime").block_on(async {
+                let server = Server::builder().in_process().seed(1).start().await.expect("a server");
+                if source.one_in(2) {
+                    server.create(&definition()).expect("a definition");
+                }
+                for _ in 0..10 {
+                    let Some(request) = request(source, &bodies) else { continue };
+                    let about = format!("{} {}", request.method(), request.uri());
+                    let answer =
+                        server.service().oneshot(request).await.unwrap_or_else(|error| panic!("{about}: {error}"));
+                    // A watch lasts for up to an hour, of paused time.
+                    let body = tokio::time::timeout(Duration::from_secs(7_200), answer.into_body().collect()).await;
+                    body.unwrap_or_else(|_| panic!("{about} is never answered")).expect("a body");
+                }
+            });
+        });
+    }
+}

@@ -10,6 +10,8 @@ mod rules;
 #[path = "structure/no_rules.rs"]
 mod rules;
 
+use std::collections::HashMap;
+
 use serde_json::{Map, Value};
 
 use self::check::Patterns;
@@ -155,13 +157,20 @@ fn blocks_rules(cause: &Cause) -> bool {
     )
 }
 
-/// The old value of a list item. Items are matched by their keys, or not at all.
-fn counterpart<'v>(schema: &Value, item: &Value, old: Option<&'v Value>) -> Option<&'v Value> {
-    if schema["x-kubernetes-list-type"] != "map" {
-        return None;
+/// The old values of the items of a list. Items are matched by their keys, or not at all.
+struct Counterparts<'v>(HashMap<Value, &'v Value>);
+
+impl<'v> Counterparts<'v> {
+    fn of(schema: &Value, old: Option<&'v Value>) -> Self {
+        let is_map = schema["x-kubernetes-list-type"] == "map";
+        let old = old.filter(|_| is_map).and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default();
+        // Of several with one key, the first one comes last, and stays.
+        Self(old.iter().rev().map(|item| (key_of(schema, item), item)).collect())
     }
-    let key = key_of(schema, item);
-    old?.as_array()?.iter().find(|old| key_of(schema, old) == key)
+
+    fn get(&self, schema: &Value, item: &Value) -> Option<&'v Value> {
+        if self.0.is_empty() { None } else { self.0.get(&key_of(schema, item)).copied() }
+    }
 }
 
 /// The map keys of a list item; the item itself if the list has no map keys.

@@ -12,6 +12,7 @@ use serde_json::{Value, json};
 
 use super::transport::Handlers;
 use crate::admission::metadata;
+use crate::encoding::depth::{TOO_DEEP, is_too_deep};
 use crate::http::status::Status;
 use crate::kinds::Kind;
 use crate::rng::Rng;
@@ -149,15 +150,12 @@ impl Conversions {
         });
         let webhook = json!({"clientConfig": self.webhook["clientConfig"], "timeoutSeconds": TIMEOUT_SECONDS});
         let reply = self.handlers.call(&webhook, &review).await.map_err(|why| format!("failed: {why}"))?;
-        let mut converted = answer(&reply, &uid).map_err(|why| format!("failed: {why}"))?;
+        let converted = answer(&reply, &uid).map_err(|why| format!("failed: {why}"))?;
         if converted.len() != objects.len() {
             return Err(format!("returned {} objects, expected {}", converted.len(), objects.len()));
         }
-        for (converted, object) in converted.iter_mut().zip(objects) {
-            check_type(converted, object, version)
-                .map_err(|why| format!("returned invalid object at index 0: {why}"))?;
-            check_identity(converted, object).map_err(|why| format!("returned invalid object: {why}"))?;
-            check_metadata(converted).map_err(|why| format!("returned invalid metadata: {why}"))?;
+        for (converted, object) in converted.iter().zip(objects) {
+            check_converted(converted, object, version)?;
         }
         Ok(converted)
     }
@@ -249,6 +247,14 @@ fn answer(review: &Value, uid: &str) -> Result<Vec<Value>, String> {
     }
 }
 
+fn check_converted(converted: &Value, original: &Value, version: &str) -> Result<(), String> {
+    check_type(converted, original, version).map_err(|why| format!("returned invalid object at index 0: {why}"))?;
+    check_identity(converted, original).map_err(|why| format!("returned invalid object: {why}"))?;
+    check_metadata(converted).map_err(|why| format!("returned invalid metadata: {why}"))?;
+    // What is stored is parsed again.
+    if is_too_deep(converted) { Err(format!("returned invalid object: {TOO_DEEP}")) } else { Ok(()) }
+}
+
 fn check_type(converted: &Value, original: &Value, version: &str) -> Result<(), String> {
     let ((found, kind), (_, expected)) = (type_of(converted), type_of(original));
     if found != version {
@@ -287,4 +293,32 @@ fn check_metadata(converted: &Value) -> Result<(), String> {
         }
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod fuzz {
+    use super::*;
+    use crate::fuzzing::fuzz;
+
+    #[test]
+    fn any_answer_of_a_conversion_is_read_or_refused() {
+        let object =
+            json!({"apiVersion": "example.com/v1", "kind": "Widget", "metadata": {"name": "a", "labels": {"a": "1"}}});
+        let mut converted = object.clone();
+        converted["apiVersion"] = "example.com/v2".into();
+        let review = json!({"kind": "ConversionReview", "apiVersion": API_VERSION, "response": {
+            "uid": "1", "result": {"status": "Success", "message": "m"}, "convertedObjects": [converted],
+        }});
+        let bodies = [review.to_string().into_bytes()];
+        fuzz(500, |source| {
+            let Ok(review) = serde_json::from_slice::<Value>(&source.mutated(&bodies)) else { return };
+            let Ok(mut objects) = answer(&review, "1") else { return };
+            for converted in &mut objects {
+                if check_converted(converted, &object, "example.com/v2").is_ok() {
+                    restore_metadata(converted, &object);
+                    assert!(!is_too_deep(converted) && converted["metadata"]["name"] == "a");
+                }
+            }
+        });
+    }
 }

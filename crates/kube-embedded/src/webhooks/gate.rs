@@ -12,6 +12,7 @@ use super::transport::Handlers;
 use crate::admission::decode;
 use crate::admission::metadata;
 use crate::api::access::User;
+use crate::api::verbs::patch::{Unpatched, apply_json};
 use crate::api::write_options::{DryRun, FieldValidation};
 use crate::cluster::Cluster;
 use crate::http::status::Status;
@@ -293,7 +294,10 @@ impl Gate {
             return Err(Status::internal(format!("{why}, which is not supported for this operation")));
         }
         let mut changed = sent.clone();
-        json_patch::patch(&mut changed, &patch).map_err(|why| internal(&why.to_string()))?;
+        apply_json(&patch, &mut changed).map_err(|refused| match refused {
+            Unpatched::Refused(status) => internal(status.message()),
+            Unpatched::Failed(why) => internal(&why.to_string()),
+        })?;
         let is_changed = changed != sent;
         if self.body.is_none() {
             changed = self.converted(cluster, kind, &self.kind, changed).await?;

@@ -163,3 +163,58 @@ pub(super) fn denied(webhook: &str, status: &Value) -> Status {
         }
     }
 }
+
+#[cfg(test)]
+mod fuzz {
+    use base64::engine::general_purpose::STANDARD;
+
+    use super::*;
+    use crate::api::verbs::patch::{Unpatched, apply_json};
+    use crate::fuzzing::fuzz;
+
+    fn answer(patch: &[u8]) -> Value {
+        json!({"kind": "AdmissionReview", "apiVersion": API_VERSION, "response": {
+            "uid": "1", "allowed": true, "patchType": "JSONPatch", "patch": STANDARD.encode(patch), "warnings": ["w"],
+            "status": {"code": 403, "message": "no", "details": {"causes": [{"field": "a"}]}},
+        }})
+    }
+
+    #[test]
+    fn any_answer_of_a_webhook_is_read_or_refused() {
+        let request = json!({"uid": "1"});
+        let patch = br#"[{"op":"add","path":"/a","value":{"b":[]}},{"op":"copy","from":"/a","path":"/a/b/-"},{"op":"test","path":"/a","value":null}]"#;
+        let bodies = [answer(patch).to_string().into_bytes()];
+        fuzz(300, |source| {
+            let bytes = match source.one_in(2) {
+                true => source.mutated(&bodies),
+                false => answer(&source.mutated(&[patch.to_vec()])).to_string().into_bytes(),
+            };
+            let Ok(review) = serde_json::from_slice::<Value>(&bytes) else { return };
+            let Ok(answer) = Answer::read(&review, &request, Stage::Mutation) else { return };
+            if let Some(refusal) = &answer.refusal {
+                drop(denied("w", refusal).to_json());
+            }
+            if let Some(patch) = &answer.patch {
+                drop(apply_json(patch, &mut json!({"a": {"b": []}})));
+            }
+        });
+    }
+
+    #[test]
+    fn a_patch_of_a_webhook_that_doubles_the_depth_is_refused() {
+        let mut operations = vec![json!({"op": "add", "path": "/p", "value": {"q": {}}})];
+        let mut deepest = "/q".to_owned();
+        for _ in 0..14 {
+            let below = format!("{deepest}/p");
+            operations.push(json!({"op": "copy", "from": "/p", "path": format!("/p{below}")}));
+            deepest = format!("{below}{deepest}");
+        }
+        let bytes = json!(operations).to_string().into_bytes();
+        fuzz(1, |_| {
+            let answer = Answer::read(&answer(&bytes), &json!({"uid": "1"}), Stage::Mutation);
+            let patch = answer.ok().and_then(|answer| answer.patch).expect("a patch");
+            let refused = apply_json(&patch, &mut json!({})).expect_err("it is too deep");
+            assert!(matches!(refused, Unpatched::Refused(_)), "{refused:?}");
+        });
+    }
+}

@@ -1,6 +1,8 @@
 //! The fields that differ between two states of an object, and the fields that a configuration
 //! sets.
 
+use std::collections::{HashMap, HashSet};
+
 use serde_json::Value;
 
 use super::fields::Fields;
@@ -103,20 +105,20 @@ impl Comparison {
             items.map(|item| (element(item), item.clone())).collect()
         };
         let (before, after) = (index(old), index(new));
-        let find = |list: &'_ [(String, Value)], element: &str| {
-            list.iter().find(|(each, _)| each == element).map(|(_, item)| item.clone())
-        };
+        // The first of several that are the same comes last, and stays.
+        let in_after: HashMap<&str, &Value> =
+            after.iter().rev().map(|(element, item)| (element.as_str(), item)).collect();
+        let mut seen = HashSet::new();
         for (at, (element, item)) in before.iter().chain(&after).enumerate() {
-            let seen = before.iter().chain(&after).take(at).any(|(each, _)| each == element);
-            if seen {
+            if !seen.insert(element) {
                 continue;
             }
             let (old, new) = match at < before.len() {
-                true => (Some(item.clone()), find(&after, element)),
-                false => (None, Some(item.clone())),
+                true => (Some(item), in_after.get(element.as_str()).copied()),
+                false => (None, Some(item)),
             };
             path.push(element.clone());
-            self.walk(old.as_ref(), new.as_ref(), of.item(), path);
+            self.walk(old, new, of.item(), path);
             path.pop();
         }
     }

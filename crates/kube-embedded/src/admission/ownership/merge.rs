@@ -1,6 +1,8 @@
 //! Merging for server-side apply: fields of the configuration are merged in; fields that it no
 //! longer sets and no other manager owns are removed.
 
+use std::collections::{HashMap, HashSet};
+
 use serde_json::{Map, Value};
 
 use super::fields::Fields;
@@ -27,27 +29,33 @@ pub(super) fn merge(live: Option<&Value>, config: &Value, of: Type<'_>) -> Value
     }
 }
 
+/// Where each name is; the first of several that are the same.
+fn places(names: &[String]) -> HashMap<&str, usize> {
+    // The first of several comes last, and stays.
+    names.iter().enumerate().rev().map(|(place, name)| (name.as_str(), place)).collect()
+}
+
 /// Merges lists: items of the configuration are in its order, the others keep their position among
 /// them.
 fn merge_items(old: &[Value], new: &[Value], of: Type<'_>, element: &dyn Fn(&Value) -> String) -> Value {
     let (left, right): (Vec<String>, Vec<String>) =
         (old.iter().map(element).collect(), new.iter().map(element).collect());
-    let mut shared = right.iter().filter(|each| left.contains(each)).peekable();
+    let (in_left, in_right) = (places(&left), places(&right));
+    let mut shared = right.iter().filter(|each| in_left.contains_key(each.as_str())).peekable();
     let merged = |name: &String| {
-        let find =
-            |names: &[String], list: &[Value]| names.iter().position(|each| each == name).map(|at| list[at].clone());
-        match (find(&left, old), find(&right, new)) {
-            (before, Some(config)) => merge(before.as_ref(), &config, of.item()),
-            (before, None) => before.unwrap_or_default(),
+        let before = in_left.get(name.as_str()).map(|at| &old[*at]);
+        match in_right.get(name.as_str()) {
+            Some(at) => merge(before, &new[*at], of.item()),
+            None => before.cloned().unwrap_or_default(),
         }
     };
-    let mut done: Vec<&String> = Vec::new();
+    let mut done: HashSet<&String> = HashSet::new();
     let mut out = Vec::with_capacity(old.len() + new.len());
     let (mut l, mut r) = (0, 0);
     while l < left.len() || r < right.len() {
         if l < left.len() && r < right.len() {
             if left[l] == right[r] {
-                done.push(&right[r]);
+                done.insert(&right[r]);
                 out.push(merged(&right[r]));
                 shared.next();
                 l += 1;
@@ -55,23 +63,23 @@ fn merge_items(old: &[Value], new: &[Value], of: Type<'_>, element: &dyn Fn(&Val
                 continue;
             }
             // The item is in both lists, but another common item comes first.
-            if right.contains(&left[l]) && shared.peek().is_some_and(|next| **next != left[l]) {
+            if in_right.contains_key(left[l].as_str()) && shared.peek().is_some_and(|next| **next != left[l]) {
                 l += 1;
                 continue;
             }
         }
         if l < left.len() {
-            if !right.contains(&left[l]) {
+            if !in_right.contains_key(left[l].as_str()) {
                 out.push(old[l].clone());
                 l += 1;
                 continue;
             }
-            if done.contains(&&left[l]) {
+            if done.contains(&left[l]) {
                 l += 1;
             }
         }
         if r < right.len() {
-            done.push(&right[r]);
+            done.insert(&right[r]);
             out.push(merged(&right[r]));
             if shared.peek().is_some_and(|next| **next == right[r]) {
                 shared.next();

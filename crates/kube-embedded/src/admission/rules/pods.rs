@@ -1,5 +1,7 @@
 //! Rules about several fields of a pod.
 
+use std::collections::HashSet;
+
 use serde_json::Value;
 
 use super::Site;
@@ -37,7 +39,8 @@ pub(super) fn update(site: &Site<'_>, _: &str, causes: &mut Vec<Cause>) {
     };
     let field = "spec.activeDeadlineSeconds";
     causes.extend(why.map(|why| Cause::invalid(field, shown(&new["activeDeadlineSeconds"]), why)));
-    if items(&old["tolerations"]).iter().any(|old| !items(&new["tolerations"]).contains(old)) {
+    let tolerations: HashSet<&Value> = items(&new["tolerations"]).iter().collect();
+    if items(&old["tolerations"]).iter().any(|old| !tolerations.contains(old)) {
         let why = "existing toleration can not be modified except its tolerationSeconds";
         causes.push(Cause::forbidden("spec.tolerations", why));
     }
@@ -73,17 +76,17 @@ pub(super) fn difference(old: &Value, new: &Value) -> String {
 
 /// The volumes have names of their own and one source, and containers mount those that there are.
 pub(super) fn volumes(site: &Site<'_>, _: &str, causes: &mut Vec<Cause>) {
-    let mut known: Vec<&str> = Vec::new();
+    let mut known: HashSet<&str> = HashSet::new();
     for (at, volume) in items(&site.value["volumes"]).iter().enumerate() {
         let (field, before) = (site.at(&format!("volumes[{at}]")), causes.len());
         source(&field, volume, causes);
         let name = text(&volume["name"]);
         formats_of_name(&format!("{field}.name"), name, causes);
-        if known.contains(&name) {
+        if known.contains(name) {
             causes.push(Cause::duplicate(&format!("{field}.name"), &volume["name"]));
         }
         if causes.len() == before {
-            known.push(name);
+            known.insert(name);
         }
     }
     let claims = &site.root["spec"]["volumeClaimTemplates"];
@@ -128,18 +131,18 @@ fn source(field: &str, volume: &Value, causes: &mut Vec<Cause>) {
     }
 }
 
-fn mounts(field: &str, container: &Value, known: &[&str], causes: &mut Vec<Cause>) {
-    let mounts = items(&container["volumeMounts"]);
-    for (at, mount) in mounts.iter().enumerate() {
+fn mounts(field: &str, container: &Value, known: &HashSet<&str>, causes: &mut Vec<Cause>) {
+    let mut paths = HashSet::new();
+    for (at, mount) in items(&container["volumeMounts"]).iter().enumerate() {
         let name = format!("{field}[{at}].name");
         if !is_set(&mount["name"]) {
             causes.push(Cause::required(&name, ""));
         }
-        if !known.contains(&text(&mount["name"])) {
+        if !known.contains(text(&mount["name"])) {
             let shown = format!("Not found: {}", quoted(text(&mount["name"])));
             causes.push(Cause::new("FieldValueNotFound", name, shown));
         }
-        if mounts[..at].iter().any(|other| other["mountPath"] == mount["mountPath"]) {
+        if !paths.insert(&mount["mountPath"]) {
             let path = format!("{field}[{at}].mountPath");
             causes.push(Cause::invalid(&path, shown(&mount["mountPath"]), "must be unique"));
         }
@@ -148,14 +151,13 @@ fn mounts(field: &str, container: &Value, known: &[&str], causes: &mut Vec<Cause
 
 /// Init containers have names that no other container has, and no probes, as they end.
 pub(super) fn init_containers(site: &Site<'_>, _: &str, causes: &mut Vec<Cause>) {
-    let mut names: Vec<&Value> = items(&site.value["containers"]).iter().map(|each| &each["name"]).collect();
+    let mut names: HashSet<&Value> = items(&site.value["containers"]).iter().map(|each| &each["name"]).collect();
     for (at, container) in items(&site.value["initContainers"]).iter().enumerate() {
         let field = site.at(&format!("initContainers[{at}]"));
         let name = &container["name"];
-        if names.contains(&name) {
+        if !names.insert(name) {
             causes.push(Cause::duplicate(&format!("{field}.name"), name));
         }
-        names.push(name);
         if container["restartPolicy"] == "Always" {
             continue;
         }
@@ -170,7 +172,7 @@ pub(super) fn init_containers(site: &Site<'_>, _: &str, causes: &mut Vec<Cause>)
 
 /// No two ports of containers use the same port of the host.
 pub(super) fn host_ports(site: &Site<'_>, _: &str, causes: &mut Vec<Cause>) {
-    let mut used = Vec::new();
+    let mut used = HashSet::new();
     for (at, container) in items(&site.value["containers"]).iter().enumerate() {
         for (nth, port) in items(&container["ports"]).iter().enumerate() {
             let number = port["hostPort"].as_i64().unwrap_or(0);
@@ -179,7 +181,7 @@ pub(super) fn host_ports(site: &Site<'_>, _: &str, causes: &mut Vec<Cause>) {
             if number != 0 && used.contains(&use_of) {
                 causes.push(Cause::duplicate(&field, quoted(&use_of)));
             }
-            used.push(use_of);
+            used.insert(use_of);
             if site.value["hostNetwork"] == true && number != 0 && port["containerPort"] != port["hostPort"] {
                 let why = "must match `containerPort` when `hostNetwork` is true";
                 causes.push(Cause::invalid(&field, number, why));

@@ -1,5 +1,7 @@
 //! Rules about one field.
 
+use std::collections::HashSet;
+
 use serde_json::Value;
 
 use super::condition::is_set;
@@ -262,13 +264,12 @@ fn same(one: &Value, other: &Value) -> bool {
 }
 
 fn unique(path: &str, list: &Value, key: &str, causes: &mut Vec<Cause>) {
-    let mut seen = Vec::new();
+    let mut seen = HashSet::new();
     for (at, item) in list.as_array().into_iter().flatten().enumerate() {
         let name = &item[key];
-        if is_set(name) && seen.contains(&name) {
+        if !seen.insert(name) && is_set(name) {
             causes.push(Cause::duplicate(&format!("{path}[{at}].{key}"), name));
         }
-        seen.push(name);
     }
 }
 

@@ -119,3 +119,27 @@ proptest! {
         }
     }
 }
+
+/// Of the size of the largest request: each item of the patch is looked up in each list.
+#[test]
+fn long_lists_are_merged_without_searching_them_for_each_item() {
+    let names = |range: std::ops::Range<u32>| range.map(|nth| format!("f/{nth}"));
+    let items = |range| names(range).map(|name| json!({"name": name, "image": "i"})).collect::<Vec<_>>();
+    let object = json!({"metadata": {"finalizers": names(0..40_000).collect::<Vec<_>>()}, "spec": {"containers": items(0..40_000)}});
+    let patch = json!({
+        "metadata": {"finalizers": names(20_000..60_000).collect::<Vec<_>>()},
+        "spec": {"containers": items(20_000..60_000), "$setElementOrder/containers": items(0..60_000)},
+    });
+    let begun = std::time::Instant::now();
+    let patched = merged(object, patch);
+    println!("{:?}", begun.elapsed());
+    let lengths = [&patched["metadata"]["finalizers"], &patched["spec"]["containers"]];
+    assert_eq!(lengths.map(|list| list.as_array().unwrap().len()), [60_000; 2]);
+    let deletions = json!({
+        "metadata": {"$deleteFromPrimitiveList/finalizers": names(0..60_000).collect::<Vec<_>>()},
+        "spec": {"containers": names(0..60_000).map(|name| json!({"name": name, "$patch": "delete"})).collect::<Vec<_>>()},
+    });
+    let emptied = merged(patched, deletions);
+    assert_eq!((&emptied["metadata"]["finalizers"], &emptied["spec"]["containers"]), (&json!([]), &json!([])));
+    println!("{:?}", begun.elapsed());
+}

@@ -68,27 +68,43 @@ impl Patch {
                 }
             }
             Self::Merge(patch) | Self::Apply(patch) => json_patch::merge(object, patch),
-            Self::Json(patch) => {
-                let mut copied = 0;
-                for operation in &patch.0 {
-                    // Before the operation: a few copies of copies could nest the object deeper
-                    // than the stack permits, even to drop it.
-                    if depth_after(operation, object) > MAX_DEPTH {
-                        return Err(decode::invalid_patch(object, TOO_DEEP));
-                    }
-                    if let PatchOperation::Copy(copy) = operation {
-                        copied += object.pointer(copy.from.as_str()).map_or(0, |value| value.to_string().len());
-                        check_copied(copied)?;
-                    }
-                    if is_null_test_of_missing(operation, object) {
-                        continue;
-                    }
-                    json_patch::patch(object, std::slice::from_ref(operation)).map_err(|_| not_applicable())?;
-                }
-            }
+            Self::Json(patch) => apply_json(patch, object).map_err(|refused| match refused {
+                Unpatched::Refused(status) => status,
+                Unpatched::Failed(_) => not_applicable(),
+            })?,
         }
         Ok(())
     }
+}
+
+/// Why a JSON patch was not applied.
+#[derive(Debug)]
+pub(crate) enum Unpatched {
+    /// It copies too much, or nests values too deep.
+    Refused(Status),
+    /// An operation does not fit the object.
+    Failed(json_patch::PatchError),
+}
+
+/// Applies a JSON patch of a client or a webhook.
+pub(crate) fn apply_json(patch: &JsonPatch, object: &mut Value) -> Result<(), Unpatched> {
+    let mut copied = 0;
+    for operation in &patch.0 {
+        // Before the operation: a few copies of copies could nest the object deeper than the stack
+        // permits, even to drop it.
+        if depth_after(operation, object) > MAX_DEPTH {
+            return Err(Unpatched::Refused(decode::invalid_patch(object, TOO_DEEP)));
+        }
+        if let PatchOperation::Copy(copy) = operation {
+            copied += object.pointer(copy.from.as_str()).map_or(0, |value| value.to_string().len());
+            check_copied(copied).map_err(Unpatched::Refused)?;
+        }
+        if is_null_test_of_missing(operation, object) {
+            continue;
+        }
+        json_patch::patch(object, std::slice::from_ref(operation)).map_err(Unpatched::Failed)?;
+    }
+    Ok(())
 }
 
 /// The depth of what an operation puts into an object, at the place where it puts it.

@@ -6,7 +6,7 @@ use regex::Regex;
 use serde_json::{Map, Value};
 
 use super::formats;
-use super::{joined, properties, shown};
+use super::{Counterparts, joined, properties, shown};
 use crate::http::status::Cause;
 
 /// The field path of errors that have none.
@@ -233,8 +233,9 @@ fn check_items(
     path: &str,
     outcome: &mut Outcome,
 ) {
+    let old = Counterparts::of(schema, old);
     for (at, item) in items.iter().enumerate() {
-        let old = super::counterpart(schema, item, old);
+        let old = old.get(schema, item);
         outcome.add(check(patterns, &schema["items"], item, old, &format!("{path}[{at}]")));
     }
     check_count(schema, ("minItems", "maxItems"), "items", items.len(), path, outcome);
@@ -372,19 +373,15 @@ pub(super) fn repeated(schema: &Value, value: &Value, path: &str, causes: &mut V
     match value {
         Value::Array(items) => {
             let list_type = schema["x-kubernetes-list-type"].as_str().unwrap_or_default();
-            let mut seen: Vec<(Value, usize)> = Vec::new();
+            let mut seen: HashMap<Value, usize> = HashMap::new();
             for (at, item) in items.iter().enumerate().filter(|_| matches!(list_type, "set" | "map")) {
                 let key = super::key_of(schema, item);
-                match seen.iter_mut().find(|(known, _)| *known == key) {
-                    None => seen.push((key, 1)),
-                    Some((_, times)) => {
-                        *times += 1;
-                        if *times == 2 {
-                            let why = format!("Duplicate value: {}", shown(&key));
-                            causes.push(Cause::new("FieldValueDuplicate", format!("{path}[{at}]"), why));
-                        }
-                    }
+                let times = seen.get(&key).copied().unwrap_or_default() + 1;
+                if times == 2 {
+                    let why = format!("Duplicate value: {}", shown(&key));
+                    causes.push(Cause::new("FieldValueDuplicate", format!("{path}[{at}]"), why));
                 }
+                seen.insert(key, times);
             }
             for (at, item) in items.iter().enumerate() {
                 repeated(&schema["items"], item, &format!("{path}[{at}]"), causes);

@@ -11,7 +11,7 @@ use serde_json::Value;
 
 use super::check::NO_FIELD;
 use super::cost::{self, Exceeded};
-use super::{Findings, counterpart, joined, shown};
+use super::{Counterparts, Findings, joined, shown};
 use crate::encoding::large_stack::with_large_stack;
 use crate::http::status::Cause;
 
@@ -43,9 +43,9 @@ const RESERVED: [&str; 21] = [
 /// Maximum length in bytes of a message from `messageExpression`.
 const MAX_MESSAGE_LENGTH: usize = 5 * 1024;
 
-/// Maximum number of operators and brackets of a rule. Each can be a level of nesting, and the
-/// stack is limited.
-const MAX_OPERATORS: usize = 256;
+/// Maximum number of operators and brackets of a rule, those in strings included. Each can be a
+/// level of nesting, and the stack is limited.
+const MAX_OPERATORS: usize = 1_000;
 
 /// Maximum number of warnings about one object. The rest of them would not fit into the response.
 const MAX_WARNINGS: usize = 100;
@@ -148,10 +148,11 @@ impl Rules {
         }
         match value {
             Value::Array(items) => {
+                let old = Counterparts::of(schema, old);
                 for (at, item) in items.iter().enumerate() {
                     let path = format!("{path}[{at}]");
                     let node = Node { schema: &schema["items"], path: &path, is_root: false };
-                    self.walk(&node, item, counterpart(schema, item, old), findings);
+                    self.walk(&node, item, old.get(schema, item), findings);
                 }
             }
             Value::Object(map) => {
@@ -343,20 +344,12 @@ fn compile(text: &str) -> Result<Program, String> {
 /// Why a rule is not checked whose evaluation exceeds the cost limit.
 const TOO_COSTLY: &str = "it exceeds the cost limit";
 
-/// The number of operators and brackets outside of strings.
+/// The number of characters and words that may be operators or brackets. What is in strings counts
+/// as well: the parser goes on after a string that is malformed or not closed.
 fn operators(text: &str) -> usize {
-    let (mut count, mut quote) = (0, None);
-    let mut characters = text.chars();
-    while let Some(c) = characters.next() {
-        match (quote, c) {
-            (Some(_), '\\') => drop(characters.next()),
-            (Some(open), _) if open == c => quote = None,
-            (Some(_), _) => {}
-            (None, '"' | '\'') => quote = Some(c),
-            (None, _) => count += usize::from("([{!-+*/%.?&|=<>".contains(c)),
-        }
-    }
-    count
+    let signs = text.chars().filter(|sign| "([{!-+*/%.?&|=<>".contains(*sign)).count();
+    let words = text.split(|sign: char| !sign.is_alphanumeric() && sign != '_').filter(|word| *word == "in").count();
+    signs + words
 }
 
 /// The warning that a rule is not checked.
@@ -646,7 +639,14 @@ mod fuzz {
         ];
         fuzz(100, |source| {
             let rule = match source.below(8) {
-                0 => source.text(&["(", "[", "!", "-", "{1:", "self.a(", "self["], 300),
+                0 => source.text(&["(", "[", "!", "-", "{1:", "self.a(", "self["], 1_100),
+                1 => {
+                    source.text(&["r'\\'", "'", "\"\"\"", "'\\q'", "'\\''", "("], 3) + &"(".repeat(source.below(3_000))
+                }
+                2 => {
+                    "1".to_owned()
+                        + &source.choose(&[" in 1", "+1", "==1", "?1:1", "||1", ".a"]).repeat(source.below(1_100))
+                }
                 _ => source.text(&pieces, 14),
             };
             let rules = json!([{"rule": rule, "messageExpression": source.text(&pieces, 6)}]);

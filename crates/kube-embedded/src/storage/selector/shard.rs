@@ -161,3 +161,51 @@ fn bound(expression: &Expression, name: &str) -> Result<u128, String> {
 
 #[cfg(test)]
 mod tests;
+
+#[cfg(test)]
+mod fuzz {
+    use super::*;
+    use crate::fuzzing::fuzz;
+
+    #[test]
+    fn any_shard_selector_is_parsed_or_refused() {
+        let pieces = [
+            "shardRange(",
+            "object.metadata.uid",
+            "object.metadata.namespace",
+            ", ",
+            "'0x0'",
+            "'0x10000000000000000'",
+            "'0xffffffffffffffff'",
+            "\"0x8\"",
+            ")",
+            " || ",
+            "(",
+            ".",
+            "a",
+            "r'\\'",
+            "'''",
+            "b'x'",
+            "'\\u00e9'",
+            "'\\q'",
+            "1",
+            "-1",
+            "0x",
+            "1e9",
+            "// c\n",
+            "in",
+            "true",
+            "é",
+            "\0",
+        ];
+        fuzz(1_000, |source| {
+            let text = match source.below(4) {
+                0 => source.text(&["(", "f(", ".a", "a.b(", "a||"], 600),
+                _ => source.text(&pieces, 12),
+            };
+            if let Ok(selector) = ShardSelector::parse(&text) {
+                assert_eq!(ShardSelector::parse(&selector.to_string()).ok(), Some(selector), "{text:?}");
+            }
+        });
+    }
+}
