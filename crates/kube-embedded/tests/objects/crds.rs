@@ -1,6 +1,7 @@
 //! Creating and deleting custom resource definitions.
 
 use crate::support::{Client, server, types};
+use http::Method;
 use kube_embedded::{FirstAccess, Server};
 use serde_json::{Value, json};
 
@@ -49,6 +50,24 @@ async fn a_definition_serves_its_kind_and_says_so_step_by_step() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn an_applied_status_of_a_custom_object_has_an_owner() {
+    let server = server().await;
+    let client = Client::of(&server);
+    client.post(DEFINITIONS, &definition()).await.expect(201);
+    client.post(FOOS, &foo("a")).await.expect(201);
+    let status = json!({"apiVersion": "ex.io/v1", "kind": "Foo", "metadata": {"name": "a"}, "status": {"y": 1}});
+    let path = format!("{FOOS}/a/status?fieldManager=me");
+    let apply = [("content-type", "application/apply-patch+yaml")];
+    let applied = client.send(Method::PATCH, &path, &apply, status.to_string()).await.expect(200).json();
+    assert_eq!(applied["status"], json!({"y": 1}));
+    let managers = applied["metadata"]["managedFields"].as_array().unwrap();
+    let own = managers.iter().find(|entry| entry["manager"] == "me").unwrap();
+    assert_eq!(own["subresource"], "status");
+    assert_eq!(own["fieldsV1"], json!({"f:status": {"f:y": {}}}));
+    assert_eq!(managers.len(), 2, "the creator keeps its entry");
+}
+
+#[tokio::test(start_paused = true)]
 async fn custom_objects_are_written_as_their_kind_says() {
     let server = server().await;
     let client = Client::of(&server);
@@ -85,7 +104,7 @@ async fn custom_objects_are_written_as_their_kind_says() {
     put["metadata"]["resourceVersion"] = json!("");
     assert!(client.put(&path, &put).await.expect(422).message().contains("must be specified for an update"));
     let unsupported = client
-        .send(http::Method::PATCH, &path, &[("content-type", "application/strategic-merge-patch+json")], "{}")
+        .send(Method::PATCH, &path, &[("content-type", "application/strategic-merge-patch+json")], "{}")
         .await
         .expect(415);
     assert!(unsupported.message().ends_with("application/apply-patch+yaml"));

@@ -231,6 +231,11 @@ fn prepare_status(write: &Write<'_>, new: &mut Value, old: &Value) {
         keep(new, part, old);
     }
     let version = metadata::part(new, "resourceVersion").cloned();
+    // An apply has computed the owners of the new status already.
+    let managers = match write.authorship {
+        Authorship::Computed => metadata::part(new, "managedFields").cloned(),
+        Authorship::Manager(_) | Authorship::Untracked => None,
+    };
     match (&*kind.group, &*kind.plural) {
         ("apiextensions.k8s.io" | "apiregistration.k8s.io", _) => keep(new, "metadata", old),
         _ if kind.is_custom() => keep(new, "metadata", old),
@@ -238,8 +243,10 @@ fn prepare_status(write: &Write<'_>, new: &mut Value, old: &Value) {
         ("", "pods") => metadata::keep(new, "ownerReferences", old),
         _ => {}
     }
-    if let Some(version) = version {
-        metadata::set(new, "resourceVersion", version);
+    for (name, value) in [("resourceVersion", version), ("managedFields", managers)] {
+        if let Some(value) = value {
+            metadata::set(new, name, value);
+        }
     }
 }
 
