@@ -5,6 +5,7 @@ use std::ops::Range;
 use serde_json::Value;
 
 use super::writer::Writer;
+use crate::encoding::protobuf;
 
 /// One generated object: its JSON as an API server would send it, and its path.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -108,6 +109,23 @@ impl Sample {
         out.push(b'"');
         out.extend_from_slice(&self.json[end..]);
         out
+    }
+}
+
+impl Sample {
+    /// [`Sample::at_version`] as protobuf, without the envelope that names its kind. `None` if the
+    /// kind has no protobuf, as custom resources.
+    ///
+    /// ```
+    /// let pod = kube_embedded::generate::Generator::new(7).pod(41);
+    /// assert!(pod.to_protobuf(1_000).unwrap().len() < pod.at_version(1_000).len());
+    /// ```
+    #[must_use]
+    pub fn to_protobuf(&self, version: u64) -> Option<Vec<u8>> {
+        let mut object = self.to_value();
+        object["metadata"]["resourceVersion"] = version.to_string().into();
+        let text = |field: &str| object[field].as_str().unwrap_or_default();
+        protobuf::message(text("apiVersion"), text("kind"), &object)
     }
 }
 
