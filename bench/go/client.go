@@ -10,6 +10,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -70,6 +71,8 @@ type drive struct {
 	informer cache.SharedIndexInformer
 	figures  map[string]float64
 	counted  counters
+	// Whether handlers read five fields of each pod.
+	readsFields atomic.Bool
 }
 
 func client(o options) (map[string]float64, error) {
@@ -87,6 +90,8 @@ func client(o options) (map[string]float64, error) {
 		err = d.reads()
 	case "handlers":
 		err = d.handlers()
+	case "many":
+		err = d.many()
 	default:
 		err = fmt.Errorf("no such scenario: %s", o.scenario)
 	}
@@ -97,7 +102,7 @@ func (d *drive) life() error {
 	if err := d.firstList(1); err != nil {
 		return err
 	}
-	if err := d.updates(); err != nil {
+	if err := d.updates("keys", d.o.updates); err != nil {
 		return err
 	}
 	if d.o.churn > 0 {
@@ -122,7 +127,11 @@ func (d *drive) life() error {
 		}
 		d.percentiles(fmt.Sprintf("delay.%d", rate.perSecond), delays)
 	}
-	return nil
+	if d.o.work != "pods" || !d.o.deeper {
+		return nil
+	}
+	d.readsFields.Store(true)
+	return d.updates("fields", d.o.updates/5)
 }
 
 func (d *drive) firstList(handlers int) error {
@@ -135,7 +144,7 @@ func (d *drive) firstList(handlers int) error {
 	forgetPeak()
 	before, start := cpu(), time.Now()
 	for _, tally := range d.tallies {
-		if _, err := d.informer.AddEventHandler(handler(tally)); err != nil {
+		if _, err := d.informer.AddEventHandler(d.handler(tally)); err != nil {
 			return err
 		}
 	}
@@ -156,7 +165,7 @@ func (d *drive) firstList(handlers int) error {
 }
 
 // handler counts every event in its own tally, to avoid contention between handlers.
-func handler(tally *tally) cache.ResourceEventHandler {
+func (d *drive) handler(tally *tally) cache.ResourceEventHandler {
 	var seen atomic.Int64
 	record := func(object any) {
 		if tombstone, ok := object.(cache.DeletedFinalStateUnknown); ok {
@@ -164,6 +173,9 @@ func handler(tally *tally) cache.ResourceEventHandler {
 		}
 		meta := object.(metav1.Object)
 		seen.Store(int64(len(meta.GetNamespace()) + len(meta.GetName())))
+		if d.readsFields.Load() {
+			seen.Store(int64(fields(object.(*corev1.Pod))))
+		}
 		tally.record(func() uint64 { return version(meta) })
 	}
 	return cache.ResourceEventHandlerFuncs{
@@ -173,8 +185,7 @@ func handler(tally *tally) cache.ResourceEventHandler {
 	}
 }
 
-func (d *drive) updates() error {
-	count := d.o.updates
+func (d *drive) updates(name string, count int) error {
 	if count == 0 {
 		return nil
 	}
@@ -188,9 +199,12 @@ func (d *drive) updates() error {
 		return err
 	}
 	each := float64(count) / 1e6
-	d.figures["updates.keys.cpu"] = (cpu() - before).Seconds() / each
-	d.figures["updates.keys.wall"] = time.Since(start).Seconds() / each
-	d.figures["updates.keys.peak"] = peak()
+	d.figures["updates."+name+".cpu"] = (cpu() - before).Seconds() / each
+	d.figures["updates."+name+".wall"] = time.Since(start).Seconds() / each
+	d.figures["updates."+name+".peak"] = peak()
+	if name != "keys" {
+		return nil
+	}
 	if err := d.wire("updates"); err != nil {
 		return err
 	}

@@ -4,6 +4,7 @@
 //	bench convert IN OUT     makes a protobuf corpus of a JSON corpus
 //	bench client --name value…
 //	bench queue --name value…
+//	bench pretended URL
 package main
 
 import (
@@ -23,6 +24,8 @@ func main() {
 		err = convert(os.Args[2], os.Args[3])
 	case "client":
 		figures, err = client(parse(os.Args[2:]))
+	case "pretended":
+		err = pretended(os.Args[2])
 	case "queue":
 		figures = queue(parse(os.Args[2:]))
 	default:

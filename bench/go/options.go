@@ -10,7 +10,7 @@ import (
 type options struct {
 	server, work, setting, scenario string
 	count, updates, churn, handlers int
-	relist                          bool
+	relist, deeper                  bool
 	rates                           []rate
 	settle                          time.Duration
 	readMillis, items               int
@@ -19,7 +19,7 @@ type options struct {
 type rate struct{ perSecond, count int }
 
 func parse(arguments []string) options {
-	o := options{work: "pods", count: 20_000, scenario: "life", handlers: 1, settle: 6 * time.Second, readMillis: 300, items: 1_000_000}
+	o := options{work: "pods", count: 20_000, scenario: "life", handlers: 1, deeper: true, settle: 6 * time.Second, readMillis: 300, items: 1_000_000}
 	if len(arguments)%2 != 0 {
 		fail(fmt.Errorf("options are pairs of name and value"))
 	}
@@ -50,7 +50,9 @@ func parse(arguments []string) options {
 			o.readMillis = number(value)
 		case "--items":
 			o.items = number(value)
-		case "--depth", "--deeper": // everything is decoded before a handler is called
+		case "--deeper":
+			o.deeper = value != "0"
+		case "--depth": // everything is decoded before a handler is called
 		case "--rates":
 			for _, each := range strings.Split(value, ",") {
 				if perSecond, count, found := strings.Cut(each, "x"); found {

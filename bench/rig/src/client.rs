@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 pub use self::options::{Options, Scenario};
-pub use self::reads::Reads;
+pub use self::reads::{Reads, families};
 
 use crate::control::{Control, Counters};
 use crate::process;
@@ -41,6 +41,8 @@ pub const SELECTED: &str = "pod-template-hash";
 pub enum Depth {
     /// Reads the key.
     Keys,
+    /// Reads five fields of the body of the new object.
+    Fields,
     /// Reads the body of the new object.
     New,
     /// Reads the bodies of the old and the new object.
@@ -60,7 +62,8 @@ impl HandlerState {
     pub fn depth(&self) -> Depth {
         match self.depth.load(Ordering::Relaxed) {
             0 => Depth::Keys,
-            1 => Depth::New,
+            1 => Depth::Fields,
+            2 => Depth::New,
             _ => Depth::Both,
         }
     }
@@ -88,6 +91,7 @@ pub fn run(options: &Options, subject: impl Subject) -> io::Result<()> {
         Scenario::Sync => drive.first_list(1)?,
         Scenario::Reads => drive.reads()?,
         Scenario::Handlers => drive.handlers()?,
+        Scenario::Many => drive.many()?,
     }
     println!("{}", serde_json::to_string(&drive.figures)?);
     Ok(())
@@ -128,6 +132,15 @@ impl<S: Subject> Drive<S> {
         Ok(())
     }
 
+    /// So many objects that only some of them are read: first list, updates, and gets.
+    fn many(&mut self) -> io::Result<()> {
+        self.first_list(1)?;
+        self.updates(Depth::Keys)?;
+        let get = reads::get(&self.subject.reads(), self.options.read_millis);
+        self.note("read.get", get);
+        Ok(())
+    }
+
     fn first_list(&mut self, handlers: u64) -> io::Result<()> {
         self.handlers = (0..handlers).map(|_| HandlerState::default()).collect();
         self.set_depth(self.options.depth);
@@ -150,6 +163,7 @@ impl<S: Subject> Drive<S> {
     fn updates(&mut self, depth: Depth) -> io::Result<()> {
         let (name, count) = match depth {
             Depth::Keys => ("keys", self.options.updates),
+            Depth::Fields => ("fields", self.options.updates / 5),
             Depth::New => ("new", self.options.updates / 5),
             Depth::Both => ("both", self.options.updates / 5),
         };

@@ -7,6 +7,7 @@
 //! `u32` each, the objects in the order of their keys.
 
 use std::borrow::Cow;
+use std::collections::HashMap;
 use std::fs::File;
 use std::hash::{DefaultHasher, Hasher};
 use std::io::{self, BufReader, BufWriter, Read, Write};
@@ -14,6 +15,7 @@ use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 
 use kube_embedded::generate::{Generator, Sample};
+use parking_lot::RwLock;
 
 use crate::work::Work;
 
@@ -42,7 +44,20 @@ pub struct Corpus {
 enum Bytes {
     Memory(Vec<u8>),
     File(File),
+    Made(Made),
 }
+
+/// Objects that are generated when they are read, in the order of their numbers.
+#[derive(Debug)]
+struct Made {
+    work: Work,
+    is_protobuf: bool,
+    /// Objects that were made ahead, by object and state.
+    ahead: RwLock<HashMap<(usize, usize), ReadyObject>>,
+}
+
+/// An object, and the offset of its resource version.
+type ReadyObject = (Vec<u8>, usize);
 
 #[derive(Debug, Clone, Copy, Default)]
 struct State {
@@ -95,6 +110,21 @@ impl Corpus {
         Ok(Self { bytes: bytes.map_or(Bytes::File(file), Bytes::Memory), objects })
     }
 
+    /// A corpus of this many objects that is not stored: each is generated when it is read.
+    pub fn made(work: Work, count: usize, is_protobuf: bool) -> Self {
+        let made = Made { work, is_protobuf, ahead: RwLock::default() };
+        Self { bytes: Bytes::Made(made), objects: vec![[State::default(); 2]; count] }
+    }
+
+    /// Generates objects before they are read, if they are not stored: so that reading them takes
+    /// no longer than from a stored corpus.
+    pub fn make_ahead(&self, objects: impl Iterator<Item = (usize, usize)>) {
+        let Bytes::Made(made) = &self.bytes else { return };
+        let objects: HashMap<_, _> =
+            objects.map(|(object, state)| ((object, state), made.object(object, state))).collect();
+        *made.ahead.write() = objects;
+    }
+
     /// Number of objects.
     pub fn count(&self) -> usize {
         self.objects.len()
@@ -102,11 +132,19 @@ impl Corpus {
 
     /// The size in bytes of an object in a state.
     pub fn len(&self, object: usize, state: usize) -> usize {
-        self.objects[object][state].len
+        match &self.bytes {
+            Bytes::Made(_) => self.object(object, state).0.len(),
+            _ => self.objects[object][state].len,
+        }
     }
 
     /// An object in a state, and the offset of its resource version.
     pub fn object(&self, object: usize, state: usize) -> (Cow<'_, [u8]>, usize) {
+        if let Bytes::Made(made) = &self.bytes {
+            let ready = made.ahead.read().get(&(object, state)).cloned();
+            let (bytes, version_at) = ready.unwrap_or_else(|| made.object(object, state));
+            return (Cow::Owned(bytes), version_at);
+        }
         let State { at, len, version_at } = self.objects[object][state];
         let bytes = match &self.bytes {
             Bytes::Memory(bytes) => Cow::Borrowed(&bytes[at as usize..at as usize + len]),
@@ -115,8 +153,24 @@ impl Corpus {
                 file.read_exact_at(&mut bytes, at).expect("the corpus stays where it is while it is served");
                 Cow::Owned(bytes)
             }
+            Bytes::Made(_) => unreachable!("made objects are not stored"),
         };
         (bytes, version_at)
+    }
+}
+
+impl Made {
+    fn object(&self, object: usize, state: usize) -> ReadyObject {
+        let sample = self.work.state(Generator::new(SEED), object as u64, state as u64);
+        let version = PLACEHOLDER.to_string();
+        let (bytes, before) = if self.is_protobuf {
+            // Field 6 of the metadata, ten bytes long.
+            (sample.to_protobuf(PLACEHOLDER).expect("the kind has protobuf"), "\x32\x0a".to_owned())
+        } else {
+            (sample.at_version(PLACEHOLDER), r#""resourceVersion":""#.to_owned())
+        };
+        let at = memchr::memmem::find(&bytes, (before.clone() + &version).as_bytes()).expect("it has a version");
+        (bytes, at + before.len())
     }
 }
 

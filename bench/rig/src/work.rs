@@ -66,6 +66,14 @@ impl Work {
         self != Self::Certificates
     }
 
+    /// The object with this index in one of its states.
+    pub fn state(self, cluster: Generator, index: u64, state: u64) -> Sample {
+        match self {
+            Self::Pods => cluster.pod_at(index, state),
+            _ => self.states(cluster, index).0,
+        }
+    }
+
     /// The object with this index in its first and second state; the second is `None` if only the
     /// version changes.
     pub fn states(self, cluster: Generator, index: u64) -> (Sample, Option<Sample>) {

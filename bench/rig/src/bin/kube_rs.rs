@@ -15,7 +15,7 @@ use kube::core::{ApiResource, DynamicObject, GroupVersionKind, Selector};
 use kube::runtime::reflector::{ObjectRef, Store, store::Writer};
 use kube::runtime::{WatchStreamExt, watcher};
 use kube::{Api, Client, Config, Resource, ResourceExt};
-use rig::client::{Depth, HandlerState, Options, Reads, SELECTED, Scenario, Subject, run};
+use rig::client::{Depth, HandlerState, Options, Reads, SELECTED, Scenario, Subject, families, run};
 use rig::work::Work;
 use serde::de::DeserializeOwned;
 use tokio::runtime::Runtime;
@@ -32,7 +32,8 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
             let node = |pod: &Pod| pod.spec.as_ref().and_then(|spec| spec.node_name.clone());
             let read = |pod: &Pod| pod.spec.as_ref().map_or(0, |spec| spec.containers.len());
             let share = |writer: &Writer<Pod>| writer.subscribe().map(StreamExt::boxed);
-            follow(&options, runtime, Api::<Pod>::all(client), (), Ways { read, node, share })
+            let ways = Ways { read, fields: Some(pod_fields), node, share };
+            follow(&options, runtime, Api::<Pod>::all(client), (), ways)
         }
         Work::EndpointSlices => {
             let read = |slice: &EndpointSlice| slice.endpoints.as_ref().map_or(0, Vec::len);
@@ -86,6 +87,19 @@ where
     Ok(())
 }
 
+/// Reads five fields.
+fn pod_fields(pod: &Pod) -> usize {
+    let (spec, status) = (pod.spec.as_ref(), pod.status.as_ref());
+    let fields = [
+        spec.and_then(|spec| spec.node_name.as_ref()),
+        spec.and_then(|spec| spec.service_account_name.as_ref()),
+        status.and_then(|status| status.phase.as_ref()),
+        status.and_then(|status| status.pod_ip.as_ref()),
+        status.and_then(|status| status.host_ip.as_ref()),
+    ];
+    fields.into_iter().flatten().map(String::len).sum()
+}
+
 struct KubeRs<K: Resource + Clone + 'static>
 where
     K::DynamicType: Eq + Hash + Clone,
@@ -108,6 +122,8 @@ where
     K::DynamicType: Eq + Hash + Clone,
 {
     read: fn(&K) -> usize,
+    /// Reads five fields.
+    fields: Option<fn(&K) -> usize>,
     node: fn(&K) -> Option<String>,
     /// Subscribes to changes, if the kind supports it.
     share: Share<K>,
@@ -120,7 +136,7 @@ where
     K::DynamicType: Eq + Hash + Clone,
 {
     fn reading(read: fn(&K) -> usize) -> Self {
-        Self { read, node: |_| None, share: |_| None }
+        Self { read, fields: None, node: |_| None, share: |_| None }
     }
 }
 
@@ -148,6 +164,7 @@ where
             });
         }
         let handler = handlers.first().filter(|_| shared == 0).cloned();
+        let fields = self.ways.fields;
         let events = watcher(self.api.clone(), config).default_backoff();
         let events = match shared {
             0 => Either::Left(events.reflect(writer)),
@@ -164,6 +181,9 @@ where
                     ) => {
                         black_box(object.meta().name.as_deref());
                         if let Some(state) = &handler {
+                            if let (Depth::Fields, Some(fields)) = (state.depth(), fields) {
+                                black_box(fields(&object));
+                            }
                             state.tally.record(|| version(&object) as u64);
                         }
                     }
@@ -183,6 +203,13 @@ where
         let nodes: Vec<String> = self.store.state().iter().filter_map(|object| (self.ways.node)(object)).collect();
         let (count, refs) = (refs.len(), Arc::new(refs));
         let (read, node) = (self.ways.read, self.ways.node);
+        let fields = self.ways.fields.unwrap_or(|_| 0);
+        let owner = |object: &K| {
+            let owners = object.meta().owner_references.iter().flatten();
+            owners.filter(|owner| owner.controller == Some(true)).map(|owner| owner.uid.clone()).next()
+        };
+        let owned = sorted.iter().zip(refs.iter());
+        let families = Arc::new(families(owned.filter_map(|(object, key)| Some((owner(object)?, key.clone())))));
         let store = || self.store.clone();
         Reads {
             count,
@@ -194,7 +221,28 @@ where
                 let (store, refs) = (store(), refs.clone());
                 Box::new(move |nth| store.get(&refs[nth % count]).map_or(0, |object| read(&object)))
             },
+            fields: {
+                let (store, refs) = (store(), refs.clone());
+                Box::new(move |nth| store.get(&refs[nth % count]).map_or(0, |object| fields(&object)))
+            },
             // There are no indexes, so every object is scanned.
+            children: {
+                let (store, families) = (store(), families.clone());
+                Box::new(move |nth| {
+                    let Some((wanted, _)) = families.get(nth % families.len().max(1)) else { return 0 };
+                    let found = store.state_filter(|object| owner(object).as_ref() == Some(wanted));
+                    found.iter().map(|object| version(&**object)).sum()
+                })
+            },
+            reconcile: {
+                let store = store();
+                Box::new(move |nth| {
+                    let Some((wanted, key)) = families.get(nth % families.len().max(1)) else { return 0 };
+                    let own = store.get(key).map_or(0, |object| fields(&object));
+                    let found = store.state_filter(|object| owner(object).as_ref() == Some(wanted));
+                    own + found.iter().map(|object| fields(object)).sum::<usize>()
+                })
+            },
             index: {
                 let store = store();
                 Box::new(move |nth| {
@@ -224,7 +272,7 @@ where
     }
 
     fn deeper(&self) -> &'static [Depth] {
-        &[]
+        if self.ways.fields.is_some() { &[Depth::Fields] } else { &[] }
     }
 }
 

@@ -51,6 +51,8 @@ pub enum Scenario {
     Reads,
     /// Several handlers.
     Handlers,
+    /// First list, updates and gets of very many objects.
+    Many,
 }
 
 impl Options {
@@ -106,6 +108,7 @@ impl FromStr for Scenario {
             "sync" => Self::Sync,
             "reads" => Self::Reads,
             "handlers" => Self::Handlers,
+            "many" => Self::Many,
             _ => return Err(format!("no such scenario: {text}")),
         })
     }

@@ -13,7 +13,7 @@ use rig::corpus;
 use rig::work::Work;
 
 use crate::plan::{Job, Plan, What, Who};
-use crate::websites;
+use crate::{pretended, websites};
 
 /// The paths of all programs and corpora.
 pub struct Workshop {
@@ -33,7 +33,7 @@ impl Workshop {
             go: folder.join("client-go"),
             folder,
         };
-        if plan.jobs.iter().any(|job| job.who == Who::ClientGo) {
+        if plan.jobs.iter().any(|job| matches!(job.who, Who::ClientGo | Who::Everybody)) {
             eprintln!("building the Go program");
             let mut build = Command::new("go");
             build.current_dir(root.join("bench/go")).args(["build", "-o"]).arg(&workshop.go).arg(".");
@@ -48,8 +48,11 @@ impl Workshop {
         // For each workload, whether any client uses protobuf.
         let mut wanted: BTreeMap<(Work, u64), bool> = BTreeMap::new();
         for job in &plan.jobs {
-            if let What::Follow { work, count, .. } = job.what {
-                *wanted.entry((work, count)).or_default() |= wants_protobuf(&job.setting);
+            match job.what {
+                What::Follow { work, count, scenario, .. } if scenario != MADE => {
+                    *wanted.entry((work, count)).or_default() |= forms(work, &job.setting).contains(&"protobuf");
+                }
+                _ => {}
             }
         }
         for ((work, count), in_protobuf) in wanted {
@@ -64,16 +67,23 @@ impl Workshop {
         Ok(workshop)
     }
 
-    /// Runs one job. Returns its measurements and the total duration in seconds.
-    pub fn run(&self, job: &Job) -> Result<(Figures, f64), Box<dyn Error>> {
+    /// Runs one job. Returns the measurements of each client, and the total duration in seconds.
+    pub fn run(&self, job: &Job) -> Result<(Vec<(String, Figures)>, f64), Box<dyn Error>> {
         let start = Instant::now();
+        if let What::Pretended { nodes, pods, seconds } = job.what {
+            let found = pretended::measure(&self.binaries, &self.go, pretended::Cluster { nodes, pods, seconds })?;
+            return Ok((found, start.elapsed().as_secs_f64()));
+        }
         let figures = match &job.what {
             What::Follow { work, count, scenario, arguments } => {
-                let server = self.serve(*work, *count, &job.setting)?;
+                let server = self.serve(*work, *count, &job.setting, *scenario == MADE)?;
                 let mut client = self.client(job.who, &job.setting);
                 client.args(["--server", &server.address, "--work", work.plural(), "--scenario", scenario]);
                 client.args(["--count", &count.to_string(), "--setting", &job.setting]).args(arguments);
-                touch_memory(fs::metadata(self.corpus(*work, *count, form_of(&job.setting)))?.len());
+                touch_memory(match *scenario {
+                    MADE => count.saturating_mul(8_000),
+                    _ => fs::metadata(self.corpus(*work, *count, forms(*work, &job.setting)[0]))?.len(),
+                });
                 figures(&mut client)?
             }
             What::Queue { items } => {
@@ -92,8 +102,9 @@ impl Workshop {
                 };
                 websites::measure(&self.binaries.join("apiserver"), &client, *count)?
             }
+            What::Pretended { .. } => unreachable!("it has several clients"),
         };
-        Ok((figures, start.elapsed().as_secs_f64()))
+        Ok((vec![(job.name(), figures)], start.elapsed().as_secs_f64()))
     }
 
     fn client(&self, who: Who, setting: &str) -> Command {
@@ -109,11 +120,15 @@ impl Workshop {
         }
     }
 
-    /// Starts a replay server with the corpus for a client with this setting.
-    fn serve(&self, work: Work, count: u64, setting: &str) -> Result<Server, Box<dyn Error>> {
-        let form = form_of(setting);
+    /// Starts a replay server with the corpus for a client with this setting, or with objects that
+    /// it makes itself.
+    fn serve(&self, work: Work, count: u64, setting: &str, is_made: bool) -> Result<Server, Box<dyn Error>> {
         let mut replay = Command::new(self.binaries.join("replay"));
-        replay.args(["--work", work.plural()]).arg(format!("--{form}")).arg(self.corpus(work, count, form));
+        replay.args(["--work", work.plural()]);
+        for form in forms(work, setting) {
+            let corpus = if is_made { count.to_string().into() } else { self.corpus(work, count, form) };
+            replay.arg(format!("--{form}")).arg(corpus);
+        }
         replay.args(["--gzip", if setting.ends_with("+gzip") { "1" } else { "0" }]);
         let mut process = replay.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn()?;
         let mut address = String::new();
@@ -146,15 +161,16 @@ fn touch_memory(corpus: u64) {
     drop(std::hint::black_box(vec![1_u8; usize::try_from(bytes).unwrap_or(0)]));
 }
 
-/// The corpus format for a client with this setting.
-fn form_of(setting: &str) -> &'static str {
-    if wants_protobuf(setting) { "protobuf" } else { "json" }
+/// The corpus formats for a client with this setting. With default settings the library chooses.
+fn forms(work: Work, setting: &str) -> &'static [&'static str] {
+    if setting == "default" && work.has_protobuf() {
+        return &["json", "protobuf"];
+    }
+    if setting.split('+').any(|word| word == "protobuf") { &["protobuf"] } else { &["json"] }
 }
 
-/// Whether a client with this setting uses protobuf.
-fn wants_protobuf(setting: &str) -> bool {
-    setting.split('+').any(|word| word == "protobuf")
-}
+/// The scenario whose objects are not stored: the server makes them when it sends them.
+const MADE: &str = "many";
 
 struct Server {
     process: Child,

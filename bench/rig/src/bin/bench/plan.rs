@@ -19,6 +19,8 @@ pub enum Who {
     ControllerRuntime,
     /// As a framework of controllers.
     KubeRuntime,
+    /// Several clients in one job.
+    Everybody,
 }
 
 /// A process to run.
@@ -39,9 +41,16 @@ pub enum What {
     Queue { items: u64 },
     /// A controller of this many websites.
     Websites { count: u64 },
+    /// All clients of one simulated cluster at the same time, for so many seconds.
+    Pretended { nodes: u64, pods: u64, seconds: u64 },
 }
 
 impl Job {
+    /// Whether it is in a group, or in one of a number: `many` is the group of all numbers of pods.
+    fn is_in(&self, group: &str) -> bool {
+        self.group == group || self.group.split(' ').next() == Some(group) && group == "many"
+    }
+
     pub fn name(&self) -> String {
         let who = match self.who {
             Who::ClientGo => "client-go",
@@ -50,6 +59,7 @@ impl Job {
             Who::Plain => "Mutex<VecDeque>",
             Who::ControllerRuntime => "controller-runtime",
             Who::KubeRuntime => "kube-runtime",
+            Who::Everybody => "all",
         };
         if self.setting.is_empty() { who.to_owned() } else { format!("{who} {}", self.setting) }
     }
@@ -127,6 +137,12 @@ pub const LEAN: &str = "pods, lean";
 /// The group in which this project's clients use another allocator. Go has its own.
 pub const MIMALLOC: &str = "pods, mimalloc";
 
+/// The group of clients of a simulated cluster.
+pub const PRETENDED: &str = "pretended";
+/// How many pods clients get in the group of the same name. Memory limits client-go.
+pub const MANY_OF_CLIENT_GO: [u64; 2] = [100_000, 300_000];
+pub const MANY_OF_OURS: [u64; 2] = [20_000, 1_000_000];
+
 /// The group of controllers.
 pub const WEBSITES: &str = "websites";
 
@@ -143,10 +159,7 @@ impl Plan {
         let chosen = |job: &Job| {
             let name = format!("{} {}", job.group, job.name());
             options.only.is_empty()
-                || options
-                    .only
-                    .iter()
-                    .any(|only| job.group == *only || name.contains(only.as_str()) && only.contains(' '))
+                || options.only.iter().any(|only| job.is_in(only) || name.contains(only.as_str()) && only.contains(' '))
         };
         plan.jobs.retain(chosen);
         for job in &mut plan.jobs {
@@ -174,6 +187,8 @@ impl Plan {
         self.kind(Work::ConfigMaps, 1_000 / scale, 4_000 / scale);
         self.queues(1_000_000 / scale);
         self.websites(5_000 / scale);
+        self.pretended(if options.quick { 30 } else { 600 }, scale);
+        self.many(scale);
         // Slow or intermediate measurements are run only once.
         let between =
             |job: &Job| HANDLERS[1..HANDLERS.len() - 1].iter().any(|number| job.group == handlers_group(*number));
@@ -220,9 +235,9 @@ impl Plan {
         // Most goals concern these two, and single slow deliveries determine a 99th percentile, so
         // they are repeated more often.
         add((Who::ClientGo, "protobuf".to_owned()), 100_000, 1_500, 5);
-        for client in ours("") {
+        for client in ours("").into_iter().chain([(Who::Ours, "default".to_owned())]) {
             // New objects are compressed after a delay; the settle time includes that cost.
-            let settle = if client.1.starts_with("compact") { 6_000 } else { 1_500 };
+            let settle = if !client.1.starts_with("plain") { 6_000 } else { 1_500 };
             add(client, 100_000, settle, 5);
         }
         add((Who::KubeRs, "stream".to_owned()), 100_000, 1_500, 3);
@@ -269,7 +284,7 @@ impl Plan {
     fn reads(&mut self, count: u64) {
         let mut who = peers(&[(Who::ClientGo, "protobuf"), (Who::KubeRs, "stream")]);
         who.extend(ours(""));
-        who.push((Who::Ours, "decoded".to_owned()));
+        who.extend(["decoded", "default"].map(|setting| (Who::Ours, setting.to_owned())));
         let more = [("rates", "1000x2000".to_owned()), ("settle", "1500".to_owned())];
         self.follow("reads", &who, Work::Pods, count, "reads", &more);
     }
@@ -294,6 +309,7 @@ impl Plan {
         let go = if work.has_protobuf() { "protobuf" } else { "JSON" };
         let mut who = peers(&[(Who::ClientGo, go), (Who::KubeRs, "stream")]);
         who.extend(ours("").into_iter().filter(|(_, setting)| work.has_protobuf() || !setting.contains("protobuf")));
+        who.push((Who::Ours, "default".to_owned()));
         let more = [("updates", updates.to_string()), ("settle", "1500".to_owned())];
         self.follow(work.plural(), &who, work, count, "life", &more);
     }
@@ -313,6 +329,30 @@ impl Plan {
         }
     }
 
+    /// A cluster with its own rate of change. Its clients run beside each other, as ten minutes
+    /// each would take too long; they are idle for most of the time.
+    fn pretended(&mut self, seconds: u64, scale: u64) {
+        let what = What::Pretended { nodes: 660 / scale, pods: 20_000 / scale, seconds };
+        let (group, setting) = (PRETENDED.to_owned(), String::new());
+        self.jobs.push(Job { group, who: Who::Everybody, setting, what, reps: 1 });
+    }
+
+    /// So many pods that client-go has no room for them.
+    fn many(&mut self, scale: u64) {
+        let mut clients: Vec<(Client, u64)> = Vec::new();
+        for count in MANY_OF_CLIENT_GO {
+            clients.push(((Who::ClientGo, "protobuf".to_owned()), count / scale));
+        }
+        for count in MANY_OF_OURS {
+            clients.push(((Who::Ours, "default".to_owned()), count / scale));
+        }
+        let more = [("updates", "20000".to_owned()), ("settle", "2500".to_owned())];
+        for (client, count) in clients {
+            self.follow(&many_group(count), &[client], Work::Pods, count, "many", &more);
+        }
+        self.jobs.iter_mut().filter(|job| job.group.starts_with("many ")).for_each(|job| job.reps = 1);
+    }
+
     fn follow(
         &mut self,
         group: &str,
@@ -327,6 +367,11 @@ impl Plan {
             self.jobs.push(Job { group: group.to_owned(), who, setting, what, reps: 2 });
         }
     }
+}
+
+/// The group of clients with this many pods.
+pub fn many_group(count: u64) -> String {
+    format!("many {count}")
 }
 
 /// The group of clients with this many handlers.

@@ -6,7 +6,7 @@ use rig::work::{BY_HAND, Work};
 
 use crate::plan::{LEAN, MIMALLOC, Options, WIRES};
 use crate::summary::{ONE_MORE, Spread, Summary};
-use crate::websites;
+use crate::{goals, many, pretended, websites};
 use rig::machine::Machine;
 
 /// A row of the results.
@@ -86,6 +86,7 @@ pub const ROWS: &[Row] = &[
     row("pods, gzip", "updates.keys.cpu", "CPU for an update, gzip on the wire", Unit::Micros),
     row("pods", "sync.wall", "time until synced", Unit::Seconds),
     row("pods", "updates.keys.cpu", "CPU for an update, handler reads keys", Unit::Micros).goals(0.1, 0.125),
+    row("pods", "updates.fields.cpu", "CPU for an update, handler reads five fields", Unit::Micros).goals(0.2, 0.4),
     row("pods", "updates.new.cpu", "CPU for an update, handler decodes the new object", Unit::Micros)
         .peers("pods", "updates.keys.cpu")
         .goals(1.0 / 1.5, 1.0 / 1.5),
@@ -107,6 +108,12 @@ pub const ROWS: &[Row] = &[
     row("reads", "read.get", "get, version read", Unit::Nanos).goals_to_client_go(1.0, 1.0),
     row("reads", "read.body_same", "get and read the body, the same 1,000", Unit::Nanos).goals_to_client_go(3.0, 3.0),
     row("reads", "read.body_random", "get and read the body, random", Unit::Nanos),
+    row("reads", "read.body_once", "get and read the body, every one once", Unit::Nanos),
+    row("reads", "read.body_again", "the same once more", Unit::Nanos),
+    row("reads", "read.fields", "get and read five fields, random", Unit::Nanos),
+    row("reads", "read.fields_after", "the same, after all bodies were read", Unit::Nanos),
+    row("reads", "read.children", "list ten children by owner, versions read", Unit::Nanos),
+    row("reads", "read.reconcile", "get an object, list its ten children, five fields of each", Unit::Nanos),
     row("reads", "read.index", "index get (pods of a node), versions read", Unit::Nanos).goals_to_client_go(1.0, 1.0),
     row("reads", "read.namespace", "list a namespace, versions read", Unit::Nanos).goals(0.5, 0.5),
     row("reads", "read.select", "list by label selector", Unit::Nanos).goals(0.2, 0.2),
@@ -155,6 +162,7 @@ fn page(out: &mut String, summary: &Summary, machine: &Machine, options: &Option
         if options.quick { 2_000 } else { options.count },
         up(options)
     )?;
+    goals::section(out, summary)?;
     for wire in WIRES {
         ratios(out, summary, wire)?;
     }
@@ -170,11 +178,16 @@ fn page(out: &mut String, summary: &Summary, machine: &Machine, options: &Option
     )?;
     kinds(out, summary)?;
     queues(out, summary)?;
-    websites::section(out, summary)
+    websites::section(out, summary)?;
+    pretended::section(out, summary)?;
+    many::section(out, summary)
 }
 
 /// The ratios of this project's clients, with one wire format, to each peer at its best setting.
 fn ratios(out: &mut String, summary: &Summary, wire: &str) -> std::fmt::Result {
+    if summary.names("pods").is_empty() && summary.names("reads").is_empty() {
+        return Ok(());
+    }
     let form = if wire.is_empty() { String::new() } else { format!(", ours over {}", wire.trim_start_matches('+')) };
     writeln!(
         out,
@@ -251,7 +264,7 @@ fn absolutes(out: &mut String, summary: &Summary) -> std::fmt::Result {
     const PEERS: [&str; 4] = ["client-go protobuf", "client-go JSON", "kube-rs stream", "kube-rs list"];
     let ours = WIRES.iter().flat_map(|wire| ["plain", "compact"].map(|keep| format!("ours {keep}{wire}")));
     let mut names: Vec<String> = PEERS.iter().map(ToString::to_string).chain(ours).collect();
-    names.push("ours decoded".to_owned());
+    names.extend(["ours decoded", "ours default"].map(str::to_owned));
     writeln!(out, "## Figures\n\n| | {} |", names.join(" | "))?;
     writeln!(out, "|---|{}", "---|".repeat(names.len()))?;
     for row in ROWS {

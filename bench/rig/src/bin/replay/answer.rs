@@ -2,7 +2,7 @@
 
 use std::io::{self, Write};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use flate2::Compression;
@@ -15,6 +15,9 @@ use crate::history::{History, LogRead, What};
 use crate::http::{Connection, Request};
 use crate::wire::{CHUNK, ListMeta, Wire};
 
+/// The version of the server, which clients may ask for.
+const VERSION: &str = r#"{"major":"1","minor":"37","gitVersion":"v1.37.1"}"#;
+
 /// All prepared responses.
 pub struct Answers {
     path: String,
@@ -23,6 +26,8 @@ pub struct Answers {
     history: Arc<History>,
     /// If streaming lists are compressed: the precompressed initial events of one format.
     gzip: Option<Vec<u8>>,
+    /// Whether the last answer was protobuf.
+    speaks_protobuf: AtomicBool,
     lists: AtomicU64,
     watches: AtomicU64,
     bytes: AtomicU64,
@@ -43,6 +48,7 @@ impl Answers {
             protobuf,
             history,
             gzip: packed.flatten(),
+            speaks_protobuf: AtomicBool::new(false),
             lists: AtomicU64::new(0),
             watches: AtomicU64::new(0),
             bytes: AtomicU64::new(0),
@@ -51,6 +57,15 @@ impl Answers {
 
     pub fn history(&self) -> &Arc<History> {
         &self.history
+    }
+
+    /// Makes objects that are about to be sent.
+    pub fn make_ahead(&self, objects: &[(usize, usize)]) {
+        // Only the format of the client's watch.
+        let wire = if self.speaks_protobuf.load(Ordering::Relaxed) { &self.protobuf } else { &self.json };
+        if let Some(wire) = wire {
+            wire.make_ahead(objects);
+        }
     }
 
     pub fn counters(&self) -> Counters {
@@ -62,7 +77,11 @@ impl Answers {
     }
 
     pub fn answer(&self, request: &Request, out: &mut Connection) -> io::Result<()> {
+        if request.path == "/version" {
+            return out.whole("200 OK", "application/json", VERSION.as_bytes());
+        }
         let protobuf = self.protobuf.as_ref().filter(|_| request.accept.contains("protobuf"));
+        self.speaks_protobuf.store(protobuf.is_some(), Ordering::Relaxed);
         let Some(wire) = protobuf.or(self.json.as_ref()).filter(|_| request.path == self.path) else {
             return out.whole("404 Not Found", "application/json", b"{}");
         };

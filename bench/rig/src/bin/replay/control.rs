@@ -12,7 +12,10 @@ pub fn obey(answers: &Answers, what: &str, query: &HashMap<String, String>) -> S
     let number = |name: &str| query.get(name).and_then(|value| value.parse().ok()).unwrap_or(0_u64);
     let history = answers.history();
     let phase = match what {
-        "updates" => history.update(number("count")),
+        "updates" => {
+            answers.make_ahead(&history.next_updates(number("count")));
+            history.update(number("count"))
+        }
         "churn" => history.churn(number("count")),
         "relist" => history.forget(),
         "rate" => {

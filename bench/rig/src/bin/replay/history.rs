@@ -94,6 +94,13 @@ impl History {
         }
     }
 
+    /// The objects that the next updates will change, with their new states.
+    pub fn next_updates(&self, count: u64) -> Vec<(usize, usize)> {
+        let inner = self.inner.lock();
+        let objects = (1..=count as usize).map(|nth| (inner.turn + nth) * 7919 % inner.present.len());
+        objects.map(|object| (object, usize::from(inner.present[object].0.state ^ 1))).collect()
+    }
+
     /// Updates objects in scattered order.
     pub fn update(&self, count: u64) -> Phase {
         let mut inner = self.inner.lock();

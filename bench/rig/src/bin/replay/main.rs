@@ -1,5 +1,6 @@
 //! A server that sends prepared bytes as fast as they are read: `replay --work pods --json FILE
-//! [--protobuf FILE] [--gzip 1]`.
+//! [--protobuf FILE] [--gzip 1]`. Instead of a file, a number makes so many objects when they are
+//! sent.
 //!
 //! Serves lists, pages, streaming lists and watches of one kind. Prints its address. It is
 //! controlled by requests to `/control/…` (see `rig::control`). Ends when its standard input is
@@ -37,7 +38,11 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         }
     }
     let read = |format, path: Option<PathBuf>| -> io::Result<Option<Arc<Wire>>> {
-        let corpus = path.map(|path| Corpus::read(&path)).transpose()?;
+        let open = |path: PathBuf| match path.to_str().and_then(|number| number.parse().ok()) {
+            Some(count) => Ok(Corpus::made(work, count, format == Format::Protobuf)),
+            None => Corpus::read(&path),
+        };
+        let corpus = path.map(open).transpose()?;
         Ok(corpus.map(|corpus| Arc::new(Wire::new(work, format, corpus))))
     };
     let (json, protobuf) = (read(Format::Json, json)?, read(Format::Protobuf, protobuf)?);

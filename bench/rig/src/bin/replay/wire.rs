@@ -38,6 +38,11 @@ impl Wire {
         self.corpus.count()
     }
 
+    /// Makes objects that are about to be sent; see [`Corpus::make_ahead`].
+    pub fn make_ahead(&self, objects: &[(usize, usize)]) {
+        self.corpus.make_ahead(objects.iter().copied());
+    }
+
     pub fn content_type(&self, watch: bool) -> &'static str {
         match (self.format, watch) {
             (Format::Json, _) => "application/json",
