@@ -8,7 +8,8 @@ use kube::Config;
 use kube_controller::{Context, Controller, Error, Filter, Leadership, Outcome, Watch};
 use kube_informer::{Factory, Obj};
 use rig::figures_on_request::answer_figures;
-use rig::websites::{MANAGER, WORKERS, Website, deployment, service, status};
+use rig::websites::{MANAGER, WORKERS, Website, WebsiteStatus, deployment, service};
+use serde::Deserialize;
 use tokio::runtime::Runtime;
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -27,10 +28,29 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     Ok(())
 }
 
+/// What is read of a deployment: a projection, as the guides recommend.
+#[derive(Deserialize)]
+struct Readiness {
+    #[serde(default)]
+    status: DeploymentReadiness,
+}
+
+#[derive(Deserialize, Default)]
+#[serde(rename_all = "camelCase")]
+struct DeploymentReadiness {
+    #[serde(default)]
+    ready_replicas: i32,
+}
+
 async fn reconcile(context: Context, site: Obj<Website>) -> Result<Outcome, Error> {
     let (name, spec) = (site.name(), &site.get()?.spec);
     let child = context.apply::<Deployment>(&deployment(name, spec)).await?;
     context.apply::<Service>(&service(name)).await?;
-    context.apply_status(&status(spec, site.generation().unwrap_or(0), child.get()?)).await?;
+    let status = WebsiteStatus {
+        observed_generation: site.generation().unwrap_or(0),
+        ready_replicas: child.view::<Readiness>().get()?.status.ready_replicas,
+        url: format!("https://{}", spec.host),
+    };
+    context.apply_status(&status).await?;
     Ok(Outcome::Done)
 }

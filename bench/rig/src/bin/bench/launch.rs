@@ -15,6 +15,9 @@ use rig::work::Work;
 use crate::plan::{Job, Plan, What, Who};
 use crate::{pretended, websites};
 
+/// The name of a client, and its measurements.
+pub type OfClient = (String, Figures);
+
 /// The paths of all programs and corpora.
 pub struct Workshop {
     binaries: PathBuf,
@@ -68,7 +71,7 @@ impl Workshop {
     }
 
     /// Runs one job. Returns the measurements of each client, and the total duration in seconds.
-    pub fn run(&self, job: &Job) -> Result<(Vec<(String, Figures)>, f64), Box<dyn Error>> {
+    pub fn run(&self, job: &Job) -> Result<(Vec<OfClient>, f64), Box<dyn Error>> {
         let start = Instant::now();
         if let What::Pretended { nodes, pods, seconds } = job.what {
             let found = pretended::measure(&self.binaries, &self.go, pretended::Cluster { nodes, pods, seconds })?;

@@ -15,7 +15,7 @@ const FIGURES: [(&str, Unit); 4] = [
 
 /// The number by which a quick run divides.
 pub fn scale(summary: &Summary) -> Option<u64> {
-    [1, 10].into_iter().find(|scale| !summary.names(&many_group(MANY_OF_OURS[1] / scale)).is_empty())
+    [1, 10].into_iter().find(|scale| summary.names(&many_group(MANY_OF_OURS[1] / scale)).contains(&"ours default"))
 }
 
 /// A figure of ours at the greatest number of pods.
@@ -30,11 +30,7 @@ pub fn ours_few(summary: &Summary, figure: &str) -> Option<f64> {
 
 /// The part of the results page.
 pub fn section(out: &mut String, summary: &Summary) -> std::fmt::Result {
-    let scale = [1, 10].into_iter().find(|scale| {
-        let counts = MANY_OF_CLIENT_GO.into_iter().chain(MANY_OF_OURS);
-        counts.into_iter().any(|count| !summary.names(&many_group(count / scale)).is_empty())
-    });
-    let Some(scale) = scale else { return Ok(()) };
+    let Some(scale) = scale(summary) else { return Ok(()) };
     writeln!(
         out,
         "\n## Very many pods\n\nThe server makes them when it sends them. client-go as far as memory goes; \

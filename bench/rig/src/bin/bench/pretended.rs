@@ -12,6 +12,7 @@ use rig::client::Figures;
 use rig::line_process::LineProcess;
 use serde::Deserialize;
 
+use crate::launch::OfClient;
 use crate::plan::PRETENDED;
 use crate::summary::Summary;
 use crate::table::{Unit, ratio_text};
@@ -42,7 +43,7 @@ struct Usage {
 }
 
 /// Lets all clients follow the same cluster at the same time.
-pub fn measure(binaries: &Path, go: &Path, cluster: Cluster) -> Result<Vec<(String, Figures)>, Box<dyn Error>> {
+pub fn measure(binaries: &Path, go: &Path, cluster: Cluster) -> Result<Vec<OfClient>, Box<dyn Error>> {
     let Cluster { nodes, pods, seconds } = cluster;
     let arguments = ["pretend".to_owned(), nodes.to_string(), pods.to_string(), "20".to_owned()];
     let mut server = LineProcess::start(Command::new(binaries.join("apiserver")).args(arguments))?;

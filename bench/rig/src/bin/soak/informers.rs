@@ -69,13 +69,11 @@ impl Metrics for Named {
 impl Tally {
     /// The sum of the counters.
     pub fn totals(&self) -> Totals {
-        self.0.lock().values().fold(Totals::default(), |all, one| {
-            Totals {
-                relists: all.relists + one.relists.total(),
-                watches: all.watches + one.watches + one.streaming_lists,
-                stalls: all.stalls + one.stalls,
-                errors: all.errors + one.errors,
-            }
+        self.0.lock().values().fold(Totals::default(), |all, one| Totals {
+            relists: all.relists + one.relists.total(),
+            watches: all.watches + one.watches + one.streaming_lists,
+            stalls: all.stalls + one.stalls,
+            errors: all.errors + one.errors,
         })
     }
 }
