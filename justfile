@@ -102,6 +102,10 @@ bench *options:
 first-hour *folder:
     bench/first-hour {{folder}}
 
+# Time and peak memory of `get pods -A` in every form, beside those of a kubectl, such as the one of `just e2e`.
+get-bench kubectl *options:
+    bench/get {{kubectl}} {{options}}
+
 # Measures how cost grows with objects and handlers; needs Go. `just growth --quick` is a short run.
 growth *options:
     cargo build --release --locked --manifest-path bench/Cargo.toml --target-dir target
