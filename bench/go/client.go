@@ -318,8 +318,13 @@ func (d *drive) rest() {
 }
 
 func (d *drive) wait(what string) error {
+	longest := 30 * time.Second
+	if d.o.scenario == "many" {
+		// They are made while they are sent, and all delivered at the end.
+		longest = 20 * time.Minute
+	}
 	for _, tally := range d.tallies {
-		if !tally.wait() {
+		if !tally.wait(longest) {
 			return fmt.Errorf("%s did not arrive: %d events received in all", what, tally.received.Load())
 		}
 	}

@@ -35,8 +35,8 @@ func (t *tally) record(version func() uint64) {
 // want expects this many more events; must be called before they can arrive.
 func (t *tally) want(more int) { t.wanted.Store(t.received.Load() + int64(more)) }
 
-// wait waits for the expected events; returns false if none arrives for a long time.
-func (t *tally) wait() bool {
+// wait waits for the expected events; returns false if none arrives for that long.
+func (t *tally) wait(longest time.Duration) bool {
 	last, since := t.received.Load(), time.Now()
 	for t.received.Load() < t.wanted.Load() {
 		select {
@@ -45,7 +45,7 @@ func (t *tally) wait() bool {
 		}
 		if received := t.received.Load(); received != last {
 			last, since = received, time.Now()
-		} else if time.Since(since) > 30*time.Second {
+		} else if time.Since(since) > longest {
 			return false
 		}
 	}

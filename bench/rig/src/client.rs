@@ -305,7 +305,10 @@ impl<S: Subject> Drive<S> {
     }
 
     fn wait(&self, what: &str) -> io::Result<()> {
-        match self.handlers.iter().find(|handler| !handler.tally.wait()) {
+        // Very many objects are made while they are sent, and may all be delivered at the end.
+        let is_slow = self.options.scenario == Scenario::Many;
+        let longest = Duration::from_secs(if is_slow { 1_200 } else { 30 });
+        match self.handlers.iter().find(|handler| !handler.tally.wait(longest)) {
             None => Ok(()),
             Some(handler) => Err(io::Error::other(format!(
                 "{what} did not arrive: {} events received in all",

@@ -42,9 +42,8 @@ impl Tally {
         self.wanted.store(self.received() + more, Ordering::Release);
     }
 
-    /// Waits for the expected events. Returns false if no event arrives for a long time.
-    pub fn wait(&self) -> bool {
-        const TIMEOUT: Duration = Duration::from_secs(30);
+    /// Waits for the expected events. Returns false if no event arrives for that long.
+    pub fn wait(&self, longest: Duration) -> bool {
         let (mut last, mut since) = (self.received(), Instant::now());
         let mut guard = self.reached.lock();
         while self.received() < self.wanted.load(Ordering::Acquire) {
@@ -52,7 +51,7 @@ impl Tally {
             let received = self.received();
             if received != last {
                 (last, since) = (received, Instant::now());
-            } else if since.elapsed() > TIMEOUT {
+            } else if since.elapsed() > longest {
                 return false;
             }
         }
