@@ -22,7 +22,7 @@ pub(crate) use self::decoded::Decoded;
 pub(crate) use self::raw::{Body, Raw};
 
 pub(crate) use self::compressor::Compressor;
-pub(crate) use self::decoded_cache::{Decodings, Eviction};
+pub(crate) use self::decoded_cache::{AdmissionTime, Eviction};
 pub(crate) use self::shared::{PackContext, StoreContext};
 pub(crate) use self::strip_metadata::PACKED;
 pub(crate) use self::unpacker::Plain;
@@ -76,8 +76,14 @@ pub enum Keep {
     Compact,
     /// As received from the server.
     Plain,
-    /// As received from the server, plus the decoded value once it has been read: for kinds of
-    /// which every object is read constantly.
+    /// As received from the server, and decoded into the type of the informer when it arrives,
+    /// without `metadata.managedFields`: for kinds of which every object is read constantly. A read
+    /// is a lookup and a pointer. A decoded pod takes three times the memory of its JSON, in
+    /// addition to the JSON, and each change costs a decoding, whether it is read or not.
+    ///
+    /// Bodies are decoded in tasks of the runtime, after readers can see the object; one that is
+    /// read earlier is decoded by the reader. Other types ([views](crate::Informer::view)) are
+    /// decoded when they are read first, and stay as well.
     Decoded,
 }
 
@@ -219,7 +225,7 @@ impl BodyEncoder {
         }
         let ordered;
         let mut body = match Wire::of(object) {
-            Wire::Json => object.trim_ascii(),
+            Wire::Json | Wire::Auto => object.trim_ascii(),
             Wire::Protobuf => object,
         };
         let found = match scan(body, Extent::Metadata) {

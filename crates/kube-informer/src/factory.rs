@@ -13,6 +13,7 @@ use kube::core::DynamicObject;
 pub use self::builder::{FactoryBuildError, FactoryBuilder, SettingsConflict};
 pub use self::scope::Scope;
 pub use self::sync::{FactorySyncError, Missing, NotSynced};
+use crate::body::Raw;
 use crate::client::{LookupError, Resources, ScopedResource, Served, discovery};
 
 use self::builder::Kinds;
@@ -334,7 +335,8 @@ impl Factory {
     }
 
     fn shared<K: Object>(&self, resource: ScopedResource, content: Content) -> Informer<K> {
-        Informer::of(self.registry.informer(resource, content, Versioning::Fixed, self.scope.as_ref()))
+        let decode = Raw::decode_ahead::<K>;
+        Informer::of(self.registry.informer(resource, content, Versioning::Fixed, self.scope.as_ref(), decode))
     }
 
     /// Starts all informers of the factory; informers that are created later start immediately.

@@ -502,6 +502,7 @@ impl<S: DeltaSink> RunningReflector<S> {
         self.status.0.send_if_modified(|status| {
             let (synced, degraded, unverified_since) = (status.synced, status.degraded.take(), status.unverified_since);
             self.machine.show(self.started, status);
+            status.wire = self.main.as_ref().and_then(Flow::wire).or(status.wire);
             let is_as_before = match (&degraded, &status.degraded) {
                 (Some(before), Some(now)) => before.resembles(now),
                 (before, now) => before.is_none() && now.is_none(),

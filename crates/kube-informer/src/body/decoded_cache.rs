@@ -1,6 +1,8 @@
 //! The cache of decoded bodies (2Q): decides which objects keep theirs.
 
 use std::collections::VecDeque;
+use std::num::NonZeroU32;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Weak};
 
 use parking_lot::Mutex;
@@ -12,11 +14,18 @@ use super::{Decoded, Raw};
 /// The bodies are stored in the objects themselves, so a lookup takes only the lock of the object;
 /// this cache holds only the eviction order. Most bodies are read once: first reads go through a
 /// small probation queue, so that their memory is reused while it is still in the CPU caches. A
-/// body that is read or decoded again enters the main queue, where it stays as long as it is read
-/// between two eviction attempts.
+/// body that is read again enters the main queue, where it stays as long as it is read between two
+/// eviction attempts. So does one that is decoded again soon: before the decoding of as much as the
+/// main queue holds. A sweep over more than fits never does that, and so it evicts nothing that is
+/// in use, and frees no memory that has left the CPU caches, however often it is repeated.
+///
+/// 2Q keeps a queue of evicted keys for that; here each object holds the time of its admission.
 #[derive(Debug)]
 pub(crate) struct DecodedCache {
     limit: usize,
+    main_limit: usize,
+    /// Bytes admitted so far: the clock of the cache.
+    admitted: AtomicU64,
     queues: Mutex<Queues>,
 }
 
@@ -40,13 +49,19 @@ struct CacheEntry {
     bytes: usize,
 }
 
-/// Whether an object was decoded before.
+/// When a body was admitted, as the kilobytes admitted before it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Decodings {
-    /// Decoded for the first time: it may never be read again.
-    First,
-    /// Decoded before and evicted since: goes straight to the main queue.
-    Further,
+pub(crate) struct AdmissionTime(NonZeroU32);
+
+impl AdmissionTime {
+    fn of(bytes: u64) -> Self {
+        // Wraps after four terabytes: then a decoding may be taken for a recent one.
+        Self(NonZeroU32::MIN.saturating_add((bytes >> 10) as u32))
+    }
+
+    fn kilobytes_since(self, earlier: Self) -> usize {
+        self.0.get().wrapping_sub(earlier.0.get()) as usize
+    }
 }
 
 /// Size limit of the probation queue: about the size of the private cache of a CPU core.
@@ -57,6 +72,8 @@ impl DecodedCache {
         let probation = limit.min(PROBATION_BYTES);
         Self {
             limit,
+            main_limit: limit - probation,
+            admitted: AtomicU64::new(0),
             queues: Mutex::new(Queues {
                 probation: FifoQueue::new(probation),
                 main: FifoQueue::new(limit - probation),
@@ -69,16 +86,23 @@ impl DecodedCache {
         bytes <= self.limit
     }
 
+    /// The time at which a body of this size is admitted.
+    pub(crate) fn advance(&self, bytes: usize) -> AdmissionTime {
+        AdmissionTime::of(self.admitted.fetch_add(bytes as u64, Ordering::Relaxed))
+    }
+
     /// Records a body that is now stored in its object, and evicts others if the limit is exceeded.
-    pub(crate) fn admit(&self, raw: &Arc<Raw>, bytes: usize, decodings: Decodings) {
+    /// `before`: when the same object was admitted last.
+    pub(crate) fn admit(&self, raw: &Arc<Raw>, bytes: usize, before: Option<AdmissionTime>, now: AdmissionTime) {
+        let is_again = before.is_some_and(|before| now.kilobytes_since(before) <= self.main_limit >> 10);
         // Keeps the visited objects alive until the lock is released: these may be their last
         // handles.
         let mut evicted = Vec::new();
         {
             let Queues { probation, main } = &mut *self.queues.lock();
             let entry = CacheEntry { raw: Arc::downgrade(raw), bytes };
-            match decodings {
-                Decodings::Further if main.fits(bytes) => main.push(entry),
+            match is_again {
+                true if main.fits(bytes) => main.push(entry),
                 _ if probation.fits(bytes) => probation.push(entry),
                 _ => main.push(entry),
             }

@@ -7,7 +7,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::ManagedFieldsEntry;
 use parking_lot::RwLock;
 
 use super::decoded::Decoded;
-use super::{Compressor, Decodings, Eviction, Keep, PACKED, PackContext, Plain};
+use super::{AdmissionTime, Compressor, Eviction, Keep, PACKED, PackContext, Plain};
 use crate::codec::{Extent, Wire, find, find_all, protobuf, scan};
 use crate::object::DecodeError;
 use crate::object::FieldPath;
@@ -30,8 +30,8 @@ struct BodyState {
     context: Arc<PackContext>,
     /// The decoded body, while it is cached.
     decoded: Option<Arc<Decoded>>,
-    /// Whether it was decoded before.
-    decodings: Decodings,
+    /// When it was decoded last, unless it never was.
+    decoded_at: Option<AdmissionTime>,
 }
 
 /// The bytes of an object. Plain if they start with the brace of JSON or the first letter of the
@@ -41,7 +41,10 @@ pub(crate) struct Body(Box<[u8]>);
 
 impl Raw {
     pub(crate) fn new(meta: Meta, context: Arc<PackContext>, body: Body) -> Self {
-        Self { meta, state: RwLock::new(BodyState { body, context, decoded: None, decodings: Decodings::First }) }
+        // One that is decoded on arrival has one place for its decoded forms from the beginning, so
+        // that all handles share it.
+        let decoded = (context.store().keep() == Keep::Decoded).then(Arc::default);
+        Self { meta, state: RwLock::new(BodyState { body, context, decoded, decoded_at: None }) }
     }
 
     pub(crate) fn meta(&self) -> &Meta {
@@ -63,7 +66,7 @@ impl Raw {
             state.plain(&self.meta)
         };
         match Wire::of(&plain) {
-            Wire::Json => Bytes::copy_from_slice(&plain),
+            Wire::Json | Wire::Auto => Bytes::copy_from_slice(&plain),
             Wire::Protobuf => protobuf::to_json(&plain).unwrap_or_else(|_| self.meta.to_json()).into(),
         }
     }
@@ -128,8 +131,8 @@ impl Raw {
     pub(crate) fn cache_decoded(self: &Arc<Self>, decoded: &Arc<Decoded>, bytes: usize) {
         let mut state = self.state.write();
         let store = Arc::clone(state.context.store());
-        let always = store.keep() == Keep::Decoded;
-        if !always && !store.decoded_cache().fits(bytes) {
+        if store.keep() == Keep::Decoded || !store.decoded_cache().fits(bytes) {
+            // The body has them already, or never does.
             return;
         }
         match &state.decoded {
@@ -137,10 +140,17 @@ impl Raw {
             Some(_) => {}
             None => state.decoded = Some(Arc::clone(decoded)),
         }
-        let decodings = std::mem::replace(&mut state.decodings, Decodings::Further);
+        let now = store.decoded_cache().advance(bytes);
+        let before = state.decoded_at.replace(now);
         drop(state);
-        if !always {
-            store.decoded_cache().admit(self, bytes, decodings);
+        store.decoded_cache().admit(self, bytes, before, now);
+    }
+
+    /// Decodes the body before it is read, if the store keeps all of them decoded.
+    pub(crate) fn decode_ahead<K: Object>(self: &Arc<Self>) {
+        let decoded = self.state.read().decoded.clone();
+        if let Some(decoded) = decoded {
+            decoded.decode_ahead::<K>(self);
         }
     }
 

@@ -14,7 +14,7 @@ use self::message::Message;
 pub(crate) use self::metadata::{each_owner, each_string, put_labels, scan};
 pub(crate) use self::order::sort_fields;
 pub(crate) use self::status::status;
-pub(crate) use self::table::Table;
+pub(crate) use self::table::{RELEASE, Table};
 pub(crate) use self::to_json::{to_json, values_at};
 pub(crate) use self::watch::read_frame;
 pub(crate) use self::wire::{put_varint, varint};

@@ -37,6 +37,14 @@ pub enum Wire {
     /// Protobuf where the kind and the server support it, which is smaller and faster to read; JSON
     /// otherwise.
     Protobuf,
+    /// [`Protobuf`](Self::Protobuf) if the server is not newer than the table of this crate, so that
+    /// no field is lost; JSON otherwise.
+    ///
+    /// The version of the server is requested before each list, which is one more small request for
+    /// an informer of a built-in kind; if that fails, JSON is used.
+    /// [`Health::wire`](crate::Health::wire) is what was chosen. As the format of bytes that are
+    /// there, it is the same as JSON.
+    Auto,
 }
 
 impl Wire {

@@ -12,9 +12,10 @@ use tokio::runtime;
 use super::builder::Kinds;
 use super::definitions::Definitions;
 use super::scope::Scope;
+use crate::body::Raw;
 use crate::client::{ApiListWatch, ScopedResource};
 use crate::informer::{Core, InformerBuilder, InformerOwner, InformerSettings, WhenRefused};
-use crate::pipeline::controller::ControllerShared;
+use crate::pipeline::controller::{ControllerShared, DecodeBody};
 
 /// The caches of a factory, as weak references: a cache lives as long as one of its handles.
 pub(super) struct Registry {
@@ -96,6 +97,7 @@ impl Registry {
         content: Content,
         versioning: Versioning,
         scope: Option<&Scope>,
+        decode_ahead: DecodeBody,
     ) -> Arc<Core> {
         self.let_go_of_stopped();
         let ApiResource { group, version, plural, .. } = resource.resource.clone();
@@ -109,7 +111,7 @@ impl Registry {
         }
         let identity = Identity { group, version, plural, content, versioning, scope };
         self.existing(&identity).unwrap_or_else(|| {
-            let core = self.build(resource, content, versioning, identity.scope.applied_to(settings));
+            let core = self.build(resource, content, versioning, identity.scope.applied_to(settings), decode_ahead);
             self.add(identity, &core)
         })
     }
@@ -124,7 +126,8 @@ impl Registry {
             kind: String::new(),
             plural: plural.to_owned(),
         };
-        self.informer(resource.into(), Content::Whole, Versioning::Followed, scope)
+        let decode = Raw::decode_ahead::<DynamicObject>;
+        self.informer(resource.into(), Content::Whole, Versioning::Followed, scope, decode)
     }
 
     fn existing(&self, identity: &Identity) -> Option<Arc<Core>> {
@@ -170,10 +173,12 @@ impl Registry {
         content: Content,
         versioning: Versioning,
         settings: InformerSettings<DynamicObject>,
+        decode_ahead: DecodeBody,
     ) -> Arc<Core> {
         let definition_watch = self.definitions.definition_watch(&resource.resource);
         let mut builder = InformerBuilder::of_client(self.client.clone(), resource).settings(settings);
-        builder = builder.shared(Arc::downgrade(self) as _).definition_watch(definition_watch);
+        builder =
+            builder.shared(Arc::downgrade(self) as _).definition_watch(definition_watch).decode_ahead(decode_ahead);
         if content == Content::Metadata {
             builder = builder.metadata_only();
         }

@@ -11,14 +11,14 @@ use super::core::{Core, Identity, InformerOwner, Sharing};
 use super::live::{LiveInformer, Watched};
 use super::settings::{InformerSettings, OnWatchError};
 use super::{Informer, InvalidSetting};
-use crate::body::{Arrival, BodyEncoder, BodyEncoderSettings};
+use crate::body::{Arrival, BodyEncoder, BodyEncoderSettings, Keep, Raw};
 use crate::body::{Obj, Untyped};
 use crate::client::{ApiListWatch, ListWatch, ScopedResource};
 use crate::codec::Wire;
 use crate::object::DecodeError;
 use crate::object::Object;
 use crate::pipeline::InformerName;
-use crate::pipeline::controller::{Clock, Controller, ControllerShared, MaintenanceMode, Parts, Reflect};
+use crate::pipeline::controller::{Clock, Controller, ControllerShared, DecodeBody, MaintenanceMode, Parts, Reflect};
 use crate::pipeline::metrics::{Reporter, default_metrics};
 use crate::pipeline::processor::CheckPeriod;
 use crate::pipeline::{DeltaFifo, DeltaFifoBounds};
@@ -52,6 +52,7 @@ pub struct InformerBuilder<K> {
     source: SourceOf,
     sharing: Sharing,
     definition_watch: Option<Arc<dyn DefinitionWatch>>,
+    decode_ahead: DecodeBody,
 }
 
 /// The source of list and watch requests.
@@ -87,7 +88,21 @@ impl<K: Object> InformerBuilder<K> {
     }
 
     fn new(resource: ScopedResource, source: SourceOf) -> Self {
-        Self { settings: InformerSettings::default(), resource, source, sharing: Sharing::No, definition_watch: None }
+        Self {
+            settings: InformerSettings::default(),
+            resource,
+            source,
+            sharing: Sharing::No,
+            definition_watch: None,
+            decode_ahead: Raw::decode_ahead::<K>,
+        }
+    }
+
+    /// Sets how bodies are decoded on arrival, if that is into another type than that of the
+    /// builder.
+    pub(crate) fn decode_ahead(mut self, decode: DecodeBody) -> Self {
+        self.decode_ahead = decode;
+        self
     }
 
     /// Declares the informer shared by a factory, which fixes its namespaces.
@@ -189,7 +204,7 @@ impl<K: Object> InformerBuilder<K> {
     }
 
     fn assemble(self, invalid: Option<InvalidSetting>) -> Informer<K> {
-        let Self { mut settings, resource, source, sharing, definition_watch } = self;
+        let Self { mut settings, resource, source, sharing, definition_watch, decode_ahead } = self;
         let is_cluster_scoped = resource.is_cluster_scoped();
         let resource = resource.resource;
         if is_cluster_scoped {
@@ -277,6 +292,7 @@ impl<K: Object> InformerBuilder<K> {
             encoder,
             clock,
             mode: if settings.seed.is_some() { MaintenanceMode::Inline } else { MaintenanceMode::SpawnBlocking },
+            decode_ahead: (settings.keep == Keep::Decoded).then_some(decode_ahead),
             check: CheckPeriod::new(settings.resync),
             reflect: reflector_parts.reflect(),
             reporter: settings

@@ -412,7 +412,8 @@ setters! {
         self.resync = Some(period);
     }
 
-    /// Sets the wire format that is requested from the server. [`Wire::Json`] by default.
+    /// Sets the wire format that is requested from the server: [`Wire::Auto`] for the fastest that
+    /// loses nothing, [`Wire::Json`] by default.
     ///
     /// Has no effect on a custom source.
     fn wire(self, wire: Wire) {

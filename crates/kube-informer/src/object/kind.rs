@@ -112,7 +112,7 @@ impl<'a> Encoded<'a> {
     /// Recognizes the encoding of an object.
     pub(crate) fn of(object: &'a [u8]) -> Self {
         match Wire::of(object) {
-            Wire::Json => Self::Json(object),
+            Wire::Json | Wire::Auto => Self::Json(object),
             Wire::Protobuf => Self::Protobuf(object),
         }
     }

@@ -10,9 +10,11 @@ use tokio::task::{self, JoinHandle};
 use tokio::time::Instant;
 use tracing::Instrument as _;
 
+pub(crate) use self::decode_ahead::DecodeBody;
 pub(crate) use self::maintenance::{Clock, MaintenanceMode};
 pub(crate) use self::shared::{Alive, ControllerShared, Stop, SyncProgress};
 
+use self::decode_ahead::DecodeAhead;
 use self::inbox::{Inbox, Slot};
 use self::maintenance::Maintenance;
 use super::delta_fifo::{DeltaFifo, DeltaFifoFull};
@@ -24,6 +26,7 @@ use crate::reflector::{Counters, Reflector, StatusReceiver};
 use crate::store::{Delta, History, WatchScope};
 use crate::store::{ReclaimStatus, Store};
 
+mod decode_ahead;
 mod inbox;
 mod maintenance;
 #[cfg(test)]
@@ -50,6 +53,7 @@ pub(crate) struct Controller {
     processor: Processor,
     inbox: Arc<Inbox>,
     maintenance: Maintenance,
+    decode_ahead: DecodeAhead,
     reflect: Reflect,
     reflectors: Vec<ReflectorTask>,
     /// The generation of wanted scopes that is in effect.
@@ -91,6 +95,8 @@ pub(crate) struct Parts {
     pub(crate) encoder: BodyEncoder,
     pub(crate) clock: Clock,
     pub(crate) mode: MaintenanceMode,
+    /// `None` if bodies are not decoded on arrival.
+    pub(crate) decode_ahead: Option<DecodeBody>,
     pub(crate) check: CheckPeriod,
     pub(crate) reflect: Reflect,
     pub(crate) reporter: Option<Reporter>,
@@ -105,6 +111,7 @@ impl Controller {
             processor: Processor::new(parts.check),
             inbox: Arc::new(Inbox::new(parts.fifo)),
             maintenance: Maintenance::new(parts.encoder, parts.clock, parts.mode),
+            decode_ahead: DecodeAhead::new(parts.decode_ahead),
             reflect: parts.reflect,
             reflectors: Vec::new(),
             generation: None,
@@ -141,6 +148,15 @@ impl Controller {
         self.admit_new_handlers();
         self.update_reflectors().await;
         self.work_due(Instant::now());
+        if self.decode_ahead.is_full() {
+            tokio::select! {
+                biased;
+                // Never fails: the sender is in `shared`, which the controller holds.
+                _ = stopping.changed() => {}
+                () = self.decode_ahead.room() => {}
+            }
+            return;
+        }
         let batch = self.inbox.pop();
         if !batch.is_empty() {
             let should_yield = batch.len() >= YIELD_AFTER;
@@ -204,7 +220,9 @@ impl Controller {
         let now = Instant::now();
         self.note_rollbacks(&batch);
         self.totals.deltas += batch.len() as u64;
+        let keys = self.decode_ahead.keys(&batch);
         let events = self.store.apply(batch);
+        self.decode_ahead.start(&keys, &self.store.reader());
         self.totals.events += events.len() as u64;
         self.processor.deliver(events.into_notifications(), now);
         self.advance(now);
@@ -372,6 +390,7 @@ impl Controller {
             reflecting.end().await;
         }
         self.maintenance.finish().await;
+        self.decode_ahead.finish().await;
         self.shared.ended();
     }
 }

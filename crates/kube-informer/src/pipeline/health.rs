@@ -5,6 +5,7 @@ use std::time::Duration;
 use tokio::time::Instant;
 
 use crate::client::{Failure, ServerError};
+use crate::codec::Wire;
 use crate::object::Version;
 use crate::reflector::{Degradation, ReflectorState, ReflectorStatus, Synced};
 
@@ -52,6 +53,9 @@ pub struct Health {
     /// backup, or contain what the backup does not have, though its
     /// [`condition`](Self::condition) is [`Condition::Synced`].
     pub unverified_since: Option<Instant>,
+    /// The wire format in which the server sends the objects; `None` before its first response.
+    /// With several namespaces, JSON if it is for any of them.
+    pub wire: Option<Wire>,
     pub(crate) synced: bool,
     /// The error for which waiting for a first list cannot help.
     pub(crate) refused: Option<ServerError>,
@@ -189,6 +193,7 @@ impl Health {
             last_contact: None,
             caught_up: None,
             unverified_since: None,
+            wire: None,
             synced: false,
             refused: None,
         }
@@ -214,6 +219,10 @@ impl Health {
             last_contact: statuses.iter().map(|status| status.last_contact).min().flatten(),
             caught_up: statuses.iter().map(|status| status.caught_up).min().flatten(),
             unverified_since: statuses.iter().filter_map(|status| status.unverified_since).min(),
+            wire: statuses
+                .iter()
+                .filter_map(|status| status.wire)
+                .reduce(|one, other| if one == other { one } else { Wire::Json }),
             condition,
             version,
             synced,

@@ -51,7 +51,7 @@ enum Splitter {
 impl Splitter {
     fn new(wire: Wire) -> Self {
         match wire {
-            Wire::Json => Self::Json(ListSplitter::new(MAX_OBJECT_SIZE)),
+            Wire::Json | Wire::Auto => Self::Json(ListSplitter::new(MAX_OBJECT_SIZE)),
             Wire::Protobuf => Self::Protobuf(ProtobufList::new(MAX_OBJECT_SIZE)),
         }
     }
@@ -92,6 +92,14 @@ impl Flow {
     ) -> Self {
         let decoder = Decoder::Watch(Frames::new(MAX_OBJECT_SIZE));
         Self { lane, operation, what, stage: Stage::Requesting(answer), decoder }
+    }
+
+    /// The wire format of the response, while it is being read.
+    pub(super) fn wire(&self) -> Option<Wire> {
+        match &self.stage {
+            Stage::Reading(body) => Some(body.wire()),
+            Stage::Requesting(_) | Stage::Ending | Stage::Finished => None,
+        }
     }
 
     /// Makes this the main stream.
@@ -135,7 +143,7 @@ impl Flow {
 
     fn frame(&self, frame: &Bytes, wire: Wire, source: ObjectSource, intake: &mut dyn Intake) -> Input {
         let frame = match wire {
-            Wire::Json => WatchFrame::read(frame),
+            Wire::Json | Wire::Auto => WatchFrame::read(frame),
             Wire::Protobuf => WatchFrame::read_protobuf(frame),
         };
         match frame {

@@ -5,6 +5,7 @@ use std::time::Duration;
 use tokio::time::Instant;
 
 use crate::client::ServerError;
+use crate::codec::Wire;
 use crate::object::Version;
 
 /// The observable status of a reflector.
@@ -35,6 +36,8 @@ pub struct ReflectorStatus {
     /// Since when it has not been verified that the server still has the history that it delivered.
     /// See [`Health::unverified_since`](crate::Health::unverified_since).
     pub unverified_since: Option<Instant>,
+    /// The wire format of the last response.
+    pub wire: Option<Wire>,
     /// What it has done so far.
     pub counters: Counters,
 }
@@ -267,6 +270,7 @@ impl ReflectorStatus {
             caught_up: None,
             degraded: None,
             unverified_since: None,
+            wire: None,
             counters: Counters::default(),
         }
     }

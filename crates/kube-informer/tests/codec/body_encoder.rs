@@ -450,6 +450,23 @@ fn bodies_read_once_leave_little_behind_and_those_read_in_rounds_stay_from_the_s
 }
 
 #[test]
+fn a_sweep_over_more_than_fits_leaves_no_more_behind_however_often_it_is_repeated() {
+    let one = 5 * pod(0, 1).len();
+    let encoder = keeper_with(|settings| {
+        settings.keep = Keep::Plain;
+        settings.recent_bytes = 4 << 20;
+    });
+    let stored: Vec<_> = (0..(8 << 20) / one).map(|n| accept(&encoder, &pod(n, 1), Arrival::Listed)).collect();
+    for round in 1..=3 {
+        let read = |object: &Obj<Untyped>| object.fresh_handle().view::<Value>().to_arc().unwrap();
+        let bodies: Vec<_> = stored.iter().map(|object| Arc::downgrade(&read(object))).collect();
+        let alive = bodies.iter().filter(|body| body.strong_count() > 0).count();
+        assert_eq!(encoder.decodes(), (round * stored.len()) as u64);
+        assert!(alive * one < 3 << 20, "{alive} bodies of {one} bytes are held after round {round}");
+    }
+}
+
+#[test]
 fn decoded_stays_with_the_object() {
     static DECODED: AtomicU32 = AtomicU32::new(0);
     struct Counted;

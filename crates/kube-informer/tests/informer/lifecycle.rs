@@ -19,7 +19,7 @@ use kube_informer::pipeline::{Backlog, Discipline, Figures, InformerName, Metric
 use kube_informer::reflector::{ReflectorSettings, Streaming};
 use kube_informer::store::Verdict;
 use kube_informer::{
-    Condition, Health, Informer, Keep, Kind as _, MetadataOnly, Obj, Origin, SyncError, Version, WaitError,
+    Condition, Factory, Health, Informer, Keep, Kind, MetadataOnly, Obj, Origin, SyncError, Version, WaitError,
 };
 use serde_json::{Value, json};
 
@@ -189,6 +189,52 @@ async fn fields_that_are_dropped_are_gone_and_however_kept_bodies_read_the_same(
         assert!(body.metadata.managed_fields.is_none(), "{keep:?}");
         assert!(body.data.as_ref().is_none_or(BTreeMap::is_empty), "{keep:?}");
         assert_eq!(map.annotation("kept").as_deref(), Some("yes"), "{keep:?}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn bodies_that_are_kept_decoded_are_decoded_on_arrival_once_as_the_type_of_the_informer() {
+    static DECODED: AtomicUsize = AtomicUsize::new(0);
+    struct Counted;
+    impl<'de> serde::Deserialize<'de> for Counted {
+        fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+            DECODED.fetch_add(1, Ordering::Relaxed);
+            serde::de::IgnoredAny::deserialize(deserializer).map(|_| Self)
+        }
+    }
+    impl Kind for Counted {
+        fn resource() -> kube::core::ApiResource {
+            ConfigMap::resource()
+        }
+    }
+    let decoded = async |count| {
+        while DECODED.load(Ordering::Relaxed) < count {
+            tokio::task::yield_now().await;
+        }
+    };
+    let server = server().await;
+    server.load((0..300).map(|nth| config_map("default", &format!("m{nth}"), "1"))).unwrap();
+    let factory = Factory::builder(client(&server)).defaults(|all| all.keep(Keep::Decoded)).build().unwrap();
+    factory.start();
+    let of_builder = || Informer::<Counted>::builder(client(&server)).keep(Keep::Decoded).start();
+    for is_shared in [false, true] {
+        let maps = if is_shared { factory.informer::<Counted>() } else { of_builder() };
+        let mut events = maps.subscribe();
+        maps.synced().await.unwrap();
+        // More than may be decoded at a time, without a read.
+        decoded(300).await;
+        server.objects("v1", "ConfigMap").unwrap().patch("m7", &json!({"data": {"value": "2"}})).unwrap();
+        decoded(301).await;
+        for map in maps.lister().list() {
+            assert!(map.get().is_ok());
+        }
+        for _ in 0..301 {
+            assert!(events.next().await.unwrap().object().get().is_ok());
+        }
+        maps.shutdown().await;
+        // The state before the change is not in the cache any more, but the same object in the events.
+        assert_eq!(DECODED.swap(0, Ordering::Relaxed), 301);
+        server.objects("v1", "ConfigMap").unwrap().patch("m7", &json!({"data": {"value": "1"}})).unwrap();
     }
 }
 

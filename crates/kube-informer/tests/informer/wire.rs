@@ -6,7 +6,9 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 
 use crate::support::{key, on_each_runtime, put, remove, server};
+use bytes::Bytes;
 use http::Request;
+use http_body_util::{Either, Full};
 use k8s_openapi::api::core::v1::ConfigMap;
 use kube::Client;
 use kube::core::{ApiResource, DynamicObject};
@@ -74,6 +76,61 @@ fn caches_over_both_wires_are_the_same_all_along() {
             }
         }
     });
+}
+
+/// A client of a server that says it is of this minor version, or refuses to.
+fn client_of_release(server: &Server, minor: Option<&'static str>) -> Client {
+    let inner = server.service();
+    let service = tower::service_fn(move |request: Request<kube::client::Body>| {
+        let inner = inner.clone();
+        async move {
+            if request.uri().path() != "/version" {
+                return inner.oneshot(request).await.map(|response| response.map(Either::Left));
+            }
+            let version = minor.map(|minor| json!({"major": "1", "minor": minor}).to_string());
+            let status = if version.is_some() { 200 } else { 403 };
+            let body = Either::Right(Full::<Bytes>::from(version.unwrap_or_default()));
+            Ok(http::Response::builder().status(status).body(body).unwrap())
+        }
+    });
+    Client::new(service, "default")
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_wire_that_chooses_itself_is_protobuf_where_no_field_is_lost() {
+    let server = server().await;
+    put(&server, "default", "m", "1");
+    let releases = [
+        (Some("31"), Wire::Protobuf),
+        (Some("37"), Wire::Protobuf),
+        (Some("37+"), Wire::Protobuf),
+        (Some("38"), Wire::Json),
+        (Some("110"), Wire::Json),
+        (Some("next"), Wire::Json),
+        (None, Wire::Json),
+    ];
+    for (minor, chosen) in releases {
+        for streaming in [Streaming::Preferred, Streaming::Never] {
+            let settings = ReflectorSettings { streaming, ..ReflectorSettings::default() };
+            let builder = Informer::<ConfigMap>::builder(client_of_release(&server, minor)).wire(Wire::Auto);
+            let maps = builder.reflector(settings).build();
+            assert_eq!(maps.health().wire, None);
+            maps.start();
+            maps.synced().await.unwrap();
+            assert_eq!(maps.health().wire, Some(chosen), "{minor:?}");
+            let last = put(&server, "default", "m", "2");
+            maps.wait_for(last).await.unwrap();
+            assert_eq!(maps.health().wire, Some(chosen), "{minor:?}");
+        }
+    }
+    // No request decides about a kind that has no protobuf.
+    let (client, seen) = client(&server);
+    let resource = ApiResource { kind: "Unheard".to_owned(), ..ConfigMap::resource() };
+    let maps = Informer::<DynamicObject>::builder_for(client, resource).wire(Wire::Auto).start();
+    maps.synced().await.unwrap();
+    assert_eq!(maps.health().wire, Some(Wire::Json));
+    assert!(server.requests().iter().all(|request| request.path != "/version"));
+    assert!(!seen.lock().unwrap().is_empty());
 }
 
 #[tokio::test(start_paused = true)]

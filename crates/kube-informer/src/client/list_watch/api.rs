@@ -13,6 +13,7 @@ use jiff::Timestamp;
 use kube::client::ClientBuilder;
 use kube::core::ApiResource;
 use kube::{Client, Config};
+use serde::Deserialize;
 
 use super::ListWatch;
 use super::body::Body;
@@ -21,7 +22,7 @@ use super::query::{Detail, ListQuery, Parameters, WatchQuery, WatchStart};
 use super::server_name::{self, ServerName};
 use crate::client::server_error::answer::{self, MAX_FAILURE_SIZE};
 use crate::client::{Failure, Operation, ScopedResource, ServerError};
-use crate::codec::protobuf::Table;
+use crate::codec::protobuf::{RELEASE, Table};
 use crate::codec::{Gunzip, Wire};
 use crate::object::{FieldSelector, Kind, ObjectKey, ParseError, check_namespace, check_segment};
 
@@ -103,6 +104,8 @@ pub struct ApiListWatch {
     metadata_only: bool,
     compression: Compression,
     wire: Wire,
+    /// Whether `Wire::Auto` means protobuf, as found before the last list.
+    auto_is_protobuf: Arc<AtomicBool>,
     tweak: Option<Tweak>,
     /// A middleware decompresses responses, possibly incorrectly for watches.
     decompressed_below: Arc<AtomicBool>,
@@ -171,6 +174,7 @@ impl ApiListWatch {
             metadata_only: false,
             compression: Compression::default(),
             wire: Wire::default(),
+            auto_is_protobuf: Arc::default(),
             tweak: None,
             decompressed_below: Arc::default(),
             server: ServerName::default(),
@@ -409,14 +413,39 @@ impl ApiListWatch {
     }
 
     fn representation(&self) -> Representation {
-        if self.metadata_only {
-            return Representation::Metadata(self.wire);
+        let is_protobuf = match self.wire {
+            Wire::Json => false,
+            Wire::Protobuf => self.may_be_protobuf(),
+            Wire::Auto => self.may_be_protobuf() && self.auto_is_protobuf.load(Ordering::Relaxed),
+        };
+        let wire = if is_protobuf { Wire::Protobuf } else { Wire::Json };
+        if self.metadata_only { Representation::Metadata(wire) } else { Representation::Objects(wire) }
+    }
+
+    /// Whether the objects can be read as protobuf; the metadata of every kind can.
+    fn may_be_protobuf(&self) -> bool {
+        self.metadata_only || Table::get().of_kind(&self.resource.api_version, &self.resource.kind).is_some()
+    }
+
+    /// Decides what `Wire::Auto` means for a list and for the watches after it.
+    async fn choose_wire(&self) {
+        if self.wire == Wire::Auto && self.may_be_protobuf() {
+            let is_known = self.server_release().await.is_some_and(|release| release <= RELEASE);
+            self.auto_is_protobuf.store(is_known, Ordering::Relaxed);
         }
-        let known = || Table::get().of_kind(&self.resource.api_version, &self.resource.kind).is_some();
-        Representation::Objects(match self.wire {
-            Wire::Protobuf if known() => Wire::Protobuf,
-            _ => Wire::Json,
-        })
+    }
+
+    /// The release of the server, as major and minor version, if it says so.
+    async fn server_release(&self) -> Option<(u32, u32)> {
+        let request = Request::get("/version")
+            .header(ACCEPT, "application/json")
+            .header(ACCEPT_ENCODING, "identity")
+            .extension(self.server.clone())
+            .body(kube::client::Body::empty())
+            .ok()?;
+        let (parts, body) = self.client.send(request).await.ok()?.into_parts();
+        let mut body = self.decompressed(Operation::List, body, Encoding::Identity);
+        parts.status.is_success().then_some(release_of(&read_prefix(&mut body).await)?)
     }
 
     fn selected(&self, mut parameters: Parameters) -> Parameters {
@@ -473,12 +502,15 @@ impl ApiListWatch {
     }
 
     async fn list_here(&self, query: ListQuery) -> Result<Body, ServerError> {
+        if query.detail != Detail::Metadata && query.object.is_none() && query.continue_token.is_none() {
+            self.choose_wire().await;
+        }
         let (operation, accept) = match (query.detail, self.representation()) {
             // Only a preference: a server that does not support it may send complete objects.
             (Detail::Metadata, Representation::Objects(_)) => {
                 (Operation::Probe, "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1,application/json")
             }
-            (_, Representation::Metadata(Wire::Json)) => {
+            (_, Representation::Metadata(Wire::Json | Wire::Auto)) => {
                 (Operation::List, "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1")
             }
             (_, Representation::Metadata(Wire::Protobuf)) => (
@@ -486,7 +518,7 @@ impl ApiListWatch {
                 "application/vnd.kubernetes.protobuf;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1,\
                  application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1;q=0.9",
             ),
-            (_, Representation::Objects(Wire::Json)) => (Operation::List, "application/json"),
+            (_, Representation::Objects(Wire::Json | Wire::Auto)) => (Operation::List, "application/json"),
             (_, Representation::Objects(Wire::Protobuf)) => (Operation::List, PROTOBUF_OR_JSON),
         };
         let mut parameters = self.selected(query.parameters());
@@ -501,13 +533,18 @@ impl ApiListWatch {
     }
 
     async fn watch_here(&self, query: WatchQuery) -> Result<Body, ServerError> {
+        if matches!(query.start, WatchStart::Everything { .. }) {
+            self.choose_wire().await;
+        }
         let accept = match self.representation() {
-            Representation::Metadata(Wire::Json) => "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1",
+            Representation::Metadata(Wire::Json | Wire::Auto) => {
+                "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1"
+            }
             Representation::Metadata(Wire::Protobuf) => {
                 "application/vnd.kubernetes.protobuf;as=PartialObjectMetadata;g=meta.k8s.io;v=v1,\
                  application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1;q=0.9"
             }
-            Representation::Objects(Wire::Json) => "application/json",
+            Representation::Objects(Wire::Json | Wire::Auto) => "application/json",
             Representation::Objects(Wire::Protobuf) => PROTOBUF_OR_JSON,
         };
         let operation = match query.start {
@@ -598,6 +635,18 @@ async fn read_prefix(body: &mut Body) -> Bytes {
         }
     }
     prefix.freeze()
+}
+
+/// The release in the response to a request of `/version`. Providers append signs to the numbers.
+fn release_of(version: &[u8]) -> Option<(u32, u32)> {
+    #[derive(Deserialize)]
+    struct Release {
+        major: String,
+        minor: String,
+    }
+    let Release { major, minor } = serde_json::from_slice(version).ok()?;
+    let number = |text: &str| text.trim_end_matches(|letter: char| !letter.is_ascii_digit()).parse().ok();
+    Some((number(&major)?, number(&minor)?))
 }
 
 /// The wire format by the content type; the content type itself if it is neither JSON nor protobuf.

@@ -87,6 +87,9 @@ pub(super) enum Alternative {
     Texts,
 }
 
+/// The release of Kubernetes whose built-in kinds the table has, as major and minor version.
+pub(crate) const RELEASE: (u32, u32) = (1, 37);
+
 impl Table {
     pub(crate) fn get() -> &'static Self {
         static TABLE: LazyLock<Table> = LazyLock::new(|| Table::parse(include_str!("../../../data/messages.txt")));

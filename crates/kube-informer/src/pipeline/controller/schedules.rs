@@ -73,6 +73,7 @@ fn controller() -> (Controller, Arc<ControllerShared>) {
         encoder: BodyEncoder::new(settings),
         clock: Clock::default(),
         mode: MaintenanceMode::Inline,
+        decode_ahead: None,
         check: CheckPeriod::new(None),
         reflect: Box::new(|_| unreachable!("there are no scopes")),
         reporter: None,
