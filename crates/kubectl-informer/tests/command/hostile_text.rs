@@ -152,7 +152,7 @@ fn no_tree_lets_a_control_character_through() {
         assert!(ran.err.contains(" kinds cannot be listed: "), "{ran:#?}");
         assert_harmless(&ran.err, &color);
     }
-    let mut live = Live::start(120, 20, &["tree", "pods/a", "--watch", "--server", server.url()]);
+    let mut live = Live::start(500, 20, &["tree", "pods/a", "--watch", "--server", server.url()]);
     live.until_shown(r"/a\u{1b}[2J");
     live.keys("q");
     assert_eq!(live.end(), Some(0));
