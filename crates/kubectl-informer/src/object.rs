@@ -7,8 +7,9 @@ pub(crate) mod change;
 pub(crate) mod diff;
 pub(crate) mod field_managers;
 pub(crate) mod filter;
+#[cfg(test)]
+mod fuzz;
 pub(crate) mod left_out;
-
 pub(crate) mod noise;
 mod quantity;
 pub(crate) mod query;

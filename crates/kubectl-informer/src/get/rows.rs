@@ -149,3 +149,26 @@ mod tests {
         assert!(CustomColumns::parse("NAME:.a[", false).is_err());
     }
 }
+
+#[cfg(test)]
+mod fuzz {
+    use serde_json::json;
+
+    use super::*;
+    use crate::fuzzing::fuzz;
+    use crate::terminal::terminal_text::is_hidden;
+
+    #[test]
+    fn any_columns_are_parsed_or_refused() {
+        let pieces =
+            ["NAME", ":", ",", ".a", "{", "}", "metadata.name", "[*]", "[0]", "..", "[?(@.a==1)]", "\u{9b}", "é", "$"];
+        let object = json!({"metadata": {"name": "\u{1b}[2J"}, "a": [{"a": 1}, {"b": "\u{202e}"}]});
+        fuzz(1_000, |source| {
+            if let Ok(mut columns) = CustomColumns::parse(&source.text(&pieces, 12), false) {
+                columns.add(&object);
+                let texts = columns.head.iter().chain(columns.rows.iter().flatten());
+                texts.for_each(|text| assert!(!text.contains(is_hidden), "{text:?}"));
+            }
+        });
+    }
+}

@@ -41,6 +41,16 @@ pub(crate) enum Outcome {
 /// The standard library, with optional access: `a.?b.orValue(c)`.
 static ENV: LazyLock<Arc<Env>> = LazyLock::new(|| Arc::new(Env::stdlib()));
 
+/// Maximum number of operators and brackets, those in strings included. Each can be a level of
+/// nesting, and the stack is limited.
+const MAX_OPERATORS: usize = 100;
+/// With more operators than this, an expression is evaluated on a thread of its own, which takes
+/// longer than most evaluations.
+const FEW_OPERATORS: usize = 15;
+/// Stack size in bytes for the parser and for nested expressions, which use tens of KB for each
+/// level of nesting. The operating system commits only the part that is used.
+const LARGE_STACK: usize = 64 << 20;
+
 /// Variable bound to the whole object; other variables are its top-level fields.
 const OBJECT: &str = "object";
 /// Variable bound to the time of the evaluation, unless objects have a field of this name.
@@ -50,8 +60,14 @@ impl FromStr for Filter {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
-        let program = ENV.compile(text).map_err(|error| error.to_string())?;
-        let variables = program.references().variables().into_iter().map(str::to_owned).collect();
+        if operators(text) > MAX_OPERATORS {
+            return Err(format!("it has more than {MAX_OPERATORS} operators and brackets"));
+        }
+        let (program, variables) = with_large_stack(|| {
+            let program = ENV.compile(text).map_err(|error| error.to_string())?;
+            let variables = program.references().variables().into_iter().map(str::to_owned).collect();
+            Ok((program, variables))
+        })?;
         Ok(Self { text: text.into(), program: Arc::new(program), variables })
     }
 }
@@ -64,7 +80,10 @@ impl Filter {
     /// Evaluates the expression for an object.
     pub(crate) fn evaluate(&self, object: &Value) -> Result<Evaluation, String> {
         let absent = AbsentFields { object, read: Mutex::default() };
-        let outcome = self.outcome(object, &absent)?;
+        let outcome = match operators(&self.text) {
+            0..=FEW_OPERATORS => self.outcome(object, &absent)?,
+            _ => with_large_stack(|| self.outcome(object, &absent))?,
+        };
         Ok(Evaluation { outcome, absent: absent.read.into_inner().unwrap_or_else(PoisonError::into_inner) })
     }
 
@@ -94,6 +113,21 @@ impl Filter {
             Err(error) => Err(format!("--where {}: {error}", self.text)),
         }
     }
+}
+
+/// The number of characters and words that may be operators or brackets.
+fn operators(text: &str) -> usize {
+    let signs = text.chars().filter(|sign| "([{!-+*/%.?&|=<>".contains(*sign)).count();
+    let words = text.split(|sign: char| !sign.is_alphanumeric() && sign != '_').filter(|word| *word == "in").count();
+    signs + words
+}
+
+/// Runs a closure on a thread with a large stack, and waits for it.
+fn with_large_stack<T: Send>(work: impl FnOnce() -> Result<T, String> + Send) -> Result<T, String> {
+    std::thread::scope(|scope| {
+        let thread = std::thread::Builder::new().stack_size(LARGE_STACK).spawn_scoped(scope, work);
+        thread.map_err(|error| error.to_string())?.join().map_err(|_| "it cannot be evaluated".to_owned())?
+    })
 }
 
 /// Records which variables are read that an object does not have. Resolves none of them. Variables
@@ -220,5 +254,45 @@ mod tests {
         let error =
             "metadata.name".parse::<Filter>().unwrap().evaluate(&json!({"metadata": {"name": "a"}})).unwrap_err();
         assert_eq!(error, "--where metadata.name: gives string, not true or false");
+    }
+}
+
+#[cfg(test)]
+mod fuzz {
+    use serde_json::json;
+
+    use super::*;
+    use crate::fuzzing::fuzz_on_stack;
+
+    /// That of tokio's worker threads, on which objects are filtered.
+    const WORKER_STACK: usize = 2 << 20;
+
+    const PIECES: &str = "status metadata .name .?phase .items object now x ( ) [ ] { } ' \" ''' r'\\' 'a' b'x' \\ é 0 1 \
+        9223372036854775807 1.5 true null .exists(x, .all(x, .map(x, .filter(x, has( + - * / % == < && || ! ? : , \
+        .size() .matches('a+') .orValue(1) quantity( timestamp( duration( int( string( type(";
+
+    #[test]
+    fn any_expression_is_evaluated_or_refused() {
+        let mut pieces: Vec<&str> = PIECES.split(' ').collect();
+        pieces.extend([" in ", " ", "\n"]);
+        let pod = json!({"metadata": {"name": "a"}, "status": {"phase": "Running", "items": [1, 2, {"a": "b"}]}});
+        fuzz_on_stack(WORKER_STACK, 300, |source| {
+            let text = match source.below(8) {
+                0 => source.text(&["(", "[", "!", "-", "{1:", "f(", "f["], 120),
+                1 => source.text(&["r'\\'", "'", "\"\"\"", "'\\q'", "("], 3) + &"(".repeat(source.below(300)),
+                2 => {
+                    let operator = *source.choose(&[" in 1", "+1", "==1", "?1:1", "||1", ".a"]);
+                    "1".to_owned() + &operator.repeat(source.below(120))
+                }
+                3 => {
+                    let levels = source.below(100);
+                    "(".repeat(levels) + "status.phase" + &")".repeat(levels) + " == 'Running'"
+                }
+                _ => source.text(&pieces, 20),
+            };
+            if let Ok(filter) = text.parse::<Filter>() {
+                drop(filter.evaluate(&pod));
+            }
+        });
     }
 }

@@ -24,7 +24,7 @@ pub(super) fn quantity(text: &str) -> Option<f64> {
         // An exponent, such as 1e3.
         _ => return text.parse().ok().filter(|number: &f64| number.is_finite()),
     };
-    number.parse::<f64>().ok().map(|number| number * factor)
+    number.parse::<f64>().ok().map(|number| number * factor).filter(|number| number.is_finite())
 }
 
 #[cfg(test)]
