@@ -110,6 +110,8 @@ fn replaced(value: &Value, texts: &HashMap<&str, String>, generation: Option<i64
                 let value = match (name.as_str(), value.as_i64(), generation) {
                     ("observedGeneration", Some(seen), Some(now)) if seen == now => json!("<current>"),
                     ("observedGeneration", Some(_), Some(_)) => json!("<behind>"),
+                    // Also of the system's clock, which does not stand still as the run's does.
+                    ("lastTransitionTime" | "lastUpdateTime", ..) => json!("<time>"),
                     _ => replaced(value, texts, generation),
                 };
                 (name.clone(), value)
