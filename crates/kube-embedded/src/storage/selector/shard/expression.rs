@@ -179,7 +179,10 @@ impl Parser<'_> {
     /// A string or bytes literal, if one begins here.
     fn quoted(&mut self) -> Result<Option<Expression>, SyntaxError> {
         self.peek();
-        let Some((prefix, _)) = self.rest.split_once(['\'', '"']) else { return Ok(None) };
+        let prefix = &self.rest[..self.rest.len() - self.rest.trim_start_matches(['r', 'R', 'b', 'B']).len()];
+        if !self.rest[prefix.len()..].starts_with(['\'', '"']) {
+            return Ok(None);
+        }
         let (is_raw, is_bytes) = match prefix.to_ascii_lowercase().as_str() {
             "" => (false, false),
             "r" => (true, false),
