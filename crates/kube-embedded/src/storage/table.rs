@@ -204,6 +204,8 @@ impl Table {
             self.forget_oldest();
         }
         self.compacted = self.compacted.max(revision);
+        // What is listed from now on can be watched on, also if the last change was before.
+        self.advance(revision);
     }
 
     /// Removes the oldest change, and the states that were reachable only through it.

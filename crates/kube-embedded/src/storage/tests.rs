@@ -17,6 +17,10 @@ fn pods() -> Arc<Kind> {
     Registry::new().find("", "v1", "pods").expect("pods are built in")
 }
 
+fn config_maps() -> Arc<Kind> {
+    Registry::new().find("", "v1", "configmaps").expect("config maps are built in")
+}
+
 fn storage(changes: usize) -> Storage {
     Storage::new(Window { changes, age: Duration::from_secs(300) })
 }
@@ -98,6 +102,18 @@ fn a_compaction_forgets_the_past_but_not_the_present() {
     assert!(storage.can_watch_from(&kind.storage, second + 1).is_ok());
     let now = storage.list(&kind.storage, &KeyRange::everything());
     assert_eq!((now.objects.len(), now.revision), (1, second + 1));
+}
+
+#[test]
+fn after_a_compaction_the_cache_of_a_quiet_kind_can_be_watched_on() {
+    let (storage, quiet, other) = (storage(10), pods(), config_maps());
+    put(&storage, &quiet, &Key::new(Some("ns"), "a"), 1);
+    let last = put(&storage, &other, &Key::new(Some("ns"), "b"), 1);
+    storage.compact();
+    let cached = storage.list_cached(&quiet.storage, &KeyRange::everything());
+    assert_eq!((cached.objects.len(), cached.revision), (1, last));
+    assert!(storage.can_watch_from(&quiet.storage, cached.revision).is_ok());
+    assert!(storage.changes(&quiet.storage, cached.revision, 10).is_ok());
 }
 
 #[test]
