@@ -39,8 +39,12 @@ impl Machine {
     /// The sink holds this many bytes of objects. Lists again if watches have added too many: then
     /// the limit of lists applies to all of them.
     pub(super) fn held(&mut self, bytes: u64, step: &mut Step<'_>) {
-        // What the list has removed may still be held when this is measured.
-        let listed = *self.growth.listed.get_or_insert(bytes.min(self.growth.list));
+        // The first measurement is that of the list itself. What it has replaced or removed may still
+        // be held then.
+        let Some(listed) = self.growth.listed else {
+            self.growth.listed = Some(bytes.min(self.growth.list));
+            return;
+        };
         let limit = self.settings.max_watch_bytes;
         if bytes.saturating_sub(listed) > limit / 2 && matches!(self.phase, MachinePhase::Watching(_)) {
             let error = self.error(Operation::Watch, Failure::WatchTooLarge { limit });

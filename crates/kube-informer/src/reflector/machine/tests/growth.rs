@@ -83,3 +83,13 @@ fn what_a_list_has_not_contained_does_not_count_as_listed_though_it_is_still_hel
     until_measured(&mut bench);
     assert_eq!(bench.step(Input::Held(52_000)), ["report", "close"]);
 }
+
+#[test]
+fn what_a_streaming_list_replaces_is_not_added_by_the_watch() {
+    let settings = ReflectorSettings { max_watch_bytes: 100_000, ..ReflectorSettings::default() };
+    let mut bench = Bench::new(settings);
+    bench.step(Input::Start);
+    bench.step(Input::Opened(Lane::Main));
+    bench.bookmark("10", true);
+    assert_eq!(bench.step(Input::Held(120_000)), [""; 0], "it is measured before the list is applied");
+}
