@@ -194,8 +194,12 @@ async fn what_an_attempt_logs_is_in_a_span_with_the_controller_and_the_object() 
         std::future::ready(Ok::<_, Error>(Outcome::Done))
     }));
     reports.next().await;
+    // A test on another thread, which has no subscriber, may have registered the span as disabled.
+    tracing::callsite::rebuild_interest_cache();
+    scale(&server, "a", 2);
+    reports.next().await;
     let text = String::from_utf8(log.0.lock().clone()).unwrap();
-    let line = text.lines().find(|line| line.ends_with("looking")).unwrap();
+    let line = text.lines().rfind(|line| line.ends_with("looking")).unwrap();
     assert!(line.contains(r#"reconcile{controller="sites" object=default/a}"#), "{line}");
     running.stop().await;
     factory.shutdown().await;
