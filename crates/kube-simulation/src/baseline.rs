@@ -1,9 +1,10 @@
 //! What learning runs show: the final state, what may differ in it, and how often each object is
 //! created and deleted.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, HashSet};
 
 use kube_embedded::ChangeKind;
+use serde_json::Value;
 
 use crate::canonical::{Canonical, Ignored, canonical, canonical_name, differences};
 use crate::trace::Trace;
@@ -62,18 +63,32 @@ impl Baseline {
 }
 
 /// How often each object was created and deleted in a run.
+///
+/// An object whose owners were all deleted before it was created does not count: the watches of a
+/// controller are independent, and its cache of owners may be behind that of the owned objects. The
+/// garbage collector deletes such an object, and the controller may repeat that until it settles.
 pub(crate) fn count(trace: &Trace, ignored: &Ignored) -> Counts {
     let mut counts = Counts::new();
+    let (mut deleted, mut ownerless) = (HashSet::new(), HashSet::new());
     for change in trace.changes.iter().map(|change| &change.change) {
-        let of = |counts: &mut Counts, which: usize| {
-            if !ignored.is_ignored(&change.object) {
-                counts.entry(canonical_name(&change.object)).or_default()[which] += 1;
+        let uid = change.object["metadata"]["uid"].as_str().unwrap_or_default();
+        let which = match change.kind {
+            ChangeKind::Created => {
+                let owners = change.object["metadata"]["ownerReferences"].as_array().map_or(&[][..], Vec::as_slice);
+                let is_gone = |owner: &Value| owner["uid"].as_str().is_some_and(|uid| deleted.contains(uid));
+                if !owners.is_empty() && owners.iter().all(is_gone) {
+                    ownerless.insert(uid);
+                }
+                0
             }
+            ChangeKind::Deleted => {
+                deleted.insert(uid);
+                1
+            }
+            ChangeKind::Updated => continue,
         };
-        match change.kind {
-            ChangeKind::Created => of(&mut counts, 0),
-            ChangeKind::Deleted => of(&mut counts, 1),
-            ChangeKind::Updated => {}
+        if !ownerless.contains(uid) && !ignored.is_ignored(&change.object) {
+            counts.entry(canonical_name(&change.object)).or_default()[which] += 1;
         }
     }
     counts
