@@ -140,7 +140,15 @@ impl<'a> Pod<'a> {
         let workload = self.workload;
         let token_volume = self.token_volume.as_deref();
         if !workload.volumes.is_empty() || token_volume.is_some() {
-            w.array_at("volumes", |w| self.volumes(w));
+            w.array_at("volumes", |w| {
+                volumes(w, workload, &self.name);
+                if let Some(name) = token_volume {
+                    w.object(|w| {
+                        w.text("name", name);
+                        w.raw("projected", TOKEN_SOURCES);
+                    });
+                }
+            });
         }
         if !workload.init.is_empty() {
             w.array_at("initContainers", |w| workload.init.iter().for_each(|each| container(w, each, token_volume)));
@@ -188,43 +196,6 @@ impl<'a> Pod<'a> {
                     w.text("whenUnsatisfiable", "ScheduleAnyway");
                     w.object_at("labelSelector", |w| w.texts("matchLabels", [workload.selector()]));
                 });
-            });
-        }
-    }
-
-    fn volumes(&self, w: &mut Writer) {
-        for volume in &self.workload.volumes {
-            w.object(|w| {
-                w.text("name", volume.name);
-                match &volume.source {
-                    VolumeSource::HostPath { path } => w.object_at("hostPath", |w| {
-                        w.text("path", path);
-                        w.text("type", "");
-                    }),
-                    VolumeSource::EmptyDir { memory_limit } => w.object_at("emptyDir", |w| {
-                        if let Some(limit) = memory_limit {
-                            w.text("medium", "Memory");
-                            w.text("sizeLimit", limit);
-                        }
-                    }),
-                    VolumeSource::Secret { name } => w.object_at("secret", |w| {
-                        w.text("secretName", name);
-                        w.number("defaultMode", 420);
-                    }),
-                    VolumeSource::ConfigMap { name } => w.object_at("configMap", |w| {
-                        w.text("name", name);
-                        w.number("defaultMode", 420);
-                    }),
-                    VolumeSource::Claim => {
-                        w.object_at("persistentVolumeClaim", |w| w.joined("claimName", &["data-", &self.name]));
-                    }
-                }
-            });
-        }
-        if let Some(name) = &self.token_volume {
-            w.object(|w| {
-                w.text("name", name);
-                w.raw("projected", TOKEN_SOURCES);
             });
         }
     }
@@ -321,6 +292,38 @@ impl Workload {
             matches!(key.as_str(), "app" | "app.kubernetes.io/name" | "k8s-app" | "job-name")
         };
         self.labels.iter().find(own).map_or(("app", ""), |(key, value)| (key, value))
+    }
+}
+
+/// The volumes of a workload, for the pod of this name or for a template.
+pub(super) fn volumes(w: &mut Writer, workload: &Workload, name: &str) {
+    for volume in &workload.volumes {
+        w.object(|w| {
+            w.text("name", volume.name);
+            match &volume.source {
+                VolumeSource::HostPath { path } => w.object_at("hostPath", |w| {
+                    w.text("path", path);
+                    w.text("type", "");
+                }),
+                VolumeSource::EmptyDir { memory_limit } => w.object_at("emptyDir", |w| {
+                    if let Some(limit) = memory_limit {
+                        w.text("medium", "Memory");
+                        w.text("sizeLimit", limit);
+                    }
+                }),
+                VolumeSource::Secret { name } => w.object_at("secret", |w| {
+                    w.text("secretName", name);
+                    w.number("defaultMode", 420);
+                }),
+                VolumeSource::ConfigMap { name } => w.object_at("configMap", |w| {
+                    w.text("name", name);
+                    w.number("defaultMode", 420);
+                }),
+                VolumeSource::Claim => {
+                    w.object_at("persistentVolumeClaim", |w| w.joined("claimName", &["data-", name]));
+                }
+            }
+        });
     }
 }
 

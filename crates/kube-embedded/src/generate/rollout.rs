@@ -2,7 +2,7 @@
 
 use super::layout::{Block, Owner};
 use super::managed_fields::{entry, sorted};
-use super::pod::{container, template};
+use super::pod::{container, template, volumes};
 use super::sample::Sample;
 use super::workload::Workload;
 use super::writer::Writer;
@@ -152,6 +152,9 @@ fn pod_template<'a>(w: &mut Writer, workload: &Workload, labels: impl IntoIterat
         w.texts("annotations", workload.annotations.iter().map(|(key, value)| (key.as_str(), value.as_str())));
     });
     w.object_at("spec", |w| {
+        if !workload.volumes.is_empty() {
+            w.array_at("volumes", |w| volumes(w, workload, &workload.name));
+        }
         w.array_at("containers", |w| workload.containers.iter().for_each(|each| container(w, each, None)));
         w.text("restartPolicy", workload.restart_policy());
         w.number("terminationGracePeriodSeconds", workload.grace);

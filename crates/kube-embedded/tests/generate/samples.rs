@@ -133,6 +133,27 @@ fn pods_come_in_many_shapes() {
 }
 
 #[test]
+fn every_volume_that_a_container_mounts_is_there() {
+    let cluster = Generator::new(SEED);
+    for index in 0..300 {
+        let samples = [("/spec", cluster.pod(index)), ("/spec/template/spec", cluster.deployment(index))];
+        for (path, sample) in samples {
+            let object: Value = serde_json::from_slice(sample.bytes()).unwrap();
+            let spec = object.pointer(path).unwrap();
+            let names = |list: &Value| -> Vec<Value> {
+                list.as_array().into_iter().flatten().map(|each| each["name"].clone()).collect()
+            };
+            let volumes = names(&spec["volumes"]);
+            for container in spec["containers"].as_array().unwrap() {
+                for mount in names(&container["volumeMounts"]) {
+                    assert!(volumes.contains(&mount), "{}: {mount}", sample.path());
+                }
+            }
+        }
+    }
+}
+
+#[test]
 fn every_field_that_managed_fields_name_is_there() {
     for sample in Generator::new(SEED).pods(500) {
         let pod = sample.to_value();
