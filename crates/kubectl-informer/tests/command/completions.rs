@@ -48,7 +48,8 @@ impl Shell {
         let mut live = Live::start_program(160, 50, "bash", &["--norc", "--noprofile", "-i"], &variables);
         live.until_shown("$");
         live.keys(&format!("source {}; bind 'set show-all-if-ambiguous on'; clear; echo ready\n", file.display()));
-        live.until(|lines| lines.iter().any(|line| line == "ready"));
+        // Before the prompt is there, the terminal echoes what is typed, and bash does not read it.
+        live.until(|lines| lines.windows(2).any(|pair| pair[0] == "ready" && pair[1].trim_end() == "$"));
         Self { live, count: 0 }
     }
 
