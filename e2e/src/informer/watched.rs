@@ -178,7 +178,10 @@ impl Watched {
     /// Cached objects by key.
     fn cached(&self) -> Result<BTreeMap<String, Value>, String> {
         let all = self.informer.lister().list();
-        let body = |object: &kube_informer::Obj<Value>| object.get().cloned().map_err(|error| error.to_string());
+        // With managedFields, which decoded bodies leave out.
+        let body = |object: &kube_informer::Obj<Value>| {
+            serde_json::from_slice::<Value>(&object.json()).map_err(|error| error.to_string())
+        };
         all.iter().map(|object| Ok((object.key().to_string(), bare(body(object)?)))).collect()
     }
 
