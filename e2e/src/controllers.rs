@@ -1,6 +1,6 @@
 //! The examples of kube-controller as processes on the real server, which are killed, as the server
-//! is: `foo` beside client-go's sample-controller, `website` beside a run without disturbances. What
-//! both leave must be the same objects.
+//! is: `foo` beside client-go's sample-controller, `website` beside a run without disturbances.
+//! What both leave must be the same objects.
 
 mod foo;
 mod objects;

@@ -1,4 +1,5 @@
-//! `kubectl-informer get` beside `kubectl get`, on the same server at the same time, in every form that both have.
+//! `kubectl-informer get` beside `kubectl get`, on the same server at the same time, in every form
+//! that both have.
 
 use std::path::Path;
 

@@ -1,9 +1,9 @@
 //! Leader election between processes that are stopped (SIGSTOP), killed and terminated, and without
 //! a server: the writes of two leaders never mix.
 //!
-//! Each worker creates objects all the time while it leads. The order in which the
-//! server has executed the writes is that of the versions of these objects: as soon as one worker has
-//! written, no other one does that led before.
+//! Each worker creates objects all the time while it leads. The order in which the server has
+//! executed the writes is that of the versions of these objects: as soon as one worker has written,
+//! no other one does that led before.
 
 mod worker;
 

@@ -1,5 +1,5 @@
-//! Kubernetes controllers on the caches of [`kube_informer`]: everything between a cache and a process
-//! that runs in a cluster for years.
+//! Kubernetes controllers on the caches of [`kube_informer`]: everything between a cache and a
+//! process that runs in a cluster for years.
 //!
 //! ```
 //! # kube_embedded::doctest([], async |server| {

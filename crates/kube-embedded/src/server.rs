@@ -111,9 +111,10 @@ impl Server {
         *self.shared.access.write() = Arc::new(access);
     }
 
-    /// Sets the handler of the webhooks of a service, for configurations with `clientConfig.service`,
-    /// or with a `url` of the host `NAME.NAMESPACE.svc`: they are called in the process, without a
-    /// socket or certificates. A handler is any HTTP service, such as a router of webhooks.
+    /// Sets the handler of the webhooks of a service, for configurations with
+    /// `clientConfig.service`, or with a `url` of the host `NAME.NAMESPACE.svc`: they are called in
+    /// the process, without a socket or certificates. A handler is any HTTP service, such as a
+    /// router of webhooks.
     ///
     /// Other webhooks are called at their URL, with the authorities in their `caBundle`.
     ///

@@ -121,8 +121,9 @@ impl Simulation {
         self
     }
 
-    /// Leaves a field of a kind out of comparisons, by its JSON pointer, such as `/status/attempts`.
-    /// What differs between runs without faults is left out without being declared.
+    /// Leaves a field of a kind out of comparisons, by its JSON pointer, such as
+    /// `/status/attempts`. What differs between runs without faults is left out without being
+    /// declared.
     pub fn ignore_field(mut self, kind: impl Into<String>, pointer: impl Into<String>) -> Self {
         self.ignored.fields.insert((kind.into(), pointer.into()));
         self

@@ -1,7 +1,7 @@
 //! Full-screen views: the terminal in raw mode, and what several views draw.
 //!
-//! Text reaches the screen as a [`StyledLine`](crate::terminal::styled_line::StyledLine) or a cell of
-//! a [`Grid`](crate::table::grid::Grid), which have no hidden characters.
+//! Text reaches the screen as a [`StyledLine`](crate::terminal::styled_line::StyledLine) or a cell
+//! of a [`Grid`](crate::table::grid::Grid), which have no hidden characters.
 
 mod columns;
 mod connection_line;

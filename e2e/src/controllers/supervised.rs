@@ -8,8 +8,8 @@ use crate::Error;
 use crate::informer::eventually;
 use crate::program::Program;
 
-/// A controller in a process of its own. When it ends by itself it is started again, as a Deployment
-/// does.
+/// A controller in a process of its own. When it ends by itself it is started again, as a
+/// Deployment does.
 pub(super) struct Supervised {
     program: Program,
     /// How often it was started again, for any reason.

@@ -1,5 +1,5 @@
-//! This project's informers on a simulated cluster: `pretended_ours URL SETTING`, where a setting is
-//! `default`, `plain` or `compact`.
+//! This project's informers on a simulated cluster: `pretended_ours URL SETTING`, where a setting
+//! is `default`, `plain` or `compact`.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};

@@ -96,8 +96,8 @@ impl ManagerBuilder {
         self
     }
 
-    /// Adds an event recorder: it is started with the leadership and the client of the factory, shut
-    /// down with the manager, and its figures are among the metrics.
+    /// Adds an event recorder: it is started with the leadership and the client of the factory,
+    /// shut down with the manager, and its figures are among the metrics.
     pub fn recorder(mut self, recorder: &Recorder) -> Self {
         self.status.recorders.push(recorder.clone());
         self.recorders.push(recorder.clone());
@@ -122,8 +122,8 @@ impl ManagerBuilder {
         self
     }
 
-    /// Adds text to `/metrics`, in Prometheus' text format: what the recorder of the `metrics` crate
-    /// renders, for example.
+    /// Adds text to `/metrics`, in Prometheus' text format: what the recorder of the `metrics`
+    /// crate renders, for example.
     ///
     /// Called for each request, and not concurrently. It should not block.
     pub fn extra_metrics(mut self, render: impl Fn() -> String + Send + Sync + 'static) -> Self {

@@ -1,4 +1,5 @@
-//! The metrics of a manager, with the names of controller-runtime and client-go where they have one.
+//! The metrics of a manager, with the names of controller-runtime and client-go where they have
+//! one.
 
 use kube_informer::pipeline::{Figures as InformerFigures, HandlerFigures};
 

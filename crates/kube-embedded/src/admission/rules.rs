@@ -1,7 +1,8 @@
 //! Validation of built-in kinds by a table of rules, `data/rules.txt`, with the real server's error
 //! messages.
 //!
-//! The table says what a field must be; `checks` are the rules about several fields, which it names.
+//! The table says what a field must be; `checks` are the rules about several fields, which it
+//! names.
 
 mod certificates;
 mod checks;

@@ -45,7 +45,8 @@ impl Filter {
         Ok(Self { range: KeyRange::of(namespace), labels: selectors.labels, fields: selectors.fields, shard: None })
     }
 
-    /// Restricts the collection to a shard, if the request names one and the server has the feature.
+    /// Restricts the collection to a shard, if the request names one and the server has the
+    /// feature.
     pub(crate) fn in_shard(self, cluster: &Cluster, options: &ListOptions) -> Result<Self, Status> {
         let shard = match options.shard_selector.as_str() {
             "" => None,

@@ -28,8 +28,8 @@ use crate::storage::{Key, KeyRange, Object};
 const DEFAULT_NAMESPACE: &str = "default";
 
 impl Server {
-    /// Creates an object as a POST does, and returns it as stored. Unlike that of a client, the spec
-    /// of a built-in kind is not validated, so that a test can store as little as it needs.
+    /// Creates an object as a POST does, and returns it as stored. Unlike that of a client, the
+    /// spec of a built-in kind is not validated, so that a test can store as little as it needs.
     ///
     /// Its `apiVersion` and `kind` select the kind. Its namespace is that in its metadata, or else
     /// `default`.

@@ -1,9 +1,10 @@
 //! Controllers for objects of other clients.
 //!
 //! The [world](super::world) simulates only its own objects. Deployments, replica sets, stateful
-//! sets, daemon sets, jobs, pods and services of other clients are reconciled here, as the controllers, the scheduler and the
-//! kubelets of a real cluster do: each reads the stored objects and takes one step. A deployment of
-//! the simulation that another client changes is reconciled here from then on.
+//! sets, daemon sets, jobs, pods and services of other clients are reconciled here, as the
+//! controllers, the scheduler and the kubelets of a real cluster do: each reads the stored objects
+//! and takes one step. A deployment of the simulation that another client changes is reconciled
+//! here from then on.
 
 mod book;
 mod daemon_set;

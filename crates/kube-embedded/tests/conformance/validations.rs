@@ -39,8 +39,8 @@ async fn rbac_and_policies_are_validated(api: Api) {
 }
 
 /// Sends the steps of one part, recorded from kube-apiserver. First the objects that they change,
-/// `{"base", "part", "resource", "object"}`, then steps, `{"of", "create" or "update"}` with changes
-/// `[path]` (removed) or `[path, value]`, the code, and the causes or else the message.
+/// `{"base", "part", "resource", "object"}`, then steps, `{"of", "create" or "update"}` with
+/// changes `[path]` (removed) or `[path, value]`, the code, and the causes or else the message.
 ///
 /// With `KUBE_CONFORMANCE_RECORD`, a folder, the answers are written to `validations-PART.jsonl`
 /// there instead of being compared.

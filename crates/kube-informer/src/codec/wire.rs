@@ -37,8 +37,8 @@ pub enum Wire {
     /// Protobuf where the kind and the server support it, which is smaller and faster to read; JSON
     /// otherwise.
     Protobuf,
-    /// [`Protobuf`](Self::Protobuf) if the server is not newer than the table of this crate, so that
-    /// no field is lost; JSON otherwise.
+    /// [`Protobuf`](Self::Protobuf) if the server is not newer than the table of this crate, so
+    /// that no field is lost; JSON otherwise.
     ///
     /// The version of the server is requested before each list, which is one more small request for
     /// an informer of a built-in kind; if that fails, JSON is used.

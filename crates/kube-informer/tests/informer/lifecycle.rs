@@ -232,7 +232,8 @@ async fn bodies_that_are_kept_decoded_are_decoded_on_arrival_once_as_the_type_of
             assert!(events.next().await.unwrap().object().get().is_ok());
         }
         maps.shutdown().await;
-        // The state before the change is not in the cache any more, but the same object in the events.
+        // The state before the change is not in the cache any more, but the same object in the
+        // events.
         assert_eq!(DECODED.swap(0, Ordering::Relaxed), 301);
         server.objects("v1", "ConfigMap").unwrap().patch("m7", &json!({"data": {"value": "1"}})).unwrap();
     }

@@ -1,4 +1,5 @@
-//! The connection between the controller's client and the server, where the faults of a plan happen.
+//! The connection between the controller's client and the server, where the faults of a plan
+//! happen.
 
 use std::io;
 use std::pin::Pin;

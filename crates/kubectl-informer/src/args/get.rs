@@ -46,7 +46,8 @@ pub(crate) struct Get {
     /// Sort by the value at a path, such as .metadata.creationTimestamp
     #[arg(long, value_name = "PATH", add = ArgValueCandidates::new(completions::sort_paths))]
     pub(crate) sort_by: Option<FieldPath>,
-    /// Output format: table, wide, json, yaml, name, jsonpath=TEMPLATE or custom-columns=NAME:PATH,…
+    /// Output format: table, wide, json, yaml, name, jsonpath=TEMPLATE or
+    /// custom-columns=NAME:PATH,…
     #[arg(short, long, value_name = "FORMAT", default_value = "table", add = ArgValueCandidates::new(completions::formats))]
     pub(crate) output: GetForm,
     /// Add a column for each of these labels

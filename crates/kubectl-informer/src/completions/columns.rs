@@ -72,8 +72,8 @@ fn paths() -> BTreeSet<String> {
     paths
 }
 
-/// Adds the paths of all values that are no map or list, down to a depth. Of lists, the first item is
-/// taken.
+/// Adds the paths of all values that are no map or list, down to a depth. Of lists, the first item
+/// is taken.
 fn collect(value: &Value, path: &mut String, depth: usize, found: &mut BTreeSet<String>) {
     let length = path.len();
     match value {

@@ -99,8 +99,8 @@ impl Recorder {
     }
 }
 
-/// Reads a recording, the oldest change first. A last line that was not written to its end, as after
-/// a crash, is left out.
+/// Reads a recording, the oldest change first. A last line that was not written to its end, as
+/// after a crash, is left out.
 pub(crate) fn read(path: &Path) -> Result<Vec<Change>, Failure> {
     let _waiting = Waiting::on(format!("reading {}", path.display()));
     let file = File::open(path).map_err(|error| failure("--replay", path, &error))?;

@@ -21,7 +21,8 @@ pub(crate) struct QueryArgs {
     #[arg(long, value_name = "WHAT=VALUE", add = ArgValueCandidates::new(completions::by))]
     pub(crate) by: Vec<By>,
     /// Only objects for which this CEL expression is true, over metadata, spec, status, data, …,
-    /// object, now, timestamp(…), duration(…) and quantity(…); may be repeated, then all must be true
+    /// object, now, timestamp(…), duration(…) and quantity(…); may be repeated, then all must be
+    /// true
     #[arg(long = "where", value_name = "EXPRESSION")]
     pub(crate) conditions: Vec<Filter>,
 }

@@ -55,8 +55,8 @@ impl Grid {
     /// The cells of objects, in the order in which the kind is shown.
     pub(crate) fn rows(&self, objects: &[Value], now: SystemTime) -> Vec<Vec<String>> {
         let whole = self.columns.rows(objects, now);
-        // Rows may be sorted differently from the objects, but only for FlowSchemas, whose names are
-        // in the cells.
+        // Rows may be sorted differently from the objects, but only for FlowSchemas, whose names
+        // are in the cells.
         let named = |row: &kube_embedded::table::Row| {
             let name = row.cells.first().and_then(Value::as_str).unwrap_or_default();
             let name = name.strip_suffix(" (default)").unwrap_or(name);

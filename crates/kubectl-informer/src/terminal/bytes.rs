@@ -6,7 +6,8 @@ pub(crate) fn bytes(count: usize) -> String {
     format!("{number} {unit}")
 }
 
-/// As [`bytes()`], for a right-aligned column of seven: the numbers and the units are below each other.
+/// As [`bytes()`], for a right-aligned column of seven: the numbers and the units are below each
+/// other.
 pub(crate) fn bytes_cell(count: usize) -> String {
     let (number, unit) = scaled(count);
     format!("{number} {unit:<2}")

@@ -197,8 +197,8 @@ impl LiveTable {
         draw_lines(frame, area, paint, &lines);
     }
 
-    /// Rows, hidden columns, last change, what was chosen to be seen and, last because it may be long,
-    /// the connection.
+    /// Rows, hidden columns, last change, what was chosen to be seen and, last because it may be
+    /// long, the connection.
     pub(crate) fn status(&self, health: &Health, now: Instant) -> StyledLine {
         let mut line = StyledLine::default().toned(Tone::Quiet, &counted(self.len(), "row"));
         if self.hidden_columns > 0 {

@@ -1,4 +1,5 @@
-//! What was written before the start, out of `managedFields`: which manager wrote which fields when.
+//! What was written before the start, out of `managedFields`: which manager wrote which fields
+//! when.
 //!
 //! The values before are not known, nor is what was written and overwritten since, nor what was
 //! deleted.

@@ -5,8 +5,9 @@ use serde_json::Value;
 use super::Site;
 use super::path::Path;
 
-/// Tests that must all hold, separated by commas: `create`, `update`, `kind=Job`, `part=resize`
-/// (of a subresource; `part=` of none), `type=A|B`, `type!=A|B`, `has:a|b` (one of them is set), `no:a` (it is not), `zero:a`, `nonzero:a`.
+/// Tests that must all hold, separated by commas: `create`, `update`, `kind=Job`, `part=resize` (of
+/// a subresource; `part=` of none), `type=A|B`, `type!=A|B`, `has:a|b` (one of them is set), `no:a`
+/// (it is not), `zero:a`, `nonzero:a`.
 #[derive(Debug)]
 pub(super) struct Condition(Vec<Test>);
 

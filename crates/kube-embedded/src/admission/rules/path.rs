@@ -36,8 +36,8 @@ impl Path {
         Path(steps)
     }
 
-    /// Calls `found` with the path, value and old value of each field. A missing field has the value
-    /// null.
+    /// Calls `found` with the path, value and old value of each field. A missing field has the
+    /// value null.
     pub(super) fn visit(
         &self,
         value: &Value,

@@ -39,8 +39,8 @@ impl Machine {
     /// The sink holds this many bytes of objects. Lists again if watches have added too many: then
     /// the limit of lists applies to all of them.
     pub(super) fn held(&mut self, bytes: u64, step: &mut Step<'_>) {
-        // The first measurement is that of the list itself. What it has replaced or removed may still
-        // be held then.
+        // The first measurement is that of the list itself. What it has replaced or removed may
+        // still be held then.
         let Some(listed) = self.growth.listed else {
             self.growth.listed = Some(bytes.min(self.growth.list));
             return;

@@ -156,7 +156,8 @@ impl Parser<'_> {
         Ok(self.while_next(|c| c.is_ascii_alphanumeric() || c == '_'))
     }
 
-    /// A number: an integer with an optional minus, `0x` or `u`, or one with a fraction or exponent.
+    /// A number: an integer with an optional minus, `0x` or `u`, or one with a fraction or
+    /// exponent.
     fn number(&mut self) -> Result<Expression, SyntaxError> {
         let minus = self.take("-");
         let digits = self.while_next(|c| c.is_ascii_alphanumeric() || c == '.');
