@@ -32,6 +32,8 @@ fn main() -> Result<(), Box<dyn Error>> {
     let mut child = pty_process::blocking::Command::new(program)
         .args(rest)
         .env("TERM", "xterm")
+        // The path of a temporary file in the picture is then not one of this machine.
+        .env("TMPDIR", ".")
         .env_remove("NO_COLOR")
         .spawn(pts)?;
     let id = child.id().to_string();
