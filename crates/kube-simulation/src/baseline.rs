@@ -93,3 +93,45 @@ pub(crate) fn count(trace: &Trace, ignored: &Ignored) -> Counts {
     }
     counts
 }
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use kube_embedded::Server;
+    use serde_json::json;
+
+    use super::*;
+    use crate::trace::TimedChange;
+
+    /// Creates a config map with this owner; returns its uid.
+    fn create(server: &Server, name: &str, owner: Option<&str>) -> String {
+        let owner = owner.map(|uid| json!({"apiVersion": "v1", "kind": "ConfigMap", "name": "owner", "uid": uid}));
+        let metadata = json!({"name": name, "namespace": "default", "ownerReferences": Vec::from_iter(owner)});
+        let map = server.create(&json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata})).unwrap();
+        map["metadata"]["uid"].as_str().unwrap().to_owned()
+    }
+
+    #[tokio::test]
+    async fn what_is_created_for_an_owner_that_is_gone_is_not_counted_and_all_else_is() {
+        let server = Server::builder().in_process().start().await.unwrap();
+        let maps = server.objects("v1", "ConfigMap").unwrap();
+        let begin = server.revision();
+        let owner = create(&server, "owner", None);
+        create(&server, "child", Some(&owner));
+        maps.delete("owner").unwrap();
+        maps.delete("child").unwrap();
+        // Twice for the owner that is gone, and once for one that is there.
+        for _ in 0..2 {
+            create(&server, "child", Some(&owner));
+            maps.delete("child").unwrap();
+        }
+        let owner = create(&server, "owner", None);
+        create(&server, "child", Some(&owner));
+        let changes = server.changes_after(begin).unwrap();
+        let changes = changes.into_iter().map(|change| TimedChange { at: Duration::ZERO, change }).collect();
+        let counts = count(&Trace { changes, ..Trace::default() }, &Ignored::default());
+        let counts: Vec<_> = counts.iter().map(|(name, counts)| (name.as_str(), *counts)).collect();
+        assert_eq!(counts, [("ConfigMap default/child", [2, 1]), ("ConfigMap default/owner", [2, 1])]);
+    }
+}
