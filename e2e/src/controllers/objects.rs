@@ -60,7 +60,9 @@ impl Objects {
     }
 }
 
-/// What is left of a run: objects by kind and name, and what events say.
+/// What is left of a run: objects by kind and name, and what events about the first kind say. The
+/// API server writes events about other kinds: when its repair of cluster IPs lists before its
+/// cache of addresses has caught up, it reports `ClusterIPNotAllocated` for a new Service.
 #[derive(PartialEq)]
 pub(super) struct Snapshot {
     objects: BTreeMap<(&'static str, String), Value>,
@@ -76,8 +78,10 @@ impl Snapshot {
                 objects.insert((kind.kind, name), object);
             }
         }
-        let events = events.all().await?.into_values().map(|event| said(&event)).collect();
-        Ok(Self { objects, events })
+        let reconciled = kinds.first().map(|kind| kind.kind);
+        let all = events.all().await?.into_values();
+        let about = all.filter(|event| event.pointer("/involvedObject/kind").and_then(Value::as_str) == reconciled);
+        Ok(Self { objects, events: about.map(|event| said(&event)).collect() })
     }
 
     pub(super) fn len(&self) -> usize {
