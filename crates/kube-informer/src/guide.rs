@@ -51,6 +51,6 @@ pub mod client_go {
 mod names {
     pub(super) use crate::{
         body::*, client::*, codec::*, factory::*, informer::*, object::*, one_shot::*, pipeline::*, reflector::*,
-        store::*, workqueue::*, *,
+        shard::*, store::*, workqueue::*, *,
     };
 }

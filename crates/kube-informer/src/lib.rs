@@ -156,6 +156,7 @@ pub mod object;
 pub mod one_shot;
 pub mod pipeline;
 pub mod reflector;
+pub mod shard;
 pub mod store;
 pub mod workqueue;
 

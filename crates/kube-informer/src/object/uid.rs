@@ -31,16 +31,20 @@ impl Uid {
 
     /// Appends the text as the server wrote it.
     pub(crate) fn write(&self, to: &mut Vec<u8>) {
+        self.for_each_part(|part| to.extend_from_slice(part));
+    }
+
+    /// Calls `receive` with the parts of the text as the server wrote it, in order.
+    pub(crate) fn for_each_part(&self, mut receive: impl FnMut(&[u8])) {
         const DIGITS: &[u8; 16] = b"0123456789abcdef";
         match &self.0 {
-            Repr::Text(text) => to.extend_from_slice(text.as_bytes()),
+            Repr::Text(text) => receive(text.as_bytes()),
             Repr::Uuid(bytes) => {
                 for (i, byte) in bytes.iter().enumerate() {
                     if matches!(i, 4 | 6 | 8 | 10) {
-                        to.push(b'-');
+                        receive(b"-");
                     }
-                    to.push(DIGITS[usize::from(byte >> 4)]);
-                    to.push(DIGITS[usize::from(byte & 15)]);
+                    receive(&[DIGITS[usize::from(byte >> 4)], DIGITS[usize::from(byte & 15)]]);
                 }
             }
         }
