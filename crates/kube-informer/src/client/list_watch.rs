@@ -6,16 +6,22 @@ use std::sync::Arc;
 
 use futures_util::future::BoxFuture;
 
-pub use self::api::{ApiListWatch, Compression, client, client_with_retries};
+pub use self::api::ApiListWatch;
 pub use self::body::{Body, Frame};
+pub use self::compression::Compression;
+pub use self::connect::{client, client_with_retries};
 pub use self::query::{Bookmarks, Detail, ListQuery, ListVersion, Parameters, WatchQuery, WatchStart};
 
 use super::ServerError;
 
 mod api;
 mod body;
+mod compression;
+mod connect;
 mod followed;
 mod query;
+mod representation;
+mod response;
 mod server_name;
 
 /// A source of objects: an API server, or anything that behaves like one.

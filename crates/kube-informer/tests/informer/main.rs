@@ -10,6 +10,8 @@ mod factory_lifecycle;
 mod factory_names;
 mod faults;
 mod guarantees;
+mod handler_panics;
+mod handler_removal;
 mod handlers;
 mod health;
 mod invalid_settings;

@@ -16,8 +16,8 @@ use tokio::net::{TcpListener, TcpStream};
 use tower::BoxError;
 
 use crate::held;
-use crate::hostile::{SMALL, run, settings};
 use crate::hostile_server::{Exchange, HostileServer};
+use crate::trial::{SMALL, run, settings};
 
 const DATA: u8 = 0;
 const HEADERS: u8 = 1;

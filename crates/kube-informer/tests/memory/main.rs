@@ -13,6 +13,8 @@ mod hostile_server;
 
 mod goaway;
 mod hostile;
+mod hostile_answers;
+mod trial;
 mod workqueue;
 
 #[global_allocator]

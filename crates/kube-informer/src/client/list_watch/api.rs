@@ -4,77 +4,27 @@ use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use bytes::{Bytes, BytesMut};
-use futures_util::stream::{self, StreamExt};
-use http::header::{ACCEPT, ACCEPT_ENCODING, CONTENT_ENCODING, CONTENT_TYPE, HeaderMap, HeaderValue, VARY};
+use futures_util::stream;
+use http::header::{ACCEPT, ACCEPT_ENCODING};
 use http::{Request, Response};
-use http_body_util::BodyExt;
 use jiff::Timestamp;
-use kube::client::ClientBuilder;
+use kube::Client;
 use kube::core::ApiResource;
-use kube::{Client, Config};
 use serde::Deserialize;
 
 use super::ListWatch;
 use super::body::Body;
+use super::compression::Compression;
 use super::followed::{Followed, Purpose};
 use super::query::{Detail, ListQuery, Parameters, WatchQuery, WatchStart};
-use super::server_name::{self, ServerName};
-use crate::client::server_error::answer::{self, MAX_FAILURE_SIZE};
+use super::representation::{PROTOBUF_OR_JSON, Representation};
+use super::response::{Encoding, Reading, content_wire, read_prefix, was_decompressed};
+use super::server_name::ServerName;
+use crate::client::server_error::answer;
 use crate::client::{Failure, Operation, ScopedResource, ServerError};
+use crate::codec::Wire;
 use crate::codec::protobuf::{RELEASE, Table};
-use crate::codec::{Gunzip, Wire};
 use crate::object::{FieldSelector, Kind, ObjectKey, ParseError, check_namespace, check_segment};
-
-/// Creates a `kube::Client` for informers, without its own retries and decompression.
-///
-/// Nothing that is sent through this client is retried, writes included: an informer retries by
-/// itself, other code has to. Use [`client_with_retries`] for that.
-///
-/// A client with kube's default settings works too, but its middleware repeats requests that were
-/// answered with 429, 503 or 504 up to fifteen times, with waits of up to minutes, before the
-/// informer receives the error: health, `on_watch_error` and metrics report an outage late, and
-/// backoff is applied twice. This cannot be disabled on an existing client. Nor does another client
-/// say which server it uses, so that the log cannot name it. With kube's `gzip`
-/// feature, its middleware also reads only the first part of a compressed watch; the informer
-/// detects that and then watches without compression.
-///
-/// ```no_run
-/// # async fn run() -> Result<(), Box<dyn std::error::Error>> {
-/// let client = kube_informer::client(kube::Config::infer().await?)?;
-/// # Ok(())
-/// # }
-/// ```
-pub fn client(mut config: Config) -> Result<Client, kube::Error> {
-    config.default_retry = false;
-    config.disable_compression = true;
-    let names_server = server_name::layer(&config.cluster_url);
-    Ok(ClientBuilder::try_from(config)?.with_layer(&names_server).build())
-}
-
-/// Creates a `kube::Client` for what a program sends besides its informers' requests, such as
-/// writes: with kube's retries.
-///
-/// Requests that were answered with 429, 503 or 504 are sent again, up to fifteen times. A write
-/// may have been executed before a 504: the repeated one may then fail with a conflict (409).
-///
-/// ```no_run
-/// # async fn run() -> Result<(), Box<dyn std::error::Error>> {
-/// use k8s_openapi::api::core::v1::ConfigMap;
-/// use kube::api::{Api, PostParams};
-/// use kube_informer::Informer;
-///
-/// let config = kube::Config::infer().await?;
-/// let maps = Informer::<ConfigMap>::builder(kube_informer::client(config.clone())?).start();
-/// let writer = kube_informer::client::client_with_retries(config)?;
-/// Api::default_namespaced(writer).create(&PostParams::default(), &ConfigMap::default()).await?;
-/// # Ok(())
-/// # }
-/// ```
-pub fn client_with_retries(mut config: Config) -> Result<Client, kube::Error> {
-    config.default_retry = true;
-    Client::try_from(config)
-}
 
 /// One resource of an API server: all of it, or one namespace.
 ///
@@ -114,47 +64,6 @@ pub struct ApiListWatch {
 }
 
 type Tweak = Arc<dyn Fn(&mut Parameters) + Send + Sync>;
-
-/// Whether responses may be compressed.
-///
-/// The address of the server is not considered: one on loopback is often the near end of a tunnel
-/// to a distant cluster, such as `kubectl proxy` or `ssh -L`.
-///
-/// ```
-/// # kube_embedded::doctest([], async |server| {
-/// # let client = kube::Client::new(server.service(), "default");
-/// use k8s_openapi::api::core::v1::ConfigMap;
-/// use kube_informer::Informer;
-/// use kube_informer::client::Compression;
-///
-/// // On this machine or a fast network, bytes are cheaper than decompression.
-/// let maps = Informer::<ConfigMap>::builder(client).source(|source| source.compression(Compression::None)).start();
-/// maps.synced().await?;
-/// # Ok(()) });
-/// ```
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
-#[non_exhaustive]
-pub enum Compression {
-    /// [`Gzip`](Self::Gzip), but [`None`](Self::None) where this crate is compiled without
-    /// optimisation (`opt-level = 0`, as in a debug build): decompression is then slower than most
-    /// networks.
-    #[default]
-    Auto,
-    /// With gzip: large lists and watches take a tenth of the bytes.
-    Gzip,
-    /// Without compression: for fast networks.
-    None,
-}
-
-impl Compression {
-    fn is_gzip(self) -> bool {
-        match self {
-            Self::Auto => !cfg!(unoptimized),
-            Self::Gzip => true,
-            Self::None => false,
-        }
-    }
-}
 
 impl ApiListWatch {
     /// All objects of a resource, such as an `ApiResource` or a [`Served`](crate::client::Served).
@@ -566,77 +475,6 @@ impl fmt::Debug for ApiListWatch {
     }
 }
 
-/// What is requested, and in which wire format.
-enum Representation {
-    Objects(Wire),
-    Metadata(Wire),
-}
-
-const PROTOBUF_OR_JSON: &str = "application/vnd.kubernetes.protobuf,application/json;q=0.9";
-
-#[derive(Clone, Copy)]
-enum Encoding {
-    Identity,
-    Gzip,
-}
-
-impl Encoding {
-    fn of(headers: &HeaderMap) -> Result<Self, Failure> {
-        match headers.get(CONTENT_ENCODING).map(HeaderValue::as_bytes) {
-            None | Some(b"" | b"identity") => Ok(Self::Identity),
-            Some(b"gzip" | b"x-gzip") => Ok(Self::Gzip),
-            Some(_) => Err(Failure::Gzip),
-        }
-    }
-}
-
-/// The state of reading a response.
-enum Reading {
-    Open { body: kube::client::Body, gunzip: Option<Box<Gunzip>> },
-    Done,
-}
-
-impl Reading {
-    async fn next(self) -> Option<(Result<Bytes, Failure>, Self)> {
-        let Self::Open { mut body, mut gunzip } = self else { return None };
-        loop {
-            if let Some(plain) = gunzip.as_mut().and_then(|gunzip| gunzip.next()) {
-                return Some(match plain {
-                    Ok(plain) => (Ok(plain), Self::Open { body, gunzip }),
-                    Err(error) => (Err(error.into()), Self::Done),
-                });
-            }
-            match body.frame().await {
-                Some(Ok(frame)) => {
-                    let Ok(bytes) = frame.into_data() else { continue };
-                    match &mut gunzip {
-                        Some(gunzip) => gunzip.push(bytes),
-                        None => return Some((Ok(bytes), Self::Open { body, gunzip })),
-                    }
-                }
-                Some(Err(error)) => return Some((Err(Failure::of_body(&error)), Self::Done)),
-                None => {
-                    let truncated = gunzip.and_then(|gunzip| gunzip.finish().err())?;
-                    return Some((Err(Failure::BodyCut(truncated.to_string().into())), Self::Done));
-                }
-            }
-        }
-    }
-}
-
-/// Reads the beginning of an error response, as far as it is available.
-async fn read_prefix(body: &mut Body) -> Bytes {
-    let mut prefix = BytesMut::new();
-    while let Some(Ok(bytes)) = body.next().await {
-        let room = MAX_FAILURE_SIZE - prefix.len();
-        prefix.extend_from_slice(&bytes[..bytes.len().min(room)]);
-        if bytes.len() >= room {
-            break;
-        }
-    }
-    prefix.freeze()
-}
-
 /// The release in the response to a request of `/version`. Providers append signs to the numbers.
 fn release_of(version: &[u8]) -> Option<(u32, u32)> {
     #[derive(Deserialize)]
@@ -647,22 +485,4 @@ fn release_of(version: &[u8]) -> Option<(u32, u32)> {
     let Release { major, minor } = serde_json::from_slice(version).ok()?;
     let number = |text: &str| text.trim_end_matches(|letter: char| !letter.is_ascii_digit()).parse().ok();
     Some((number(&major)?, number(&minor)?))
-}
-
-/// The wire format by the content type; the content type itself if it is neither JSON nor protobuf.
-fn content_wire(headers: &HeaderMap) -> Result<Wire, Box<str>> {
-    let Some(content_type) = headers.get(CONTENT_TYPE).and_then(|value| value.to_str().ok()) else {
-        return Ok(Wire::Json);
-    };
-    match content_type.split(';').next().unwrap_or_default().trim() {
-        "application/vnd.kubernetes.protobuf" => Ok(Wire::Protobuf),
-        json if json.ends_with("json") => Ok(Wire::Json),
-        other => Err(other.into()),
-    }
-}
-
-/// Whether a response was compressed by the server and decompressed before it reached this client.
-fn was_decompressed(headers: &HeaderMap) -> bool {
-    !headers.contains_key(CONTENT_ENCODING)
-        && headers.get_all(VARY).iter().any(|value| value.as_bytes().eq_ignore_ascii_case(b"accept-encoding"))
 }
