@@ -19,7 +19,7 @@ use crate::http::status::Status;
 use crate::kinds::convert::convert;
 use crate::kinds::{Kind, Part, Registry};
 
-/// Rounds of webhooks for one request, which other writes may force. More than any real contention.
+/// Rounds of webhooks for one object, which other writes may force. More than any real contention.
 const MAX_ROUNDS: usize = 100;
 
 /// When a webhook is called.
@@ -158,6 +158,12 @@ impl Gate {
         let answer = self.call_all(cluster, &passage).await;
         self.state.lock().answered.push((passage, answer));
         true
+    }
+
+    /// Begins with the next object of a request for several: it has rounds and answers of its own.
+    pub(crate) fn next_object(&self) {
+        let mut state = self.state.lock();
+        *state = State { warnings: std::mem::take(&mut state.warnings), ..State::default() };
     }
 
     /// The warnings of webhooks, for the client.

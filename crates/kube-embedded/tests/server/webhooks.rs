@@ -34,6 +34,16 @@ async fn check(request: Request<Body>) -> Result<Response<Full<bytes::Bytes>>, s
     Ok(Response::new(Full::from(answer.to_string())))
 }
 
+/// Answers that an object is allowed, with a warning.
+async fn check_with_warning(request: Request<Body>) -> Result<Response<Full<bytes::Bytes>>, std::io::Error> {
+    let review: Value = serde_json::from_slice(&request.into_body().collect().await?.to_bytes())?;
+    let request = &review["request"];
+    let warning = format!("{} was checked", request["name"].as_str().unwrap_or_default());
+    let response = json!({"uid": request["uid"], "allowed": true, "warnings": [warning]});
+    let answer = json!({"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview", "response": response});
+    Ok(Response::new(Full::from(answer.to_string())))
+}
+
 #[tokio::test(start_paused = true)]
 async fn a_service_in_the_process_is_called_without_a_socket() {
     let server = Server::builder().in_process().start().await.unwrap();
@@ -59,6 +69,23 @@ async fn a_service_in_the_process_is_called_without_a_socket() {
     // The Rust API asks nobody.
     server.objects("v1", "ConfigMap").unwrap().delete("bad").unwrap();
     assert_eq!(calls.load(Ordering::Relaxed), 4);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_collection_of_any_size_is_deleted_with_a_webhook() {
+    const OBJECTS: usize = 150;
+    let server = Server::builder().in_process().start().await.unwrap();
+    for number in 0..OBJECTS {
+        server
+            .create(&json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": format!("m{number}")}}))
+            .unwrap();
+    }
+    server.serve_webhooks("system", "hooks", tower::service_fn(check_with_warning));
+    server.create(&configuration("hooks")).unwrap();
+    let answer = Client::of(&server).delete(MAPS).await.expect(200);
+    assert_eq!(answer.json()["items"].as_array().unwrap().len(), OBJECTS);
+    assert!(server.objects("v1", "ConfigMap").unwrap().namespace("default").is_empty());
+    assert!(answer.warnings().iter().any(|warning| warning.contains("m0 was checked")), "{:?}", answer.warnings());
 }
 
 #[tokio::test(start_paused = true)]

@@ -21,6 +21,7 @@ pub(crate) async fn delete_collection(
     let listing = list::list(write.cluster, write.view, write.namespace, list_options, None).await?;
     for object in &listing.objects {
         let one = Write { namespace: object.key().namespace(), ..*write };
+        write.gate.inspect(|gate| gate.next_object());
         loop {
             let deleted = delete(&one, object.key().name(), options);
             // A webhook has to be called first.
