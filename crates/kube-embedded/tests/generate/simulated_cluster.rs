@@ -428,3 +428,31 @@ async fn a_job_completes_when_enough_pods_have() {
     assert!(job["status"]["completionTime"].is_string());
     calm.end().await;
 }
+
+#[tokio::test(start_paused = true)]
+async fn pods_beyond_the_limit_of_one_step_are_created_in_the_next_one() {
+    const PODS: usize = 510;
+    let calm = Calm::new().await;
+    let spec = json!({"parallelism": PODS, "completions": PODS, "template": {"spec": {"restartPolicy": "Never"}}});
+    calm.server.create(&workload("batch/v1", "Job", spec)).unwrap();
+    tokio::time::sleep(Duration::from_millis(150)).await;
+    let pods = calm.objects("v1", "Pod", "default").list();
+    let owned = pods.iter().filter(|pod| text(pod, "/metadata/ownerReferences/0/kind") == "Job");
+    assert_eq!(owned.count(), PODS);
+    calm.end().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_huge_share_of_unavailable_pods_is_all_of_them() {
+    let calm = Calm::new().await;
+    let sets = calm.objects("apps/v1", "DaemonSet", "default");
+    for share in ["99999999999%", "9999999999999999999%", "99999999999999999999999%"] {
+        let strategy = json!({"type": "RollingUpdate", "rollingUpdate": {"maxUnavailable": share}});
+        calm.server.create(&workload("apps/v1", "DaemonSet", json!({"updateStrategy": strategy}))).unwrap();
+        tokio::time::sleep(WHILE).await;
+        assert_eq!(sets.get("theirs").unwrap()["status"]["numberAvailable"], 4, "{share}");
+        sets.delete("theirs").unwrap();
+        tokio::time::sleep(WHILE).await;
+    }
+    calm.end().await;
+}

@@ -193,8 +193,9 @@ impl Rule {
                 _ => {}
             },
             Rule::AtMostAll => {
-                let percent = text.strip_suffix('%').and_then(|number| number.parse::<i64>().ok());
-                if percent.is_some_and(|percent| percent > 100) {
+                let digits = text.strip_suffix('%').filter(|_| formats::is_percent(text));
+                // Digits that do not fit are a great number.
+                if digits.is_some_and(|digits| digits.parse().unwrap_or(i64::MAX) > 100) {
                     causes.push(invalid("must not be greater than 100%"));
                 }
             }

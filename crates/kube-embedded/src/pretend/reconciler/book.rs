@@ -8,6 +8,9 @@ use super::part::text;
 use crate::pretend::events::{About, EventContent, EventLog};
 use crate::pretend::write::{Verb, Write};
 
+/// The field manager of the controllers.
+pub(super) const MANAGER: &str = "kube-controller-manager";
+
 /// The writes of one step.
 #[derive(Debug)]
 pub(super) struct Book<'a> {

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use serde_json::{Value, json};
 
 use super::book::Book;
-use super::part::{is_ending, is_over, is_ready, name, text, unless_zero};
+use super::part::{is_ending, is_over, is_ready, name, resolve_share, text, unless_zero};
 use super::workload::{REVISION, Workload, is_of_revision, revision};
 
 const KIND: Workload = Workload::DaemonSet;
@@ -34,7 +34,8 @@ pub(super) fn reconcile(set: &Value, pods: &[Value], nodes: &[String], book: &mu
     if text(set, "/spec/updateStrategy/type") != "OnDelete" {
         // Pods that are not available yet may go at once.
         let unavailable = nodes.len() - available;
-        let share = share(&set["spec"]["updateStrategy"]["rollingUpdate"]["maxUnavailable"], nodes.len());
+        let share = &set["spec"]["updateStrategy"]["rollingUpdate"]["maxUnavailable"];
+        let share = resolve_share(share, nodes.len() as u64, u64::div_ceil).unwrap_or(1) as usize;
         let old = placed.iter().filter(|pod| !is_ending(pod) && !is_of_revision(pod, &latest));
         for pod in old.take(share.saturating_sub(unavailable)) {
             KIND.delete(set, pod, book);
@@ -52,14 +53,4 @@ pub(super) fn reconcile(set: &Value, pods: &[Value], nodes: &[String], book: &mu
         "observedGeneration": set["metadata"]["generation"],
     });
     KIND.report(set, &status, book);
-}
-
-/// A number of pods, or a share of all of them; one if neither is set.
-fn share(value: &Value, all: usize) -> usize {
-    let percent = value.as_str().and_then(|text| text.strip_suffix('%')?.parse::<usize>().ok());
-    match (value.as_u64(), percent) {
-        (Some(number), _) => usize::try_from(number).unwrap_or(all),
-        (None, Some(percent)) => (all * percent).div_ceil(100),
-        (None, None) => 1,
-    }
 }

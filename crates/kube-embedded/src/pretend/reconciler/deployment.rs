@@ -2,11 +2,10 @@
 
 use serde_json::{Map, Value, json};
 
-use super::book::Book;
-use super::part::{condition, is_ending, name, number, target, text, unless_zero, wanted};
+use super::book::{Book, MANAGER};
+use super::part::{condition, is_ending, name, number, resolve_share, target, text, unless_zero, wanted};
 use crate::pretend::write::{ObjectReference, Verb};
 
-const MANAGER: &str = "kube-controller-manager";
 const COMPONENT: &str = "deployment-controller";
 const HASH: &str = "pod-template-hash";
 const REVISION: &str = "deployment.kubernetes.io/revision";
@@ -64,9 +63,12 @@ impl<'v> Rollout<'v> {
         let latest = sets.iter().rev().copied().find(|set| without_hash(&set["spec"]["template"]) == template);
         let old = sets.into_iter().filter(|set| latest.is_none_or(|latest| name(latest) != name(set))).collect();
         let wanted = wanted(deployment);
-        let share = |key: &str| deployment.pointer(&format!("/spec/strategy/rollingUpdate/{key}"));
-        let surge = resolve_share(share("maxSurge"), wanted, u64::div_ceil);
-        let slack = resolve_share(share("maxUnavailable"), wanted, |all, part| all / part);
+        let share = |key: &str, divide: fn(u64, u64) -> u64| {
+            let share = &deployment["spec"]["strategy"]["rollingUpdate"][key];
+            resolve_share(share, wanted, divide).unwrap_or_else(|| divide(wanted * 25, 100))
+        };
+        let surge = share("maxSurge", u64::div_ceil);
+        let slack = share("maxUnavailable", |all, part| all / part);
         let slack = if surge == 0 && slack == 0 { 1 } else { slack };
         Self { deployment, latest, old, wanted, surge, slack: slack.min(wanted) }
     }
@@ -329,18 +331,6 @@ fn without_hash(template: &Value) -> Value {
         labels.remove(HASH);
     }
     template
-}
-
-/// Resolves a number or a percentage of pods; 25% by default.
-fn resolve_share(share: Option<&Value>, all: u64, divide: impl Fn(u64, u64) -> u64) -> u64 {
-    match share {
-        Some(Value::Number(number)) => number.as_u64().unwrap_or(0),
-        Some(Value::String(text)) => {
-            let percent = text.trim_end_matches('%').parse::<u64>().unwrap_or(25);
-            divide(all.saturating_mul(percent), 100)
-        }
-        _ => divide(all.saturating_mul(25), 100),
-    }
 }
 
 /// A ten-letter hash of the template.

@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 
 use super::book::Book;
 use super::part::{condition, is_ending, is_over, is_ready, name, text, unless_zero};
-use super::workload::Workload;
+use super::workload::{BURST, Workload};
 
 const KIND: Workload = Workload::Job;
 
@@ -27,7 +27,7 @@ pub(super) fn reconcile(job: &Value, pods: &[Value], book: &mut Book<'_>) {
     };
     let is_suspended = job["spec"]["suspend"] == true;
     let wanted = if is_suspended { 0 } else { parallelism.min(missing) };
-    for _ in active.len() as u64..wanted {
+    for _ in (active.len() as u64..wanted).take(BURST) {
         let pod_name = format!("{}-{}", name(job), book.suffix());
         KIND.create(job, KIND.pod(job, &pod_name, &json!({})), book);
     }

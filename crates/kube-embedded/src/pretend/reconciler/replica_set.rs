@@ -2,14 +2,12 @@
 
 use serde_json::{Value, json};
 
-use super::book::Book;
+use super::book::{Book, MANAGER};
 use super::part::{is_ending, is_over, is_ready, name, target, text, unless_zero, wanted};
+use super::workload::BURST;
 use crate::pretend::write::Verb;
 
-const MANAGER: &str = "kube-controller-manager";
 const COMPONENT: &str = "replicaset-controller";
-/// Maximum number of pods created or deleted in one step.
-const BURST: usize = 500;
 
 /// Moves a replica set one step towards its desired state, given its pods.
 pub(super) fn reconcile(set: &Value, pods: &[Value], book: &mut Book<'_>) {

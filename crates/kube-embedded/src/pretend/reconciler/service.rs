@@ -2,11 +2,10 @@
 
 use serde_json::{Value, json};
 
-use super::book::Book;
+use super::book::{Book, MANAGER};
 use super::part::{is_ending, is_over, is_ready, items, name, text};
 use crate::pretend::write::Verb;
 
-const MANAGER: &str = "kube-controller-manager";
 pub(super) const SERVICE: &str = "kubernetes.io/service-name";
 const MANAGED_BY: &str = "endpointslice.kubernetes.io/managed-by";
 const CONTROLLER: &str = "endpointslice-controller.k8s.io";

@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 use super::book::Book;
 use super::part::{is_ending, is_ready, name, number, text, unless_zero, wanted};
-use super::workload::{REVISION, Workload, is_of_revision, revision};
+use super::workload::{BURST, REVISION, Workload, is_of_revision, revision};
 
 const KIND: Workload = Workload::StatefulSet;
 
@@ -21,20 +21,23 @@ pub(super) fn reconcile(set: &Value, pods: &[Value], book: &mut Book<'_>) {
     // The revision is an object of its own in a real cluster, named like this.
     let latest = format!("{}-{}", name(set), revision(set));
     let pods: BTreeMap<u64, &Value> = pods.iter().filter_map(|pod| Some((ordinal(set, pod)?, pod))).collect();
-    let mut is_waiting = false;
+    let (mut is_waiting, mut created) = (false, 0);
     for ordinal in 0..wanted {
         match pods.get(&ordinal) {
-            None => KIND.create(set, pod_of(set, ordinal, &latest), book),
+            None => {
+                KIND.create(set, pod_of(set, ordinal, &latest), book);
+                created += 1;
+            }
             Some(pod) if !is_ending(pod) && is_ready(pod) => continue,
             Some(_) => {}
         }
         is_waiting = true;
-        if in_order {
+        if in_order || created == BURST {
             break;
         }
     }
     let surplus = pods.range(wanted..).rev().map(|(_, pod)| *pod);
-    let some = if in_order { 1 } else { usize::MAX };
+    let some = if in_order { 1 } else { BURST };
     if !is_waiting || !in_order {
         for pod in surplus.clone().take(some).filter(|pod| !is_ending(pod)) {
             KIND.delete(set, pod, book);

@@ -1,14 +1,15 @@
-//! What the controllers of stateful sets, daemon sets and jobs have in common: the pods that they
-//! create, and the revision of a template.
+//! What the controllers that create pods have in common: the pods of stateful sets, daemon sets and
+//! jobs, how many are created in one step, and the revision of a template.
 
 use ring::digest::{SHA256, digest};
 use serde_json::{Value, json};
 
-use super::book::Book;
+use super::book::{Book, MANAGER};
 use super::part::{name, target};
 use crate::pretend::write::Verb;
 
-pub(super) const MANAGER: &str = "kube-controller-manager";
+/// Maximum number of pods that a controller creates or deletes in one step.
+pub(super) const BURST: usize = 500;
 
 /// The label with the revision of the template that a pod was made from.
 pub(super) const REVISION: &str = "controller-revision-hash";
@@ -98,4 +99,37 @@ pub(super) fn revision(owner: &Value) -> String {
 
 pub(super) fn is_of_revision(pod: &Value, revision: &str) -> bool {
     pod["metadata"]["labels"][REVISION] == revision
+}
+
+#[cfg(test)]
+mod tests {
+    use rand_pcg::Pcg64Mcg;
+
+    use super::super::{job, replica_set, stateful_set};
+    use super::*;
+    use crate::pretend::events::EventLog;
+
+    /// The number of pods that a step creates.
+    fn created(reconcile: impl FnOnce(&mut Book<'_>)) -> usize {
+        let (mut event_log, mut rng) = (EventLog::default(), Pcg64Mcg::new(1));
+        let time = "2026-01-01T00:00:00Z".to_owned();
+        let mut book = Book { now: 0, time, event_log: &mut event_log, rng: &mut rng, writes: Vec::new() };
+        reconcile(&mut book);
+        book.writes.iter().filter(|write| matches!(&write.verb, Verb::Create(pod) if pod["kind"] == "Pod")).count()
+    }
+
+    #[test]
+    fn a_step_creates_a_limited_number_of_pods() {
+        let most = i32::MAX;
+        let owner = json!({
+            "metadata": {"name": "a", "namespace": "default", "uid": "1"},
+            "spec": {
+                "replicas": most, "parallelism": most, "completions": most, "podManagementPolicy": "Parallel",
+                "template": {"metadata": {"labels": {"app": "a"}}},
+            },
+        });
+        assert_eq!(created(|book| stateful_set::reconcile(&owner, &[], book)), BURST);
+        assert_eq!(created(|book| job::reconcile(&owner, &[], book)), BURST);
+        assert_eq!(created(|book| replica_set::reconcile(&owner, &[], book)), BURST);
+    }
 }
