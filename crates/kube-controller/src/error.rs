@@ -3,6 +3,8 @@
 use std::error::Error as StdError;
 use std::fmt;
 
+use crate::error_chain::ErrorChain;
+
 /// Why an attempt to reconcile failed, and whether trying again can help.
 ///
 /// Made from any error by `?`, and then retried with backoff. A [terminal](Self::terminal) one is
@@ -65,17 +67,7 @@ impl<E: StdError + Send + Sync + 'static> From<E> for Error {
 /// out.
 impl fmt::Display for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let mut text = self.source.to_string();
-        let mut cause = self.source.source();
-        while let Some(next) = cause {
-            let line = next.to_string();
-            if !text.contains(&line) {
-                text.push_str(": ");
-                text.push_str(&line);
-            }
-            cause = next.source();
-        }
-        f.write_str(&text)
+        fmt::Display::fmt(&ErrorChain(&*self.source), f)
     }
 }
 

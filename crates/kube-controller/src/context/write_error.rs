@@ -1,8 +1,8 @@
 //! The error of a write.
 
-use std::fmt;
-
 use kube::core::{ApiResource, Status};
+
+use crate::error_chain::ErrorChain;
 
 /// A write has failed, or its outcome is unknown.
 #[derive(Debug, thiserror::Error)]
@@ -23,7 +23,7 @@ struct FailedWrite {
 enum Cause {
     #[error("{0}")]
     Refused(Box<Status>),
-    #[error("the outcome is unknown: {}", Chain(.0))]
+    #[error("the outcome is unknown: {}", ErrorChain(.0))]
     Unknown(kube::Error),
     #[error("it was not sent: {0}")]
     NotSent(String),
@@ -102,19 +102,4 @@ impl WriteError {
 /// have executed it.
 pub(crate) fn is_refusal(status: &Status) -> bool {
     (400..500).contains(&status.code)
-}
-
-/// An error with its causes.
-struct Chain<'a>(&'a dyn std::error::Error);
-
-impl fmt::Display for Chain<'_> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}", self.0)?;
-        let mut cause = self.0.source();
-        while let Some(next) = cause {
-            write!(f, ": {next}")?;
-            cause = next.source();
-        }
-        Ok(())
-    }
 }

@@ -16,6 +16,7 @@ use super::clock::Clock;
 use super::lost::{LeadershipLost, LossCause};
 use super::term::Term;
 use super::timing::{JITTER, LeaseTiming};
+use crate::error_chain::ErrorChain;
 use crate::rng::Rng;
 
 /// One candidate of an election.
@@ -230,7 +231,7 @@ impl LeaderElection {
                 Response::Failed
             }
             Err(error) => {
-                self.failed(doing(request), with_causes(&error));
+                self.failed(doing(request), ErrorChain(&error).to_string().escape_debug().to_string());
                 Response::Failed
             }
         }
@@ -296,9 +297,4 @@ fn is_conflict(error: &Error) -> bool {
 
 fn no_response() -> Error {
     Error::Service("no response in time".into())
-}
-
-fn with_causes(error: &Error) -> String {
-    let causes = std::iter::successors(std::error::Error::source(error), |error| error.source());
-    causes.fold(error.to_string(), |text, cause| format!("{text}: {cause}")).escape_debug().to_string()
 }

@@ -1,6 +1,5 @@
 //! Runs user code once.
 
-use std::any::Any;
 use std::panic::AssertUnwindSafe;
 use std::time::Duration;
 
@@ -9,6 +8,7 @@ use tokio::time::timeout;
 
 use super::{AttemptResult, Outcome};
 use crate::error::Error;
+use crate::panic_text::panic_text;
 
 /// Runs an attempt. A panic and a timeout are failures.
 ///
@@ -22,13 +22,7 @@ where
         Ok(Ok(Ok(outcome))) => AttemptResult::Ok(outcome),
         Ok(Ok(Err(error))) if error.is_terminal() => AttemptResult::Terminal(error.to_string().into()),
         Ok(Ok(Err(error))) => AttemptResult::Failed(error.to_string().into()),
-        Ok(Err(panic)) => AttemptResult::Panicked(message(&*panic).into()),
+        Ok(Err(panic)) => AttemptResult::Panicked(panic_text(&*panic).into()),
         Err(_) => AttemptResult::TimedOut,
     }
-}
-
-/// The message of a panic.
-fn message(panic: &(dyn Any + Send)) -> &str {
-    let text = panic.downcast_ref::<&str>().copied();
-    text.or_else(|| panic.downcast_ref::<String>().map(String::as_str)).unwrap_or("a panic without a message")
 }

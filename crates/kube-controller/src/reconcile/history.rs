@@ -1,12 +1,13 @@
 //! The last attempts of each key.
 
-use std::collections::{HashMap, VecDeque};
+use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
 use kube_informer::ObjectKey;
 
 use super::Outcome;
+use crate::lru::Lru;
 
 /// An ended attempt to reconcile an object.
 #[derive(Debug, Clone)]
@@ -37,20 +38,8 @@ pub enum AttemptResult {
 }
 
 /// The last attempts of the keys that were reconciled last.
-#[derive(Debug, Default)]
-pub(crate) struct History {
-    keys: HashMap<ObjectKey, KeyHistory>,
-    /// Keys by the number of their last attempt, oldest first; entries that are not the last one of
-    /// their key are skipped.
-    order: VecDeque<(u64, ObjectKey)>,
-    next: u64,
-}
-
-#[derive(Debug, Default)]
-struct KeyHistory {
-    last: u64,
-    attempts: VecDeque<Attempt>,
-}
+#[derive(Debug)]
+pub(crate) struct History(Lru<ObjectKey, VecDeque<Attempt>>);
 
 impl History {
     /// Attempts that are kept for each key.
@@ -59,28 +48,21 @@ impl History {
     const KEYS: usize = 1024;
 
     pub(crate) fn record(&mut self, key: &ObjectKey, attempt: Attempt) {
-        let number = self.next;
-        self.next += 1;
-        let kept = self.keys.entry(key.clone()).or_default();
-        kept.last = number;
-        if kept.attempts.len() == Self::ATTEMPTS {
-            kept.attempts.pop_front();
+        let (attempts, _) = self.0.get_or_insert_with(key.clone(), VecDeque::new);
+        if attempts.len() == Self::ATTEMPTS {
+            attempts.pop_front();
         }
-        kept.attempts.push_back(attempt);
-        self.order.push_back((number, key.clone()));
-        if self.order.len() > 2 * Self::KEYS {
-            self.order.retain(|(number, key)| self.keys.get(key).is_some_and(|kept| kept.last == *number));
-        }
-        while self.keys.len() > Self::KEYS {
-            let Some((number, key)) = self.order.pop_front() else { break };
-            if self.keys.get(&key).is_some_and(|kept| kept.last == number) {
-                self.keys.remove(&key);
-            }
-        }
+        attempts.push_back(attempt);
     }
 
     pub(crate) fn of(&self, key: &ObjectKey) -> Vec<Attempt> {
-        self.keys.get(key).map(|kept| kept.attempts.iter().cloned().collect()).unwrap_or_default()
+        self.0.peek(key).map(|attempts| attempts.iter().cloned().collect()).unwrap_or_default()
+    }
+}
+
+impl Default for History {
+    fn default() -> Self {
+        Self(Lru::new(Self::KEYS))
     }
 }
 
@@ -114,7 +96,7 @@ mod tests {
             history.record(&key(0), attempt(0));
             history.record(&key(nth), attempt(0));
         }
-        assert!(history.keys.len() <= History::KEYS && history.order.len() <= 2 * History::KEYS);
+        assert_eq!(history.0.len(), History::KEYS);
         assert!(!history.of(&key(0)).is_empty(), "it is reconciled all the time");
         assert!(!history.of(&key(3 * History::KEYS - 1)).is_empty());
         assert!(history.of(&key(1)).is_empty());

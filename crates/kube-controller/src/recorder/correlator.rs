@@ -10,8 +10,8 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::MicroTime;
 use k8s_openapi::jiff::Timestamp;
 use kube::api::ObjectMeta;
 
-use super::lru::Lru;
 use super::new_event::NewEvent;
+use crate::lru::Lru;
 use crate::names::is_dns_name;
 
 /// The number of keys that each part remembers.

@@ -5,7 +5,7 @@ use std::hash::Hash;
 
 /// A map of at most `capacity` entries: the least recently used one goes first.
 #[derive(Debug)]
-pub(super) struct Lru<K, V> {
+pub(crate) struct Lru<K, V> {
     capacity: usize,
     entries: HashMap<K, (u64, V)>,
     /// Keys by the time of their last use.
@@ -14,12 +14,12 @@ pub(super) struct Lru<K, V> {
 }
 
 impl<K: Hash + Eq + Clone, V> Lru<K, V> {
-    pub(super) fn new(capacity: usize) -> Self {
+    pub(crate) fn new(capacity: usize) -> Self {
         Self { capacity, entries: HashMap::new(), order: BTreeMap::new(), clock: 0 }
     }
 
     /// Returns the entry, and whether it was there before.
-    pub(super) fn get_or_insert_with(&mut self, key: K, make: impl FnOnce() -> V) -> (&mut V, bool) {
+    pub(crate) fn get_or_insert_with(&mut self, key: K, make: impl FnOnce() -> V) -> (&mut V, bool) {
         self.clock += 1;
         let used = self.clock;
         let before = self.entries.get(&key).map(|(used, _)| *used);
@@ -38,11 +38,16 @@ impl<K: Hash + Eq + Clone, V> Lru<K, V> {
         (&mut entry.1, before.is_some())
     }
 
-    pub(super) fn values_mut(&mut self) -> impl Iterator<Item = &mut V> {
+    /// Returns the entry, without using it.
+    pub(crate) fn peek(&self, key: &K) -> Option<&V> {
+        self.entries.get(key).map(|(_, value)| value)
+    }
+
+    pub(crate) fn values_mut(&mut self) -> impl Iterator<Item = &mut V> {
         self.entries.values_mut().map(|(_, value)| value)
     }
 
-    pub(super) fn retain(&mut self, mut keep: impl FnMut(&V) -> bool) {
+    pub(crate) fn retain(&mut self, mut keep: impl FnMut(&V) -> bool) {
         let order = &mut self.order;
         self.entries.retain(|_, (used, value)| {
             let is_kept = keep(value);
@@ -54,7 +59,7 @@ impl<K: Hash + Eq + Clone, V> Lru<K, V> {
     }
 
     #[cfg(test)]
-    pub(super) fn len(&self) -> usize {
+    pub(crate) fn len(&self) -> usize {
         assert_eq!(self.entries.len(), self.order.len());
         self.entries.len()
     }
