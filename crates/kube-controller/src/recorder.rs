@@ -39,7 +39,7 @@
 //! An event is for people: publish what has changed, not what was found. The role needs `create` and
 //! `patch` for `events` in the group `events.k8s.io`.
 
-// `correlator` and `lru` are pure. Uses `leadership`.
+// `correlator` is pure. Uses `leadership`.
 
 use std::mem;
 use std::sync::Arc;
@@ -61,7 +61,6 @@ use crate::leadership::Writer;
 use crate::names::host_name;
 
 mod correlator;
-mod lru;
 mod new_event;
 mod publisher;
 
@@ -99,7 +98,8 @@ pub struct RecorderFigures {
     pub recorded: u64,
     /// Requests that the server has accepted: new events, and the counts of series.
     pub published: u64,
-    /// Events that were dropped because the queue was full, or closed by a shutdown.
+    /// Events that were dropped because the queue was full, or closed by a shutdown, or because the
+    /// recorder was shut down without ever being started.
     pub dropped: u64,
     /// Requests that were left out by the rate limit.
     pub limited: u64,
@@ -184,14 +184,22 @@ impl Recorder {
     /// Publishes what is queued and the counts of all series, and ends the task. What other clones
     /// record from now on is dropped.
     ///
-    /// Failed requests are not repeated. Drop the future to wait no longer: the task then ends by
+    /// Failed requests are not repeated. What was recorded by a recorder that was never started is
+    /// dropped. Drop the future to wait no longer: the task then ends by
     /// itself.
     pub async fn shutdown(&self) {
         self.stop.send_replace(true);
         let task = mem::replace(&mut *self.task.lock(), Task::Ended);
-        if let Task::Running(task) = task {
+        match task {
+            Task::Waiting { mut occurrences, .. } => {
+                occurrences.close();
+                while occurrences.try_recv().is_ok() {
+                    self.counters.dropped.fetch_add(1, Ordering::Relaxed);
+                }
+            }
             // Only a panic would be an error, and has been reported.
-            task.await.ok();
+            Task::Running(task) => drop(task.await),
+            Task::Ended => {}
         }
     }
 }

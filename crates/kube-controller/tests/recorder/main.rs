@@ -50,6 +50,18 @@ fn of_events(fault: Fault) -> Rule {
 }
 
 #[tokio::test(start_paused = true)]
+async fn what_a_recorder_has_queued_that_is_never_started_counts_as_dropped() {
+    let recorder = Recorder::new("example.com/test");
+    for _ in 0..3 {
+        recorder.record(&object("a"), served());
+    }
+    recorder.shutdown().await;
+    recorder.record(&object("a"), served());
+    let figures = recorder.figures();
+    assert_eq!((figures.recorded, figures.dropped), (4, 4));
+}
+
+#[tokio::test(start_paused = true)]
 async fn an_event_has_all_that_the_server_asks_for() {
     let server = server().await;
     let recorder = start(&server);
