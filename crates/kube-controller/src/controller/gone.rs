@@ -15,14 +15,17 @@ const MAX_OF_A_NAME: usize = 16;
 impl<K> GoneObjects<K> {
     pub(super) fn push(&self, last: Obj<K>) {
         let key = last.key().clone();
-        let mut all = self.0.lock();
-        let of_name = all.entry(key).or_default();
-        if of_name.len() == MAX_OF_A_NAME
-            && let Some(dropped) = of_name.pop_front()
-        {
+        // Dropped and logged after the lock is released: a decoded body is a value of the user.
+        let dropped = {
+            let mut all = self.0.lock();
+            let of_name = all.entry(key).or_default();
+            let dropped = if of_name.len() == MAX_OF_A_NAME { of_name.pop_front() } else { None };
+            of_name.push_back(last);
+            dropped
+        };
+        if let Some(dropped) = dropped {
             tracing::warn!(object = %dropped.key(), "too many objects of this name are gone: the first is not delivered");
         }
-        of_name.push_back(last);
     }
 
     pub(super) fn first(&self, key: &ObjectKey) -> Option<Obj<K>> {
@@ -31,13 +34,18 @@ impl<K> GoneObjects<K> {
 
     /// An object has been delivered. Returns whether another one of this name is gone.
     pub(super) fn delivered(&self, object: &Obj<K>) -> bool {
-        let mut all = self.0.lock();
-        let Some(of_name) = all.get_mut(object.key()) else { return false };
-        of_name.retain(|gone| gone.uid() != object.uid() || gone.version() != object.version());
-        let is_empty = of_name.is_empty();
-        if is_empty {
-            all.remove(object.key());
-        }
+        let is_same = |gone: &Obj<K>| gone.uid() == object.uid() && gone.version() == object.version();
+        // Dropped after the lock is released.
+        let (_delivered, is_empty) = {
+            let mut all = self.0.lock();
+            let Some(of_name) = all.get_mut(object.key()) else { return false };
+            let delivered = of_name.iter().position(is_same).and_then(|index| of_name.remove(index));
+            let is_empty = of_name.is_empty();
+            if is_empty {
+                all.remove(object.key());
+            }
+            (delivered, is_empty)
+        };
         !is_empty
     }
 }
