@@ -78,6 +78,7 @@ use self::signals::Signals;
 use self::status::{Phase, Status};
 use self::task::{Task, Work};
 use crate::leadership::{LeaderElection, Leadership, LeadershipLost};
+use crate::panic_text::panic_text;
 use crate::recorder::Recorder;
 
 mod builder;
@@ -101,7 +102,6 @@ pub struct Manager {
     factory: Factory,
     tasks: Vec<Task>,
     election: Option<LeaderElection>,
-    recorders: Vec<Recorder>,
     server: Option<HttpServer>,
     status: Arc<Status>,
     shutdown_deadline: Duration,
@@ -183,7 +183,7 @@ impl Manager {
             }
         };
         self.status.enter(Phase::Leading);
-        for recorder in &self.recorders {
+        for recorder in &self.status.recorders {
             recorder.start(&leadership.writer(self.factory.client()));
         }
         self.start_tasks(|_| true, &leadership);
@@ -254,18 +254,22 @@ impl Manager {
             };
             outcome = outcome.and(drained);
         }
+        if is_lost {
+            self.status.lease_gone();
+        }
         let unfinished = self.running.unfinished();
         if !unfinished.is_empty() && !is_lost {
             warn!(unfinished = unfinished.join(", "), "cancelled at the end of the shutdown");
             outcome = outcome.and(Err(ManagerError::Unfinished(unfinished)));
         }
-        let Self { running, factory, recorders, election, .. } = self;
+        let Self { running, factory, status, election, .. } = self;
         let clean_up = async {
             running.cancel().await;
-            future::join_all(recorders.iter().map(Recorder::shutdown)).await;
+            future::join_all(status.recorders.iter().map(Recorder::shutdown)).await;
             if let Some(mut election) = election {
                 // Logged. The lease expires by itself.
                 election.release().await.ok();
+                status.lease_gone();
             }
             factory.shutdown().await;
         };
@@ -322,7 +326,7 @@ impl Running {
                 Ok(())
             }
             Ok((_, Err(cause))) => Err(ManagerError::Task { task, cause }),
-            Err(error) => Err(ManagerError::Panicked { task, message: panic_text(error) }),
+            Err(error) => Err(ManagerError::Panicked { task, message: panic_text_of(error) }),
         }
     }
 
@@ -338,10 +342,11 @@ impl Running {
     }
 }
 
-fn panic_text(error: JoinError) -> String {
-    let Ok(panic) = error.try_into_panic() else { return "cancelled".to_owned() };
-    let text = panic.downcast_ref::<&str>().map(|text| (*text).to_owned());
-    text.or_else(|| panic.downcast_ref::<String>().cloned()).unwrap_or_else(|| "unknown".to_owned())
+fn panic_text_of(error: JoinError) -> String {
+    match error.try_into_panic() {
+        Ok(panic) => panic_text(&*panic).to_owned(),
+        Err(_) => "cancelled".to_owned(),
+    }
 }
 
 impl fmt::Debug for Manager {

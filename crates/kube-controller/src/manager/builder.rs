@@ -13,7 +13,7 @@ use tower::BoxError;
 use super::http::HttpServer;
 use super::informer_metrics::InformerMetrics;
 use super::request_metrics::RequestMetrics;
-use super::status::{Check, Phase, Status};
+use super::status::{Check, Status};
 use super::stop::Stop;
 use super::task::{Task, Work};
 use super::{Manager, Running};
@@ -27,7 +27,6 @@ pub struct ManagerBuilder {
     factory: Factory,
     tasks: Vec<Task>,
     election: Option<LeaderElection>,
-    recorders: Vec<Recorder>,
     listener: Option<TcpListener>,
     status: Status,
     shutdown_deadline: Duration,
@@ -49,7 +48,6 @@ impl ManagerBuilder {
             factory,
             tasks: Vec::new(),
             election: None,
-            recorders: Vec::new(),
             listener: None,
             shutdown_deadline: Duration::from_secs(20),
         }
@@ -100,7 +98,6 @@ impl ManagerBuilder {
     /// shut down with the manager, and its figures are among the metrics.
     pub fn recorder(mut self, recorder: &Recorder) -> Self {
         self.status.recorders.push(recorder.clone());
-        self.recorders.push(recorder.clone());
         self
     }
 
@@ -125,7 +122,7 @@ impl ManagerBuilder {
     /// Adds text to `/metrics`, in Prometheus' text format: what the recorder of the `metrics`
     /// crate renders, for example.
     ///
-    /// Called for each request, and not concurrently. It should not block.
+    /// Called for each request, from several threads at the same time. It should not block.
     pub fn extra_metrics(mut self, render: impl Fn() -> String + Send + Sync + 'static) -> Self {
         self.status.extra_metrics.push(Box::new(render));
         self
@@ -163,18 +160,16 @@ impl ManagerBuilder {
 
     /// Checks the settings. Starts nothing.
     pub fn build(self) -> Result<Manager, InvalidManager> {
-        let Self { factory, tasks, election, recorders, listener, status, shutdown_deadline } = self;
+        let Self { factory, tasks, election, listener, status, shutdown_deadline } = self;
         let mut names = BTreeSet::new();
         if let Some(twice) = tasks.iter().find(|task| !names.insert(Arc::clone(&task.name))) {
             return Err(InvalidManager::SameName((*twice.name).to_owned()));
         }
-        status.enter(Phase::Caches);
         let status = Arc::new(status);
         Ok(Manager {
             factory,
             tasks,
             election,
-            recorders,
             server: listener.map(|listener| HttpServer::new(listener, Arc::clone(&status))),
             status,
             shutdown_deadline,

@@ -1,6 +1,7 @@
 //! What the HTTP server reports: health, readiness, metrics.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use kube_informer::Factory;
 use parking_lot::Mutex;
@@ -18,6 +19,8 @@ pub(super) struct Status {
     phase: Mutex<Phase>,
     /// The namespace and name of the lease.
     lease: Option<Arc<str>>,
+    /// Also while it stops: until the lease is released or lost.
+    holds_lease: AtomicBool,
     pub(super) monitors: Vec<Monitor>,
     pub(super) recorders: Vec<Recorder>,
     pub(super) informers: Option<InformerMetrics>,
@@ -56,6 +59,7 @@ impl Status {
             factory,
             phase: Mutex::new(Phase::Caches),
             lease: None,
+            holds_lease: AtomicBool::new(false),
             monitors: Vec::new(),
             recorders: Vec::new(),
             informers: None,
@@ -71,7 +75,15 @@ impl Status {
     }
 
     pub(super) fn enter(&self, phase: Phase) {
+        if phase == Phase::Leading {
+            self.holds_lease.store(true, Ordering::Relaxed);
+        }
         *self.phase.lock() = phase;
+    }
+
+    /// The lease was released, or the leadership lost.
+    pub(super) fn lease_gone(&self) {
+        self.holds_lease.store(false, Ordering::Relaxed);
     }
 
     pub(super) fn health(&self) -> Report {
@@ -102,7 +114,7 @@ impl Status {
             self.recorders.iter().map(|recorder| (recorder.controller().to_owned(), recorder.figures())).collect();
         metrics::recorders(&mut page, &recorders);
         if let Some(lease) = &self.lease {
-            metrics::election(&mut page, lease, *self.phase.lock() == Phase::Leading);
+            metrics::election(&mut page, lease, self.holds_lease.load(Ordering::Relaxed));
         }
         if let Some(informers) = &self.informers {
             metrics::informers(&mut page, &informers.figures());
@@ -137,5 +149,37 @@ impl Report {
         }
         text.push_str(if is_ok { "check passed\n" } else { "check failed\n" });
         Self { is_ok, text }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, reason = "a test that cannot go on is to fail")]
+
+    use http::Response;
+    use kube::Client;
+    use kube::client::Body;
+    use tower::service_fn;
+
+    use super::*;
+
+    #[tokio::test]
+    async fn the_lease_counts_as_held_until_it_is_released_or_lost() {
+        let service = service_fn(async |_: http::Request<Body>| Ok::<_, std::io::Error>(Response::new(Body::empty())));
+        let mut status = Status::new(Factory::new(Client::new(service, "default")));
+        status.elects("default/a");
+        let held = |status: &Status| {
+            let page = status.metrics();
+            let line = page.lines().find(|line| line.starts_with("leader_election_master_status{")).unwrap();
+            line.ends_with(" 1")
+        };
+        status.enter(Phase::Standby);
+        assert!(!held(&status));
+        status.enter(Phase::Leading);
+        assert!(held(&status));
+        status.enter(Phase::Stopping);
+        assert!(held(&status), "the lease is renewed while running attempts end");
+        status.lease_gone();
+        assert!(!held(&status));
     }
 }

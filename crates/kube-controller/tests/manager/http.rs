@@ -27,6 +27,17 @@ async fn ask(address: SocketAddr, method: &str, path: &str) -> (u16, String) {
     (head.split(' ').nth(1).unwrap().parse().unwrap(), body.to_owned())
 }
 
+/// Asks on a connection that is kept alive, and reads the response.
+async fn ask_again(stream: &mut TcpStream) {
+    stream.write_all(b"GET /healthz HTTP/1.1\r\nHost: a\r\n\r\n").await.unwrap();
+    let (mut response, mut bytes) = (Vec::new(), [0; 1024]);
+    while !response.ends_with(b"check passed\n") {
+        let read = stream.read(&mut bytes).await.unwrap();
+        assert_ne!(read, 0, "the connection is closed");
+        response.extend_from_slice(&bytes[..read]);
+    }
+}
+
 async fn get(address: SocketAddr, path: &str) -> (u16, String) {
     ask(address, "GET", path).await
 }
@@ -85,6 +96,37 @@ async fn readiness_names_what_is_missing_until_the_caches_are_full_and_again_at_
     go.send(()).unwrap();
     running.await.unwrap().unwrap();
     assert!(TcpStream::connect(address).await.is_err(), "the port is closed");
+}
+
+#[tokio::test]
+async fn the_lease_counts_as_held_while_the_manager_stops() {
+    let server = server().await;
+    let factory = Factory::new(client(&server));
+    let (listener, address) = listener().await;
+    let ((asked, is_asked), (go, going)) = (oneshot::channel(), oneshot::channel());
+    let manager = Manager::builder(&factory)
+        .task("slow", |_, stop| async move {
+            stop.requested().await;
+            asked.send(()).ok();
+            going.await?;
+            Ok(())
+        })
+        .leader_election(candidate(&server, "me"))
+        .serve(listener)
+        .build()
+        .unwrap();
+    let (stop, stopped) = oneshot::channel::<()>();
+    let running = tokio::spawn(manager.run_until(async { stopped.await.unwrap_or_default() }));
+    let held = r#"leader_election_master_status{name="lease"} 1"#;
+    while !get(address, "/metrics").await.1.contains(held) {
+        tokio::task::yield_now().await;
+    }
+    stop.send(()).unwrap();
+    is_asked.await.unwrap();
+    let page = get(address, "/metrics").await.1;
+    assert!(page.contains(held), "{page}");
+    go.send(()).unwrap();
+    running.await.unwrap().unwrap();
 }
 
 #[tokio::test]
@@ -163,20 +205,26 @@ async fn other_requests_are_refused_and_connections_are_limited() {
     assert_eq!(get(address, "/").await, (404, "there are /healthz, /readyz and /metrics\n".to_owned()));
     assert_eq!(ask(address, "POST", "/metrics").await.0, 405);
     assert_eq!(ask(address, "HEAD", "/healthz").await, (200, String::new()));
-    let long = format!("/{}", "a".repeat(40_000));
+    let long = format!("/healthz?{}", "a".repeat(40_000));
     let mut stream = TcpStream::connect(address).await.unwrap();
-    stream.write_all(format!("GET {long} HTTP/1.1\r\n\r\n").as_bytes()).await.unwrap();
+    stream.write_all(format!("GET {long} HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n").as_bytes()).await.unwrap();
     let mut response = Vec::new();
     stream.read_to_end(&mut response).await.ok();
     assert!(!String::from_utf8_lossy(&response).starts_with("HTTP/1.1 200"));
-    // 64 that say nothing, and one that has to wait for one of them to go.
-    let mut silent = Vec::new();
+    // 64 that are kept alive, and one that has to wait for one of them to go.
+    let mut open = Vec::new();
     for _ in 0..64 {
-        silent.push(TcpStream::connect(address).await.unwrap());
+        let mut stream = TcpStream::connect(address).await.unwrap();
+        ask_again(&mut stream).await;
+        open.push(stream);
     }
-    let asked = tokio::spawn(async move { get(address, "/healthz").await.0 });
-    drop(silent.pop());
-    assert_eq!(asked.await.unwrap(), 200);
+    let code = tokio::spawn(async move { get(address, "/healthz").await.0 });
+    for stream in &mut open {
+        ask_again(stream).await;
+    }
+    assert!(!code.is_finished());
+    drop(open.pop());
+    assert_eq!(code.await.unwrap(), 200);
     stop.send(()).unwrap();
     running.await.unwrap().unwrap();
 }
