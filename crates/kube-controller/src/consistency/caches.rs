@@ -79,13 +79,18 @@ impl Caches {
 
     /// Completes when the caches have all that a key wrote.
     pub(crate) async fn visible(&self, client: &Client, tracker: &Tracker) -> Result<(), VisibilityError> {
-        self.resolve_lost(client, tracker).await?;
-        while !self.have_all(tracker) {
-            let awaited: Vec<_> = tracker.with(|unseen| unseen.caches().collect());
+        loop {
+            // Each time, because a task of the reconciler may outlive its attempt, and its request
+            // may be lost while the caches are awaited.
+            self.resolve_lost(client, tracker).await?;
+            if self.have_all(tracker) {
+                return Ok(());
+            }
+            let mut awaited: Vec<_> = tracker.with(|unseen| unseen.caches().collect());
+            // What was lost just now is resolved in the next turn.
+            awaited.retain(|(_, awaited)| !awaited.is_empty());
             if awaited.is_empty() {
-                // A request is in flight still: a task of the reconciler has outlived its attempt.
                 tracker.all_answered().await;
-                self.resolve_lost(client, tracker).await?;
                 continue;
             }
             let waits = awaited.into_iter().filter_map(|(id, awaited)| Some((id, self.0.get(id)?, awaited)));
@@ -99,7 +104,6 @@ impl Caches {
                 Err(_) => tracker.with(|unseen| unseen.forget(id)),
             }
         }
-        Ok(())
     }
 
     /// Asks the server for the version to wait for after writes whose outcome is unknown.

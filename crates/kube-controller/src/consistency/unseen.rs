@@ -157,6 +157,13 @@ pub(crate) enum AwaitedState {
     Gone(Uid),
 }
 
+impl Awaited {
+    /// Returns whether nothing of this cache can be waited for: what is missing is not known yet.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.version.is_none() && self.object.is_none()
+    }
+}
+
 impl AwaitedState {
     pub(crate) fn is_reached(&self, uid: Option<&Uid>, version: Option<&Version>) -> bool {
         match self {

@@ -2,8 +2,9 @@
 
 use std::time::Duration;
 
+use k8s_openapi::api::apps::v1::Deployment;
 use k8s_openapi::api::core::v1::ConfigMap;
-use kube_controller::{Error, Outcome};
+use kube_controller::{Controller, ControllerBuilder, Error, Outcome};
 use kube_embedded::faults::{Fault, Rule};
 use tokio::time::{Instant, sleep};
 
@@ -55,16 +56,7 @@ async fn a_stop_lets_running_attempts_end_and_starts_no_other() {
     }
     let (factory, mut builder) = builder(client(&server));
     builder.workers(2);
-    let reporter = reports.clone();
-    let running = Running::start(builder.reconcile(move |_, _| {
-        let reporter = reporter.clone();
-        async move {
-            reporter.report("begun");
-            sleep(Duration::from_secs(10)).await;
-            reporter.report("ended");
-            Ok::<_, Error>(Outcome::Done)
-        }
-    }));
+    let running = Running::start(slow(builder, &reports));
     assert_eq!([reports.next().await, reports.next().await], ["begun", "begun"]);
     let (stopping, monitor) = (Instant::now(), running.monitor.clone());
     running.stop().await;
@@ -82,16 +74,7 @@ async fn a_run_that_is_dropped_cancels_its_attempts() {
     let client = client(&server);
     let before = alive_tasks();
     let (factory, builder) = builder(client);
-    let reporter = reports.clone();
-    let running = Running::start(builder.reconcile(move |_, _| {
-        let reporter = reporter.clone();
-        async move {
-            reporter.report("begun");
-            sleep(Duration::from_secs(10)).await;
-            reporter.report("ended");
-            Ok::<_, Error>(Outcome::Done)
-        }
-    }));
+    let running = Running::start(slow(builder, &reports));
     assert_eq!(reports.next().await, "begun");
     running.abort();
     assert!(reports.within(Duration::from_secs(60)).await.is_empty());
@@ -114,6 +97,20 @@ async fn dropping_a_controller_and_its_factory_stops_the_watches() {
     sleep(Duration::from_secs(1)).await;
     assert!(server.watches().is_empty(), "a monitor keeps nothing alive");
     assert!(monitor.not_synced().is_empty());
+}
+
+/// Every attempt takes ten seconds, and its begin and end are reported.
+fn slow(builder: ControllerBuilder<Deployment>, reports: &Reports) -> Controller {
+    let reporter = reports.clone();
+    builder.reconcile(move |_, _| {
+        let reporter = reporter.clone();
+        async move {
+            reporter.report("begun");
+            sleep(Duration::from_secs(10)).await;
+            reporter.report("ended");
+            Ok::<_, Error>(Outcome::Done)
+        }
+    })
 }
 
 fn alive_tasks() -> usize {
