@@ -96,7 +96,7 @@ pub struct WriteFigures {
     pub unknown: u64,
 }
 
-/// How often keys waited until the caches had what they wrote.
+/// How often keys waited for the caches.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct ConsistencyFigures {
@@ -106,4 +106,8 @@ pub struct ConsistencyFigures {
     pub waits: u64,
     /// Waits that were given up, and whose keys were requeued with backoff.
     pub given_up: u64,
+    /// Times that a key was due while the connection of its own kind's watch was lost, and waited.
+    pub disconnected_waits: u64,
+    /// Such waits that were given up, and whose keys were reconciled.
+    pub disconnected_given_up: u64,
 }

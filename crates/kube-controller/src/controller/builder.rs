@@ -136,7 +136,9 @@ impl<K: Object> ControllerBuilder<K> {
     /// Sets how long an object waits for the caches to have what it wrote, before that is reported
     /// and it is tried again with backoff. 30 s by default.
     ///
-    /// An object is never reconciled while the caches are known to be without its own writes.
+    /// An object is never reconciled while the caches are known to be without its own writes. It
+    /// also waits that long while the connection of its own kind's watch is lost, and is reconciled
+    /// after that.
     pub fn consistency_bound(&mut self, bound: Duration) -> &mut Self {
         self.settings.consistency_bound = Some(bound);
         self

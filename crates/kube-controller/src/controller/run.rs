@@ -17,7 +17,7 @@ use tracing::Instrument;
 use super::Monitor;
 use super::builder::{Settings, Source};
 use super::gone::GoneObjects;
-use crate::consistency::{Caches, Gate, Passage, Tracker};
+use crate::consistency::{Caches, Disconnection, Gate, Passage, Tracker};
 use crate::context::{Children, Context, ControllerContext, Parent, Patch};
 use crate::error::Error;
 use crate::finalizer;
@@ -53,6 +53,7 @@ struct Shared<K> {
     informer: Informer<K>,
     context: Arc<ControllerContext>,
     gate: Option<Gate>,
+    disconnection: Option<Disconnection>,
     code: UserCode<K>,
     timeout: Duration,
     monitor: Monitor,
@@ -110,6 +111,8 @@ impl<K: Object> Runner<K> {
         let Self { factory, informer, caches, children, settings, code, monitor, queue } = self;
         let Settings { name, field_manager, timeout, consistency_bound, .. } = settings;
         let (client, figures) = (factory.client(), monitor.recorder().clone());
+        let disconnection =
+            consistency_bound.map(|bound| Disconnection::new(informer.watch_health(), figures.clone(), bound));
         let gate = consistency_bound.map(|bound| {
             let caches = Arc::clone(&caches);
             Gate::new(Arc::clone(&name), client.clone(), caches, queue.clone(), figures.clone(), bound)
@@ -122,7 +125,7 @@ impl<K: Object> Runner<K> {
             children,
             figures,
         });
-        Shared { name, informer, context, gate, code, timeout, monitor, queue }
+        Shared { name, informer, context, gate, disconnection, code, timeout, monitor, queue }
     }
 }
 
@@ -153,6 +156,7 @@ async fn resync_every<K: Object>(period: Duration, informer: Informer<K>, queue:
 impl<K: Object> Shared<K> {
     /// Takes one key after another until the controller stops.
     async fn work(self: Arc<Self>, mut stopping: watch::Receiver<bool>) {
+        let mut disconnection = self.disconnection.clone();
         loop {
             let item = tokio::select! {
                 biased;
@@ -161,6 +165,13 @@ impl<K: Object> Shared<K> {
             };
             let Some(item) = item else { return };
             let span = tracing::info_span!("reconcile", controller = &*self.name, object = %*item);
+            if let Some(disconnection) = &mut disconnection {
+                tokio::select! {
+                    biased;
+                    _ = stopping.wait_for(|stopping| *stopping) => return,
+                    () = disconnection.ended().instrument(span.clone()) => {}
+                }
+            }
             self.process(item).instrument(span).await;
         }
     }

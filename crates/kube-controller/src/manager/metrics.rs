@@ -20,7 +20,7 @@ const fn metric<T>(name: &'static str, help: &'static str, value: fn(&T) -> f64)
     Metric { name, help, value }
 }
 
-const COUNTERS: [Metric<Figures>; 9] = [
+const COUNTERS: [Metric<Figures>; 11] = [
     metric("controller_runtime_reconcile_errors_total", "Attempts that failed.", |f| count(f.attempts.error)),
     metric(
         "controller_runtime_terminal_reconcile_errors_total",
@@ -42,6 +42,16 @@ const COUNTERS: [Metric<Figures>; 9] = [
     metric("kube_controller_consistency_given_up_total", "Waits for own writes that took too long.", |f| {
         count(f.consistency.given_up)
     }),
+    metric(
+        "kube_controller_disconnected_waits_total",
+        "Times that a key was due while the connection of its kind's watch was lost.",
+        |f| count(f.consistency.disconnected_waits),
+    ),
+    metric(
+        "kube_controller_disconnected_given_up_total",
+        "Waits for the watch of a key's kind that took too long.",
+        |f| count(f.consistency.disconnected_given_up),
+    ),
 ];
 
 const GAUGES: [Metric<Figures>; 4] = [

@@ -273,3 +273,56 @@ async fn a_write_that_is_lost_while_another_is_awaited_is_awaited_too() {
     running.stop().await;
     factory.shutdown().await;
 }
+
+/// Requests for deployments fail from now on, and all watches are cut.
+async fn cut_off_deployments(server: &Server) -> FaultHandle {
+    let watches = Rule::new(Fault::Disconnect).verbs([Verb::Watch, Verb::List]).resource("apps", "deployments");
+    let cut = server.faults().inject(watches);
+    server.cut();
+    sleep(Duration::from_secs(5)).await;
+    cut
+}
+
+#[tokio::test(start_paused = true)]
+async fn nothing_is_created_for_an_object_that_was_deleted_while_its_watch_was_cut_off() {
+    let (server, reports) = (server().await, Reports::new());
+    server.create(&deployment("a")).unwrap();
+    let (factory, controller) = creator(&server, &reports, Duration::from_secs(3600));
+    let running = Running::start(controller);
+    assert_eq!(reports.within(Duration::from_secs(10)).await, ["default/a 0", "default/a 1"]);
+    let cut = cut_off_deployments(&server).await;
+    server.objects("apps/v1", "Deployment").unwrap().delete("a").unwrap();
+    // As the garbage collector does, and the watch of children shows it.
+    let maps = server.objects("v1", "ConfigMap").unwrap();
+    maps.delete(maps.list()[0]["metadata"]["name"].as_str().unwrap()).unwrap();
+    assert!(reports.within(Duration::from_secs(60)).await.is_empty());
+    cut.remove();
+    assert!(reports.within(Duration::from_secs(120)).await.is_empty());
+    let figures = running.monitor.figures().consistency;
+    assert_eq!((created(&server), figures.disconnected_waits, figures.disconnected_given_up), (0, 1, 0));
+    running.stop().await;
+    factory.shutdown().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_object_whose_watch_stays_cut_off_is_reconciled_after_the_bound() {
+    let (server, reports) = (server().await, Reports::new());
+    server.create(&deployment("a")).unwrap();
+    let (factory, controller) = creator(&server, &reports, Duration::from_secs(30));
+    let running = Running::start(controller);
+    assert_eq!(reports.within(Duration::from_secs(10)).await, ["default/a 0", "default/a 1"]);
+    let _cut = cut_off_deployments(&server).await;
+    let maps = server.objects("v1", "ConfigMap").unwrap();
+    let name = maps.list()[0]["metadata"]["name"].as_str().unwrap().to_owned();
+    maps.patch(&name, &json!({"data": {"changed": "yes"}})).unwrap();
+    assert!(reports.within(Duration::from_secs(29)).await.is_empty());
+    assert_eq!(reports.within(Duration::from_secs(10)).await, ["default/a 1"]);
+    let figures = running.monitor.figures().consistency;
+    assert_eq!((figures.disconnected_waits, figures.disconnected_given_up), (1, 1));
+    // A worker that waits does not delay the end.
+    maps.patch(&name, &json!({"data": {"changed": "again"}})).unwrap();
+    running.until(|figures| figures.consistency.disconnected_waits == 2).await;
+    running.stop().await;
+    assert!(reports.within(Duration::from_secs(60)).await.is_empty());
+    factory.shutdown().await;
+}

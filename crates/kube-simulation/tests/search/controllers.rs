@@ -1,7 +1,7 @@
 //! The examples of kube-controller, and the same controllers on kube-runtime, are searched.
 
-use std::collections::BTreeMap;
-use std::sync::Arc;
+use std::collections::{BTreeMap, HashSet};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use futures_util::StreamExt as _;
@@ -162,6 +162,26 @@ fn search(simulation: &Simulation) -> Vec<Report> {
 #[test]
 fn foo_raises_no_alarm() {
     search(&foo_simulation()).iter().for_each(Report::expect_no_findings);
+}
+
+/// The watch of deployments is back before that of foos.
+#[test]
+fn no_deployment_is_made_for_a_foo_that_was_deleted_while_the_controller_was_disconnected() {
+    let seen = Mutex::new(HashSet::new());
+    let simulation = foo_simulation().settle(Duration::from_secs(180));
+    let simulation = simulation.invariant("a deployment is made for a foo that exists", move |state| {
+        let foos = || state.objects("samplecontroller.k8s.io/v1alpha1", "Foo");
+        for deployment in state.objects("apps/v1", "Deployment").map(|object| &object["metadata"]) {
+            let owner = &deployment["ownerReferences"][0]["uid"];
+            let is_owned = foos().any(|foo| foo["metadata"]["uid"] == *owner);
+            if !is_owned && !seen.lock().unwrap().contains(&deployment["uid"]) {
+                return Err(format!("{} is new, and its owner is gone", deployment["name"]));
+            }
+            seen.lock().unwrap().insert(deployment["uid"].clone());
+        }
+        Ok(())
+    });
+    simulation.replay("seed=1 + disconnected@steps 4..=4").unwrap().expect_no_findings();
 }
 
 #[test]
