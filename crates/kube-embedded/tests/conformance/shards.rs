@@ -103,12 +103,12 @@ async fn a_watch_sees_its_shard_only(api: Api) {
         made.push((name, uid));
     }
     for (name, _) in made.iter().filter(|(_, uid)| is_first(uid)) {
-        watch.expect("ADDED", name).await;
+        watch.expect_change("ADDED", name).await;
     }
     for (name, uid) in &made {
         api.delete(&ns.path(&format!("configmaps/{name}"))).await.is(200);
         if is_first(uid) {
-            watch.expect("DELETED", name).await;
+            watch.expect_change("DELETED", name).await;
         }
     }
 }

@@ -153,17 +153,10 @@ async fn a_watch_sends_its_columns_once(api: Api) {
     let end = r#"{"cells":["",0,"\u003cunknown\u003e"],"object":{"kind":"PartialObjectMetadata","apiVersion":"meta.k8s.io/v1","metadata":{"resourceVersion":"<n>","annotations":{"k8s.io/initial-events-end":"true"}}}}"#;
     watch.next().await.says(&frame("BOOKMARK", "null", end));
     ns.change("a", "1").await;
-    let changed = watch.next().await;
-    changed.says(&frame("MODIFIED", "null", &row("a", 1)));
+    watch.next_change().await.says(&frame("MODIFIED", "null", &row("a", 1)));
     let deleted = api.delete(&ns.path("configmaps/a")).await;
     deleted.is(200);
-    loop {
-        let next = watch.next().await;
-        if next.kind() != "BOOKMARK" {
-            next.says(&frame("DELETED", "null", &row("a", 1)));
-            break;
-        }
-    }
+    watch.next_change().await.says(&frame("DELETED", "null", &row("a", 1)));
 }
 
 async fn definitions_say_their_columns(api: Api) {

@@ -50,21 +50,25 @@ impl Stream {
     /// The next event, which must have this type and object name.
     pub(crate) async fn expect(&mut self, kind: &str, name: &str) -> Event {
         let event = self.next().await;
-        let seen = (event.kind(), event.json["object"]["metadata"]["name"].as_str().unwrap_or_default());
-        assert!(seen == (kind, name), "{}\n  expected {kind} {name}\n  but got  {}", self.asked, event.text);
+        event.must_be(kind, name, &self.asked);
         event
+    }
+
+    /// The next event other than bookmarks.
+    pub(crate) async fn next_change(&mut self) -> Event {
+        loop {
+            let event = self.next().await;
+            if event.kind() != "BOOKMARK" {
+                return event;
+            }
+        }
     }
 
     /// The next event other than bookmarks, which must have this type and object name.
     pub(crate) async fn expect_change(&mut self, kind: &str, name: &str) -> Event {
-        loop {
-            let event = self.next().await;
-            if event.kind() != "BOOKMARK" {
-                let seen = (event.kind(), event.json["object"]["metadata"]["name"].as_str().unwrap_or_default());
-                assert!(seen == (kind, name), "{}\n  expected {kind} {name}\n  but got  {}", self.asked, event.text);
-                return event;
-            }
-        }
+        let event = self.next_change().await;
+        event.must_be(kind, name, &self.asked);
+        event
     }
 
     /// All events until the server ends the stream cleanly.
@@ -107,6 +111,11 @@ impl Stream {
 }
 
 impl Event {
+    fn must_be(&self, kind: &str, name: &str, asked: &str) {
+        let seen = (self.kind(), self.json["object"]["metadata"]["name"].as_str().unwrap_or_default());
+        assert!(seen == (kind, name), "{asked}\n  expected {kind} {name}\n  but got  {}", self.text);
+    }
+
     pub(crate) fn kind(&self) -> &str {
         self.json["type"].as_str().unwrap_or_default()
     }
