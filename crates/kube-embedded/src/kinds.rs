@@ -16,6 +16,7 @@ mod prune;
 pub(crate) mod quantity;
 mod registry;
 pub(crate) mod schema;
+pub(crate) mod status_condition;
 mod structure;
 pub mod table;
 mod unstored;

@@ -3,6 +3,8 @@
 use serde_json::{Value, json};
 
 use super::metadata;
+use crate::encoding::value::items;
+use crate::kinds::status_condition;
 
 /// Drops all changes of a pod but those of its ephemeral containers.
 pub(crate) fn only_ephemeral_containers(new: &mut Value, old: &Value) {
@@ -112,26 +114,5 @@ fn restore(new: &mut Value, old: &Value) {
 /// Adds a condition to a pod's status, or replaces that of the same type.
 pub(crate) fn set_pod_condition(pod: &mut Value, mut condition: Value, now: &str) {
     condition["lastProbeTime"] = Value::Null;
-    condition["lastTransitionTime"] = json!(now);
-    if !pod["status"].is_object() {
-        pod["status"] = json!({});
-    }
-    let conditions = &mut pod["status"]["conditions"];
-    if !conditions.is_array() {
-        *conditions = json!([]);
-    }
-    let Some(conditions) = conditions.as_array_mut() else { return };
-    match conditions.iter_mut().find(|known| known["type"] == condition["type"]) {
-        Some(known) => {
-            if known["status"] == condition["status"] {
-                condition["lastTransitionTime"] = known["lastTransitionTime"].clone();
-            }
-            *known = condition;
-        }
-        None => conditions.push(condition),
-    }
-}
-
-fn items(value: &Value) -> &[Value] {
-    value.as_array().map(Vec::as_slice).unwrap_or_default()
+    status_condition::set(pod, condition, now);
 }

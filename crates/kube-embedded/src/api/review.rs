@@ -7,6 +7,7 @@ use super::access::{Access, Action, Attributes, User};
 use super::tokens::ISSUER;
 use crate::admission::ownership::{self, Author};
 use crate::encoding::json::encode_as_is;
+use crate::encoding::value::text;
 use crate::http::service::ServerShared;
 use crate::http::status::{Cause, Status};
 use crate::kinds::Kind;
@@ -133,8 +134,4 @@ fn rules(access: &Access, user: &User) -> Value {
 
 fn invalid(field: &str, value: &str, why: &str) -> Status {
     Status::invalid(AUTHORIZATION, "", "", vec![Cause::invalid(field, value, why)])
-}
-
-fn text(value: &Value) -> &str {
-    value.as_str().unwrap_or_default()
 }

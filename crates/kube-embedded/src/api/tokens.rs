@@ -159,9 +159,12 @@ fn identity(cluster: &Cluster, claims: &Value, wanted: &[&str]) -> Result<Identi
     Ok(Identity { user: user.authenticated(), audiences })
 }
 
-/// The uid of an object of the core group.
-pub(crate) fn uid_of(cluster: &Cluster, plural: &'static str, namespace: Option<&str>, name: &str) -> Option<String> {
+fn uid_of(cluster: &Cluster, plural: &'static str, namespace: Option<&str>, name: &str) -> Option<String> {
+    find(cluster, plural, namespace, name).map(|object| metadata::text(&object, "uid").to_owned())
+}
+
+/// An object of the core group.
+pub(crate) fn find(cluster: &Cluster, plural: &'static str, namespace: Option<&str>, name: &str) -> Option<Value> {
     let table = GroupResource { group: "".into(), resource: plural.into() };
-    let found = cluster.storage.get(&table, &Key::new(namespace, name))?;
-    Some(metadata::text(&found.to_value(), "uid").to_owned())
+    cluster.storage.get(&table, &Key::new(namespace, name)).map(|object| object.to_value())
 }

@@ -16,6 +16,9 @@ use crate::kinds::{Kind, Schema};
 use crate::storage::{Draft, Expect, Key, Object, Outdated};
 use crate::webhooks::{Gate, Operation, Stage};
 
+/// The field manager of what the server itself writes.
+pub(crate) const SERVER_MANAGER: &str = "kube-apiserver";
+
 /// A write: its target, version and options.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Write<'r> {

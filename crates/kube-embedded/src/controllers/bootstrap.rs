@@ -7,10 +7,10 @@ use serde_json::{Value, json};
 
 use super::{namespaces, services};
 use crate::api::objects::Objects;
+use crate::api::write::SERVER_MANAGER;
 use crate::cluster::Cluster;
 
-/// The field manager of these objects.
-const MANAGER: &str = "kube-apiserver";
+/// The field manager of flow schemas and priority levels.
 const FLOW_CONTROL_MANAGER: &str = "api-priority-and-fairness-config-producer-v1";
 
 /// Creates the objects of every server: the namespaces, and the service that leads to it.
@@ -35,7 +35,7 @@ pub(crate) fn create_more(cluster: &Cluster) {
 
 fn create(cluster: &Cluster, object: &Value) {
     let text = |name: &str| object[name].as_str().unwrap_or_default();
-    let manager = if text("apiVersion").starts_with("flowcontrol") { FLOW_CONTROL_MANAGER } else { MANAGER };
+    let manager = if text("apiVersion").starts_with("flowcontrol") { FLOW_CONTROL_MANAGER } else { SERVER_MANAGER };
     let objects = Objects::new(cluster, text("apiVersion"), text("kind"));
     let made = objects.and_then(|objects| {
         let objects = objects.managed_by(manager);

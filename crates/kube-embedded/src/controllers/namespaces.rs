@@ -6,6 +6,7 @@ use crate::admission::decode;
 use crate::admission::metadata;
 use crate::api::verbs::create::create;
 use crate::api::view::View;
+use crate::api::write::SERVER_MANAGER;
 use crate::api::write::{Authorship, Write};
 use crate::api::write_options::{FieldValidation, WriteOptions};
 use crate::cluster::Cluster;
@@ -23,9 +24,6 @@ pub(crate) const IMMORTAL: [&str; 3] = ["default", "kube-public", "kube-system"]
 /// The label that contains the namespace's own name.
 const NAME_LABEL: &str = "kubernetes.io/metadata.name";
 
-/// The field manager of the initial namespaces.
-const MANAGER: &str = "kube-apiserver";
-
 /// The finalizer in a namespace's spec until its contents are deleted.
 pub(crate) const FINALIZER: &str = "kubernetes";
 
@@ -36,7 +34,7 @@ pub(crate) fn table() -> GroupResource {
 /// Creates the initial namespaces of every server.
 pub(crate) fn create_initial(cluster: &Cluster) {
     for name in INITIAL {
-        let made = make(cluster, name, Authorship::Manager(MANAGER));
+        let made = make(cluster, name, Authorship::Manager(SERVER_MANAGER));
         debug_assert!(made.is_ok(), "these namespaces are as they must be");
     }
 }

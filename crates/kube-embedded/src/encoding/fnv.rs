@@ -1,4 +1,5 @@
-//! The 64-bit FNV-1a hash, which shard selectors and storage versions are defined by.
+//! The 64-bit FNV-1a hash, by which the API defines shard selectors and storage
+//! versions.
 
 /// Hashes a sequence of bytes.
 pub(crate) fn fnv_1a(bytes: impl IntoIterator<Item = u8>) -> u64 {

@@ -12,6 +12,7 @@ use super::{
 };
 use crate::encoding::fnv::fnv_1a;
 use crate::encoding::json;
+use crate::encoding::value::items;
 use crate::http::request::Verb;
 use crate::http::status::Cause;
 
@@ -355,10 +356,6 @@ fn required(field: impl Into<String>) -> Cause {
 fn invalid(field: impl Into<String>, value: &Value, why: &str) -> Cause {
     let value = json::encode_sorted(value);
     Cause::invalid(&field.into(), String::from_utf8_lossy(&value), why)
-}
-
-fn items(value: &Value) -> &[Value] {
-    value.as_array().map(Vec::as_slice).unwrap_or_default()
 }
 
 fn text<'a>(value: &'a Value, key: &str) -> &'a str {

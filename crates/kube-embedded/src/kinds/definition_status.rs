@@ -3,6 +3,7 @@
 use serde_json::{Value, json};
 
 use super::Registry;
+use crate::kinds::status_condition;
 
 /// States of a definition that are expressed as conditions.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -131,23 +132,10 @@ fn put_condition(crd: &mut Value, kind: &str, status: &str, reason: &str, messag
     if !crd["status"].is_object() {
         initial_status(crd);
     }
-    let Some(root) = crd.get_mut("status") else { return };
-    if !root["conditions"].is_array() {
-        root["conditions"] = json!([]);
-    }
-    let Some(conditions) = root["conditions"].as_array_mut() else { return };
-    let fresh = json!({
+    let condition = json!({
         "type": kind, "status": status, "lastTransitionTime": now, "reason": reason, "message": message
     });
-    match conditions.iter_mut().find(|condition| condition["type"] == kind) {
-        None => conditions.push(fresh),
-        Some(known) => {
-            // `lastTransitionTime` changes only with the status.
-            let since = if known["status"] == status { known["lastTransitionTime"].clone() } else { json!(now) };
-            *known = fresh;
-            known["lastTransitionTime"] = since;
-        }
-    }
+    status_condition::set(crd, condition, now);
 }
 
 #[cfg(test)]

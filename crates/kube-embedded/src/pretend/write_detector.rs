@@ -132,11 +132,12 @@ impl WriteDetector {
         // A pod is named after its deployment, followed by a hash and a suffix.
         let owner = place.name.rsplitn(3, '-').nth(2).unwrap_or_default();
         if !world.simulates(&place.namespace, owner) {
-            if let Some(owner) = controlled_by(&change.object.to_value(), "ReplicaSet") {
+            let pod = change.object.to_value();
+            if let Some(owner) = controlled_by(&pod, "ReplicaSet") {
                 reconciler.add(Task::ReplicaSet(owner));
             }
             for workload in Workload::ALL {
-                if let Some(owner) = controlled_by(&change.object.to_value(), workload.kind()) {
+                if let Some(owner) = controlled_by(&pod, workload.kind()) {
                     reconciler.add(Task::Workload(workload, owner));
                 }
             }

@@ -4,8 +4,9 @@ use base64::Engine as _;
 use serde_json::Value;
 
 use super::Site;
-use super::checks::{items, shown, text};
+use super::checks::shown;
 use super::formats::{self, quoted};
+use crate::encoding::value::{items, text};
 use crate::http::status::Cause;
 
 /// The conditions that decide about a request, and that of a failure: they cannot be undone.

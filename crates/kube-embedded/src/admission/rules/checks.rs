@@ -11,9 +11,9 @@ use super::rule::{as_in_go, unsupported};
 use super::{Site, certificates, formats, pods, running_pods};
 use crate::admission::{decode, metadata};
 use crate::encoding::json;
+use crate::encoding::value::{items, text};
 use crate::http::status::Cause;
 use crate::kinds::quantity;
-use crate::kinds::table::cells::words;
 use crate::storage::Labels;
 use crate::storage::selector::LabelSelector;
 
@@ -70,14 +70,6 @@ pub(super) fn named(name: &str) -> Check {
         "replica-bounds" => replica_bounds,
         other => panic!("no check is called {other}"),
     }
-}
-
-pub(super) fn items(value: &Value) -> &[Value] {
-    value.as_array().map(Vec::as_slice).unwrap_or_default()
-}
-
-pub(super) fn text(value: &Value) -> &str {
-    value.as_str().unwrap_or_default()
 }
 
 pub(super) fn shown(value: &Value) -> String {
@@ -141,15 +133,15 @@ fn selector(site: &Site<'_>, what: &str, causes: &mut Vec<Cause>) {
     if is_map && template.is_null() {
         return;
     }
+    let labels = &template["metadata"]["labels"];
+    let labels_of_pods = Labels::of(labels);
     let matched = match selector {
         // No selector at all selects nothing.
         Value::Null => Some(false),
-        map if is_map => {
-            words::selector(&serde_json::json!({"matchLabels": map})).ok().map(|text| matches(&text, template))
-        }
-        selector => words::selector(selector).ok().map(|text| matches(&text, template)),
+        map if is_map => LabelSelector::of(&serde_json::json!({"matchLabels": map}))
+            .map(|selector| selector.matches(&labels_of_pods)),
+        selector => LabelSelector::of(selector).map(|selector| selector.matches(&labels_of_pods)),
     };
-    let labels = &template["metadata"]["labels"];
     match matched {
         Some(false) if !(is_map && selector.is_null()) => {
             let why = "`selector` does not match template `labels`";
@@ -175,11 +167,6 @@ fn selector(site: &Site<'_>, what: &str, causes: &mut Vec<Cause>) {
         let why = format!("activeDeadlineSeconds in {what} is not Supported");
         causes.push(Cause::forbidden(&site.at("template.spec.activeDeadlineSeconds"), why));
     }
-}
-
-fn matches(selector: &str, template: &Value) -> bool {
-    let labels = Labels::of(&template["metadata"]["labels"]);
-    LabelSelector::parse(selector).is_ok_and(|selector| selector.matches(&labels))
 }
 
 fn deployment_strategy(site: &Site<'_>, _: &str, causes: &mut Vec<Cause>) {

@@ -5,10 +5,11 @@ use std::collections::HashSet;
 use serde_json::Value;
 
 use super::Site;
-use super::checks::{items, shown, text};
+use super::checks::shown;
 use super::condition::is_set;
 use super::formats::{self, quoted};
 use super::rule::unsupported;
+use crate::encoding::value::{items, text};
 use crate::http::status::Cause;
 use crate::kinds::quantity;
 use crate::storage::selector::{label_value_problem, qualified_name_problems};

@@ -40,10 +40,12 @@ pub(super) enum Rule {
         values: Vec<&'static str>,
         also_empty: bool,
     },
-    /// `one-of message: a,b`: one of these, with this message.
+    /// `one-of message: a,b`: one of these, if set, with this message. `one-of! message: a,b`: also
+    /// if it is empty.
     OneOf {
         values: Vec<&'static str>,
         message: &'static str,
+        also_empty: bool,
     },
     /// `min n`: at least this, if set.
     Min(i64),
@@ -109,9 +111,9 @@ impl Rule {
             "forbidden" => Rule::Forbidden(rest),
             "invalid" => Rule::Invalid(rest),
             "in" | "in!" => Rule::In { values: values(rest), also_empty: word == "in!" },
-            "one-of" => {
+            "one-of" | "one-of!" => {
                 let (message, list) = rest.rsplit_once(": ").expect("a message and values");
-                Rule::OneOf { values: values(list), message }
+                Rule::OneOf { values: values(list), message, also_empty: word == "one-of!" }
             }
             "min" => Rule::Min(number(rest)),
             "positive" => Rule::Positive,
@@ -157,8 +159,8 @@ impl Rule {
             Rule::In { values, also_empty } if (*also_empty || is_set(value)) && !values.contains(&text) => {
                 causes.push(unsupported(path, text, values));
             }
-            Rule::OneOf { values, message }
-                if !values.contains(&text) && (is_set(value) || site.of.name() != "StatefulSetSpec") =>
+            Rule::OneOf { values, message, also_empty }
+                if !values.contains(&text) && (*also_empty || is_set(value)) =>
             {
                 causes.push(invalid(message));
             }

@@ -3,11 +3,11 @@
 use serde_json::Value;
 
 use super::Site;
-use super::checks::{items, text};
 use super::condition::is_set;
 use super::formats::quoted;
 use super::pods::difference;
 use crate::admission::defaults::quality_of_service;
+use crate::encoding::value::{items, text};
 use crate::http::status::Cause;
 
 /// The annotation of a pod that a kubelet runs from a file.

@@ -10,13 +10,13 @@ use crate::api::delete_options::DeleteOptions;
 use crate::api::verbs::delete::delete;
 use crate::api::verbs::update::replace;
 use crate::api::view::View;
-use crate::api::write::{Authorship, Write};
+use crate::api::write::{Authorship, SERVER_MANAGER, Write};
 use crate::api::write_options::{DryRun, WriteOptions};
+use crate::encoding::value::text;
 use crate::http::negotiate::Form;
 use crate::http::reply::Reply;
 use crate::http::status::{Cause, Details, Status};
-use crate::kinds::table::cells::words;
-use crate::kinds::{Part, Registry};
+use crate::kinds::{Part, Registry, status_condition};
 use crate::storage::selector::LabelSelector;
 use crate::storage::{Expect, KeyRange, Labels, Object, Outdated};
 
@@ -27,9 +27,6 @@ const TOO_MANY_BUDGETS: &str =
 
 /// The number of pods that a budget may count as being evicted.
 const MAX_DISRUPTED: usize = 2000;
-
-/// The manager of what the server itself writes.
-const SERVER: &str = "kube-apiserver";
 
 /// Evicts a pod.
 ///
@@ -137,8 +134,7 @@ fn permission(write: &Write<'_>, pod: &Value, name: &str, dry_run: DryRun) -> Re
     let labels = Labels::of(&pod["metadata"]["labels"]);
     let selects = |budget: &Arc<Object>| {
         let selector = &budget.to_value()["spec"]["selector"];
-        let selector = selector.is_object().then(|| words::selector(selector).ok()).flatten();
-        let selector = selector.and_then(|text| LabelSelector::parse(&text).ok());
+        let selector = selector.is_object().then(|| LabelSelector::of(selector)).flatten();
         selector.is_some_and(|selector| selector.matches(&labels))
     };
     let mut selecting = found.into_iter().filter(selects);
@@ -148,7 +144,7 @@ fn permission(write: &Write<'_>, pod: &Value, name: &str, dry_run: DryRun) -> Re
     }
     let old = stored.to_value();
     let budget = Budget(&old);
-    if !is_ready(pod) && budget.permits_unhealthy() {
+    if !status_condition::is_ready(pod) && budget.permits_unhealthy() {
         return Ok(Permission::WhileUnchanged(Some(budget.name().to_owned())));
     }
     budget.check()?;
@@ -160,7 +156,7 @@ fn permission(write: &Write<'_>, pod: &Value, name: &str, dry_run: DryRun) -> Re
     let counted = Write {
         view: &view,
         options: WriteOptions::default(),
-        authorship: Authorship::Manager(SERVER),
+        authorship: Authorship::Manager(SERVER_MANAGER),
         gate: None,
         ..*write
     };
@@ -168,11 +164,6 @@ fn permission(write: &Write<'_>, pod: &Value, name: &str, dry_run: DryRun) -> Re
         Ok(_) => Permission::Given,
         Err(_) => Permission::Retry,
     })
-}
-
-fn is_ready(pod: &Value) -> bool {
-    let conditions = pod["status"]["conditions"].as_array().into_iter().flatten();
-    conditions.into_iter().any(|condition| condition["type"] == "Ready" && condition["status"] == "True")
 }
 
 /// A pod disruption budget.
@@ -216,16 +207,13 @@ impl Budget<'_> {
 
     fn why_not(&self) -> String {
         let (name, desired, healthy) = (self.name(), self.number("desiredHealthy"), self.number("currentHealthy"));
-        let conditions = self.0["status"]["conditions"].as_array().into_iter().flatten();
-        let text = |condition: &Value, part: &str| condition[part].as_str().unwrap_or_default().to_owned();
-        let refusal = conditions
-            .into_iter()
-            .find(|condition| condition["type"] == "DisruptionAllowed" && condition["status"] == "False")
-            .map(|condition| (text(condition, "reason"), text(condition, "message")))
+        let refusal = status_condition::find(self.0, "DisruptionAllowed")
+            .filter(|condition| condition["status"] == "False")
+            .map(|condition| (text(&condition["reason"]), text(&condition["message"])))
             .filter(|(_, message)| !message.is_empty());
         let does_not = format!("The disruption budget {name} does not allow evicting pods currently");
         match refusal {
-            Some((reason, message)) if reason == "SyncFailed" => {
+            Some(("SyncFailed", message)) => {
                 format!("{does_not} because it failed sync: {message}")
             }
             _ if healthy <= desired => {
@@ -247,23 +235,11 @@ impl Budget<'_> {
         }
         status["disruptedPods"][pod] = json!(now);
         if allowed == 0 {
-            let mut refusal = json!({
+            let refusal = json!({
                 "type": "DisruptionAllowed", "status": "False", "reason": "InsufficientPods", "message": "",
-                "observedGeneration": self.number("observedGeneration"), "lastTransitionTime": now,
+                "observedGeneration": self.number("observedGeneration"),
             });
-            if !status["conditions"].is_array() {
-                status["conditions"] = json!([]);
-            }
-            let known = status["conditions"].as_array_mut().into_iter().flatten();
-            match known.into_iter().find(|condition| condition["type"] == "DisruptionAllowed") {
-                Some(known) => {
-                    if known["status"] == "False" {
-                        refusal["lastTransitionTime"] = known["lastTransitionTime"].clone();
-                    }
-                    *known = refusal;
-                }
-                None => status["conditions"].as_array_mut().into_iter().for_each(|all| all.push(refusal.clone())),
-            }
+            status_condition::set(&mut budget, refusal, now);
         }
         budget
     }

@@ -4,14 +4,13 @@ use serde_json::{Value, json};
 
 use super::validate;
 use crate::admission::metadata;
-use crate::api::tokens::ISSUER;
+use crate::api::tokens::{ISSUER, find};
 use crate::api::write::Write;
 use crate::clock::Clock;
 use crate::encoding::json::encode_as_is;
 use crate::http::reply::{Content, Reply};
 use crate::http::status::{Cause, Status};
-use crate::kinds::{GroupResource, Part};
-use crate::storage::Key;
+use crate::kinds::Part;
 
 const AUTHENTICATION: &str = "authentication.k8s.io";
 
@@ -90,11 +89,7 @@ fn bind(write: &Write<'_>, account: &str, reference: &Value, scope: &mut Value) 
             return Err(Status::bad_request(format!("cannot bind token to object of type {group}, Kind={kind}")));
         }
     };
-    let find = |plural: &'static str, namespace: Option<&str>, name: &str| {
-        let table = GroupResource { group: "".into(), resource: plural.into() };
-        write.cluster.storage.get(&table, &Key::new(namespace, name)).map(|object| object.to_value())
-    };
-    let object = find(plural, namespace, name).ok_or_else(|| Status::not_found("", plural, name))?;
+    let object = find(write.cluster, plural, namespace, name).ok_or_else(|| Status::not_found("", plural, name))?;
     let described =
         |object: &Value| json!({"name": metadata::text(object, "name"), "uid": metadata::text(object, "uid")});
     if kind == "Pod" {
@@ -106,7 +101,8 @@ fn bind(write: &Write<'_>, account: &str, reference: &Value, scope: &mut Value) 
         }
         let node = object["spec"]["nodeName"].as_str().unwrap_or_default();
         if !node.is_empty() {
-            scope["node"] = find("nodes", None, node).map_or_else(|| json!({"name": node}), |node| described(&node));
+            scope["node"] =
+                find(write.cluster, "nodes", None, node).map_or_else(|| json!({"name": node}), |node| described(&node));
         }
     }
     let (expected, found) = (text("uid"), metadata::text(&object, "uid"));

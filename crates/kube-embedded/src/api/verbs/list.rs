@@ -17,7 +17,7 @@ use crate::http::query::{ListOptions, Match, parse_version};
 use crate::http::status::Status;
 use crate::kinds::Kind;
 use crate::storage::continue_token::{ContinueToken, PageRevision};
-use crate::storage::{Object, Snapshot};
+use crate::storage::{KeyRange, Object, Snapshot};
 
 /// The approximate size of the chunks in which a long list is encoded.
 const CHUNK: usize = 64 * 1024;
@@ -132,13 +132,7 @@ fn limit(kind: &Kind, options: &ListOptions) -> Option<usize> {
 }
 
 impl Listing {
-    fn page(
-        view: &View,
-        filter: &Filter,
-        read: Snapshot,
-        limit: Option<usize>,
-        range: &crate::storage::KeyRange,
-    ) -> Self {
+    fn page(view: &View, filter: &Filter, read: Snapshot, limit: Option<usize>, range: &KeyRange) -> Self {
         let Snapshot { revision, objects, mut remaining } = read;
         let mut kept = Vec::with_capacity(if filter.is_everything() { objects.len() } else { 0 });
         let found = objects.len();

@@ -9,6 +9,7 @@ use super::duration;
 use super::plan::{Of, Other, Part, Plan, Plans, Repeats, Written};
 use super::wire::{push_bytes, push_double, push_message, push_number};
 use crate::encoding::json::encode_sorted;
+use crate::encoding::value::text;
 
 /// Appends a message. Fields that are missing or have the wrong type are written as Go writes zero
 /// values.
@@ -113,8 +114,4 @@ fn push_either(out: &mut Vec<u8>, other: Other, schema: &Plan, value: &Value) {
         Other::Texts if value.is_object() => one(out, 1),
         Other::Texts => list.iter().for_each(|item| push_bytes(out, 2, text(item).as_bytes())),
     }
-}
-
-fn text(value: &Value) -> &str {
-    value.as_str().unwrap_or_default()
 }

@@ -4,6 +4,7 @@
 use serde_json::{Map, Value, json};
 
 use crate::encoding::json::{encode_list, encode_ordered};
+use crate::encoding::value::items;
 use crate::kinds::prune_struct;
 use crate::kinds::schema::{Struct, Structs};
 
@@ -334,8 +335,4 @@ fn set(object: &mut Value, name: &str, value: Value) {
     if let (Some(map), false) = (object.as_object_mut(), value.is_null()) {
         map.insert(name.to_owned(), value);
     }
-}
-
-fn items(value: &Value) -> &[Value] {
-    value.as_array().map(Vec::as_slice).unwrap_or_default()
 }

@@ -4,6 +4,7 @@ use serde_json::{Map, Value, json};
 
 use super::book::{Book, MANAGER};
 use super::part::{condition, is_ending, name, number, resolve_share, target, text, unless_zero, wanted};
+use crate::encoding::fnv::fnv_1a;
 use crate::pretend::write::{ObjectReference, Verb};
 
 const COMPONENT: &str = "deployment-controller";
@@ -337,9 +338,7 @@ fn without_hash(template: &Value) -> Value {
 fn hash(template: &Value) -> String {
     const LETTERS: &[u8; 27] = b"bcdfghjklmnpqrstvwxz2456789";
     let text = without_hash(template).to_string();
-    let mut hash = text
-        .bytes()
-        .fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3));
+    let mut hash = fnv_1a(text.bytes());
     (0..10)
         .map(|_| {
             let letter = LETTERS[(hash % 27) as usize];

@@ -2,6 +2,7 @@
 
 use serde_json::Value;
 
+pub(super) use crate::kinds::status_condition::{find as condition, is_ready};
 use crate::pretend::write::ObjectReference;
 
 pub(super) fn text<'v>(object: &'v Value, pointer: &str) -> &'v str {
@@ -48,14 +49,6 @@ pub(super) fn is_ending(object: &Value) -> bool {
 /// The owner reference of an object's controller.
 pub(super) fn controller(object: &Value) -> Option<&Value> {
     items(object, "/metadata/ownerReferences").iter().find(|owner| owner["controller"] == true)
-}
-
-pub(super) fn condition<'v>(object: &'v Value, kind: &str) -> Option<&'v Value> {
-    items(object, "/status/conditions").iter().find(|condition| condition["type"] == kind)
-}
-
-pub(super) fn is_ready(pod: &Value) -> bool {
-    condition(pod, "Ready").is_some_and(|ready| ready["status"] == "True")
 }
 
 /// Whether a pod has completed.

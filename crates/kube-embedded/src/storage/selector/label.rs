@@ -1,5 +1,8 @@
 //! Label selectors: `app=web,tier in (a,b),!canary`.
 
+use serde_json::Value;
+
+use crate::encoding::value::{items, text};
 use crate::http::status::Status;
 use crate::storage::Labels;
 
@@ -32,6 +35,24 @@ impl LabelSelector {
         Parser { tokens: tokens(text), at: 0 }.selector().map_err(Status::bad_request)
     }
 
+    /// The selector that a `LabelSelector` object describes. `None` if it is not valid.
+    pub(crate) fn of(selector: &Value) -> Option<Self> {
+        let labels = selector["matchLabels"].as_object().into_iter().flatten();
+        let equal = labels.map(|(name, value)| Requirement::valid(name, Test::In(vec![text(value).to_owned()])));
+        let expressions = items(&selector["matchExpressions"]).iter().map(|expression| {
+            let values: Vec<String> = items(&expression["values"]).iter().map(|value| text(value).to_owned()).collect();
+            let test = match (text(&expression["operator"]), values.is_empty()) {
+                ("In", false) => Test::In(values),
+                ("NotIn", false) => Test::NotIn(values),
+                ("Exists", true) => Test::Exists,
+                ("DoesNotExist", true) => Test::Missing,
+                _ => return None,
+            };
+            Requirement::valid(text(&expression["key"]), test)
+        });
+        equal.chain(expressions).collect::<Option<_>>().map(Self)
+    }
+
     pub(crate) fn is_everything(&self) -> bool {
         self.0.is_empty()
     }
@@ -42,6 +63,15 @@ impl LabelSelector {
 }
 
 impl Requirement {
+    fn valid(name: &str, test: Test) -> Option<Self> {
+        let are_valid = match &test {
+            Test::In(values) | Test::NotIn(values) => values.iter().all(|value| label_value_problem(value).is_none()),
+            _ => true,
+        };
+        let is_valid = are_valid && qualified_name_problems(name).is_empty();
+        is_valid.then(|| Self { name: name.to_owned(), test })
+    }
+
     fn matches(&self, labels: &Labels) -> bool {
         let value = labels.get(&self.name);
         let number = || value?.parse::<i64>().ok();
@@ -235,6 +265,8 @@ fn checked(name: &str, at: usize, value: String) -> Result<String, String> {
 
 #[cfg(test)]
 mod tests {
+    use serde_json::json;
+
     use super::*;
 
     fn matches(selector: &str, labels: &[(&str, &str)]) -> bool {
@@ -276,6 +308,29 @@ mod tests {
             "none in ()",
         ] {
             assert!(!matches(selector, &labels), "{selector}");
+        }
+    }
+
+    #[test]
+    fn a_selector_object_selects_like_its_text() {
+        for (object, text) in [
+            (json!({}), ""),
+            (json!({"matchLabels": {"app": "web", "size": ""}}), "app=web,size="),
+            (json!({"matchExpressions": [{"key": "a", "operator": "In", "values": ["x", "y"]}]}), "a in (x,y)"),
+            (json!({"matchExpressions": [{"key": "a", "operator": "NotIn", "values": ["x"]}]}), "a notin (x)"),
+            (json!({"matchExpressions": [{"key": "a", "operator": "Exists"}]}), "a"),
+            (json!({"matchExpressions": [{"key": "a.b/c", "operator": "DoesNotExist", "values": []}]}), "!a.b/c"),
+        ] {
+            assert_eq!(LabelSelector::of(&object), LabelSelector::parse(text).ok(), "{text}");
+        }
+        for wrong in [
+            json!({"matchLabels": {"app": "web,size=1"}}),
+            json!({"matchLabels": {"a b": ""}}),
+            json!({"matchExpressions": [{"key": "a", "operator": "In"}]}),
+            json!({"matchExpressions": [{"key": "a", "operator": "Exists", "values": ["x"]}]}),
+            json!({"matchExpressions": [{"key": "a", "operator": "Gt", "values": ["1"]}]}),
+        ] {
+            assert_eq!(LabelSelector::of(&wrong), None, "{wrong}");
         }
     }
 

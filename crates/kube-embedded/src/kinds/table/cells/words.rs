@@ -2,15 +2,13 @@
 
 use serde_json::Value;
 
+pub(super) use crate::encoding::value::{items, text};
+pub(super) use crate::kinds::status_condition::find as condition;
 use crate::kinds::table::age::Moment;
 
 pub(super) const NONE: &str = "<none>";
 pub(super) const UNSET: &str = "<unset>";
 pub(super) const UNKNOWN: &str = "<unknown>";
-
-pub(super) fn text(value: &Value) -> &str {
-    value.as_str().unwrap_or_default()
-}
 
 /// A string, or `otherwise` if it is missing or empty.
 pub(super) fn text_or<'v>(value: &'v Value, otherwise: &'v str) -> &'v str {
@@ -28,10 +26,6 @@ pub(super) fn number(value: &Value) -> i64 {
 
 pub(super) fn flag(value: &Value) -> bool {
     value.as_bool().unwrap_or(false)
-}
-
-pub(super) fn items(value: &Value) -> &[Value] {
-    value.as_array().map(Vec::as_slice).unwrap_or_default()
 }
 
 pub(super) fn count(value: &Value) -> i64 {
@@ -70,11 +64,6 @@ pub(super) fn containers(pod_spec: &Value) -> (String, String) {
 /// The strings of a list.
 pub(super) fn texts(value: &Value) -> Vec<&str> {
     items(value).iter().map(text).collect()
-}
-
-/// The condition with this type.
-pub(super) fn condition<'o>(object: &'o Value, kind: &str) -> Option<&'o Value> {
-    items(&object["status"]["conditions"]).iter().find(|condition| condition["type"] == kind)
 }
 
 /// Labels as `a=b,c=d`, sorted by name.

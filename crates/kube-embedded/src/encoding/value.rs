@@ -1,0 +1,13 @@
+//! Accessors of JSON values, with defaults for what is missing.
+
+use serde_json::Value;
+
+/// A string; empty if it is none.
+pub(crate) fn text(value: &Value) -> &str {
+    value.as_str().unwrap_or_default()
+}
+
+/// The items of a list; none if it is none.
+pub(crate) fn items(value: &Value) -> &[Value] {
+    value.as_array().map(Vec::as_slice).unwrap_or_default()
+}
