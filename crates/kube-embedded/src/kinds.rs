@@ -36,7 +36,7 @@ pub(crate) use self::name_rule::NameRule;
 pub(crate) use self::prune::{prune, prune_struct};
 pub(crate) use self::registry::{GroupVersion, Registry};
 use self::schema::Struct;
-pub(crate) use self::structure::{Structure, Written, condition};
+pub(crate) use self::structure::{Structure, Written, are_met};
 use self::table::Columns;
 pub(crate) use self::unstored::{creatable, scale};
 use crate::encoding::json::{self, Encoded};

@@ -86,7 +86,7 @@ impl View {
     /// Notes the conversions of objects that will be encoded.
     pub(crate) fn foresee<'o>(&self, objects: impl IntoIterator<Item = &'o Arc<Object>>) {
         if self.conversions.is_some() {
-            for object in objects {
+            for object in objects.into_iter().filter(|object| !self.as_stored(object)) {
                 self.value(object);
             }
         }

@@ -16,7 +16,7 @@ use serde_json::{Map, Value};
 
 use self::check::Patterns;
 use self::rules::Rules;
-pub(crate) use self::rules::condition;
+pub(crate) use self::rules::are_met;
 use super::schema::Structs;
 use crate::encoding::json;
 use crate::http::status::Cause;

@@ -4,15 +4,17 @@
 //! does not know yet is noted; the request then calls the webhook and tries again. While something
 //! is missing, nothing is stored.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 use parking_lot::Mutex;
 use serde_json::{Value, json};
 
+use super::review;
 use super::transport::Handlers;
 use crate::admission::metadata;
 use crate::encoding::depth::{TOO_DEEP, is_too_deep};
+use crate::encoding::value::text;
 use crate::http::status::Status;
 use crate::kinds::Kind;
 use crate::rng::Rng;
@@ -39,8 +41,10 @@ pub(crate) struct Conversions {
 #[derive(Debug, Default)]
 struct State {
     /// Converted objects, by what was converted.
-    known: HashMap<Question, Value>,
+    known: HashMap<Arc<Question>, Value>,
+    /// Noted once each, in the order in which the view needs them.
     missing: Vec<Missing>,
+    missing_questions: HashSet<Arc<Question>>,
     rounds: usize,
 }
 
@@ -49,7 +53,7 @@ type Question = (String, String);
 
 #[derive(Debug)]
 struct Missing {
-    question: Question,
+    question: Arc<Question>,
     object: Value,
     origin: Option<Origin>,
 }
@@ -90,8 +94,9 @@ impl Conversions {
             return;
         }
         // What is to be stored was computed from what is missing, if anything is.
-        let is_wrong = origin.is_none() && !state.missing.is_empty();
-        if !is_wrong && !state.missing.iter().any(|missing| missing.question == question) {
+        let is_premature = origin.is_none() && !state.missing.is_empty();
+        let question = Arc::new(question);
+        if !is_premature && state.missing_questions.insert(question.clone()) {
             state.missing.push(Missing { question, object: object.clone(), origin });
         }
         drop(state);
@@ -117,6 +122,7 @@ impl Conversions {
         let missing = {
             let mut state = self.state.lock();
             state.rounds += 1;
+            state.missing_questions.clear();
             std::mem::take(&mut state.missing)
         };
         if missing.is_empty() {
@@ -216,30 +222,20 @@ fn restore_metadata(converted: &mut Value, original: &Value) {
     converted["metadata"] = restored;
 }
 
-fn text<'v>(value: &'v Value, part: &str) -> &'v str {
-    value[part].as_str().unwrap_or_default()
-}
-
 fn type_of(object: &Value) -> (&str, &str) {
-    (text(object, "apiVersion"), text(object, "kind"))
+    (text(&object["apiVersion"]), text(&object["kind"]))
 }
 
 fn answer(review: &Value, uid: &str) -> Result<Vec<Value>, String> {
-    if type_of(review) != (API_VERSION, "ConversionReview") {
-        let (version, kind) = type_of(review);
-        let version = if version.contains('/') { version.to_owned() } else { format!("/{version}") };
-        return Err(format!(
-            "expected webhook response of {API_VERSION}, Kind=ConversionReview, got {version}, Kind={kind}"
-        ));
-    }
+    review::check_type(review, API_VERSION, "ConversionReview")?;
     let response = &review["response"];
     if !response.is_object() {
         return Err("no response provided".to_owned());
     }
     if response["uid"] != uid {
-        return Err(format!("expected response.uid={uid:?}, got {:?}", text(response, "uid")));
+        return Err(format!("expected response.uid={uid:?}, got {:?}", text(&response["uid"])));
     }
-    let (status, message) = (text(&response["result"], "status"), text(&response["result"], "message"));
+    let (status, message) = (text(&response["result"]["status"]), text(&response["result"]["message"]));
     match (status, message) {
         ("Success", _) => Ok(response["convertedObjects"].as_array().cloned().unwrap_or_default()),
         (_, "") => Err(format!("response.result.status was '{status}', not 'Success'")),

@@ -40,6 +40,8 @@ pub(crate) enum Operation {
 }
 
 impl Operation {
+    const ALL: [Self; 3] = [Self::Create, Self::Update, Self::Delete];
+
     pub(super) fn name(self) -> &'static str {
         match self {
             Self::Create => "CREATE",
@@ -54,7 +56,7 @@ impl Operation {
 pub(crate) struct Gate {
     kind: Arc<Kind>,
     /// The kind of the objects, if it is that of a subresource.
-    body: Option<&'static Arc<Kind>>,
+    body_kind: Option<&'static Arc<Kind>>,
     subresource: String,
     namespace: Option<String>,
     user: Value,
@@ -98,19 +100,25 @@ impl Gate {
         (user, handlers): (&User, &Handlers),
     ) -> Option<Gate> {
         let hooks = hook::all(cluster, kind);
-        let versions = |other: &&Arc<Kind>| other.storage == kind.storage && !Arc::ptr_eq(other, kind);
-        (!hooks.is_empty()).then(|| Gate {
+        if hooks.is_empty() {
+            return None;
+        }
+        let is_other_version = |other: &&Arc<Kind>| other.storage == kind.storage && !Arc::ptr_eq(other, kind);
+        let mut gate = Gate {
             kind: kind.clone(),
-            body: subresource.and_then(Part::parse).and_then(Part::body),
+            body_kind: subresource.and_then(Part::parse).and_then(Part::body),
             subresource: subresource.unwrap_or_default().to_owned(),
             namespace: namespace.map(str::to_owned),
             user: user.info(),
             handlers: handlers.clone(),
-            hooks,
-            versions: registry.kinds().filter(versions).cloned().collect(),
+            hooks: Vec::new(),
+            versions: registry.kinds().filter(is_other_version).cloned().collect(),
             conversions: Conversions::of(kind, handlers),
             state: Mutex::default(),
-        })
+        };
+        let is_called = |hook: &Hook| Operation::ALL.iter().any(|operation| gate.kind_for(hook, *operation).is_some());
+        gate.hooks = hooks.into_iter().filter(is_called).collect();
+        (!gate.hooks.is_empty()).then_some(gate)
     }
 
     /// Passes an object, which the webhooks may have changed.
@@ -203,8 +211,8 @@ impl Gate {
         if !object.is_object() {
             return Ok(object);
         }
-        let kind = self.body.map_or(kind, |body| body);
-        if self.body.is_none() {
+        let kind = self.body_kind.map_or(kind, |body_kind| body_kind);
+        if self.body_kind.is_none() {
             object["apiVersion"] = self.kind.api_version().into();
             object["kind"] = (*kind.kind).into();
             object = self.converted(cluster, &self.kind, kind, object).await?;
@@ -259,7 +267,7 @@ impl Gate {
             uid: cluster.rng.uid(),
             kind,
             asked: &self.kind,
-            body: self.body.map(|body| &**body),
+            body_kind: self.body_kind.map(|body_kind| &**body_kind),
             subresource: &self.subresource,
             name: &passage.name,
             namespace,
@@ -305,10 +313,10 @@ impl Gate {
             Unpatched::Failed(why) => internal(&why.to_string()),
         })?;
         let is_changed = changed != sent;
-        if self.body.is_none() {
+        if self.body_kind.is_none() {
             changed = self.converted(cluster, kind, &self.kind, changed).await?;
         }
-        let stored = self.body.unwrap_or(&self.kind);
+        let stored = self.body_kind.unwrap_or(&self.kind);
         let decoded = decode::conform(stored, changed, FieldValidation::Ignore)?;
         *object = decoded.object;
         if object.get("apiVersion").is_some() {

@@ -4,8 +4,8 @@ use serde_json::Value;
 
 use super::gate::{Operation, Stage};
 use crate::cluster::Cluster;
-use crate::kinds::table::cells::words;
-use crate::kinds::{GroupResource, Kind, ResourceScope, condition};
+use crate::encoding::value::{items, text};
+use crate::kinds::{GroupResource, Kind, ResourceScope, are_met};
 use crate::storage::selector::LabelSelector;
 use crate::storage::{Key, KeyRange, Labels};
 
@@ -28,7 +28,8 @@ pub(super) struct Subject<'s> {
 /// The resources of which a request calls no webhooks: a wrong webhook could not be removed.
 const EXEMPT: &str = "admissionregistration.k8s.io";
 
-/// The webhooks of all configurations, in the order in which they are called.
+/// The webhooks of all configurations, in the order in which they are called; none for the
+/// resources of which a request calls none.
 pub(super) fn all(cluster: &Cluster, kind: &Kind) -> Vec<Hook> {
     if kind.group == EXEMPT {
         return Vec::new();
@@ -43,8 +44,10 @@ pub(super) fn all(cluster: &Cluster, kind: &Kind) -> Vec<Hook> {
         }
         // In the order of their names.
         for configuration in cluster.storage.list_cached(&table, &KeyRange::everything()).objects {
-            let specs = configuration.to_value()["webhooks"].as_array().cloned().unwrap_or_default();
-            hooks.extend(specs.into_iter().map(|spec| Hook { stage, spec }));
+            let mut configuration = configuration.to_value();
+            if let Value::Array(specs) = configuration["webhooks"].take() {
+                hooks.extend(specs.into_iter().map(|spec| Hook { stage, spec }));
+            }
         }
     }
     hooks
@@ -52,7 +55,7 @@ pub(super) fn all(cluster: &Cluster, kind: &Kind) -> Vec<Hook> {
 
 impl Hook {
     pub(super) fn name(&self) -> &str {
-        self.spec["name"].as_str().unwrap_or_default()
+        text(&self.spec["name"])
     }
 
     pub(super) fn ignores_failures(&self) -> bool {
@@ -104,26 +107,15 @@ impl Hook {
     ///
     /// The message of a condition that fails to be evaluated, if none is false.
     pub(super) fn meets_conditions(&self, variables: &[(&str, &Value)]) -> Result<bool, String> {
-        let mut failure = None;
-        for each in items(&self.spec["matchConditions"]) {
-            match condition(each["expression"].as_str().unwrap_or_default(), variables) {
-                Ok(true) => {}
-                Ok(false) => return Ok(false),
-                Err(why) => failure = Some(why),
-            }
-        }
-        failure.map_or(Ok(true), Err)
+        let conditions = items(&self.spec["matchConditions"]);
+        let expressions: Vec<&str> = conditions.iter().map(|condition| text(&condition["expression"])).collect();
+        if expressions.is_empty() { Ok(true) } else { are_met(&expressions, variables) }
     }
-}
-
-fn items(value: &Value) -> &[Value] {
-    value.as_array().map(Vec::as_slice).unwrap_or_default()
 }
 
 /// The selector, unless it selects everything.
 fn selector(value: &Value) -> Option<LabelSelector> {
-    let text = words::selector(value).ok()?;
-    LabelSelector::parse(&text).ok().filter(|selector| !selector.is_everything())
+    LabelSelector::of(value).filter(|selector| !selector.is_everything())
 }
 
 fn is_about(rule: &Value, subject: Subject<'_>) -> bool {

@@ -5,6 +5,7 @@ use json_patch::Patch;
 use serde_json::{Value, json};
 
 use super::gate::{Operation, Stage};
+use crate::encoding::value::text;
 use crate::http::status::{Cause, Details, Status};
 use crate::kinds::Kind;
 
@@ -18,7 +19,7 @@ pub(super) struct Request<'r> {
     /// The kind in the version of the client's request.
     pub(super) asked: &'r Kind,
     /// The kind of the objects, if it is that of a subresource.
-    pub(super) body: Option<&'r Kind>,
+    pub(super) body_kind: Option<&'r Kind>,
     pub(super) subresource: &'r str,
     pub(super) name: &'r str,
     pub(super) namespace: Option<&'r str>,
@@ -38,9 +39,9 @@ impl Request<'_> {
         };
         let mut request = json!({
             "uid": self.uid,
-            "kind": kind_of(self.body.unwrap_or(self.kind)),
+            "kind": kind_of(self.body_kind.unwrap_or(self.kind)),
             "resource": resource_of(self.kind),
-            "requestKind": kind_of(self.body.unwrap_or(self.asked)),
+            "requestKind": kind_of(self.body_kind.unwrap_or(self.asked)),
             "requestResource": resource_of(self.asked),
             "operation": self.operation.name(),
             "userInfo": self.user,
@@ -75,6 +76,18 @@ pub(super) fn envelope(request: &Value) -> Value {
     json!({"kind": "AdmissionReview", "apiVersion": API_VERSION, "request": request})
 }
 
+/// Checks the type of what a webhook answered.
+pub(super) fn check_type(review: &Value, api_version: &str, kind: &str) -> Result<(), String> {
+    let (found_version, found_kind) = (text(&review["apiVersion"]), text(&review["kind"]));
+    if (found_version, found_kind) == (api_version, kind) {
+        return Ok(());
+    }
+    let slash = if found_version.contains('/') { "" } else { "/" };
+    Err(format!(
+        "expected webhook response of {api_version}, Kind={kind}, got {slash}{found_version}, Kind={found_kind}"
+    ))
+}
+
 /// The answer of a webhook.
 pub(super) struct Answer {
     /// The status of a refusal; empty if it has none.
@@ -98,14 +111,7 @@ impl Answer {
             let (expected, found) = (&request["uid"], response["uid"].as_str().unwrap_or_default());
             return Err(format!("expected response.uid={expected}, got {found:?}"));
         }
-        if review["apiVersion"] != API_VERSION || review["kind"] != "AdmissionReview" {
-            let version = review["apiVersion"].as_str().unwrap_or_default();
-            let kind = review["kind"].as_str().unwrap_or_default();
-            let version = if version.contains('/') { version.to_owned() } else { format!("/{version}") };
-            return Err(format!(
-                "expected webhook response of {API_VERSION}, Kind=AdmissionReview, got {version}, Kind={kind}"
-            ));
-        }
+        check_type(review, API_VERSION, "AdmissionReview")?;
         let (patch, patch_type) = (text(&response["patch"]), text(&response["patchType"]));
         match (stage, patch.is_empty(), patch_type.is_empty()) {
             (Stage::Validation, false, _) => return Err("validating webhook may not return response.patch".to_owned()),
@@ -128,10 +134,6 @@ impl Answer {
         let warnings = warnings.filter_map(Value::as_str).map(str::to_owned).collect();
         Ok(Answer { refusal, patch, warnings })
     }
-}
-
-fn text(value: &Value) -> &str {
-    value.as_str().unwrap_or_default()
 }
 
 /// The status of a request that a webhook refused.

@@ -5,7 +5,7 @@ use serde_json::Value;
 use super::Findings;
 
 /// Fails: conditions are not evaluated.
-pub(crate) fn condition(_: &str, _: &[(&str, &Value)]) -> Result<bool, String> {
+pub(crate) fn are_met(_: &[&str], _: &[(&str, &Value)]) -> Result<bool, String> {
     Err("this server is built without the feature cel".to_owned())
 }
 

@@ -9,7 +9,7 @@ use std::sync::{Arc, OnceLock};
 use cel::Context;
 use serde_json::Value;
 
-pub(crate) use self::program::condition;
+pub(crate) use self::program::are_met;
 use self::program::{ENV, Program, TOO_COSTLY, compile, go_message, optional};
 use self::value::convert;
 use super::check::NO_FIELD;

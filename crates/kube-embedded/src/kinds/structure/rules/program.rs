@@ -32,16 +32,20 @@ pub(super) struct Program {
     pub(super) is_transition: bool,
 }
 
-pub(super) fn compile(text: &str) -> Result<Program, String> {
-    if operators(text) > MAX_OPERATORS {
-        return Err("it is too long".to_owned());
-    }
-    let compiled = with_large_stack(|| {
+impl Program {
+    fn compile(text: &str) -> Result<Self, String> {
+        if operators(text) > MAX_OPERATORS {
+            return Err("it is too long".to_owned());
+        }
         let program = ENV.compile(text).map_err(|error| error.to_string())?;
         let is_transition = program.references().has_variable("oldSelf");
-        Ok(Program { expression: cost::metered(program.expression()), is_transition })
-    });
-    compiled.unwrap_or_else(Err)
+        Ok(Self { expression: cost::metered(program.expression()), is_transition })
+    }
+}
+
+/// Compiles an expression on a large stack.
+pub(super) fn compile(text: &str) -> Result<Program, String> {
+    with_large_stack(|| Program::compile(text)).unwrap_or_else(Err)
 }
 
 /// Why a rule is not checked whose evaluation exceeds the cost limit.
@@ -55,14 +59,24 @@ fn operators(text: &str) -> usize {
     signs + words
 }
 
-/// Evaluates a condition on variables without a schema.
+/// Whether conditions hold, which are evaluated on variables without a schema.
 ///
 /// # Errors
 ///
-/// The message of a condition that does not give a truth value.
-pub(crate) fn condition(text: &str, variables: &[(&str, &Value)]) -> Result<bool, String> {
-    let program = compile(text)?;
-    with_large_stack(|| evaluate(&program, variables)).unwrap_or_else(Err)
+/// The message of a condition that does not give a truth value, if none is false.
+pub(crate) fn are_met(conditions: &[&str], variables: &[(&str, &Value)]) -> Result<bool, String> {
+    let evaluate_all = || {
+        let mut failure = None;
+        for text in conditions {
+            match Program::compile(text).and_then(|program| evaluate(&program, variables)) {
+                Ok(true) => {}
+                Ok(false) => return Ok(false),
+                Err(why) => failure = Some(why),
+            }
+        }
+        failure.map_or(Ok(true), Err)
+    };
+    with_large_stack(evaluate_all).unwrap_or_else(Err)
 }
 
 fn evaluate(program: &Program, variables: &[(&str, &Value)]) -> Result<bool, String> {
