@@ -67,7 +67,8 @@ pub use self::lost::{LeadershipLost, LossCause};
 pub use self::timing::{InvalidTiming, LeaseTiming};
 pub use self::writer::{WriteTimedOut, Writer};
 
-use self::term::Term;
+pub(crate) use self::observation::{LeaseObservation, holder, without_holder};
+pub(crate) use self::term::Term;
 
 mod builder;
 mod candidate;
@@ -75,6 +76,7 @@ mod clock;
 mod election;
 mod guarded_body;
 mod lost;
+mod observation;
 mod term;
 #[cfg(test)]
 mod tests;
@@ -114,7 +116,7 @@ impl Leadership {
         Self { term: None }
     }
 
-    fn elected(term: Arc<Term>) -> Self {
+    pub(crate) fn elected(term: Arc<Term>) -> Self {
         Self { term: Some(term) }
     }
 
@@ -152,7 +154,7 @@ impl Leadership {
         }
     }
 
-    fn term(&self) -> Option<&Arc<Term>> {
+    pub(crate) fn term(&self) -> Option<&Arc<Term>> {
         self.term.as_ref()
     }
 }

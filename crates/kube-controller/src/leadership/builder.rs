@@ -1,5 +1,6 @@
 //! The settings of an election.
 
+use std::collections::BTreeMap;
 use std::fmt;
 use std::time::Duration;
 
@@ -23,6 +24,7 @@ pub struct LeaderElectionBuilder {
     timing: (Duration, Duration, Duration),
     clock: Option<Clock>,
     seed: Option<u64>,
+    labels: BTreeMap<String, String>,
 }
 
 /// An election was built with a setting that is not valid.
@@ -49,7 +51,7 @@ impl LeaderElectionBuilder {
     pub(super) fn new(client: Client, namespace: String, name: String) -> Self {
         let timing = LeaseTiming::default();
         let timing = (timing.lease_duration(), timing.renew_deadline(), timing.retry_period());
-        Self { client, namespace, name, identity: None, timing, clock: None, seed: None }
+        Self { client, namespace, name, identity: None, timing, clock: None, seed: None, labels: BTreeMap::new() }
     }
 
     /// Sets the identity of this candidate. By default it is the name of the host, in a pod that of
@@ -98,9 +100,15 @@ impl LeaderElectionBuilder {
         self
     }
 
+    /// Sets the labels that the lease gets when it is created.
+    pub(crate) fn labels(mut self, labels: BTreeMap<String, String>) -> Self {
+        self.labels = labels;
+        self
+    }
+
     /// Checks the settings. Sends nothing.
     pub fn build(self) -> Result<LeaderElection, InvalidElection> {
-        let Self { client, namespace, name, identity, timing, clock, seed } = self;
+        let Self { client, namespace, name, identity, timing, clock, seed, labels } = self;
         if !is_dns_name(&namespace) || !is_dns_name(&name) {
             return Err(InvalidElection::Lease { namespace, name });
         }
@@ -110,7 +118,7 @@ impl LeaderElectionBuilder {
         if identity.is_empty() {
             return Err(InvalidElection::NoIdentity);
         }
-        let candidate = Candidate::new(name.as_str().into(), identity.into(), timing);
+        let candidate = Candidate::new(name.as_str().into(), identity.into(), timing).labelled(labels);
         let lease = format!("{namespace}/{name}").into();
         let leases = Api::namespaced(client, &namespace);
         Ok(LeaderElection::new(leases, lease, candidate, timing, clock.unwrap_or_default(), rng))

@@ -1,13 +1,15 @@
 //! What a candidate decides: which request it sends next, and who holds the lease. Pure.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use k8s_openapi::api::coordination::v1::{Lease, LeaseSpec};
+use k8s_openapi::api::coordination::v1::Lease;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::MicroTime;
 use k8s_openapi::jiff::Timestamp;
 use kube::api::ObjectMeta;
 
+use super::observation::{LeaseObservation, holder, micro_time, spec, without_holder};
 use super::timing::LeaseTiming;
 
 /// A candidate, and the lease as it was last seen.
@@ -16,14 +18,9 @@ pub(super) struct Candidate {
     name: Arc<str>,
     identity: Arc<str>,
     timing: LeaseTiming,
-    observed: Option<Observed>,
-}
-
-#[derive(Debug)]
-struct Observed {
-    lease: Lease,
-    /// When it was first seen as it is, by the local clock.
-    since: Duration,
+    /// Labels that a lease gets when it is created.
+    labels: BTreeMap<String, String>,
+    observed: Option<LeaseObservation>,
 }
 
 /// What an attempt is for.
@@ -76,7 +73,11 @@ pub(super) enum Verdict {
 
 impl Candidate {
     pub(super) fn new(name: Arc<str>, identity: Arc<str>, timing: LeaseTiming) -> Self {
-        Self { name, identity, timing, observed: None }
+        Self { name, identity, timing, labels: BTreeMap::new(), observed: None }
+    }
+
+    pub(super) fn labelled(self, labels: BTreeMap<String, String>) -> Self {
+        Self { labels, ..self }
     }
 
     pub(super) fn identity(&self) -> &str {
@@ -103,7 +104,7 @@ impl Candidate {
         match (sent, response) {
             (Request::ReplaceUnread(_), Response::Failed | Response::NotFound) => Step::Send(Request::Get),
             (Request::ReplaceUnread(_) | Request::Create(_) | Request::Replace(_), Response::Lease(lease)) => {
-                self.observed = Some(Observed { lease, since: now.clock });
+                self.observed = Some(LeaseObservation { lease, since: now.clock });
                 Step::Done(Verdict::Held)
             }
             (Request::Get, Response::Lease(lease)) => self.read(purpose, lease, now),
@@ -117,12 +118,8 @@ impl Candidate {
     fn read(&mut self, purpose: Purpose, lease: Lease, now: Now) -> Step {
         let before = self.observed.take();
         let was_acquired = before.as_ref().and_then(|before| before.lease.spec.as_ref()?.acquire_time.clone());
-        let since = match before {
-            Some(before) if is_same(&before.lease, &lease) => before.since,
-            _ => now.clock,
-        };
-        let observed = Observed { lease, since };
-        let (holder, is_valid) = (holder(&observed.lease).to_owned(), is_valid(&observed, now.clock));
+        let observed = LeaseObservation::update(before, lease, now.clock);
+        let (holder, is_valid) = (holder(&observed.lease).to_owned(), observed.is_valid(now.clock));
         let is_mine = holder == *self.identity;
         let may_write = match purpose {
             Purpose::Acquire => is_mine || holder.is_empty() || !is_valid,
@@ -145,7 +142,7 @@ impl Candidate {
                 if purpose == Purpose::Acquire
                     && !self.is_mine(&observed.lease)
                     && !holder(&observed.lease).is_empty()
-                    && is_valid(observed, now.clock) =>
+                    && observed.is_valid(now.clock) =>
             {
                 Step::Done(Verdict::HeldBy(holder(&observed.lease).to_owned()))
             }
@@ -156,7 +153,11 @@ impl Candidate {
     /// The lease as this candidate writes it. Fields that others have set remain.
     fn ours(&self, lease: Option<&Lease>, purpose: Purpose, now: Now) -> Lease {
         let mut lease = lease.cloned().unwrap_or_else(|| Lease {
-            metadata: ObjectMeta { name: Some(self.name.to_string()), ..ObjectMeta::default() },
+            metadata: ObjectMeta {
+                name: Some(self.name.to_string()),
+                labels: (!self.labels.is_empty()).then(|| self.labels.clone()),
+                ..ObjectMeta::default()
+            },
             spec: None,
         });
         let is_transition = !self.is_mine(&lease) && lease.metadata.resource_version.is_some();
@@ -174,16 +175,8 @@ impl Candidate {
     }
 
     /// The lease as its holder writes it to give it up; `None` if it is not this candidate's.
-    pub(super) fn released(&self, mut lease: Lease, now: Now) -> Option<Lease> {
-        if !self.is_mine(&lease) {
-            return None;
-        }
-        let spec = lease.spec.get_or_insert_default();
-        spec.holder_identity = Some(String::new());
-        spec.lease_duration_seconds = Some(1);
-        spec.renew_time = Some(micro_time(now.wall));
-        spec.acquire_time = Some(micro_time(now.wall));
-        Some(lease)
+    pub(super) fn released(&self, lease: Lease, now: Now) -> Option<Lease> {
+        self.is_mine(&lease).then(|| without_holder(lease, now.wall))
     }
 
     fn is_mine(&self, lease: &Lease) -> bool {
@@ -191,33 +184,6 @@ impl Candidate {
     }
 }
 
-fn holder(lease: &Lease) -> &str {
-    spec(lease).and_then(|spec| spec.holder_identity.as_deref()).unwrap_or_default()
-}
-
 fn acquired(lease: &Lease) -> Option<&MicroTime> {
     spec(lease)?.acquire_time.as_ref()
-}
-
-fn spec(lease: &Lease) -> Option<&LeaseSpec> {
-    lease.spec.as_ref()
-}
-
-/// Whether nothing was written between two reads. Not only the spec: a holder whose wall clock
-/// stands still renews its lease too.
-fn is_same(before: &Lease, lease: &Lease) -> bool {
-    before.metadata.uid == lease.metadata.uid
-        && before.metadata.resource_version == lease.metadata.resource_version
-        && before.spec == lease.spec
-}
-
-fn is_valid(observed: &Observed, now: Duration) -> bool {
-    let seconds = spec(&observed.lease).and_then(|spec| spec.lease_duration_seconds).unwrap_or_default();
-    let duration = Duration::from_secs(u64::try_from(seconds).unwrap_or(0));
-    now < observed.since + duration
-}
-
-/// A time as the server keeps it, so that what was written equals what is read.
-fn micro_time(wall: Timestamp) -> MicroTime {
-    MicroTime(Timestamp::from_microsecond(wall.as_microsecond()).unwrap_or(wall))
 }

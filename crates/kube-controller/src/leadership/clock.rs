@@ -53,7 +53,7 @@ impl Clock {
     }
 
     /// Waits until the clock shows this time. A clock that is faster than tokio's shows more.
-    pub(super) async fn sleep_until(&self, then: Duration) {
+    pub(crate) async fn sleep_until(&self, then: Duration) {
         loop {
             let remaining = then.saturating_sub(self.now());
             if remaining.is_zero() {
@@ -64,7 +64,7 @@ impl Clock {
     }
 
     /// Runs a future until the clock shows this time.
-    pub(super) async fn timeout_at<T>(&self, then: Duration, future: impl Future<Output = T>) -> Option<T> {
+    pub(crate) async fn timeout_at<T>(&self, then: Duration, future: impl Future<Output = T>) -> Option<T> {
         tokio::select! {
             biased;
             done = future => Some(done),

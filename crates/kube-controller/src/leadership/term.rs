@@ -13,8 +13,10 @@ use super::timing::LeaseTiming;
 
 /// Shared by the election, which renews it, and the writers, which check it.
 #[derive(Debug)]
-pub(super) struct Term {
+pub(crate) struct Term {
     lease: Arc<str>,
+    /// The term that this one is a part of, and which it never outlasts.
+    parent: Option<Arc<Self>>,
     timing: LeaseTiming,
     clock: Clock,
     /// The time until which writes may be sent, in nanoseconds by the clock; 0 once it is lost.
@@ -30,24 +32,33 @@ impl Term {
     pub(super) fn new(lease: Arc<str>, timing: LeaseTiming, clock: Clock, started: Duration) -> Self {
         let deadline = AtomicU64::new(nanos(started + timing.renew_deadline()));
         let (ended, in_flight) = (watch::Sender::new(false), watch::Sender::new(0));
-        Self { lease, timing, clock, deadline, cause: Mutex::default(), ended, in_flight }
+        Self { lease, parent: None, timing, clock, deadline, cause: Mutex::default(), ended, in_flight }
     }
 
-    pub(super) fn lease(&self) -> &str {
+    /// A term that lasts until it is ended, or its parent is lost.
+    pub(crate) fn within(parent: Arc<Self>, lease: Arc<str>) -> Self {
+        let (timing, clock) = (parent.timing, parent.clock.clone());
+        let (ended, in_flight) = (watch::Sender::new(false), watch::Sender::new(0));
+        let (deadline, cause) = (AtomicU64::new(u64::MAX), Mutex::default());
+        Self { lease, parent: Some(parent), timing, clock, deadline, cause, ended, in_flight }
+    }
+
+    pub(crate) fn lease(&self) -> &str {
         &self.lease
     }
 
     /// The time until which writes may be sent.
-    pub(super) fn deadline(&self) -> Duration {
-        Duration::from_nanos(self.deadline.load(Ordering::Acquire))
+    pub(crate) fn deadline(&self) -> Duration {
+        let own = Duration::from_nanos(self.deadline.load(Ordering::Acquire));
+        self.parent.as_ref().map_or(own, |parent| own.min(parent.deadline()))
     }
 
-    pub(super) fn remaining(&self) -> Duration {
+    pub(crate) fn remaining(&self) -> Duration {
         self.deadline().saturating_sub(self.clock.now())
     }
 
     /// Whether a write may be sent now. Returns the time until which its response is waited for.
-    pub(super) fn check(&self) -> Result<WriteLimit, LeadershipLost> {
+    pub(crate) fn check(&self) -> Result<WriteLimit, LeadershipLost> {
         let deadline = self.deadline();
         if deadline <= self.clock.now() {
             return Err(self.loss());
@@ -69,7 +80,7 @@ impl Term {
     }
 
     /// Ends the term: no write is sent from now on.
-    pub(super) fn end(&self, cause: LossCause) -> LeadershipLost {
+    pub(crate) fn end(&self, cause: LossCause) -> LeadershipLost {
         self.deadline.store(0, Ordering::Release);
         self.cause.lock().get_or_insert(cause);
         self.ended.send_replace(true);
@@ -77,12 +88,20 @@ impl Term {
     }
 
     /// Waits until the term has ended or its deadline has passed.
-    pub(super) async fn lost(&self) -> LeadershipLost {
+    pub(crate) async fn lost(&self) -> LeadershipLost {
         let mut ended = self.ended.subscribe();
+        let mut parent_ended = self.parent.as_ref().map(|parent| parent.ended.subscribe());
+        let mut parent_ended = std::pin::pin!(async {
+            match &mut parent_ended {
+                Some(ended) => drop(ended.wait_for(|ended| *ended).await),
+                None => std::future::pending().await,
+            }
+        });
         while self.check().is_ok() {
             tokio::select! {
                 // The sender is in `self`.
                 _ = ended.wait_for(|ended| *ended) => {}
+                () = &mut parent_ended => {}
                 () = self.clock.sleep_until(self.deadline()) => {}
             }
         }
@@ -101,20 +120,22 @@ impl Term {
     }
 
     /// Waits until every write is answered, has failed or is given up.
-    pub(super) async fn idle(&self) {
+    pub(crate) async fn idle(&self) {
         // The sender is in `self`.
         drop(self.in_flight.subscribe().wait_for(|count| *count == 0).await);
     }
 
     fn loss(&self) -> LeadershipLost {
-        let cause = self.cause.lock().clone().unwrap_or(LossCause::Expired(self.timing.renew_deadline()));
+        let cause = self.cause.lock().clone();
+        let inherited = || self.parent.as_ref().and_then(|parent| parent.cause.lock().clone());
+        let cause = cause.or_else(inherited).unwrap_or(LossCause::Expired(self.timing.renew_deadline()));
         LeadershipLost { lease: Arc::clone(&self.lease), cause }
     }
 }
 
 /// The time by the clock until which the response to a write is waited for.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct WriteLimit(Duration);
+pub(crate) struct WriteLimit(Duration);
 
 /// A write between its request and its response.
 #[derive(Debug)]
