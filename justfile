@@ -134,6 +134,10 @@ sim seeds="10000":
 elections seeds="3000":
     KUBE_CONTROLLER_SEEDS={{seeds}} cargo test --release -p kube-controller --test leadership model -- --nocapture
 
+# More seeds of groups that divide ranges than the gate runs, e.g. `just shards 10000`.
+shards seeds="1000":
+    KUBE_CONTROLLER_SEEDS={{seeds}} cargo test --release -p kube-controller --test leadership shard_model -- --nocapture
+
 # More seeds of read-your-writes than the gate runs, and the seeds with which kube-runtime creates twice.
 read-your-writes seeds="1000":
     KUBE_CONTROLLER_SEEDS={{seeds}} cargo test --release -p kube-controller --test controller read_your_writes -- --nocapture

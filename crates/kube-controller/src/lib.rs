@@ -45,6 +45,7 @@
 //! | [`controller`] | [`Controller`] and its builder: what is watched, and what leads to a reconcile |
 //! | [`context`], [`reconcile`], [`conditions`] | what a reconciler reads, writes and returns |
 //! | [`leadership`] | leader election, and the clients whose writes are bound to it |
+//! | [`sharding`] | processes that divide the objects of a controller between them |
 //! | [`recorder`] | events for people |
 //! | [`manager`] | the process: start, end, probes, metrics |
 //! | [`filter`], [`figures`] | which changes matter; what was counted |
@@ -68,6 +69,7 @@ mod panic_text;
 pub mod reconcile;
 pub mod recorder;
 mod rng;
+pub mod sharding;
 
 pub use self::context::{Context, Patch, WriteError};
 pub use self::controller::{Controller, ControllerBuilder, Monitor, Owned, Watch, Watched};
@@ -78,3 +80,4 @@ pub use self::leadership::{Leadership, Writer};
 pub use self::manager::Manager;
 pub use self::reconcile::Outcome;
 pub use self::recorder::Recorder;
+pub use self::sharding::ShardGroup;

@@ -4,5 +4,7 @@
 
 mod election;
 mod model;
+mod shard_model;
+mod shards;
 mod support;
 mod writes;
